@@ -1,0 +1,154 @@
+-- A limiter's life in a script: open it as of now, change `state`, serve those who wait, close it.
+--
+-- keys: 1 state, 2 requests, 3 queue, 4 replicas
+--@include lib/window
+--@include lib/queue
+
+local STATE_FIELDS = {
+  'start', 'window', 'max', 'queue_max', 'approved', 'denied', 'ticket', 'expires', 'overridden',
+}
+
+-- The state as it is stored, or nil where there is none.
+local function read_state(state_key)
+  local values = redis.call('HMGET', state_key, unpack(STATE_FIELDS))
+  if not values[1] then
+    return nil
+  end
+  return {
+    start = tonumber(values[1]),
+    window = tonumber(values[2]),
+    max = tonumber(values[3]),
+    queue_max = tonumber(values[4]),
+    approved = tonumber(values[5]),
+    denied = tonumber(values[6]),
+    ticket = tonumber(values[7]),
+    expires = tonumber(values[8]),
+    overridden = values[9],
+  }
+end
+
+-- The number of waiters, asked for once per script at most.
+local function count_waiting(queue_key, state)
+  state.waiting = state.waiting or redis.call('ZCARD', queue_key)
+  return state.waiting
+end
+
+local function begin_window(keys, state)
+  state.rolled = true
+  redis.call('UNLINK', keys[2])
+  count_waiting(keys[3], state)
+end
+
+-- The limiter as of now, or nil where there is none. `state.rolled` says that a new window began.
+-- Whether the key has been idle for too long is decided by its own field: Redis's expiry only
+-- collects what is left.
+local function open_limiter(keys, now_us, window_millis)
+  local state = read_state(keys[1])
+  if not state then
+    return nil
+  end
+  local now_ms = math.floor(now_us / 1000)
+  if now_ms >= state.expires then
+    purge_dead(keys[3], keys[4], now_ms)
+    if redis.call('EXISTS', keys[3]) == 0 then
+      redis.call('UNLINK', unpack(keys))
+      return nil
+    end
+  end
+  state.stored_approved = state.approved
+  state.stored_denied = state.denied
+  if roll_window(state, now_ms, window_millis) then
+    begin_window(keys, state)
+    -- A window in which somebody waits counts as one with a check.
+    if state.waiting > 0 then
+      state.expires = idle_at(state)
+    end
+  end
+  return state
+end
+
+-- A limiter that begins now. What an evicted or deleted state has left behind does not count.
+local function new_limiter(keys, now_us, window_millis, max, queue_max)
+  local state = {
+    start = math.floor(now_us / 1000),
+    window = window_millis,
+    max = max,
+    queue_max = queue_max,
+    approved = 0,
+    denied = 0,
+    ticket = now_us,
+    overridden = '',
+  }
+  state.expires = idle_at(state)
+  begin_window(keys, state)
+  return state
+end
+
+-- Tells every replica that listens: who was approved, which tickets have left the queue, and when
+-- the window ends. The ids are UUIDs made by the replicas, so they need no escaping.
+local function publish_wake(keys, state, now_ms, granted)
+  redis.call('PUBLISH', keys[1] .. ':wake', string.format(
+    '{"windowEndsInMillis":%.0f,"waiting":%.0f,"waitingFrom":%.0f,"granted":["%s"]}',
+    millis_to_window_end(state, now_ms),
+    count_waiting(keys[3], state),
+    lowest_waiting_ticket(keys[3], state),
+    table.concat(granted, '","')
+  ))
+end
+
+local function write_state(keys, state)
+  if state.rolled or state.changed then
+    local values = {}
+    for _, field in ipairs(STATE_FIELDS) do
+      values[#values + 1] = field
+      values[#values + 1] = state[field]
+    end
+    redis.call('HSET', keys[1], unpack(values))
+    return
+  end
+  if state.approved ~= state.stored_approved then
+    redis.call('HSET', keys[1], 'approved', state.approved)
+  end
+  if state.denied ~= state.stored_denied then
+    redis.call('HSET', keys[1], 'denied', state.denied)
+  end
+end
+
+-- Those who wait keep the keys alive for as long as their replicas' leases, or a window of a few
+-- milliseconds would lose the queue to the first pause.
+local function write_expiry(keys, state, now_ms, lease_millis)
+  if count_waiting(keys[3], state) == 0 then
+    redis.call('PEXPIREAT', keys[1], state.expires)
+    redis.call('PEXPIREAT', keys[2], state.expires)
+    return
+  end
+  local expire_at = math.max(state.expires, now_ms + lease_millis)
+  for _, key in ipairs(keys) do
+    redis.call('PEXPIREAT', key, expire_at)
+  end
+end
+
+-- Approves those who wait if room was made. Every script calls it before it approves anybody else,
+-- so that a queue that is not empty means a full window.
+-- `state.made_room`: an approval was given back, or the maximum raised.
+local function serve_waiting(keys, state, now_ms)
+  if (state.rolled or state.made_room) and count_waiting(keys[3], state) > 0 then
+    state.granted = serve_queue(keys[3], keys[2], keys[4], state, now_ms)
+    state.changed = true
+  end
+end
+
+-- Writes what changed, sees that every key expires, and wakes the replicas of those approved.
+-- `state.changed`: more than the two counters changed.
+local function close_limiter(keys, state, now_ms, lease_millis)
+  if state.changed and count_waiting(keys[3], state) == 0 then
+    redis.call('UNLINK', keys[4])
+  end
+  write_state(keys, state)
+  if state.rolled or state.changed or (state.stored_approved == 0 and state.approved > 0) then
+    write_expiry(keys, state, now_ms, lease_millis)
+  end
+  if state.granted and #state.granted > 0 then
+    publish_wake(keys, state, now_ms, state.granted)
+  end
+end

@@ -1,0 +1,108 @@
+-- The queue of a key: a sorted set whose members are `<request id>@<replica id>` and whose scores
+-- are tickets. A ticket is the arrival in Redis's microseconds, pushed up where needed so that no
+-- ticket is ever given out twice: tickets are the order of arrival, and stay so when a replica puts
+-- its waiters back after Redis lost its memory.
+
+-- SADD and ZREM take as many arguments as Lua can unpack; this stays well below that.
+local CHUNK = 1000
+
+local function queue_member(request_id, replica)
+  return request_id .. '@' .. replica
+end
+
+local function next_ticket(state, now_us)
+  state.ticket = math.max(now_us, state.ticket + 1)
+  return state.ticket
+end
+
+-- Which replicas' leases still run, as a set, and a list of those that have run out.
+local function living_replicas(replicas_key, now_ms)
+  local living, lapsed = {}, {}
+  local leases = redis.call('HGETALL', replicas_key)
+  for i = 1, #leases, 2 do
+    if tonumber(leases[i + 1]) > now_ms then
+      living[leases[i]] = true
+    else
+      lapsed[#lapsed + 1] = leases[i]
+    end
+  end
+  return living, lapsed
+end
+
+local function replica_of(member)
+  return string.match(member, '@(.*)$')
+end
+
+-- The number of waiters whose replicas live. The scan is paid only while a lapsed lease is about.
+local function count_living(queue_key, replicas_key, now_ms)
+  local waiting = redis.call('ZCARD', queue_key)
+  if waiting == 0 then
+    return 0
+  end
+  local living, lapsed = living_replicas(replicas_key, now_ms)
+  if #lapsed > 0 then
+    for _, member in ipairs(redis.call('ZRANGE', queue_key, 0, -1)) do
+      if not living[replica_of(member)] then
+        waiting = waiting - 1
+      end
+    end
+  end
+  return waiting
+end
+
+-- Removes the waiters of replicas whose lease has run out, and these leases, so that the scan of
+-- the queue is paid once for each. Returns whether there was one.
+local function purge_dead(queue_key, replicas_key, now_ms)
+  local living, lapsed = living_replicas(replicas_key, now_ms)
+  if #lapsed == 0 then
+    return false
+  end
+  local dead = {}
+  for _, member in ipairs(redis.call('ZRANGE', queue_key, 0, -1)) do
+    if not living[replica_of(member)] then
+      dead[#dead + 1] = member
+    end
+  end
+  for first = 1, #dead, CHUNK do
+    redis.call('ZREM', queue_key, unpack(dead, first, math.min(first + CHUNK - 1, #dead)))
+  end
+  redis.call('HDEL', replicas_key, unpack(lapsed))
+  return true
+end
+
+-- Approves waiters from the head of the queue while the window has room, and returns their ids in
+-- order. The dead are passed over without using capacity. `state.waiting` must be known.
+local function serve_queue(queue_key, requests_key, replicas_key, state, now_ms)
+  local granted = {}
+  local living = nil
+  while state.approved < state.max do
+    local room = math.min(state.max - state.approved, CHUNK)
+    local heads = redis.call('ZRANGE', queue_key, 0, room - 1)
+    if #heads == 0 then
+      break
+    end
+    living = living or living_replicas(replicas_key, now_ms)
+    local ids = {}
+    for _, member in ipairs(heads) do
+      if living[replica_of(member)] then
+        ids[#ids + 1] = string.match(member, '^[^@]*')
+      end
+    end
+    redis.call('ZREMRANGEBYRANK', queue_key, 0, #heads - 1)
+    state.waiting = state.waiting - #heads
+    if #ids > 0 then
+      state.approved = state.approved + redis.call('SADD', requests_key, unpack(ids))
+      for _, id in ipairs(ids) do
+        granted[#granted + 1] = id
+      end
+    end
+  end
+  return granted
+end
+
+-- Every ticket below the one returned has left the queue. A replica that holds a waiter with such a
+-- ticket and has heard of no grant knows that it missed one.
+local function lowest_waiting_ticket(queue_key, state)
+  local head = redis.call('ZRANGE', queue_key, 0, 0, 'WITHSCORES')
+  return tonumber(head[2]) or state.ticket + 1
+end

@@ -1,0 +1,99 @@
+import { spawnSync } from 'node:child_process';
+import { accessSync, constants } from 'node:fs';
+import { delimiter, join } from 'node:path';
+
+import { stop } from './run.mjs';
+
+export const REDIS_IMAGE = process.env.SLUICE_TEST_REDIS_IMAGE || 'redis:7.2-alpine';
+const PULL_TIMEOUT_MILLIS = 120_000;
+
+/**
+ * Where the tests' Redis comes from, as environment variables for them: a container where a Docker
+ * daemon has or can pull the image, else a `redis-server` on PATH, else one installed by the
+ * system's package manager.
+ */
+export async function findRedis() {
+  const container = await fromDocker();
+  if (container) return container;
+  const path = findOnPath('redis-server') ?? installServer();
+  if (path) return { SLUICE_TEST_REDIS_SERVER: path };
+  return stop(
+    'The tests need a real Redis: start Docker, or put redis-server on PATH, ' +
+      'or run them where it can be installed (as root with apt-get, or with brew).',
+  );
+}
+
+async function fromDocker() {
+  const { getContainerRuntimeClient, ImageName } = await import('testcontainers');
+  let client;
+  try {
+    client = await getContainerRuntimeClient();
+  } catch {
+    return undefined; // No daemon answers.
+  }
+  if (!(await hasImage(client, ImageName.fromString(REDIS_IMAGE)))) return undefined;
+  const found = { SLUICE_TEST_REDIS_IMAGE: REDIS_IMAGE };
+  // Ryuk removes containers that a killed run has left; without its image the tests still run.
+  const ryuk = client.info?.reaperImage ?? process.env.RYUK_CONTAINER_IMAGE;
+  if (ryuk && !(await hasImage(client, ImageName.fromString(ryuk)))) {
+    found.TESTCONTAINERS_RYUK_DISABLED = 'true';
+  }
+  return found;
+}
+
+async function hasImage(client, image) {
+  if (await client.image.exists(image)) return true;
+  console.error(`pulling ${image.string} ...`);
+  try {
+    await Promise.race([
+      client.image.pull(image),
+      new Promise((_, reject) => {
+        setTimeout(() => reject(new Error('timed out')), PULL_TIMEOUT_MILLIS).unref();
+      }),
+    ]);
+    return true;
+  } catch (error) {
+    console.error(`can't pull ${image.string}: ${error.message}`);
+    return false;
+  }
+}
+
+function findOnPath(program) {
+  for (const folder of (process.env.PATH ?? '').split(delimiter)) {
+    try {
+      const path = join(folder, program);
+      accessSync(path, constants.X_OK);
+      return path;
+    } catch {
+      // Not in this folder.
+    }
+  }
+  return undefined;
+}
+
+function installServer() {
+  const commands = installCommands();
+  for (const [command, ...args] of commands) {
+    console.error(`no redis-server found; running ${[command, ...args].join(' ')} ...`);
+    // What it prints is of use only where it fails.
+    const { status, stdout, stderr } = spawnSync(command, args, {
+      encoding: 'utf8',
+      env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
+    });
+    if (status !== 0) {
+      console.error(stdout, stderr);
+      return undefined;
+    }
+  }
+  return commands.length > 0 ? findOnPath('redis-server') : undefined;
+}
+
+function installCommands() {
+  if (findOnPath('apt-get') && process.getuid?.() === 0) {
+    return [
+      ['apt-get', 'update'],
+      ['apt-get', 'install', '-y', '--no-install-recommends', 'redis-server'],
+    ];
+  }
+  return findOnPath('brew') ? [['brew', 'install', 'redis']] : [];
+}

@@ -1,0 +1,45 @@
+import { createHash } from 'node:crypto';
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { ROOT, run } from './run.mjs';
+
+const INSTALLED_STAMP = 'node_modules/.sluice-installed';
+const BUILT_STAMP = 'dist/.sluice-built';
+
+/** Installs what the lock file names, unless that has been done since it last changed. */
+export function installDependencies() {
+  onChange(INSTALLED_STAMP, ['package-lock.json'], () => {
+    run('npm', ['ci', '--include=dev', '--no-audit', '--no-fund'], { stdio: npmOutput() });
+  });
+}
+
+/** Compiles `src` to `dist`, unless that has been done since it last changed. */
+export function build() {
+  onChange(BUILT_STAMP, ['package-lock.json', 'tsconfig.json', ...filesBelow('src')], () => {
+    rmSync(join(ROOT, 'dist'), { recursive: true, force: true });
+    run('node', ['node_modules/typescript/bin/tsc', '-p', '.']);
+  });
+}
+
+/** Standard output belongs to the service's log. */
+function npmOutput() {
+  return ['ignore', process.stderr, process.stderr];
+}
+
+function filesBelow(folder) {
+  return readdirSync(join(ROOT, folder), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name).slice(ROOT.length))
+    .sort();
+}
+
+function onChange(stamp, files, work) {
+  const hash = createHash('sha256');
+  for (const file of files) hash.update(file).update(readFileSync(join(ROOT, file)));
+  const digest = hash.digest('hex');
+  const path = join(ROOT, stamp);
+  if (existsSync(path) && readFileSync(path, 'utf8') === digest) return;
+  work();
+  writeFileSync(path, digest);
+}

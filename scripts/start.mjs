@@ -1,0 +1,7 @@
+// `npm start`: sets up what a fresh clone lacks, then serves in this same process, so that signals
+// reach the service itself.
+import { build, installDependencies } from './lib/prepare.mjs';
+
+installDependencies();
+build();
+await import('../dist/main.js');

@@ -1,0 +1,21 @@
+// `npm test`: sets up what a fresh clone lacks, then checks style, types and behaviour. Arguments go
+// to jest, so `npm test -- queue` runs the tests whose path contains "queue".
+import { build, installDependencies } from './lib/prepare.mjs';
+import { run } from './lib/run.mjs';
+
+installDependencies();
+run('node', ['node_modules/prettier/bin/prettier.cjs', '--check', '--log-level', 'warn', '.']);
+run('node', ['node_modules/eslint/bin/eslint.js', '.']);
+run('node', ['node_modules/typescript/bin/tsc', '-p', 'test']);
+build();
+
+const { findRedis } = await import('./lib/find-redis.mjs');
+const redis = await findRedis();
+run('node', ['node_modules/jest/bin/jest.js', ...process.argv.slice(2)], {
+  env: {
+    ...process.env,
+    ...redis,
+    // Jest runs ES modules only behind this flag: https://jestjs.io/docs/ecmascript-modules
+    NODE_OPTIONS: `${process.env.NODE_OPTIONS ?? ''} --experimental-vm-modules --no-warnings=ExperimentalWarning`,
+  },
+});

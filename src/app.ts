@@ -1,0 +1,98 @@
+import { randomBytes } from 'node:crypto';
+import { hostname } from 'node:os';
+
+import type { Logger } from 'pino';
+
+import { systemClock } from './clock.js';
+import type { Settings } from './config.js';
+import { createHttpApp } from './http/routes.js';
+import { type HttpServer, listen } from './http/server.js';
+import type { Limiter, Limits } from './limiter/limiter.js';
+import { MemoryLimiter } from './limiter/memory/memory-limiter.js';
+import { connect, waitUntilReady } from './redis/connections.js';
+import { RedisLimiter } from './redis/redis-limiter.js';
+
+/** A replica that serves. */
+export interface App {
+  readonly port: number;
+  /**
+   * Stops accepting, answers what is in flight, gives those who wait up to `graceMillis`, then turns
+   * them away and leaves nothing of this replica in Redis.
+   * @param hurry aborted to end the grace at once
+   */
+  stop(graceMillis: number, hurry?: AbortSignal): Promise<void>;
+}
+
+/** Puts the parts together and serves. */
+export async function startApp(settings: Settings, logger: Logger): Promise<App> {
+  const limiter = await createLimiter(settings, logger);
+  const server = await listen(
+    createHttpApp(limiter, settings, logger),
+    settings.PORT,
+    settings.HOST,
+  );
+  logger.info(
+    {
+      host: settings.HOST,
+      port: server.port,
+      limiter: settings.REDIS_URL === undefined ? 'embedded' : 'redis',
+    },
+    'serving',
+  );
+  return {
+    port: server.port,
+    stop: (graceMillis, hurry) => stop(server, limiter, graceMillis, hurry),
+  };
+}
+
+async function createLimiter(settings: Settings, logger: Logger): Promise<Limiter> {
+  const limits: Limits = {
+    windowMillis: settings.WINDOW_MILLIS,
+    maxRequests: settings.MAX_REQUESTS,
+    maxRequestsInQueue: settings.MAX_REQUESTS_IN_QUEUE,
+  };
+  if (settings.REDIS_URL === undefined) return new MemoryLimiter(limits, systemClock);
+
+  const replicaId = `${hostname()}-${randomBytes(4).toString('hex')}`;
+  const connections = connect(
+    {
+      url: settings.REDIS_URL,
+      timeoutMillis: settings.STORE_TIMEOUT_MILLIS,
+      name: `sluice:${replicaId}`,
+    },
+    logger,
+  );
+  // Serving before the first connection would turn the first callers away for nothing.
+  await waitUntilReady(connections.commands, settings.STORE_TIMEOUT_MILLIS);
+  return new RedisLimiter({
+    connections,
+    limits,
+    keyPrefix: settings.KEY_PREFIX,
+    replicaId,
+    leaseMillis: settings.REPLICA_LEASE_MILLIS,
+    clock: systemClock,
+    logger,
+  });
+}
+
+async function stop(
+  server: HttpServer,
+  limiter: Limiter,
+  graceMillis: number,
+  hurry: AbortSignal | undefined,
+): Promise<void> {
+  const everyoneAnswered = server.stopAccepting();
+  await Promise.race([everyoneAnswered, graceOver(graceMillis, hurry)]);
+  await limiter.close();
+  await everyoneAnswered;
+}
+
+async function graceOver(graceMillis: number, hurry: AbortSignal | undefined): Promise<void> {
+  await new Promise<void>((resolve) => {
+    const end = (): void => {
+      resolve();
+    };
+    setTimeout(end, graceMillis).unref();
+    hurry?.addEventListener('abort', end, { once: true });
+  });
+}

@@ -1,0 +1,33 @@
+/** Where time comes from and how to wait for it; tests put a controlled clock in its place. */
+export interface Clock {
+  /** Milliseconds since 1970, never going back. */
+  now(): number;
+  /**
+   * Calls `callback` once, `delayMillis` from now, however long that is.
+   * @returns a function that stands the timer down
+   */
+  after(delayMillis: number, callback: () => void): () => void;
+}
+
+/** Node fires a timer longer than this at once: https://nodejs.org/api/timers.html#settimeoutcallback-delay-args */
+const LONGEST_TIMER_MILLIS = 2 ** 31 - 1;
+
+/** The machine's clock. It follows the monotonic one, so a step of the wall clock moves no window. */
+export const systemClock: Clock = {
+  now: () => performance.timeOrigin + performance.now(),
+
+  after(delayMillis, callback) {
+    let timer: NodeJS.Timeout;
+    const wait = (left: number): void => {
+      const piece = Math.min(left, LONGEST_TIMER_MILLIS);
+      timer = setTimeout(() => {
+        if (left > piece) wait(left - piece);
+        else callback();
+      }, piece);
+    };
+    wait(Math.max(0, delayMillis));
+    return () => {
+      clearTimeout(timer);
+    };
+  },
+};

@@ -1,0 +1,44 @@
+import type { ErrorRequestHandler, Request, Response } from 'express';
+
+import { ShuttingDownError, StoreUnavailableError } from '../limiter/errors.js';
+import { HttpError } from './http-error.js';
+import { sendJson, setRetryAfter } from './reply.js';
+
+/** When to come back after a 503; how long the fault lasts nobody knows. */
+const RETRY_AFTER_FAULT_MILLIS = 1000;
+
+/** Every error becomes a JSON body, and a fault of ours never looks like a refusal. */
+export const errorHandler: ErrorRequestHandler = (error: unknown, request, response, _next) => {
+  if (response.headersSent) {
+    // A body that was cut short must not look whole.
+    response.err = error as Error;
+    response.destroy();
+  } else if (error instanceof HttpError) {
+    sendError(response, error.status, error.message, error.key);
+  } else if (error instanceof StoreUnavailableError || error instanceof ShuttingDownError) {
+    response.err = error;
+    setRetryAfter(response, RETRY_AFTER_FAULT_MILLIS);
+    sendError(response, 503, error.message, keyOf(request));
+  } else if (isBadEncoding(error)) {
+    const [, , key] = request.path.split('/');
+    sendError(response, 400, 'path must be percent-encoded UTF-8', key);
+  } else {
+    response.err = error as Error;
+    sendError(response, 500, 'internal error', keyOf(request));
+  }
+};
+
+/** The limiter key in the path of a request, where there is one. */
+export function keyOf(request: Request): string | undefined {
+  const { key } = request.params;
+  return typeof key === 'string' ? key : undefined;
+}
+
+function sendError(response: Response, status: number, message: string, key?: string): void {
+  sendJson(response, status, key === undefined ? { error: message } : { error: message, key });
+}
+
+/** What Express's router throws for a parameter it can't decode. */
+function isBadEncoding(error: unknown): boolean {
+  return error instanceof URIError && 'status' in error && error.status === 400;
+}

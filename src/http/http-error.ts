@@ -1,0 +1,13 @@
+/** A request that can't be answered as asked, and what to tell the client. */
+export class HttpError extends Error {
+  override readonly name = 'HttpError';
+
+  constructor(
+    readonly status: 400 | 403 | 404 | 405,
+    message: string,
+    /** The limiter key of the request, where it has one. */
+    readonly key?: string,
+  ) {
+    super(message);
+  }
+}

@@ -1,0 +1,63 @@
+import { z } from 'zod';
+
+import { BOUNDS } from '../limiter/bounds.js';
+import type { CheckRequest } from '../limiter/limiter.js';
+import { HttpError } from './http-error.js';
+
+function wholeNumber({ min, max }: { min: number; max: number }) {
+  const takes = `must be a whole number from ${min} to ${max}`;
+  return z
+    .string(takes)
+    .regex(/^\d{1,15}$/, takes)
+    .transform(Number)
+    .refine((value) => value >= min && value <= max, takes);
+}
+
+/** The query of a check. A parameter that is given twice arrives as a list, which no schema takes. */
+const querySchema = z.object({
+  canWait: z
+    .string('must be given once')
+    .pipe(
+      z.stringbool({
+        truthy: ['true', '1'],
+        falsy: ['false', '0'],
+        case: 'insensitive',
+        error: 'must be true, false, 1 or 0',
+      }),
+    )
+    .optional(),
+  maxRequests: wholeNumber(BOUNDS.maxRequests).optional(),
+  maxRequestsInQueue: wholeNumber(BOUNDS.maxRequestsInQueue).optional(),
+});
+
+/**
+ * @param key as the router has percent-decoded it
+ * @throws HttpError 400 where it is too long
+ */
+export function parseKey(key: string): string {
+  const bytes = Buffer.byteLength(key);
+  const { min, max } = BOUNDS.keyBytes;
+  if (bytes >= min && bytes <= max) return key;
+  throw new HttpError(400, `key must be ${min} to ${max} bytes of UTF-8, not ${bytes}`, key);
+}
+
+/**
+ * The check that a request asks for.
+ * @throws HttpError 400 that names the parameter with a wrong value
+ */
+export function parseCheck(key: string, query: Readonly<Record<string, unknown>>): CheckRequest {
+  const parsedKey = parseKey(key);
+  const result = querySchema.safeParse(query);
+  if (result.success) {
+    const { canWait = false, maxRequests, maxRequestsInQueue } = result.data;
+    return { key: parsedKey, canWait, maxRequests, maxRequestsInQueue };
+  }
+  const issue = result.error.issues[0];
+  const name = String(issue?.path[0]);
+  const twice = Array.isArray(query[name]);
+  throw new HttpError(
+    400,
+    `${name} ${twice ? 'must be given once' : (issue?.message ?? 'is not valid')}`,
+    parsedKey,
+  );
+}

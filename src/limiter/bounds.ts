@@ -1,0 +1,9 @@
+/** What the limits of a key may be, whether they come from the environment or from a request. */
+export const BOUNDS = {
+  maxRequests: { min: 1, max: 1_000_000_000 },
+  /** 0 turns queueing off. */
+  maxRequestsInQueue: { min: 0, max: 100_000 },
+  windowMillis: { min: 1, max: 366 * 24 * 60 * 60 * 1000 },
+  /** UTF-8 bytes of a key, after percent-decoding. */
+  keyBytes: { min: 1, max: 512 },
+} as const;

@@ -1,0 +1,67 @@
+/** The limits that hold for a key nobody has overridden. */
+export interface Limits {
+  readonly windowMillis: number;
+  readonly maxRequests: number;
+  readonly maxRequestsInQueue: number;
+}
+
+/** One request for permission. An override that is left out changes nothing. */
+export interface CheckRequest {
+  readonly key: string;
+  readonly canWait: boolean;
+  readonly maxRequests?: number | undefined;
+  readonly maxRequestsInQueue?: number | undefined;
+}
+
+export type Decision =
+  | { readonly outcome: 'approved'; readonly requestId: string }
+  | {
+      readonly outcome: 'denied';
+      readonly reason: 'limit_reached' | 'queue_full';
+      /** Milliseconds until the window ends. */
+      readonly retryAfterMillis: number;
+    }
+  /** The client left while it waited; its place, or the approval that crossed it, was given back. */
+  | { readonly outcome: 'withdrawn' };
+
+/** A key's state as of now. */
+export interface Instance {
+  readonly key: string;
+  readonly limits: Limits;
+  readonly approved: number;
+  readonly denied: number;
+  readonly waiting: number;
+}
+
+/**
+ * A rate limiter: exact fixed windows and a FIFO queue for each key.
+ *
+ * Every method but `close` may reject with a {@link StoreUnavailableError}; a refusal is a
+ * {@link Decision}, never an error.
+ */
+export interface Limiter {
+  /**
+   * Asks for permission. With `canWait` the promise settles when the request's turn has come.
+   * @param signal aborted when the client leaves; heeded by requests that can wait
+   * @throws ShuttingDownError when the replica stops while the request waits
+   */
+  check(request: CheckRequest, signal?: AbortSignal): Promise<Decision>;
+
+  /**
+   * Gives an approval of the current window back; the head of the queue gets it.
+   * @returns false where the id is unknown, was released before, or its window has ended
+   */
+  release(key: string, requestId: string): Promise<boolean>;
+
+  /** @returns undefined where no such key exists */
+  inspect(key: string): Promise<Instance | undefined>;
+
+  /** Every key, each once, in no order. A key that comes or goes meanwhile may be left out. */
+  list(): AsyncIterable<Instance>;
+
+  /** How many requests wait here for their turn. */
+  readonly waiting: number;
+
+  /** Withdraws those who wait with a {@link ShuttingDownError}, and leaves nothing behind. */
+  close(): Promise<void>;
+}

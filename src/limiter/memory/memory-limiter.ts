@@ -1,0 +1,136 @@
+import { randomUUID } from 'node:crypto';
+
+import type { Clock } from '../../clock.js';
+import { ShuttingDownError } from '../errors.js';
+import type { CheckRequest, Decision, Instance, Limiter, Limits } from '../limiter.js';
+import { Waiter } from '../waiter.js';
+import { KeyState } from './key-state.js';
+
+/** Idle keys are looked for this often, in milliseconds; they stop counting on time without that. */
+const SWEEP_INTERVAL_MILLIS = 1000;
+
+/** A key with the timer that ends its window while somebody waits. */
+interface Entry {
+  readonly state: KeyState;
+  standDown?: (() => void) | undefined;
+}
+
+/** The embedded limiter: the whole state in this process's memory, gone with it. */
+export class MemoryLimiter implements Limiter {
+  readonly #entries = new Map<string, Entry>();
+  readonly #waiters = new Map<string, Waiter>();
+  #stopSweeping: (() => void) | undefined;
+
+  constructor(
+    private readonly limits: Limits,
+    private readonly clock: Clock,
+  ) {}
+
+  get waiting(): number {
+    return this.#waiters.size;
+  }
+
+  check(request: CheckRequest, signal?: AbortSignal): Promise<Decision> {
+    const now = this.#now();
+    const entry = this.#find(request.key, now) ?? this.#create(request.key, now);
+    const requestId = randomUUID();
+    const decision = entry.state.check(now, requestId, request);
+    if (decision === 'approved') return Promise.resolve({ outcome: 'approved', requestId });
+    if (decision === 'waiting') return this.#wait(entry, requestId, signal);
+    return Promise.resolve({
+      outcome: 'denied',
+      reason: decision === 'denied' ? 'limit_reached' : 'queue_full',
+      retryAfterMillis: entry.state.windowEnd - now,
+    });
+  }
+
+  release(key: string, requestId: string): Promise<boolean> {
+    const now = this.#now();
+    return Promise.resolve(this.#find(key, now)?.state.release(now, requestId) ?? false);
+  }
+
+  inspect(key: string): Promise<Instance | undefined> {
+    const now = this.#now();
+    return Promise.resolve(this.#find(key, now)?.state.inspect(now));
+  }
+
+  async *list(): AsyncIterable<Instance> {
+    for (const [key] of this.#entries) {
+      const instance = await this.inspect(key);
+      if (instance) yield instance;
+    }
+  }
+
+  close(): Promise<void> {
+    this.#stopSweeping?.();
+    for (const entry of this.#entries.values()) entry.standDown?.();
+    this.#entries.clear();
+    for (const waiter of this.#waiters.values()) waiter.fail(new ShuttingDownError());
+    this.#waiters.clear();
+    return Promise.resolve();
+  }
+
+  /** Whole milliseconds, as Redis's scripts count them. */
+  #now(): number {
+    return Math.floor(this.clock.now());
+  }
+
+  #find(key: string, now: number): Entry | undefined {
+    const entry = this.#entries.get(key);
+    if (!entry?.state.isIdle(now)) return entry;
+    this.#remove(key, entry);
+    return undefined;
+  }
+
+  #create(key: string, now: number): Entry {
+    const entry = {
+      state: new KeyState(key, now, this.limits, (requestId) => {
+        this.#waiters.get(requestId)?.approve();
+        this.#waiters.delete(requestId);
+      }),
+    };
+    this.#entries.set(key, entry);
+    this.#stopSweeping ??= this.clock.after(SWEEP_INTERVAL_MILLIS, () => {
+      this.#sweep();
+    });
+    return entry;
+  }
+
+  #remove(key: string, entry: Entry): void {
+    entry.standDown?.();
+    this.#entries.delete(key);
+  }
+
+  #wait(entry: Entry, requestId: string, signal: AbortSignal | undefined): Promise<Decision> {
+    const waiter = new Waiter(requestId);
+    this.#waiters.set(requestId, waiter);
+    waiter.withdrawOn(signal, () => {
+      this.#waiters.delete(requestId);
+      entry.state.cancel(this.#now(), requestId);
+    });
+    this.#settleAtWindowEnd(entry);
+    return waiter.decision;
+  }
+
+  #settleAtWindowEnd(entry: Entry): void {
+    if (entry.standDown || entry.state.waiting === 0) return;
+    entry.standDown = this.clock.after(entry.state.windowEnd - this.clock.now(), () => {
+      entry.standDown = undefined;
+      entry.state.settle(this.#now());
+      this.#settleAtWindowEnd(entry);
+    });
+  }
+
+  #sweep(): void {
+    const now = this.#now();
+    for (const [key, entry] of this.#entries) {
+      if (entry.state.isIdle(now)) this.#remove(key, entry);
+    }
+    this.#stopSweeping = undefined;
+    if (this.#entries.size > 0) {
+      this.#stopSweeping = this.clock.after(SWEEP_INTERVAL_MILLIS, () => {
+        this.#sweep();
+      });
+    }
+  }
+}

@@ -1,0 +1,64 @@
+import type { Decision } from './limiter.js';
+
+/**
+ * A request that may have to wait for its turn. It is decided once: approved or refused, withdrawn
+ * because its client left, or failed. What comes first holds, and what comes later is told so.
+ */
+export class Waiter {
+  /** Settles when the request is decided. */
+  readonly decision: Promise<Decision>;
+  #resolve!: (decision: Decision) => void;
+  #reject!: (error: unknown) => void;
+  #decided = false;
+  #stopListening: (() => void) | undefined;
+
+  constructor(readonly requestId: string) {
+    this.decision = new Promise((resolve, reject) => {
+      this.#resolve = resolve;
+      this.#reject = reject;
+    });
+  }
+
+  get decided(): boolean {
+    return this.#decided;
+  }
+
+  /** @returns false where the request was decided before, and `decision` went nowhere */
+  decide(decision: Decision): boolean {
+    if (!this.#end()) return false;
+    this.#resolve(decision);
+    return true;
+  }
+
+  /** @returns false where the request was decided before, as with {@link decide} */
+  approve(): boolean {
+    return this.decide({ outcome: 'approved', requestId: this.requestId });
+  }
+
+  fail(error: unknown): void {
+    if (this.#end()) this.#reject(error);
+  }
+
+  /** Withdraws the request when `signal` aborts, if it is undecided then, and calls `onWithdrawn`. */
+  withdrawOn(signal: AbortSignal | undefined, onWithdrawn: () => void): void {
+    if (!signal) return;
+    const withdraw = (): void => {
+      if (this.decide({ outcome: 'withdrawn' })) onWithdrawn();
+    };
+    if (signal.aborted) {
+      withdraw();
+      return;
+    }
+    signal.addEventListener('abort', withdraw, { once: true });
+    this.#stopListening = () => {
+      signal.removeEventListener('abort', withdraw);
+    };
+  }
+
+  #end(): boolean {
+    if (this.#decided) return false;
+    this.#decided = true;
+    this.#stopListening?.();
+    return true;
+  }
+}

@@ -1,0 +1,211 @@
+import { randomUUID } from 'node:crypto';
+
+import type { Logger } from 'pino';
+
+import type { Clock } from '../clock.js';
+import type { CheckRequest, Decision, Instance, Limiter, Limits } from '../limiter/limiter.js';
+import { Waiter } from '../limiter/waiter.js';
+import { CheckBatcher } from './check-batcher.js';
+import { disconnect, type Connections } from './connections.js';
+import { KeyNaming } from './key-names.js';
+import { type CheckReply, Scripts, VERDICT } from './scripts.js';
+import { mayHaveRun, toLimiterError } from './store-errors.js';
+import { BoundaryDriver } from './waiting/boundary-driver.js';
+import { LocalQueue } from './waiting/local-queue.js';
+import { WakeChannel } from './waiting/wake-channel.js';
+import { Withdrawals } from './waiting/withdrawals.js';
+
+/** How many names one SCAN call looks at. */
+const SCAN_COUNT = 500;
+
+export interface RedisLimiterOptions {
+  readonly connections: Connections;
+  readonly limits: Limits;
+  readonly keyPrefix: string;
+  /** Names this replica among all that share the Redis; unique. */
+  readonly replicaId: string;
+  /** How long the waiters of a replica that is silent keep their places. */
+  readonly leaseMillis: number;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Lua fragments that stand in for files; tests control Redis's time with it. */
+  readonly luaReplacements?: Readonly<Record<string, string>>;
+}
+
+/** The limiter that any number of replicas share: its whole state is in Redis. */
+export class RedisLimiter implements Limiter {
+  readonly #scripts: Scripts;
+  readonly #naming: KeyNaming;
+  readonly #checks: CheckBatcher;
+  readonly #wakes: WakeChannel;
+  readonly #withdrawals: Withdrawals;
+  readonly #queues = new Map<string, LocalQueue>();
+  readonly #resignations = new Set<Promise<void>>();
+  #drivers = 0;
+  #onLastQueueEmpty: (() => void) | undefined;
+
+  constructor(private readonly options: RedisLimiterOptions) {
+    const { connections, limits, replicaId, leaseMillis, luaReplacements } = options;
+    this.#scripts = new Scripts(connections.commands, {
+      limits,
+      replicaId,
+      leaseMillis,
+      replacements: luaReplacements,
+    });
+    this.#naming = new KeyNaming(options.keyPrefix);
+    this.#checks = new CheckBatcher(this.#scripts, this.#naming);
+    this.#wakes = new WakeChannel(connections.subscriber, connections.commands, options.logger);
+    this.#withdrawals = new Withdrawals(
+      this.#scripts,
+      this.#naming,
+      options.clock,
+      options.logger,
+      (key) => this.#queues.has(key),
+    );
+  }
+
+  get waiting(): number {
+    let waiting = 0;
+    for (const queue of this.#queues.values()) waiting += queue.size;
+    return waiting;
+  }
+
+  async check(request: CheckRequest, signal?: AbortSignal): Promise<Decision> {
+    if (request.canWait) return this.#checkOrWait(request, signal);
+    const requestId = randomUUID();
+    try {
+      const reply = await this.#checks.send(request, requestId);
+      return reply.verdict === VERDICT.approved
+        ? { outcome: 'approved', requestId }
+        : denial(reply);
+    } catch (error) {
+      this.#withdrawIfItMayHaveRun(error, request.key, requestId);
+      throw error;
+    }
+  }
+
+  release(key: string, requestId: string): Promise<boolean> {
+    return this.#scripts.release(this.#naming.namesOf(key), requestId);
+  }
+
+  async inspect(key: string): Promise<Instance | undefined> {
+    const reply = await this.#scripts.inspect(this.#naming.namesOf(key));
+    return reply && { key, ...reply };
+  }
+
+  async *list(): AsyncIterable<Instance> {
+    const seen = new Set<string>();
+    let cursor = '0';
+    do {
+      const [next, names] = await this.#scan(cursor);
+      cursor = next;
+      const keys = names.map((name) => this.#naming.keyOf(name)).filter((key) => !seen.has(key));
+      for (const key of keys) seen.add(key);
+      const instances = await Promise.all([...new Set(keys)].map((key) => this.inspect(key)));
+      for (const instance of instances) if (instance) yield instance;
+    } while (cursor !== '0');
+  }
+
+  async close(): Promise<void> {
+    for (const queue of [...this.#queues.values()]) queue.turnAway();
+    // Those still asking are withdrawn as their answers come; each has a time limit.
+    if (this.#queues.size > 0) {
+      await new Promise<void>((resolve) => {
+        this.#onLastQueueEmpty = resolve;
+      });
+    }
+    await Promise.all(this.#resignations);
+    await this.#withdrawals.close();
+    await disconnect(this.options.connections);
+  }
+
+  #checkOrWait(request: CheckRequest, signal: AbortSignal | undefined): Promise<Decision> {
+    const waiter = new Waiter(randomUUID());
+    const { requestId } = waiter;
+    const queue = this.#queues.get(request.key) ?? this.#openQueue(request.key);
+    queue.add(waiter);
+    waiter.withdrawOn(signal, () => {
+      queue.leave(requestId);
+    });
+    this.#checks.send(request, requestId).then(
+      (reply) => {
+        this.#answer(request.key, queue, waiter, reply);
+      },
+      (error: unknown) => {
+        if (!queue.settled(requestId)) return;
+        waiter.fail(error);
+        this.#withdrawIfItMayHaveRun(error, request.key, requestId);
+      },
+    );
+    return waiter.decision;
+  }
+
+  #answer(key: string, queue: LocalQueue, waiter: Waiter, reply: CheckReply): void {
+    const { requestId } = waiter;
+    if (reply.verdict > VERDICT.approved) {
+      queue.queued(requestId, reply.verdict, reply.millisToWindowEnd);
+      return;
+    }
+    if (!queue.settled(requestId)) return;
+    if (reply.verdict !== VERDICT.approved) waiter.decide(denial(reply));
+    else if (!waiter.approve()) this.#withdrawals.add(key, requestId);
+  }
+
+  #openQueue(key: string): LocalQueue {
+    const { connections, clock, logger, leaseMillis, replicaId } = this.options;
+    const names = this.#naming.namesOf(key);
+    const queue = new LocalQueue({
+      names,
+      scripts: this.#scripts,
+      wakes: this.#wakes,
+      clock,
+      logger,
+      leaseMillis,
+      createDriver: () => {
+        this.#drivers += 1;
+        const candidate = `${replicaId}#${this.#drivers}`;
+        return new BoundaryDriver(connections.commands, names.driver, candidate, logger);
+      },
+      withdraw: (requestIds) => {
+        this.#withdrawals.add(key, ...requestIds);
+      },
+      onEmpty: ({ lease, resigned }) => {
+        this.#queues.delete(key);
+        if (lease) this.#withdrawals.add(key);
+        if (resigned) {
+          this.#resignations.add(resigned);
+          void resigned.finally(() => this.#resignations.delete(resigned));
+        }
+        if (this.#queues.size === 0) this.#onLastQueueEmpty?.();
+      },
+    });
+    this.#queues.set(key, queue);
+    return queue;
+  }
+
+  #withdrawIfItMayHaveRun(error: unknown, key: string, requestId: string): void {
+    if (mayHaveRun(error)) this.#withdrawals.add(key, requestId);
+  }
+
+  async #scan(cursor: string): Promise<[cursor: string, names: string[]]> {
+    try {
+      return await this.options.connections.commands.scan(
+        cursor,
+        'MATCH',
+        this.#naming.statePattern,
+        'COUNT',
+        SCAN_COUNT,
+      );
+    } catch (error) {
+      throw toLimiterError(error);
+    }
+  }
+}
+
+function denial(reply: CheckReply): Decision {
+  return {
+    outcome: 'denied',
+    reason: reply.verdict === VERDICT.queueFull ? 'queue_full' : 'limit_reached',
+    retryAfterMillis: reply.millisToWindowEnd,
+  };
+}

@@ -1,0 +1,48 @@
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+
+/** A script ready to be sent: its text and the SHA-1 by which Redis knows it. */
+export interface Script {
+  readonly name: string;
+  readonly text: string;
+  readonly sha1: string;
+}
+
+/** `--@include lib/window` on a line of its own. */
+const INCLUDE = /^--@include (\S+)$/;
+
+/** Beside `src` and beside `dist` alike. */
+const LUA_FOLDER = new URL('../../lua/', import.meta.url);
+
+/**
+ * Reads `lua/<name>.lua` and puts the fragments it includes, and those they include, in the place
+ * of the first line that asks for them.
+ * @param replacements texts by fragment name that stand in for files; tests control time with it
+ * @throws Error where a fragment includes itself, directly or by others, or a file is missing
+ */
+export function loadScript(
+  name: string,
+  replacements: Readonly<Record<string, string>> = {},
+): Script {
+  const included = new Set<string>();
+
+  const expand = (fragment: string, includedBy: readonly string[]): string => {
+    if (includedBy.includes(fragment)) {
+      throw new Error(`lua include cycle: ${[...includedBy, fragment].join(' > ')}`);
+    }
+    if (included.has(fragment)) return '';
+    included.add(fragment);
+    const text =
+      replacements[fragment] ?? readFileSync(new URL(`${fragment}.lua`, LUA_FOLDER), 'utf8');
+    return text
+      .split('\n')
+      .map((line) => {
+        const include = INCLUDE.exec(line)?.[1];
+        return include === undefined ? line : expand(include, [...includedBy, fragment]);
+      })
+      .join('\n');
+  };
+
+  const text = expand(name, []);
+  return { name, text, sha1: createHash('sha1').update(text).digest('hex') };
+}

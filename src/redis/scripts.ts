@@ -1,0 +1,187 @@
+import type { Redis } from 'ioredis';
+
+import type { Limits } from '../limiter/limiter.js';
+import type { KeyNames } from './key-names.js';
+import { loadScript, type Script } from './script-loader.js';
+import { toLimiterError } from './store-errors.js';
+
+/** The verdicts of `lua/check.lua`; a larger number is a ticket in the queue. */
+export const VERDICT = { approved: 1, denied: 0, queueFull: -1 } as const;
+
+export interface CheckReply {
+  readonly millisToWindowEnd: number;
+  /** One of {@link VERDICT}, or the ticket of the place in the queue. */
+  readonly verdict: number;
+}
+
+export interface BatchedCheck {
+  readonly requestId: string;
+  readonly canWait: boolean;
+}
+
+export interface Overrides {
+  readonly maxRequests: number | undefined;
+  readonly maxRequestsInQueue: number | undefined;
+}
+
+export interface Ticket {
+  readonly requestId: string;
+  readonly ticket: number;
+}
+
+export interface SettleReply {
+  readonly millisToWindowEnd: number;
+  /** Every lower ticket has left the queue; infinite where Redis knows no such key. */
+  readonly waitingFrom: number;
+  readonly waiting: number;
+  readonly granted: readonly string[];
+}
+
+export interface InspectReply {
+  readonly limits: Limits;
+  readonly approved: number;
+  readonly denied: number;
+  readonly waiting: number;
+}
+
+export interface ScriptSettings {
+  readonly limits: Limits;
+  readonly replicaId: string;
+  readonly leaseMillis: number;
+  /** Lua fragments that stand in for files, see {@link loadScript}. */
+  readonly replacements?: Readonly<Record<string, string>> | undefined;
+}
+
+/**
+ * One typed function for each script in `lua/`; KEYS, ARGV and replies are described there.
+ * Each rejects with a StoreUnavailableError when Redis can't be asked or does not answer in time.
+ */
+export class Scripts {
+  readonly #check: Script;
+  readonly #settle: Script;
+  readonly #release: Script;
+  readonly #cancel: Script;
+  readonly #inspect: Script;
+
+  constructor(
+    private readonly client: Redis,
+    private readonly settings: ScriptSettings,
+  ) {
+    const load = (name: string): Script => loadScript(name, settings.replacements);
+    this.#check = load('check');
+    this.#settle = load('settle');
+    this.#release = load('release');
+    this.#cancel = load('cancel');
+    this.#inspect = load('inspect');
+  }
+
+  /** @returns a reply for each check, in their order */
+  async check(
+    names: KeyNames,
+    overrides: Overrides,
+    checks: readonly BatchedCheck[],
+  ): Promise<CheckReply[]> {
+    const { limits, leaseMillis, replicaId } = this.settings;
+    const reply = await this.#run(this.#check, allKeys(names), [
+      limits.windowMillis,
+      leaseMillis,
+      limits.maxRequests,
+      limits.maxRequestsInQueue,
+      overrides.maxRequests ?? '',
+      overrides.maxRequestsInQueue ?? '',
+      replicaId,
+      ...checks.flatMap(({ requestId, canWait }) => [requestId, canWait ? '1' : '0']),
+    ]);
+    const [millisToWindowEnd, ...verdicts] = reply as [number, ...number[]];
+    return verdicts.map((verdict) => ({ millisToWindowEnd, verdict }));
+  }
+
+  async settle(names: KeyNames, askedAbout: readonly Ticket[]): Promise<SettleReply> {
+    const { limits, leaseMillis, replicaId } = this.settings;
+    const reply = await this.#run(this.#settle, allKeys(names), [
+      limits.windowMillis,
+      leaseMillis,
+      limits.maxRequests,
+      limits.maxRequestsInQueue,
+      replicaId,
+      ...askedAbout.flatMap(({ requestId, ticket }) => [requestId, ticket]),
+    ]);
+    const [millisToWindowEnd, waitingFrom, waiting, ...granted] = reply as [
+      number,
+      number,
+      number,
+      ...string[],
+    ];
+    const isUnknown = millisToWindowEnd === 0;
+    return {
+      millisToWindowEnd,
+      waitingFrom: isUnknown ? Infinity : waitingFrom,
+      waiting,
+      granted,
+    };
+  }
+
+  async release(names: KeyNames, requestId: string): Promise<boolean> {
+    const { limits, leaseMillis } = this.settings;
+    const reply = await this.#run(this.#release, allKeys(names), [
+      limits.windowMillis,
+      leaseMillis,
+      requestId,
+    ]);
+    return reply === 1;
+  }
+
+  /** @param endsLease whether this replica holds no other waiter of the key */
+  async cancel(names: KeyNames, requestIds: readonly string[], endsLease: boolean): Promise<void> {
+    const { limits, leaseMillis, replicaId } = this.settings;
+    await this.#run(this.#cancel, allKeys(names), [
+      limits.windowMillis,
+      leaseMillis,
+      replicaId,
+      endsLease ? '1' : '0',
+      ...requestIds,
+    ]);
+  }
+
+  async inspect(names: KeyNames): Promise<InspectReply | undefined> {
+    const reply = await this.#run(this.#inspect, [names.state, names.queue, names.replicas], []);
+    const values = reply as number[];
+    if (values.length === 0) return undefined;
+    const [windowMillis, maxRequests, maxRequestsInQueue, approved, denied, waiting] = values as [
+      number,
+      number,
+      number,
+      number,
+      number,
+      number,
+    ];
+    return {
+      limits: { windowMillis, maxRequests, maxRequestsInQueue },
+      approved,
+      denied,
+      waiting,
+    };
+  }
+
+  /** EVALSHA, or EVAL where Redis has forgotten the script (SCRIPT FLUSH, restart, failover). */
+  async #run(
+    script: Script,
+    keys: readonly string[],
+    args: readonly (string | number)[],
+  ): Promise<unknown> {
+    try {
+      return await this.client
+        .evalsha(script.sha1, keys.length, ...keys, ...args)
+        .catch((error: unknown) => {
+          if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw error;
+          return this.client.eval(script.text, keys.length, ...keys, ...args);
+        });
+    } catch (error) {
+      throw toLimiterError(error);
+    }
+  }
+}
+
+function allKeys(names: KeyNames): string[] {
+  return [names.state, names.requests, names.queue, names.replicas];
+}

@@ -1,0 +1,276 @@
+import type { Logger } from 'pino';
+
+import type { Clock } from '../../clock.js';
+import { ShuttingDownError } from '../../limiter/errors.js';
+import type { Waiter } from '../../limiter/waiter.js';
+import type { KeyNames } from '../key-names.js';
+import type { Scripts, SettleReply, Ticket } from '../scripts.js';
+import type { BoundaryDriver } from './boundary-driver.js';
+import type { Wake, WakeChannel, WakeListener } from './wake-channel.js';
+
+/** How long the others leave the end of a window to the driver; spread, not to knock all at once. */
+const DRIVER_GRACE_MILLIS = 50;
+/** How much of its lease a replica lets pass before it renews it. */
+const LEASE_RENEWAL = 1 / 3;
+/** The most waiters that one call of `lua/settle.lua` asks about. */
+const MAX_ASKED_PER_CALL = 500;
+const FIRST_RETRY_MILLIS = 50;
+const LONGEST_RETRY_MILLIS = 1000;
+
+export interface LocalQueueParts {
+  readonly names: KeyNames;
+  readonly scripts: Scripts;
+  readonly wakes: WakeChannel;
+  readonly createDriver: () => BoundaryDriver;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly leaseMillis: number;
+  /** Takes requests that nobody here waits for any more out of Redis. */
+  readonly withdraw: (requestIds: readonly string[]) => void;
+  /** Called once, when the last waiter has gone; the queue is not used again after that. */
+  readonly onEmpty: (leftBehind: LeftBehind) => void;
+}
+
+export interface LeftBehind {
+  /** Others may still wait, and Redis believes that this replica does. */
+  readonly lease: boolean;
+  /** Settles when the place of the driver is free, where this replica stood for it. */
+  readonly resigned: Promise<void> | undefined;
+}
+
+/** A waiter, and its ticket once Redis has given it one. */
+interface Place {
+  readonly waiter: Waiter;
+  ticket: number | undefined;
+}
+
+/**
+ * The waiters of one key that this replica holds.
+ *
+ *     asking ──ticket──▶ waiting ──wake or settle──▶ approved
+ *       │                   │
+ *       └──── decided ◀─────┴── client left: withdrawn from Redis
+ *
+ * While any is waiting the replica listens to the key's wakes, renews its lease, and sees that each
+ * window is ended: the elected driver on time, the others a grace later if no wake has come.
+ */
+export class LocalQueue implements WakeListener {
+  readonly #places = new Map<string, Place>();
+  readonly #grace = DRIVER_GRACE_MILLIS * (1 + Math.random());
+  #driver: BoundaryDriver | undefined;
+  #isOver = false;
+  #isSettling = false;
+  #settleAgain = false;
+  #failures = 0;
+  #standDown: (() => void) | undefined;
+  #windowEndsAt = 0;
+  #leaseRenewalAt = 0;
+  #waitingFrom = 0;
+  #knownToBeEmpty = false;
+
+  constructor(private readonly parts: LocalQueueParts) {}
+
+  get size(): number {
+    return this.#places.size;
+  }
+
+  /** To be called before Redis is asked, since an approval from the queue can overtake the answer. */
+  add(waiter: Waiter): void {
+    this.#places.set(waiter.requestId, { waiter, ticket: undefined });
+  }
+
+  /** The check was answered with a place in the queue. */
+  queued(requestId: string, ticket: number, millisToWindowEnd: number): void {
+    const place = this.#places.get(requestId);
+    if (!place) return;
+    if (place.waiter.decided) {
+      this.#forget(requestId);
+      this.parts.withdraw([requestId]);
+      return this.#stopIfEmpty();
+    }
+    place.ticket = ticket;
+    this.#knownToBeEmpty = false;
+    if (!this.#driver) this.#start(millisToWindowEnd);
+    else if (ticket < this.#waitingFrom) this.#settle();
+  }
+
+  /** The check was decided without a wait, or failed. @returns false where that is no news. */
+  settled(requestId: string): boolean {
+    const isNews = this.#forget(requestId);
+    this.#stopIfEmpty();
+    return isNews;
+  }
+
+  /** The client of a request has left. One that is still asking is withdrawn when it is answered. */
+  leave(requestId: string): void {
+    if (this.#places.get(requestId)?.ticket === undefined) return;
+    this.#forget(requestId);
+    this.parts.withdraw([requestId]);
+    this.#stopIfEmpty();
+  }
+
+  /** Turns everyone away because this replica stops. */
+  turnAway(): void {
+    const left: string[] = [];
+    for (const [requestId, { waiter, ticket }] of this.#places) {
+      waiter.fail(new ShuttingDownError());
+      if (ticket !== undefined) left.push(requestId);
+    }
+    for (const requestId of left) this.#forget(requestId);
+    if (left.length > 0) this.parts.withdraw(left);
+    this.#stopIfEmpty();
+  }
+
+  onSubscribed(): void {
+    this.#settle();
+  }
+
+  onWake(wake: Wake): void {
+    this.#learn(wake);
+    if (this.#isOver) return;
+    if (this.#missed().length > 0) this.#settle();
+    else this.#schedule();
+  }
+
+  onDriverResigned(): void {
+    this.#volunteer();
+  }
+
+  #start(millisToWindowEnd: number): void {
+    this.#driver = this.parts.createDriver();
+    const now = this.parts.clock.now();
+    this.#windowEndsAt = now + millisToWindowEnd;
+    this.#leaseRenewalAt = now + this.parts.leaseMillis * LEASE_RENEWAL;
+    this.parts.wakes.listen(this.parts.names.wakeChannel, this);
+    this.#volunteer();
+    this.#schedule();
+  }
+
+  #stopIfEmpty(): void {
+    if (this.#places.size > 0 || this.#isOver) return;
+    this.#isOver = true;
+    this.#standDown?.();
+    const driver = this.#driver;
+    if (driver) this.parts.wakes.unlisten(this.parts.names.wakeChannel, this);
+    this.parts.onEmpty({
+      lease: driver !== undefined && !this.#knownToBeEmpty,
+      resigned: driver && this.#resign(driver),
+    });
+  }
+
+  async #resign(driver: BoundaryDriver): Promise<void> {
+    const wasDriving = await driver.resign();
+    if (wasDriving && !this.#knownToBeEmpty) {
+      this.parts.wakes.announceResignation(this.parts.names.wakeChannel);
+    }
+  }
+
+  #volunteer(): void {
+    void this.#driver?.volunteer().then(() => {
+      this.#schedule();
+    });
+  }
+
+  #forget(requestId: string): boolean {
+    return this.#places.delete(requestId);
+  }
+
+  /** Takes in what Redis says of the queue as a whole, and answers those it has approved. */
+  #learn(news: Wake | SettleReply): void {
+    const millisToWindowEnd =
+      'windowEndsInMillis' in news ? news.windowEndsInMillis : news.millisToWindowEnd;
+    this.#windowEndsAt = this.parts.clock.now() + millisToWindowEnd;
+    this.#waitingFrom = news.waitingFrom;
+    this.#knownToBeEmpty = news.waiting === 0;
+    for (const requestId of news.granted) this.#granted(requestId);
+    this.#stopIfEmpty();
+  }
+
+  #granted(requestId: string): void {
+    const place = this.#places.get(requestId);
+    if (!place) return;
+    this.#forget(requestId);
+    // The client left while it was asking: the approval belongs to the next in the queue.
+    if (!place.waiter.approve()) this.parts.withdraw([requestId]);
+  }
+
+  /** Those whose tickets have left the queue although nobody told us of an approval. */
+  #missed(): Ticket[] {
+    const missed: Ticket[] = [];
+    for (const [requestId, { ticket }] of this.#places) {
+      if (ticket !== undefined && ticket < this.#waitingFrom) missed.push({ requestId, ticket });
+    }
+    return missed.sort((a, b) => a.ticket - b.ticket);
+  }
+
+  #schedule(): void {
+    this.#standDown?.();
+    this.#standDown = undefined;
+    if (!this.#driver || this.#isOver || this.#isSettling) return;
+    const { clock } = this.parts;
+    const windowDue = this.#windowEndsAt + (this.#driver.isDriving ? 0 : this.#grace);
+    const due = Math.min(windowDue, this.#leaseRenewalAt);
+    this.#standDown = clock.after(due - clock.now(), () => {
+      // No wake has come in time: the driver is dead or there is none.
+      if (clock.now() >= windowDue) this.#volunteer();
+      this.#settle();
+    });
+  }
+
+  #settle(): void {
+    this.#settleAgain = true;
+    if (this.#isSettling) return;
+    this.#isSettling = true;
+    void this.#settleUntilQuiet();
+  }
+
+  async #settleUntilQuiet(): Promise<void> {
+    try {
+      while (this.#settleAgain && !this.#isOver) {
+        this.#settleAgain = false;
+        await this.#ask([]);
+        await this.#askAboutMissed();
+      }
+      this.#failures = 0;
+      this.#isSettling = false;
+      this.#schedule();
+    } catch (error) {
+      this.#retryLater(error);
+    }
+  }
+
+  async #askAboutMissed(): Promise<void> {
+    const missed = this.#missed();
+    for (let first = 0; first < missed.length; first += MAX_ASKED_PER_CALL) {
+      const stillHeld = missed
+        .slice(first, first + MAX_ASKED_PER_CALL)
+        .filter(({ requestId }) => this.#places.has(requestId));
+      if (stillHeld.length > 0) await this.#ask(stillHeld);
+    }
+  }
+
+  async #ask(askedAbout: readonly Ticket[]): Promise<void> {
+    const { scripts, names, clock, leaseMillis } = this.parts;
+    const reply = await scripts.settle(names, askedAbout);
+    this.#leaseRenewalAt = clock.now() + leaseMillis * LEASE_RENEWAL;
+    this.#learn(reply);
+  }
+
+  #retryLater(error: unknown): void {
+    this.#failures += 1;
+    const { logger, clock, names } = this.parts;
+    if (this.#failures === 1) {
+      logger.warn(
+        { err: error, state: names.state },
+        'settle failed; those who wait go on waiting',
+      );
+    }
+    this.#isSettling = false;
+    if (this.#isOver) return;
+    const delay = Math.min(FIRST_RETRY_MILLIS * 2 ** (this.#failures - 1), LONGEST_RETRY_MILLIS);
+    this.#standDown?.();
+    this.#standDown = clock.after(delay, () => {
+      this.#settle();
+    });
+  }
+}
