@@ -3,10 +3,11 @@ export default {
   testMatch: ['<rootDir>/test/**/*.test.ts'],
   // Sources import each other as `./x.js`, as Node will find them once they are built.
   moduleNameMapper: { '^(\\.{1,2}/.*)\\.js$': '$1' },
+  // Types are checked by tsc, before.
   transform: {
     '^.+\\.ts$': [
-      '@swc/jest',
-      { jsc: { target: 'es2023', parser: { syntax: 'typescript' } }, module: { type: 'es6' } },
+      'ts-jest',
+      { useESM: true, tsconfig: 'test/tsconfig.json', isolatedModules: true },
     ],
   },
   extensionsToTreatAsEsm: ['.ts'],

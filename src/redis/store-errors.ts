@@ -8,7 +8,7 @@ const PASSING_REPLIES =
   /^(LOADING|READONLY|OOM|BUSY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|MISCONF|NOREPLICAS)\b/;
 
 /** What ioredis says when it did not send a command because there is no connection. */
-const NOT_SENT = /^Stream isn't writeable/;
+const NOT_SENT = "Stream isn't writeable";
 
 /**
  * What an error of the Redis client means.
@@ -21,7 +21,7 @@ export type FailureKind = 'fault' | 'not_run' | 'unknown';
 export function classifyFailure(error: unknown): FailureKind {
   if (!(error instanceof Error)) return 'fault';
   if (error.name === 'ReplyError') return PASSING_REPLIES.test(error.message) ? 'not_run' : 'fault';
-  return error.message.startsWith("Stream isn't writeable") ? 'not_run' : 'unknown';
+  return error.message.startsWith(NOT_SENT) ? 'not_run' : 'unknown';
 }
 
 /** The error to show to those who use the limiter. */

@@ -1,0 +1,36 @@
+import { Writable } from 'node:stream';
+
+import { type App, startApp } from '../../src/app.js';
+import { parseSettings } from '../../src/config.js';
+import { createLogger } from '../../src/logger.js';
+import type { LogLine } from './replica-process.js';
+import { until } from './until.js';
+
+/** The whole service inside the test's process, on a free port. */
+export interface TestApp {
+  readonly url: string;
+  readonly log: readonly LogLine[];
+  logged(matches: (line: LogLine) => boolean): Promise<LogLine>;
+  stop: App['stop'];
+}
+
+/** @param environment settings as environment variables; those left out have their defaults */
+export async function startTestApp(
+  environment: Readonly<Record<string, string>> = {},
+): Promise<TestApp> {
+  const log: LogLine[] = [];
+  const destination = new Writable({
+    write: (chunk: Buffer, _encoding, done) => {
+      log.push(JSON.parse(chunk.toString()) as LogLine);
+      done();
+    },
+  });
+  const settings = parseSettings({ PORT: '0', HOST: '127.0.0.1', ...environment });
+  const app = await startApp(settings, createLogger(settings.LOG_LEVEL, destination));
+  return {
+    url: `http://127.0.0.1:${app.port}`,
+    log,
+    logged: (matches) => until(() => log.find(matches)),
+    stop: (graceMillis, hurry) => app.stop(graceMillis, hurry),
+  };
+}

@@ -1,0 +1,99 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+
+import { until } from './until.js';
+
+const ENTRY = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
+
+export type LogLine = Readonly<Record<string, unknown>>;
+
+/** A replica in a process of its own, started as an image would start it. */
+export interface ReplicaProcess {
+  readonly url: string;
+  /** Every line it has logged so far, parsed. */
+  readonly log: readonly LogLine[];
+  /** The first line, past or future, for which `matches` holds. */
+  logged(matches: (line: LogLine) => boolean): Promise<LogLine>;
+  /** @returns the exit code, or the signal that ended it */
+  kill(signal: NodeJS.Signals): Promise<number | NodeJS.Signals>;
+  /** Sends a signal that does not end it, such as SIGSTOP. */
+  signal(signal: NodeJS.Signals): void;
+}
+
+/** What a process printed and how it ended, for one that is expected not to serve. */
+export interface EndedProcess {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+type Environment = Readonly<Record<string, string>>;
+
+const running = new Set<ChildProcess>();
+
+/** Starts a replica on a free port and resolves when it serves. */
+export async function startReplica(environment: Environment): Promise<ReplicaProcess> {
+  const child = spawnReplica(environment);
+  const log: LogLine[] = [];
+  createInterface({ input: child.stdout! }).on('line', (line) => {
+    log.push(JSON.parse(line) as LogLine);
+  });
+  let stderr = '';
+  child.stderr!.on('data', (data: Buffer) => (stderr += data.toString()));
+
+  const logged = (matches: (line: LogLine) => boolean): Promise<LogLine> =>
+    until(() => {
+      const line = log.find(matches);
+      if (!line && child.exitCode !== null) {
+        throw new Error(`the replica ended with code ${child.exitCode}: ${stderr}`);
+      }
+      return line;
+    });
+  const { port } = await logged((line) => line.msg === 'serving');
+  return {
+    url: `http://127.0.0.1:${String(port)}`,
+    log,
+    logged,
+    signal: (signal) => void child.kill(signal),
+    kill: async (signal) => {
+      if (child.exitCode === null && child.signalCode === null) {
+        child.kill(signal);
+        await once(child, 'exit');
+      }
+      return child.exitCode ?? child.signalCode!;
+    },
+  };
+}
+
+/** Starts a replica that will not serve, and waits for its end. */
+export async function startFailingReplica(environment: Environment): Promise<EndedProcess> {
+  const child = spawnReplica(environment);
+  let stdout = '';
+  let stderr = '';
+  child.stdout!.on('data', (data: Buffer) => (stdout += data.toString()));
+  child.stderr!.on('data', (data: Buffer) => (stderr += data.toString()));
+  await once(child, 'close');
+  return { code: child.exitCode, stdout, stderr };
+}
+
+/** Ends every replica a test file has started; for `afterEach` or `afterAll`. */
+export async function killReplicas(): Promise<void> {
+  await Promise.all(
+    [...running].map(async (child) => {
+      child.kill('SIGKILL');
+      await once(child, 'exit');
+    }),
+  );
+}
+
+function spawnReplica(environment: Environment): ChildProcess {
+  const child = spawn(process.execPath, [ENTRY], {
+    env: { PATH: process.env.PATH, PORT: '0', HOST: '127.0.0.1', ...environment },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  running.add(child);
+  child.once('exit', () => running.delete(child));
+  return child;
+}
