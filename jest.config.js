@@ -5,14 +5,9 @@ export default {
   moduleNameMapper: { '^(\\.{1,2}/.*)\\.js$': '$1' },
   // Types are checked by tsc, before.
   transform: {
-    '^.+\\.ts$': [
-      'ts-jest',
-      { useESM: true, tsconfig: 'test/tsconfig.json', isolatedModules: true },
-    ],
+    '^.+\\.ts$': ['ts-jest', { useESM: true, tsconfig: 'test/tsconfig.json' }],
   },
   extensionsToTreatAsEsm: ['.ts'],
-  globalSetup: '<rootDir>/test/support/global-setup.ts',
-  globalTeardown: '<rootDir>/test/support/global-teardown.ts',
   // A hang shows as this; no test asserts how long anything takes.
   testTimeout: 60_000,
 };

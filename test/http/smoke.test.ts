@@ -1,10 +1,12 @@
 import { startTestApp, type TestApp } from '../support/app.js';
-import { sharedRedisUrl } from '../support/shared-redis.js';
 import { uniqueKey } from '../support/unique-key.js';
+import { useRedis } from '../support/use-redis.js';
+
+const redis = useRedis();
 
 describe.each([
   ['embedded', () => ({})],
-  ['redis', () => ({ REDIS_URL: sharedRedisUrl() })],
+  ['redis', () => ({ REDIS_URL: redis.url })],
 ])('smoke %s', (_name, environment) => {
   let app: TestApp;
   beforeAll(async () => {

@@ -8,7 +8,7 @@ import { createInterface } from 'node:readline';
 
 import { GenericContainer, Wait } from 'testcontainers';
 
-/** A Redis of a test's own: to break, or for all tests to share. */
+/** A real Redis on this machine. */
 export interface RedisServer {
   readonly url: string;
   stop(): Promise<void>;

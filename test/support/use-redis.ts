@@ -1,0 +1,37 @@
+import { Redis } from 'ioredis';
+
+import { type RedisServer, startRedisServer } from './redis-server.js';
+
+/** A Redis for one test file, and a client to look into it with. */
+export interface RedisForTests {
+  readonly url: string;
+  readonly client: Redis;
+}
+
+/** Starts a real Redis before the tests of this file and stops it after them. */
+export function useRedis(): RedisForTests {
+  let server: RedisServer | undefined;
+  let client: Redis | undefined;
+
+  beforeAll(async () => {
+    server = await startRedisServer();
+    client = new Redis(server.url);
+  });
+  afterAll(async () => {
+    client?.disconnect();
+    await server?.stop();
+  });
+
+  const started = <T>(value: T | undefined): T => {
+    if (value === undefined) throw new Error('the Redis of this file has not started yet');
+    return value;
+  };
+  return {
+    get url() {
+      return started(server).url;
+    },
+    get client() {
+      return started(client);
+    },
+  };
+}
