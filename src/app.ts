@@ -1,16 +1,22 @@
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
+import { setTimeout as delay } from 'node:timers/promises';
 
 import type { Logger } from 'pino';
 
 import { systemClock } from './clock.js';
 import type { Settings } from './config.js';
+import { startDraining } from './http/drain.js';
 import { createHttpApp } from './http/routes.js';
 import { type HttpServer, listen } from './http/server.js';
 import type { Limiter, Limits } from './limiter/limiter.js';
 import { MemoryLimiter } from './limiter/memory/memory-limiter.js';
 import { connect, waitUntilReady } from './redis/connections.js';
 import { RedisLimiter } from './redis/redis-limiter.js';
+
+const WAITING_POLL_MILLIS = 20;
+/** How long the last answers may take to reach their clients when the replica stops. */
+const LINGER_MILLIS = 1000;
 
 /** A replica that serves. */
 export interface App {
@@ -26,11 +32,8 @@ export interface App {
 /** Puts the parts together and serves. */
 export async function startApp(settings: Settings, logger: Logger): Promise<App> {
   const limiter = await createLimiter(settings, logger);
-  const server = await listen(
-    createHttpApp(limiter, settings, logger),
-    settings.PORT,
-    settings.HOST,
-  );
+  const httpApp = createHttpApp(limiter, settings, logger);
+  const server = await listen(httpApp, settings.PORT, settings.HOST);
   logger.info(
     {
       host: settings.HOST,
@@ -41,7 +44,10 @@ export async function startApp(settings: Settings, logger: Logger): Promise<App>
   );
   return {
     port: server.port,
-    stop: (graceMillis, hurry) => stop(server, limiter, graceMillis, hurry),
+    stop: (graceMillis, hurry) => {
+      startDraining(httpApp);
+      return stop(server, limiter, graceMillis, hurry);
+    },
   };
 }
 
@@ -81,18 +87,20 @@ async function stop(
   graceMillis: number,
   hurry: AbortSignal | undefined,
 ): Promise<void> {
-  const everyoneAnswered = server.stopAccepting();
-  await Promise.race([everyoneAnswered, graceOver(graceMillis, hurry)]);
+  const everyoneGone = server.stopAccepting();
+  const grace = AbortSignal.any([AbortSignal.timeout(graceMillis), ...(hurry ? [hurry] : [])]);
+  await Promise.race([everyoneGone, nobodyWaiting(limiter, grace)]);
+  // Requests under way need a moment; a connection that says nothing does not get the whole grace.
+  if (limiter.waiting === 0) {
+    await Promise.race([everyoneGone, delay(LINGER_MILLIS, undefined, { ref: false })]);
+  }
   await limiter.close();
-  await everyoneAnswered;
+  await Promise.race([everyoneGone, delay(LINGER_MILLIS, undefined, { ref: false })]);
+  server.cutConnections();
+  await everyoneGone;
 }
 
-async function graceOver(graceMillis: number, hurry: AbortSignal | undefined): Promise<void> {
-  await new Promise<void>((resolve) => {
-    const end = (): void => {
-      resolve();
-    };
-    setTimeout(end, graceMillis).unref();
-    hurry?.addEventListener('abort', end, { once: true });
-  });
+/** Resolves when no request waits for its turn, or `grace` is over. */
+async function nobodyWaiting(limiter: Limiter, grace: AbortSignal): Promise<void> {
+  while (limiter.waiting > 0 && !grace.aborted) await delay(WAITING_POLL_MILLIS);
 }

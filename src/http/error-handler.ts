@@ -20,18 +20,25 @@ export const errorHandler: ErrorRequestHandler = (error: unknown, request, respo
     setRetryAfter(response, RETRY_AFTER_FAULT_MILLIS);
     sendError(response, 503, error.message, keyOf(request));
   } else if (isBadEncoding(error)) {
-    const [, , key] = request.path.split('/');
-    sendError(response, 400, 'path must be percent-encoded UTF-8', key);
+    sendError(response, 400, 'path must be percent-encoded UTF-8', keyOf(request));
   } else {
     response.err = error as Error;
     sendError(response, 500, 'internal error', keyOf(request));
   }
 };
 
-/** The limiter key in the path of a request, where there is one. */
+/**
+ * The limiter key in the path of a request, where there is one: decoded where that can be done.
+ * Express forgets the parameters of a route on the way to the error handler.
+ */
 export function keyOf(request: Request): string | undefined {
-  const { key } = request.params;
-  return typeof key === 'string' ? key : undefined;
+  const [, resource, key] = request.path.split('/');
+  if (key === undefined || (resource !== 'rate' && resource !== 'debug')) return undefined;
+  try {
+    return decodeURIComponent(key);
+  } catch {
+    return key;
+  }
 }
 
 function sendError(response: Response, status: number, message: string, key?: string): void {

@@ -28,7 +28,8 @@ export function requestLog(logger: Logger, statuses: LoggedStatuses): HttpLogger
     customSuccessObject: describe,
     customErrorObject: (request, response, error: Error, logged: { responseTime: number }) => ({
       ...describe(request, response, logged),
-      err: error,
+      // A passing fault needs no stack at every request; its cause is logged where it is noticed.
+      ...(response.statusCode === 503 ? { reason: error.message } : { err: error }),
     }),
   });
 }

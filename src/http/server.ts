@@ -1,11 +1,15 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
+const IDLE_SWEEP_MILLIS = 20;
+
 /** A listening server, and how to end it without cutting an answer off. */
 export interface HttpServer {
   readonly port: number;
-  /** Stops accepting. Resolves when every connection has ended. */
+  /** Takes no new connection from now on. Resolves when the last has ended. */
   stopAccepting(): Promise<void>;
+  /** Ends what connections there are: half-sent requests, clients that never say anything. */
+  cutConnections(): void;
 }
 
 /**
@@ -29,17 +33,22 @@ export async function listen(
   return {
     port: (server.address() as AddressInfo).port,
     stopAccepting: () => stopAccepting(server),
+    cutConnections: () => {
+      server.closeAllConnections();
+    },
   };
 }
 
 async function stopAccepting(server: Server): Promise<void> {
-  // A client that would keep its connection is told to go elsewhere next.
-  server.prependListener('request', (_request, response) => {
-    response.setHeader('Connection', 'close');
-  });
-  await new Promise<void>((resolve) => {
+  const closed = new Promise<void>((resolve) => {
     server.close(() => {
       resolve();
     });
   });
+  // server.close() ends the connections that are idle now; some become idle later.
+  const sweep = setInterval(() => {
+    server.closeIdleConnections();
+  }, IDLE_SWEEP_MILLIS);
+  await closed;
+  clearInterval(sweep);
 }

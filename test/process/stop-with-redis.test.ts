@@ -1,0 +1,129 @@
+import { untilWaiting } from '../support/debug-state.js';
+import { approve, begin, ratePath, send } from '../support/http-client.js';
+import { killReplicas, type ReplicaProcess, startReplica } from '../support/replica-process.js';
+import { uniqueKey } from '../support/unique-key.js';
+import { until } from '../support/until.js';
+import { useRedis } from '../support/use-redis.js';
+
+const redis = useRedis();
+afterEach(killReplicas);
+
+function start(environment: Readonly<Record<string, string>> = {}): Promise<ReplicaProcess> {
+  return startReplica({
+    REDIS_URL: redis.url,
+    WINDOW_MILLIS: '3600000',
+    MAX_REQUESTS: '1',
+    SHUTDOWN_GRACE_MILLIS: '0',
+    // Nothing may be left to the leases.
+    REPLICA_LEASE_MILLIS: '3600000',
+    ...environment,
+  });
+}
+
+/** The ids of the replicas that have members in the queue, in its order. */
+async function queueOf(key: string): Promise<string[]> {
+  const members = await redis.client.zrange(`sluice:{${key}}:queue`, 0, -1);
+  return members.map((member) => member.split('@')[1]!);
+}
+
+async function leasesOf(key: string): Promise<string[]> {
+  return redis.client.hkeys(`sluice:{${key}}:replicas`);
+}
+
+async function driverOf(key: string): Promise<string | null> {
+  return redis.client.get(`mutex:sluice:{${key}}:driver`);
+}
+
+describe('a replica that stops', () => {
+  test('leaves nothing in Redis when it was alone', async () => {
+    const replica = await start();
+    const keys = [uniqueKey(), uniqueKey()];
+    const waiting = [];
+    for (const key of keys) {
+      await approve(replica.url, key);
+      waiting.push(begin(replica.url, 'POST', `/rate/${key}?canWait=true`));
+      await untilWaiting(replica.url, key, 1);
+      await until(() => driverOf(key).then((driver) => driver !== null));
+    }
+    expect(await replica.kill('SIGTERM')).toBe(0);
+
+    for (const { answer } of waiting) expect((await answer).status).toBe(503);
+    for (const key of keys) {
+      expect(await queueOf(key)).toEqual([]);
+      expect(await leasesOf(key)).toEqual([]);
+      expect(await driverOf(key)).toBeNull();
+    }
+    // What is left expires: the state and the approvals of those who were served.
+    const names = await redis.client.keys('*');
+    for (const key of keys) {
+      expect(names.filter((name) => name.includes(key)).sort()).toEqual([
+        `sluice:{${key}}`,
+        `sluice:{${key}}:requests`,
+      ]);
+    }
+  });
+
+  test('takes only its own waiters along, and the others move up', async () => {
+    const [leaving, staying] = await Promise.all([start(), start()]);
+    const key = uniqueKey();
+    const holder = await approve(leaving.url, key);
+    const order = [leaving, staying, leaving, staying];
+    const waiting = [];
+    for (const [i, { url }] of order.entries()) {
+      waiting.push(begin(url, 'POST', `/rate/${key}?canWait=true`));
+      await untilWaiting(url, key, i + 1);
+    }
+    const [leavingId, stayingId] = await queueOf(key);
+    expect(await queueOf(key)).toEqual([leavingId, stayingId, leavingId, stayingId]);
+    await until(async () => (await driverOf(key))?.startsWith(leavingId!));
+    expect(await leaving.kill('SIGTERM')).toBe(0);
+
+    expect((await waiting[0]!.answer).status).toBe(503);
+    expect((await waiting[2]!.answer).status).toBe(503);
+    expect(await queueOf(key)).toEqual([stayingId, stayingId]);
+    expect(await leasesOf(key)).toEqual([stayingId]);
+    // The other drives now.
+    await until(async () => (await driverOf(key))?.startsWith(stayingId!));
+
+    expect((await send(staying.url, 'DELETE', `${ratePath(key)}/${holder}`)).status).toBe(200);
+    expect((await waiting[1]!.answer).status).toBe(200);
+    expect(await queueOf(key)).toEqual([stayingId]);
+    waiting[3]!.disconnect();
+  });
+
+  test('closes its connections to Redis', async () => {
+    const replica = await start();
+    await approve(replica.url, uniqueKey());
+    const clients = async (): Promise<number> =>
+      String(await redis.client.client('LIST')).match(/ name=sluice:/g)?.length ?? 0;
+    expect(await clients()).toBe(2);
+    await replica.kill('SIGTERM');
+
+    await until(async () => (await clients()) === 0);
+  });
+
+  test('answers what is in flight', async () => {
+    const replica = await start({
+      SHUTDOWN_GRACE_MILLIS: '3600000',
+      STORE_TIMEOUT_MILLIS: '60000',
+    });
+    await approve(replica.url, uniqueKey());
+    await redis.client.call('CLIENT', 'PAUSE', '3600000', 'WRITE');
+    const key = uniqueKey();
+    const inFlight = begin(replica.url, 'POST', `/rate/${key}`);
+    await until(async () => /^blocked_clients:1\r$/m.test(await redis.client.info('clients')));
+    replica.signal('SIGTERM');
+    await replica.logged(({ msg }) => msg === 'stopping');
+    await redis.client.call('CLIENT', 'UNPAUSE');
+
+    expect((await inFlight.answer).status).toBe(200);
+    expect(await replica.kill('SIGCONT')).toBe(0);
+  });
+
+  test('ends although Redis can not be reached, and turns those who wait away', async () => {
+    const replica = await start({ REDIS_URL: 'redis://127.0.0.1:1' });
+
+    expect((await send(replica.url, 'POST', `/rate/${uniqueKey()}?canWait=true`)).status).toBe(503);
+    expect(await replica.kill('SIGTERM')).toBe(0);
+  });
+});

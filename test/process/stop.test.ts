@@ -1,0 +1,158 @@
+import { bothLimiters } from '../support/both-limiters.js';
+import { untilWaiting } from '../support/debug-state.js';
+import { approve, begin, ratePath, send } from '../support/http-client.js';
+import { openConnection, requestText } from '../support/raw-http.js';
+import { killReplicas, type ReplicaProcess, startReplica } from '../support/replica-process.js';
+import { uniqueKey } from '../support/unique-key.js';
+import { useRedis } from '../support/use-redis.js';
+
+const ONE_HOUR = '3600000';
+
+const redis = useRedis();
+afterEach(killReplicas);
+
+describe.each(bothLimiters(redis))('a replica that stops (%s limiter)', (_name, settings) => {
+  function start(environment: Readonly<Record<string, string>>): Promise<ReplicaProcess> {
+    return startReplica({
+      ...settings(),
+      WINDOW_MILLIS: ONE_HOUR,
+      MAX_REQUESTS: '1',
+      SHUTDOWN_GRACE_MILLIS: ONE_HOUR,
+      ...environment,
+    });
+  }
+
+  async function startStopping(replica: ReplicaProcess): Promise<void> {
+    replica.signal('SIGTERM');
+    await replica.logged(({ msg }) => msg === 'stopping');
+  }
+
+  test.each(['SIGTERM', 'SIGINT'] as const)('on %s ends with code 0', async (signal) => {
+    const replica = await start({});
+    await approve(replica.url, uniqueKey());
+
+    expect(await replica.kill(signal)).toBe(0);
+    expect(replica.log.map(({ msg }) => msg)).toEqual(['serving', 'stopping', 'stopped']);
+    await expect(send(replica.url, 'GET', '/healthz')).rejects.toThrow('ECONNREFUSED');
+  });
+
+  test('accepts nobody new while it waits for those it has', async () => {
+    const replica = await start({});
+    const key = uniqueKey();
+    await approve(replica.url, key);
+    const waiting = begin(replica.url, 'POST', `/rate/${key}?canWait=true`);
+    await untilWaiting(replica.url, key, 1);
+    await startStopping(replica);
+
+    await expect(send(replica.url, 'GET', '/healthz')).rejects.toThrow('ECONNREFUSED');
+    waiting.disconnect();
+    expect(await replica.kill('SIGINT')).toBe(0);
+  });
+
+  test('approves those whose turn comes within the grace', async () => {
+    const replica = await start({ WINDOW_MILLIS: '1000' });
+    const key = uniqueKey();
+    await approve(replica.url, key);
+    // Three, with one approval in each window: the last has to wait for two windows at least.
+    const waiting = [1, 2, 3].map(() => begin(replica.url, 'POST', `/rate/${key}?canWait=true`));
+    await waiting[0]!.answer;
+    await startStopping(replica);
+    const answers = await Promise.all(waiting.map(({ answer }) => answer));
+
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
+    expect(await replica.kill('SIGCONT')).toBe(0);
+  });
+
+  test('turns those away whose turn does not come within the grace', async () => {
+    const replica = await start({ SHUTDOWN_GRACE_MILLIS: '200' });
+    const keys = [uniqueKey(), uniqueKey()];
+    const waiting = [];
+    for (const key of keys) {
+      await approve(replica.url, key);
+      waiting.push(begin(replica.url, 'POST', `/rate/${key}?canWait=true`));
+      await untilWaiting(replica.url, key, 1);
+    }
+
+    expect(await replica.kill('SIGTERM')).toBe(0);
+    for (const [i, { answer }] of waiting.entries()) {
+      const { status, headers, json } = await answer;
+
+      expect(status).toBe(503);
+      expect(headers['content-type']).toBe('application/json');
+      expect(headers['retry-after']).toMatch(/^[1-9]\d*$/);
+      expect(json()).toStrictEqual({ error: 'shutting down', key: keys[i] });
+    }
+  });
+
+  test('ends the grace at once on a second signal', async () => {
+    const replica = await start({});
+    const key = uniqueKey();
+    await approve(replica.url, key);
+    const waiting = begin(replica.url, 'POST', `/rate/${key}?canWait=true`);
+    await untilWaiting(replica.url, key, 1);
+    await startStopping(replica);
+
+    expect(await replica.kill('SIGTERM')).toBe(0);
+    expect((await waiting.answer).status).toBe(503);
+  });
+
+  test('closes connections that are kept alive and idle', async () => {
+    const replica = await start({});
+    const key = uniqueKey();
+    const idle = await openConnection(replica.url);
+    idle.write(requestText('POST', `/rate/${key}`));
+    await idle.receives(/request_id/);
+    // Keeps the replica from ending, which would close every connection.
+    const waiting = begin(replica.url, 'POST', `/rate/${key}?canWait=true`);
+    await untilWaiting(replica.url, key, 1);
+    await startStopping(replica);
+
+    await idle.closed;
+    waiting.disconnect();
+    expect(await replica.kill('SIGINT')).toBe(0);
+  });
+
+  test('answers a further request on a busy connection, and closes it then', async () => {
+    const replica = await start({});
+    const key = uniqueKey();
+    const holder = await approve(replica.url, key);
+    const busy = await openConnection(replica.url);
+    busy.write(requestText('POST', `/rate/${key}?canWait=true`));
+    await untilWaiting(replica.url, key, 1);
+    await startStopping(replica);
+    // Behind the one that waits, it is worked on and answered after it.
+    busy.write(requestText('DELETE', `${ratePath(key)}/${holder}`));
+    await busy.closed;
+
+    expect(busy.received.match(/^HTTP\/1\.1 \d+/gm)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 200']);
+    expect(busy.received).toMatch(/^Connection: close\r$/m);
+    expect(await replica.kill('SIGCONT')).toBe(0);
+  });
+
+  test('tells the client of a waiting request to close its connection', async () => {
+    const replica = await start({ SHUTDOWN_GRACE_MILLIS: '0' });
+    const key = uniqueKey();
+    await approve(replica.url, key);
+    const connection = await openConnection(replica.url);
+    connection.write(requestText('POST', `/rate/${key}?canWait=true`));
+    await untilWaiting(replica.url, key, 1);
+    expect(await replica.kill('SIGTERM')).toBe(0);
+
+    expect(connection.received).toMatch(/^HTTP\/1\.1 503 /);
+    expect(connection.received).toMatch(/^Connection: close\r$/m);
+  });
+
+  test.each([
+    ['has sent nothing', ''],
+    ['has sent half a request', 'GET /healthz HTTP/1.1\r\nHost:'],
+  ])('ends although a client that %s keeps its connection', async (_what, text) => {
+    const replica = await start({ SHUTDOWN_GRACE_MILLIS: '0' });
+    const connection = await openConnection(replica.url);
+    connection.write(text);
+    // Answered on another connection, so the first has been accepted before.
+    await send(replica.url, 'GET', '/healthz');
+
+    expect(await replica.kill('SIGTERM')).toBe(0);
+    await connection.closed;
+  });
+});

@@ -1,0 +1,27 @@
+import { send } from './http-client.js';
+import { until } from './until.js';
+
+/** The body of `GET /debug/{key}`. */
+export interface DebugState {
+  readonly Key: string;
+  readonly Found: boolean;
+  readonly Config?: {
+    readonly WindowMillis: number;
+    readonly MaxRequestsPerWindow: number;
+    readonly MaxRequestsInQueue: number;
+  };
+  readonly NumApprovedThisWindow?: number;
+  readonly NumDeniedThisWindow?: number;
+  readonly NumWaiting?: number;
+}
+
+export async function debugState(url: string, key: string): Promise<DebugState> {
+  const answer = await send(url, 'GET', `/debug/${encodeURIComponent(key)}`);
+  if (answer.status !== 200) throw new Error(`no state: ${answer.status} ${answer.text}`);
+  return answer.json() as DebugState;
+}
+
+/** Resolves when exactly `count` requests wait for the key. */
+export async function untilWaiting(url: string, key: string, count: number): Promise<void> {
+  await until(async () => (await debugState(url, key)).NumWaiting === count);
+}

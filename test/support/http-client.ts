@@ -1,0 +1,77 @@
+import { type IncomingHttpHeaders, type OutgoingHttpHeaders, request } from 'node:http';
+
+/** A whole answer. */
+export interface Answer {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly text: string;
+  /** The body parsed; throws where it is not JSON. */
+  json(): unknown;
+}
+
+/** A request whose answer is still to come. */
+export interface PendingRequest {
+  readonly answer: Promise<Answer>;
+  /** Closes the connection, as a client does that is not going to wait any longer. */
+  disconnect(): void;
+}
+
+/**
+ * Sends one request on a connection of its own. Unlike `fetch`, it sends the path as it stands: a
+ * URL object would fold `/rate/%2e%2e` into `/`.
+ */
+export function begin(
+  url: string,
+  method: string,
+  path: string,
+  headers: OutgoingHttpHeaders = {},
+): PendingRequest {
+  const { hostname, port } = new URL(url);
+  const client = request({ hostname, port, method, path, headers, agent: false });
+  const answer = new Promise<Answer>((resolve, reject) => {
+    client.on('error', reject);
+    client.on('response', (response) => {
+      const chunks: Buffer[] = [];
+      response.on('error', reject);
+      response.on('data', (chunk: Buffer) => chunks.push(chunk));
+      response.on('end', () => {
+        const text = Buffer.concat(chunks).toString();
+        resolve({
+          status: response.statusCode!,
+          headers: response.headers,
+          text,
+          json: () => JSON.parse(text) as unknown,
+        });
+      });
+    });
+  });
+  // One that disconnects has no use for the error that this is to it.
+  answer.catch(() => undefined);
+  client.end();
+  return { answer, disconnect: () => void client.destroy() };
+}
+
+export function send(
+  url: string,
+  method: string,
+  path: string,
+  headers: OutgoingHttpHeaders = {},
+): Promise<Answer> {
+  return begin(url, method, path, headers).answer;
+}
+
+/** The path of a key's check. */
+export function ratePath(key: string): string {
+  return `/rate/${encodeURIComponent(key)}`;
+}
+
+/** Sends a check that has to be approved. @returns its request id */
+export async function approve(url: string, key: string, query = ''): Promise<string> {
+  return approvedId(await send(url, 'POST', `${ratePath(key)}${query}`));
+}
+
+/** The request id of an approval; throws where the answer is none. */
+export function approvedId({ status, text, json }: Answer): string {
+  if (status !== 200) throw new Error(`not approved: ${status} ${text}`);
+  return (json() as { request_id: string }).request_id;
+}

@@ -1,0 +1,56 @@
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+
+import { until } from './until.js';
+
+/** A TCP connection on which a test speaks HTTP by hand. */
+export interface RawConnection {
+  /** Everything received so far, one character for each byte. */
+  readonly received: string;
+  /** Settles when both sides have closed. */
+  readonly closed: Promise<void>;
+  write(text: string): void;
+  /** Resolves when what was received matches. */
+  receives(pattern: RegExp): Promise<void>;
+  disconnect(): void;
+}
+
+export async function openConnection(url: string): Promise<RawConnection> {
+  const { hostname, port } = new URL(url);
+  const socket: Socket = connect(Number(port), hostname);
+  await once(socket, 'connect');
+  let received = '';
+  socket.setEncoding('latin1').on('data', (text: string) => (received += text));
+  // A reset is one of the ways to be closed.
+  socket.on('error', () => undefined);
+  const closed = new Promise<void>((resolve) => {
+    socket.once('close', () => {
+      resolve();
+    });
+  });
+  return {
+    get received() {
+      return received;
+    },
+    closed,
+    write: (text) => void socket.write(text, 'latin1'),
+    receives: async (pattern) => {
+      await until(() => {
+        if (pattern.test(received)) return true;
+        if (socket.destroyed) throw new Error(`closed after ${JSON.stringify(received)}`);
+        return false;
+      });
+    },
+    disconnect: () => void socket.destroy(),
+  };
+}
+
+/** The text of a request without a body. */
+export function requestText(
+  method: string,
+  path: string,
+  headers: Readonly<Record<string, string>> = {},
+): string {
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  return `${method} ${path} HTTP/1.1\r\nHost: test\r\n${lines.join('')}\r\n`;
+}

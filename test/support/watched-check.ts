@@ -1,0 +1,42 @@
+import type { CheckRequest, Decision, Limiter } from '../../src/limiter/limiter.js';
+import { until } from './until.js';
+
+/** A check under way: what came of it so far, and a way for its client to leave. */
+export interface WatchedCheck {
+  readonly decision: Promise<Decision>;
+  /** The decision, once it is known. */
+  readonly settled: Decision | undefined;
+  leave(): void;
+}
+
+export function startCheck(
+  limiter: Limiter,
+  request: Partial<CheckRequest> & { key: string },
+): WatchedCheck {
+  const client = new AbortController();
+  const decision = limiter.check({ canWait: false, ...request }, client.signal);
+  const check = {
+    decision,
+    settled: undefined as Decision | undefined,
+    leave: () => {
+      client.abort();
+    },
+  };
+  decision.then(
+    (settled) => (check.settled = settled),
+    // Whoever awaits `decision` gets the error.
+    () => undefined,
+  );
+  return check;
+}
+
+/** Adds a check to the queue and returns when the queue holds it. */
+export async function startWaiting(limiter: Limiter, key: string): Promise<WatchedCheck> {
+  const before = (await limiter.inspect(key))?.waiting ?? 0;
+  const check = startCheck(limiter, { key, canWait: true });
+  await until(async () => {
+    if (check.settled) throw new Error(`did not wait: ${check.settled.outcome}`);
+    return (await limiter.inspect(key))?.waiting === before + 1;
+  });
+  return check;
+}

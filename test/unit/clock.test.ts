@@ -1,0 +1,89 @@
+import { jest } from '@jest/globals';
+
+import { systemClock } from '../../src/clock.js';
+
+const DAY_MILLIS = 24 * 60 * 60 * 1000;
+
+beforeEach(() => {
+  jest.useFakeTimers();
+});
+afterEach(() => {
+  jest.useRealTimers();
+});
+
+describe('systemClock.after', () => {
+  const calls: number[] = [];
+  let standDown: () => void;
+  const callAfter = (delayMillis: number): void => {
+    calls.length = 0;
+    const start = Date.now();
+    standDown = systemClock.after(delayMillis, () => calls.push(Date.now() - start));
+  };
+
+  test.each([0, 1, 1000, 2 ** 31 - 1, 2 ** 31, 60 * DAY_MILLIS, 366 * DAY_MILLIS])(
+    'calls back once, after exactly %d ms',
+    (delayMillis) => {
+      callAfter(delayMillis);
+      jest.advanceTimersByTime(delayMillis + 100 * DAY_MILLIS);
+      expect(calls).toEqual([delayMillis]);
+    },
+  );
+
+  test('takes a delay below 0 as none', () => {
+    callAfter(-5);
+    jest.advanceTimersByTime(0);
+    expect(calls).toEqual([0]);
+  });
+
+  test('never calls back once it was stood down', () => {
+    callAfter(1000);
+    jest.advanceTimersByTime(999);
+    standDown();
+    jest.advanceTimersByTime(DAY_MILLIS);
+    expect(calls).toEqual([]);
+    expect(jest.getTimerCount()).toBe(0);
+  });
+
+  test('can be stood down in a later piece of a long wait', () => {
+    callAfter(60 * DAY_MILLIS);
+    jest.advanceTimersByTime(55 * DAY_MILLIS);
+    expect(jest.getTimerCount()).toBe(1);
+    standDown();
+    expect(jest.getTimerCount()).toBe(0);
+    jest.advanceTimersByTime(60 * DAY_MILLIS);
+    expect(calls).toEqual([]);
+  });
+
+  test('can be stood down after it has called back', () => {
+    callAfter(10);
+    jest.advanceTimersByTime(10);
+    standDown();
+    expect(calls).toEqual([10]);
+  });
+
+  // Without it the tests above would pass on a plain setTimeout.
+  test('a plain timer as long as that fires too early', () => {
+    const start = Date.now();
+    let firedAfter = -1;
+    setTimeout(() => (firedAfter = Date.now() - start), 60 * DAY_MILLIS);
+    jest.advanceTimersByTime(60 * DAY_MILLIS);
+    expect(firedAfter).toBe(1);
+  });
+});
+
+describe('systemClock.now', () => {
+  test('does not follow a step of the wall clock', () => {
+    const before = systemClock.now();
+    jest.setSystemTime(Date.now() - DAY_MILLIS);
+    expect(systemClock.now()).toBe(before);
+    jest.advanceTimersByTime(250);
+    expect(systemClock.now()).toBe(before + 250);
+  });
+
+  test('counts from 1970', () => {
+    jest.useRealTimers();
+    const before = Date.now() - DAY_MILLIS;
+    expect(systemClock.now()).toBeGreaterThan(before);
+    expect(systemClock.now()).toBeLessThan(before + 2 * DAY_MILLIS);
+  });
+});

@@ -1,0 +1,311 @@
+import { KeyState, type KeyDecision } from '../../../../src/limiter/memory/key-state.js';
+
+const LIMITS = { windowMillis: 1000, maxRequests: 2, maxRequestsInQueue: 2 };
+
+let granted: string[];
+let state: KeyState;
+beforeEach(() => {
+  granted = [];
+  state = new KeyState('k', 0, LIMITS, (requestId) => granted.push(requestId));
+});
+
+interface Overrides {
+  maxRequests?: number;
+  maxRequestsInQueue?: number;
+}
+
+const check = (now: number, requestId: string, overrides: Overrides = {}): KeyDecision =>
+  state.check(now, requestId, { key: 'k', canWait: false, ...overrides });
+const checkOrWait = (now: number, requestId: string, overrides: Overrides = {}): KeyDecision =>
+  state.check(now, requestId, { key: 'k', canWait: true, ...overrides });
+
+/** Fills the window and the queue of {@link LIMITS}: a and b approved, c and d waiting. */
+function fill(now = 0): void {
+  check(now, 'a');
+  check(now, 'b');
+  checkOrWait(now, 'c');
+  checkOrWait(now, 'd');
+}
+
+describe('check', () => {
+  test('approves while the window has room, whether or not the request can wait', () => {
+    expect(check(0, 'a')).toBe('approved');
+    expect(checkOrWait(0, 'b')).toBe('approved');
+    expect(state.inspect(0)).toMatchObject({ approved: 2, denied: 0, waiting: 0 });
+  });
+
+  test('denies what cannot wait when the window is full, and counts it', () => {
+    fill();
+    expect(check(1, 'e')).toBe('denied');
+    expect(check(999, 'f')).toBe('denied');
+    expect(state.inspect(999)).toMatchObject({ approved: 2, denied: 2 });
+  });
+
+  test('queues what can wait when the window is full', () => {
+    check(0, 'a');
+    check(0, 'b');
+    expect(checkOrWait(0, 'c')).toBe('waiting');
+    expect(checkOrWait(0, 'd')).toBe('waiting');
+    expect(state.waiting).toBe(2);
+    expect(state.inspect(0)).toMatchObject({ approved: 2, denied: 0, waiting: 2 });
+  });
+
+  test('refuses what can wait when the queue is full, and does not count it as denied', () => {
+    fill();
+    expect(checkOrWait(0, 'e')).toBe('queue_full');
+    expect(state.inspect(0)).toMatchObject({ approved: 2, denied: 0, waiting: 2 });
+  });
+
+  test('serves those who wait from an earlier window before itself', () => {
+    fill();
+    expect(checkOrWait(1000, 'e')).toBe('waiting');
+    expect(granted).toEqual(['c', 'd']);
+    expect(state.inspect(1000)).toMatchObject({ approved: 2, waiting: 1 });
+  });
+
+  test('starts a window empty', () => {
+    fill();
+    check(500, 'e');
+    state.cancel(500, 'c');
+    state.cancel(500, 'd');
+    expect(check(1000, 'f')).toBe('approved');
+    expect(state.inspect(1000)).toMatchObject({ approved: 1, denied: 0 });
+  });
+
+  test('keeps windows anchored to the first check', () => {
+    check(999, 'a');
+    check(999, 'b');
+    expect(check(1000, 'c')).toBe('approved');
+    expect(state.windowEnd).toBe(2000);
+    check(2500, 'd');
+    expect(state.windowEnd).toBe(3000);
+  });
+});
+
+describe('overrides', () => {
+  test('hold from the check that brings them', () => {
+    expect(check(0, 'a', { maxRequests: 1 })).toBe('approved');
+    expect(check(0, 'b')).toBe('denied');
+    expect(checkOrWait(0, 'c', { maxRequestsInQueue: 0 })).toBe('queue_full');
+    expect(checkOrWait(0, 'd')).toBe('queue_full');
+  });
+
+  test('stay in later windows, and a check that leaves them out changes nothing', () => {
+    check(0, 'a', { maxRequests: 1, maxRequestsInQueue: 7 });
+    check(3000, 'b');
+    expect(state.inspect(3000).limits).toEqual({
+      windowMillis: 1000,
+      maxRequests: 1,
+      maxRequestsInQueue: 7,
+    });
+  });
+
+  test('are set one without the other', () => {
+    check(0, 'a', { maxRequests: 9 });
+    expect(state.inspect(0).limits).toMatchObject({ maxRequests: 9, maxRequestsInQueue: 2 });
+    check(0, 'b', { maxRequestsInQueue: 0 });
+    expect(state.inspect(0).limits).toMatchObject({ maxRequests: 9, maxRequestsInQueue: 0 });
+  });
+
+  test('raising the maximum serves the queue before the check that raises it', () => {
+    fill();
+    expect(checkOrWait(10, 'e', { maxRequests: 3 })).toBe('waiting');
+    expect(granted).toEqual(['c']);
+    expect(check(20, 'f', { maxRequests: 6 })).toBe('approved');
+    expect(granted).toEqual(['c', 'd', 'e']);
+    expect(state.inspect(20)).toMatchObject({ approved: 6, waiting: 0 });
+  });
+
+  test('lowering the maximum takes nothing back and approves nobody until there is room', () => {
+    fill();
+    expect(check(10, 'e', { maxRequests: 1 })).toBe('denied');
+    expect(state.inspect(10)).toMatchObject({ approved: 2, waiting: 2 });
+    expect(state.release(10, 'a')).toBe(true);
+    expect(granted).toEqual([]);
+    expect(state.release(10, 'b')).toBe(true);
+    expect(granted).toEqual(['c']);
+    state.settle(1000);
+    expect(granted).toEqual(['c', 'd']);
+  });
+
+  test('lowering the maximum of the queue turns nobody out', () => {
+    fill();
+    expect(checkOrWait(10, 'e', { maxRequestsInQueue: 1 })).toBe('queue_full');
+    state.settle(1000);
+    expect(granted).toEqual(['c', 'd']);
+  });
+});
+
+describe('settle', () => {
+  test('does nothing before the window ends', () => {
+    fill();
+    state.settle(999);
+    expect(granted).toEqual([]);
+    expect(state.windowEnd).toBe(1000);
+  });
+
+  test('serves the queue in order at the end of the window, as far as it has room', () => {
+    fill();
+    checkOrWait(0, 'e', { maxRequestsInQueue: 3 });
+    state.settle(1000);
+    expect(granted).toEqual(['c', 'd']);
+    expect(state.waiting).toBe(1);
+    state.settle(2000);
+    expect(granted).toEqual(['c', 'd', 'e']);
+    expect(state.waiting).toBe(0);
+  });
+});
+
+describe('release', () => {
+  test('makes room for another', () => {
+    check(0, 'a');
+    check(0, 'b');
+    expect(state.release(10, 'a')).toBe(true);
+    expect(state.inspect(10).approved).toBe(1);
+    expect(check(10, 'c')).toBe('approved');
+    expect(check(10, 'd')).toBe('denied');
+  });
+
+  test('serves the head of the queue', () => {
+    fill();
+    expect(state.release(10, 'b')).toBe(true);
+    expect(granted).toEqual(['c']);
+    expect(state.inspect(10)).toMatchObject({ approved: 2, waiting: 1 });
+  });
+
+  test('of the same id a second time finds nothing and changes nothing', () => {
+    fill();
+    state.release(10, 'a');
+    const before = state.inspect(10);
+    expect(state.release(10, 'a')).toBe(false);
+    expect(state.inspect(10)).toEqual(before);
+    expect(granted).toEqual(['c']);
+  });
+
+  test.each(['unknown', 'c'])('of an id that was not approved (%s) finds nothing', (requestId) => {
+    fill();
+    expect(state.release(10, requestId)).toBe(false);
+    expect(state.inspect(10)).toMatchObject({ approved: 2, waiting: 2 });
+  });
+
+  test('of an id approved in an earlier window finds nothing', () => {
+    check(0, 'a');
+    check(1000, 'b');
+    expect(state.release(1000, 'a')).toBe(false);
+    expect(state.inspect(1000).approved).toBe(1);
+  });
+
+  test('finds an approval until the last millisecond of its window', () => {
+    check(0, 'a');
+    expect(state.release(999, 'a')).toBe(true);
+  });
+});
+
+describe('cancel', () => {
+  test('takes a waiter out of the queue', () => {
+    fill();
+    state.cancel(10, 'c');
+    expect(state.waiting).toBe(1);
+    state.settle(1000);
+    expect(granted).toEqual(['d']);
+  });
+
+  test('gives an approval back, and the head of the queue gets it', () => {
+    fill();
+    state.cancel(10, 'a');
+    expect(granted).toEqual(['c']);
+    expect(state.inspect(10)).toMatchObject({ approved: 2, waiting: 1 });
+  });
+
+  test('of an unknown id changes nothing', () => {
+    fill();
+    state.cancel(10, 'unknown');
+    expect(state.inspect(10)).toMatchObject({ approved: 2, waiting: 2 });
+    expect(granted).toEqual([]);
+  });
+
+  test('in a later window serves the others', () => {
+    fill();
+    state.cancel(1000, 'c');
+    expect(granted).toEqual(['d']);
+  });
+});
+
+describe('inspect', () => {
+  test('reports a window that has ended as empty, and leaves those who wait', () => {
+    fill();
+    check(0, 'e');
+    expect(state.inspect(999)).toEqual({
+      key: 'k',
+      limits: LIMITS,
+      approved: 2,
+      denied: 1,
+      waiting: 2,
+    });
+    expect(state.inspect(1000)).toMatchObject({ approved: 0, denied: 0, waiting: 2 });
+  });
+
+  test('changes nothing', () => {
+    fill();
+    state.inspect(1000);
+    expect(granted).toEqual([]);
+    expect(state.windowEnd).toBe(1000);
+    expect(state.inspect(999)).toMatchObject({ approved: 2, waiting: 2 });
+  });
+});
+
+describe('a key', () => {
+  test('goes at the end of the third window without a check, and not before', () => {
+    check(999, 'a');
+    expect(state.isIdle(3999)).toBe(false);
+    expect(state.isIdle(4000)).toBe(true);
+  });
+
+  test('is kept by a check in its third idle window', () => {
+    check(0, 'a');
+    check(3999, 'b');
+    expect(state.isIdle(6999)).toBe(false);
+    expect(state.isIdle(7000)).toBe(true);
+  });
+
+  test('is kept by a denied check', () => {
+    check(0, 'a', { maxRequests: 1 });
+    check(1000, 'b');
+    expect(check(1500, 'c')).toBe('denied');
+    expect(state.isIdle(4999)).toBe(false);
+    expect(state.isIdle(5000)).toBe(true);
+  });
+
+  test('is kept by a check that finds the queue full', () => {
+    check(0, 'a', { maxRequests: 1, maxRequestsInQueue: 0 });
+    check(1000, 'b');
+    expect(checkOrWait(1500, 'c')).toBe('queue_full');
+    expect(state.isIdle(4999)).toBe(false);
+  });
+
+  test.each([
+    ['a release', () => state.release(3500, 'a')],
+    ['a settle', () => state.settle(3500)],
+    ['an inspection', () => state.inspect(3500)],
+    ['the cancelling of an unknown id', () => state.cancel(3500, 'unknown')],
+  ])('is not kept by %s', (_name, call) => {
+    check(0, 'a');
+    call();
+    expect(state.isIdle(3999)).toBe(false);
+    expect(state.isIdle(4000)).toBe(true);
+  });
+
+  test('is kept by those who wait, however long', () => {
+    fill();
+    expect(state.isIdle(4000)).toBe(false);
+    expect(state.isIdle(1_000_000)).toBe(false);
+  });
+
+  test('goes three windows after the last one that began with somebody waiting', () => {
+    fill();
+    state.settle(5000);
+    expect(granted).toEqual(['c', 'd']);
+    expect(state.isIdle(8999)).toBe(false);
+    expect(state.isIdle(9000)).toBe(true);
+  });
+});

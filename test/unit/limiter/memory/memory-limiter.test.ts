@@ -1,0 +1,347 @@
+import { ShuttingDownError } from '../../../../src/limiter/errors.js';
+import type { CheckRequest, Decision, Instance } from '../../../../src/limiter/limiter.js';
+import { MemoryLimiter } from '../../../../src/limiter/memory/memory-limiter.js';
+import { ManualClock } from '../../../support/manual-clock.js';
+
+const LIMITS = { windowMillis: 1000, maxRequests: 1, maxRequestsInQueue: 2 };
+
+/** A manual clock that knows how many timers are set. */
+class CountingClock extends ManualClock {
+  timers = 0;
+
+  override after(delayMillis: number, callback: () => void): () => void {
+    this.timers += 1;
+    let isSet = true;
+    const unset = (): void => {
+      if (isSet) this.timers -= 1;
+      isSet = false;
+    };
+    const standDown = super.after(delayMillis, () => {
+      unset();
+      callback();
+    });
+    return () => {
+      unset();
+      standDown();
+    };
+  }
+}
+
+let clock: CountingClock;
+let limiter: MemoryLimiter;
+beforeEach(() => {
+  clock = new CountingClock(0);
+  limiter = new MemoryLimiter(LIMITS, clock);
+});
+
+const check = (key: string, more: Partial<CheckRequest> = {}): Promise<Decision> =>
+  limiter.check({ key, canWait: false, ...more });
+
+/** A request that can wait, and its decision once there is one. */
+interface Asked {
+  decision: Decision | undefined;
+  readonly settled: Promise<unknown>;
+}
+
+function checkOrWait(key: string, signal?: AbortSignal): Asked {
+  const asked: Asked = {
+    decision: undefined,
+    settled: limiter
+      .check({ key, canWait: true }, signal)
+      .then((decision) => (asked.decision = decision)),
+  };
+  return asked;
+}
+
+/** Lets everything run that is ready to. */
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+async function listed(): Promise<Instance[]> {
+  const instances: Instance[] = [];
+  for await (const instance of limiter.list()) instances.push(instance);
+  return instances;
+}
+
+async function approve(key: string): Promise<string> {
+  const decision = await check(key);
+  if (decision.outcome !== 'approved') throw new Error(`${key} is full`);
+  return decision.requestId;
+}
+
+describe('check', () => {
+  test('approves with a UUID of its own each time', async () => {
+    const ids = await Promise.all([approve('a'), approve('b')]);
+    for (const id of ids) expect(id).toMatch(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
+    expect(ids[0]).not.toBe(ids[1]);
+  });
+
+  test('denies with the time until the window ends', async () => {
+    await approve('k');
+    await clock.advance(300);
+    expect(await check('k')).toEqual({
+      outcome: 'denied',
+      reason: 'limit_reached',
+      retryAfterMillis: 700,
+    });
+  });
+
+  test('refuses with the reason when the queue is full', async () => {
+    await approve('k');
+    checkOrWait('k');
+    checkOrWait('k');
+    expect(await check('k', { canWait: true })).toEqual({
+      outcome: 'denied',
+      reason: 'queue_full',
+      retryAfterMillis: 1000,
+    });
+  });
+
+  test('keeps keys apart', async () => {
+    await approve('a');
+    expect((await check('b')).outcome).toBe('approved');
+    expect((await check('a')).outcome).toBe('denied');
+  });
+
+  test('takes a key such as __proto__ for any other', async () => {
+    await approve('__proto__');
+    expect((await check('__proto__')).outcome).toBe('denied');
+    expect(await limiter.inspect('constructor')).toBeUndefined();
+  });
+
+  test('counts in whole milliseconds', async () => {
+    await clock.advance(0.9);
+    await approve('k');
+    await clock.advance(999);
+    expect(await check('k')).toMatchObject({ outcome: 'denied', retryAfterMillis: 1 });
+    await clock.advance(0.1);
+    expect((await check('k')).outcome).toBe('approved');
+  });
+});
+
+describe('those who wait', () => {
+  test('are answered at the end of the window, in order', async () => {
+    await approve('k');
+    const first = checkOrWait('k');
+    const second = checkOrWait('k');
+    expect(limiter.waiting).toBe(2);
+    await clock.advance(999);
+    await turn();
+    expect(first.decision).toBeUndefined();
+    await clock.advance(1);
+    await turn();
+    expect(first.decision).toMatchObject({ outcome: 'approved' });
+    expect(second.decision).toBeUndefined();
+    expect(limiter.waiting).toBe(1);
+    await clock.advance(1000);
+    await turn();
+    expect(second.decision).toMatchObject({ outcome: 'approved' });
+    expect(limiter.waiting).toBe(0);
+  });
+
+  test('can be released by the id that they are given', async () => {
+    await approve('k');
+    const waiting = checkOrWait('k');
+    await clock.advance(1000);
+    await waiting.settled;
+    const { requestId } = waiting.decision as { requestId: string };
+    expect(await limiter.release('k', requestId)).toBe(true);
+    expect(await limiter.release('k', requestId)).toBe(false);
+  });
+
+  test('are answered at once when an approval is released', async () => {
+    const held = await approve('k');
+    const waiting = checkOrWait('k');
+    expect(await limiter.release('k', held)).toBe(true);
+    await waiting.settled;
+    expect(waiting.decision).toMatchObject({ outcome: 'approved' });
+    expect(await limiter.inspect('k')).toMatchObject({ approved: 1, waiting: 0 });
+  });
+
+  test('are answered at once when a check raises the maximum', async () => {
+    await approve('k');
+    const waiting = checkOrWait('k');
+    expect(await check('k', { maxRequests: 3 })).toMatchObject({ outcome: 'approved' });
+    await waiting.settled;
+    expect(await limiter.inspect('k')).toMatchObject({ approved: 3, waiting: 0 });
+  });
+
+  test('set one timer for each key, which goes with the last of them', async () => {
+    await approve('k');
+    const withoutWaiters = clock.timers;
+    checkOrWait('k');
+    checkOrWait('k');
+    expect(clock.timers).toBe(withoutWaiters + 1);
+    await clock.advance(1000);
+    expect(clock.timers).toBe(withoutWaiters + 1);
+    await clock.advance(1000);
+    expect(limiter.waiting).toBe(0);
+    expect(clock.timers).toBe(withoutWaiters);
+  });
+
+  test('are asked about again when their timer fires early', async () => {
+    let timers = 0;
+    const early = new MemoryLimiter(LIMITS, {
+      now: () => clock.now(),
+      after: (delayMillis, callback) => {
+        timers += 1;
+        return clock.after(timers === 2 ? delayMillis - 0.5 : delayMillis, callback);
+      },
+    });
+    await early.check({ key: 'k', canWait: false });
+    const decision = early.check({ key: 'k', canWait: true });
+    await clock.advance(999.5);
+    expect(timers).toBe(3);
+    expect(early.waiting).toBe(1);
+    await clock.advance(0.5);
+    expect(await decision).toMatchObject({ outcome: 'approved' });
+  });
+});
+
+describe('a client that leaves', () => {
+  test('while it waits is withdrawn, and the next moves up', async () => {
+    await approve('k');
+    const client = new AbortController();
+    const leaving = checkOrWait('k', client.signal);
+    const next = checkOrWait('k');
+    client.abort();
+    await leaving.settled;
+    expect(leaving.decision).toEqual({ outcome: 'withdrawn' });
+    expect(await limiter.inspect('k')).toMatchObject({ approved: 1, waiting: 1 });
+    expect(limiter.waiting).toBe(1);
+    await clock.advance(1000);
+    await next.settled;
+    expect(next.decision).toMatchObject({ outcome: 'approved' });
+  });
+
+  test('frees its place in the queue', async () => {
+    await approve('k');
+    const client = new AbortController();
+    checkOrWait('k', client.signal);
+    checkOrWait('k');
+    client.abort();
+    const another = checkOrWait('k');
+    await turn();
+    expect(another.decision).toBeUndefined();
+    expect(limiter.waiting).toBe(2);
+  });
+
+  test('before it had to wait is withdrawn at once', async () => {
+    await approve('k');
+    const left = checkOrWait('k', AbortSignal.abort());
+    await left.settled;
+    expect(left.decision).toEqual({ outcome: 'withdrawn' });
+    expect(limiter.waiting).toBe(0);
+    expect(await limiter.inspect('k')).toMatchObject({ approved: 1, waiting: 0 });
+  });
+
+  test('after its approval keeps it', async () => {
+    const client = new AbortController();
+    expect(checkOrWait('k', client.signal)).toBeDefined();
+    await turn();
+    client.abort();
+    expect(await limiter.inspect('k')).toMatchObject({ approved: 1 });
+  });
+});
+
+describe('close', () => {
+  test('fails those who wait, on every key, and stands every timer down', async () => {
+    await approve('a');
+    await approve('b');
+    const decisions = ['a', 'a', 'b'].map((key) => limiter.check({ key, canWait: true }));
+    const outcomes = Promise.allSettled(decisions);
+    await limiter.close();
+    const shutDown = { status: 'rejected', reason: new ShuttingDownError() };
+    expect(await outcomes).toEqual([shutDown, shutDown, shutDown]);
+    for (const outcome of await outcomes) {
+      expect((outcome as PromiseRejectedResult).reason).toBeInstanceOf(ShuttingDownError);
+    }
+    expect(limiter.waiting).toBe(0);
+    expect(clock.timers).toBe(0);
+  });
+});
+
+describe('idle keys', () => {
+  test('are gone at the end of the third window without a check, and not before', async () => {
+    await approve('k');
+    await clock.advance(3999);
+    expect(await limiter.inspect('k')).toBeDefined();
+    await clock.advance(1);
+    expect(await limiter.inspect('k')).toBeUndefined();
+  });
+
+  test('lose their overrides and their windows', async () => {
+    await check('k', { maxRequests: 5, maxRequestsInQueue: 0 });
+    await clock.advance(4500);
+    expect(await check('k')).toMatchObject({ outcome: 'approved' });
+    expect(await limiter.inspect('k')).toEqual({
+      key: 'k',
+      limits: LIMITS,
+      approved: 1,
+      denied: 0,
+      waiting: 0,
+    });
+    expect(await check('k')).toMatchObject({ retryAfterMillis: 1000 });
+  });
+
+  test('are swept out of memory without anybody asking for them', async () => {
+    await approve('k');
+    expect(clock.timers).toBe(1);
+    await clock.advance(3999);
+    expect(clock.timers).toBe(1);
+    await clock.advance(1001);
+    // The sweep runs while there are keys, so its end shows that there are none.
+    expect(clock.timers).toBe(0);
+    await approve('k');
+    expect(clock.timers).toBe(1);
+  });
+
+  test('are not swept while others are kept', async () => {
+    await approve('idle');
+    for (let i = 0; i < 10; i += 1) {
+      await check('busy');
+      await clock.advance(1000);
+    }
+    expect((await listed()).map(({ key }) => key)).toEqual(['busy']);
+    expect(clock.timers).toBe(1);
+  });
+});
+
+describe('release', () => {
+  test('of an unknown key finds nothing and makes no key', async () => {
+    expect(await limiter.release('k', 'id')).toBe(false);
+    expect(await limiter.inspect('k')).toBeUndefined();
+  });
+
+  test('under another key finds nothing', async () => {
+    const id = await approve('a');
+    await approve('b');
+    expect(await limiter.release('b', id)).toBe(false);
+    expect(await limiter.release('a', id)).toBe(true);
+  });
+});
+
+describe('list', () => {
+  test('is empty at first', async () => {
+    expect(await listed()).toEqual([]);
+  });
+
+  test('has every key once, as of now', async () => {
+    await approve('a');
+    await check('a');
+    await clock.advance(1000);
+    await check('b', { maxRequests: 7 });
+    expect(await listed()).toEqual([
+      { key: 'a', limits: LIMITS, approved: 0, denied: 0, waiting: 0 },
+      { key: 'b', limits: { ...LIMITS, maxRequests: 7 }, approved: 1, denied: 0, waiting: 0 },
+    ]);
+  });
+
+  test('leaves out keys that are idle and have not been swept yet', async () => {
+    await clock.advance(500);
+    await approve('a');
+    await clock.advance(1100);
+    await approve('b');
+    await clock.advance(2900);
+    expect((await listed()).map(({ key }) => key)).toEqual(['b']);
+  });
+});

@@ -1,0 +1,52 @@
+import fc from 'fast-check';
+
+import { Window } from '../../../../src/limiter/memory/window.js';
+
+test('ends its length after its start, and is idle three windows later', () => {
+  const window = new Window(500, 1000);
+  expect(window.millis).toBe(1000);
+  expect(window.end).toBe(1500);
+  expect(window.idleAt).toBe(4500);
+});
+
+test.each([500, 501, 1499])('holds %d', (now) => {
+  const window = new Window(500, 1000);
+  expect(window.rollTo(now)).toBe(false);
+  expect(window.end).toBe(1500);
+});
+
+test.each([
+  [1500, 2500],
+  [1501, 2500],
+  [2499, 2500],
+  [2500, 3500],
+  [1_000_499, 1_000_500],
+  [1_000_500, 1_001_500],
+])('rolls to the window that holds %d, which ends at %d', (now, end) => {
+  const window = new Window(500, 1000);
+  expect(window.rollTo(now)).toBe(true);
+  expect(window.end).toBe(end);
+  expect(window.idleAt).toBe(end + 3000);
+  expect(window.rollTo(now)).toBe(false);
+});
+
+test('stays anchored to its first start, whenever it is rolled', () => {
+  fc.assert(
+    fc.property(
+      fc.nat(),
+      fc.integer({ min: 1, max: 100_000 }),
+      fc.array(fc.nat({ max: 1_000_000 })),
+      (start, millis, steps) => {
+        const window = new Window(start, millis);
+        let now = start;
+        for (const step of steps) {
+          now += step;
+          window.rollTo(now);
+          expect((window.end - start) % millis).toBe(0);
+          expect(now).toBeLessThan(window.end);
+          expect(now).toBeGreaterThanOrEqual(window.end - millis);
+        }
+      },
+    ),
+  );
+});

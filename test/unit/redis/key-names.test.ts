@@ -1,0 +1,133 @@
+import fc from 'fast-check';
+
+import { type KeyNames, KeyNaming } from '../../../src/redis/key-names.js';
+
+const naming = new KeyNaming('sluice:');
+
+const AWKWARD_KEYS = [
+  'plain',
+  '}x',
+  '{',
+  '}',
+  '{}',
+  '{a}b',
+  '%',
+  '%7B',
+  '%257D',
+  '100%',
+  'a/b c',
+  ':requests',
+  '}:queue',
+  '__proto__',
+  '🚰',
+  '\u0000\n',
+];
+
+/** Any string, with those characters often in it that names treat in a way of their own. */
+const anyKey = fc.string({
+  minLength: 1,
+  unit: fc.oneof(
+    fc.constantFrom('{', '}', '%', '%7B', '%7D', '%25'),
+    fc.string({ unit: 'binary', minLength: 1, maxLength: 1 }),
+  ),
+});
+
+/**
+ * What Redis Cluster hashes of a name:
+ * https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/#hash-tags
+ */
+function hashTagOf(name: string): string {
+  const open = name.indexOf('{');
+  if (open === -1) return name;
+  const close = name.indexOf('}', open + 1);
+  return close === -1 || close === open + 1 ? name : name.slice(open + 1, close);
+}
+
+function namesIn(names: KeyNames): string[] {
+  return Object.values({ ...names });
+}
+
+function hashTagsOf(key: string): string[] {
+  return namesIn(naming.namesOf(key)).map(hashTagOf);
+}
+
+describe('namesOf', () => {
+  test('puts the key into the hash tag', () => {
+    expect(naming.namesOf('user-7')).toEqual({
+      state: 'sluice:{user-7}',
+      requests: 'sluice:{user-7}:requests',
+      queue: 'sluice:{user-7}:queue',
+      replicas: 'sluice:{user-7}:replicas',
+      wakeChannel: 'sluice:{user-7}:wake',
+      driver: 'sluice:{user-7}:driver',
+    });
+  });
+
+  test.each([
+    ['}x', '%7Dx'],
+    ['{', '%7B'],
+    ['}', '%7D'],
+    ['{}', '%7B%7D'],
+    ['%', '%25'],
+    ['%7B', '%257B'],
+    ['a/b c', 'a/b c'],
+    ['🚰', '🚰'],
+  ])('tags %j as %j', (key, tag) => {
+    expect(naming.namesOf(key).state).toBe(`sluice:{${tag}}`);
+    expect(new Set(hashTagsOf(key))).toEqual(new Set([tag]));
+  });
+
+  test('gives all names of a key one hash tag, which is not empty', () => {
+    fc.assert(
+      fc.property(anyKey, (key) => {
+        const tags = new Set(hashTagsOf(key));
+        expect(tags.size).toBe(1);
+        expect([...tags][0]).not.toBe('');
+      }),
+    );
+  });
+
+  test('gives different keys different names', () => {
+    fc.assert(
+      fc.property(anyKey, anyKey, (a, b) => {
+        fc.pre(a !== b);
+        const namesOfA = new Set(namesIn(naming.namesOf(a)));
+        expect(namesIn(naming.namesOf(b)).filter((name) => namesOfA.has(name))).toEqual([]);
+      }),
+    );
+  });
+
+  test('starts every name with the prefix', () => {
+    for (const name of namesIn(new KeyNaming('other-').namesOf('k'))) {
+      expect(name).toMatch(/^other-\{k\}/);
+    }
+  });
+});
+
+describe('keyOf', () => {
+  test.each(AWKWARD_KEYS)('finds %j in the name of its state', (key) => {
+    expect(naming.keyOf(naming.namesOf(key).state)).toBe(key);
+  });
+
+  test('finds any key in the name of its state, whatever the prefix', () => {
+    fc.assert(
+      fc.property(anyKey, fc.stringMatching(/^[^{}]{1,20}$/), (key, prefix) => {
+        const prefixed = new KeyNaming(prefix);
+        expect(prefixed.keyOf(prefixed.namesOf(key).state)).toBe(key);
+      }),
+    );
+  });
+});
+
+describe('statePattern', () => {
+  test.each([
+    ['sluice:', 'sluice:{*}'],
+    ['a*b', 'a\\*b{*}'],
+    ['a?', 'a\\?{*}'],
+    ['[a-z]', '\\[a\\-z\\]{*}'],
+    ['^', '\\^{*}'],
+    ['back\\slash', 'back\\\\slash{*}'],
+  ])('takes the prefix %j literally', (prefix, pattern) => {
+    expect(new KeyNaming(prefix).statePattern).toBe(pattern);
+  });
+});
