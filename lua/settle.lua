@@ -4,27 +4,42 @@
 --
 -- KEYS  1 state, 2 requests, 3 queue, 4 replicas
 -- ARGV  1 window length in ms, 2 lease of a waiting replica in ms
---       3 maximum per window, 4 maximum in the queue (for a key that has to be made anew)
---       5 replica id, whose lease is renewed, then per waiter it asks about: request id, ticket
+--       3 maximum per window, 4 maximum in the queue, 5 ms until the window ends as far as the caller
+--       knows (3 to 5: for a key that Redis has lost)
+--       6 replica id, whose lease is renewed, then per waiter it asks about: request id, ticket
 -- Reply 1 ms until the window ends (0: there is no such key)
 --       2 the lowest ticket that may still be waiting, 3 how many wait
 --       then the ids approved by this call, and those asked about that are approved already
 --@include lib/now
 --@include lib/limiter
 
-local FIRST_WAITER = 6
+local FIRST_WAITER = 7
+-- How long a lost key at least waits for the waiters of all replicas before it serves any.
+local GATHERING_MILLIS = 100
 
 local now_us = now_micros()
 local now_ms = math.floor(now_us / 1000)
 local window_millis, lease_millis = tonumber(ARGV[1]), tonumber(ARGV[2])
-local replica = ARGV[5]
+local replica = ARGV[6]
+
+-- There were waiters, so the lost window was full, and is until it ends. By then every replica has
+-- put its waiters back, and they are served in the order of their tickets.
+local function restore_limiter()
+  local state = new_limiter(KEYS, now_us, window_millis, tonumber(ARGV[3]), tonumber(ARGV[4]))
+  local millis_left = math.max(tonumber(ARGV[5]), GATHERING_MILLIS)
+  state.start = now_ms + math.min(math.floor(millis_left), window_millis) - window_millis
+  state.expires = idle_at(state)
+  state.approved = state.max
+  redis.call('PUBLISH', KEYS[1] .. ':wake', '{"memoryLost":true}')
+  return state
+end
 
 local state = open_limiter(KEYS, now_us, window_millis)
 if not state then
   if #ARGV < FIRST_WAITER then
     return { 0, 0, 0 }
   end
-  state = new_limiter(KEYS, now_us, window_millis, tonumber(ARGV[3]), tonumber(ARGV[4]))
+  state = restore_limiter()
 end
 
 local reply = { 0, 0, 0 }

@@ -31,17 +31,15 @@ export interface App {
 
 /** Puts the parts together and serves. */
 export async function startApp(settings: Settings, logger: Logger): Promise<App> {
-  const limiter = await createLimiter(settings, logger);
+  const replicaId = `${hostname()}-${randomBytes(4).toString('hex')}`;
+  const limiter = await createLimiter(settings, replicaId, logger);
   const httpApp = createHttpApp(limiter, settings, logger);
   const server = await listen(httpApp, settings.PORT, settings.HOST);
-  logger.info(
-    {
-      host: settings.HOST,
-      port: server.port,
-      limiter: settings.REDIS_URL === undefined ? 'embedded' : 'redis',
-    },
-    'serving',
-  );
+  const kind =
+    settings.REDIS_URL === undefined
+      ? { limiter: 'embedded' }
+      : { limiter: 'redis', replica: replicaId };
+  logger.info({ host: settings.HOST, port: server.port, ...kind }, 'serving');
   return {
     port: server.port,
     stop: (graceMillis, hurry) => {
@@ -51,7 +49,11 @@ export async function startApp(settings: Settings, logger: Logger): Promise<App>
   };
 }
 
-async function createLimiter(settings: Settings, logger: Logger): Promise<Limiter> {
+async function createLimiter(
+  settings: Settings,
+  replicaId: string,
+  logger: Logger,
+): Promise<Limiter> {
   const limits: Limits = {
     windowMillis: settings.WINDOW_MILLIS,
     maxRequests: settings.MAX_REQUESTS,
@@ -59,7 +61,6 @@ async function createLimiter(settings: Settings, logger: Logger): Promise<Limite
   };
   if (settings.REDIS_URL === undefined) return new MemoryLimiter(limits, systemClock);
 
-  const replicaId = `${hostname()}-${randomBytes(4).toString('hex')}`;
   const connections = connect(
     {
       url: settings.REDIS_URL,

@@ -96,13 +96,19 @@ export class Scripts {
     return verdicts.map((verdict) => ({ millisToWindowEnd, verdict }));
   }
 
-  async settle(names: KeyNames, askedAbout: readonly Ticket[]): Promise<SettleReply> {
+  /** @param knownMillisLeft until the window ends, as the caller has it, for a key that Redis lost */
+  async settle(
+    names: KeyNames,
+    knownMillisLeft: number,
+    askedAbout: readonly Ticket[],
+  ): Promise<SettleReply> {
     const { limits, leaseMillis, replicaId } = this.settings;
     const reply = await this.#run(this.#settle, allKeys(names), [
       limits.windowMillis,
       leaseMillis,
       limits.maxRequests,
       limits.maxRequestsInQueue,
+      knownMillisLeft,
       replicaId,
       ...askedAbout.flatMap(({ requestId, ticket }) => [requestId, ticket]),
     ]);

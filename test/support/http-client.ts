@@ -6,7 +6,7 @@ export interface Answer {
   readonly headers: IncomingHttpHeaders;
   readonly text: string;
   /** The body parsed; throws where it is not JSON. */
-  json(): unknown;
+  readonly json: () => unknown;
 }
 
 /** A request whose answer is still to come. */

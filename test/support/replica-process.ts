@@ -12,6 +12,8 @@ export type LogLine = Readonly<Record<string, unknown>>;
 /** A replica in a process of its own, started as an image would start it. */
 export interface ReplicaProcess {
   readonly url: string;
+  /** Its name in Redis; empty for the embedded limiter. */
+  readonly id: string;
   /** Every line it has logged so far, parsed. */
   readonly log: readonly LogLine[];
   /** The first line, past or future, for which `matches` holds. */
@@ -51,9 +53,10 @@ export async function startReplica(environment: Environment): Promise<ReplicaPro
       }
       return line;
     });
-  const { port } = await logged((line) => line.msg === 'serving');
+  const { port, replica } = await logged((line) => line.msg === 'serving');
   return {
     url: `http://127.0.0.1:${String(port)}`,
+    id: typeof replica === 'string' ? replica : '',
     log,
     logged,
     signal: (signal) => void child.kill(signal),

@@ -178,10 +178,17 @@ export class TestReplica {
     return replies.map(({ verdict }) => this.#verdict(verdict));
   }
 
-  /** @param tickets the waiters asked about, with their tickets relative to the start */
-  async settle(tickets: Readonly<Record<string, number>> = {}): Promise<SettleReply> {
+  /**
+   * @param tickets the waiters asked about, with their tickets relative to the start
+   * @param millisToWindowEnd as far as the replica knows
+   */
+  async settle(
+    tickets: Readonly<Record<string, number>> = {},
+    millisToWindowEnd = 0,
+  ): Promise<SettleReply> {
     const reply = await this.scripts.settle(
       this.harness.names,
+      millisToWindowEnd,
       Object.entries(tickets).map(([requestId, ticket]) => ({
         requestId,
         ticket: this.harness.absoluteTicket(ticket),

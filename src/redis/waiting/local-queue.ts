@@ -65,7 +65,10 @@ export class LocalQueue implements WakeListener {
   #standDown: (() => void) | undefined;
   #windowEndsAt = 0;
   #leaseRenewalAt = 0;
+  #leaseEndsAt = 0;
   #waitingFrom = 0;
+  /** Redis may have dropped all our waiters, wherever in the queue they stood. */
+  #doubtsAll = false;
   #knownToBeEmpty = false;
 
   constructor(private readonly parts: LocalQueueParts) {}
@@ -136,11 +139,16 @@ export class LocalQueue implements WakeListener {
     this.#volunteer();
   }
 
+  onMemoryLost(): void {
+    this.#doubtsAll = true;
+    this.#settle();
+  }
+
   #start(millisToWindowEnd: number): void {
     this.#driver = this.parts.createDriver();
     const now = this.parts.clock.now();
     this.#windowEndsAt = now + millisToWindowEnd;
-    this.#leaseRenewalAt = now + this.parts.leaseMillis * LEASE_RENEWAL;
+    this.#leaseRenewed(now);
     this.parts.wakes.listen(this.parts.names.wakeChannel, this);
     this.#volunteer();
     this.#schedule();
@@ -179,7 +187,8 @@ export class LocalQueue implements WakeListener {
   #learn(news: Wake | SettleReply): void {
     const millisToWindowEnd =
       'windowEndsInMillis' in news ? news.windowEndsInMillis : news.millisToWindowEnd;
-    this.#windowEndsAt = this.parts.clock.now() + millisToWindowEnd;
+    // Redis knows no such key: what we remember is all there is.
+    if (millisToWindowEnd > 0) this.#windowEndsAt = this.parts.clock.now() + millisToWindowEnd;
     this.#waitingFrom = news.waitingFrom;
     this.#knownToBeEmpty = news.waiting === 0;
     for (const requestId of news.granted) this.#granted(requestId);
@@ -194,11 +203,17 @@ export class LocalQueue implements WakeListener {
     if (!place.waiter.approve()) this.parts.withdraw([requestId]);
   }
 
+  #leaseRenewed(now: number): void {
+    this.#leaseRenewalAt = now + this.parts.leaseMillis * LEASE_RENEWAL;
+    this.#leaseEndsAt = now + this.parts.leaseMillis;
+  }
+
   /** Those whose tickets have left the queue although nobody told us of an approval. */
   #missed(): Ticket[] {
     const missed: Ticket[] = [];
     for (const [requestId, { ticket }] of this.#places) {
-      if (ticket !== undefined && ticket < this.#waitingFrom) missed.push({ requestId, ticket });
+      if (ticket === undefined) continue;
+      if (this.#doubtsAll || ticket < this.#waitingFrom) missed.push({ requestId, ticket });
     }
     return missed.sort((a, b) => a.ticket - b.ticket);
   }
@@ -241,6 +256,7 @@ export class LocalQueue implements WakeListener {
 
   async #askAboutMissed(): Promise<void> {
     const missed = this.#missed();
+    this.#doubtsAll = false;
     for (let first = 0; first < missed.length; first += MAX_ASKED_PER_CALL) {
       const stillHeld = missed
         .slice(first, first + MAX_ASKED_PER_CALL)
@@ -250,14 +266,18 @@ export class LocalQueue implements WakeListener {
   }
 
   async #ask(askedAbout: readonly Ticket[]): Promise<void> {
-    const { scripts, names, clock, leaseMillis } = this.parts;
-    const reply = await scripts.settle(names, askedAbout);
-    this.#leaseRenewalAt = clock.now() + leaseMillis * LEASE_RENEWAL;
+    const { scripts, names, clock } = this.parts;
+    // After a lapse of the lease we may have been taken for dead.
+    if (clock.now() >= this.#leaseEndsAt) this.#doubtsAll = true;
+    const millisToWindowEnd = Math.max(0, Math.round(this.#windowEndsAt - clock.now()));
+    const reply = await scripts.settle(names, millisToWindowEnd, askedAbout);
+    this.#leaseRenewed(clock.now());
     this.#learn(reply);
   }
 
   #retryLater(error: unknown): void {
     this.#failures += 1;
+    this.#doubtsAll = true;
     const { logger, clock, names } = this.parts;
     if (this.#failures === 1) {
       logger.warn(

@@ -13,7 +13,10 @@ const wakeSchema = z.object({
 /** What a replica sends that ended the windows of a key, and no longer does. */
 const driverResignedSchema = z.object({ driverResigned: z.literal(true) });
 
-const messageSchema = z.union([wakeSchema, driverResignedSchema]);
+/** What `restore_limiter` in `lua/settle.lua` sends. */
+const memoryLostSchema = z.object({ memoryLost: z.literal(true) });
+
+const messageSchema = z.union([wakeSchema, driverResignedSchema, memoryLostSchema]);
 
 export type Wake = z.infer<typeof wakeSchema>;
 
@@ -22,6 +25,8 @@ export interface WakeListener {
   onSubscribed(): void;
   onWake(wake: Wake): void;
   onDriverResigned(): void;
+  /** Redis has lost the key, and with it the queue. */
+  onMemoryLost(): void;
 }
 
 /**
@@ -88,6 +93,8 @@ export class WakeChannel {
       this.logger.warn({ channel }, 'ignored a message that is not ours');
     } else if ('driverResigned' in message) {
       listener.onDriverResigned();
+    } else if ('memoryLost' in message) {
+      listener.onMemoryLost();
     } else {
       listener.onWake(message);
     }

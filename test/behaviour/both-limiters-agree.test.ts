@@ -1,0 +1,132 @@
+import fc from 'fast-check';
+
+import type { Limits } from '../../src/limiter/limiter.js';
+import {
+  createMemoryHarness,
+  type LimiterHarness,
+  redisHarnessFactory,
+} from '../support/limiter-harness.js';
+import { uniqueKey } from '../support/unique-key.js';
+import { useRedis } from '../support/use-redis.js';
+import { startCheck, type WatchedCheck } from '../support/watched-check.js';
+
+const LIMITS: Limits = { windowMillis: 100, maxRequests: 2, maxRequestsInQueue: 3 };
+const KEYS = 2;
+
+type Step =
+  | {
+      readonly kind: 'check';
+      readonly key: number;
+      readonly canWait: boolean;
+      readonly maxRequests: number | undefined;
+      readonly maxRequestsInQueue: number | undefined;
+    }
+  /** `which` counts back from the latest: of the approved for a release, of those waiting for a leave. */
+  | { readonly kind: 'release' | 'leave'; readonly which: number }
+  | { readonly kind: 'advance'; readonly millis: number };
+
+const anyStep: fc.Arbitrary<Step> = fc.oneof(
+  {
+    weight: 5,
+    arbitrary: fc.record({
+      kind: fc.constant('check' as const),
+      key: fc.nat({ max: KEYS - 1 }),
+      canWait: fc.boolean(),
+      maxRequests: fc.option(fc.integer({ min: 1, max: 5 }), { freq: 4, nil: undefined }),
+      maxRequestsInQueue: fc.option(fc.nat({ max: 5 }), { freq: 4, nil: undefined }),
+    }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      kind: fc.constantFrom('release' as const, 'leave' as const),
+      which: fc.nat({ max: 4 }),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      kind: fc.constant('advance' as const),
+      millis: fc.oneof(
+        fc.integer({ min: 1, max: 500 }),
+        fc.constantFrom(99, 100, 101, 399, 400, 401),
+      ),
+    }),
+  },
+);
+
+/** One limiter under a sequence of steps, and all that can be seen of it. */
+class Subject {
+  readonly #keys = Array.from({ length: KEYS }, uniqueKey);
+  readonly #checks: { readonly key: string; readonly check: WatchedCheck }[] = [];
+
+  constructor(private readonly harness: LimiterHarness) {}
+
+  async run(step: Step): Promise<unknown> {
+    const { limiter } = this.harness;
+    if (step.kind === 'advance') {
+      await this.harness.advance(step.millis);
+      return undefined;
+    }
+    if (step.kind === 'check') {
+      const { key: index, canWait, maxRequests, maxRequestsInQueue } = step;
+      const key = this.#keys[index]!;
+      this.#checks.push({
+        key,
+        check: startCheck(limiter, { key, canWait, maxRequests, maxRequestsInQueue }),
+      });
+      await this.harness.quiet();
+      return undefined;
+    }
+    if (step.kind === 'leave') {
+      const leaving = this.#checks.filter(({ check }) => !check.settled).at(-1 - step.which);
+      leaving?.check.leave();
+      await this.harness.quiet();
+      return undefined;
+    }
+    const approved = this.#checks.flatMap(({ key, check: { settled } }) =>
+      settled?.outcome === 'approved' ? [{ key, requestId: settled.requestId }] : [],
+    );
+    const chosen = approved.at(-1 - step.which);
+    if (!chosen) return undefined;
+    const released = await limiter.release(chosen.key, chosen.requestId);
+    await this.harness.quiet();
+    return released;
+  }
+
+  /** What has become of each check so far; request ids differ between limiters and are left out. */
+  decisions(): unknown[] {
+    return this.#checks.map(({ check: { settled } }) =>
+      settled?.outcome === 'approved' ? 'approved' : (settled ?? 'waiting'),
+    );
+  }
+
+  async states(): Promise<unknown[]> {
+    const states = await Promise.all(this.#keys.map((key) => this.harness.limiter.inspect(key)));
+    return states.map((state) => state && { ...state, key: undefined });
+  }
+}
+
+describe('the embedded and the Redis limiter', () => {
+  const redis = useRedis();
+  const createRedisHarness = redisHarnessFactory(() => redis.url);
+
+  test('agree on every decision and every state, whatever comes', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(anyStep, { maxLength: 40 }), async (steps) => {
+        const harnesses = [await createMemoryHarness(LIMITS), await createRedisHarness(LIMITS)];
+        try {
+          const [memory, inRedis] = harnesses.map((harness) => new Subject(harness));
+          for (const step of steps) {
+            expect(await inRedis!.run(step)).toEqual(await memory!.run(step));
+            expect(inRedis!.decisions()).toEqual(memory!.decisions());
+            expect(await inRedis!.states()).toEqual(await memory!.states());
+          }
+        } finally {
+          await Promise.all(harnesses.map((harness) => harness.close()));
+        }
+      }),
+      { numRuns: 500 },
+    );
+  });
+});

@@ -1,0 +1,85 @@
+import { ApprovalLedger } from '../support/approval-ledger.js';
+import { type RateRequest, requestRate, waitingCount } from '../support/rate-client.js';
+import { uniqueKey } from '../support/unique-key.js';
+import { until } from '../support/until.js';
+import { useRedis } from '../support/use-redis.js';
+import { useReplicas } from '../support/use-replicas.js';
+
+describe('clients that leave', () => {
+  const redis = useRedis();
+  const start = useReplicas(redis);
+
+  test.each([
+    ['before the queue has them', 0],
+    ['while they wait', 1],
+  ])('%s take nothing with them', async (_when, joinedBefore) => {
+    const replicas = await start(3, { MAX_REQUESTS: '1', WINDOW_MILLIS: '3600000' });
+    const key = uniqueKey();
+    const first = await requestRate(replicas[0]!.url, key).answer;
+    const ledger = await ApprovalLedger.open(redis.client, key, 1);
+    const leaving = Array.from({ length: 30 }, (_, i) =>
+      requestRate(replicas[i % 3]!.url, key, 'canWait=true'),
+    );
+    if (joinedBefore > 0) await until(() => ledger.joined.length === leaving.length);
+    for (const request of leaving) request.leave();
+    const staying = requestRate(replicas[1]!.url, key, 'canWait=true');
+    await until(async () => {
+      if ((await waitingCount(replicas[0]!.url, key)) !== 1) return false;
+      await fetch(`${replicas[0]!.url}/rate/${key}/${first.requestId!}`, { method: 'DELETE' });
+      return true;
+    });
+    expect(await staying.answer).toMatchObject({ status: 200 });
+    await ledger.close(redis.client);
+    expect(ledger.violations).toEqual([]);
+    expect(ledger.inWindow).toBe(1);
+  });
+
+  test('just as they are granted hold up nobody beyond the window', async () => {
+    const replicas = await start(3, { MAX_REQUESTS: '1', WINDOW_MILLIS: '200' });
+    const key = uniqueKey();
+    const { url } = replicas[0]!;
+    const ledger = await ApprovalLedger.open(redis.client, key, 1);
+    let holder = (await requestRate(url, key).answer).requestId!;
+    for (let round = 0; round < 20; round += 1) {
+      const joined = ledger.joined.length;
+      const leaving = requestRate(replicas[1]!.url, key, 'canWait=true');
+      await until(() => ledger.joined.length > joined || ledger.approved.length > round + 1);
+      const staying = requestRate(replicas[2]!.url, key, 'canWait=true');
+      const released = fetch(`${url}/rate/${key}/${holder}`, { method: 'DELETE' });
+      leaving.leave();
+      await released;
+      const answer = await staying.answer;
+      expect(answer.status).toBe(200);
+      holder = answer.requestId!;
+    }
+    await until(async () => (await waitingCount(url, key)) === 0);
+    await ledger.close(redis.client);
+    expect(ledger.violations).toEqual([]);
+  });
+
+  test('at any moment leave every other client served in order, and nothing behind', async () => {
+    const replicas = await start(3, { MAX_REQUESTS: '5', WINDOW_MILLIS: '100' });
+    const key = uniqueKey();
+    const ledger = await ApprovalLedger.open(redis.client, key, 5);
+    const requests: RateRequest[] = Array.from({ length: 150 }, (_, i) =>
+      requestRate(replicas[i % 3]!.url, key, 'canWait=true'),
+    );
+    const leaving = requests.filter((_, i) => i % 2 === 0);
+    const staying = requests.filter((_, i) => i % 2 === 1);
+    await until(() => ledger.joined.length > 20);
+    for (const request of leaving) {
+      const served = ledger.served.length;
+      request.leave();
+      if (leaving.indexOf(request) % 10 === 9) {
+        await until(() => ledger.served.length > served || ledger.served.length > 100);
+      }
+    }
+    const answers = await Promise.all(staying.map(({ answer }) => answer));
+    expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
+    await until(async () => (await waitingCount(replicas[0]!.url, key)) === 0);
+    await ledger.close(redis.client);
+    expect(ledger.violations).toEqual([]);
+    expect(ledger.served).toEqual(ledger.joined.filter((id) => ledger.served.includes(id)));
+    await until(async () => (await redis.client.keys(`*${key}*`)).length === 0);
+  });
+});

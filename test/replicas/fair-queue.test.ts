@@ -1,0 +1,90 @@
+import { ApprovalLedger } from '../support/approval-ledger.js';
+import { requestRate, waitingCount } from '../support/rate-client.js';
+import { uniqueKey } from '../support/unique-key.js';
+import { until } from '../support/until.js';
+import { useRedis } from '../support/use-redis.js';
+import { useReplicas } from '../support/use-replicas.js';
+
+describe('the queue across three replicas', () => {
+  const redis = useRedis();
+  const start = useReplicas(redis);
+
+  test('serves 300 waiters in the order in which they reached Redis', async () => {
+    const replicas = await start(3, { MAX_REQUESTS: '30', WINDOW_MILLIS: '200' });
+    const key = uniqueKey();
+    const ledger = await ApprovalLedger.open(redis.client, key, 30);
+    const requests = Array.from({ length: 330 }, (_, i) =>
+      requestRate(replicas[i % 3]!.url, key, 'canWait=true'),
+    );
+    const answers = await Promise.all(requests.map(({ answer }) => answer));
+    await ledger.close(redis.client);
+
+    expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
+    expect(ledger.violations).toEqual([]);
+    expect(ledger.served).toEqual(ledger.joined);
+    expect(ledger.served.length).toBeGreaterThanOrEqual(270);
+    // Each approval reached the client that asked for it, and no other.
+    expect(answers.map(({ requestId }) => requestId).sort()).toEqual([...ledger.approved].sort());
+  });
+
+  test('wakes the head of the queue on another replica when an approval is released', async () => {
+    const [first, second] = await start(2, { MAX_REQUESTS: '1', WINDOW_MILLIS: '3600000' });
+    const key = uniqueKey();
+    const { requestId } = await requestRate(first!.url, key).answer;
+    const waiter = requestRate(second!.url, key, 'canWait=true');
+    await until(async () => (await waitingCount(first!.url, key)) === 1);
+    await fetch(`${first!.url}/rate/${key}/${requestId!}`, { method: 'DELETE' });
+    expect(await waiter.answer).toMatchObject({ status: 200 });
+  });
+
+  test('wakes waiters on other replicas when the maximum is raised', async () => {
+    const replicas = await start(3, { MAX_REQUESTS: '1', WINDOW_MILLIS: '3600000' });
+    const key = uniqueKey();
+    await requestRate(replicas[0]!.url, key).answer;
+    const waiters = [1, 2, 1, 2].map((i) => requestRate(replicas[i]!.url, key, 'canWait=true'));
+    await until(async () => (await waitingCount(replicas[0]!.url, key)) === 4);
+    expect(await requestRate(replicas[0]!.url, key, 'maxRequests=5').answer).toMatchObject({
+      status: 429,
+    });
+    const answers = await Promise.all(waiters.map(({ answer }) => answer));
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+  });
+
+  test('is bounded over all replicas together', async () => {
+    const replicas = await start(3, {
+      MAX_REQUESTS: '1',
+      MAX_REQUESTS_IN_QUEUE: '7',
+      WINDOW_MILLIS: '3600000',
+    });
+    const key = uniqueKey();
+    await requestRate(replicas[0]!.url, key).answer;
+    const requests = Array.from({ length: 30 }, (_, i) =>
+      requestRate(replicas[i % 3]!.url, key, 'canWait=true'),
+    );
+    const refused: number[] = [];
+    for (const { answer } of requests)
+      void answer.then(
+        ({ status }) => refused.push(status),
+        () => undefined,
+      );
+    await until(() => refused.length === 23);
+    expect(refused).toEqual(refused.map(() => 429));
+    expect(await waitingCount(replicas[1]!.url, key)).toBe(7);
+    for (const request of requests) request.leave();
+    await until(async () => (await waitingCount(replicas[1]!.url, key)) === 0);
+  });
+
+  test('keeps each key to itself when many keys have waiters', async () => {
+    const replicas = await start(3, { MAX_REQUESTS: '2', WINDOW_MILLIS: '100' });
+    const keys = Array.from({ length: 20 }, uniqueKey);
+    const answers = await Promise.all(
+      keys.flatMap((key) =>
+        Array.from(
+          { length: 9 },
+          (_, i) => requestRate(replicas[i % 3]!.url, key, 'canWait=1').answer,
+        ),
+      ),
+    );
+    expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
+  });
+});

@@ -1,0 +1,98 @@
+import { KeyNaming } from '../../src/redis/key-names.js';
+import { ApprovalLedger } from '../support/approval-ledger.js';
+import { killCommandConnections, killSubscriberConnections } from '../support/kill-connections.js';
+import { requestRate } from '../support/rate-client.js';
+import { uniqueKey } from '../support/unique-key.js';
+import { until } from '../support/until.js';
+import { useRedis } from '../support/use-redis.js';
+import { useReplicas } from '../support/use-replicas.js';
+
+const naming = new KeyNaming('sluice:');
+
+describe('those who wait on three replicas', () => {
+  const redis = useRedis();
+  const start = useReplicas(redis);
+
+  test('are all served in order while every pub/sub connection is cut again and again', async () => {
+    const replicas = await start(3, { MAX_REQUESTS: '5', WINDOW_MILLIS: '100' });
+    const key = uniqueKey();
+    const ledger = await ApprovalLedger.open(redis.client, key, 5);
+    const requests = Array.from({ length: 90 }, (_, i) =>
+      requestRate(replicas[i % 3]!.url, key, 'canWait=true'),
+    );
+    let cut = 0;
+    const cutting = until(async () => {
+      cut += await killSubscriberConnections(redis.client);
+      return ledger.served.length >= 80;
+    });
+    const answers = await Promise.all(requests.map(({ answer }) => answer));
+    await cutting;
+    await ledger.close(redis.client);
+    expect(cut).toBeGreaterThan(3);
+    expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
+    expect(ledger.violations).toEqual([]);
+    // One whose wake was lost for a whole window is put back and served anew, so ids can come twice.
+    const firsts = [...new Set(ledger.served)];
+    expect(firsts).toEqual(ledger.joined.filter((id) => firsts.includes(id)));
+  });
+
+  test('are told of an approval whose message was lost', async () => {
+    const [holder, other] = await start(2, { MAX_REQUESTS: '1', WINDOW_MILLIS: '3600000' });
+    const key = uniqueKey();
+    const { requestId } = await requestRate(other!.url, key).answer;
+    const waiter = requestRate(holder!.url, key, 'canWait=true');
+    const channel = naming.namesOf(key).wakeChannel;
+    await until(async () => (await redis.client.pubsub('NUMSUB', channel))[1] === 1);
+    await Promise.all([
+      killSubscriberConnections(redis.client),
+      fetch(`${other!.url}/rate/${key}/${requestId!}`, { method: 'DELETE' }),
+    ]);
+    expect(await waiter.answer).toMatchObject({ status: 200 });
+  });
+
+  test('keep their order when the connections for commands are cut, too', async () => {
+    const replicas = await start(3, { MAX_REQUESTS: '5', WINDOW_MILLIS: '100' });
+    const key = uniqueKey();
+    const ledger = await ApprovalLedger.open(redis.client, key, 5);
+    const requests = Array.from({ length: 60 }, (_, i) =>
+      requestRate(replicas[i % 3]!.url, key, 'canWait=true'),
+    );
+    await until(() => ledger.joined.length >= 45);
+    for (let round = 0; round < 5; round += 1) {
+      const served = ledger.served.length;
+      await killCommandConnections(redis.client);
+      await until(() => ledger.served.length > served || ledger.served.length >= 50);
+    }
+    const answers = await Promise.all(requests.map(({ answer }) => answer));
+    await ledger.close(redis.client);
+    expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
+    expect(ledger.violations).toEqual([]);
+  });
+
+  test('are put back in the order of their arrival when Redis lost its memory', async () => {
+    const replicas = await start(3, {
+      MAX_REQUESTS: '2',
+      WINDOW_MILLIS: '2000',
+      REPLICA_LEASE_MILLIS: '500',
+    });
+    const key = uniqueKey();
+    const { queue } = naming.namesOf(key);
+    await Promise.all([0, 1].map((i) => requestRate(replicas[i]!.url, key).answer));
+    const ledger = await ApprovalLedger.open(redis.client, key, 2);
+    const requests = [];
+    for (let i = 0; i < 9; i += 1) {
+      requests.push(requestRate(replicas[i % 3]!.url, key, 'canWait=true'));
+      await until(() => ledger.joined.length === i + 1);
+    }
+    const order = await redis.client.zrange(queue, '0', '-1');
+    await redis.client.flushall();
+    await until(async () => (await redis.client.zcard(queue)) === order.length);
+    expect(await redis.client.zrange(queue, '0', '-1')).toEqual(order);
+
+    const answers = await Promise.all(requests.map(({ answer }) => answer));
+    await ledger.close(redis.client);
+    expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
+    expect(ledger.served).toEqual(ledger.joined);
+    expect(ledger.violations).toEqual([]);
+  });
+});
