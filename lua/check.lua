@@ -8,7 +8,8 @@
 -- Reply 1 ms until the window ends, then per check, in their order:
 --       1 approved, 0 denied, -1 refused because the queue is full, else its ticket in the queue
 --
--- A check that is sent again is answered as the first time, and counted once.
+-- A check that is sent again takes no second approval and no second place in the queue. One that was
+-- denied leaves no trace by which to know it again: it is decided, and denied, anew.
 --@include lib/now
 --@include lib/limiter
 

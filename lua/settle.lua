@@ -52,6 +52,7 @@ for i = FIRST_WAITER, #ARGV, 2 do
     state.ticket = math.max(state.ticket, ticket)
     state.waiting = nil
     state.made_room = true
+    state.expires = idle_at(state)
   end
 end
 

@@ -55,6 +55,7 @@ local function open_limiter(keys, now_us, window_millis)
       return nil
     end
   end
+  state.now_us = now_us
   state.stored_approved = state.approved
   state.stored_denied = state.denied
   if roll_window(state, now_ms, window_millis) then
@@ -78,6 +79,7 @@ local function new_limiter(keys, now_us, window_millis, max, queue_max)
     denied = 0,
     ticket = now_us,
     overridden = '',
+    now_us = now_us,
   }
   state.expires = idle_at(state)
   begin_window(keys, state)
@@ -145,8 +147,11 @@ local function close_limiter(keys, state, now_ms, lease_millis)
     redis.call('UNLINK', keys[4])
   end
   write_state(keys, state)
-  if state.rolled or state.changed or (state.stored_approved == 0 and state.approved > 0) then
+  if state.rolled or state.changed then
     write_expiry(keys, state, now_ms, lease_millis)
+  elseif state.approved > state.stored_approved then
+    -- The set of ids may be new: empty until now, or lost to eviction.
+    redis.call('PEXPIREAT', keys[2], state.expires)
   end
   if state.granted and #state.granted > 0 then
     publish_wake(keys, state, now_ms, state.granted)

@@ -66,7 +66,9 @@ local function purge_dead(queue_key, replicas_key, now_ms)
   for first = 1, #dead, CHUNK do
     redis.call('ZREM', queue_key, unpack(dead, first, math.min(first + CHUNK - 1, #dead)))
   end
-  redis.call('HDEL', replicas_key, unpack(lapsed))
+  for first = 1, #lapsed, CHUNK do
+    redis.call('HDEL', replicas_key, unpack(lapsed, first, math.min(first + CHUNK - 1, #lapsed)))
+  end
   return true
 end
 
@@ -101,8 +103,8 @@ local function serve_queue(queue_key, requests_key, replicas_key, state, now_ms)
 end
 
 -- Every ticket below the one returned has left the queue. A replica that holds a waiter with such a
--- ticket and has heard of no grant knows that it missed one.
+-- ticket and has heard of no grant knows that it missed one, or that Redis has lost its place.
 local function lowest_waiting_ticket(queue_key, state)
   local head = redis.call('ZRANGE', queue_key, 0, 0, 'WITHSCORES')
-  return tonumber(head[2]) or state.ticket + 1
+  return tonumber(head[2]) or math.max(state.ticket + 1, state.now_us)
 end

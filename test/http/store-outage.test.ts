@@ -35,6 +35,7 @@ describe('while Redis is down', () => {
     server = await startRedisServer();
     app = await startTestApp({
       REDIS_URL: server.url,
+      STORE_TIMEOUT_MILLIS: '5000',
       WINDOW_MILLIS: '3600000',
       MAX_REQUESTS: '1',
     });
@@ -93,6 +94,7 @@ describe('a client that waits when Redis goes down', () => {
     const server = await startRedisServer();
     const app = await startTestApp({
       REDIS_URL: server.url,
+      STORE_TIMEOUT_MILLIS: '5000',
       WINDOW_MILLIS: '3600000',
       MAX_REQUESTS: '1',
     });
@@ -112,6 +114,7 @@ describe('a client that waits when Redis goes down', () => {
     const server = await startRedisServer();
     const app = await startTestApp({
       REDIS_URL: server.url,
+      STORE_TIMEOUT_MILLIS: '5000',
       WINDOW_MILLIS: '3600000',
       MAX_REQUESTS: '1',
     });
@@ -135,7 +138,7 @@ describe('while Redis does not answer', () => {
     client = new Redis(server.url);
     app = await startTestApp({
       REDIS_URL: server.url,
-      STORE_TIMEOUT_MILLIS: '100',
+      STORE_TIMEOUT_MILLIS: '2000',
       WINDOW_MILLIS: '3600000',
     });
     // Loads the scripts: one that is refused as unknown would not wait.

@@ -14,6 +14,7 @@ function start(environment: Readonly<Record<string, string>> = {}): Promise<Repl
     WINDOW_MILLIS: '3600000',
     MAX_REQUESTS: '1',
     SHUTDOWN_GRACE_MILLIS: '0',
+    STORE_TIMEOUT_MILLIS: '60000',
     // Nothing may be left to the leases.
     REPLICA_LEASE_MILLIS: '3600000',
     ...environment,
@@ -22,7 +23,7 @@ function start(environment: Readonly<Record<string, string>> = {}): Promise<Repl
 
 /** The ids of the replicas that have members in the queue, in its order. */
 async function queueOf(key: string): Promise<string[]> {
-  const members = await redis.client.zrange(`sluice:{${key}}:queue`, 0, -1);
+  const members = await redis.client.zrange(`sluice:{${key}}:queue`, '0', '-1');
   return members.map((member) => member.split('@')[1]!);
 }
 
@@ -75,20 +76,33 @@ describe('a replica that stops', () => {
     }
     const [leavingId, stayingId] = await queueOf(key);
     expect(await queueOf(key)).toEqual([leavingId, stayingId, leavingId, stayingId]);
-    await until(async () => (await driverOf(key))?.startsWith(leavingId!));
     expect(await leaving.kill('SIGTERM')).toBe(0);
 
     expect((await waiting[0]!.answer).status).toBe(503);
     expect((await waiting[2]!.answer).status).toBe(503);
     expect(await queueOf(key)).toEqual([stayingId, stayingId]);
     expect(await leasesOf(key)).toEqual([stayingId]);
-    // The other drives now.
-    await until(async () => (await driverOf(key))?.startsWith(stayingId!));
 
     expect((await send(staying.url, 'DELETE', `${ratePath(key)}/${holder}`)).status).toBe(200);
     expect((await waiting[1]!.answer).status).toBe(200);
     expect(await queueOf(key)).toEqual([stayingId]);
     waiting[3]!.disconnect();
+  });
+
+  test('leaves the ends of the windows to another that has waiters', async () => {
+    const [leaving, staying] = await Promise.all([start(), start()]);
+    const key = uniqueKey();
+    await approve(leaving.url, key);
+    begin(leaving.url, 'POST', `/rate/${key}?canWait=true`);
+    await untilWaiting(leaving.url, key, 1);
+    const waiting = begin(staying.url, 'POST', `/rate/${key}?canWait=true`);
+    await untilWaiting(staying.url, key, 2);
+    const [leavingId, stayingId] = await queueOf(key);
+    await until(async () => (await driverOf(key))?.startsWith(leavingId!));
+    expect(await leaving.kill('SIGTERM')).toBe(0);
+
+    await until(async () => (await driverOf(key))?.startsWith(stayingId!));
+    waiting.disconnect();
   });
 
   test('closes its connections to Redis', async () => {
@@ -103,10 +117,7 @@ describe('a replica that stops', () => {
   });
 
   test('answers what is in flight', async () => {
-    const replica = await start({
-      SHUTDOWN_GRACE_MILLIS: '3600000',
-      STORE_TIMEOUT_MILLIS: '60000',
-    });
+    const replica = await start({ SHUTDOWN_GRACE_MILLIS: '3600000' });
     await approve(replica.url, uniqueKey());
     await redis.client.call('CLIENT', 'PAUSE', '3600000', 'WRITE');
     const key = uniqueKey();
@@ -121,7 +132,10 @@ describe('a replica that stops', () => {
   });
 
   test('ends although Redis can not be reached, and turns those who wait away', async () => {
-    const replica = await start({ REDIS_URL: 'redis://127.0.0.1:1' });
+    const replica = await start({
+      REDIS_URL: 'redis://127.0.0.1:1',
+      STORE_TIMEOUT_MILLIS: '500',
+    });
 
     expect((await send(replica.url, 'POST', `/rate/${uniqueKey()}?canWait=true`)).status).toBe(503);
     expect(await replica.kill('SIGTERM')).toBe(0);

@@ -58,6 +58,7 @@ export class LocalQueue implements WakeListener {
   readonly #places = new Map<string, Place>();
   readonly #grace = DRIVER_GRACE_MILLIS * (1 + Math.random());
   #driver: BoundaryDriver | undefined;
+  #wasSubscribed = false;
   #isOver = false;
   #isSettling = false;
   #settleAgain = false;
@@ -125,6 +126,9 @@ export class LocalQueue implements WakeListener {
   }
 
   onSubscribed(): void {
+    // A subscription that had to be made again may be one to another Redis, after a failover.
+    if (this.#wasSubscribed) this.#doubtsAll = true;
+    this.#wasSubscribed = true;
     this.#settle();
   }
 

@@ -1,0 +1,103 @@
+import { Redis } from 'ioredis';
+
+import { ScriptHarness, type TestReplica } from '../support/script-harness.js';
+import { uniqueKey } from '../support/unique-key.js';
+import { useRedis } from '../support/use-redis.js';
+
+const redis = useRedis();
+
+/** What the controlled clock reads. */
+const CLOCKS = '%R~test-clock-*';
+
+let key: ScriptHarness;
+const clients: Redis[] = [];
+beforeEach(async () => {
+  key = await ScriptHarness.create(redis.client);
+});
+afterEach(() => {
+  for (const client of clients.splice(0)) client.disconnect();
+});
+
+/** A connection of a user who may touch these keys and channels, and the controlled clock. */
+async function restricted(rules: readonly string[], channels: readonly string[]): Promise<Redis> {
+  const username = uniqueKey();
+  await redis.client.call('ACL', [
+    'SETUSER',
+    username,
+    'on',
+    '>secret',
+    '+@all',
+    'resetchannels',
+    CLOCKS,
+    ...rules,
+    ...channels.map((channel) => `&${channel}`),
+  ]);
+  const client = new Redis(redis.url, { username, password: 'secret' });
+  clients.push(client);
+  return client;
+}
+
+describe('a user who may touch the four keys and publish on the channel only', () => {
+  let replica: TestReplica;
+  let client: Redis;
+  beforeEach(async () => {
+    const { state, requests, queue, replicas, wakeChannel } = key.names;
+    client = await restricted(
+      [state, requests, queue, replicas].map((name) => `%RW~${name}`),
+      [wakeChannel],
+    );
+    replica = key.replica('r1', { client });
+  });
+
+  test('may do nothing else', async () => {
+    await expect(client.get(uniqueKey())).rejects.toThrow(/NOPERM/);
+    await expect(client.get(key.names.driver)).rejects.toThrow(/NOPERM/);
+    await expect(client.publish(`${key.names.wakeChannel}2`, '')).rejects.toThrow(/NOPERM/);
+  });
+
+  test('can run all scripts', async () => {
+    // Approves, denies, queues, refuses, purges.
+    await replica.checkOrWait(['a', 'b', 'c', 'd', 'e', 'f']);
+    await replica.check(['g'], { maxRequests: 3 });
+    await key.setTime(5000);
+    await key.replica('r2', { client }).checkOrWait(['h', 'i', 'j', 'k', 'l', 'm', 'n']);
+    // Serves by release and by cancel, and withdraws.
+    const [first] = (await key.stored()).requests;
+    expect(await replica.release(first!)).toBe(true);
+    expect(await replica.release('unknown')).toBe(false);
+    await key.replica('r2', { client }).cancel(['l', 'h'], true);
+    await replica.inspect();
+    // Ends a window, serves the queue, puts a lost waiter back.
+    await key.setTime(6000);
+    await replica.settle();
+    await replica.settle({ lost: 1 });
+    // Forgets what is idle, and what was left by a state that was lost.
+    await key.setTime(60_000);
+    await replica.inspect();
+    expect(await replica.settle()).toMatchObject({ millisToWindowEnd: 0 });
+    await replica.check(['x']);
+    await redis.client.del(key.names.state);
+    await replica.release('x');
+    await replica.cancel(['x'], true);
+    expect(await replica.settle({ y: 1 })).toMatchObject({ waiting: 1 });
+    await key.setTime(61_000);
+    expect(await replica.settle()).toMatchObject({ granted: ['y'] });
+  });
+});
+
+test('inspect needs to read three of the keys only', async () => {
+  await key.replica('r1').checkOrWait(['a', 'b', 'c']);
+  const { state, queue, replicas } = key.names;
+  // Redis takes the keys of an EVAL for keys to write, so it asks for that too.
+  const client = await restricted(
+    [state, queue, replicas].map((name) => `%RW~${name}`),
+    [],
+  );
+  const replica = key.replica('r1', { client });
+  for (const now of [0, 1000, 5000, 60_000]) {
+    await key.setTime(now);
+    await replica.inspect();
+  }
+  await key.setTime(500);
+  expect(await replica.inspect()).toMatchObject({ approved: 2, waiting: 1 });
+});

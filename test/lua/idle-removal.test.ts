@@ -1,0 +1,137 @@
+import { ScriptHarness, type TestReplica } from '../support/script-harness.js';
+import { useRedis } from '../support/use-redis.js';
+
+const redis = useRedis();
+
+let key: ScriptHarness;
+let replica: TestReplica;
+beforeEach(async () => {
+  key = await ScriptHarness.create(redis.client);
+  replica = key.replica('r1');
+});
+
+const LAST_MILLISECOND = 3999;
+const END_OF_THIRD_IDLE_WINDOW = 4000;
+
+describe.each([
+  ['release', () => replica.release('a')],
+  ['settle', () => replica.settle()],
+  ['cancel', () => replica.cancel(['a'], true)],
+])('%s', (_script, call) => {
+  beforeEach(async () => {
+    await key.setTime(0);
+    await replica.check(['a']);
+  });
+
+  test('finds the key in the last millisecond of the third window without a check', async () => {
+    await key.setTime(LAST_MILLISECOND);
+    await call();
+    expect((await key.stored()).state).toMatchObject({ start: 3000, approved: 0, expires: 4000 });
+  });
+
+  test('removes the key at the end of that window, although Redis still has it', async () => {
+    expect((await key.stored()).state).toBeDefined();
+    await key.setTime(END_OF_THIRD_IDLE_WINDOW);
+    await call();
+    expect((await key.stored()).expiry).toEqual({});
+  });
+
+  test('does not keep the key', async () => {
+    for (const now of [1500, 2500, LAST_MILLISECOND]) {
+      await key.setTime(now);
+      await call();
+    }
+    expect((await key.stored()).expiry.state).toBe(END_OF_THIRD_IDLE_WINDOW);
+    await key.setTime(END_OF_THIRD_IDLE_WINDOW);
+    await call();
+    expect((await key.stored()).expiry).toEqual({});
+  });
+});
+
+describe('a check', () => {
+  test('in the last millisecond keeps the key, its anchor and its overrides', async () => {
+    await replica.check(['a'], { maxRequests: 7 });
+    await key.setTime(LAST_MILLISECOND);
+    await replica.check(['b']);
+    expect(await key.stored()).toMatchObject({
+      state: { start: 3000, max: 7, approved: 1, expires: 7000 },
+      expiry: { state: 7000, requests: 7000 },
+    });
+  });
+
+  test('a millisecond later makes the key anew', async () => {
+    await replica.check(['a'], { maxRequests: 7 });
+    await key.setTime(END_OF_THIRD_IDLE_WINDOW + 500);
+    await replica.check(['b']);
+    expect(await key.stored()).toMatchObject({
+      state: { start: 4500, max: 2, approved: 1, expires: 8500, overridden: '' },
+      requests: ['b'],
+      expiry: { state: 8500, requests: 8500 },
+    });
+  });
+
+  test('that is denied keeps the key', async () => {
+    await replica.check(['a', 'b']);
+    await key.setTime(1000);
+    await replica.check(['c', 'd', 'e']);
+    await key.setTime(4500);
+    expect(await replica.inspect()).toBeDefined();
+    await key.setTime(5000);
+    expect(await replica.inspect()).toBeUndefined();
+  });
+
+  test('that only finds the window full keeps the key', async () => {
+    await replica.check(['a'], { maxRequests: 1 });
+    await key.setTime(500);
+    await replica.checkOrWait(['w']);
+    await key.setTime(3000);
+    await replica.settle();
+    await key.setTime(3500);
+    expect(await replica.check(['b'])).toEqual(['denied']);
+    expect((await key.stored()).state).toMatchObject({ start: 3000, expires: 7000 });
+  });
+});
+
+describe('those who wait', () => {
+  test('keep the key for as long as the lease runs', async () => {
+    const patient = key.replica('r1', { leaseMillis: 20_000 });
+    await patient.check(['a', 'b']);
+    await patient.checkOrWait(['c']);
+    await key.setTime(19_999);
+    expect((await patient.settle()).granted).toEqual(['c']);
+    expect((await key.stored()).state).toMatchObject({ start: 19_000, expires: 23_000 });
+  });
+
+  test('keep the key alive in Redis for a lease, however short the windows', async () => {
+    const quick = key.replica('r1', { limits: { windowMillis: 1, maxRequests: 1 } });
+    await quick.check(['a']);
+    await quick.checkOrWait(['b']);
+    expect((await key.stored()).expiry).toEqual({
+      state: 5000,
+      requests: 5000,
+      queue: 5000,
+      replicas: 5000,
+    });
+  });
+
+  test('on dead replicas only do not keep the key', async () => {
+    const brief = key.replica('r1', { leaseMillis: 500 });
+    await brief.check(['a', 'b']);
+    await brief.checkOrWait(['c']);
+    await key.setTime(END_OF_THIRD_IDLE_WINDOW);
+    expect(await key.replica('r2').settle()).toMatchObject({ millisToWindowEnd: 0 });
+    expect((await key.stored()).expiry).toEqual({});
+  });
+
+  test('and were put back keep the window in which they were served', async () => {
+    const changed = key.replica('r2', { limits: { windowMillis: 60_000 } });
+    await replica.check(['a'], { maxRequests: 1 });
+    await key.setTime(3500);
+    expect(await changed.settle({ lost: 1 })).toMatchObject({
+      millisToWindowEnd: 59_500,
+      granted: ['lost'],
+    });
+    await key.setTime(END_OF_THIRD_IDLE_WINDOW);
+    expect(await changed.check(['b'])).toEqual(['denied']);
+  });
+});

@@ -1,0 +1,182 @@
+import fc from 'fast-check';
+
+import { ScriptHarness } from '../support/script-harness.js';
+import { useRedis } from '../support/use-redis.js';
+
+const redis = useRedis();
+
+const requestId = fc.integer({ min: 1, max: 15 }).map((number) => `id${number}`);
+const requestIds = fc.array(requestId, { minLength: 1, maxLength: 5 });
+const replicaId = fc.constantFrom('r1', 'r2', 'r3');
+
+/** One call of a script by a replica, `millis` after the one before; the clock can go back. */
+const call = fc.record({
+  millis: fc.oneof(
+    { weight: 4, arbitrary: fc.integer({ min: 0, max: 400 }) },
+    { weight: 2, arbitrary: fc.integer({ min: 900, max: 6000 }) },
+    { weight: 1, arbitrary: fc.integer({ min: -3000, max: 0 }) },
+  ),
+  replicaId,
+  windowMillis: fc.constantFrom(1000, 1000, 1000, 250),
+  step: fc.oneof(
+    fc.record({
+      script: fc.constant('check' as const),
+      checks: fc.array(fc.record({ requestId, canWait: fc.boolean() }), {
+        minLength: 1,
+        maxLength: 6,
+      }),
+      overrides: fc.record(
+        {
+          maxRequests: fc.integer({ min: 1, max: 4 }),
+          maxRequestsInQueue: fc.integer({ min: 0, max: 4 }),
+        },
+        { requiredKeys: [] },
+      ),
+    }),
+    fc.record({ script: fc.constant('release' as const), requestId }),
+    fc.record({
+      script: fc.constant('cancel' as const),
+      requestIds,
+      endsLease: fc.boolean(),
+    }),
+    fc.record({
+      script: fc.constant('settle' as const),
+      tickets: fc.dictionary(requestId, fc.integer({ min: 1, max: 9_000_000 }), { maxKeys: 4 }),
+    }),
+    fc.record({ script: fc.constant('inspect' as const) }),
+  ),
+});
+
+type Call = typeof call extends fc.Arbitrary<infer T> ? T : never;
+
+/** Runs the calls on a key of their own, and `verify` after each. */
+async function run(
+  calls: readonly Call[],
+  verify: (key: ScriptHarness, script: string) => Promise<void>,
+): Promise<void> {
+  const key = await ScriptHarness.create(redis.client);
+  let now = 0;
+  for (const { millis, windowMillis, step, ...by } of calls) {
+    now += millis;
+    await key.setTime(now);
+    const replica = key.replica(by.replicaId, { limits: { windowMillis }, leaseMillis: 2000 });
+    switch (step.script) {
+      case 'check':
+        await replica.checkBatch(step.checks, step.overrides);
+        break;
+      case 'release':
+        await replica.release(step.requestId);
+        break;
+      case 'cancel':
+        await replica.cancel(step.requestIds, step.endsLease);
+        break;
+      case 'settle':
+        await replica.settle(step.tickets);
+        break;
+      case 'inspect':
+        await replica.inspect();
+        break;
+    }
+    await verify(key, step.script);
+  }
+}
+
+const calls = fc.array(call, { minLength: 1, maxLength: 25 });
+
+describe('after any calls of the scripts, in any order', () => {
+  // The harness itself fails where a key that exists has no expiry.
+  test('every key has an expiry, and none comes before that of the state', async () => {
+    let keysSeen = 0;
+    await fc.assert(
+      fc.asyncProperty(calls, (sequence) =>
+        run(sequence, async (key) => {
+          const expiry = await key.expiry();
+          keysSeen += Object.keys(expiry).length;
+          if (expiry.state === undefined) expect(expiry).toEqual({});
+          for (const at of Object.values(expiry)) expect(at).toBeGreaterThanOrEqual(expiry.state!);
+        }),
+      ),
+      { numRuns: 60 },
+    );
+    expect(keysSeen).toBeGreaterThan(0);
+  });
+
+  // A key that settle restores after its loss begins with a full window of unknown ids.
+  const withoutLoss = calls.map((sequence) =>
+    sequence.map((each): Call =>
+      each.step.script === 'settle' ? { ...each, step: { ...each.step, tickets: {} } } : each,
+    ),
+  );
+
+  test('the count of approvals is the number of ids that are approved', async () => {
+    await fc.assert(
+      fc.asyncProperty(withoutLoss, (sequence) =>
+        run(sequence, async (key) => {
+          const { state, requests } = await key.stored();
+          expect(state?.approved ?? 0).toBe(requests.length);
+        }),
+      ),
+      { numRuns: 60 },
+    );
+  });
+
+  test('somebody waits only while the window is full', async () => {
+    let queuesSeen = 0;
+    await fc.assert(
+      fc.asyncProperty(calls, (sequence) =>
+        run(sequence, async (key, script) => {
+          if (script === 'inspect') return;
+          const { state, queue } = await key.stored();
+          if (queue.length === 0) return;
+          queuesSeen += 1;
+          expect(state!.approved).toBeGreaterThanOrEqual(Number(state!.max));
+        }),
+      ),
+      { numRuns: 60 },
+    );
+    expect(queuesSeen).toBeGreaterThan(0);
+  });
+
+  test('nobody both waits on a replica and is approved', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        // One replica only: an id belongs to the replica that made it.
+        fc
+          .array(call, { minLength: 1, maxLength: 25 })
+          .map((sequence) => sequence.map((each): Call => ({ ...each, replicaId: 'r1' }))),
+        (sequence) =>
+          run(sequence, async (key) => {
+            const { requests, queue } = await key.stored();
+            const waiting = queue.map(([member]) => member.split('@')[0]!);
+            expect(requests.filter((id) => waiting.includes(id))).toEqual([]);
+          }),
+      ),
+      { numRuns: 60 },
+    );
+  });
+});
+
+describe('a key that Redis has evicted alone', () => {
+  test.each(['requests', 'queue', 'replicas'] as const)(
+    'is given an expiry when it is made anew: %s',
+    async (evicted) => {
+      const key = await ScriptHarness.create(redis.client);
+      const replica = key.replica('r1', { limits: { maxRequests: 3 } });
+      await replica.check(['a', 'b']);
+      await replica.checkOrWait(['c', 'd']);
+      await redis.client.del(key.names[evicted]);
+      await replica.release('a');
+      await replica.checkOrWait(['e', 'f']);
+      expect(await key.expiry()).toHaveProperty('state');
+    },
+  );
+
+  test('is given an expiry when the next approval makes it anew', async () => {
+    const key = await ScriptHarness.create(redis.client);
+    const replica = key.replica('r1');
+    await replica.check(['a']);
+    await redis.client.del(key.names.requests);
+    expect(await replica.check(['b'])).toEqual(['approved']);
+    expect(await key.expiry()).toEqual({ state: 4000, requests: 4000 });
+  });
+});

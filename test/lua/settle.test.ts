@@ -1,0 +1,371 @@
+import { ScriptHarness, TEST_LEASE_MILLIS, type TestReplica } from '../support/script-harness.js';
+import { useRedis } from '../support/use-redis.js';
+import { recordWakes, type WakeRecorder } from '../support/wake-recorder.js';
+
+const redis = useRedis();
+
+let key: ScriptHarness;
+let r1: TestReplica;
+let r2: TestReplica;
+let wakes: WakeRecorder;
+beforeEach(async () => {
+  key = await ScriptHarness.create(redis.client);
+  [r1, r2] = [key.replica('r1'), key.replica('r2')];
+  wakes = await recordWakes(redis.client, key.names.wakeChannel);
+});
+afterEach(() => {
+  wakes.stop();
+});
+
+/** a and b approved; c and e wait on r1, d on r2, with the tickets 1, 3 and 2. */
+async function fill(): Promise<void> {
+  await r1.check(['a', 'b']);
+  await r1.checkOrWait(['c']);
+  await r2.checkOrWait(['d']);
+  await r1.checkOrWait(['e']);
+}
+
+const loseEverything = (): Promise<number> =>
+  redis.client.del(key.names.state, key.names.requests, key.names.queue, key.names.replicas);
+
+describe('a key that there is not', () => {
+  test('is reported as such and not made', async () => {
+    expect(await r1.settle()).toEqual({
+      millisToWindowEnd: 0,
+      waitingFrom: Infinity,
+      waiting: 0,
+      granted: [],
+    });
+    expect((await key.stored()).expiry).toEqual({});
+  });
+});
+
+describe('within the window', () => {
+  test('nobody is served, and the caller learns where the queue stands', async () => {
+    await fill();
+    await key.setTime(999);
+    expect(await r1.settle()).toEqual({
+      millisToWindowEnd: 1,
+      waitingFrom: 1,
+      waiting: 3,
+      granted: [],
+    });
+    expect(await wakes.take()).toEqual([]);
+  });
+
+  test("the caller's lease is renewed, and no other's", async () => {
+    await fill();
+    await key.setTime(600);
+    await r1.settle();
+    const expiresAt = 600 + TEST_LEASE_MILLIS;
+    expect(await key.stored()).toMatchObject({
+      replicas: { r1: expiresAt, r2: TEST_LEASE_MILLIS },
+      expiry: { state: expiresAt, requests: expiresAt, queue: expiresAt, replicas: expiresAt },
+    });
+  });
+
+  test('the caller gets no lease where nobody waits', async () => {
+    await r1.check(['a']);
+    const before = await key.stored();
+    await key.setTime(500);
+    await r1.settle();
+    expect(await key.stored()).toEqual(before);
+  });
+});
+
+describe('at the end of the window', () => {
+  beforeEach(async () => {
+    await fill();
+    await key.setTime(1000);
+  });
+
+  test('the queue is served from its head while there is room', async () => {
+    expect(await r1.settle()).toEqual({
+      millisToWindowEnd: 1000,
+      waitingFrom: 3,
+      waiting: 1,
+      granted: ['c', 'd'],
+    });
+    expect(await key.stored()).toMatchObject({
+      state: { start: 1000, approved: 2, denied: 0, expires: 5000 },
+      requests: ['c', 'd'],
+      queue: [['e@r1', 3]],
+      replicas: { r1: 6000, r2: 5000 },
+      expiry: { state: 6000, requests: 6000, queue: 6000, replicas: 6000 },
+    });
+  });
+
+  test('one wake is published, and none by who comes later', async () => {
+    await r1.settle();
+    await r2.settle();
+    expect(await wakes.take()).toEqual([
+      `{"windowEndsInMillis":1000,"waiting":1,"waitingFrom":${key.absoluteTicket(3)},` +
+        '"granted":["c","d"]}',
+    ]);
+  });
+
+  test('who comes later is told of its own approvals only where it asks', async () => {
+    await r1.settle();
+    expect((await r2.settle()).granted).toEqual([]);
+    expect((await r2.settle({ d: 2 })).granted).toEqual(['d']);
+  });
+
+  test('window by window everyone is served', async () => {
+    expect((await r1.settle()).granted).toEqual(['c', 'd']);
+    await key.setTime(1999);
+    expect((await r1.settle()).granted).toEqual([]);
+    await key.setTime(2000);
+    expect(await r1.settle()).toMatchObject({
+      millisToWindowEnd: 1000,
+      waiting: 0,
+      granted: ['e'],
+    });
+    expect(await key.stored()).toMatchObject({
+      state: { approved: 1, expires: 6000 },
+      replicas: {},
+      expiry: { state: 6000, requests: 6000 },
+    });
+  });
+});
+
+test('the waiters of the dead are passed over without using capacity', async () => {
+  const long = { limits: { windowMillis: 10_000 } };
+  const [dead, living] = [key.replica('dead', long), key.replica('living', long)];
+  await dead.check(['a', 'b']);
+  await dead.checkOrWait(['c', 'd']);
+  await key.setTime(6000);
+  await living.checkOrWait(['e']);
+  await key.setTime(10_000);
+  expect(await living.settle()).toMatchObject({ granted: ['e'], waiting: 0 });
+  expect(await key.stored()).toMatchObject({ state: { approved: 1 }, requests: ['e'], queue: [] });
+  expect(await living.check(['f', 'g'])).toEqual(['approved', 'denied']);
+});
+
+describe('waitingFrom', () => {
+  test('is the ticket of the head of the queue', async () => {
+    await fill();
+    expect((await r1.settle()).waitingFrom).toBe(1);
+    await r1.cancel(['c']);
+    expect((await r1.settle()).waitingFrom).toBe(2);
+  });
+
+  test('is above every ticket given out, and no higher than the next, where nobody waits', async () => {
+    await fill();
+    await r1.cancel(['c', 'e'], true);
+    await r2.cancel(['d'], true);
+    const { waitingFrom } = await r1.settle();
+    expect(waitingFrom).toBeGreaterThan(3);
+    const [ticket] = await r1.checkOrWait(['f']);
+    expect(ticket).toBeGreaterThanOrEqual(waitingFrom);
+  });
+
+  test('is above the ticket of a waiter that a failover has lost, once nobody waits', async () => {
+    await r1.check(['a', 'b']);
+    const { state } = key.names;
+    const copied = await redis.client.dumpBuffer(state);
+    await key.setTime(10);
+    const [ticket] = await r1.checkOrWait(['c']);
+    // The copy that is promoted has not seen the last call.
+    const expiresAt = key.startMillis + 4000;
+    await redis.client.del(key.names.queue, key.names.replicas);
+    await redis.client.restore(state, expiresAt, copied, 'REPLACE', 'ABSTTL');
+    await key.setTime(1000);
+    const reply = await r1.settle();
+    expect(reply.waiting).toBe(0);
+    expect(reply.waitingFrom).toBeGreaterThan(Number(ticket));
+  });
+});
+
+describe('a waiter that is asked about', () => {
+  test('is reported where it has been approved in this window', async () => {
+    await fill();
+    await r1.release('a');
+    expect((await r1.settle({ c: 1, e: 3 })).granted).toEqual(['c']);
+    expect((await key.stored()).queue).toEqual([
+      ['d@r2', 2],
+      ['e@r1', 3],
+    ]);
+  });
+
+  test('keeps its place where it waits', async () => {
+    await fill();
+    const { queue } = await key.stored();
+    expect((await r1.settle({ e: 3, c: 1 })).granted).toEqual([]);
+    expect((await key.stored()).queue).toEqual(queue);
+  });
+
+  test('is approved once where its turn comes with this call', async () => {
+    await fill();
+    await key.setTime(1000);
+    expect((await r1.settle({ e: 3, c: 1 })).granted).toEqual(['c', 'd']);
+    expect((await key.stored()).state).toMatchObject({ approved: 2 });
+  });
+});
+
+describe('lost waiters', () => {
+  test('are put back in order of their tickets, in whatever order asked', async () => {
+    await fill();
+    await loseEverything();
+    await key.setTime(300);
+    expect(await r1.settle({ e: 3, d: 2, c: 1 }, 700)).toEqual({
+      millisToWindowEnd: 700,
+      waitingFrom: 1,
+      waiting: 3,
+      granted: [],
+    });
+    expect(await key.stored()).toEqual({
+      state: {
+        start: 0,
+        window: 1000,
+        max: 2,
+        queue_max: 3,
+        approved: 2,
+        denied: 0,
+        ticket: 300_000,
+        expires: 4000,
+        overridden: '',
+      },
+      requests: [],
+      queue: [
+        ['c@r1', 1],
+        ['d@r1', 2],
+        ['e@r1', 3],
+      ],
+      replicas: { r1: 5300 },
+      expiry: { state: 5300, queue: 5300, replicas: 5300 },
+    });
+  });
+
+  test('are served from the next window on, since the lost one was full', async () => {
+    await fill();
+    await loseEverything();
+    await key.setTime(300);
+    await r1.settle({ e: 3, c: 1 }, 700);
+    expect(await r1.check(['x'])).toEqual(['denied']);
+    await key.setTime(999);
+    expect(await r2.settle({ d: 2 }, 1)).toMatchObject({ waiting: 3, granted: [] });
+    await key.setTime(1000);
+    expect((await r1.settle()).granted).toEqual(['c', 'd']);
+    expect(await key.stored()).toMatchObject({
+      state: { start: 1000, approved: 2 },
+      requests: ['c', 'd'],
+    });
+  });
+
+  test.each([
+    [0, 100],
+    [99, 100],
+    [101, 101],
+    [1000, 1000],
+    [5000, 1000],
+  ])(
+    'whose replica knows of %d ms to the end of the window wait for %d ms',
+    async (known, millisToWindowEnd) => {
+      expect(await r1.settle({ c: 1 }, known)).toMatchObject({ millisToWindowEnd, waiting: 1 });
+      await key.setTime(millisToWindowEnd - 1);
+      expect((await r1.settle()).granted).toEqual([]);
+      await key.setTime(millisToWindowEnd);
+      expect((await r1.settle()).granted).toEqual(['c']);
+    },
+  );
+
+  test('of the other replicas are called for by one message', async () => {
+    await fill();
+    await loseEverything();
+    await r1.settle({ c: 1 }, 700);
+    await r1.settle({ e: 3 }, 700);
+    await r2.settle({ d: 2 }, 700);
+    expect(await wakes.take()).toEqual(['{"memoryLost":true}']);
+  });
+
+  test('of several replicas stand in one order again', async () => {
+    await fill();
+    await loseEverything();
+    await r2.check(['x', 'y']);
+    expect((await r2.settle({ d: 2 })).granted).toEqual([]);
+    expect((await r1.settle({ c: 1, e: 3 })).granted).toEqual([]);
+    expect(await key.stored()).toMatchObject({
+      queue: [
+        ['c@r1', 1],
+        ['d@r2', 2],
+        ['e@r1', 3],
+      ],
+      replicas: { r1: 5000, r2: 5000 },
+    });
+  });
+
+  test('stand before those who came after the loss', async () => {
+    await fill();
+    await loseEverything();
+    await key.setTime(10);
+    await r2.check(['x', 'y']);
+    await r2.checkOrWait(['f']);
+    await r1.settle({ c: 1 });
+    expect((await key.stored()).queue).toEqual([
+      ['c@r1', 1],
+      ['f@r2', 10_001],
+    ]);
+  });
+
+  test('are put back where only the queue was lost', async () => {
+    await fill();
+    await redis.client.del(key.names.queue);
+    await key.setTime(200);
+    const reply = await r1.settle();
+    expect(reply).toMatchObject({ millisToWindowEnd: 800, waiting: 0 });
+    expect(reply.waitingFrom).toBeGreaterThan(3);
+    expect(await r1.settle({ c: 1, e: 3 })).toMatchObject({ waitingFrom: 1, granted: [] });
+    expect(await key.stored()).toMatchObject({
+      state: { start: 0, approved: 2 },
+      requests: ['a', 'b'],
+      queue: [
+        ['c@r1', 1],
+        ['e@r1', 3],
+      ],
+    });
+  });
+
+  test('are put back into a queue that is full', async () => {
+    await fill();
+    await redis.client.zrem(key.names.queue, 'c@r1');
+    await r2.checkOrWait(['f']);
+    await r1.settle({ c: 1 });
+    expect((await key.stored()).queue.map(([member]) => member)).toEqual([
+      'c@r1',
+      'd@r2',
+      'e@r1',
+      'f@r2',
+    ]);
+    expect(await r2.checkOrWait(['g'])).toEqual(['queue full']);
+  });
+
+  test('keep their tickets from being given out again', async () => {
+    await key.setTime(500);
+    await r1.check(['a', 'b']);
+    await r1.checkOrWait(['c', 'd']);
+    await loseEverything();
+    await key.setTime(0);
+    await r2.check(['x', 'y']);
+    await r1.settle({ c: 500_001, d: 500_002 });
+    expect(await r2.checkOrWait(['e'])).toEqual([500_003]);
+  });
+
+  test('of a replica that was thought dead get their old places back', async () => {
+    const long = { limits: { windowMillis: 60_000, maxRequests: 1 } };
+    const [slow, living] = [key.replica('slow', long), key.replica('living', long)];
+    await slow.check(['a']);
+    await slow.checkOrWait(['c', 'd']);
+    await key.setTime(6000);
+    await living.checkOrWait(['e', 'f']);
+    await living.release('a');
+    expect(await key.stored()).toMatchObject({ requests: ['e'], queue: [['f@living', 6_000_001]] });
+    const { waitingFrom } = await slow.settle();
+    expect(waitingFrom).toBe(6_000_001);
+    await slow.settle({ c: 1, d: 2 });
+    expect((await key.stored()).queue.map(([member]) => member)).toEqual([
+      'c@slow',
+      'd@slow',
+      'f@living',
+    ]);
+  });
+});
