@@ -19,3 +19,5 @@ run('node', ['node_modules/jest/bin/jest.js', ...process.argv.slice(2)], {
     NODE_OPTIONS: `${process.env.NODE_OPTIONS ?? ''} --experimental-vm-modules --no-warnings=ExperimentalWarning`,
   },
 });
+// The connection to testcontainers' reaper, where there is one, would keep this process.
+process.exit(0);

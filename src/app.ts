@@ -89,8 +89,7 @@ async function stop(
   hurry: AbortSignal | undefined,
 ): Promise<void> {
   const everyoneGone = server.stopAccepting();
-  const grace = AbortSignal.any([AbortSignal.timeout(graceMillis), ...(hurry ? [hurry] : [])]);
-  await Promise.race([everyoneGone, nobodyWaiting(limiter, grace)]);
+  await Promise.race([everyoneGone, nobodyWaiting(limiter, graceMillis, hurry)]);
   // Requests under way need a moment; a connection that says nothing does not get the whole grace.
   if (limiter.waiting === 0) {
     await Promise.race([everyoneGone, delay(LINGER_MILLIS, undefined, { ref: false })]);
@@ -101,7 +100,14 @@ async function stop(
   await everyoneGone;
 }
 
-/** Resolves when no request waits for its turn, or `grace` is over. */
-async function nobodyWaiting(limiter: Limiter, grace: AbortSignal): Promise<void> {
-  while (limiter.waiting > 0 && !grace.aborted) await delay(WAITING_POLL_MILLIS);
+/** Resolves when no request waits for its turn, when the grace is over, or at once when in a hurry. */
+async function nobodyWaiting(
+  limiter: Limiter,
+  graceMillis: number,
+  hurry: AbortSignal | undefined,
+): Promise<void> {
+  const graceEndsAt = performance.now() + graceMillis;
+  while (limiter.waiting > 0 && performance.now() < graceEndsAt && !hurry?.aborted) {
+    await delay(WAITING_POLL_MILLIS);
+  }
 }

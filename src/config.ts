@@ -23,11 +23,12 @@ function yesOrNo() {
 }
 
 function redisUrl() {
-  const takes = 'a URL that starts with redis:// or rediss://';
-  return z.string().refine((text) => {
-    if (!URL.canParse(text)) return false;
-    return ['redis:', 'rediss:'].includes(new URL(text).protocol);
-  }, takes);
+  return z
+    .string()
+    .refine(
+      (text) => /^rediss?:\/\/\S+$/.test(text) && URL.canParse(text),
+      'a URL that starts with redis:// or rediss://',
+    );
 }
 
 /**

@@ -19,10 +19,11 @@ async function main(): Promise<void> {
     app.stop(settings.SHUTDOWN_GRACE_MILLIS, hurry.signal).then(
       () => {
         logger.info('stopped');
+        process.exit(0);
       },
       (error: unknown) => {
         logger.error({ err: error }, 'stopped with an error');
-        process.exitCode = 1;
+        process.exit(1);
       },
     );
   };

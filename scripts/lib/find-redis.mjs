@@ -24,7 +24,7 @@ export async function findRedis() {
 }
 
 async function fromDocker() {
-  const { getContainerRuntimeClient, ImageName } = await import('testcontainers');
+  const { getContainerRuntimeClient, getReaper, ImageName } = await import('testcontainers');
   let client;
   try {
     client = await getContainerRuntimeClient();
@@ -33,9 +33,10 @@ async function fromDocker() {
   }
   if (!(await hasImage(client, ImageName.fromString(REDIS_IMAGE)))) return undefined;
   const found = { SLUICE_TEST_REDIS_IMAGE: REDIS_IMAGE };
-  // Ryuk removes containers that a killed run has left; without its image the tests still run.
-  const ryuk = client.info?.reaperImage ?? process.env.RYUK_CONTAINER_IMAGE;
-  if (ryuk && !(await hasImage(client, ImageName.fromString(ryuk)))) {
+  try {
+    await getReaper(client);
+  } catch {
+    // It would remove containers that a killed run leaves; where its image can't be had, we can't.
     found.TESTCONTAINERS_RYUK_DISABLED = 'true';
   }
   return found;

@@ -20,7 +20,7 @@ export const errorHandler: ErrorRequestHandler = (error: unknown, request, respo
     setRetryAfter(response, RETRY_AFTER_FAULT_MILLIS);
     sendError(response, 503, error.message, keyOf(request));
   } else if (isBadEncoding(error)) {
-    sendError(response, 400, 'path must be percent-encoded UTF-8', keyOf(request));
+    sendBadEncoding(request, response);
   } else {
     response.err = error as Error;
     sendError(response, 500, 'internal error', keyOf(request));
@@ -43,6 +43,19 @@ export function keyOf(request: Request): string | undefined {
 
 function sendError(response: Response, status: number, message: string, key?: string): void {
   sendJson(response, status, key === undefined ? { error: message } : { error: message, key });
+}
+
+/** Names the first part of the path that can't be decoded. */
+function sendBadEncoding(request: Request, response: Response): void {
+  const [, resource, key] = request.path.split('/');
+  if (resource === 'debug') {
+    // Always 200, says the contract, and a key that can't be written has no instance.
+    sendJson(response, 200, { Key: key, Found: false });
+    return;
+  }
+  const decodedKey = keyOf(request);
+  const part = decodedKey === key && key?.includes('%') ? 'key' : 'requestId';
+  sendError(response, 400, `${part} must be percent-encoded UTF-8`, decodedKey);
 }
 
 /** What Express's router throws for a parameter it can't decode. */

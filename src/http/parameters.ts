@@ -30,6 +30,8 @@ const querySchema = z.object({
   maxRequestsInQueue: wholeNumber(BOUNDS.maxRequestsInQueue).optional(),
 });
 
+const PARAMETERS = Object.keys(querySchema.shape);
+
 /**
  * @param key as the router has percent-decoded it
  * @throws HttpError 400 where it is too long
@@ -47,6 +49,7 @@ export function parseKey(key: string): string {
  */
 export function parseCheck(key: string, query: Readonly<Record<string, unknown>>): CheckRequest {
   const parsedKey = parseKey(key);
+  refuseMisspelt(query, parsedKey);
   const result = querySchema.safeParse(query);
   if (result.success) {
     const { canWait = false, maxRequests, maxRequestsInQueue } = result.data;
@@ -60,4 +63,15 @@ export function parseCheck(key: string, query: Readonly<Record<string, unknown>>
     `${name} ${twice ? 'must be given once' : (issue?.message ?? 'is not valid')}`,
     parsedKey,
   );
+}
+
+/** `canwait` or `maxRequests[]` would be a limit that somebody believes to have set. */
+function refuseMisspelt(query: Readonly<Record<string, unknown>>, key: string): void {
+  for (const name of Object.keys(query)) {
+    const meant = name.replace(/\[.*$/, '').toLowerCase();
+    const known = PARAMETERS.find((parameter) => parameter.toLowerCase() === meant);
+    if (known !== undefined && known !== name) {
+      throw new HttpError(400, `${known} must be spelt so, not ${name}`, key);
+    }
+  }
 }

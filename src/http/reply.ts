@@ -12,9 +12,13 @@ export function sendJson(response: Response, status: number, body: object): void
   const text = JSON.stringify(body);
   response.statusCode = status;
   response.setHeader('Content-Type', 'application/json');
-  response.setHeader('Content-Length', Buffer.byteLength(text));
+  const bytes = Buffer.byteLength(text);
+  response.setHeader('Content-Length', bytes);
   if (isDraining(response.app)) response.setHeader('Connection', 'close');
-  response.end(text);
+  // Node writes the head in the encoding of a body that is text, but a head is Latin-1 always: an
+  // echoed header would not come back as it was.
+  if (bytes === text.length) response.end(text, 'latin1');
+  else response.end(Buffer.from(text));
 }
 
 /** Whole seconds, rounded up, at least 1: RFC 9110, section 10.2.3. */

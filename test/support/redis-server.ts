@@ -27,7 +27,8 @@ export async function startRedisServer(): Promise<RedisServer> {
 
 async function startContainer(image: string): Promise<RedisServer> {
   const container = await new GenericContainer(image)
-    .withCommand(['redis-server', ...WITHOUT_PERSISTENCE])
+    // Seen from inside its container, the tests are not on the loopback interface.
+    .withCommand(['redis-server', '--protected-mode', 'no', ...WITHOUT_PERSISTENCE])
     .withExposedPorts(6379)
     .withWaitStrategy(Wait.forLogMessage(READY))
     .start();

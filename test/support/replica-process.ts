@@ -48,9 +48,8 @@ export async function startReplica(environment: Environment): Promise<ReplicaPro
   const logged = (matches: (line: LogLine) => boolean): Promise<LogLine> =>
     until(() => {
       const line = log.find(matches);
-      if (!line && child.exitCode !== null) {
-        throw new Error(`the replica ended with code ${child.exitCode}: ${stderr}`);
-      }
+      const end = child.exitCode ?? child.signalCode;
+      if (!line && end !== null) throw new Error(`the replica ended with ${end}: ${stderr}`);
       return line;
     });
   const { port, replica } = await logged((line) => line.msg === 'serving');

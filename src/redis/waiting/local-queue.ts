@@ -34,7 +34,7 @@ export interface LocalQueueParts {
 export interface LeftBehind {
   /** Others may still wait, and Redis believes that this replica does. */
   readonly lease: boolean;
-  /** Settles when the place of the driver is free, where this replica stood for it. */
+  /** Settles when the place of the driver is free, and known to be, where this replica stood for it. */
   readonly resigned: Promise<void> | undefined;
 }
 
@@ -173,7 +173,7 @@ export class LocalQueue implements WakeListener {
   async #resign(driver: BoundaryDriver): Promise<void> {
     const wasDriving = await driver.resign();
     if (wasDriving && !this.#knownToBeEmpty) {
-      this.parts.wakes.announceResignation(this.parts.names.wakeChannel);
+      await this.parts.wakes.announceResignation(this.parts.names.wakeChannel);
     }
   }
 

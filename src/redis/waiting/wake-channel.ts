@@ -65,12 +65,12 @@ export class WakeChannel {
   }
 
   /** Tells the other replicas that nobody ends the windows of this key on time any more. */
-  announceResignation(channel: string): void {
-    this.commands
-      .publish(channel, JSON.stringify({ driverResigned: true }))
-      .catch((error: unknown) => {
-        this.logger.debug({ err: error, channel }, 'resignation not announced');
-      });
+  async announceResignation(channel: string): Promise<void> {
+    try {
+      await this.commands.publish(channel, JSON.stringify({ driverResigned: true }));
+    } catch (error) {
+      this.logger.debug({ err: error, channel }, 'resignation not announced');
+    }
   }
 
   async #subscribe(channels: readonly string[]): Promise<void> {
