@@ -92,6 +92,13 @@ describe.each(bothLimiters(redis))('debug (%s limiter)', (_name, settings) => {
     expect(answer.json()).toStrictEqual({ Key: key, Found: false });
   });
 
+  test('of a key that is not percent-encoded UTF-8 is not found', async () => {
+    const answer = await send(app.url, 'GET', '/debug/%zz');
+
+    expect(answer.status).toBe(200);
+    expect(answer.json()).toStrictEqual({ Key: '%zz', Found: false });
+  });
+
   test('creates no key and counts nothing', async () => {
     const [seen, unseen] = [uniqueKey(), uniqueKey()];
     await approve(app.url, seen);
