@@ -1,26 +1,10 @@
 import { z } from 'zod';
 
 import { BOUNDS } from './limiter/bounds.js';
+import { wholeNumber, yesOrNo } from './text-schemas.js';
 
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
 const ONE_HOUR_MILLIS = 60 * 60 * 1000;
-
-function wholeNumber({ min, max }: { min: number; max: number }) {
-  const takes = `a whole number from ${min} to ${max}`;
-  return z
-    .string()
-    .regex(/^\d{1,15}$/, takes)
-    .transform(Number)
-    .refine((value) => value >= min && value <= max, takes);
-}
-
-function yesOrNo() {
-  return z.stringbool({
-    truthy: ['true', '1'],
-    falsy: ['false', '0'],
-    error: 'true, false, 1 or 0',
-  });
-}
 
 function redisUrl() {
   return z

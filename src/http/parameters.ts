@@ -2,30 +2,12 @@ import { z } from 'zod';
 
 import { BOUNDS } from '../limiter/bounds.js';
 import type { CheckRequest } from '../limiter/limiter.js';
+import { wholeNumber, yesOrNo } from '../text-schemas.js';
 import { HttpError } from './http-error.js';
-
-function wholeNumber({ min, max }: { min: number; max: number }) {
-  const takes = `must be a whole number from ${min} to ${max}`;
-  return z
-    .string(takes)
-    .regex(/^\d{1,15}$/, takes)
-    .transform(Number)
-    .refine((value) => value >= min && value <= max, takes);
-}
 
 /** The query of a check. A parameter that is given twice arrives as a list, which no schema takes. */
 const querySchema = z.object({
-  canWait: z
-    .string('must be given once')
-    .pipe(
-      z.stringbool({
-        truthy: ['true', '1'],
-        falsy: ['false', '0'],
-        case: 'insensitive',
-        error: 'must be true, false, 1 or 0',
-      }),
-    )
-    .optional(),
+  canWait: yesOrNo().optional(),
   maxRequests: wholeNumber(BOUNDS.maxRequests).optional(),
   maxRequestsInQueue: wholeNumber(BOUNDS.maxRequestsInQueue).optional(),
 });
@@ -57,12 +39,8 @@ export function parseCheck(key: string, query: Readonly<Record<string, unknown>>
   }
   const issue = result.error.issues[0];
   const name = String(issue?.path[0]);
-  const twice = Array.isArray(query[name]);
-  throw new HttpError(
-    400,
-    `${name} ${twice ? 'must be given once' : (issue?.message ?? 'is not valid')}`,
-    parsedKey,
-  );
+  const must = Array.isArray(query[name]) ? 'be given once' : `be ${issue?.message ?? 'valid'}`;
+  throw new HttpError(400, `${name} must ${must}`, parsedKey);
 }
 
 /** `canwait` or `maxRequests[]` would be a limit that somebody believes to have set. */
