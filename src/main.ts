@@ -1,34 +1,38 @@
-import { startApp } from './app.js';
+import { type App, startApp } from './app.js';
 import { parseSettings, SettingsError } from './config.js';
 import { createLogger } from './logger.js';
+
+/** How long what is left after a stop, such as a socket that won't close, may hold the process. */
+const EXIT_TIMEOUT_MILLIS = 3000;
 
 async function main(): Promise<void> {
   const settings = parseSettings(process.env);
   const logger = createLogger(settings.LOG_LEVEL);
-  const app = await startApp(settings, logger);
 
   const hurry = new AbortController();
-  let stopping = false;
-  const onSignal = (signal: NodeJS.Signals): void => {
-    if (stopping) {
-      hurry.abort();
-      return;
-    }
-    stopping = true;
+  const stop = async (signal: NodeJS.Signals): Promise<void> => {
     logger.info({ signal }, 'stopping');
-    app.stop(settings.SHUTDOWN_GRACE_MILLIS, hurry.signal).then(
-      () => {
-        logger.info('stopped');
-        process.exit(0);
-      },
-      (error: unknown) => {
-        logger.error({ err: error }, 'stopped with an error');
-        process.exit(1);
-      },
-    );
+    try {
+      await (await started).stop(settings.SHUTDOWN_GRACE_MILLIS, hurry.signal);
+      logger.info('stopped');
+    } catch (error) {
+      logger.error({ err: error }, 'stopped with an error');
+      process.exitCode = 1;
+    }
+    // The process ends by itself, once the last lines of the log are out.
+    setTimeout(() => process.exit(), EXIT_TIMEOUT_MILLIS).unref();
   };
+  let stopping: Promise<void> | undefined;
+  const onSignal = (signal: NodeJS.Signals): void => {
+    if (stopping) hurry.abort();
+    else stopping = stop(signal);
+  };
+  // Before anything is started, so that a signal that comes early stops it in good order, too.
   process.on('SIGTERM', onSignal);
   process.on('SIGINT', onSignal);
+
+  const started: Promise<App> = startApp(settings, logger);
+  await started;
 }
 
 try {

@@ -43,7 +43,7 @@ export interface Limiter {
   /**
    * Asks for permission. With `canWait` the promise settles when the request's turn has come.
    * @param signal aborted when the client leaves; heeded by requests that can wait
-   * @throws ShuttingDownError when the replica stops while the request waits
+   * @throws ShuttingDownError when the replica stops while the request waits, or has stopped
    */
   check(request: CheckRequest, signal?: AbortSignal): Promise<Decision>;
 

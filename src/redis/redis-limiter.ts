@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
 
 import type { Clock } from '../clock.js';
+import { ShuttingDownError } from '../limiter/errors.js';
 import type { CheckRequest, Decision, Instance, Limiter, Limits } from '../limiter/limiter.js';
 import { Waiter } from '../limiter/waiter.js';
 import { CheckBatcher } from './check-batcher.js';
@@ -42,6 +43,7 @@ export class RedisLimiter implements Limiter {
   readonly #queues = new Map<string, LocalQueue>();
   readonly #resignations = new Set<Promise<void>>();
   #drivers = 0;
+  #isClosing = false;
   #onLastQueueEmpty: (() => void) | undefined;
 
   constructor(private readonly options: RedisLimiterOptions) {
@@ -71,6 +73,7 @@ export class RedisLimiter implements Limiter {
   }
 
   async check(request: CheckRequest, signal?: AbortSignal): Promise<Decision> {
+    if (this.#isClosing) throw new ShuttingDownError();
     if (request.canWait) return this.#checkOrWait(request, signal);
     const requestId = randomUUID();
     try {
@@ -107,6 +110,7 @@ export class RedisLimiter implements Limiter {
   }
 
   async close(): Promise<void> {
+    this.#isClosing = true;
     for (const queue of [...this.#queues.values()]) queue.turnAway();
     // Those still asking are withdrawn as their answers come; each has a time limit.
     if (this.#queues.size > 0) {

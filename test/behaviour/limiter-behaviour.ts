@@ -198,6 +198,9 @@ export function describeLimiter(
         const turnedAway = expect(waiter.decision).rejects.toThrow(ShuttingDownError);
         await harness.close();
         await turnedAway;
+        if (reach === 'direct') {
+          await expect(check({ canWait: true })).rejects.toThrow(ShuttingDownError);
+        }
         harness = await createHarness(LIMITS);
       });
     });

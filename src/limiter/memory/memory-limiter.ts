@@ -8,6 +8,9 @@ import { KeyState } from './key-state.js';
 
 /** Idle keys are looked for this often, in milliseconds; they stop counting on time without that. */
 const SWEEP_INTERVAL_MILLIS = 1000;
+/** A sweep of many keys is cut into slices of so many, so that requests come in between. */
+const SWEEP_SLICE = 10_000;
+const SWEEP_PAUSE_MILLIS = 1;
 
 /** A key with the timer that ends its window while somebody waits. */
 interface Entry {
@@ -19,7 +22,10 @@ interface Entry {
 export class MemoryLimiter implements Limiter {
   readonly #entries = new Map<string, Entry>();
   readonly #waiters = new Map<string, Waiter>();
+  #isClosed = false;
   #stopSweeping: (() => void) | undefined;
+  /** Where the sweep goes on; a Map's iterator keeps its place while entries come and go. */
+  #sweepPosition: MapIterator<[string, Entry]> | undefined;
 
   constructor(
     private readonly limits: Limits,
@@ -31,6 +37,7 @@ export class MemoryLimiter implements Limiter {
   }
 
   check(request: CheckRequest, signal?: AbortSignal): Promise<Decision> {
+    if (this.#isClosed) return Promise.reject(new ShuttingDownError());
     const now = this.#now();
     const entry = this.#find(request.key, now) ?? this.#create(request.key, now);
     const requestId = randomUUID();
@@ -62,6 +69,7 @@ export class MemoryLimiter implements Limiter {
   }
 
   close(): Promise<void> {
+    this.#isClosed = true;
     this.#stopSweeping?.();
     for (const entry of this.#entries.values()) entry.standDown?.();
     this.#entries.clear();
@@ -90,9 +98,7 @@ export class MemoryLimiter implements Limiter {
       }),
     };
     this.#entries.set(key, entry);
-    this.#stopSweeping ??= this.clock.after(SWEEP_INTERVAL_MILLIS, () => {
-      this.#sweep();
-    });
+    if (!this.#stopSweeping) this.#sweepAfter(SWEEP_INTERVAL_MILLIS);
     return entry;
   }
 
@@ -121,16 +127,26 @@ export class MemoryLimiter implements Limiter {
     });
   }
 
+  #sweepAfter(millis: number): void {
+    this.#stopSweeping = this.clock.after(millis, () => {
+      this.#sweep();
+    });
+  }
+
   #sweep(): void {
     const now = this.#now();
-    for (const [key, entry] of this.#entries) {
+    this.#sweepPosition ??= this.#entries.entries();
+    for (let looked = 0; looked < SWEEP_SLICE; looked += 1) {
+      const next = this.#sweepPosition.next();
+      if (next.done) {
+        this.#sweepPosition = undefined;
+        break;
+      }
+      const [key, entry] = next.value;
       if (entry.state.isIdle(now)) this.#remove(key, entry);
     }
-    this.#stopSweeping = undefined;
-    if (this.#entries.size > 0) {
-      this.#stopSweeping = this.clock.after(SWEEP_INTERVAL_MILLIS, () => {
-        this.#sweep();
-      });
-    }
+    if (this.#sweepPosition) this.#sweepAfter(SWEEP_PAUSE_MILLIS);
+    else if (this.#entries.size > 0) this.#sweepAfter(SWEEP_INTERVAL_MILLIS);
+    else this.#stopSweeping = undefined;
   }
 }

@@ -26,7 +26,7 @@ class WatchedMutex extends Mutex {
  */
 export class BoundaryDriver {
   readonly #mutex: Mutex;
-  #pending: Promise<void> | undefined;
+  #attempts = Promise.resolve();
   #resigned = false;
 
   /**
@@ -55,19 +55,16 @@ export class BoundaryDriver {
     return this.#mutex.isAcquired && !this.#resigned;
   }
 
-  /** Becomes the driver if there is none. */
+  /** Becomes the driver if there is none. An attempt under way may have come too early for that. */
   volunteer(): Promise<void> {
-    if (this.isDriving || this.#resigned) return Promise.resolve();
-    this.#pending ??= this.#tryAcquire().finally(() => {
-      this.#pending = undefined;
-    });
-    return this.#pending;
+    this.#attempts = this.#attempts.then(() => this.#tryAcquire());
+    return this.#attempts;
   }
 
   /** @returns whether it was the driver, and the place is free now */
   async resign(): Promise<boolean> {
     this.#resigned = true;
-    await this.#pending;
+    await this.#attempts;
     const wasDriving = this.#mutex.isAcquired;
     try {
       await this.#mutex.release();
@@ -78,6 +75,7 @@ export class BoundaryDriver {
   }
 
   async #tryAcquire(): Promise<void> {
+    if (this.isDriving || this.#resigned) return;
     try {
       await this.#mutex.tryAcquire();
     } catch (error) {

@@ -130,6 +130,8 @@ export class LocalQueue implements WakeListener {
     if (this.#wasSubscribed) this.#doubtsAll = true;
     this.#wasSubscribed = true;
     this.#settle();
+    // Not before: the resignation of the driver that stands in our way can't be missed from now on.
+    this.#volunteer();
   }
 
   onWake(wake: Wake): void {
@@ -154,7 +156,6 @@ export class LocalQueue implements WakeListener {
     this.#windowEndsAt = now + millisToWindowEnd;
     this.#leaseRenewed(now);
     this.parts.wakes.listen(this.parts.names.wakeChannel, this);
-    this.#volunteer();
     this.#schedule();
   }
 

@@ -295,6 +295,17 @@ describe('idle keys', () => {
     expect(clock.timers).toBe(1);
   });
 
+  test('are freed in slices where there are many, while others are kept', async () => {
+    await Promise.all(Array.from({ length: 25_000 }, (_, i) => approve(`idle-${i}`)));
+    await clock.advance(4000);
+    await approve('busy');
+    // Three slices, a pause between them each, then nothing until the next sweep.
+    await clock.advance(1010);
+    expect((await listed()).map(({ key }) => key)).toEqual(['busy']);
+    await clock.advance(5010);
+    expect(clock.timers).toBe(0);
+  });
+
   test('are not swept while others are kept', async () => {
     await approve('idle');
     for (let i = 0; i < 10; i += 1) {

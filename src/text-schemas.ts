@@ -1,0 +1,24 @@
+import { z } from 'zod';
+
+/**
+ * Schemas for values that arrive as text, from the environment or a query. Each message is what the
+ * value should have been, for the end of a sentence.
+ */
+
+/** Decimal digits, from `min` to `max`. */
+export function wholeNumber({ min, max }: { min: number; max: number }) {
+  const takes = `a whole number from ${min} to ${max}`;
+  return z
+    .string(takes)
+    .regex(/^\d{1,15}$/, takes)
+    .transform(Number)
+    .refine((value) => value >= min && value <= max, takes);
+}
+
+/** `true`, `false`, `1` or `0`, in any case. */
+export function yesOrNo() {
+  const takes = 'true, false, 1 or 0';
+  return z
+    .string(takes)
+    .pipe(z.stringbool({ truthy: ['true', '1'], falsy: ['false', '0'], error: takes }));
+}
