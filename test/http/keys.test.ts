@@ -4,6 +4,7 @@ import { debugState, type DebugState, untilWaiting } from '../support/debug-stat
 import { hashedPart } from '../support/hash-slot.js';
 import { approve, begin, ratePath, send } from '../support/http-client.js';
 import { uniqueKey } from '../support/unique-key.js';
+import { until } from '../support/until.js';
 import { useRedis } from '../support/use-redis.js';
 
 /** Keys that are easily mistaken for one another or for something else. */
@@ -249,8 +250,12 @@ describe('the names of a key in Redis', () => {
       waiting.push(begin(app.url, 'POST', `${ratePath(key)}?canWait=true`));
       await untilWaiting(app.url, key, 1);
     }
-    // Full while somebody waits: state, requests, queue, replicas, and the driver's mutex.
-    const bySlot = await namesBySlot();
+    // While somebody waits: state, requests, queue, replicas, and last the driver's mutex.
+    const bySlot = await until(async () => {
+      const found = await namesBySlot();
+      const names = [...found.values()].reduce((sum, { size }) => sum + size, 0);
+      return names === 5 * KEYS.length && found;
+    });
 
     expect(bySlot.size).toBe(KEYS.length);
     for (const [hashed, names] of bySlot) {
