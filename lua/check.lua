@@ -74,7 +74,7 @@ local function enqueue(state, request_id)
       return QUEUE_FULL
     end
   end
-  local ticket = next_ticket(state, now_us)
+  local ticket = next_ticket(state)
   redis.call('ZADD', KEYS[3], ticket, member)
   redis.call('HSET', KEYS[4], replica, now_ms + lease_millis)
   state.waiting = state.waiting + 1

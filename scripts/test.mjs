@@ -4,9 +4,8 @@ import { build, installDependencies } from './lib/prepare.mjs';
 import { run } from './lib/run.mjs';
 
 installDependencies();
-run('node', ['node_modules/prettier/bin/prettier.cjs', '--check', '--log-level', 'warn', '.']);
-run('node', ['node_modules/eslint/bin/eslint.js', '.']);
-run('node', ['node_modules/typescript/bin/tsc', '-p', 'test']);
+run('npm', ['run', '--silent', 'lint']);
+run('npm', ['run', '--silent', 'typecheck']);
 build();
 
 const { findRedis } = await import('./lib/find-redis.mjs');

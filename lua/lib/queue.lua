@@ -10,8 +10,8 @@ local function queue_member(request_id, replica)
   return request_id .. '@' .. replica
 end
 
-local function next_ticket(state, now_us)
-  state.ticket = math.max(now_us, state.ticket + 1)
+local function next_ticket(state)
+  state.ticket = math.max(state.now_us, state.ticket + 1)
   return state.ticket
 end
 

@@ -18,7 +18,7 @@ export function installDependencies() {
 export function build() {
   onChange(BUILT_STAMP, ['package-lock.json', 'tsconfig.json', ...filesBelow('src')], () => {
     rmSync(join(ROOT, 'dist'), { recursive: true, force: true });
-    run('node', ['node_modules/typescript/bin/tsc', '-p', '.']);
+    run('npm', ['run', '--silent', 'build'], { stdio: npmOutput() });
   });
 }
 

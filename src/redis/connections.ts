@@ -1,8 +1,9 @@
 import { Redis } from 'ioredis';
 import type { Logger } from 'pino';
 
+import { backoffMillis } from './backoff.js';
+
 const FIRST_RETRY_MILLIS = 10;
-const LONGEST_RETRY_MILLIS = 1000;
 
 /** The two connections of a replica: Redis keeps commands and subscriptions apart. */
 export interface Connections {
@@ -30,8 +31,7 @@ export function connect(settings: ConnectionSettings, logger: Logger): Connectio
     commandTimeout: settings.timeoutMillis,
     enableOfflineQueue: false,
     enableAutoPipelining: true,
-    retryStrategy: (attempt: number) =>
-      Math.min(FIRST_RETRY_MILLIS * 2 ** (attempt - 1), LONGEST_RETRY_MILLIS),
+    retryStrategy: (attempt: number) => backoffMillis(attempt, FIRST_RETRY_MILLIS),
   };
   return {
     commands: watch(new Redis(settings.url, options), 'commands', logger),

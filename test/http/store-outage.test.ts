@@ -4,7 +4,7 @@ import { Redis } from 'ioredis';
 
 import { type TestApp, startTestApp } from '../support/app.js';
 import { debugState, untilWaiting } from '../support/debug-state.js';
-import { approve, begin, send } from '../support/http-client.js';
+import { approve, begin, type PendingRequest, send } from '../support/http-client.js';
 import { type RedisServer, startRedisServer } from '../support/redis-server.js';
 import { uniqueKey } from '../support/unique-key.js';
 import { until } from '../support/until.js';
@@ -90,19 +90,25 @@ describe('while Redis is down', () => {
 });
 
 describe('a client that waits when Redis goes down', () => {
-  test('can leave, and is logged as at any time', async () => {
+  let app: TestApp;
+  let key: string;
+  let waiting: PendingRequest;
+  beforeEach(async () => {
     const server = await startRedisServer();
-    const app = await startTestApp({
+    app = await startTestApp({
       REDIS_URL: server.url,
       STORE_TIMEOUT_MILLIS: '5000',
       WINDOW_MILLIS: '3600000',
       MAX_REQUESTS: '1',
     });
-    const key = uniqueKey();
+    key = uniqueKey();
     await approve(app.url, key);
-    const waiting = begin(app.url, 'POST', `/rate/${key}?canWait=true`);
+    waiting = begin(app.url, 'POST', `/rate/${key}?canWait=true`);
     await untilWaiting(app.url, key, 1);
     await server.stop();
+  });
+
+  test('can leave, and is logged as at any time', async () => {
     waiting.disconnect();
     const line = await app.logged(({ status }) => status === 499);
     await app.stop(0);
@@ -111,18 +117,6 @@ describe('a client that waits when Redis goes down', () => {
   });
 
   test('is turned away when the service stops', async () => {
-    const server = await startRedisServer();
-    const app = await startTestApp({
-      REDIS_URL: server.url,
-      STORE_TIMEOUT_MILLIS: '5000',
-      WINDOW_MILLIS: '3600000',
-      MAX_REQUESTS: '1',
-    });
-    const key = uniqueKey();
-    await approve(app.url, key);
-    const waiting = begin(app.url, 'POST', `/rate/${key}?canWait=true`);
-    await untilWaiting(app.url, key, 1);
-    await server.stop();
     await app.stop(0);
 
     expect((await waiting.answer).status).toBe(503);

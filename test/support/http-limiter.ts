@@ -1,18 +1,7 @@
 import { ShuttingDownError } from '../../src/limiter/errors.js';
 import type { CheckRequest, Decision, Instance, Limiter } from '../../src/limiter/limiter.js';
-
-interface InstanceBody {
-  readonly Key: string;
-  readonly Found: boolean;
-  readonly Config: {
-    readonly WindowMillis: number;
-    readonly MaxRequestsPerWindow: number;
-    readonly MaxRequestsInQueue: number;
-  };
-  readonly NumApprovedThisWindow: number;
-  readonly NumDeniedThisWindow: number;
-  readonly NumWaiting: number;
-}
+import { type DebugState, debugState } from './debug-state.js';
+import { ratePath } from './http-client.js';
 
 /**
  * A limiter as an HTTP client knows it, so that one behaviour suite can run through HTTP too. What
@@ -38,7 +27,7 @@ export class HttpLimiter implements Limiter {
     }
     let answer: Response;
     try {
-      answer = await fetch(`${this.#rate(request.key)}?${query.toString()}`, {
+      answer = await fetch(`${this.url}${ratePath(request.key)}?${query.toString()}`, {
         method: 'POST',
         signal: signal ?? null,
       });
@@ -58,33 +47,28 @@ export class HttpLimiter implements Limiter {
   }
 
   async release(key: string, requestId: string): Promise<boolean> {
-    const answer = await fetch(`${this.#rate(key)}/${requestId}`, { method: 'DELETE' });
+    const answer = await fetch(`${this.url}${ratePath(key)}/${requestId}`, { method: 'DELETE' });
     await answer.text();
     return answer.status === 200;
   }
 
   async inspect(key: string): Promise<Instance | undefined> {
-    const answer = await fetch(`${this.url}/debug/${encodeURIComponent(key)}`);
-    const body = (await answer.json()) as InstanceBody;
-    return body.Found ? fromBody(body) : undefined;
+    const body = await debugState(this.url, key);
+    return body.Found ? toInstance(body as Required<DebugState>) : undefined;
   }
 
   async *list(): AsyncIterable<Instance> {
     const answer = await fetch(`${this.url}/debug`);
-    const body = (await answer.json()) as { Instances: Record<string, InstanceBody> };
-    for (const instance of Object.values(body.Instances)) yield fromBody(instance);
+    const body = (await answer.json()) as { Instances: Record<string, Required<DebugState>> };
+    for (const instance of Object.values(body.Instances)) yield toInstance(instance);
   }
 
   close(): Promise<void> {
     return this.inner.close();
   }
-
-  #rate(key: string): string {
-    return `${this.url}/rate/${encodeURIComponent(key)}`;
-  }
 }
 
-function fromBody(body: InstanceBody): Instance {
+function toInstance(body: Required<DebugState>): Instance {
   return {
     key: body.Key,
     limits: {

@@ -1,3 +1,6 @@
+import { debugState } from './debug-state.js';
+import { begin, ratePath } from './http-client.js';
+
 /** What a client was told, and by which replica. */
 export interface RateAnswer {
   readonly replica: string;
@@ -5,7 +8,7 @@ export interface RateAnswer {
   readonly requestId: string | undefined;
 }
 
-/** A request under way to one replica. */
+/** A check under way at one replica. */
 export interface RateRequest {
   readonly answer: Promise<RateAnswer>;
   /** Closes the client's connection. `answer` rejects then. */
@@ -13,27 +16,21 @@ export interface RateRequest {
 }
 
 export function requestRate(replica: string, key: string, query = ''): RateRequest {
-  const client = new AbortController();
-  const answer = (async () => {
-    const response = await fetch(`${replica}/rate/${encodeURIComponent(key)}?${query}`, {
-      method: 'POST',
-      signal: client.signal,
-    });
-    const body = (await response.json()) as { request_id?: string };
-    return { replica, status: response.status, requestId: body.request_id };
-  })();
+  const request = begin(replica, 'POST', `${ratePath(key)}?${query}`);
+  const answer = request.answer.then(({ status, json }) => {
+    const { request_id: requestId } = json() as { request_id?: string };
+    return { replica, status, requestId };
+  });
   // Whoever awaits it gets the error; a client that was made to leave need not be awaited.
   answer.catch(() => undefined);
   return {
     answer,
     leave: () => {
-      client.abort();
+      request.disconnect();
     },
   };
 }
 
 export async function waitingCount(replica: string, key: string): Promise<number> {
-  const response = await fetch(`${replica}/debug/${encodeURIComponent(key)}`);
-  const body = (await response.json()) as { Found: boolean; NumWaiting?: number };
-  return body.NumWaiting ?? 0;
+  return (await debugState(replica, key)).NumWaiting ?? 0;
 }

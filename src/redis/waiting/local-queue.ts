@@ -3,6 +3,7 @@ import type { Logger } from 'pino';
 import type { Clock } from '../../clock.js';
 import { ShuttingDownError } from '../../limiter/errors.js';
 import type { Waiter } from '../../limiter/waiter.js';
+import { backoffMillis } from '../backoff.js';
 import type { KeyNames } from '../key-names.js';
 import type { Scripts, SettleReply, Ticket } from '../scripts.js';
 import type { BoundaryDriver } from './boundary-driver.js';
@@ -15,7 +16,6 @@ const LEASE_RENEWAL = 1 / 3;
 /** The most waiters that one call of `lua/settle.lua` asks about. */
 const MAX_ASKED_PER_CALL = 500;
 const FIRST_RETRY_MILLIS = 50;
-const LONGEST_RETRY_MILLIS = 1000;
 
 export interface LocalQueueParts {
   readonly names: KeyNames;
@@ -292,9 +292,8 @@ export class LocalQueue implements WakeListener {
     }
     this.#isSettling = false;
     if (this.#isOver) return;
-    const delay = Math.min(FIRST_RETRY_MILLIS * 2 ** (this.#failures - 1), LONGEST_RETRY_MILLIS);
     this.#standDown?.();
-    this.#standDown = clock.after(delay, () => {
+    this.#standDown = clock.after(backoffMillis(this.#failures, FIRST_RETRY_MILLIS), () => {
       this.#settle();
     });
   }

@@ -1,13 +1,13 @@
 import type { Logger } from 'pino';
 
 import type { Clock } from '../../clock.js';
+import { backoffMillis } from '../backoff.js';
 import type { KeyNaming } from '../key-names.js';
 import type { Scripts } from '../scripts.js';
 
 /** The most ids of one call of `lua/cancel.lua`. */
 const MAX_IDS_PER_CALL = 1000;
 const FIRST_RETRY_MILLIS = 50;
-const LONGEST_RETRY_MILLIS = 1000;
 
 /**
  * Takes out of Redis what nobody here waits for any more: places in a queue, approvals that crossed
@@ -55,10 +55,7 @@ export class Withdrawals {
     this.#flushing = undefined;
     if (this.#pending.size === 0) return;
     // Either Redis did not hear it, or more has come meanwhile.
-    const delay =
-      this.#failures === 0
-        ? 0
-        : Math.min(FIRST_RETRY_MILLIS * 2 ** (this.#failures - 1), LONGEST_RETRY_MILLIS);
+    const delay = this.#failures === 0 ? 0 : backoffMillis(this.#failures, FIRST_RETRY_MILLIS);
     this.#standDown = this.clock.after(delay, () => {
       this.#standDown = undefined;
       this.#flushing ??= this.#flushSoon();

@@ -1,0 +1,10 @@
+const LONGEST_MILLIS = 1000;
+
+/**
+ * How long to wait before the next attempt: twice as long after each failure, up to a second.
+ * @param failures in a row so far, at least 1
+ * @param firstMillis the wait after the first of them
+ */
+export function backoffMillis(failures: number, firstMillis: number): number {
+  return Math.min(firstMillis * 2 ** (failures - 1), LONGEST_MILLIS);
+}
