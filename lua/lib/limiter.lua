@@ -33,9 +33,13 @@ local function count_waiting(queue_key, state)
   return state.waiting
 end
 
+-- Where there is no set of ids there is nothing to unlink, and it must not be tried: Redis, when its
+-- memory is full, refuses a script at its first write, and an UNLINK would be one that it lets pass.
 local function begin_window(keys, state)
   state.rolled = true
-  redis.call('UNLINK', keys[2])
+  if redis.call('EXISTS', keys[2]) == 1 then
+    redis.call('UNLINK', keys[2])
+  end
   count_waiting(keys[3], state)
 end
 

@@ -11,18 +11,18 @@ const RETRY_AFTER_FAULT_MILLIS = 1000;
 export const errorHandler: ErrorRequestHandler = (error: unknown, request, response, _next) => {
   if (response.headersSent) {
     // A body that was cut short must not look whole.
-    response.err = error as Error;
+    response.locals.fault = error as Error;
     response.destroy();
   } else if (error instanceof HttpError) {
     sendError(response, error.status, error.message, error.key);
   } else if (error instanceof StoreUnavailableError || error instanceof ShuttingDownError) {
-    response.err = error;
+    response.locals.fault = error;
     setRetryAfter(response, RETRY_AFTER_FAULT_MILLIS);
     sendError(response, 503, error.message, keyOf(request));
   } else if (isBadEncoding(error)) {
     sendBadEncoding(request, response);
   } else {
-    response.err = error as Error;
+    response.locals.fault = error as Error;
     sendError(response, 500, 'internal error', keyOf(request));
   }
 };

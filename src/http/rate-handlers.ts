@@ -1,10 +1,13 @@
-import type { Request, RequestHandler } from 'express';
+import type { RequestHandler, Response } from 'express';
+import type { Logger } from 'pino';
 
 import type { Settings } from '../config.js';
 import type { CheckRequest, Limiter } from '../limiter/limiter.js';
+import { correlationIdOf } from './correlation.js';
 import { untilClientLeaves } from './departure.js';
 import { HttpError } from './http-error.js';
 import { parseCheck, parseKey } from './parameters.js';
+import { endOfTurn } from './turn.js';
 import { sendJson, setRetryAfter } from './reply.js';
 
 /** The status under which a waiting client's disconnect is logged; never sent. */
@@ -16,7 +19,11 @@ type Permissions = Pick<Settings, 'REQUESTS_CAN_SET_RATE' | 'REQUESTS_CAN_MOD_QU
 export function checkRate(
   limiter: Limiter,
   permissions: Permissions,
+  logger: Logger,
 ): RequestHandler<{ key: string }> {
+  const logOf = (response: Response): Logger =>
+    logger.child({ correlationId: correlationIdOf(response) });
+
   return async (request, response) => {
     const check = parseCheck(request.params.key, request.query);
     refuseForbiddenOverrides(check, permissions);
@@ -25,10 +32,11 @@ export function checkRate(
     const decision = check.canWait
       ? await untilClientLeaves(request.socket, (signal) => limiter.check(check, signal))
       : await limiter.check(check);
+    await endOfTurn();
     switch (decision.outcome) {
       case 'approved':
         if (request.socket.destroyed)
-          await giveBack(limiter, check.key, decision.requestId, request);
+          await giveBack(limiter, check.key, decision.requestId, logOf(response));
         else sendJson(response, 200, { request_id: decision.requestId });
         return;
       case 'denied':
@@ -36,7 +44,7 @@ export function checkRate(
         sendJson(response, 429, { error: 'rate limit exceeded', key: check.key });
         return;
       case 'withdrawn':
-        request.log.info(
+        logOf(response).info(
           { key: check.key, status: CLIENT_CLOSED_REQUEST },
           'client disconnected while waiting',
         );
@@ -72,15 +80,12 @@ async function giveBack(
   limiter: Limiter,
   key: string,
   requestId: string,
-  request: Request<{ key: string }>,
+  log: Logger,
 ): Promise<void> {
-  request.log.debug({ key, requestId }, 'client left before its approval; given back');
+  log.debug({ key, requestId }, 'client left before its approval; given back');
   try {
     await limiter.release(key, requestId);
   } catch (error) {
-    request.log.warn(
-      { err: error, key, requestId },
-      'approval of a client that left not given back',
-    );
+    log.warn({ err: error, key, requestId }, 'approval of a client that left not given back');
   }
 }

@@ -19,7 +19,7 @@ export function createHttpApp(limiter: Limiter, settings: Settings, logger: Logg
   app.enable('case sensitive routing');
   app.use(requestLog(logger, settings));
 
-  const check = checkRate(limiter, settings) as RequestHandler;
+  const check = checkRate(limiter, settings, logger) as RequestHandler;
   route(app, '/rate/:key', { GET: check, POST: check });
   route(app, '/rate/:key/:requestId', { DELETE: releaseRequest(limiter) as RequestHandler });
   routeReads(app, '/debug', debugAll(limiter));

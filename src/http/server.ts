@@ -1,5 +1,9 @@
-import { createServer, type RequestListener, type Server } from 'node:http';
+import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+
+import type { Express } from 'express';
+
+import { messageClassesFor } from './message-classes.js';
 
 const IDLE_SWEEP_MILLIS = 20;
 
@@ -16,13 +20,9 @@ export interface HttpServer {
  * @param port 0 for any that is free
  * @throws the error of listen(2), such as EADDRINUSE
  */
-export async function listen(
-  listener: RequestListener,
-  port: number,
-  host: string,
-): Promise<HttpServer> {
-  const server = createServer();
-  server.on('request', listener);
+export async function listen(app: Express, port: number, host: string): Promise<HttpServer> {
+  const server = createServer(messageClassesFor(app));
+  server.on('request', app);
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     server.listen(port, host, () => {

@@ -1,28 +1,41 @@
 import type { CheckRequest } from '../limiter/limiter.js';
 import type { KeyNaming } from './key-names.js';
-import type { BatchedCheck, CheckReply, Overrides, Scripts } from './scripts.js';
+import type { BatchedCheck, CheckBatch, CheckBatchReply, Scripts } from './scripts.js';
 
-/** A larger batch would hold Redis for longer than others should have to wait for it. */
-const MAX_BATCH_SIZE = 500;
+/** A larger call would hold Redis for longer than others should have to wait for it. */
+const MAX_CHECKS_PER_CALL = 100;
+/** Redis decides these while this replica reads on; with larger calls one of the two would idle. */
+const MAX_KEYS_PER_CALL = 16;
 
-interface Batch {
-  readonly key: string;
-  readonly overrides: Overrides;
+export interface CheckReply {
+  readonly millisToWindowEnd: number;
+  /** One of `VERDICT`, or the ticket of the place in the queue. */
+  readonly verdict: number;
+}
+
+interface PendingAnswer {
+  resolve(reply: CheckReply): void;
+  reject(error: unknown): void;
+}
+
+/** A batch that may still grow, and who waits for its answers. */
+interface PendingBatch extends CheckBatch {
   readonly checks: BatchedCheck[];
-  readonly answers: {
-    resolve(reply: CheckReply): void;
-    reject(error: unknown): void;
-  }[];
+  readonly answers: PendingAnswer[];
 }
 
 /**
- * Sends the checks of one key that arrive in the same turn of the event loop as one script call.
- * None is held back for it: what has come by the end of the turn is sent, in the order it came.
+ * Sends the checks that arrive in the same turn of the event loop together: those of one key as one
+ * batch, all batches as one script call. None is held back for it: what has come by the end of the
+ * turn is sent, each key's checks in the order they came.
  */
 export class CheckBatcher {
-  #batches: Batch[] = [];
+  /** In the order of their first checks. */
+  #batches: PendingBatch[] = [];
   /** The last batch of each key, the only one that may still grow. */
-  readonly #latest = new Map<string, Batch>();
+  readonly #latest = new Map<string, PendingBatch>();
+  #checks = 0;
+  #endsTurn = false;
 
   constructor(
     private readonly scripts: Scripts,
@@ -30,39 +43,44 @@ export class CheckBatcher {
   ) {}
 
   send(request: CheckRequest, requestId: string): Promise<CheckReply> {
+    this.#flushAtEndOfTurn();
     const batch = this.#batchFor(request);
     batch.checks.push({ requestId, canWait: request.canWait });
-    return new Promise((resolve, reject) => {
+    const reply = new Promise<CheckReply>((resolve, reject) => {
       batch.answers.push({ resolve, reject });
+    });
+    this.#checks += 1;
+    if (this.#checks === MAX_CHECKS_PER_CALL) this.#flush();
+    return reply;
+  }
+
+  #flushAtEndOfTurn(): void {
+    if (this.#endsTurn) return;
+    this.#endsTurn = true;
+    setImmediate(() => {
+      this.#endsTurn = false;
+      if (this.#checks > 0) this.#flush();
     });
   }
 
-  #batchFor(request: CheckRequest): Batch {
-    const latest = this.#latest.get(request.key);
+  #batchFor({ key, maxRequests, maxRequestsInQueue }: CheckRequest): PendingBatch {
+    const latest = this.#latest.get(key);
     if (
       latest &&
-      latest.checks.length < MAX_BATCH_SIZE &&
-      latest.overrides.maxRequests === request.maxRequests &&
-      latest.overrides.maxRequestsInQueue === request.maxRequestsInQueue
+      latest.overrides.maxRequests === maxRequests &&
+      latest.overrides.maxRequestsInQueue === maxRequestsInQueue
     ) {
       return latest;
     }
-    const batch: Batch = {
-      key: request.key,
-      overrides: {
-        maxRequests: request.maxRequests,
-        maxRequestsInQueue: request.maxRequestsInQueue,
-      },
+    if (this.#batches.length === MAX_KEYS_PER_CALL) this.#flush();
+    const batch = {
+      names: this.naming.namesOf(key),
+      overrides: { maxRequests, maxRequestsInQueue },
       checks: [],
       answers: [],
     };
-    if (this.#batches.length === 0) {
-      setImmediate(() => {
-        this.#flush();
-      });
-    }
     this.#batches.push(batch);
-    this.#latest.set(request.key, batch);
+    this.#latest.set(key, batch);
     return batch;
   }
 
@@ -70,19 +88,31 @@ export class CheckBatcher {
     const batches = this.#batches;
     this.#batches = [];
     this.#latest.clear();
-    for (const batch of batches) void this.#sendBatch(batch);
+    this.#checks = 0;
+    void this.#call(batches);
   }
 
-  async #sendBatch({ key, overrides, checks, answers }: Batch): Promise<void> {
+  async #call(batches: readonly PendingBatch[]): Promise<void> {
     try {
-      const replies = await this.scripts.check(this.naming.namesOf(key), overrides, checks);
-      for (const [i, answer] of answers.entries()) {
-        const reply = replies[i];
-        if (reply) answer.resolve(reply);
-        else answer.reject(new Error(`check.lua left check ${i} of ${checks.length} unanswered`));
-      }
+      const replies = await this.scripts.check(batches);
+      for (const [i, batch] of batches.entries()) answer(batch, replies[i]);
     } catch (error) {
-      for (const answer of answers) answer.reject(error);
+      for (const batch of batches) answer(batch, error as Error);
+    }
+  }
+}
+
+function answer({ answers }: PendingBatch, reply: CheckBatchReply | Error | undefined): void {
+  for (const [i, answer] of answers.entries()) {
+    if (reply instanceof Error) {
+      answer.reject(reply);
+      continue;
+    }
+    const verdict = reply?.verdicts[i];
+    if (reply && verdict !== undefined) {
+      answer.resolve({ millisToWindowEnd: reply.millisToWindowEnd, verdict });
+    } else {
+      answer.reject(new Error(`check.lua left check ${i} of ${answers.length} unanswered`));
     }
   }
 }

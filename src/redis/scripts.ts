@@ -8,12 +8,6 @@ import { toLimiterError } from './store-errors.js';
 /** The verdicts of `lua/check.lua`; a larger number is a ticket in the queue. */
 export const VERDICT = { approved: 1, denied: 0, queueFull: -1 } as const;
 
-export interface CheckReply {
-  readonly millisToWindowEnd: number;
-  /** One of {@link VERDICT}, or the ticket of the place in the queue. */
-  readonly verdict: number;
-}
-
 export interface BatchedCheck {
   readonly requestId: string;
   readonly canWait: boolean;
@@ -22,6 +16,19 @@ export interface BatchedCheck {
 export interface Overrides {
   readonly maxRequests: number | undefined;
   readonly maxRequestsInQueue: number | undefined;
+}
+
+/** Checks of one key with the same overrides, in their order. */
+export interface CheckBatch {
+  readonly names: KeyNames;
+  readonly overrides: Overrides;
+  readonly checks: readonly BatchedCheck[];
+}
+
+export interface CheckBatchReply {
+  readonly millisToWindowEnd: number;
+  /** For each check, in their order: one of {@link VERDICT}, or the ticket of its place in the queue. */
+  readonly verdicts: readonly number[];
 }
 
 export interface Ticket {
@@ -52,6 +59,11 @@ export interface ScriptSettings {
   readonly replacements?: Readonly<Record<string, string>> | undefined;
 }
 
+type Send = (
+  command: 'evalsha' | 'eval',
+  args: [script: string, keys: number, ...(string | number)[]],
+) => Promise<unknown>;
+
 /**
  * One typed function for each script in `lua/`; KEYS, ARGV and replies are described there.
  * Each rejects with a StoreUnavailableError when Redis can't be asked or does not answer in time.
@@ -75,25 +87,30 @@ export class Scripts {
     this.#inspect = load('inspect');
   }
 
-  /** @returns a reply for each check, in their order */
-  async check(
-    names: KeyNames,
-    overrides: Overrides,
-    checks: readonly BatchedCheck[],
-  ): Promise<CheckReply[]> {
+  /** @returns for each batch, in their order, its reply, or the error with which it failed alone */
+  async check(batches: readonly CheckBatch[]): Promise<(CheckBatchReply | Error)[]> {
     const { limits, leaseMillis, replicaId } = this.settings;
-    const reply = await this.#run(this.#check, allKeys(names), [
+    const keys: string[] = [];
+    const args: (string | number)[] = [
       limits.windowMillis,
       leaseMillis,
       limits.maxRequests,
       limits.maxRequestsInQueue,
-      overrides.maxRequests ?? '',
-      overrides.maxRequestsInQueue ?? '',
       replicaId,
-      ...checks.flatMap(({ requestId, canWait }) => [requestId, canWait ? '1' : '0']),
-    ]);
-    const [millisToWindowEnd, ...verdicts] = reply as [number, ...number[]];
-    return verdicts.map((verdict) => ({ millisToWindowEnd, verdict }));
+    ];
+    for (const { names, overrides, checks } of batches) {
+      keys.push(names.state, names.requests, names.queue, names.replicas);
+      args.push(overrides.maxRequests ?? '', overrides.maxRequestsInQueue ?? '', checks.length);
+      for (const { requestId, canWait } of checks) args.push(requestId, canWait ? '1' : '0');
+    }
+    const replies = (await this.#run(this.#check, keys, args, this.#sendNow)) as (
+      number[] | Error
+    )[];
+    return replies.map((reply) => {
+      if (reply instanceof Error) return toLimiterError(reply) as Error;
+      const [millisToWindowEnd = 0, ...verdicts] = reply;
+      return { millisToWindowEnd, verdicts };
+    });
   }
 
   /** @param knownMillisLeft until the window ends, as the caller has it, for a key that Redis lost */
@@ -174,18 +191,31 @@ export class Scripts {
     script: Script,
     keys: readonly string[],
     args: readonly (string | number)[],
+    send: Send = this.#sendWithOthers,
   ): Promise<unknown> {
     try {
-      return await this.client
-        .evalsha(script.sha1, keys.length, ...keys, ...args)
-        .catch((error: unknown) => {
+      return await send('evalsha', [script.sha1, keys.length, ...keys, ...args]).catch(
+        (error: unknown) => {
           if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw error;
-          return this.client.eval(script.text, keys.length, ...keys, ...args);
-        });
+          return send('eval', [script.text, keys.length, ...keys, ...args]);
+        },
+      );
     } catch (error) {
       throw toLimiterError(error);
     }
   }
+
+  /** One write with all that is sent in this turn of the event loop, which ioredis makes in the next. */
+  readonly #sendWithOthers: Send = (command, [script, ...rest]) =>
+    this.client[command](script, ...rest);
+
+  /** A write at once, for what has been gathered already. */
+  readonly #sendNow: Send = async (command, args) => {
+    const [result] = (await this.client.pipeline([[command, ...args]]).exec()) ?? [];
+    const [error, reply] = result ?? [new Error(`${command} was not answered`)];
+    if (error) throw error;
+    return reply;
+  };
 }
 
 function allKeys(names: KeyNames): string[] {

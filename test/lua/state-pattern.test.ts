@@ -31,12 +31,12 @@ test.each([
       replicaId: 'r1',
       leaseMillis: 600_000,
     });
-    const noOverrides = { maxRequests: undefined, maxRequestsInQueue: undefined };
+    const overrides = { maxRequests: undefined, maxRequestsInQueue: undefined };
     const keys = ['%', '%7B', '*', ':queue', 'a', 'a/b c', '{', '}x', '🚰'];
     for (const key of keys) {
       // One that is approved and one that waits, so that each key has all its names.
       const checks = ['a', 'b'].map((requestId) => ({ requestId, canWait: true }));
-      await scripts.check(naming.namesOf(key), noOverrides, checks);
+      await scripts.check([{ names: naming.namesOf(key), overrides, checks }]);
     }
     const taken = `${unique}${lookalike}{k}`;
     await redis.client.set(taken, '');

@@ -166,16 +166,19 @@ export class TestReplica {
   }
 
   async checkBatch(checks: readonly BatchedCheck[], overrides?: Overrides): Promise<Verdict[]> {
-    const replies = await this.scripts.check(
-      this.harness.names,
+    const [reply] = await this.scripts.check([
       {
-        maxRequests: overrides?.maxRequests,
-        maxRequestsInQueue: overrides?.maxRequestsInQueue,
+        names: this.harness.names,
+        overrides: {
+          maxRequests: overrides?.maxRequests,
+          maxRequestsInQueue: overrides?.maxRequestsInQueue,
+        },
+        checks,
       },
-      checks,
-    );
+    ]);
+    if (reply instanceof Error) throw reply;
     await this.harness.expiry();
-    return replies.map(({ verdict }) => this.#verdict(verdict));
+    return reply!.verdicts.map((verdict) => this.#verdict(verdict));
   }
 
   /**

@@ -1,35 +1,30 @@
 import type { CheckRequest } from '../../../src/limiter/limiter.js';
-import { CheckBatcher } from '../../../src/redis/check-batcher.js';
+import { CheckBatcher, type CheckReply } from '../../../src/redis/check-batcher.js';
 import { KeyNaming } from '../../../src/redis/key-names.js';
-import type {
-  BatchedCheck,
-  CheckReply,
-  Overrides,
-  Scripts,
-  VERDICT,
-} from '../../../src/redis/scripts.js';
+import type { CheckBatch, CheckBatchReply, Scripts, VERDICT } from '../../../src/redis/scripts.js';
 
 const APPROVED: (typeof VERDICT)['approved'] = 1;
 const naming = new KeyNaming('sluice:');
 
-interface Call {
-  readonly state: string;
-  readonly overrides: Overrides;
-  readonly checks: readonly BatchedCheck[];
-}
+type Call = readonly CheckBatch[];
 
 let calls: Call[];
-/** What a call is answered with; the number of the check in it is the window's end. */
-let answer: (call: Call) => Promise<CheckReply[]>;
+/** What a batch is answered with; the number of the check in it is its verdict. */
+let answer: (batch: CheckBatch) => CheckBatchReply | Error;
+let answerCall: (call: Call) => Promise<(CheckBatchReply | Error)[]>;
 let batcher: CheckBatcher;
 beforeEach(() => {
   calls = [];
-  answer = ({ checks }) =>
-    Promise.resolve(checks.map((_check, i) => ({ verdict: APPROVED, millisToWindowEnd: i })));
-  const check: Scripts['check'] = (names, overrides, checks) => {
-    const call = { state: names.state, overrides, checks: [...checks] };
+  answer = ({ checks }) => ({ millisToWindowEnd: 7, verdicts: checks.map((_check, i) => i) });
+  answerCall = (call) => Promise.resolve(call.map(answer));
+  const check: Scripts['check'] = (batches) => {
+    const call = batches.map(({ names, overrides, checks }) => ({
+      names,
+      overrides,
+      checks: [...checks],
+    }));
     calls.push(call);
-    return answer(call);
+    return answerCall(call);
   };
   batcher = new CheckBatcher({ check } as Partial<Scripts> as Scripts, naming);
 });
@@ -40,29 +35,34 @@ const send = (
   more: Partial<CheckRequest> = {},
 ): Promise<CheckReply> => batcher.send({ key, canWait: false, ...more }, requestId);
 
-const idsOf = (call: Call): string[] => call.checks.map(({ requestId }) => requestId);
+/** The calls so far, as lists of batches: the name of the state, then the ids of the checks. */
+const seen = (): string[][][] =>
+  calls.map((call) =>
+    call.map(({ names, checks }) => [names.state, ...checks.map(({ requestId }) => requestId)]),
+  );
 
-const outcomesOf = async (replies: Promise<CheckReply>[]): Promise<string[]> =>
-  (await Promise.allSettled(replies)).map(({ status }) => status);
+const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-test('checks of a key in one turn of the event loop share a call', async () => {
+test('checks of a key in one turn of the event loop share a batch', async () => {
   const replies = await Promise.all([
     send('a', 'k'),
     send('b', 'k', { canWait: true }),
     Promise.resolve().then(() => send('c', 'k')),
   ]);
   expect(calls).toEqual([
-    {
-      state: 'sluice:{k}',
-      overrides: { maxRequests: undefined, maxRequestsInQueue: undefined },
-      checks: [
-        { requestId: 'a', canWait: false },
-        { requestId: 'b', canWait: true },
-        { requestId: 'c', canWait: false },
-      ],
-    },
+    [
+      {
+        names: naming.namesOf('k'),
+        overrides: { maxRequests: undefined, maxRequestsInQueue: undefined },
+        checks: [
+          { requestId: 'a', canWait: false },
+          { requestId: 'b', canWait: true },
+          { requestId: 'c', canWait: false },
+        ],
+      },
+    ],
   ]);
-  expect(replies.map(({ millisToWindowEnd }) => millisToWindowEnd)).toEqual([0, 1, 2]);
+  expect(replies).toEqual([0, 1, 2].map((verdict) => ({ verdict, millisToWindowEnd: 7 })));
 });
 
 test('nothing is sent before the turn ends', async () => {
@@ -76,38 +76,41 @@ test('nothing is sent before the turn ends', async () => {
 test('checks of later turns get calls of their own', async () => {
   await send('a', 'k');
   await send('b', 'k');
-  expect(calls.map(idsOf)).toEqual([['a'], ['b']]);
+  expect(seen()).toEqual([[['sluice:{k}', 'a']], [['sluice:{k}', 'b']]]);
 });
 
 test('a call that is on its way holds up no later one', async () => {
-  let finishFirst: (replies: CheckReply[]) => void = () => undefined;
-  const answerAtOnce = answer;
-  answer = () => new Promise((resolve) => (finishFirst = resolve));
+  let finishFirst: (replies: CheckBatchReply[]) => void = () => undefined;
+  const answerAtOnce = answerCall;
+  answerCall = () => new Promise((resolve) => (finishFirst = resolve));
   const first = send('a', 'k');
-  await new Promise((resolve) => setImmediate(resolve));
-  answer = answerAtOnce;
+  await nextTurn();
+  answerCall = answerAtOnce;
   await send('b', 'k');
-  expect(calls.map(idsOf)).toEqual([['a'], ['b']]);
-  finishFirst([{ verdict: APPROVED, millisToWindowEnd: 9 }]);
+  expect(calls).toHaveLength(2);
+  finishFirst([{ verdicts: [APPROVED], millisToWindowEnd: 9 }]);
   expect(await first).toEqual({ verdict: APPROVED, millisToWindowEnd: 9 });
 });
 
-test('each key gets a call of its own', async () => {
-  await Promise.all([send('a', 'k'), send('b', 'l'), send('c', 'k')]);
-  expect(calls.map((call) => [call.state, idsOf(call)])).toEqual([
-    ['sluice:{k}', ['a', 'c']],
-    ['sluice:{l}', ['b']],
+test('batches of several keys share a call, in the order of their first checks', async () => {
+  const replies = await Promise.all([send('a', 'k'), send('b', 'l'), send('c', 'k')]);
+  expect(seen()).toEqual([
+    [
+      ['sluice:{k}', 'a', 'c'],
+      ['sluice:{l}', 'b'],
+    ],
   ]);
+  expect(replies.map(({ verdict }) => verdict)).toEqual([0, 0, 1]);
 });
 
-test('checks with the same overrides share a call', async () => {
+test('checks with the same overrides share a batch', async () => {
   const overrides = { maxRequests: 5, maxRequestsInQueue: 0 };
   await Promise.all([send('a', 'k', overrides), send('b', 'k', overrides)]);
-  expect(calls.map(idsOf)).toEqual([['a', 'b']]);
-  expect(calls[0]!.overrides).toEqual(overrides);
+  expect(seen()).toEqual([[['sluice:{k}', 'a', 'b']]]);
+  expect(calls[0]![0]!.overrides).toEqual(overrides);
 });
 
-test('checks with different overrides go in separate calls, in the order they came', async () => {
+test('checks with different overrides are batches of their own, in the order they came', async () => {
   await Promise.all([
     send('a', 'k'),
     send('b', 'k', { maxRequests: 5 }),
@@ -116,8 +119,10 @@ test('checks with different overrides go in separate calls, in the order they ca
     send('e', 'k', { maxRequestsInQueue: 0 }),
     send('f', 'k', { maxRequestsInQueue: 0 }),
   ]);
-  expect(calls.map(idsOf)).toEqual([['a'], ['b'], ['c'], ['d'], ['e', 'f']]);
-  expect(calls.map(({ overrides }) => overrides)).toEqual([
+  expect(seen()).toEqual([
+    [['a'], ['b'], ['c'], ['d'], ['e', 'f']].map((ids) => ['sluice:{k}', ...ids]),
+  ]);
+  expect(calls[0]!.map(({ overrides }) => overrides)).toEqual([
     { maxRequests: undefined, maxRequestsInQueue: undefined },
     { maxRequests: 5, maxRequestsInQueue: undefined },
     { maxRequests: undefined, maxRequestsInQueue: undefined },
@@ -126,33 +131,67 @@ test('checks with different overrides go in separate calls, in the order they ca
   ]);
 });
 
-test('more than 500 checks are split, in the order they came', async () => {
-  const ids = Array.from({ length: 1001 }, (_, i) => String(i));
-  const replies = await Promise.all(ids.map((id) => send(id, 'k')));
-  expect(calls.map(({ checks }) => checks.length)).toEqual([500, 500, 1]);
-  expect(calls.flatMap(idsOf)).toEqual(ids);
-  expect(replies[499]!.millisToWindowEnd).toBe(499);
-  expect(replies[500]!.millisToWindowEnd).toBe(0);
+test('a hundred checks are sent at once, and the rest of the turn in calls of their own', async () => {
+  const ids = Array.from({ length: 201 }, (_, i) => String(i));
+  const replies = ids.map((id) => send(id, 'k'));
+  expect(calls.map((call) => call[0]!.checks.length)).toEqual([100, 100]);
+  const verdicts = (await Promise.all(replies)).map(({ verdict }) => verdict);
+  expect(seen().flatMap((call) => call.flatMap(([, ...batch]) => batch))).toEqual(ids);
+  expect([verdicts[0], verdicts[99], verdicts[100], verdicts[200]]).toEqual([0, 99, 0, 0]);
+  await nextTurn();
+  expect(calls).toHaveLength(3);
+});
+
+test('a call has 16 batches at most, and the order of a key holds across calls', async () => {
+  const others = Array.from({ length: 16 }, (_, i) => `key-${i}`);
+  await Promise.all([send('first', 'k'), ...others.map((key) => send('x', key)), send('y', 'k')]);
+  expect(calls.map((call) => call.length)).toEqual([16, 2]);
+  expect(seen().map((call) => call.filter(([state]) => state === 'sluice:{k}'))).toEqual([
+    [['sluice:{k}', 'first']],
+    [['sluice:{k}', 'y']],
+  ]);
 });
 
 test('a call that fails rejects its own checks only', async () => {
   const failure = new Error('lost');
-  const answerAtOnce = answer;
-  answer = (call) =>
-    call.overrides.maxRequests === 5 ? Promise.reject(failure) : answerAtOnce(call);
-  const failing = [send('b', 'k', { maxRequests: 5 }), send('c', 'k', { maxRequests: 5 })];
-  const others = [send('a', 'k'), send('d', 'l')];
-  expect(await Promise.allSettled(failing)).toEqual([
-    { status: 'rejected', reason: failure },
-    { status: 'rejected', reason: failure },
+  const answerAtOnce = answerCall;
+  answerCall = () => Promise.reject(failure);
+  const failing = [send('a', 'k'), send('b', 'l')];
+  await nextTurn();
+  answerCall = answerAtOnce;
+  const other = send('c', 'k');
+  const rejected = { status: 'rejected', reason: failure };
+  expect(await Promise.allSettled(failing)).toEqual([rejected, rejected]);
+  expect(await other).toMatchObject({ verdict: 0 });
+});
+
+test('a batch that fails rejects its own checks only', async () => {
+  const failure = new Error('wrong type');
+  const answerWell = answer;
+  answer = (batch) => (batch.overrides.maxRequests === 5 ? failure : answerWell(batch));
+  const replies = await Promise.allSettled([
+    send('a', 'k'),
+    send('b', 'k', { maxRequests: 5 }),
+    send('c', 'k', { maxRequests: 5 }),
+    send('d', 'l'),
   ]);
-  expect(await outcomesOf(others)).toEqual(['fulfilled', 'fulfilled']);
-  expect((await send('e', 'k')).verdict).toBe(APPROVED);
+  expect(calls).toHaveLength(1);
+  expect(replies).toEqual([
+    { status: 'fulfilled', value: { verdict: 0, millisToWindowEnd: 7 } },
+    { status: 'rejected', reason: failure },
+    { status: 'rejected', reason: failure },
+    { status: 'fulfilled', value: { verdict: 0, millisToWindowEnd: 7 } },
+  ]);
 });
 
 test('a check that the reply leaves out is rejected', async () => {
-  answer = () => Promise.resolve([{ verdict: APPROVED, millisToWindowEnd: 1 }]);
+  answer = () => ({ millisToWindowEnd: 1, verdicts: [APPROVED] });
   const [first, second] = [send('a', 'k'), send('b', 'k')];
   await expect(first).resolves.toMatchObject({ verdict: APPROVED });
   await expect(second).rejects.toThrow('check.lua left check 1 of 2 unanswered');
+});
+
+test('a batch that the reply leaves out is rejected', async () => {
+  answerCall = () => Promise.resolve([]);
+  await expect(send('a', 'k')).rejects.toThrow('check.lua left check 0 of 1 unanswered');
 });

@@ -1,0 +1,9 @@
+-- What `pcall` caught, as an error reply. Redis 7 raises a table, which is one; Redis 6 raises text,
+-- with the place in the script before what the command said.
+local function error_reply(caught)
+  if type(caught) == 'table' then
+    return caught
+  end
+  local message = string.gsub(tostring(caught), '^@?user_script:%s?%d+: %-?', '')
+  return redis.error_reply(string.match(message, '^%u+ ') and message or 'ERR ' .. message)
+end

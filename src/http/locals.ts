@@ -1,0 +1,13 @@
+declare global {
+  // eslint-disable-next-line @typescript-eslint/no-namespace -- how Express's types are extended
+  namespace Express {
+    /** What is remembered of a request until its answer is out, in `response.locals`. */
+    interface Locals {
+      /** By `performance.now()`. */
+      startedAt: number;
+      /** The fault of ours that the answer tells of. */
+      fault?: Error;
+    }
+  }
+}
+export {};

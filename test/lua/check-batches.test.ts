@@ -1,0 +1,114 @@
+import type { BatchedCheck, CheckBatch } from '../../src/redis/scripts.js';
+import { Scripts, VERDICT } from '../../src/redis/scripts.js';
+import { type KeyNames, KeyNaming } from '../../src/redis/key-names.js';
+import { StoreUnavailableError } from '../../src/limiter/errors.js';
+import { uniqueKey } from '../support/unique-key.js';
+import { useRedis } from '../support/use-redis.js';
+
+const redis = useRedis();
+const { approved, denied } = VERDICT;
+
+let scripts: Scripts;
+let naming: KeyNaming;
+beforeEach(() => {
+  naming = new KeyNaming(`${uniqueKey()}:`);
+  scripts = new Scripts(redis.client, {
+    limits: { windowMillis: 3_600_000, maxRequests: 2, maxRequestsInQueue: 3 },
+    replicaId: 'r1',
+    leaseMillis: 5000,
+  });
+});
+
+const checks = (...requestIds: string[]): BatchedCheck[] =>
+  requestIds.map((requestId) => ({ requestId, canWait: false }));
+
+function batch(key: string, ids: readonly string[], maxRequests?: number): CheckBatch {
+  const overrides = { maxRequests, maxRequestsInQueue: undefined };
+  return { names: naming.namesOf(key), overrides, checks: checks(...ids) };
+}
+
+/** What each batch of one call was answered with. */
+async function decide(...batches: CheckBatch[]): Promise<(readonly number[] | Error)[]> {
+  const replies = await scripts.check(batches);
+  return replies.map((reply) => (reply instanceof Error ? reply : reply.verdicts));
+}
+
+const approvedIn = async ({ requests }: KeyNames): Promise<string[]> =>
+  (await redis.client.smembers(requests)).sort();
+
+test('each batch of a call is decided by the state of its own key', async () => {
+  await decide(batch('full', ['x', 'y']), batch('half', ['x']));
+
+  const verdicts = await decide(
+    batch('full', ['a']),
+    batch('half', ['b', 'c']),
+    batch('new', ['d', 'e', 'f']),
+  );
+
+  expect(verdicts).toEqual([[denied], [approved, denied], [approved, approved, denied]]);
+  expect(await approvedIn(naming.namesOf('full'))).toEqual(['x', 'y']);
+  expect(await approvedIn(naming.namesOf('half'))).toEqual(['b', 'x']);
+  expect(await approvedIn(naming.namesOf('new'))).toEqual(['d', 'e']);
+});
+
+test('batches of one key are decided one after the other', async () => {
+  const verdicts = await decide(
+    batch('k', ['a', 'b', 'c']),
+    batch('k', ['d', 'e'], 3),
+    batch('l', ['f']),
+    batch('k', ['g']),
+  );
+
+  expect(verdicts).toEqual([
+    [approved, approved, denied],
+    [approved, denied],
+    [approved],
+    [denied],
+  ]);
+});
+
+test('overrides hold for the key of their batch only', async () => {
+  const verdicts = await decide(batch('k', ['a', 'b'], 1), batch('l', ['c', 'd']));
+
+  expect(verdicts).toEqual([
+    [approved, denied],
+    [approved, approved],
+  ]);
+});
+
+test.each<keyof KeyNames>(['state', 'queue'])(
+  'a batch whose %s has a wrong type fails alone',
+  async (name) => {
+    const broken = naming.namesOf('broken');
+    await redis.client.set(broken[name], 'not ours', 'EX', 60);
+
+    const [before, failure, after] = await decide(
+      batch('before', ['a']),
+      batch('broken', ['b', 'c', 'd']),
+      batch('after', ['e', 'f', 'g']),
+    );
+
+    expect([before, after]).toEqual([[approved], [approved, approved, denied]]);
+    // The set of ids is replaced by that of a new window.
+    if (name === 'requests') expect(failure).toEqual([approved, approved, denied]);
+    else
+      expect(failure).toMatchObject({ message: expect.stringMatching(/^WRONGTYPE /) as unknown });
+    expect(await approvedIn(naming.namesOf('after'))).toEqual(['e', 'f']);
+  },
+);
+
+test('a full Redis fails each batch with an error that passes', async () => {
+  const [[, limit]] = [await redis.client.config('GET', 'maxmemory')] as [string[]];
+  await redis.client.config('SET', 'maxmemory', '1');
+  try {
+    for (const reply of await decide(batch('k', ['a']), batch('l', ['b']))) {
+      expect(reply).toBeInstanceOf(StoreUnavailableError);
+      expect(reply).toMatchObject({
+        cause: { message: expect.stringMatching(/^OOM /) as unknown },
+      });
+    }
+  } finally {
+    await redis.client.config('SET', 'maxmemory', limit!);
+  }
+  expect(await decide(batch('k', ['a']))).toEqual([[approved]]);
+});
