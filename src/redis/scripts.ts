@@ -1,4 +1,4 @@
-import type { Redis } from 'ioredis';
+import { Command, type Redis } from 'ioredis';
 
 import type { Limits } from '../limiter/limiter.js';
 import type { KeyNames } from './key-names.js';
@@ -210,12 +210,10 @@ export class Scripts {
     this.client[command](script, ...rest);
 
   /** A write at once, for what has been gathered already. */
-  readonly #sendNow: Send = async (command, args) => {
-    const [result] = (await this.client.pipeline([[command, ...args]]).exec()) ?? [];
-    const [error, reply] = result ?? [new Error(`${command} was not answered`)];
-    if (error) throw error;
-    return reply;
-  };
+  readonly #sendNow: Send = (command, args) =>
+    this.client.sendCommand(
+      new Command(command, args, { replyEncoding: 'utf8' }),
+    ) as Promise<unknown>;
 }
 
 function allKeys(names: KeyNames): string[] {
