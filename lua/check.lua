@@ -7,7 +7,7 @@
 --       then per batch: override of the maximum or '', override of the queue's maximum or '',
 --       the number of checks, and per check: request id, '1' if it can wait else '0'
 -- Reply per batch, in their order, a list:
---       1 ms until the window ends, then per check, in their order:
+--       1 microseconds until the window ends, then per check, in their order:
 --       1 approved, 0 denied, -1 refused because the queue is full, else its ticket in the queue
 --       A batch that fails, such as one with a key of a wrong type, has its error in the list's
 --       place; the others are decided all the same.
@@ -118,7 +118,7 @@ local function decide(keys, max, queue_max, first, last)
     state.changed = true
   end
   serve_waiting(keys, state, now_ms)
-  local replies = { millis_to_window_end(state, now_ms) }
+  local replies = { micros_to_window_end(state, now_us) }
   local next_check = approve(keys, state, first, last, replies)
   refuse_or_enqueue(keys, state, next_check, last, replies)
   close_limiter(keys, state, now_ms, lease_millis)

@@ -7,7 +7,7 @@
 --       3 maximum per window, 4 maximum in the queue, 5 ms until the window ends as far as the caller
 --       knows (3 to 5: for a key that Redis has lost)
 --       6 replica id, whose lease is renewed, then per waiter it asks about: request id, ticket
--- Reply 1 ms until the window ends (0: there is no such key)
+-- Reply 1 microseconds until the window ends (0: there is no such key)
 --       2 the lowest ticket that may still be waiting, 3 how many wait
 --       then the ids approved by this call, and those asked about that are approved already
 --@include lib/now
@@ -66,7 +66,7 @@ close_limiter(KEYS, state, now_ms, lease_millis)
 for _, id in ipairs(state.granted or {}) do
   reply[#reply + 1] = id
 end
-reply[1] = millis_to_window_end(state, now_ms)
+reply[1] = micros_to_window_end(state, now_us)
 reply[2] = lowest_waiting_ticket(KEYS[3], state)
 reply[3] = count_waiting(KEYS[3], state)
 return reply

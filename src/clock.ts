@@ -17,15 +17,18 @@ export const systemClock: Clock = {
   now: () => performance.timeOrigin + performance.now(),
 
   after(delayMillis, callback) {
+    const dueAt = this.now() + delayMillis;
     let timer: NodeJS.Timeout;
     const wait = (left: number): void => {
-      const piece = Math.min(left, LONGEST_TIMER_MILLIS);
-      timer = setTimeout(() => {
-        if (left > piece) wait(left - piece);
-        else callback();
-      }, piece);
+      timer = setTimeout(ring, Math.min(Math.ceil(Math.max(0, left)), LONGEST_TIMER_MILLIS));
     };
-    wait(Math.max(0, delayMillis));
+    const ring = (): void => {
+      // Node counts from when it last looked at the clock, so that a timer may fire early.
+      const left = dueAt - this.now();
+      if (left > 0) wait(left);
+      else callback();
+    };
+    wait(delayMillis);
     return () => {
       clearTimeout(timer);
     };

@@ -92,10 +92,10 @@ end
 
 -- Tells every replica that listens: who was approved, which tickets have left the queue, and when
 -- the window ends. The ids are UUIDs made by the replicas, so they need no escaping.
-local function publish_wake(keys, state, now_ms, granted)
+local function publish_wake(keys, state, granted)
   redis.call('PUBLISH', keys[1] .. ':wake', string.format(
-    '{"windowEndsInMillis":%.0f,"waiting":%.0f,"waitingFrom":%.0f,"granted":["%s"]}',
-    millis_to_window_end(state, now_ms),
+    '{"windowEndsInMillis":%.3f,"waiting":%.0f,"waitingFrom":%.0f,"granted":["%s"]}',
+    micros_to_window_end(state, state.now_us) / 1000,
     count_waiting(keys[3], state),
     lowest_waiting_ticket(keys[3], state),
     table.concat(granted, '","')
@@ -158,6 +158,6 @@ local function close_limiter(keys, state, now_ms, lease_millis)
     redis.call('PEXPIREAT', keys[2], state.expires)
   end
   if state.granted and #state.granted > 0 then
-    publish_wake(keys, state, now_ms, state.granted)
+    publish_wake(keys, state, state.granted)
   end
 end

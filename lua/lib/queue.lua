@@ -29,8 +29,14 @@ local function living_replicas(replicas_key, now_ms)
   return living, lapsed
 end
 
+local function split_member(member)
+  local at = string.find(member, '@', 1, true)
+  return string.sub(member, 1, at - 1), string.sub(member, at + 1)
+end
+
 local function replica_of(member)
-  return string.match(member, '@(.*)$')
+  local _, replica = split_member(member)
+  return replica
 end
 
 -- The number of waiters whose replicas live. The scan is paid only while a lapsed lease is about.
@@ -86,8 +92,9 @@ local function serve_queue(queue_key, requests_key, replicas_key, state, now_ms)
     living = living or living_replicas(replicas_key, now_ms)
     local ids = {}
     for _, member in ipairs(heads) do
-      if living[replica_of(member)] then
-        ids[#ids + 1] = string.match(member, '^[^@]*')
+      local request_id, replica = split_member(member)
+      if living[replica] then
+        ids[#ids + 1] = request_id
       end
     end
     redis.call('ZREMRANGEBYRANK', queue_key, 0, #heads - 1)

@@ -3,9 +3,9 @@
 -- A key is removed when this many windows have passed without a check.
 local IDLE_WINDOWS = 3
 
--- The number of milliseconds until the window of `state` ends; at least 1 while it holds `now_ms`.
-local function millis_to_window_end(state, now_ms)
-  return state.start + state.window - now_ms
+-- The number of microseconds until the window of `state` ends; at least 1 while it holds `now_us`.
+local function micros_to_window_end(state, now_us)
+  return (state.start + state.window) * 1000 - now_us
 end
 
 -- When the key goes if nobody checks it again: IDLE_WINDOWS after the end of the current window.

@@ -1,7 +1,7 @@
 import type { RequestHandler, Response } from 'express';
 
 import type { Instance, Limiter } from '../limiter/limiter.js';
-import { sendJson } from './reply.js';
+import { sendJson, writeHead } from './reply.js';
 
 /** `GET /debug`: streamed, so that any number of keys takes little memory. */
 export function debugAll(limiter: Limiter): RequestHandler {
@@ -9,7 +9,7 @@ export function debugAll(limiter: Limiter): RequestHandler {
     const instances = limiter.list()[Symbol.asyncIterator]();
     // Asked for before the status goes out, so that a store that can't be reached is a 503.
     let next = await instances.next();
-    response.status(200).setHeader('Content-Type', 'application/json');
+    writeHead(response, 200, 'application/json');
     response.write('{"Instances":{');
     for (let separator = ''; !next.done && !response.closed; separator = ',') {
       const { key } = next.value;

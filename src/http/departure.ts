@@ -1,32 +1,31 @@
 import type { Socket } from 'node:net';
 
-/** The requests that wait on each connection; one listener for all of them. */
-const waitingOn = new WeakMap<Socket, Set<AbortController>>();
+import { Client } from '../limiter/client.js';
+
+/** The clients of the requests that wait on each connection; one listener for all of them. */
+const clientsOf = new WeakMap<Socket, Set<Client>>();
 
 /**
- * Runs `work` with a signal that aborts when the client's connection closes. The connection is
+ * A client that leaves when its connection closes, if that is before `stopWatching`. The connection is
  * watched and not the response, since the response to a pipelined request has none before its turn.
  */
-export async function untilClientLeaves<T>(
-  socket: Socket,
-  work: (signal: AbortSignal) => Promise<T>,
-): Promise<T> {
-  const controller = new AbortController();
-  if (socket.destroyed) controller.abort();
-  const waiting = waitingOn.get(socket) ?? watch(socket);
-  waiting.add(controller);
-  try {
-    return await work(controller.signal);
-  } finally {
-    waiting.delete(controller);
-  }
+export function watchClient(socket: Socket): Client {
+  const client = new Client();
+  if (socket.destroyed) client.leave();
+  const clients = clientsOf.get(socket) ?? watch(socket);
+  clients.add(client);
+  return client;
 }
 
-function watch(socket: Socket): Set<AbortController> {
-  const waiting = new Set<AbortController>();
-  waitingOn.set(socket, waiting);
+export function stopWatching(socket: Socket, client: Client): void {
+  clientsOf.get(socket)?.delete(client);
+}
+
+function watch(socket: Socket): Set<Client> {
+  const clients = new Set<Client>();
+  clientsOf.set(socket, clients);
   socket.once('close', () => {
-    for (const controller of waiting) controller.abort();
+    for (const client of clients) client.leave();
   });
-  return waiting;
+  return clients;
 }

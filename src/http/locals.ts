@@ -3,6 +3,8 @@ declare global {
   namespace Express {
     /** What is remembered of a request until its answer is out, in `response.locals`. */
     interface Locals {
+      /** In every log line of the request, and echoed in its answer. */
+      correlationId: string;
       /** By `performance.now()`. */
       startedAt: number;
       /** The fault of ours that the answer tells of. */

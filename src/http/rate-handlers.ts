@@ -1,19 +1,22 @@
+import type { Socket } from 'node:net';
+
 import type { RequestHandler, Response } from 'express';
 import type { Logger } from 'pino';
 
 import type { Settings } from '../config.js';
-import type { CheckRequest, Limiter } from '../limiter/limiter.js';
-import { correlationIdOf } from './correlation.js';
-import { untilClientLeaves } from './departure.js';
+import type { CheckRequest, Decision, Limiter } from '../limiter/limiter.js';
+import { stopWatching, watchClient } from './departure.js';
 import { HttpError } from './http-error.js';
 import { parseCheck, parseKey } from './parameters.js';
-import { endOfTurn } from './turn.js';
-import { sendJson, setRetryAfter } from './reply.js';
+import { retryAfter, sendJson } from './reply.js';
 
 /** The status under which a waiting client's disconnect is logged; never sent. */
 const CLIENT_CLOSED_REQUEST = 499;
 
 type Permissions = Pick<Settings, 'REQUESTS_CAN_SET_RATE' | 'REQUESTS_CAN_MOD_QUEUE'>;
+
+/** A cache that kept an approval would give it out twice. */
+const NOT_CACHED = ['Cache-Control', 'no-store'];
 
 /** `POST` and `GET /rate/{key}` */
 export function checkRate(
@@ -21,35 +24,49 @@ export function checkRate(
   permissions: Permissions,
   logger: Logger,
 ): RequestHandler<{ key: string }> {
-  const logOf = (response: Response): Logger =>
-    logger.child({ correlationId: correlationIdOf(response) });
-
   return async (request, response) => {
+    const { socket } = request;
     const check = parseCheck(request.params.key, request.query);
     refuseForbiddenOverrides(check, permissions);
-    // A cache that kept an approval would give it out twice.
-    response.setHeader('Cache-Control', 'no-store');
     const decision = check.canWait
-      ? await untilClientLeaves(request.socket, (signal) => limiter.check(check, signal))
+      ? await checkWhileConnected(limiter, check, socket)
       : await limiter.check(check);
-    await endOfTurn();
     switch (decision.outcome) {
       case 'approved':
-        if (request.socket.destroyed)
-          await giveBack(limiter, check.key, decision.requestId, logOf(response));
-        else sendJson(response, 200, { request_id: decision.requestId });
+        if (socket.destroyed) {
+          await giveBack(limiter, check.key, decision.requestId, logOf(response, logger));
+        } else sendJson(response, 200, { request_id: decision.requestId }, NOT_CACHED);
         return;
       case 'denied':
-        setRetryAfter(response, decision.retryAfterMillis);
-        sendJson(response, 429, { error: 'rate limit exceeded', key: check.key });
+        sendJson(response, 429, { error: 'rate limit exceeded', key: check.key }, [
+          ...NOT_CACHED,
+          ...retryAfter(decision.retryAfterMillis),
+        ]);
         return;
       case 'withdrawn':
-        logOf(response).info(
+        logOf(response, logger).info(
           { key: check.key, status: CLIENT_CLOSED_REQUEST },
           'client disconnected while waiting',
         );
     }
   };
+}
+
+async function checkWhileConnected(
+  limiter: Limiter,
+  check: CheckRequest,
+  socket: Socket,
+): Promise<Decision> {
+  const client = watchClient(socket);
+  try {
+    return await limiter.check(check, client);
+  } finally {
+    stopWatching(socket, client);
+  }
+}
+
+function logOf(response: Response, logger: Logger): Logger {
+  return logger.child({ correlationId: response.locals.correlationId });
 }
 
 /** `DELETE /rate/{key}/{requestId}` */

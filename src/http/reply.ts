@@ -1,27 +1,57 @@
-import type { ServerResponse } from 'node:http';
-
 import type { Response } from 'express';
 
+import { CORRELATION_HEADER } from './correlation.js';
 import { isDraining } from './drain.js';
+
+/** Names and values in turn. */
+type Headers = readonly (string | number)[];
 
 /**
  * Answers with JSON. Express's own `res.json` would add a charset to the content type, and an ETag
  * by which a cache could take one approval for another.
  */
-export function sendJson(response: Response, status: number, body: object): void {
-  const text = JSON.stringify(body);
-  response.statusCode = status;
-  response.setHeader('Content-Type', 'application/json');
+export function sendJson(
+  response: Response,
+  status: number,
+  body: object,
+  headers: Headers = [],
+): void {
+  send(response, status, 'application/json', JSON.stringify(body), headers);
+}
+
+/** Answers with a text, whole. */
+export function send(
+  response: Response,
+  status: number,
+  contentType: string,
+  text: string,
+  headers: Headers = [],
+): void {
   const bytes = Buffer.byteLength(text);
-  response.setHeader('Content-Length', bytes);
-  if (isDraining(response.app)) response.setHeader('Connection', 'close');
+  writeHead(response, status, contentType, ['Content-Length', bytes, ...headers]);
   // Node writes the head in the encoding of a body that is text, but a head is Latin-1 always: an
   // echoed header would not come back as it was.
   if (bytes === text.length) response.end(text, 'latin1');
   else response.end(Buffer.from(text));
 }
 
+/**
+ * The head of an answer, in one call: Node copies headers that were set one by one into a map, checks
+ * and reads them back, which costs as much as all of the routing.
+ */
+export function writeHead(
+  response: Response,
+  status: number,
+  contentType: string,
+  headers: Headers = [],
+): void {
+  const { correlationId } = response.locals;
+  const head = [CORRELATION_HEADER, correlationId, 'Content-Type', contentType, ...headers];
+  if (isDraining(response.app)) head.push('Connection', 'close');
+  response.writeHead(status, head as string[]);
+}
+
 /** Whole seconds, rounded up, at least 1: RFC 9110, section 10.2.3. */
-export function setRetryAfter(response: ServerResponse, millis: number): void {
-  response.setHeader('Retry-After', Math.max(1, Math.ceil(millis / 1000)));
+export function retryAfter(millis: number): Headers {
+  return ['Retry-After', Math.max(1, Math.ceil(millis / 1000))];
 }

@@ -2,7 +2,7 @@ import type { RequestHandler, Response } from 'express';
 import type { Logger } from 'pino';
 
 import type { Settings } from '../config.js';
-import { correlate, correlationIdOf } from './correlation.js';
+import { correlationIdOf } from './correlation.js';
 
 type LoggedStatuses = Pick<Settings, 'LOG_2XX' | 'LOG_4XX' | 'LOG_5XX'>;
 
@@ -20,17 +20,17 @@ export function requestLog(logger: Logger, statuses: LoggedStatuses): RequestHan
 
   // One function for all requests, which finds its request by `this`: no closure has to be made.
   function onClose(this: Response): void {
-    const { fault } = this.locals;
+    const { correlationId, fault, startedAt } = this.locals;
     // The client left. If it waited, that was logged when it happened.
     if (!fault && !this.writableEnded) return;
     const status = fault ? Math.max(500, this.statusCode) : this.statusCode;
     if (!isLogged(status)) return;
     const line = {
-      correlationId: correlationIdOf(this),
+      correlationId,
       method: this.req.method,
       url: this.req.url,
       status: this.statusCode,
-      responseTime: Math.round(performance.now() - this.locals.startedAt),
+      responseTime: Math.round(performance.now() - startedAt),
     };
     if (status < 500) logger.info(line, 'request completed');
     // A passing fault needs no stack at every request; its cause is logged where it is noticed.
@@ -39,11 +39,11 @@ export function requestLog(logger: Logger, statuses: LoggedStatuses): RequestHan
   }
 
   function onError(this: Response, error: Error): void {
-    logger.error({ correlationId: correlationIdOf(this), err: error }, 'response failed');
+    logger.error({ correlationId: this.locals.correlationId, err: error }, 'response failed');
   }
 
   return (request, response, next) => {
-    correlate(request, response);
+    response.locals.correlationId = correlationIdOf(request);
     response.locals.startedAt = performance.now();
     response.on('close', onClose);
     // Without a listener, an answer to a client that has just left would end the process.

@@ -7,6 +7,7 @@ import { debugAll, debugOne } from './debug-handlers.js';
 import { errorHandler, keyOf } from './error-handler.js';
 import { HttpError } from './http-error.js';
 import { checkRate, releaseRequest } from './rate-handlers.js';
+import { send } from './reply.js';
 import { requestLog } from './request-log.js';
 
 /** The service's HTTP surface: every path, its methods, and what answers them. */
@@ -25,7 +26,7 @@ export function createHttpApp(limiter: Limiter, settings: Settings, logger: Logg
   routeReads(app, '/debug', debugAll(limiter));
   routeReads(app, '/debug/:key', debugOne(limiter) as RequestHandler);
   routeReads(app, '/healthz', (_request, response) => {
-    response.type('text/plain').send('OK');
+    send(response, 200, 'text/plain; charset=utf-8', 'OK');
   });
 
   app.use((request: Request) => {

@@ -1,3 +1,5 @@
+import type { Client } from './client.js';
+
 /** The limits that hold for a key nobody has overridden. */
 export interface Limits {
   readonly windowMillis: number;
@@ -42,10 +44,10 @@ export interface Instance {
 export interface Limiter {
   /**
    * Asks for permission. With `canWait` the promise settles when the request's turn has come.
-   * @param signal aborted when the client leaves; heeded by requests that can wait
+   * @param client heeded by requests that can wait
    * @throws ShuttingDownError when the replica stops while the request waits, or has stopped
    */
-  check(request: CheckRequest, signal?: AbortSignal): Promise<Decision>;
+  check(request: CheckRequest, client?: Client): Promise<Decision>;
 
   /**
    * Gives an approval of the current window back; the head of the queue gets it.

@@ -1,3 +1,4 @@
+import type { Client } from './client.js';
 import type { Decision } from './limiter.js';
 
 /**
@@ -10,7 +11,7 @@ export class Waiter {
   #resolve!: (decision: Decision) => void;
   #reject!: (error: unknown) => void;
   #decided = false;
-  #stopListening: (() => void) | undefined;
+  #client: Client | undefined;
 
   constructor(readonly requestId: string) {
     this.decision = new Promise((resolve, reject) => {
@@ -39,26 +40,24 @@ export class Waiter {
     if (this.#end()) this.#reject(error);
   }
 
-  /** Withdraws the request when `signal` aborts, if it is undecided then, and calls `onWithdrawn`. */
-  withdrawOn(signal: AbortSignal | undefined, onWithdrawn: () => void): void {
-    if (!signal) return;
+  /** Withdraws the request when its client leaves, if it is undecided then, and calls `onWithdrawn`. */
+  withdrawOn(client: Client | undefined, onWithdrawn: () => void): void {
+    if (!client) return;
     const withdraw = (): void => {
       if (this.decide({ outcome: 'withdrawn' })) onWithdrawn();
     };
-    if (signal.aborted) {
+    if (client.hasLeft) {
       withdraw();
       return;
     }
-    signal.addEventListener('abort', withdraw, { once: true });
-    this.#stopListening = () => {
-      signal.removeEventListener('abort', withdraw);
-    };
+    client.onLeave = withdraw;
+    this.#client = client;
   }
 
   #end(): boolean {
     if (this.#decided) return false;
     this.#decided = true;
-    this.#stopListening?.();
+    if (this.#client) this.#client.onLeave = undefined;
     return true;
   }
 }

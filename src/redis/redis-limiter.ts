@@ -3,6 +3,8 @@ import { randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
 
 import type { Clock } from '../clock.js';
+import { ApprovalsInSlices } from '../limiter/approvals-in-slices.js';
+import type { Client } from '../limiter/client.js';
 import { ShuttingDownError } from '../limiter/errors.js';
 import type { CheckRequest, Decision, Instance, Limiter, Limits } from '../limiter/limiter.js';
 import { Waiter } from '../limiter/waiter.js';
@@ -40,6 +42,7 @@ export class RedisLimiter implements Limiter {
   readonly #checks: CheckBatcher;
   readonly #wakes: WakeChannel;
   readonly #withdrawals: Withdrawals;
+  readonly #approvals = new ApprovalsInSlices();
   readonly #queues = new Map<string, LocalQueue>();
   readonly #resignations = new Set<Promise<void>>();
   #drivers = 0;
@@ -72,9 +75,9 @@ export class RedisLimiter implements Limiter {
     return waiting;
   }
 
-  async check(request: CheckRequest, signal?: AbortSignal): Promise<Decision> {
+  async check(request: CheckRequest, client?: Client): Promise<Decision> {
     if (this.#isClosing) throw new ShuttingDownError();
-    if (request.canWait) return this.#checkOrWait(request, signal);
+    if (request.canWait) return this.#checkOrWait(request, client);
     const requestId = randomUUID();
     try {
       const reply = await this.#checks.send(request, requestId);
@@ -123,12 +126,12 @@ export class RedisLimiter implements Limiter {
     await disconnect(this.options.connections);
   }
 
-  #checkOrWait(request: CheckRequest, signal: AbortSignal | undefined): Promise<Decision> {
+  #checkOrWait(request: CheckRequest, client: Client | undefined): Promise<Decision> {
     const waiter = new Waiter(randomUUID());
     const { requestId } = waiter;
     const queue = this.#queues.get(request.key) ?? this.#openQueue(request.key);
     queue.add(waiter);
-    waiter.withdrawOn(signal, () => {
+    waiter.withdrawOn(client, () => {
       queue.leave(requestId);
     });
     this.#checks.send(request, requestId).then(
@@ -156,7 +159,7 @@ export class RedisLimiter implements Limiter {
   }
 
   #openQueue(key: string): LocalQueue {
-    const { connections, clock, logger, leaseMillis, replicaId } = this.options;
+    const { connections, clock, logger, limits, leaseMillis, replicaId } = this.options;
     const names = this.#naming.namesOf(key);
     const queue = new LocalQueue({
       names,
@@ -165,6 +168,8 @@ export class RedisLimiter implements Limiter {
       clock,
       logger,
       leaseMillis,
+      windowMillis: limits.windowMillis,
+      approvals: this.#approvals,
       createDriver: () => {
         this.#drivers += 1;
         const candidate = `${replicaId}#${this.#drivers}`;

@@ -108,8 +108,8 @@ export class Scripts {
     )[];
     return replies.map((reply) => {
       if (reply instanceof Error) return toLimiterError(reply) as Error;
-      const [millisToWindowEnd = 0, ...verdicts] = reply;
-      return { millisToWindowEnd, verdicts };
+      const [microsToWindowEnd = 0, ...verdicts] = reply;
+      return { millisToWindowEnd: microsToWindowEnd / 1000, verdicts };
     });
   }
 
@@ -129,15 +129,15 @@ export class Scripts {
       replicaId,
       ...askedAbout.flatMap(({ requestId, ticket }) => [requestId, ticket]),
     ]);
-    const [millisToWindowEnd, waitingFrom, waiting, ...granted] = reply as [
+    const [microsToWindowEnd, waitingFrom, waiting, ...granted] = reply as [
       number,
       number,
       number,
       ...string[],
     ];
-    const isUnknown = millisToWindowEnd === 0;
+    const isUnknown = microsToWindowEnd === 0;
     return {
-      millisToWindowEnd,
+      millisToWindowEnd: microsToWindowEnd / 1000,
       waitingFrom: isUnknown ? Infinity : waitingFrom,
       waiting,
       granted,

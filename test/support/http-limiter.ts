@@ -1,3 +1,4 @@
+import type { Client } from '../../src/limiter/client.js';
 import { ShuttingDownError } from '../../src/limiter/errors.js';
 import type { CheckRequest, Decision, Instance, Limiter } from '../../src/limiter/limiter.js';
 import { type DebugState, debugState } from './debug-state.js';
@@ -18,21 +19,27 @@ export class HttpLimiter implements Limiter {
     return this.inner.waiting;
   }
 
-  async check(request: CheckRequest, signal?: AbortSignal): Promise<Decision> {
+  async check(request: CheckRequest, client?: Client): Promise<Decision> {
     const query = new URLSearchParams();
     if (request.canWait) query.set('canWait', 'true');
     if (request.maxRequests !== undefined) query.set('maxRequests', String(request.maxRequests));
     if (request.maxRequestsInQueue !== undefined) {
       query.set('maxRequestsInQueue', String(request.maxRequestsInQueue));
     }
+    const abort = new AbortController();
+    if (client) {
+      client.onLeave = () => {
+        abort.abort();
+      };
+    }
     let answer: Response;
     try {
       answer = await fetch(`${this.url}${ratePath(request.key)}?${query.toString()}`, {
         method: 'POST',
-        signal: signal ?? null,
+        signal: abort.signal,
       });
     } catch (error) {
-      if (signal?.aborted) return { outcome: 'withdrawn' };
+      if (client?.hasLeft) return { outcome: 'withdrawn' };
       throw error;
     }
     const body = (await answer.json()) as { request_id: string };

@@ -1,3 +1,4 @@
+import { Client } from '../../src/limiter/client.js';
 import type { CheckRequest, Decision, Limiter } from '../../src/limiter/limiter.js';
 import { until } from './until.js';
 
@@ -13,13 +14,13 @@ export function startCheck(
   limiter: Limiter,
   request: Partial<CheckRequest> & { key: string },
 ): WatchedCheck {
-  const client = new AbortController();
-  const decision = limiter.check({ canWait: false, ...request }, client.signal);
+  const client = new Client();
+  const decision = limiter.check({ canWait: false, ...request }, client);
   const check = {
     decision,
     settled: undefined as Decision | undefined,
     leave: () => {
-      client.abort();
+      client.leave();
     },
   };
   decision.then(

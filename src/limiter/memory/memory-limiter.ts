@@ -1,10 +1,13 @@
 import { randomUUID } from 'node:crypto';
 
 import type { Clock } from '../../clock.js';
+import { ApprovalsInSlices } from '../approvals-in-slices.js';
+import type { Client } from '../client.js';
 import { ShuttingDownError } from '../errors.js';
 import type { CheckRequest, Decision, Instance, Limiter, Limits } from '../limiter.js';
 import { Waiter } from '../waiter.js';
 import { KeyState } from './key-state.js';
+import { endOfTurn } from './turn.js';
 
 /** Idle keys are looked for this often, in milliseconds; they stop counting on time without that. */
 const SWEEP_INTERVAL_MILLIS = 1000;
@@ -22,6 +25,7 @@ interface Entry {
 export class MemoryLimiter implements Limiter {
   readonly #entries = new Map<string, Entry>();
   readonly #waiters = new Map<string, Waiter>();
+  readonly #approvals = new ApprovalsInSlices();
   #isClosed = false;
   #stopSweeping: (() => void) | undefined;
   /** Where the sweep goes on; a Map's iterator keeps its place while entries come and go. */
@@ -36,19 +40,21 @@ export class MemoryLimiter implements Limiter {
     return this.#waiters.size;
   }
 
-  check(request: CheckRequest, signal?: AbortSignal): Promise<Decision> {
-    if (this.#isClosed) return Promise.reject(new ShuttingDownError());
+  async check(request: CheckRequest, client?: Client): Promise<Decision> {
+    if (this.#isClosed) throw new ShuttingDownError();
     const now = this.#now();
     const entry = this.#find(request.key, now) ?? this.#create(request.key, now);
     const requestId = randomUUID();
     const decision = entry.state.check(now, requestId, request);
-    if (decision === 'approved') return Promise.resolve({ outcome: 'approved', requestId });
-    if (decision === 'waiting') return this.#wait(entry, requestId, signal);
-    return Promise.resolve({
+    if (decision === 'waiting') return this.#wait(entry, requestId, client);
+    const retryAfterMillis = entry.state.windowEnd - now;
+    await endOfTurn();
+    if (decision === 'approved') return { outcome: 'approved', requestId };
+    return {
       outcome: 'denied',
       reason: decision === 'denied' ? 'limit_reached' : 'queue_full',
-      retryAfterMillis: entry.state.windowEnd - now,
-    });
+      retryAfterMillis,
+    };
   }
 
   release(key: string, requestId: string): Promise<boolean> {
@@ -93,8 +99,7 @@ export class MemoryLimiter implements Limiter {
   #create(key: string, now: number): Entry {
     const entry = {
       state: new KeyState(key, now, this.limits, (requestId) => {
-        this.#waiters.get(requestId)?.approve();
-        this.#waiters.delete(requestId);
+        this.#approve(requestId);
       }),
     };
     this.#entries.set(key, entry);
@@ -107,15 +112,22 @@ export class MemoryLimiter implements Limiter {
     this.#entries.delete(key);
   }
 
-  #wait(entry: Entry, requestId: string, signal: AbortSignal | undefined): Promise<Decision> {
+  #wait(entry: Entry, requestId: string, client: Client | undefined): Promise<Decision> {
     const waiter = new Waiter(requestId);
     this.#waiters.set(requestId, waiter);
-    waiter.withdrawOn(signal, () => {
+    waiter.withdrawOn(client, () => {
       this.#waiters.delete(requestId);
       entry.state.cancel(this.#now(), requestId);
     });
     this.#settleAtWindowEnd(entry);
     return waiter.decision;
+  }
+
+  #approve(requestId: string): void {
+    const waiter = this.#waiters.get(requestId);
+    this.#waiters.delete(requestId);
+    // One that leaves before it is told gives the approval back by itself: see #wait.
+    if (waiter) this.#approvals.approve(waiter, () => undefined);
   }
 
   #settleAtWindowEnd(entry: Entry): void {

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 
 import type { Clock } from '../../clock.js';
+import type { ApprovalsInSlices } from '../../limiter/approvals-in-slices.js';
 import { ShuttingDownError } from '../../limiter/errors.js';
 import type { Waiter } from '../../limiter/waiter.js';
 import { backoffMillis } from '../backoff.js';
@@ -24,7 +25,9 @@ export interface LocalQueueParts {
   readonly createDriver: () => BoundaryDriver;
   readonly clock: Clock;
   readonly logger: Logger;
+  readonly approvals: ApprovalsInSlices;
   readonly leaseMillis: number;
+  readonly windowMillis: number;
   /** Takes requests that nobody here waits for any more out of Redis. */
   readonly withdraw: (requestIds: readonly string[]) => void;
   /** Called once, when the last waiter has gone; the queue is not used again after that. */
@@ -94,7 +97,8 @@ export class LocalQueue implements WakeListener {
     }
     place.ticket = ticket;
     this.#knownToBeEmpty = false;
-    if (!this.#driver) this.#start(millisToWindowEnd);
+    this.#learnWindowEnd(millisToWindowEnd);
+    if (!this.#driver) this.#start();
     else if (ticket < this.#waitingFrom) this.#settle();
   }
 
@@ -150,11 +154,9 @@ export class LocalQueue implements WakeListener {
     this.#settle();
   }
 
-  #start(millisToWindowEnd: number): void {
+  #start(): void {
     this.#driver = this.parts.createDriver();
-    const now = this.parts.clock.now();
-    this.#windowEndsAt = now + millisToWindowEnd;
-    this.#leaseRenewed(now);
+    this.#leaseRenewed(this.parts.clock.now());
     this.parts.wakes.listen(this.parts.names.wakeChannel, this);
     this.#schedule();
   }
@@ -192,20 +194,32 @@ export class LocalQueue implements WakeListener {
   #learn(news: Wake | SettleReply): void {
     const millisToWindowEnd =
       'windowEndsInMillis' in news ? news.windowEndsInMillis : news.millisToWindowEnd;
-    // Redis knows no such key: what we remember is all there is.
-    if (millisToWindowEnd > 0) this.#windowEndsAt = this.parts.clock.now() + millisToWindowEnd;
+    // 0: Redis knows no such key, and what we remember is all there is.
+    if (millisToWindowEnd > 0) this.#learnWindowEnd(millisToWindowEnd);
     this.#waitingFrom = news.waitingFrom;
     this.#knownToBeEmpty = news.waiting === 0;
     for (const requestId of news.granted) this.#granted(requestId);
     this.#stopIfEmpty();
   }
 
+  /** Each answer tells it too late by its own way to us, so the earliest said is the nearest. */
+  #learnWindowEnd(millisLeft: number): void {
+    const now = this.parts.clock.now();
+    const endsAt = now + millisLeft;
+    const isOfNextWindow = endsAt > this.#windowEndsAt + this.parts.windowMillis / 2;
+    if (endsAt < this.#windowEndsAt || isOfNextWindow || now >= this.#windowEndsAt) {
+      this.#windowEndsAt = endsAt;
+    }
+  }
+
   #granted(requestId: string): void {
     const place = this.#places.get(requestId);
     if (!place) return;
     this.#forget(requestId);
-    // The client left while it was asking: the approval belongs to the next in the queue.
-    if (!place.waiter.approve()) this.parts.withdraw([requestId]);
+    this.parts.approvals.approve(place.waiter, () => {
+      // The client has left: the approval belongs to the next in the queue.
+      this.parts.withdraw([requestId]);
+    });
   }
 
   #leaseRenewed(now: number): void {

@@ -1,5 +1,4 @@
-import { getEventListeners } from 'node:events';
-
+import { Client } from '../../../src/limiter/client.js';
 import type { Decision } from '../../../src/limiter/limiter.js';
 import { Waiter } from '../../../src/limiter/waiter.js';
 
@@ -8,7 +7,7 @@ const DENIED: Decision = { outcome: 'denied', reason: 'queue_full', retryAfterMi
 const WITHDRAWN: Decision = { outcome: 'withdrawn' };
 
 /** Every way in which a waiter can end, and what its promise then settles to. */
-const ENDS: [string, (waiter: Waiter, client: AbortController) => unknown, unknown][] = [
+const ENDS: [string, (waiter: Waiter, client: Client) => unknown, unknown][] = [
   ['an approval', (waiter) => waiter.approve(), APPROVED],
   ['a refusal', (waiter) => waiter.decide(DENIED), DENIED],
   [
@@ -21,11 +20,17 @@ const ENDS: [string, (waiter: Waiter, client: AbortController) => unknown, unkno
   [
     "the client's leaving",
     (_waiter, client) => {
-      client.abort();
+      client.leave();
     },
     WITHDRAWN,
   ],
 ];
+
+function clientThatHasLeft(): Client {
+  const client = new Client();
+  client.leave();
+  return client;
+}
 
 test('is undecided at first', () => {
   expect(new Waiter('a').decided).toBe(false);
@@ -33,15 +38,15 @@ test('is undecided at first', () => {
 
 describe.each(ENDS)('%s', (first, end, outcome) => {
   let waiter: Waiter;
-  let client: AbortController;
+  let client: Client;
   let settled: Promise<unknown>;
   let withdrawals: number;
   beforeEach(() => {
     waiter = new Waiter('a');
     settled = waiter.decision.catch((error: unknown) => error);
-    client = new AbortController();
+    client = new Client();
     withdrawals = 0;
-    waiter.withdrawOn(client.signal, () => (withdrawals += 1));
+    waiter.withdrawOn(client, () => (withdrawals += 1));
   });
 
   test('decides the request', async () => {
@@ -51,10 +56,12 @@ describe.each(ENDS)('%s', (first, end, outcome) => {
     expect(withdrawals).toBe(outcome === WITHDRAWN ? 1 : 0);
   });
 
-  test('leaves no listener on the signal', () => {
-    expect(getEventListeners(client.signal, 'abort')).toHaveLength(1);
+  test('no longer listens to the client', () => {
+    expect(client.onLeave).toBeDefined();
     end(waiter, client);
-    expect(getEventListeners(client.signal, 'abort')).toHaveLength(0);
+    if (outcome !== WITHDRAWN) client.leave();
+    expect(client.onLeave).toBeUndefined();
+    expect(withdrawals).toBe(outcome === WITHDRAWN ? 1 : 0);
   });
 
   test.each(ENDS)('holds against %s that comes later', async (_later, endAgain) => {
@@ -78,24 +85,24 @@ test('an approval or a refusal that comes first is told so', () => {
 
 test('a client that has left already withdraws at once', async () => {
   const waiter = new Waiter('a');
-  const signal = AbortSignal.abort();
+  const client = clientThatHasLeft();
   let withdrawals = 0;
-  waiter.withdrawOn(signal, () => (withdrawals += 1));
+  waiter.withdrawOn(client, () => (withdrawals += 1));
   expect(withdrawals).toBe(1);
   expect(await waiter.decision).toEqual(WITHDRAWN);
-  expect(getEventListeners(signal, 'abort')).toHaveLength(0);
+  expect(client.onLeave).toBeUndefined();
 });
 
 test('a client that had left before the request was decided changes nothing', async () => {
   const waiter = new Waiter('a');
   waiter.approve();
   let withdrawals = 0;
-  waiter.withdrawOn(AbortSignal.abort(), () => (withdrawals += 1));
+  waiter.withdrawOn(clientThatHasLeft(), () => (withdrawals += 1));
   expect(withdrawals).toBe(0);
   expect(await waiter.decision).toEqual(APPROVED);
 });
 
-test('a waiter without a signal can be decided', async () => {
+test('a waiter without a client can be decided', async () => {
   const waiter = new Waiter('a');
   waiter.withdrawOn(undefined, () => {
     throw new Error('nobody can have left');

@@ -1,3 +1,4 @@
+import { Client } from '../../../../src/limiter/client.js';
 import { ShuttingDownError } from '../../../../src/limiter/errors.js';
 import type { CheckRequest, Decision, Instance } from '../../../../src/limiter/limiter.js';
 import { MemoryLimiter } from '../../../../src/limiter/memory/memory-limiter.js';
@@ -43,11 +44,11 @@ interface Asked {
   readonly settled: Promise<unknown>;
 }
 
-function checkOrWait(key: string, signal?: AbortSignal): Asked {
+function checkOrWait(key: string, client?: Client): Asked {
   const asked: Asked = {
     decision: undefined,
     settled: limiter
-      .check({ key, canWait: true }, signal)
+      .check({ key, canWait: true }, client)
       .then((decision) => (asked.decision = decision)),
   };
   return asked;
@@ -200,10 +201,10 @@ describe('those who wait', () => {
 describe('a client that leaves', () => {
   test('while it waits is withdrawn, and the next moves up', async () => {
     await approve('k');
-    const client = new AbortController();
-    const leaving = checkOrWait('k', client.signal);
+    const client = new Client();
+    const leaving = checkOrWait('k', client);
     const next = checkOrWait('k');
-    client.abort();
+    client.leave();
     await leaving.settled;
     expect(leaving.decision).toEqual({ outcome: 'withdrawn' });
     expect(await limiter.inspect('k')).toMatchObject({ approved: 1, waiting: 1 });
@@ -215,10 +216,10 @@ describe('a client that leaves', () => {
 
   test('frees its place in the queue', async () => {
     await approve('k');
-    const client = new AbortController();
-    checkOrWait('k', client.signal);
+    const client = new Client();
+    checkOrWait('k', client);
     checkOrWait('k');
-    client.abort();
+    client.leave();
     const another = checkOrWait('k');
     await turn();
     expect(another.decision).toBeUndefined();
@@ -227,7 +228,9 @@ describe('a client that leaves', () => {
 
   test('before it had to wait is withdrawn at once', async () => {
     await approve('k');
-    const left = checkOrWait('k', AbortSignal.abort());
+    const client = new Client();
+    client.leave();
+    const left = checkOrWait('k', client);
     await left.settled;
     expect(left.decision).toEqual({ outcome: 'withdrawn' });
     expect(limiter.waiting).toBe(0);
@@ -235,10 +238,10 @@ describe('a client that leaves', () => {
   });
 
   test('after its approval keeps it', async () => {
-    const client = new AbortController();
-    expect(checkOrWait('k', client.signal)).toBeDefined();
+    const client = new Client();
+    expect(checkOrWait('k', client)).toBeDefined();
     await turn();
-    client.abort();
+    client.leave();
     expect(await limiter.inspect('k')).toMatchObject({ approved: 1 });
   });
 });

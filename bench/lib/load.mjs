@@ -1,0 +1,149 @@
+// The load, by wrk where it is installed and by autocannon otherwise. Answers are checked: a run with
+// one that is wrong measures nothing, and fails.
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { createHistogram } from 'node:perf_hooks';
+import { text } from 'node:stream/consumers';
+import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+
+import autocannon from 'autocannon';
+
+export const CONNECTIONS = 64;
+
+const APPROVAL = /^\{"request_id":"([0-9a-f-]{36})"\}$/;
+const REFUSAL = /^\{"error":"rate limit exceeded",/;
+const WRK_SCRIPT = fileURLToPath(new URL('wrk.lua', import.meta.url));
+const HAS_WRK = !spawnSync('wrk', ['--version']).error;
+
+export const GENERATOR = HAS_WRK ? 'wrk' : 'autocannon';
+
+/**
+ * As many checks as `CONNECTIONS` callers can make that each ask anew as soon as they are answered.
+ * @param {{name: string, keys: number, seconds: number, mayRefuse?: boolean}} load keys are called
+ *   `<name>-<1 to keys>` and drawn at random; `mayRefuse`: a 429 is a right answer, too
+ */
+export async function saturate(server, load) {
+  const result = await (HAS_WRK ? byWrk(server, load) : byAutocannon(server, load));
+  if (result.wrong > 0 || result.failed > 0 || result.answers === 0) {
+    throw new Error(
+      `${server.name}: ${result.wrong} of ${result.answers} answers are wrong, ` +
+        `${result.failed} failed. ${result.example}`,
+    );
+  }
+  return { ...result, perSecond: result.answers / result.seconds };
+}
+
+async function byWrk(server, { name, keys, seconds, mayRefuse = false }) {
+  const options = ['-t1', `-c${CONNECTIONS}`, `-d${seconds}s`, '--latency', '-s', WRK_SCRIPT];
+  const wrk = spawn('wrk', [...options, server.url, '--', name, keys, mayRefuse ? '1' : '0']);
+  const [output] = await Promise.all([text(wrk.stdout), once(wrk, 'close')]);
+  const result = /^RESULT (.*)$/m.exec(output);
+  if (!result) throw new Error(`wrk measured nothing: ${output}`);
+  return { ...JSON.parse(result[1]), example: /^EXAMPLE (.*)$/m.exec(output)?.[1] };
+}
+
+async function byAutocannon(server, { name, keys, seconds, mayRefuse = false }) {
+  let wrong = 0;
+  let example = '';
+  const latencies = createHistogram();
+  const run = autocannon({
+    url: server.url,
+    connections: CONNECTIONS,
+    duration: seconds,
+    requests: [
+      {
+        method: 'POST',
+        setupRequest: (request) => ({
+          ...request,
+          path: `/rate/${name}-${Math.ceil(Math.random() * keys)}`,
+        }),
+      },
+    ],
+    verifyBody: (body) => {
+      const isRight = APPROVAL.test(body) || (mayRefuse && REFUSAL.test(body));
+      if (!isRight) {
+        wrong += 1;
+        example = body;
+      }
+      return isRight;
+    },
+  });
+  run.on('response', (_client, _status, _bytes, millis) => latencies.record(toMicros(millis)));
+  const { requests, errors, duration } = await run;
+  return {
+    answers: requests.total,
+    seconds: duration,
+    wrong,
+    failed: errors,
+    example,
+    p50Micros: latencies.percentile(50),
+    p99Micros: latencies.percentile(99),
+  };
+}
+
+/**
+ * The latency of checks at a rate. autocannon sends what a connection has to send in a second at its
+ * beginning; so each connection has a second of its own, and they begin one after the other.
+ */
+export async function latencyAt(server, perSecond, { name, keys = 1, seconds }) {
+  const latencies = createHistogram();
+  let answers = 0;
+  let wrong = 0;
+  await Promise.all(
+    Array.from({ length: CONNECTIONS }, async (_, i) => {
+      await delay((1000 * i) / CONNECTIONS);
+      const run = autocannon({
+        url: `${server.url}/rate/${name}-${1 + (i % keys)}`,
+        method: 'POST',
+        connections: 1,
+        connectionRate: Math.max(1, Math.round(perSecond / CONNECTIONS)),
+        duration: seconds,
+        verifyBody: (body) => APPROVAL.test(body),
+      });
+      run.on('response', (_client, _status, _bytes, millis) => latencies.record(toMicros(millis)));
+      const { requests, mismatches, non2xx, errors } = await run;
+      answers += requests.total;
+      wrong += mismatches + non2xx + errors;
+    }),
+  );
+  if (wrong > 0) throw new Error(`${server.name}: ${wrong} of ${answers} answers are wrong`);
+  return {
+    perSecond: answers / seconds,
+    p50Micros: latencies.percentile(50),
+    p99Micros: latencies.percentile(99),
+  };
+}
+
+/**
+ * `count` requests, each on a connection of its own and held until it is answered.
+ * @returns the answers in their order, once the last has come; `at` in ms since 1970
+ * @throws where one is not an approval
+ */
+export async function hold(server, count, path) {
+  const answers = [];
+  await new Promise((resolve, reject) => {
+    const run = autocannon({
+      url: `${server.url}${path}`,
+      method: 'POST',
+      connections: count,
+      amount: count,
+      timeout: 600,
+      setupClient: (client) => {
+        client.on('body', (body) => {
+          const at = performance.timeOrigin + performance.now();
+          const requestId = APPROVAL.exec(String(body))?.[1];
+          if (requestId === undefined) reject(new Error(`${server.name} answered ${body}`));
+          answers.push({ at, requestId });
+          // autocannon itself tells of its end up to a second later.
+          if (answers.length === count) resolve();
+        });
+      },
+    });
+    run.on('reqError', reject);
+    run.catch(reject);
+  });
+  return answers;
+}
+
+const toMicros = (millis) => Math.max(1, Math.round(millis * 1000));

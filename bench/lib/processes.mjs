@@ -1,0 +1,150 @@
+// The processes of a benchmark: servers that can be asked for their CPU time and memory, and Redis.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { connect, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+
+import { Redis } from 'ioredis';
+
+const PROBE = new URL('probe.mjs', import.meta.url).href;
+const START_TIMEOUT_MILLIS = 20_000;
+
+export const SLUICE = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
+export const peer = (name) => fileURLToPath(new URL(`../peers/${name}.mjs`, import.meta.url));
+
+const running = new Set();
+
+/** Ends what is still running, in whatever way the benchmark ends. */
+process.on('exit', () => {
+  for (const child of running) child.kill('SIGKILL');
+});
+
+/** A Node program that serves HTTP on `port`, with the probe in it. */
+export class Server {
+  static async start(name, program, environment = {}) {
+    const port = await freePort();
+    const server = new Server(name, port);
+    server.child = spawn(process.execPath, ['--expose-gc', '--import', PROBE, program], {
+      env: {
+        PATH: process.env.PATH,
+        NODE_ENV: 'production',
+        HOST: '127.0.0.1',
+        PORT: String(port),
+        LOG_LEVEL: 'warn',
+        ...environment,
+      },
+      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+    });
+    track(server.child);
+    await accepts(port, server.child);
+    return server;
+  }
+
+  constructor(name, port) {
+    this.name = name;
+    this.port = port;
+    this.url = `http://127.0.0.1:${port}`;
+  }
+
+  /** The answer of the server's process to an IPC message. */
+  async ask(question) {
+    this.child.send({ ask: question });
+    const [answer] = await once(this.child, 'message');
+    return answer;
+  }
+
+  async cpuMicros() {
+    return (await this.ask('cpu')).cpuMicros;
+  }
+
+  /** After a garbage collection. */
+  async residentBytes() {
+    return (await this.ask('memory')).residentBytes;
+  }
+
+  stop() {
+    return end(this.child, 'SIGTERM');
+  }
+}
+
+/** A Redis of the benchmark's own, and a client to ask it with. */
+export class RedisServer {
+  static async start(program) {
+    const server = new RedisServer();
+    server.port = await freePort();
+    server.url = `redis://127.0.0.1:${server.port}`;
+    server.folder = mkdtempSync(join(tmpdir(), 'sluice-bench-'));
+    server.child = spawn(
+      program,
+      ['--port', server.port, '--bind', '127.0.0.1', '--dir', server.folder].concat(
+        ['--save', '', '--appendonly', 'no', '--maxmemory-policy', 'noeviction'],
+      ),
+      { stdio: ['ignore', 'ignore', 'inherit'] },
+    );
+    track(server.child);
+    await accepts(server.port, server.child);
+    server.client = new Redis(server.url);
+    return server;
+  }
+
+  async cpuMicros() {
+    const info = await this.client.info('cpu');
+    const seconds = [...info.matchAll(/^used_cpu_(?:user|sys):([\d.]+)/gm)].map(([, s]) => Number(s));
+    return seconds.reduce((sum, s) => sum + s, 0) * 1e6;
+  }
+
+  async usedBytes() {
+    return Number(/^used_memory:(\d+)/m.exec(await this.client.info('memory'))[1]);
+  }
+
+  async version() {
+    return /^redis_version:(\S+)/m.exec(await this.client.info('server'))[1];
+  }
+
+  async stop() {
+    this.client.disconnect();
+    await end(this.child, 'SIGKILL');
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}
+
+function track(child) {
+  running.add(child);
+  child.once('exit', () => running.delete(child));
+}
+
+async function end(child, signal) {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  child.kill(signal);
+  await once(child, 'exit');
+}
+
+async function freePort() {
+  const probe = createServer().listen(0, '127.0.0.1');
+  await once(probe, 'listening');
+  const { port } = probe.address();
+  probe.close();
+  await once(probe, 'close');
+  return port;
+}
+
+async function accepts(port, child) {
+  const giveUpAt = Date.now() + START_TIMEOUT_MILLIS;
+  while (Date.now() < giveUpAt) {
+    if (child.exitCode !== null) throw new Error(`a server ended with code ${child.exitCode}`);
+    const socket = connect(port, '127.0.0.1');
+    try {
+      await once(socket, 'connect');
+      return;
+    } catch {
+      await delay(50);
+    } finally {
+      socket.destroy();
+    }
+  }
+  throw new Error(`nothing listens on port ${port} after ${START_TIMEOUT_MILLIS} ms`);
+}

@@ -1,0 +1,131 @@
+// How soon after a window's end those who wait are answered: 400 of them on three replicas, against
+// one bare server that answers 400 requests it has held.
+import { setTimeout as delay } from 'node:timers/promises';
+
+import { hold } from '../lib/load.mjs';
+import { peer, Server, SLUICE } from '../lib/processes.mjs';
+import { progress } from '../lib/progress.mjs';
+import { summary } from '../lib/statistics.mjs';
+
+const WAITERS = 400;
+const WINDOW_MILLIS = 1000;
+/** A window on a machine that was too slow to bring all waiters in before its end measures nothing. */
+const MAX_SPOILT_WINDOWS = 20;
+/** Windows of the one and of the other are measured in turns of so many. */
+const TURN = 10;
+const WARM_UPS = 50;
+
+export async function wake({ redis, windows }) {
+  const environment = {
+    REDIS_URL: redis.url,
+    MAX_REQUESTS: String(WAITERS),
+    MAX_REQUESTS_IN_QUEUE: String(WAITERS),
+    WINDOW_MILLIS: String(WINDOW_MILLIS),
+  };
+  const replicas = await Promise.all(
+    ['first', 'second', 'third'].map((name) => Server.start(name, SLUICE, environment)),
+  );
+  const bare = await Server.start('bare', peer('held'));
+
+  const sluiceRuns = [];
+  const bareRuns = [];
+  await warmUp(replicas, redis, bare);
+  while (sluiceRuns.length < windows) {
+    progress(`wake: ${sluiceRuns.length} of ${windows} windows`);
+    for (let i = 0; i < TURN; i += 1) sluiceRuns.push(await windowOfSluice(replicas, redis));
+    for (let i = 0; i < TURN; i += 1) bareRuns.push(await windowOfBare(bare));
+  }
+  await Promise.all([...replicas, bare].map((server) => server.stop()));
+  return [describe('sluice', sluiceRuns), describe('bare', bareRuns)];
+}
+
+const describe = (program, runs) => ({
+  program,
+  firstMillis: summary(runs.map((run) => run.first)),
+  lastMillis: summary(runs.map((run) => run.last)),
+});
+
+/** Until V8 has compiled what is measured: as many waiters as in the windows, without their time. */
+async function warmUp(replicas, redis, bare) {
+  for (let i = 0; i < WARM_UPS; i += 1) {
+    progress(`wake: warm-up ${i + 1} of ${WARM_UPS}`);
+    const key = `warm-up-${i}`;
+    await hold(replicas[0], 1, `/rate/${key}?maxRequests=1`);
+    const held = holdOnAll(replicas, key);
+    await untilQueued(redis, key);
+    await hold(replicas[0], 1, `/rate/${key}?maxRequests=${WAITERS + 2}`);
+    await held;
+    await windowOfBare(bare);
+  }
+}
+
+let keys = 0;
+let spoilt = 0;
+
+/** A key of its own for each window: 400 approvals fill the first, and 400 wait for the second. */
+async function windowOfSluice(replicas, redis) {
+  keys += 1;
+  const key = `wake-${keys}`;
+  await hold(replicas[0], WAITERS, `/rate/${key}`);
+  const held = holdOnAll(replicas, key);
+  const start = Number(await redis.client.hget(`sluice:{${key}}`, 'start'));
+  const end = start + WINDOW_MILLIS;
+  const ahead = await redisClockAhead(redis);
+  const allQueued = await untilQueued(redis, key, end + ahead);
+  const answers = await held;
+  if (allQueued) return sinceMoment(answers, end + ahead);
+  spoilt += 1;
+  if (spoilt > MAX_SPOILT_WINDOWS) throw new Error('this machine is too slow to measure wakes');
+  return windowOfSluice(replicas, redis);
+}
+
+async function holdOnAll(replicas, key) {
+  const parts = share(WAITERS, replicas.length);
+  const held = replicas.map((replica, i) => hold(replica, parts[i], `/rate/${key}?canWait=true`));
+  return (await Promise.all(held)).flat();
+}
+
+/** @returns whether all wait by then */
+async function untilQueued(redis, key, giveUpAt = Infinity) {
+  while (now() < giveUpAt) {
+    if ((await redis.client.zcard(`sluice:{${key}}:queue`)) === WAITERS) return true;
+    await delay(10);
+  }
+  return false;
+}
+
+async function windowOfBare(bare) {
+  const held = hold(bare, WAITERS, '/');
+  while ((await bare.ask('held')).held < WAITERS) await delay(10);
+  await delay(50);
+  const { beganAt } = await bare.ask('answer');
+  return sinceMoment(await held, beganAt);
+}
+
+function sinceMoment(answers, moment) {
+  const times = answers.map(({ at }) => at - moment);
+  return { first: Math.min(...times), last: Math.max(...times) };
+}
+
+/** How far this process's clock is ahead of Redis's, in ms, by the quickest of some round trips. */
+async function redisClockAhead(redis) {
+  let best = { roundTrip: Infinity, ahead: 0 };
+  for (let i = 0; i < 10; i += 1) {
+    const sentAt = now();
+    const [seconds, micros] = await redis.client.time();
+    const receivedAt = now();
+    const roundTrip = receivedAt - sentAt;
+    if (roundTrip < best.roundTrip) {
+      const redisMillis = Number(seconds) * 1000 + Number(micros) / 1000;
+      best = { roundTrip, ahead: (sentAt + receivedAt) / 2 - redisMillis };
+    }
+  }
+  return best.ahead;
+}
+
+const now = () => performance.timeOrigin + performance.now();
+
+/** `count` in `parts` that differ by one at most. */
+function share(count, parts) {
+  return Array.from({ length: parts }, (_, i) => Math.floor((count + i) / parts));
+}

@@ -1,0 +1,20 @@
+/**
+ * The client of a request that may wait, as far as a limiter has to know it: whether it is still there.
+ * An AbortSignal would say the same; taking its listener off again costs as much as writing the
+ * answer, and each holds a kilobyte.
+ */
+export class Client {
+  #hasLeft = false;
+  /** Called when the client leaves. */
+  onLeave: (() => void) | undefined;
+
+  get hasLeft(): boolean {
+    return this.#hasLeft;
+  }
+
+  leave(): void {
+    if (this.#hasLeft) return;
+    this.#hasLeft = true;
+    this.onLeave?.();
+  }
+}
