@@ -5,10 +5,8 @@ process.on('message', ({ ask }) => {
     const { user, system } = process.cpuUsage();
     process.send({ cpuMicros: user + system });
   }
-  if (ask === 'memory') {
-    globalThis.gc();
-    process.send({ residentBytes: process.memoryUsage.rss() });
-  }
+  if (ask === 'memory') globalThis.gc();
+  if (ask.startsWith('memory')) process.send({ residentBytes: process.memoryUsage.rss() });
 });
 // Being asked is no reason to stay alive.
 process.channel.unref();

@@ -80,9 +80,14 @@ export class RedisServer {
     server.folder = mkdtempSync(join(tmpdir(), 'sluice-bench-'));
     server.child = spawn(
       program,
-      ['--port', server.port, '--bind', '127.0.0.1', '--dir', server.folder].concat(
-        ['--save', '', '--appendonly', 'no', '--maxmemory-policy', 'noeviction'],
-      ),
+      ['--port', server.port, '--bind', '127.0.0.1', '--dir', server.folder].concat([
+        '--save',
+        '',
+        '--appendonly',
+        'no',
+        '--maxmemory-policy',
+        'noeviction',
+      ]),
       { stdio: ['ignore', 'ignore', 'inherit'] },
     );
     track(server.child);
@@ -93,7 +98,9 @@ export class RedisServer {
 
   async cpuMicros() {
     const info = await this.client.info('cpu');
-    const seconds = [...info.matchAll(/^used_cpu_(?:user|sys):([\d.]+)/gm)].map(([, s]) => Number(s));
+    const seconds = [...info.matchAll(/^used_cpu_(?:user|sys):([\d.]+)/gm)].map(([, s]) =>
+      Number(s),
+    );
     return seconds.reduce((sum, s) => sum + s, 0) * 1e6;
   }
 

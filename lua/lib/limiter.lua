@@ -94,7 +94,7 @@ end
 -- the window ends. The ids are UUIDs made by the replicas, so they need no escaping.
 local function publish_wake(keys, state, granted)
   redis.call('PUBLISH', keys[1] .. ':wake', string.format(
-    '{"windowEndsInMillis":%.3f,"waiting":%.0f,"waitingFrom":%.0f,"granted":["%s"]}',
+    '{"windowEndsInMillis":%.14g,"waiting":%.0f,"waitingFrom":%.0f,"granted":["%s"]}',
     micros_to_window_end(state, state.now_us) / 1000,
     count_waiting(keys[3], state),
     lowest_waiting_ticket(keys[3], state),

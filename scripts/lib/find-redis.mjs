@@ -23,6 +23,15 @@ export async function findRedis() {
   );
 }
 
+/** A `redis-server` of this machine, installed where there is none. */
+export function findRedisServer() {
+  return (
+    findOnPath('redis-server') ??
+    installServer() ??
+    stop('The benchmark needs redis-server: put it on PATH.')
+  );
+}
+
 async function fromDocker() {
   const { getContainerRuntimeClient, getReaper, ImageName } = await import('testcontainers');
   let client;

@@ -4,14 +4,26 @@ import { join } from 'node:path';
 
 import { ROOT, run } from './run.mjs';
 
-const INSTALLED_STAMP = 'node_modules/.sluice-installed';
+const INSTALLED_STAMP = '.sluice-installed';
 const BUILT_STAMP = 'dist/.sluice-built';
 
 /** Installs what the lock file names, unless that has been done since it last changed. */
 export function installDependencies() {
-  onChange(INSTALLED_STAMP, ['package-lock.json'], () => {
-    run('npm', ['ci', '--include=dev', '--no-audit', '--no-fund'], { stdio: npmOutput() });
-  });
+  installIn('.');
+}
+
+/** The same for a package in a folder of its own, with its own lock file. */
+export function installIn(folder) {
+  onChange(
+    join(folder, 'node_modules', INSTALLED_STAMP),
+    [join(folder, 'package-lock.json')],
+    () => {
+      run('npm', ['ci', '--include=dev', '--no-audit', '--no-fund'], {
+        cwd: join(ROOT, folder),
+        stdio: npmOutput(),
+      });
+    },
+  );
 }
 
 /** Compiles `src` to `dist`, unless that has been done since it last changed. */

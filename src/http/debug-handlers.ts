@@ -1,21 +1,29 @@
+import { setTimeout as delay } from 'node:timers/promises';
+
 import type { RequestHandler, Response } from 'express';
 
 import type { Instance, Limiter } from '../limiter/limiter.js';
 import { sendJson, writeHead } from './reply.js';
 
+/** How long a listing of many keys leaves the event loop to the checks after each of its pages. */
+const PAGE_PAUSE_MILLIS = 1;
+
 /** `GET /debug`: streamed, so that any number of keys takes little memory. */
 export function debugAll(limiter: Limiter): RequestHandler {
   return async (_request, response) => {
-    const instances = limiter.list()[Symbol.asyncIterator]();
+    const pages = limiter.list()[Symbol.asyncIterator]();
     // Asked for before the status goes out, so that a store that can't be reached is a 503.
-    let next = await instances.next();
+    let next = await pages.next();
     writeHead(response, 200, 'application/json');
     response.write('{"Instances":{');
-    for (let separator = ''; !next.done && !response.closed; separator = ',') {
-      const { key } = next.value;
-      const entry = `${separator}${JSON.stringify(key)}:${JSON.stringify(toBody(next.value))}`;
-      if (!response.write(entry)) await drained(response);
-      next = await instances.next();
+    for (let separator = ''; !next.done && !response.closed; next = await pages.next()) {
+      const entries = next.value.map(
+        (instance) => `${JSON.stringify(instance.key)}:${JSON.stringify(toBody(instance))}`,
+      );
+      if (entries.length === 0) continue;
+      if (!response.write(separator + entries.join())) await drained(response);
+      separator = ',';
+      await delay(PAGE_PAUSE_MILLIS);
     }
     response.end('}}');
   };

@@ -58,8 +58,11 @@ export interface Limiter {
   /** @returns undefined where no such key exists */
   inspect(key: string): Promise<Instance | undefined>;
 
-  /** Every key, each once, in no order. A key that comes or goes meanwhile may be left out. */
-  list(): AsyncIterable<Instance>;
+  /**
+   * Every key, in no order and in pages. A key that comes or goes meanwhile may be left out, and one
+   * may come twice: to remember which have come would take memory for each of them.
+   */
+  list(): AsyncIterable<readonly Instance[]>;
 
   /** How many requests wait here for their turn. */
   readonly waiting: number;

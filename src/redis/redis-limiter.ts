@@ -18,8 +18,8 @@ import { LocalQueue } from './waiting/local-queue.js';
 import { WakeChannel } from './waiting/wake-channel.js';
 import { Withdrawals } from './waiting/withdrawals.js';
 
-/** How many names one SCAN call looks at. */
-const SCAN_COUNT = 500;
+/** How many names one SCAN call looks at. What it finds is one page of a listing. */
+const SCAN_COUNT = 100;
 
 export interface RedisLimiterOptions {
   readonly connections: Connections;
@@ -95,20 +95,17 @@ export class RedisLimiter implements Limiter {
   }
 
   async inspect(key: string): Promise<Instance | undefined> {
-    const reply = await this.#scripts.inspect(this.#naming.namesOf(key));
+    const [reply] = await this.#scripts.inspect([this.#naming.namesOf(key)]);
+    if (reply instanceof Error) throw reply;
     return reply && { key, ...reply };
   }
 
-  async *list(): AsyncIterable<Instance> {
-    const seen = new Set<string>();
+  async *list(): AsyncIterable<readonly Instance[]> {
     let cursor = '0';
     do {
       const [next, names] = await this.#scan(cursor);
       cursor = next;
-      const keys = names.map((name) => this.#naming.keyOf(name)).filter((key) => !seen.has(key));
-      for (const key of keys) seen.add(key);
-      const instances = await Promise.all([...new Set(keys)].map((key) => this.inspect(key)));
-      for (const instance of instances) if (instance) yield instance;
+      if (names.length > 0) yield await this.#inspectAll(names);
     } while (cursor !== '0');
   }
 
@@ -194,6 +191,17 @@ export class RedisLimiter implements Limiter {
 
   #withdrawIfItMayHaveRun(error: unknown, key: string, requestId: string): void {
     if (mayHaveRun(error)) this.#withdrawals.add(key, requestId);
+  }
+
+  async #inspectAll(states: readonly string[]): Promise<Instance[]> {
+    const keys = [...new Set(states)].map((state) => this.#naming.keyOf(state));
+    const replies = await this.#scripts.inspect(keys.map((key) => this.#naming.namesOf(key)));
+    return keys.flatMap((key, i) => {
+      const reply = replies[i];
+      if (!(reply instanceof Error)) return reply ? [{ key, ...reply }] : [];
+      this.options.logger.warn({ err: reply, key }, 'not listed; this name in Redis is not ours');
+      return [];
+    });
   }
 
   async #scan(cursor: string): Promise<[cursor: string, names: string[]]> {

@@ -166,24 +166,15 @@ export class Scripts {
     ]);
   }
 
-  async inspect(names: KeyNames): Promise<InspectReply | undefined> {
-    const reply = await this.#run(this.#inspect, [names.state, names.queue, names.replicas], []);
-    const values = reply as number[];
-    if (values.length === 0) return undefined;
-    const [windowMillis, maxRequests, maxRequestsInQueue, approved, denied, waiting] = values as [
-      number,
-      number,
-      number,
-      number,
-      number,
-      number,
-    ];
-    return {
-      limits: { windowMillis, maxRequests, maxRequestsInQueue },
-      approved,
-      denied,
-      waiting,
-    };
+  /** @returns for each key, in their order, its state, nothing where there is none, or its error */
+  async inspect(keys: readonly KeyNames[]): Promise<(InspectReply | undefined | Error)[]> {
+    const names = keys.flatMap(({ state, queue, replicas }) => [state, queue, replicas]);
+    const replies = (await this.#run(this.#inspect, names, [], this.#sendNow)) as (
+      number[] | Error
+    )[];
+    return replies.map((reply) =>
+      reply instanceof Error ? (toLimiterError(reply) as Error) : parseInstance(reply),
+    );
   }
 
   /** EVALSHA, or EVAL where Redis has forgotten the script (SCRIPT FLUSH, restart, failover). */
@@ -214,6 +205,19 @@ export class Scripts {
     this.client.sendCommand(
       new Command(command, args, { replyEncoding: 'utf8' }),
     ) as Promise<unknown>;
+}
+
+function parseInstance(reply: readonly number[]): InspectReply | undefined {
+  if (reply.length === 0) return undefined;
+  const [windowMillis, maxRequests, maxRequestsInQueue, approved, denied, waiting] = reply as [
+    number,
+    number,
+    number,
+    number,
+    number,
+    number,
+  ];
+  return { limits: { windowMillis, maxRequests, maxRequestsInQueue }, approved, denied, waiting };
 }
 
 function allKeys(names: KeyNames): string[] {

@@ -64,10 +64,10 @@ export class HttpLimiter implements Limiter {
     return body.Found ? toInstance(body as Required<DebugState>) : undefined;
   }
 
-  async *list(): AsyncIterable<Instance> {
+  async *list(): AsyncIterable<readonly Instance[]> {
     const answer = await fetch(`${this.url}/debug`);
     const body = (await answer.json()) as { Instances: Record<string, Required<DebugState>> };
-    for (const instance of Object.values(body.Instances)) yield toInstance(instance);
+    yield Object.values(body.Instances).map(toInstance);
   }
 
   close(): Promise<void> {

@@ -38,7 +38,7 @@ export const createMemoryHarness: HarnessFactory = (limits) => {
   return Promise.resolve({
     limiter,
     advance: (millis) => clock.advance(millis),
-    quiet: () => Promise.resolve(),
+    quiet: nextTurn,
     close: () => limiter.close(),
   });
 };

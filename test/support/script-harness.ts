@@ -213,7 +213,8 @@ export class TestReplica {
   }
 
   async inspect(): Promise<InspectReply | undefined> {
-    const reply = await this.scripts.inspect(this.harness.names);
+    const [reply] = await this.scripts.inspect([this.harness.names]);
+    if (reply instanceof Error) throw reply;
     await this.harness.expiry();
     return reply;
   }

@@ -15,6 +15,9 @@ const SWEEP_INTERVAL_MILLIS = 1000;
 const SWEEP_SLICE = 10_000;
 const SWEEP_PAUSE_MILLIS = 1;
 
+/** How many keys a page of a listing has. */
+const PAGE_SIZE = 50;
+
 /** A key with the timer that ends its window while somebody waits. */
 interface Entry {
   readonly state: KeyState;
@@ -67,11 +70,18 @@ export class MemoryLimiter implements Limiter {
     return Promise.resolve(this.#find(key, now)?.state.inspect(now));
   }
 
-  async *list(): AsyncIterable<Instance> {
+  // eslint-disable-next-line @typescript-eslint/require-await -- as the interface has it
+  async *list(): AsyncIterable<readonly Instance[]> {
+    let page: Instance[] = [];
     for (const [key] of this.#entries) {
-      const instance = await this.inspect(key);
-      if (instance) yield instance;
+      const now = this.#now();
+      const state = this.#find(key, now)?.state;
+      if (state) page.push(state.inspect(now));
+      if (page.length < PAGE_SIZE) continue;
+      yield page;
+      page = [];
     }
+    yield page;
   }
 
   close(): Promise<void> {

@@ -59,7 +59,7 @@ const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve)
 
 async function listed(): Promise<Instance[]> {
   const instances: Instance[] = [];
-  for await (const instance of limiter.list()) instances.push(instance);
+  for await (const page of limiter.list()) instances.push(...page);
   return instances;
 }
 

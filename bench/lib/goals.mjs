@@ -1,0 +1,119 @@
+// The figures that Sluice is held to, as ratios within one run, and what was measured of each.
+
+/** @returns {{figure: string, goal: string, measured: string, met: boolean}[]} */
+export function goals(results) {
+  return [
+    ...throughputGoals(results.throughput),
+    ...latencyGoals(results.latency),
+    ...wakeGoals(results.wake),
+    ...waiterGoals(results['many-waiters']),
+    ...keyGoals(results['many-keys']),
+    ...debugGoals(results.debug),
+  ];
+}
+
+const atLeast = (figure, measured, goal) => ({
+  figure,
+  goal: `>= ${goal} x`,
+  measured: `${measured.toFixed(2)} x`,
+  met: measured >= goal,
+});
+const atMost = (figure, measured, goal, unit = ' x') => ({
+  figure,
+  goal: `<= ${goal}${unit}`,
+  measured: `${measured.toFixed(2)}${unit}`,
+  met: measured <= goal,
+});
+
+function throughputGoals(workloads) {
+  if (!workloads) return [];
+  const of = (workload, program) =>
+    workloads[workload].programs.find((entry) => entry.program === program);
+  const [hot, many] = [of(0, 'sluice'), of(1, 'sluice')];
+  return [
+    atLeast('decisions/s, one key, against the stock peer', hot.toStock, 3.2),
+    atLeast('decisions/s, 5,000 keys, against the stock peer', many.toStock, 2.3),
+    atLeast('decisions/s, one key, against bare node:http', hot.toBare, 0.5),
+    atLeast('decisions/s, 5,000 keys, against bare node:http', many.toBare, 0.33),
+    atLeast(
+      'decisions/s, embedded, one key, against bare node:http',
+      of(0, 'embedded').toBare,
+      0.6,
+    ),
+    atMost('Redis CPU per decision, one key, against the stock peer', hot.redisCpuToStock, 0.4),
+    atMost('Redis CPU per decision, 5,000 keys, against the stock peer', many.redisCpuToStock, 1.5),
+  ];
+}
+
+function latencyGoals(programs) {
+  if (!programs) return [];
+  const p99 = (name) => programs.find(({ program }) => program === name).p99Micros.median / 1000;
+  const [sluice, stock, bare] = ['sluice', 'rate-limiter-flexible', 'bare'].map(p99);
+  return [
+    {
+      figure: "p99 at half of its peak rate, against the stock peer's at half of its own",
+      goal: `< ${stock.toFixed(2)} ms`,
+      measured: `${sluice.toFixed(2)} ms`,
+      met: sluice < stock,
+    },
+    {
+      figure:
+        'p99 at half of its peak rate, over the round trip to bare node:http (p99, same rate)',
+      goal: '< 1 ms over',
+      measured: `${(sluice - bare).toFixed(2)} ms over`,
+      met: sluice - bare < 1,
+    },
+  ];
+}
+
+function wakeGoals(programs) {
+  if (!programs) return [];
+  const [sluice, bare] = programs;
+  return [
+    atMost(
+      "a window's end to the last of 400 waiters, against a bare server that held them",
+      sluice.lastMillis.median / bare.lastMillis.median,
+      2,
+    ),
+    atMost("a window's end to the first of them", sluice.firstMillis.median, 3, ' ms'),
+  ];
+}
+
+function waiterGoals(measured) {
+  if (!measured) return [];
+  return [
+    atMost('memory of each of 10,000 waiters', measured.bytesPerWaiter / 1024, 20, ' KiB'),
+    {
+      figure: 'the 10,000 served in order',
+      goal: 'all',
+      measured: measured.servedInOrder ? 'all' : 'not all',
+      met: measured.servedInOrder,
+    },
+    atLeast(
+      'checks on other keys while they wait, against none waiting',
+      measured.heldToWithout,
+      0.8,
+    ),
+    atLeast(
+      'checks on other keys while they are served, against none waiting',
+      measured.servedToWithout,
+      0.8,
+    ),
+  ];
+}
+
+function keyGoals(measured) {
+  if (!measured) return [];
+  return [atLeast('decisions/s, 1,000,000 live keys against 1,000', measured.manyToFew, 0.9)];
+}
+
+function debugGoals(measured) {
+  if (!measured) return [];
+  return [
+    atMost(
+      'p99 of checks beside GET /debug of 100,000 keys, against without',
+      measured.besideToAlone,
+      3,
+    ),
+  ];
+}

@@ -1,0 +1,36 @@
+// What was measured on, and with what.
+import { createRequire } from 'node:module';
+import { availableParallelism, cpus, release, totalmem, type } from 'node:os';
+import { spawnSync } from 'node:child_process';
+
+const require = createRequire(import.meta.url);
+const PEERS = [
+  'express',
+  'ioredis',
+  'rate-limiter-flexible',
+  'express-rate-limit',
+  'rate-limit-redis',
+];
+
+export function machine(redisVersion, generator) {
+  return {
+    processor: cpus()[0]?.model.trim() ?? 'unknown',
+    cores: availableParallelism(),
+    memoryGiB: Math.round(totalmem() / 2 ** 30),
+    system: `${type()} ${release()}`,
+    node: process.version,
+    redis: redisVersion,
+    loadGenerator: generator === 'wrk' ? wrkVersion() : versionOf('autocannon'),
+    latencyGenerator: versionOf('autocannon'),
+    peers: PEERS.map(versionOf),
+  };
+}
+
+function versionOf(name) {
+  return `${name} ${require(`${name}/package.json`).version}`;
+}
+
+function wrkVersion() {
+  const { stdout } = spawnSync('wrk', ['--version'], { encoding: 'utf8' });
+  return /wrk \S*?([\d.]+)/.exec(stdout)?.[0] ?? 'wrk';
+}

@@ -1,0 +1,145 @@
+// The results as Markdown, which reads well in a terminal, too.
+import { goals } from './goals.mjs';
+
+export function report(results) {
+  const sections = [
+    machineSection(results),
+    goalsSection(results),
+    ...(results.throughput ?? []).map(throughputSection),
+    latencySection(results.latency),
+    wakeSection(results.wake),
+    waitersSection(results['many-waiters']),
+    keysSection(results['many-keys']),
+    debugSection(results.debug),
+    rawSection(results['raw-scripts']),
+  ];
+  return sections.filter((section) => section !== undefined).join('\n');
+}
+
+function machineSection({ measuredAt, command, machine }) {
+  return [
+    `Measured on ${measuredAt} by \`${command}\`.`,
+    '',
+    `- Machine: ${machine.processor}, ${machine.cores} cores, ${machine.memoryGiB} GiB, ${machine.system}`,
+    `- Node ${machine.node}, Redis ${machine.redis}`,
+    `- Load: ${machine.loadGenerator}; latency at a rate, and waiters: ${machine.latencyGenerator}`,
+    `- Peers: ${machine.peers.join(', ')}`,
+    '',
+  ].join('\n');
+}
+
+function goalsSection(results) {
+  const rows = goals(results).map(({ figure, goal, measured, met }) => [
+    figure,
+    goal,
+    measured,
+    met ? 'yes' : '**no**',
+  ]);
+  return section('Goals', ['figure', 'goal', 'measured', 'met'], rows);
+}
+
+function throughputSection({ name, programs }) {
+  const rows = programs.map((entry) => [
+    entry.program,
+    spread(entry.perSecond, count),
+    spread(entry.p50Micros, millis),
+    spread(entry.p99Micros, millis),
+    spread(entry.cpuMicros, tenths),
+    spread(entry.redisCpuMicros, tenths),
+    `${entry.toStock.toFixed(2)} x`,
+    entry.toBare === undefined ? '' : `${entry.toBare.toFixed(2)} x`,
+  ]);
+  const head = ['program', 'decisions/s', 'p50 ms', 'p99 ms', 'its CPU µs', 'Redis CPU µs'];
+  return section(`Throughput: ${name}`, [...head, 'to stock', 'to bare'], rows);
+}
+
+function latencySection(programs) {
+  if (!programs) return undefined;
+  const rows = programs.map(({ program, perSecond, p50Micros, p99Micros }) => [
+    program,
+    count(perSecond),
+    spread(p50Micros, millis),
+    spread(p99Micros, millis),
+  ]);
+  return section(
+    'Latency at half of the peak rate',
+    ['program', 'checks/s', 'p50 ms', 'p99 ms'],
+    rows,
+  );
+}
+
+function wakeSection(programs) {
+  if (!programs) return undefined;
+  const rows = programs.map(({ program, firstMillis, lastMillis }) => [
+    program === 'sluice' ? 'sluice, three replicas' : 'bare node:http, one process',
+    spread(firstMillis, tenths),
+    spread(lastMillis, tenths),
+  ]);
+  return section('400 waiters', ['program', 'first answer, ms', 'last answer, ms'], rows);
+}
+
+function waitersSection(measured) {
+  if (!measured) return undefined;
+  return section(
+    `${count(measured.waiters)} waiters on one replica`,
+    ['checks/s on another key', 'median, min to max'],
+    [
+      ['without waiters', spread(measured.rateWithout, count)],
+      ['while they wait', spread(measured.rateWhileHeld, count)],
+      ['while they are served', spread(measured.rateWhileServed, count)],
+    ],
+  );
+}
+
+function keysSection(measured) {
+  if (!measured) return undefined;
+  const rows = [measured.few, measured.many].map(({ keys, perSecond }) => [
+    count(keys),
+    spread(perSecond, count),
+  ]);
+  return `${section('Live keys', ['keys', 'decisions/s'], rows)}
+A live key with one approval takes ${Math.round(measured.many.redisBytesPerKey)} bytes of Redis's memory.
+`;
+}
+
+function debugSection(measured) {
+  if (!measured) return undefined;
+  const table = section(
+    `GET /debug of ${count(measured.keys)} keys`,
+    [`p99 of checks at ${count(measured.perSecond)}/s`, 'ms'],
+    [
+      ['alone', spread(measured.p99MicrosAlone, millis)],
+      ['beside the listing', spread(measured.p99MicrosBeside, millis)],
+    ],
+  );
+  const megabytes = (bytes) => (bytes / 1e6).toFixed(1);
+  return `${table}
+A listing of ${megabytes(measured.bytesPerListing)} MB takes ${measured.secondsPerListing.median.toFixed(1)} s under this load. The replica's memory, garbage included, grew by
+${megabytes(Math.max(0, measured.memoryGrowthBytes))} MB meanwhile.
+`;
+}
+
+function rawSection(commands) {
+  if (!commands) return undefined;
+  const rows = commands.map(({ name, decisionsPerSecond }) => [
+    name,
+    spread(decisionsPerSecond, count),
+  ]);
+  return section('Redis alone, by redis-benchmark', ['call', 'decisions/s'], rows);
+}
+
+const count = (value) => Math.round(value).toLocaleString('en-US');
+const millis = (micros) => (micros / 1000).toFixed(2);
+const tenths = (value) => value.toFixed(1);
+
+function spread({ median, min, max }, format) {
+  return `${format(median)} (${format(min)} to ${format(max)})`;
+}
+
+function section(title, head, rows) {
+  const cells = [head, ...rows];
+  const widths = head.map((_, column) => Math.max(3, ...cells.map((row) => row[column].length)));
+  const line = (row) => `| ${row.map((cell, i) => cell.padEnd(widths[i])).join(' | ')} |`;
+  const rule = `| ${widths.map((width) => '-'.repeat(width)).join(' | ')} |`;
+  return [`### ${title}`, '', line(head), rule, ...rows.map(line), ''].join('\n');
+}

@@ -1,0 +1,99 @@
+// Ten thousand waiters of one key on one replica: the memory that each takes, the order in which they
+// are served, and what checks on other keys notice of it.
+import { setTimeout as delay } from 'node:timers/promises';
+
+import { hold, saturate } from '../lib/load.mjs';
+import { Server, SLUICE } from '../lib/processes.mjs';
+import { progress } from '../lib/progress.mjs';
+import { ratio, summary } from '../lib/statistics.mjs';
+
+const WAITERS = 10_000;
+const SERVED_PER_WINDOW = 1000;
+const KEY = 'crowd';
+const OTHERS = { name: 'other', keys: 1, seconds: 2 };
+
+export async function manyWaiters({ redis, rounds }) {
+  const replica = await Server.start('sluice', SLUICE, {
+    REDIS_URL: redis.url,
+    MAX_REQUESTS: '1000000000',
+    MAX_REQUESTS_IN_QUEUE: String(WAITERS),
+  });
+  progress('many waiters: warm-up');
+  await saturate(replica, OTHERS);
+  await hold(replica, 100, `/rate/warm-up`);
+  const without = await rates(replica, rounds, 'without waiters');
+  const bytesWithout = await replica.residentBytes();
+
+  // One a window gets through until the rest have come, so few are served before all wait.
+  await hold(replica, 1, `/rate/${KEY}?maxRequests=1`);
+  progress(`many waiters: ${WAITERS} come to wait`);
+  const held = hold(replica, WAITERS, `/rate/${KEY}?canWait=true`);
+  await untilAllHaveCome(redis);
+  const bytesWith = await replica.residentBytes();
+  const waiting = await redis.client.zcard(`sluice:{${KEY}}:queue`);
+  const meanwhile = await rates(replica, rounds, `with ${WAITERS} waiters`);
+
+  const queue = await idsInQueue(redis);
+  progress('many waiters: they are served');
+  const raised = fetch(`${replica.url}/rate/${KEY}?maxRequests=${SERVED_PER_WINDOW}`, {
+    method: 'POST',
+  });
+  const whileServed = await rates(replica, rounds, 'while they are served');
+  const answers = await held;
+  await raised;
+  await replica.stop();
+  return {
+    waiters: WAITERS,
+    bytesPerWaiter: (bytesWith - bytesWithout) / waiting,
+    rateWithout: summary(without),
+    rateWhileHeld: summary(meanwhile),
+    rateWhileServed: summary(whileServed),
+    heldToWithout: ratio(meanwhile, without),
+    servedToWithout: ratio(whileServed, without),
+    servedInOrder: isInOrder(
+      queue,
+      answers.map(({ requestId }) => requestId),
+    ),
+  };
+}
+
+async function rates(replica, rounds, when) {
+  const measured = [];
+  for (let round = 0; round < rounds; round += 1) {
+    progress(`many waiters: other keys ${when}, round ${round + 1} of ${rounds}`);
+    measured.push((await saturate(replica, OTHERS)).perSecond);
+  }
+  return measured;
+}
+
+/** All but those who were served while the others still came. */
+async function untilAllHaveCome(redis) {
+  let before = -1;
+  let waiting = 0;
+  while (waiting < WAITERS - 100 || waiting > before) {
+    await delay(500);
+    before = waiting;
+    waiting = await redis.client.zcard(`sluice:{${KEY}}:queue`);
+  }
+}
+
+async function idsInQueue(redis) {
+  const members = await redis.client.zrange(`sluice:{${KEY}}:queue`, 0, -1);
+  return members.map((member) => member.split('@')[0]);
+}
+
+/**
+ * Whether the answers came in the order of the queue. Two connections that are written to one right
+ * after the other may be read the other way round, so places may differ by a slice of answers.
+ */
+function isInOrder(queue, answered) {
+  const places = new Map(queue.map((id, place) => [id, place]));
+  const served = answered.map((id) => places.get(id)).filter((place) => place !== undefined);
+  const MAX_OVERTAKEN = 64;
+  let furthest = -1;
+  for (const place of served) {
+    if (place < furthest - MAX_OVERTAKEN) return false;
+    furthest = Math.max(furthest, place);
+  }
+  return served.length === queue.length;
+}

@@ -1,0 +1,62 @@
+// What Redis itself makes of the scripts, by redis-benchmark: no HTTP, no Node.
+import { spawnSync } from 'node:child_process';
+
+import { loadScript } from '../../dist/redis/script-loader.js';
+import { progress } from '../lib/progress.mjs';
+import { summary } from '../lib/statistics.mjs';
+
+const CALLS = 50_000;
+/** The calls that the script of rate-limiter-flexible 11 makes for each decision. */
+const PEER_SCRIPT = [
+  "redis.call('set', KEYS[1], 0, 'EX', ARGV[2], 'NX')",
+  "local consumed = redis.call('incrby', KEYS[1], ARGV[1])",
+  "return { consumed, redis.call('pttl', KEYS[1]) }",
+].join('\n');
+
+/** @returns undefined where redis-benchmark is not installed */
+export async function rawScripts({ redis, rounds }) {
+  if (spawnSync('redis-benchmark', ['--version']).error) return undefined;
+  const check = loadScript('check');
+  await redis.client.script('LOAD', check.text);
+  const peerSha1 = await redis.client.script('LOAD', PEER_SCRIPT);
+  const settings = ['1000', '5000', '1000000000', '400', 'bench'];
+  const commands = [
+    ['PING', 1, ['PING']],
+    ['rate-limiter-flexible, one key', 1, ['EVALSHA', peerSha1, '1', 'rlf:hot', '1', '1']],
+    ['check.lua, one key, one check', 1, checkCommand(check, settings, 1, 1)],
+    ['check.lua, one key, 64 checks', 64, checkCommand(check, settings, 1, 64)],
+    ['check.lua, 16 keys, one check each', 16, checkCommand(check, settings, 16, 1)],
+  ];
+  const runs = commands.map(() => []);
+  for (let round = 0; round < rounds; round += 1) {
+    for (const [i, [name, decisions, command]] of commands.entries()) {
+      progress(`raw scripts: round ${round + 1} of ${rounds}, ${name}`);
+      runs[i].push((await callsPerSecond(redis, command, CALLS / decisions)) * decisions);
+    }
+  }
+  return commands.map(([name], i) => ({ name, decisionsPerSecond: summary(runs[i]) }));
+}
+
+function checkCommand({ sha1 }, settings, keys, checks) {
+  const names = [];
+  const batches = [];
+  for (let key = 0; key < keys; key += 1) {
+    const state = `sluice:{raw-${key}-__rand_int__}`;
+    names.push(state, `${state}:requests`, `${state}:queue`, `${state}:replicas`);
+    batches.push('', '', String(checks));
+    for (let i = 0; i < checks; i += 1) batches.push(`33ae0015-5d23-4b92-${i}-__rand_int__`, '0');
+  }
+  return ['EVALSHA', sha1, String(names.length), ...names, ...settings, ...batches];
+}
+
+async function callsPerSecond(redis, command, calls) {
+  const options = ['-p', redis.port, '-c', '64', '-n', Math.ceil(calls), '-r', '100', '--csv'];
+  const { stdout, stderr } = spawnSync('redis-benchmark', [...options, ...command], {
+    encoding: 'utf8',
+  });
+  const error = /error[^\n]*/i.exec(stdout + stderr);
+  if (error) throw new Error(`redis-benchmark: ${error[0]}`);
+  const perSecond = Number(/^"[^\n]*?","([\d.]+)"/m.exec(stdout.split('\n').at(-2))?.[1]);
+  if (!(perSecond > 0)) throw new Error(`redis-benchmark measured nothing: ${stdout}`);
+  return perSecond;
+}
