@@ -1,9 +1,8 @@
 // What was measured on, and with what.
-import { createRequire } from 'node:module';
+import { readFileSync } from 'node:fs';
 import { availableParallelism, cpus, release, totalmem, type } from 'node:os';
 import { spawnSync } from 'node:child_process';
 
-const require = createRequire(import.meta.url);
 const PEERS = [
   'express',
   'ioredis',
@@ -27,7 +26,8 @@ export function machine(redisVersion, generator) {
 }
 
 function versionOf(name) {
-  return `${name} ${require(`${name}/package.json`).version}`;
+  const path = new URL(`../node_modules/${name}/package.json`, import.meta.url);
+  return `${name} ${JSON.parse(readFileSync(path, 'utf8')).version}`;
 }
 
 function wrkVersion() {

@@ -80,13 +80,18 @@ function wakeSection(programs) {
 
 function waitersSection(measured) {
   if (!measured) return undefined;
+  const row = (when, { besideWaiters, withoutWaiters, toWithout }) => [
+    when,
+    spread(besideWaiters, count),
+    spread(withoutWaiters, count),
+    `${toWithout.toFixed(2)} x`,
+  ];
   return section(
-    `${count(measured.waiters)} waiters on one replica`,
-    ['checks/s on another key', 'median, min to max'],
+    `${count(measured.waiters)} waiters on one replica: checks/s on another key`,
+    ['when', 'on their replica', 'on one without waiters', 'ratio'],
     [
-      ['without waiters', spread(measured.rateWithout, count)],
-      ['while they wait', spread(measured.rateWhileHeld, count)],
-      ['while they are served', spread(measured.rateWhileServed, count)],
+      row('while they wait', measured.whileHeld),
+      row('while they are served', measured.whileServed),
     ],
   );
 }

@@ -15,25 +15,31 @@ export async function latency({ redis, rounds, seconds }) {
     Server.start('bare', peer('bare')),
   ]);
   const half = new Map();
-  for (const server of [sluice, stock, bare]) {
+  for (const server of [sluice, stock]) {
     progress(`latency: the peak of ${server.name}`);
     await saturate(server, { ...LOAD, seconds: PEAK_SECONDS });
     const peak = await saturate(server, { ...LOAD, seconds: PEAK_SECONDS });
     half.set(server, peak.perSecond / 2);
   }
-  // The machine's own round trip, under as many requests as Sluice has to answer.
-  half.set(bare, half.get(sluice));
 
-  const servers = [sluice, stock, bare];
-  const runs = servers.map(() => []);
-  for (let round = 0; round < rounds; round += 1) {
-    for (const [i, server] of servers.entries()) {
-      progress(`latency: round ${round + 1} of ${rounds}, ${server.name}`);
-      runs[i].push(await latencyAt(server, half.get(server), { ...LOAD, seconds }));
+  // Each at half of its own peak; Sluice at the stock peer's rate, too; and the machine's own round
+  // trip, under as many requests as Sluice has to answer.
+  const lines = [
+    { name: 'sluice', server: sluice, rate: half.get(sluice) },
+    { name: 'rate-limiter-flexible', server: stock, rate: half.get(stock) },
+    { name: "sluice, at the stock peer's rate", server: sluice, rate: half.get(stock) },
+    { name: 'bare', server: bare, rate: half.get(sluice) },
+  ];
+  const runs = lines.map(() => []);
+  for (let round = -1; round < rounds; round += 1) {
+    for (const [i, { name, server, rate }] of lines.entries()) {
+      progress(`latency: ${round < 0 ? 'warm-up' : `round ${round + 1} of ${rounds}`}, ${name}`);
+      const run = await latencyAt(server, rate, { ...LOAD, seconds });
+      if (round >= 0) runs[i].push(run);
     }
   }
-  await Promise.all(servers.map((server) => server.stop()));
-  return servers.map(({ name }, i) => ({
+  await Promise.all([sluice, stock, bare].map((server) => server.stop()));
+  return lines.map(({ name }, i) => ({
     program: name,
     perSecond: median(runs[i].map((run) => run.perSecond)),
     p50Micros: summary(runs[i].map((run) => run.p50Micros)),

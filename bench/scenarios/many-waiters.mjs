@@ -13,43 +13,45 @@ const KEY = 'crowd';
 const OTHERS = { name: 'other', keys: 1, seconds: 2 };
 
 export async function manyWaiters({ redis, rounds }) {
-  const replica = await Server.start('sluice', SLUICE, {
+  const environment = {
     REDIS_URL: redis.url,
     MAX_REQUESTS: '1000000000',
     MAX_REQUESTS_IN_QUEUE: String(WAITERS),
-  });
-  progress('many waiters: warm-up');
-  await saturate(replica, OTHERS);
-  await hold(replica, 100, `/rate/warm-up`);
-  const without = await rates(replica, rounds, 'without waiters');
+  };
+  // The other holds nobody: what the machine does at a time, it does to both.
+  const replica = await Server.start('sluice', SLUICE, environment);
+  const other = await Server.start('sluice without waiters', SLUICE, environment);
+  for (const server of [replica, other]) {
+    progress(`many waiters: warm-up of ${server.name}`);
+    await saturate(server, OTHERS);
+    await saturate(server, OTHERS);
+    await hold(server, 100, '/rate/warm-up');
+  }
   const bytesWithout = await replica.residentBytes();
 
   // One a window gets through until the rest have come, so few are served before all wait.
-  await hold(replica, 1, `/rate/${KEY}?maxRequests=1`);
+  await hold(other, 1, `/rate/${KEY}?maxRequests=1`);
   progress(`many waiters: ${WAITERS} come to wait`);
   const held = hold(replica, WAITERS, `/rate/${KEY}?canWait=true`);
   await untilAllHaveCome(redis);
   const bytesWith = await replica.residentBytes();
   const waiting = await redis.client.zcard(`sluice:{${KEY}}:queue`);
-  const meanwhile = await rates(replica, rounds, `with ${WAITERS} waiters`);
+  const whileHeld = await rates(replica, other, rounds, 'while they wait');
 
   const queue = await idsInQueue(redis);
-  progress('many waiters: they are served');
-  const raised = fetch(`${replica.url}/rate/${KEY}?maxRequests=${SERVED_PER_WINDOW}`, {
+  const raised = fetch(`${other.url}/rate/${KEY}?maxRequests=${SERVED_PER_WINDOW}`, {
     method: 'POST',
   });
-  const whileServed = await rates(replica, rounds, 'while they are served');
+  // Ten windows of a second: two rounds on each of the two.
+  const whileServed = await rates(replica, other, 2, 'while they are served');
   const answers = await held;
   await raised;
-  await replica.stop();
+  await Promise.all([replica.stop(), other.stop()]);
   return {
     waiters: WAITERS,
     bytesPerWaiter: (bytesWith - bytesWithout) / waiting,
-    rateWithout: summary(without),
-    rateWhileHeld: summary(meanwhile),
-    rateWhileServed: summary(whileServed),
-    heldToWithout: ratio(meanwhile, without),
-    servedToWithout: ratio(whileServed, without),
+    whileHeld: describe(whileHeld),
+    whileServed: describe(whileServed),
     servedInOrder: isInOrder(
       queue,
       answers.map(({ requestId }) => requestId),
@@ -57,13 +59,21 @@ export async function manyWaiters({ redis, rounds }) {
   };
 }
 
-async function rates(replica, rounds, when) {
-  const measured = [];
+const describe = ({ beside, without }) => ({
+  besideWaiters: summary(beside),
+  withoutWaiters: summary(without),
+  toWithout: ratio(beside, without),
+});
+
+async function rates(replica, other, rounds, when) {
+  const beside = [];
+  const without = [];
   for (let round = 0; round < rounds; round += 1) {
     progress(`many waiters: other keys ${when}, round ${round + 1} of ${rounds}`);
-    measured.push((await saturate(replica, OTHERS)).perSecond);
+    beside.push((await saturate(replica, OTHERS)).perSecond);
+    without.push((await saturate(other, OTHERS)).perSecond);
   }
-  return measured;
+  return { beside, without };
 }
 
 /** All but those who were served while the others still came. */
