@@ -17,6 +17,7 @@ const HELP = `npm run bench -- [options]
 const RESULTS = new URL('results/', import.meta.url);
 const BENCHMARKS = new URL('../BENCHMARKS.md', import.meta.url);
 
+const argumentsGiven = process.argv.length > 2 ? ['--', ...process.argv.slice(2)] : [];
 const options = readOptions();
 installDependencies();
 installIn('bench');
@@ -34,7 +35,7 @@ const { chart } = await import('./lib/chart.mjs');
 const redis = await RedisServer.start(redisProgram);
 const results = {
   measuredAt: new Date().toISOString().slice(0, 10),
-  command: ['npm run bench', ...process.argv.slice(2)].join(' '),
+  command: ['npm run bench', ...argumentsGiven].join(' '),
   machine: machine(await redis.version(), GENERATOR),
 };
 for (const [name, scenario] of Object.entries(await scenarios())) {

@@ -32,5 +32,5 @@ function versionOf(name) {
 
 function wrkVersion() {
   const { stdout } = spawnSync('wrk', ['--version'], { encoding: 'utf8' });
-  return /wrk \S*?([\d.]+)/.exec(stdout)?.[0] ?? 'wrk';
+  return `wrk ${/wrk \D*([\d.]+)/.exec(stdout)?.[1] ?? ''}`;
 }

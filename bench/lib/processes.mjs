@@ -22,6 +22,7 @@ const running = new Set();
 process.on('exit', () => {
   for (const child of running) child.kill('SIGKILL');
 });
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => process.exit(1));
 
 /** A Node program that serves HTTP on `port`, with the probe in it. */
 export class Server {
@@ -39,8 +40,8 @@ export class Server {
       },
       stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
     });
-    track(server.child);
-    await accepts(port, server.child);
+    track(server.child, name);
+    await accepts(port);
     return server;
   }
 
@@ -90,8 +91,8 @@ export class RedisServer {
       ]),
       { stdio: ['ignore', 'ignore', 'inherit'] },
     );
-    track(server.child);
-    await accepts(server.port, server.child);
+    track(server.child, 'redis-server');
+    await accepts(server.port);
     server.client = new Redis(server.url);
     return server;
   }
@@ -119,15 +120,21 @@ export class RedisServer {
   }
 }
 
-function track(child) {
+/** A measurement without one of its processes measures nothing. */
+function track(child, name) {
   running.add(child);
-  child.once('exit', () => running.delete(child));
+  child.once('exit', (code, signal) => {
+    if (!running.delete(child)) return;
+    console.error(`${name} has ended with ${code ?? signal}`);
+    process.exit(1);
+  });
 }
 
 async function end(child, signal) {
-  if (child.exitCode !== null || child.signalCode !== null) return;
+  running.delete(child);
+  const ended = once(child, 'exit');
   child.kill(signal);
-  await once(child, 'exit');
+  await ended;
 }
 
 async function freePort() {
@@ -139,10 +146,9 @@ async function freePort() {
   return port;
 }
 
-async function accepts(port, child) {
+async function accepts(port) {
   const giveUpAt = Date.now() + START_TIMEOUT_MILLIS;
   while (Date.now() < giveUpAt) {
-    if (child.exitCode !== null) throw new Error(`a server ended with code ${child.exitCode}`);
     const socket = connect(port, '127.0.0.1');
     try {
       await once(socket, 'connect');

@@ -36,8 +36,8 @@ export function send(
 }
 
 /**
- * The head of an answer, in one call: Node copies headers that were set one by one into a map, checks
- * and reads them back, which costs as much as all of the routing.
+ * The head of an answer, in one call. Node copies headers that are set one by one into a map and reads
+ * them back; without that there are a tenth more decisions a second.
  */
 export function writeHead(
   response: Response,

@@ -10,7 +10,7 @@ type LoggedStatuses = Pick<Settings, 'LOG_2XX' | 'LOG_4XX' | 'LOG_5XX'>;
  * One line for each answer of a class that is to be logged, with the request's correlation id.
  *
  * Written here and not left to pino-http, which makes two child loggers for every request, logged or
- * not: a sixth of all that a check costs (BENCHMARKS.md).
+ * not: without them there is time for half as many decisions again.
  */
 export function requestLog(logger: Logger, statuses: LoggedStatuses): RequestHandler {
   const isLogged = (status: number): boolean => {

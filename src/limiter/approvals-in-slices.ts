@@ -11,7 +11,8 @@ interface Approval {
 /**
  * Tells waiters that their turn has come: at once, but for no more than a slice of them in one turn
  * of the event loop. When thousands are approved together, the first are answered before the last
- * have been told, and other requests come in between.
+ * have been told, and other requests come in between. Told in one go, 10,000 held the event loop for
+ * hundreds of milliseconds.
  */
 export class ApprovalsInSlices {
   #pending: Approval[] = [];

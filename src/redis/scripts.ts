@@ -200,7 +200,11 @@ export class Scripts {
   readonly #sendWithOthers: Send = (command, [script, ...rest]) =>
     this.client[command](script, ...rest);
 
-  /** A write at once, for what has been gathered already. */
+  /**
+   * A write at once, for what has been gathered already; ioredis' automatic pipeline would wait for
+   * another turn. A pipeline of its own would do it, too, but its objects outlive the young generation:
+   * a sixth fewer decisions a second, and longer garbage collections.
+   */
   readonly #sendNow: Send = (command, args) =>
     this.client.sendCommand(
       new Command(command, args, { replyEncoding: 'utf8' }),

@@ -11,7 +11,8 @@ export interface WakeRecorder {
 
 /** Subscribes with a connection of its own; resolves when Redis has confirmed it. */
 export async function recordWakes(client: Redis, channel: string): Promise<WakeRecorder> {
-  const subscriber = client.duplicate();
+  // It ends with the Redis of its file, also where a test fails before it stops it.
+  const subscriber = client.duplicate({ retryStrategy: () => null });
   let messages: string[] = [];
   let onMessage: () => void = () => undefined;
   subscriber.on('message', (_channel, message) => {

@@ -29,6 +29,19 @@ describe('systemClock.after', () => {
     },
   );
 
+  test('waits on where Node fires a timer early', () => {
+    const { setTimeout: fakeTimeout } = globalThis;
+    const early = jest
+      .spyOn(globalThis, 'setTimeout')
+      .mockImplementationOnce((callback, millis) => fakeTimeout(callback, millis! - 1));
+    callAfter(1000);
+    early.mockRestore();
+    jest.advanceTimersByTime(999);
+    expect(calls).toEqual([]);
+    jest.advanceTimersByTime(1);
+    expect(calls).toEqual([1000]);
+  });
+
   test('takes a delay below 0 as none', () => {
     callAfter(-5);
     jest.advanceTimersByTime(0);
