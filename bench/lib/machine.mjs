@@ -16,7 +16,7 @@ export function machine(redisVersion, generator) {
     processor: cpus()[0]?.model.trim() ?? 'unknown',
     cores: availableParallelism(),
     memoryGiB: Math.round(totalmem() / 2 ** 30),
-    system: `${type()} ${release()}`,
+    system: `${type()} ${release().split('-')[0]}`,
     node: process.version,
     redis: redisVersion,
     loadGenerator: generator === 'wrk' ? wrkVersion() : versionOf('autocannon'),
