@@ -1,5 +1,5 @@
 // `npm run bench`: measures Sluice against its peers and against the limits of Node and Redis, prints
-// one table, and writes it with a chart to bench/results. See BENCHMARKS.md.
+// the tables, and writes them and a chart to bench/results/latest.*. See BENCHMARKS.md.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 
@@ -12,7 +12,7 @@ const HELP = `npm run bench -- [options]
   --seconds N    of load in each round (3)
   --windows N    windows' ends in the measurement of wakes (50)
   --only A,B     only these: throughput, latency, wake, many-waiters, many-keys, debug, raw-scripts
-  --publish      put the table into BENCHMARKS.md, too
+  --publish      put a whole run into BENCHMARKS.md and, for the README, bench/results/published.*
 `;
 const RESULTS = new URL('results/', import.meta.url);
 const BENCHMARKS = new URL('../BENCHMARKS.md', import.meta.url);
@@ -48,10 +48,18 @@ progressEnds();
 const text = report(results);
 console.log(text);
 mkdirSync(RESULTS, { recursive: true });
-writeFileSync(new URL('results.json', RESULTS), `${JSON.stringify(results, undefined, 2)}\n`);
-if (results.throughput) writeFileSync(new URL('throughput.svg', RESULTS), chart(results));
-if (options.publish) publish(text);
+write('latest');
+if (options.publish) {
+  write('published');
+  publish(text);
+}
 process.exit(0);
+
+function write(name) {
+  const json = JSON.stringify(results, undefined, 2);
+  writeFileSync(new URL(`${name}.json`, RESULTS), `${json}\n`);
+  if (results.throughput) writeFileSync(new URL(`${name}.svg`, RESULTS), chart(results));
+}
 
 function readOptions() {
   const { values } = parseArgs({
@@ -71,6 +79,10 @@ function readOptions() {
   const all = 'throughput,latency,wake,many-waiters,many-keys,debug,raw-scripts'.split(',');
   const only = values.only === '' ? all : values.only.split(',');
   const unknown = only.filter((name) => !all.includes(name));
+  if (values.publish && values.only !== '') {
+    console.error('--publish takes a whole run, without --only');
+    process.exit(2);
+  }
   const [rounds, seconds, windows] = [values.rounds, values.seconds, values.windows].map(Number);
   if (unknown.length > 0 || ![rounds, seconds, windows].every((n) => n > 0)) {
     console.error(
@@ -105,4 +117,5 @@ function publish(table) {
   const document = readFileSync(BENCHMARKS, 'utf8');
   const [head, tail] = [document.split(begin)[0], document.split(end)[1]];
   writeFileSync(BENCHMARKS, `${head}${begin}\n\n${table}\n${end}${tail}`);
+  console.log('published; `npm run format` before you commit it');
 }

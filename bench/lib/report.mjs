@@ -29,7 +29,9 @@ function machineSection({ measuredAt, command, machine }) {
 }
 
 function goalsSection(results) {
-  const rows = goals(results).map(({ figure, goal, measured, met }) => [
+  const held = goals(results);
+  if (held.length === 0) return undefined;
+  const rows = held.map(({ figure, goal, measured, met }) => [
     figure,
     goal,
     measured,
