@@ -6,12 +6,22 @@ import { parseArgs } from 'node:util';
 import { findRedisServer } from '../scripts/lib/find-redis.mjs';
 import { build, installDependencies, installIn } from '../scripts/lib/prepare.mjs';
 
+/** The measurements: the module in scenarios/ of each, and the function that it exports. */
+const SCENARIOS = {
+  throughput: ['throughput', 'throughput'],
+  latency: ['latency', 'latency'],
+  wake: ['wake', 'wake'],
+  'many-waiters': ['many-waiters', 'manyWaiters'],
+  'many-keys': ['many-keys', 'manyKeys'],
+  debug: ['debug-listing', 'debugListing'],
+  'raw-scripts': ['raw-scripts', 'rawScripts'],
+};
 const HELP = `npm run bench -- [options]
 
   --rounds N     rounds of each measurement, interleaved (5)
   --seconds N    of load in each round (3)
   --windows N    windows' ends in the measurement of wakes (50)
-  --only A,B     only these: throughput, latency, wake, many-waiters, many-keys, debug, raw-scripts
+  --only A,B     only these: ${Object.keys(SCENARIOS).join(', ')}
   --publish      put a whole run into BENCHMARKS.md and, for the README, bench/results/published.*
 `;
 const RESULTS = new URL('results/', import.meta.url);
@@ -38,9 +48,10 @@ const results = {
   command: ['npm run bench', ...argumentsGiven].join(' '),
   machine: machine(await redis.version(), GENERATOR),
 };
-for (const [name, scenario] of Object.entries(await scenarios())) {
+for (const [name, [module, scenario]] of Object.entries(SCENARIOS)) {
   if (!options.only.includes(name)) continue;
-  results[name] = await scenario({ ...options, redis, redisProgram });
+  const { [scenario]: measure } = await import(`./scenarios/${module}.mjs`);
+  results[name] = await measure({ ...options, redis, redisProgram });
 }
 await redis.stop();
 progressEnds();
@@ -76,7 +87,7 @@ function readOptions() {
     console.log(HELP);
     process.exit(0);
   }
-  const all = 'throughput,latency,wake,many-waiters,many-keys,debug,raw-scripts'.split(',');
+  const all = Object.keys(SCENARIOS);
   const only = values.only === '' ? all : values.only.split(',');
   const unknown = only.filter((name) => !all.includes(name));
   if (values.publish && values.only !== '') {
@@ -91,25 +102,6 @@ function readOptions() {
     process.exit(2);
   }
   return { rounds, seconds, windows, only, publish: values.publish };
-}
-
-async function scenarios() {
-  const { throughput } = await import('./scenarios/throughput.mjs');
-  const { latency } = await import('./scenarios/latency.mjs');
-  const { wake } = await import('./scenarios/wake.mjs');
-  const { manyWaiters } = await import('./scenarios/many-waiters.mjs');
-  const { manyKeys } = await import('./scenarios/many-keys.mjs');
-  const { debugListing } = await import('./scenarios/debug-listing.mjs');
-  const { rawScripts } = await import('./scenarios/raw-scripts.mjs');
-  return {
-    throughput,
-    latency,
-    wake,
-    'many-waiters': manyWaiters,
-    'many-keys': manyKeys,
-    debug: debugListing,
-    'raw-scripts': rawScripts,
-  };
 }
 
 function publish(table) {

@@ -132,8 +132,7 @@ for first_key = 1, #KEYS, KEYS_PER_BATCH do
   local max, queue_max = tonumber(ARGV[position]), tonumber(ARGV[position + 1])
   local first = position + 3
   local last = first + 2 * tonumber(ARGV[position + 2]) - 1
-  local decided, reply = pcall(decide, keys, max, queue_max, first, last)
-  replies[#replies + 1] = decided and reply or error_reply(reply)
+  replies[#replies + 1] = reply_of(decide, keys, max, queue_max, first, last)
   position = last + 1
 end
 return replies

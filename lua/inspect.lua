@@ -29,7 +29,6 @@ end
 
 local replies = {}
 for first = 1, #KEYS, NAMES_PER_KEY do
-  local inspected, reply = pcall(inspect, KEYS[first], KEYS[first + 1], KEYS[first + 2])
-  replies[#replies + 1] = inspected and reply or error_reply(reply)
+  replies[#replies + 1] = reply_of(inspect, KEYS[first], KEYS[first + 1], KEYS[first + 2])
 end
 return replies

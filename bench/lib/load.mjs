@@ -86,7 +86,7 @@ async function byAutocannon(server, { name, keys, seconds, mayRefuse = false }) 
  * The latency of checks at a rate. autocannon sends what a connection has to send in a second at its
  * beginning; so each connection has a second of its own, and they begin one after the other.
  */
-export async function latencyAt(server, perSecond, { name, keys = 1, seconds }) {
+export async function latencyAt(server, perSecond, { name, seconds }) {
   const latencies = createHistogram();
   let answers = 0;
   let wrong = 0;
@@ -94,7 +94,7 @@ export async function latencyAt(server, perSecond, { name, keys = 1, seconds }) 
     Array.from({ length: CONNECTIONS }, async (_, i) => {
       await delay((1000 * i) / CONNECTIONS);
       const run = autocannon({
-        url: `${server.url}/rate/${name}-${1 + (i % keys)}`,
+        url: `${server.url}/rate/${name}-1`,
         method: 'POST',
         connections: 1,
         connectionRate: Math.max(1, Math.round(perSecond / CONNECTIONS)),

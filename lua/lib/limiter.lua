@@ -92,13 +92,13 @@ end
 
 -- Tells every replica that listens: who was approved, which tickets have left the queue, and when
 -- the window ends. The ids are UUIDs made by the replicas, so they need no escaping.
-local function publish_wake(keys, state, granted)
+local function publish_wake(keys, state)
   redis.call('PUBLISH', keys[1] .. ':wake', string.format(
     '{"windowEndsInMillis":%.14g,"waiting":%.0f,"waitingFrom":%.0f,"granted":["%s"]}',
     micros_to_window_end(state, state.now_us) / 1000,
     count_waiting(keys[3], state),
     lowest_waiting_ticket(keys[3], state),
-    table.concat(granted, '","')
+    table.concat(state.granted, '","')
   ))
 end
 
@@ -158,6 +158,6 @@ local function close_limiter(keys, state, now_ms, lease_millis)
     redis.call('PEXPIREAT', keys[2], state.expires)
   end
   if state.granted and #state.granted > 0 then
-    publish_wake(keys, state, state.granted)
+    publish_wake(keys, state)
   end
 end

@@ -15,7 +15,7 @@ const PULL_TIMEOUT_MILLIS = 120_000;
 export async function findRedis() {
   const container = await fromDocker();
   if (container) return container;
-  const path = findOnPath('redis-server') ?? installServer();
+  const path = findOrInstallServer();
   if (path) return { SLUICE_TEST_REDIS_SERVER: path };
   return stop(
     'The tests need a real Redis: start Docker, or put redis-server on PATH, ' +
@@ -25,11 +25,11 @@ export async function findRedis() {
 
 /** A `redis-server` of this machine, installed where there is none. */
 export function findRedisServer() {
-  return (
-    findOnPath('redis-server') ??
-    installServer() ??
-    stop('The benchmark needs redis-server: put it on PATH.')
-  );
+  return findOrInstallServer() ?? stop('The benchmark needs redis-server: put it on PATH.');
+}
+
+function findOrInstallServer() {
+  return findOnPath('redis-server') ?? installServer();
 }
 
 async function fromDocker() {

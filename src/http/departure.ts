@@ -6,19 +6,22 @@ import { Client } from '../limiter/client.js';
 const clientsOf = new WeakMap<Socket, Set<Client>>();
 
 /**
- * A client that leaves when its connection closes, if that is before `stopWatching`. The connection is
- * watched and not the response, since the response to a pipelined request has none before its turn.
+ * Runs `work` with a client that leaves when its connection closes. The connection is watched and not
+ * the response, since the response to a pipelined request has none before its turn.
  */
-export function watchClient(socket: Socket): Client {
+export async function untilClientLeaves<T>(
+  socket: Socket,
+  work: (client: Client) => Promise<T>,
+): Promise<T> {
   const client = new Client();
   if (socket.destroyed) client.leave();
   const clients = clientsOf.get(socket) ?? watch(socket);
   clients.add(client);
-  return client;
-}
-
-export function stopWatching(socket: Socket, client: Client): void {
-  clientsOf.get(socket)?.delete(client);
+  try {
+    return await work(client);
+  } finally {
+    clients.delete(client);
+  }
 }
 
 function watch(socket: Socket): Set<Client> {

@@ -2,7 +2,7 @@ import type { ErrorRequestHandler, Request, Response } from 'express';
 
 import { ShuttingDownError, StoreUnavailableError } from '../limiter/errors.js';
 import { HttpError } from './http-error.js';
-import { retryAfter, sendJson } from './reply.js';
+import { type Headers, retryAfter, sendJson } from './reply.js';
 
 /** When to come back after a 503; how long the fault lasts nobody knows. */
 const RETRY_AFTER_FAULT_MILLIS = 1000;
@@ -17,12 +17,8 @@ export const errorHandler: ErrorRequestHandler = (error: unknown, request, respo
     sendError(response, error.status, error.message, error.key);
   } else if (error instanceof StoreUnavailableError || error instanceof ShuttingDownError) {
     response.locals.fault = error;
-    sendJson(
-      response,
-      503,
-      errorBody(error.message, keyOf(request)),
-      retryAfter(RETRY_AFTER_FAULT_MILLIS),
-    );
+    const headers = retryAfter(RETRY_AFTER_FAULT_MILLIS);
+    sendError(response, 503, error.message, keyOf(request), headers);
   } else if (isBadEncoding(error)) {
     sendBadEncoding(request, response);
   } else {
@@ -45,12 +41,15 @@ export function keyOf(request: Request): string | undefined {
   }
 }
 
-function sendError(response: Response, status: number, message: string, key?: string): void {
-  sendJson(response, status, errorBody(message, key));
-}
-
-function errorBody(message: string, key?: string): object {
-  return key === undefined ? { error: message } : { error: message, key };
+function sendError(
+  response: Response,
+  status: number,
+  message: string,
+  key?: string,
+  headers?: Headers,
+): void {
+  const body = key === undefined ? { error: message } : { error: message, key };
+  sendJson(response, status, body, headers);
 }
 
 /** Names the first part of the path that can't be decoded. */

@@ -1,11 +1,9 @@
-import type { Socket } from 'node:net';
-
 import type { RequestHandler, Response } from 'express';
 import type { Logger } from 'pino';
 
 import type { Settings } from '../config.js';
-import type { CheckRequest, Decision, Limiter } from '../limiter/limiter.js';
-import { stopWatching, watchClient } from './departure.js';
+import type { CheckRequest, Limiter } from '../limiter/limiter.js';
+import { untilClientLeaves } from './departure.js';
 import { HttpError } from './http-error.js';
 import { parseCheck, parseKey } from './parameters.js';
 import { retryAfter, sendJson } from './reply.js';
@@ -29,7 +27,7 @@ export function checkRate(
     const check = parseCheck(request.params.key, request.query);
     refuseForbiddenOverrides(check, permissions);
     const decision = check.canWait
-      ? await checkWhileConnected(limiter, check, socket)
+      ? await untilClientLeaves(socket, (client) => limiter.check(check, client))
       : await limiter.check(check);
     switch (decision.outcome) {
       case 'approved':
@@ -50,19 +48,6 @@ export function checkRate(
         );
     }
   };
-}
-
-async function checkWhileConnected(
-  limiter: Limiter,
-  check: CheckRequest,
-  socket: Socket,
-): Promise<Decision> {
-  const client = watchClient(socket);
-  try {
-    return await limiter.check(check, client);
-  } finally {
-    stopWatching(socket, client);
-  }
 }
 
 function logOf(response: Response, logger: Logger): Logger {

@@ -4,7 +4,7 @@ import { CORRELATION_HEADER } from './correlation.js';
 import { isDraining } from './drain.js';
 
 /** Names and values in turn. */
-type Headers = readonly (string | number)[];
+export type Headers = readonly (string | number)[];
 
 /**
  * Answers with JSON. Express's own `res.json` would add a charset to the content type, and an ETag

@@ -41,7 +41,7 @@ export class CheckBatcher {
   /** The last batch of each key, the only one that may still grow. */
   readonly #latest = new Map<string, PendingBatch>();
   #checks = 0;
-  #endsTurn = false;
+  #flushIsDue = false;
 
   constructor(
     private readonly scripts: Scripts,
@@ -61,10 +61,10 @@ export class CheckBatcher {
   }
 
   #flushAtEndOfTurn(): void {
-    if (this.#endsTurn) return;
-    this.#endsTurn = true;
+    if (this.#flushIsDue) return;
+    this.#flushIsDue = true;
     setImmediate(() => {
-      this.#endsTurn = false;
+      this.#flushIsDue = false;
       if (this.#checks > 0) this.#flush();
     });
   }

@@ -88,7 +88,7 @@ export class Scripts {
   }
 
   /** @returns for each batch, in their order, its reply, or the error with which it failed alone */
-  async check(batches: readonly CheckBatch[]): Promise<(CheckBatchReply | Error)[]> {
+  check(batches: readonly CheckBatch[]): Promise<(CheckBatchReply | Error)[]> {
     const { limits, leaseMillis, replicaId } = this.settings;
     const keys: string[] = [];
     const args: (string | number)[] = [
@@ -99,18 +99,14 @@ export class Scripts {
       replicaId,
     ];
     for (const { names, overrides, checks } of batches) {
-      keys.push(names.state, names.requests, names.queue, names.replicas);
+      keys.push(...allKeys(names));
       args.push(overrides.maxRequests ?? '', overrides.maxRequestsInQueue ?? '', checks.length);
       for (const { requestId, canWait } of checks) args.push(requestId, canWait ? '1' : '0');
     }
-    const replies = (await this.#run(this.#check, keys, args, this.#sendNow)) as (
-      number[] | Error
-    )[];
-    return replies.map((reply) => {
-      if (reply instanceof Error) return toLimiterError(reply) as Error;
-      const [microsToWindowEnd = 0, ...verdicts] = reply;
-      return { millisToWindowEnd: microsToWindowEnd / 1000, verdicts };
-    });
+    return this.#runForEach(this.#check, keys, args, ([microsToWindowEnd = 0, ...verdicts]) => ({
+      millisToWindowEnd: microsToWindowEnd / 1000,
+      verdicts,
+    }));
   }
 
   /** @param knownMillisLeft until the window ends, as the caller has it, for a key that Redis lost */
@@ -167,13 +163,21 @@ export class Scripts {
   }
 
   /** @returns for each key, in their order, its state, nothing where there is none, or its error */
-  async inspect(keys: readonly KeyNames[]): Promise<(InspectReply | undefined | Error)[]> {
+  inspect(keys: readonly KeyNames[]): Promise<(InspectReply | undefined | Error)[]> {
     const names = keys.flatMap(({ state, queue, replicas }) => [state, queue, replicas]);
-    const replies = (await this.#run(this.#inspect, names, [], this.#sendNow)) as (
-      number[] | Error
-    )[];
+    return this.#runForEach(this.#inspect, names, [], parseInstance);
+  }
+
+  /** Runs a script that replies for each of several limiter keys, with an error for one that failed. */
+  async #runForEach<Reply>(
+    script: Script,
+    keys: readonly string[],
+    args: readonly (string | number)[],
+    parse: (reply: readonly number[]) => Reply,
+  ): Promise<(Reply | Error)[]> {
+    const replies = (await this.#run(script, keys, args, this.#sendNow)) as (number[] | Error)[];
     return replies.map((reply) =>
-      reply instanceof Error ? (toLimiterError(reply) as Error) : parseInstance(reply),
+      reply instanceof Error ? (toLimiterError(reply) as Error) : parse(reply),
     );
   }
 

@@ -1,9 +1,10 @@
 import { loadScript } from '../../src/redis/script-loader.js';
 import { ScriptHarness, type TestReplica } from '../support/script-harness.js';
 import { useRedis } from '../support/use-redis.js';
-import { recordWakes, type WakeRecorder } from '../support/wake-recorder.js';
+import { useWakeRecorder, type WakeRecorder } from '../support/wake-recorder.js';
 
 const redis = useRedis();
+const recordWakes = useWakeRecorder(redis);
 
 let key: ScriptHarness;
 let r1: TestReplica;
@@ -13,15 +14,12 @@ let wakes: WakeRecorder;
 beforeEach(async () => {
   key = await ScriptHarness.create(redis.client);
   [r1, r2] = [key.replica('r1'), key.replica('r2')];
-  wakes = await recordWakes(redis.client, key.names.wakeChannel);
+  wakes = await recordWakes(key.names.wakeChannel);
   await r1.check(['a', 'b']);
   await r1.checkOrWait(['c']);
   await r2.checkOrWait(['d']);
   await r1.checkOrWait(['e']);
   await key.setTime(10);
-});
-afterEach(() => {
-  wakes.stop();
 });
 
 describe('a waiter', () => {

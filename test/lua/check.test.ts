@@ -7,9 +7,10 @@ import {
   type Verdict,
 } from '../support/script-harness.js';
 import { useRedis } from '../support/use-redis.js';
-import { recordWakes } from '../support/wake-recorder.js';
+import { useWakeRecorder } from '../support/wake-recorder.js';
 
 const redis = useRedis();
+const recordWakes = useWakeRecorder(redis);
 
 let key: ScriptHarness;
 let replica: TestReplica;
@@ -406,14 +407,13 @@ describe('raising the maximum within the window', () => {
   });
 
   test('publishes one wake for those it serves', async () => {
-    const wakes = await recordWakes(redis.client, key.names.wakeChannel);
+    const wakes = await recordWakes(key.names.wakeChannel);
     await replica.check(['e'], { maxRequests: 5 });
     await replica.check(['f']);
     expect(await wakes.take()).toEqual([
       `{"windowEndsInMillis":990,"waiting":0,"waitingFrom":${key.absoluteTicket(10_000)},` +
         '"granted":["c","d"]}',
     ]);
-    wakes.stop();
   });
 });
 

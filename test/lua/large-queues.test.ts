@@ -1,8 +1,9 @@
 import { ScriptHarness, type TestReplica } from '../support/script-harness.js';
 import { useRedis } from '../support/use-redis.js';
-import { recordWakes } from '../support/wake-recorder.js';
+import { useWakeRecorder } from '../support/wake-recorder.js';
 
 const redis = useRedis();
+const recordWakes = useWakeRecorder(redis);
 
 /** More than Lua can unpack: its C stack takes 8000 values. */
 const MANY = 9000;
@@ -34,7 +35,7 @@ test('as many checks as that are decided in one call', async () => {
 
 test('as many waiters as that are served in one call, in order, with one wake', async () => {
   await fill();
-  const wakes = await recordWakes(redis.client, key.names.wakeChannel);
+  const wakes = await recordWakes(key.names.wakeChannel);
   expect(await replica.check(['late'], { maxRequests: 1_000_000 })).toEqual(['approved']);
   const stored = await key.stored();
   expect(stored).toMatchObject({ state: { approved: MANY + 2 }, queue: [], replicas: {} });
@@ -42,7 +43,6 @@ test('as many waiters as that are served in one call, in order, with one wake', 
   const published = (await wakes.take()).map((wake) => JSON.parse(wake) as { granted: string[] });
   expect(published).toHaveLength(1);
   expect(published[0]!.granted).toEqual(waiters);
-  wakes.stop();
 });
 
 test('as many waiters as that are served at the end of a window, and reported in order', async () => {

@@ -1,8 +1,9 @@
 import { ScriptHarness, type TestReplica } from '../support/script-harness.js';
 import { useRedis } from '../support/use-redis.js';
-import { recordWakes, type WakeRecorder } from '../support/wake-recorder.js';
+import { useWakeRecorder, type WakeRecorder } from '../support/wake-recorder.js';
 
 const redis = useRedis();
+const recordWakes = useWakeRecorder(redis);
 
 let key: ScriptHarness;
 let replica: TestReplica;
@@ -10,10 +11,7 @@ let wakes: WakeRecorder;
 beforeEach(async () => {
   key = await ScriptHarness.create(redis.client);
   replica = key.replica('r1');
-  wakes = await recordWakes(redis.client, key.names.wakeChannel);
-});
-afterEach(() => {
-  wakes.stop();
+  wakes = await recordWakes(key.names.wakeChannel);
 });
 
 test('gives an approval back', async () => {

@@ -1,8 +1,9 @@
 import { ScriptHarness, TEST_LEASE_MILLIS, type TestReplica } from '../support/script-harness.js';
 import { useRedis } from '../support/use-redis.js';
-import { recordWakes, type WakeRecorder } from '../support/wake-recorder.js';
+import { useWakeRecorder, type WakeRecorder } from '../support/wake-recorder.js';
 
 const redis = useRedis();
+const recordWakes = useWakeRecorder(redis);
 
 let key: ScriptHarness;
 let r1: TestReplica;
@@ -11,10 +12,7 @@ let wakes: WakeRecorder;
 beforeEach(async () => {
   key = await ScriptHarness.create(redis.client);
   [r1, r2] = [key.replica('r1'), key.replica('r2')];
-  wakes = await recordWakes(redis.client, key.names.wakeChannel);
-});
-afterEach(() => {
-  wakes.stop();
+  wakes = await recordWakes(key.names.wakeChannel);
 });
 
 /** a and b approved; c and e wait on r1, d on r2, with the tickets 1, 3 and 2. */

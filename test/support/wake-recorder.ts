@@ -2,17 +2,31 @@ import { randomUUID } from 'node:crypto';
 
 import type { Redis } from 'ioredis';
 
+import type { RedisForTests } from './use-redis.js';
+
 /** Records what is published on a channel. */
 export interface WakeRecorder {
   /** Everything published since the last call, or since the start. */
   take(): Promise<string[]>;
-  stop(): void;
 }
 
-/** Subscribes with a connection of its own; resolves when Redis has confirmed it. */
-export async function recordWakes(client: Redis, channel: string): Promise<WakeRecorder> {
-  // It ends with the Redis of its file, also where a test fails before it stops it.
-  const subscriber = client.duplicate({ retryStrategy: () => null });
+/**
+ * Recorders for the tests of a file; each ends with its test. To be called with a channel, it
+ * subscribes with a connection of its own and resolves when Redis has confirmed it.
+ */
+export function useWakeRecorder(redis: RedisForTests): (channel: string) => Promise<WakeRecorder> {
+  const subscribers: Redis[] = [];
+  afterEach(() => {
+    for (const subscriber of subscribers.splice(0)) subscriber.disconnect();
+  });
+  return (channel) => {
+    const subscriber = redis.client.duplicate();
+    subscribers.push(subscriber);
+    return record(redis.client, subscriber, channel);
+  };
+}
+
+async function record(client: Redis, subscriber: Redis, channel: string): Promise<WakeRecorder> {
   let messages: string[] = [];
   let onMessage: () => void = () => undefined;
   subscriber.on('message', (_channel, message) => {
@@ -34,9 +48,6 @@ export async function recordWakes(client: Redis, channel: string): Promise<WakeR
       const taken = messages.slice(0, -1);
       messages = [];
       return taken;
-    },
-    stop: () => {
-      subscriber.disconnect();
     },
   };
 }
