@@ -46,7 +46,17 @@ export default tseslint.config(
     'the limiter knows neither HTTP nor Redis',
   ),
   mayNotImport('http', ['**/redis/**', ...UPPER_PARTS], 'http knows the limiter only'),
-  mayNotImport('redis', ['**/http/**', ...UPPER_PARTS], 'redis knows the limiter only'),
+  mayNotImport(
+    'redis',
+    ['**/http/**', '**/metrics/**', ...UPPER_PARTS],
+    'redis knows the limiter only',
+  ),
+  mayNotImport('metrics', ['**/http/**', ...UPPER_PARTS], 'metrics know what they measure'),
+  mayNotImport(
+    'readiness',
+    ['**/http/**', '**/redis/**', ...UPPER_PARTS],
+    'readiness asks the limiter',
+  ),
   { files: ['src/main.ts'], rules: { 'no-console': 'off' } },
   {
     files: ['**/*.js', '**/*.mjs'],

@@ -34,6 +34,6 @@ end
 if ARGV[4] == '1' then
   redis.call('HDEL', KEYS[4], replica)
 end
-serve_waiting(KEYS, state, now_ms)
+serve_waiting(KEYS, state, now_ms, tonumber(ARGV[2]))
 close_limiter(KEYS, state, now_ms, tonumber(ARGV[2]))
 return cancelled

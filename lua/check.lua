@@ -5,7 +5,8 @@
 -- ARGV  1 window length in ms, 2 lease of a waiting replica in ms
 --       3 maximum per window, 4 maximum in the queue (the caller's defaults), 5 replica id
 --       then per batch: override of the maximum or '', override of the queue's maximum or '',
---       the number of checks, and per check: request id, '1' if it can wait else '0'
+--       the number of checks, and per check: request id, then
+--       '1' if it can wait, '0' if it can't, '2' if it can't and may have been decided before
 -- Reply per batch, in their order, a list:
 --       1 microseconds until the window ends, then per check, in their order:
 --       1 approved, 0 denied, -1 refused because the queue is full, else its ticket in the queue
@@ -13,7 +14,7 @@
 --       place; the others are decided all the same.
 --
 -- A check that is sent again takes no second approval and no second place in the queue. One that was
--- denied leaves no trace by which to know it again: it is decided, and denied, anew.
+-- denied leaves no trace by which to know it again: it is decided anew, but not counted if it is denied.
 --@include lib/now
 --@include lib/errors
 --@include lib/limiter
@@ -43,7 +44,7 @@ local function configure(state, max, queue_max)
   max, queue_max = max or default_max, queue_max or default_queue_max
   if max ~= state.max or queue_max ~= state.queue_max or overridden ~= state.overridden then
     state.changed = true
-    state.made_room = max > state.max
+    state.made_room = state.made_room or max > state.max
     state.max, state.queue_max, state.overridden = max, queue_max, overridden
   end
 end
@@ -101,7 +102,9 @@ local function refuse_or_enqueue(keys, state, first, last, replies)
       elseif ARGV[chunk_first + 2 * i - 1] == '1' then
         replies[#replies + 1] = enqueue(keys, state, ids[i])
       else
-        state.denied = state.denied + 1
+        if ARGV[chunk_first + 2 * i - 1] == '0' then
+          state.denied = state.denied + 1
+        end
         replies[#replies + 1] = DENIED
       end
     end
@@ -117,9 +120,12 @@ local function decide(keys, max, queue_max, first, last)
     state.expires = expires
     state.changed = true
   end
-  serve_waiting(keys, state, now_ms)
-  local replies = { micros_to_window_end(state, now_us) }
-  local next_check = approve(keys, state, first, last, replies)
+  serve_waiting(keys, state, now_ms, lease_millis)
+  local replies = { micros_to_room(keys, state) }
+  local next_check = first
+  if not is_held(state, keys[3]) then
+    next_check = approve(keys, state, first, last, replies)
+  end
   refuse_or_enqueue(keys, state, next_check, last, replies)
   close_limiter(keys, state, now_ms, lease_millis)
   return replies

@@ -15,7 +15,7 @@ if not state then
 end
 local released = redis.call('SREM', KEYS[2], ARGV[3])
 state.approved = state.approved - released
-state.made_room = released == 1
-serve_waiting(KEYS, state, now_ms)
+state.made_room = state.made_room or released == 1
+serve_waiting(KEYS, state, now_ms, tonumber(ARGV[2]))
 close_limiter(KEYS, state, now_ms, tonumber(ARGV[2]))
 return released

@@ -7,34 +7,31 @@
 --       3 maximum per window, 4 maximum in the queue, 5 ms until the window ends as far as the caller
 --       knows (3 to 5: for a key that Redis has lost)
 --       6 replica id, whose lease is renewed, then per waiter it asks about: request id, ticket
--- Reply 1 microseconds until the window ends (0: there is no such key)
+-- Reply 1 microseconds until there may be room again: until the window ends, or sooner (0: there is no such key)
 --       2 the lowest ticket that may still be waiting, 3 how many wait
 --       then the ids approved by this call, and those asked about that are approved already
 --@include lib/now
 --@include lib/limiter
 
 local FIRST_WAITER = 7
--- How long a lost key at least waits for the waiters of all replicas before it serves any.
-local GATHERING_MILLIS = 100
 
 local now_us = now_micros()
 local now_ms = math.floor(now_us / 1000)
 local window_millis, lease_millis = tonumber(ARGV[1]), tonumber(ARGV[2])
 local replica = ARGV[6]
 
--- There were waiters, so the lost window was full, and is until it ends. By then every replica has
--- put its waiters back, and they are served in the order of their tickets.
+-- There were waiters, so the lost window was full, and is until it ends.
 local function restore_limiter()
   local state = new_limiter(KEYS, now_us, window_millis, tonumber(ARGV[3]), tonumber(ARGV[4]))
-  local millis_left = math.max(tonumber(ARGV[5]), GATHERING_MILLIS)
-  state.start = now_ms + math.min(math.floor(millis_left), window_millis) - window_millis
+  local millis_left = math.max(1, math.floor(tonumber(ARGV[5])))
+  state.start = now_ms + math.min(millis_left, window_millis) - window_millis
   state.expires = idle_at(state)
   state.approved = state.max
-  redis.call('PUBLISH', KEYS[1] .. ':wake', '{"memoryLost":true}')
   return state
 end
 
 local state = open_limiter(KEYS, now_us, window_millis)
+local was_lost = not state
 if not state then
   if #ARGV < FIRST_WAITER then
     return { 0, 0, 0 }
@@ -53,20 +50,25 @@ for i = FIRST_WAITER, #ARGV, 2 do
     state.waiting = nil
     state.made_room = true
     state.expires = idle_at(state)
+    was_lost = was_lost or is_older_than_key(state, ticket)
   end
+end
+if was_lost and hold_lost(state, now_ms) then
+  publish(KEYS[1], '{"memoryLost":true}')
 end
 
 if count_waiting(KEYS[3], state) > 0 then
+  hold_if_redis_was_away(state, KEYS[4], now_ms, lease_millis)
   redis.call('HSET', KEYS[4], replica, now_ms + lease_millis)
   state.changed = true
 end
-serve_waiting(KEYS, state, now_ms)
+serve_waiting(KEYS, state, now_ms, lease_millis)
 close_limiter(KEYS, state, now_ms, lease_millis)
 
 for _, id in ipairs(state.granted or {}) do
   reply[#reply + 1] = id
 end
-reply[1] = micros_to_window_end(state, now_us)
+reply[1] = micros_to_room(KEYS, state)
 reply[2] = lowest_waiting_ticket(KEYS[3], state)
 reply[3] = count_waiting(KEYS[3], state)
 return reply

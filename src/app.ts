@@ -5,14 +5,14 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 
 import { systemClock } from './clock.js';
-import type { Settings } from './config.js';
-import { startDraining } from './http/drain.js';
-import { createHttpApp } from './http/routes.js';
-import { type HttpServer, listen } from './http/server.js';
-import type { Limiter, Limits } from './limiter/limiter.js';
-import { MemoryLimiter } from './limiter/memory/memory-limiter.js';
-import { connect, waitUntilReady } from './redis/connections.js';
-import { RedisLimiter } from './redis/redis-limiter.js';
+import type { Settings } from './config/settings.js';
+import { createLimiter } from './create-limiter.js';
+import { openPorts, type Ports } from './http/ports.js';
+import { openSecurity } from './http/security.js';
+import type { Limiter } from './limiter/limiter.js';
+import { createMetrics } from './metrics/prometheus-metrics.js';
+import { EventLoopWatch } from './readiness/event-loop-watch.js';
+import { ServiceReadiness } from './readiness/service-readiness.js';
 
 const WAITING_POLL_MILLIS = 20;
 /** How long the last answers may take to reach their clients when the replica stops. */
@@ -21,6 +21,8 @@ const LINGER_MILLIS = 1000;
 /** A replica that serves. */
 export interface App {
   readonly port: number;
+  /** Where `/debug` and `/metrics` are, if not on the port of the checks. */
+  readonly adminPort: number | undefined;
   /**
    * Stops accepting, answers what is in flight, gives those who wait up to `graceMillis`, then turns
    * them away and leaves nothing of this replica in Redis.
@@ -29,66 +31,53 @@ export interface App {
   stop(graceMillis: number, hurry?: AbortSignal): Promise<void>;
 }
 
-/** Puts the parts together and serves. */
+/**
+ * Puts the parts together and serves.
+ * @throws SettingsError for a file that the settings name, and that can't be used
+ */
 export async function startApp(settings: Settings, logger: Logger): Promise<App> {
+  const security = await openSecurity(settings, logger);
   const replicaId = `${hostname()}-${randomBytes(4).toString('hex')}`;
-  const limiter = await createLimiter(settings, replicaId, logger);
-  const httpApp = createHttpApp(limiter, settings, logger);
-  const server = await listen(httpApp, settings.PORT, settings.HOST);
+  const metrics = createMetrics(() => limiter.waiting);
+  const limiter: Limiter = await createLimiter(settings, replicaId, logger, metrics);
+  const eventLoop = new EventLoopWatch({
+    limitMillis: settings.MAX_EVENT_LOOP_DELAY_MILLIS,
+    clock: systemClock,
+    logger,
+  });
+  const readiness = new ServiceReadiness({
+    limiter,
+    eventLoop,
+    readyDuringOutage: settings.READY_DURING_OUTAGE,
+  });
+  const ports = await openPorts({ limiter, metrics, readiness, settings, logger }, security);
+  const { port, adminPort } = ports;
   const kind =
     settings.REDIS_URL === undefined
       ? { limiter: 'embedded' }
       : { limiter: 'redis', replica: replicaId };
-  logger.info({ host: settings.HOST, port: server.port, ...kind }, 'serving');
+  const tls = security.keyPair ? { tls: true } : {};
+  logger.info({ host: settings.HOST, port, adminPort, ...tls, ...kind }, 'serving');
   return {
-    port: server.port,
-    stop: (graceMillis, hurry) => {
-      startDraining(httpApp);
-      return stop(server, limiter, graceMillis, hurry);
+    port,
+    adminPort,
+    stop: async (graceMillis, hurry) => {
+      readiness.startDraining();
+      ports.startDraining();
+      await stop(ports, limiter, graceMillis, hurry);
+      security.close();
+      eventLoop.stop();
     },
   };
-}
-
-async function createLimiter(
-  settings: Settings,
-  replicaId: string,
-  logger: Logger,
-): Promise<Limiter> {
-  const limits: Limits = {
-    windowMillis: settings.WINDOW_MILLIS,
-    maxRequests: settings.MAX_REQUESTS,
-    maxRequestsInQueue: settings.MAX_REQUESTS_IN_QUEUE,
-  };
-  if (settings.REDIS_URL === undefined) return new MemoryLimiter(limits, systemClock);
-
-  const connections = connect(
-    {
-      url: settings.REDIS_URL,
-      timeoutMillis: settings.STORE_TIMEOUT_MILLIS,
-      name: `sluice:${replicaId}`,
-    },
-    logger,
-  );
-  // Serving before the first connection would turn the first callers away for nothing.
-  await waitUntilReady(connections.commands, settings.STORE_TIMEOUT_MILLIS);
-  return new RedisLimiter({
-    connections,
-    limits,
-    keyPrefix: settings.KEY_PREFIX,
-    replicaId,
-    leaseMillis: settings.REPLICA_LEASE_MILLIS,
-    clock: systemClock,
-    logger,
-  });
 }
 
 async function stop(
-  server: HttpServer,
+  ports: Ports,
   limiter: Limiter,
   graceMillis: number,
   hurry: AbortSignal | undefined,
 ): Promise<void> {
-  const everyoneGone = server.stopAccepting();
+  const everyoneGone = ports.stopAccepting();
   await Promise.race([everyoneGone, nobodyWaiting(limiter, graceMillis, hurry)]);
   // Requests under way need a moment; a connection that says nothing does not get the whole grace.
   if (limiter.waiting === 0) {
@@ -96,7 +85,7 @@ async function stop(
   }
   await limiter.close();
   await Promise.race([everyoneGone, delay(LINGER_MILLIS, undefined, { ref: false })]);
-  server.cutConnections();
+  ports.cutConnections();
   await everyoneGone;
 }
 

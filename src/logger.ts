@@ -1,6 +1,6 @@
 import { type DestinationStream, type Logger, pino } from 'pino';
 
-import type { Settings } from './config.js';
+import type { Settings } from './config/settings.js';
 
 /** Structured lines on standard output; the level is a word, as the contract has it. */
 export function createLogger(
@@ -12,6 +12,17 @@ export function createLogger(
     base: null,
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: { level: (label: string) => ({ level: label }) },
+    serializers: { err: describe },
   };
   return destination ? pino(options, destination) : pino(options);
+}
+
+/**
+ * An error without what libraries attach to it: ioredis keeps the command that failed, and the one that
+ * logs in has the password among its arguments.
+ */
+function describe(error: unknown): object {
+  const { type, message, stack } = pino.stdSerializers.err(error as Error);
+  const code = error instanceof Error && 'code' in error ? { code: error.code } : {};
+  return { type, message, stack, ...code };
 }

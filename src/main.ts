@@ -1,6 +1,7 @@
 import { type App, startApp } from './app.js';
-import { parseSettings, SettingsError } from './config.js';
+import { parseSettings } from './config/settings.js';
 import { createLogger } from './logger.js';
+import { SettingsError } from './config/settings-error.js';
 
 /** How long what is left after a stop, such as a socket that won't close, may hold the process. */
 const EXIT_TIMEOUT_MILLIS = 3000;

@@ -3,9 +3,12 @@
 -- keys: 1 state, 2 requests, 3 queue, 4 replicas
 --@include lib/window
 --@include lib/queue
+--@include lib/held
+--@include lib/publish
 
 local STATE_FIELDS = {
   'start', 'window', 'max', 'queue_max', 'approved', 'denied', 'ticket', 'expires', 'overridden',
+  'born', 'held',
 }
 
 -- The state as it is stored, or nil where there is none.
@@ -24,13 +27,10 @@ local function read_state(state_key)
     ticket = tonumber(values[7]),
     expires = tonumber(values[8]),
     overridden = values[9],
+    -- Not there in what an older version has written.
+    born = tonumber(values[10]) or 0,
+    held = tonumber(values[11]) or 0,
   }
-end
-
--- The number of waiters, asked for once per script at most.
-local function count_waiting(queue_key, state)
-  state.waiting = state.waiting or redis.call('ZCARD', queue_key)
-  return state.waiting
 end
 
 -- Where there is no set of ids there is nothing to unlink, and it must not be tried: Redis, when its
@@ -69,6 +69,7 @@ local function open_limiter(keys, now_us, window_millis)
       state.expires = idle_at(state)
     end
   end
+  end_hold(state, now_ms)
   return state
 end
 
@@ -83,6 +84,8 @@ local function new_limiter(keys, now_us, window_millis, max, queue_max)
     denied = 0,
     ticket = now_us,
     overridden = '',
+    born = math.floor(now_us / 1000),
+    held = 0,
     now_us = now_us,
   }
   state.expires = idle_at(state)
@@ -90,12 +93,22 @@ local function new_limiter(keys, now_us, window_millis, max, queue_max)
   return state
 end
 
+-- Microseconds until there may be room again: until the window ends, but for a key that is held.
+local function micros_to_room(keys, state)
+  local to_window_end = micros_to_window_end(state, state.now_us)
+  if not is_held(state, keys[3]) then
+    return to_window_end
+  end
+  local to_hold_end = state.held * 1000 - state.now_us
+  return state.approved < state.max and to_hold_end or math.max(to_window_end, to_hold_end)
+end
+
 -- Tells every replica that listens: who was approved, which tickets have left the queue, and when
 -- the window ends. The ids are UUIDs made by the replicas, so they need no escaping.
 local function publish_wake(keys, state)
-  redis.call('PUBLISH', keys[1] .. ':wake', string.format(
+  publish(keys[1], string.format(
     '{"windowEndsInMillis":%.14g,"waiting":%.0f,"waitingFrom":%.0f,"granted":["%s"]}',
-    micros_to_window_end(state, state.now_us) / 1000,
+    micros_to_room(keys, state) / 1000,
     count_waiting(keys[3], state),
     lowest_waiting_ticket(keys[3], state),
     table.concat(state.granted, '","')
@@ -136,9 +149,13 @@ end
 
 -- Approves those who wait if room was made. Every script calls it before it approves anybody else,
 -- so that a queue that is not empty means a full window.
--- `state.made_room`: an approval was given back, or the maximum raised.
-local function serve_waiting(keys, state, now_ms)
-  if (state.rolled or state.made_room) and count_waiting(keys[3], state) > 0 then
+-- `state.made_room`: an approval was given back, the maximum raised, or the key is no longer held.
+local function serve_waiting(keys, state, now_ms, lease_millis)
+  if not (state.rolled or state.made_room) or count_waiting(keys[3], state) == 0 then
+    return
+  end
+  hold_if_redis_was_away(state, keys[4], now_ms, lease_millis)
+  if not is_held(state, keys[3]) then
     state.granted = serve_queue(keys[3], keys[2], keys[4], state, now_ms)
     state.changed = true
   end

@@ -6,6 +6,12 @@
 -- SADD and ZREM take as many arguments as Lua can unpack; this stays well below that.
 local CHUNK = 1000
 
+-- The number of waiters, asked for once per script at most.
+local function count_waiting(queue_key, state)
+  state.waiting = state.waiting or redis.call('ZCARD', queue_key)
+  return state.waiting
+end
+
 local function queue_member(request_id, replica)
   return request_id .. '@' .. replica
 end

@@ -10,22 +10,33 @@ const PULL_TIMEOUT_MILLIS = 120_000;
 /**
  * Where the tests' Redis comes from, as environment variables for them: a container where a Docker
  * daemon has or can pull the image, else a `redis-server` on PATH, else one installed by the
- * system's package manager.
+ * system's package manager. Tests that send signals to servers or put several together need such a
+ * program in any case: SLUICE_TEST_REDIS_PROGRAM, empty where there is none they can use.
  */
 export async function findRedis() {
   const container = await fromDocker();
-  if (container) return container;
-  const path = findOrInstallServer();
-  if (path) return { SLUICE_TEST_REDIS_SERVER: path };
-  return stop(
-    'The tests need a real Redis: start Docker, or put redis-server on PATH, ' +
-      'or run them where it can be installed (as root with apt-get, or with brew).',
-  );
+  const server = process.env.SLUICE_TEST_REDIS_PROGRAM || findOrInstallServer();
+  if (!container && !server) {
+    return stop(
+      'The tests need a real Redis: start Docker, or put redis-server on PATH, ' +
+        'or run them where it can be installed (as root with apt-get, or with brew).',
+    );
+  }
+  const program = server && majorVersion(server) >= 7 ? server : '';
+  if (!program) {
+    console.error(
+      'no redis-server 7 or newer on PATH: skipping the tests of Redis Cluster, Sentinel, TLS and faults',
+    );
+  }
+  return {
+    ...(container ?? { SLUICE_TEST_REDIS_SERVER: server }),
+    SLUICE_TEST_REDIS_PROGRAM: program,
+  };
 }
 
 /** A `redis-server` of this machine, installed where there is none. */
 export function findRedisServer() {
-  return findOrInstallServer() ?? stop('The benchmark needs redis-server: put it on PATH.');
+  return findOrInstallServer() ?? stop('No redis-server is there: put it on PATH.');
 }
 
 function findOrInstallServer() {
@@ -79,6 +90,11 @@ function findOnPath(program) {
     }
   }
   return undefined;
+}
+
+function majorVersion(path) {
+  const { stdout } = spawnSync(path, ['--version'], { encoding: 'utf8' });
+  return Number(/ v=(\d+)\./.exec(stdout ?? '')?.[1]);
 }
 
 function installServer() {

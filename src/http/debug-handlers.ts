@@ -2,26 +2,29 @@ import { setTimeout as delay } from 'node:timers/promises';
 
 import type { RequestHandler, Response } from 'express';
 
+import { type Clock, systemClock } from '../clock.js';
 import type { Instance, Limiter } from '../limiter/limiter.js';
-import { sendJson, writeHead } from './reply.js';
+import { BROWSER_HEADERS, sendJson, writeHead } from './reply.js';
 
 /** How long a listing of many keys leaves the event loop to the checks after each of its pages. */
 const PAGE_PAUSE_MILLIS = 1;
+/** How long a client may read nothing of a listing. One that stopped would hold its page for ever. */
+const READ_TIMEOUT_MILLIS = 30_000;
 
 /** `GET /debug`: streamed, so that any number of keys takes little memory. */
-export function debugAll(limiter: Limiter): RequestHandler {
+export function debugAll(limiter: Limiter, clock: Clock = systemClock): RequestHandler {
   return async (_request, response) => {
     const pages = limiter.list()[Symbol.asyncIterator]();
     // Asked for before the status goes out, so that a store that can't be reached is a 503.
     let next = await pages.next();
-    writeHead(response, 200, 'application/json');
+    writeHead(response, 200, 'application/json', BROWSER_HEADERS);
     response.write('{"Instances":{');
     for (let separator = ''; !next.done && !response.closed; next = await pages.next()) {
       const entries = next.value.map(
         (instance) => `${JSON.stringify(instance.key)}:${JSON.stringify(toBody(instance))}`,
       );
       if (entries.length === 0) continue;
-      if (!response.write(separator + entries.join())) await drained(response);
+      if (!response.write(separator + entries.join())) await drained(response, clock);
       separator = ',';
       await delay(PAGE_PAUSE_MILLIS);
     }
@@ -35,7 +38,8 @@ export function debugOne(limiter: Limiter): RequestHandler<{ key: string }> {
     // Always 200, says the contract: a key too long to exist is merely not found.
     const { key } = request.params;
     const instance = await limiter.inspect(key);
-    sendJson(response, 200, instance ? toBody(instance) : { Key: key, Found: false });
+    const body = instance ? toBody(instance) : { Key: key, Found: false };
+    sendJson(response, 200, body, BROWSER_HEADERS);
   };
 }
 
@@ -54,7 +58,9 @@ function toBody({ key, limits, approved, denied, waiting }: Instance): object {
   };
 }
 
-async function drained(response: Response): Promise<void> {
+/** Resolves when the client has read what was written, or is gone; one that doesn't read is cut. */
+async function drained(response: Response, clock: Clock): Promise<void> {
+  const standDown = clock.after(READ_TIMEOUT_MILLIS, () => response.destroy());
   await new Promise<void>((resolve) => {
     const end = (): void => {
       response.off('drain', end).off('close', end);
@@ -62,4 +68,5 @@ async function drained(response: Response): Promise<void> {
     };
     response.on('drain', end).on('close', end);
   });
+  standDown();
 }

@@ -1,11 +1,14 @@
 import type { ErrorRequestHandler, Request, Response } from 'express';
 
-import { ShuttingDownError, StoreUnavailableError } from '../limiter/errors.js';
+import { UnavailableError } from '../limiter/errors.js';
 import { HttpError } from './http-error.js';
-import { type Headers, retryAfter, sendJson } from './reply.js';
-
-/** When to come back after a 503; how long the fault lasts nobody knows. */
-const RETRY_AFTER_FAULT_MILLIS = 1000;
+import {
+  BROWSER_HEADERS,
+  type Headers,
+  RETRY_AFTER_503_MILLIS,
+  retryAfter,
+  sendJson,
+} from './reply.js';
 
 /** Every error becomes a JSON body, and a fault of ours never looks like a refusal. */
 export const errorHandler: ErrorRequestHandler = (error: unknown, request, response, _next) => {
@@ -15,10 +18,9 @@ export const errorHandler: ErrorRequestHandler = (error: unknown, request, respo
     response.destroy();
   } else if (error instanceof HttpError) {
     sendError(response, error.status, error.message, error.key);
-  } else if (error instanceof StoreUnavailableError || error instanceof ShuttingDownError) {
+  } else if (error instanceof UnavailableError) {
     response.locals.fault = error;
-    const headers = retryAfter(RETRY_AFTER_FAULT_MILLIS);
-    sendError(response, 503, error.message, keyOf(request), headers);
+    sendError(response, 503, error.message, keyOf(request), retryAfter(RETRY_AFTER_503_MILLIS));
   } else if (isBadEncoding(error)) {
     sendBadEncoding(request, response);
   } else {
@@ -32,8 +34,8 @@ export const errorHandler: ErrorRequestHandler = (error: unknown, request, respo
  * Express forgets the parameters of a route on the way to the error handler.
  */
 export function keyOf(request: Request): string | undefined {
-  const [, resource, key] = request.path.split('/');
-  if (key === undefined || (resource !== 'rate' && resource !== 'debug')) return undefined;
+  const [, resource, key] = (request.baseUrl + request.path).split('/');
+  if (!key || (resource !== 'rate' && resource !== 'debug')) return undefined;
   try {
     return decodeURIComponent(key);
   } catch {
@@ -46,10 +48,10 @@ function sendError(
   status: number,
   message: string,
   key?: string,
-  headers?: Headers,
+  headers: Headers = [],
 ): void {
   const body = key === undefined ? { error: message } : { error: message, key };
-  sendJson(response, status, body, headers);
+  sendJson(response, status, body, [...BROWSER_HEADERS, ...headers]);
 }
 
 /** Names the first part of the path that can't be decoded. */
@@ -57,7 +59,7 @@ function sendBadEncoding(request: Request, response: Response): void {
   const [, resource, key] = request.path.split('/');
   if (resource === 'debug') {
     // Always 200, says the contract, and a key that can't be written has no instance.
-    sendJson(response, 200, { Key: key, Found: false });
+    sendJson(response, 200, { Key: key, Found: false }, BROWSER_HEADERS);
     return;
   }
   const decodedKey = keyOf(request);

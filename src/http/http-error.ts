@@ -3,7 +3,7 @@ export class HttpError extends Error {
   override readonly name = 'HttpError';
 
   constructor(
-    readonly status: 400 | 403 | 404 | 405,
+    readonly status: 400 | 401 | 403 | 404 | 405 | 414,
     message: string,
     /** The limiter key of the request, where it has one. */
     readonly key?: string,

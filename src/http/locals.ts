@@ -7,6 +7,8 @@ declare global {
       correlationId: string;
       /** By `performance.now()`. */
       startedAt: number;
+      /** The name of the token that the request was sent with. */
+      caller?: string;
       /** The fault of ours that the answer tells of. */
       fault?: Error;
     }

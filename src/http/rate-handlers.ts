@@ -1,12 +1,16 @@
+import type { Socket } from 'node:net';
+
 import type { RequestHandler, Response } from 'express';
 import type { Logger } from 'pino';
 
-import type { Settings } from '../config.js';
-import type { CheckRequest, Limiter } from '../limiter/limiter.js';
+import type { Settings } from '../config/settings.js';
+import { TooManyWaitersError, UnavailableError } from '../limiter/errors.js';
+import type { CheckRequest, Decision, Limiter, OutagePolicy } from '../limiter/limiter.js';
+import type { Metrics } from '../metrics/metrics.js';
 import { untilClientLeaves } from './departure.js';
 import { HttpError } from './http-error.js';
 import { parseCheck, parseKey } from './parameters.js';
-import { retryAfter, sendJson } from './reply.js';
+import { type Headers, retryAfter, sendJson } from './reply.js';
 
 /** The status under which a waiting client's disconnect is logged; never sent. */
 const CLIENT_CLOSED_REQUEST = 499;
@@ -16,28 +20,43 @@ type Permissions = Pick<Settings, 'REQUESTS_CAN_SET_RATE' | 'REQUESTS_CAN_MOD_QU
 /** A cache that kept an approval would give it out twice. */
 const NOT_CACHED = ['Cache-Control', 'no-store'];
 
+/** Says that the store could not be asked, and what decided in its place. */
+const OUTAGE_POLICY_HEADER = 'X-Sluice-Outage-Policy';
+
+interface CheckParts {
+  readonly limiter: Limiter;
+  readonly metrics: Metrics;
+  readonly settings: Permissions & Pick<Settings, 'MAX_WAITERS'>;
+  readonly logger: Logger;
+}
+
 /** `POST` and `GET /rate/{key}` */
-export function checkRate(
-  limiter: Limiter,
-  permissions: Permissions,
-  logger: Logger,
-): RequestHandler<{ key: string }> {
+export function checkRate(parts: CheckParts): RequestHandler<{ key: string }> {
+  const { limiter, metrics, settings, logger } = parts;
   return async (request, response) => {
     const { socket } = request;
     const check = parseCheck(request.params.key, request.query);
-    refuseForbiddenOverrides(check, permissions);
-    const decision = check.canWait
-      ? await untilClientLeaves(socket, (client) => limiter.check(check, client))
-      : await limiter.check(check);
+    refuseForbiddenOverrides(check, settings);
+    let decision: Decision;
+    try {
+      decision = await ask(parts, check, socket);
+    } catch (error) {
+      if (error instanceof UnavailableError) metrics.failed(error.reason);
+      throw error;
+    }
+    metrics.decided(decision, (performance.now() - response.locals.startedAt) / 1000);
     switch (decision.outcome) {
       case 'approved':
         if (socket.destroyed) {
           await giveBack(limiter, check.key, decision.requestId, logOf(response, logger));
-        } else sendJson(response, 200, { request_id: decision.requestId }, NOT_CACHED);
+        } else {
+          const headers = headersFor(decision.policy);
+          sendJson(response, 200, { request_id: decision.requestId }, headers);
+        }
         return;
       case 'denied':
         sendJson(response, 429, { error: 'rate limit exceeded', key: check.key }, [
-          ...NOT_CACHED,
+          ...headersFor(decision.policy),
           ...retryAfter(decision.retryAfterMillis),
         ]);
         return;
@@ -50,8 +69,24 @@ export function checkRate(
   };
 }
 
+/** @throws TooManyWaitersError when the check may wait and too many do; the store is not asked then */
+function ask(
+  { limiter, settings }: CheckParts,
+  check: CheckRequest,
+  socket: Socket,
+): Promise<Decision> {
+  if (!check.canWait) return limiter.check(check);
+  if (limiter.waiting >= settings.MAX_WAITERS) throw new TooManyWaitersError();
+  return untilClientLeaves(socket, (client) => limiter.check(check, client));
+}
+
+function headersFor(policy: OutagePolicy | undefined): Headers {
+  return policy === undefined ? NOT_CACHED : [...NOT_CACHED, OUTAGE_POLICY_HEADER, policy];
+}
+
 function logOf(response: Response, logger: Logger): Logger {
-  return logger.child({ correlationId: response.locals.correlationId });
+  const { correlationId, caller } = response.locals;
+  return logger.child({ correlationId, caller });
 }
 
 /** `DELETE /rate/{key}/{requestId}` */

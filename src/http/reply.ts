@@ -6,6 +6,16 @@ import { isDraining } from './drain.js';
 /** Names and values in turn. */
 export type Headers = readonly (string | number)[];
 
+/** For what may be opened in a browser: it is not kept, loads nothing, and stands in no other page. */
+export const BROWSER_HEADERS: Headers = [
+  'Cache-Control',
+  'no-store',
+  'Content-Security-Policy',
+  "default-src 'none'; frame-ancestors 'none'",
+  'Referrer-Policy',
+  'no-referrer',
+];
+
 /**
  * Answers with JSON. Express's own `res.json` would add a charset to the content type, and an ETag
  * by which a cache could take one approval for another.
@@ -46,10 +56,21 @@ export function writeHead(
   headers: Headers = [],
 ): void {
   const { correlationId } = response.locals;
-  const head = [CORRELATION_HEADER, correlationId, 'Content-Type', contentType, ...headers];
+  const head = [
+    CORRELATION_HEADER,
+    correlationId,
+    'X-Content-Type-Options',
+    'nosniff',
+    'Content-Type',
+    contentType,
+    ...headers,
+  ];
   if (isDraining(response.app)) head.push('Connection', 'close');
   response.writeHead(status, head as string[]);
 }
+
+/** When to come back after a 503; how long what is wrong lasts nobody knows. */
+export const RETRY_AFTER_503_MILLIS = 1000;
 
 /** Whole seconds, rounded up, at least 1: RFC 9110, section 10.2.3. */
 export function retryAfter(millis: number): Headers {

@@ -1,7 +1,8 @@
 import type { RequestHandler, Response } from 'express';
 import type { Logger } from 'pino';
 
-import type { Settings } from '../config.js';
+import type { Settings } from '../config/settings.js';
+import type { UnreadableRequest } from './client-errors.js';
 import { correlationIdOf } from './correlation.js';
 
 type LoggedStatuses = Pick<Settings, 'LOG_2XX' | 'LOG_4XX' | 'LOG_5XX'>;
@@ -13,28 +14,24 @@ type LoggedStatuses = Pick<Settings, 'LOG_2XX' | 'LOG_4XX' | 'LOG_5XX'>;
  * not: without them there is time for half as many decisions again.
  */
 export function requestLog(logger: Logger, statuses: LoggedStatuses): RequestHandler {
-  const isLogged = (status: number): boolean => {
-    if (status >= 500) return statuses.LOG_5XX;
-    return status >= 400 ? statuses.LOG_4XX : statuses.LOG_2XX;
-  };
-
   // One function for all requests, which finds its request by `this`: no closure has to be made.
   function onClose(this: Response): void {
-    const { correlationId, fault, startedAt } = this.locals;
+    const { correlationId, caller, fault, startedAt } = this.locals;
     // The client left. If it waited, that was logged when it happened.
     if (!fault && !this.writableEnded) return;
     const status = fault ? Math.max(500, this.statusCode) : this.statusCode;
-    if (!isLogged(status)) return;
+    if (!isLogged(status, statuses)) return;
     const line = {
       correlationId,
+      caller,
       method: this.req.method,
       url: this.req.url,
       status: this.statusCode,
       responseTime: Math.round(performance.now() - startedAt),
     };
     if (status < 500) logger.info(line, 'request completed');
-    // A passing fault needs no stack at every request; its cause is logged where it is noticed.
-    else if (status === 503) logger.error({ ...line, reason: fault?.message }, 'request errored');
+    // While the store is away these are all requests; that it went is logged where it is noticed.
+    else if (status === 503) logger.debug({ ...line, reason: fault?.message }, 'request errored');
     else logger.error({ ...line, err: fault }, 'request errored');
   }
 
@@ -50,4 +47,19 @@ export function requestLog(logger: Logger, statuses: LoggedStatuses): RequestHan
     response.on('error', onError);
     next();
   };
+}
+
+/** One line for each answer to what could not be read as a request, where such are to be logged. */
+export function logUnreadable(
+  logger: Logger,
+  statuses: LoggedStatuses,
+): (request: UnreadableRequest) => void {
+  return (request) => {
+    if (isLogged(request.status, statuses)) logger.info(request, 'unreadable request answered');
+  };
+}
+
+function isLogged(status: number, statuses: LoggedStatuses): boolean {
+  if (status >= 500) return statuses.LOG_5XX;
+  return status >= 400 ? statuses.LOG_4XX : statuses.LOG_2XX;
 }

@@ -1,33 +1,67 @@
 import express, { type Express, type Request, type RequestHandler } from 'express';
 import type { Logger } from 'pino';
 
-import type { Settings } from '../config.js';
+import type { Settings } from '../config/settings.js';
 import type { Limiter } from '../limiter/limiter.js';
+import type { Metrics } from '../metrics/metrics.js';
+import type { Readiness } from '../readiness/readiness.js';
+import type { Access } from './auth/access.js';
 import { debugAll, debugOne } from './debug-handlers.js';
 import { errorHandler, keyOf } from './error-handler.js';
+import { healthz, metricsText, readyz } from './health-handlers.js';
 import { HttpError } from './http-error.js';
 import { checkRate, releaseRequest } from './rate-handlers.js';
-import { send } from './reply.js';
+import { boundRequest } from './request-bounds.js';
 import { requestLog } from './request-log.js';
 
+/** What the HTTP surface is made of. */
+export interface HttpParts {
+  readonly limiter: Limiter;
+  readonly metrics: Metrics;
+  readonly readiness: Readiness;
+  readonly access: Access;
+  readonly settings: Settings;
+  readonly logger: Logger;
+}
+
+/** Which paths a port serves; the health checks are on every port. */
+export interface Surface {
+  /** `/rate` */
+  readonly limiting: boolean;
+  /** `/debug` */
+  readonly debugging: boolean;
+  /** `/metrics` */
+  readonly metrics: boolean;
+}
+
 /** The service's HTTP surface: every path, its methods, and what answers them. */
-export function createHttpApp(limiter: Limiter, settings: Settings, logger: Logger): Express {
+export function createHttpApp(parts: HttpParts, surface: Surface): Express {
+  const { limiter, access } = parts;
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
   // A key is what stands in the path, to the letter: `/rate/a/` asks for no key, not for `a`.
   app.enable('strict routing');
   app.enable('case sensitive routing');
-  app.use(requestLog(logger, settings));
+  app.use(requestLog(parts.logger, parts.settings), boundRequest);
 
-  const check = checkRate(limiter, settings, logger) as RequestHandler;
-  route(app, '/rate/:key', { GET: check, POST: check });
-  route(app, '/rate/:key/:requestId', { DELETE: releaseRequest(limiter) as RequestHandler });
-  routeReads(app, '/debug', debugAll(limiter));
-  routeReads(app, '/debug/:key', debugOne(limiter) as RequestHandler);
-  routeReads(app, '/healthz', (_request, response) => {
-    send(response, 200, 'text/plain; charset=utf-8', 'OK');
-  });
+  if (surface.limiting) {
+    const check = access.guard('check', checkRate(parts) as RequestHandler);
+    const release = access.guard('release', releaseRequest(limiter) as RequestHandler);
+    route(app, '/rate/:key', { GET: check, POST: check });
+    route(app, '/rate/:key/:requestId', { DELETE: release });
+  }
+  if (surface.debugging) {
+    // All below it, since a key that can't be decoded has an answer, but reaches no route.
+    app.use('/debug', access.guard('debug', passOn));
+    routeReads(app, '/debug', debugAll(limiter));
+    routeReads(app, '/debug/:key', debugOne(limiter) as RequestHandler);
+  }
+  if (surface.metrics) {
+    routeReads(app, '/metrics', access.guard('debug', metricsText(parts.metrics)));
+  }
+  routeReads(app, '/healthz', healthz);
+  routeReads(app, '/readyz', readyz(parts.readiness));
 
   app.use((request: Request) => {
     throw new HttpError(404, `no such path: ${request.path}`);
@@ -35,6 +69,10 @@ export function createHttpApp(limiter: Limiter, settings: Settings, logger: Logg
   app.use(errorHandler);
   return app;
 }
+
+const passOn: RequestHandler = (_request, _response, next) => {
+  next();
+};
 
 function routeReads(app: Express, path: string, handler: RequestHandler): void {
   route(app, path, { GET: handler, HEAD: handler });

@@ -1,11 +1,38 @@
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { createServer, type Server, type ServerOptions } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import type { AddressInfo, Socket } from 'node:net';
 
 import type { Express } from 'express';
 
-import { messageClassesFor } from './message-classes.js';
+import type { WatchedFiles } from '../watched-files.js';
+import { answerClientErrors, type UnreadableRequest } from './client-errors.js';
+import { type MessageClasses, messageClassesFor } from './message-classes.js';
+import type { KeyPair } from './tls/key-pair.js';
 
 const IDLE_SWEEP_MILLIS = 20;
+const MAX_HEADER_BYTES = 16 * 1024;
+const MIN_TLS_VERSION = 'TLSv1.2';
+
+/** How long a client may take over what; none of it is the time for which a request may wait. */
+export interface Timeouts {
+  /** To send a request's head, or to agree on TLS. */
+  readonly headMillis: number;
+  /** To send a request with its body. */
+  readonly requestMillis: number;
+  /** To send the next request on a connection. */
+  readonly idleMillis: number;
+  /** How often the first two are looked at. */
+  readonly checkMillis: number;
+}
+
+const TIMEOUTS: Timeouts = {
+  headMillis: 10_000,
+  requestMillis: 30_000,
+  // Longer than a load balancer keeps a connection that is not used, 60 s for many: one that the
+  // service closed first would fail the request that is just being sent on it.
+  idleMillis: 75_000,
+  checkMillis: 1000,
+};
 
 /** A listening server, and how to end it without cutting an answer off. */
 export interface HttpServer {
@@ -16,13 +43,39 @@ export interface HttpServer {
   cutConnections(): void;
 }
 
-/**
- * @param port 0 for any that is free
- * @throws the error of listen(2), such as EADDRINUSE
- */
-export async function listen(app: Express, port: number, host: string): Promise<HttpServer> {
-  const server = createServer(messageClassesFor(app));
+export interface ListenOptions {
+  /** 0 for any that is free */
+  readonly port: number;
+  readonly host: string;
+  /** With these the server speaks TLS; those that come later are for the connections that do. */
+  readonly keyPair?: WatchedFiles<KeyPair> | undefined;
+  readonly onUnreadable: (request: UnreadableRequest) => void;
+  readonly timeouts?: Timeouts;
+}
+
+type Options = ServerOptions<MessageClasses['IncomingMessage'], MessageClasses['ServerResponse']>;
+
+/** @throws the error of listen(2), such as EADDRINUSE */
+export async function listen(app: Express, options: ListenOptions): Promise<HttpServer> {
+  const { port, host, keyPair, onUnreadable, timeouts = TIMEOUTS } = options;
+  const httpOptions: Options = {
+    ...messageClassesFor(app),
+    maxHeaderSize: MAX_HEADER_BYTES,
+    headersTimeout: timeouts.headMillis,
+    requestTimeout: timeouts.requestMillis,
+    keepAliveTimeout: timeouts.idleMillis,
+    connectionsCheckingInterval: timeouts.checkMillis,
+    // Node would answer a request without it with a 400, and no body.
+    requireHostHeader: false,
+  };
+  const server = keyPair
+    ? createHttpsServer(httpOptions, keyPair, timeouts.headMillis)
+    : createServer(httpOptions);
+  answerClientErrors(server, onUnreadable);
   server.on('request', app);
+  // Node would answer an expectation that it does not know with a 417, and no body.
+  server.on('checkExpectation', app);
+  const connections = connectionsOf(server);
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     server.listen(port, host, () => {
@@ -34,9 +87,32 @@ export async function listen(app: Express, port: number, host: string): Promise<
     port: (server.address() as AddressInfo).port,
     stopAccepting: () => stopAccepting(server),
     cutConnections: () => {
-      server.closeAllConnections();
+      for (const socket of connections) socket.destroy();
     },
   };
+}
+
+function createHttpsServer(
+  options: Options,
+  keyPair: WatchedFiles<KeyPair>,
+  handshakeTimeout: number,
+): Server {
+  const secure = (pair: KeyPair) => ({ ...pair, minVersion: MIN_TLS_VERSION }) as const;
+  const server = createTlsServer({ ...options, ...secure(keyPair.current), handshakeTimeout });
+  keyPair.onReload((pair) => {
+    server.setSecureContext(secure(pair));
+  });
+  return server;
+}
+
+/** All of them, where `closeAllConnections` leaves out those that have not agreed on TLS yet. */
+function connectionsOf(server: Server): ReadonlySet<Socket> {
+  const connections = new Set<Socket>();
+  server.on('connection', (socket: Socket) => {
+    connections.add(socket);
+    socket.once('close', () => connections.delete(socket));
+  });
+  return connections;
 }
 
 async function stopAccepting(server: Server): Promise<void> {

@@ -37,6 +37,6 @@ export class ApprovalsInSlices {
   #tell(count: number): void {
     const slice = this.#pending.splice(0, count);
     this.#toldInThisTurn += slice.length;
-    for (const { waiter, giveBack } of slice) if (!waiter.approve()) giveBack();
+    for (const { waiter, giveBack } of slice) if (!waiter.approveFromQueue()) giveBack();
   }
 }

@@ -15,13 +15,25 @@ export interface CheckRequest {
   readonly maxRequestsInQueue?: number | undefined;
 }
 
+/** Who decides while the store can't be asked: nobody, so that all is approved, or this replica alone. */
+export type OutagePolicy = 'allow' | 'local';
+
 export type Decision =
-  | { readonly outcome: 'approved'; readonly requestId: string }
+  | {
+      readonly outcome: 'approved';
+      readonly requestId: string;
+      /** It had to wait for its turn. */
+      readonly waited?: true;
+      /** What decided it in the store's place. */
+      readonly policy?: OutagePolicy;
+    }
   | {
       readonly outcome: 'denied';
       readonly reason: 'limit_reached' | 'queue_full';
       /** Milliseconds until the window ends. */
       readonly retryAfterMillis: number;
+      /** What decided it in the store's place. */
+      readonly policy?: OutagePolicy;
     }
   /** The client left while it waited; its place, or the approval that crossed it, was given back. */
   | { readonly outcome: 'withdrawn' };
@@ -64,9 +76,20 @@ export interface Limiter {
    */
   list(): AsyncIterable<readonly Instance[]>;
 
+  /** Resolves when the store has answered. */
+  ping(): Promise<void>;
+
   /** How many requests wait here for their turn. */
   readonly waiting: number;
 
   /** Withdraws those who wait with a {@link ShuttingDownError}, and leaves nothing behind. */
   close(): Promise<void>;
+}
+
+/** A limiter whose store may be away, wholly or for some keys. */
+export interface StoreLimiter extends Limiter {
+  /** False while the store is known to be down for this key, and is not asked. */
+  isAvailable(key: string): boolean;
+  /** Calls back when that has changed for some keys. */
+  onAvailabilityChange(listener: () => void): void;
 }

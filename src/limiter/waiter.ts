@@ -36,6 +36,11 @@ export class Waiter {
     return this.decide({ outcome: 'approved', requestId: this.requestId });
   }
 
+  /** The same for one that had to wait for its turn. */
+  approveFromQueue(): boolean {
+    return this.decide({ outcome: 'approved', requestId: this.requestId, waited: true });
+  }
+
   fail(error: unknown): void {
     if (this.#end()) this.#reject(error);
   }

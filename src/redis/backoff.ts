@@ -1,7 +1,12 @@
-const LONGEST_MILLIS = 1000;
+/**
+ * A replica hears of Redis's return within this. `lua/lib/held.lua` relies on it: a key that Redis has
+ * lost waits for longer than this for the waiters of all replicas.
+ */
+const LONGEST_MILLIS = 250;
 
 /**
- * How long to wait before the next attempt: twice as long after each failure, up to a second.
+ * How long to wait before the next attempt: twice as long after each failure, up to a quarter of a
+ * second.
  * @param failures in a row so far, at least 1
  * @param firstMillis the wait after the first of them
  */

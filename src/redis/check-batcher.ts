@@ -1,6 +1,8 @@
 import type { CheckRequest } from '../limiter/limiter.js';
+import { groupBySlot } from './by-slot.js';
 import type { KeyNaming } from './key-names.js';
 import type { BatchedCheck, CheckBatch, CheckBatchReply, Scripts } from './scripts.js';
+import type { StoreObserver } from './store-observer.js';
 
 /** A larger call would hold Redis for longer than others should have to wait for it. */
 const MAX_CHECKS_PER_CALL = 100;
@@ -30,7 +32,7 @@ interface PendingBatch extends CheckBatch {
 /**
  * Sends the checks that arrive in the same turn of the event loop together: those of one key as one
  * batch, all batches as one script call. None is held back for it: what has come by the end of the
- * turn is sent, each key's checks in the order they came.
+ * turn is sent, each key's checks in the order they came. In a cluster there is a call for each slot.
  *
  * A batch of 64 checks costs Redis a fifteenth of 64 calls, and the replica one command. Keys sharing
  * a call gain a third more decisions a second where each check has another key.
@@ -43,9 +45,12 @@ export class CheckBatcher {
   #checks = 0;
   #flushIsDue = false;
 
+  /** @param slotOf the slot of a name in Redis: one call can't touch names in two */
   constructor(
-    private readonly scripts: Scripts,
+    private readonly scripts: Pick<Scripts, 'check'>,
     private readonly naming: KeyNaming,
+    private readonly observer: Pick<StoreObserver, 'batched'>,
+    private readonly slotOf: (name: string) => number,
   ) {}
 
   send(request: CheckRequest, requestId: string): Promise<CheckReply> {
@@ -94,8 +99,10 @@ export class CheckBatcher {
     const batches = this.#batches;
     this.#batches = [];
     this.#latest.clear();
+    this.observer.batched(this.#checks);
     this.#checks = 0;
-    void this.#call(batches);
+    const calls = groupBySlot(batches, ({ names }) => this.slotOf(names.state));
+    for (const call of calls) void this.#call(call);
   }
 
   async #call(batches: readonly PendingBatch[]): Promise<void> {

@@ -1,3 +1,9 @@
+import type { Connections } from './connections/connections.js';
+import { wakeSuffix } from './publish-fragment.js';
+
+/** So many names are tried to find one on each shard; shards of few slots may be missed. */
+const SHARD_SEARCH_LIMIT = 1000;
+
 /** The names in Redis of everything that belongs to one limiter key. */
 export interface KeyNames {
   readonly state: string;
@@ -18,7 +24,15 @@ export interface KeyNames {
  * A tag ends at the first `}`, so braces of the key itself are percent-encoded, and with them `%`.
  */
 export class KeyNaming {
-  constructor(private readonly prefix: string) {}
+  readonly #wakeSuffix: string;
+
+  /** @param database the number of the Redis database, of which channels know nothing by themselves */
+  constructor(
+    private readonly prefix: string,
+    database = 0,
+  ) {
+    this.#wakeSuffix = wakeSuffix({ database });
+  }
 
   namesOf(key: string): KeyNames {
     const state = `${this.prefix}{${key.replace(/[{}%]/g, encodeURIComponent)}}`;
@@ -27,9 +41,24 @@ export class KeyNaming {
       requests: `${state}:requests`,
       queue: `${state}:queue`,
       replicas: `${state}:replicas`,
-      wakeChannel: `${state}:wake`,
+      wakeChannel: state + this.#wakeSuffix,
       driver: `${state}:driver`,
     };
+  }
+
+  /**
+   * For each shard, the name that the state of some key would have there.
+   * @param topology of the store: its shards, and which of them holds a name
+   */
+  namesOnEachShard({ primaries, shardOf }: Pick<Connections, 'primaries' | 'shardOf'>): string[] {
+    const names = new Map<string, string>();
+    const shards = Math.max(1, primaries().length);
+    for (let i = 0; names.size < shards && i < SHARD_SEARCH_LIMIT; i += 1) {
+      const { state } = this.namesOf(String(i));
+      const shard = shardOf(state);
+      if (!names.has(shard)) names.set(shard, state);
+    }
+    return [...names.values()];
   }
 
   /** A pattern for SCAN that matches the state of every key, and nothing else of theirs. */

@@ -5,21 +5,21 @@ import type { Logger } from 'pino';
 import type { Clock } from '../clock.js';
 import { ApprovalsInSlices } from '../limiter/approvals-in-slices.js';
 import type { Client } from '../limiter/client.js';
-import { ShuttingDownError } from '../limiter/errors.js';
-import type { CheckRequest, Decision, Instance, Limiter, Limits } from '../limiter/limiter.js';
+import { ShuttingDownError, StoreUnavailableError } from '../limiter/errors.js';
+import type { CheckRequest, Decision, Instance, Limits, StoreLimiter } from '../limiter/limiter.js';
 import { Waiter } from '../limiter/waiter.js';
 import { CheckBatcher, type CheckReply } from './check-batcher.js';
-import { disconnect, type Connections } from './connections.js';
+import { CallGuard } from './availability/call-guard.js';
+import type { Connections } from './connections/connections.js';
 import { KeyNaming } from './key-names.js';
+import { Listing } from './listing.js';
+import { PUBLISH_FRAGMENT, publishFragment } from './publish-fragment.js';
 import { Scripts, VERDICT } from './scripts.js';
-import { mayHaveRun, toLimiterError } from './store-errors.js';
+import type { StoreObserver } from './store-observer.js';
 import { BoundaryDriver } from './waiting/boundary-driver.js';
 import { LocalQueue } from './waiting/local-queue.js';
 import { WakeChannel } from './waiting/wake-channel.js';
 import { Withdrawals } from './waiting/withdrawals.js';
-
-/** How many names one SCAN call looks at. What it finds is one page of a listing. */
-const SCAN_COUNT = 100;
 
 export interface RedisLimiterOptions {
   readonly connections: Connections;
@@ -29,50 +29,71 @@ export interface RedisLimiterOptions {
   readonly replicaId: string;
   /** How long the waiters of a replica that is silent keep their places. */
   readonly leaseMillis: number;
+  /** The number of the Redis database that the connections have selected. */
+  readonly database: number;
+  /** The longest a call to Redis may take. */
+  readonly timeoutMillis: number;
   readonly clock: Clock;
   readonly logger: Logger;
+  readonly observer: StoreObserver;
   /** Lua fragments that stand in for files; tests control Redis's time with it. */
   readonly luaReplacements?: Readonly<Record<string, string>>;
 }
 
 /** The limiter that any number of replicas share: its whole state is in Redis. */
-export class RedisLimiter implements Limiter {
+export class RedisLimiter implements StoreLimiter {
+  readonly #guard: CallGuard;
   readonly #scripts: Scripts;
   readonly #naming: KeyNaming;
+  readonly #listing: Listing;
   readonly #checks: CheckBatcher;
   readonly #wakes: WakeChannel;
   readonly #withdrawals: Withdrawals;
   readonly #approvals = new ApprovalsInSlices();
   readonly #queues = new Map<string, LocalQueue>();
   readonly #resignations = new Set<Promise<void>>();
+  #waiting = 0;
   #drivers = 0;
   #isClosing = false;
   #onLastQueueEmpty: (() => void) | undefined;
 
   constructor(private readonly options: RedisLimiterOptions) {
-    const { connections, limits, replicaId, leaseMillis, luaReplacements } = options;
-    this.#scripts = new Scripts(connections.commands, {
-      limits,
-      replicaId,
-      leaseMillis,
-      replacements: luaReplacements,
+    const { connections, database, clock, logger, observer } = options;
+    const { isCluster } = connections;
+    this.#guard = new CallGuard(options);
+    this.#scripts = new Scripts(connections.commands, this.#guard, {
+      limits: options.limits,
+      replicaId: options.replicaId,
+      leaseMillis: options.leaseMillis,
+      replacements: {
+        [PUBLISH_FRAGMENT]: publishFragment({ isCluster, database }),
+        ...options.luaReplacements,
+      },
     });
-    this.#naming = new KeyNaming(options.keyPrefix);
-    this.#checks = new CheckBatcher(this.#scripts, this.#naming);
-    this.#wakes = new WakeChannel(connections.subscriber, connections.commands, options.logger);
-    this.#withdrawals = new Withdrawals(
-      this.#scripts,
-      this.#naming,
-      options.clock,
-      options.logger,
-      (key) => this.#queues.has(key),
+    this.#naming = new KeyNaming(options.keyPrefix, database);
+    this.#listing = new Listing(this.#scripts, this.#naming, options);
+    this.#checks = new CheckBatcher(this.#scripts, this.#naming, observer, (name) =>
+      connections.slotOf(name),
     );
+    this.#wakes = new WakeChannel(connections, logger);
+    this.#withdrawals = new Withdrawals(this.#scripts, this.#naming, clock, logger, (key) =>
+      this.#queues.has(key),
+    );
+    this.onAvailabilityChange(() => {
+      this.#settleAvailable();
+    });
   }
 
   get waiting(): number {
-    let waiting = 0;
-    for (const queue of this.#queues.values()) waiting += queue.size;
-    return waiting;
+    return this.#waiting;
+  }
+
+  isAvailable(key: string): boolean {
+    return !this.#guard.breakers.of(this.#naming.namesOf(key).state).isOpen;
+  }
+
+  onAvailabilityChange(listener: () => void): void {
+    this.#guard.breakers.onChange(listener);
   }
 
   async check(request: CheckRequest, client?: Client): Promise<Decision> {
@@ -100,13 +121,21 @@ export class RedisLimiter implements Limiter {
     return reply && { key, ...reply };
   }
 
-  async *list(): AsyncIterable<readonly Instance[]> {
-    let cursor = '0';
-    do {
-      const [next, names] = await this.#scan(cursor);
-      cursor = next;
-      if (names.length > 0) yield await this.#inspectAll(names);
-    } while (cursor !== '0');
+  list(): AsyncIterable<readonly Instance[]> {
+    return this.#listing.pages();
+  }
+
+  /** Resolves when a primary has answered that it takes writes: in a cluster, some may be away. */
+  async ping(): Promise<void> {
+    const { breakers } = this.#guard;
+    const names = this.#naming.namesOnEachShard(this.options.connections);
+    try {
+      await Promise.any(
+        names.filter((name) => !breakers.of(name).isOpen).map((name) => breakers.probe(name)),
+      );
+    } catch (error) {
+      throw new StoreUnavailableError({ cause: error });
+    }
   }
 
   async close(): Promise<void> {
@@ -120,7 +149,8 @@ export class RedisLimiter implements Limiter {
     }
     await Promise.all(this.#resignations);
     await this.#withdrawals.close();
-    await disconnect(this.options.connections);
+    this.#guard.breakers.close();
+    await this.options.connections.close();
   }
 
   #checkOrWait(request: CheckRequest, client: Client | undefined): Promise<Decision> {
@@ -167,6 +197,9 @@ export class RedisLimiter implements Limiter {
       leaseMillis,
       windowMillis: limits.windowMillis,
       approvals: this.#approvals,
+      onSizeChange: (by) => {
+        this.#waiting += by;
+      },
       createDriver: () => {
         this.#drivers += 1;
         const candidate = `${replicaId}#${this.#drivers}`;
@@ -190,32 +223,14 @@ export class RedisLimiter implements Limiter {
   }
 
   #withdrawIfItMayHaveRun(error: unknown, key: string, requestId: string): void {
-    if (mayHaveRun(error)) this.#withdrawals.add(key, requestId);
-  }
-
-  async #inspectAll(states: readonly string[]): Promise<Instance[]> {
-    const keys = [...new Set(states)].map((state) => this.#naming.keyOf(state));
-    const replies = await this.#scripts.inspect(keys.map((key) => this.#naming.namesOf(key)));
-    return keys.flatMap((key, i) => {
-      const reply = replies[i];
-      if (!(reply instanceof Error)) return reply ? [{ key, ...reply }] : [];
-      this.options.logger.warn({ err: reply, key }, 'not listed; this name in Redis is not ours');
-      return [];
-    });
-  }
-
-  async #scan(cursor: string): Promise<[cursor: string, names: string[]]> {
-    try {
-      return await this.options.connections.commands.scan(
-        cursor,
-        'MATCH',
-        this.#naming.statePattern,
-        'COUNT',
-        SCAN_COUNT,
-      );
-    } catch (error) {
-      throw toLimiterError(error);
+    if (error instanceof StoreUnavailableError && error.mayHaveRun) {
+      this.#withdrawals.add(key, requestId);
     }
+  }
+
+  /** While the store was away nobody was told anything, and it may have forgotten who waits. */
+  #settleAvailable(): void {
+    for (const [key, queue] of this.#queues) if (this.isAvailable(key)) queue.onStoreAvailable();
   }
 }
 

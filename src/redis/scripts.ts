@@ -1,9 +1,10 @@
-import { Command, type Redis } from 'ioredis';
+import { type Cluster, Command, type Redis } from 'ioredis';
 
 import type { Limits } from '../limiter/limiter.js';
+import type { CallGuard } from './availability/call-guard.js';
+import { classifyFailure, toLimiterError } from './availability/store-errors.js';
 import type { KeyNames } from './key-names.js';
 import { loadScript, type Script } from './script-loader.js';
-import { toLimiterError } from './store-errors.js';
 
 /** The verdicts of `lua/check.lua`; a larger number is a ticket in the queue. */
 export const VERDICT = { approved: 1, denied: 0, queueFull: -1 } as const;
@@ -59,10 +60,20 @@ export interface ScriptSettings {
   readonly replacements?: Readonly<Record<string, string>> | undefined;
 }
 
+/** What `lua/check.lua` is told of a check. */
+const CHECK = { refusable: '0', canWait: '1', sentAgain: '2' } as const;
+
 type Send = (
   command: 'evalsha' | 'eval',
   args: [script: string, keys: number, ...(string | number)[]],
 ) => Promise<unknown>;
+
+/** One call of a script. */
+interface ScriptCall {
+  readonly script: Script;
+  readonly keys: readonly string[];
+  readonly args: readonly (string | number)[];
+}
 
 /**
  * One typed function for each script in `lua/`; KEYS, ARGV and replies are described there.
@@ -76,7 +87,8 @@ export class Scripts {
   readonly #inspect: Script;
 
   constructor(
-    private readonly client: Redis,
+    private readonly client: Redis | Cluster,
+    private readonly guard: Pick<CallGuard, 'run'>,
     private readonly settings: ScriptSettings,
   ) {
     const load = (name: string): Script => loadScript(name, settings.replacements);
@@ -87,26 +99,33 @@ export class Scripts {
     this.#inspect = load('inspect');
   }
 
-  /** @returns for each batch, in their order, its reply, or the error with which it failed alone */
+  /**
+   * @param batches of names in one slot, where there is a cluster
+   * @returns for each batch, in their order, its reply, or the error with which it failed alone
+   */
   check(batches: readonly CheckBatch[]): Promise<(CheckBatchReply | Error)[]> {
     const { limits, leaseMillis, replicaId } = this.settings;
-    const keys: string[] = [];
-    const args: (string | number)[] = [
+    const keys = batches.flatMap(({ names }) => allKeys(names));
+    const fixed = [
       limits.windowMillis,
       leaseMillis,
       limits.maxRequests,
       limits.maxRequestsInQueue,
       replicaId,
     ];
-    for (const { names, overrides, checks } of batches) {
-      keys.push(...allKeys(names));
-      args.push(overrides.maxRequests ?? '', overrides.maxRequestsInQueue ?? '', checks.length);
-      for (const { requestId, canWait } of checks) args.push(requestId, canWait ? '1' : '0');
-    }
-    return this.#runForEach(this.#check, keys, args, ([microsToWindowEnd = 0, ...verdicts]) => ({
-      millisToWindowEnd: microsToWindowEnd / 1000,
-      verdicts,
-    }));
+    const size = batches.reduce((sum, { checks }) => sum + checks.length, 0);
+    return this.guard.run({
+      script: this.#check.name,
+      name: keys[0] ?? '',
+      size,
+      isWrite: true,
+      isRepeatable: true,
+      send: async (attempt) => {
+        const args = [...fixed, ...batches.flatMap((batch) => batchArgs(batch, attempt > 1))];
+        const replies = await this.#sendForEach({ script: this.#check, keys, args });
+        return replies.map((reply) => (reply instanceof Error ? reply : parseBatchReply(reply)));
+      },
+    });
   }
 
   /** @param knownMillisLeft until the window ends, as the caller has it, for a key that Redis lost */
@@ -116,7 +135,7 @@ export class Scripts {
     askedAbout: readonly Ticket[],
   ): Promise<SettleReply> {
     const { limits, leaseMillis, replicaId } = this.settings;
-    const reply = await this.#run(this.#settle, allKeys(names), [
+    const reply = await this.#run(this.#settle, names, [
       limits.windowMillis,
       leaseMillis,
       limits.maxRequests,
@@ -140,20 +159,18 @@ export class Scripts {
     };
   }
 
+  /** Not sent again where it may have run: what was released once would not be found. */
   async release(names: KeyNames, requestId: string): Promise<boolean> {
     const { limits, leaseMillis } = this.settings;
-    const reply = await this.#run(this.#release, allKeys(names), [
-      limits.windowMillis,
-      leaseMillis,
-      requestId,
-    ]);
+    const args = [limits.windowMillis, leaseMillis, requestId];
+    const reply = await this.#run(this.#release, names, args, { isRepeatable: false });
     return reply === 1;
   }
 
   /** @param endsLease whether this replica holds no other waiter of the key */
   async cancel(names: KeyNames, requestIds: readonly string[], endsLease: boolean): Promise<void> {
     const { limits, leaseMillis, replicaId } = this.settings;
-    await this.#run(this.#cancel, allKeys(names), [
+    await this.#run(this.#cancel, names, [
       limits.windowMillis,
       leaseMillis,
       replicaId,
@@ -162,57 +179,96 @@ export class Scripts {
     ]);
   }
 
-  /** @returns for each key, in their order, its state, nothing where there is none, or its error */
+  /**
+   * @param keys of one slot, where there is a cluster
+   * @returns for each key, in their order, its state, nothing where there is none, or its error
+   */
   inspect(keys: readonly KeyNames[]): Promise<(InspectReply | undefined | Error)[]> {
     const names = keys.flatMap(({ state, queue, replicas }) => [state, queue, replicas]);
-    return this.#runForEach(this.#inspect, names, [], parseInstance);
+    return this.guard.run({
+      script: this.#inspect.name,
+      name: names[0] ?? '',
+      size: keys.length,
+      isWrite: false,
+      isRepeatable: true,
+      send: async () => {
+        const call = { script: this.#inspect, keys: names, args: [] };
+        const replies = await this.#sendForEach(call);
+        return replies.map((reply) => (reply instanceof Error ? reply : parseInstance(reply)));
+      },
+    });
   }
 
-  /** Runs a script that replies for each of several limiter keys, with an error for one that failed. */
-  async #runForEach<Reply>(
+  #run(
     script: Script,
-    keys: readonly string[],
+    names: KeyNames,
     args: readonly (string | number)[],
-    parse: (reply: readonly number[]) => Reply,
-  ): Promise<(Reply | Error)[]> {
-    const replies = (await this.#run(script, keys, args, this.#sendNow)) as (number[] | Error)[];
+    { isRepeatable = true } = {},
+  ): Promise<unknown> {
+    return this.guard.run({
+      script: script.name,
+      name: names.state,
+      size: 1,
+      isWrite: true,
+      isRepeatable,
+      send: () => this.#send({ script, keys: allKeys(names), args }, this.#withOthers),
+    });
+  }
+
+  /** Sends a script that replies for each of several limiter keys, with an error for one that failed. */
+  async #sendForEach(call: ScriptCall): Promise<(number[] | Error)[]> {
+    const replies = (await this.#send(call, this.#atOnce)) as (number[] | Error)[];
+    const [first] = replies;
+    // None of them ran: it is the store that failed, not a key.
+    if (first instanceof Error && replies.every((reply) => classifyFailure(reply) !== 'fault')) {
+      throw first;
+    }
     return replies.map((reply) =>
-      reply instanceof Error ? (toLimiterError(reply) as Error) : parse(reply),
+      reply instanceof Error ? (toLimiterError(reply) as Error) : reply,
     );
   }
 
   /** EVALSHA, or EVAL where Redis has forgotten the script (SCRIPT FLUSH, restart, failover). */
-  async #run(
-    script: Script,
-    keys: readonly string[],
-    args: readonly (string | number)[],
-    send: Send = this.#sendWithOthers,
-  ): Promise<unknown> {
+  async #send({ script, keys, args }: ScriptCall, send: Send): Promise<unknown> {
     try {
-      return await send('evalsha', [script.sha1, keys.length, ...keys, ...args]).catch(
-        (error: unknown) => {
-          if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw error;
-          return send('eval', [script.text, keys.length, ...keys, ...args]);
-        },
-      );
+      return await send('evalsha', [script.sha1, keys.length, ...keys, ...args]);
     } catch (error) {
-      throw toLimiterError(error);
+      if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw error;
+      return send('eval', [script.text, keys.length, ...keys, ...args]);
     }
   }
 
   /** One write with all that is sent in this turn of the event loop, which ioredis makes in the next. */
-  readonly #sendWithOthers: Send = (command, [script, ...rest]) =>
-    this.client[command](script, ...rest);
+  readonly #withOthers: Send = (command, args) => {
+    // A cluster's automatic pipelines wait for one another, and fail together when a slot moves.
+    if (this.client.isCluster) return this.#atOnce(command, args);
+    const [script, ...rest] = args;
+    return this.client[command](script, ...rest);
+  };
 
   /**
    * A write at once, for what has been gathered already; ioredis' automatic pipeline would wait for
    * another turn. A pipeline of its own would do it, too, but its objects outlive the young generation:
    * a sixth fewer decisions a second, and longer garbage collections.
    */
-  readonly #sendNow: Send = (command, args) =>
+  readonly #atOnce: Send = (command, args) =>
     this.client.sendCommand(
       new Command(command, args, { replyEncoding: 'utf8' }),
     ) as Promise<unknown>;
+}
+
+function batchArgs({ overrides, checks }: CheckBatch, isSentAgain: boolean): (string | number)[] {
+  const { maxRequests = '', maxRequestsInQueue = '' } = overrides;
+  const refusable = isSentAgain ? CHECK.sentAgain : CHECK.refusable;
+  const args: (string | number)[] = [maxRequests, maxRequestsInQueue, checks.length];
+  for (const { requestId, canWait } of checks) {
+    args.push(requestId, canWait ? CHECK.canWait : refusable);
+  }
+  return args;
+}
+
+function parseBatchReply([microsToWindowEnd = 0, ...verdicts]: readonly number[]): CheckBatchReply {
+  return { millisToWindowEnd: microsToWindowEnd / 1000, verdicts };
 }
 
 function parseInstance(reply: readonly number[]): InspectReply | undefined {

@@ -1,20 +1,22 @@
 import { readFileSync } from 'node:fs';
 
-import { parseSettings, settingsSchema } from '../../src/config.js';
+import { SECRETS } from '../../src/config/secret-files.js';
+import { parseSettings, settingsSchema } from '../../src/config/settings.js';
 
-const README = new URL('../../README.md', import.meta.url);
+const README = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
 const HEADER = ['Variable', 'Default', 'Takes', 'Meaning'];
 
-/** The cells of each row of the table of settings. */
-function settingsTable(): string[][] {
-  const lines = readFileSync(README, 'utf8').split('\n');
-  const header = lines.findIndex((line) => cellsOf(line).join() === HEADER.join());
-  if (header === -1) throw new Error(`README.md has no table of ${HEADER.join(', ')}`);
+/** The cells of each row of all tables of settings together. */
+function settingsTables(): string[][] {
+  const lines = README.split('\n');
   const rows: string[][] = [];
-  for (const line of lines.slice(header + 2)) {
-    if (!line.startsWith('|')) break;
-    rows.push(cellsOf(line));
+  for (const [i, line] of lines.entries()) {
+    if (cellsOf(line).join() !== HEADER.join()) continue;
+    const below = lines.slice(i + 2);
+    const end = below.findIndex((row) => !row.startsWith('|'));
+    rows.push(...below.slice(0, end).map(cellsOf));
   }
+  if (rows.length === 0) throw new Error(`README.md has no table of ${HEADER.join(', ')}`);
   return rows;
 }
 
@@ -30,15 +32,15 @@ function inBackticks(cell: string | undefined): string | undefined {
   return /^`([^`]+)`$/.exec(cell ?? '')?.[1];
 }
 
-describe("the README's table of settings", () => {
-  test('names every variable that Sluice reads, each once, and no other', () => {
-    const names = settingsTable().map(([variable]) => inBackticks(variable));
+describe("the README's tables of settings", () => {
+  test('name every variable that Sluice reads, each once, and no other', () => {
+    const names = settingsTables().map(([variable]) => inBackticks(variable));
 
     expect([...names].sort()).toEqual(Object.keys(settingsSchema.shape).sort());
   });
 
-  test('has the default of each', () => {
-    const inReadme = settingsTable().map(([variable, value]) => [
+  test('have the default of each', () => {
+    const inReadme = settingsTables().map(([variable, value]) => [
       inBackticks(variable),
       inBackticks(value),
     ]);
@@ -52,9 +54,13 @@ describe("the README's table of settings", () => {
     );
   });
 
-  test('says of each what it takes and what it means', () => {
-    for (const [variable, , takes, meaning, ...more] of settingsTable()) {
+  test('say of each what it takes and what it means', () => {
+    for (const [variable, , takes, meaning, ...more] of settingsTables()) {
       expect([variable, takes === '', meaning === '', more]).toEqual([variable, false, false, []]);
     }
   });
+});
+
+test.each(SECRETS)('the README says that %s can come from a file', (name) => {
+  expect(README).toContain(`\`${name}_FILE\``);
 });

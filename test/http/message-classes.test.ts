@@ -9,6 +9,9 @@ import { messageClassesFor } from '../../src/http/message-classes.js';
 import { startTestApp } from '../support/app.js';
 import { send } from '../support/http-client.js';
 import { uniqueKey } from '../support/unique-key.js';
+import { useTls } from '../support/use-tls.js';
+
+const tls = useTls();
 
 /** How many requests and responses got another prototype than they were made with. */
 let changedMessages: number;
@@ -77,8 +80,9 @@ test('messages of these classes are what Node makes and what Express adds', asyn
   expect(request.protocol).toBe('http');
 });
 
-test('no request to the service leaves the fast path', async () => {
-  const service = await startTestApp();
+test.each(['http:', 'https:'])('no request by %s leaves the fast path', async (protocol) => {
+  const service = await startTestApp(protocol === 'https:' ? tls.settings : {});
+  expect(new URL(service.url).protocol).toBe(protocol);
   const key = uniqueKey();
   await send(service.url, 'POST', `/rate/${key}?maxRequests=1`);
   await send(service.url, 'POST', `/rate/${key}`);

@@ -22,12 +22,15 @@ describe.each(bothLimiters(redis))('routes (%s limiter)', (_name, settings) => {
     expect(answer.text).toBe('OK');
   });
 
-  test.each(['/healthz', '/debug', '/debug/some-key'])('HEAD %s is 200', async (path) => {
-    const answer = await send(app.url, 'HEAD', path);
+  test.each(['/healthz', '/readyz', '/metrics', '/debug', '/debug/some-key'])(
+    'HEAD %s is 200',
+    async (path) => {
+      const answer = await send(app.url, 'HEAD', path);
 
-    expect(answer.status).toBe(200);
-    expect(answer.text).toBe('');
-  });
+      expect(answer.status).toBe(200);
+      expect(answer.text).toBe('');
+    },
+  );
 
   test.each([
     '/',
@@ -42,6 +45,8 @@ describe.each(bothLimiters(redis))('routes (%s limiter)', (_name, settings) => {
     '/debug/key/more',
     '/healthz/',
     '/healthzz',
+    '/readyz/',
+    '/metrics/',
     '/unknown',
     '/constructor',
   ])('%s is no path', async (path) => {
@@ -60,6 +65,8 @@ describe.each(bothLimiters(redis))('routes (%s limiter)', (_name, settings) => {
     ['/debug/{key}', 'GET, HEAD', ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']],
     ['/debug', 'GET, HEAD', ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']],
     ['/healthz', 'GET, HEAD', ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']],
+    ['/readyz', 'GET, HEAD', ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']],
+    ['/metrics', 'GET, HEAD', ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']],
   ])('%s', (template, allow, methods) => {
     test.each(methods)(`does not allow %s, and says that it takes ${allow}`, async (method) => {
       const key = uniqueKey();

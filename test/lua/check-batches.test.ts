@@ -2,21 +2,23 @@ import type { BatchedCheck, CheckBatch } from '../../src/redis/scripts.js';
 import { Scripts, VERDICT } from '../../src/redis/scripts.js';
 import { type KeyNames, KeyNaming } from '../../src/redis/key-names.js';
 import { StoreUnavailableError } from '../../src/limiter/errors.js';
+import { unguarded } from '../support/unguarded.js';
 import { uniqueKey } from '../support/unique-key.js';
 import { useRedis } from '../support/use-redis.js';
 
 const redis = useRedis();
 const { approved, denied } = VERDICT;
+const SETTINGS = {
+  limits: { windowMillis: 3_600_000, maxRequests: 2, maxRequestsInQueue: 3 },
+  replicaId: 'r1',
+  leaseMillis: 5000,
+};
 
 let scripts: Scripts;
 let naming: KeyNaming;
 beforeEach(() => {
   naming = new KeyNaming(`${uniqueKey()}:`);
-  scripts = new Scripts(redis.client, {
-    limits: { windowMillis: 3_600_000, maxRequests: 2, maxRequestsInQueue: 3 },
-    replicaId: 'r1',
-    leaseMillis: 5000,
-  });
+  scripts = new Scripts(redis.client, unguarded, SETTINGS);
 });
 
 const checks = (...requestIds: string[]): BatchedCheck[] =>
@@ -97,16 +99,23 @@ test.each<keyof KeyNames>(['state', 'queue'])(
   },
 );
 
-test('a full Redis fails each batch with an error that passes', async () => {
+test('refusals of checks that are sent again are not counted again', async () => {
+  await decide(batch('k', ['a', 'b', 'c']));
+  const again = new Scripts(redis.client, { run: (call) => call.send(2) }, SETTINGS);
+  const [reply] = await again.check([batch('k', ['b', 'c'])]);
+  expect(reply).toMatchObject({ verdicts: [approved, denied] });
+  expect(await redis.client.hget(naming.namesOf('k').state, 'denied')).toBe('1');
+});
+
+test('a full Redis fails the call with an error that passes', async () => {
   const [[, limit]] = [await redis.client.config('GET', 'maxmemory')] as [string[]];
   await redis.client.config('SET', 'maxmemory', '1');
   try {
-    for (const reply of await decide(batch('k', ['a']), batch('l', ['b']))) {
-      expect(reply).toBeInstanceOf(StoreUnavailableError);
-      expect(reply).toMatchObject({
-        cause: { message: expect.stringMatching(/^OOM /) as unknown },
-      });
-    }
+    const deciding = decide(batch('k', ['a']), batch('l', ['b']));
+    await expect(deciding).rejects.toBeInstanceOf(StoreUnavailableError);
+    await expect(deciding).rejects.toMatchObject({
+      cause: { message: expect.stringMatching(/^OOM /) as unknown },
+    });
   } finally {
     await redis.client.config('SET', 'maxmemory', limit!);
   }

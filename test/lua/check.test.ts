@@ -30,6 +30,8 @@ const state = (changed: Record<string, number | string> = {}): Record<string, nu
   ticket: 0,
   expires: 4000,
   overridden: '',
+  born: 0,
+  held: 'no',
   ...changed,
 });
 
@@ -360,7 +362,7 @@ describe('the limits', () => {
     await key.setTime(4000);
     await replica.check(['b']);
     expect((await key.stored()).state).toEqual(
-      state({ start: 4000, approved: 1, ticket: 4_000_000, expires: 8000 }),
+      state({ start: 4000, approved: 1, ticket: 4_000_000, expires: 8000, born: 4000 }),
     );
   });
 
@@ -573,7 +575,14 @@ describe('what is left of a key whose state was lost', () => {
     await key.setTime(300);
     expect(await replica.check(['d', 'e'])).toEqual(['approved', 'denied']);
     expect(await key.stored()).toEqual({
-      state: state({ start: 300, approved: 2, denied: 1, ticket: 300_000, expires: 4300 }),
+      state: state({
+        start: 300,
+        approved: 2,
+        denied: 1,
+        ticket: 300_000,
+        expires: 4300,
+        born: 300,
+      }),
       requests: ['c', 'd'],
       queue: [],
       replicas: {},

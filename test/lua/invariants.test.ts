@@ -129,6 +129,8 @@ describe('after any calls of the scripts, in any order', () => {
           const { state, queue } = await key.stored();
           if (queue.length === 0) return;
           queuesSeen += 1;
+          // A key that was lost is held until all who waited are back.
+          if (state!.held !== 'no') return;
           expect(state!.approved).toBeGreaterThanOrEqual(Number(state!.max));
         }),
       ),

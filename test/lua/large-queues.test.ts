@@ -49,6 +49,9 @@ test('as many waiters as that are served at the end of a window, and reported in
   const wide = key.replica('r1', { limits: { ...limits, maxRequests: MANY } });
   await wide.check(waiters.map((id) => `approved before ${id}`));
   await wide.checkOrWait(waiters);
+  await key.setTime(limits.windowMillis - 1000);
+  // Renews the lease.
+  await wide.settle();
   await key.setTime(limits.windowMillis);
   expect((await wide.settle()).granted).toEqual(waiters);
   expect(await key.stored()).toMatchObject({ state: { approved: MANY }, requests: waiters });

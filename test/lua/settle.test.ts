@@ -131,12 +131,54 @@ test('the waiters of the dead are passed over without using capacity', async () 
   const [dead, living] = [key.replica('dead', long), key.replica('living', long)];
   await dead.check(['a', 'b']);
   await dead.checkOrWait(['c', 'd']);
-  await key.setTime(6000);
+  await key.setTime(9000);
   await living.checkOrWait(['e']);
   await key.setTime(10_000);
   expect(await living.settle()).toMatchObject({ granted: ['e'], waiting: 0 });
   expect(await key.stored()).toMatchObject({ state: { approved: 1 }, requests: ['e'], queue: [] });
   expect(await living.check(['f', 'g'])).toEqual(['approved', 'denied']);
+});
+
+describe('when Redis was away for longer than the leases', () => {
+  const long = { limits: { windowMillis: 10_000, maxRequests: 2 } };
+  let first: TestReplica;
+  let second: TestReplica;
+  beforeEach(async () => {
+    [first, second] = [key.replica('first', long), key.replica('second', long)];
+    await first.check(['a', 'b']);
+    await first.checkOrWait(['c']);
+    await second.checkOrWait(['d']);
+    await first.checkOrWait(['e']);
+    await key.setTime(12_000);
+  });
+
+  test('nobody is taken for dead or approved before all had time to come back', async () => {
+    expect(await second.settle()).toMatchObject({
+      millisToWindowEnd: 500,
+      waiting: 3,
+      granted: [],
+    });
+    await key.setTime(12_499);
+    expect(await second.check(['x'])).toEqual(['denied']);
+    expect((await first.settle()).granted).toEqual([]);
+    await key.setTime(12_500);
+    expect((await second.settle()).granted).toEqual(['c', 'd']);
+  });
+
+  test('those of a replica that has not come back by then are passed over', async () => {
+    await second.settle();
+    await key.setTime(12_500);
+    expect((await second.settle()).granted).toEqual(['d']);
+    expect((await key.stored()).state).toMatchObject({ approved: 1, held: 'no' });
+  });
+
+  test('so it is where a newcomer comes first', async () => {
+    expect(await key.replica('third', long).check(['x'])).toEqual(['denied']);
+    await second.settle();
+    await first.settle();
+    await key.setTime(12_500);
+    expect((await second.settle()).granted).toEqual(['c', 'd']);
+  });
 });
 
 describe('waitingFrom', () => {
@@ -222,6 +264,8 @@ describe('lost waiters', () => {
         ticket: 300_000,
         expires: 4000,
         overridden: '',
+        born: 300,
+        held: 800,
       },
       requests: [],
       queue: [
@@ -251,9 +295,9 @@ describe('lost waiters', () => {
   });
 
   test.each([
-    [0, 100],
-    [99, 100],
-    [101, 101],
+    [0, 500],
+    [499, 500],
+    [501, 501],
     [1000, 1000],
     [5000, 1000],
   ])(
@@ -266,6 +310,64 @@ describe('lost waiters', () => {
       expect((await r1.settle()).granted).toEqual(['c']);
     },
   );
+
+  describe('of a key that a newcomer has made anew', () => {
+    beforeEach(async () => {
+      await fill();
+      await loseEverything();
+      await key.setTime(300);
+      expect(await r2.check(['x'])).toEqual(['approved']);
+      expect(await r1.settle({ e: 3, c: 1 }, 700)).toMatchObject({
+        millisToWindowEnd: 500,
+        waitingFrom: 1,
+        granted: [],
+      });
+    });
+
+    test('hold it: nobody is approved while other replicas may still put theirs back', async () => {
+      await key.setTime(799);
+      expect(await r2.check(['y'])).toEqual(['denied']);
+      expect(await r2.release('x')).toBe(true);
+      expect((await r2.settle({ d: 2 })).granted).toEqual([]);
+      expect(await key.stored()).toMatchObject({ state: { approved: 0 }, requests: [] });
+    });
+
+    test('are served in the order of their tickets when the hold ends, in the same window', async () => {
+      await r2.settle({ d: 2 });
+      await key.setTime(800);
+      expect((await r2.settle()).granted).toEqual(['c']);
+      expect(await key.stored()).toMatchObject({
+        state: { start: 300, approved: 2, held: 'no' },
+        requests: ['c', 'x'],
+      });
+      await key.setTime(1300);
+      expect((await r2.settle()).granted).toEqual(['d', 'e']);
+    });
+
+    test('come before a newcomer whose check is the first after the hold', async () => {
+      await key.setTime(800);
+      expect(await r2.check(['y'])).toEqual(['denied']);
+      expect((await key.stored()).requests).toEqual(['c', 'x']);
+    });
+
+    test('that all leave hold it no longer', async () => {
+      await r1.cancel(['c', 'e']);
+      expect(await r2.check(['y'])).toEqual(['approved']);
+    });
+
+    test('hold it over the ends of windows that are shorter', async () => {
+      const short = key.replica('r1', { limits: { windowMillis: 50 } });
+      await key.setTime(1300);
+      await loseEverything();
+      await short.settle({ c: 1 }, 0);
+      for (const now of [1350, 1400, 1799]) {
+        await key.setTime(now);
+        expect((await short.settle()).granted).toEqual([]);
+      }
+      await key.setTime(1800);
+      expect((await short.settle()).granted).toEqual(['c']);
+    });
+  });
 
   test('of the other replicas are called for by one message', async () => {
     await fill();

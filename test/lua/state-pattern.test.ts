@@ -1,6 +1,7 @@
 import { KeyNaming } from '../../src/redis/key-names.js';
 import { Scripts } from '../../src/redis/scripts.js';
 import { TEST_LIMITS } from '../support/script-harness.js';
+import { unguarded } from '../support/unguarded.js';
 import { uniqueKey } from '../support/unique-key.js';
 import { useRedis } from '../support/use-redis.js';
 
@@ -26,7 +27,7 @@ test.each([
   async (awkward, lookalike) => {
     const unique = uniqueKey();
     const naming = new KeyNaming(unique + awkward);
-    const scripts = new Scripts(redis.client, {
+    const scripts = new Scripts(redis.client, unguarded, {
       limits: { ...TEST_LIMITS, windowMillis: 600_000, maxRequests: 1 },
       replicaId: 'r1',
       leaseMillis: 600_000,

@@ -18,7 +18,7 @@ describe('a replica that can not start', () => {
     [
       'REDIS_URL',
       'http://:secret@localhost',
-      'REDIS_URL: got a value that is not shown, takes a URL that starts with redis:// or rediss://',
+      'REDIS_URL: got a value that is not shown, takes a URL that starts with redis:// or rediss://, or several with commas between them',
     ],
   ])(
     'because of a wrong %s says so in one line and ends with code 1',

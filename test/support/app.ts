@@ -1,7 +1,7 @@
 import { Writable } from 'node:stream';
 
 import { type App, startApp } from '../../src/app.js';
-import { parseSettings } from '../../src/config.js';
+import { parseSettings } from '../../src/config/settings.js';
 import { createLogger } from '../../src/logger.js';
 import type { LogLine } from './replica-process.js';
 import { until } from './until.js';
@@ -9,6 +9,8 @@ import { until } from './until.js';
 /** The whole service inside the test's process, on a free port. */
 export interface TestApp {
   readonly url: string;
+  /** Of the admin port; throws where there is none. */
+  readonly adminUrl: string;
   readonly log: readonly LogLine[];
   logged(matches: (line: LogLine) => boolean): Promise<LogLine>;
   stop: App['stop'];
@@ -27,8 +29,13 @@ export async function startTestApp(
   });
   const settings = parseSettings({ PORT: '0', HOST: '127.0.0.1', ...environment });
   const app = await startApp(settings, createLogger(settings.LOG_LEVEL, destination));
+  const scheme = settings.TLS_CERT_FILE === undefined ? 'http' : 'https';
   return {
-    url: `http://127.0.0.1:${app.port}`,
+    url: `${scheme}://127.0.0.1:${app.port}`,
+    get adminUrl() {
+      if (app.adminPort === undefined) throw new Error('no admin port');
+      return `${scheme}://127.0.0.1:${app.adminPort}`;
+    },
     log,
     logged: (matches) => until(() => log.find(matches)),
     stop: (graceMillis, hurry) => app.stop(graceMillis, hurry),

@@ -1,4 +1,7 @@
 import { type IncomingHttpHeaders, type OutgoingHttpHeaders, request } from 'node:http';
+import { request as requestOverTls } from 'node:https';
+
+import { trusted } from './trust.js';
 
 /** A whole answer. */
 export interface Answer {
@@ -26,8 +29,10 @@ export function begin(
   path: string,
   headers: OutgoingHttpHeaders = {},
 ): PendingRequest {
-  const { hostname, port } = new URL(url);
-  const client = request({ hostname, port, method, path, headers, agent: false });
+  const { protocol, hostname, port } = new URL(url);
+  const options = { hostname, port, method, path, headers, agent: false } as const;
+  const client =
+    protocol === 'https:' ? requestOverTls({ ...options, ca: trusted }) : request(options);
   const answer = new Promise<Answer>((resolve, reject) => {
     client.on('error', reject);
     client.on('response', (response) => {

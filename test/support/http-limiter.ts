@@ -70,6 +70,10 @@ export class HttpLimiter implements Limiter {
     yield Object.values(body.Instances).map(toInstance);
   }
 
+  ping(): Promise<void> {
+    return this.inner.ping();
+  }
+
   close(): Promise<void> {
     return this.inner.close();
   }

@@ -1,21 +1,19 @@
-import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
 import { Redis } from 'ioredis';
 import { pino } from 'pino';
 
-import { parseSettings } from '../../src/config.js';
 import { startDraining } from '../../src/http/drain.js';
-import { createHttpApp } from '../../src/http/routes.js';
 import type { Limiter, Limits } from '../../src/limiter/limiter.js';
 import { MemoryLimiter } from '../../src/limiter/memory/memory-limiter.js';
-import { connect } from '../../src/redis/connections.js';
+import { connect, waitUntilReady } from '../../src/redis/connections/connections.js';
+import { PlainSubscriber } from '../../src/redis/connections/plain-subscriber.js';
 import { RedisLimiter } from '../../src/redis/redis-limiter.js';
+import { httpAppOver, serve } from './http-app.js';
 import { HttpLimiter } from './http-limiter.js';
 import { ManualClock } from './manual-clock.js';
 import { controlledRedisTime, startOfControlledTime } from './redis-time.js';
+import { unobserved } from './unguarded.js';
 import { uniqueKey } from './unique-key.js';
 
 /** A limiter on a clock that the test moves. */
@@ -47,8 +45,18 @@ export const createMemoryHarness: HarnessFactory = (limits) => {
 export function redisHarnessFactory(redisUrl: () => string): HarnessFactory {
   return async (limits) => {
     const control = new Redis(redisUrl());
-    const connections = connect({ url: redisUrl(), timeoutMillis: 10_000, name: 'test' }, silent);
-    await Promise.all([once(connections.commands, 'ready'), once(connections.subscriber, 'ready')]);
+    const timeoutMillis = 10_000;
+    const connected = connect(
+      { mode: 'standalone', urls: [redisUrl()], database: 0, timeoutMillis, name: 'test' },
+      silent,
+    );
+    await waitUntilReady(connected, timeoutMillis);
+    // A connection of the test's own, to be asked whether all messages have come.
+    const subscriptions = control.duplicate({ autoResubscribe: false });
+    const connections = {
+      ...connected,
+      subscriber: new PlainSubscriber(subscriptions, timeoutMillis, silent),
+    };
     const clock = new ManualClock(startOfControlledTime());
     const time = controlledRedisTime(control);
     await time.set(clock.now());
@@ -58,8 +66,11 @@ export function redisHarnessFactory(redisUrl: () => string): HarnessFactory {
       keyPrefix: `${uniqueKey()}:`,
       replicaId: 'replica',
       leaseMillis: 5_000,
+      database: 0,
+      timeoutMillis,
       clock,
       logger: silent,
+      observer: unobserved,
       luaReplacements: time.replacements,
     });
 
@@ -70,7 +81,7 @@ export function redisHarnessFactory(redisUrl: () => string): HarnessFactory {
         await nextTurn();
         await nextTurn();
         await connections.commands.ping();
-        await connections.subscriber.ping();
+        await subscriptions.ping();
       }
     };
     return {
@@ -82,6 +93,8 @@ export function redisHarnessFactory(redisUrl: () => string): HarnessFactory {
       },
       close: async () => {
         await limiter.close();
+        connections.subscriber.close();
+        subscriptions.disconnect();
         control.disconnect();
       },
     };
@@ -92,20 +105,15 @@ export function redisHarnessFactory(redisUrl: () => string): HarnessFactory {
 export function overHttp(factory: HarnessFactory): HarnessFactory {
   return async (limits) => {
     const inner = await factory(limits);
-    const app = createHttpApp(inner.limiter, parseSettings({}), silent);
-    const server = createServer(app);
-    server.listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    const { port } = server.address() as AddressInfo;
+    const app = httpAppOver(inner.limiter);
+    const served = await serve(app);
     return {
       ...inner,
-      limiter: new HttpLimiter(`http://127.0.0.1:${port}`, inner.limiter),
+      limiter: new HttpLimiter(served.url, inner.limiter),
       close: async () => {
         startDraining(app);
         await inner.close();
-        const closed = once(server, 'close');
-        server.close();
-        await closed;
+        await served.close();
       },
     };
   };

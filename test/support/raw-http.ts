@@ -1,9 +1,11 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
+import { connect as connectOverTls } from 'node:tls';
 
+import { trusted } from './trust.js';
 import { until } from './until.js';
 
-/** A TCP connection on which a test speaks HTTP by hand. */
+/** A connection on which a test speaks HTTP by hand. */
 export interface RawConnection {
   /** Everything received so far, one character for each byte. */
   readonly received: string;
@@ -16,9 +18,9 @@ export interface RawConnection {
 }
 
 export async function openConnection(url: string): Promise<RawConnection> {
-  const { hostname, port } = new URL(url);
-  const socket: Socket = connect(Number(port), hostname);
-  await once(socket, 'connect');
+  const { protocol, hostname, port } = new URL(url);
+  const socket = protocol === 'https:' ? openTls(hostname, port) : connect(Number(port), hostname);
+  await once(socket, protocol === 'https:' ? 'secureConnect' : 'connect');
   let received = '';
   socket.setEncoding('latin1').on('data', (text: string) => (received += text));
   // A reset is one of the ways to be closed.
@@ -43,6 +45,10 @@ export async function openConnection(url: string): Promise<RawConnection> {
     },
     disconnect: () => void socket.destroy(),
   };
+}
+
+function openTls(host: string, port: string): Socket {
+  return connectOverTls({ host, port: Number(port), ca: trusted });
 }
 
 /** The text of a request without a body. */

@@ -16,6 +16,8 @@ export interface ReplicaProcess {
   readonly id: string;
   /** Every line it has logged so far, parsed. */
   readonly log: readonly LogLine[];
+  /** All that it has written to standard error so far. */
+  readonly stderr: string;
   /** The first line, past or future, for which `matches` holds. */
   logged(matches: (line: LogLine) => boolean): Promise<LogLine>;
   /** @returns the exit code, or the signal that ended it */
@@ -57,6 +59,9 @@ export async function startReplica(environment: Environment): Promise<ReplicaPro
     url: `http://127.0.0.1:${String(port)}`,
     id: typeof replica === 'string' ? replica : '',
     log,
+    get stderr() {
+      return stderr;
+    },
     logged,
     signal: (signal) => void child.kill(signal),
     kill: async (signal) => {

@@ -10,6 +10,7 @@ import {
   VERDICT,
 } from '../../src/redis/scripts.js';
 import { controlledRedisTime, startOfControlledTime } from './redis-time.js';
+import { unguarded } from './unguarded.js';
 import { uniqueKey } from './unique-key.js';
 
 /** What the scripts of a test get where it does not say otherwise. */
@@ -78,7 +79,7 @@ export class ScriptHarness {
   }
 
   replica(replicaId: string, options: ReplicaOptions = {}): TestReplica {
-    const scripts = new Scripts(options.client ?? this.client, {
+    const scripts = new Scripts(options.client ?? this.client, unguarded, {
       limits: { ...TEST_LIMITS, ...options.limits },
       replicaId,
       leaseMillis: options.leaseMillis ?? TEST_LEASE_MILLIS,
@@ -129,13 +130,17 @@ export class ScriptHarness {
   }
 
   #readState(fields: Readonly<Record<string, string>>): Record<string, number | string> {
-    const { overridden = '', ...numbers } = fields;
+    const { overridden = '', held, ...numbers } = fields;
     const state = Object.fromEntries(
       Object.entries(numbers).map(([name, value]) => [name, Number(value)]),
     );
-    for (const moment of ['start', 'expires']) state[moment]! -= this.startMillis;
+    for (const moment of ['start', 'expires', 'born']) state[moment]! -= this.startMillis;
     state.ticket = this.relativeTicket(state.ticket!);
-    return { ...state, overridden };
+    return {
+      ...state,
+      overridden,
+      held: held === '0' ? 'no' : Number(held) - this.startMillis,
+    };
   }
 }
 

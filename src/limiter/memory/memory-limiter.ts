@@ -84,6 +84,10 @@ export class MemoryLimiter implements Limiter {
     yield page;
   }
 
+  ping(): Promise<void> {
+    return Promise.resolve();
+  }
+
   close(): Promise<void> {
     this.#isClosed = true;
     this.#stopSweeping?.();

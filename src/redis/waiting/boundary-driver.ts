@@ -1,4 +1,4 @@
-import type { Redis } from 'ioredis';
+import type { Cluster, Redis } from 'ioredis';
 import type { Logger } from 'pino';
 import { Mutex } from 'redis-semaphore';
 
@@ -34,7 +34,7 @@ export class BoundaryDriver {
    * @param candidate who is to be seen as its holder; unique among all candidates
    */
   constructor(
-    commands: Redis,
+    commands: Redis | Cluster,
     name: string,
     candidate: string,
     private readonly logger: Logger,

@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 
 import type { Clock } from '../../clock.js';
 import type { ApprovalsInSlices } from '../../limiter/approvals-in-slices.js';
-import { ShuttingDownError } from '../../limiter/errors.js';
+import { ShuttingDownError, StoreUnavailableError } from '../../limiter/errors.js';
 import type { Waiter } from '../../limiter/waiter.js';
 import { backoffMillis } from '../backoff.js';
 import type { KeyNames } from '../key-names.js';
@@ -30,6 +30,8 @@ export interface LocalQueueParts {
   readonly windowMillis: number;
   /** Takes requests that nobody here waits for any more out of Redis. */
   readonly withdraw: (requestIds: readonly string[]) => void;
+  /** Called when there is one waiter more, or one less. */
+  readonly onSizeChange: (by: 1 | -1) => void;
   /** Called once, when the last waiter has gone; the queue is not used again after that. */
   readonly onEmpty: (leftBehind: LeftBehind) => void;
 }
@@ -77,13 +79,10 @@ export class LocalQueue implements WakeListener {
 
   constructor(private readonly parts: LocalQueueParts) {}
 
-  get size(): number {
-    return this.#places.size;
-  }
-
   /** To be called before Redis is asked, since an approval from the queue can overtake the answer. */
   add(waiter: Waiter): void {
     this.#places.set(waiter.requestId, { waiter, ticket: undefined });
+    this.parts.onSizeChange(1);
   }
 
   /** The check was answered with a place in the queue. */
@@ -154,6 +153,11 @@ export class LocalQueue implements WakeListener {
     this.#settle();
   }
 
+  /** Redis can be asked again, which may have failed meanwhile, or lost what it knew. */
+  onStoreAvailable(): void {
+    this.onMemoryLost();
+  }
+
   #start(): void {
     this.#driver = this.parts.createDriver();
     this.#leaseRenewed(this.parts.clock.now());
@@ -187,7 +191,9 @@ export class LocalQueue implements WakeListener {
   }
 
   #forget(requestId: string): boolean {
-    return this.#places.delete(requestId);
+    const isNews = this.#places.delete(requestId);
+    if (isNews) this.parts.onSizeChange(-1);
+    return isNews;
   }
 
   /** Takes in what Redis says of the queue as a whole, and answers those it has approved. */
@@ -298,8 +304,10 @@ export class LocalQueue implements WakeListener {
     this.#failures += 1;
     this.#doubtsAll = true;
     const { logger, clock, names } = this.parts;
+    // That the store is away is logged where it is noticed, and not for every key.
+    const level = error instanceof StoreUnavailableError ? 'debug' : 'warn';
     if (this.#failures === 1) {
-      logger.warn(
+      logger[level](
         { err: error, state: names.state },
         'settle failed; those who wait go on waiting',
       );

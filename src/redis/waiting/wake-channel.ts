@@ -1,6 +1,7 @@
-import type { Redis } from 'ioredis';
 import type { Logger } from 'pino';
 import { z } from 'zod';
+
+import type { Connections } from '../connections/connections.js';
 
 /** What `publish_wake` in `lua/lib/limiter.lua` sends. */
 const wakeSchema = z.object({
@@ -37,52 +38,38 @@ export class WakeChannel {
   readonly #listeners = new Map<string, WakeListener>();
 
   constructor(
-    private readonly subscriber: Redis,
-    private readonly commands: Redis,
+    private readonly connections: Pick<Connections, 'subscriber' | 'publish'>,
     private readonly logger: Logger,
   ) {
-    subscriber.on('message', (channel: string, text: string) => {
-      this.#receive(channel, text);
-    });
-    subscriber.on('ready', () => {
-      void this.#subscribe([...this.#listeners.keys()]);
+    connections.subscriber.listen({
+      onMessage: (channel, text) => {
+        this.#receive(channel, text);
+      },
+      onSubscribed: (channel) => {
+        this.#listeners.get(channel)?.onSubscribed();
+      },
     });
   }
 
   listen(channel: string, listener: WakeListener): void {
     this.#listeners.set(channel, listener);
-    void this.#subscribe([channel]);
+    this.connections.subscriber.subscribe(channel);
   }
 
   /** Does nothing where another listener has taken the channel meanwhile. */
   unlisten(channel: string, listener: WakeListener): void {
     if (this.#listeners.get(channel) !== listener) return;
     this.#listeners.delete(channel);
-    if (this.subscriber.status !== 'ready') return;
-    this.subscriber.unsubscribe(channel).catch((error: unknown) => {
-      this.logger.debug({ err: error, channel }, 'unsubscribe failed');
-    });
+    this.connections.subscriber.unsubscribe(channel);
   }
 
   /** Tells the other replicas that nobody ends the windows of this key on time any more. */
   async announceResignation(channel: string): Promise<void> {
     try {
-      await this.commands.publish(channel, JSON.stringify({ driverResigned: true }));
+      await this.connections.publish(channel, JSON.stringify({ driverResigned: true }));
     } catch (error) {
       this.logger.debug({ err: error, channel }, 'resignation not announced');
     }
-  }
-
-  async #subscribe(channels: readonly string[]): Promise<void> {
-    // Without a connection nothing is lost: `ready` brings the channels here again.
-    if (channels.length === 0 || this.subscriber.status !== 'ready') return;
-    try {
-      await this.subscriber.subscribe(...channels);
-    } catch (error) {
-      this.logger.warn({ err: error, channels: channels.length }, 'subscribe failed');
-      return;
-    }
-    for (const channel of channels) this.#listeners.get(channel)?.onSubscribed();
   }
 
   #receive(channel: string, text: string): void {

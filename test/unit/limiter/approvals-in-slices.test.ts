@@ -28,10 +28,14 @@ const told = (): string[] =>
   waiters.filter(({ decided }) => decided).map(({ requestId }) => requestId);
 const firstIds = (count: number): string[] => waiters.slice(0, count).map((w) => w.requestId);
 
-test('a few are told at once', async () => {
+test('a few are told at once, and that they have waited', async () => {
   approve(3);
   expect(told()).toEqual(['0', '1', '2']);
-  expect(await waiters[0]!.decision).toEqual({ outcome: 'approved', requestId: '0' });
+  expect(await waiters[0]!.decision).toEqual({
+    outcome: 'approved',
+    requestId: '0',
+    waited: true,
+  });
 });
 
 test('many are told in slices, in their order, one in each turn of the event loop', async () => {

@@ -9,6 +9,11 @@ const WITHDRAWN: Decision = { outcome: 'withdrawn' };
 /** Every way in which a waiter can end, and what its promise then settles to. */
 const ENDS: [string, (waiter: Waiter, client: Client) => unknown, unknown][] = [
   ['an approval', (waiter) => waiter.approve(), APPROVED],
+  [
+    'an approval from the queue',
+    (waiter) => waiter.approveFromQueue(),
+    { ...APPROVED, waited: true },
+  ],
   ['a refusal', (waiter) => waiter.decide(DENIED), DENIED],
   [
     'a failure',
@@ -74,12 +79,14 @@ describe.each(ENDS)('%s', (first, end, outcome) => {
   test('is told to an approval or a refusal that comes later', () => {
     end(waiter, client);
     expect(waiter.approve()).toBe(false);
+    expect(waiter.approveFromQueue()).toBe(false);
     expect(waiter.decide(DENIED)).toBe(false);
   });
 });
 
 test('an approval or a refusal that comes first is told so', () => {
   expect(new Waiter('a').approve()).toBe(true);
+  expect(new Waiter('a').approveFromQueue()).toBe(true);
   expect(new Waiter('a').decide(DENIED)).toBe(true);
 });
 

@@ -2,6 +2,7 @@ import type { CheckRequest } from '../../../src/limiter/limiter.js';
 import { CheckBatcher, type CheckReply } from '../../../src/redis/check-batcher.js';
 import { KeyNaming } from '../../../src/redis/key-names.js';
 import type { CheckBatch, CheckBatchReply, Scripts, VERDICT } from '../../../src/redis/scripts.js';
+import { unobserved } from '../../support/unguarded.js';
 
 const APPROVED: (typeof VERDICT)['approved'] = 1;
 const naming = new KeyNaming('sluice:');
@@ -26,7 +27,7 @@ beforeEach(() => {
     calls.push(call);
     return answerCall(call);
   };
-  batcher = new CheckBatcher({ check } as Partial<Scripts> as Scripts, naming);
+  batcher = new CheckBatcher({ check }, naming, unobserved, () => 0);
 });
 
 const send = (

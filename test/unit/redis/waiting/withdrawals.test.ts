@@ -142,7 +142,7 @@ describe('a call that fails', () => {
     fails = () => calls.length <= 7;
     withdrawals.add('k', 'a');
     await quiet();
-    for (const [attempt, delay] of [50, 100, 200, 400, 800, 1000, 1000].entries()) {
+    for (const [attempt, delay] of [50, 100, 200, 250, 250, 250, 250].entries()) {
       await advance(delay - 1);
       expect(calls).toHaveLength(attempt + 1);
       await advance(1);

@@ -1,0 +1,65 @@
+-- When replicas come back to Redis after it was away, they do not come all at once. So that the queue is
+-- served in order all the same, a key can be held for a moment: nobody is approved while anybody waits.
+--
+-- That is done in two cases. A key that Redis lost, with all who waited, is made anew by the first call
+-- that comes; it is held until it has a certain age, once it shows that it was lost. And where Redis was
+-- away for so long that leases have run out, replicas that live would be taken for dead.
+--
+-- `state.born` is when the key was made, `state.held` until when it is held, or 0: ms since 1970.
+--@include lib/queue
+
+-- Longer than a replica needs to find out that Redis is back: src/redis/backoff.ts.
+local HOLD_MILLIS = 500
+-- Every replica renews its lease when a third of it is over. Where no replica has done so for that and
+-- the two thirds after which one may have run out, Redis was away.
+local LEASE_PART_LEFT = 0.4
+
+-- Whether one who waits with this ticket has done so since before the key was made.
+local function is_older_than_key(state, ticket)
+  return ticket < state.born * 1000
+end
+
+-- Returns whether a hold begins: it would end in the future, and there is none already.
+local function begin_hold(state, now_ms, held_until)
+  if state.held > 0 or now_ms >= held_until then
+    return false
+  end
+  state.held = held_until
+  state.changed = true
+  return true
+end
+
+-- Holds a key that was lost; all replicas have to be told.
+local function hold_lost(state, now_ms)
+  return begin_hold(state, now_ms, state.born + HOLD_MILLIS)
+end
+
+-- Holds a key whose replicas have all been silent, before any of them is taken for dead. To be called
+-- before the caller's own lease is renewed. After a hold they have had their time.
+local function hold_if_redis_was_away(state, replicas_key, now_ms, lease_millis)
+  if state.hold_ended or state.held > 0 then
+    return
+  end
+  local freshest = 0
+  local leases = redis.call('HVALS', replicas_key)
+  for _, lease_ends in ipairs(leases) do
+    freshest = math.max(freshest, tonumber(lease_ends))
+  end
+  if freshest < now_ms + lease_millis * LEASE_PART_LEFT then
+    begin_hold(state, now_ms, now_ms + HOLD_MILLIS)
+  end
+end
+
+local function is_held(state, queue_key)
+  return state.held > 0 and count_waiting(queue_key, state) > 0
+end
+
+-- Ends a hold whose time has come: from now on those who wait may be served.
+local function end_hold(state, now_ms)
+  if state.held > 0 and now_ms >= state.held then
+    state.held = 0
+    state.hold_ended = true
+    state.changed = true
+    state.made_room = true
+  end
+end

@@ -1,0 +1,94 @@
+import type { Settings } from './settings.js';
+import { SettingsError } from './settings-error.js';
+
+const NOTHING = 'nothing';
+
+/**
+ * What no single setting can tell: whether they go together.
+ * @throws SettingsError that names one of those that don't
+ */
+export function checkTogether(settings: Settings): Settings {
+  checkMode(settings);
+  checkUrls(settings);
+  checkPair(settings, 'REDIS_TLS_CERT_FILE', 'REDIS_TLS_KEY_FILE');
+  checkPair(settings, 'TLS_CERT_FILE', 'TLS_KEY_FILE');
+  if (settings.ADMIN_PORT !== undefined && settings.ADMIN_PORT !== 0) {
+    if (settings.ADMIN_PORT === settings.PORT) {
+      throw new SettingsError('ADMIN_PORT', String(settings.PORT), 'another port than PORT');
+    }
+  }
+  return settings;
+}
+
+function checkMode({ REDIS_MODE, REDIS_URL, REDIS_SENTINEL_MASTER, ...rest }: Settings): void {
+  if (REDIS_MODE !== 'standalone' && !REDIS_URL) {
+    throw new SettingsError(
+      'REDIS_MODE',
+      JSON.stringify(REDIS_MODE),
+      'REDIS_URL to be set as well',
+    );
+  }
+  if (REDIS_MODE === 'sentinel' && REDIS_SENTINEL_MASTER === undefined) {
+    throw new SettingsError(
+      'REDIS_SENTINEL_MASTER',
+      NOTHING,
+      'the name of the primary that the sentinels watch',
+    );
+  }
+  if (REDIS_MODE === 'cluster' && (rest.REDIS_DATABASE ?? 0) !== 0) {
+    throw new SettingsError(
+      'REDIS_DATABASE',
+      String(rest.REDIS_DATABASE),
+      '0 with a cluster, which has no other',
+    );
+  }
+}
+
+function checkUrls(settings: Settings): void {
+  const urls = (settings.REDIS_URL ?? []).map((url) => new URL(url));
+  const hidden = 'a value that is not shown';
+  if (settings.REDIS_MODE === 'standalone' && urls.length > 1) {
+    throw new SettingsError('REDIS_URL', hidden, 'one URL where REDIS_MODE is standalone');
+  }
+  if (new Set(urls.map(({ protocol }) => protocol)).size > 1) {
+    throw new SettingsError('REDIS_URL', hidden, 'either redis:// or rediss://, not both');
+  }
+  if (urls.some(({ pathname }) => !/^\/?\d{0,7}$/.test(pathname))) {
+    throw new SettingsError('REDIS_URL', hidden, 'the number of a database as its path');
+  }
+  if (
+    settings.REDIS_MODE !== 'standalone' &&
+    urls.some(({ pathname }) => Number(pathname.slice(1)) !== 0)
+  ) {
+    throw new SettingsError(
+      'REDIS_URL',
+      hidden,
+      `no database where REDIS_MODE is ${settings.REDIS_MODE}`,
+    );
+  }
+  const tls = [
+    'REDIS_TLS_CA_FILE',
+    'REDIS_TLS_CERT_FILE',
+    'REDIS_TLS_KEY_FILE',
+    'REDIS_TLS_SERVER_NAME',
+  ] as const;
+  for (const name of tls) {
+    if (settings[name] !== undefined && urls[0]?.protocol !== 'rediss:') {
+      throw new SettingsError(
+        name,
+        JSON.stringify(settings[name]),
+        'a REDIS_URL that starts with rediss://',
+      );
+    }
+  }
+}
+
+function checkPair(
+  settings: Settings,
+  certificate: 'REDIS_TLS_CERT_FILE' | 'TLS_CERT_FILE',
+  key: 'REDIS_TLS_KEY_FILE' | 'TLS_KEY_FILE',
+): void {
+  if ((settings[certificate] === undefined) === (settings[key] === undefined)) return;
+  const [missing, given] = settings[key] === undefined ? [key, certificate] : [certificate, key];
+  throw new SettingsError(missing, NOTHING, `a file where ${given} is set`);
+}

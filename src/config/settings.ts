@@ -1,0 +1,104 @@
+import { z } from 'zod';
+
+import { BOUNDS } from '../limiter/bounds.js';
+import { readSecretFiles, SECRETS } from './secret-files.js';
+import { SettingsError } from './settings-error.js';
+import { checkTogether } from './settings-together.js';
+import { wholeNumber, yesOrNo } from '../text-schemas.js';
+
+const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
+const REDIS_MODES = ['standalone', 'sentinel', 'cluster'] as const;
+const OUTAGE_POLICIES = ['deny', 'allow', 'local'] as const;
+const ONE_HOUR_MILLIS = 60 * 60 * 1000;
+
+function oneOf<const Values extends readonly string[]>(values: Values) {
+  return z.enum(values, { error: `one of ${values.join(', ')}` });
+}
+
+function redisUrls() {
+  return z
+    .string()
+    .transform((text) => text.split(','))
+    .refine(
+      (urls) => urls.every((url) => /^rediss?:\/\/\S+$/.test(url) && URL.canParse(url)),
+      'a URL that starts with redis:// or rediss://, or several with commas between them',
+    );
+}
+
+/**
+ * Every environment variable that Sluice reads, but for those that name a file in another's place, see
+ * {@link SECRETS}. The README's tables of settings say the same, and a test compares the two. A
+ * variable that is set but empty counts as not set.
+ */
+export const settingsSchema = z.object({
+  PORT: wholeNumber({ min: 0, max: 65_535 }).default(8080),
+  HOST: z.string().default('0.0.0.0'),
+  ADMIN_PORT: wholeNumber({ min: 0, max: 65_535 }).optional(),
+  SHUTDOWN_GRACE_MILLIS: wholeNumber({ min: 0, max: ONE_HOUR_MILLIS }).default(10_000),
+
+  WINDOW_MILLIS: wholeNumber(BOUNDS.windowMillis).default(1000),
+  MAX_REQUESTS: wholeNumber(BOUNDS.maxRequests).default(100),
+  MAX_REQUESTS_IN_QUEUE: wholeNumber(BOUNDS.maxRequestsInQueue).default(400),
+  REQUESTS_CAN_SET_RATE: yesOrNo().default(true),
+  REQUESTS_CAN_MOD_QUEUE: yesOrNo().default(true),
+
+  REDIS_URL: redisUrls().optional(),
+  REDIS_MODE: oneOf(REDIS_MODES).default('standalone'),
+  REDIS_SENTINEL_MASTER: z.string().optional(),
+  REDIS_USERNAME: z.string().optional(),
+  REDIS_PASSWORD: z.string().optional(),
+  REDIS_SENTINEL_USERNAME: z.string().optional(),
+  REDIS_SENTINEL_PASSWORD: z.string().optional(),
+  REDIS_DATABASE: wholeNumber({ min: 0, max: 1_000_000 }).optional(),
+  REDIS_TLS_CA_FILE: z.string().optional(),
+  REDIS_TLS_CERT_FILE: z.string().optional(),
+  REDIS_TLS_KEY_FILE: z.string().optional(),
+  REDIS_TLS_SERVER_NAME: z.string().optional(),
+  KEY_PREFIX: z
+    .string()
+    .regex(/^[^{}]{1,128}$/, '1 to 128 characters without { and }')
+    .default('sluice:'),
+  STORE_TIMEOUT_MILLIS: wholeNumber({ min: 1, max: 60_000 }).default(500),
+  STORE_OUTAGE_POLICY: oneOf(OUTAGE_POLICIES).default('deny'),
+  READY_DURING_OUTAGE: yesOrNo().default(false),
+  REPLICA_LEASE_MILLIS: wholeNumber({ min: 500, max: ONE_HOUR_MILLIS }).default(5_000),
+
+  MAX_WAITERS: wholeNumber({ min: 0, max: 1_000_000 }).default(10_000),
+  MAX_EVENT_LOOP_DELAY_MILLIS: wholeNumber({ min: 10, max: 60_000 }).default(250),
+
+  AUTH_TOKENS_FILE: z.string().optional(),
+  TLS_CERT_FILE: z.string().optional(),
+  TLS_KEY_FILE: z.string().optional(),
+  DEBUG_ENDPOINTS: yesOrNo().default(true),
+
+  LOG_LEVEL: oneOf(LOG_LEVELS).default('info'),
+  LOG_2XX: yesOrNo().default(false),
+  LOG_4XX: yesOrNo().default(false),
+  LOG_5XX: yesOrNo().default(true),
+});
+
+export type Settings = z.infer<typeof settingsSchema>;
+
+/**
+ * The settings in `environment`, with the defaults where it is silent.
+ * @throws SettingsError for the first value that is not one the variable takes, or that does not go
+ * with another
+ */
+export function parseSettings(environment: Readonly<Record<string, string | undefined>>): Settings {
+  const given = readSecretFiles(
+    Object.fromEntries(
+      Object.entries(environment).filter(
+        (entry): entry is [string, string] => entry[1] !== undefined && entry[1] !== '',
+      ),
+    ),
+  );
+  const result = settingsSchema.safeParse(given);
+  if (result.success) return checkTogether(result.data);
+  const issue = result.error.issues[0];
+  const name = String(issue?.path[0]);
+  throw new SettingsError(name, shown(name, given[name]), issue?.message ?? 'another value');
+}
+
+function shown(name: string, value: string | undefined): string {
+  return SECRETS.includes(name) ? 'a value that is not shown' : JSON.stringify(value);
+}

@@ -1,0 +1,32 @@
+import type { Logger } from 'pino';
+
+import { SettingsError } from '../../config/settings-error.js';
+import { WatchedFiles } from '../../watched-files.js';
+import { Tokens } from './tokens.js';
+
+const VARIABLE = 'AUTH_TOKENS_FILE';
+
+/**
+ * The tokens in a file, kept up to date.
+ * @throws SettingsError where it can't be read, or is wrong
+ */
+export function watchTokenFile(path: string, logger: Logger): Promise<WatchedFiles<Tokens>> {
+  return WatchedFiles.open(
+    {
+      what: 'tokens',
+      files: [{ variable: VARIABLE, path }],
+      parse: ([content]) => parse(path, String(content)),
+      describe: ({ names }) => ({ names, count: names.length }),
+    },
+    logger,
+  );
+}
+
+function parse(path: string, text: string): Tokens {
+  try {
+    return Tokens.parse(text);
+  } catch (error) {
+    const got = `${JSON.stringify(path)} (${(error as Error).message})`;
+    throw new SettingsError(VARIABLE, got, 'a JSON list of tokens');
+  }
+}

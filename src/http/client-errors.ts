@@ -1,0 +1,72 @@
+import { randomUUID } from 'node:crypto';
+import { type Server, type ServerResponse, STATUS_CODES } from 'node:http';
+import type { Duplex } from 'node:stream';
+
+import { CORRELATION_HEADER } from './correlation.js';
+import { isReceivingBody } from './request-body.js';
+
+/** A request that could not be read, and how it was answered. */
+export interface UnreadableRequest {
+  readonly correlationId: string;
+  readonly status: number;
+  /** Node's code for what is wrong with it. */
+  readonly code: string;
+}
+
+/**
+ * Answers what never becomes a request: what can't be parsed, has headers that are too large, or does
+ * not come in time. The connection ends with the answer.
+ */
+export function answerClientErrors(
+  server: Server,
+  onAnswer: (request: UnreadableRequest) => void,
+): void {
+  server.on('clientError', ({ code = '' }: NodeJS.ErrnoException, socket) => {
+    const refusal = refusalFor(code);
+    if (!refusal || !isAnswerable(socket)) {
+      socket.destroy();
+      return;
+    }
+    const correlationId = randomUUID();
+    const text = answerText(refusal.status, refusal.message, correlationId);
+    socket.end(text, () => socket.destroy());
+    onAnswer({ correlationId, status: refusal.status, code });
+  });
+}
+
+/** @returns undefined for what is no request, such as a connection that is reset, or no TLS */
+function refusalFor(code: string): { status: number; message: string } | undefined {
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') {
+    return { status: 408, message: 'the request did not come in time' };
+  }
+  if (code === 'HPE_HEADER_OVERFLOW') return { status: 431, message: 'the headers are too large' };
+  return code.startsWith('HPE_') ? { status: 400, message: 'malformed request' } : undefined;
+}
+
+/** Whether the client would take an answer that is sent now for that to the request that failed. */
+function isAnswerable(socket: Duplex): boolean {
+  if (!socket.writable) return false;
+  const pending = firstPendingResponse(socket);
+  // What failed may be the rest of a request that was answered before it was there.
+  if (!pending) return !isReceivingBody(socket);
+  return !pending.req.complete && !pending.headersSent;
+}
+
+/** The first answer on this connection that is not out. Node knows it, but under no public name. */
+function firstPendingResponse(socket: Duplex): ServerResponse | null | undefined {
+  return (socket as Duplex & { _httpMessage?: ServerResponse | null })._httpMessage;
+}
+
+function answerText(status: number, message: string, correlationId: string): string {
+  const body = JSON.stringify({ error: message });
+  const lines = [
+    `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`,
+    `${CORRELATION_HEADER}: ${correlationId}`,
+    'X-Content-Type-Options: nosniff',
+    'Content-Type: application/json',
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    `Date: ${new Date().toUTCString()}`,
+    'Connection: close',
+  ];
+  return `${lines.join('\r\n')}\r\n\r\n${body}`;
+}

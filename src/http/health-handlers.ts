@@ -1,0 +1,32 @@
+import type { RequestHandler } from 'express';
+
+import type { Metrics } from '../metrics/metrics.js';
+import type { Readiness } from '../readiness/readiness.js';
+import { BROWSER_HEADERS, RETRY_AFTER_503_MILLIS, retryAfter, send } from './reply.js';
+
+const PLAIN_TEXT = 'text/plain; charset=utf-8';
+
+/** `GET /healthz`: the process answers. */
+export const healthz: RequestHandler = (_request, response) => {
+  send(response, 200, PLAIN_TEXT, 'OK', BROWSER_HEADERS);
+};
+
+/** `GET /readyz`: whether requests should be sent here, or why not, one reason on each line. */
+export function readyz(readiness: Readiness): RequestHandler {
+  return async (_request, response) => {
+    const reasons = await readiness.reasons();
+    if (reasons.length === 0) {
+      send(response, 200, PLAIN_TEXT, 'OK', BROWSER_HEADERS);
+      return;
+    }
+    const headers = [...BROWSER_HEADERS, ...retryAfter(RETRY_AFTER_503_MILLIS)];
+    send(response, 503, PLAIN_TEXT, reasons.join('\n'), headers);
+  };
+}
+
+/** `GET /metrics`, for Prometheus. */
+export function metricsText(metrics: Metrics): RequestHandler {
+  return async (_request, response) => {
+    send(response, 200, metrics.contentType, await metrics.text(), BROWSER_HEADERS);
+  };
+}

@@ -1,0 +1,137 @@
+import { Client } from '../client.js';
+import { ShuttingDownError, StoreUnavailableError } from '../errors.js';
+import type { CheckRequest, Decision, Instance, Limiter, StoreLimiter } from '../limiter.js';
+import type { OutageLog } from './outage-log.js';
+import type { Substitute } from './substitute.js';
+
+/** A request that waits for its turn in the store. */
+class WaitingRequest {
+  #hasMoved = false;
+
+  constructor(
+    readonly key: string,
+    private readonly place: Client,
+  ) {}
+
+  get hasMoved(): boolean {
+    return this.#hasMoved;
+  }
+
+  /** Gives its place in the store up; the substitute is to decide. */
+  moveOver(): void {
+    this.#hasMoved = true;
+    this.place.leave();
+  }
+}
+
+/**
+ * A limiter that has another decide while its store can't be asked, so that an outage of the store is
+ * none of the service. Those who wait when it begins are decided anew, in their order.
+ */
+export class OutageLimiter implements Limiter {
+  /** In order of arrival. */
+  readonly #waiting = new Set<WaitingRequest>();
+  #isClosing = false;
+
+  constructor(
+    private readonly primary: StoreLimiter,
+    private readonly substitute: Substitute,
+    private readonly log: OutageLog,
+  ) {
+    primary.onAvailabilityChange(() => {
+      this.#moveOver();
+    });
+  }
+
+  get waiting(): number {
+    return this.primary.waiting + this.substitute.waiting;
+  }
+
+  async check(request: CheckRequest, client?: Client): Promise<Decision> {
+    try {
+      const decision = request.canWait
+        ? await this.#checkOrWait(request, client)
+        : await this.primary.check(request);
+      if (decision) {
+        this.log.storeDecided();
+        return decision;
+      }
+    } catch (error) {
+      if (!(error instanceof StoreUnavailableError)) throw error;
+    }
+    if (this.#isClosing) throw new ShuttingDownError();
+    this.log.policyDecides();
+    return this.substitute.check(request, client);
+  }
+
+  async release(key: string, requestId: string): Promise<boolean> {
+    return (await this.substitute.release(key, requestId)) || this.primary.release(key, requestId);
+  }
+
+  async inspect(key: string): Promise<Instance | undefined> {
+    try {
+      return await this.primary.inspect(key);
+    } catch (error) {
+      return this.#inSubstitute(error).inspect(key);
+    }
+  }
+
+  async *list(): AsyncIterable<readonly Instance[]> {
+    let hasBegun = false;
+    try {
+      for await (const page of this.primary.list()) {
+        hasBegun = true;
+        yield page;
+      }
+    } catch (error) {
+      if (hasBegun) throw error;
+      yield* this.#inSubstitute(error).list();
+    }
+  }
+
+  ping(): Promise<void> {
+    return this.primary.ping();
+  }
+
+  async close(): Promise<void> {
+    this.#isClosing = true;
+    await Promise.all([this.substitute.close(), this.primary.close()]);
+  }
+
+  /** @returns nothing where the substitute has to decide */
+  async #checkOrWait(
+    request: CheckRequest,
+    client: Client | undefined,
+  ): Promise<Decision | undefined> {
+    // Leaves the store when the client leaves, or when the request is moved over.
+    const place = new Client();
+    const waiting = new WaitingRequest(request.key, place);
+    if (client) {
+      client.onLeave = () => {
+        place.leave();
+      };
+      if (client.hasLeft) place.leave();
+    }
+    this.#waiting.add(waiting);
+    try {
+      const decision = await this.primary.check(request, place);
+      const isToMove = waiting.hasMoved && client?.hasLeft !== true;
+      return decision.outcome === 'withdrawn' && isToMove ? undefined : decision;
+    } finally {
+      this.#waiting.delete(waiting);
+      if (client) client.onLeave = undefined;
+    }
+  }
+
+  #moveOver(): void {
+    for (const waiting of [...this.#waiting]) {
+      if (!this.primary.isAvailable(waiting.key)) waiting.moveOver();
+    }
+  }
+
+  #inSubstitute(error: unknown): Limiter {
+    const { limiter } = this.substitute;
+    if (!limiter || !(error instanceof StoreUnavailableError)) throw error;
+    return limiter;
+  }
+}

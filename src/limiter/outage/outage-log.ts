@@ -1,0 +1,34 @@
+import type { Logger } from 'pino';
+
+import type { Clock } from '../../clock.js';
+import type { OutagePolicy } from '../limiter.js';
+
+/** In a store of several shards some may be away and others not: no line for every change between them. */
+const QUIET_MILLIS = 1000;
+
+/** Says in the log when the policy begins to decide, and when the store does again. */
+export class OutageLog {
+  #decisions = 0;
+  #lastDecisionAt = -Infinity;
+
+  constructor(
+    private readonly policy: OutagePolicy,
+    private readonly clock: Clock,
+    private readonly logger: Logger,
+  ) {}
+
+  policyDecides(): void {
+    if (this.#decisions === 0) {
+      this.logger.warn({ policy: this.policy }, 'the outage policy decides');
+    }
+    this.#decisions += 1;
+    this.#lastDecisionAt = this.clock.now();
+  }
+
+  storeDecided(): void {
+    if (this.#decisions === 0 || this.clock.now() - this.#lastDecisionAt < QUIET_MILLIS) return;
+    const { policy } = this;
+    this.logger.info({ policy, decisions: this.#decisions }, 'the store decides again');
+    this.#decisions = 0;
+  }
+}

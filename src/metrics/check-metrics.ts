@@ -1,0 +1,96 @@
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+
+import type { Decision, OutagePolicy } from '../limiter/limiter.js';
+import type { Metrics } from './metrics.js';
+
+/** From 5 ms to 10 min. */
+const QUEUE_WAIT_BUCKETS_SECONDS = [
+  0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600,
+];
+
+/** Metrics of the checks and what came of them. */
+export function checkMetrics(
+  registry: Registry,
+  waiting: () => number,
+): Pick<Metrics, 'decided' | 'failed'> {
+  const registers = [registry];
+  new Gauge({
+    name: 'ratelimit_waiting',
+    help: 'Checks that wait on this replica for their turn.',
+    registers,
+    collect() {
+      this.set(waiting());
+    },
+  });
+  const queueWait = new Histogram({
+    name: 'ratelimit_queue_wait_seconds',
+    help: 'Time from arrival to approval of the checks that were approved from the queue.',
+    buckets: QUEUE_WAIT_BUCKETS_SECONDS,
+    registers,
+  });
+  const count = decisionCounter(registers);
+  return {
+    decided: (decision, seconds) => {
+      count(decision);
+      if (decision.outcome === 'approved' && decision.waited) queueWait.observe(seconds);
+    },
+    failed: failureCounter(registers),
+  };
+}
+
+function decisionCounter(registers: Registry[]): (decision: Decision) => void {
+  const counter = new Counter({
+    name: 'ratelimit_decisions_total',
+    help: 'Checks decided, by what was decided, why, and who decided it.',
+    labelNames: ['outcome', 'reason', 'decided_by'],
+    registers,
+  });
+  // The store is Redis, or the embedded limiter's own memory.
+  const decidedBy = (who: 'store' | OutagePolicy) => ({
+    room: fromTheStart(counter, 'approved', 'room', who),
+    waited: fromTheStart(counter, 'approved', 'waited', who),
+    limit_reached: fromTheStart(counter, 'denied', 'limit_reached', who),
+    queue_full: fromTheStart(counter, 'denied', 'queue_full', who),
+  });
+  const series = {
+    store: decidedBy('store'),
+    allow: decidedBy('allow'),
+    local: decidedBy('local'),
+  };
+  const withdrawn = fromTheStart(counter, 'withdrawn', 'client_left', 'store');
+  return (decision) => {
+    if (decision.outcome === 'withdrawn') {
+      withdrawn.inc();
+      return;
+    }
+    const by = series[decision.policy ?? 'store'];
+    if (decision.outcome === 'denied') by[decision.reason].inc();
+    else if (decision.waited) by.waited.inc();
+    else by.room.inc();
+  };
+}
+
+function failureCounter(registers: Registry[]): Metrics['failed'] {
+  const counter = new Counter({
+    name: 'ratelimit_failed_checks_total',
+    help: 'Checks that could not be decided and had a 503, by reason.',
+    labelNames: ['reason'],
+    registers,
+  });
+  const series = {
+    store_unavailable: fromTheStart(counter, 'store_unavailable'),
+    shutting_down: fromTheStart(counter, 'shutting_down'),
+    too_many_waiters: fromTheStart(counter, 'too_many_waiters'),
+  };
+  return (reason) => series[reason].inc();
+}
+
+/**
+ * One series of a counter. It is shown with 0 before anything is counted: rate() would miss a first
+ * increment that made it. And its labels are looked up once, not at each check.
+ */
+function fromTheStart(counter: Counter, ...labels: string[]): Counter.Internal {
+  const series = counter.labels(...labels);
+  series.inc(0);
+  return series;
+}

@@ -1,0 +1,52 @@
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+
+import type { StoreObserver } from '../redis/store-observer.js';
+
+const CALL_BUCKETS_SECONDS = [
+  0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5,
+];
+const BATCH_BUCKETS = [1, 2, 4, 8, 16, 32, 64, 100];
+
+/** The scripts that are called, and the ways a call can fail: series that are there from the start. */
+const SCRIPTS = ['check', 'settle', 'release', 'cancel', 'inspect'];
+const ERROR_KINDS = ['not_run', 'unknown', 'fault'] as const;
+
+/** Metrics of the calls to Redis; with the embedded limiter they stay at zero. */
+export function storeMetrics(registry: Registry): StoreObserver {
+  const registers = [registry];
+  const durations = new Histogram({
+    name: 'ratelimit_store_duration_seconds',
+    help: 'Time a script call to Redis took, as seen from here, failed ones included.',
+    labelNames: ['script'],
+    buckets: CALL_BUCKETS_SECONDS,
+    registers,
+  });
+  const errors = new Counter({
+    name: 'ratelimit_store_errors_total',
+    help: 'Script calls that failed: they did not run, may have run (unknown), or were wrong (fault).',
+    labelNames: ['kind'],
+    registers,
+  });
+  const breakers = new Gauge({
+    name: 'ratelimit_store_breakers_open',
+    help: 'Shards of the store that are known to be down and not asked.',
+    registers,
+  });
+  const batchSizes = new Histogram({
+    name: 'ratelimit_check_batch_size',
+    help: 'Checks that went to Redis in one call.',
+    buckets: BATCH_BUCKETS,
+    registers,
+  });
+  for (const script of SCRIPTS) durations.zero({ script });
+  for (const kind of ERROR_KINDS) errors.inc({ kind }, 0);
+
+  return {
+    called: (script, seconds, outcome) => {
+      durations.observe({ script }, seconds);
+      if (outcome !== 'ok') errors.inc({ kind: outcome });
+    },
+    batched: (checks) => batchSizes.observe(checks),
+    breakersOpen: (count) => breakers.set(count),
+  };
+}

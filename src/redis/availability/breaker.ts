@@ -1,0 +1,87 @@
+import type { Clock } from '../../clock.js';
+import { backoffMillis } from '../backoff.js';
+
+const FAILURES_TO_OPEN = 3;
+const FIRST_PROBE_MILLIS = 50;
+
+export interface BreakerParts {
+  readonly clock: Clock;
+  /** Asks the shard whether it takes calls again. @param name in Redis that it holds */
+  readonly probe: (name: string) => Promise<unknown>;
+  readonly onOpen: (cause: unknown) => void;
+  readonly onClose: () => void;
+}
+
+/**
+ * Knows whether a shard of the store is down. While it is, the breaker is open and nobody asks the shard
+ * but the breaker itself, which notices its return:
+ *
+ *     closed ──calls fail in a row──▶ open ──a probe is answered──▶ closed
+ */
+export class Breaker {
+  #failures = 0;
+  #isOpen = false;
+  #probeName = '';
+  #probes = 0;
+  #isProbing = false;
+  #standDown: (() => void) | undefined;
+
+  constructor(private readonly parts: BreakerParts) {}
+
+  get isOpen(): boolean {
+    return this.#isOpen;
+  }
+
+  succeeded(): void {
+    this.#failures = 0;
+  }
+
+  /** @param name in Redis that the call was about */
+  failed(name: string, cause: unknown): void {
+    this.#failures += 1;
+    if (this.#isOpen || this.#failures < FAILURES_TO_OPEN) return;
+    this.#isOpen = true;
+    this.#probeName = name;
+    this.#probes = 0;
+    this.parts.onOpen(cause);
+    this.#probeLater();
+  }
+
+  /** Something says that the shard may be back. */
+  probeNow(): void {
+    if (this.#isOpen) void this.#probe();
+  }
+
+  close(): void {
+    this.#standDown?.();
+    this.#isOpen = false;
+  }
+
+  #probeLater(): void {
+    this.#probes += 1;
+    this.#standDown?.();
+    this.#standDown = this.parts.clock.after(
+      backoffMillis(this.#probes, FIRST_PROBE_MILLIS),
+      () => void this.#probe(),
+    );
+  }
+
+  async #probe(): Promise<void> {
+    if (this.#isProbing) return;
+    this.#isProbing = true;
+    const isBack = await this.parts.probe(this.#probeName).then(
+      () => true,
+      () => false,
+    );
+    this.#isProbing = false;
+    if (!this.#isOpen) return;
+    if (!isBack) {
+      this.#probeLater();
+      return;
+    }
+    this.#standDown?.();
+    this.#isOpen = false;
+    this.#failures = 0;
+    this.parts.onClose();
+  }
+}

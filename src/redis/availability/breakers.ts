@@ -1,0 +1,86 @@
+import type { Logger } from 'pino';
+
+import type { Clock } from '../../clock.js';
+import type { Connections } from '../connections/connections.js';
+import type { StoreObserver } from '../store-observer.js';
+import { Breaker } from './breaker.js';
+import { TimeoutError, withinDeadline } from './deadline.js';
+
+export interface BreakersParts {
+  readonly connections: Connections;
+  readonly timeoutMillis: number;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly observer: StoreObserver;
+}
+
+/** A shard of the store went down, or is back. */
+export type OnBreakerChange = (isOpen: boolean) => void;
+
+/** A breaker for each shard, so that one that is down does not keep others from being asked. */
+export class Breakers {
+  readonly #breakers = new Map<string, Breaker>();
+  readonly #listeners: OnBreakerChange[] = [];
+  #open = 0;
+
+  constructor(private readonly parts: BreakersParts) {
+    parts.connections.onReady(() => {
+      for (const breaker of this.#breakers.values()) breaker.probeNow();
+    });
+  }
+
+  onChange(listener: OnBreakerChange): void {
+    this.#listeners.push(listener);
+  }
+
+  /** @param name in Redis */
+  of(name: string): Breaker {
+    const shard = this.parts.connections.shardOf(name);
+    let breaker = this.#breakers.get(shard);
+    if (!breaker) {
+      breaker = this.#create(shard);
+      this.#breakers.set(shard, breaker);
+    }
+    return breaker;
+  }
+
+  /**
+   * Asks for what a check needs: an answer, and leave to write. It writes nothing.
+   * https://redis.io/docs/latest/commands/setrange/
+   * @param name in Redis, of the shard that is asked
+   */
+  probe(name: string): Promise<unknown> {
+    const { connections, timeoutMillis } = this.parts;
+    return withinDeadline(connections.commands.setrange(`${name}:probe`, 0, ''), timeoutMillis);
+  }
+
+  close(): void {
+    for (const breaker of this.#breakers.values()) breaker.close();
+    this.#breakers.clear();
+  }
+
+  #create(shard: string): Breaker {
+    const { connections, clock, logger } = this.parts;
+    return new Breaker({
+      clock,
+      probe: (name) => this.probe(name),
+      onOpen: (cause) => {
+        const reason = cause instanceof Error ? cause.message : cause;
+        logger.warn({ shard, reason }, 'store unavailable; not asked until it is back');
+        // A connection on which nothing comes back may be dead without knowing it.
+        if (cause instanceof TimeoutError) connections.renew(shard);
+        this.#changed(1);
+      },
+      onClose: () => {
+        logger.info({ shard }, 'store available again');
+        this.#changed(-1);
+      },
+    });
+  }
+
+  #changed(by: 1 | -1): void {
+    this.#open += by;
+    this.parts.observer.breakersOpen(this.#open);
+    for (const listener of this.#listeners) listener(by === 1);
+  }
+}

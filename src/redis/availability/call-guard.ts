@@ -1,0 +1,166 @@
+import { setTimeout as delay } from 'node:timers/promises';
+
+import { StoreUnavailableError } from '../../limiter/errors.js';
+import { backoffMillis } from '../backoff.js';
+import type { Breaker } from './breaker.js';
+import { Breakers, type BreakersParts } from './breakers.js';
+import { TimeoutError, withinDeadline } from './deadline.js';
+import { FailureLog } from './failure-log.js';
+import { classifyFailure, type Failure, isDemoted } from './store-errors.js';
+
+const FIRST_RETRY_MILLIS = 10;
+/** More than this can't be answered in time, and would only take memory. */
+const MAX_UNDER_WAY = 20_000;
+/** At most so often is a connection left because its server is no primary any more. */
+const DEMOTED_INTERVAL_MILLIS = 250;
+
+/** A call to the store. */
+export interface Call<Reply> {
+  /** What is called, for logs and metrics. */
+  readonly script: string;
+  /** A name in Redis that it touches: says which shard is asked. */
+  readonly name: string;
+  /** How much it asks for, such as the number of checks. */
+  readonly size: number;
+  /** Where it succeeds, the store takes writes. */
+  readonly isWrite: boolean;
+  /** May be sent again where it may have run. */
+  readonly isRepeatable: boolean;
+  /** @param attempt 1, and more where it is sent again */
+  send(attempt: number): Promise<Reply>;
+}
+
+/**
+ * Sees that every call to the store ends within a bounded time: with its reply, or with a
+ * StoreUnavailableError. What fails in passing, such as a connection that is cut or a failover, is sent
+ * again within that time; a store that is known to be down is not asked at all.
+ */
+export class CallGuard {
+  readonly breakers: Breakers;
+  readonly #failures: FailureLog;
+  #underWay = 0;
+  #lastDemotion = 0;
+
+  constructor(private readonly parts: BreakersParts) {
+    this.breakers = new Breakers(parts);
+    this.#failures = new FailureLog(parts.logger);
+  }
+
+  async run<Reply>(call: Call<Reply>): Promise<Reply> {
+    const breaker = this.breakers.of(call.name);
+    if (breaker.isOpen) throw notAsked('it is known to be down');
+    if (this.#underWay + call.size > MAX_UNDER_WAY) throw notAsked('too much is under way');
+    this.#underWay += call.size;
+    const startedAt = performance.now();
+    const attempts = new Attempts(call, (failure, error) => {
+      this.#heal(call.name, failure, error);
+    });
+    try {
+      const reply = await withinDeadline(attempts.run(), this.parts.timeoutMillis);
+      this.#ended(call, startedAt, 'ok');
+      if (call.isWrite) breaker.succeeded();
+      return reply;
+    } catch (error) {
+      throw this.#failed(call, breaker, attempts, error, startedAt);
+    } finally {
+      attempts.end();
+      this.#underWay -= call.size;
+    }
+  }
+
+  #failed(
+    call: Call<unknown>,
+    breaker: Breaker,
+    attempts: Attempts<unknown>,
+    error: unknown,
+    startedAt: number,
+  ): unknown {
+    const cause = error instanceof TimeoutError ? (attempts.lastError ?? error) : error;
+    const failure = classifyFailure(cause);
+    const { mayHaveRun } = attempts;
+    if (failure === 'fault') {
+      this.#ended(call, startedAt, 'fault');
+      return error;
+    }
+    this.#ended(call, startedAt, mayHaveRun ? 'unknown' : 'not_run');
+    this.#failures.note(call.script, cause);
+    // A slot that moves says nothing of the rest of its shard.
+    if (failure !== 'moving') breaker.failed(call.name, cause);
+    return new StoreUnavailableError({ cause, mayHaveRun });
+  }
+
+  #ended(
+    call: Call<unknown>,
+    startedAt: number,
+    outcome: 'ok' | 'not_run' | 'unknown' | 'fault',
+  ): void {
+    this.parts.observer.called(call.script, (performance.now() - startedAt) / 1000, outcome);
+  }
+
+  #heal(name: string, failure: Failure, error: unknown): void {
+    const { connections, clock } = this.parts;
+    if (isDemoted(error)) {
+      const now = clock.now();
+      if (now - this.#lastDemotion < DEMOTED_INTERVAL_MILLIS) return;
+      this.#lastDemotion = now;
+      connections.renew(connections.shardOf(name));
+    } else if (failure !== 'moving') {
+      connections.refresh();
+    }
+  }
+}
+
+/** One call, sent until it is answered, fails for good, or is ended. */
+class Attempts<Reply> {
+  /** What the last attempt failed with; nothing while one is under way. */
+  lastError: unknown;
+  #mayHaveRun = false;
+  #isSent = false;
+  #isOver = false;
+
+  constructor(
+    private readonly call: Call<Reply>,
+    private readonly onFailure: (failure: Failure, error: unknown) => void,
+  ) {}
+
+  get mayHaveRun(): boolean {
+    return this.#mayHaveRun || this.#isSent;
+  }
+
+  async run(): Promise<Reply> {
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        this.#isSent = true;
+        this.lastError = undefined;
+        return await this.call.send(attempt);
+      } catch (error) {
+        this.lastError = error;
+        this.#isSent = false;
+        const failure = classifyFailure(error);
+        if (failure === 'unknown') this.#mayHaveRun = true;
+        if (!this.#maySendAgain(failure)) throw error;
+        this.onFailure(failure, error);
+      }
+      await delay(backoffMillis(attempt, FIRST_RETRY_MILLIS));
+      this.#throwIfOver();
+    }
+  }
+
+  end(): void {
+    this.#isOver = true;
+  }
+
+  #throwIfOver(): void {
+    if (this.#isOver) throw this.lastError;
+  }
+
+  #maySendAgain(failure: Failure): boolean {
+    if (this.#isOver) return false;
+    if (failure === 'unknown') return this.call.isRepeatable;
+    return failure === 'passing' || failure === 'moving';
+  }
+}
+
+function notAsked(why: string): StoreUnavailableError {
+  return new StoreUnavailableError({ cause: new Error(`the store was not asked: ${why}`) });
+}

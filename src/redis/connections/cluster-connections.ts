@@ -1,0 +1,101 @@
+import calculateSlot from 'cluster-key-slot';
+import { Cluster, type Redis } from 'ioredis';
+import type { Logger } from 'pino';
+
+import {
+  type ClientOptions,
+  clientOptions,
+  credentials,
+  reconnectAfter,
+} from './client-options.js';
+import { logConnection } from './connection-log.js';
+import { addressIn, type ConnectionSettings, credentialsIn } from './connection-settings.js';
+import type { Connections } from './connections.js';
+import { ShardedSubscriber } from './sharded-subscriber.js';
+
+const REDIS_PORT = 6379;
+/** How often the topology is looked up while nothing says that it has changed. */
+const TOPOLOGY_INTERVAL_MILLIS = 5000;
+/** A slot that moves is asked again this often, for so long; those who called go on after that. */
+const MOVING_RETRY_MILLIS = 20;
+const MAX_REDIRECTIONS = 5;
+/** What a slot says that no node is known to serve. */
+const NO_SHARD = 'none';
+
+/** Connects to a Redis Cluster. */
+export function connectToCluster(settings: ConnectionSettings, logger: Logger): Connections {
+  const urls = settings.urls.map((url) => new URL(url));
+  const redisOptions: ClientOptions = {
+    ...clientOptions(settings),
+    ...credentials(settings, credentialsOfAll(urls)),
+  };
+  const commands = logConnection(
+    new Cluster(
+      urls.map((url) => addressIn(url, REDIS_PORT)),
+      {
+        // Nodes keep the names that they are known by: a certificate may be checked against them.
+        dnsLookup: (address, callback) => {
+          callback(null, address);
+        },
+        redisOptions,
+        enableOfflineQueue: false,
+        clusterRetryStrategy: reconnectAfter,
+        slotsRefreshInterval: TOPOLOGY_INTERVAL_MILLIS,
+        slotsRefreshTimeout: settings.timeoutMillis,
+        maxRedirections: MAX_REDIRECTIONS,
+        retryDelayOnTryAgain: MOVING_RETRY_MILLIS,
+        // Calls are made again by those who know what they do, and for how long.
+        retryDelayOnFailover: 0,
+        retryDelayOnClusterDown: 0,
+      },
+    ),
+    'cluster',
+    logger,
+  );
+  const shardOf = (name: string): string => commands.slots[calculateSlot(name)]?.[0] ?? NO_SHARD;
+  const nodeOf = (shard: string): Redis | undefined =>
+    commands.nodes('all').find(({ options }) => `${options.host}:${options.port}` === shard);
+  const subscriber = new ShardedSubscriber(
+    { shardOf, nodeOf, refresh: () => commands.refreshSlotsCache() },
+    { ...redisOptions, enableOfflineQueue: false, autoResubscribe: false, readOnly: false },
+    logger,
+  );
+  commands.on('refresh', () => {
+    subscriber.place();
+  });
+  return {
+    commands,
+    subscriber,
+    isCluster: true,
+    slotOf: calculateSlot,
+    shardOf,
+    primaries: () => commands.nodes('master'),
+    renew: (shard) => {
+      nodeOf(shard)?.disconnect();
+      commands.refreshSlotsCache();
+    },
+    refresh: () => {
+      commands.refreshSlotsCache();
+    },
+    publish: (channel, message) => commands.spublish(channel, message),
+    onReady: (callback) => {
+      commands.on('ready', callback);
+    },
+    get isReady() {
+      return commands.status === 'ready';
+    },
+    close: async () => {
+      subscriber.close();
+      try {
+        await commands.quit();
+      } catch {
+        commands.disconnect();
+      }
+    },
+  };
+}
+
+/** Nodes that are found later have no URL: what one says of credentials goes for all. */
+function credentialsOfAll(urls: readonly URL[]): { username?: string; password?: string } {
+  return urls.map(credentialsIn).find(({ password }) => password !== undefined) ?? {};
+}

@@ -1,0 +1,59 @@
+import type { Cluster, Redis } from 'ioredis';
+import type { Logger } from 'pino';
+
+import { connectToCluster } from './cluster-connections.js';
+import type { ConnectionSettings } from './connection-settings.js';
+import { connectToPrimary } from './primary-connections.js';
+import type { Subscriber } from './subscriber.js';
+
+/** A replica's connections to Redis, whatever its topology. They are made again for ever. */
+export interface Connections {
+  /**
+   * For scripts and commands. Nothing is queued while Redis can't be reached: a call then fails at
+   * once, and whoever made it decides what that means.
+   */
+  readonly commands: Redis | Cluster;
+  readonly subscriber: Subscriber;
+  /** Names in different slots can't be touched by one call, and messages stay on their shard. */
+  readonly isCluster: boolean;
+
+  /** The slot of a name in Redis; the same for all where there is no cluster. */
+  slotOf(name: string): number;
+  /** What says which primary holds a name, as far as is known. */
+  shardOf(name: string): string;
+  /** A connection to each primary, to look through all its names. */
+  primaries(): readonly Redis[];
+  /** Leaves a connection that is of no use any more, and makes another. */
+  renew(shard: string): void;
+  /** Has the topology looked up again. Does nothing where there is none. */
+  refresh(): void;
+  publish(channel: string, message: string): Promise<unknown>;
+  /** Calls back whenever Redis can be asked, again or for the first time. */
+  onReady(callback: () => void): void;
+  /** Whether Redis can be asked, as far as is known. */
+  readonly isReady: boolean;
+  /** Ends them once what was sent has been answered. */
+  close(): Promise<void>;
+}
+
+/** Connects as the settings say; returns before the connections are made. */
+export function connect(settings: ConnectionSettings, logger: Logger): Connections {
+  return settings.mode === 'cluster'
+    ? connectToCluster(settings, logger)
+    : connectToPrimary(settings, logger);
+}
+
+/** Resolves when Redis can be asked, or after `timeoutMillis`. */
+export async function waitUntilReady(
+  connections: Connections,
+  timeoutMillis: number,
+): Promise<void> {
+  if (connections.isReady) return;
+  await new Promise<void>((resolve) => {
+    const timer = setTimeout(resolve, timeoutMillis);
+    connections.onReady(() => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
+}

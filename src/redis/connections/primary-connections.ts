@@ -1,0 +1,95 @@
+import { Redis } from 'ioredis';
+import type { Logger } from 'pino';
+
+import {
+  type ClientOptions,
+  clientOptions,
+  credentials,
+  reconnectAfter,
+} from './client-options.js';
+import { logConnection } from './connection-log.js';
+import { addressIn, type ConnectionSettings, credentialsIn } from './connection-settings.js';
+import type { Connections } from './connections.js';
+import { PlainSubscriber } from './plain-subscriber.js';
+
+const REDIS_PORT = 6379;
+const SENTINEL_PORT = 26_379;
+
+/** Connects to one primary, at a fixed address or wherever sentinels say that it is now. */
+export function connectToPrimary(settings: ConnectionSettings, logger: Logger): Connections {
+  const options = {
+    ...clientOptions(settings),
+    ...(settings.mode === 'sentinel' ? sentinelOptions(settings) : standaloneOptions(settings)),
+    db: settings.database,
+  };
+  const commands = logConnection(
+    new Redis({ ...options, enableAutoPipelining: true }),
+    'commands',
+    logger,
+  );
+  const subscriptions = logConnection(
+    // Subscribed again by hand, because it has to be known when that is done.
+    new Redis({ ...options, autoResubscribe: false }),
+    'subscriber',
+    logger,
+  );
+  const subscriber = new PlainSubscriber(subscriptions, settings.timeoutMillis, logger);
+  return {
+    commands,
+    subscriber,
+    isCluster: false,
+    slotOf: () => 0,
+    shardOf: () => 'primary',
+    primaries: () => [commands],
+    renew: () => {
+      if (commands.status === 'ready') commands.disconnect(true);
+    },
+    refresh: () => undefined,
+    publish: (channel, message) => commands.publish(channel, message),
+    onReady: (callback) => {
+      commands.on('ready', callback);
+    },
+    get isReady() {
+      return commands.status === 'ready';
+    },
+    close: async () => {
+      subscriber.close();
+      await Promise.all([quit(commands), quit(subscriptions)]);
+    },
+  };
+}
+
+function standaloneOptions(settings: ConnectionSettings): ClientOptions {
+  const url = new URL(settings.urls[0] ?? '');
+  return { ...addressIn(url, REDIS_PORT), ...credentials(settings, credentialsIn(url)) };
+}
+
+function sentinelOptions(settings: ConnectionSettings): ClientOptions {
+  const urls = settings.urls.map((url) => new URL(url));
+  const ofUrls = urls.map(credentialsIn).find(({ password }) => password !== undefined) ?? {};
+  const username = settings.sentinelUsername ?? ofUrls.username;
+  const password = settings.sentinelPassword ?? ofUrls.password;
+  const { tls } = clientOptions(settings);
+  return {
+    sentinels: urls.map((url) => addressIn(url, SENTINEL_PORT)),
+    ...(settings.sentinelMaster !== undefined && { name: settings.sentinelMaster }),
+    ...credentials(settings, {}),
+    ...(username !== undefined && { sentinelUsername: username }),
+    ...(password !== undefined && { sentinelPassword: password }),
+    sentinelRetryStrategy: reconnectAfter,
+    sentinelReconnectStrategy: reconnectAfter,
+    sentinelCommandTimeout: settings.timeoutMillis,
+    // The sentinels tell of a failover before the connection to the old primary breaks, if it does.
+    failoverDetector: true,
+    ...(tls && { enableTLSForSentinelMode: true, sentinelTLS: tls }),
+  };
+}
+
+async function quit(client: Redis): Promise<void> {
+  try {
+    await client.quit();
+  } catch {
+    // Not connected, so there is nobody to say goodbye to.
+    client.disconnect();
+  }
+}

@@ -1,0 +1,140 @@
+import { Redis } from 'ioredis';
+import type { Logger } from 'pino';
+
+import type { ClientOptions } from './client-options.js';
+import type { Subscriber, SubscriberEvents } from './subscriber.js';
+
+/** What a subscriber has to know of a cluster. */
+export interface Topology {
+  /** The primary that holds a name. */
+  shardOf(name: string): string;
+  /** A connection to a node, whose address a new one can be made with. */
+  nodeOf(shard: string): Redis | undefined;
+  /** Has the topology looked up again. */
+  refresh(): void;
+}
+
+/**
+ * Sharded subscriptions: a connection to each primary that holds a channel, so that messages stay on
+ * their shard. https://redis.io/docs/latest/develop/pubsub/#sharded-pubsub
+ *
+ * ioredis has one of its own, which does not say when a subscription was made again, and compares the
+ * whole table of 16,384 slots every few seconds.
+ */
+export class ShardedSubscriber implements Subscriber {
+  /** Where each channel is subscribed, or is about to be; nothing where no primary is known. */
+  readonly #channels = new Map<string, string | undefined>();
+  readonly #clients = new Map<string, Redis>();
+  #events: SubscriberEvents | undefined;
+  #isClosed = false;
+
+  constructor(
+    private readonly topology: Topology,
+    private readonly options: ClientOptions,
+    private readonly logger: Logger,
+  ) {}
+
+  listen(events: SubscriberEvents): void {
+    this.#events = events;
+  }
+
+  subscribe(channel: string): void {
+    this.#channels.set(channel, undefined);
+    this.#place(channel);
+  }
+
+  unsubscribe(channel: string): void {
+    const shard = this.#channels.get(channel);
+    this.#channels.delete(channel);
+    this.#leave(channel, shard);
+  }
+
+  /** Brings every channel to the primary that holds it now. */
+  place(): void {
+    if (this.#isClosed) return;
+    for (const channel of this.#channels.keys()) this.#place(channel);
+    const used = new Set(this.#channels.values());
+    for (const [shard, client] of this.#clients) {
+      if (used.has(shard)) continue;
+      this.#clients.delete(shard);
+      client.disconnect();
+    }
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#channels.clear();
+    for (const client of this.#clients.values()) client.disconnect();
+    this.#clients.clear();
+  }
+
+  #place(channel: string): void {
+    const before = this.#channels.get(channel);
+    const shard = this.topology.shardOf(channel);
+    if (shard === before) return;
+    const client = this.#clients.get(shard) ?? this.#connect(shard);
+    // Placed again when the topology is known.
+    if (!client) return;
+    this.#leave(channel, before);
+    this.#channels.set(channel, shard);
+    if (client.status === 'ready') void this.#subscribe(client, channel, shard);
+  }
+
+  #connect(shard: string): Redis | undefined {
+    const node = this.topology.nodeOf(shard);
+    if (!node || this.#isClosed) return undefined;
+    const { host, port } = node.options;
+    const client = new Redis({
+      ...this.options,
+      ...(host !== undefined && { host }),
+      ...(port !== undefined && { port }),
+    });
+    this.#clients.set(shard, client);
+    client.on('smessage', (channel: string, message: string) => {
+      this.#events?.onMessage(channel, message);
+    });
+    client.on('ready', () => {
+      for (const [channel, at] of this.#channels) {
+        if (at === shard) void this.#subscribe(client, channel, shard);
+      }
+    });
+    client.on('error', (error: Error) => {
+      this.logger.debug({ err: error, shard }, 'subscriber connection failed');
+    });
+    // A node that is gone for good is noticed by those who ask it; here its slots have new owners.
+    client.on('close', () => {
+      if (this.#clients.get(shard) === client) this.topology.refresh();
+    });
+    // The server has ended subscriptions because their slots have moved.
+    client.on('moved', () => {
+      this.#doubt(shard);
+    });
+    return client;
+  }
+
+  async #subscribe(client: Redis, channel: string, shard: string): Promise<void> {
+    try {
+      await client.ssubscribe(channel);
+    } catch (error) {
+      this.logger.debug({ err: error, channel }, 'subscribe failed');
+      return;
+    }
+    if (this.#channels.get(channel) === shard) this.#events?.onSubscribed(channel);
+  }
+
+  /** Which of the channels there are still subscribed is not known: all are placed anew. */
+  #doubt(shard: string): void {
+    for (const [channel, at] of this.#channels) {
+      if (at === shard) this.#channels.set(channel, undefined);
+    }
+    this.topology.refresh();
+  }
+
+  #leave(channel: string, shard: string | undefined): void {
+    const client = shard === undefined ? undefined : this.#clients.get(shard);
+    if (client?.status !== 'ready') return;
+    client.sunsubscribe(channel).catch((error: unknown) => {
+      this.logger.debug({ err: error, channel }, 'unsubscribe failed');
+    });
+  }
+}

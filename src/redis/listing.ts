@@ -1,0 +1,72 @@
+import type { Redis } from 'ioredis';
+import type { Logger } from 'pino';
+
+import type { Instance } from '../limiter/limiter.js';
+import { withinDeadline } from './availability/deadline.js';
+import { toLimiterError } from './availability/store-errors.js';
+import { groupBySlot } from './by-slot.js';
+import type { Connections } from './connections/connections.js';
+import type { KeyNames, KeyNaming } from './key-names.js';
+import type { InspectReply, Scripts } from './scripts.js';
+
+/** How many names one SCAN call looks at. What it finds is one page of a listing. */
+const SCAN_COUNT = 100;
+
+interface ListingParts {
+  readonly connections: Pick<Connections, 'primaries' | 'slotOf'>;
+  readonly timeoutMillis: number;
+  readonly logger: Logger;
+}
+
+/** Every limiter key in Redis, one primary after the other, in pages. */
+export class Listing {
+  constructor(
+    private readonly scripts: Pick<Scripts, 'inspect'>,
+    private readonly naming: KeyNaming,
+    private readonly parts: ListingParts,
+  ) {}
+
+  async *pages(): AsyncIterable<readonly Instance[]> {
+    const primaries = this.parts.connections.primaries();
+    if (primaries.length === 0) throw toLimiterError(new Error('no primary is known'));
+    for (const primary of primaries) {
+      let cursor = '0';
+      do {
+        const [next, names] = await this.#scan(primary, cursor);
+        cursor = next;
+        if (names.length > 0) yield await this.#inspectAll(names);
+      } while (cursor !== '0');
+    }
+  }
+
+  async #inspectAll(states: readonly string[]): Promise<Instance[]> {
+    const keys = [...new Set(states)].map((state) => this.naming.keyOf(state));
+    const calls = groupBySlot(keys, (key) =>
+      this.parts.connections.slotOf(this.naming.namesOf(key).state),
+    );
+    const replies = await Promise.all(calls.map((call) => this.#inspect(call)));
+    return replies.flat();
+  }
+
+  async #inspect(keys: readonly string[]): Promise<Instance[]> {
+    const names: KeyNames[] = keys.map((key) => this.naming.namesOf(key));
+    const replies: (InspectReply | undefined | Error)[] = await this.scripts.inspect(names);
+    return keys.flatMap((key, i) => {
+      const reply = replies[i];
+      if (!(reply instanceof Error)) return reply ? [{ key, ...reply }] : [];
+      this.parts.logger.warn({ err: reply, key }, 'not listed; this name in Redis is not ours');
+      return [];
+    });
+  }
+
+  async #scan(primary: Redis, cursor: string): Promise<[cursor: string, names: string[]]> {
+    try {
+      return await withinDeadline(
+        primary.scan(cursor, 'MATCH', this.naming.statePattern, 'COUNT', SCAN_COUNT),
+        this.parts.timeoutMillis,
+      );
+    } catch (error) {
+      throw toLimiterError(error);
+    }
+  }
+}

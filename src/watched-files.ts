@@ -1,0 +1,137 @@
+import { createHash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+
+import type { Logger } from 'pino';
+
+import { SettingsError } from './config/settings-error.js';
+
+const POLL_MILLIS = 1000;
+
+/** A file, and the setting that names it. */
+export interface NamedFile {
+  readonly variable: string;
+  readonly path: string;
+}
+
+/** What some files together mean. */
+export interface FileFormat<T> {
+  /** What is in them, for the log: `tokens`. */
+  readonly what: string;
+  readonly files: readonly NamedFile[];
+  /**
+   * @param contents those of `files`, in their order
+   * @throws SettingsError where they are not what they should be
+   */
+  parse(contents: readonly Buffer[]): T;
+  /** What the log may tell of it. */
+  describe(value: T): object;
+}
+
+/**
+ * What some files mean, kept up to date. Contents that are wrong are logged once, and those before stay
+ * in use.
+ *
+ * The contents are compared every second, since events are not to be relied on: Kubernetes changes a
+ * mounted file by exchanging a symbolic link above it, of which a watch on the file hears nothing.
+ */
+export class WatchedFiles<T> {
+  readonly #listeners: ((value: T) => void)[] = [];
+  #timer: NodeJS.Timeout | undefined;
+  #isClosed = false;
+
+  private constructor(
+    private readonly format: FileFormat<T>,
+    private readonly logger: Logger,
+    private value: T,
+    private fingerprint: string,
+  ) {}
+
+  /** @throws SettingsError where a file can't be read, or its content is wrong */
+  static async open<T>(
+    format: FileFormat<T>,
+    logger: Logger,
+    pollMillis = POLL_MILLIS,
+  ): Promise<WatchedFiles<T>> {
+    const contents = await readAll(format.files);
+    const value = parse(format, contents);
+    const watched = new WatchedFiles(format, logger, value, fingerprintOf(contents));
+    watched.#schedule(pollMillis);
+    return watched;
+  }
+
+  /** What the files meant when they were last right. */
+  get current(): T {
+    return this.value;
+  }
+
+  /** Has `listener` called with what the files mean whenever that has changed. */
+  onReload(listener: (value: T) => void): void {
+    this.#listeners.push(listener);
+  }
+
+  /** Looks at the files now, and not only when the next second is over. */
+  async check(): Promise<void> {
+    const contents = await readAll(this.format.files);
+    const fingerprint = fingerprintOf(contents);
+    if (fingerprint === this.fingerprint || this.#isClosed) return;
+    this.fingerprint = fingerprint;
+    const { what } = this.format;
+    try {
+      this.value = parse(this.format, contents);
+    } catch (error) {
+      const reason = (error as Error).message;
+      this.logger.error({ reason }, `${what} not reloaded, the last good ones stay in use`);
+      return;
+    }
+    for (const listener of this.#listeners) listener(this.value);
+    this.logger.info(this.format.describe(this.value), `${what} reloaded`);
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+  }
+
+  #schedule(pollMillis: number): void {
+    if (this.#isClosed) return;
+    this.#timer = setTimeout(() => {
+      void this.check().finally(() => {
+        this.#schedule(pollMillis);
+      });
+    }, pollMillis).unref();
+  }
+}
+
+/** The content of a file, or why there is none. */
+type Reading = Buffer | SettingsError;
+
+function readAll(files: readonly NamedFile[]): Promise<Reading[]> {
+  return Promise.all(
+    files.map(async ({ variable, path }) => {
+      try {
+        return await readFile(path);
+      } catch (error) {
+        const { code = 'unreadable' } = error as NodeJS.ErrnoException;
+        return new SettingsError(variable, `${JSON.stringify(path)} (${code})`, 'a file to read');
+      }
+    }),
+  );
+}
+
+function parse<T>(format: FileFormat<T>, readings: readonly Reading[]): T {
+  const contents = readings.map((reading) => {
+    if (reading instanceof SettingsError) throw reading;
+    return reading;
+  });
+  return format.parse(contents);
+}
+
+/** Tells contents apart without keeping them: they may be secret. */
+function fingerprintOf(readings: readonly Reading[]): string {
+  return readings
+    .map((reading) => {
+      if (reading instanceof SettingsError) return reading.message;
+      return createHash('sha256').update(reading).digest('base64');
+    })
+    .join('\n');
+}

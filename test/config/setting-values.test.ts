@@ -1,0 +1,126 @@
+import { parseSettings, type Settings } from '../../src/config/settings.js';
+import { DEFAULTS, refusal } from '../support/settings.js';
+
+type Name = keyof Settings;
+
+const WHOLE_NUMBERS: [name: Name, min: number, max: number][] = [
+  ['PORT', 0, 65_535],
+  ['ADMIN_PORT', 0, 65_535],
+  ['SHUTDOWN_GRACE_MILLIS', 0, 3_600_000],
+  ['WINDOW_MILLIS', 1, 366 * 24 * 60 * 60 * 1000],
+  ['MAX_REQUESTS', 1, 1_000_000_000],
+  ['MAX_REQUESTS_IN_QUEUE', 0, 100_000],
+  ['REDIS_DATABASE', 0, 1_000_000],
+  ['STORE_TIMEOUT_MILLIS', 1, 60_000],
+  ['REPLICA_LEASE_MILLIS', 500, 3_600_000],
+  ['MAX_WAITERS', 0, 1_000_000],
+  ['MAX_EVENT_LOOP_DELAY_MILLIS', 10, 60_000],
+];
+
+const YES_OR_NO: Name[] = [
+  'REQUESTS_CAN_SET_RATE',
+  'REQUESTS_CAN_MOD_QUEUE',
+  'READY_DURING_OUTAGE',
+  'DEBUG_ENDPOINTS',
+  'LOG_2XX',
+  'LOG_4XX',
+  'LOG_5XX',
+];
+
+/** What the choices need beside them. */
+const COMPANIONS = { REDIS_URL: 'redis://localhost', REDIS_SENTINEL_MASTER: 'main' };
+const CHOICES: [name: Name, values: string[]][] = [
+  ['REDIS_MODE', ['standalone', 'sentinel', 'cluster']],
+  ['STORE_OUTAGE_POLICY', ['deny', 'allow', 'local']],
+  ['LOG_LEVEL', ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']],
+];
+
+const NO_WHOLE_NUMBERS = [
+  ' ',
+  ' 5000',
+  '5000 ',
+  '5000\n',
+  '+5000',
+  '-5000',
+  '-0',
+  '5000.5',
+  '5000.0',
+  '5e3',
+  '0x1388',
+  '5_000',
+  '5,000',
+  '5000ms',
+  '5s',
+  'many',
+  'NaN',
+  'Infinity',
+  'null',
+  'true',
+  '٥٠٠٠',
+  '５０００',
+  '0000000000005000',
+  '9'.repeat(16),
+  '9'.repeat(400),
+];
+
+const NOT_YES_OR_NO = [
+  'yes',
+  'no',
+  'on',
+  'off',
+  'y',
+  '2',
+  '-1',
+  '01',
+  ' true',
+  'true ',
+  'truee',
+  'null',
+];
+
+describe.each(WHOLE_NUMBERS)('%s', (name, min, max) => {
+  test.each([min, max])('takes %d', (value) => {
+    expect(parseSettings({ [name]: String(value) })).toStrictEqual({ ...DEFAULTS, [name]: value });
+  });
+
+  test.each([String(min - 1), String(max + 1), ...NO_WHOLE_NUMBERS])(
+    'does not take %j',
+    (value) => {
+      expect(refusal({ [name]: value })).toBe(
+        `${name}: got ${JSON.stringify(value)}, takes a whole number from ${min} to ${max}`,
+      );
+    },
+  );
+});
+
+describe.each(YES_OR_NO)('%s', (name) => {
+  test.each([
+    ['true', true],
+    ['1', true],
+    ['false', false],
+    ['0', false],
+  ])('takes %s', (text, value) => {
+    expect(parseSettings({ [name]: text })).toStrictEqual({ ...DEFAULTS, [name]: value });
+  });
+
+  test.each(NOT_YES_OR_NO)('does not take %j', (value) => {
+    expect(refusal({ [name]: value })).toBe(
+      `${name}: got ${JSON.stringify(value)}, takes true, false, 1 or 0`,
+    );
+  });
+});
+
+describe.each(CHOICES)('%s', (name, values) => {
+  test.each(values)('takes %s', (value) => {
+    expect(parseSettings({ ...COMPANIONS, [name]: value })[name]).toBe(value);
+  });
+
+  test.each([values[0]!.toUpperCase(), ` ${values[0]}`, `${values[0]}s`, '0', 'toString'])(
+    'does not take %j',
+    (value) => {
+      expect(refusal({ ...COMPANIONS, [name]: value })).toBe(
+        `${name}: got ${JSON.stringify(value)}, takes one of ${values.join(', ')}`,
+      );
+    },
+  );
+});

@@ -1,0 +1,172 @@
+import { readdir } from 'node:fs/promises';
+
+import { register as globalRegistry } from 'prom-client';
+
+import type { Decision } from '../../src/limiter/limiter.js';
+import type { Metrics } from '../../src/metrics/metrics.js';
+import { createMetrics } from '../../src/metrics/prometheus-metrics.js';
+import type { StoreObserver } from '../../src/redis/store-observer.js';
+import { parsePrometheusText, type Scrape } from '../support/prometheus-text.js';
+
+const DECISIONS = 'ratelimit_decisions_total';
+const FAILED = 'ratelimit_failed_checks_total';
+const APPROVED: Decision = { outcome: 'approved', requestId: 'a' };
+const DENIED: Decision = { outcome: 'denied', reason: 'limit_reached', retryAfterMillis: 1 };
+
+let waiting: number;
+let metrics: Metrics & StoreObserver;
+beforeEach(() => {
+  waiting = 0;
+  metrics = createMetrics(() => waiting);
+});
+
+async function scrape(): Promise<Scrape> {
+  return parsePrometheusText(await metrics.text());
+}
+
+/** The series of a metric that are not 0. */
+async function counted(name: string): Promise<Record<string, number>> {
+  const values = Object.entries((await scrape()).valuesOf(name));
+  return Object.fromEntries(values.filter(([, value]) => value !== 0));
+}
+
+test('a series that may ever be is there from the start, at zero', async () => {
+  const decisions = ['store', 'allow', 'local'].flatMap((who) =>
+    [
+      ['approved', 'room'],
+      ['approved', 'waited'],
+      ['denied', 'limit_reached'],
+      ['denied', 'queue_full'],
+    ].map(
+      ([outcome, reason]) =>
+        `${DECISIONS}{decided_by="${who}",outcome="${outcome!}",reason="${reason!}"}`,
+    ),
+  );
+  decisions.push(`${DECISIONS}{decided_by="store",outcome="withdrawn",reason="client_left"}`);
+  const all = await scrape();
+
+  expect(all.valuesOf(DECISIONS)).toEqual(
+    Object.fromEntries(decisions.map((series) => [series, 0])),
+  );
+  expect(all.valuesOf(FAILED)).toEqual({
+    [`${FAILED}{reason="store_unavailable"}`]: 0,
+    [`${FAILED}{reason="shutting_down"}`]: 0,
+    [`${FAILED}{reason="too_many_waiters"}`]: 0,
+  });
+  expect(all.valuesOf('ratelimit_store_errors_total')).toEqual({
+    'ratelimit_store_errors_total{kind="not_run"}': 0,
+    'ratelimit_store_errors_total{kind="unknown"}': 0,
+    'ratelimit_store_errors_total{kind="fault"}': 0,
+  });
+  expect(all.value('ratelimit_queue_wait_seconds_count')).toBe(0);
+  expect(all.value('ratelimit_check_batch_size_count')).toBe(0);
+  expect(all.value('ratelimit_store_breakers_open')).toBe(0);
+  expect(all.value('ratelimit_waiting')).toBe(0);
+});
+
+test('each script has a series of its calls from the start', async () => {
+  const files = await readdir(new URL('../../lua/', import.meta.url));
+  const scripts = files.filter((file) => file.endsWith('.lua')).map((file) => file.slice(0, -4));
+
+  expect((await scrape()).valuesOf('ratelimit_store_duration_seconds_count')).toEqual(
+    Object.fromEntries(
+      scripts.map((script) => [`ratelimit_store_duration_seconds_count{script="${script}"}`, 0]),
+    ),
+  );
+});
+
+test.each<[Decision, labels: string]>([
+  [APPROVED, 'decided_by="store",outcome="approved",reason="room"'],
+  [{ ...APPROVED, waited: true }, 'decided_by="store",outcome="approved",reason="waited"'],
+  [{ ...APPROVED, policy: 'allow' }, 'decided_by="allow",outcome="approved",reason="room"'],
+  [{ ...APPROVED, policy: 'local' }, 'decided_by="local",outcome="approved",reason="room"'],
+  [DENIED, 'decided_by="store",outcome="denied",reason="limit_reached"'],
+  [{ ...DENIED, policy: 'local' }, 'decided_by="local",outcome="denied",reason="limit_reached"'],
+  [{ ...DENIED, reason: 'queue_full' }, 'decided_by="store",outcome="denied",reason="queue_full"'],
+  [{ outcome: 'withdrawn' }, 'decided_by="store",outcome="withdrawn",reason="client_left"'],
+])('%j is counted once, as what it is', async (decision, labels) => {
+  metrics.decided(decision, 1);
+  expect(await counted(DECISIONS)).toEqual({ [`${DECISIONS}{${labels}}`]: 1 });
+
+  metrics.decided(decision, 1);
+  expect(await counted(DECISIONS)).toEqual({ [`${DECISIONS}{${labels}}`]: 2 });
+  expect(await counted(FAILED)).toEqual({});
+});
+
+test.each(['store_unavailable', 'shutting_down', 'too_many_waiters'] as const)(
+  'a check that failed because of %s is counted as that, and not as decided',
+  async (reason) => {
+    metrics.failed(reason);
+
+    expect(await counted(FAILED)).toEqual({ [`${FAILED}{reason="${reason}"}`]: 1 });
+    expect(await counted(DECISIONS)).toEqual({});
+  },
+);
+
+test('the time in the queue is of those who waited until they were approved', async () => {
+  metrics.decided({ ...APPROVED, waited: true }, 0.004);
+  metrics.decided({ ...APPROVED, waited: true }, 500);
+  metrics.decided(APPROVED, 7);
+  metrics.decided(DENIED, 7);
+  metrics.decided({ outcome: 'withdrawn' }, 7);
+  const all = await scrape();
+
+  const bucket = (le: string) => all.value('ratelimit_queue_wait_seconds_bucket', { le });
+  expect([bucket('0.005'), bucket('300'), bucket('600'), bucket('+Inf')]).toEqual([1, 1, 2, 2]);
+  expect(all.value('ratelimit_queue_wait_seconds_sum')).toBeCloseTo(500.004, 9);
+});
+
+test('how many wait is read when it is asked for', async () => {
+  waiting = 3;
+  expect((await scrape()).value('ratelimit_waiting')).toBe(3);
+  waiting = 1;
+  expect((await scrape()).value('ratelimit_waiting')).toBe(1);
+});
+
+test('a call of a script is measured, and one that failed is an error of its kind, too', async () => {
+  metrics.called('check', 0.002, 'ok');
+  metrics.called('check', 0.5, 'unknown');
+  metrics.called('settle', 0.001, 'fault');
+  metrics.called('settle', 0.001, 'not_run');
+  const all = await scrape();
+
+  const calls = (script: string) => all.value('ratelimit_store_duration_seconds_count', { script });
+  expect([calls('check'), calls('settle'), calls('release')]).toEqual([2, 2, 0]);
+  expect(all.value('ratelimit_store_duration_seconds_sum', { script: 'check' })).toBeCloseTo(0.502);
+  expect(await counted('ratelimit_store_errors_total')).toEqual({
+    'ratelimit_store_errors_total{kind="unknown"}': 1,
+    'ratelimit_store_errors_total{kind="fault"}': 1,
+    'ratelimit_store_errors_total{kind="not_run"}': 1,
+  });
+});
+
+test('the sizes of batches and the open breakers are as they were told', async () => {
+  metrics.batched(1);
+  metrics.batched(100);
+  metrics.breakersOpen(2);
+  const all = await scrape();
+
+  expect(all.value('ratelimit_check_batch_size_bucket', { le: '1' })).toBe(1);
+  expect(all.value('ratelimit_check_batch_size_bucket', { le: '100' })).toBe(2);
+  expect(all.value('ratelimit_check_batch_size_sum')).toBe(101);
+  expect(all.value('ratelimit_store_breakers_open')).toBe(2);
+  metrics.breakersOpen(0);
+  expect((await scrape()).value('ratelimit_store_breakers_open')).toBe(0);
+});
+
+test('the process itself is measured: event loop, memory, handles, garbage collection', async () => {
+  const all = await scrape();
+
+  expect(all.value('process_resident_memory_bytes')).toBeGreaterThan(0);
+  expect(all.value('nodejs_active_handles_total')).toBeGreaterThan(0);
+  expect(all.valuesOf('nodejs_eventloop_lag_p99_seconds')).not.toEqual({});
+  expect(await metrics.text()).toContain('# TYPE nodejs_gc_duration_seconds histogram');
+});
+
+test('belong to one service and not to whatever else is in the process', async () => {
+  const other = createMetrics(() => 0);
+  other.decided(APPROVED, 1);
+
+  expect(await counted(DECISIONS)).toEqual({});
+  expect(globalRegistry.getMetricsAsArray()).toEqual([]);
+});

@@ -1,0 +1,17 @@
+import { redisProgram, stopRedisProcesses } from './redis-process.js';
+
+/**
+ * `describe` for tests that need servers as processes of this machine, to send signals to or to put
+ * together; those they have started end after them. Skipped where there is no `redis-server`, which
+ * `scripts/lib/find-redis.mjs` announces.
+ */
+export function describeWithRedisProgram(title: string, tests: () => void): void {
+  if (redisProgram() === undefined) {
+    describe.skip(title, tests);
+    return;
+  }
+  describe(title, () => {
+    tests();
+    afterAll(stopRedisProcesses);
+  });
+}

@@ -1,0 +1,33 @@
+import type { Redis } from 'ioredis';
+
+import type { Connections } from '../../src/redis/connections/connections.js';
+
+/** Connections to a store that is nowhere. They note what is asked of them; probes are answered. */
+export class FakeStore {
+  /** The shards whose connections were given up, in order. */
+  readonly renewed: string[] = [];
+  refreshes = 0;
+  /** The commands of the probes, in order. */
+  readonly probes: unknown[][] = [];
+  answerProbe: () => Promise<unknown> = () => Promise.resolve(0);
+  readonly #onReady: (() => void)[] = [];
+
+  /** The shard of a name is what stands before its colon. */
+  readonly connections: Connections = {
+    commands: {
+      setrange: (...command: unknown[]) => {
+        this.probes.push(['setrange', ...command]);
+        return this.answerProbe();
+      },
+    } as unknown as Redis,
+    shardOf: (name: string) => name.split(':')[0]!,
+    renew: (shard: string) => void this.renewed.push(shard),
+    refresh: () => void (this.refreshes += 1),
+    onReady: (callback: () => void) => void this.#onReady.push(callback),
+  } as Partial<Connections> as Connections;
+
+  /** Says that Redis can be asked. */
+  becomeReady(): void {
+    for (const callback of this.#onReady) callback();
+  }
+}

@@ -1,0 +1,37 @@
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+
+/**
+ * Below the ports that systems give to outgoing connections: a client that knocks at a server which
+ * is down would else connect to itself now and then, and hold the port.
+ */
+const FIRST_PORT = 10_000;
+/** Each of jest's workers has ports of its own, so none takes what a restarting server will need. */
+const PORTS_PER_WORKER = 2_000;
+const WORKERS = 11;
+
+const given = new Set<number>();
+
+/** A port of 127.0.0.1 on which nothing listens, and which this test file has not been given yet. */
+export async function freePort(): Promise<number> {
+  const worker = Number(process.env.JEST_WORKER_ID ?? 1) % WORKERS;
+  for (;;) {
+    const offset = Math.floor(Math.random() * PORTS_PER_WORKER);
+    const port = FIRST_PORT + worker * PORTS_PER_WORKER + offset;
+    if (given.has(port)) continue;
+    given.add(port);
+    if (await isFree(port)) return port;
+  }
+}
+
+async function isFree(port: number): Promise<boolean> {
+  const probe = createServer().listen(port, '127.0.0.1');
+  try {
+    await once(probe, 'listening');
+  } catch {
+    return false;
+  }
+  probe.close();
+  await once(probe, 'close');
+  return true;
+}

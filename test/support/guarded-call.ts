@@ -1,0 +1,37 @@
+import type { Call } from '../../src/redis/availability/call-guard.js';
+
+/** A call that the store never answers. */
+export const NO_ANSWER = Symbol('no answer');
+
+/** A call whose attempts end as the test says. */
+export interface ScriptedCall extends Call<string> {
+  /** The number that each attempt was sent with. */
+  readonly attempts: readonly number[];
+}
+
+/**
+ * @param outcomes of its attempts, in order: an error, {@link NO_ANSWER} or a reply. More attempts end
+ * as the last of them.
+ */
+export function callThat(
+  outcomes: readonly (Error | string | typeof NO_ANSWER)[],
+  more: Partial<Call<string>> = {},
+): ScriptedCall {
+  const attempts: number[] = [];
+  return {
+    script: 'check',
+    name: 'a:key',
+    size: 1,
+    isWrite: true,
+    isRepeatable: true,
+    attempts,
+    send: (attempt) => {
+      attempts.push(attempt);
+      const outcome = outcomes[Math.min(attempts.length, outcomes.length) - 1]!;
+      if (outcome instanceof Error) return Promise.reject(outcome);
+      if (outcome === NO_ANSWER) return new Promise(() => undefined);
+      return Promise.resolve(outcome);
+    },
+    ...more,
+  };
+}

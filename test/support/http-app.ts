@@ -1,0 +1,50 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+import type { Express } from 'express';
+import { pino } from 'pino';
+
+import { parseSettings } from '../../src/config/settings.js';
+import { openAccess } from '../../src/http/auth/access.js';
+import { createHttpApp, type HttpParts } from '../../src/http/routes.js';
+import type { Limiter } from '../../src/limiter/limiter.js';
+import { createMetrics } from '../../src/metrics/prometheus-metrics.js';
+
+/** The HTTP surface over a limiter of the test's own, with everything else as by default. */
+export function httpAppOver(limiter: Limiter, parts: Partial<HttpParts> = {}): Express {
+  return createHttpApp(
+    {
+      limiter,
+      metrics: createMetrics(() => limiter.waiting),
+      readiness: { reasons: () => Promise.resolve([]) },
+      access: openAccess,
+      settings: parseSettings({}),
+      logger: pino({ level: 'silent' }),
+      ...parts,
+    },
+    { limiting: true, debugging: true, metrics: true },
+  );
+}
+
+/** An Express app that is served on a free port. */
+export interface ServedApp {
+  readonly url: string;
+  /** Resolves when the last request has been answered. */
+  close(): Promise<void>;
+}
+
+export async function serve(app: Express): Promise<ServedApp> {
+  const server = createServer(app);
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    close: async () => {
+      const closed = once(server, 'close');
+      server.close();
+      await closed;
+    },
+  };
+}

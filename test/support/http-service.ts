@@ -1,0 +1,64 @@
+import { systemClock } from '../../src/clock.js';
+import type { UnreadableRequest } from '../../src/http/client-errors.js';
+import { listen, type ListenOptions } from '../../src/http/server.js';
+import type { Limiter } from '../../src/limiter/limiter.js';
+import { MemoryLimiter } from '../../src/limiter/memory/memory-limiter.js';
+import { httpAppOver } from './http-app.js';
+import { approve } from './http-client.js';
+import { uniqueKey } from './unique-key.js';
+import { until } from './until.js';
+
+/** The HTTP surface on the service's own server, with a limiter at hand. */
+export interface HttpService {
+  readonly url: string;
+  readonly limiter: Limiter;
+  /** What could not be read as a request, so far. */
+  readonly unreadable: readonly UnreadableRequest[];
+  /** Ends it before its test ends; resolves when its last connection has. */
+  stop(): Promise<void>;
+}
+
+type Options = Partial<Pick<ListenOptions, 'timeouts' | 'keyPair'>> & { limiter?: Limiter };
+
+/** One approval per hour, and ten who wait. */
+export function smallLimiter(): MemoryLimiter {
+  const limits = { windowMillis: 3_600_000, maxRequests: 1, maxRequestsInQueue: 10 };
+  return new MemoryLimiter(limits, systemClock);
+}
+
+/** Services for the tests of one file, each of which ends with its test. */
+export function useHttpServices(): (options?: Options) => Promise<HttpService> {
+  const stops: (() => Promise<void>)[] = [];
+  afterEach(async () => {
+    await Promise.all(stops.splice(0).map((stop) => stop()));
+  });
+
+  return async ({ limiter = smallLimiter(), ...options } = {}) => {
+    const unreadable: UnreadableRequest[] = [];
+    const server = await listen(httpAppOver(limiter), {
+      port: 0,
+      host: '127.0.0.1',
+      onUnreadable: (request) => unreadable.push(request),
+      ...options,
+    });
+    const stop = async (): Promise<void> => {
+      const closed = server.stopAccepting();
+      await limiter.close();
+      server.cutConnections();
+      await closed;
+    };
+    stops.push(stop);
+    const scheme = options.keyPair ? 'https' : 'http';
+    return { url: `${scheme}://127.0.0.1:${server.port}`, limiter, unreadable, stop };
+  };
+}
+
+/** A key with no room left, and who has it. */
+export async function fullKey({ url }: HttpService): Promise<{ key: string; holder: string }> {
+  const key = uniqueKey();
+  return { key, holder: await approve(url, key) };
+}
+
+export async function untilWaiting({ limiter }: HttpService, count: number): Promise<void> {
+  await until(() => limiter.waiting === count);
+}

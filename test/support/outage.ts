@@ -1,0 +1,37 @@
+import type { TestApp } from './app.js';
+import { type Answer, ratePath, send } from './http-client.js';
+import { uniqueKey } from './unique-key.js';
+import { until } from './until.js';
+
+/** Every line that the log has for a change of state of the store, and of what decides. */
+export const STORE_DOWN = 'store unavailable; not asked until it is back';
+export const STORE_BACK = 'store available again';
+export const POLICY_DECIDES = 'the outage policy decides';
+export const STORE_DECIDES = 'the store decides again';
+/** As many as have to fail before the store counts as down. */
+const CALLS_AT_ONCE = 3;
+const CHANGES: readonly unknown[] = [STORE_DOWN, STORE_BACK, POLICY_DECIDES, STORE_DECIDES];
+
+/** The changes of state in the log so far, in order. */
+export function changesIn(app: TestApp): unknown[] {
+  return app.log.map(({ msg }) => msg).filter((msg) => CHANGES.includes(msg));
+}
+
+/** The policy that has decided in the store's place. */
+export function policyOf(answer: Answer): string | string[] | undefined {
+  return answer.headers['x-sluice-outage-policy'];
+}
+
+/** Sends checks of other keys until the log has this line so many times. */
+export async function checkUntilLogged(app: TestApp, msg: string, times = 1): Promise<void> {
+  await until(async () => {
+    const checks: Promise<Answer>[] = [];
+    for (let i = 0; i < CALLS_AT_ONCE; i += 1) {
+      checks.push(send(app.url, 'POST', ratePath(uniqueKey())));
+      // Answered when the check has been read: the next one will go to the store in a call of its own.
+      await send(app.url, 'GET', '/healthz');
+    }
+    await Promise.all(checks);
+    return changesIn(app).filter((line) => line === msg).length >= times;
+  });
+}

@@ -1,0 +1,109 @@
+import type { Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+type Mode = 'pass' | 'swallow' | 'pause';
+
+/** One direction of all connections of a proxy. What it is told holds until it is told otherwise. */
+export class ProxyDirection {
+  #mode: Mode = 'pass';
+  #delayMillis = 0;
+  #bytesIn = 0;
+  #bytesOut = 0;
+  #limit: { readonly bytes: number; readonly reached: () => void } | undefined;
+  readonly #sources = new Set<Socket>();
+
+  /** The number of bytes taken so far, whether they passed or not. */
+  get bytesIn(): number {
+    return this.#bytesIn;
+  }
+
+  /** The number of bytes passed on so far. */
+  get bytesOut(): number {
+    return this.#bytesOut;
+  }
+
+  /** Passes everything on at once, and what a pause has held back. */
+  pass(): void {
+    this.#set('pass');
+  }
+
+  /** Passes everything on in order, each byte `millis` after it has come. */
+  delay(millis: number): void {
+    this.#set('pass', millis);
+  }
+
+  /**
+   * Takes everything and passes on nothing, not even that a side has closed. Connections that this was
+   * done to have lost bytes: cut them before anything passes again.
+   */
+  swallow(): void {
+    this.#set('swallow');
+  }
+
+  /** Reads no more, so that bytes stay with their sender until they pass again; none is lost. */
+  pause(): void {
+    this.#set('pause');
+  }
+
+  /**
+   * Passes on so many bytes more; the connection that the next one comes from is reset, and the byte
+   * lost. So a command runs, and its reply is lost, after `toClient.cutAfter(0)`.
+   * @returns when a connection has been reset
+   */
+  cutAfter(bytes: number): Promise<void> {
+    return new Promise((reached) => {
+      this.#limit = { bytes: this.#bytesOut + bytes, reached };
+    });
+  }
+
+  /** Adds a connection. */
+  join(from: Socket, to: Socket, reset: () => void): void {
+    this.#sources.add(from);
+    // One after the other, whatever their delays.
+    let last = Promise.resolve();
+    const afterwards = (action: () => void): void => {
+      const due = performance.now() + this.#delayMillis;
+      last = last.then(async () => {
+        const rest = due - performance.now();
+        if (rest > 0) await sleep(rest, undefined, { ref: false });
+        if (this.#mode !== 'swallow' && !to.destroyed) action();
+      });
+    };
+    from.on('data', (data: Buffer) => {
+      this.#bytesIn += data.length;
+      afterwards(() => this.#passOn(data, to, reset));
+    });
+    from.on('end', () => {
+      afterwards(() => to.end());
+    });
+    // What comes of it is done at its close.
+    from.on('error', () => undefined);
+    from.once('close', (failed) => {
+      this.#sources.delete(from);
+      if (failed) afterwards(() => to.resetAndDestroy());
+    });
+    if (this.#mode === 'pause') from.pause();
+  }
+
+  #set(mode: Mode, delayMillis = 0): void {
+    this.#mode = mode;
+    this.#delayMillis = delayMillis;
+    for (const source of this.#sources) {
+      if (mode === 'pause') source.pause();
+      else source.resume();
+    }
+  }
+
+  #passOn(data: Buffer, to: Socket, reset: () => void): void {
+    const limit = this.#limit;
+    const room = limit ? limit.bytes - this.#bytesOut : Infinity;
+    const passed = data.subarray(0, room);
+    this.#bytesOut += passed.length;
+    to.write(passed);
+    if (limit && data.length > room) {
+      this.#limit = undefined;
+      reset();
+      limit.reached();
+    }
+  }
+}

@@ -1,0 +1,170 @@
+import { type FailoverMode, promote } from './cluster-failover.js';
+import { type ClusterNode, covers, isHealthy, selfOf, viewOf } from './cluster-node.js';
+import { freePort } from './free-port.js';
+import { startRedisProcess } from './redis-process.js';
+import { migrateSlot, type MigrationSteps } from './slot-migration.js';
+import { until } from './until.js';
+
+const SLOTS = 16_384;
+/** So long must a node be silent before the others promote its replica. */
+const NODE_TIMEOUT_MILLIS = 1_500;
+/**
+ * So long after an election of its own a node holds no other. Asked to in the first half of this time,
+ * Redis 7.0 counts the old votes again, and takes writes as a primary that the others overrule at once:
+ * `clusterHandleSlaveFailover` in its `cluster.c`.
+ */
+const BETWEEN_ELECTIONS_MILLIS = 4 * NODE_TIMEOUT_MILLIS;
+
+export interface ClusterSize {
+  readonly primaries: number;
+  readonly replicasPerPrimary: number;
+}
+
+/** Starts a cluster with its slots spread evenly and resolves when it has settled. */
+export async function startRedisCluster({
+  primaries,
+  replicasPerPrimary,
+}: ClusterSize): Promise<RedisCluster> {
+  const count = primaries * (1 + replicasPerPrimary);
+  const nodes = await Promise.all(Array.from({ length: count }, startNode));
+  const owners = nodes.slice(0, primaries);
+
+  for (const [i, node] of nodes.entries()) await node.command('CLUSTER', 'SET-CONFIG-EPOCH', i + 1);
+  for (const [i, node] of owners.entries()) {
+    const first = Math.floor((i * SLOTS) / primaries);
+    const last = Math.floor(((i + 1) * SLOTS) / primaries) - 1;
+    await node.command('CLUSTER', 'ADDSLOTSRANGE', first, last);
+  }
+  for (const node of nodes.slice(1)) {
+    await nodes[0]!.command('CLUSTER', 'MEET', '127.0.0.1', node.port, node.busPort);
+  }
+  await until(async () => {
+    const views = await Promise.all(nodes.map(viewOf));
+    return views.every((view) => nodes.every(({ id }) => view.some((entry) => entry.id === id)));
+  });
+  for (const [i, node] of nodes.slice(primaries).entries()) {
+    await node.command('CLUSTER', 'REPLICATE', owners[i % primaries]!.id);
+  }
+  const cluster = new RedisCluster(nodes);
+  await cluster.settled();
+  return cluster;
+}
+
+async function startNode(): Promise<ClusterNode & { readonly busPort: number }> {
+  let busPort = 0;
+  const node = await startRedisProcess({
+    configure: async () => {
+      busPort = await freePort();
+      return [
+        'cluster-enabled yes',
+        // Where it is not given, it is the port plus 10,000, which may be taken.
+        `cluster-port ${busPort}`,
+        `cluster-node-timeout ${NODE_TIMEOUT_MILLIS}`,
+        'cluster-require-full-coverage no',
+        'cluster-allow-replica-migration no',
+        'repl-diskless-sync-delay 0',
+      ];
+    },
+  });
+  return Object.assign(node, { id: (await node.command('CLUSTER', 'MYID')) as string, busPort });
+}
+
+/** A Redis Cluster on this machine. Its nodes can be killed, suspended and restarted one by one. */
+export class RedisCluster {
+  readonly #demotedAt = new Map<ClusterNode, number>();
+
+  constructor(readonly nodes: readonly ClusterNode[]) {}
+
+  /** All nodes, with commas between them. */
+  get urls(): string {
+    return this.nodes.map(({ url }) => url).join(',');
+  }
+
+  /** The slot of a Redis key, hash tags heeded, as Redis computes it. */
+  async slotOf(name: string): Promise<number> {
+    return (await this.#responsive[0]!.command('CLUSTER', 'KEYSLOT', name)) as number;
+  }
+
+  /**
+   * The responsive node that owns the slot of a Redis key. While there is none, since its primary has
+   * been killed or suspended, this waits for another to be promoted.
+   */
+  async primaryOf(name: string): Promise<ClusterNode> {
+    const slot = await this.slotOf(name);
+    return until(async () => {
+      const claims = (await this.#selves()).filter(({ self }) => covers(self.slots, slot));
+      // One that was primary before it was suspended may not have heard of the failover yet.
+      claims.sort((a, b) => b.self.configEpoch - a.self.configEpoch);
+      return claims[0]?.node;
+    });
+  }
+
+  /** The responsive nodes that are primaries. */
+  async primaries(): Promise<ClusterNode[]> {
+    const selves = await this.#selves();
+    return selves.filter(({ self }) => self.isPrimary).map(({ node }) => node);
+  }
+
+  /** The responsive replicas of a node. */
+  async replicasOf(primary: ClusterNode): Promise<ClusterNode[]> {
+    const selves = await this.#selves();
+    return selves.filter(({ self }) => self.primaryId === primary.id).map(({ node }) => node);
+  }
+
+  /**
+   * Waits until the responsive nodes agree on every node's role and slots, every slot is owned by one
+   * of them, and every replica copies from its primary.
+   */
+  async settled(): Promise<void> {
+    await until(async () => {
+      const nodes = this.#responsive;
+      const views = await Promise.all(nodes.map(viewOf));
+      const [first, ...others] = views.map((view) =>
+        view
+          .map(({ id, isPrimary, primaryId, slots }) => [id, isPrimary, primaryId, slots].join())
+          .sort()
+          .join('\n'),
+      );
+      const owners = views[0]!.filter(({ slots }) => slots !== '');
+      return (
+        others.every((other) => other === first) &&
+        owners.every((owner) => nodes.some(({ id }) => id === owner.id)) &&
+        (await Promise.all(nodes.map(isHealthy))).every(Boolean)
+      );
+    });
+  }
+
+  /**
+   * Promotes a replica, and resolves when the cluster has settled on it. One that has lost its part as
+   * primary to another failover is promoted some seconds after that at the earliest.
+   */
+  async failover(replica: ClusterNode, mode?: FailoverMode): Promise<void> {
+    const demotedAt = this.#demotedAt.get(replica) ?? -Infinity;
+    if (mode !== 'TAKEOVER') await until(() => Date.now() - demotedAt > BETWEEN_ELECTIONS_MILLIS);
+    const { primaryId } = await selfOf(replica);
+    await promote(replica, mode);
+    await this.settled();
+    const primary = this.nodes.find(({ id }) => id === primaryId)!;
+    this.#demotedAt.set(primary, Date.now());
+  }
+
+  /** Moves a slot with its keys to another primary, and resolves when the cluster has settled on it. */
+  async migrateSlot(slot: number, target: ClusterNode, steps: MigrationSteps = {}): Promise<void> {
+    const selves = await this.#selves();
+    const source = selves.find(({ self }) => covers(self.slots, slot))!.node;
+    await migrateSlot({ slot, source, target, primaries: await this.primaries(), ...steps });
+    await this.settled();
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all(this.nodes.map((node) => node.stop()));
+  }
+
+  get #responsive(): ClusterNode[] {
+    return this.nodes.filter(({ responsive }) => responsive);
+  }
+
+  async #selves() {
+    return Promise.all(this.#responsive.map(async (node) => ({ node, self: await selfOf(node) })));
+  }
+}

@@ -1,0 +1,189 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+
+import { Redis, type RedisOptions } from 'ioredis';
+
+import { freePort } from './free-port.js';
+
+/** Without the option by which the types of ioredis tell its kinds of client apart. */
+export type ClientOptions = Omit<RedisOptions, 'replyMapping'>;
+
+export interface RedisProcessOptions {
+  /** More lines for its redis.conf; called again where the port turned out to be taken. */
+  readonly configure?: (port: number) => readonly string[] | Promise<readonly string[]>;
+  /** Writes every command to disk before it is answered, so that SIGKILL loses none. */
+  readonly keepsData?: boolean;
+  readonly sentinel?: boolean;
+  /** What a client needs beside host and port: credentials, TLS. */
+  readonly client?: ClientOptions;
+}
+
+/** Long, since a busy test machine may be slow. */
+const COMMAND_TIMEOUT_MILLIS = 10_000;
+/** What a server and a Sentinel say when they serve. */
+const READY = /Ready to accept connections|Sentinel ID is/;
+const PORT_TAKEN = 'Address already in use';
+
+const running = new Set<RedisProcess>();
+
+/** The `redis-server` for tests that need it as a process; undefined where there is none. */
+export function redisProgram(): string | undefined {
+  const { SLUICE_TEST_REDIS_SERVER: server, SLUICE_TEST_REDIS_PROGRAM: program = server } =
+    process.env;
+  return program === '' ? undefined : program;
+}
+
+/** Starts a `redis-server` on a free port of 127.0.0.1 and resolves when it serves. */
+export async function startRedisProcess(options: RedisProcessOptions = {}): Promise<RedisProcess> {
+  for (;;) {
+    const port = await freePort();
+    const folder = await mkdtemp(join(tmpdir(), 'sluice-redis-'));
+    const lines = [
+      'bind 127.0.0.1',
+      `port ${port}`,
+      `dir "${folder}"`,
+      'save ""',
+      ...(options.keepsData ? ['appendonly yes', 'appendfsync always'] : []),
+      ...((await options.configure?.(port)) ?? []),
+    ];
+    const server = new RedisProcess(port, folder, lines, options);
+    try {
+      await server.restart({ withData: false });
+      return server;
+    } catch (error) {
+      await server.stop();
+      if (!(error instanceof Error && error.message.includes(PORT_TAKEN))) throw error;
+    }
+  }
+}
+
+/** Ends every server that the test file has started; for `afterAll`. */
+export async function stopRedisProcesses(): Promise<void> {
+  await Promise.all([...running].map((server) => server.stop()));
+}
+
+/** A `redis-server` in a process and a temporary folder of its own. */
+export class RedisProcess {
+  readonly url: string;
+  #child: ChildProcess | undefined;
+  #suspended = false;
+
+  constructor(
+    readonly port: number,
+    readonly folder: string,
+    private readonly lines: readonly string[],
+    private readonly options: RedisProcessOptions,
+  ) {
+    this.url = `${options.client?.tls ? 'rediss' : 'redis'}://127.0.0.1:${port}`;
+    running.add(this);
+  }
+
+  /** Another one after each restart. */
+  get pid(): number | undefined {
+    return this.#child?.pid;
+  }
+
+  /** Whether it runs and is not suspended. */
+  get responsive(): boolean {
+    return this.#alive && !this.#suspended;
+  }
+
+  /**
+   * Sends one command on a connection of its own.
+   * @throws Error for an error reply, and where no reply comes
+   */
+  async command(...command: readonly [string, ...(string | number)[]]): Promise<unknown> {
+    const [name, ...args] = command;
+    const client = this.connect({
+      commandTimeout: COMMAND_TIMEOUT_MILLIS,
+      connectTimeout: COMMAND_TIMEOUT_MILLIS,
+      retryStrategy: null,
+      enableReadyCheck: false,
+    });
+    // The command fails with it; without a listener, ioredis prints it too.
+    client.on('error', () => undefined);
+    try {
+      return await client.call(name, ...args);
+    } finally {
+      // On a closed connection it would leave a timer behind.
+      if (client.status !== 'end') client.disconnect();
+    }
+  }
+
+  /** A client with the credentials and certificates that this server asks for. */
+  connect(options: ClientOptions = {}): Redis {
+    return new Redis({ host: '127.0.0.1', port: this.port, ...this.options.client, ...options });
+  }
+
+  /** Sends SIGSTOP or SIGCONT. */
+  signal(signal: 'SIGSTOP' | 'SIGCONT'): void {
+    this.#suspended = signal === 'SIGSTOP';
+    this.#child?.kill(signal);
+  }
+
+  /** Ends it, and resolves when it has ended. Its folder stays, for a restart. */
+  async kill(signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
+    const child = this.#child;
+    if (child === undefined || !this.#alive) return;
+    child.kill(signal);
+    await once(child, 'exit');
+  }
+
+  /** Starts it again on its port, with what its folder holds or with an empty folder. */
+  async restart({ withData }: { readonly withData: boolean }): Promise<void> {
+    await this.kill();
+    const file = join(this.folder, 'redis.conf');
+    if (!withData) {
+      await this.#removeFolder();
+      await mkdir(this.folder);
+      await writeFile(file, this.lines.join('\n'));
+    }
+    const args = this.options.sentinel ? [file, '--sentinel'] : [file];
+    this.#suspended = false;
+    this.#child = spawn(program(), args, { stdio: ['ignore', 'pipe', 'pipe'] });
+    await saysReady(this.#child);
+  }
+
+  /** Ends it and removes its folder. */
+  async stop(): Promise<void> {
+    await this.kill();
+    await this.#removeFolder();
+    running.delete(this);
+  }
+
+  async #removeFolder(): Promise<void> {
+    // A process that Redis forked to save data may outlive it for a moment, and still be writing.
+    await rm(this.folder, { recursive: true, force: true, maxRetries: 10 });
+  }
+
+  get #alive(): boolean {
+    const child = this.#child;
+    return child?.pid !== undefined && child.exitCode === null && child.signalCode === null;
+  }
+}
+
+function program(): string {
+  const path = redisProgram() ?? process.env.SLUICE_TEST_REDIS_SERVER;
+  if (path === undefined) throw new Error('no redis-server to test with: run `npm test`');
+  return path;
+}
+
+async function saysReady(server: ChildProcess): Promise<void> {
+  let output = '';
+  server.stderr!.on('data', (data: Buffer) => (output += data.toString()));
+  const lines = createInterface({ input: server.stdout! });
+  await new Promise<void>((resolve, reject) => {
+    lines.on('line', (line) => {
+      output += `${line}\n`;
+      if (READY.test(line)) resolve();
+    });
+    server.once('error', reject);
+    server.once('close', (code, signal) => {
+      reject(new Error(`redis-server ended with ${String(code ?? signal)}: ${output}`));
+    });
+  });
+}

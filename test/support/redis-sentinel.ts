@@ -1,0 +1,185 @@
+import { type RedisProcess, startRedisProcess } from './redis-process.js';
+import { until } from './until.js';
+
+const MASTER_NAME = 'sluice-primary';
+const QUORUM = 2;
+const REPLICAS = 2;
+const SENTINELS = 3;
+/**
+ * How often Sentinels look around and make themselves known, much more often than the ten and two
+ * seconds that are fixed outside of tests; and how long one that noticed a pause holds still.
+ */
+const PERIODS = { 'INFO-PERIOD': 500, 'PUBLISH-PERIOD': 250, 'TILT-PERIOD': 2_000 };
+
+type Fields = Readonly<Record<string, string>>;
+
+export interface SentinelCredentials {
+  /** Of the primary and its replicas. */
+  readonly password?: string;
+  readonly sentinelPassword?: string;
+}
+
+/** Starts a primary with two replicas and three Sentinels, and resolves when it has settled. */
+export async function startRedisSentinel(
+  credentials: SentinelCredentials = {},
+): Promise<RedisSentinel> {
+  const primary = await startServer(credentials);
+  const replicas = await Promise.all(
+    Array.from({ length: REPLICAS }, () => startServer(credentials, primary)),
+  );
+  const sentinels = await Promise.all(
+    Array.from({ length: SENTINELS }, () => startSentinel(credentials, primary)),
+  );
+  const setup = new RedisSentinel([primary, ...replicas], sentinels);
+  await setup.settled();
+  return setup;
+}
+
+function startServer(
+  { password }: SentinelCredentials,
+  primary?: RedisProcess,
+): Promise<RedisProcess> {
+  return startRedisProcess({
+    configure: () => [
+      'repl-diskless-sync-delay 0',
+      ...(password ? [`requirepass ${password}`, `masterauth ${password}`] : []),
+      ...(primary ? [`replicaof 127.0.0.1 ${primary.port}`] : []),
+    ],
+    ...(password && { client: { password } }),
+  });
+}
+
+async function startSentinel(
+  { password, sentinelPassword }: SentinelCredentials,
+  primary: RedisProcess,
+): Promise<RedisProcess> {
+  const sentinel = await startRedisProcess({
+    sentinel: true,
+    configure: () => [
+      `sentinel monitor ${MASTER_NAME} 127.0.0.1 ${primary.port} ${QUORUM}`,
+      `sentinel down-after-milliseconds ${MASTER_NAME} 800`,
+      `sentinel failover-timeout ${MASTER_NAME} 3000`,
+      `sentinel parallel-syncs ${MASTER_NAME} 1`,
+      ...(password ? [`sentinel auth-pass ${MASTER_NAME} ${password}`] : []),
+      ...(sentinelPassword
+        ? [`requirepass ${sentinelPassword}`, `sentinel sentinel-pass ${sentinelPassword}`]
+        : []),
+    ],
+    ...(sentinelPassword && { client: { password: sentinelPassword } }),
+  });
+  await sentinel.command('SENTINEL', 'DEBUG', ...Object.entries(PERIODS).flat());
+  return sentinel;
+}
+
+/** A primary, its replicas and their Sentinels on this machine. */
+export class RedisSentinel {
+  readonly masterName = MASTER_NAME;
+
+  constructor(
+    /** The primary and its replicas, whatever part each has by now. */
+    readonly servers: readonly RedisProcess[],
+    readonly sentinels: readonly RedisProcess[],
+  ) {}
+
+  /** All Sentinels, with commas between them. */
+  get sentinelUrls(): string {
+    return this.sentinels.map(({ url }) => url).join(',');
+  }
+
+  /**
+   * The responsive server that all responsive Sentinels have for their primary, and that says so
+   * itself. While there is none, since the primary has been killed or suspended, or while a failover
+   * goes on, this waits for the switch.
+   */
+  async primary(): Promise<RedisProcess> {
+    return until(async () => {
+      const masters = await Promise.all(responsive(this.sentinels).map(masterSeenBy));
+      const primary = responsive(this.servers).find(({ port }) =>
+        masters.every(({ flags, port: known }) => flags === 'master' && Number(known) === port),
+      );
+      return primary && (await roleOf(primary))[0] === 'master' && primary;
+    });
+  }
+
+  /**
+   * Waits until every responsive Sentinel knows all servers and Sentinels, and every responsive
+   * server other than the primary copies from it.
+   */
+  async settled(): Promise<void> {
+    await until(async () => {
+      const primary = await this.primary();
+      const replicas = responsive(this.servers).filter((server) => server !== primary);
+      const checks = [
+        ...replicas.map((replica) => copiesFrom(replica, primary)),
+        ...responsive(this.sentinels).map(knowsAll),
+      ];
+      return (await Promise.all(checks)).every(Boolean);
+    });
+  }
+
+  /** Has the Sentinels promote a replica, and resolves to it when all of them have. */
+  async failover(): Promise<RedisProcess> {
+    const before = await this.primary();
+    await this.#askForFailover();
+    return until(async () => {
+      const now = await this.primary();
+      return now !== before && now;
+    });
+  }
+
+  async #askForFailover(): Promise<void> {
+    const [sentinel] = responsive(this.sentinels);
+    await until(async () => {
+      try {
+        return (await sentinel!.command('SENTINEL', 'FAILOVER', MASTER_NAME)) === 'OK';
+      } catch (error) {
+        // Soon after another failover.
+        if (error instanceof Error && /INPROG|NOGOODSLAVE/.test(error.message)) return false;
+        throw error;
+      }
+    });
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all([...this.servers, ...this.sentinels].map((server) => server.stop()));
+  }
+}
+
+function responsive(servers: readonly RedisProcess[]): RedisProcess[] {
+  return servers.filter((server) => server.responsive);
+}
+
+async function masterSeenBy(sentinel: RedisProcess): Promise<Fields> {
+  return fieldsOf((await sentinel.command('SENTINEL', 'MASTER', MASTER_NAME)) as string[]);
+}
+
+async function knowsAll(sentinel: RedisProcess): Promise<boolean> {
+  const { 'num-other-sentinels': others } = await masterSeenBy(sentinel);
+  const replicas = (await sentinel.command('SENTINEL', 'REPLICAS', MASTER_NAME)) as string[][];
+  const linked = replicas
+    .map(fieldsOf)
+    .filter((replica) => replica.flags === 'slave' && replica['master-link-status'] === 'ok');
+  return Number(others) === SENTINELS - 1 && linked.length === REPLICAS;
+}
+
+/** https://redis.io/docs/latest/commands/role/ */
+async function roleOf(server: RedisProcess): Promise<unknown[]> {
+  try {
+    return (await server.command('ROLE')) as unknown[];
+  } catch (error) {
+    // Sentinels cut the connections to a server when they change its role.
+    if (error instanceof Error && error.message === 'Connection is closed.') return [];
+    throw error;
+  }
+}
+
+async function copiesFrom(replica: RedisProcess, primary: RedisProcess): Promise<boolean> {
+  const [role, , port, state] = await roleOf(replica);
+  return role === 'slave' && port === primary.port && state === 'connected';
+}
+
+function fieldsOf(reply: readonly string[]): Fields {
+  const fields: Record<string, string> = {};
+  for (let i = 0; i < reply.length; i += 2) fields[reply[i]!] = reply[i + 1]!;
+  return fields;
+}

@@ -1,0 +1,51 @@
+import { inspect } from 'node:util';
+
+import { SettingsError } from '../../src/config/settings-error.js';
+import { parseSettings, type Settings } from '../../src/config/settings.js';
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** What an empty environment means. */
+export const DEFAULTS: Settings = {
+  PORT: 8080,
+  HOST: '0.0.0.0',
+  SHUTDOWN_GRACE_MILLIS: 10_000,
+  WINDOW_MILLIS: 1000,
+  MAX_REQUESTS: 100,
+  MAX_REQUESTS_IN_QUEUE: 400,
+  REQUESTS_CAN_SET_RATE: true,
+  REQUESTS_CAN_MOD_QUEUE: true,
+  REDIS_MODE: 'standalone',
+  KEY_PREFIX: 'sluice:',
+  STORE_TIMEOUT_MILLIS: 500,
+  STORE_OUTAGE_POLICY: 'deny',
+  READY_DURING_OUTAGE: false,
+  REPLICA_LEASE_MILLIS: 5000,
+  MAX_WAITERS: 10_000,
+  MAX_EVENT_LOOP_DELAY_MILLIS: 250,
+  DEBUG_ENDPOINTS: true,
+  LOG_LEVEL: 'info',
+  LOG_2XX: false,
+  LOG_4XX: false,
+  LOG_5XX: true,
+};
+
+/** The message with which Sluice refuses to start with these settings. */
+export function refusal(environment: Environment): string {
+  return refusedWith(environment).message;
+}
+
+/** Everything that a log could show of the refusal: message, stack, cause. */
+export function refusalAsLogged(environment: Environment): string {
+  return inspect(refusedWith(environment), { depth: Infinity });
+}
+
+function refusedWith(environment: Environment): SettingsError {
+  try {
+    parseSettings(environment);
+  } catch (error) {
+    expect(error).toBeInstanceOf(SettingsError);
+    return error as SettingsError;
+  }
+  throw new Error(`${JSON.stringify(environment)} was taken`);
+}

@@ -1,0 +1,97 @@
+import type { Client } from '../../src/limiter/client.js';
+import { ShuttingDownError, StoreUnavailableError } from '../../src/limiter/errors.js';
+import type { CheckRequest, Decision, Instance, StoreLimiter } from '../../src/limiter/limiter.js';
+import { Waiter } from '../../src/limiter/waiter.js';
+
+/** A check that the stub was asked for; the test decides it. */
+export interface AskedCheck {
+  readonly request: CheckRequest;
+  readonly waiter: Waiter;
+}
+
+/** A limiter whose store is away for the keys that the test says, and decides what the test says. */
+export class StoreLimiterStub implements StoreLimiter {
+  readonly asked: AskedCheck[] = [];
+  /** The request ids whose places were given up. */
+  readonly withdrawn: string[] = [];
+  readonly released: string[] = [];
+  readonly #down = new Set<string>();
+  readonly #listeners: (() => void)[] = [];
+  isClosed = false;
+  pages: () => AsyncIterable<readonly Instance[]> = () => this.#noPages();
+
+  get waiting(): number {
+    return this.asked.filter(({ waiter }) => !waiter.decided).length;
+  }
+
+  check(request: CheckRequest, client?: Client): Promise<Decision> {
+    if (!this.isAvailable(request.key)) return Promise.reject(new StoreUnavailableError());
+    const waiter = new Waiter(`id ${this.asked.length}`);
+    waiter.withdrawOn(client, () => this.withdrawn.push(waiter.requestId));
+    this.asked.push({ request, waiter });
+    return waiter.decision;
+  }
+
+  release(key: string, requestId: string): Promise<boolean> {
+    this.released.push(requestId);
+    return this.#answer(key, requestId.startsWith('id '));
+  }
+
+  inspect(key: string): Promise<Instance | undefined> {
+    return this.#answer(key, instance(key));
+  }
+
+  list(): AsyncIterable<readonly Instance[]> {
+    return this.pages();
+  }
+
+  ping(): Promise<void> {
+    return Promise.reject(new Error('pinged'));
+  }
+
+  isAvailable(key: string): boolean {
+    return !this.#down.has(key);
+  }
+
+  onAvailabilityChange(listener: () => void): void {
+    this.#listeners.push(listener);
+  }
+
+  close(): Promise<void> {
+    this.isClosed = true;
+    for (const { waiter } of this.asked) waiter.fail(new ShuttingDownError());
+    return Promise.resolve();
+  }
+
+  /** The store is away for these keys from now on, and its limiter says so. */
+  goDown(...keys: string[]): void {
+    for (const key of keys) this.#down.add(key);
+    for (const listener of this.#listeners) listener();
+  }
+
+  comeBack(): void {
+    this.#down.clear();
+    for (const listener of this.#listeners) listener();
+  }
+
+  #answer<T>(key: string, answer: T): Promise<T> {
+    if (this.isAvailable(key)) return Promise.resolve(answer);
+    return Promise.reject(new StoreUnavailableError());
+  }
+
+  // eslint-disable-next-line @typescript-eslint/require-await -- as the interface has it
+  async *#noPages(): AsyncIterable<readonly Instance[]> {
+    yield [];
+  }
+}
+
+/** A key's state as the stub's store has it. */
+export function instance(key: string): Instance {
+  return {
+    key,
+    limits: { windowMillis: 1, maxRequests: 1, maxRequestsInQueue: 1 },
+    approved: 77,
+    denied: 0,
+    waiting: 0,
+  };
+}

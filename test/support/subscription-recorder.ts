@@ -1,0 +1,31 @@
+import type { SubscriberEvents } from '../../src/redis/connections/subscriber.js';
+import { until } from './until.js';
+
+/** What a subscriber has told so far. */
+export class SubscriptionRecorder implements SubscriberEvents {
+  /** The channels, each time that one was subscribed. */
+  readonly subscribed: string[] = [];
+  /** Channel and message. */
+  readonly messages: [channel: string, message: string][] = [];
+
+  onSubscribed(channel: string): void {
+    this.subscribed.push(channel);
+  }
+
+  onMessage(channel: string, message: string): void {
+    this.messages.push([channel, message]);
+  }
+
+  times(channel: string): number {
+    return this.subscribed.filter((subscribed) => subscribed === channel).length;
+  }
+
+  /** Resolves when the channel was subscribed so many times. */
+  async untilSubscribed(channel: string, times = 1): Promise<void> {
+    await until(() => this.times(channel) >= times);
+  }
+
+  async untilMessage(message: string): Promise<void> {
+    await until(() => this.messages.some(([, text]) => text === message));
+  }
+}

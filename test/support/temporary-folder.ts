@@ -1,0 +1,12 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+/** A folder for the files of one test file, gone after its tests. */
+export function useTemporaryFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-test-'));
+  afterAll(() => {
+    rmSync(folder, { recursive: true, force: true });
+  });
+  return folder;
+}

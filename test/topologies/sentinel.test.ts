@@ -1,0 +1,85 @@
+import { describeWithRedisProgram } from '../support/describe-with-redis-program.js';
+import { approve, send } from '../support/http-client.js';
+import { requestRate, waitingCount } from '../support/rate-client.js';
+import { type RedisSentinel, startRedisSentinel } from '../support/redis-sentinel.js';
+import { killReplicas, type ReplicaProcess, startReplica } from '../support/replica-process.js';
+import { uniqueKey } from '../support/unique-key.js';
+import { until } from '../support/until.js';
+
+const CREDENTIALS = { password: 'of-redis', sentinelPassword: 'of-the-sentinels' };
+
+describeWithRedisProgram('with Sentinels and passwords', () => {
+  let setup: RedisSentinel;
+  let first: ReplicaProcess;
+  let second: ReplicaProcess;
+
+  beforeAll(async () => {
+    setup = await startRedisSentinel(CREDENTIALS);
+    const environment = {
+      REDIS_MODE: 'sentinel',
+      REDIS_URL: setup.sentinelUrls,
+      REDIS_SENTINEL_MASTER: setup.masterName,
+      REDIS_PASSWORD: CREDENTIALS.password,
+      REDIS_SENTINEL_PASSWORD: CREDENTIALS.sentinelPassword,
+      WINDOW_MILLIS: '3600000',
+      // Patient enough for a busy machine, and for a failover.
+      STORE_TIMEOUT_MILLIS: '10000',
+    };
+    [first, second] = await Promise.all([startReplica(environment), startReplica(environment)]);
+  });
+  afterAll(async () => {
+    await killReplicas();
+    await setup.stop();
+  });
+
+  /** One approved, and the others waiting at the two replicas in turn. */
+  const fill = async (key: string, count: number) => {
+    const approved = await approve(first.url, key, '?maxRequests=1');
+    const waiters = [];
+    for (let i = 0; i < count; i += 1) {
+      waiters.push(requestRate(i % 2 === 0 ? first.url : second.url, key, 'canWait=true'));
+      await until(async () => (await waitingCount(first.url, key)) === i + 1);
+    }
+    return { approved, waiters };
+  };
+  /** Gives one approval after the other back, and expects each waiter to be served in its turn. */
+  const serveInTurn = async (
+    key: string,
+    { approved, waiters }: Awaited<ReturnType<typeof fill>>,
+  ) => {
+    let requestId = approved;
+    for (const waiter of waiters) {
+      await until(
+        async () => (await send(second.url, 'DELETE', `/rate/${key}/${requestId}`)).status === 200,
+      );
+      const served = await waiter.answer;
+      expect(served.status).toBe(200);
+      requestId = served.requestId!;
+    }
+  };
+
+  test('the primary that they name is used, and none of the passwords is logged', async () => {
+    const key = uniqueKey();
+    await serveInTurn(key, await fill(key, 2));
+    const text = JSON.stringify([first.log, second.log]);
+    for (const password of Object.values(CREDENTIALS)) expect(text).not.toContain(password);
+  });
+
+  test('a failover keeps those who wait, in their order', async () => {
+    const key = uniqueKey();
+    const filled = await fill(key, 3);
+    await setup.failover();
+    await serveInTurn(key, filled);
+  });
+
+  test('so it does when the primary hangs, and comes back as a replica', async () => {
+    const key = uniqueKey();
+    const filled = await fill(key, 2);
+    const before = await setup.primary();
+    before.signal('SIGSTOP');
+    const after = await setup.primary();
+    expect(after).not.toBe(before);
+    before.signal('SIGCONT');
+    await serveInTurn(key, filled);
+  });
+});

@@ -1,0 +1,276 @@
+import { jest } from '@jest/globals';
+
+import { Client } from '../../../../src/limiter/client.js';
+import { ShuttingDownError, StoreUnavailableError } from '../../../../src/limiter/errors.js';
+import { MemoryLimiter } from '../../../../src/limiter/memory/memory-limiter.js';
+import { OutageLimiter } from '../../../../src/limiter/outage/outage-limiter.js';
+import { OutageLog } from '../../../../src/limiter/outage/outage-log.js';
+import {
+  allowAll,
+  decideLocally,
+  type Substitute,
+} from '../../../../src/limiter/outage/substitute.js';
+import { ManualClock } from '../../../support/manual-clock.js';
+import { recordLog } from '../../../support/recorded-log.js';
+import { StoreLimiterStub } from '../../../support/store-limiter-stub.js';
+import { startCheck, type WatchedCheck } from '../../../support/watched-check.js';
+
+const ONE_APPROVAL = { windowMillis: 1000, maxRequests: 1, maxRequestsInQueue: 100 };
+const WITHDRAWN = { outcome: 'withdrawn' };
+
+let clock: ManualClock;
+let store: StoreLimiterStub;
+let local: MemoryLimiter;
+beforeEach(() => {
+  clock = new ManualClock(0);
+  store = new StoreLimiterStub();
+  local = new MemoryLimiter(ONE_APPROVAL, clock);
+});
+afterEach(() => local.close());
+
+function limiterWith(substitute: Substitute): OutageLimiter {
+  return new OutageLimiter(
+    store,
+    substitute,
+    new OutageLog('local', clock, recordLog('silent').logger),
+  );
+}
+
+/** Checks that wait in the store, in this order. */
+function startWaiting(limiter: OutageLimiter, ...keys: string[]): WatchedCheck[] {
+  return keys.map((key) => startCheck(limiter, { key, canWait: true }));
+}
+
+/** The indexes of the checks, in the order in which they are decided. */
+function orderOf(checks: readonly WatchedCheck[]): number[] {
+  const order: number[] = [];
+  for (const [i, { decision }] of checks.entries()) {
+    decision.then(
+      () => order.push(i),
+      () => undefined,
+    );
+  }
+  return order;
+}
+
+async function quiet(): Promise<void> {
+  for (let i = 0; i < 3; i += 1) await new Promise(setImmediate);
+}
+
+const twenty = Array.from({ length: 20 }, () => 'key');
+const indexes = twenty.map((_key, i) => i);
+
+describe('those who wait when the store goes down', () => {
+  test('are approved in their order, by the policy allow', async () => {
+    const checks = startWaiting(limiterWith(allowAll), ...twenty);
+    const order = orderOf(checks);
+    await quiet();
+    expect(order).toEqual([]);
+    store.goDown('key');
+    await quiet();
+    expect(order).toEqual(indexes);
+    for (const { settled } of checks) {
+      expect(settled).toMatchObject({ outcome: 'approved', policy: 'allow' });
+    }
+  });
+
+  test('wait on in their order, by the policy local', async () => {
+    const checks = startWaiting(limiterWith(decideLocally(local)), ...twenty);
+    const order = orderOf(checks);
+    store.goDown('key');
+    for (const i of indexes) {
+      await quiet();
+      expect(order).toEqual(indexes.slice(0, i + 1));
+      expect(checks[i]!.settled).toMatchObject({ outcome: 'approved', policy: 'local' });
+      await clock.advance(1000);
+    }
+  });
+
+  test('come before those who ask when it is down', async () => {
+    const limiter = limiterWith(decideLocally(local));
+    const checks = startWaiting(limiter, 'key', 'key');
+    store.goDown('key');
+    checks.push(...startWaiting(limiter, 'key'));
+    const order = orderOf(checks);
+    await quiet();
+    await clock.advance(1000, { afterTimers: quiet });
+    await clock.advance(1000, { afterTimers: quiet });
+    expect(order).toEqual([0, 1, 2]);
+  });
+
+  test('give their places in the store up', () => {
+    startWaiting(limiterWith(allowAll), 'key', 'key');
+    store.goDown('key');
+    expect(store.withdrawn).toEqual(['id 0', 'id 1']);
+    expect(store.waiting).toBe(0);
+  });
+
+  test('take their overrides along', async () => {
+    const limiter = limiterWith(decideLocally(local));
+    const checks = Array.from({ length: 3 }, () =>
+      startCheck(limiter, { key: 'key', canWait: true, maxRequests: 2, maxRequestsInQueue: 7 }),
+    );
+    store.goDown('key');
+    await quiet();
+    expect(checks.map(({ settled }) => settled?.outcome)).toEqual([
+      'approved',
+      'approved',
+      undefined,
+    ]);
+    expect((await local.inspect('key'))?.limits).toMatchObject({
+      maxRequests: 2,
+      maxRequestsInQueue: 7,
+    });
+  });
+
+  test('are only those of its keys', async () => {
+    const checks = startWaiting(limiterWith(allowAll), 'key', 'other', 'key', 'other');
+    store.goDown('key');
+    await quiet();
+    expect(checks.map(({ settled }) => settled?.outcome)).toEqual([
+      'approved',
+      undefined,
+      'approved',
+      undefined,
+    ]);
+    expect(store.withdrawn).toEqual(['id 0', 'id 2']);
+
+    store.asked[3]!.waiter.approveFromQueue();
+    expect(await checks[3]!.decision).toEqual({
+      outcome: 'approved',
+      requestId: 'id 3',
+      waited: true,
+    });
+  });
+
+  test('are not those who have been decided before', async () => {
+    const isAvailable = jest.spyOn(store, 'isAvailable');
+    const [check] = startWaiting(limiterWith(allowAll), 'key');
+    store.asked[0]!.waiter.approve();
+    await check!.decision;
+    isAvailable.mockClear();
+    store.goDown('key');
+    expect(isAvailable).not.toHaveBeenCalled();
+  });
+
+  test('stay where they are when it is back', async () => {
+    const [check] = startWaiting(limiterWith(allowAll), 'key');
+    store.comeBack();
+    await quiet();
+    expect([check!.settled, store.withdrawn]).toEqual([undefined, []]);
+  });
+
+  test('wait here until they are decided, also when it is back', async () => {
+    const [, second] = startWaiting(limiterWith(decideLocally(local)), 'key', 'key');
+    store.goDown('key');
+    await quiet();
+    store.comeBack();
+    await clock.advance(1000);
+    expect(await second!.decision).toMatchObject({ outcome: 'approved', policy: 'local' });
+    expect(store.asked).toHaveLength(2);
+  });
+
+  test('are turned away where the replica stops meanwhile', async () => {
+    const limiter = limiterWith(allowAll);
+    const [check] = startWaiting(limiter, 'key');
+    const turnedAway = expect(check!.decision).rejects.toThrow(ShuttingDownError);
+    store.goDown('key');
+    await limiter.close();
+    await turnedAway;
+  });
+});
+
+describe('when the store goes down as it decides', () => {
+  test('its approval holds', async () => {
+    const [check] = startWaiting(limiterWith(allowAll), 'key');
+    store.asked[0]!.waiter.approveFromQueue();
+    store.goDown('key');
+    expect(await check!.decision).toEqual({ outcome: 'approved', requestId: 'id 0', waited: true });
+    expect(store.withdrawn).toEqual([]);
+  });
+
+  test('its refusal holds', async () => {
+    const [check] = startWaiting(limiterWith(allowAll), 'key');
+    const refusal = { outcome: 'denied', reason: 'queue_full', retryAfterMillis: 1 } as const;
+    store.asked[0]!.waiter.decide(refusal);
+    store.goDown('key');
+    expect(await check!.decision).toEqual(refusal);
+  });
+
+  test('an approval that comes too late goes nowhere', async () => {
+    const [check] = startWaiting(limiterWith(allowAll), 'key');
+    store.goDown('key');
+    expect(store.asked[0]!.waiter.approveFromQueue()).toBe(false);
+    expect(await check!.decision).toMatchObject({ policy: 'allow' });
+  });
+
+  test.each([
+    ['before', ['fail', 'goDown']],
+    ['after', ['goDown', 'fail']],
+  ])('a check that fails %s that is decided once', async (_what, steps) => {
+    const [check] = startWaiting(limiterWith(decideLocally(local)), 'key');
+    for (const step of steps) {
+      if (step === 'fail') store.asked[0]!.waiter.fail(new StoreUnavailableError());
+      else store.goDown('key');
+    }
+    expect(await check!.decision).toMatchObject({ outcome: 'approved', policy: 'local' });
+    expect(await local.inspect('key')).toMatchObject({ approved: 1, waiting: 0 });
+  });
+});
+
+describe('a client that leaves', () => {
+  test('before it is moved is withdrawn, and asks nothing of this replica', async () => {
+    const [check] = startWaiting(limiterWith(decideLocally(local)), 'key');
+    check!.leave();
+    store.goDown('key');
+    expect(await check!.decision).toEqual(WITHDRAWN);
+    expect(await local.inspect('key')).toBeUndefined();
+  });
+
+  test('in the moment in which it is moved is withdrawn, and asks nothing of this replica', async () => {
+    const [check] = startWaiting(limiterWith(decideLocally(local)), 'key');
+    store.goDown('key');
+    check!.leave();
+    expect(await check!.decision).toEqual(WITHDRAWN);
+    expect(await local.inspect('key')).toBeUndefined();
+  });
+
+  test('while it waits here leaves its place to the next', async () => {
+    const [, leaving, next] = startWaiting(
+      limiterWith(decideLocally(local)),
+      ...['key', 'key', 'key'],
+    );
+    store.goDown('key');
+    await quiet();
+    leaving!.leave();
+    expect(await leaving!.decision).toEqual(WITHDRAWN);
+    await clock.advance(1000);
+    expect(await next!.decision).toMatchObject({ outcome: 'approved', policy: 'local' });
+  });
+
+  test.each(indexes)('%d steps into the move holds no place afterwards', async (steps) => {
+    const [first, leaving] = startWaiting(limiterWith(decideLocally(local)), 'key', 'key');
+    store.goDown('key');
+    for (let i = 0; i < steps; i += 1) await Promise.resolve();
+    leaving!.leave();
+    expect(await leaving!.decision).toEqual(WITHDRAWN);
+    expect(await first!.decision).toMatchObject({ outcome: 'approved', policy: 'local' });
+    expect(await local.inspect('key')).toMatchObject({ approved: 1, waiting: 0 });
+  });
+
+  test('is not called back any more once it is decided', async () => {
+    const client = new Client();
+    const decision = limiterWith(allowAll).check({ key: 'key', canWait: true }, client);
+    expect(client.onLeave).toBeDefined();
+    store.asked[0]!.waiter.approve();
+    await decision;
+    expect(client.onLeave).toBeUndefined();
+  });
+
+  test('before it asks is withdrawn at once', async () => {
+    const client = new Client();
+    client.leave();
+    const limiter = limiterWith(allowAll);
+    expect(await limiter.check({ key: 'key', canWait: true }, client)).toEqual(WITHDRAWN);
+  });
+});

@@ -1,0 +1,277 @@
+import { ShuttingDownError, StoreUnavailableError } from '../../../../src/limiter/errors.js';
+import type { Decision, Instance } from '../../../../src/limiter/limiter.js';
+import { MemoryLimiter } from '../../../../src/limiter/memory/memory-limiter.js';
+import { OutageLimiter } from '../../../../src/limiter/outage/outage-limiter.js';
+import { OutageLog } from '../../../../src/limiter/outage/outage-log.js';
+import { allowAll, decideLocally } from '../../../../src/limiter/outage/substitute.js';
+import { ManualClock } from '../../../support/manual-clock.js';
+import { recordLog, type RecordedLog } from '../../../support/recorded-log.js';
+import { instance, StoreLimiterStub } from '../../../support/store-limiter-stub.js';
+import { startCheck } from '../../../support/watched-check.js';
+
+const ALLOWED = { outcome: 'approved', policy: 'allow' };
+const APPROVED_LOCALLY = { outcome: 'approved', policy: 'local' };
+const REFUSED_LOCALLY = { outcome: 'denied', reason: 'limit_reached', policy: 'local' };
+
+let clock: ManualClock;
+let store: StoreLimiterStub;
+let local: MemoryLimiter;
+let log: RecordedLog;
+/** With the policies `allow` and `local`. */
+let allowing: OutageLimiter;
+let deciding: OutageLimiter;
+beforeEach(() => {
+  clock = new ManualClock(0);
+  store = new StoreLimiterStub();
+  log = recordLog();
+  const limits = { windowMillis: 1000, maxRequests: 1, maxRequestsInQueue: 1 };
+  local = new MemoryLimiter(limits, clock);
+  allowing = new OutageLimiter(store, allowAll, new OutageLog('allow', clock, log.logger));
+  deciding = new OutageLimiter(
+    store,
+    decideLocally(local),
+    new OutageLog('local', clock, log.logger),
+  );
+});
+afterEach(() => local.close());
+
+const check = (limiter: OutageLimiter, key = 'key'): Promise<Decision> =>
+  limiter.check({ key, canWait: false });
+
+async function pagesOf(limiter: OutageLimiter): Promise<(readonly Instance[])[]> {
+  const pages = [];
+  for await (const page of limiter.list()) pages.push(page);
+  return pages;
+}
+
+/** The request id of an approval by this replica alone. */
+async function approveLocally(): Promise<string> {
+  store.goDown('key');
+  const decision = await check(deciding);
+  if (decision.outcome !== 'approved') throw new Error(decision.outcome);
+  return decision.requestId;
+}
+
+describe('while the store can be asked', () => {
+  test.each<[what: string, decision: Decision]>([
+    ['approved', { outcome: 'approved', requestId: 'id' }],
+    ['denied', { outcome: 'denied', reason: 'limit_reached', retryAfterMillis: 7 }],
+  ])('it decides: %s', async (_what, decision) => {
+    for (const canWait of [false, true]) {
+      const request = { key: 'key', canWait, maxRequests: 3, maxRequestsInQueue: 4 };
+      const { decision: decided } = startCheck(deciding, request);
+      const asked = store.asked.at(-1)!;
+      asked.waiter.decide(decision);
+      expect(asked.request).toEqual(request);
+      expect(await decided).toEqual(decision);
+    }
+    expect(await local.inspect('key')).toBeUndefined();
+    expect(log.lines).toEqual([]);
+  });
+
+  test.each([
+    ['a fault', new Error('wrong type')],
+    ['the end of the replica', new ShuttingDownError()],
+  ])('%s is no matter of the policy', async (_what, error) => {
+    for (const canWait of [false, true]) {
+      const { decision } = startCheck(allowing, { key: 'key', canWait });
+      store.asked.at(-1)!.waiter.fail(error);
+      await expect(decision).rejects.toBe(error);
+    }
+    expect(log.lines).toEqual([]);
+  });
+
+  test('a client that leaves while it waits gives its place up', async () => {
+    const waiting = startCheck(allowing, { key: 'key', canWait: true });
+    waiting.leave();
+    expect(await waiting.decision).toEqual({ outcome: 'withdrawn' });
+    expect(store.withdrawn).toEqual(['id 0']);
+  });
+
+  test('those who wait are those of both', async () => {
+    await approveLocally();
+    startCheck(deciding, { key: 'key', canWait: true }).decision.catch(() => undefined);
+    await new Promise(setImmediate);
+    startCheck(deciding, { key: 'other', canWait: true }).decision.catch(() => undefined);
+    expect([store.waiting, local.waiting, deciding.waiting]).toEqual([1, 1, 2]);
+  });
+
+  test('it is pinged', async () => {
+    await expect(deciding.ping()).rejects.toThrow('pinged');
+  });
+});
+
+describe('while the store is away', () => {
+  beforeEach(() => {
+    store.goDown('key');
+  });
+
+  test.each([false, true])(
+    'all is approved, by the policy allow (can wait: %s)',
+    async (canWait) => {
+      for (let i = 0; i < 3; i += 1) {
+        expect(await allowing.check({ key: 'key', canWait })).toMatchObject(ALLOWED);
+      }
+    },
+  );
+
+  test('this replica decides by its limits, by the policy local', async () => {
+    expect(await check(deciding)).toMatchObject(APPROVED_LOCALLY);
+    expect(await check(deciding)).toMatchObject(REFUSED_LOCALLY);
+    const waiting = deciding.check({ key: 'key', canWait: true });
+    await new Promise(setImmediate);
+    await clock.advance(1000);
+    expect(await waiting).toMatchObject({ ...APPROVED_LOCALLY, waited: true });
+  });
+
+  test('overrides hold for this replica, too', async () => {
+    await deciding.check({ key: 'key', canWait: false, maxRequests: 2 });
+    expect(await check(deciding)).toMatchObject(APPROVED_LOCALLY);
+    expect(await check(deciding)).toMatchObject(REFUSED_LOCALLY);
+  });
+
+  test('other keys are decided by it where it can be asked about them', async () => {
+    const { decision } = startCheck(deciding, { key: 'other' });
+    store.asked[0]!.waiter.approve();
+    expect(await decision).toEqual({ outcome: 'approved', requestId: 'id 0' });
+  });
+
+  test('a call that fails without its being known to be away is decided all the same', async () => {
+    store.comeBack();
+    for (const canWait of [false, true]) {
+      const { decision } = startCheck(allowing, { key: 'key', canWait });
+      store.asked.at(-1)!.waiter.fail(new StoreUnavailableError());
+      expect(await decision).toMatchObject(ALLOWED);
+    }
+  });
+
+  test('the store decides again when it is back', async () => {
+    await check(deciding);
+    store.comeBack();
+    const { decision } = startCheck(deciding, { key: 'key' });
+    store.asked[0]!.waiter.approve();
+    expect(await decision).toEqual({ outcome: 'approved', requestId: 'id 0' });
+  });
+
+  test('that the policy decides, and that the store does again, are each logged once', async () => {
+    for (let i = 0; i < 100; i += 1) await check(allowing);
+    expect(log.lines).toMatchObject([{ msg: 'the outage policy decides', policy: 'allow' }]);
+    await clock.advance(1000);
+    store.comeBack();
+    for (let i = 0; i < 100; i += 1) {
+      const { decision } = startCheck(allowing, { key: 'key' });
+      store.asked.at(-1)!.waiter.approve();
+      await decision;
+    }
+    expect(log.lines.slice(1)).toMatchObject([{ msg: 'the store decides again', decisions: 100 }]);
+  });
+
+  test('a client that leaves is no decision of the store', async () => {
+    await check(allowing);
+    await clock.advance(1000);
+    store.comeBack();
+    const waiting = startCheck(allowing, { key: 'key', canWait: true });
+    waiting.leave();
+    await waiting.decision;
+    expect(log.messages).toEqual(['the outage policy decides']);
+  });
+});
+
+describe('an approval is given back', () => {
+  test('to the store that gave it', async () => {
+    expect(await deciding.release('key', 'id 0')).toBe(true);
+    expect(await allowing.release('key', 'id 0')).toBe(true);
+    expect(store.released).toEqual(['id 0', 'id 0']);
+  });
+
+  test('to the replica that gave it, also when the store is back', async () => {
+    const requestId = await approveLocally();
+    store.comeBack();
+    expect(await deciding.release('key', requestId)).toBe(true);
+    expect(store.released).toEqual([]);
+    expect(await local.inspect('key')).toMatchObject({ approved: 0 });
+  });
+
+  test('once', async () => {
+    const requestId = await approveLocally();
+    store.comeBack();
+    await deciding.release('key', requestId);
+    expect(await deciding.release('key', requestId)).toBe(false);
+  });
+
+  test('to nobody while the store that may know it is away', async () => {
+    await approveLocally();
+    for (const limiter of [allowing, deciding]) {
+      await expect(limiter.release('key', 'id 0')).rejects.toThrow(StoreUnavailableError);
+    }
+  });
+});
+
+describe('what is to be seen', () => {
+  test('is the state in the store', async () => {
+    await approveLocally();
+    store.comeBack();
+    store.pages = () => pages([instance('a')], [instance('b')]);
+    expect(await deciding.inspect('key')).toEqual(instance('key'));
+    expect(await pagesOf(deciding)).toEqual([[instance('a')], [instance('b')]]);
+  });
+
+  test('is the state of this replica while the store is away, by the policy local', async () => {
+    await approveLocally();
+    store.pages = () => pages(new StoreUnavailableError());
+    expect(await deciding.inspect('key')).toMatchObject({ key: 'key', approved: 1 });
+    expect(await pagesOf(deciding)).toMatchObject([[{ key: 'key', approved: 1 }]]);
+  });
+
+  test('is nothing while the store is away, by the policy allow', async () => {
+    store.goDown('key');
+    store.pages = () => pages(new StoreUnavailableError());
+    await expect(allowing.inspect('key')).rejects.toThrow(StoreUnavailableError);
+    await expect(pagesOf(allowing)).rejects.toThrow(StoreUnavailableError);
+  });
+
+  test('is never of two in one list', async () => {
+    await approveLocally();
+    store.pages = () => pages([instance('a')], new StoreUnavailableError());
+    await expect(pagesOf(deciding)).rejects.toThrow(StoreUnavailableError);
+  });
+
+  test('is not the state of this replica where the store has a fault', async () => {
+    const fault = new Error('wrong type');
+    store.pages = () => pages(fault);
+    await expect(pagesOf(deciding)).rejects.toBe(fault);
+  });
+
+  // eslint-disable-next-line @typescript-eslint/require-await -- as the interface has it
+  async function* pages(
+    ...items: (readonly Instance[] | Error)[]
+  ): AsyncIterable<readonly Instance[]> {
+    for (const item of items) {
+      if (item instanceof Error) throw item;
+      yield item;
+    }
+  }
+});
+
+describe('a limiter that is closed', () => {
+  test('turns those away who wait in either', async () => {
+    const inStore = startCheck(deciding, { key: 'other', canWait: true });
+    await approveLocally();
+    const here = startCheck(deciding, { key: 'key', canWait: true });
+    await new Promise(setImmediate);
+    const turnedAway = [inStore, here].map(({ decision }) =>
+      expect(decision).rejects.toThrow(ShuttingDownError),
+    );
+    await deciding.close();
+    await Promise.all(turnedAway);
+    expect(store.isClosed).toBe(true);
+  });
+
+  test.each([false, true])('approves nobody more (can wait: %s)', async (canWait) => {
+    await Promise.all([allowing.close(), deciding.close()]);
+    store.goDown('key');
+    for (const limiter of [allowing, deciding]) {
+      await expect(limiter.check({ key: 'key', canWait })).rejects.toThrow(ShuttingDownError);
+    }
+  });
+});

@@ -1,0 +1,97 @@
+import { Client } from '../../../../src/limiter/client.js';
+import { ShuttingDownError } from '../../../../src/limiter/errors.js';
+import type { CheckRequest } from '../../../../src/limiter/limiter.js';
+import { MemoryLimiter } from '../../../../src/limiter/memory/memory-limiter.js';
+import {
+  allowAll,
+  decideLocally,
+  type Substitute,
+} from '../../../../src/limiter/outage/substitute.js';
+import { ManualClock } from '../../../support/manual-clock.js';
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+const check: CheckRequest = { key: 'key', canWait: false };
+const waitingCheck: CheckRequest = { key: 'key', canWait: true };
+
+describe('to allow all', () => {
+  test('approves whatever is asked, each with a request id of its own', async () => {
+    const requests = [check, waitingCheck, { ...check, maxRequests: 1, maxRequestsInQueue: 0 }];
+    const decisions = await Promise.all([...requests, ...requests].map((it) => allowAll.check(it)));
+    const ids = new Set<string>();
+    for (const decision of decisions) {
+      expect(decision).toEqual({
+        outcome: 'approved',
+        requestId: expect.stringMatching(UUID) as string,
+        policy: 'allow',
+      });
+      if (decision.outcome === 'approved') ids.add(decision.requestId);
+    }
+    expect(ids.size).toBe(decisions.length);
+  });
+
+  test('holds nobody, remembers nothing and knows no keys', async () => {
+    await allowAll.check(waitingCheck);
+    const decision = await allowAll.check(check);
+    const requestId = decision.outcome === 'approved' ? decision.requestId : '';
+    expect(await allowAll.release('key', requestId)).toBe(false);
+    expect([allowAll.waiting, allowAll.limiter]).toEqual([0, undefined]);
+  });
+});
+
+describe('to decide locally', () => {
+  let clock: ManualClock;
+  let limiter: MemoryLimiter;
+  let local: Substitute;
+  beforeEach(() => {
+    clock = new ManualClock(0);
+    const limits = { windowMillis: 1000, maxRequests: 1, maxRequestsInQueue: 1 };
+    limiter = new MemoryLimiter(limits, clock);
+    local = decideLocally(limiter);
+  });
+  afterEach(() => local.close());
+
+  async function approve(): Promise<string> {
+    const decision = await local.check(check);
+    if (decision.outcome !== 'approved') throw new Error(decision.outcome);
+    return decision.requestId;
+  }
+
+  test('is the work of a limiter, and every decision says so', async () => {
+    expect(await local.check(check)).toMatchObject({ outcome: 'approved', policy: 'local' });
+    const waiting = local.check(waitingCheck);
+    expect(await local.check(check)).toEqual({
+      outcome: 'denied',
+      reason: 'limit_reached',
+      retryAfterMillis: 1000,
+      policy: 'local',
+    });
+    expect(await local.check(waitingCheck)).toMatchObject({ reason: 'queue_full' });
+    expect([local.waiting, limiter.waiting, local.limiter]).toEqual([1, 1, limiter]);
+    await clock.advance(1000);
+    expect(await waiting).toMatchObject({ outcome: 'approved', waited: true, policy: 'local' });
+    expect(local.waiting).toBe(0);
+  });
+
+  test('is nobody, where the client leaves', async () => {
+    await approve();
+    const client = new Client();
+    const waiting = local.check(waitingCheck, client);
+    client.leave();
+    expect(await waiting).toEqual({ outcome: 'withdrawn' });
+  });
+
+  test('takes back what it has given, once', async () => {
+    const requestId = await approve();
+    expect(await local.release('key', requestId)).toBe(true);
+    expect(await local.release('key', requestId)).toBe(false);
+    await approve();
+  });
+
+  test('turns those who wait away when it is closed', async () => {
+    await approve();
+    const waiting = local.check(waitingCheck);
+    const turnedAway = expect(waiting).rejects.toThrow(ShuttingDownError);
+    await local.close();
+    await turnedAway;
+  });
+});

@@ -1,0 +1,134 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+
+import { Breakers } from '../../../../src/redis/availability/breakers.js';
+import { TimeoutError } from '../../../../src/redis/availability/deadline.js';
+import { FakeStore } from '../../../support/fake-store.js';
+import { ManualClock } from '../../../support/manual-clock.js';
+import { recordLog, type RecordedLog } from '../../../support/recorded-log.js';
+import { FAILURES } from '../../../support/store-failures.js';
+import { unobserved } from '../../../support/unguarded.js';
+
+let store: FakeStore;
+let clock: ManualClock;
+let log: RecordedLog;
+let timeoutMillis: number;
+/** What listeners and observer were told, in order. */
+let told: unknown[];
+let breakers: Breakers;
+beforeEach(() => {
+  store = new FakeStore();
+  clock = new ManualClock(0);
+  log = recordLog();
+  timeoutMillis = 60_000;
+  told = [];
+  breakers = create();
+});
+
+function create(): Breakers {
+  return new Breakers({
+    connections: store.connections,
+    timeoutMillis,
+    clock,
+    logger: log.logger,
+    observer: { ...unobserved, breakersOpen: (count) => told.push(count) },
+  });
+}
+
+function open(name: string, cause: unknown = FAILURES.refused): void {
+  for (let i = 0; i < 3; i += 1) breakers.of(name).failed(name, cause);
+}
+
+async function advance(millis: number): Promise<void> {
+  await clock.advance(millis, { afterTimers: () => nextTurn() });
+}
+
+test('there is one breaker for each shard', () => {
+  expect(breakers.of('a:1')).toBe(breakers.of('a:2'));
+  expect(breakers.of('a:1')).not.toBe(breakers.of('b:1'));
+});
+
+test('a shard that is down does not keep others from being asked', () => {
+  open('a:1');
+  expect(['a:1', 'a:2', 'b:1'].map((name) => breakers.of(name).isOpen)).toEqual([
+    true,
+    true,
+    false,
+  ]);
+});
+
+test('each change is told with the number of shards that are down, and logged once', async () => {
+  breakers.onChange((isOpen) => told.push(isOpen));
+  open('a:1');
+  open('a:1');
+  open('b:1');
+  expect(told).toEqual([1, true, 2, true]);
+  await advance(50);
+  expect(told).toEqual([1, true, 2, true, 1, false, 0, false]);
+  expect(log.lines).toMatchObject([
+    {
+      level: 'warn',
+      msg: 'store unavailable; not asked until it is back',
+      shard: 'a',
+      reason: FAILURES.refused.message,
+    },
+    { level: 'warn', msg: 'store unavailable; not asked until it is back', shard: 'b' },
+    { level: 'info', msg: 'store available again', shard: 'a' },
+    { level: 'info', msg: 'store available again', shard: 'b' },
+  ]);
+});
+
+test('all listeners are told, and find the breaker as they are told', async () => {
+  for (let i = 0; i < 2; i += 1) {
+    breakers.onChange((isOpen) => told.push([isOpen, breakers.of('a:1').isOpen]));
+  }
+  open('a:1');
+  await advance(50);
+  expect(told).toEqual([1, [true, true], [true, true], 0, [false, false], [false, false]]);
+});
+
+test('a shard is asked for leave to write beside a name that it holds', async () => {
+  open('a:{key}');
+  await advance(50);
+  expect(store.probes).toEqual([['setrange', 'a:{key}:probe', 0, '']]);
+});
+
+test('a shard that refuses to write is not back', async () => {
+  store.answerProbe = () => Promise.reject(FAILURES.refused);
+  open('a:1');
+  await advance(50);
+  expect(breakers.of('a:1').isOpen).toBe(true);
+  store.answerProbe = () => Promise.resolve(0);
+  await advance(100);
+  expect(breakers.of('a:1').isOpen).toBe(false);
+});
+
+test('a shard that does not answer in time is not back', async () => {
+  timeoutMillis = 1;
+  breakers = create();
+  store.answerProbe = () => new Promise(() => undefined);
+  await expect(breakers.probe('a:1')).rejects.toThrow(TimeoutError);
+});
+
+test('only shards that are down are asked when Redis can be reached again', async () => {
+  breakers.of('b:1').failed('b:1', FAILURES.unknown);
+  open('a:1');
+  store.becomeReady();
+  await nextTurn();
+  expect(store.probes).toEqual([['setrange', 'a:1:probe', 0, '']]);
+  expect(breakers.of('a:1').isOpen).toBe(false);
+});
+
+test('a connection on which nothing came back is left when its shard counts as down', () => {
+  open('a:1', new TimeoutError(500));
+  open('b:1', FAILURES.unknown);
+  expect(store.renewed).toEqual(['a']);
+});
+
+test('once closed, nothing is asked any more', async () => {
+  open('a:1');
+  open('b:1');
+  breakers.close();
+  store.becomeReady();
+  await advance(100_000);
+  expect(store.probes).toEqual([]);
+});

@@ -1,0 +1,240 @@
+import { StoreUnavailableError } from '../../../../src/limiter/errors.js';
+import { CallGuard } from '../../../../src/redis/availability/call-guard.js';
+import { TimeoutError } from '../../../../src/redis/availability/deadline.js';
+import { FakeStore } from '../../../support/fake-store.js';
+import { callThat, NO_ANSWER, type ScriptedCall } from '../../../support/guarded-call.js';
+import { ManualClock } from '../../../support/manual-clock.js';
+import { recordLog, type RecordedLog } from '../../../support/recorded-log.js';
+import { FAILURES } from '../../../support/store-failures.js';
+import { unobserved } from '../../../support/unguarded.js';
+
+const { refused, unknown, moving, fault } = FAILURES;
+
+let store: FakeStore;
+let log: RecordedLog;
+/** The script and the outcome of each call that was observed. */
+let observed: unknown[][];
+let guard: CallGuard;
+beforeEach(() => {
+  store = new FakeStore();
+  log = recordLog();
+  observed = [];
+  guard = create(60_000);
+});
+
+function create(timeoutMillis: number): CallGuard {
+  return new CallGuard({
+    connections: store.connections,
+    timeoutMillis,
+    clock: new ManualClock(0),
+    logger: log.logger,
+    observer: {
+      ...unobserved,
+      called: (script, seconds, outcome) => {
+        expect(seconds).toBeGreaterThanOrEqual(0);
+        observed.push([script, outcome]);
+      },
+    },
+  });
+}
+
+/** What the call fails with. */
+async function failureOf(call: ScriptedCall): Promise<unknown> {
+  return guard.run(call).then(
+    (reply) => Promise.reject(new Error(`answered: ${reply}`)),
+    (error: unknown) => error,
+  );
+}
+
+async function fail(times: number, call: () => ScriptedCall): Promise<void> {
+  for (let i = 0; i < times; i += 1) await failureOf(call());
+}
+
+const isOpen = (): boolean => guard.breakers.of('a:key').isOpen;
+
+async function expectNotAsked(call: ScriptedCall, why: string): Promise<void> {
+  const error = await failureOf(call);
+  expect(error).toBeInstanceOf(StoreUnavailableError);
+  expect(error).toMatchObject({
+    mayHaveRun: false,
+    cause: { message: `the store was not asked: ${why}` },
+  });
+  expect(call.attempts).toEqual([]);
+}
+
+test('a call that is answered is sent once', async () => {
+  const call = callThat(['reply']);
+  expect(await guard.run(call)).toBe('reply');
+  expect(call.attempts).toEqual([1]);
+  expect(log.lines).toEqual([]);
+});
+
+test('a call that no answer comes to in time fails', async () => {
+  guard = create(5);
+  const error = await failureOf(callThat([NO_ANSWER]));
+  expect(error).toBeInstanceOf(StoreUnavailableError);
+  expect((error as Error).cause).toBeInstanceOf(TimeoutError);
+});
+
+test('what came of earlier attempts is no cause where the last one is not answered', async () => {
+  // Long enough for a second attempt.
+  guard = create(60);
+  const error = await failureOf(callThat([moving, NO_ANSWER]));
+  expect((error as Error).cause).toBeInstanceOf(TimeoutError);
+});
+
+test('a failure of the store is logged', async () => {
+  await failureOf(callThat([refused]));
+  expect(log.lines).toMatchObject([
+    { msg: 'store call failed', script: 'check', reason: refused.message },
+  ]);
+});
+
+describe('the breaker of a shard', () => {
+  const DOWN = 'it is known to be down';
+
+  test('opens after three failures in a row, and calls fail at once without being sent', async () => {
+    await fail(2, () => callThat([refused]));
+    expect(isOpen()).toBe(false);
+    await fail(1, () => callThat([refused]));
+    expect(isOpen()).toBe(true);
+    for (let i = 0; i < 10; i += 1) await expectNotAsked(callThat(['reply']), DOWN);
+  });
+
+  test('opens for what is not known to have run as for what has not', async () => {
+    await fail(1, () => callThat([refused]));
+    await fail(1, () => callThat([unknown], { isRepeatable: false }));
+    await fail(1, () => callThat([unknown, refused]));
+    expect(isOpen()).toBe(true);
+  });
+
+  test('opens where nothing is answered, and has the connection made anew', async () => {
+    guard = create(5);
+    await fail(3, () => callThat([NO_ANSWER]));
+    expect(isOpen()).toBe(true);
+    expect(store.renewed).toEqual(['a']);
+  });
+
+  test('opens where there is no connection, and leaves it at that', async () => {
+    guard = create(5);
+    await fail(3, () => callThat([FAILURES.notSent]));
+    expect(isOpen()).toBe(true);
+    expect(store.renewed).toEqual([]);
+  });
+
+  test('stays closed where a write succeeds between failures', async () => {
+    await fail(2, () => callThat([refused]));
+    await guard.run(callThat(['reply']));
+    await fail(2, () => callThat([refused]));
+    expect(isOpen()).toBe(false);
+  });
+
+  test('opens where only what is read succeeds, as in a store that is full', async () => {
+    await fail(2, () => callThat([refused]));
+    await guard.run(callThat(['reply'], { isWrite: false }));
+    await fail(1, () => callThat([refused]));
+    expect(isOpen()).toBe(true);
+  });
+
+  test('does not care for faults, which are ours', async () => {
+    await fail(10, () => callThat([fault]));
+    expect(isOpen()).toBe(false);
+  });
+
+  test('does not care for slots that move', async () => {
+    guard = create(5);
+    await fail(10, () => callThat([moving]));
+    expect(isOpen()).toBe(false);
+  });
+
+  test('keeps no other shard from being asked', async () => {
+    await fail(3, () => callThat([refused]));
+    expect(await guard.run(callThat(['reply'], { name: 'b:key' }))).toBe('reply');
+  });
+
+  test('lets calls pass again when a probe is answered', async () => {
+    await fail(3, () => callThat([refused]));
+    await expectNotAsked(callThat(['reply']), DOWN);
+    store.becomeReady();
+    await new Promise(setImmediate);
+    expect(await guard.run(callThat(['reply']))).toBe('reply');
+  });
+});
+
+describe('what is under way', () => {
+  const TOO_MUCH = 'too much is under way';
+
+  const ends: (() => Promise<void>)[] = [];
+  afterEach(async () => {
+    await Promise.all(ends.splice(0).map((end) => end()));
+  });
+
+  /** Starts a call of that size. @returns what ends it; the end of the test does, too */
+  function startCall(size: number): (error?: Error) => Promise<void> {
+    let settle!: (error?: Error) => void;
+    const answer = new Promise<string>((resolve, reject) => {
+      settle = (error) => {
+        if (error) reject(error);
+        else resolve('reply');
+      };
+    });
+    const ended = guard.run(callThat([], { size, send: () => answer })).catch(() => undefined);
+    const end = async (error?: Error): Promise<void> => {
+      settle(error);
+      await ended;
+    };
+    ends.push(end);
+    return end;
+  }
+
+  test('is no more than 20,000', async () => {
+    startCall(19_999);
+    const endLast = startCall(1);
+    await expectNotAsked(callThat(['reply'], { size: 1 }), TOO_MUCH);
+    await endLast();
+    expect(await guard.run(callThat(['reply'], { size: 1 }))).toBe('reply');
+    await expectNotAsked(callThat(['reply'], { size: 2 }), TOO_MUCH);
+  });
+
+  test.each([undefined, refused, fault])('counts no call that has ended: %s', async (error) => {
+    await startCall(20_000)(error);
+    expect(await guard.run(callThat(['reply'], { size: 20_000 }))).toBe('reply');
+  });
+
+  test('says nothing of the store when it is too much', async () => {
+    startCall(20_000);
+    for (let i = 0; i < 10; i += 1) await expectNotAsked(callThat(['reply']), TOO_MUCH);
+    expect([isOpen(), observed, log.lines]).toEqual([false, [], []]);
+  });
+});
+
+describe('the observer is told of each call once', () => {
+  test.each<[outcome: string, call: ScriptedCall]>([
+    ['ok', callThat(['reply'], { script: 'settle' })],
+    ['ok', callThat([FAILURES.passing, unknown, 'reply'])],
+    ['not_run', callThat([refused])],
+    ['not_run', callThat([moving, refused])],
+    ['unknown', callThat([unknown], { isRepeatable: false })],
+    ['unknown', callThat([unknown, refused])],
+    ['fault', callThat([fault])],
+    ['fault', callThat([unknown, fault])],
+  ])('%s', async (outcome, call) => {
+    await guard.run(call).catch(() => undefined);
+    expect(observed).toEqual([[call.script, outcome]]);
+  });
+
+  test.each<[outcome: string, call: ScriptedCall]>([
+    ['unknown', callThat([NO_ANSWER])],
+    ['not_run', callThat([FAILURES.notSent])],
+  ])('%s, when time is up', async (outcome, call) => {
+    guard = create(5);
+    await failureOf(call);
+    expect(observed).toEqual([['check', outcome]]);
+  });
+
+  test('but not of those that are not sent', async () => {
+    await fail(3, () => callThat([refused]));
+    await fail(10, () => callThat(['reply']));
+    expect(observed).toHaveLength(3);
+  });
+});

@@ -1,0 +1,61 @@
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+
+import { TimeoutError, withinDeadline } from '../../../../src/redis/availability/deadline.js';
+
+const LONG_MILLIS = 3_600_000;
+
+const timers = (): number =>
+  process.getActiveResourcesInfo().filter((resource) => resource === 'Timeout').length;
+
+test('what is done in time is passed on', async () => {
+  await expect(withinDeadline(Promise.resolve('done'), LONG_MILLIS)).resolves.toBe('done');
+});
+
+test('what fails in time fails as it did', async () => {
+  const error = new Error('failed');
+  await expect(withinDeadline(Promise.reject(error), LONG_MILLIS)).rejects.toBe(error);
+});
+
+test.each([
+  ['is done', () => Promise.resolve()],
+  ['fails', () => Promise.reject(new Error('failed'))],
+])('no timer is left when the work %s', async (_what, work) => {
+  const before = timers();
+  const done = withinDeadline(work(), LONG_MILLIS);
+  expect(timers()).toBe(before + 1);
+  await done.catch(() => undefined);
+  expect(timers()).toBe(before);
+});
+
+test('what is not done in time fails', async () => {
+  const never = new Promise(() => undefined);
+  await expect(withinDeadline(never, 1)).rejects.toThrow(TimeoutError);
+  await expect(withinDeadline(never, 1)).rejects.toThrow('no answer within 1 ms');
+});
+
+describe('a process that stood still', () => {
+  let near: Socket;
+  let far: Socket;
+  beforeAll(async () => {
+    const server = createServer().listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    near = connect((server.address() as AddressInfo).port, '127.0.0.1');
+    [far] = (await once(server, 'connection')) as [Socket];
+    server.close();
+  });
+  afterAll(() => {
+    near.destroy();
+    far.destroy();
+  });
+
+  test('reads what has come meanwhile before time is up', async () => {
+    const arrived = once(near, 'data');
+    const answer = withinDeadline(arrived, 5);
+    far.write('answer');
+    const start = performance.now();
+    while (performance.now() < start + 20);
+
+    expect(String(await answer)).toBe('answer');
+  });
+});

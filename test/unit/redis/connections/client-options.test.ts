@@ -1,0 +1,76 @@
+import {
+  clientOptions,
+  credentials,
+  reconnectAfter,
+} from '../../../../src/redis/connections/client-options.js';
+import type { ConnectionSettings } from '../../../../src/redis/connections/connection-settings.js';
+
+const SETTINGS: ConnectionSettings = {
+  mode: 'standalone',
+  urls: ['redis://localhost'],
+  database: 0,
+  timeoutMillis: 700,
+  name: 'sluice:replica',
+};
+
+test('a connection is made again ever later, up to a quarter of a second', () => {
+  const delays = Array.from({ length: 8 }, (_, i) => reconnectAfter(i + 1));
+  expect(delays).toEqual([10, 20, 40, 80, 160, 250, 250, 250]);
+  expect(reconnectAfter(10_000)).toBe(250);
+});
+
+describe('every connection', () => {
+  test('bears its name, for CLIENT LIST', () => {
+    expect(clientOptions(SETTINGS).connectionName).toBe('sluice:replica');
+  });
+
+  test('is made, and answers its handshake, within a bounded time', () => {
+    expect(clientOptions(SETTINGS)).toMatchObject({ connectTimeout: 700, commandTimeout: 1400 });
+  });
+
+  test('queues nothing, and sends nothing again', () => {
+    expect(clientOptions(SETTINGS)).toMatchObject({
+      enableOfflineQueue: false,
+      maxRetriesPerRequest: 0,
+    });
+  });
+
+  test('is made again for ever', () => {
+    expect(clientOptions(SETTINGS).retryStrategy).toBe(reconnectAfter);
+  });
+});
+
+describe('TLS', () => {
+  test('is not for connections without it', () => {
+    expect(clientOptions(SETTINGS)).not.toHaveProperty('tls');
+  });
+
+  test('by the well-known authorities has no options of its own', () => {
+    const tls = { ca: undefined, cert: undefined, key: undefined, servername: undefined };
+    expect(clientOptions({ ...SETTINGS, tls }).tls).toStrictEqual({});
+  });
+
+  test('has what is given', () => {
+    const tls = { ca: 'ca', cert: undefined, servername: 'redis' };
+    expect(clientOptions({ ...SETTINGS, tls }).tls).toStrictEqual({
+      ca: 'ca',
+      servername: 'redis',
+    });
+  });
+});
+
+describe('credentials', () => {
+  const ofUrl = { username: 'url user', password: 'url password' };
+
+  test.each([
+    ['of the URL', {}, ofUrl, ofUrl],
+    ['of the settings', { username: 'user', password: 'password' }, {}, undefined],
+    ['of the settings before those of the URL', { username: 'u', password: 'p' }, ofUrl, undefined],
+    ['of both', { password: 'p' }, ofUrl, { username: 'url user', password: 'p' }],
+    ['with a password alone', {}, { password: 'p' }, { password: 'p' }],
+    ['that are none', {}, {}, {}],
+    ['that are none, said so', { username: undefined, password: undefined }, {}, {}],
+  ])('%s', (_what, settings, url, expected) => {
+    expect(credentials({ ...SETTINGS, ...settings }, url)).toStrictEqual(expected ?? settings);
+  });
+});

@@ -1,0 +1,138 @@
+import type { Connections } from '../../../../src/redis/connections/connections.js';
+import { connectToPrimary } from '../../../../src/redis/connections/primary-connections.js';
+import { describeWithRedisProgram } from '../../../support/describe-with-redis-program.js';
+import { killSubscriberConnections } from '../../../support/kill-connections.js';
+import { recordLog } from '../../../support/recorded-log.js';
+import { startRedisProcess } from '../../../support/redis-process.js';
+import { SubscriptionRecorder } from '../../../support/subscription-recorder.js';
+import { uniqueKey } from '../../../support/unique-key.js';
+import { until } from '../../../support/until.js';
+import { useRedis } from '../../../support/use-redis.js';
+
+const redis = useRedis();
+
+let connections: Connections;
+let recorder: SubscriptionRecorder;
+let channel: string;
+let other: string;
+beforeEach(() => {
+  recorder = new SubscriptionRecorder();
+  connections = connectTo(redis.url);
+  channel = uniqueKey();
+  other = uniqueKey();
+});
+afterEach(() => connections.close());
+
+function connectTo(url: string, { logger } = recordLog(), timeoutMillis = 10_000): Connections {
+  const connected = connectToPrimary(
+    { mode: 'standalone', urls: [url], database: 0, timeoutMillis, name: 'test' },
+    logger,
+  );
+  connected.subscriber.listen(recorder);
+  return connected;
+}
+
+async function subscribersOf(name: string): Promise<unknown> {
+  const [, count] = (await redis.client.pubsub('NUMSUB', name)) as [string, number];
+  return count;
+}
+
+async function subscribe(...channels: string[]): Promise<void> {
+  for (const name of channels) connections.subscriber.subscribe(name);
+  for (const name of channels) await recorder.untilSubscribed(name);
+}
+
+test('what is subscribed before there is a connection is subscribed when there is', async () => {
+  connections.subscriber.subscribe(channel);
+  await recorder.untilSubscribed(channel);
+  expect(await subscribersOf(channel)).toBe(1);
+});
+
+test('messages come from the moment on in which the subscription is reported', async () => {
+  await subscribe(channel, other);
+  await redis.client.publish(channel, 'first');
+  await redis.client.publish(other, 'second');
+  await recorder.untilMessage('second');
+  expect(recorder.messages).toEqual([
+    [channel, 'first'],
+    [other, 'second'],
+  ]);
+  expect(recorder.subscribed).toEqual([channel, other]);
+});
+
+test('all is subscribed again when the connection was cut, and reported', async () => {
+  await subscribe(channel, other);
+  for (const times of [2, 3]) {
+    expect(await killSubscriberConnections(redis.client)).toBe(1);
+    await recorder.untilSubscribed(channel, times);
+    await recorder.untilSubscribed(other, times);
+    await redis.client.publish(channel, `after cut ${times}`);
+    await recorder.untilMessage(`after cut ${times}`);
+  }
+  expect(recorder.subscribed).toHaveLength(6);
+});
+
+test('what is unsubscribed is so for good', async () => {
+  await subscribe(channel, other);
+  connections.subscriber.unsubscribe(channel);
+  await until(async () => (await subscribersOf(channel)) === 0);
+  await killSubscriberConnections(redis.client);
+  await recorder.untilSubscribed(other, 2);
+
+  expect(await subscribersOf(channel)).toBe(0);
+  expect(recorder.times(channel)).toBe(1);
+});
+
+test('what is unsubscribed while it is being subscribed is not reported', async () => {
+  await subscribe(other);
+  connections.subscriber.subscribe(channel);
+  connections.subscriber.unsubscribe(channel);
+  await subscribe(uniqueKey());
+
+  expect(recorder.times(channel)).toBe(0);
+  expect(await subscribersOf(channel)).toBe(0);
+});
+
+test('what is subscribed while there is no connection is subscribed with the next', async () => {
+  await subscribe(channel);
+  const cut = until(() => !connections.isReady || undefined);
+  await redis.client.client('KILL', 'TYPE', 'PUBSUB');
+  await redis.client.call('CLIENT', 'KILL', 'TYPE', 'NORMAL', 'SKIPME', 'YES');
+  await cut;
+  connections.subscriber.unsubscribe(channel);
+  connections.subscriber.subscribe(other);
+  await recorder.untilSubscribed(other);
+
+  expect(await subscribersOf(other)).toBe(1);
+  expect(await subscribersOf(channel)).toBe(0);
+});
+
+test('a connection that answers is kept', async () => {
+  await subscribe(channel);
+  const pings = async (): Promise<boolean> =>
+    /cmdstat_ping:calls=[1-9]/.test(await redis.client.info('commandstats'));
+  await redis.client.config('RESETSTAT');
+  await until(pings);
+  await redis.client.publish(channel, 'message');
+  await recorder.untilMessage('message');
+  expect(recorder.subscribed).toEqual([channel]);
+});
+
+describeWithRedisProgram('a connection that does not answer', () => {
+  test('is left, and its channels are subscribed on another', async () => {
+    const server = await startRedisProcess();
+    const log = recordLog();
+    await connections.close();
+    connections = connectTo(server.url, log, 100);
+    await subscribe(channel);
+    server.signal('SIGSTOP');
+    await until(() => log.messages.includes('subscriber does not answer; connecting anew'));
+    server.signal('SIGCONT');
+    await recorder.untilSubscribed(channel, 2);
+
+    await server.command('PUBLISH', channel, 'message');
+    await recorder.untilMessage('message');
+    // One subscription, on the connection that took the place of the one that is left.
+    expect(await server.command('PUBSUB', 'NUMSUB', channel)).toEqual([channel, 1]);
+  });
+});

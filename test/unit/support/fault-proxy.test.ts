@@ -1,0 +1,193 @@
+import { once } from 'node:events';
+import { connect, createServer, type Server, type Socket, type AddressInfo } from 'node:net';
+
+import { type FaultProxy, startFaultProxy } from '../../support/fault-proxy.js';
+import { until } from '../../support/until.js';
+
+/** Sends back what it gets, and remembers it. */
+class Echo {
+  received = '';
+  readonly sockets: Socket[] = [];
+  readonly server: Server = createServer((socket) => {
+    this.sockets.push(socket);
+    socket.on('error', () => undefined);
+    socket.on('data', (data) => {
+      this.received += data.toString();
+      socket.write(data);
+    });
+  });
+}
+
+class Client {
+  received = '';
+  error: NodeJS.ErrnoException | undefined;
+  closed = false;
+  readonly socket: Socket;
+
+  constructor(port: number) {
+    this.socket = connect(port, '127.0.0.1');
+    this.socket.on('data', (data) => (this.received += data.toString()));
+    this.socket.on('error', (error) => (this.error = error));
+    this.socket.on('close', () => (this.closed = true));
+  }
+
+  receives(text: string): Promise<unknown> {
+    return until(() => this.received === text);
+  }
+}
+
+describe('a proxy with faults', () => {
+  let echo: Echo;
+  let proxy: FaultProxy;
+  let clients: Client[];
+  beforeEach(async () => {
+    echo = new Echo();
+    echo.server.listen(0, '127.0.0.1');
+    await once(echo.server, 'listening');
+    proxy = await startFaultProxy((echo.server.address() as AddressInfo).port);
+    clients = [];
+  });
+  afterEach(() => {
+    for (const { socket } of clients) socket.destroy();
+    proxy.stop();
+    for (const socket of echo.sockets) socket.destroy();
+    echo.server.close();
+  });
+  const open = (): Client => {
+    const client = new Client(proxy.port);
+    clients.push(client);
+    return client;
+  };
+  const openAndSpeak = async (text = 'hello'): Promise<Client> => {
+    const client = open();
+    client.socket.write(text);
+    await client.receives(text);
+    return client;
+  };
+
+  test('passes both ways and counts what it passes', async () => {
+    await openAndSpeak('first');
+    await openAndSpeak('second');
+    expect(echo.received).toBe('firstsecond');
+    expect(proxy.accepted).toBe(2);
+    for (const { bytesIn, bytesOut } of [proxy.toServer, proxy.toClient]) {
+      expect([bytesIn, bytesOut]).toEqual([11, 11]);
+    }
+  });
+
+  test('tells one side that the other has closed', async () => {
+    const client = await openAndSpeak();
+    client.socket.end();
+    await until(() => client.closed);
+    expect(client.error).toBeUndefined();
+    const another = await openAndSpeak();
+    echo.sockets.at(-1)!.resetAndDestroy();
+    await until(() => another.closed);
+    expect(another.error?.code).toBe('ECONNRESET');
+  });
+
+  test('delays what comes in one direction, which nothing later overtakes', async () => {
+    const client = await openAndSpeak('1');
+    proxy.toServer.delay(20);
+    client.socket.write('2');
+    await client.receives('12');
+
+    // Longer than the test, so that nothing comes.
+    proxy.toClient.delay(3_600_000);
+    client.socket.write('3');
+    await until(() => proxy.toClient.bytesIn === 3);
+    proxy.toClient.pass();
+    client.socket.write('4');
+    await until(() => proxy.toClient.bytesIn === 4);
+    await openAndSpeak('5');
+    expect(client.received).toBe('12');
+    expect(proxy.toClient.bytesOut).toBe(3);
+  });
+
+  test('swallows one direction and keeps the connection open', async () => {
+    const client = await openAndSpeak('1');
+    proxy.toClient.swallow();
+    client.socket.write('2');
+    await until(() => proxy.toClient.bytesIn === 2);
+    echo.sockets[0]!.destroy();
+    // Once the server has heard of another connection, the proxy has heard of the closed one.
+    open().socket.write('3');
+    await until(() => echo.received === '123');
+
+    proxy.toClient.pass();
+    await openAndSpeak('4');
+    expect(client.received).toBe('1');
+    expect(client.closed).toBe(false);
+    proxy.cut();
+    await until(() => client.closed);
+  });
+
+  test('loses nothing by a pause', async () => {
+    const client = await openAndSpeak('1');
+    proxy.toServer.pause();
+    client.socket.write('2');
+    const later = open();
+    later.socket.write('3');
+    await until(() => proxy.accepted === 2);
+    expect(echo.received).toBe('1');
+    expect(proxy.toServer.bytesIn).toBe(1);
+
+    proxy.toServer.pass();
+    await client.receives('12');
+    await later.receives('3');
+  });
+
+  test('cuts what is open and accepts new connections', async () => {
+    const client = await openAndSpeak();
+    proxy.cut();
+    await until(() => client.closed && echo.sockets[0]!.destroyed);
+    expect(client.error?.code).toBe('ECONNRESET');
+    await openAndSpeak();
+  });
+
+  test('refuses new connections, and keeps those there are, until it accepts them again', async () => {
+    const client = await openAndSpeak('1');
+    proxy.refuse();
+    const refused = open();
+    await until(() => refused.closed);
+    expect(refused.error?.code).toBe('ECONNREFUSED');
+    client.socket.write('2');
+    await client.receives('12');
+
+    await proxy.accept();
+    await openAndSpeak();
+  });
+
+  test('cuts the connection that goes beyond a number of bytes, and no other', async () => {
+    const client = await openAndSpeak('1');
+    const other = await openAndSpeak('2');
+    const cut = proxy.toServer.cutAfter(3);
+    client.socket.write('34');
+    await client.receives('134');
+    other.socket.write('5');
+    await other.receives('25');
+    client.socket.write('67');
+    await cut;
+    await until(() => client.closed);
+    expect(echo.received).toBe('12345');
+    other.socket.write('8');
+    await other.receives('258');
+  });
+
+  test('loses a reply whose command has run', async () => {
+    const client = await openAndSpeak('1');
+    const cut = proxy.toClient.cutAfter(0);
+    client.socket.write('2');
+    await cut;
+    await until(() => client.closed);
+    expect(echo.received).toBe('12');
+    expect(client.received).toBe('1');
+  });
+
+  test('resets a client whose server it does not reach', async () => {
+    echo.server.close();
+    const client = open();
+    await until(() => client.closed);
+    expect(client.error?.code).toBe('ECONNRESET');
+  });
+});

@@ -1,0 +1,59 @@
+import { Redis } from 'ioredis';
+
+import { type Authority, createAuthority } from '../../support/certificates.js';
+import { describeWithRedisProgram } from '../../support/describe-with-redis-program.js';
+import type { ClientOptions } from '../../support/redis-process.js';
+import { startRedisTls } from '../../support/redis-tls.js';
+
+describeWithRedisProgram('a Redis with TLS', () => {
+  let authority: Authority;
+  beforeAll(async () => {
+    authority = await createAuthority();
+  });
+  afterAll(() => authority.remove());
+
+  const ping = async (url: string, options: ClientOptions): Promise<string> => {
+    const client = new Redis(url, { retryStrategy: null, ...options });
+    client.on('error', () => undefined);
+    try {
+      return await client.ping();
+    } finally {
+      // On a closed connection it would leave a timer behind.
+      if (client.status !== 'end') client.disconnect();
+    }
+  };
+  const certificateOf = async (issuer: Authority) => {
+    const { cert, key } = await issuer.issueClientCertificate('client');
+    return { cert, key };
+  };
+
+  test('serves a client with a certificate of its authority, and no other', async () => {
+    const { url } = await startRedisTls(authority);
+    const { ca } = authority;
+    expect(url).toMatch(/^rediss:/);
+    expect(await ping(url, { tls: { ca, ...(await certificateOf(authority)) } })).toBe('PONG');
+
+    await expect(ping(url, { tls: { ca } })).rejects.toThrow('closed');
+    await expect(ping(url.replace('rediss', 'redis'), {})).rejects.toThrow('closed');
+    const another = await createAuthority();
+    const foreign = await certificateOf(another);
+    await another.remove();
+    await expect(ping(url, { tls: { ca, ...foreign } })).rejects.toThrow('closed');
+  });
+
+  test('lets its user do what the rules say, and nobody in without a password', async () => {
+    const redis = await startRedisTls(authority, {
+      username: 'limited',
+      password: 'secret',
+      rules: '~mine:* +@all',
+    });
+    const tls = { ca: authority.ca, ...(await certificateOf(authority)) };
+    const client = new Redis(redis.url, { tls, username: 'limited', password: 'secret' });
+    expect(await client.set('mine:1', 'value')).toBe('OK');
+    await expect(client.set('another', 'value')).rejects.toThrow('NOPERM');
+    client.disconnect();
+
+    expect(await redis.command('GET', 'mine:1')).toBe('value');
+    await expect(ping(redis.url, { tls })).rejects.toThrow('NOAUTH');
+  });
+});

@@ -1,0 +1,202 @@
+import { mkdir, readlink, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Writable } from 'node:stream';
+
+import { SettingsError } from '../../src/config/settings-error.js';
+import { createLogger } from '../../src/logger.js';
+import { WatchedFiles } from '../../src/watched-files.js';
+import type { LogLine } from '../support/replica-process.js';
+import { useTemporaryFolder } from '../support/temporary-folder.js';
+import { uniqueKey } from '../support/unique-key.js';
+import { until } from '../support/until.js';
+
+const ONE_HOUR = 3_600_000;
+
+const folder = useTemporaryFolder();
+
+let log: LogLine[];
+let paths: string[];
+let watched: WatchedFiles<string> | undefined;
+beforeEach(async () => {
+  log = [];
+  paths = [join(folder, uniqueKey()), join(folder, uniqueKey())];
+  await write('a', 'b');
+});
+afterEach(() => {
+  watched?.close();
+  watched = undefined;
+});
+
+async function write(...contents: string[]): Promise<void> {
+  for (const [i, content] of contents.entries()) await writeFile(paths[i]!, content);
+}
+
+/** Two files that mean all their letters, and must have no `x` among them. */
+async function open(pollMillis = ONE_HOUR): Promise<WatchedFiles<string>> {
+  const destination = new Writable({
+    write: (chunk: Buffer, _encoding, done) => {
+      log.push(JSON.parse(chunk.toString()) as LogLine);
+      done();
+    },
+  });
+  watched = await WatchedFiles.open(
+    {
+      what: 'letters',
+      files: paths.map((path, i) => ({ variable: `FILE_${i}`, path })),
+      parse: (contents) => {
+        const letters = contents.join('');
+        if (letters.includes('x')) throw new SettingsError('FILE_0', 'an x', 'other letters');
+        return letters;
+      },
+      describe: (letters) => ({ count: letters.length }),
+    },
+    createLogger('info', destination),
+    pollMillis,
+  );
+  return watched;
+}
+
+/** What the log tells, without when. */
+function told(): object[] {
+  return log.map(({ time: _time, ...line }) => line);
+}
+
+const reloaded = (count: number) => ({ level: 'info', count, msg: 'letters reloaded' });
+const notReloaded = (reason: string) => ({
+  level: 'error',
+  reason,
+  msg: 'letters not reloaded, the last good ones stay in use',
+});
+
+describe('files that are wrong from the start', () => {
+  test('are an error that names the setting of a file that can not be read', async () => {
+    await rm(paths[1]!);
+
+    await expect(open()).rejects.toThrow(
+      new SettingsError('FILE_1', `${JSON.stringify(paths[1])} (ENOENT)`, 'a file to read'),
+    );
+  });
+
+  test('are an error where a folder stands in the place of a file', async () => {
+    await rm(paths[0]!);
+    await mkdir(paths[0]!);
+
+    await expect(open()).rejects.toThrow(/^FILE_0: got .* \(EISDIR\), takes a file to read$/);
+  });
+
+  test('are the error of those who know what they should hold', async () => {
+    await write('x');
+
+    await expect(open()).rejects.toThrow('FILE_0: got an x, takes other letters');
+  });
+});
+
+describe('files that are watched', () => {
+  test('mean what they hold, in the order in which they are named', async () => {
+    expect((await open()).current).toBe('ab');
+  });
+
+  test('are reloaded when one of them changes, which is logged and told once', async () => {
+    const files = await open();
+    const heard: string[] = [];
+    files.onReload((value) => heard.push(value));
+    await write('a', 'bb');
+    await files.check();
+    await files.check();
+
+    expect(files.current).toBe('abb');
+    expect(heard).toEqual(['abb']);
+    expect(told()).toEqual([reloaded(3)]);
+  });
+
+  test('are not reloaded when they are written anew with the same content', async () => {
+    const files = await open();
+    await write('a', 'b');
+    await files.check();
+
+    expect(told()).toEqual([]);
+  });
+
+  test('are told apart where a letter moves from one to the next', async () => {
+    await write('a', 'bc');
+    const files = await open();
+    await write('ab', 'c');
+    await files.check();
+
+    expect(told()).toEqual([reloaded(3)]);
+  });
+
+  test('mean what they meant before while they are wrong, which is logged once', async () => {
+    const files = await open();
+    const heard: string[] = [];
+    files.onReload((value) => heard.push(value));
+    await write('x');
+    await files.check();
+    await files.check();
+    expect(told()).toEqual([notReloaded('FILE_0: got an x, takes other letters')]);
+    await write('xx');
+    await files.check();
+    expect(told()).toHaveLength(2);
+
+    expect([files.current, heard]).toEqual(['ab', []]);
+  });
+
+  test('mean what they meant before while one is gone, which is logged once', async () => {
+    const files = await open();
+    await rm(paths[0]!);
+    await files.check();
+    await files.check();
+
+    expect(files.current).toBe('ab');
+    const path = JSON.stringify(paths[0]);
+    expect(told()).toEqual([notReloaded(`FILE_0: got ${path} (ENOENT), takes a file to read`)]);
+  });
+
+  test('are reloaded when they are right again', async () => {
+    const files = await open();
+    await write('x');
+    await files.check();
+    await write('a', 'c');
+    await files.check();
+
+    expect(files.current).toBe('ac');
+    expect(told()).toEqual([expect.anything(), reloaded(2)]);
+  });
+
+  test('are looked at again and again', async () => {
+    const files = await open(1);
+    await write('c');
+    await until(() => files.current === 'cb');
+    await write('d');
+
+    await until(() => files.current === 'db');
+  });
+
+  test('are reloaded when a link above them is exchanged, as Kubernetes does it', async () => {
+    const mount = join(folder, uniqueKey());
+    for (const version of ['1', '2']) {
+      await mkdir(join(mount, version), { recursive: true });
+      await writeFile(join(mount, version, 'letters'), version);
+    }
+    await symlink('1', join(mount, '..data'));
+    await symlink(join('..data', 'letters'), join(mount, 'letters'));
+    paths[0] = join(mount, 'letters');
+    const files = await open(1);
+    expect(files.current).toBe('1b');
+    await symlink('2', join(mount, '..new'));
+    await rename(join(mount, '..new'), join(mount, '..data'));
+
+    await until(() => files.current === '2b');
+    expect(await readlink(paths[0])).toBe(join('..data', 'letters'));
+  });
+
+  test('are left alone once they are closed', async () => {
+    const files = await open();
+    await write('c');
+    const check = files.check();
+    files.close();
+    await check;
+
+    expect([files.current, told()]).toEqual(['ab', []]);
+  });
+});
