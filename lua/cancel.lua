@@ -3,7 +3,8 @@
 --
 -- KEYS  1 state, 2 requests, 3 queue, 4 replicas
 -- ARGV  1 window length in ms, 2 lease of a waiting replica in ms
---       3 replica id, 4 '1' if it holds no other waiter of this key, which ends its lease
+--       3 replica id, 4 '1' if it holds no other waiter of this key, which ends its lease: unless a
+--       place of it is found, since this call may come later than a check that was sent after it
 --       then the request ids, at most 1000
 -- Reply how many were withdrawn or gave their approval back
 --@include lib/now
@@ -31,7 +32,7 @@ for i = FIRST_ID, #ARGV do
     state.made_room = true
   end
 end
-if ARGV[4] == '1' then
+if ARGV[4] == '1' and not may_hold_place(KEYS[3], replica) then
   redis.call('HDEL', KEYS[4], replica)
 end
 serve_waiting(KEYS, state, now_ms, tonumber(ARGV[2]))

@@ -45,6 +45,20 @@ local function replica_of(member)
   return replica
 end
 
+-- Whether a replica may have a place in the queue. One that is long is not looked through: the lease of
+-- a replica without a place does no harm until it runs out.
+local function may_hold_place(queue_key, replica)
+  if redis.call('ZCARD', queue_key) > CHUNK then
+    return true
+  end
+  for _, member in ipairs(redis.call('ZRANGE', queue_key, 0, -1)) do
+    if replica_of(member) == replica then
+      return true
+    end
+  end
+  return false
+end
+
 -- The number of waiters whose replicas live. The scan is paid only while a lapsed lease is about.
 local function count_living(queue_key, replicas_key, now_ms)
   local waiting = redis.call('ZCARD', queue_key)

@@ -137,8 +137,17 @@ describe('the lease', () => {
   });
 
   test('ends without an id too', async () => {
+    await r2.cancel(['d'], false);
     await r2.cancel([], true);
     expect((await key.stored()).replicas).toEqual({ r1: 5000 });
+  });
+
+  test('goes on where the replica has joined again, by a check that overtook the call', async () => {
+    await r2.checkOrWait(['f'], { maxRequestsInQueue: 9 });
+    await r2.cancel(['d'], true);
+    expect(Object.keys((await key.stored()).replicas).sort()).toEqual(['r1', 'r2']);
+    await r2.cancel(['f'], true);
+    expect(Object.keys((await key.stored()).replicas)).toEqual(['r1']);
   });
 
   test('goes on where the replica holds others', async () => {
