@@ -16,7 +16,7 @@ local now_us = now_micros()
 local now_ms = math.floor(now_us / 1000)
 local replica = ARGV[3]
 
-local state = open_limiter(KEYS, now_us, tonumber(ARGV[1]))
+local state = open_limiter(KEYS, now_us, tonumber(ARGV[1]), tonumber(ARGV[2]))
 if not state then
   return 0
 end

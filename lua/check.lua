@@ -112,7 +112,7 @@ local function refuse_or_enqueue(keys, state, first, last, replies)
 end
 
 local function decide(keys, max, queue_max, first, last)
-  local state = open_limiter(keys, now_us, window_millis)
+  local state = open_limiter(keys, now_us, window_millis, lease_millis)
     or new_limiter(keys, now_us, window_millis, default_max, default_queue_max)
   configure(state, max, queue_max)
   local expires = idle_at(state)

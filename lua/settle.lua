@@ -30,7 +30,7 @@ local function restore_limiter()
   return state
 end
 
-local state = open_limiter(KEYS, now_us, window_millis)
+local state = open_limiter(KEYS, now_us, window_millis, lease_millis)
 local was_lost = not state
 if not state then
   if #ARGV < FIRST_WAITER then

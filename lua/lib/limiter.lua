@@ -46,15 +46,21 @@ end
 -- The limiter as of now, or nil where there is none. `state.rolled` says that a new window began.
 -- Whether the key has been idle for too long is decided by its own field: Redis's expiry only
 -- collects what is left.
-local function open_limiter(keys, now_us, window_millis)
+local function open_limiter(keys, now_us, window_millis, lease_millis)
   local state = read_state(keys[1])
   if not state then
     return nil
   end
   local now_ms = math.floor(now_us / 1000)
+  end_hold(state, now_ms)
   if now_ms >= state.expires then
-    purge_dead(keys[3], keys[4], now_ms)
-    if redis.call('EXISTS', keys[3]) == 0 then
+    if count_waiting(keys[3], state) > 0 then
+      hold_if_redis_was_away(state, keys[4], now_ms, lease_millis)
+    end
+    if state.held == 0 and purge_dead(keys[3], keys[4], now_ms) then
+      state.waiting = nil
+    end
+    if count_waiting(keys[3], state) == 0 then
       redis.call('UNLINK', unpack(keys))
       return nil
     end
@@ -69,7 +75,6 @@ local function open_limiter(keys, now_us, window_millis)
       state.expires = idle_at(state)
     end
   end
-  end_hold(state, now_ms)
   return state
 end
 
@@ -133,15 +138,17 @@ local function write_state(keys, state)
   end
 end
 
--- Those who wait keep the keys alive for as long as their replicas' leases, or a window of a few
--- milliseconds would lose the queue to the first pause.
+-- While somebody waits the keys outlive windows and leases: Redis's clock runs on while Redis stands
+-- still, or can't be reached, and the queue must be there afterwards.
+local LEASES_KEPT = 6
+
 local function write_expiry(keys, state, now_ms, lease_millis)
   if count_waiting(keys[3], state) == 0 then
     redis.call('PEXPIREAT', keys[1], state.expires)
     redis.call('PEXPIREAT', keys[2], state.expires)
     return
   end
-  local expire_at = math.max(state.expires, now_ms + lease_millis)
+  local expire_at = math.max(state.expires, now_ms + LEASES_KEPT * lease_millis)
   for _, key in ipairs(keys) do
     redis.call('PEXPIREAT', key, expire_at)
   end

@@ -53,6 +53,9 @@ function checkUrls(settings: Settings): void {
   if (new Set(urls.map(({ protocol }) => protocol)).size > 1) {
     throw new SettingsError('REDIS_URL', hidden, 'either redis:// or rediss://, not both');
   }
+  if (!urls.every(({ username, password }) => isDecodable(username) && isDecodable(password))) {
+    throw new SettingsError('REDIS_URL', hidden, 'a user and a password that are percent-encoded');
+  }
   if (urls.some(({ pathname }) => !/^\/?\d{0,7}$/.test(pathname))) {
     throw new SettingsError('REDIS_URL', hidden, 'the number of a database as its path');
   }
@@ -80,6 +83,15 @@ function checkUrls(settings: Settings): void {
         'a REDIS_URL that starts with rediss://',
       );
     }
+  }
+}
+
+function isDecodable(text: string): boolean {
+  try {
+    decodeURIComponent(text);
+    return true;
+  } catch {
+    return false;
   }
 }
 

@@ -57,6 +57,12 @@ describeWithRedisProgram('a service whose Redis goes away', () => {
     return value;
   }
 
+  /** How often Redis has refused to write, because it is full. */
+  async function refusals(): Promise<number> {
+    const stats = String(await redis.command('INFO', 'errorstats'));
+    return Number(/errorstat_OOM:count=(\d+)/.exec(stats)?.[1] ?? 0);
+  }
+
   test.each(POLICIES)(
     'does not ask it while it is known to be down, by the policy %s',
     async (policy, status, header) => {
@@ -120,11 +126,17 @@ describeWithRedisProgram('a service whose Redis goes away', () => {
   test('takes one that is full for down, and asks it for leave to write without writing', async () => {
     await start('local');
     expect(await check()).toEqual([200, undefined]);
+    const names = await redis.command('KEYS', '*');
     await redis.command('CONFIG', 'SET', 'maxmemory', '1');
     await checkUntilLogged(app, STORE_DOWN);
     expect(await check()).toEqual([200, 'local']);
     expect((await send(app.url, 'GET', '/readyz')).status).toBe(503);
-    const [names] = [await redis.command('KEYS', '*')];
+    // It has asked again, and was refused.
+    const refusedBefore = await refusals();
+    await until(
+      async () => changesIn(app).includes(STORE_BACK) || (await refusals()) > refusedBefore,
+    );
+    expect(changesIn(app)).not.toContain(STORE_BACK);
     await redis.command('CONFIG', 'SET', 'maxmemory', '0');
     await app.logged(({ msg }) => msg === STORE_BACK);
 

@@ -67,12 +67,12 @@ describe('a check', () => {
     await fillWindow();
     await key.setTime(400);
     expect(await replica.checkOrWait(['c'])).toEqual([400_000]);
-    const expiresAt = 400 + TEST_LEASE_MILLIS;
+    const expiresAt = 400 + 6 * TEST_LEASE_MILLIS;
     expect(await key.stored()).toEqual({
       state: state({ approved: 2, ticket: 400_000 }),
       requests: ['a', 'b'],
       queue: [['c@r1', 400_000]],
-      replicas: { r1: expiresAt },
+      replicas: { r1: 400 + TEST_LEASE_MILLIS },
       expiry: { state: expiresAt, requests: expiresAt, queue: expiresAt, replicas: expiresAt },
     });
   });

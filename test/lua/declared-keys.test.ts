@@ -59,7 +59,10 @@ describe('a user who may touch the four keys and publish on the channel only', (
     // Approves, denies, queues, refuses, purges.
     await replica.checkOrWait(['a', 'b', 'c', 'd', 'e', 'f']);
     await replica.check(['g'], { maxRequests: 3 });
+    // Holds the key, since nobody was heard of for so long, and ends the hold.
     await key.setTime(5000);
+    await key.replica('r2', { client }).settle();
+    await key.setTime(5500);
     await key.replica('r2', { client }).checkOrWait(['h', 'i', 'j', 'k', 'l', 'm', 'n']);
     // Serves by release and by cancel, and withdraws.
     const [first] = (await key.stored()).requests;
@@ -74,13 +77,15 @@ describe('a user who may touch the four keys and publish on the channel only', (
     // Forgets what is idle, and what was left by a state that was lost.
     await key.setTime(60_000);
     await replica.inspect();
+    await key.replica('r3', { client }).release('unknown');
+    await key.setTime(61_000);
     expect(await replica.settle()).toMatchObject({ millisToWindowEnd: 0 });
     await replica.check(['x']);
     await redis.client.del(key.names.state);
     await replica.release('x');
     await replica.cancel(['x'], true);
     expect(await replica.settle({ y: 1 })).toMatchObject({ waiting: 1 });
-    await key.setTime(61_000);
+    await key.setTime(62_000);
     expect(await replica.settle()).toMatchObject({ granted: ['y'] });
   });
 });

@@ -108,7 +108,7 @@ describe('while others wait', () => {
       state: { approved: 2 },
       requests: ['b', 'c'],
       queue: [['d@r1', 2]],
-      expiry: { state: 5010, requests: 5010, queue: 5010, replicas: 5010 },
+      expiry: { state: 30010, requests: 30010, queue: 30010, replicas: 30010 },
     });
     expect(await wakes.take()).toEqual([
       `{"windowEndsInMillis":990,"waiting":1,"waitingFrom":${key.absoluteTicket(2)},` +

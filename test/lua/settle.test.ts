@@ -55,9 +55,9 @@ describe('within the window', () => {
     await fill();
     await key.setTime(600);
     await r1.settle();
-    const expiresAt = 600 + TEST_LEASE_MILLIS;
+    const expiresAt = 600 + 6 * TEST_LEASE_MILLIS;
     expect(await key.stored()).toMatchObject({
-      replicas: { r1: expiresAt, r2: TEST_LEASE_MILLIS },
+      replicas: { r1: 600 + TEST_LEASE_MILLIS, r2: TEST_LEASE_MILLIS },
       expiry: { state: expiresAt, requests: expiresAt, queue: expiresAt, replicas: expiresAt },
     });
   });
@@ -89,7 +89,7 @@ describe('at the end of the window', () => {
       requests: ['c', 'd'],
       queue: [['e@r1', 3]],
       replicas: { r1: 6000, r2: 5000 },
-      expiry: { state: 6000, requests: 6000, queue: 6000, replicas: 6000 },
+      expiry: { state: 31000, requests: 31000, queue: 31000, replicas: 31000 },
     });
   });
 
@@ -274,7 +274,7 @@ describe('lost waiters', () => {
         ['e@r1', 3],
       ],
       replicas: { r1: 5300 },
-      expiry: { state: 5300, queue: 5300, replicas: 5300 },
+      expiry: { state: 30_300, queue: 30_300, replicas: 30_300 },
     });
   });
 

@@ -3,6 +3,7 @@ import { connect, createServer, type Server, type Socket } from 'node:net';
 
 import { freePort } from './free-port.js';
 import { ProxyDirection } from './proxy-direction.js';
+import { resetSocket } from './reset-socket.js';
 
 /** Starts a proxy to a port of 127.0.0.1 that passes everything on until it is told otherwise. */
 export async function startFaultProxy(targetPort: number): Promise<FaultProxy> {
@@ -29,7 +30,7 @@ export class FaultProxy {
       this.#accepted += 1;
       const server = connect({ host: '127.0.0.1', port: targetPort, allowHalfOpen: true });
       const reset = (): void => {
-        for (const socket of [client, server]) socket.resetAndDestroy();
+        for (const socket of [client, server]) resetSocket(socket);
       };
       this.toServer.join(client, server, reset);
       this.toClient.join(server, client, reset);
@@ -47,7 +48,7 @@ export class FaultProxy {
 
   /** Resets every connection there is; new ones are accepted as before. */
   cut(): void {
-    for (const socket of this.#sockets) socket.resetAndDestroy();
+    for (const socket of this.#sockets) resetSocket(socket);
   }
 
   /** New connections are refused; those there are stay. */

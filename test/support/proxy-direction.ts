@@ -1,6 +1,8 @@
 import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 
+import { resetSocket } from './reset-socket.js';
+
 type Mode = 'pass' | 'swallow' | 'pause';
 
 /** One direction of all connections of a proxy. What it is told holds until it is told otherwise. */
@@ -80,7 +82,7 @@ export class ProxyDirection {
     from.on('error', () => undefined);
     from.once('close', (failed) => {
       this.#sources.delete(from);
-      if (failed) afterwards(() => to.resetAndDestroy());
+      if (failed) afterwards(() => resetSocket(to));
     });
     if (this.#mode === 'pause') from.pause();
   }

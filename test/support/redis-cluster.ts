@@ -91,12 +91,7 @@ export class RedisCluster {
    */
   async primaryOf(name: string): Promise<ClusterNode> {
     const slot = await this.slotOf(name);
-    return until(async () => {
-      const claims = (await this.#selves()).filter(({ self }) => covers(self.slots, slot));
-      // One that was primary before it was suspended may not have heard of the failover yet.
-      claims.sort((a, b) => b.self.configEpoch - a.self.configEpoch);
-      return claims[0]?.node;
-    });
+    return until(() => this.#ownerOf(slot));
   }
 
   /** The responsive nodes that are primaries. */
@@ -150,8 +145,7 @@ export class RedisCluster {
 
   /** Moves a slot with its keys to another primary, and resolves when the cluster has settled on it. */
   async migrateSlot(slot: number, target: ClusterNode, steps: MigrationSteps = {}): Promise<void> {
-    const selves = await this.#selves();
-    const source = selves.find(({ self }) => covers(self.slots, slot))!.node;
+    const source = await until(() => this.#ownerOf(slot));
     await migrateSlot({ slot, source, target, primaries: await this.primaries(), ...steps });
     await this.settled();
   }
@@ -162,6 +156,13 @@ export class RedisCluster {
 
   get #responsive(): ClusterNode[] {
     return this.nodes.filter(({ responsive }) => responsive);
+  }
+
+  async #ownerOf(slot: number): Promise<ClusterNode | undefined> {
+    const claims = (await this.#selves()).filter(({ self }) => covers(self.slots, slot));
+    // One that was primary before it was suspended may not have heard of the failover yet.
+    claims.sort((a, b) => b.self.configEpoch - a.self.configEpoch);
+    return claims[0]?.node;
   }
 
   async #selves() {

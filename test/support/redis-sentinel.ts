@@ -102,8 +102,8 @@ export class RedisSentinel {
   }
 
   /**
-   * Waits until every responsive Sentinel knows all servers and Sentinels, and every responsive
-   * server other than the primary copies from it.
+   * Waits until every responsive server other than the primary copies from it, and every responsive
+   * Sentinel knows that and all other Sentinels.
    */
   async settled(): Promise<void> {
     await until(async () => {
@@ -111,7 +111,7 @@ export class RedisSentinel {
       const replicas = responsive(this.servers).filter((server) => server !== primary);
       const checks = [
         ...replicas.map((replica) => copiesFrom(replica, primary)),
-        ...responsive(this.sentinels).map(knowsAll),
+        ...responsive(this.sentinels).map((sentinel) => knows(sentinel, replicas)),
       ];
       return (await Promise.all(checks)).every(Boolean);
     });
@@ -153,13 +153,16 @@ async function masterSeenBy(sentinel: RedisProcess): Promise<Fields> {
   return fieldsOf((await sentinel.command('SENTINEL', 'MASTER', MASTER_NAME)) as string[]);
 }
 
-async function knowsAll(sentinel: RedisProcess): Promise<boolean> {
+async function knows(sentinel: RedisProcess, replicas: readonly RedisProcess[]): Promise<boolean> {
   const { 'num-other-sentinels': others } = await masterSeenBy(sentinel);
-  const replicas = (await sentinel.command('SENTINEL', 'REPLICAS', MASTER_NAME)) as string[][];
-  const linked = replicas
+  const reply = (await sentinel.command('SENTINEL', 'REPLICAS', MASTER_NAME)) as string[][];
+  const linked = reply
     .map(fieldsOf)
-    .filter((replica) => replica.flags === 'slave' && replica['master-link-status'] === 'ok');
-  return Number(others) === SENTINELS - 1 && linked.length === REPLICAS;
+    .filter(({ flags, 'master-link-status': link }) => flags === 'slave' && link === 'ok');
+  return (
+    Number(others) === SENTINELS - 1 &&
+    replicas.every((replica) => linked.some(({ port }) => Number(port) === replica.port))
+  );
 }
 
 /** https://redis.io/docs/latest/commands/role/ */

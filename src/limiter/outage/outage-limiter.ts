@@ -53,7 +53,7 @@ export class OutageLimiter implements Limiter {
         ? await this.#checkOrWait(request, client)
         : await this.primary.check(request);
       if (decision) {
-        this.log.storeDecided();
+        if (decision.outcome !== 'withdrawn') this.log.storeDecided();
         return decision;
       }
     } catch (error) {

@@ -33,13 +33,13 @@ export interface Call<Reply> {
 /**
  * Sees that every call to the store ends within a bounded time: with its reply, or with a
  * StoreUnavailableError. What fails in passing, such as a connection that is cut or a failover, is sent
- * again within that time; a store that is known to be down is not asked at all.
+ * again within that time; a store that is known to be down is not asked anything new.
  */
 export class CallGuard {
   readonly breakers: Breakers;
   readonly #failures: FailureLog;
   #underWay = 0;
-  #lastDemotion = 0;
+  readonly #lastDemotions = new Map<string, number>();
 
   constructor(private readonly parts: BreakersParts) {
     this.breakers = new Breakers(parts);
@@ -101,9 +101,10 @@ export class CallGuard {
     const { connections, clock } = this.parts;
     if (isDemoted(error)) {
       const now = clock.now();
-      if (now - this.#lastDemotion < DEMOTED_INTERVAL_MILLIS) return;
-      this.#lastDemotion = now;
-      connections.renew(connections.shardOf(name));
+      const shard = connections.shardOf(name);
+      if (now - (this.#lastDemotions.get(shard) ?? -Infinity) < DEMOTED_INTERVAL_MILLIS) return;
+      this.#lastDemotions.set(shard, now);
+      connections.renew(shard);
     } else if (failure !== 'moving') {
       connections.refresh();
     }

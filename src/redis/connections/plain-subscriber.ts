@@ -72,10 +72,10 @@ export class PlainSubscriber implements Subscriber {
     }, this.timeoutMillis);
     try {
       await this.client.ping();
-      this.#isAnswering = true;
     } catch {
-      // The connection is made again, or has been left already.
+      // An error is an answer, too; or the connection is gone, and will be made again.
     } finally {
+      this.#isAnswering = true;
       clearTimeout(timer);
     }
   }

@@ -117,6 +117,8 @@ export class ShardedSubscriber implements Subscriber {
       await client.ssubscribe(channel);
     } catch (error) {
       this.logger.debug({ err: error, channel }, 'subscribe failed');
+      // Tried again when the topology is looked up next.
+      if (this.#channels.get(channel) === shard) this.#channels.set(channel, undefined);
       return;
     }
     if (this.#channels.get(channel) === shard) this.#events?.onSubscribed(channel);
