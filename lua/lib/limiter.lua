@@ -145,7 +145,9 @@ local LEASES_KEPT = 6
 local function write_expiry(keys, state, now_ms, lease_millis)
   if count_waiting(keys[3], state) == 0 then
     redis.call('PEXPIREAT', keys[1], state.expires)
-    redis.call('PEXPIREAT', keys[2], state.expires)
+    if state.approved > 0 then
+      redis.call('PEXPIREAT', keys[2], state.expires)
+    end
     return
   end
   local expire_at = math.max(state.expires, now_ms + LEASES_KEPT * lease_millis)

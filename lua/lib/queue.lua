@@ -100,10 +100,14 @@ end
 
 -- Approves waiters from the head of the queue while the window has room, and returns their ids in
 -- order. The dead are passed over without using capacity. `state.waiting` must be known.
+--
+-- While a slot of a cluster moves, Redis fails a script at the first key that it does not find, be it one
+-- that the script itself has emptied. So whoever is approved is put into the set before the queue is
+-- touched, and a queue that has become empty is not looked at any more.
 local function serve_queue(queue_key, requests_key, replicas_key, state, now_ms)
   local granted = {}
   local living = nil
-  while state.approved < state.max do
+  while state.approved < state.max and state.waiting > 0 do
     local room = math.min(state.max - state.approved, CHUNK)
     local heads = redis.call('ZRANGE', queue_key, 0, room - 1)
     if #heads == 0 then
@@ -117,14 +121,14 @@ local function serve_queue(queue_key, requests_key, replicas_key, state, now_ms)
         ids[#ids + 1] = request_id
       end
     end
-    redis.call('ZREMRANGEBYRANK', queue_key, 0, #heads - 1)
-    state.waiting = state.waiting - #heads
     if #ids > 0 then
       state.approved = state.approved + redis.call('SADD', requests_key, unpack(ids))
       for _, id in ipairs(ids) do
         granted[#granted + 1] = id
       end
     end
+    redis.call('ZREMRANGEBYRANK', queue_key, 0, #heads - 1)
+    state.waiting = state.waiting - #heads
   end
   return granted
 end
@@ -132,6 +136,8 @@ end
 -- Every ticket below the one returned has left the queue. A replica that holds a waiter with such a
 -- ticket and has heard of no grant knows that it missed one, or that Redis has lost its place.
 local function lowest_waiting_ticket(queue_key, state)
-  local head = redis.call('ZRANGE', queue_key, 0, 0, 'WITHSCORES')
-  return tonumber(head[2]) or math.max(state.ticket + 1, state.now_us)
+  if count_waiting(queue_key, state) > 0 then
+    return tonumber(redis.call('ZRANGE', queue_key, 0, 0, 'WITHSCORES')[2])
+  end
+  return math.max(state.ticket + 1, state.now_us)
 end

@@ -19,7 +19,6 @@ export class ApprovalLedger {
   windows = 0;
   #current = new Set<string>();
   #queue: { readonly id: string; readonly ticket: number }[] = [];
-  #heads: string[] = [];
   #monitor: Redis | undefined;
 
   private constructor(
@@ -66,10 +65,10 @@ export class ApprovalLedger {
   }
 
   #onApproved(ids: string[]): void {
-    const fromQueue = ids.every((id) => this.#heads.includes(id));
+    // They leave the queue after that.
+    const fromQueue = ids.every((id) => this.#queue.some((waiter) => waiter.id === id));
     if (fromQueue) {
       this.served.push(...ids);
-      this.#heads = [];
     } else if (this.#queue.length > 0) {
       this.#note(`approved ${ids.join()} while ${this.#queue.length} waited`);
     }
@@ -87,7 +86,7 @@ export class ApprovalLedger {
       const gone = new Set(args.map(idOf));
       this.#queue = this.#queue.filter(({ id }) => !gone.has(id));
     } else if (command === 'zremrangebyrank') {
-      this.#heads = this.#queue.splice(0, Number(args[1]) + 1).map(({ id }) => id);
+      this.#queue.splice(0, Number(args[1]) + 1);
     }
   }
 

@@ -13,6 +13,8 @@ export type Failure = 'fault' | 'moving' | 'passing' | 'refused' | 'unknown';
 /** https://redis.io/docs/latest/develop/reference/protocol-spec/#simple-errors */
 const REPLIES: readonly [pattern: RegExp, failure: Failure][] = [
   [/^(MOVED|ASK|TRYAGAIN)\b/, 'moving'],
+  // A script that was let in, and did not find one of its keys any more.
+  [/^(ERR )?Script attempted to access a non local key in a cluster node/, 'moving'],
   [/^(LOADING|MASTERDOWN|READONLY|CLUSTERDOWN)\b/, 'passing'],
   [/^(OOM|BUSY|MISCONF|NOREPLICAS|NOAUTH|NOPERM)\b/, 'refused'],
 ];

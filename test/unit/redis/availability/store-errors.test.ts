@@ -36,6 +36,7 @@ const FAILURES = [
     'TRYAGAIN Multiple keys request during rehashing of slot',
     'MOVED 3999 127.0.0.1:6381',
     'ASK 3999 127.0.0.1:6381',
+    'ERR Script attempted to access a non local key in a cluster node script: f_5b1, on @user_script:7.',
   ]),
   ...others('moving', [
     'Too many Cluster redirections. Last error: ReplyError: TRYAGAIN Multiple keys request',
