@@ -17,6 +17,7 @@ export async function untilClientLeaves<T>(
   if (socket.destroyed) client.leave();
   const clients = clientsOf.get(socket) ?? watch(socket);
   clients.add(client);
+  if (isHeldUp(socket)) socket.destroy();
   try {
     return await work(client);
   } finally {
@@ -27,8 +28,20 @@ export async function untilClientLeaves<T>(
 function watch(socket: Socket): Set<Client> {
   const clients = new Set<Client>();
   clientsOf.set(socket, clients);
+  socket.on('pause', () => {
+    if (clients.size > 0 && isHeldUp(socket)) socket.destroy();
+  });
   socket.once('close', () => {
     for (const client of clients) client.leave();
   });
   return clients;
+}
+
+/**
+ * Node stops reading a connection while many answers pile up on it, behind that of a request that waits.
+ * Nobody would hear its client leave, and the place would stay taken: such a connection is cut.
+ * The flag is Node's own; a connection that is paused for another reason does not have it.
+ */
+function isHeldUp(socket: Socket): boolean {
+  return (socket as Socket & { _paused?: boolean })._paused === true;
 }

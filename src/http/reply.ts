@@ -41,8 +41,9 @@ export function send(
   writeHead(response, status, contentType, ['Content-Length', bytes, ...headers]);
   // Node writes the head in the encoding of a body that is text, but a head is Latin-1 always: an
   // echoed header would not come back as it was.
-  if (bytes === text.length) response.end(text, 'latin1');
-  else response.end(Buffer.from(text));
+  // Head and body are one text, or an interim answer could get between them on a pipelined connection.
+  const isAscii = bytes === text.length;
+  response.end(isAscii ? text : Buffer.from(text).toString('latin1'), 'latin1');
 }
 
 /**

@@ -1,3 +1,5 @@
+import { parse as parseQuery } from 'node:querystring';
+
 import express, { type Express, type Request, type RequestHandler } from 'express';
 import type { Logger } from 'pino';
 
@@ -42,6 +44,10 @@ export function createHttpApp(parts: HttpParts, surface: Surface): Express {
   app.disable('etag');
   // A key is what stands in the path, to the letter: `/rate/a/` asks for no key, not for `a`.
   app.enable('strict routing');
+  // Without a limit to the number of parameters, beyond which they would be ignored: a URL has one.
+  app.set('query parser', (query: string | null) =>
+    parseQuery(query ?? '', '&', '=', { maxKeys: 0 }),
+  );
   app.enable('case sensitive routing');
   app.use(requestLog(parts.logger, parts.settings), boundRequest);
 

@@ -1,4 +1,10 @@
-import { createServer, type Server, type ServerOptions } from 'node:http';
+import {
+  createServer,
+  type IncomingMessage,
+  type Server,
+  type ServerOptions,
+  type ServerResponse,
+} from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 
@@ -7,6 +13,7 @@ import type { Express } from 'express';
 import type { WatchedFiles } from '../watched-files.js';
 import { answerClientErrors, type UnreadableRequest } from './client-errors.js';
 import { type MessageClasses, messageClassesFor } from './message-classes.js';
+import { toOriginForm } from './request-target.js';
 import type { KeyPair } from './tls/key-pair.js';
 
 const IDLE_SWEEP_MILLIS = 20;
@@ -72,9 +79,13 @@ export async function listen(app: Express, options: ListenOptions): Promise<Http
     ? createHttpsServer(httpOptions, keyPair, timeouts.headMillis)
     : createServer(httpOptions);
   answerClientErrors(server, onUnreadable);
-  server.on('request', app);
+  const serve = (request: IncomingMessage, response: ServerResponse): void => {
+    toOriginForm(request);
+    app(request, response);
+  };
+  server.on('request', serve);
   // Node would answer an expectation that it does not know with a 417, and no body.
-  server.on('checkExpectation', app);
+  server.on('checkExpectation', serve);
   const connections = connectionsOf(server);
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);

@@ -14,6 +14,8 @@ import { PlainSubscriber } from './plain-subscriber.js';
 
 const REDIS_PORT = 6379;
 const SENTINEL_PORT = 26_379;
+/** Waits as after so many failures: the sentinels have something to do. */
+const CONNECT_AGAIN_ATTEMPT = 3;
 
 /** Connects to one primary, at a fixed address or wherever sentinels say that it is now. */
 export function connectToPrimary(settings: ConnectionSettings, logger: Logger): Connections {
@@ -33,6 +35,10 @@ export function connectToPrimary(settings: ConnectionSettings, logger: Logger): 
     'subscriber',
     logger,
   );
+  let isClosing = false;
+  for (const client of [commands, subscriptions]) {
+    connectAgainAfterEnd(client, () => isClosing);
+  }
   const subscriber = new PlainSubscriber(subscriptions, settings.timeoutMillis, logger);
   return {
     commands,
@@ -53,6 +59,7 @@ export function connectToPrimary(settings: ConnectionSettings, logger: Logger): 
       return commands.status === 'ready';
     },
     close: async () => {
+      isClosing = true;
       subscriber.close();
       await Promise.all([quit(commands), quit(subscriptions)]);
     },
@@ -83,6 +90,21 @@ function sentinelOptions(settings: ConnectionSettings): ClientOptions {
     failoverDetector: true,
     ...(tls && { enableTLSForSentinelMode: true, sentinelTLS: tls }),
   };
+}
+
+/**
+ * ioredis 6.0 gives a connection up for good where sentinels tell of a failover while it asks them for
+ * the primary: its failover detector then ends an attempt that nobody makes again.
+ */
+function connectAgainAfterEnd(client: Redis, isClosing: () => boolean): void {
+  client.on('end', () => {
+    setTimeout(() => {
+      if (isClosing()) return;
+      client.connect().catch(() => {
+        // It ends again, and is made again, or is logged as any that fails.
+      });
+    }, reconnectAfter(CONNECT_AGAIN_ATTEMPT));
+  });
 }
 
 async function quit(client: Redis): Promise<void> {

@@ -1,0 +1,52 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+
+import { findRedisServer } from './find-redis.mjs';
+import { build, installDependencies } from './prepare.mjs';
+import { ROOT } from './run.mjs';
+
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'];
+
+/**
+ * Runs tests that `npm test` does not, as they take minutes, and ends this process with jest's code.
+ * @param files a pattern of their paths
+ * @param environment variables for them; those that are undefined are left out
+ */
+export async function runLongTests(files, environment) {
+  installDependencies();
+  build();
+  const given = Object.entries(environment).filter(([, value]) => value !== undefined);
+  await runGroup('node', ['node_modules/jest/bin/jest.js', '--runInBand', '--testMatch', files], {
+    env: {
+      ...process.env,
+      ...Object.fromEntries(given),
+      SLUICE_TEST_REDIS_PROGRAM: findRedisServer(),
+      // Jest runs ES modules only behind this flag: https://jestjs.io/docs/ecmascript-modules
+      NODE_OPTIONS: `${process.env.NODE_OPTIONS ?? ''} --experimental-vm-modules --no-warnings=ExperimentalWarning`,
+    },
+  });
+}
+
+/**
+ * Runs a command in a process group of its own. Whatever it has started and not ended is killed when it
+ * ends, and when this process is told to end: a server that is suspended heeds no other signal.
+ */
+async function runGroup(command, args, options) {
+  const child = spawn(command, args, { cwd: ROOT, stdio: 'inherit', detached: true, ...options });
+  const endGroup = () => {
+    try {
+      process.kill(-child.pid, 'SIGKILL');
+    } catch {
+      // Nobody is left.
+    }
+  };
+  for (const signal of SIGNALS) {
+    process.on(signal, () => {
+      endGroup();
+      process.exit(1);
+    });
+  }
+  const [code] = await once(child, 'exit');
+  endGroup();
+  process.exit(code ?? 1);
+}

@@ -1,0 +1,57 @@
+import { overlapMillis } from '../faults/fault.js';
+import { describeEntry } from '../ledger.js';
+import { STORE_TIMEOUT_MILLIS } from '../limits.js';
+import type { Evidence } from './evidence.js';
+
+/** What a busy machine may add. */
+const SLACK_MILLIS = 2000;
+
+/** Every request that does not wait is answered in time, and every other before the round ends. */
+export function lateAnswers(
+  evidence: Pick<Evidence, 'ledger' | 'faults' | 'standstills'>,
+): string[] {
+  const { ledger } = evidence;
+  const late = ledger.entries.flatMap((entry) => {
+    const { kind, sentAt, endedAt, replica } = entry;
+    if (endedAt === undefined || kind === 'wait' || kind === 'leave') return [];
+    const excused = excusedMillis(evidence, 'stops', replica, sentAt, endedAt);
+    const allowed = STORE_TIMEOUT_MILLIS + SLACK_MILLIS + excused;
+    const took = endedAt - sentAt;
+    return took > allowed ? [`${describeEntry(entry)} took ${took} ms, not ${allowed}`] : [];
+  });
+  const unanswered = ledger.pending.map(
+    (entry) => `${describeEntry(entry)}, sent at ${entry.sentAt}, was never answered`,
+  );
+  return [...late, ...unanswered];
+}
+
+/** Every approval is told soon after Redis has given it: no lost wake leaves anybody waiting. */
+export function lateNews(evidence: Evidence): string[] {
+  return evidence.ledger.approvals.flatMap((approval) => {
+    const { requestId, replica, endedAt } = approval;
+    const given = evidence.account.approvals.get(requestId)?.findLast(({ at }) => at <= endedAt);
+    if (!given) return [];
+    const excused = excusedMillis(evidence, 'isolates', replica, given.at, endedAt);
+    const took = endedAt - given.at;
+    const allowed = SLACK_MILLIS + excused;
+    return took > allowed
+      ? [`${describeEntry(approval)} was told ${took} ms after Redis gave it, not ${allowed}`]
+      : [];
+  });
+}
+
+/** How long a replica stood still or was without Redis, or the whole machine stood still. */
+function excusedMillis(
+  { faults, standstills }: Pick<Evidence, 'faults' | 'standstills'>,
+  what: 'stops' | 'isolates',
+  replica: number,
+  from: number,
+  to: number,
+): number {
+  return faults
+    .filter((fault) => fault[what]?.includes(replica))
+    .reduce(
+      (sum, fault) => sum + overlapMillis(fault, from, to),
+      standstills.millisWithin(from, to),
+    );
+}

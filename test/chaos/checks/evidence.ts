@@ -1,0 +1,17 @@
+import type { FaultRecord } from '../faults/fault.js';
+import type { Ledger } from '../ledger.js';
+import type { RedisAccount } from '../monitor/redis-account.js';
+import type { Standstills } from '../standstills.js';
+
+/** What the checks judge a round by. */
+export interface Evidence {
+  /** What the clients saw. */
+  readonly ledger: Pick<Ledger, 'entries' | 'pending' | 'approvals' | 'released'>;
+  /** What the servers did. */
+  readonly account: Pick<
+    RedisAccount,
+    'violations' | 'approvals' | 'tickets' | 'windowStarts' | 'wasWatched' | 'judged'
+  >;
+  readonly faults: readonly FaultRecord[];
+  readonly standstills: Pick<Standstills, 'millisWithin'>;
+}

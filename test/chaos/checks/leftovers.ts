@@ -1,0 +1,19 @@
+import type { RedisProcess } from '../../support/redis-process.js';
+import { lastWithin } from '../within.js';
+
+/** The mutex of a driver that was killed goes ten seconds later; keys go after three idle windows. */
+const GONE_WITHIN_MILLIS = 20_000;
+
+/** Names that stay on a server although nobody uses them any more. */
+export async function leftovers(servers: readonly RedisProcess[]): Promise<string[]> {
+  const names = async (): Promise<string[]> => {
+    const onEach = await Promise.all(
+      servers.map(async (server) => {
+        const found = (await server.command('KEYS', '*')) as string[];
+        return found.map((name) => `${name} is left on ${server.url}`);
+      }),
+    );
+    return onEach.flat();
+  };
+  return lastWithin(GONE_WITHIN_MILLIS, names, (found) => found.length === 0);
+}

@@ -1,0 +1,47 @@
+import type { Fleet } from '../fleet.js';
+import { REPLICA_LEASE_MILLIS } from '../limits.js';
+import type { FaultKind } from './fault.js';
+
+/** A replica dies and has a successor. */
+export function replicaDies(fleet: Fleet): FaultKind {
+  return {
+    name: 'SIGKILL of a replica',
+    draw: (random) => {
+      const place = random.pick(fleet.places);
+      return {
+        target: `replica ${place}`,
+        scope: `replica ${place}`,
+        isolates: [place],
+        millis: random.whole(0, 1000),
+        begin: () => fleet.kill(place),
+        end: () => fleet.replace(place),
+      };
+    },
+  };
+}
+
+/** A replica stands still, one time in four for longer than its lease. */
+export function replicaStandsStill(fleet: Fleet): FaultKind {
+  return {
+    name: 'SIGSTOP of a replica',
+    draw: (random) => {
+      const place = random.pick(fleet.places);
+      const millis = random.chance(0.25)
+        ? random.whole(REPLICA_LEASE_MILLIS, REPLICA_LEASE_MILLIS + 1000)
+        : random.whole(200, 1500);
+      return {
+        target: `replica ${place} for ${millis} ms`,
+        scope: `replica ${place}`,
+        stops: [place],
+        isolates: [place],
+        millis,
+        begin: () => {
+          fleet.signal(place, 'SIGSTOP');
+        },
+        end: () => {
+          fleet.signal(place, 'SIGCONT');
+        },
+      };
+    },
+  };
+}

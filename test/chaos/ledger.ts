@@ -1,0 +1,93 @@
+/** `leave` waits, too, but its client does not stay for long; `release` gives an approval back. */
+export type RequestKind = 'check' | 'wait' | 'leave' | 'release';
+
+/** `cut`: the connection broke, as when the replica died. `left`: the client has closed it. */
+export type Outcome = 'pending' | 'answered' | 'cut' | 'left';
+
+/**
+ * One request and what came of it. Times are milliseconds since 1970 by the clock of this machine,
+ * which is Redis's clock too.
+ */
+export interface Entry {
+  readonly kind: RequestKind;
+  readonly key: string;
+  /** The number of the replica's place in the fleet. */
+  readonly replica: number;
+  readonly sentAt: number;
+  readonly outcome: Outcome;
+  /** When it was answered, cut or left. */
+  readonly endedAt: number | undefined;
+  readonly status: number | undefined;
+  /** The approval, or what is to be released. */
+  readonly requestId: string | undefined;
+  readonly retryAfter: string | undefined;
+  readonly body: string;
+}
+
+export interface Approval extends Entry {
+  readonly requestId: string;
+  readonly endedAt: number;
+}
+
+export interface Ended {
+  readonly outcome: Outcome;
+  readonly status?: number;
+  readonly requestId?: string | undefined;
+  readonly retryAfter?: string | undefined;
+  readonly body?: string;
+}
+
+type Mutable<T> = { -readonly [K in keyof T]: T[K] };
+
+/** An account of every request that the load has made. */
+export class Ledger {
+  readonly #entries: Mutable<Entry>[] = [];
+
+  get entries(): readonly Entry[] {
+    return this.#entries;
+  }
+
+  get pending(): readonly Entry[] {
+    return this.#entries.filter(({ outcome }) => outcome === 'pending');
+  }
+
+  /** What clients were told that they may do. */
+  get approvals(): readonly Approval[] {
+    return this.#entries.filter((entry): entry is Approval & Mutable<Entry> => isApproval(entry));
+  }
+
+  /** The ids of the approvals that were given back, and confirmed to be. */
+  get released(): ReadonlySet<string> {
+    const releases = this.#entries.filter(
+      ({ kind, status }) => kind === 'release' && status === 200,
+    );
+    return new Set(releases.map(({ requestId }) => requestId!));
+  }
+
+  /** To be called right before a request is sent. @returns what to call when it has ended */
+  sent(request: Pick<Entry, 'kind' | 'key' | 'replica' | 'requestId'>): (ended: Ended) => void {
+    const entry: Mutable<Entry> = {
+      ...request,
+      sentAt: Date.now(),
+      outcome: 'pending',
+      endedAt: undefined,
+      status: undefined,
+      retryAfter: undefined,
+      body: '',
+    };
+    this.#entries.push(entry);
+    return (ended) => {
+      Object.assign(entry, { endedAt: Date.now(), ...ended });
+    };
+  }
+}
+
+/** An entry in words. */
+export function describeEntry({ kind, key, replica, status, requestId, outcome }: Entry): string {
+  const result = status === undefined ? outcome : String(status);
+  return `${kind} of ${key} at replica ${replica} (${requestId ?? 'no id'}, ${result})`;
+}
+
+function isApproval({ kind, status }: Entry): boolean {
+  return kind !== 'release' && status === 200;
+}

@@ -1,0 +1,25 @@
+/** What the replicas of a round are set to. Times are in milliseconds. */
+export const WINDOW_MILLIS = 500;
+export const MAX_REQUESTS = 8;
+export const STORE_TIMEOUT_MILLIS = 500;
+export const REPLICA_LEASE_MILLIS = 2000;
+
+export const REPLICA_SETTINGS = {
+  WINDOW_MILLIS: String(WINDOW_MILLIS),
+  MAX_REQUESTS: String(MAX_REQUESTS),
+  MAX_REQUESTS_IN_QUEUE: '50',
+  STORE_TIMEOUT_MILLIS: String(STORE_TIMEOUT_MILLIS),
+  REPLICA_LEASE_MILLIS: String(REPLICA_LEASE_MILLIS),
+};
+
+/** Keys by what is done to them. */
+export const KEYS = {
+  /** Checks that do not wait. */
+  counted: ['counted-1', 'counted-2'],
+  /** Checks that wait, those whose clients leave, and now and then one that does not wait. */
+  queued: ['queued-1', 'queued-2', 'queued-3'],
+  /** The same, and approvals that are given back. */
+  released: ['released-1', 'released-2'],
+} as const;
+
+export const ALL_KEYS: readonly string[] = Object.values(KEYS).flat();

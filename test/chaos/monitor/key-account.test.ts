@@ -1,0 +1,90 @@
+import { KeyNaming } from '../../../src/redis/key-names.js';
+import { KeyAccount } from './key-account.js';
+
+const names = new KeyNaming('sluice:').namesOf('key');
+
+/** An account of an empty key with a maximum of two, and what it has to say. */
+function openAccount() {
+  const violations: string[] = [];
+  const approved: string[] = [];
+  const account = new KeyAccount(names, 2, {
+    onApproved: ({ id }) => approved.push(id),
+    onJoined: () => undefined,
+    onWindow: () => undefined,
+    onViolation: (violation) => violations.push(violation),
+  });
+  account.adopt({ start: 0, approved: [], queue: [], queueExpiresAt: -2 });
+  /** The commands of one script. */
+  const follow = (at: number, ...commands: [string, ...string[]][]): void => {
+    for (const [name, ...args] of commands) account.follow({ at, isOfScript: true, name, args });
+    account.endOfScript();
+  };
+  return { account, violations, approved, follow };
+}
+
+const waits = (id: string, ticket: number): [string, ...string[]] => [
+  ...(['zadd', names.queue, String(ticket), `${id}@replica`] as const),
+];
+
+test('more approvals in a window than its maximum are found', () => {
+  const { violations, follow } = openAccount();
+  follow(1, ['sadd', names.requests, 'a', 'b']);
+  expect(violations).toEqual([]);
+  follow(2, ['sadd', names.requests, 'c']);
+  expect(violations).toEqual([expect.stringContaining('3 approved')]);
+});
+
+test('a new window, and an approval given back, make room', () => {
+  const { violations, approved, follow } = openAccount();
+  follow(1, ['sadd', names.requests, 'a', 'b'], ['srem', names.requests, 'a']);
+  follow(2, ['sadd', names.requests, 'c']);
+  follow(3, ['exists', names.requests], ['sadd', names.requests, 'd', 'e']);
+  expect(violations).toEqual([]);
+  expect(approved).toEqual(['a', 'b', 'c', 'd', 'e']);
+});
+
+test('one that is approved while others wait is found, and one from the head of the queue is not', () => {
+  const { violations, follow } = openAccount();
+  follow(1, waits('first', 1), waits('second', 2));
+  follow(2, ['zremrangebyrank', names.queue, '0', '0'], ['sadd', names.requests, 'first']);
+  expect(violations).toEqual([]);
+  follow(3, ['sadd', names.requests, 'newcomer']);
+  expect(violations).toEqual([expect.stringContaining('newcomer')]);
+});
+
+test('one that is served before another who has come earlier is found', () => {
+  const { violations, follow } = openAccount();
+  follow(1, waits('first', 1), waits('second', 2));
+  follow(2, ['sadd', names.requests, 'second'], ['zrem', names.queue, 'second@replica']);
+  expect(violations).toEqual([expect.stringContaining('approved second before 1')]);
+});
+
+test('those of one call may be approved while there is room, and the others wait', () => {
+  const { violations, follow } = openAccount();
+  follow(1, ['sadd', names.requests, 'a', 'b'], waits('c', 1));
+  expect(violations).toEqual([]);
+});
+
+test('a ticket that is not the last, and another ticket for one who is put back, are found', () => {
+  const { violations, follow } = openAccount();
+  follow(1, waits('first', 10), waits('second', 9));
+  expect(violations).toEqual([expect.stringContaining('second')]);
+  follow(2, ['zadd', names.queue, 'NX', '11', 'first@replica']);
+  expect(violations).toHaveLength(2);
+});
+
+test('a queue that has expired is no queue', () => {
+  const { violations, follow } = openAccount();
+  follow(1, waits('first', 1), ['pexpireat', names.queue, '100']);
+  follow(100, ['sadd', names.requests, 'newcomer']);
+  expect(violations).toEqual([]);
+});
+
+test('nothing is judged once others have changed the key', () => {
+  const { account, violations, follow } = openAccount();
+  const restore = { at: 1, isOfScript: false, name: 'restore', args: [names.queue, '0', 'x'] };
+  expect(account.isChangedBy(restore)).toBe(true);
+  account.doubt();
+  follow(2, ['sadd', names.requests, 'a', 'b', 'c']);
+  expect(violations).toEqual([]);
+});

@@ -1,0 +1,237 @@
+import type { KeyNames } from '../../../src/redis/key-names.js';
+import type { MonitoredCommand } from './server-monitor.js';
+
+/** A window as Redis has it. */
+export interface Window {
+  /** Its first millisecond since 1970; undefined until it is known. */
+  start: number | undefined;
+}
+
+/** That a script approved a request, in Redis's own order. */
+export interface ObservedApproval {
+  readonly id: string;
+  readonly at: number;
+  readonly window: Window;
+  readonly isFromQueue: boolean;
+}
+
+/** What a server holds of a key. */
+export interface Snapshot {
+  readonly start: number | undefined;
+  readonly approved: readonly string[];
+  readonly queue: readonly { readonly id: string; readonly ticket: number }[];
+  /** When Redis removes the queue by itself; negative where it does not. */
+  readonly queueExpiresAt: number;
+}
+
+export interface KeyAccountEvents {
+  onApproved(approval: ObservedApproval): void;
+  /** A request took a place in the queue for the first time, as far as this server knows. */
+  onJoined(id: string, ticket: number): void;
+  onWindow(start: number, at: number): void;
+  onViolation(violation: string): void;
+}
+
+/** Commands that change a key. */
+const WRITES = new Set([
+  ...['sadd', 'srem', 'zadd', 'zrem', 'zremrangebyrank', 'hset', 'hdel', 'unlink', 'del'],
+  ...['restore', 'restore-asking'],
+]);
+
+/**
+ * What the scripts do to one limiter key on one server, and whether they keep the limiter's invariants.
+ * It judges while it knows what the server holds: from a snapshot on, until somebody else than the
+ * scripts changes the key, such as a primary or a migration.
+ */
+export class KeyAccount {
+  #isKnown = false;
+  #window: Window = { start: undefined };
+  /** Approved in this window, and not given back. */
+  #approved = new Set<string>();
+  #queue: { id: string; ticket: number }[] = [];
+  #queueExpiresAt = Infinity;
+  /** Whom the script under way has approved, and who had come before those whom it decides about. */
+  #script:
+    { readonly approved: { id: string; at: number }[]; readonly queued: Set<string> } | undefined;
+  #lastTicket = 0;
+  readonly #tickets = new Map<string, number>();
+
+  constructor(
+    readonly names: KeyNames,
+    private readonly maxRequests: number,
+    private readonly events: KeyAccountEvents,
+  ) {}
+
+  get isKnown(): boolean {
+    return this.#isKnown;
+  }
+
+  /** What the server holds is not known any more. */
+  doubt(): void {
+    this.#isKnown = false;
+    this.#window = { start: undefined };
+    this.#script = undefined;
+  }
+
+  /** What the server holds at this point of its commands. */
+  adopt({ start, approved, queue, queueExpiresAt }: Snapshot): void {
+    this.#isKnown = true;
+    if (start !== undefined && this.#window.start === undefined) {
+      this.#window.start = start;
+      this.events.onWindow(start, Date.now());
+    }
+    this.#approved = new Set(approved);
+    this.#queue = [...queue];
+    this.#queueExpiresAt = queueExpiresAt < 0 ? Infinity : queueExpiresAt;
+    this.#lastTicket = Math.max(0, ...queue.map(({ ticket }) => ticket));
+    this.#tickets.clear();
+    for (const { id, ticket } of queue) this.#tickets.set(id, ticket);
+    this.#expectRoom('in a snapshot');
+  }
+
+  isChangedBy({ name, args }: MonitoredCommand): boolean {
+    const { state, requests, queue } = this.names;
+    return (
+      WRITES.has(name) && args.some((arg) => arg === state || arg === requests || arg === queue)
+    );
+  }
+
+  /** A command of a script, whose commands come together. */
+  follow({ at, name, args }: MonitoredCommand): void {
+    const [key, ...rest] = args;
+    // MONITOR does not show what Redis removes by itself, as from a primary that stood still.
+    if (at >= this.#queueExpiresAt) this.#forgetQueue();
+    this.#script ??= { approved: [], queued: new Set(this.#queue.map(({ id }) => id)) };
+    if (name === 'unlink') this.#onUnlink(args);
+    else if (key === this.names.state && name === 'hset') this.#onState(rest, at);
+    else if (key === this.names.requests) this.#onRequests(name, rest, at);
+    else if (key === this.names.queue) this.#onQueue(name, rest);
+  }
+
+  /** The script whose commands came last is over: what it leaves is judged as a whole. */
+  endOfScript(): void {
+    const { approved = [], queued } = this.#script ?? {};
+    this.#script = undefined;
+    if (approved.length === 0 || !queued) return;
+    const stillWaiting = this.#queue.filter(({ id }) => queued.has(id));
+    for (const { id, at } of approved) {
+      const isFromQueue = queued.has(id);
+      this.events.onApproved({ id, at, window: this.#window, isFromQueue });
+      const ticket = this.#tickets.get(id) ?? Infinity;
+      const overtaken = stillWaiting.filter((waiter) => !isFromQueue || waiter.ticket < ticket);
+      if (this.#isKnown && overtaken.length > 0) {
+        this.#violates(
+          isFromQueue
+            ? `approved ${id} before ${overtaken.length} who had come earlier`
+            : `approved ${id} at once while ${overtaken.length} waited`,
+          at,
+        );
+      }
+    }
+    this.#expectRoom(`with ${approved.map(({ id }) => id).join()}`, approved[0]?.at);
+  }
+
+  #onUnlink(keys: readonly string[]): void {
+    if (keys.includes(this.names.requests)) this.#approved.clear();
+    if (keys.includes(this.names.state)) this.#forgetQueue();
+  }
+
+  #forgetQueue(): void {
+    this.#queue = [];
+    this.#queueExpiresAt = Infinity;
+    this.#lastTicket = 0;
+  }
+
+  #onState(fields: readonly string[], at: number): void {
+    const position = fields.indexOf('start');
+    if (position === -1) return;
+    const start = Number(fields[position + 1]);
+    if (this.#window.start === start) return;
+    this.#window.start = start;
+    this.events.onWindow(start, at);
+  }
+
+  #onRequests(name: string, ids: readonly string[], at: number): void {
+    // Asked by a script right when it begins a window, and at no other time.
+    if (name === 'exists') {
+      this.#window = { start: undefined };
+      this.#approved.clear();
+    }
+    if (name === 'srem') for (const id of ids) this.#approved.delete(id);
+    if (name === 'sadd') {
+      for (const id of ids) {
+        this.#approved.add(id);
+        this.#script?.approved.push({ id, at });
+      }
+    }
+  }
+
+  #onQueue(name: string, args: readonly string[]): void {
+    if (name === 'zadd') {
+      const isPutBack = args[0]?.toLowerCase() === 'nx';
+      const [ticket = '', member = ''] = isPutBack ? args.slice(1) : args;
+      this.#onJoined(idOf(member), Number(ticket), isPutBack);
+    } else if (name === 'zrem') {
+      const gone = new Set(args.map(idOf));
+      this.#queue = this.#queue.filter(({ id }) => !gone.has(id));
+    } else if (name === 'pexpireat') {
+      this.#queueExpiresAt = Number(args[0]);
+    } else if (name === 'zremrangebyrank') {
+      this.#queue.splice(0, Number(args[1]) + 1);
+    }
+  }
+
+  #onJoined(id: string, ticket: number, isPutBack: boolean): void {
+    const known = this.#tickets.get(id);
+    if (known === undefined) {
+      this.#tickets.set(id, ticket);
+      this.events.onJoined(id, ticket);
+    }
+    if (this.#isKnown && known !== undefined && known !== ticket) {
+      this.#violates(`${id} was put back with ticket ${ticket} and not ${known}`);
+    }
+    if (this.#isKnown && !isPutBack && ticket <= this.#lastTicket) {
+      this.#violates(`${id} was given ticket ${ticket} after ${this.#lastTicket}`);
+    }
+    this.#lastTicket = Math.max(this.#lastTicket, ticket);
+    if (this.#queue.some((waiter) => waiter.id === id)) return;
+    if (isPutBack) this.#script?.queued.add(id);
+    this.#queue.push({ id, ticket });
+    this.#queue.sort((a, b) => a.ticket - b.ticket);
+  }
+
+  #expectRoom(when: string, at?: number): void {
+    if (!this.#isKnown || this.#approved.size <= this.maxRequests) return;
+    this.#violates(`${this.#approved.size} approved in one window ${when}`, at);
+  }
+
+  #violates(violation: string, at?: number): void {
+    const time = at === undefined ? '' : ` at ${at.toFixed(3)}`;
+    this.events.onViolation(`${this.names.state}: ${violation}${time}`);
+  }
+}
+
+function idOf(member: string): string {
+  return member.slice(0, member.indexOf('@'));
+}
+
+/** Reads what a server holds of a key; the last argument is a mark by which MONITOR shows when. */
+export const SNAPSHOT_SCRIPT = `
+return {
+  redis.call('HGET', KEYS[1], 'start') or '',
+  redis.call('SMEMBERS', KEYS[2]),
+  redis.call('ZRANGE', KEYS[3], 0, -1, 'WITHSCORES'),
+  redis.call('PEXPIRETIME', KEYS[3]),
+}`;
+
+export function parseSnapshot(reply: unknown): Snapshot {
+  const [start, approved, members, queueExpiresAt] = reply as [string, string[], string[], number];
+  return {
+    start: start === '' ? undefined : Number(start),
+    approved,
+    queue: members.flatMap((member, i) =>
+      i % 2 === 0 ? [{ id: idOf(member), ticket: Number(members[i + 1]) }] : [],
+    ),
+    queueExpiresAt,
+  };
+}

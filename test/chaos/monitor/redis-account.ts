@@ -1,0 +1,207 @@
+import { randomUUID } from 'node:crypto';
+
+import { KeyNaming } from '../../../src/redis/key-names.js';
+import type { RedisProcess } from '../../support/redis-process.js';
+import { until } from '../../support/until.js';
+import {
+  KeyAccount,
+  type ObservedApproval,
+  parseSnapshot,
+  type Snapshot,
+  SNAPSHOT_SCRIPT,
+} from './key-account.js';
+import { type MonitoredCommand, ServerMonitor } from './server-monitor.js';
+
+const naming = new KeyNaming('sluice:');
+
+const COMMANDS_KEPT = 500_000;
+
+/** A time, in milliseconds since 1970, from which on a key's windows began here. */
+interface WindowStart {
+  readonly at: number;
+  readonly start: number;
+}
+
+/** A span of time in which commands of a server may have been missed. */
+interface Gap {
+  readonly from: number;
+  /** Infinite while it lasts. */
+  to: number;
+}
+
+/**
+ * Everything that the scripts did to some limiter keys, on all servers that have held them, taken from
+ * MONITOR: so windows are Redis's windows and order is Redis's order.
+ */
+export class RedisAccount {
+  readonly violations: string[] = [];
+  /** By request id. One that was not heard of in its window has been approved again. */
+  readonly approvals = new Map<string, ObservedApproval[]>();
+  /** The last ticket of each request that has had a place in a queue. */
+  readonly tickets = new Map<string, number>();
+  readonly windowStarts = new Map<string, WindowStart[]>();
+  readonly gaps: Gap[] = [];
+  /** The last commands on those keys, as text: evidence for who looks into a violation. */
+  readonly commands: string[] = [];
+  /** How often scripts were seen to approve while all that the server held was known. */
+  judged = 0;
+  readonly #servers: ServerAccount[];
+
+  constructor(servers: readonly RedisProcess[], keys: readonly string[], maxRequests: number) {
+    this.#servers = servers.map((server) => new ServerAccount(server, keys, maxRequests, this));
+  }
+
+  /** Resolves when all that has happened up to now is written down. */
+  async upToNow(): Promise<void> {
+    await Promise.all(this.#servers.map((server) => server.upToNow()));
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#servers.map((server) => server.close()));
+  }
+
+  record(command: string): void {
+    this.commands.push(command);
+    if (this.commands.length > 2 * COMMANDS_KEPT) this.commands.splice(0, COMMANDS_KEPT);
+  }
+
+  wasWatched(from: number, to: number): boolean {
+    return !this.gaps.some((gap) => gap.from <= to && gap.to >= from);
+  }
+}
+
+/** Of a command that may have to wait for the reply to a snapshot. */
+type Waiting = MonitoredCommand[];
+
+/** What one server does to each of the keys. */
+class ServerAccount {
+  readonly #monitor: ServerMonitor;
+  readonly #accounts: { readonly key: string; readonly account: KeyAccount }[];
+  /** Keys whose state is asked for, by the mark that shows when it was read. */
+  readonly #snapshots = new Map<string, KeyAccount>();
+  /** What came after a snapshot was read, and before its reply. */
+  readonly #waiting = new Map<KeyAccount, Waiting>();
+  readonly #marks = new Set<string>();
+  #lastAt = Date.now();
+  #gap: Gap;
+
+  constructor(
+    private readonly server: RedisProcess,
+    keys: readonly string[],
+    maxRequests: number,
+    private readonly whole: RedisAccount,
+  ) {
+    this.#accounts = keys.map((key) => ({
+      key,
+      account: new KeyAccount(naming.namesOf(key), maxRequests, {
+        onApproved: (approval) => {
+          const others = whole.approvals.get(approval.id);
+          if (others) others.push(approval);
+          else whole.approvals.set(approval.id, [approval]);
+        },
+        onJoined: (id, ticket) => whole.tickets.set(id, ticket),
+        onWindow: (start, at) => {
+          const starts = whole.windowStarts.get(key) ?? [];
+          whole.windowStarts.set(key, starts);
+          starts.push({ start, at });
+        },
+        onViolation: (violation) => whole.violations.push(`${violation}, on ${server.url}`),
+      }),
+    }));
+    this.#gap = this.#openGap();
+    this.#monitor = new ServerMonitor(server, {
+      onAttached: () => {
+        this.#gap.to = Date.now();
+      },
+      onLost: () => {
+        this.#gap = this.#openGap();
+        this.#forget();
+      },
+      onCommand: (command) => {
+        this.#onCommand(command);
+      },
+    });
+  }
+
+  async upToNow(): Promise<void> {
+    const mark = randomUUID();
+    await until(async () => {
+      // Again where the connection of the monitor was being made.
+      await this.server.command('ECHO', mark);
+      return this.#marks.has(mark);
+    });
+  }
+
+  close(): Promise<void> {
+    return this.#monitor.close();
+  }
+
+  #openGap(): Gap {
+    const gap = { from: this.#lastAt, to: Infinity };
+    this.whole.gaps.push(gap);
+    return gap;
+  }
+
+  #forget(): void {
+    this.#snapshots.clear();
+    this.#waiting.clear();
+    for (const { account } of this.#accounts) account.doubt();
+  }
+
+  #onCommand(command: MonitoredCommand): void {
+    this.#lastAt = command.at;
+    const last = command.args.at(-1) ?? '';
+    if (command.name === 'echo') this.#marks.add(last);
+    const read = this.#snapshots.get(last);
+    if (read && command.name === 'eval_ro') {
+      read.endOfScript();
+      this.#waiting.set(read, []);
+    }
+    for (const { account } of this.#accounts) this.#tell(account, command);
+    const source = command.isOfScript ? '  script' : 'client';
+    this.whole.record(
+      `${this.server.port} ${command.at.toFixed(3)} ${source} ${command.name} ${command.args.join(' ')}`,
+    );
+  }
+
+  #tell(account: KeyAccount, command: MonitoredCommand): void {
+    const waiting = this.#waiting.get(account);
+    if (waiting) waiting.push(command);
+    else if (command.isOfScript) this.#follow(account, command);
+    else this.#onCommandOfOthers(account, command);
+  }
+
+  #onCommandOfOthers(account: KeyAccount, command: MonitoredCommand): void {
+    account.endOfScript();
+    if (account.isChangedBy(command)) account.doubt();
+  }
+
+  #follow(account: KeyAccount, command: MonitoredCommand): void {
+    account.follow(command);
+    if (!account.isChangedBy(command)) return;
+    if (account.isKnown) this.whole.judged += command.name === 'sadd' ? 1 : 0;
+    else if (![...this.#snapshots.values()].includes(account)) void this.#readState(account);
+  }
+
+  async #readState(account: KeyAccount): Promise<void> {
+    const mark = randomUUID();
+    this.#snapshots.set(mark, account);
+    const { state, requests, queue } = account.names;
+    let snapshot: Snapshot | undefined;
+    try {
+      const names = [state, requests, queue];
+      snapshot = parseSnapshot(
+        await this.server.command('EVAL_RO', SNAPSHOT_SCRIPT, names.length, ...names, mark),
+      );
+      await until(() => this.#waiting.has(account) || !this.#snapshots.has(mark));
+    } catch {
+      // The server has gone, or the key has.
+    }
+    // Nothing is there any more when the connection has been lost meanwhile.
+    if (!this.#snapshots.delete(mark)) return;
+    const waiting = this.#waiting.get(account) ?? [];
+    this.#waiting.delete(account);
+    if (snapshot) account.adopt(snapshot);
+    for (const command of waiting) this.#tell(account, command);
+  }
+}

@@ -1,0 +1,93 @@
+import { setTimeout as delay } from 'node:timers/promises';
+
+import type { RedisProcess } from '../../support/redis-process.js';
+
+const RETRY_MILLIS = 20;
+
+/** A command as MONITOR shows it. */
+export interface MonitoredCommand {
+  /** When it ran, in milliseconds since 1970. */
+  readonly at: number;
+  /** Sent by a script that ran on this server, and not by a client or a primary. */
+  readonly isOfScript: boolean;
+  /** In lower case. */
+  readonly name: string;
+  readonly args: readonly string[];
+}
+
+export interface MonitorEvents {
+  /** From now on every command is told of. */
+  onAttached(): void;
+  onCommand(command: MonitoredCommand): void;
+  /** Commands may be missed from now on; some of the last may have been already. */
+  onLost(): void;
+}
+
+/**
+ * MONITOR on one server, taken up again whenever the connection ends.
+ * https://redis.io/docs/latest/commands/monitor/
+ */
+export class ServerMonitor {
+  #isClosed = false;
+  #close: () => void = () => undefined;
+  readonly #done: Promise<void>;
+
+  constructor(
+    private readonly server: RedisProcess,
+    private readonly events: MonitorEvents,
+  ) {
+    this.#done = this.#keepAttached();
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#close();
+    await this.#done;
+  }
+
+  async #keepAttached(): Promise<void> {
+    while (!this.#isClosed) {
+      await this.#attachOnce();
+      await delay(RETRY_MILLIS);
+    }
+  }
+
+  /** Resolves when the connection has ended. */
+  async #attachOnce(): Promise<void> {
+    const connection = this.server.connect({
+      monitor: true,
+      lazyConnect: true,
+      retryStrategy: null,
+      enableReadyCheck: false,
+    });
+    let isAttached = false;
+    // Also where the server refuses to be watched, as while it loads its data.
+    connection.on('error', () => {
+      connection.disconnect();
+    });
+    connection.on('monitoring', () => {
+      isAttached = true;
+      this.events.onAttached();
+    });
+    connection.on('monitor', (time: string, [name = '', ...args]: string[], source: string) => {
+      this.events.onCommand({
+        at: Number(time) * 1000,
+        isOfScript: source === 'lua',
+        name: name.toLowerCase(),
+        args,
+      });
+    });
+    this.#close = () => {
+      connection.disconnect();
+    };
+    // Not `once`, which rejects at the first error.
+    const ended = new Promise<void>((resolve) => {
+      connection.on('end', () => {
+        if (isAttached) this.events.onLost();
+        resolve();
+      });
+    });
+    connection.connect().catch(() => undefined);
+    await ended;
+  }
+}

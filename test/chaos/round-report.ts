@@ -1,0 +1,109 @@
+import type { Evidence } from './checks/evidence.js';
+import type { Overfull } from './checks/windows.js';
+import { type FaultRecord, overlaps } from './faults/fault.js';
+import type { Entry, RequestKind } from './ledger.js';
+import { MAX_REQUESTS } from './limits.js';
+import type { TopologyName } from './topologies/topology.js';
+
+/** How long a fault may be felt when it is over. */
+const RECOVERY_MILLIS = 1000;
+
+/** What the checks have found. */
+export interface Findings {
+  /** How many windows were judged, by each of the two accounts. */
+  readonly windows: { readonly byRedis: number; readonly byTimes: number };
+  /** How many approvals of scripts were held against what the server held. */
+  readonly observedApprovals: number;
+  /** Windows over the maximum in which Redis had forgotten something. */
+  readonly excess: readonly Overfull[];
+  readonly violations: readonly string[];
+}
+
+/** Approvals beyond the maximum. */
+export interface Excess {
+  readonly windows: number;
+  readonly approvals: number;
+  /** In one window. */
+  readonly worst: number;
+}
+
+/** What became of a round, for the summary. */
+export interface RoundReport extends Findings {
+  readonly topology: TopologyName;
+  readonly seed: number;
+  readonly seconds: number;
+  /** How often each fault happened. */
+  readonly faults: Readonly<Record<string, number>>;
+  /** What happened, and when in the round. */
+  readonly timeline: readonly string[];
+  /** How many requests had each status, or ended without one. */
+  readonly requests: Readonly<Record<string, number>>;
+  /** How many of the 503 came when nothing had been wrong for a second. */
+  readonly unavailableWithoutFault: number;
+  /** The longest time to an answer of each kind of request, in milliseconds. */
+  readonly longestAnswerMillis: Readonly<Partial<Record<RequestKind, number>>>;
+  /** Approvals beyond the maximum, by the fault that made Redis forget. */
+  readonly excessBy: Readonly<Record<string, Excess>>;
+}
+
+export function summarize(
+  round: Pick<RoundReport, 'topology' | 'seed' | 'seconds'>,
+  { ledger, faults }: Pick<Evidence, 'ledger' | 'faults'>,
+  findings: Findings,
+): RoundReport {
+  return {
+    ...round,
+    faults: count(faults.map(({ name }) => name)),
+    timeline: faults.map((fault) => describeFault(fault, ledger.entries[0]?.sentAt ?? 0)),
+    requests: count(ledger.entries.map(outcomeOf)),
+    unavailableWithoutFault: ledger.entries.filter(
+      ({ status, sentAt, endedAt }) =>
+        status === 503 &&
+        !faults.some((fault) => overlaps(fault, sentAt - RECOVERY_MILLIS, endedAt ?? sentAt)),
+    ).length,
+    longestAnswerMillis: longest(ledger.entries),
+    excessBy: excessBy(findings.excess),
+    ...findings,
+  };
+}
+
+function excessBy(overfull: readonly Overfull[]): Record<string, Excess> {
+  const excess: Record<string, Excess> = {};
+  for (const { forgotBy = '', approved } of overfull) {
+    const { windows, approvals, worst } = excess[forgotBy] ?? {
+      windows: 0,
+      approvals: 0,
+      worst: 0,
+    };
+    const more = approved - MAX_REQUESTS;
+    excess[forgotBy] = {
+      windows: windows + 1,
+      approvals: approvals + more,
+      worst: Math.max(worst, more),
+    };
+  }
+  return excess;
+}
+
+function describeFault({ name, target, beganAt, endedAt }: FaultRecord, startedAt: number): string {
+  return `${beganAt - startedAt} to ${endedAt - startedAt} ms: ${name}, ${target} (from ${beganAt})`;
+}
+
+function outcomeOf({ kind, status, outcome }: Entry): string {
+  return `${kind} ${status ?? outcome}`;
+}
+
+function longest(entries: readonly Entry[]): RoundReport['longestAnswerMillis'] {
+  const longest: Partial<Record<RequestKind, number>> = {};
+  for (const { kind, sentAt, endedAt, outcome } of entries) {
+    if (endedAt === undefined || outcome !== 'answered') continue;
+    longest[kind] = Math.max(longest[kind] ?? 0, endedAt - sentAt);
+  }
+  return longest;
+}
+
+function count(names: readonly string[]): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const name of [...names].sort()) counts[name] = (counts[name] ?? 0) + 1;
+  return counts;
+}

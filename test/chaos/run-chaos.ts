@@ -1,0 +1,157 @@
+import { killReplicas } from '../support/replica-process.js';
+import { stopRedisProcesses } from '../support/redis-process.js';
+import { unfoundedApprovals } from './checks/approvals.js';
+import { wrongAnswers } from './checks/answers.js';
+import { lateAnswers, lateNews } from './checks/bounds.js';
+import type { Evidence } from './checks/evidence.js';
+import { overtakenByTimes, overtakenInRedis } from './checks/fifo.js';
+import { heldTooLong } from './checks/held.js';
+import { leftovers } from './checks/leftovers.js';
+import { notRecovered } from './checks/recovery.js';
+import { misbehaviour } from './checks/replicas.js';
+import { describeOverfull, judgeByRedis, judgeByTimes } from './checks/windows.js';
+import type { FaultRecord } from './faults/fault.js';
+import { runFaults } from './faults/run-faults.js';
+import { Fleet, type Member } from './fleet.js';
+import { keepEvidence } from './keep-evidence.js';
+import { Ledger } from './ledger.js';
+import { ALL_KEYS, MAX_REQUESTS, REPLICA_SETTINGS } from './limits.js';
+import { Load } from './load.js';
+import { RedisAccount } from './monitor/redis-account.js';
+import { Random } from './random.js';
+import { READABLE, type Reading, read } from './replica-reading.js';
+import { type RoundReport, summarize } from './round-report.js';
+import { Standstills } from './standstills.js';
+import { startTopology } from './topologies/start-topology.js';
+import type { Topology, TopologyName } from './topologies/topology.js';
+import { within } from './within.js';
+
+const REPLICAS = 3;
+const WARM_UP_MILLIS = 800;
+/** The longest queue takes a few seconds; after a failover some more, until all are back in it. */
+const ANSWERED_WITHIN_MILLIS = 20_000;
+const SETTLED_WITHIN_MILLIS = 60_000;
+
+export interface Round {
+  readonly topology: TopologyName;
+  readonly seed: number;
+  /** How long faults go on. */
+  readonly seconds: number;
+}
+
+/** Runs one round from the start of its servers to their end, and judges it. */
+export async function runChaos(round: Round): Promise<RoundReport> {
+  const topology = await startTopology(round.topology, REPLICAS);
+  try {
+    return await runOn(topology, round);
+  } finally {
+    await killReplicas();
+    await topology.stop();
+    await stopRedisProcesses();
+  }
+}
+
+async function runOn(topology: Topology, round: Round): Promise<RoundReport> {
+  const random = new Random(round.seed);
+  const account = new RedisAccount(topology.servers, ALL_KEYS, MAX_REQUESTS);
+  const standstills = new Standstills();
+  const ledger = new Ledger();
+  try {
+    const fleet = await Fleet.start(REPLICAS, (place) => ({
+      ...REPLICA_SETTINGS,
+      ...READABLE,
+      ...topology.environmentOf(place),
+    }));
+    const before = await warmUp(fleet, random.fork('warm-up'));
+    const load = new Load({ fleet, ledger, random: random.fork('load') });
+    const faults = await haveFaults(topology, fleet, load, random.fork('faults'), round.seconds);
+    const atTheEnd = await judgeTheEnd(topology, fleet, load, before);
+    await within(SETTLED_WITHIN_MILLIS, 'the accounts', () => account.upToNow());
+    atTheEnd.push(...misbehaviour(fleet.members, await fleet.stop()));
+    const result = report(round, { ledger, account, faults, standstills }, atTheEnd);
+    if (result.violations.length > 0) keepEvidence(round, account, fleet.members);
+    return result;
+  } finally {
+    standstills.stop();
+    await account.close();
+  }
+}
+
+async function haveFaults(
+  topology: Topology,
+  fleet: Fleet,
+  load: Load,
+  random: Random,
+  seconds: number,
+): Promise<FaultRecord[]> {
+  try {
+    const faults = await runFaults(topology.faults(fleet), random, seconds * 1000);
+    await within(SETTLED_WITHIN_MILLIS, 'the servers to settle', () => topology.settled());
+    return faults;
+  } catch (error) {
+    void load.stop();
+    throw error;
+  }
+}
+
+/** What is wrong when nothing goes wrong any more. */
+async function judgeTheEnd(
+  { servers }: Topology,
+  fleet: Fleet,
+  load: Load,
+  before: ReadonlyMap<Member, Reading>,
+): Promise<string[]> {
+  const stuck = await notRecovered(fleet, ALL_KEYS);
+  await endLoad(load);
+  return [...stuck, ...(await leftovers(servers)), ...(await heldByVeterans(before))];
+}
+
+/** What each replica holds when it has done all that it can do, and nothing has gone wrong. */
+async function warmUp(fleet: Fleet, random: Random): Promise<Map<Member, Reading>> {
+  const load = new Load({ fleet, ledger: new Ledger(), random });
+  await new Promise((resolve) => setTimeout(resolve, WARM_UP_MILLIS));
+  await within(ANSWERED_WITHIN_MILLIS, 'the warm-up to end', () => load.stop());
+  return new Map(
+    await Promise.all(
+      fleet.living.map(async (member) => [member, await read(member.process)] as const),
+    ),
+  );
+}
+
+/** Those that live on are the more interesting the more they have been through. */
+async function heldByVeterans(before: ReadonlyMap<Member, Reading>): Promise<string[]> {
+  const veterans = [...before].filter(([{ wasKilled }]) => !wasKilled);
+  const held = await Promise.all(veterans.map(([member, reading]) => heldTooLong(member, reading)));
+  return held.flat();
+}
+
+/** Who has no answer by then is found in the ledger. */
+async function endLoad(load: Load): Promise<void> {
+  try {
+    await within(ANSWERED_WITHIN_MILLIS, 'the last answers', () => load.stop());
+  } catch {
+    // The check of bounds says it with more detail.
+  }
+}
+
+function report(round: Round, evidence: Evidence, atTheEnd: readonly string[]): RoundReport {
+  const byRedis = judgeByRedis(evidence);
+  const byTimes = judgeByTimes(evidence);
+  const overfull = [...byRedis.overfull, ...byTimes.overfull];
+  return summarize(round, evidence, {
+    windows: { byRedis: byRedis.windows, byTimes: byTimes.windows },
+    observedApprovals: evidence.account.judged,
+    excess: byRedis.overfull.filter(({ forgotBy }) => forgotBy !== undefined),
+    violations: [
+      ...evidence.account.violations,
+      ...overfull.filter(({ forgotBy }) => forgotBy === undefined).map(describeOverfull),
+      ...overtakenInRedis(evidence),
+      ...overtakenByTimes(evidence),
+      ...lateAnswers(evidence),
+      ...lateNews(evidence),
+      ...wrongAnswers(evidence),
+      ...unfoundedApprovals(evidence),
+      ...atTheEnd,
+    ],
+  });
+}

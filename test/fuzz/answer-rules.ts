@@ -1,0 +1,47 @@
+import type { RawResponse } from './response-reader.js';
+
+/** Those that the README names, without 500. */
+const DOCUMENTED = new Set([200, 400, 401, 403, 404, 405, 408, 414, 417, 429, 431, 503]);
+const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/;
+
+/** What every answer keeps, whatever was asked. @returns what is wrong with this one */
+export function flawsOf({ status, headers, body }: RawResponse, isHead = false): string[] {
+  const flaws: string[] = [];
+  if (!DOCUMENTED.has(status)) flaws.push(`status ${status}`);
+  if (!headers.get('x-correlation-id')) flaws.push('no X-Correlation-ID');
+  if (headers.get('x-content-type-options') !== 'nosniff') flaws.push('no nosniff');
+  if (status === 405 && !headers.has('allow')) flaws.push('405 without Allow');
+  if (status === 401 && !headers.has('www-authenticate'))
+    flaws.push('401 without WWW-Authenticate');
+  if (status === 429 && !/^[1-9]\d*$/.test(headers.get('retry-after') ?? '')) {
+    flaws.push('429 without Retry-After');
+  }
+  const contentType = headers.get('content-type');
+  // The reasons of /readyz are text.
+  if (status >= 400 && status !== 503 && contentType !== 'application/json') {
+    flaws.push(`an error of type ${String(contentType)}`);
+  }
+  if (!isHead && contentType === 'application/json') flaws.push(...flawsOfJson(status, body));
+  return flaws;
+}
+
+function flawsOfJson(status: number, body: string): string[] {
+  const parsed = parse(body);
+  if (parsed === undefined) return ['a body that is no JSON object'];
+  if (status >= 400) return typeof parsed.error === 'string' ? [] : ['an error without "error"'];
+  const { request_id: requestId } = parsed;
+  if (requestId === undefined) return [];
+  return typeof requestId === 'string' && UUID.test(requestId) ? [] : ['a request_id that is none'];
+}
+
+/** The body as the object it has to be. */
+export function parse(body: string): Record<string, unknown> | undefined {
+  try {
+    const parsed: unknown = JSON.parse(Buffer.from(body, 'latin1').toString());
+    return typeof parsed === 'object' && parsed !== null
+      ? (parsed as Record<string, unknown>)
+      : undefined;
+  } catch {
+    return undefined;
+  }
+}

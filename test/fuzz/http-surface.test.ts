@@ -1,0 +1,94 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { say } from '../chaos/expect-no-violations.js';
+import { killReplicas, startReplica } from '../support/replica-process.js';
+import { useTemporaryFolder } from '../support/temporary-folder.js';
+import { uniqueKey } from '../support/unique-key.js';
+import { useRedis } from '../support/use-redis.js';
+import { fuzzOptions } from './fuzz-options.js';
+import { KeyAccount } from './key-account.js';
+import { runFuzz } from './run-fuzz.js';
+import type { Target } from './target.js';
+
+/** All that a service has logged is kept: no run on one is longer. */
+const ROUND_SECONDS = 20;
+const OTHER_TIMEOUT_MILLIS = 180_000;
+const SETTINGS = {
+  // None ends: what a window counted is still there to be counted.
+  WINDOW_MILLIS: '3600000',
+  // How soon a busy test machine answers is not what this is about.
+  STORE_TIMEOUT_MILLIS: '30000',
+  MAX_EVENT_LOOP_DELAY_MILLIS: '60000',
+  LOG_LEVEL: 'debug',
+  LOG_2XX: 'true',
+  LOG_4XX: 'true',
+};
+const TOKENS = {
+  all: 'token-for-everything',
+  check: 'token-for-checks-only',
+  release: 'token-for-releases-only',
+  debug: 'token-for-debugging-only',
+};
+
+/** In the ordinary tests the same requests at every run. */
+const ORDINARY = process.env.FUZZ_SECONDS ? {} : { FUZZ_SEED: '1' };
+const { seed, seconds } = fuzzOptions({ ...ORDINARY, ...process.env }, { seconds: 6 });
+const redis = useRedis();
+const folder = useTemporaryFolder();
+
+afterEach(killReplicas);
+
+const starts: Record<string, () => Promise<Target>> = {
+  'the embedded limiter': async () => ({
+    replica: await startReplica(SETTINGS),
+    keys: new KeyAccount(),
+  }),
+  Redis: async () => {
+    const prefix = `${uniqueKey()}:`;
+    return {
+      replica: await startReplica({ ...SETTINGS, REDIS_URL: redis.url, KEY_PREFIX: prefix }),
+      keys: new KeyAccount(),
+      store: { redis: redis.client, prefix },
+    };
+  },
+  tokens: async () => {
+    const path = join(folder, 'tokens.json');
+    const entries = Object.entries(TOKENS).map(([name, token]) => {
+      return { name, token, scopes: name === 'all' ? ['check', 'release', 'debug'] : [name] };
+    });
+    writeFileSync(path, JSON.stringify(entries));
+    return {
+      replica: await startReplica({ ...SETTINGS, AUTH_TOKENS_FILE: path }),
+      keys: new KeyAccount(),
+      tokens: TOKENS,
+    };
+  },
+};
+
+const rounds = Array.from({ length: Math.ceil(seconds / ROUND_SECONDS) }, (_, round) => ({
+  seed: seed + round,
+  seconds: Math.min(ROUND_SECONDS, seconds - round * ROUND_SECONDS),
+}));
+
+describe.each(Object.entries(starts))('whatever is sent to a service with %s', (name, start) => {
+  test.each(rounds)(
+    'it answers well, counts what it accepted and nothing else, and goes on (seed $seed)',
+    async (round) => {
+      const report = await runFuzz(await start(), round.seed, round.seconds);
+      const { violations, scenarios, statuses } = report;
+      const answers = Object.values(statuses).reduce((sum, count) => sum + count, 0);
+      const rate = Math.round(answers / report.seconds);
+      say(
+        `fuzz: ${name}, seed ${round.seed}, ${answers} answers, ${rate}/s, ` +
+          JSON.stringify({ statuses, scenarios }),
+      );
+      if (violations.length > 0) {
+        const replay = `npm run test:fuzz -- --seed ${round.seed} --seconds ${round.seconds}`;
+        throw new Error(`${violations.length} violations (${replay}):\n${violations.join('\n')}`);
+      }
+      expect(Object.keys(statuses)).toEqual(expect.arrayContaining(['200', '400', '404', '405']));
+    },
+    ROUND_SECONDS * 1000 + OTHER_TIMEOUT_MILLIS,
+  );
+});

@@ -1,0 +1,301 @@
+import type { Random } from '../chaos/random.js';
+import { awkwardKey, badlyEncoded, encodeKey } from './key-generator.js';
+
+/** A request, and what its answer has to be. */
+export interface ModelledRequest {
+  /** One character for each byte. */
+  readonly bytes: string;
+  readonly isHead: boolean;
+  readonly statuses: readonly number[];
+  /** The limiter key, where it is a check that can be read. */
+  readonly checkOf?: string | undefined;
+  /** What has to be echoed. */
+  readonly correlationId?: string | undefined;
+  /** The last on its connection. */
+  readonly isLast: boolean;
+  /** Can't be read, so that the connection ends; what is still unanswered then has no answer. */
+  readonly isUnreadable: boolean;
+}
+
+/** The token of somebody who may do everything, and of those who may do one thing. */
+export interface Tokens {
+  readonly all: string;
+  readonly check: string;
+  readonly release: string;
+  readonly debug: string;
+}
+
+type Scope = 'check' | 'release' | 'debug';
+
+/** What a request asks for, before headers and framing. */
+interface Ask {
+  method: string;
+  target: string;
+  statuses: readonly number[];
+  checkOf?: string | undefined;
+  /** What a token must be good for, where that is asked before all else. */
+  scope?: Scope;
+}
+
+const METHODS = ['GET', 'POST', 'PUT', 'DELETE', 'PATCH', 'HEAD', 'OPTIONS', 'TRACE', 'PROPFIND', 'M-SEARCH', 'PURGE']; // prettier-ignore
+const WRONG_QUERIES = [
+  'canWait=yes', 'canWait=', 'canWait=true&canWait=true', 'canWait[]=1', 'canWait[a]=1', 'canwait=1',
+  'maxRequests=0', 'maxRequests=-1', 'maxRequests=1.5', 'maxRequests=1e3', 'maxRequests=1000000001',
+  'maxRequests=99999999999999999999', 'maxRequests=%00', 'maxRequests=1&maxRequests=2', 'maxRequests=0x1',
+  'MaxRequests=1', 'maxrequestsinqueue=1', 'maxRequestsInQueue=100001', 'maxRequestsInQueue=+1',
+  'maxRequestsInQueue=%F0%9F%9A%B0', 'maxRequestsInQueue=NaN', 'canWait', '%63anWait=x', 'maxRequests=%31%30%2E',
+  `${'a&'.repeat(1000)}canWait=x`,
+]; // prettier-ignore
+const RIGHT_QUERIES = [
+  '', '', '', 'canWait=true', 'canWait=FALSE', 'canWait=1&maxRequests=1000000000', 'maxRequests=7',
+  'maxRequestsInQueue=0', 'maxRequests=%31', 'x=1', 'x=1&x=2', 'x[y][z]=1', '__proto__=1',
+  '__proto__[canWait]=x', 'constructor=1', '%zz=%zz', '&&&', '=', '?', 'a=%00', 'a=1&'.repeat(500),
+]; // prettier-ignore
+const NO_PATHS = [
+  '/', '/rate', '/rate/', '/rates', '/Rate/x', '//rate/x', '/rate//x', '/rate/x/y/z', '/../rate/x',
+  '/debugs', '/healthz/', '/HEALTHZ', '/readyz/x', '/metrics/', '/favicon.ico', '/%72ate/x', '/.env',
+]; // prettier-ignore
+const UNREADABLE = [
+  'GET / HTTP/1.2\r\nHost: t\r\n\r\n', 'get /healthz HTTP/1.1\r\nHost: t\r\n\r\n',
+  'FETCH /rate/KEY HTTP/1.1\r\nHost: t\r\n\r\n',
+  'GET rate/unreadable HTTP/1.1\r\nHost: t\r\n\r\n', 'GET /rate/KEY x HTTP/1.1\r\nHost: t\r\n\r\n',
+  'POST /rate/KEY HTTP/1.1\r\nHost: t\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
+  'POST /rate/KEY HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\nContent-Length: 4\r\n\r\n0\r\n\r\n',
+  'POST /rate/KEY HTTP/1.1\r\nHost: t\r\nContent-Length: 4\r\nContent-Length: 5\r\n\r\nbody',
+  'POST /rate/KEY HTTP/1.1\r\nHost: t\r\nContent-Length: -1\r\n\r\n',
+  'POST /rate/KEY HTTP/1.1\r\nHost: t\r\nContent-Length: 0x4\r\n\r\nbody',
+  'POST /rate/KEY HTTP/1.1\r\nHost: t\r\nContent-Length: 99999999999999999999\r\n\r\n',
+  'POST /rate/KEY HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked, identity\r\n\r\n',
+  'POST /rate/KEY HTTP/1.1\r\nHost: t\r\nTransfer-Encoding : chunked\r\n\r\n0\r\n\r\n',
+  'GET /rate/KEY HTTP/1.1\r\nHost: t\r\nX-A\0: x\r\n\r\n', 'GET /rate/KEY HTTP/1.1\r\nHost: t\r\n: x\r\n\r\n',
+  '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n',
+]; // prettier-ignore
+const CORRELATION_IDS = [
+  'order-4712', 'x'.repeat(128), 'x'.repeat(129), '"}{\\', 'caf\xe9', 'a\tb', '\x80', '\xff\xfe', '%0d%0a', '-',
+]; // prettier-ignore
+const NOISE = [
+  'Accept: */*', 'Connection: keep-alive', 'Upgrade: h2c',
+  'Connection: x, y', 'Cookie: a=b; c', 'If-None-Match: *', 'Range: bytes=0-0', 'X-Empty:', 'TE: trailers',
+  'Content-Encoding: gzip', 'Content-Type: application/json', 'X-HTTP-Method-Override: DELETE',
+  'X-Forwarded-For: 1.2.3.4', 'X-Latin: \xe9\xff', '__proto__: x', 'constructor: x', 'Expect: 100-continue', 'Expect: something',
+  'X-Many: 1\r\n'.repeat(100).trimEnd(), `X-Big: ${'b'.repeat(2000)}`, 'Origin: null', 'Proxy-Connection: x',
+]; // prettier-ignore
+/** Last on its connection, since Node does not hear what comes in one piece with it. */
+const UPGRADE = 'Connection: Upgrade, close\r\nUpgrade: websocket';
+const WRONG_AUTHORIZATIONS = [
+  'none', '', 'Bearer', 'Bearer ', 'Basic dXNlcjpwYXNz', 'Bearer nobody-has-this-token', 'Bearer \xe9',
+]; // prettier-ignore
+
+/** Makes requests of which it knows the answers, each with a key of its own where it names one. */
+export class RequestGenerator {
+  #made = 0;
+
+  /** @param tokens those of the service, if it asks for any */
+  constructor(
+    private readonly name: string,
+    private readonly random: Random,
+    private readonly tokens?: Tokens,
+  ) {}
+
+  /** @param statuses what a right check of this key is answered */
+  check(key: string, query = '', statuses: readonly number[] = [200]): ModelledRequest {
+    return this.#frame({ ...this.#checkTarget(key, query), statuses, scope: 'check' });
+  }
+
+  release(key: string, requestId: string, statuses: readonly number[]): ModelledRequest {
+    const target = `/rate/${encodeKey(key, this.random)}/${requestId}`;
+    return this.#frame({ method: 'DELETE', target, statuses, scope: 'release' });
+  }
+
+  metrics(): ModelledRequest {
+    return this.#frame({ method: 'GET', target: '/metrics', statuses: [200], scope: 'debug' });
+  }
+
+  any(): ModelledRequest {
+    const { random } = this;
+    if (random.chance(0.06)) return this.#unreadable();
+    if (random.chance(0.04)) return this.#withoutHost();
+    const ask = this.#ask();
+    if (random.chance(0.03) && ask.target.startsWith('/')) return this.#frame(this.#overlong(ask));
+    return random.chance(0.15) ? this.#unauthorized(ask) : this.#frame(ask);
+  }
+
+  freshKey(): string {
+    return awkwardKey(this.#mark(), this.random);
+  }
+
+  #mark(): string {
+    this.#made += 1;
+    return `${this.name}-${this.#made}`;
+  }
+
+  #checkTarget(key: string, query: string): Pick<Ask, 'method' | 'target'> & { checkOf: string } {
+    const method = this.random.pick(['GET', 'POST']);
+    const target = `/rate/${encodeKey(key, this.random)}${query && `?${query}`}`;
+    return { method, target, checkOf: key };
+  }
+
+  #ask(): Ask {
+    const { random } = this;
+    const key = this.freshKey();
+    const encoded = encodeKey(key, random);
+    const method = random.pick(METHODS);
+    const read = random.pick(['GET', 'HEAD']);
+    switch (random.whole(0, 14)) {
+      case 0:
+      case 1: {
+        const ask = this.#checkTarget(key, random.pick(WRONG_QUERIES));
+        return { ...ask, statuses: [400], scope: 'check' };
+      }
+      case 2: {
+        const long = `${key}${'é'.repeat(256)}`;
+        return { ...this.#checkTarget(long, ''), statuses: [400], scope: 'check' };
+      }
+      case 3: {
+        const path = `/rate/${badlyEncoded(this.#mark(), random)}`;
+        if (random.chance(0.3)) return { method: 'DELETE', target: `${path}/x`, statuses: [400] };
+        return { method: random.pick(['GET', 'POST']), target: path, statuses: [400] };
+      }
+      case 4:
+        return { method, target: random.pick(NO_PATHS), statuses: [404] };
+      case 5: {
+        const statuses = method === 'GET' || method === 'POST' ? [200] : [405];
+        const ask: Ask = { method, target: `/rate/${encoded}`, checkOf: key, statuses };
+        return statuses[0] === 200 ? { ...ask, scope: 'check' } : ask;
+      }
+      case 6: {
+        const target = `/rate/${encoded}/${encodeKey(random.pick(['x', '..', 'é', '/']), random)}`;
+        if (method === 'DELETE') return { method, target, statuses: [404], scope: 'release' };
+        return { method, target, statuses: [405] };
+      }
+      case 7: {
+        const written = random.chance(0.3) ? badlyEncoded(this.#mark(), random) : encoded;
+        const target = `/debug/${written}`;
+        return { method: read, target, statuses: [200], scope: 'debug' };
+      }
+      case 8: {
+        const target = random.pick(['/healthz', '/healthz?x=%zz', '/readyz']);
+        if (method === 'GET' || method === 'HEAD') return { method, target, statuses: [200] };
+        return { method, target, statuses: [405] };
+      }
+      case 9:
+        if (random.chance(0.8)) return { method: read, target: '/healthz', statuses: [200] };
+        return { method: read, target: '/metrics', statuses: [200], scope: 'debug' };
+      case 10:
+        if (random.chance(0.9)) return { method: 'OPTIONS', target: '*', statuses: [404] };
+        return { method: 'GET', target: '/debug', statuses: [200], scope: 'debug' };
+      case 11: {
+        const authority = random.pick(['http://t', 'https://u:p@t:1', 'HTTP://T', 'x://t']);
+        const target = `${authority}/rate/${encodeURIComponent(key)}`;
+        return { method: 'POST', target, checkOf: key, statuses: [200], scope: 'check' };
+      }
+      default:
+        return {
+          ...this.#checkTarget(key, random.pick(RIGHT_QUERIES)),
+          statuses: [200],
+          scope: 'check',
+        };
+    }
+  }
+
+  #overlong({ method, target, checkOf }: Ask): Ask {
+    const separator = target.includes('?') ? '&' : '?';
+    const padding = 'x'.repeat(this.random.pick([8193, 9000]));
+    return { method, target: target + separator + padding, checkOf, statuses: [414] };
+  }
+
+  #withoutHost(): ModelledRequest {
+    const { method, target, checkOf } = this.#checkTarget(this.freshKey(), '');
+    return this.#modelled(
+      { method, target, checkOf, statuses: [400] },
+      `${method} ${target} HTTP/1.1\r\n\r\n`,
+    );
+  }
+
+  #unreadable(): ModelledRequest {
+    const { random } = this;
+    const isLarge = random.chance(0.2);
+    const bytes = isLarge
+      ? `GET /rate/KEY HTTP/1.1\r\nHost: t\r\nX-Big: ${'b'.repeat(random.pick([16_400, 20_000]))}\r\n\r\n`
+      : random.pick(UNREADABLE);
+    return {
+      bytes: bytes.replace('KEY', this.#mark()),
+      statuses: [isLarge ? 431 : 400],
+      isHead: false,
+      isLast: true,
+      isUnreadable: true,
+    };
+  }
+
+  /** Lacks what it needs, where it needs anything. */
+  #unauthorized(ask: Ask): ModelledRequest {
+    const { random, tokens } = this;
+    const { scope } = ask;
+    if (!tokens || !scope) return this.#frame(ask);
+    if (random.chance(0.3)) {
+      const other = random.pick(
+        (['check', 'release', 'debug'] as const).filter((s) => s !== scope),
+      );
+      return this.#frame({ ...ask, statuses: [403] }, `Bearer ${tokens[other]}`);
+    }
+    return this.#frame({ ...ask, statuses: [401] }, random.pick(WRONG_AUTHORIZATIONS));
+  }
+
+  /** Adds headers and a body that change nothing. */
+  #frame(ask: Ask, authorization = this.#goodAuthorization(ask)): ModelledRequest {
+    const { random } = this;
+    const { method, target } = ask;
+    const isOld = random.chance(0.03);
+    const headers = ['Host: t'];
+    let correlationId: string | undefined;
+    if (random.chance(0.3)) {
+      const given = random.pick(CORRELATION_IDS);
+      headers.push(`X-Correlation-ID: ${given}`);
+      if (/^[ -~\xa0-\xff]{1,128}$/.test(given)) correlationId = given;
+    }
+    for (let more = random.pick([0, 0, 0, 1, 2]); more > 0; more -= 1) {
+      const noise = random.pick(NOISE);
+      if (!(isOld && noise === 'Connection: keep-alive')) headers.push(noise);
+    }
+    if (authorization !== 'none') headers.push(`Authorization: ${authorization}`);
+    const isLast = isOld || random.chance(0.1);
+    if (isLast && !isOld) headers.push(random.pick(['Connection: close', UPGRADE]));
+    // What a server still receives when it closes may cost the client the answer: that is how TCP resets.
+    const body = !isLast && random.chance(0.2) ? this.#body() : undefined;
+    if (body) headers.push(body.header);
+    const version = isOld ? '1.0' : '1.1';
+    const head = `${method} ${target} HTTP/${version}\r\n${headers.join('\r\n')}\r\n\r\n`;
+    const framed = this.#modelled(ask, head + (body?.bytes ?? ''));
+    return { ...framed, correlationId, isLast };
+  }
+
+  /** One that holds a request, which must stay unheard. */
+  #body(): { header: string; bytes: string } {
+    const { random } = this;
+    const content = random.pick([
+      'x',
+      '{"canWait":true}',
+      `POST /rate/${this.#mark()} HTTP/1.1\r\nHost: t\r\n\r\n`,
+      '\0\xff'.repeat(30_000),
+    ]);
+    if (random.chance(0.5)) return { header: `Content-Length: ${content.length}`, bytes: content };
+    const size = content.length.toString(16);
+    const extension = random.pick(['', ';a=b', ';a="b"']);
+    const trailer = random.pick(['', 'X-Trailer: x\r\n']);
+    return {
+      header: random.pick(['Transfer-Encoding: chunked', 'transfer-encoding:CHUNKED']),
+      bytes: `${size}${extension}\r\n${content}\r\n0\r\n${trailer}\r\n`,
+    };
+  }
+
+  #goodAuthorization({ scope }: Ask): string {
+    const { random, tokens } = this;
+    if (!tokens) return random.chance(0.1) ? random.pick(WRONG_AUTHORIZATIONS) : 'none';
+    return `Bearer ${random.chance(0.5) ? tokens.all : tokens[scope ?? 'debug']}`;
+  }
+
+  #modelled({ method, statuses, checkOf }: Ask, bytes: string): ModelledRequest {
+    const isHead = method === 'HEAD';
+    return { bytes, isHead, statuses, checkOf, isLast: false, isUnreadable: false };
+  }
+}

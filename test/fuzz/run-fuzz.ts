@@ -1,0 +1,100 @@
+import { Random } from '../chaos/random.js';
+import { within } from '../chaos/within.js';
+import { RawClient } from './raw-client.js';
+import { RequestGenerator } from './request-generator.js';
+import type { RawResponse } from './response-reader.js';
+import {
+  abandoned,
+  mutation,
+  oddTarget,
+  pileUp,
+  pipeline,
+  queue,
+  type Session,
+} from './scenarios.js';
+import { flawsAtTheEnd, type Target, vitals } from './target.js';
+
+/** What was sent, and what was wrong. */
+export interface FuzzReport {
+  /** By name. */
+  readonly scenarios: Readonly<Record<string, number>>;
+  /** Answers by status. */
+  readonly statuses: Readonly<Record<number, number>>;
+  readonly seconds: number;
+  readonly violations: readonly string[];
+}
+
+const CLIENTS = 6;
+const SCENARIO_TIMEOUT_MILLIS = 20_000;
+const MAX_VIOLATIONS = 20;
+const SHOWN_BYTES = 2000;
+/** The more often, the more often it stands here. */
+const SCENARIOS = [
+  pipeline, pipeline, pipeline, pipeline, mutation, mutation, mutation, queue, pileUp, abandoned, oddTarget,
+]; // prettier-ignore
+
+/** Sends to the service for so long whatever follows from the seed, and sees what it makes of it. */
+export async function runFuzz(target: Target, seed: number, seconds: number): Promise<FuzzReport> {
+  const scenarios: Record<string, number> = {};
+  const statuses: Record<number, number> = {};
+  const violations: string[] = [];
+  const before = await vitals(target);
+  const startedAt = performance.now();
+  const endsAt = startedAt + seconds * 1000;
+
+  const play = async (client: number): Promise<void> => {
+    for (let number = 0; performance.now() < endsAt; number += 1) {
+      if (violations.length >= MAX_VIOLATIONS) return;
+      const name = `s${seed}-c${client}-${number}`;
+      const random = new Random(seed).fork(name);
+      const scenario = random.pick(SCENARIOS);
+      scenarios[scenario.name] = (scenarios[scenario.name] ?? 0) + 1;
+      const clients: RawClient[] = [];
+      const session: Session = {
+        target,
+        random,
+        requests: new RequestGenerator(name, random, target.tokens),
+        open: async (isHead) => {
+          const opened = await RawClient.open(target.replica.url, isHead);
+          clients.push(opened);
+          return opened;
+        },
+        saw: (status) => (statuses[status] = (statuses[status] ?? 0) + 1),
+        violated: (what, sent, response) =>
+          violations.push(describe(`${name} ${scenario.name}: ${what}`, sent, response)),
+      };
+      try {
+        await within(SCENARIO_TIMEOUT_MILLIS, 'a scenario', () => scenario(session));
+      } catch (error) {
+        const sent = clients.map((client) => client.sent).join('\n');
+        violations.push(describe(`${name} ${scenario.name}: ${String(error)}`, sent));
+        await Promise.all(clients.map((client) => client.part('leave')));
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: CLIENTS }, (_, client) => play(client)));
+  const elapsed = (performance.now() - startedAt) / 1000;
+  try {
+    violations.push(...(await flawsAtTheEnd(target, before)));
+  } catch (error) {
+    violations.push(`in the end: ${String(error)}; on stderr: ${target.replica.stderr}`);
+  }
+  return { scenarios, statuses, seconds: elapsed, violations };
+}
+
+function describe(what: string, sent: string, response?: RawResponse): string {
+  const lines = [what, `  sent ${shown(sent)}`];
+  if (response) {
+    const { status, headers, body } = response;
+    const answer = { status, headers: Object.fromEntries(headers), body };
+    lines.push(`  got ${shown(answer)}`);
+  }
+  return lines.join('\n');
+}
+
+/** Without the greatest part of what is only long. */
+function shown(what: unknown): string {
+  return JSON.stringify(what)
+    .replace(/(.{1,10}?)\1{8,}/gs, '$1...')
+    .slice(0, SHOWN_BYTES);
+}

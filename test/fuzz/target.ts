@@ -1,0 +1,103 @@
+import type { Redis } from 'ioredis';
+
+import { lastWithin } from '../chaos/within.js';
+import type { DebugState } from '../support/debug-state.js';
+import { send } from '../support/http-client.js';
+import { parsePrometheusText } from '../support/prometheus-text.js';
+import type { ReplicaProcess } from '../support/replica-process.js';
+import type { KeyAccount } from './key-account.js';
+import type { Tokens } from './request-generator.js';
+
+const SETTLING_MILLIS = 20_000;
+/** Timers and such, which come and go. */
+const SPARE_HANDLES = 5;
+
+/** The service that is fuzzed, and all that is known of what was sent to it. */
+export interface Target {
+  readonly replica: ReplicaProcess;
+  readonly keys: KeyAccount;
+  readonly tokens?: Tokens | undefined;
+  /** The Redis it is on, and what its names there start with. */
+  readonly store?: { readonly redis: Redis; readonly prefix: string } | undefined;
+}
+
+/** What says whether the process is as it was. */
+export interface Vitals {
+  readonly startedAt: number;
+  readonly handles: number;
+  readonly waiting: number;
+}
+
+export async function vitals(target: Target): Promise<Vitals> {
+  const { text } = await ask(target, '/metrics');
+  const scrape = parsePrometheusText(text);
+  return {
+    startedAt: scrape.value('process_start_time_seconds'),
+    handles: scrape.value('nodejs_active_handles_total'),
+    waiting: scrape.value('ratelimit_waiting'),
+  };
+}
+
+export async function waitingFor(target: Target, key: string): Promise<number> {
+  const { json } = await ask(target, `/debug/${encodeURIComponent(key)}`);
+  return (json() as DebugState).NumWaiting ?? 0;
+}
+
+/** What is wrong with the service now that nobody asks it for anything. */
+export async function flawsAtTheEnd(target: Target, before: Vitals): Promise<string[]> {
+  const flaws: string[] = [];
+  const isQuiet = ({ handles, waiting }: Vitals): boolean =>
+    waiting === 0 && handles <= before.handles + SPARE_HANDLES;
+  const after = await lastWithin(SETTLING_MILLIS, () => vitals(target), isQuiet);
+  if (!isQuiet(after)) flaws.push(`left over: ${JSON.stringify({ before, after })}`);
+  if (after.startedAt !== before.startedAt) flaws.push('it is another process');
+
+  const { replica, keys, store } = target;
+  const existing = await existingKeys(target);
+  flaws.push(...keys.flaws(existing, replica.log));
+  if (store) flaws.push(...(await flawsOfNames(store, existing)));
+  if (replica.stderr !== '') flaws.push(`on stderr: ${replica.stderr}`);
+  for (const line of replica.log) {
+    if (line.level === 'error' || line.level === 'fatal') flaws.push(JSON.stringify(line));
+  }
+  const { status, text } = await ask(target, '/rate/after-all-that');
+  if (status !== 200) flaws.push(`in the end a check is answered ${status} ${text}`);
+  return flaws;
+}
+
+async function existingKeys(target: Target): Promise<Map<string, number>> {
+  const { json } = await ask(target, '/debug');
+  const { Instances: instances } = json() as { Instances: Record<string, DebugState> };
+  return new Map(
+    Object.entries(instances).map(([key, state]) => [key, state.NumApprovedThisWindow ?? 0]),
+  );
+}
+
+/** In Redis are the state of each key, and the approvals where there are any; nothing else. */
+async function flawsOfNames(
+  { redis, prefix }: NonNullable<Target['store']>,
+  existing: ReadonlyMap<string, number>,
+): Promise<string[]> {
+  const expected = [...existing].flatMap(([key, approved]) => {
+    const state = `${prefix}{${key.replace(/[{}%]/g, encodeURIComponent)}}`;
+    return approved > 0 ? [state, `${state}:requests`] : [state];
+  });
+  const isRight = (names: ReadonlySet<string>): boolean =>
+    names.size === expected.length && expected.every((name) => names.has(name));
+  const names = await lastWithin(
+    SETTLING_MILLIS,
+    async () => {
+      const found = (await redis.keys('*')).filter((name) => name.includes(prefix));
+      return new Set(found);
+    },
+    isRight,
+  );
+  if (isRight(names)) return [];
+  const missing = expected.filter((name) => !names.has(name));
+  const unexpected = [...names].filter((name) => !expected.includes(name));
+  return [`in Redis: ${JSON.stringify({ missing, unexpected })}`];
+}
+
+function ask({ replica, tokens }: Target, path: string): ReturnType<typeof send> {
+  return send(replica.url, 'GET', path, tokens ? { Authorization: `Bearer ${tokens.all}` } : {});
+}
