@@ -35,7 +35,7 @@ describe('while Redis is down', () => {
     server = await startRedisServer();
     app = await startTestApp({
       REDIS_URL: server.url,
-      STORE_TIMEOUT_MILLIS: '5000',
+      STORE_TIMEOUT_MILLIS: '1000',
       WINDOW_MILLIS: '3600000',
       MAX_REQUESTS: '1',
       LOG_LEVEL: 'debug',
@@ -98,7 +98,7 @@ describe('a client that waits when Redis goes down', () => {
     const server = await startRedisServer();
     app = await startTestApp({
       REDIS_URL: server.url,
-      STORE_TIMEOUT_MILLIS: '5000',
+      STORE_TIMEOUT_MILLIS: '1000',
       WINDOW_MILLIS: '3600000',
       MAX_REQUESTS: '1',
     });
