@@ -14,9 +14,10 @@ local FIRST_ID = 5
 
 local now_us = now_micros()
 local now_ms = math.floor(now_us / 1000)
+local window_millis, lease_millis = tonumber(ARGV[1]), tonumber(ARGV[2])
 local replica = ARGV[3]
 
-local state = open_limiter(KEYS, now_us, tonumber(ARGV[1]), tonumber(ARGV[2]))
+local state = open_limiter(KEYS, now_us, window_millis, lease_millis)
 if not state then
   return 0
 end
@@ -35,6 +36,6 @@ end
 if ARGV[4] == '1' and not may_hold_place(KEYS[3], replica) then
   redis.call('HDEL', KEYS[4], replica)
 end
-serve_waiting(KEYS, state, now_ms, tonumber(ARGV[2]))
-close_limiter(KEYS, state, now_ms, tonumber(ARGV[2]))
+serve_waiting(KEYS, state, now_ms, lease_millis)
+close_limiter(KEYS, state, now_ms, lease_millis)
 return cancelled

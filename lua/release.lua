@@ -8,14 +8,15 @@
 
 local now_us = now_micros()
 local now_ms = math.floor(now_us / 1000)
+local window_millis, lease_millis = tonumber(ARGV[1]), tonumber(ARGV[2])
 
-local state = open_limiter(KEYS, now_us, tonumber(ARGV[1]), tonumber(ARGV[2]))
+local state = open_limiter(KEYS, now_us, window_millis, lease_millis)
 if not state then
   return 0
 end
 local released = redis.call('SREM', KEYS[2], ARGV[3])
 state.approved = state.approved - released
 state.made_room = state.made_room or released == 1
-serve_waiting(KEYS, state, now_ms, tonumber(ARGV[2]))
-close_limiter(KEYS, state, now_ms, tonumber(ARGV[2]))
+serve_waiting(KEYS, state, now_ms, lease_millis)
+close_limiter(KEYS, state, now_ms, lease_millis)
 return released

@@ -2,7 +2,6 @@
 // a while, and checks that they answer well, and count what they accepted and nothing else.
 import { parseArgs } from 'node:util';
 
-import { findRedisServer } from './lib/find-redis.mjs';
 import { runLongTests } from './lib/long-tests.mjs';
 
 const HELP = `npm run test:fuzz -- [options]
@@ -25,5 +24,4 @@ if (values.help) {
 await runLongTests('**/test/fuzz/*.test.ts', {
   FUZZ_SEED: values.seed,
   FUZZ_SECONDS: values.seconds,
-  SLUICE_TEST_REDIS_SERVER: findRedisServer(),
 });

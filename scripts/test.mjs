@@ -1,5 +1,6 @@
 // `npm test`: sets up what a fresh clone lacks, then checks style, types and behaviour. Arguments go
 // to jest, so `npm test -- queue` runs the tests whose path contains "queue".
+import { jestCommand, jestEnvironment } from './lib/jest.mjs';
 import { build, installDependencies } from './lib/prepare.mjs';
 import { run } from './lib/run.mjs';
 
@@ -10,13 +11,6 @@ build();
 
 const { findRedis } = await import('./lib/find-redis.mjs');
 const redis = await findRedis();
-run('node', ['node_modules/jest/bin/jest.js', ...process.argv.slice(2)], {
-  env: {
-    ...process.env,
-    ...redis,
-    // Jest runs ES modules only behind this flag: https://jestjs.io/docs/ecmascript-modules
-    NODE_OPTIONS: `${process.env.NODE_OPTIONS ?? ''} --experimental-vm-modules --no-warnings=ExperimentalWarning`,
-  },
-});
+run('node', jestCommand(...process.argv.slice(2)), { env: jestEnvironment(redis) });
 // The connection to testcontainers' reaper, where there is one, would keep this process.
 process.exit(0);

@@ -1,10 +1,8 @@
-import { readFileSync } from 'node:fs';
-
 import type { Logger } from 'pino';
 
 import { type Clock, systemClock } from './clock.js';
+import { readNamedFile } from './config/named-file.js';
 import type { Settings } from './config/settings.js';
-import { SettingsError } from './config/settings-error.js';
 import type { Limiter, Limits, StoreLimiter } from './limiter/limiter.js';
 import { MemoryLimiter } from './limiter/memory/memory-limiter.js';
 import { OutageLimiter } from './limiter/outage/outage-limiter.js';
@@ -99,11 +97,5 @@ function read(
   name: 'REDIS_TLS_CA_FILE' | 'REDIS_TLS_CERT_FILE' | 'REDIS_TLS_KEY_FILE',
 ): string | undefined {
   const path = settings[name];
-  if (path === undefined) return undefined;
-  try {
-    return readFileSync(path, 'utf8');
-  } catch (error) {
-    const { code = 'unreadable' } = error as NodeJS.ErrnoException;
-    throw new SettingsError(name, `${JSON.stringify(path)} (${code})`, 'a file to read');
-  }
+  return path === undefined ? undefined : readNamedFile(name, path);
 }

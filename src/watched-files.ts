@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises';
 
 import type { Logger } from 'pino';
 
+import { unreadable } from './config/named-file.js';
 import { SettingsError } from './config/settings-error.js';
 
 const POLL_MILLIS = 1000;
@@ -111,8 +112,7 @@ function readAll(files: readonly NamedFile[]): Promise<Reading[]> {
       try {
         return await readFile(path);
       } catch (error) {
-        const { code = 'unreadable' } = error as NodeJS.ErrnoException;
-        return new SettingsError(variable, `${JSON.stringify(path)} (${code})`, 'a file to read');
+        return unreadable(variable, path, error);
       }
     }),
   );

@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 
 import { findRedisServer } from './find-redis.mjs';
+import { jestCommand, jestEnvironment } from './jest.mjs';
 import { build, installDependencies } from './prepare.mjs';
 import { ROOT } from './run.mjs';
 
@@ -16,14 +17,13 @@ export async function runLongTests(files, environment) {
   installDependencies();
   build();
   const given = Object.entries(environment).filter(([, value]) => value !== undefined);
-  await runGroup('node', ['node_modules/jest/bin/jest.js', '--runInBand', '--testMatch', files], {
-    env: {
-      ...process.env,
+  const redis = findRedisServer();
+  await runGroup('node', jestCommand('--runInBand', '--testMatch', files), {
+    env: jestEnvironment({
       ...Object.fromEntries(given),
-      SLUICE_TEST_REDIS_PROGRAM: findRedisServer(),
-      // Jest runs ES modules only behind this flag: https://jestjs.io/docs/ecmascript-modules
-      NODE_OPTIONS: `${process.env.NODE_OPTIONS ?? ''} --experimental-vm-modules --no-warnings=ExperimentalWarning`,
-    },
+      SLUICE_TEST_REDIS_PROGRAM: redis,
+      SLUICE_TEST_REDIS_SERVER: redis,
+    }),
   });
 }
 

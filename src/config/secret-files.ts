@@ -1,5 +1,4 @@
-import { readFileSync } from 'node:fs';
-
+import { readNamedFile } from './named-file.js';
 import { SettingsError } from './settings-error.js';
 
 /** The settings that may hold a secret: never shown, and each may come from a file instead. */
@@ -31,14 +30,7 @@ export function readSecretFiles(given: Readonly<Record<string, string>>): Record
 }
 
 function readSecret(variable: string, path: string): string {
-  let text: string;
-  try {
-    text = readFileSync(path, 'utf8');
-  } catch (error) {
-    const { code = 'unreadable' } = error as NodeJS.ErrnoException;
-    throw new SettingsError(variable, `${JSON.stringify(path)} (${code})`, 'a file to read');
-  }
-  const secret = text.replace(/\r?\n$/, '');
+  const secret = readNamedFile(variable, path).replace(/\r?\n$/, '');
   if (secret !== '') return secret;
   throw new SettingsError(variable, `${JSON.stringify(path)} (empty)`, 'a file with the secret');
 }

@@ -44,11 +44,11 @@ export function createHttpApp(parts: HttpParts, surface: Surface): Express {
   app.disable('etag');
   // A key is what stands in the path, to the letter: `/rate/a/` asks for no key, not for `a`.
   app.enable('strict routing');
+  app.enable('case sensitive routing');
   // Without a limit to the number of parameters, beyond which they would be ignored: a URL has one.
   app.set('query parser', (query: string | null) =>
     parseQuery(query ?? '', '&', '=', { maxKeys: 0 }),
   );
-  app.enable('case sensitive routing');
   app.use(requestLog(parts.logger, parts.settings), boundRequest);
 
   if (surface.limiting) {

@@ -6,8 +6,8 @@ import { withinDeadline } from './availability/deadline.js';
 import { toLimiterError } from './availability/store-errors.js';
 import { groupBySlot } from './by-slot.js';
 import type { Connections } from './connections/connections.js';
-import type { KeyNames, KeyNaming } from './key-names.js';
-import type { InspectReply, Scripts } from './scripts.js';
+import type { KeyNaming } from './key-names.js';
+import type { Scripts } from './scripts.js';
 
 /** How many names one SCAN call looks at. What it finds is one page of a listing. */
 const SCAN_COUNT = 100;
@@ -40,17 +40,15 @@ export class Listing {
   }
 
   async #inspectAll(states: readonly string[]): Promise<Instance[]> {
-    const keys = [...new Set(states)].map((state) => this.naming.keyOf(state));
-    const calls = groupBySlot(keys, (key) =>
-      this.parts.connections.slotOf(this.naming.namesOf(key).state),
-    );
+    const { connections } = this.parts;
+    const calls = groupBySlot([...new Set(states)], (state) => connections.slotOf(state));
     const replies = await Promise.all(calls.map((call) => this.#inspect(call)));
     return replies.flat();
   }
 
-  async #inspect(keys: readonly string[]): Promise<Instance[]> {
-    const names: KeyNames[] = keys.map((key) => this.naming.namesOf(key));
-    const replies: (InspectReply | undefined | Error)[] = await this.scripts.inspect(names);
+  async #inspect(states: readonly string[]): Promise<Instance[]> {
+    const keys = states.map((state) => this.naming.keyOf(state));
+    const replies = await this.scripts.inspect(keys.map((key) => this.naming.namesOf(key)));
     return keys.flatMap((key, i) => {
       const reply = replies[i];
       if (!(reply instanceof Error)) return reply ? [{ key, ...reply }] : [];

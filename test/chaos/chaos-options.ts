@@ -1,3 +1,4 @@
+import { numberIn, seedIn } from '../support/run-options.js';
 import { TOPOLOGY_NAMES, type TopologyName } from './topologies/topology.js';
 
 /** What a run of the suite is asked for, by environment variables that `scripts/chaos.mjs` sets. */
@@ -11,8 +12,6 @@ export interface ChaosOptions {
   readonly rounds: number;
 }
 
-const MAX_SEED = 2 ** 32 - 1;
-
 /** @throws Error where a variable has no sense */
 export function chaosOptions(
   environment: Readonly<Record<string, string | undefined>>,
@@ -22,16 +21,10 @@ export function chaosOptions(
   const topologies = TOPOLOGY_NAMES.filter((name) => !topology || name === topology);
   if (topologies.length === 0)
     throw new Error(`CHAOS_TOPOLOGY: no topology is called ${topology!}`);
-  const number = (name: string, otherwise: number): number => {
-    const given = environment[name];
-    const value = given ? Number(given) : otherwise;
-    if (!(value >= 0 && value <= MAX_SEED)) throw new Error(`${name}: got ${given!}`);
-    return value;
-  };
   return {
-    seed: number('CHAOS_SEED', Math.floor(Math.random() * MAX_SEED)),
-    seconds: number('CHAOS_SECONDS', defaults.seconds),
+    seed: seedIn(environment, 'CHAOS_SEED'),
+    seconds: numberIn(environment, 'CHAOS_SECONDS', defaults.seconds),
     topologies,
-    rounds: number('CHAOS_ROUNDS', defaults.rounds),
+    rounds: numberIn(environment, 'CHAOS_ROUNDS', defaults.rounds),
   };
 }

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 
-import { type TestApp, startTestApp } from '../support/app.js';
+import type { TestApp } from '../support/app.js';
 import { debugState, untilWaiting } from '../support/debug-state.js';
 import { describeWithRedisProgram } from '../support/describe-with-redis-program.js';
 import {
@@ -12,7 +12,13 @@ import {
   ratePath,
   send,
 } from '../support/http-client.js';
-import { checkUntilLogged, policyOf, STORE_BACK, STORE_DOWN } from '../support/outage.js';
+import {
+  checkUntilLogged,
+  policyOf,
+  startWithPolicy,
+  STORE_BACK,
+  STORE_DOWN,
+} from '../support/outage.js';
 import { type RedisProcess, startRedisProcess } from '../support/redis-process.js';
 import { uniqueKey } from '../support/unique-key.js';
 import { until } from '../support/until.js';
@@ -24,14 +30,7 @@ let app: TestApp;
 
 async function start(policy: Policy): Promise<void> {
   redis = await startRedisProcess();
-  app = await startTestApp({
-    REDIS_URL: redis.url,
-    STORE_OUTAGE_POLICY: policy,
-    // Long, so that a busy machine is no outage.
-    STORE_TIMEOUT_MILLIS: '1000',
-    WINDOW_MILLIS: '3600000',
-    MAX_REQUESTS: '1',
-  });
+  app = await startWithPolicy(redis, policy);
 }
 
 async function stop(): Promise<void> {

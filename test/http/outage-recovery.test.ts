@@ -1,4 +1,4 @@
-import { type TestApp, startTestApp } from '../support/app.js';
+import type { TestApp } from '../support/app.js';
 import { debugState } from '../support/debug-state.js';
 import { describeWithRedisProgram } from '../support/describe-with-redis-program.js';
 import { approve, ratePath, send } from '../support/http-client.js';
@@ -10,6 +10,7 @@ import {
   STORE_BACK,
   STORE_DECIDES,
   STORE_DOWN,
+  startWithPolicy,
 } from '../support/outage.js';
 import { scrape } from '../support/prometheus-text.js';
 import { type RedisProcess, startRedisProcess } from '../support/redis-process.js';
@@ -34,13 +35,7 @@ describeWithRedisProgram('a service whose Redis goes away', () => {
   });
 
   async function start(policy: string): Promise<void> {
-    app = await startTestApp({
-      REDIS_URL: redis.url,
-      STORE_OUTAGE_POLICY: policy,
-      STORE_TIMEOUT_MILLIS: '1000',
-      WINDOW_MILLIS: '3600000',
-      MAX_REQUESTS: '1',
-    });
+    app = await startWithPolicy(redis, policy);
   }
 
   /** A check of a new key: its status, and the policy that has decided it. */

@@ -29,6 +29,13 @@ const tls = useTls();
 const folder = useTemporaryFolder();
 const startService = useHttpServices();
 
+/** What a client offers that knows no TLS that is still good. */
+const OLD_TLS = {
+  minVersion: 'TLSv1',
+  maxVersion: 'TLSv1.1',
+  ciphers: 'DEFAULT@SECLEVEL=0',
+} as const;
+
 /** Nobody is too slow. */
 const PATIENT: Timeouts = {
   headMillis: ONE_HOUR,
@@ -139,13 +146,7 @@ describe('a port with TLS', () => {
   });
 
   test('does not speak TLSv1.1', async () => {
-    const old = {
-      minVersion: 'TLSv1',
-      maxVersion: 'TLSv1.1',
-      ciphers: 'DEFAULT@SECLEVEL=0',
-    } as const;
-
-    await expect(handshake(app.url, old)).rejects.toThrow(/protocol version/i);
+    await expect(handshake(app.url, OLD_TLS)).rejects.toThrow(/protocol version/i);
   });
 
   test('answers nothing to a request without TLS, and goes on serving', async () => {
@@ -248,13 +249,7 @@ describe('when the certificate changes', () => {
   test('the new one speaks no older TLS than the first', async () => {
     await Promise.all([replace(files.certFile, second.cert), replace(files.keyFile, second.key)]);
     await app.logged(isReload);
-    const old = {
-      minVersion: 'TLSv1',
-      maxVersion: 'TLSv1.1',
-      ciphers: 'DEFAULT@SECLEVEL=0',
-    } as const;
-
-    await expect(handshake(app.url, old)).rejects.toThrow(/protocol version/i);
+    await expect(handshake(app.url, OLD_TLS)).rejects.toThrow(/protocol version/i);
   });
 
   test('a connection that is open goes on', async () => {

@@ -1,11 +1,18 @@
 import type { Redis } from 'ioredis';
 
 /** Cuts the connections on which the replicas send their commands, and no other client's. */
-export async function killCommandConnections(client: Redis): Promise<void> {
-  const list = (await client.client('LIST', 'TYPE', 'NORMAL')) as string;
+export function killCommandConnections(client: Redis): Promise<void> {
+  return killReplicaConnections((name, ...args) => client.call(name, ...args), 'NORMAL');
+}
+
+type Send = (...command: [name: string, ...args: string[]]) => Promise<unknown>;
+
+/** Cuts the replicas' connections of one type, and no other client's. */
+export async function killReplicaConnections(send: Send, type: 'NORMAL' | 'PUBSUB'): Promise<void> {
+  const list = (await send('CLIENT', 'LIST', 'TYPE', type)) as string;
   for (const line of list.split('\n')) {
     const id = /^id=(\d+) .* name=sluice:/.exec(line)?.[1];
-    if (id !== undefined) await client.client('KILL', 'ID', id);
+    if (id !== undefined) await send('CLIENT', 'KILL', 'ID', id);
   }
 }
 

@@ -1,4 +1,4 @@
-import type { TestApp } from './app.js';
+import { startTestApp, type TestApp } from './app.js';
 import { type Answer, ratePath, send } from './http-client.js';
 import { uniqueKey } from './unique-key.js';
 import { until } from './until.js';
@@ -11,6 +11,18 @@ export const STORE_DECIDES = 'the store decides again';
 /** As many as have to fail before the store counts as down. */
 const CALLS_AT_ONCE = 3;
 const CHANGES: readonly unknown[] = [STORE_DOWN, STORE_BACK, POLICY_DECIDES, STORE_DECIDES];
+
+/** A service that decides by `policy` while its Redis is away. */
+export function startWithPolicy(redis: { readonly url: string }, policy: string): Promise<TestApp> {
+  return startTestApp({
+    REDIS_URL: redis.url,
+    STORE_OUTAGE_POLICY: policy,
+    // Long, so that a busy machine is no outage.
+    STORE_TIMEOUT_MILLIS: '1000',
+    WINDOW_MILLIS: '3600000',
+    MAX_REQUESTS: '1',
+  });
+}
 
 /** The changes of state in the log so far, in order. */
 export function changesIn(app: TestApp): unknown[] {

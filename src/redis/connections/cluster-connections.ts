@@ -9,11 +9,16 @@ import {
   reconnectAfter,
 } from './client-options.js';
 import { logConnection } from './connection-log.js';
-import { addressIn, type ConnectionSettings, credentialsIn } from './connection-settings.js';
+import {
+  addressIn,
+  type ConnectionSettings,
+  REDIS_PORT,
+  sharedCredentialsIn,
+} from './connection-settings.js';
 import type { Connections } from './connections.js';
+import { quit } from './quit.js';
 import { ShardedSubscriber } from './sharded-subscriber.js';
 
-const REDIS_PORT = 6379;
 /** How often the topology is looked up while nothing says that it has changed. */
 const TOPOLOGY_INTERVAL_MILLIS = 5000;
 /** A slot that moves is asked again this often, for so long; those who called go on after that. */
@@ -27,7 +32,7 @@ export function connectToCluster(settings: ConnectionSettings, logger: Logger): 
   const urls = settings.urls.map((url) => new URL(url));
   const redisOptions: ClientOptions = {
     ...clientOptions(settings),
-    ...credentials(settings, credentialsOfAll(urls)),
+    ...credentials(settings, sharedCredentialsIn(urls)),
   };
   const commands = logConnection(
     new Cluster(
@@ -86,16 +91,7 @@ export function connectToCluster(settings: ConnectionSettings, logger: Logger): 
     },
     close: async () => {
       subscriber.close();
-      try {
-        await commands.quit();
-      } catch {
-        commands.disconnect();
-      }
+      await quit(commands);
     },
   };
-}
-
-/** Nodes that are found later have no URL: what one says of credentials goes for all. */
-function credentialsOfAll(urls: readonly URL[]): { username?: string; password?: string } {
-  return urls.map(credentialsIn).find(({ password }) => password !== undefined) ?? {};
 }

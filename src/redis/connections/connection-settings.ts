@@ -33,12 +33,23 @@ export interface ConnectionSettings {
   readonly name: string;
 }
 
+/** Where a Redis listens that does not say so. */
+export const REDIS_PORT = 6379;
+
 /** Credentials as a URL has them, percent-decoded. */
 export function credentialsIn(url: URL): { username?: string; password?: string } {
   return {
     ...(url.username !== '' && { username: decodeURIComponent(url.username) }),
     ...(url.password !== '' && { password: decodeURIComponent(url.password) }),
   };
+}
+
+/** Of several servers: what the first that has a password says goes for all, found later ones included. */
+export function sharedCredentialsIn(urls: readonly URL[]): {
+  username?: string;
+  password?: string;
+} {
+  return urls.map(credentialsIn).find(({ password }) => password !== undefined) ?? {};
 }
 
 /** A host name or address without the brackets that an IPv6 address has in a URL. */

@@ -8,20 +8,29 @@ import {
   reconnectAfter,
 } from './client-options.js';
 import { logConnection } from './connection-log.js';
-import { addressIn, type ConnectionSettings, credentialsIn } from './connection-settings.js';
+import {
+  addressIn,
+  type ConnectionSettings,
+  credentialsIn,
+  REDIS_PORT,
+  sharedCredentialsIn,
+} from './connection-settings.js';
 import type { Connections } from './connections.js';
 import { PlainSubscriber } from './plain-subscriber.js';
+import { quit } from './quit.js';
 
-const REDIS_PORT = 6379;
 const SENTINEL_PORT = 26_379;
 /** Waits as after so many failures: the sentinels have something to do. */
 const CONNECT_AGAIN_ATTEMPT = 3;
 
 /** Connects to one primary, at a fixed address or wherever sentinels say that it is now. */
 export function connectToPrimary(settings: ConnectionSettings, logger: Logger): Connections {
+  const common = clientOptions(settings);
   const options = {
-    ...clientOptions(settings),
-    ...(settings.mode === 'sentinel' ? sentinelOptions(settings) : standaloneOptions(settings)),
+    ...common,
+    ...(settings.mode === 'sentinel'
+      ? sentinelOptions(settings, common.tls)
+      : standaloneOptions(settings)),
     db: settings.database,
   };
   const commands = logConnection(
@@ -71,12 +80,11 @@ function standaloneOptions(settings: ConnectionSettings): ClientOptions {
   return { ...addressIn(url, REDIS_PORT), ...credentials(settings, credentialsIn(url)) };
 }
 
-function sentinelOptions(settings: ConnectionSettings): ClientOptions {
+function sentinelOptions(settings: ConnectionSettings, tls: ClientOptions['tls']): ClientOptions {
   const urls = settings.urls.map((url) => new URL(url));
-  const ofUrls = urls.map(credentialsIn).find(({ password }) => password !== undefined) ?? {};
+  const ofUrls = sharedCredentialsIn(urls);
   const username = settings.sentinelUsername ?? ofUrls.username;
   const password = settings.sentinelPassword ?? ofUrls.password;
-  const { tls } = clientOptions(settings);
   return {
     sentinels: urls.map((url) => addressIn(url, SENTINEL_PORT)),
     ...(settings.sentinelMaster !== undefined && { name: settings.sentinelMaster }),
@@ -105,13 +113,4 @@ function connectAgainAfterEnd(client: Redis, isClosing: () => boolean): void {
       });
     }, reconnectAfter(CONNECT_AGAIN_ATTEMPT));
   });
-}
-
-async function quit(client: Redis): Promise<void> {
-  try {
-    await client.quit();
-  } catch {
-    // Not connected, so there is nobody to say goodbye to.
-    client.disconnect();
-  }
 }

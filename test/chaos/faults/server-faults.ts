@@ -1,3 +1,4 @@
+import { killReplicaConnections } from '../../support/kill-connections.js';
 import type { RedisProcess } from '../../support/redis-process.js';
 import { type FaultKind, nothingToMend } from './fault.js';
 
@@ -14,22 +15,14 @@ export function connectionsAreCut(victim: Victim, type: 'NORMAL' | 'PUBSUB'): Fa
       target: 'primary',
       scope: SERVER_SCOPE,
       millis: 0,
-      begin: async () => cutConnectionsOfReplicas(await victim(), type),
+      // Of the replicas only, so that the round's own account is not cut.
+      begin: async () => {
+        const server = await victim();
+        await killReplicaConnections((...command) => server.command(...command), type);
+      },
       end: nothingToMend,
     }),
   };
-}
-
-/** Of the replicas only, so that the round's own account is not cut. */
-async function cutConnectionsOfReplicas(
-  server: RedisProcess,
-  type: 'NORMAL' | 'PUBSUB',
-): Promise<void> {
-  const list = (await server.command('CLIENT', 'LIST', 'TYPE', type)) as string;
-  for (const line of list.split('\n')) {
-    const id = /^id=(\d+) .* name=sluice:/.exec(line)?.[1];
-    if (id !== undefined) await server.command('CLIENT', 'KILL', 'ID', id);
-  }
 }
 
 export function commandsArePaused(victim: Victim, mode: 'ALL' | 'WRITE'): FaultKind {
@@ -69,56 +62,61 @@ interface Loss {
 }
 
 /** A server stands still and goes on. */
-export function serverStandsStill(
-  name: string,
-  victim: Victim,
-  { loses, settled }: Loss,
-): FaultKind {
-  return {
-    name,
-    draw: (random) => {
-      const millis = random.whole(200, 3000);
-      let stopped: RedisProcess | undefined;
-      return {
-        target: `primary for ${millis} ms`,
-        scope: SERVER_SCOPE,
-        ...(loses && { loses }),
-        millis,
-        begin: async () => {
-          stopped = await victim();
-          stopped.signal('SIGSTOP');
-        },
-        end: async () => {
-          stopped?.signal('SIGCONT');
-          await settled?.();
-        },
-      };
+export function serverStandsStill(name: string, victim: Victim, loss: Loss): FaultKind {
+  return serverFault(name, victim, loss, {
+    millis: [200, 3000],
+    begin: (server) => {
+      server.signal('SIGSTOP');
     },
-  };
+    end: (server) => {
+      server.signal('SIGCONT');
+    },
+  });
 }
 
 /** A server dies and comes back. */
 export function serverDies(
   name: string,
   victim: Victim,
-  { withData, loses, settled }: Loss & { readonly withData: boolean },
+  { withData, ...loss }: Loss & { readonly withData: boolean },
+): FaultKind {
+  return serverFault(name, victim, loss, {
+    millis: [0, 2500],
+    begin: (server) => server.kill(),
+    end: (server) => server.restart({ withData }),
+  });
+}
+
+interface ServerFault {
+  /** From how long to how long it goes on. */
+  readonly millis: readonly [min: number, max: number];
+  readonly begin: (server: RedisProcess) => Promise<void> | void;
+  readonly end: (server: RedisProcess) => Promise<void> | void;
+}
+
+/** A fault of one server, which the topology has to settle on. */
+function serverFault(
+  name: string,
+  victim: Victim,
+  { loses, settled }: Loss,
+  { millis: [min, max], begin, end }: ServerFault,
 ): FaultKind {
   return {
     name,
     draw: (random) => {
-      const millis = random.whole(0, 2500);
-      let killed: RedisProcess | undefined;
+      const millis = random.whole(min, max);
+      let server: RedisProcess | undefined;
       return {
         target: `primary for ${millis} ms`,
         scope: SERVER_SCOPE,
         ...(loses && { loses }),
         millis,
         begin: async () => {
-          killed = await victim();
-          await killed.kill();
+          server = await victim();
+          await begin(server);
         },
         end: async () => {
-          await killed?.restart({ withData });
+          if (server) await end(server);
           await settled?.();
         },
       };

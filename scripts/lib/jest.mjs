@@ -1,0 +1,14 @@
+/** Jest, as node is given it, with these arguments. */
+export function jestCommand(...args) {
+  return ['node_modules/jest/bin/jest.js', ...args];
+}
+
+/** The environment of jest: that of this process, and `more`. */
+export function jestEnvironment(more) {
+  return {
+    ...process.env,
+    ...more,
+    // Jest runs ES modules only behind this flag: https://jestjs.io/docs/ecmascript-modules
+    NODE_OPTIONS: `${process.env.NODE_OPTIONS ?? ''} --experimental-vm-modules --no-warnings=ExperimentalWarning`,
+  };
+}
