@@ -3,6 +3,7 @@ import { type Server, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 
 import { CORRELATION_HEADER } from './correlation.js';
+import { BROWSER_HEADERS, type Headers } from './reply.js';
 import { isReceivingBody } from './request-body.js';
 
 /** A request that could not be read, and how it was answered. */
@@ -67,6 +68,13 @@ function answerText(status: number, message: string, correlationId: string): str
     `Content-Length: ${Buffer.byteLength(body)}`,
     `Date: ${new Date().toUTCString()}`,
     'Connection: close',
+    ...linesOf(BROWSER_HEADERS),
   ];
   return `${lines.join('\r\n')}\r\n\r\n${body}`;
+}
+
+function linesOf(headers: Headers): string[] {
+  const lines: string[] = [];
+  for (let i = 0; i < headers.length; i += 2) lines.push(`${headers[i]}: ${headers[i + 1]}`);
+  return lines;
 }

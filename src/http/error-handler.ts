@@ -57,7 +57,7 @@ function sendError(
 /** Names the first part of the path that can't be decoded. */
 function sendBadEncoding(request: Request, response: Response): void {
   const [, resource, key] = request.path.split('/');
-  if (resource === 'debug') {
+  if (resource === 'debug' && (request.method === 'GET' || request.method === 'HEAD')) {
     // Always 200, says the contract, and a key that can't be written has no instance.
     sendJson(response, 200, { Key: key, Found: false }, BROWSER_HEADERS);
     return;

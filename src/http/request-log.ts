@@ -1,4 +1,4 @@
-import type { RequestHandler, Response } from 'express';
+import type { Request, Response } from 'express';
 import type { Logger } from 'pino';
 
 import type { Settings } from '../config/settings.js';
@@ -13,7 +13,10 @@ type LoggedStatuses = Pick<Settings, 'LOG_2XX' | 'LOG_4XX' | 'LOG_5XX'>;
  * Written here and not left to pino-http, which makes two child loggers for every request, logged or
  * not: without them there is time for half as many decisions again.
  */
-export function requestLog(logger: Logger, statuses: LoggedStatuses): RequestHandler {
+export function requestLog(
+  logger: Logger,
+  statuses: LoggedStatuses,
+): (request: Request, response: Response) => void {
   // One function for all requests, which finds its request by `this`: no closure has to be made.
   function onClose(this: Response): void {
     const { correlationId, caller, fault, startedAt } = this.locals;
@@ -39,13 +42,12 @@ export function requestLog(logger: Logger, statuses: LoggedStatuses): RequestHan
     logger.error({ correlationId: this.locals.correlationId, err: error }, 'response failed');
   }
 
-  return (request, response, next) => {
+  return (request, response) => {
     response.locals.correlationId = correlationIdOf(request);
     response.locals.startedAt = performance.now();
     response.on('close', onClose);
     // Without a listener, an answer to a client that has just left would end the process.
     response.on('error', onError);
-    next();
   };
 }
 

@@ -49,7 +49,13 @@ export function createHttpApp(parts: HttpParts, surface: Surface): Express {
   app.set('query parser', (query: string | null) =>
     parseQuery(query ?? '', '&', '=', { maxKeys: 0 }),
   );
-  app.use(requestLog(parts.logger, parts.settings), boundRequest);
+  const logRequest = requestLog(parts.logger, parts.settings);
+  // One layer for both: every check goes through each layer there is.
+  app.use((request, response, next) => {
+    logRequest(request, response);
+    boundRequest(request);
+    next();
+  });
 
   if (surface.limiting) {
     const check = access.guard('check', checkRate(parts) as RequestHandler);

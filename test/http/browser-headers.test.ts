@@ -40,6 +40,7 @@ describe.each(bothLimiters(redis))('what a browser may show (%s limiter)', (_nam
     [404, 'GET', '/<script>alert(1)</script>'],
     [404, 'DELETE', '/rate/key/unknown'],
     [405, 'POST', '/debug'],
+    [400, 'DELETE', '/debug/%zz'],
   ])('nor does an error: %d to %s %s', async (status, method, path) => {
     const answer = await send(app.url, method, path);
 

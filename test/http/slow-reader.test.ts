@@ -52,8 +52,9 @@ beforeEach(async () => {
   clock = new ManualClock(0);
   response = undefined;
   const server = express();
-  server.use(requestLog(pino({ level: 'silent' }), parseSettings({})));
-  server.use((_request, ours, next) => {
+  const logRequest = requestLog(pino({ level: 'silent' }), parseSettings({}));
+  server.use((request, ours, next) => {
+    logRequest(request, ours);
     response = ours;
     next();
   });

@@ -155,6 +155,22 @@ describe('a request without the Host header', () => {
   });
 });
 
+test('a request with two Host headers is a 400, and is not counted', async () => {
+  const service = await startService();
+  const key = uniqueKey();
+  const connection = await openConnection(service.url);
+  connection.write(
+    `POST ${ratePath(key)} HTTP/1.1\r\nHost: one\r\nhOST: one\r\nConnection: close\r\n\r\n`,
+  );
+  await connection.closed;
+
+  expect(connection.received).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n/);
+  expect(connection.received).toContain(
+    JSON.stringify({ error: 'the Host header must be given once', key }),
+  );
+  expect(await service.limiter.inspect(key)).toBeUndefined();
+});
+
 test.each([
   ['true', 1],
   ['false', 0],

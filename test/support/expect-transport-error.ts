@@ -16,6 +16,8 @@ export function expectTransportError(received: string, status: string): string {
   expect(valueOf('Content-Type')).toBe('application/json');
   expect(valueOf('Content-Length')).toBe(String(body.length));
   expect(valueOf('Connection')).toBe('close');
+  expect(valueOf('Cache-Control')).toBe('no-store');
+  expect(valueOf('Content-Security-Policy')).toMatch(/^default-src 'none'/);
   expect(valueOf('X-Correlation-ID')).toMatch(/^[-0-9a-f]{36}$/);
   return valueOf('X-Correlation-ID')!;
 }

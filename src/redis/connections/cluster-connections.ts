@@ -63,6 +63,7 @@ export function connectToCluster(settings: ConnectionSettings, logger: Logger): 
   const subscriber = new ShardedSubscriber(
     { shardOf, nodeOf, refresh: () => commands.refreshSlotsCache() },
     { ...redisOptions, enableOfflineQueue: false, autoResubscribe: false, readOnly: false },
+    settings.timeoutMillis,
     logger,
   );
   commands.on('refresh', () => {

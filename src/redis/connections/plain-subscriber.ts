@@ -1,31 +1,28 @@
 import type { Redis } from 'ioredis';
 import type { Logger } from 'pino';
 
+import { Heartbeat } from './heartbeat.js';
 import type { Subscriber, SubscriberEvents } from './subscriber.js';
-
-/** A connection on which nothing is sent can be dead for long before anybody knows. */
-const HEARTBEAT_MILLIS = 2000;
 
 /** All subscriptions on one connection. */
 export class PlainSubscriber implements Subscriber {
   readonly #channels = new Set<string>();
-  readonly #heartbeat: NodeJS.Timeout;
+  readonly #heartbeat: Heartbeat;
   #events: SubscriberEvents | undefined;
-  #isAnswering = true;
 
   constructor(
     private readonly client: Redis,
-    private readonly timeoutMillis: number,
+    timeoutMillis: number,
     private readonly logger: Logger,
   ) {
     client.on('message', (channel: string, message: string) => {
       this.#events?.onMessage(channel, message);
     });
     client.on('ready', () => {
-      this.#isAnswering = true;
       void this.#subscribe([...this.#channels]);
     });
-    this.#heartbeat = setInterval(() => void this.#beat(), HEARTBEAT_MILLIS).unref();
+    const isNeeded = (): boolean => this.#channels.size > 0;
+    this.#heartbeat = new Heartbeat(client, timeoutMillis, isNeeded, logger);
   }
 
   listen(events: SubscriberEvents): void {
@@ -46,7 +43,7 @@ export class PlainSubscriber implements Subscriber {
   }
 
   close(): void {
-    clearInterval(this.#heartbeat);
+    this.#heartbeat.stop();
   }
 
   async #subscribe(channels: readonly string[]): Promise<void> {
@@ -60,23 +57,6 @@ export class PlainSubscriber implements Subscriber {
     }
     for (const channel of channels) {
       if (this.#channels.has(channel)) this.#events?.onSubscribed(channel);
-    }
-  }
-
-  async #beat(): Promise<void> {
-    if (this.#channels.size === 0 || this.client.status !== 'ready' || !this.#isAnswering) return;
-    this.#isAnswering = false;
-    const timer = setTimeout(() => {
-      this.logger.warn('subscriber does not answer; connecting anew');
-      this.client.disconnect(true);
-    }, this.timeoutMillis);
-    try {
-      await this.client.ping();
-    } catch {
-      // An error is an answer, too; or the connection is gone, and will be made again.
-    } finally {
-      this.#isAnswering = true;
-      clearTimeout(timer);
     }
   }
 }

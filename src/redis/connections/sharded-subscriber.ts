@@ -2,6 +2,7 @@ import { Redis } from 'ioredis';
 import type { Logger } from 'pino';
 
 import type { ClientOptions } from './client-options.js';
+import { Heartbeat } from './heartbeat.js';
 import type { Subscriber, SubscriberEvents } from './subscriber.js';
 
 /** What a subscriber has to know of a cluster. */
@@ -14,6 +15,12 @@ export interface Topology {
   refresh(): void;
 }
 
+/** The connection to a primary, on which there is at least one channel, or will be. */
+interface Connection {
+  readonly client: Redis;
+  readonly heartbeat: Heartbeat;
+}
+
 /**
  * Sharded subscriptions: a connection to each primary that holds a channel, so that messages stay on
  * their shard. https://redis.io/docs/latest/develop/pubsub/#sharded-pubsub
@@ -24,13 +31,14 @@ export interface Topology {
 export class ShardedSubscriber implements Subscriber {
   /** Where each channel is subscribed, or is about to be; nothing where no primary is known. */
   readonly #channels = new Map<string, string | undefined>();
-  readonly #clients = new Map<string, Redis>();
+  readonly #connections = new Map<string, Connection>();
   #events: SubscriberEvents | undefined;
   #isClosed = false;
 
   constructor(
     private readonly topology: Topology,
     private readonly options: ClientOptions,
+    private readonly timeoutMillis: number,
     private readonly logger: Logger,
   ) {}
 
@@ -54,25 +62,22 @@ export class ShardedSubscriber implements Subscriber {
     if (this.#isClosed) return;
     for (const channel of this.#channels.keys()) this.#place(channel);
     const used = new Set(this.#channels.values());
-    for (const [shard, client] of this.#clients) {
-      if (used.has(shard)) continue;
-      this.#clients.delete(shard);
-      client.disconnect();
+    for (const [shard, connection] of this.#connections) {
+      if (!used.has(shard)) this.#disconnect(shard, connection);
     }
   }
 
   close(): void {
     this.#isClosed = true;
     this.#channels.clear();
-    for (const client of this.#clients.values()) client.disconnect();
-    this.#clients.clear();
+    for (const [shard, connection] of this.#connections) this.#disconnect(shard, connection);
   }
 
   #place(channel: string): void {
     const before = this.#channels.get(channel);
     const shard = this.topology.shardOf(channel);
     if (shard === before) return;
-    const client = this.#clients.get(shard) ?? this.#connect(shard);
+    const client = this.#clientOf(shard) ?? this.#connect(shard);
     // Placed again when the topology is known.
     if (!client) return;
     this.#leave(channel, before);
@@ -89,7 +94,8 @@ export class ShardedSubscriber implements Subscriber {
       ...(host !== undefined && { host }),
       ...(port !== undefined && { port }),
     });
-    this.#clients.set(shard, client);
+    const heartbeat = new Heartbeat(client, this.timeoutMillis, () => true, this.logger);
+    this.#connections.set(shard, { client, heartbeat });
     client.on('smessage', (channel: string, message: string) => {
       this.#events?.onMessage(channel, message);
     });
@@ -103,13 +109,23 @@ export class ShardedSubscriber implements Subscriber {
     });
     // A node that is gone for good is noticed by those who ask it; here its slots have new owners.
     client.on('close', () => {
-      if (this.#clients.get(shard) === client) this.topology.refresh();
+      if (this.#clientOf(shard) === client) this.topology.refresh();
     });
     // The server has ended subscriptions because their slots have moved.
     client.on('moved', () => {
       this.#doubt(shard);
     });
     return client;
+  }
+
+  #disconnect(shard: string, { client, heartbeat }: Connection): void {
+    this.#connections.delete(shard);
+    heartbeat.stop();
+    client.disconnect();
+  }
+
+  #clientOf(shard: string): Redis | undefined {
+    return this.#connections.get(shard)?.client;
   }
 
   async #subscribe(client: Redis, channel: string, shard: string): Promise<void> {
@@ -133,7 +149,7 @@ export class ShardedSubscriber implements Subscriber {
   }
 
   #leave(channel: string, shard: string | undefined): void {
-    const client = shard === undefined ? undefined : this.#clients.get(shard);
+    const client = shard === undefined ? undefined : this.#clientOf(shard);
     if (client?.status !== 'ready') return;
     client.sunsubscribe(channel).catch((error: unknown) => {
       this.logger.debug({ err: error, channel }, 'unsubscribe failed');

@@ -1,9 +1,15 @@
-import type { Redis } from 'ioredis';
+import { Redis } from 'ioredis';
+import type { Logger } from 'pino';
 
 import { clientOptions } from '../../../../src/redis/connections/client-options.js';
-import { ShardedSubscriber } from '../../../../src/redis/connections/sharded-subscriber.js';
+import {
+  ShardedSubscriber,
+  type Topology,
+} from '../../../../src/redis/connections/sharded-subscriber.js';
+import { describeWithRedisProgram } from '../../../support/describe-with-redis-program.js';
 import { killSubscriberConnections } from '../../../support/kill-connections.js';
 import { recordLog } from '../../../support/recorded-log.js';
+import { startRedisProcess } from '../../../support/redis-process.js';
 import { SubscriptionRecorder } from '../../../support/subscription-recorder.js';
 import { uniqueKey } from '../../../support/unique-key.js';
 import { until } from '../../../support/until.js';
@@ -32,29 +38,43 @@ beforeEach(() => {
   unknownShards = new Set();
   refreshes = 0;
   recorder = new SubscriptionRecorder();
-  const options = clientOptions({
-    mode: 'cluster',
-    urls: [],
-    database: 0,
-    timeoutMillis: 10_000,
-    name: NAME,
-  });
-  subscriber = new ShardedSubscriber(
+  subscriber = createSubscriber(
     {
       shardOf: (channel) => shards.get(channel) ?? 'a',
       nodeOf: (shard) => (unknownShards.has(shard) ? undefined : nodeOf(shard)),
       refresh: () => (refreshes += 1),
     },
-    { ...options, autoResubscribe: false },
+    10_000,
     recordLog('silent').logger,
   );
-  subscriber.listen(recorder);
 });
 afterEach(async () => {
   subscriber.close();
   await untilConnections('a', 0);
   await untilConnections('b', 0);
 });
+
+function createSubscriber(
+  topology: Topology,
+  timeoutMillis: number,
+  logger: Logger,
+): ShardedSubscriber {
+  const options = clientOptions({
+    mode: 'cluster',
+    urls: [],
+    database: 0,
+    timeoutMillis,
+    name: NAME,
+  });
+  const created = new ShardedSubscriber(
+    topology,
+    { ...options, autoResubscribe: false },
+    timeoutMillis,
+    logger,
+  );
+  created.listen(recorder);
+  return created;
+}
 
 const nodeOf = (shard: string): Redis => (shard === 'a' ? a : b).client;
 
@@ -297,5 +317,28 @@ describe('when it is closed', () => {
     await last.ping();
     last.disconnect();
     expect(await received()).toBe(before + 1);
+  });
+});
+
+describeWithRedisProgram('a connection that does not answer', () => {
+  test('is left, and its channels are subscribed on another', async () => {
+    const server = await startRedisProcess();
+    const node = new Redis(server.url, { lazyConnect: true });
+    const log = recordLog();
+    const topology = { shardOf: () => 'only', nodeOf: () => node, refresh: () => undefined };
+    const ours = createSubscriber(topology, 100, log.logger);
+    ours.subscribe(onA);
+    await recorder.untilSubscribed(onA);
+    server.signal('SIGSTOP');
+    await until(() => log.messages.includes('subscriber does not answer; connecting anew'));
+    server.signal('SIGCONT');
+    await recorder.untilSubscribed(onA, 2);
+
+    await server.command('SPUBLISH', onA, 'message');
+    await recorder.untilMessage('message');
+    // One subscription, on the connection that took the place of the one that is left.
+    expect(await server.command('PUBSUB', 'SHARDNUMSUB', onA)).toEqual([onA, 1]);
+    ours.close();
+    node.disconnect();
   });
 });

@@ -1,0 +1,47 @@
+import type { Redis } from 'ioredis';
+import type { Logger } from 'pino';
+
+const HEARTBEAT_MILLIS = 2000;
+
+/**
+ * Asks a connection now and then whether it is still there, and has it made anew where it does not answer:
+ * one on which nothing is sent can be dead for long before anybody knows.
+ */
+export class Heartbeat {
+  readonly #timer: NodeJS.Timeout;
+  #isAnswering = true;
+
+  /** @param isNeeded whether anybody relies on the connection */
+  constructor(
+    private readonly client: Redis,
+    private readonly timeoutMillis: number,
+    private readonly isNeeded: () => boolean,
+    private readonly logger: Logger,
+  ) {
+    client.on('ready', () => {
+      this.#isAnswering = true;
+    });
+    this.#timer = setInterval(() => void this.#beat(), HEARTBEAT_MILLIS).unref();
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+  }
+
+  async #beat(): Promise<void> {
+    if (this.client.status !== 'ready' || !this.#isAnswering || !this.isNeeded()) return;
+    this.#isAnswering = false;
+    const timer = setTimeout(() => {
+      this.logger.warn('subscriber does not answer; connecting anew');
+      this.client.disconnect(true);
+    }, this.timeoutMillis);
+    try {
+      await this.client.ping();
+    } catch {
+      // An error is an answer, too; or the connection is gone, and will be made again.
+    } finally {
+      this.#isAnswering = true;
+      clearTimeout(timer);
+    }
+  }
+}
