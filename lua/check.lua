@@ -5,6 +5,8 @@
 -- ARGV  1 window length in ms, 2 lease of a waiting replica in ms
 --       3 maximum per window, 4 maximum in the queue (the caller's defaults), 5 replica id
 --       then per batch: override of the maximum or '', override of the queue's maximum or '',
+--       the lowest ticket of those who wait for the key at the caller or '',
+--       ms until the window ends as far as the caller knows,
 --       the number of checks, and per check: request id, then
 --       '1' if it can wait, '0' if it can't, '2' if it can't and may have been decided before
 -- Reply per batch, in their order, a list:
@@ -111,19 +113,35 @@ local function refuse_or_enqueue(keys, state, first, last, replies)
   end
 end
 
-local function decide(keys, max, queue_max, first, last)
+local function open_or_make(keys, max, waiting)
   local state = open_limiter(keys, now_us, window_millis, lease_millis)
-    or new_limiter(keys, now_us, window_millis, default_max, default_queue_max)
+  if state then
+    return state
+  end
+  if not waiting.ticket then
+    return new_limiter(keys, now_us, window_millis, default_max, default_queue_max)
+  end
+  return restore_limiter(
+    keys, now_us, window_millis, max or default_max, default_queue_max, waiting.millis_left
+  )
+end
+
+-- `waiting`: who waits at the caller, as far as it knows.
+local function decide(keys, max, queue_max, waiting, first, last)
+  local state = open_or_make(keys, max, waiting)
   configure(state, max, queue_max)
   local expires = idle_at(state)
   if state.expires ~= expires then
     state.expires = expires
     state.changed = true
   end
+  if waiting.ticket and is_older_than_key(state, waiting.ticket) then
+    hold_lost(keys[1], state, now_ms)
+  end
   serve_waiting(keys, state, now_ms, lease_millis)
   local replies = { micros_to_room(keys, state) }
   local next_check = first
-  if not is_held(state, keys[3]) then
+  if not is_held(state) then
     next_check = approve(keys, state, first, last, replies)
   end
   refuse_or_enqueue(keys, state, next_check, last, replies)
@@ -136,9 +154,13 @@ local position = FIRST_BATCH
 for first_key = 1, #KEYS, KEYS_PER_BATCH do
   local keys = { unpack(KEYS, first_key, first_key + KEYS_PER_BATCH - 1) }
   local max, queue_max = tonumber(ARGV[position]), tonumber(ARGV[position + 1])
-  local first = position + 3
-  local last = first + 2 * tonumber(ARGV[position + 2]) - 1
-  replies[#replies + 1] = reply_of(decide, keys, max, queue_max, first, last)
+  local waiting = {
+    ticket = tonumber(ARGV[position + 2]),
+    millis_left = tonumber(ARGV[position + 3]),
+  }
+  local first = position + 5
+  local last = first + 2 * tonumber(ARGV[position + 4]) - 1
+  replies[#replies + 1] = reply_of(decide, keys, max, queue_max, waiting, first, last)
   position = last + 1
 end
 return replies

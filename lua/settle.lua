@@ -20,23 +20,14 @@ local now_ms = math.floor(now_us / 1000)
 local window_millis, lease_millis = tonumber(ARGV[1]), tonumber(ARGV[2])
 local replica = ARGV[6]
 
--- There were waiters, so the lost window was full, and is until it ends.
-local function restore_limiter()
-  local state = new_limiter(KEYS, now_us, window_millis, tonumber(ARGV[3]), tonumber(ARGV[4]))
-  local millis_left = math.max(1, math.floor(tonumber(ARGV[5])))
-  state.start = now_ms + math.min(millis_left, window_millis) - window_millis
-  state.expires = idle_at(state)
-  state.approved = state.max
-  return state
-end
-
 local state = open_limiter(KEYS, now_us, window_millis, lease_millis)
 local was_lost = not state
 if not state then
   if #ARGV < FIRST_WAITER then
     return { 0, 0, 0 }
   end
-  state = restore_limiter()
+  local max, queue_max, millis_left = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
+  state = restore_limiter(KEYS, now_us, window_millis, max, queue_max, millis_left)
 end
 
 local reply = { 0, 0, 0 }
@@ -53,8 +44,8 @@ for i = FIRST_WAITER, #ARGV, 2 do
     was_lost = was_lost or is_older_than_key(state, ticket)
   end
 end
-if was_lost and hold_lost(state, now_ms) then
-  publish(KEYS[1], '{"memoryLost":true}')
+if was_lost then
+  hold_lost(KEYS[1], state, now_ms)
 end
 
 if count_waiting(KEYS[3], state) > 0 then

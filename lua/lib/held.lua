@@ -1,12 +1,13 @@
 -- When replicas come back to Redis after it was away, they do not come all at once. So that the queue is
--- served in order all the same, a key can be held for a moment: nobody is approved while anybody waits.
+-- served in order all the same, a key can be held for a moment, in which nobody is approved.
 --
 -- That is done in two cases. A key that Redis lost, with all who waited, is made anew by the first call
--- that comes; it is held until it has a certain age, once it shows that it was lost. And where Redis was
+-- that comes; it is held until it has a certain age, once a ticket shows that it was lost. And where Redis was
 -- away for so long that leases have run out, replicas that live would be taken for dead.
 --
 -- `state.born` is when the key was made, `state.held` until when it is held, or 0: ms since 1970.
 --@include lib/queue
+--@include lib/publish
 
 -- Longer than a replica needs to find out that Redis is back: src/redis/backoff.ts.
 local HOLD_MILLIS = 500
@@ -29,9 +30,11 @@ local function begin_hold(state, now_ms, held_until)
   return true
 end
 
--- Holds a key that was lost; all replicas have to be told.
-local function hold_lost(state, now_ms)
-  return begin_hold(state, now_ms, state.born + HOLD_MILLIS)
+-- Holds a key that was lost, and calls for those who waited.
+local function hold_lost(state_key, state, now_ms)
+  if begin_hold(state, now_ms, state.born + HOLD_MILLIS) then
+    publish(state_key, '{"memoryLost":true}')
+  end
 end
 
 -- Holds a key whose replicas have all been silent, before any of them is taken for dead. To be called
@@ -50,8 +53,8 @@ local function hold_if_redis_was_away(state, replicas_key, now_ms, lease_millis)
   end
 end
 
-local function is_held(state, queue_key)
-  return state.held > 0 and count_waiting(queue_key, state) > 0
+local function is_held(state)
+  return state.held > 0
 end
 
 -- Ends a hold whose time has come: from now on those who wait may be served.

@@ -4,7 +4,6 @@
 --@include lib/window
 --@include lib/queue
 --@include lib/held
---@include lib/publish
 
 local STATE_FIELDS = {
   'start', 'window', 'max', 'queue_max', 'approved', 'denied', 'ticket', 'expires', 'overridden',
@@ -98,10 +97,20 @@ local function new_limiter(keys, now_us, window_millis, max, queue_max)
   return state
 end
 
+-- A limiter that Redis lost while somebody waited: the lost window was full, and is until it ends.
+local function restore_limiter(keys, now_us, window_millis, max, queue_max, millis_left)
+  local state = new_limiter(keys, now_us, window_millis, max, queue_max)
+  millis_left = math.min(math.max(1, math.floor(millis_left)), window_millis)
+  state.start = state.born + millis_left - window_millis
+  state.expires = idle_at(state)
+  state.approved = max
+  return state
+end
+
 -- Microseconds until there may be room again: until the window ends, but for a key that is held.
 local function micros_to_room(keys, state)
   local to_window_end = micros_to_window_end(state, state.now_us)
-  if not is_held(state, keys[3]) then
+  if not is_held(state) then
     return to_window_end
   end
   local to_hold_end = state.held * 1000 - state.now_us
@@ -164,7 +173,7 @@ local function serve_waiting(keys, state, now_ms, lease_millis)
     return
   end
   hold_if_redis_was_away(state, keys[4], now_ms, lease_millis)
-  if not is_held(state, keys[3]) then
+  if not is_held(state) then
     state.granted = serve_queue(keys[3], keys[2], keys[4], state, now_ms)
     state.changed = true
   end

@@ -1,7 +1,13 @@
 import type { CheckRequest } from '../limiter/limiter.js';
 import { groupBySlot } from './by-slot.js';
 import type { KeyNaming } from './key-names.js';
-import type { BatchedCheck, CheckBatch, CheckBatchReply, Scripts } from './scripts.js';
+import type {
+  BatchedCheck,
+  CheckBatch,
+  CheckBatchReply,
+  KnownWaiting,
+  Scripts,
+} from './scripts.js';
 import type { StoreObserver } from './store-observer.js';
 
 /** A larger call would hold Redis for longer than others should have to wait for it. */
@@ -16,6 +22,16 @@ export interface CheckReply {
   readonly millisToWindowEnd: number;
   /** One of `VERDICT`, or the ticket of the place in the queue. */
   readonly verdict: number;
+}
+
+export interface CheckBatcherParts {
+  readonly scripts: Pick<Scripts, 'check'>;
+  readonly naming: KeyNaming;
+  readonly observer: Pick<StoreObserver, 'batched'>;
+  /** The slot of a name in Redis: one call can't touch names in two. */
+  readonly slotOf: (name: string) => number;
+  /** Who waits here for a key, where anybody does. */
+  readonly waitingFor: (key: string) => KnownWaiting | undefined;
 }
 
 interface PendingAnswer {
@@ -45,13 +61,7 @@ export class CheckBatcher {
   #checks = 0;
   #flushIsDue = false;
 
-  /** @param slotOf the slot of a name in Redis: one call can't touch names in two */
-  constructor(
-    private readonly scripts: Pick<Scripts, 'check'>,
-    private readonly naming: KeyNaming,
-    private readonly observer: Pick<StoreObserver, 'batched'>,
-    private readonly slotOf: (name: string) => number,
-  ) {}
+  constructor(private readonly parts: CheckBatcherParts) {}
 
   send(request: CheckRequest, requestId: string): Promise<CheckReply> {
     this.#flushAtEndOfTurn();
@@ -85,8 +95,9 @@ export class CheckBatcher {
     }
     if (this.#batches.length === MAX_KEYS_PER_CALL) this.#flush();
     const batch = {
-      names: this.naming.namesOf(key),
+      names: this.parts.naming.namesOf(key),
       overrides: { maxRequests, maxRequestsInQueue },
+      waiting: this.parts.waitingFor(key),
       checks: [],
       answers: [],
     };
@@ -99,15 +110,15 @@ export class CheckBatcher {
     const batches = this.#batches;
     this.#batches = [];
     this.#latest.clear();
-    this.observer.batched(this.#checks);
+    this.parts.observer.batched(this.#checks);
     this.#checks = 0;
-    const calls = groupBySlot(batches, ({ names }) => this.slotOf(names.state));
+    const calls = groupBySlot(batches, ({ names }) => this.parts.slotOf(names.state));
     for (const call of calls) void this.#call(call);
   }
 
   async #call(batches: readonly PendingBatch[]): Promise<void> {
     try {
-      const replies = await this.scripts.check(batches);
+      const replies = await this.parts.scripts.check(batches);
       for (const [i, batch] of batches.entries()) answer(batch, replies[i]);
     } catch (error) {
       for (const batch of batches) answer(batch, error as Error);

@@ -72,9 +72,13 @@ export class RedisLimiter implements StoreLimiter {
     });
     this.#naming = new KeyNaming(options.keyPrefix, database);
     this.#listing = new Listing(this.#scripts, this.#naming, options);
-    this.#checks = new CheckBatcher(this.#scripts, this.#naming, observer, (name) =>
-      connections.slotOf(name),
-    );
+    this.#checks = new CheckBatcher({
+      scripts: this.#scripts,
+      naming: this.#naming,
+      observer,
+      slotOf: (name) => connections.slotOf(name),
+      waitingFor: (key) => this.#queues.get(key)?.known,
+    });
     this.#wakes = new WakeChannel(connections, logger);
     this.#withdrawals = new Withdrawals(this.#scripts, this.#naming, clock, logger, (key) =>
       this.#queues.has(key),

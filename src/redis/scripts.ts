@@ -19,10 +19,18 @@ export interface Overrides {
   readonly maxRequestsInQueue: number | undefined;
 }
 
+/** What a replica knows of a key that it holds waiters of. */
+export interface KnownWaiting {
+  readonly lowestTicket: number;
+  readonly millisToWindowEnd: number;
+}
+
 /** Checks of one key with the same overrides, in their order. */
 export interface CheckBatch {
   readonly names: KeyNames;
   readonly overrides: Overrides;
+  /** Who waits for the key here, where anybody does: shows whether Redis has lost its queue. */
+  readonly waiting: KnownWaiting | undefined;
   readonly checks: readonly BatchedCheck[];
 }
 
@@ -257,10 +265,17 @@ export class Scripts {
     ) as Promise<unknown>;
 }
 
-function batchArgs({ overrides, checks }: CheckBatch, isSentAgain: boolean): (string | number)[] {
+function batchArgs(batch: CheckBatch, isSentAgain: boolean): (string | number)[] {
+  const { overrides, waiting, checks } = batch;
   const { maxRequests = '', maxRequestsInQueue = '' } = overrides;
   const refusable = isSentAgain ? CHECK.sentAgain : CHECK.refusable;
-  const args: (string | number)[] = [maxRequests, maxRequestsInQueue, checks.length];
+  const args: (string | number)[] = [
+    maxRequests,
+    maxRequestsInQueue,
+    waiting?.lowestTicket ?? '',
+    waiting?.millisToWindowEnd ?? 0,
+    checks.length,
+  ];
   for (const { requestId, canWait } of checks) {
     args.push(requestId, canWait ? CHECK.canWait : refusable);
   }

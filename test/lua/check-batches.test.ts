@@ -26,7 +26,8 @@ const checks = (...requestIds: string[]): BatchedCheck[] =>
 
 function batch(key: string, ids: readonly string[], maxRequests?: number): CheckBatch {
   const overrides = { maxRequests, maxRequestsInQueue: undefined };
-  return { names: naming.namesOf(key), overrides, checks: checks(...ids) };
+  const names = naming.namesOf(key);
+  return { names, overrides, waiting: undefined, checks: checks(...ids) };
 }
 
 /** What each batch of one call was answered with. */

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 
 import {
+  type Overrides,
   ScriptHarness,
   TEST_LEASE_MILLIS,
   type TestReplica,
@@ -97,7 +98,9 @@ describe('a check', () => {
     await key.setTime(now);
     const checks = ['b', 'c', 'd'].map((requestId) => ({ requestId, canWait: false }));
     const overrides = { maxRequests: undefined, maxRequestsInQueue: undefined };
-    const replies = await replica.scripts.check([{ names: key.names, overrides, checks }]);
+    const replies = await replica.scripts.check([
+      { names: key.names, overrides, waiting: undefined, checks },
+    ]);
     expect(replies).toEqual([expect.objectContaining({ millisToWindowEnd })]);
   });
 });
@@ -588,5 +591,77 @@ describe('what is left of a key whose state was lost', () => {
       replicas: {},
       expiry: { state: 4300, requests: 4300 },
     });
+  });
+});
+
+describe('a check that shows by a ticket that Redis has lost a queue', () => {
+  const checkKnowing = (
+    requestId: string,
+    lowestTicket: number,
+    overrides?: Overrides,
+  ): Promise<Verdict[]> =>
+    replica.checkBatch([{ requestId, canWait: false }], overrides, {
+      lowestTicket,
+      millisToWindowEnd: 700,
+    });
+
+  async function loseQueue(): Promise<void> {
+    await fillWindow();
+    await replica.checkOrWait(['c']);
+    const { state: stateName, requests, queue, replicas } = key.names;
+    await redis.client.del(stateName, requests, queue, replicas);
+    await key.setTime(300);
+  }
+
+  test('restores the window that was full, calls for the others, and overtakes nobody', async () => {
+    await loseQueue();
+    const wakes = await recordWakes(key.names.wakeChannel);
+    expect(await checkKnowing('x', 1)).toEqual(['denied']);
+    expect(await key.stored()).toMatchObject({
+      state: { start: 0, approved: 2, born: 300, held: 800 },
+    });
+    expect(await wakes.take()).toEqual(['{"memoryLost":true}']);
+
+    await key.setTime(1000);
+    expect(await replica.check(['y'])).toEqual(['approved']);
+  });
+
+  test('has a key held that a newcomer has made anew', async () => {
+    await loseQueue();
+    const other = key.replica('r2');
+    expect(await other.check(['x'])).toEqual(['approved']);
+    expect(await checkKnowing('y', 1)).toEqual(['denied']);
+    expect(await other.check(['z'])).toEqual(['denied']);
+    await replica.settle({ c: 1 });
+    await key.setTime(800);
+    await replica.settle();
+    expect(await key.stored()).toMatchObject({
+      state: { held: 'no' },
+      requests: ['c', 'x'],
+      queue: [],
+    });
+  });
+
+  test('has it held once, and only while the key is new', async () => {
+    await loseQueue();
+    await key.replica('r2').check(['x']);
+    await checkKnowing('y', 1);
+    await key.setTime(800);
+    expect(await checkKnowing('z', 1)).toEqual(['approved']);
+    expect(await key.stored()).toMatchObject({ state: { held: 'no' } });
+  });
+
+  test('restores a window that was full with the maximum that it asks for', async () => {
+    await loseQueue();
+    expect(await checkKnowing('x', 1, { maxRequests: 5 })).toEqual(['denied']);
+    expect(await key.stored()).toMatchObject({ state: { approved: 5, max: 5 } });
+  });
+
+  test('does nothing where the ticket is of this key', async () => {
+    await fillWindow();
+    expect(await replica.checkOrWait(['c'])).toEqual([1]);
+    await key.setTime(400);
+    expect(await checkKnowing('d', 1)).toEqual(['denied']);
+    expect(await key.stored()).toMatchObject({ state: { born: 0, held: 'no' } });
   });
 });

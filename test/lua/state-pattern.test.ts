@@ -37,7 +37,8 @@ test.each([
     for (const key of keys) {
       // One that is approved and one that waits, so that each key has all its names.
       const checks = ['a', 'b'].map((requestId) => ({ requestId, canWait: true }));
-      await scripts.check([{ names: naming.namesOf(key), overrides, checks }]);
+      const names = naming.namesOf(key);
+      await scripts.check([{ names, overrides, waiting: undefined, checks }]);
     }
     const taken = `${unique}${lookalike}{k}`;
     await redis.client.set(taken, '');

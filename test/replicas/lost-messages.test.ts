@@ -1,5 +1,6 @@
 import { KeyNaming } from '../../src/redis/key-names.js';
 import { ApprovalLedger } from '../support/approval-ledger.js';
+import { untilWaiting } from '../support/debug-state.js';
 import { killCommandConnections, killSubscriberConnections } from '../support/kill-connections.js';
 import { requestRate } from '../support/rate-client.js';
 import { uniqueKey } from '../support/unique-key.js';
@@ -98,5 +99,19 @@ describe('those who wait on three replicas', () => {
     expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
     expect(ledger.served).toEqual(ledger.joined);
     expect(ledger.violations).toEqual([]);
+  });
+
+  test('are not overtaken by who asks their replica when Redis lost its memory', async () => {
+    const [replica] = await start(1, { MAX_REQUESTS: '1', WINDOW_MILLIS: '3600000' });
+    const key = uniqueKey();
+    await requestRate(replica!.url, key).answer;
+    const waiting = requestRate(replica!.url, key, 'canWait=true');
+    await untilWaiting(replica!.url, key, 1);
+    await redis.client.flushall();
+
+    expect((await requestRate(replica!.url, key).answer).status).toBe(429);
+    // The window that was lost was full, and is until it ends.
+    await until(async () => (await redis.client.zcard(naming.namesOf(key).queue)) === 1);
+    waiting.leave();
   });
 });

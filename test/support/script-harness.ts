@@ -5,6 +5,7 @@ import { type KeyNames, KeyNaming } from '../../src/redis/key-names.js';
 import {
   type BatchedCheck,
   type InspectReply,
+  type KnownWaiting,
   Scripts,
   type SettleReply,
   VERDICT,
@@ -170,13 +171,22 @@ export class TestReplica {
     );
   }
 
-  async checkBatch(checks: readonly BatchedCheck[], overrides?: Overrides): Promise<Verdict[]> {
+  /** @param waiting what the replica knows of its waiters, the ticket relative to the start */
+  async checkBatch(
+    checks: readonly BatchedCheck[],
+    overrides?: Overrides,
+    waiting?: KnownWaiting,
+  ): Promise<Verdict[]> {
     const [reply] = await this.scripts.check([
       {
         names: this.harness.names,
         overrides: {
           maxRequests: overrides?.maxRequests,
           maxRequestsInQueue: overrides?.maxRequestsInQueue,
+        },
+        waiting: waiting && {
+          ...waiting,
+          lowestTicket: this.harness.absoluteTicket(waiting.lowestTicket),
         },
         checks,
       },

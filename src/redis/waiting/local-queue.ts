@@ -6,7 +6,7 @@ import { ShuttingDownError, StoreUnavailableError } from '../../limiter/errors.j
 import type { Waiter } from '../../limiter/waiter.js';
 import { backoffMillis } from '../backoff.js';
 import type { KeyNames } from '../key-names.js';
-import type { Scripts, SettleReply, Ticket } from '../scripts.js';
+import type { KnownWaiting, Scripts, SettleReply, Ticket } from '../scripts.js';
 import type { BoundaryDriver } from './boundary-driver.js';
 import type { Wake, WakeChannel, WakeListener } from './wake-channel.js';
 
@@ -78,6 +78,13 @@ export class LocalQueue implements WakeListener {
   #knownToBeEmpty = false;
 
   constructor(private readonly parts: LocalQueueParts) {}
+
+  /** Where it can be said at once: they were sent in the order in which they stand here. */
+  get known(): KnownWaiting | undefined {
+    const [first] = this.#places.values();
+    if (first?.ticket === undefined) return undefined;
+    return { lowestTicket: first.ticket, millisToWindowEnd: this.#millisToWindowEnd() };
+  }
 
   /** To be called before Redis is asked, since an approval from the queue can overtake the answer. */
   add(waiter: Waiter): void {
@@ -228,6 +235,10 @@ export class LocalQueue implements WakeListener {
     });
   }
 
+  #millisToWindowEnd(): number {
+    return Math.max(0, Math.round(this.#windowEndsAt - this.parts.clock.now()));
+  }
+
   #leaseRenewed(now: number): void {
     this.#leaseRenewalAt = now + this.parts.leaseMillis * LEASE_RENEWAL;
     this.#leaseEndsAt = now + this.parts.leaseMillis;
@@ -294,8 +305,7 @@ export class LocalQueue implements WakeListener {
     const { scripts, names, clock } = this.parts;
     // After a lapse of the lease we may have been taken for dead.
     if (clock.now() >= this.#leaseEndsAt) this.#doubtsAll = true;
-    const millisToWindowEnd = Math.max(0, Math.round(this.#windowEndsAt - clock.now()));
-    const reply = await scripts.settle(names, millisToWindowEnd, askedAbout);
+    const reply = await scripts.settle(names, this.#millisToWindowEnd(), askedAbout);
     this.#leaseRenewed(clock.now());
     this.#learn(reply);
   }

@@ -1,7 +1,13 @@
 import type { CheckRequest } from '../../../src/limiter/limiter.js';
 import { CheckBatcher, type CheckReply } from '../../../src/redis/check-batcher.js';
 import { KeyNaming } from '../../../src/redis/key-names.js';
-import type { CheckBatch, CheckBatchReply, Scripts, VERDICT } from '../../../src/redis/scripts.js';
+import type {
+  CheckBatch,
+  CheckBatchReply,
+  KnownWaiting,
+  Scripts,
+  VERDICT,
+} from '../../../src/redis/scripts.js';
 import { unobserved } from '../../support/unguarded.js';
 
 const APPROVED: (typeof VERDICT)['approved'] = 1;
@@ -13,21 +19,30 @@ let calls: Call[];
 /** What a batch is answered with; the number of the check in it is its verdict. */
 let answer: (batch: CheckBatch) => CheckBatchReply | Error;
 let answerCall: (call: Call) => Promise<(CheckBatchReply | Error)[]>;
+let waiting: Map<string, KnownWaiting>;
 let batcher: CheckBatcher;
 beforeEach(() => {
   calls = [];
   answer = ({ checks }) => ({ millisToWindowEnd: 7, verdicts: checks.map((_check, i) => i) });
   answerCall = (call) => Promise.resolve(call.map(answer));
   const check: Scripts['check'] = (batches) => {
-    const call = batches.map(({ names, overrides, checks }) => ({
-      names,
-      overrides,
-      checks: [...checks],
+    const call = batches.map((batch) => ({
+      names: batch.names,
+      overrides: batch.overrides,
+      waiting: batch.waiting,
+      checks: [...batch.checks],
     }));
     calls.push(call);
     return answerCall(call);
   };
-  batcher = new CheckBatcher({ check }, naming, unobserved, () => 0);
+  waiting = new Map();
+  batcher = new CheckBatcher({
+    scripts: { check },
+    naming,
+    observer: unobserved,
+    slotOf: () => 0,
+    waitingFor: (key) => waiting.get(key),
+  });
 });
 
 const send = (
@@ -55,6 +70,7 @@ test('checks of a key in one turn of the event loop share a batch', async () => 
       {
         names: naming.namesOf('k'),
         overrides: { maxRequests: undefined, maxRequestsInQueue: undefined },
+        waiting: undefined,
         checks: [
           { requestId: 'a', canWait: false },
           { requestId: 'b', canWait: true },
@@ -64,6 +80,13 @@ test('checks of a key in one turn of the event loop share a batch', async () => 
     ],
   ]);
   expect(replies).toEqual([0, 1, 2].map((verdict) => ({ verdict, millisToWindowEnd: 7 })));
+});
+
+test('a batch tells of who waits here for its key', async () => {
+  const known = { lowestTicket: 42, millisToWindowEnd: 7 };
+  waiting.set('k', known);
+  await Promise.all([send('a', 'k'), send('b', 'l')]);
+  expect(calls[0]!.map((batch) => batch.waiting)).toEqual([known, undefined]);
 });
 
 test('nothing is sent before the turn ends', async () => {
