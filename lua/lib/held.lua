@@ -38,9 +38,10 @@ local function hold_lost(state_key, state, now_ms)
 end
 
 -- Holds a key whose replicas have all been silent, before any of them is taken for dead. To be called
--- before the caller's own lease is renewed. After a hold they have had their time.
+-- before the caller's own lease is renewed. Where they were silent before the hold that ends now began,
+-- they have had their time; a hold that began before they fell silent ended while Redis was away.
 local function hold_if_redis_was_away(state, replicas_key, now_ms, lease_millis)
-  if state.hold_ended or state.held > 0 then
+  if state.held > 0 then
     return
   end
   local freshest = 0
@@ -48,7 +49,8 @@ local function hold_if_redis_was_away(state, replicas_key, now_ms, lease_millis)
   for _, lease_ends in ipairs(leases) do
     freshest = math.max(freshest, tonumber(lease_ends))
   end
-  if freshest < now_ms + lease_millis * LEASE_PART_LEFT then
+  local silent_since = freshest - lease_millis * LEASE_PART_LEFT
+  if silent_since < now_ms and silent_since >= (state.ended_hold_began or -math.huge) then
     begin_hold(state, now_ms, now_ms + HOLD_MILLIS)
   end
 end
@@ -60,8 +62,8 @@ end
 -- Ends a hold whose time has come: from now on those who wait may be served.
 local function end_hold(state, now_ms)
   if state.held > 0 and now_ms >= state.held then
+    state.ended_hold_began = state.held - HOLD_MILLIS
     state.held = 0
-    state.hold_ended = true
     state.changed = true
     state.made_room = true
   end

@@ -18,7 +18,8 @@ export function debugAll(limiter: Limiter, clock: Clock = systemClock): RequestH
     // Asked for before the status goes out, so that a store that can't be reached is a 503.
     let next = await pages.next();
     writeHead(response, 200, 'application/json', BROWSER_HEADERS);
-    response.write('{"Instances":{');
+    // As bytes: with a text Node would write the head in the text's encoding, where the answer has no length.
+    response.write(Buffer.from('{"Instances":{'));
     for (let separator = ''; !next.done && !response.closed; next = await pages.next()) {
       const entries = next.value.map(
         (instance) => `${JSON.stringify(instance.key)}:${JSON.stringify(toBody(instance))}`,

@@ -2,6 +2,9 @@ import type { Socket } from 'node:net';
 
 import { Client } from '../limiter/client.js';
 
+/** Longer than the answers to earlier requests need to go out, behind which a connection is held up, too. */
+const HELD_UP_MILLIS = 100;
+
 /** The clients of the requests that wait on each connection; one listener for all of them. */
 const clientsOf = new WeakMap<Socket, Set<Client>>();
 
@@ -17,7 +20,7 @@ export async function untilClientLeaves<T>(
   if (socket.destroyed) client.leave();
   const clients = clientsOf.get(socket) ?? watch(socket);
   clients.add(client);
-  if (isHeldUp(socket)) socket.destroy();
+  cutIfHeldUp(socket, clients);
   try {
     return await work(client);
   } finally {
@@ -29,7 +32,7 @@ function watch(socket: Socket): Set<Client> {
   const clients = new Set<Client>();
   clientsOf.set(socket, clients);
   socket.on('pause', () => {
-    if (clients.size > 0 && isHeldUp(socket)) socket.destroy();
+    cutIfHeldUp(socket, clients);
   });
   socket.once('close', () => {
     for (const client of clients) client.leave();
@@ -40,8 +43,15 @@ function watch(socket: Socket): Set<Client> {
 /**
  * Node stops reading a connection while many answers pile up on it, behind that of a request that waits.
  * Nobody would hear its client leave, and the place would stay taken: such a connection is cut.
- * The flag is Node's own; a connection that is paused for another reason does not have it.
  */
+function cutIfHeldUp(socket: Socket, clients: ReadonlySet<Client>): void {
+  if (clients.size === 0 || !isHeldUp(socket)) return;
+  setTimeout(() => {
+    if (clients.size > 0 && isHeldUp(socket)) socket.destroy();
+  }, HELD_UP_MILLIS).unref();
+}
+
+/** The flag is Node's own; a connection that is paused for another reason does not have it. */
 function isHeldUp(socket: Socket): boolean {
   return (socket as Socket & { _paused?: boolean })._paused === true;
 }

@@ -56,10 +56,10 @@ export class Ledger {
     return this.#entries.filter((entry): entry is Approval & Mutable<Entry> => isApproval(entry));
   }
 
-  /** The ids of the approvals that were given back, and confirmed to be. */
+  /** The ids of the approvals that were given back, or may have been: a release can lose its answer. */
   get released(): ReadonlySet<string> {
     const releases = this.#entries.filter(
-      ({ kind, status }) => kind === 'release' && status === 200,
+      ({ kind, status }) => kind === 'release' && status !== 404,
     );
     return new Set(releases.map(({ requestId }) => requestId!));
   }

@@ -65,14 +65,16 @@ describe.each(bothLimiters(redis))('X-Correlation-ID (%s limiter)', (_name, sett
     expect(await correlationOf(value)).toBe(value);
   });
 
-  test('with letters beyond ASCII comes back byte for byte', async () => {
+  test.each([
+    ['/rate/key', 'HTTP/1.1'],
+    ['/debug', 'HTTP/1.1'],
+    ['/debug', 'HTTP/1.0'],
+  ])('with letters beyond ASCII comes back byte for byte (%s, %s)', async (path, version) => {
     const correlationId = `Zürich-${uniqueKey()}`;
     const connection = await openConnection(app.url);
     connection.write(
-      requestText('GET', `/rate/${uniqueKey()}`, {
-        'X-Correlation-ID': correlationId,
-        Connection: 'close',
-      }),
+      `GET ${path} ${version}\r\nHost: test\r\nConnection: close\r\n` +
+        `X-Correlation-ID: ${correlationId}\r\n\r\n`,
     );
     await connection.closed;
 

@@ -114,6 +114,24 @@ describe.each(bothLimiters(redis))(
       await app.logged((line) => line.status === 499 && line.key === key);
     });
 
+    test('is noticed behind large answers, which keep the connection from being read', async () => {
+      const [key, other] = [uniqueKey(), uniqueKey()];
+      await approve(app.url, key);
+      const connection = await openConnection(app.url);
+      const large = requestText('GET', '/metrics').repeat(5);
+      connection.write(
+        requestText('GET', `/debug/${other}`) +
+          large +
+          requestText('POST', `/rate/${key}?canWait=true`),
+      );
+      await untilWaiting(app.url, key, 1);
+      await connection.receives(/"Found":false(?:[^]*# HELP ratelimit_waiting ){5}/);
+      connection.disconnect();
+
+      await untilWaiting(app.url, key, 0);
+      await app.logged((line) => line.status === 499 && line.key === key);
+    });
+
     test('is logged for no request that was answered before', async () => {
       const key = uniqueKey();
       const holder = await approve(app.url, key);

@@ -78,14 +78,17 @@ describe('a user who may touch the four keys and publish on the channel only', (
     await key.setTime(60_000);
     await replica.inspect();
     await key.replica('r3', { client }).release('unknown');
+    // Finds after a hold that all are dead, and removes the key when it is idle again.
     await key.setTime(61_000);
+    expect(await replica.settle()).toMatchObject({ waiting: 0 });
+    await key.setTime(70_000);
     expect(await replica.settle()).toMatchObject({ millisToWindowEnd: 0 });
     await replica.check(['x']);
     await redis.client.del(key.names.state);
     await replica.release('x');
     await replica.cancel(['x'], true);
     expect(await replica.settle({ y: 1 })).toMatchObject({ waiting: 1 });
-    await key.setTime(62_000);
+    await key.setTime(71_000);
     expect(await replica.settle()).toMatchObject({ granted: ['y'] });
   });
 });

@@ -179,6 +179,18 @@ describe('when Redis was away for longer than the leases', () => {
     await key.setTime(12_500);
     expect((await second.settle()).granted).toEqual(['c', 'd']);
   });
+
+  test('so it is where it went while the key was held, and came back when that was over', async () => {
+    await loseEverything();
+    await second.settle({ d: 2 });
+    await first.settle({ c: 1, e: 3 });
+    expect((await key.stored()).state).toMatchObject({ held: 12_500 });
+    await key.setTime(20_000);
+    expect(await second.settle()).toMatchObject({ millisToWindowEnd: 500, granted: [] });
+    await first.settle();
+    await key.setTime(20_500);
+    expect((await second.settle()).granted).toEqual(['c', 'd']);
+  });
 });
 
 describe('waitingFrom', () => {
