@@ -1,26 +1,32 @@
-FROM node:24-slim AS build
+# The newest LTS release of Node. For amd64 and arm64: docker buildx build --platform linux/amd64,linux/arm64 .
+ARG NODE_IMAGE=node:24.21.0-bookworm-slim
+
+FROM ${NODE_IMAGE} AS build
 WORKDIR /app
+# For a registry of your own: docker build --build-arg NPM_CONFIG_REGISTRY=...
+ARG NPM_CONFIG_REGISTRY
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci --no-audit --no-fund
 COPY tsconfig.json ./
 COPY src src
-RUN npm run build
+RUN npm run build && npm prune --omit=dev --no-audit --no-fund
 
-FROM node:24-slim AS dependencies
-WORKDIR /app
-COPY package.json package-lock.json .npmrc ./
-RUN npm ci --omit=dev --no-audit --no-fund
-
-FROM node:24-slim
+FROM ${NODE_IMAGE}
+LABEL org.opencontainers.image.title="sluice" \
+      org.opencontainers.image.description="A rate-limiting service with exact limits and a fair queue across replicas" \
+      org.opencontainers.image.version="0.1.0" \
+      org.opencontainers.image.licenses="Apache-2.0"
 ENV NODE_ENV=production
 WORKDIR /app
 # It says that the files in dist are ES modules.
 COPY package.json ./
-COPY --from=dependencies /app/node_modules node_modules
+COPY --from=build /app/node_modules node_modules
 # The scripts are looked for beside dist.
 COPY lua lua
 COPY --from=build /app/dist dist
-USER node
+# Node's image has it, with the id 1000; by number, so that Kubernetes sees that it is not root.
+USER 1000:1000
 EXPOSE 8080
-HEALTHCHECK --interval=5s --timeout=2s --start-period=5s CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.PORT || 8080}/healthz`).then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]
+HEALTHCHECK --interval=5s --timeout=3s --start-period=10s CMD ["node", "dist/healthcheck.js"]
+# By itself, without npm or a shell between it and its signals.
 CMD ["node", "dist/main.js"]

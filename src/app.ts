@@ -24,9 +24,10 @@ export interface App {
   /** Where `/debug` and `/metrics` are, if not on the port of the checks. */
   readonly adminPort: number | undefined;
   /**
-   * Stops accepting, answers what is in flight, gives those who wait up to `graceMillis`, then turns
-   * them away and leaves nothing of this replica in Redis.
-   * @param hurry aborted to end the grace at once
+   * Is not ready from now on, and serves for SHUTDOWN_DELAY_MILLIS more. Then stops accepting, answers
+   * what is in flight, gives those who wait up to `graceMillis`, turns them away and leaves nothing of
+   * this replica in Redis.
+   * @param hurry aborted to end the delay and the grace at once
    */
   stop(graceMillis: number, hurry?: AbortSignal): Promise<void>;
 }
@@ -64,11 +65,21 @@ export async function startApp(settings: Settings, logger: Logger): Promise<App>
     stop: async (graceMillis, hurry) => {
       readiness.startDraining();
       ports.startDraining();
+      await untilSeen(settings.SHUTDOWN_DELAY_MILLIS, hurry);
       await stop(ports, limiter, graceMillis, hurry);
       security.close();
       eventLoop.stop();
     },
   };
+}
+
+/** Resolves when whoever sends requests here had the time to see that it should not, or at once in a hurry. */
+async function untilSeen(delayMillis: number, hurry: AbortSignal | undefined): Promise<void> {
+  try {
+    await delay(delayMillis, undefined, { signal: hurry });
+  } catch {
+    // The signal is all that can end it early.
+  }
 }
 
 async function stop(

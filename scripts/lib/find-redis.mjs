@@ -1,7 +1,6 @@
 import { spawnSync } from 'node:child_process';
-import { accessSync, constants } from 'node:fs';
-import { delimiter, join } from 'node:path';
 
+import { findOrInstall } from './install-package.mjs';
 import { stop } from './run.mjs';
 
 export const REDIS_IMAGE = process.env.SLUICE_TEST_REDIS_IMAGE || 'redis:7.2-alpine';
@@ -40,7 +39,7 @@ export function findRedisServer() {
 }
 
 function findOrInstallServer() {
-  return findOnPath('redis-server') ?? installServer();
+  return findOrInstall('redis-server', { apt: 'redis-server', brew: 'redis' });
 }
 
 async function fromDocker() {
@@ -79,47 +78,7 @@ async function hasImage(client, image) {
   }
 }
 
-function findOnPath(program) {
-  for (const folder of (process.env.PATH ?? '').split(delimiter)) {
-    try {
-      const path = join(folder, program);
-      accessSync(path, constants.X_OK);
-      return path;
-    } catch {
-      // Not in this folder.
-    }
-  }
-  return undefined;
-}
-
 function majorVersion(path) {
   const { stdout } = spawnSync(path, ['--version'], { encoding: 'utf8' });
   return Number(/ v=(\d+)\./.exec(stdout ?? '')?.[1]);
-}
-
-function installServer() {
-  const commands = installCommands();
-  for (const [command, ...args] of commands) {
-    console.error(`no redis-server found; running ${[command, ...args].join(' ')} ...`);
-    // What it prints is of use only where it fails.
-    const { status, stdout, stderr } = spawnSync(command, args, {
-      encoding: 'utf8',
-      env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
-    });
-    if (status !== 0) {
-      console.error(stdout, stderr);
-      return undefined;
-    }
-  }
-  return commands.length > 0 ? findOnPath('redis-server') : undefined;
-}
-
-function installCommands() {
-  if (findOnPath('apt-get') && process.getuid?.() === 0) {
-    return [
-      ['apt-get', 'update'],
-      ['apt-get', 'install', '-y', '--no-install-recommends', 'redis-server'],
-    ];
-  }
-  return findOnPath('brew') ? [['brew', 'install', 'redis']] : [];
 }

@@ -34,6 +34,7 @@ export const settingsSchema = z.object({
   PORT: wholeNumber({ min: 0, max: 65_535 }).default(8080),
   HOST: z.string().default('0.0.0.0'),
   ADMIN_PORT: wholeNumber({ min: 0, max: 65_535 }).optional(),
+  SHUTDOWN_DELAY_MILLIS: wholeNumber({ min: 0, max: ONE_HOUR_MILLIS }).default(0),
   SHUTDOWN_GRACE_MILLIS: wholeNumber({ min: 0, max: ONE_HOUR_MILLIS }).default(10_000),
 
   WINDOW_MILLIS: wholeNumber(BOUNDS.windowMillis).default(1000),

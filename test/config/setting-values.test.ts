@@ -6,6 +6,7 @@ type Name = keyof Settings;
 const WHOLE_NUMBERS: [name: Name, min: number, max: number][] = [
   ['PORT', 0, 65_535],
   ['ADMIN_PORT', 0, 65_535],
+  ['SHUTDOWN_DELAY_MILLIS', 0, 3_600_000],
   ['SHUTDOWN_GRACE_MILLIS', 0, 3_600_000],
   ['WINDOW_MILLIS', 1, 366 * 24 * 60 * 60 * 1000],
   ['MAX_REQUESTS', 1, 1_000_000_000],

@@ -49,6 +49,18 @@ describe.each(bothLimiters(redis))('a replica that stops (%s limiter)', (_name, 
     expect(await replica.kill('SIGINT')).toBe(0);
   });
 
+  test('serves on for the delay, not ready, and asks clients to close their connections', async () => {
+    const replica = await start({ SHUTDOWN_DELAY_MILLIS: ONE_HOUR });
+    await startStopping(replica);
+
+    expect((await send(replica.url, 'GET', '/readyz')).status).toBe(503);
+    const answer = await send(replica.url, 'POST', ratePath(uniqueKey()));
+    expect(answer.status).toBe(200);
+    expect(answer.headers.connection).toBe('close');
+    // A second signal ends the delay.
+    expect(await replica.kill('SIGTERM')).toBe(0);
+  });
+
   test('approves those whose turn comes within the grace', async () => {
     const replica = await start({ WINDOW_MILLIS: '1000' });
     const key = uniqueKey();

@@ -9,6 +9,7 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 export const DEFAULTS: Settings = {
   PORT: 8080,
   HOST: '0.0.0.0',
+  SHUTDOWN_DELAY_MILLIS: 0,
   SHUTDOWN_GRACE_MILLIS: 10_000,
   WINDOW_MILLIS: 1000,
   MAX_REQUESTS: 100,

@@ -1,0 +1,92 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+
+import { findOrInstall, findProgram } from './install-package.mjs';
+
+const START_TIMEOUT_MILLIS = 30_000;
+
+/**
+ * The Docker engine for the tests of the image and the composition, as environment variables for them:
+ * SLUICE_TEST_DOCKER_HOST is where it listens, and SLUICE_TEST_COMPOSE a JSON list of the words that begin
+ * a command of Compose. An engine that runs is taken, else one is installed where that can be done, and
+ * started for the time of this process. Both are empty where none can be had.
+ */
+export async function findDocker() {
+  const host = runningEngine() ?? (await startEngine());
+  const compose = host && findCompose();
+  if (compose) {
+    return { SLUICE_TEST_DOCKER_HOST: host, SLUICE_TEST_COMPOSE: JSON.stringify(compose) };
+  }
+  const missing = host ? 'Compose' : 'Docker engine';
+  console.error(`no ${missing} can be had: skipping the tests of the image and the composition`);
+  return { SLUICE_TEST_DOCKER_HOST: '', SLUICE_TEST_COMPOSE: '' };
+}
+
+function runningEngine() {
+  if (!findProgram('docker')) return undefined;
+  const { status, stdout } = spawnSync(
+    'docker',
+    ['context', 'inspect', '-f', '{{.Endpoints.docker.Host}}'],
+    {
+      encoding: 'utf8',
+    },
+  );
+  const host = process.env.DOCKER_HOST || (status === 0 ? stdout.trim() : '');
+  return host && answers(host) ? host : undefined;
+}
+
+function answers(host) {
+  return spawnSync('docker', ['--host', host, 'version'], { stdio: 'ignore' }).status === 0;
+}
+
+/** An engine of our own, with its own socket and folder, so that nothing of this machine is touched. */
+async function startEngine() {
+  if (process.platform !== 'linux' || process.getuid?.() !== 0) return undefined;
+  const dockerd = findOrInstall('dockerd', { apt: 'docker.io' });
+  if (!dockerd || !findProgram('docker')) return undefined;
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-docker-'));
+  const host = `unix://${join(folder, 'docker.sock')}`;
+  const engine = spawn(
+    dockerd,
+    [
+      ...['--host', host],
+      ...['--data-root', join(folder, 'data')],
+      ...['--exec-root', join(folder, 'exec')],
+      ...['--pidfile', join(folder, 'docker.pid')],
+    ],
+    { stdio: ['ignore', 'ignore', 'pipe'] },
+  );
+  const lines = [];
+  const isUp = await new Promise((resolve) => {
+    createInterface({ input: engine.stderr }).on('line', (line) => {
+      lines.push(line);
+      if (line.includes('API listen on')) resolve(true);
+    });
+    engine.on('error', () => resolve(false)).on('exit', () => resolve(false));
+    setTimeout(() => resolve(false), START_TIMEOUT_MILLIS).unref();
+  });
+  if (!isUp) console.error(lines.slice(-3).join('\n'));
+  process.on('exit', () => end(engine, folder));
+  return isUp ? host : undefined;
+}
+
+function end(engine, folder) {
+  if (engine.exitCode !== null || engine.pid === undefined) return;
+  // This process is about to end and can't await anything: a shell ends the engine and clears up.
+  spawnSync('sh', [
+    '-c',
+    `kill ${engine.pid}; for i in $(seq 600); do kill -0 ${engine.pid} 2> /dev/null || break; sleep 0.1; done`,
+  ]);
+  rmSync(folder, { recursive: true, force: true });
+}
+
+function findCompose() {
+  if (spawnSync('docker', ['compose', 'version'], { stdio: 'ignore' }).status === 0) {
+    return ['docker', 'compose'];
+  }
+  const compose = findOrInstall('docker-compose', { apt: 'docker-compose' });
+  return compose && [compose];
+}

@@ -1,0 +1,77 @@
+import { spawnSync } from 'node:child_process';
+import { accessSync, constants } from 'node:fs';
+import { delimiter, join } from 'node:path';
+
+/** Where Debian has servers, which is not on everybody's PATH. */
+const SERVERS = '/usr/sbin';
+/**
+ * Debian's packages ask it before they start what they install:
+ * https://people.debian.org/~hmh/invokerc.d-policyrc.d-specification.txt
+ */
+const START_POLICY = '/usr/sbin/policy-rc.d';
+/**
+ * Runs a command under a policy that forbids every start, unless the machine has one of its own. A
+ * shell does it, since that removes the policy also where it is interrupted.
+ */
+const STARTING_NOTHING = [
+  'sh',
+  '-c',
+  `
+  if [ -e "$0" ]; then exec "$@"; fi
+  trap 'rm -f "$0"' EXIT
+  trap 'exit 1' HUP INT TERM
+  printf '#!/bin/sh\\nexit 101\\n' > "$0" && chmod 755 "$0" && "$@"
+  `,
+  START_POLICY,
+];
+
+/** Where a program of this machine is, or undefined. */
+export function findProgram(program) {
+  for (const folder of [...(process.env.PATH ?? '').split(delimiter), SERVERS]) {
+    try {
+      const path = join(folder, program);
+      accessSync(path, constants.X_OK);
+      return path;
+    } catch {
+      // Not in this folder.
+    }
+  }
+  return undefined;
+}
+
+/**
+ * Where a program of this machine is. Where it is not, its package is installed, as root with apt-get
+ * or with brew, and nothing that comes with it is started.
+ * @param packages the package's name for each of the two: { apt, brew }
+ */
+export function findOrInstall(program, packages) {
+  return findProgram(program) ?? install(program, packages);
+}
+
+function install(program, packages) {
+  const commands = installCommands(packages);
+  for (const command of commands) {
+    console.error(`no ${program} found; running ${command.join(' ')} ...`);
+    // What it prints is of use only where it fails.
+    const [run, ...args] = command[0] === 'apt-get' ? [...STARTING_NOTHING, ...command] : command;
+    const { status, stdout, stderr } = spawnSync(run, args, {
+      encoding: 'utf8',
+      env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
+    });
+    if (status !== 0) {
+      console.error(stdout, stderr);
+      return undefined;
+    }
+  }
+  return commands.length > 0 ? findProgram(program) : undefined;
+}
+
+function installCommands({ apt, brew }) {
+  if (findProgram('apt-get') && process.getuid?.() === 0) {
+    return [
+      ['apt-get', 'update'],
+      ['apt-get', 'install', '-y', '--no-install-recommends', apt],
+    ];
+  }
+  return findProgram('brew') ? [['brew', 'install', brew]] : [];
+}

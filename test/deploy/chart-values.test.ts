@@ -1,0 +1,143 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { isMap, isScalar, parse, parseDocument, type YAMLMap } from 'yaml';
+
+import { CHART, describeWithDeployTools, templateChart } from './rendered-objects.js';
+
+interface Schema {
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly additionalProperties?: boolean | Schema;
+  readonly required?: readonly string[];
+  readonly items?: Schema;
+}
+
+interface Value {
+  /** Its name, with those it is in. */
+  readonly path: readonly string[];
+  readonly comment: string;
+}
+
+const read = (file: string) => readFileSync(join(CHART, file), 'utf8');
+const VALUES = read('values.yaml');
+const SCHEMA = JSON.parse(read('values.schema.json')) as Schema;
+
+/** Helm gives it to each chart that another one includes. */
+const GIVEN_BY_HELM = 'global';
+
+/** Maps of which the chart knows all names, each with what it is in; the others hold what the user likes. */
+function groupsIn(schema: Schema, path: readonly string[] = []): (readonly string[])[] {
+  if (schema.additionalProperties !== false) return [];
+  const inner = Object.entries(schema.properties ?? {});
+  return [path, ...inner.flatMap(([name, property]) => groupsIn(property, [...path, name]))];
+}
+
+function schemaOf(path: readonly string[]): Schema | undefined {
+  return path.reduce<Schema | undefined>((schema, name) => schema?.properties?.[name], SCHEMA);
+}
+
+const GROUPS = groupsIn(SCHEMA);
+const isGroup = (path: readonly string[]) => GROUPS.some((group) => group.join() === path.join());
+
+/** Every value of values.yaml that is not a group of others. */
+function valuesIn(map: YAMLMap, path: readonly string[] = []): Value[] {
+  return map.items.flatMap(({ key, value }) => {
+    if (!isScalar<string>(key)) throw new Error('a key of values.yaml is no text');
+    const here = [...path, key.value];
+    // Of resources the user may set others than those of the default.
+    if (isMap(value) && isGroup(here) && schemaOf(here)?.required) return valuesIn(value, here);
+    return [{ path: here, comment: commentAbove(key.range![0]) }];
+  });
+}
+
+function commentAbove(offset: number): string {
+  const lines = VALUES.slice(0, offset).split('\n').slice(0, -1);
+  const end = lines.findLastIndex((line) => !line.trimStart().startsWith('#'));
+  return lines.slice(end + 1).join('\n');
+}
+
+const DOCUMENTED = valuesIn(parseDocument(VALUES).contents as YAMLMap);
+
+describe('values.yaml', () => {
+  test('documents every value, as helm-docs reads it', () => {
+    expect(DOCUMENTED.length).toBeGreaterThan(30);
+    const silent = DOCUMENTED.filter(({ comment }) => !/^\s*# -- \S/.test(comment));
+    expect(silent.map(({ path }) => path.join('.'))).toEqual([]);
+  });
+
+  test('has every value of the schema, and no other', () => {
+    const inSchema = GROUPS.filter((path) => path.length === 0 || schemaOf(path)?.required).flatMap(
+      (path) => Object.keys(schemaOf(path)?.properties ?? {}).map((name) => [...path, name]),
+    );
+    const leaves = inSchema.filter((path) => !schemaOf(path)?.required);
+    const names = DOCUMENTED.map(({ path }) => path.join('.'));
+
+    expect([...names, GIVEN_BY_HELM].sort()).toEqual(leaves.map((path) => path.join('.')).sort());
+  });
+});
+
+test('the chart is of the version of the program', () => {
+  const { version } = JSON.parse(readFileSync(join(CHART, '../../../package.json'), 'utf8')) as {
+    version: string;
+  };
+
+  expect(parse(read('Chart.yaml'))).toMatchObject({ appVersion: version });
+});
+
+describeWithDeployTools(['helm'], "the schema of the chart's values", () => {
+  /** `value` in the place that the path names. */
+  const at = (path: readonly string[], value: unknown): object =>
+    path.reduceRight<unknown>((inner, name) => ({ [name]: inner }), value) as object;
+
+  test.each(GROUPS.map((path) => [path.join('.'), path]))(
+    'refuses a misspelt value in "%s"',
+    async (_, path) => {
+      const { code, stderr } = await templateChart(at([...path, 'mispelt'], 1));
+
+      expect(code).toBe(1);
+      expect(stderr).toContain(path.map((name) => `/${name}`).join(''));
+      expect(stderr).toContain("additional properties 'mispelt' not allowed");
+    },
+  );
+
+  test.each(DOCUMENTED.map(({ path }) => [path.join('.'), path]))(
+    'refuses a wrong type of "%s"',
+    async (_, path) => {
+      // No value may be both.
+      for (const wrong of [[{ a: [] }], { 'not a name': 1 }]) {
+        const { code, stderr } = await templateChart(at(path, wrong));
+        if (code === 0) continue;
+        expect(stderr).toContain(`at '/${path.join('/')}`);
+        return;
+      }
+      throw new Error(`${path.join('.')} may be a list and a map`);
+    },
+  );
+
+  test.each([
+    [
+      { settings: { WINDOW_MILLIS: 2000 } },
+      "at '/settings/WINDOW_MILLIS': got number, want string",
+    ],
+    [{ settings: { window_millis: '2000' } }, "invalid propertyName 'window_millis'"],
+    [{ settings: { ADMIN_PORT: '0' } }, "at '/settings/ADMIN_PORT': '0' does not match pattern"],
+    [{ settings: null }, "missing property 'settings'"],
+    [{ autoscaling: { enabled: 'yes' } }, "at '/autoscaling/enabled': got string, want boolean"],
+    [{ autoscaling: { minReplicas: 0 } }, "at '/autoscaling/minReplicas': minimum"],
+    [{ probeScheme: 'https' }, "at '/probeScheme': value must be one of 'HTTP', 'HTTPS'"],
+    [{ service: { port: 70000 } }, "at '/service/port': maximum"],
+    [{ mountedSecrets: [{ name: 'tls' }] }, "at '/mountedSecrets/0': missing properties"],
+    [
+      { mountedSecrets: [{ name: 'a', secretName: 'a', mountPath: '/a', subPath: 'a' }] },
+      "additional properties 'subPath' not allowed",
+    ],
+    [{ resources: { limit: {} } }, "additional properties 'limit' not allowed"],
+    [{ podDisruptionBudget: { maxUnavailable: 'one' } }, "'one' does not match pattern"],
+    [{ resources: { limits: { memory: '1 GB' } } }, "at '/resources/limits/memory'"],
+  ])('refuses %j', async (values, message) => {
+    const { code, stderr } = await templateChart(values);
+
+    expect(code).toBe(1);
+    expect(stderr).toContain(message);
+  });
+});

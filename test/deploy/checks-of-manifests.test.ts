@@ -1,0 +1,97 @@
+import type { KubernetesObject } from './kubernetes-object.js';
+import { schemaErrors } from './schema-check.js';
+import { settingsErrors } from './settings-check.js';
+
+// The checks of the manifests must find what they are there for.
+
+const container = {
+  name: 'sluice',
+  image: 'sluice:0.1.0',
+  livenessProbe: { httpGet: { path: '/healthz', port: 'http' } },
+  readinessProbe: { httpGet: { path: '/readyz', port: 'http' } },
+  startupProbe: { httpGet: { path: '/healthz', port: 'http' } },
+};
+
+function deployment(changed: object = {}, spec: object = {}): KubernetesObject {
+  return {
+    apiVersion: 'apps/v1',
+    kind: 'Deployment',
+    metadata: { name: 'sluice' },
+    spec: {
+      selector: { matchLabels: { app: 'sluice' } },
+      template: {
+        metadata: { labels: { app: 'sluice' } },
+        spec: { containers: [{ ...container, ...changed }] },
+      },
+      ...spec,
+    },
+  };
+}
+
+const configMap = (data: Readonly<Record<string, string>>): KubernetesObject => ({
+  apiVersion: 'v1',
+  kind: 'ConfigMap',
+  metadata: { name: 'sluice' },
+  data,
+});
+
+describe('the check by schema', () => {
+  test('finds nothing wrong with what is right', () => {
+    expect(schemaErrors([deployment(), configMap({ PORT: '1' })])).toEqual([]);
+  });
+
+  test.each<[string, KubernetesObject, RegExp]>([
+    ['a field that there is not', deployment({ imagee: 'x' }), /"imagee"' does not exist/],
+    [
+      'one deep inside',
+      deployment({ livenessProbe: { httpGett: {} } }),
+      /"httpGett"' does not exist/,
+    ],
+    ['a value of another type', deployment({}, { replicas: '3' }), /replicas must be integer/],
+    ['what is missing', deployment({}, { selector: undefined }), /must have required property/],
+    [
+      'a setting that is no text',
+      configMap({ PORT: 1 as unknown as string }),
+      /PORT must be string/,
+    ],
+  ])('finds %s', (_what, object, message) => {
+    expect(schemaErrors([object]).join('\n')).toMatch(message);
+  });
+});
+
+describe('the check of settings', () => {
+  test('finds nothing wrong with what is right', () => {
+    expect(settingsErrors([deployment(), configMap({ MAX_REQUESTS: '5' })])).toEqual([]);
+  });
+
+  test.each<[string, KubernetesObject, Record<string, string>, RegExp]>([
+    ['one that is misspelt', deployment(), { MAX_REQUEST: '5' }, /^MAX_REQUEST is no setting$/],
+    [
+      'one that is misspelt in the Deployment',
+      deployment({ env: [{ name: 'REDIS_PASWORD' }] }),
+      {},
+      /^REDIS_PASWORD is no setting$/,
+    ],
+    ['a value that is not taken', deployment(), { MAX_REQUESTS: 'many' }, /MAX_REQUESTS/],
+    [
+      'two that do not go together',
+      deployment(),
+      { REDIS_MODE: 'sentinel', REDIS_URL: 'redis://a' },
+      /REDIS_SENTINEL_MASTER/,
+    ],
+    [
+      'a file that is not mounted',
+      deployment({ volumeMounts: [{ name: 'a', mountPath: '/etc/other' }] }),
+      { AUTH_TOKENS_FILE: '/etc/sluice/tokens.json' },
+      /nothing is mounted at \/etc\/sluice\/tokens\.json/,
+    ],
+    [
+      'probes that do not speak TLS',
+      deployment({ volumeMounts: [{ name: 'a', mountPath: '/tls' }] }),
+      { TLS_CERT_FILE: '/tls/tls.crt', TLS_KEY_FILE: '/tls/tls.key' },
+      /livenessProbe must speak HTTPS/,
+    ],
+  ])('finds %s', (_what, object, settings, message) => {
+    expect(settingsErrors([object, configMap(settings)]).join('\n')).toMatch(message);
+  });
+});

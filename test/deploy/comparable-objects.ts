@@ -1,0 +1,62 @@
+import type { KubernetesObject } from './kubernetes-object.js';
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** They say what made the objects. Kustomize knows no releases and charts. */
+const LABELS_OF_THE_TOOL = [
+  'app.kubernetes.io/managed-by',
+  'app.kubernetes.io/instance',
+  'helm.sh/chart',
+];
+/** Charts label every object with it, and the base what runs the image. */
+const VERSION_LABEL = 'app.kubernetes.io/version';
+/**
+ * So that changed settings roll the pods, kustomize ends the name of the ConfigMap with a hash, and charts
+ * annotate the pods with one.
+ */
+const HASHED_NAME = /^(.+)-[a-z0-9]{10}$/;
+const HASH_ANNOTATION = 'checksum/config';
+
+/**
+ * Objects by kind and name, without the differences that there have to be between those of kustomize and
+ * those of a chart. There is no other place that knows of differences.
+ */
+export function comparable(objects: readonly KubernetesObject[]): Record<string, unknown> {
+  const names = new Map(
+    objects
+      .filter(({ kind }) => kind === 'ConfigMap')
+      .map(({ metadata: { name } }) => [name, HASHED_NAME.exec(name)?.[1] ?? name]),
+  );
+  const change = (value: unknown): unknown => {
+    if (typeof value === 'string') return names.get(value) ?? value;
+    if (Array.isArray(value)) return value.map(change);
+    if (value === null || typeof value !== 'object') return value;
+    const { annotations, ...fields } = without(LABELS_OF_THE_TOOL, value as Fields);
+    return mapFields(change, { ...fields, ...withoutHash(annotations as Fields | undefined) });
+  };
+  return Object.fromEntries(
+    objects.map((object) => {
+      const changed = change(withVersionWhereItRuns(object)) as KubernetesObject;
+      return [`${changed.kind} ${changed.metadata.name}`, changed];
+    }),
+  );
+}
+
+function withVersionWhereItRuns(object: KubernetesObject): KubernetesObject {
+  if (object.kind === 'Deployment') return object;
+  const labels = without([VERSION_LABEL], object.metadata.labels as Fields);
+  return { ...object, metadata: { ...object.metadata, labels } };
+}
+
+function withoutHash(annotations: Fields | undefined): Fields {
+  const others = without([HASH_ANNOTATION], annotations ?? {});
+  return Object.keys(others).length > 0 ? { annotations: others } : {};
+}
+
+function without(names: readonly string[], fields: Fields): Fields {
+  return Object.fromEntries(Object.entries(fields).filter(([name]) => !names.includes(name)));
+}
+
+function mapFields(change: (value: unknown) => unknown, fields: Fields): Fields {
+  return Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, change(value)]));
+}

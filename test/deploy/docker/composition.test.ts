@@ -1,0 +1,96 @@
+import { untilWaiting } from '../../support/debug-state.js';
+import { describeWithDocker } from '../../support/docker.js';
+import { begin, ratePath, send } from '../../support/http-client.js';
+import { uniqueKey } from '../../support/unique-key.js';
+import { until } from '../../support/until.js';
+import { buildImage } from './build-image.js';
+import { Composition } from './composition.js';
+import { failures, SteadyLoad } from './steady-load.js';
+
+const START_TIMEOUT_MILLIS = 300_000;
+const ONE_MINUTE_MILLIS = 60_000;
+/** So long that who waits for the second one waits for more than a minute. */
+const WINDOW_MILLIS = 66_000;
+const MAX_REQUESTS = 50;
+
+describeWithDocker('the composition', () => {
+  let composition: Composition;
+  beforeAll(async () => {
+    await buildImage();
+    composition = await Composition.up({
+      WINDOW_MILLIS: String(WINDOW_MILLIS),
+      MAX_REQUESTS: String(MAX_REQUESTS),
+      SHUTDOWN_GRACE_MILLIS: '2000',
+    });
+  }, START_TIMEOUT_MILLIS);
+  // Where it did not come up it is down already, and there is none.
+  afterAll(() => (composition as Composition | undefined)?.down(), ONE_MINUTE_MILLIS);
+
+  /** Four times the maximum of checks of a key, all at the same time. */
+  async function checkTooOften(key: string): Promise<number[]> {
+    const answers = await Promise.all(
+      Array.from({ length: 4 * MAX_REQUESTS }, () => send(composition.url, 'POST', ratePath(key))),
+    );
+    return answers.map(({ status }) => status);
+  }
+
+  test(
+    'lets a wait outlast a minute, and keeps limits exact meanwhile',
+    async () => {
+      const [waited, other] = [uniqueKey(), uniqueKey()];
+      await checkTooOften(waited);
+      const waiting = begin(composition.url, 'POST', `${ratePath(waited)}?canWait=true`);
+      const startedAt = performance.now();
+      await untilWaiting(composition.url, waited, 1);
+
+      const statuses = await checkTooOften(other);
+      expect(statuses.filter((status) => status === 200)).toHaveLength(MAX_REQUESTS);
+      expect(statuses.filter((status) => status === 429)).toHaveLength(3 * MAX_REQUESTS);
+
+      expect((await waiting.answer).status).toBe(200);
+      expect(performance.now() - startedAt).toBeGreaterThan(ONE_MINUTE_MILLIS);
+    },
+    3 * ONE_MINUTE_MILLIS,
+  );
+
+  test('uses all three replicas, which know that a client has left', async () => {
+    const key = uniqueKey();
+    await checkTooOften(key);
+    const waiting = Array.from({ length: 6 }, () =>
+      begin(composition.url, 'POST', `${ratePath(key)}?canWait=true`),
+    );
+    await untilWaiting(composition.url, key, 6);
+    for (const request of waiting) request.disconnect();
+    await untilWaiting(composition.url, key, 0);
+
+    const replicas = await composition.replicas();
+    expect(replicas).toHaveLength(3);
+    for (const replica of replicas) {
+      await until(async () =>
+        (await composition.log(replica)).includes('disconnected while waiting'),
+      );
+    }
+  });
+
+  test(
+    'is restarted replica by replica under load, and no request fails',
+    async () => {
+      const keys = [uniqueKey(), uniqueKey()];
+      const full = uniqueKey();
+      await checkTooOften(full);
+      const checks = new SteadyLoad(composition.url, 4, (client) => ratePath(keys[client % 2]!));
+      // They wait when their replica stops, and are turned away when its grace is over.
+      const waits = new SteadyLoad(composition.url, 3, () => `${ratePath(full)}?canWait=true`);
+      for (const replica of await composition.replicas()) await composition.restart(replica);
+      await Promise.all([checks.stop(), waits.stop()]);
+
+      expect(failures(checks.outcomes)).toEqual([]);
+      expect(failures(waits.outcomes)).toEqual([]);
+      expect(waits.outcomes.map(({ status }) => status)).toContain(503);
+      for (const replica of await composition.replicas()) {
+        expect(await composition.log(replica)).toContain('"msg":"stopped"');
+      }
+    },
+    4 * ONE_MINUTE_MILLIS,
+  );
+});

@@ -1,0 +1,73 @@
+import { compose, docker, untilHealthy } from '../../support/docker.js';
+import { until } from '../../support/until.js';
+import { freePort } from '../../support/free-port.js';
+import { send } from '../../support/http-client.js';
+import { uniqueKey } from '../../support/unique-key.js';
+
+const SERVING_WITHIN_MILLIS = 60_000;
+
+/** docker-compose.yml, up. */
+export class Composition {
+  private constructor(
+    /** Of the load balancer. */
+    readonly url: string,
+    private readonly environment: Readonly<Record<string, string>>,
+  ) {}
+
+  /** `docker compose up`, with these settings in its environment. Resolves when all replicas are in service. */
+  static async up(settings: Readonly<Record<string, string>>): Promise<Composition> {
+    const port = String(await freePort());
+    const composition = new Composition(`http://127.0.0.1:${port}`, {
+      COMPOSE_PROJECT_NAME: uniqueKey(),
+      SLUICE_PORT: port,
+      ...settings,
+    });
+    try {
+      await composition.#compose('up', '--detach');
+      await composition.#untilServing();
+    } catch (error) {
+      await composition.down();
+      throw error;
+    }
+    return composition;
+  }
+
+  /** The containers of the replicas. */
+  async replicas(): Promise<string[]> {
+    return (await this.#compose('ps', '--quiet', 'sluice')).trim().split('\n');
+  }
+
+  /** What a container has logged. */
+  log(container: string): Promise<string> {
+    return docker('logs', container);
+  }
+
+  /** Stops a replica as a new version would, and starts it again; resolves when it is in service. */
+  async restart(container: string): Promise<void> {
+    await docker('stop', '--time', '20', container);
+    await docker('start', container);
+    await untilHealthy(container);
+    await this.#untilServing();
+  }
+
+  /** Asks until the balancer knows of a replica that is ready. */
+  async #untilServing(): Promise<void> {
+    const endsAt = performance.now() + SERVING_WITHIN_MILLIS;
+    await until(async () => {
+      if (performance.now() > endsAt) throw new Error(await this.#compose('logs'));
+      try {
+        return (await send(this.url, 'GET', '/readyz')).status === 200;
+      } catch {
+        return false;
+      }
+    });
+  }
+
+  async down(): Promise<void> {
+    await this.#compose('down', '--timeout', '20', '--volumes');
+  }
+
+  #compose(...args: string[]): Promise<string> {
+    return compose(this.environment, ...args);
+  }
+}

@@ -1,0 +1,115 @@
+import { readFileSync } from 'node:fs';
+
+import { send } from '../../support/http-client.js';
+import { describeWithDocker, docker, untilHealthy } from '../../support/docker.js';
+import { uniqueKey } from '../../support/unique-key.js';
+import { buildImage, IMAGE } from './build-image.js';
+
+const BUILD_TIMEOUT_MILLIS = 300_000;
+
+/** As it is run in production: nothing to write to, no rights, little memory. */
+const RESTRICTED = [
+  '--read-only',
+  '--cap-drop=ALL',
+  '--security-opt=no-new-privileges',
+  '--memory=256m',
+];
+
+interface Lock {
+  readonly packages: Readonly<
+    Record<string, { readonly dev?: boolean; readonly optional?: boolean }>
+  >;
+}
+
+describeWithDocker('the image', () => {
+  const containers: string[] = [];
+  beforeAll(buildImage, BUILD_TIMEOUT_MILLIS);
+  afterAll(async () => {
+    if (containers.length > 0) await docker('rm', '--force', ...containers);
+  });
+
+  async function start(...options: string[]): Promise<string> {
+    const name = uniqueKey();
+    containers.push(name);
+    await docker('run', '--detach', '--name', name, ...RESTRICTED, ...options, IMAGE);
+    return name;
+  }
+
+  async function urlOf(container: string): Promise<string> {
+    const address = await docker('inspect', '-f', '{{.NetworkSettings.IPAddress}}', container);
+    return `http://${address.trim()}:8080`;
+  }
+
+  /** What a program in the image prints. */
+  function evaluate(script: string): Promise<string> {
+    return docker('run', '--rm', ...RESTRICTED, IMAGE, 'node', '-p', script);
+  }
+
+  test('serves without rights, with nothing to write to, and is found healthy', async () => {
+    const container = await start();
+    await untilHealthy(container);
+
+    const answer = await send(await urlOf(container), 'POST', '/rate/key');
+    expect(answer.status).toBe(200);
+  });
+
+  test('stops by itself on SIGTERM, with code 0', async () => {
+    const container = await start();
+    await untilHealthy(container);
+    await docker('stop', '--time', '20', container);
+
+    expect((await docker('inspect', '-f', '{{.State.ExitCode}}', container)).trim()).toBe('0');
+    const log = (await docker('logs', container)).trim().split('\n');
+    const messages = log.map((line) => (JSON.parse(line) as { msg: string }).msg);
+    expect(messages).toEqual(['serving', 'stopping', 'stopped']);
+  });
+
+  test('is found unhealthy where it does not serve', async () => {
+    // The process is there, but stands still.
+    const container = await start('--health-interval=200ms', '--health-retries=1');
+    await untilHealthy(container);
+    await docker('pause', container);
+    await docker('unpause', container);
+    await docker('kill', '--signal', 'STOP', container);
+    let status = 'healthy';
+    while (status === 'healthy') {
+      status = (await docker('inspect', '-f', '{{.State.Health.Status}}', container)).trim();
+    }
+    expect(status).toBe('unhealthy');
+    await docker('kill', '--signal', 'CONT', container);
+  });
+
+  test('is not root, runs node itself, and says what it is', async () => {
+    const [{ Config: config }] = JSON.parse(await docker('image', 'inspect', IMAGE)) as [
+      { Config: Record<string, unknown> },
+    ];
+    const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string };
+    expect(config).toMatchObject({
+      User: '1000:1000',
+      Cmd: ['node', 'dist/main.js'],
+      Labels: {
+        'org.opencontainers.image.title': 'sluice',
+        'org.opencontainers.image.version': version,
+      },
+    });
+    expect(config.Entrypoint ?? []).toEqual([]);
+    expect((await evaluate('process.getuid()')).trim()).toBe('1000');
+  });
+
+  test('has the dependencies of the lock file, none for development, and no sources', async () => {
+    const { packages } = JSON.parse(readFileSync('package-lock.json', 'utf8')) as Lock;
+    const wanted = Object.entries(packages)
+      .filter(([path, { dev, optional }]) => path !== '' && dev !== true && optional !== true)
+      .map(([path]) => path);
+    const listing = `JSON.stringify(require('node:fs').readdirSync('.'))`;
+    const inside = `JSON.stringify(Object.keys(JSON.parse(require('node:fs').readFileSync(
+      'node_modules/.package-lock.json', 'utf8')).packages))`;
+    expect((JSON.parse(await evaluate(inside)) as string[]).sort()).toEqual(wanted.sort());
+    expect((JSON.parse(await evaluate(listing)) as string[]).sort()).toEqual([
+      'dist',
+      'lua',
+      'node_modules',
+      'package.json',
+    ]);
+  });
+});

@@ -1,0 +1,361 @@
+import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { useTemporaryFolder } from '../support/temporary-folder.js';
+import { comparable } from './comparable-objects.js';
+import { type KubernetesObject, theOne } from './kubernetes-object.js';
+import {
+  CHART,
+  describeWithDeployTools,
+  helm,
+  renderChart,
+  renderOverlay,
+  templateChart,
+} from './rendered-objects.js';
+import { schemaErrors } from './schema-check.js';
+import { settingsErrors } from './settings-check.js';
+
+interface Deployment {
+  readonly metadata: { readonly name: string };
+  readonly spec: {
+    readonly replicas?: number;
+    readonly selector: { readonly matchLabels: Labels };
+    readonly template: {
+      readonly metadata: { readonly labels: Labels; readonly annotations: Labels };
+      readonly spec: {
+        readonly topologySpreadConstraints?: unknown;
+        readonly containers: readonly [{ readonly ports: unknown; readonly lifecycle?: unknown }];
+      };
+    };
+  };
+}
+type Labels = Readonly<Record<string, string>>;
+
+const LIKE_DEV = {
+  settings: { REDIS_URL: 'redis://sluice-redis:6379', LOG_LEVEL: 'debug' },
+  autoscaling: { enabled: false },
+  replicas: 3,
+};
+
+const LIKE_PROD = {
+  settings: {
+    REDIS_MODE: 'cluster',
+    REDIS_URL: [0, 1, 2].map((i) => `rediss://redis-${i}.example.internal:6379`).join(','),
+    REDIS_TLS_CA_FILE: '/etc/sluice/redis-ca/ca.crt',
+    AUTH_TOKENS_FILE: '/etc/sluice/tokens/tokens.json',
+  },
+  mountedSecrets: [
+    { name: 'redis-ca', secretName: 'sluice-redis-ca', mountPath: '/etc/sluice/redis-ca' },
+    { name: 'tokens', secretName: 'sluice-tokens', mountPath: '/etc/sluice/tokens' },
+  ],
+  monitoring: { enabled: true, scrapeToken: { secretName: 'sluice-scrape-token' } },
+};
+
+/** Every value that puts something in, and none of the defaults. */
+const EVERYTHING = {
+  fullnameOverride: 'limits',
+  image: { repository: 'registry.example/sluice', tag: '1.2.3', pullPolicy: 'Always' },
+  imagePullSecrets: [{ name: 'registry' }],
+  settings: {
+    PORT: '9000',
+    ADMIN_PORT: '9001',
+    TLS_CERT_FILE: '/etc/sluice/tls/tls.crt',
+    TLS_KEY_FILE: '/etc/sluice/tls/tls.key',
+  },
+  mountedSecrets: [{ name: 'tls', secretName: 'sluice-tls', mountPath: '/etc/sluice/tls' }],
+  podDisruptionBudget: { maxUnavailable: '25%' },
+  networkPolicy: { ingressFrom: [], egressTo: [{ ipBlock: { cidr: '10.0.0.0/8' } }] },
+  service: { type: 'LoadBalancer', port: 443, annotations: { of: 'the service' } },
+  serviceAccount: { name: 'limits-account', annotations: { of: 'the account' } },
+  probeScheme: 'HTTPS',
+  monitoring: {
+    enabled: true,
+    labels: { release: 'prometheus' },
+    scrapeToken: { secretName: 'scrape', key: 'of-it' },
+    tlsConfig: { serverName: 'sluice.example' },
+  },
+  nodeSelector: { 'kubernetes.io/arch': 'arm64' },
+  tolerations: [{ key: 'spot', operator: 'Exists', effect: 'NoSchedule' }],
+  affinity: {
+    nodeAffinity: {
+      requiredDuringSchedulingIgnoredDuringExecution: {
+        nodeSelectorTerms: [{ matchExpressions: [{ key: 'gpu', operator: 'DoesNotExist' }] }],
+      },
+    },
+  },
+  podAnnotations: { of: 'the pods', 'checksum/config': 'fixed' },
+  podLabels: { team: 'limits', 'app.kubernetes.io/name': 'another' },
+};
+
+const deployment = (objects: readonly KubernetesObject[]) =>
+  theOne(objects, 'Deployment') as unknown as Deployment;
+const podTemplate = async (values: object) => deployment(await renderChart(values)).spec.template;
+const kinds = (objects: readonly KubernetesObject[]) => objects.map(({ kind }) => kind).sort();
+
+describeWithDeployTools(['helm', 'kustomize'], 'the objects of the chart', () => {
+  test('are those of the overlay dev, which brings a Redis besides', async () => {
+    const ofRedis = ({ metadata }: KubernetesObject) => metadata.name === 'sluice-redis';
+    const inOverlay = (await renderOverlay('dev')).filter((object) => !ofRedis(object));
+
+    expect(inOverlay.length).toBeGreaterThan(0);
+    expect(comparable(await renderChart(LIKE_DEV))).toEqual(comparable(inOverlay));
+  });
+
+  test('are those of the overlay prod', async () => {
+    const inOverlay = await renderOverlay('prod');
+
+    expect(kinds(inOverlay)).toContain('PrometheusRule');
+    expect(comparable(await renderChart(LIKE_PROD))).toEqual(comparable(inOverlay));
+  });
+});
+
+describeWithDeployTools(['helm'], 'the chart', () => {
+  const folder = useTemporaryFolder();
+
+  test('has nothing that helm lint finds fault with', async () => {
+    const { code, stdout } = await helm(['lint', '--strict', CHART]);
+
+    expect(stdout.match(/\[(?:WARNING|ERROR)\].*/g)).toBeNull();
+    expect(code).toBe(0);
+  });
+
+  test.each([
+    ['its defaults', {}],
+    ['every value that puts something in', EVERYTHING],
+    ['what a production has', LIKE_PROD],
+  ])('makes what the Kubernetes API and the program take, with %s', async (_, values) => {
+    const objects = await renderChart(values);
+
+    expect(schemaErrors(objects)).toEqual([]);
+    expect(settingsErrors(objects)).toEqual([]);
+  });
+
+  test('takes every value up', async () => {
+    const made = Object.values(comparable(await renderChart(EVERYTHING)));
+
+    expect(made).toEqual(
+      expect.arrayContaining([
+        expect.objectContaining({
+          kind: 'Deployment',
+          metadata: expect.objectContaining({ name: 'limits' }) as unknown,
+          spec: expect.objectContaining({
+            template: {
+              metadata: {
+                // What selects the pods can't be replaced.
+                labels: {
+                  'app.kubernetes.io/name': 'sluice',
+                  'app.kubernetes.io/component': 'limiter',
+                  'app.kubernetes.io/version': '0.1.0',
+                  team: 'limits',
+                },
+                annotations: { of: 'the pods' },
+              },
+              spec: expect.objectContaining({
+                serviceAccountName: 'limits-account',
+                imagePullSecrets: EVERYTHING.imagePullSecrets,
+                nodeSelector: EVERYTHING.nodeSelector,
+                tolerations: EVERYTHING.tolerations,
+                affinity: EVERYTHING.affinity,
+                containers: [
+                  expect.objectContaining({
+                    image: 'registry.example/sluice:1.2.3',
+                    imagePullPolicy: 'Always',
+                    ports: [
+                      { name: 'http', containerPort: 9000 },
+                      { name: 'admin', containerPort: 9001 },
+                    ],
+                  }),
+                ],
+              }) as unknown,
+            },
+          }) as unknown,
+        }),
+        expect.objectContaining({
+          kind: 'ServiceAccount',
+          metadata: expect.objectContaining({
+            name: 'limits-account',
+            annotations: { of: 'the account' },
+          }) as unknown,
+        }),
+        expect.objectContaining({
+          kind: 'Service',
+          metadata: expect.objectContaining({
+            name: 'limits',
+            annotations: { of: 'the service' },
+          }) as unknown,
+          spec: expect.objectContaining({
+            type: 'LoadBalancer',
+            ports: [{ name: 'http', port: 443, targetPort: 'http' }],
+          }) as unknown,
+        }),
+        // Not by the load balancer.
+        expect.objectContaining({
+          kind: 'Service',
+          metadata: expect.objectContaining({ name: 'limits-admin' }) as unknown,
+          spec: {
+            selector: expect.any(Object) as unknown,
+            ports: [{ name: 'admin', port: 9001, targetPort: 'admin' }],
+          },
+        }),
+        expect.objectContaining({
+          kind: 'NetworkPolicy',
+          spec: expect.objectContaining({
+            ingress: [
+              {
+                from: [],
+                ports: [
+                  { protocol: 'TCP', port: 'http' },
+                  { protocol: 'TCP', port: 'admin' },
+                ],
+              },
+            ],
+            egress: expect.arrayContaining([
+              expect.objectContaining({ to: EVERYTHING.networkPolicy.egressTo }),
+            ]) as unknown,
+          }) as unknown,
+        }),
+        expect.objectContaining({
+          kind: 'PodDisruptionBudget',
+          spec: expect.objectContaining({ maxUnavailable: '25%' }) as unknown,
+        }),
+        expect.objectContaining({
+          kind: 'ServiceMonitor',
+          metadata: expect.objectContaining({
+            labels: expect.objectContaining({ release: 'prometheus' }) as unknown,
+          }) as unknown,
+          spec: expect.objectContaining({
+            endpoints: [
+              {
+                port: 'admin',
+                path: '/metrics',
+                interval: '15s',
+                scheme: 'https',
+                tlsConfig: EVERYTHING.monitoring.tlsConfig,
+                authorization: { credentials: { name: 'scrape', key: 'of-it' } },
+              },
+            ],
+          }) as unknown,
+        }),
+      ]),
+    );
+  });
+
+  test('leaves out what is switched off', async () => {
+    const objects = await renderChart({
+      autoscaling: { enabled: false },
+      replicas: 1,
+      podDisruptionBudget: { enabled: false },
+      networkPolicy: { enabled: false },
+      serviceAccount: { create: false },
+      topologySpread: { enabled: false },
+      preStopSleepSeconds: 0,
+      redis: { secretName: '' },
+    });
+
+    expect(kinds(objects)).toEqual(['ConfigMap', 'Deployment', 'Service']);
+    const { replicas, template } = deployment(objects).spec;
+    expect(replicas).toBe(1);
+    expect(template.spec).toMatchObject({ serviceAccountName: 'default' });
+    expect(template.spec).not.toHaveProperty('topologySpreadConstraints');
+    expect(template.spec.containers[0]).not.toHaveProperty('lifecycle');
+    expect(template.spec.containers[0]).not.toHaveProperty('env');
+  });
+
+  test('names its objects after the release, and selects only the pods of it', async () => {
+    const objects = await renderChart({ monitoring: { enabled: true } }, { release: '42' });
+    const own = {
+      'app.kubernetes.io/name': 'sluice',
+      'app.kubernetes.io/instance': '42',
+      'app.kubernetes.io/component': 'limiter',
+    };
+
+    expect([...new Set(objects.map(({ metadata }) => metadata.name))]).toEqual(['42-sluice']);
+    expect(deployment(objects).spec.template.metadata.labels).toMatchObject(own);
+    const selectors = objects.flatMap((object) => selectorsIn(object));
+    expect(selectors).toEqual(Array.from({ length: 7 }, () => own));
+  });
+
+  test('keeps its selectors when it is upgraded', async () => {
+    const version = ['--version', '9.8.7', '--app-version', '9.8.7', '--destination', folder];
+    expect(await helm(['package', CHART, ...version])).toMatchObject({ code: 0 });
+    const before = await renderChart();
+    const after = await renderChart(
+      { podLabels: { team: 'limits' } },
+      { chart: join(folder, 'sluice-9.8.7.tgz') },
+    );
+
+    expect(deployment(after).spec.template.metadata.labels).toMatchObject({
+      'app.kubernetes.io/version': '9.8.7',
+    });
+    expect(after.flatMap(selectorsIn)).toEqual(before.flatMap(selectorsIn));
+  });
+
+  test('rolls the pods when a setting changes', async () => {
+    const before = await podTemplate({});
+
+    expect(await podTemplate({ replicas: 4 })).toEqual(before);
+    expect(await podTemplate({ settings: { WINDOW_MILLIS: '2000' } })).not.toEqual(before);
+    // The pods' own annotations can't prevent it.
+    const fixed = { podAnnotations: { 'checksum/config': 'fixed' } };
+    expect(await podTemplate(fixed)).toEqual(before);
+  });
+
+  test('takes settings away that are null', async () => {
+    const objects = await renderChart({ settings: { MAX_REQUESTS: null } });
+
+    expect(theOne(objects, 'ConfigMap').data).toEqual({
+      WINDOW_MILLIS: '1000',
+      MAX_REQUESTS_IN_QUEUE: '400',
+      SHUTDOWN_GRACE_MILLIS: '10000',
+    });
+  });
+
+  test.each([
+    ['a grace', { settings: { SHUTDOWN_GRACE_MILLIS: '25000' } }],
+    ['a delay', { settings: { SHUTDOWN_DELAY_MILLIS: '15000' } }],
+    ['a preStop sleep', { preStopSleepSeconds: 20 }],
+    ['a termination', { terminationGracePeriodSeconds: 15 }],
+  ])('refuses %s with which pods would be killed', async (_, values) => {
+    const { code, stderr } = await templateChart(values);
+
+    expect(code).toBe(1);
+    expect(stderr).toContain('terminationGracePeriodSeconds must be longer than');
+  });
+
+  test('refuses probes over HTTP where the service speaks HTTPS', async () => {
+    const { code, stderr } = await templateChart({ ...EVERYTHING, probeScheme: 'HTTP' });
+
+    expect(code).toBe(1);
+    expect(stderr).toContain('probeScheme must be HTTPS');
+  });
+
+  test('warns of replicas without a Redis to share', async () => {
+    // Helm shows its notes only with a cluster, so here they are part of an object.
+    const chart = join(folder, 'sluice');
+    cpSync(CHART, chart, { recursive: true });
+    const notes = readFileSync(join(chart, 'templates/NOTES.txt'), 'utf8');
+    rmSync(join(chart, 'templates'), { recursive: true });
+    cpSync(join(CHART, 'templates/_helpers.tpl'), join(chart, 'templates/_helpers.tpl'));
+    writeFileSync(
+      join(chart, 'templates/notes.yaml'),
+      `kind: Notes\nmetadata: { name: notes }\ntext: {{ include "notes" . | quote }}\n` +
+        `{{- define "notes" }}${notes}{{ end }}`,
+    );
+    const notesWith = async (values: object) =>
+      theOne(await renderChart(values, { chart }), 'Notes').text as string;
+
+    expect(await notesWith({})).toContain('WARNING: settings.REDIS_URL is not set');
+    expect(await notesWith(LIKE_PROD)).not.toContain('WARNING');
+    expect(await notesWith({ settings: { REDIS_URL_FILE: '/a' } })).not.toContain('WARNING');
+  });
+});
+
+/** Every set of labels by which an object selects others. */
+function selectorsIn(value: unknown): unknown[] {
+  if (value === null || typeof value !== 'object') return [];
+  return Object.entries(value).flatMap(([name, field]) => {
+    // A Service has the labels themselves for its selector.
+    const isOfService = name === 'selector' && !('matchLabels' in (field as object));
+    return name === 'matchLabels' || isOfService ? [field as unknown] : selectorsIn(field);
+  });
+}

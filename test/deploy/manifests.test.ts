@@ -1,0 +1,82 @@
+import { type KubernetesObject, theOne } from './kubernetes-object.js';
+import { describeWithDeployTools, renderOverlay } from './rendered-objects.js';
+import { schemaErrors } from './schema-check.js';
+import { settingsErrors, settingsIn } from './settings-check.js';
+
+interface PodSpec {
+  readonly terminationGracePeriodSeconds: number;
+  readonly securityContext: unknown;
+  readonly automountServiceAccountToken: boolean;
+  readonly containers: readonly {
+    readonly image: string;
+    readonly securityContext: unknown;
+    readonly lifecycle: { readonly preStop: { readonly sleep: { readonly seconds: number } } };
+  }[];
+}
+
+interface Workload {
+  readonly spec: { readonly template: { readonly spec: PodSpec } };
+}
+
+/** What a stop takes when its grace is over: turning waiters away, the last answers, and their withdrawal. */
+const LAST_SECONDS = 5;
+
+describeWithDeployTools(['kustomize'], 'the overlay', () => {
+  describe.each(['dev', 'prod'])('%s', (overlay) => {
+    let objects: KubernetesObject[];
+    beforeAll(async () => {
+      objects = await renderOverlay(overlay);
+    });
+
+    const podSpecs = (): PodSpec[] =>
+      objects
+        .filter(({ kind }) => kind === 'Deployment' || kind === 'StatefulSet')
+        .map((object) => (object as unknown as Workload).spec.template.spec);
+
+    test('is what the Kubernetes API takes', () => {
+      expect(schemaErrors(objects)).toEqual([]);
+    });
+
+    test('has settings that the program knows, and takes together', () => {
+      expect(settingsErrors(objects)).toEqual([]);
+    });
+
+    test('gives a replica the time that its stop takes', () => {
+      const deployment = theOne(objects, 'Deployment') as unknown as Workload;
+      const { spec } = deployment.spec.template;
+      const preStop = spec.containers[0]!.lifecycle.preStop.sleep.seconds;
+      const grace = Number(settingsIn(objects).SHUTDOWN_GRACE_MILLIS) / 1000;
+      expect(spec.terminationGracePeriodSeconds).toBeGreaterThanOrEqual(
+        preStop + grace + LAST_SECONDS,
+      );
+    });
+
+    test('runs every container without rights, on images of a version', () => {
+      for (const spec of podSpecs()) {
+        expect(spec).toMatchObject({
+          automountServiceAccountToken: false,
+          securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
+        });
+        for (const { image, securityContext } of spec.containers) {
+          expect(image).toMatch(/:\d+\.\d+\.\d+/);
+          expect(securityContext).toEqual({
+            allowPrivilegeEscalation: false,
+            readOnlyRootFilesystem: true,
+            capabilities: { drop: ['ALL'] },
+          });
+        }
+      }
+    });
+
+    test('labels every object as Kubernetes recommends', () => {
+      for (const { metadata } of objects) {
+        expect(metadata.labels).toMatchObject({
+          'app.kubernetes.io/name': expect.any(String) as string,
+          'app.kubernetes.io/component': expect.any(String) as string,
+          'app.kubernetes.io/part-of': 'sluice',
+          'app.kubernetes.io/managed-by': 'kustomize',
+        });
+      }
+    });
+  });
+});

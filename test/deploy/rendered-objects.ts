@@ -1,0 +1,100 @@
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+
+import { parseAllDocuments } from 'yaml';
+
+import type { KubernetesObject } from './kubernetes-object.js';
+
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+/** The oldest that the chart takes. A helm that was built with Go takes itself for one far older. */
+const KUBERNETES_VERSION = '1.30.0';
+
+export const CHART = `${ROOT}deploy/helm/sluice`;
+
+/** What `scripts/lib/find-deploy-tools.mjs` looks for. */
+const VARIABLES = { helm: 'SLUICE_TEST_HELM', kustomize: 'SLUICE_TEST_KUSTOMIZE' } as const;
+type DeployTool = keyof typeof VARIABLES;
+
+/** How a program ended, and what it said. */
+export interface Ended {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** What a chart is rendered with, where it is not as by default. */
+export interface ChartOptions {
+  readonly release?: string;
+  /** In place of the chart of this project: a folder, or a package. */
+  readonly chart?: string;
+}
+
+/**
+ * `describe` for tests that need these programs. Skipped where one is not there, which
+ * `scripts/lib/find-deploy-tools.mjs` announces.
+ */
+export function describeWithDeployTools(
+  tools: readonly DeployTool[],
+  title: string,
+  tests: () => void,
+): void {
+  if (tools.every((tool) => found(tool) !== '')) describe(title, tests);
+  else describe.skip(title, tests);
+}
+
+/** The objects that an overlay of `k8s/overlays` makes. */
+export async function renderOverlay(overlay: string): Promise<KubernetesObject[]> {
+  const [program, ...args] = JSON.parse(found('kustomize')) as [string, ...string[]];
+  return objectsIn(await run(program, [...args, `${ROOT}k8s/overlays/${overlay}`]));
+}
+
+/** The objects that the chart makes with these values. */
+export async function renderChart(
+  values: object = {},
+  options: ChartOptions = {},
+): Promise<KubernetesObject[]> {
+  return objectsIn(await templateChart(values, options));
+}
+
+/** The same as text, or helm's reason why it makes none. */
+export function templateChart(
+  values: object,
+  { release = 'sluice', chart = CHART }: ChartOptions = {},
+): Promise<Ended> {
+  const args = ['template', release, chart, '--namespace', 'x', '--values', '-'];
+  return helm([...args, '--kube-version', KUBERNETES_VERSION], JSON.stringify(values));
+}
+
+/** Runs helm with these arguments. */
+export function helm(args: readonly string[], input = ''): Promise<Ended> {
+  return run(found('helm'), args, input);
+}
+
+function found(tool: DeployTool): string {
+  const value = process.env[VARIABLES[tool]];
+  if (value === undefined)
+    throw new Error(`no ${tool} to test with: run the tests by \`npm test\``);
+  return value;
+}
+
+function run(program: string, args: readonly string[], input = ''): Promise<Ended> {
+  return new Promise((resolve, reject) => {
+    const child = execFile(program, args, (error, stdout, stderr) => {
+      if (error === null) resolve({ code: 0, stdout, stderr });
+      else if (typeof error.code === 'number') resolve({ code: error.code, stdout, stderr });
+      // It did not start, or was killed.
+      else reject(new Error(`${program}: ${error.message}`, { cause: error }));
+    });
+    child.stdin!.on('error', reject);
+    child.stdin!.end(input);
+  });
+}
+
+function objectsIn({ code, stdout, stderr }: Ended): KubernetesObject[] {
+  if (code !== 0) throw new Error(stderr);
+  return parseAllDocuments(stdout).flatMap((document) => {
+    if (document.errors[0] !== undefined) throw document.errors[0];
+    const object = document.toJS() as KubernetesObject | null;
+    return object === null ? [] : [object];
+  });
+}

@@ -1,0 +1,58 @@
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+
+import { until } from './until.js';
+
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+/** More than the log of any of the containers. */
+const MAX_OUTPUT_BYTES = 64 * 1024 * 1024;
+
+const execute = promisify(execFile);
+
+/** Where the Docker engine of the tests listens, or undefined; see `scripts/lib/find-docker.mjs`. */
+export function dockerHost(): string | undefined {
+  const host = process.env.SLUICE_TEST_DOCKER_HOST ?? '';
+  return host === '' ? undefined : host;
+}
+
+/** `describe` for tests that need a Docker engine. Skipped where there is none, which `npm test` announces. */
+export const describeWithDocker = dockerHost() === undefined ? describe.skip : describe;
+
+/** Runs `docker` in the project's folder. @returns what it prints; rejects where it fails */
+export function docker(...args: string[]): Promise<string> {
+  return run('docker', args);
+}
+
+/** Runs Compose in the project's folder, as `docker compose`. */
+export function compose(
+  environment: Readonly<Record<string, string>>,
+  ...args: string[]
+): Promise<string> {
+  const [program = '', ...first] = JSON.parse(process.env.SLUICE_TEST_COMPOSE ?? '[]') as string[];
+  return run(program, [...first, ...args], environment);
+}
+
+/** Resolves when the container's HEALTHCHECK has found it healthy. */
+export async function untilHealthy(container: string): Promise<void> {
+  await until(async () => {
+    const state = (
+      await docker('inspect', '-f', '{{.State.Status}} {{.State.Health.Status}}', container)
+    ).trim();
+    if (!state.startsWith('running')) throw new Error(`${container} is ${state}`);
+    return state === 'running healthy';
+  });
+}
+
+async function run(
+  program: string,
+  args: readonly string[],
+  environment: Readonly<Record<string, string>> = {},
+): Promise<string> {
+  const { stdout } = await execute(program, [...args], {
+    cwd: ROOT,
+    maxBuffer: MAX_OUTPUT_BYTES,
+    env: { ...process.env, DOCKER_HOST: dockerHost(), ...environment },
+  });
+  return stdout;
+}
