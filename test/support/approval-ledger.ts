@@ -29,7 +29,7 @@ export class ApprovalLedger {
   static async open(client: Redis, key: string, maxRequests: number): Promise<ApprovalLedger> {
     const ledger = new ApprovalLedger(key, maxRequests);
     const names = new KeyNaming('sluice:').namesOf(key);
-    const monitor = await client.monitor();
+    const monitor = await startMonitor(client);
     ledger.#monitor = monitor;
     monitor.on('monitor', (_time: string, [command = '', name, ...args]: string[]) => {
       if (name === names.requests) ledger.#onRequests(command.toLowerCase(), args);
@@ -105,4 +105,21 @@ export class ApprovalLedger {
 
 function idOf(member: string): string {
   return member.slice(0, member.indexOf('@'));
+}
+
+/**
+ * MONITOR on a connection of its own. Unlike ioredis' `monitor()`, it does not fail where a command of others
+ * comes right behind the reply to MONITOR, which ioredis takes for one to nothing: it was before the account.
+ */
+async function startMonitor(client: Redis): Promise<Redis> {
+  const monitor = client.duplicate({ monitor: true, lazyConnect: false });
+  await new Promise<void>((resolve, reject) => {
+    monitor.once('monitoring', resolve);
+    monitor.on('error', (error: Error) => {
+      if (error.message.startsWith('Command queue state error')) return;
+      monitor.disconnect();
+      reject(error);
+    });
+  });
+  return monitor;
 }

@@ -1,0 +1,228 @@
+import { parseSettings } from '../../src/config/settings.js';
+import { ApprovalLedger } from '../support/approval-ledger.js';
+import { untilWaiting } from '../support/debug-state.js';
+import { describeWithNginx } from '../support/describe-with-nginx.js';
+import { approve, begin, ratePath, send } from '../support/http-client.js';
+import { killReplicas, type ReplicaProcess, startReplica } from '../support/replica-process.js';
+import { useTemporaryFolder } from '../support/temporary-folder.js';
+import { uniqueKey } from '../support/unique-key.js';
+import { useRedis } from '../support/use-redis.js';
+import { Balancer, killBalancers, type Passed } from './rolling/balancer.js';
+import { shippedConfiguration } from './rolling/balancer-configuration.js';
+import { readDeployment } from './rolling/deployment.js';
+import { type Answer, type Asked, Load, type Sort } from './rolling/load.js';
+import { Rollout } from './rolling/rollout.js';
+
+/** All times of the cluster are so much shorter here. */
+const SCALE = 0.3;
+/** So long a cluster may take, until nobody sends requests to a pod that is to end. */
+const ENDPOINTS_DELAY_MILLIS = 1000 * SCALE;
+const REPLICAS = 3;
+const WINDOW_MILLIS = 500;
+
+const SORTS: readonly Sort[] = [
+  { key: uniqueKey(), maxRequests: 20, canWait: false, clients: 4 },
+  { key: uniqueKey(), maxRequests: 20, canWait: false, clients: 4 },
+  { key: uniqueKey(), maxRequests: 20, canWait: true, clients: 12 },
+  // Who comes here waits for 15 windows, longer than a replica that stops has patience.
+  { key: uniqueKey(), maxRequests: 2, canWait: true, clients: 30 },
+];
+
+const folder = useTemporaryFolder();
+const redis = useRedis();
+afterAll(async () => {
+  await killBalancers();
+  await killReplicas();
+});
+
+function deploymentHere() {
+  const { preStopMillis, terminationGraceMillis, shutdownGraceMillis, ...counts } =
+    readDeployment();
+  return {
+    ...counts,
+    preStopMillis: preStopMillis * SCALE,
+    terminationGraceMillis: terminationGraceMillis * SCALE,
+    shutdownGraceMillis: shutdownGraceMillis * SCALE,
+  };
+}
+
+describeWithNginx('a rolling update under load', () => {
+  let load: Load | undefined;
+  let rollout: Rollout;
+  let balancer: Balancer;
+  let first: readonly ReplicaProcess[];
+  let asked: readonly Asked[];
+  let passed: ReadonlyMap<string, Passed>;
+  const ledgers: ApprovalLedger[] = [];
+  /** More than there can have been. */
+  let windows: number;
+
+  beforeAll(async () => {
+    const deployment = deploymentHere();
+    expect(deployment).toMatchObject({ maxSurge: 1, maxUnavailable: 0 });
+    const start = (): Promise<ReplicaProcess> =>
+      startReplica({
+        REDIS_URL: redis.url,
+        WINDOW_MILLIS: String(WINDOW_MILLIS),
+        SHUTDOWN_GRACE_MILLIS: String(deployment.shutdownGraceMillis),
+        // How soon a busy machine answers is not what this is about.
+        STORE_TIMEOUT_MILLIS: '30000',
+        // Nothing may be left to the leases.
+        REPLICA_LEASE_MILLIS: '3600000',
+      });
+    // One by one and before anybody else comes: ioredis fails on commands that it sees while it begins.
+    await redis.client.ping();
+    for (const { key, maxRequests } of SORTS) {
+      ledgers.push(await ApprovalLedger.open(redis.client, key, maxRequests));
+    }
+    first = await Promise.all(Array.from({ length: REPLICAS }, start));
+    balancer = await Balancer.start(
+      folder,
+      first.map(({ url }) => url),
+    );
+    rollout = new Rollout(
+      {
+        deployment,
+        endpointsDelayMillis: ENDPOINTS_DELAY_MILLIS,
+        balancer,
+        client: redis.client,
+        start,
+      },
+      first,
+    );
+    const startedAt = performance.now();
+    load = new Load(balancer.url, SORTS);
+    try {
+      await rollout.run();
+    } finally {
+      await load.stop();
+      for (const ledger of ledgers) await ledger.close(redis.client);
+    }
+    windows = Math.ceil((performance.now() - startedAt) / WINDOW_MILLIS) + 1;
+    asked = load.asked;
+    await balancer.stop();
+    passed = balancer.account();
+  });
+
+  afterAll(async () => {
+    await killBalancers();
+    await load?.stop();
+  });
+
+  test('answers everyone', () => {
+    // A kept connection that the balancer ends at a reload may cross with a request that it never reads.
+    const unanswered = asked.filter(
+      ({ failure, onUsedConnection, correlationId }) =>
+        failure && !(onUsedConnection && !passed.has(correlationId)),
+    );
+    expect(unanswered).toEqual([]);
+    for (const sort of SORTS) expect(answersTo(sort)).not.toEqual([]);
+  });
+
+  test('approves, refuses, or turns away with the time to come back', () => {
+    const isExpected = ({ status, retryAfter = '' }: Answer): boolean =>
+      status === 200 || status === 429 || (status === 503 && /^[1-9]\d*$/.test(retryAfter));
+    const unexpected = answers().filter((answer) => !isExpected(answer));
+
+    expect(balancer.complaints()).toEqual([]);
+    expect(unexpected).toEqual([]);
+  });
+
+  test('turns away only those who wait at a replica that stops', () => {
+    const turnedAway = asked.filter(({ answer }) => answer?.status === 503);
+    const stopped = rollout.ended.map(({ replica }) => new URL(replica.url).host);
+
+    expect(turnedAway.length).toBeGreaterThan(0);
+    for (const { sort, answer, correlationId } of turnedAway) {
+      expect(sort.canWait).toBe(true);
+      expect(answer?.body.error).toBe('shutting down');
+      expect(stopped).toContain(passed.get(correlationId)?.endpoint);
+    }
+  });
+
+  test('exceeds no limit, and lets nobody overtake', () => {
+    for (const [i, sort] of SORTS.entries()) {
+      const { approved, violations } = ledgers[i]!;
+      const ids = answersTo(sort).flatMap(({ body }) => body.request_id ?? []);
+
+      expect(violations).toEqual([]);
+      expect(approved.length).toBeLessThanOrEqual(windows * sort.maxRequests);
+      expect(ids.length).toBeGreaterThan(0);
+      expect(new Set(ids).size).toBe(ids.length);
+      expect(ids.filter((id) => !approved.includes(id))).toEqual([]);
+    }
+  });
+
+  test('ends every old replica in time and in good order', () => {
+    expect(rollout.ended.map(({ replica }) => replica)).toEqual(first);
+    for (const { replica, code } of rollout.ended) {
+      expect(code).toBe(0);
+      expect(replica.log.filter(({ level }) => level === 'error' || level === 'fatal')).toEqual([]);
+      expect(replica.stderr).toBe('');
+    }
+  });
+
+  test('leaves nothing of an old replica in Redis', () => {
+    for (const { remains } of rollout.ended) expect(remains).toEqual([]);
+  });
+
+  test('has every replica do its share', () => {
+    const served = new Set([...passed.values()].map(({ endpoint }) => endpoint));
+    const replicas = [...first, ...rollout.replicas].map(({ url }) => new URL(url).host);
+
+    expect(rollout.replicas).toHaveLength(REPLICAS);
+    expect([...served].sort()).toEqual(replicas.sort());
+  });
+
+  function answers(): Answer[] {
+    return asked.flatMap(({ answer }) => answer ?? []);
+  }
+
+  function answersTo(sort: Sort): Answer[] {
+    return asked.flatMap((one) => (one.sort === sort ? (one.answer ?? []) : []));
+  }
+});
+
+describeWithNginx('nginx with deploy/nginx.conf', () => {
+  test('tells the replica when a client that waits leaves', async () => {
+    const replica = await startReplica({ WINDOW_MILLIS: '3600000', MAX_REQUESTS: '1' });
+    const balancer = await Balancer.start(folder, [replica.url]);
+    const key = uniqueKey();
+    await approve(balancer.url, key);
+    const waiting = begin(balancer.url, 'POST', `${ratePath(key)}?canWait=true`);
+    await untilWaiting(replica.url, key, 1);
+    waiting.disconnect();
+
+    await untilWaiting(replica.url, key, 0);
+    await replica.logged((line) => line.key === key && line.status === 499);
+  });
+});
+
+describe('deploy/nginx.conf', () => {
+  test('ends a connection that is not used before the replica does', async () => {
+    const replica = await startReplica({});
+    const answer = await send(replica.url, 'GET', '/healthz', { Connection: 'keep-alive' });
+    const [, seconds] = /^timeout=(\d+)/.exec(String(answer.headers['keep-alive'])) ?? [];
+
+    const upstream = /upstream replicas \{(.*?)\n {2}\}/s.exec(shippedConfiguration())![1]!;
+    expect(Number(seconds) * 1000).toBeGreaterThan(millisOf('keepalive_timeout', upstream));
+  });
+
+  test('gives those who wait more time than the longest wait takes', () => {
+    const settings = parseSettings({});
+    const windows = 1 + settings.MAX_REQUESTS_IN_QUEUE / settings.MAX_REQUESTS;
+
+    const given = millisOf('proxy_read_timeout', shippedConfiguration());
+    expect(given).toBeGreaterThan(settings.WINDOW_MILLIS * windows);
+  });
+});
+
+/** The time that a directive of nginx sets; throws where there is not one with one unit. */
+function millisOf(directive: string, configuration: string): number {
+  const found = new RegExp(`^\\s*${directive} (\\d+)(ms|s|m|h);`, 'm').exec(configuration);
+  if (!found) throw new Error(`no ${directive}`);
+  const [, amount, unit] = found;
+  return (
+    Number(amount) * { ms: 1, s: 1000, m: 60_000, h: 3_600_000 }[unit as 'ms' | 's' | 'm' | 'h']
+  );
+}

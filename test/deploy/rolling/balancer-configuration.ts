@@ -1,0 +1,56 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** `deploy/nginx.conf` as it ships. */
+export function shippedConfiguration(): string {
+  return readFileSync(new URL('../../../deploy/nginx.conf', import.meta.url), 'utf8');
+}
+
+/** What has to be another than it ships, so that it runs beside a test. */
+export interface Surroundings {
+  readonly port: number;
+  /** Host and port of each server behind it. */
+  readonly endpoints: readonly string[];
+  /** For all that it writes. */
+  readonly folder: string;
+}
+
+/** A line for each request: its correlation id, its status, and the server that has answered it. */
+const ACCESS_FORMAT = '$http_x_correlation_id $status $upstream_addr';
+const TEMPORARY = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'];
+
+/**
+ * What ships, in other surroundings: nothing is replaced that has to do with how requests are handled.
+ * It keeps an account of them and of its own reloads.
+ */
+export function configurationIn({ port, endpoints, folder }: Surroundings): string {
+  const file = (name: string): string => `"${join(folder, name)}"`;
+  const servers = endpoints.map((endpoint) => `server ${endpoint};`);
+  const temporary = TEMPORARY.map((name) => `${name}_temp_path ${file(name)};`);
+  const replacements: readonly (readonly [shipped: string, here: string])[] = [
+    [
+      'error_log /dev/stderr warn;',
+      `error_log ${file('error.log')} notice; pid ${file('nginx.pid')};`,
+    ],
+    [
+      'access_log off;',
+      [
+        `log_format account '${ACCESS_FORMAT}'; access_log ${file('access.log')} account;`,
+        ...temporary,
+      ].join('\n'),
+    ],
+    ['resolver 127.0.0.11 valid=2s ipv6=off;', ''],
+    ['server sluice:8080 resolve;', servers.join(' ')],
+    ['listen 8080;', `listen 127.0.0.1:${port};`],
+  ];
+  return replacements.reduce(
+    (text, [shipped, here]) => replaceOnce(text, shipped, here),
+    shippedConfiguration(),
+  );
+}
+
+function replaceOnce(text: string, old: string, replacement: string): string {
+  const parts = text.split(old);
+  if (parts.length !== 2) throw new Error(`deploy/nginx.conf has ${old} ${parts.length - 1} times`);
+  return parts.join(replacement);
+}

@@ -1,0 +1,58 @@
+import { readFileSync } from 'node:fs';
+
+import { parse } from 'yaml';
+
+import { parseSettings } from '../../../src/config/settings.js';
+
+/** What `k8s/base` says of how replicas are replaced. */
+export interface Deployment {
+  readonly maxSurge: number;
+  readonly maxUnavailable: number;
+  readonly preStopMillis: number;
+  readonly terminationGraceMillis: number;
+  readonly shutdownGraceMillis: number;
+}
+
+interface Manifest {
+  readonly spec: {
+    readonly strategy: {
+      readonly rollingUpdate: { readonly maxSurge: number; readonly maxUnavailable: number };
+    };
+    readonly template: {
+      readonly spec: {
+        readonly terminationGracePeriodSeconds: number;
+        readonly containers: readonly {
+          readonly lifecycle: {
+            readonly preStop: { readonly sleep: { readonly seconds: number } };
+          };
+        }[];
+      };
+    };
+  };
+}
+
+interface Kustomization {
+  readonly configMapGenerator: readonly { readonly literals: readonly string[] }[];
+}
+
+export function readDeployment(): Deployment {
+  const { strategy, template } = (read('deployment.yaml') as Manifest).spec;
+  const container = template.spec.containers[0]!;
+  const { configMapGenerator } = read('kustomization.yaml') as Kustomization;
+  const settings = configMapGenerator.flatMap(({ literals }) =>
+    literals.map((literal): [string, string] => {
+      const [name = '', value = ''] = literal.split('=', 2);
+      return [name, value];
+    }),
+  );
+  return {
+    ...strategy.rollingUpdate,
+    preStopMillis: 1000 * container.lifecycle.preStop.sleep.seconds,
+    terminationGraceMillis: 1000 * template.spec.terminationGracePeriodSeconds,
+    shutdownGraceMillis: parseSettings(Object.fromEntries(settings)).SHUTDOWN_GRACE_MILLIS,
+  };
+}
+
+function read(name: string): unknown {
+  return parse(readFileSync(new URL(`../../../k8s/base/${name}`, import.meta.url), 'utf8'));
+}

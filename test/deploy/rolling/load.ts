@@ -1,0 +1,103 @@
+import { randomUUID } from 'node:crypto';
+import { Agent, type ClientRequest, request } from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
+
+import { ratePath } from '../../support/http-client.js';
+
+/** What clients ask for, and how many of them do; one half keeps its connections. */
+export interface Sort {
+  readonly key: string;
+  readonly maxRequests: number;
+  readonly canWait: boolean;
+  readonly clients: number;
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly retryAfter: string | undefined;
+  readonly body: { readonly request_id?: string; readonly error?: string };
+}
+
+/** A request and what came of it. */
+export interface Asked {
+  readonly correlationId: string;
+  readonly sort: Sort;
+  readonly answer?: Answer;
+  /** Why it has no answer. */
+  readonly failure?: Error;
+  /**
+   * Whether its connection had served before. Its end and a request may cross on the way, whoever
+   * ends it; that is a failure only where the request was read.
+   */
+  readonly onUsedConnection: boolean;
+}
+
+const PAUSE_MILLIS = 20;
+
+/** Clients that ask again and again, each with one request at a time. */
+export class Load {
+  readonly asked: Asked[] = [];
+  readonly #clients: Promise<void>[];
+  #isOver = false;
+
+  constructor(
+    private readonly url: string,
+    sorts: readonly Sort[],
+  ) {
+    this.#clients = sorts.flatMap((sort) =>
+      Array.from({ length: sort.clients }, (_, i) => this.#repeat(sort, i % 2 === 0)),
+    );
+  }
+
+  /** Asks nothing more, and resolves when everything that was asked has come to an end. */
+  async stop(): Promise<void> {
+    this.#isOver = true;
+    await Promise.all(this.#clients);
+  }
+
+  async #repeat(sort: Sort, keepAlive: boolean): Promise<void> {
+    const agent = new Agent({ keepAlive, maxSockets: 1 });
+    while (!this.#isOver) {
+      this.asked.push(await ask(this.url, sort, agent));
+      await delay(PAUSE_MILLIS);
+    }
+    agent.destroy();
+  }
+}
+
+async function ask(url: string, sort: Sort, agent: Agent): Promise<Asked> {
+  const correlationId = randomUUID();
+  const query = `?maxRequests=${sort.maxRequests}&canWait=${sort.canWait}`;
+  const sent = request(url + ratePath(sort.key) + query, {
+    method: 'POST',
+    agent,
+    headers: { 'X-Correlation-ID': correlationId },
+  });
+  let outcome: Pick<Asked, 'answer'> | Pick<Asked, 'failure'>;
+  try {
+    outcome = { answer: await answerTo(sent) };
+  } catch (error) {
+    outcome = { failure: error as Error };
+  }
+  return { correlationId, sort, onUsedConnection: sent.reusedSocket, ...outcome };
+}
+
+function answerTo(sent: ClientRequest): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    sent.on('error', reject);
+    sent.on('response', (response) => {
+      let text = '';
+      response.setEncoding('utf8');
+      response.on('error', reject);
+      response.on('data', (part: string) => (text += part));
+      response.on('end', () => {
+        const { statusCode, headers } = response;
+        // The balancer's own answers are no JSON.
+        const isJson = headers['content-type'] === 'application/json';
+        const body = isJson ? (JSON.parse(text) as object) : { error: text };
+        resolve({ status: statusCode!, retryAfter: headers['retry-after'], body });
+      });
+    });
+    sent.end();
+  });
+}

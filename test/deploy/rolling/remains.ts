@@ -1,0 +1,30 @@
+import type { Redis } from 'ioredis';
+
+import { until } from '../../support/until.js';
+
+/** The names in Redis that hold something of a replica, and the connections of one that has ended. */
+export async function remainsOf(client: Redis, replicaId: string): Promise<string[]> {
+  // Redis hears of the end of a process a moment after it.
+  await until(
+    async () => !String(await client.client('LIST')).includes(` name=sluice:${replicaId} `),
+  );
+  const names = await client.keys('*');
+  const held = await Promise.all(names.map((name) => contentOf(client, name)));
+  return names.filter((_, i) => held[i]!.includes(replicaId));
+}
+
+async function contentOf(client: Redis, name: string): Promise<string> {
+  switch (await client.type(name)) {
+    case 'string':
+      return String(await client.get(name));
+    case 'hash':
+      return JSON.stringify(await client.hgetall(name));
+    case 'set':
+      return JSON.stringify(await client.smembers(name));
+    case 'zset':
+      return JSON.stringify(await client.zrange(name, '0', '-1'));
+    default:
+      // It has expired meanwhile.
+      return '';
+  }
+}

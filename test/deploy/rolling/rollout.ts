@@ -1,0 +1,82 @@
+import { setTimeout as delay } from 'node:timers/promises';
+
+import type { Redis } from 'ioredis';
+
+import { send } from '../../support/http-client.js';
+import type { ReplicaProcess } from '../../support/replica-process.js';
+import { until } from '../../support/until.js';
+import type { Balancer } from './balancer.js';
+import type { Deployment } from './deployment.js';
+import { remainsOf } from './remains.js';
+
+/** How a replica that was replaced ended. */
+export interface Ended {
+  readonly replica: ReplicaProcess;
+  readonly code: number | NodeJS.Signals;
+  /** The names in Redis that held something of it when it had ended. */
+  readonly remains: readonly string[];
+}
+
+interface RolloutParts {
+  readonly deployment: Deployment;
+  /** How long after the decision to end a replica it is no longer among the endpoints. */
+  readonly endpointsDelayMillis: number;
+  readonly balancer: Balancer;
+  readonly client: Redis;
+  readonly start: () => Promise<ReplicaProcess>;
+}
+
+/** Replaces replicas as a Deployment does with `maxSurge: 1` and `maxUnavailable: 0`. */
+export class Rollout {
+  readonly ended: Ended[] = [];
+  /** Those that serve now. */
+  readonly replicas: ReplicaProcess[];
+
+  constructor(
+    private readonly parts: RolloutParts,
+    first: readonly ReplicaProcess[],
+  ) {
+    this.replicas = [...first];
+  }
+
+  /** Replaces each of those that serve now, one after another. */
+  async run(): Promise<void> {
+    for (const old of [...this.replicas]) {
+      await this.#add();
+      await this.#remove(old);
+    }
+  }
+
+  async #add(): Promise<void> {
+    const replica = await this.parts.start();
+    await until(async () => (await send(replica.url, 'GET', '/readyz')).status === 200);
+    this.replicas.push(replica);
+    await this.#publishEndpoints();
+  }
+
+  /** What the kubelet does with a pod and, at the same time, the endpoints' controller. */
+  async #remove(old: ReplicaProcess): Promise<void> {
+    const { deployment, endpointsDelayMillis, client } = this.parts;
+    const decidedAt = performance.now();
+    const forgotten = this.#forget(old);
+    await delay(deployment.preStopMillis);
+    // A machine that stands still for a moment must not turn around what the manifest has in order.
+    if (deployment.preStopMillis > endpointsDelayMillis) await forgotten;
+    const patience = deployment.terminationGraceMillis - (performance.now() - decidedAt);
+    const kill = setTimeout(() => old.signal('SIGKILL'), patience);
+    const code = await old.kill('SIGTERM');
+    clearTimeout(kill);
+    await forgotten;
+    this.ended.push({ replica: old, code, remains: await remainsOf(client, old.id) });
+  }
+
+  async #forget(old: ReplicaProcess): Promise<void> {
+    await delay(this.parts.endpointsDelayMillis);
+    this.replicas.splice(this.replicas.indexOf(old), 1);
+    await this.#publishEndpoints();
+  }
+
+  #publishEndpoints(): Promise<void> {
+    return this.parts.balancer.setEndpoints(this.replicas.map(({ url }) => url));
+  }
+}
