@@ -1,10 +1,11 @@
 // Gets what the tests in test/deploy need, says where it is as one line of JSON with environment variables,
 // and keeps the Docker engine, where it has started one, until its standard input ends.
 import { spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 
 import { baseImages } from './base-images.mjs';
 import { findDeployTools } from './find-deploy-tools.mjs';
-import { findDocker } from './find-docker.mjs';
+import { endDocker, findDocker } from './find-docker.mjs';
 import { findNginx } from './find-nginx.mjs';
 import { ROOT } from './run.mjs';
 import { provideImages } from './stand-in-images.mjs';
@@ -21,4 +22,6 @@ const environment = {
   SLUICE_TEST_NGINX: findNginx(),
 };
 console.log(JSON.stringify(environment));
-process.stdin.resume().on('end', () => process.exit());
+await once(process.stdin.resume(), 'end');
+await endDocker();
+process.exit();

@@ -1,4 +1,5 @@
 import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,6 +8,9 @@ import { createInterface } from 'node:readline';
 import { findOrInstall, findProgram } from './install-package.mjs';
 
 const START_TIMEOUT_MILLIS = 30_000;
+
+/** The engine of our own, and its folder. */
+let started;
 
 /**
  * The Docker engine for the tests of the image and the composition, as environment variables for them:
@@ -69,17 +73,20 @@ async function startEngine() {
     setTimeout(() => resolve(false), START_TIMEOUT_MILLIS).unref();
   });
   if (!isUp) console.error(lines.slice(-3).join('\n'));
-  process.on('exit', () => end(engine, folder));
+  started = { engine, folder };
+  // Where this process ends in another way than by endDocker.
+  process.on('exit', () => engine.kill('SIGTERM'));
   return isUp ? host : undefined;
 }
 
-function end(engine, folder) {
-  if (engine.exitCode !== null || engine.pid === undefined) return;
-  // This process is about to end and can't await anything: a shell ends the engine and clears up.
-  spawnSync('sh', [
-    '-c',
-    `kill ${engine.pid}; for i in $(seq 600); do kill -0 ${engine.pid} 2> /dev/null || break; sleep 0.1; done`,
-  ]);
+/** Ends the engine that was started here, with all its containers, and leaves nothing of it. */
+export async function endDocker() {
+  if (!started) return;
+  const { engine, folder } = started;
+  if (engine.exitCode === null) {
+    engine.kill('SIGTERM');
+    await once(engine, 'exit');
+  }
   rmSync(folder, { recursive: true, force: true });
 }
 
