@@ -75,6 +75,8 @@ export async function startApp(settings: Settings, logger: Logger): Promise<App>
 
 /** Resolves when whoever sends requests here had the time to see that it should not, or at once in a hurry. */
 async function untilSeen(delayMillis: number, hurry: AbortSignal | undefined): Promise<void> {
+  // Not even a turn of the event loop, in which somebody could still be accepted.
+  if (delayMillis === 0) return;
   try {
     await delay(delayMillis, undefined, { signal: hurry });
   } catch {
