@@ -118,7 +118,7 @@ local function open_or_make(keys, max, waiting)
   if state then
     return state
   end
-  if not waiting.ticket then
+  if not waiting then
     return new_limiter(keys, now_us, window_millis, default_max, default_queue_max)
   end
   return restore_limiter(
@@ -126,7 +126,7 @@ local function open_or_make(keys, max, waiting)
   )
 end
 
--- `waiting`: who waits at the caller, as far as it knows.
+-- `waiting`: what the caller knows of those who wait there, or nil where nobody does.
 local function decide(keys, max, queue_max, waiting, first, last)
   local state = open_or_make(keys, max, waiting)
   configure(state, max, queue_max)
@@ -135,7 +135,7 @@ local function decide(keys, max, queue_max, waiting, first, last)
     state.expires = expires
     state.changed = true
   end
-  if waiting.ticket and is_older_than_key(state, waiting.ticket) then
+  if waiting and is_older_than_key(state, waiting.ticket) then
     hold_lost(keys[1], state, now_ms)
   end
   serve_waiting(keys, state, now_ms, lease_millis)
@@ -154,10 +154,8 @@ local position = FIRST_BATCH
 for first_key = 1, #KEYS, KEYS_PER_BATCH do
   local keys = { unpack(KEYS, first_key, first_key + KEYS_PER_BATCH - 1) }
   local max, queue_max = tonumber(ARGV[position]), tonumber(ARGV[position + 1])
-  local waiting = {
-    ticket = tonumber(ARGV[position + 2]),
-    millis_left = tonumber(ARGV[position + 3]),
-  }
+  local ticket = tonumber(ARGV[position + 2])
+  local waiting = ticket and { ticket = ticket, millis_left = tonumber(ARGV[position + 3]) }
   local first = position + 5
   local last = first + 2 * tonumber(ARGV[position + 4]) - 1
   replies[#replies + 1] = reply_of(decide, keys, max, queue_max, waiting, first, last)

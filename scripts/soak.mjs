@@ -1,9 +1,7 @@
 // `npm run test:soak`: runs load on three replicas for a while, without faults, and checks that neither
 // memory nor handles nor keys pile up. What was held is printed, and written to
 // test/chaos/results/soak.json.
-import { parseArgs } from 'node:util';
-
-import { runLongTests } from './lib/long-tests.mjs';
+import { longTestOptions, runLongTests } from './lib/long-tests.mjs';
 
 const HELP = `npm run test:soak -- [options]
 
@@ -11,18 +9,8 @@ const HELP = `npm run test:soak -- [options]
   --seed N     to have the same load again (any)
 `;
 
-const { values } = parseArgs({
-  options: {
-    seconds: { type: 'string' },
-    seed: { type: 'string' },
-    help: { type: 'boolean', default: false },
-  },
-});
-if (values.help) {
-  console.log(HELP);
-  process.exit(0);
-}
+const options = longTestOptions(HELP, ['seconds', 'seed']);
 await runLongTests('**/test/chaos/soak/*.soak.ts', {
-  CHAOS_SEED: values.seed,
-  CHAOS_SECONDS: values.seconds,
+  CHAOS_SEED: options.seed,
+  CHAOS_SECONDS: options.seconds,
 });

@@ -13,9 +13,17 @@ import { provideImages } from './stand-in-images.mjs';
 const docker = await findDocker();
 const host = docker.SLUICE_TEST_DOCKER_HOST;
 const hasImages = host !== '' && provideImages(host, baseImages());
-// The tests build it, too; where that was done before, it takes them a moment only.
-if (hasImages) spawnSync('docker', ['--host', host, 'build', '--quiet', ROOT], { stdio: 'ignore' });
+// Another registry that npm was told of goes for the build of the image, too.
+const registry = process.env.NPM_CONFIG_REGISTRY ?? process.env.npm_config_registry;
+const npm = registry === undefined ? {} : { NPM_CONFIG_REGISTRY: registry };
+if (hasImages) {
+  // As test/deploy/docker/build-image.ts does it, which then takes a moment only.
+  const build = ['build', '--quiet', '--build-arg', 'NPM_CONFIG_REGISTRY', ROOT];
+  const options = { stdio: 'ignore', env: { ...process.env, ...npm } };
+  spawnSync('docker', ['--host', host, ...build], options);
+}
 const environment = {
+  ...npm,
   ...docker,
   ...(hasImages ? {} : { SLUICE_TEST_DOCKER_HOST: '' }),
   ...findDeployTools(),

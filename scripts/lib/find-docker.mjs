@@ -31,13 +31,8 @@ export async function findDocker() {
 
 function runningEngine() {
   if (!findProgram('docker')) return undefined;
-  const { status, stdout } = spawnSync(
-    'docker',
-    ['context', 'inspect', '-f', '{{.Endpoints.docker.Host}}'],
-    {
-      encoding: 'utf8',
-    },
-  );
+  const inspect = ['context', 'inspect', '-f', '{{.Endpoints.docker.Host}}'];
+  const { status, stdout } = spawnSync('docker', inspect, { encoding: 'utf8' });
   const host = process.env.DOCKER_HOST || (status === 0 ? stdout.trim() : '');
   return host && answers(host) ? host : undefined;
 }
@@ -83,7 +78,7 @@ async function startEngine() {
 export async function endDocker() {
   if (!started) return;
   const { engine, folder } = started;
-  if (engine.exitCode === null) {
+  if (engine.exitCode === null && engine.signalCode === null) {
     engine.kill('SIGTERM');
     await once(engine, 'exit');
   }

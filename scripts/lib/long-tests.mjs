@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { parseArgs } from 'node:util';
 
 import { findRedisServer } from './find-redis.mjs';
 import { jestCommand, jestEnvironment } from './jest.mjs';
@@ -7,6 +8,24 @@ import { build, installDependencies } from './prepare.mjs';
 import { ROOT } from './run.mjs';
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'];
+
+/**
+ * The options with these names that this process was given, each with a value. Where help is asked for,
+ * it is printed, and this process ends.
+ */
+export function longTestOptions(help, names) {
+  const { values } = parseArgs({
+    options: {
+      ...Object.fromEntries(names.map((name) => [name, { type: 'string' }])),
+      help: { type: 'boolean', default: false },
+    },
+  });
+  if (values.help) {
+    console.log(help);
+    process.exit(0);
+  }
+  return values;
+}
 
 /**
  * Runs tests that `npm test` does not, as they take minutes, and ends this process with jest's code.

@@ -6,15 +6,9 @@ export interface KubernetesObject {
   readonly [field: string]: unknown;
 }
 
-/** The only object of its kind and name among them. */
-export function theOne(
-  objects: readonly KubernetesObject[],
-  kind: string,
-  name?: string,
-): KubernetesObject {
-  const found = objects.filter(
-    (object) => object.kind === kind && (name === undefined || object.metadata.name === name),
-  );
-  if (found.length !== 1) throw new Error(`${found.length} objects are ${kind} ${name ?? ''}`);
+/** The only object of its kind among them. */
+export function theOne(objects: readonly KubernetesObject[], kind: string): KubernetesObject {
+  const found = objects.filter((object) => object.kind === kind);
+  if (found.length !== 1) throw new Error(`${found.length} objects are ${kind}`);
   return found[0]!;
 }

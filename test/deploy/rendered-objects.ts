@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url';
 
 import { parseAllDocuments } from 'yaml';
 
+import { provided } from '../support/provided.js';
 import type { KubernetesObject } from './kubernetes-object.js';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
@@ -71,10 +72,7 @@ export function helm(args: readonly string[], input = ''): Promise<Ended> {
 }
 
 function found(tool: DeployTool): string {
-  const value = process.env[VARIABLES[tool]];
-  if (value === undefined)
-    throw new Error(`no ${tool} to test with: run the tests by \`npm test\``);
-  return value;
+  return provided(VARIABLES[tool]);
 }
 
 function run(program: string, args: readonly string[], input = ''): Promise<Ended> {

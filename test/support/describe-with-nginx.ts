@@ -1,8 +1,8 @@
-/** The `nginx` of this machine that `scripts/lib/find-nginx.mjs` has found. */
+import { provided } from './provided.js';
+
+/** The `nginx` of this machine that `scripts/lib/find-nginx.mjs` has found, or empty. */
 export function nginxProgram(): string {
-  const { SLUICE_TEST_NGINX: program } = process.env;
-  if (program === undefined) throw new Error('no nginx to test with: run the tests by `npm test`');
-  return program;
+  return provided('SLUICE_TEST_NGINX');
 }
 
 /**

@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 
+import { provided } from './provided.js';
 import { until } from './until.js';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
@@ -10,14 +11,14 @@ const MAX_OUTPUT_BYTES = 64 * 1024 * 1024;
 
 const execute = promisify(execFile);
 
-/** Where the Docker engine of the tests listens, or undefined; see `scripts/lib/find-docker.mjs`. */
-export function dockerHost(): string | undefined {
-  const host = process.env.SLUICE_TEST_DOCKER_HOST ?? '';
-  return host === '' ? undefined : host;
+/**
+ * `describe` for tests that need a Docker engine. Skipped where there is none, which
+ * `scripts/lib/find-docker.mjs` announces.
+ */
+export function describeWithDocker(title: string, tests: () => void): void {
+  if (provided('SLUICE_TEST_DOCKER_HOST') === '') describe.skip(title, tests);
+  else describe(title, tests);
 }
-
-/** `describe` for tests that need a Docker engine. Skipped where there is none, which `npm test` announces. */
-export const describeWithDocker = dockerHost() === undefined ? describe.skip : describe;
 
 /** Runs `docker` in the project's folder. @returns what it prints; rejects where it fails */
 export function docker(...args: string[]): Promise<string> {
@@ -29,7 +30,7 @@ export function compose(
   environment: Readonly<Record<string, string>>,
   ...args: string[]
 ): Promise<string> {
-  const [program = '', ...first] = JSON.parse(process.env.SLUICE_TEST_COMPOSE ?? '[]') as string[];
+  const [program = '', ...first] = JSON.parse(provided('SLUICE_TEST_COMPOSE')) as string[];
   return run(program, [...first, ...args], environment);
 }
 
@@ -52,7 +53,7 @@ async function run(
   const { stdout } = await execute(program, [...args], {
     cwd: ROOT,
     maxBuffer: MAX_OUTPUT_BYTES,
-    env: { ...process.env, DOCKER_HOST: dockerHost(), ...environment },
+    env: { ...process.env, DOCKER_HOST: provided('SLUICE_TEST_DOCKER_HOST'), ...environment },
   });
   return stdout;
 }

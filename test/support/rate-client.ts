@@ -1,5 +1,6 @@
 import { debugState } from './debug-state.js';
 import { begin, ratePath } from './http-client.js';
+import { until } from './until.js';
 
 /** What a client was told, and by which replica. */
 export interface RateAnswer {
@@ -33,4 +34,19 @@ export function requestRate(replica: string, key: string, query = ''): RateReque
 
 export async function waitingCount(replica: string, key: string): Promise<number> {
   return (await debugState(replica, key)).NumWaiting ?? 0;
+}
+
+/** One waiter after the other, in a queue that is empty before, at the replicas in turn. */
+export async function waitInTurn(
+  replicas: readonly { readonly url: string }[],
+  key: string,
+  count: number,
+): Promise<RateRequest[]> {
+  const waiters: RateRequest[] = [];
+  for (let i = 0; i < count; i += 1) {
+    const { url } = replicas[i % replicas.length]!;
+    waiters.push(requestRate(url, key, 'canWait=true'));
+    await until(async () => (await waitingCount(replicas[0]!.url, key)) === i + 1);
+  }
+  return waiters;
 }

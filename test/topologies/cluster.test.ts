@@ -2,7 +2,7 @@ import { KeyNaming } from '../../src/redis/key-names.js';
 import type { ClusterNode } from '../support/cluster-node.js';
 import { describeWithRedisProgram } from '../support/describe-with-redis-program.js';
 import { approve, send } from '../support/http-client.js';
-import { requestRate, waitingCount } from '../support/rate-client.js';
+import { requestRate, waitingCount, waitInTurn } from '../support/rate-client.js';
 import { type RedisCluster, startRedisCluster } from '../support/redis-cluster.js';
 import { killReplicas, type ReplicaProcess, startReplica } from '../support/replica-process.js';
 import { uniqueKey } from '../support/unique-key.js';
@@ -40,15 +40,6 @@ describeWithRedisProgram('in a Redis Cluster', () => {
       if ((await cluster.primaryOf(stateOf(key))) === primary) return key;
     }
   };
-  /** One waiter after the other, at the two replicas in turn. */
-  const waitInTurn = async (key: string, count: number) => {
-    const waiters = [];
-    for (let i = 0; i < count; i += 1) {
-      waiters.push(requestRate(i % 2 === 0 ? first.url : second.url, key, 'canWait=true'));
-      await until(async () => (await waitingCount(first.url, key)) === i + 1);
-    }
-    return waiters;
-  };
   const release = async (key: string, requestId: string): Promise<void> => {
     const path = `/rate/${encodeURIComponent(key)}/${requestId}`;
     expect((await send(first.url, 'DELETE', path)).status).toBe(200);
@@ -74,7 +65,7 @@ describeWithRedisProgram('in a Redis Cluster', () => {
     for (const primary of await cluster.primaries()) {
       const key = await keyOn(primary);
       const approved = await approve(first.url, key, '?maxRequests=1');
-      const waiters = await waitInTurn(key, 2);
+      const waiters = await waitInTurn([first, second], key, 2);
       await release(key, approved);
       const served = await waiters[0]!.answer;
       expect(served.status).toBe(200);
@@ -97,7 +88,7 @@ describeWithRedisProgram('in a Redis Cluster', () => {
     const [source, target] = (await cluster.primaries()) as [ClusterNode, ClusterNode];
     const key = await keyOn(source);
     const approved = await approve(first.url, key, '?maxRequests=1');
-    const waiters = await waitInTurn(key, 3);
+    const waiters = await waitInTurn([first, second], key, 3);
 
     await cluster.migrateSlot(await cluster.slotOf(stateOf(key)), target);
     expect(await cluster.primaryOf(stateOf(key))).toBe(target);
@@ -115,7 +106,7 @@ describeWithRedisProgram('in a Redis Cluster', () => {
     const [primary] = await cluster.primaries();
     const key = await keyOn(primary!);
     const approved = await approve(first.url, key, '?maxRequests=1');
-    const waiters = await waitInTurn(key, 2);
+    const waiters = await waitInTurn([first, second], key, 2);
     const [successor] = await cluster.replicasOf(primary!);
     await cluster.failover(successor!);
 
@@ -130,7 +121,7 @@ describeWithRedisProgram('in a Redis Cluster', () => {
     const [dying, ...living] = await cluster.primaries();
     const key = await keyOn(dying!);
     await approve(first.url, key, '?maxRequests=1');
-    const waiters = await waitInTurn(key, 4);
+    const waiters = await waitInTurn([first, second], key, 4);
     const [successor] = await cluster.replicasOf(dying!);
     // What has not been copied is lost with it.
     await until(async () => {

@@ -1,6 +1,6 @@
 import { describeWithRedisProgram } from '../support/describe-with-redis-program.js';
 import { approve, send } from '../support/http-client.js';
-import { requestRate, waitingCount } from '../support/rate-client.js';
+import { waitInTurn } from '../support/rate-client.js';
 import { type RedisSentinel, startRedisSentinel } from '../support/redis-sentinel.js';
 import { killReplicas, type ReplicaProcess, startReplica } from '../support/replica-process.js';
 import { uniqueKey } from '../support/unique-key.js';
@@ -35,12 +35,7 @@ describeWithRedisProgram('with Sentinels and passwords', () => {
   /** One approved, and the others waiting at the two replicas in turn. */
   const fill = async (key: string, count: number) => {
     const approved = await approve(first.url, key, '?maxRequests=1');
-    const waiters = [];
-    for (let i = 0; i < count; i += 1) {
-      waiters.push(requestRate(i % 2 === 0 ? first.url : second.url, key, 'canWait=true'));
-      await until(async () => (await waitingCount(first.url, key)) === i + 1);
-    }
-    return { approved, waiters };
+    return { approved, waiters: await waitInTurn([first, second], key, count) };
   };
   /** Gives one approval after the other back, and expects each waiter to be served in its turn. */
   const serveInTurn = async (

@@ -22,28 +22,8 @@ export function linkFaults(proxies: readonly FaultProxy[]): FaultKind[] {
       },
       end: () => proxy.accept(),
     })),
-    linkFault('replies swallowed', proxies, (proxy, random) => ({
-      target: '',
-      millis: random.whole(100, 2500),
-      begin: () => {
-        proxy.toClient.swallow();
-      },
-      end: () => {
-        proxy.cut();
-        proxy.toClient.pass();
-      },
-    })),
-    linkFault('calls swallowed', proxies, (proxy, random) => ({
-      target: '',
-      millis: random.whole(100, 2500),
-      begin: () => {
-        proxy.toServer.swallow();
-      },
-      end: () => {
-        proxy.cut();
-        proxy.toServer.pass();
-      },
-    })),
+    swallowed('replies', proxies, 'toClient'),
+    swallowed('calls', proxies, 'toServer'),
     linkFault('slow link', proxies, (proxy, random) => {
       const [there, back] = [random.whole(0, 150), random.whole(0, 150)];
       return {
@@ -93,4 +73,22 @@ function linkFault(
       };
     },
   };
+}
+
+function swallowed(
+  what: string,
+  proxies: readonly FaultProxy[],
+  direction: 'toClient' | 'toServer',
+): FaultKind {
+  return linkFault(`${what} swallowed`, proxies, (proxy, random) => ({
+    target: '',
+    millis: random.whole(100, 2500),
+    begin: () => {
+      proxy[direction].swallow();
+    },
+    end: () => {
+      proxy.cut();
+      proxy[direction].pass();
+    },
+  }));
 }

@@ -5,8 +5,6 @@ export const IMAGE = 'sluice:0.1.0';
 
 /** Builds the image; what has not changed is built already. */
 export async function buildImage(): Promise<void> {
-  // What `npm` is told here by its environment goes for the build as well, such as another registry.
-  const registry = process.env.NPM_CONFIG_REGISTRY ?? process.env.npm_config_registry;
-  const options = registry === undefined ? [] : ['--build-arg', `NPM_CONFIG_REGISTRY=${registry}`];
-  await docker('build', '--quiet', ...options, '--tag', IMAGE, '.');
+  // Docker takes the registry from the environment, where there is another than npm's own.
+  await docker('build', '--quiet', '--build-arg', 'NPM_CONFIG_REGISTRY', '--tag', IMAGE, '.');
 }

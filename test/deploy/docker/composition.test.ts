@@ -3,9 +3,9 @@ import { describeWithDocker } from '../../support/docker.js';
 import { begin, ratePath, send } from '../../support/http-client.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
+import { isExpected, Load } from '../load.js';
 import { buildImage } from './build-image.js';
 import { Composition } from './composition.js';
-import { failures, SteadyLoad } from './steady-load.js';
 
 const START_TIMEOUT_MILLIS = 300_000;
 const ONE_MINUTE_MILLIS = 60_000;
@@ -78,15 +78,17 @@ describeWithDocker('the composition', () => {
       const keys = [uniqueKey(), uniqueKey()];
       const full = uniqueKey();
       await checkTooOften(full);
-      const checks = new SteadyLoad(composition.url, 4, (client) => ratePath(keys[client % 2]!));
-      // They wait when their replica stops, and are turned away when its grace is over.
-      const waits = new SteadyLoad(composition.url, 3, () => `${ratePath(full)}?canWait=true`);
+      const load = new Load(composition.url, [
+        ...keys.map((key) => ({ key, maxRequests: MAX_REQUESTS, canWait: false, clients: 2 })),
+        // They wait when their replica stops, and are turned away when its grace is over.
+        { key: full, maxRequests: MAX_REQUESTS, canWait: true, clients: 3 },
+      ]);
       for (const replica of await composition.replicas()) await composition.restart(replica);
-      await Promise.all([checks.stop(), waits.stop()]);
+      await load.stop();
 
-      expect(failures(checks.outcomes)).toEqual([]);
-      expect(failures(waits.outcomes)).toEqual([]);
-      expect(waits.outcomes.map(({ status }) => status)).toContain(503);
+      expect(load.asked.filter(({ answer }) => !answer || !isExpected(answer))).toEqual([]);
+      const waits = load.asked.filter(({ sort }) => sort.canWait);
+      expect(waits.map(({ answer }) => answer?.status)).toContain(503);
       for (const replica of await composition.replicas()) {
         expect(await composition.log(replica)).toContain('"msg":"stopped"');
       }

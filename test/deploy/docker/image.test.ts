@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { send } from '../../support/http-client.js';
 import { describeWithDocker, docker, untilHealthy } from '../../support/docker.js';
 import { uniqueKey } from '../../support/unique-key.js';
+import { until } from '../../support/until.js';
 import { buildImage, IMAGE } from './build-image.js';
 
 const BUILD_TIMEOUT_MILLIS = 300_000;
@@ -68,13 +69,11 @@ describeWithDocker('the image', () => {
     // The process is there, but stands still.
     const container = await start('--health-interval=200ms', '--health-retries=1');
     await untilHealthy(container);
-    await docker('pause', container);
-    await docker('unpause', container);
     await docker('kill', '--signal', 'STOP', container);
-    let status = 'healthy';
-    while (status === 'healthy') {
-      status = (await docker('inspect', '-f', '{{.State.Health.Status}}', container)).trim();
-    }
+    const status = await until(async () => {
+      const found = await docker('inspect', '-f', '{{.State.Health.Status}}', container);
+      return found.trim() !== 'healthy' && found.trim();
+    });
     expect(status).toBe('unhealthy');
     await docker('kill', '--signal', 'CONT', container);
   });

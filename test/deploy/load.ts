@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { Agent, type ClientRequest, request } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 
-import { ratePath } from '../../support/http-client.js';
+import { ratePath } from '../support/http-client.js';
 
 /** What clients ask for, and how many of them do; one half keeps its connections. */
 export interface Sort {
@@ -16,6 +16,11 @@ export interface Answer {
   readonly status: number;
   readonly retryAfter: string | undefined;
   readonly body: { readonly request_id?: string; readonly error?: string };
+}
+
+/** Whether it is a decision, or a 503 that says when to come back. */
+export function isExpected({ status, retryAfter = '' }: Answer): boolean {
+  return status === 200 || status === 429 || (status === 503 && /^[1-9]\d*$/.test(retryAfter));
 }
 
 /** A request and what came of it. */
