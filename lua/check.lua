@@ -1,38 +1,34 @@
 -- Decides checks in batches, one batch for each key, and each batch in the order of its checks:
 -- approves, denies or queues.
 --
--- KEYS  per batch: 1 state, 2 requests, 3 queue, 4 replicas
--- ARGV  1 window length in ms, 2 lease of a waiting replica in ms
---       3 maximum per window, 4 maximum in the queue (the caller's defaults), 5 replica id
+-- KEYS  per batch: 1 state, 2 requests, 3 queue, 4 waiting, 5 replicas, 6 to 8 past requests
+-- ARGV  1 to 6 as every call has them: 1 replica id, 2 lease of a waiting replica in ms, 3 window length
+--       in ms, 4 maximum per window, 5 maximum in the queue, 6 how wakes are sent
+--       7 '1' if the call is sent again, and may have run before, else '0'
 --       then per batch: override of the maximum or '', override of the queue's maximum or '',
 --       the lowest ticket of those who wait for the key at the caller or '',
 --       ms until the window ends as far as the caller knows,
---       the number of checks, and per check: request id, then
---       '1' if it can wait, '0' if it can't, '2' if it can't and may have been decided before
+--       the number of checks, and per check: request id, '1' if it can wait, else '0'
 -- Reply per batch, in their order, a list:
---       1 microseconds until the window ends, then per check, in their order:
+--       1 microseconds until there may be room again, then per check, in their order:
 --       1 approved, 0 denied, -1 refused because the queue is full, else its ticket in the queue
 --       A batch that fails, such as one with a key of a wrong type, has its error in the list's
 --       place; the others are decided all the same.
 --
 -- A check that is sent again takes no second approval and no second place in the queue. One that was
 -- denied leaves no trace by which to know it again: it is decided anew, but not counted if it is denied.
---@include lib/now
 --@include lib/errors
---@include lib/limiter
+--@include lib/instance
 
 local APPROVED, DENIED, QUEUE_FULL = 1, 0, -1
-local KEYS_PER_BATCH = 4
-local FIRST_BATCH = 6
+local BATCH_ARGS = 5
 
-local now_us = now_micros()
-local now_ms = math.floor(now_us / 1000)
-local window_millis, lease_millis = tonumber(ARGV[1]), tonumber(ARGV[2])
-local default_max, default_queue_max = tonumber(ARGV[3]), tonumber(ARGV[4])
-local replica = ARGV[5]
+local call = read_call(ARGV)
+local is_sent_again = ARGV[FIRST_OWN] == '1'
 
 -- An override stays until the key goes; what nobody overrode follows the caller's defaults.
-local function configure(state, max, queue_max)
+local function configure(state, batch)
+  local max, queue_max = batch.max, batch.queue_max
   local overridden = state.overridden
   if overridden ~= '' then
     max = max or (string.find(overridden, '^max') and state.max)
@@ -43,7 +39,7 @@ local function configure(state, max, queue_max)
   else
     overridden = (max and 'max') or (queue_max and 'queue_max') or ''
   end
-  max, queue_max = max or default_max, queue_max or default_queue_max
+  max, queue_max = max or call.max, queue_max or call.queue_max
   if max ~= state.max or queue_max ~= state.queue_max or overridden ~= state.overridden then
     state.changed = true
     state.made_room = state.made_room or max > state.max
@@ -51,114 +47,110 @@ local function configure(state, max, queue_max)
   end
 end
 
--- Approves checks, of which the ids stand at every second position from `first` to `last`, from the
--- first on while there is room; returns the position of the next one. An id that the set already
--- holds is a check sent again, and takes no room.
-local function approve(keys, state, first, last, replies)
-  local position = first
-  while position < last and state.approved < state.max do
+-- What became of checks that are sent again: request id -> the reply of then.
+local function find_decided(keys, ids)
+  local decided = {}
+  for i, ticket in ipairs(list_in_chunks('HMGET', keys.waiting, ids)) do
+    decided[ids[i]] = tonumber(ticket)
+  end
+  for id in pairs(find_approved(keys, ids)) do
+    decided[id] = APPROVED
+  end
+  return decided
+end
+
+-- Approves checks while there is room, from the first on. Returns the position of the first one left.
+local function approve(keys, state, batch, decided, replies)
+  local i = 1
+  while i <= #batch.ids and state.approved < state.max do
     local ids = {}
     local room = math.min(state.max - state.approved, CHUNK)
-    while position < last and #ids < room do
-      ids[#ids + 1] = ARGV[position]
-      replies[#replies + 1] = APPROVED
-      position = position + 2
-    end
-    state.approved = state.approved + redis.call('SADD', keys[2], unpack(ids))
-  end
-  return position
-end
-
-local function enqueue(keys, state, request_id)
-  local member = queue_member(request_id, replica)
-  local known_ticket = redis.call('ZSCORE', keys[3], member)
-  if known_ticket then
-    return tonumber(known_ticket)
-  end
-  if count_waiting(keys[3], state) >= state.queue_max then
-    if purge_dead(keys[3], keys[4], now_ms) then
-      state.waiting = nil
-    end
-    if count_waiting(keys[3], state) >= state.queue_max then
-      return QUEUE_FULL
-    end
-  end
-  local ticket = next_ticket(state)
-  redis.call('ZADD', keys[3], ticket, member)
-  redis.call('HSET', keys[4], replica, now_ms + lease_millis)
-  state.waiting = state.waiting + 1
-  state.changed = true
-  return ticket
-end
-
-local function refuse_or_enqueue(keys, state, first, last, replies)
-  for chunk_first = first, last, 2 * CHUNK do
-    local ids = {}
-    for i = chunk_first, math.min(chunk_first + 2 * CHUNK - 1, last), 2 do
-      ids[#ids + 1] = ARGV[i]
-    end
-    local sent_again = redis.call('SMISMEMBER', keys[2], unpack(ids))
-    for i = 1, #ids do
-      if sent_again[i] == 1 then
-        replies[#replies + 1] = APPROVED
-      elseif ARGV[chunk_first + 2 * i - 1] == '1' then
-        replies[#replies + 1] = enqueue(keys, state, ids[i])
-      else
-        if ARGV[chunk_first + 2 * i - 1] == '0' then
-          state.denied = state.denied + 1
-        end
-        replies[#replies + 1] = DENIED
+    while i <= #batch.ids and #ids < room do
+      local id = batch.ids[i]
+      replies[i + 1] = decided[id] or APPROVED
+      if not decided[id] then
+        ids[#ids + 1] = id
       end
+      i = i + 1
+    end
+    add_requests(keys, state, call, ids)
+  end
+  return i
+end
+
+local function refuse_or_queue(keys, state, batch, first, decided, replies)
+  local joining = {}
+  for i = first, #batch.ids do
+    local id = batch.ids[i]
+    if decided[id] then
+      replies[i + 1] = decided[id]
+    elseif not batch.can_wait[i] then
+      replies[i + 1] = DENIED
+      state.denied = state.denied + (is_sent_again and 0 or 1)
+    elseif count_waiting(state, read_queue(keys, state, call.now_ms)) + #joining < state.queue_max then
+      local ticket = next_ticket(state, call)
+      replies[i + 1] = ticket
+      joining[#joining + 1] = { request_id = id, ticket = ticket }
+    else
+      replies[i + 1] = QUEUE_FULL
     end
   end
+  if #joining > 0 then
+    join_queue(keys, state, call, joining)
+  end
 end
 
-local function open_or_make(keys, max, waiting)
-  local state = open_limiter(keys, now_us, window_millis, lease_millis)
-  if state then
-    return state
+local function decide(keys, batch)
+  local state, idle = open_instance(keys, call)
+  if not state and batch.ticket then
+    state = restore_instance(keys, call, idle, batch.max or call.max, batch.millis_left)
   end
-  if not waiting then
-    return new_limiter(keys, now_us, window_millis, default_max, default_queue_max)
-  end
-  return restore_limiter(
-    keys, now_us, window_millis, max or default_max, default_queue_max, waiting.millis_left
-  )
-end
-
--- `waiting`: what the caller knows of those who wait there, or nil where nobody does.
-local function decide(keys, max, queue_max, waiting, first, last)
-  local state = open_or_make(keys, max, waiting)
-  configure(state, max, queue_max)
+  state = state or new_instance(keys, call, idle)
+  configure(state, batch)
   local expires = idle_at(state)
   if state.expires ~= expires then
     state.expires = expires
     state.changed = true
   end
-  if waiting and is_older_than_key(state, waiting.ticket) then
-    hold_lost(keys[1], state, now_ms)
+  if batch.ticket and is_older_than_key(state, batch.ticket) then
+    hold_lost(keys, state, call)
   end
-  serve_waiting(keys, state, now_ms, lease_millis)
-  local replies = { micros_to_room(keys, state) }
-  local next_check = first
-  if not is_held(state) then
-    next_check = approve(keys, state, first, last, replies)
+  serve_waiting(keys, state, call)
+  local replies = { micros_to_room(state, call) }
+  local decided = is_sent_again and find_decided(keys, batch.ids) or {}
+  local first_left = 1
+  if admits_newcomers(state) then
+    first_left = approve(keys, state, batch, decided, replies)
   end
-  refuse_or_enqueue(keys, state, next_check, last, replies)
-  close_limiter(keys, state, now_ms, lease_millis)
+  refuse_or_queue(keys, state, batch, first_left, decided, replies)
+  close_instance(keys, state, call)
   return replies
 end
 
+-- The batch whose arguments begin at `first`, and the position after it.
+local function read_batch(first)
+  local size = tonumber(ARGV[first + 4])
+  local batch = {
+    max = tonumber(ARGV[first]),
+    queue_max = tonumber(ARGV[first + 1]),
+    ticket = tonumber(ARGV[first + 2]),
+    millis_left = tonumber(ARGV[first + 3]),
+    ids = {},
+    can_wait = {},
+  }
+  local next_batch = first + BATCH_ARGS + 2 * size
+  for i = first + BATCH_ARGS, next_batch - 1, 2 do
+    batch.ids[#batch.ids + 1] = ARGV[i]
+    batch.can_wait[#batch.can_wait + 1] = ARGV[i + 1] == '1'
+  end
+  return batch, next_batch
+end
+
 local replies = {}
-local position = FIRST_BATCH
-for first_key = 1, #KEYS, KEYS_PER_BATCH do
-  local keys = { unpack(KEYS, first_key, first_key + KEYS_PER_BATCH - 1) }
-  local max, queue_max = tonumber(ARGV[position]), tonumber(ARGV[position + 1])
-  local ticket = tonumber(ARGV[position + 2])
-  local waiting = ticket and { ticket = ticket, millis_left = tonumber(ARGV[position + 3]) }
-  local first = position + 5
-  local last = first + 2 * tonumber(ARGV[position + 4]) - 1
-  replies[#replies + 1] = reply_of(decide, keys, max, queue_max, waiting, first, last)
-  position = last + 1
+local position = FIRST_OWN + 1
+for first_key = 1, #KEYS, KEYS_PER_INSTANCE do
+  local batch
+  batch, position = read_batch(position)
+  replies[#replies + 1] = reply_of(decide, read_keys(KEYS, first_key), batch)
 end
 return replies

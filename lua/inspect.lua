@@ -1,25 +1,25 @@
 -- The states of keys as of now. Reads only: a window that has ended counts as empty, a key that has
 -- been idle for too long as gone, and waiters of dead replicas not at all.
 --
--- KEYS  per key: 1 state, 2 queue, 3 replicas
+-- KEYS  per key: 1 state, 2 waiting, 3 replicas
 -- ARGV  none
 -- Reply per key, in their order, a list: empty where there is no such key, else
 --       1 window length in ms, 2 maximum, 3 maximum in the queue, 4 approved, 5 denied, 6 waiting
 --       A key that fails, such as one of a wrong type, has its error in the list's place.
---@include lib/now
 --@include lib/errors
---@include lib/limiter
+--@include lib/instance
 
 local NAMES_PER_KEY = 3
 
 local now_ms = math.floor(now_micros() / 1000)
 
-local function inspect(state_key, queue_key, replicas_key)
-  local state = read_state(state_key)
+local function inspect(names)
+  local state = read_state(names.state)
   if not state then
     return {}
   end
-  local waiting = count_living(queue_key, replicas_key, now_ms)
+  end_hold(state, now_ms)
+  local waiting = count_waiting(state, (load_queue(names, now_ms)))
   if now_ms >= state.expires and waiting == 0 then
     return {}
   end
@@ -29,6 +29,7 @@ end
 
 local replies = {}
 for first = 1, #KEYS, NAMES_PER_KEY do
-  replies[#replies + 1] = reply_of(inspect, KEYS[first], KEYS[first + 1], KEYS[first + 2])
+  local names = { state = KEYS[first], waiting = KEYS[first + 1], replicas = KEYS[first + 2] }
+  replies[#replies + 1] = reply_of(inspect, names)
 end
 return replies

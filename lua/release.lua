@@ -1,22 +1,20 @@
--- Gives one approval of the current window back, and serves the head of the queue with it.
+-- Releases one approval of the current window, and serves the head of the queue with it.
 --
--- KEYS  1 state, 2 requests, 3 queue, 4 replicas
--- ARGV  1 window length in ms, 2 lease of a waiting replica in ms, 3 request id
+-- KEYS  1 state, 2 requests, 3 queue, 4 waiting, 5 replicas, 6 to 8 past requests
+-- ARGV  1 to 6 as every call has them: 1 replica id, 2 lease of a waiting replica in ms, 3 window length
+--       in ms, 4 maximum per window, 5 maximum in the queue, 6 how wakes are sent
+--       7 request id
 -- Reply 1 released, 0 not found: unknown, released before, or approved in a window that has ended
---@include lib/now
---@include lib/limiter
+--@include lib/instance
 
-local now_us = now_micros()
-local now_ms = math.floor(now_us / 1000)
-local window_millis, lease_millis = tonumber(ARGV[1]), tonumber(ARGV[2])
+local call = read_call(ARGV)
+local keys = read_keys(KEYS, 1)
 
-local state = open_limiter(KEYS, now_us, window_millis, lease_millis)
+local state = open_instance(keys, call)
 if not state then
   return 0
 end
-local released = redis.call('SREM', KEYS[2], ARGV[3])
-state.approved = state.approved - released
-state.made_room = state.made_room or released == 1
-serve_waiting(KEYS, state, now_ms, lease_millis)
-close_limiter(KEYS, state, now_ms, lease_millis)
+local released = release_requests(keys, state, { ARGV[FIRST_OWN] })
+serve_waiting(keys, state, call)
+close_instance(keys, state, call)
 return released

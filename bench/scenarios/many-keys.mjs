@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 
 import { KeyNaming } from '../../dist/redis/key-names.js';
-import { Scripts } from '../../dist/redis/scripts.js';
+import { Scripts } from '../../dist/redis/scripts/scripts.js';
 import { saturate } from '../lib/load.mjs';
 import { RedisServer, Server, SLUICE } from '../lib/processes.mjs';
 import { progress } from '../lib/progress.mjs';

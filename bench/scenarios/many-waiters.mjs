@@ -35,7 +35,7 @@ export async function manyWaiters({ redis, rounds }) {
   const held = hold(replica, WAITERS, `/rate/${KEY}?canWait=true`);
   await untilAllHaveCome(redis);
   const bytesWith = await replica.residentBytes();
-  const waiting = await redis.client.zcard(`sluice:{${KEY}}:queue`);
+  const waiting = await redis.client.hlen(`sluice:{${KEY}}:waiting`);
   const whileHeld = await rates(replica, other, rounds, 'while they wait');
 
   const queue = await idsInQueue(redis);
@@ -83,13 +83,13 @@ async function untilAllHaveCome(redis) {
   while (waiting < WAITERS - 100 || waiting > before) {
     await delay(500);
     before = waiting;
-    waiting = await redis.client.zcard(`sluice:{${KEY}}:queue`);
+    waiting = await redis.client.hlen(`sluice:{${KEY}}:waiting`);
   }
 }
 
 async function idsInQueue(redis) {
-  const members = await redis.client.zrange(`sluice:{${KEY}}:queue`, 0, -1);
-  return members.map((member) => member.split('@')[0]);
+  const entries = await redis.client.lrange(`sluice:{${KEY}}:queue`, 0, -1);
+  return entries.map((entry) => entry.split(/[:@]/)[1]);
 }
 
 /**

@@ -1,7 +1,7 @@
 // What Redis itself makes of the scripts, by redis-benchmark: no HTTP, no Node.
 import { spawnSync } from 'node:child_process';
 
-import { loadScript } from '../../dist/redis/script-loader.js';
+import { loadScript } from '../../dist/redis/scripts/script-loader.js';
 import { progress } from '../lib/progress.mjs';
 import { summary } from '../lib/statistics.mjs';
 

@@ -88,7 +88,7 @@ async function holdOnAll(replicas, key) {
 /** @returns whether all wait by then */
 async function untilQueued(redis, key, giveUpAt = Infinity) {
   while (now() < giveUpAt) {
-    if ((await redis.client.zcard(`sluice:{${key}}:queue`)) === WAITERS) return true;
+    if ((await redis.client.hlen(`sluice:{${key}}:waiting`)) === WAITERS) return true;
     await delay(10);
   }
   return false;

@@ -1,143 +1,350 @@
--- The queue of a key: a sorted set whose members are `<request id>@<replica id>` and whose scores
--- are tickets. A ticket is the arrival in Redis's microseconds, pushed up where needed so that no
--- ticket is ever given out twice: tickets are the order of arrival, and stay so when a replica puts
--- its waiters back after Redis lost its memory.
-
--- SADD and ZREM take as many arguments as Lua can unpack; this stays well below that.
-local CHUNK = 1000
-
--- The number of waiters, asked for once per script at most.
-local function count_waiting(queue_key, state)
-  state.waiting = state.waiting or redis.call('ZCARD', queue_key)
-  return state.waiting
-end
-
-local function queue_member(request_id, replica)
-  return request_id .. '@' .. replica
-end
-
-local function next_ticket(state)
-  state.ticket = math.max(state.now_us, state.ticket + 1)
-  return state.ticket
-end
-
--- Which replicas' leases still run, as a set, and a list of those that have run out.
-local function living_replicas(replicas_key, now_ms)
-  local living, lapsed = {}, {}
-  local leases = redis.call('HGETALL', replicas_key)
-  for i = 1, #leases, 2 do
-    if tonumber(leases[i + 1]) > now_ms then
-      living[leases[i]] = true
-    else
-      lapsed[#lapsed + 1] = leases[i]
-    end
-  end
-  return living, lapsed
-end
-
-local function split_member(member)
-  local at = string.find(member, '@', 1, true)
-  return string.sub(member, 1, at - 1), string.sub(member, at + 1)
-end
-
-local function replica_of(member)
-  local _, replica = split_member(member)
-  return replica
-end
-
--- Whether a replica may have a place in the queue. One that is long is not looked through: the lease of
--- a replica without a place does no harm until it runs out.
-local function may_hold_place(queue_key, replica)
-  if redis.call('ZCARD', queue_key) > CHUNK then
-    return true
-  end
-  for _, member in ipairs(redis.call('ZRANGE', queue_key, 0, -1)) do
-    if replica_of(member) == replica then
-      return true
-    end
-  end
-  return false
-end
-
--- The number of waiters whose replicas live. The scan is paid only while a lapsed lease is about.
-local function count_living(queue_key, replicas_key, now_ms)
-  local waiting = redis.call('ZCARD', queue_key)
-  if waiting == 0 then
-    return 0
-  end
-  local living, lapsed = living_replicas(replicas_key, now_ms)
-  if #lapsed > 0 then
-    for _, member in ipairs(redis.call('ZRANGE', queue_key, 0, -1)) do
-      if not living[replica_of(member)] then
-        waiting = waiting - 1
-      end
-    end
-  end
-  return waiting
-end
-
--- Removes the waiters of replicas whose lease has run out, and these leases, so that the scan of
--- the queue is paid once for each. Returns whether there was one.
-local function purge_dead(queue_key, replicas_key, now_ms)
-  local living, lapsed = living_replicas(replicas_key, now_ms)
-  if #lapsed == 0 then
-    return false
-  end
-  local dead = {}
-  for _, member in ipairs(redis.call('ZRANGE', queue_key, 0, -1)) do
-    if not living[replica_of(member)] then
-      dead[#dead + 1] = member
-    end
-  end
-  for first = 1, #dead, CHUNK do
-    redis.call('ZREM', queue_key, unpack(dead, first, math.min(first + CHUNK - 1, #dead)))
-  end
-  for first = 1, #lapsed, CHUNK do
-    redis.call('HDEL', replicas_key, unpack(lapsed, first, math.min(first + CHUNK - 1, #lapsed)))
-  end
-  return true
-end
-
--- Approves waiters from the head of the queue while the window has room, and returns their ids in
--- order. The dead are passed over without using capacity. `state.waiting` must be known.
+-- Who waits for a key, in three keys:
+--   queue     a list of entries, `<ticket>:<request id>@<replica id>`, first come first
+--   waiting   a hash, request id -> ticket: an entry that does not stand here too, with the same ticket,
+--             is withdrawn, and passed over when it comes to the head
+--   replicas  a hash, replica id -> `<until when its lease runs, in ms>:<its places>`; the places of all
+--             are as many as stand in `waiting`
+-- So nobody is looked for in the list. The places of a replica whose lease has run out do not count; they
+-- are passed over, too, and come back with the replica if it was thought dead only.
+--
+-- A ticket is the arrival in Redis's microseconds, pushed up where needed so that no ticket is ever given
+-- out twice: tickets are the order of arrival, and stay so when a replica puts its waiters back after
+-- Redis lost its memory. They have sixteen digits until the year 2286, so entries sort as texts.
 --
 -- While a slot of a cluster moves, Redis fails a script at the first key that it does not find, be it one
 -- that the script itself has emptied. So whoever is approved is put into the set before the queue is
--- touched, and a queue that has become empty is not looked at any more.
-local function serve_queue(queue_key, requests_key, replicas_key, state, now_ms)
-  local granted = {}
-  local living = nil
-  while state.approved < state.max and state.waiting > 0 do
-    local room = math.min(state.max - state.approved, CHUNK)
-    local heads = redis.call('ZRANGE', queue_key, 0, room - 1)
-    if #heads == 0 then
-      break
-    end
-    living = living or living_replicas(replicas_key, now_ms)
-    local ids = {}
-    for _, member in ipairs(heads) do
-      local request_id, replica = split_member(member)
-      if living[replica] then
-        ids[#ids + 1] = request_id
-      end
-    end
-    if #ids > 0 then
-      state.approved = state.approved + redis.call('SADD', requests_key, unpack(ids))
-      for _, id in ipairs(ids) do
-        granted[#granted + 1] = id
-      end
-    end
-    redis.call('ZREMRANGEBYRANK', queue_key, 0, #heads - 1)
-    state.waiting = state.waiting - #heads
-  end
-  return granted
+-- touched, and a queue that has become empty is removed whole, and not looked at any more.
+--@include lib/chunks
+
+-- So many entries are looked at, at least, where some at the head may have to be passed over.
+local LOOK_AHEAD = 100
+-- A list is not compacted for less than this.
+local COMPACTION_SLACK = 100
+
+local function new_queue()
+  return { places = 0, living = 0, replicas = {} }
 end
 
--- Every ticket below the one returned has left the queue. A replica that holds a waiter with such a
--- ticket and has heard of no grant knows that it missed one, or that Redis has lost its place.
-local function lowest_waiting_ticket(queue_key, state)
-  if count_waiting(queue_key, state) > 0 then
-    return tonumber(redis.call('ZRANGE', queue_key, 0, 0, 'WITHSCORES')[2])
+local function format_ticket(ticket)
+  return string.format('%016.0f', ticket)
+end
+
+local function ticket_of(entry)
+  return string.sub(entry, 1, 16)
+end
+
+local function split_entry(entry)
+  return string.match(entry, '^(%d+):([^@]*)@(.*)$')
+end
+
+local function next_ticket(state, call)
+  state.ticket = math.max(call.now_us, state.ticket + 1)
+  return state.ticket
+end
+
+local function is_alive(replica, now_ms)
+  return replica.lease_ends > now_ms
+end
+
+local function replica_of(queue, replica_id)
+  local replica = queue.replicas[replica_id]
+  if not replica then
+    replica = { lease_ends = 0, places = 0 }
+    queue.replicas[replica_id] = replica
   end
-  return math.max(state.ticket + 1, state.now_us)
+  return replica
+end
+
+local function add_places(queue, replica_id, count, now_ms)
+  local replica = replica_of(queue, replica_id)
+  replica.places = replica.places + count
+  replica.is_changed = true
+  queue.places = queue.places + count
+  if is_alive(replica, now_ms) then
+    queue.living = queue.living + count
+  end
+end
+
+local function renew_lease(queue, call)
+  local replica = replica_of(queue, call.replica)
+  if not is_alive(replica, call.now_ms) then
+    queue.living = queue.living + replica.places
+  end
+  replica.lease_ends = call.now_ms + call.lease
+  replica.is_changed = true
+end
+
+local function drop_queue(keys, queue)
+  redis.call('UNLINK', keys.queue, keys.waiting, keys.replicas)
+  queue.places, queue.living, queue.replicas = 0, 0, {}
+end
+
+-- The tickets of those who wait, as a set.
+local function waiting_tickets(keys)
+  local tickets = {}
+  for _, ticket in ipairs(redis.call('HVALS', keys.waiting)) do
+    tickets[ticket] = true
+  end
+  return tickets
+end
+
+-- Counts the places of each replica anew, where somebody else has removed one of the three keys.
+local function recount(keys, queue, now_ms)
+  local places = queue.places
+  queue.places, queue.living = 0, 0
+  for _, replica in pairs(queue.replicas) do
+    replica.places = 0
+    replica.is_changed = true
+  end
+  local tickets = waiting_tickets(keys)
+  for _, entry in ipairs(redis.call('LRANGE', keys.queue, 0, -1)) do
+    local ticket, _, replica_id = split_entry(entry)
+    if tickets[ticket] then
+      tickets[ticket] = nil
+      add_places(queue, replica_id, 1, now_ms)
+    end
+  end
+  if queue.places ~= places then
+    drop_queue(keys, queue)
+  end
+end
+
+-- Reads how many wait, and for which replicas: `places` counts all, `living` those whose replicas live.
+-- Returns the queue, and whether the replicas' places add up.
+local function load_queue(keys, now_ms)
+  local queue = new_queue()
+  queue.places = redis.call('HLEN', keys.waiting)
+  if queue.places == 0 then
+    return queue, true
+  end
+  local counted = 0
+  local replicas = redis.call('HGETALL', keys.replicas)
+  for i = 1, #replicas, 2 do
+    local lease_ends, places = string.match(replicas[i + 1], '^(%d+):(%d+)$')
+    local replica = { lease_ends = tonumber(lease_ends), places = tonumber(places) }
+    queue.replicas[replicas[i]] = replica
+    counted = counted + replica.places
+    if is_alive(replica, now_ms) then
+      queue.living = queue.living + replica.places
+    end
+  end
+  return queue, counted == queue.places
+end
+
+-- The queue, read once per script at most. Where somebody else has removed one of its keys it is mended.
+local function read_queue(keys, state, now_ms)
+  if not state.queue then
+    local adds_up
+    state.queue, adds_up = load_queue(keys, now_ms)
+    if not adds_up then
+      recount(keys, state.queue, now_ms)
+    end
+  end
+  return state.queue
+end
+
+-- Removes the entries that do not wait any more when more than half of the list is such. The dead are
+-- removed with them where they are so many that replicas must have died one after the other: those whom an
+-- outage of Redis makes look dead, and the newcomers after it, fill the queue twice at most.
+--
+-- Called when waiters join, and by each settle: not when they leave, so that many who leave together do
+-- not have it done again and again.
+local function compact_queue(keys, state, now_ms)
+  local queue = state.queue
+  local removes_dead = queue.places > 2 * state.queue_max + COMPACTION_SLACK
+  local kept_places = removes_dead and queue.living or queue.places
+  if redis.call('LLEN', keys.queue) <= 2 * kept_places + COMPACTION_SLACK then
+    return
+  end
+  local tickets = waiting_tickets(keys)
+  local kept, dead, dead_of = {}, {}, {}
+  for _, entry in ipairs(redis.call('LRANGE', keys.queue, 0, -1)) do
+    local ticket = ticket_of(entry)
+    if tickets[ticket] then
+      tickets[ticket] = nil
+      local is_dead = false
+      if removes_dead then
+        local _, request_id, replica_id = split_entry(entry)
+        is_dead = not is_alive(replica_of(queue, replica_id), now_ms)
+        if is_dead then
+          dead[#dead + 1] = request_id
+          dead_of[replica_id] = (dead_of[replica_id] or 0) + 1
+        end
+      end
+      if not is_dead then
+        kept[#kept + 1] = entry
+      end
+    end
+  end
+  call_in_chunks('HDEL', keys.waiting, dead)
+  for replica_id, count in pairs(dead_of) do
+    add_places(queue, replica_id, -count, now_ms)
+  end
+  redis.call('UNLINK', keys.queue)
+  call_in_chunks('RPUSH', keys.queue, kept)
+  state.changed = true
+end
+
+-- Adds waiters of the caller to the end of the queue. `waiters`: pairs of request id and ticket.
+local function join_queue(keys, state, call, waiters)
+  local queue = read_queue(keys, state, call.now_ms)
+  local tickets, entries = {}, {}
+  for _, waiter in ipairs(waiters) do
+    local ticket = format_ticket(waiter.ticket)
+    tickets[#tickets + 1] = waiter.request_id
+    tickets[#tickets + 1] = ticket
+    entries[#entries + 1] = ticket .. ':' .. waiter.request_id .. '@' .. call.replica
+  end
+  local new = call_in_chunks('HSET', keys.waiting, tickets)
+  call_in_chunks('RPUSH', keys.queue, entries)
+  renew_lease(queue, call)
+  add_places(queue, call.replica, new, call.now_ms)
+  compact_queue(keys, state, call.now_ms)
+  state.changed = true
+end
+
+-- Those of these waiters who have no place in the queue, lowest ticket first.
+local function without_place(keys, waiters)
+  local ids, missing = {}, {}
+  for i, waiter in ipairs(waiters) do
+    ids[i] = waiter.request_id
+  end
+  for i, ticket in ipairs(list_in_chunks('HMGET', keys.waiting, ids)) do
+    if not ticket then
+      missing[#missing + 1] = waiters[i]
+    end
+  end
+  table.sort(missing, function(a, b)
+    return a.ticket < b.ticket
+  end)
+  return missing
+end
+
+-- Puts waiters of the caller back in their old places. They go to the end of the list, which is sorted when
+-- the key's hold ends, and in any case before anybody is served from it. `waiters`: as for `join_queue`,
+-- lowest ticket first.
+local function rejoin_queue(keys, state, call, waiters)
+  local last = redis.call('LINDEX', keys.queue, -1)
+  if last and tonumber(ticket_of(last)) > waiters[1].ticket then
+    state.unsorted = 1
+  end
+  state.has_rejoined = true
+  join_queue(keys, state, call, waiters)
+  state.ticket = math.max(state.ticket, waiters[#waiters].ticket)
+end
+
+-- Takes waiters of the caller out of the queue. Returns how many of the ids waited.
+local function leave_queue(keys, state, call, ids)
+  local queue = read_queue(keys, state, call.now_ms)
+  if queue.places == 0 then
+    return 0
+  end
+  local left = call_in_chunks('HDEL', keys.waiting, ids)
+  if left == 0 then
+    return 0
+  end
+  add_places(queue, call.replica, -left, call.now_ms)
+  state.changed = true
+  if queue.places == 0 then
+    redis.call('UNLINK', keys.queue, keys.replicas)
+    queue.replicas = {}
+  end
+  return left
+end
+
+local function sort_queue(keys, state)
+  redis.call('SORT', keys.queue, 'ALPHA', 'STORE', keys.queue)
+  state.unsorted = 0
+  state.changed = true
+end
+
+-- Reads entries: a list of { request_id, replica_id, is_waiting }.
+-- `has_withdrawn`: the list may hold some that do not wait any more, or stand there twice.
+local function read_entries(keys, entries, has_withdrawn)
+  local read, ids, tickets = {}, {}, {}
+  for i, entry in ipairs(entries) do
+    local ticket, request_id, replica_id = split_entry(entry)
+    read[i] = { request_id = request_id, replica_id = replica_id, is_waiting = true }
+    ids[i], tickets[i] = request_id, ticket
+  end
+  if has_withdrawn then
+    local seen = {}
+    for i, ticket in ipairs(list_in_chunks('HMGET', keys.waiting, ids)) do
+      read[i].is_waiting = ticket == tickets[i] and not seen[ticket]
+      seen[tickets[i]] = true
+    end
+  end
+  return read
+end
+
+-- Takes entries from the head: up to `room` waiters whose replicas live, and whoever is passed over on
+-- the way. `approve(ids)` is called before they leave the queue. Returns how many entries were taken.
+local function take_heads(keys, state, now_ms, room, approve)
+  local queue = state.queue
+  local length = redis.call('LLEN', keys.queue)
+  local look_at = length == queue.living and room or math.max(room, LOOK_AHEAD)
+  local entries = redis.call('LRANGE', keys.queue, 0, look_at - 1)
+  local ids, gone, taken_of = {}, {}, {}
+  local taken = 0
+  for _, entry in ipairs(read_entries(keys, entries, length ~= queue.places)) do
+    if #ids == room then
+      break
+    end
+    taken = taken + 1
+    if entry.is_waiting then
+      gone[#gone + 1] = entry.request_id
+      taken_of[entry.replica_id] = (taken_of[entry.replica_id] or 0) + 1
+      if is_alive(replica_of(queue, entry.replica_id), now_ms) then
+        ids[#ids + 1] = entry.request_id
+      end
+    end
+  end
+  if #ids > 0 then
+    approve(ids)
+  end
+  for replica_id, count in pairs(taken_of) do
+    add_places(queue, replica_id, -count, now_ms)
+  end
+  if queue.places == 0 or taken == 0 then
+    -- The list is at its end, or somebody else has removed it.
+    drop_queue(keys, queue)
+  else
+    call_in_chunks('HDEL', keys.waiting, gone)
+    redis.call('LTRIM', keys.queue, taken, -1)
+  end
+  return taken
+end
+
+-- Writes what changed of the replicas: their leases, and how many places they have.
+local function write_replicas(keys, queue)
+  local changed, gone = {}, {}
+  for replica_id, replica in pairs(queue.replicas) do
+    if replica.is_changed and replica.places == 0 then
+      gone[#gone + 1] = replica_id
+    elseif replica.is_changed then
+      changed[#changed + 1] = replica_id
+      changed[#changed + 1] = string.format('%.0f:%.0f', replica.lease_ends, replica.places)
+    end
+  end
+  call_in_chunks('HSET', keys.replicas, changed)
+  call_in_chunks('HDEL', keys.replicas, gone)
+end
+
+-- Every ticket below the one returned has left the queue, unless its replica was thought dead. A replica
+-- that holds a waiter with such a ticket and has heard of no grant knows that it missed one, or that Redis
+-- has lost its place.
+local function lowest_waiting_ticket(keys, state, call)
+  if state.unsorted == 1 then
+    return 0
+  end
+  local queue = read_queue(keys, state, call.now_ms)
+  if queue.places > 0 then
+    local head = redis.call('LINDEX', keys.queue, 0)
+    if head then
+      return tonumber(ticket_of(head))
+    end
+    -- Somebody has removed the list alone.
+    drop_queue(keys, queue)
+  end
+  return math.max(state.ticket + 1, call.now_us)
 end

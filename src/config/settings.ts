@@ -62,7 +62,7 @@ export const settingsSchema = z.object({
   STORE_TIMEOUT_MILLIS: wholeNumber({ min: 1, max: 60_000 }).default(500),
   STORE_OUTAGE_POLICY: oneOf(OUTAGE_POLICIES).default('deny'),
   READY_DURING_OUTAGE: yesOrNo().default(false),
-  REPLICA_LEASE_MILLIS: wholeNumber({ min: 500, max: ONE_HOUR_MILLIS }).default(5_000),
+  REPLICA_LEASE_MILLIS: wholeNumber({ min: 500, max: ONE_HOUR_MILLIS }).default(3_000),
 
   MAX_WAITERS: wholeNumber({ min: 0, max: 1_000_000 }).default(10_000),
   MAX_EVENT_LOOP_DELAY_MILLIS: wholeNumber({ min: 10, max: 60_000 }).default(250),

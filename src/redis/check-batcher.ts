@@ -6,8 +6,8 @@ import type {
   CheckBatch,
   CheckBatchReply,
   KnownWaiting,
-  Scripts,
-} from './scripts.js';
+} from './scripts/check-codec.js';
+import type { Scripts } from './scripts/scripts.js';
 import type { StoreObserver } from './store-observer.js';
 
 /** A larger call would hold Redis for longer than others should have to wait for it. */
@@ -19,7 +19,7 @@ const MAX_CHECKS_PER_CALL = 100;
 const MAX_KEYS_PER_CALL = 16;
 
 export interface CheckReply {
-  readonly millisToWindowEnd: number;
+  readonly millisToRoom: number;
   /** One of `VERDICT`, or the ticket of the place in the queue. */
   readonly verdict: number;
 }
@@ -134,7 +134,7 @@ function answer({ answers }: PendingBatch, reply: CheckBatchReply | Error | unde
     }
     const verdict = reply?.verdicts[i];
     if (reply && verdict !== undefined) {
-      answer.resolve({ millisToWindowEnd: reply.millisToWindowEnd, verdict });
+      answer.resolve({ millisToRoom: reply.millisToRoom, verdict });
     } else {
       answer.reject(new Error(`check.lua left check ${i} of ${answers.length} unanswered`));
     }

@@ -1,5 +1,4 @@
 import type { Connections } from './connections/connections.js';
-import { wakeSuffix } from './publish-fragment.js';
 
 /** So many names are tried to find one on each shard; shards of few slots may be missed. */
 const SHARD_SEARCH_LIMIT = 1000;
@@ -7,17 +6,29 @@ const SHARD_SEARCH_LIMIT = 1000;
 /** The names in Redis of everything that belongs to one limiter key. */
 export interface KeyNames {
   readonly state: string;
+  /** The ids approved in the current window. */
   readonly requests: string;
+  /** Those who wait, first come first. */
   readonly queue: string;
+  /** Which entries of the queue still wait. */
+  readonly waiting: string;
+  /** The replicas of those who wait, with their leases. */
   readonly replicas: string;
+  /** The ids approved in windows that have ended, by turns. */
+  readonly pastRequests: readonly string[];
   /** The pub/sub channel on which those approved from the queue are made known. */
   readonly wakeChannel: string;
   /** The mutex of the replica that ends the windows; redis-semaphore puts `mutex:` before it. */
   readonly driver: string;
 }
 
+/** A name that nothing is ever kept under, on the shard of `name`: asked for to see whether it answers. */
+export function probeName(name: string): string {
+  return `${name}:probe`;
+}
+
 /**
- * The only place that builds names.
+ * Builds all names in Redis; this file is the only place that does.
  *
  * All names of a key share one hash tag, so that Redis Cluster keeps them in one slot and a script
  * may touch them together: https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/#hash-tags
@@ -31,7 +42,15 @@ export class KeyNaming {
     private readonly prefix: string,
     database = 0,
   ) {
-    this.#wakeSuffix = wakeSuffix({ database });
+    this.#wakeSuffix = database === 0 ? ':wake' : `:wake:${database}`;
+  }
+
+  /**
+   * How scripts send wakes, for `lua/lib/wake.lua`: the command, and what the channel's name has after that
+   * of the state. In a cluster, messages stay on the shard of their channel.
+   */
+  wakeArgument({ isCluster }: Pick<Connections, 'isCluster'>): string {
+    return `${isCluster ? 'SPUBLISH' : 'PUBLISH'} ${this.#wakeSuffix}`;
   }
 
   namesOf(key: string): KeyNames {
@@ -40,7 +59,9 @@ export class KeyNaming {
       state,
       requests: `${state}:requests`,
       queue: `${state}:queue`,
+      waiting: `${state}:waiting`,
       replicas: `${state}:replicas`,
+      pastRequests: [`${state}:requests:1`, `${state}:requests:2`, `${state}:requests:3`],
       wakeChannel: state + this.#wakeSuffix,
       driver: `${state}:driver`,
     };

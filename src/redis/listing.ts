@@ -7,7 +7,7 @@ import { toLimiterError } from './availability/store-errors.js';
 import { groupBySlot } from './by-slot.js';
 import type { Connections } from './connections/connections.js';
 import type { KeyNaming } from './key-names.js';
-import type { Scripts } from './scripts.js';
+import type { Scripts } from './scripts/scripts.js';
 
 /** How many names one SCAN call looks at. What it finds is one page of a listing. */
 const SCAN_COUNT = 100;

@@ -13,8 +13,8 @@ import { CallGuard } from './availability/call-guard.js';
 import type { Connections } from './connections/connections.js';
 import { KeyNaming } from './key-names.js';
 import { Listing } from './listing.js';
-import { PUBLISH_FRAGMENT, publishFragment } from './publish-fragment.js';
-import { Scripts, VERDICT } from './scripts.js';
+import { VERDICT } from './scripts/check-codec.js';
+import { Scripts } from './scripts/scripts.js';
 import type { StoreObserver } from './store-observer.js';
 import { BoundaryDriver } from './waiting/boundary-driver.js';
 import { LocalQueue } from './waiting/local-queue.js';
@@ -59,18 +59,13 @@ export class RedisLimiter implements StoreLimiter {
 
   constructor(private readonly options: RedisLimiterOptions) {
     const { connections, database, clock, logger, observer } = options;
-    const { isCluster } = connections;
     this.#guard = new CallGuard(options);
-    this.#scripts = new Scripts(connections.commands, this.#guard, {
-      limits: options.limits,
-      replicaId: options.replicaId,
-      leaseMillis: options.leaseMillis,
-      replacements: {
-        [PUBLISH_FRAGMENT]: publishFragment({ isCluster, database }),
-        ...options.luaReplacements,
-      },
-    });
     this.#naming = new KeyNaming(options.keyPrefix, database);
+    this.#scripts = new Scripts(connections.commands, this.#guard, {
+      ...options,
+      wakeArgument: this.#naming.wakeArgument(connections),
+      replacements: options.luaReplacements,
+    });
     this.#listing = new Listing(this.#scripts, this.#naming, options);
     this.#checks = new CheckBatcher({
       scripts: this.#scripts,
@@ -80,9 +75,7 @@ export class RedisLimiter implements StoreLimiter {
       waitingFor: (key) => this.#queues.get(key)?.known,
     });
     this.#wakes = new WakeChannel(connections, logger);
-    this.#withdrawals = new Withdrawals(this.#scripts, this.#naming, clock, logger, (key) =>
-      this.#queues.has(key),
-    );
+    this.#withdrawals = new Withdrawals(this.#scripts, this.#naming, clock, logger);
     this.onAvailabilityChange(() => {
       this.#settleAvailable();
     });
@@ -181,7 +174,7 @@ export class RedisLimiter implements StoreLimiter {
   #answer(key: string, queue: LocalQueue, waiter: Waiter, reply: CheckReply): void {
     const { requestId } = waiter;
     if (reply.verdict > VERDICT.approved) {
-      queue.queued(requestId, reply.verdict, reply.millisToWindowEnd);
+      queue.queued(requestId, reply.verdict, reply.millisToRoom);
       return;
     }
     if (!queue.settled(requestId)) return;
@@ -212,9 +205,8 @@ export class RedisLimiter implements StoreLimiter {
       withdraw: (requestIds) => {
         this.#withdrawals.add(key, ...requestIds);
       },
-      onEmpty: ({ lease, resigned }) => {
+      onEmpty: ({ resigned }) => {
         this.#queues.delete(key);
-        if (lease) this.#withdrawals.add(key);
         if (resigned) {
           this.#resignations.add(resigned);
           void resigned.finally(() => this.#resignations.delete(resigned));
@@ -242,6 +234,6 @@ function denial(reply: CheckReply): Decision {
   return {
     outcome: 'denied',
     reason: reply.verdict === VERDICT.queueFull ? 'queue_full' : 'limit_reached',
-    retryAfterMillis: reply.millisToWindowEnd,
+    retryAfterMillis: reply.millisToRoom,
   };
 }

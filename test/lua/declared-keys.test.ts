@@ -1,5 +1,7 @@
 import { Redis } from 'ioredis';
 
+import { keysToInspect } from '../../src/redis/scripts/inspect-codec.js';
+import { keysOf } from '../../src/redis/scripts/shared-arguments.js';
 import { ScriptHarness, type TestReplica } from '../support/script-harness.js';
 import { uniqueKey } from '../support/unique-key.js';
 import { useRedis } from '../support/use-redis.js';
@@ -37,14 +39,13 @@ async function restricted(rules: readonly string[], channels: readonly string[])
   return client;
 }
 
-describe('a user who may touch the four keys and publish on the channel only', () => {
+describe('a user who may touch the eight keys and publish on the channel only', () => {
   let replica: TestReplica;
   let client: Redis;
   beforeEach(async () => {
-    const { state, requests, queue, replicas, wakeChannel } = key.names;
     client = await restricted(
-      [state, requests, queue, replicas].map((name) => `%RW~${name}`),
-      [wakeChannel],
+      keysOf(key.names).map((name) => `%RW~${name}`),
+      [key.names.wakeChannel],
     );
     replica = key.replica('r1', { client });
   });
@@ -64,11 +65,11 @@ describe('a user who may touch the four keys and publish on the channel only', (
     await key.replica('r2', { client }).settle();
     await key.setTime(5500);
     await key.replica('r2', { client }).checkOrWait(['h', 'i', 'j', 'k', 'l', 'm', 'n']);
-    // Serves by release and by cancel, and withdraws.
+    // Serves by release and by withdrawal, and withdraws.
     const [first] = (await key.stored()).requests;
     expect(await replica.release(first!)).toBe(true);
     expect(await replica.release('unknown')).toBe(false);
-    await key.replica('r2', { client }).cancel(['l', 'h'], true);
+    await key.replica('r2', { client }).withdraw(['l', 'h']);
     await replica.inspect();
     // Ends a window, serves the queue, puts a lost waiter back.
     await key.setTime(6000);
@@ -82,11 +83,11 @@ describe('a user who may touch the four keys and publish on the channel only', (
     await key.setTime(61_000);
     expect(await replica.settle()).toMatchObject({ waiting: 0 });
     await key.setTime(70_000);
-    expect(await replica.settle()).toMatchObject({ millisToWindowEnd: 0 });
+    expect(await replica.settle()).toMatchObject({ millisToRoom: undefined });
     await replica.check(['x']);
     await redis.client.del(key.names.state);
     await replica.release('x');
-    await replica.cancel(['x'], true);
+    await replica.withdraw(['x']);
     expect(await replica.settle({ y: 1 })).toMatchObject({ waiting: 1 });
     await key.setTime(71_000);
     expect(await replica.settle()).toMatchObject({ granted: ['y'] });
@@ -95,10 +96,10 @@ describe('a user who may touch the four keys and publish on the channel only', (
 
 test('inspect needs to read three of the keys only', async () => {
   await key.replica('r1').checkOrWait(['a', 'b', 'c']);
-  const { state, queue, replicas } = key.names;
+  const names = keysToInspect(key.names);
   // Redis takes the keys of an EVAL for keys to write, so it asks for that too.
   const client = await restricted(
-    [state, queue, replicas].map((name) => `%RW~${name}`),
+    names.map((name) => `%RW~${name}`),
     [],
   );
   const replica = key.replica('r1', { client });

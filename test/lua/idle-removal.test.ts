@@ -7,7 +7,8 @@ let key: ScriptHarness;
 let replica: TestReplica;
 beforeEach(async () => {
   key = await ScriptHarness.create(redis.client);
-  replica = key.replica('r1');
+  // Three windows are no shorter than this, so nothing outlives them.
+  replica = key.replica('r1', { leaseMillis: 3000 });
 });
 
 const LAST_MILLISECOND = 3999;
@@ -16,7 +17,7 @@ const END_OF_THIRD_IDLE_WINDOW = 4000;
 describe.each([
   ['release', () => replica.release('a')],
   ['settle', () => replica.settle()],
-  ['cancel', () => replica.cancel(['a'], true)],
+  ['withdraw', () => replica.withdraw(['a'])],
 ])('%s', (_script, call) => {
   beforeEach(async () => {
     await key.setTime(0);
@@ -112,6 +113,7 @@ describe('those who wait', () => {
       state: 30_000,
       requests: 30_000,
       queue: 30_000,
+      waiting: 30_000,
       replicas: 30_000,
     });
   });
@@ -121,9 +123,11 @@ describe('those who wait', () => {
     await brief.check(['a', 'b']);
     await brief.checkOrWait(['c']);
     await key.setTime(END_OF_THIRD_IDLE_WINDOW);
-    await key.replica('r2').release('unknown');
+    await key.replica('r2', { leaseMillis: 500 }).release('unknown');
     await key.setTime(8000);
-    expect(await key.replica('r2').settle()).toMatchObject({ millisToWindowEnd: 0 });
+    expect(await key.replica('r2', { leaseMillis: 500 }).settle()).toMatchObject({
+      millisToRoom: undefined,
+    });
     expect((await key.stored()).expiry).toEqual({});
   });
 
@@ -134,7 +138,7 @@ describe('those who wait', () => {
     await changed.settle({ lost: 1 });
     await key.setTime(4000);
     expect(await changed.settle()).toMatchObject({
-      millisToWindowEnd: 59_000,
+      millisToRoom: 59_000,
       granted: ['lost'],
     });
     await key.setTime(END_OF_THIRD_IDLE_WINDOW);

@@ -15,7 +15,7 @@ test('a Redis that forgets its scripts between any two calls is not noticed', as
     await forget();
     expect(await replica.release(ids[0]!)).toBe(true);
     await forget();
-    await replica.cancel([ids[3]!]);
+    await replica.withdraw([ids[3]!]);
     await forget();
     expect(await replica.inspect()).toMatchObject({ approved: 2, waiting: 1 });
     await key.setTime(round * 10_000 + 1000);

@@ -1,5 +1,5 @@
 import { KeyNaming } from '../../src/redis/key-names.js';
-import { Scripts } from '../../src/redis/scripts.js';
+import { Scripts } from '../../src/redis/scripts/scripts.js';
 import { TEST_LIMITS } from '../support/script-harness.js';
 import { unguarded } from '../support/unguarded.js';
 import { uniqueKey } from '../support/unique-key.js';
@@ -31,6 +31,7 @@ test.each([
       limits: { ...TEST_LIMITS, windowMillis: 600_000, maxRequests: 1 },
       replicaId: 'r1',
       leaseMillis: 600_000,
+      wakeArgument: naming.wakeArgument({ isCluster: false }),
     });
     const overrides = { maxRequests: undefined, maxRequestsInQueue: undefined };
     const keys = ['%', '%7B', '*', ':queue', 'a', 'a/b c', '{', '}x', '🚰'];

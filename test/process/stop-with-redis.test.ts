@@ -1,3 +1,5 @@
+import { KeyNaming } from '../../src/redis/key-names.js';
+import { storedQueue } from '../support/stored-queue.js';
 import { untilWaiting } from '../support/debug-state.js';
 import { approve, begin, ratePath, send } from '../support/http-client.js';
 import { killReplicas, type ReplicaProcess, startReplica } from '../support/replica-process.js';
@@ -21,10 +23,10 @@ function start(environment: Readonly<Record<string, string>> = {}): Promise<Repl
   });
 }
 
-/** The ids of the replicas that have members in the queue, in its order. */
+/** The ids of the replicas whose waiters are in the queue, in its order. */
 async function queueOf(key: string): Promise<string[]> {
-  const members = await redis.client.zrange(`sluice:{${key}}:queue`, '0', '-1');
-  return members.map((member) => member.split('@')[1]!);
+  const { waiting } = await storedQueue(redis.client, new KeyNaming('sluice:').namesOf(key));
+  return waiting.map(([waiter]) => waiter.split('@')[1]!);
 }
 
 async function leasesOf(key: string): Promise<string[]> {

@@ -15,6 +15,8 @@ describe('when a replica dies', () => {
   const redis = useRedis();
   const start = useReplicas(redis);
 
+  const waitersOf = (key: string): Promise<number> =>
+    redis.client.hlen(naming.namesOf(key).waiting);
   const statuses = async (requests: { answer: Promise<{ status: number }> }[]): Promise<number[]> =>
     Promise.all(requests.map(async ({ answer }) => (await answer).status));
   /** One after the other, so that the order of arrival is the order of the list. */
@@ -22,7 +24,7 @@ describe('when a replica dies', () => {
     const requests = [];
     for (let i = 0; i < count; i += 1) {
       requests.push(requestRate(replicas[i % replicas.length]!.url, key, 'canWait=true'));
-      await until(async () => (await redis.client.zcard(naming.namesOf(key).queue)) === i + 1);
+      await until(async () => (await waitersOf(key)) === i + 1);
     }
     return requests;
   };
@@ -30,7 +32,7 @@ describe('when a replica dies', () => {
     until(async () => {
       const lease = await redis.client.hget(naming.namesOf(key).replicas, replica.id);
       const [seconds] = await redis.client.time();
-      return Number(lease) < Number(seconds) * 1000;
+      return Number.parseInt(lease!) < Number(seconds) * 1000;
     });
 
   test('its waiters are passed over without using capacity, and the living keep their order', async () => {
@@ -141,7 +143,7 @@ describe('when a replica dies', () => {
 
     stopped!.signal('SIGCONT');
     // The head is in the queue again, and before it nobody.
-    await until(async () => (await redis.client.zcard(naming.namesOf(key).queue)) === 3);
+    await until(async () => (await waitersOf(key)) === 3);
     await fetch(`${other!.url}/rate/${key}/${second.requestId!}`, { method: 'DELETE' });
     expect(await requests[0]!.answer).toMatchObject({ status: 200 });
     expect(await waitingCount(other!.url, key)).toBe(2);

@@ -1,5 +1,6 @@
 import { KeyNaming } from '../../src/redis/key-names.js';
 import { ApprovalLedger } from '../support/approval-ledger.js';
+import { storedQueue } from '../support/stored-queue.js';
 import { untilWaiting } from '../support/debug-state.js';
 import { killCommandConnections, killSubscriberConnections } from '../support/kill-connections.js';
 import { requestRate } from '../support/rate-client.js';
@@ -81,7 +82,7 @@ describe('those who wait on three replicas', () => {
       REPLICA_LEASE_MILLIS: '500',
     });
     const key = uniqueKey();
-    const { queue } = naming.namesOf(key);
+    const names = naming.namesOf(key);
     await Promise.all([0, 1].map((i) => requestRate(replicas[i]!.url, key).answer));
     const ledger = await ApprovalLedger.open(redis.client, key, 2);
     const requests = [];
@@ -89,10 +90,11 @@ describe('those who wait on three replicas', () => {
       requests.push(requestRate(replicas[i % 3]!.url, key, 'canWait=true'));
       await until(() => ledger.joined.length === i + 1);
     }
-    const order = await redis.client.zrange(queue, '0', '-1');
+    const { waiting: before } = await storedQueue(redis.client, names);
     await redis.client.flushall();
-    await until(async () => (await redis.client.zcard(queue)) === order.length);
-    expect(await redis.client.zrange(queue, '0', '-1')).toEqual(order);
+    await until(async () => (await redis.client.hlen(names.waiting)) === before.length);
+    const { waiting: after } = await storedQueue(redis.client, names);
+    expect([...after].sort(([, a], [, b]) => a - b)).toEqual(before);
 
     const answers = await Promise.all(requests.map(({ answer }) => answer));
     await ledger.close(redis.client);
@@ -111,7 +113,7 @@ describe('those who wait on three replicas', () => {
 
     expect((await requestRate(replica!.url, key).answer).status).toBe(429);
     // The window that was lost was full, and is until it ends.
-    await until(async () => (await redis.client.zcard(naming.namesOf(key).queue)) === 1);
+    await until(async () => (await redis.client.hlen(naming.namesOf(key).waiting)) === 1);
     waiting.leave();
   });
 });

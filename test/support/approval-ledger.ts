@@ -18,6 +18,7 @@ export class ApprovalLedger {
   readonly served: string[] = [];
   windows = 0;
   #current = new Set<string>();
+  readonly #everApproved = new Set<string>();
   #queue: { readonly id: string; readonly ticket: number }[] = [];
   #monitor: Redis | undefined;
 
@@ -33,7 +34,8 @@ export class ApprovalLedger {
     ledger.#monitor = monitor;
     monitor.on('monitor', (_time: string, [command = '', name, ...args]: string[]) => {
       if (name === names.requests) ledger.#onRequests(command.toLowerCase(), args);
-      if (name === names.queue) ledger.#onQueue(command.toLowerCase(), args);
+      if (name === names.waiting) ledger.#onWaiting(command.toLowerCase(), args);
+      if (name === names.queue && command.toLowerCase() === 'unlink') ledger.#queue = [];
     });
     return ledger;
   }
@@ -54,7 +56,7 @@ export class ApprovalLedger {
   }
 
   #onRequests(command: string, ids: string[]): void {
-    if (command === 'unlink') {
+    if (command === 'unlink' || command === 'rename') {
       this.windows += 1;
       this.#current.clear();
     } else if (command === 'srem') {
@@ -73,38 +75,33 @@ export class ApprovalLedger {
       this.#note(`approved ${ids.join()} while ${this.#queue.length} waited`);
     }
     for (const id of ids) {
-      if (!this.#current.has(id)) this.approved.push(id);
+      if (this.#everApproved.has(id)) this.#note(`approved ${id} twice`);
+      else this.approved.push(id);
+      this.#everApproved.add(id);
       this.#current.add(id);
     }
     if (this.#current.size > this.maxRequests) this.#note(`${this.#current.size} in one window`);
   }
 
-  #onQueue(command: string, args: string[]): void {
-    if (command === 'zadd') {
-      this.#onJoined(args.filter((arg) => arg.toLowerCase() !== 'nx'));
-    } else if (command === 'zrem') {
-      const gone = new Set(args.map(idOf));
+  #onWaiting(command: string, args: string[]): void {
+    if (command === 'hset') {
+      for (let i = 0; i < args.length; i += 2) this.#onJoined(args[i] ?? '', Number(args[i + 1]));
+    } else if (command === 'hdel') {
+      const gone = new Set(args);
       this.#queue = this.#queue.filter(({ id }) => !gone.has(id));
-    } else if (command === 'zremrangebyrank') {
-      this.#queue.splice(0, Number(args[1]) + 1);
     }
   }
 
-  #onJoined([ticket = '', member = '']: string[]): void {
-    const id = idOf(member);
+  #onJoined(id: string, ticket: number): void {
     if (this.#queue.some((waiter) => waiter.id === id)) return;
     if (!this.joined.includes(id)) this.joined.push(id);
-    this.#queue.push({ id, ticket: Number(ticket) });
+    this.#queue.push({ id, ticket });
     this.#queue.sort((a, b) => a.ticket - b.ticket);
   }
 
   #note(violation: string): void {
     this.violations.push(violation);
   }
-}
-
-function idOf(member: string): string {
-  return member.slice(0, member.indexOf('@'));
 }
 
 /**

@@ -9,6 +9,7 @@ type Mode = 'pass' | 'swallow' | 'pause';
 export class ProxyDirection {
   #mode: Mode = 'pass';
   #delayMillis = 0;
+  #messageDelayMillis = 0;
   #bytesIn = 0;
   #bytesOut = 0;
   #limit: { readonly bytes: number; readonly reached: () => void } | undefined;
@@ -32,6 +33,11 @@ export class ProxyDirection {
   /** Passes everything on in order, each byte `millis` after it has come. */
   delay(millis: number): void {
     this.#set('pass', millis);
+  }
+
+  /** The same for connections on which messages of pub/sub come, from the first one on. */
+  delayMessages(millis: number): void {
+    this.#messageDelayMillis = millis;
   }
 
   /**
@@ -63,8 +69,10 @@ export class ProxyDirection {
     this.#sources.add(from);
     // One after the other, whatever their delays.
     let last = Promise.resolve();
+    let hasMessages = false;
     const afterwards = (action: () => void): void => {
-      const due = performance.now() + this.#delayMillis;
+      const delay = hasMessages ? this.#messageDelayMillis : 0;
+      const due = performance.now() + this.#delayMillis + delay;
       last = last.then(async () => {
         const rest = due - performance.now();
         if (rest > 0) await sleep(rest, undefined, { ref: false });
@@ -73,6 +81,7 @@ export class ProxyDirection {
     };
     from.on('data', (data: Buffer) => {
       this.#bytesIn += data.length;
+      hasMessages ||= data.includes('\r\nmessage\r\n');
       afterwards(() => this.#passOn(data, to, reset));
     });
     from.on('end', () => {

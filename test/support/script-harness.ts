@@ -4,13 +4,14 @@ import type { Limits } from '../../src/limiter/limiter.js';
 import { type KeyNames, KeyNaming } from '../../src/redis/key-names.js';
 import {
   type BatchedCheck,
-  type InspectReply,
   type KnownWaiting,
-  Scripts,
-  type SettleReply,
   VERDICT,
-} from '../../src/redis/scripts.js';
+} from '../../src/redis/scripts/check-codec.js';
+import type { InspectReply } from '../../src/redis/scripts/inspect-codec.js';
+import { Scripts } from '../../src/redis/scripts/scripts.js';
+import type { SettleReply } from '../../src/redis/scripts/settle-codec.js';
 import { controlledRedisTime, startOfControlledTime } from './redis-time.js';
+import { storedQueue } from './stored-queue.js';
 import { unguarded } from './unguarded.js';
 import { uniqueKey } from './unique-key.js';
 
@@ -34,8 +35,12 @@ export interface StoredKey {
   readonly state: Readonly<Record<string, number | string>> | undefined;
   /** Sorted. */
   readonly requests: readonly string[];
-  /** Members with their tickets, from the head on. */
-  readonly queue: readonly (readonly [member: string, ticket: number])[];
+  /** Sorted; those approved in windows that have ended, and remembered. */
+  readonly pastRequests: readonly string[];
+  /** Those who wait, from the head on, with their tickets. */
+  readonly queue: readonly (readonly [waiter: string, ticket: number])[];
+  /** The entries of the list that do not wait any more. */
+  readonly withdrawnEntries: number;
   /** Until when each replica's lease runs. */
   readonly replicas: Readonly<Record<string, number>>;
   /** When Redis removes each key that exists. */
@@ -47,15 +52,18 @@ export interface ReplicaOptions {
   readonly leaseMillis?: number;
   /** The connection that the scripts are called on, where it is another one. */
   readonly client?: Redis;
+  /** `sentAgain` for calls that may have run before. */
+  readonly guard?: typeof unguarded;
 }
 
+const naming = new KeyNaming('sluice:');
 const NO_EXPIRY = -1;
 const NOT_THERE = -2;
 
 /** One limiter key of its own in a real Redis, with Redis's clock under the test's control. */
 export class ScriptHarness {
   readonly startMillis = startOfControlledTime();
-  readonly names: KeyNames = new KeyNaming('sluice:').namesOf(uniqueKey());
+  readonly names: KeyNames = naming.namesOf(uniqueKey());
   readonly #time;
 
   private constructor(readonly client: Redis) {
@@ -80,46 +88,71 @@ export class ScriptHarness {
   }
 
   replica(replicaId: string, options: ReplicaOptions = {}): TestReplica {
-    const scripts = new Scripts(options.client ?? this.client, unguarded, {
+    const scripts = new Scripts(options.client ?? this.client, options.guard ?? unguarded, {
       limits: { ...TEST_LIMITS, ...options.limits },
       replicaId,
       leaseMillis: options.leaseMillis ?? TEST_LEASE_MILLIS,
+      wakeArgument: naming.wakeArgument({ isCluster: false }),
       replacements: this.replacements,
     });
     return new TestReplica(this, scripts);
   }
 
+  /** @throws Error where the three keys of the queue contradict each other */
   async stored(): Promise<StoredKey> {
-    const { state, requests, queue, replicas } = this.names;
-    const [stateFields, requestIds, waiting, leases, expiry] = await Promise.all([
+    const { state, requests, pastRequests } = this.names;
+    const [stateFields, requestIds, past, queue, expiry] = await Promise.all([
       this.client.hgetall(state),
       this.client.smembers(requests),
-      this.client.zrange(queue, 0, '-1', 'WITHSCORES'),
-      this.client.hgetall(replicas),
+      this.client.sunion(...pastRequests),
+      storedQueue(this.client, this.names),
       this.expiry(),
     ]);
     return {
       state: Object.keys(stateFields).length === 0 ? undefined : this.#readState(stateFields),
       requests: requestIds.sort(),
-      queue: waiting.flatMap((member, i) =>
-        i % 2 === 0 ? [[member, this.relativeTicket(Number(waiting[i + 1]))] as const] : [],
+      pastRequests: past.sort(),
+      queue: queue.waiting.map(
+        ([waiter, ticket]) => [waiter, this.relativeTicket(ticket)] as const,
       ),
+      withdrawnEntries: queue.entries - queue.waiting.length,
       replicas: Object.fromEntries(
-        Object.entries(leases).map(([id, until]) => [id, Number(until) - this.startMillis]),
+        Object.entries(queue.leases).map(([id, until]) => [id, until - this.startMillis]),
       ),
       expiry,
     };
   }
 
-  /** When Redis removes each key that exists; it fails where one never would be. */
+  /**
+   * When Redis removes each key that exists, but for those of windows that have ended.
+   * @throws Error where one never would be removed
+   */
   async expiry(): Promise<Record<string, number>> {
     const expiry: Record<string, number> = {};
-    for (const name of ['state', 'requests', 'queue', 'replicas'] as const) {
-      const at = await this.client.pexpiretime(this.names[name]);
-      if (at === NO_EXPIRY) throw new Error(`${name} has no expiry`);
-      if (at !== NOT_THERE) expiry[name] = at - this.startMillis;
+    const { state, requests, queue, waiting, replicas } = this.names;
+    const names = { state, requests, queue, waiting, replicas };
+    for (const [name, key] of Object.entries(names)) {
+      const at = await this.#expiryOf(key);
+      if (at !== undefined) expiry[name] = at;
+    }
+    await this.pastExpiry();
+    return expiry;
+  }
+
+  /** The same for the ids of windows that have ended, by the number of their turn. */
+  async pastExpiry(): Promise<Record<number, number>> {
+    const expiry: Record<number, number> = {};
+    for (const [i, key] of this.names.pastRequests.entries()) {
+      const at = await this.#expiryOf(key);
+      if (at !== undefined) expiry[i + 1] = at;
     }
     return expiry;
+  }
+
+  async #expiryOf(key: string): Promise<number | undefined> {
+    const at = await this.client.pexpiretime(key);
+    if (at === NO_EXPIRY) throw new Error(`${key} has no expiry`);
+    return at === NOT_THERE ? undefined : at - this.startMillis;
   }
 
   relativeTicket(ticket: number): number {
@@ -131,7 +164,14 @@ export class ScriptHarness {
   }
 
   #readState(fields: Readonly<Record<string, string>>): Record<string, number | string> {
-    const { overridden = '', held, ...numbers } = fields;
+    const {
+      overridden = '',
+      hold_until: holdUntil = '0',
+      served = '0',
+      unsorted = '0',
+      serving = '0',
+      ...numbers
+    } = fields;
     const state = Object.fromEntries(
       Object.entries(numbers).map(([name, value]) => [name, Number(value)]),
     );
@@ -140,7 +180,10 @@ export class ScriptHarness {
     return {
       ...state,
       overridden,
-      held: held === '0' ? 'no' : Number(held) - this.startMillis,
+      unsorted: Number(unsorted),
+      serving: Number(serving),
+      held: holdUntil === '0' ? 'no' : Number(holdUntil) - this.startMillis,
+      served: served === '0' ? 'never' : Number(served) - this.startMillis,
     };
   }
 }
@@ -222,8 +265,8 @@ export class TestReplica {
     return released;
   }
 
-  async cancel(requestIds: readonly string[], endsLease = false): Promise<void> {
-    await this.scripts.cancel(this.harness.names, requestIds, endsLease);
+  async withdraw(requestIds: readonly string[]): Promise<void> {
+    await this.scripts.withdraw(this.harness.names, requestIds);
     await this.harness.expiry();
   }
 

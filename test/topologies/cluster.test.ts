@@ -126,7 +126,7 @@ describeWithRedisProgram('in a Redis Cluster', () => {
     // What has not been copied is lost with it.
     await until(async () => {
       const copied = successor!.connect({ readOnly: true });
-      const count = await copied.zcard(naming.namesOf(key).queue);
+      const count = await copied.hlen(naming.namesOf(key).waiting);
       copied.disconnect();
       return count === 4;
     });

@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 
 import type { Clock } from '../../clock.js';
 import type { Connections } from '../connections/connections.js';
+import { probeName } from '../key-names.js';
 import type { StoreObserver } from '../store-observer.js';
 import { Breaker } from './breaker.js';
 import { TimeoutError, withinDeadline } from './deadline.js';
@@ -51,7 +52,7 @@ export class Breakers {
    */
   probe(name: string): Promise<unknown> {
     const { connections, timeoutMillis } = this.parts;
-    return withinDeadline(connections.commands.setrange(`${name}:probe`, 0, ''), timeoutMillis);
+    return withinDeadline(connections.commands.setrange(probeName(name), 0, ''), timeoutMillis);
   }
 
   close(): void {

@@ -6,7 +6,9 @@ import { ShuttingDownError, StoreUnavailableError } from '../../limiter/errors.j
 import type { Waiter } from '../../limiter/waiter.js';
 import { backoffMillis } from '../backoff.js';
 import type { KeyNames } from '../key-names.js';
-import type { KnownWaiting, Scripts, SettleReply, Ticket } from '../scripts.js';
+import type { KnownWaiting } from '../scripts/check-codec.js';
+import type { Scripts } from '../scripts/scripts.js';
+import type { SettleReply, Ticket } from '../scripts/settle-codec.js';
 import type { BoundaryDriver } from './boundary-driver.js';
 import type { Wake, WakeChannel, WakeListener } from './wake-channel.js';
 
@@ -37,8 +39,6 @@ export interface LocalQueueParts {
 }
 
 export interface LeftBehind {
-  /** Others may still wait, and Redis believes that this replica does. */
-  readonly lease: boolean;
   /** Settles when the place of the driver is free, and known to be, where this replica stood for it. */
   readonly resigned: Promise<void> | undefined;
 }
@@ -179,7 +179,6 @@ export class LocalQueue implements WakeListener {
     const driver = this.#driver;
     if (driver) this.parts.wakes.unlisten(this.parts.names.wakeChannel, this);
     this.parts.onEmpty({
-      lease: driver !== undefined && !this.#knownToBeEmpty,
       resigned: driver && this.#resign(driver),
     });
   }
@@ -205,10 +204,8 @@ export class LocalQueue implements WakeListener {
 
   /** Takes in what Redis says of the queue as a whole, and answers those it has approved. */
   #learn(news: Wake | SettleReply): void {
-    const millisToWindowEnd =
-      'windowEndsInMillis' in news ? news.windowEndsInMillis : news.millisToWindowEnd;
-    // 0: Redis knows no such key, and what we remember is all there is.
-    if (millisToWindowEnd > 0) this.#learnWindowEnd(millisToWindowEnd);
+    // Where Redis knows no such key, what we remember is all there is.
+    if (news.millisToRoom !== undefined) this.#learnWindowEnd(news.millisToRoom);
     this.#waitingFrom = news.waitingFrom;
     this.#knownToBeEmpty = news.waiting === 0;
     for (const requestId of news.granted) this.#granted(requestId);
@@ -308,6 +305,7 @@ export class LocalQueue implements WakeListener {
     const reply = await scripts.settle(names, this.#millisToWindowEnd(), askedAbout);
     this.#leaseRenewed(clock.now());
     this.#learn(reply);
+    if (reply.millisToRoom === 0) this.#settleAgain = true;
   }
 
   #retryLater(error: unknown): void {

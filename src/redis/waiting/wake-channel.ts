@@ -3,9 +3,9 @@ import { z } from 'zod';
 
 import type { Connections } from '../connections/connections.js';
 
-/** What `publish_wake` in `lua/lib/limiter.lua` sends. */
+/** What `publish_wake` in `lua/lib/instance.lua` sends. */
 const wakeSchema = z.object({
-  windowEndsInMillis: z.number(),
+  millisToRoom: z.number(),
   waiting: z.number(),
   waitingFrom: z.number(),
   granted: z.array(z.string()),
@@ -14,7 +14,7 @@ const wakeSchema = z.object({
 /** What a replica sends that ended the windows of a key, and no longer does. */
 const driverResignedSchema = z.object({ driverResigned: z.literal(true) });
 
-/** What `restore_limiter` in `lua/settle.lua` sends. */
+/** What `hold_lost` in `lua/lib/recovery-hold.lua` sends. */
 const memoryLostSchema = z.object({ memoryLost: z.literal(true) });
 
 const messageSchema = z.union([wakeSchema, driverResignedSchema, memoryLostSchema]);

@@ -3,15 +3,15 @@ import type { Logger } from 'pino';
 import type { Clock } from '../../clock.js';
 import { backoffMillis } from '../backoff.js';
 import type { KeyNaming } from '../key-names.js';
-import type { Scripts } from '../scripts.js';
+import type { Scripts } from '../scripts/scripts.js';
 
-/** The most ids of one call of `lua/cancel.lua`. */
+/** The most ids of one call of `lua/withdraw.lua`. */
 const MAX_IDS_PER_CALL = 1000;
 const FIRST_RETRY_MILLIS = 50;
 
 /**
  * Takes out of Redis what nobody here waits for any more: places in a queue, approvals that crossed
- * with their clients' leaving, calls of unknown outcome, leases. Repeated until Redis has heard it.
+ * with their clients' leaving, calls of unknown outcome. Repeated until Redis has heard it.
  */
 export class Withdrawals {
   readonly #pending = new Map<string, Set<string>>();
@@ -19,16 +19,13 @@ export class Withdrawals {
   #standDown: (() => void) | undefined;
   #failures = 0;
 
-  /** @param holdsWaiters whether this replica still has waiters of a key */
   constructor(
     private readonly scripts: Scripts,
     private readonly naming: KeyNaming,
     private readonly clock: Clock,
     private readonly logger: Logger,
-    private readonly holdsWaiters: (key: string) => boolean,
   ) {}
 
-  /** Without ids: this replica no longer has waiters of the key. */
   add(key: string, ...requestIds: readonly string[]): void {
     const ids = this.#pending.get(key) ?? new Set<string>();
     this.#pending.set(key, ids);
@@ -71,7 +68,7 @@ export class Withdrawals {
     const withdrawals = [...this.#pending];
     this.#pending.clear();
     const results = await Promise.allSettled(
-      withdrawals.map(([key, ids]) => this.#cancel(key, [...ids])),
+      withdrawals.map(([key, ids]) => this.#withdraw(key, [...ids])),
     );
     const failed = results.filter((result) => result.status === 'rejected');
     this.#failures = failed.length > 0 ? this.#failures + 1 : 0;
@@ -80,13 +77,12 @@ export class Withdrawals {
     }
   }
 
-  async #cancel(key: string, ids: readonly string[]): Promise<void> {
+  async #withdraw(key: string, ids: readonly string[]): Promise<void> {
     const names = this.naming.namesOf(key);
-    for (let first = 0; first === 0 || first < ids.length; first += MAX_IDS_PER_CALL) {
+    for (let first = 0; first < ids.length; first += MAX_IDS_PER_CALL) {
       const some = ids.slice(first, first + MAX_IDS_PER_CALL);
-      const isLast = first + MAX_IDS_PER_CALL >= ids.length;
       try {
-        await this.scripts.cancel(names, some, isLast && !this.holdsWaiters(key));
+        await this.scripts.withdraw(names, some);
       } catch (error) {
         const kept = this.#pending.get(key) ?? new Set<string>();
         this.#pending.set(key, kept);

@@ -13,7 +13,7 @@ function openAccount() {
     onWindow: () => undefined,
     onViolation: (violation) => violations.push(violation),
   });
-  account.adopt({ start: 0, approved: [], queue: [], queueExpiresAt: -2 });
+  account.adopt({ start: 0, approved: [], approvedBefore: [], queue: [], queueExpiresAt: -2 });
   /** The commands of one script. */
   const follow = (at: number, ...commands: [string, ...string[]][]): void => {
     for (const [name, ...args] of commands) account.follow({ at, isOfScript: true, name, args });
@@ -23,8 +23,10 @@ function openAccount() {
 }
 
 const waits = (id: string, ticket: number): [string, ...string[]] => [
-  ...(['zadd', names.queue, String(ticket), `${id}@replica`] as const),
+  ...(['hset', names.waiting, id, String(ticket)] as const),
 ];
+
+const leaves = (id: string): [string, ...string[]] => ['hdel', names.waiting, id];
 
 test('more approvals in a window than its maximum are found', () => {
   const { violations, follow } = openAccount();
@@ -34,7 +36,7 @@ test('more approvals in a window than its maximum are found', () => {
   expect(violations).toEqual([expect.stringContaining('3 approved')]);
 });
 
-test('a new window, and an approval given back, make room', () => {
+test('a new window, and a released approval, make room', () => {
   const { violations, approved, follow } = openAccount();
   follow(1, ['sadd', names.requests, 'a', 'b'], ['srem', names.requests, 'a']);
   follow(2, ['sadd', names.requests, 'c']);
@@ -43,10 +45,28 @@ test('a new window, and an approval given back, make room', () => {
   expect(approved).toEqual(['a', 'b', 'c', 'd', 'e']);
 });
 
+test('one that is approved a second time is found, in whatever window', () => {
+  const { violations, follow } = openAccount();
+  follow(1, ['sadd', names.requests, 'a']);
+  follow(2, ['exists', names.requests], ['rename', names.requests, names.pastRequests[0]!]);
+  follow(3, ['sadd', names.requests, 'a']);
+  expect(violations).toEqual([expect.stringContaining('approved a twice')]);
+});
+
+test('those who are put back take their old places', () => {
+  const { violations, follow } = openAccount();
+  follow(1, waits('newcomer', 10));
+  follow(2, ['lindex', names.queue, '-1'], waits('returned', 5));
+  follow(3, ['sadd', names.requests, 'returned'], leaves('returned'));
+  expect(violations).toEqual([]);
+  follow(4, waits('late', 7));
+  expect(violations).toEqual([expect.stringContaining('ticket 7 after 10')]);
+});
+
 test('one that is approved while others wait is found, and one from the head of the queue is not', () => {
   const { violations, follow } = openAccount();
   follow(1, waits('first', 1), waits('second', 2));
-  follow(2, ['zremrangebyrank', names.queue, '0', '0'], ['sadd', names.requests, 'first']);
+  follow(2, ['sadd', names.requests, 'first'], leaves('first'));
   expect(violations).toEqual([]);
   follow(3, ['sadd', names.requests, 'newcomer']);
   expect(violations).toEqual([expect.stringContaining('newcomer')]);
@@ -55,7 +75,7 @@ test('one that is approved while others wait is found, and one from the head of 
 test('one that is served before another who has come earlier is found', () => {
   const { violations, follow } = openAccount();
   follow(1, waits('first', 1), waits('second', 2));
-  follow(2, ['sadd', names.requests, 'second'], ['zrem', names.queue, 'second@replica']);
+  follow(2, ['sadd', names.requests, 'second'], leaves('second'));
   expect(violations).toEqual([expect.stringContaining('approved second before 1')]);
 });
 
@@ -69,13 +89,13 @@ test('a ticket that is not the last, and another ticket for one who is put back,
   const { violations, follow } = openAccount();
   follow(1, waits('first', 10), waits('second', 9));
   expect(violations).toEqual([expect.stringContaining('second')]);
-  follow(2, ['zadd', names.queue, 'NX', '11', 'first@replica']);
+  follow(2, ['lindex', names.queue, '-1'], waits('first', 11));
   expect(violations).toHaveLength(2);
 });
 
 test('a queue that has expired is no queue', () => {
   const { violations, follow } = openAccount();
-  follow(1, waits('first', 1), ['pexpireat', names.queue, '100']);
+  follow(1, waits('first', 1), ['pexpireat', names.waiting, '100']);
   follow(100, ['sadd', names.requests, 'newcomer']);
   expect(violations).toEqual([]);
 });

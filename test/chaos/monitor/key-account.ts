@@ -19,6 +19,8 @@ export interface ObservedApproval {
 export interface Snapshot {
   readonly start: number | undefined;
   readonly approved: readonly string[];
+  /** Approved in windows that have ended, and remembered. */
+  readonly approvedBefore: readonly string[];
   readonly queue: readonly { readonly id: string; readonly ticket: number }[];
   /** When Redis removes the queue by itself; negative where it does not. */
   readonly queueExpiresAt: number;
@@ -34,7 +36,7 @@ export interface KeyAccountEvents {
 
 /** Commands that change a key. */
 const WRITES = new Set([
-  ...['sadd', 'srem', 'zadd', 'zrem', 'zremrangebyrank', 'hset', 'hdel', 'unlink', 'del'],
+  ...['sadd', 'srem', 'rename', 'rpush', 'ltrim', 'sort', 'hset', 'hdel', 'unlink', 'del'],
   ...['restore', 'restore-asking'],
 ]);
 
@@ -48,12 +50,15 @@ export class KeyAccount {
   #window: Window = { start: undefined };
   /** Approved in this window, and not given back. */
   #approved = new Set<string>();
+  /** Approved in this window or an earlier one: a second approval of any would be nobody's. */
+  readonly #everApproved = new Set<string>();
   #queue: { id: string; ticket: number }[] = [];
   #queueExpiresAt = Infinity;
   /** Whom the script under way has approved, and who had come before those whom it decides about. */
   #script:
     { readonly approved: { id: string; at: number }[]; readonly queued: Set<string> } | undefined;
   #lastTicket = 0;
+  #putsBack = false;
   readonly #tickets = new Map<string, number>();
 
   constructor(
@@ -71,16 +76,18 @@ export class KeyAccount {
     this.#isKnown = false;
     this.#window = { start: undefined };
     this.#script = undefined;
+    this.#everApproved.clear();
   }
 
   /** What the server holds at this point of its commands. */
-  adopt({ start, approved, queue, queueExpiresAt }: Snapshot): void {
+  adopt({ start, approved, approvedBefore, queue, queueExpiresAt }: Snapshot): void {
     this.#isKnown = true;
     if (start !== undefined && this.#window.start === undefined) {
       this.#window.start = start;
       this.events.onWindow(start, Date.now());
     }
     this.#approved = new Set(approved);
+    for (const id of [...approved, ...approvedBefore]) this.#everApproved.add(id);
     this.#queue = [...queue];
     this.#queueExpiresAt = queueExpiresAt < 0 ? Infinity : queueExpiresAt;
     this.#lastTicket = Math.max(0, ...queue.map(({ ticket }) => ticket));
@@ -90,10 +97,8 @@ export class KeyAccount {
   }
 
   isChangedBy({ name, args }: MonitoredCommand): boolean {
-    const { state, requests, queue } = this.names;
-    return (
-      WRITES.has(name) && args.some((arg) => arg === state || arg === requests || arg === queue)
-    );
+    const { state, requests, queue, waiting } = this.names;
+    return WRITES.has(name) && args.some((arg) => [state, requests, queue, waiting].includes(arg));
   }
 
   /** A command of a script, whose commands come together. */
@@ -105,13 +110,17 @@ export class KeyAccount {
     if (name === 'unlink') this.#onUnlink(args);
     else if (key === this.names.state && name === 'hset') this.#onState(rest, at);
     else if (key === this.names.requests) this.#onRequests(name, rest, at);
-    else if (key === this.names.queue) this.#onQueue(name, rest);
+    else if (key === this.names.waiting) this.#onWaiting(name, rest);
+    // Asked by a script right before it puts waiters back, and at no other time.
+    else if (key === this.names.queue && name === 'lindex' && rest[0] === '-1')
+      this.#putsBack = true;
   }
 
   /** The script whose commands came last is over: what it leaves is judged as a whole. */
   endOfScript(): void {
     const { approved = [], queued } = this.#script ?? {};
     this.#script = undefined;
+    this.#putsBack = false;
     if (approved.length === 0 || !queued) return;
     const stillWaiting = this.#queue.filter(({ id }) => queued.has(id));
     for (const { id, at } of approved) {
@@ -133,7 +142,7 @@ export class KeyAccount {
 
   #onUnlink(keys: readonly string[]): void {
     if (keys.includes(this.names.requests)) this.#approved.clear();
-    if (keys.includes(this.names.state)) this.#forgetQueue();
+    if (keys.includes(this.names.waiting)) this.#forgetQueue();
   }
 
   #forgetQueue(): void {
@@ -160,24 +169,23 @@ export class KeyAccount {
     if (name === 'srem') for (const id of ids) this.#approved.delete(id);
     if (name === 'sadd') {
       for (const id of ids) {
+        if (this.#isKnown && this.#everApproved.has(id)) this.#violates(`approved ${id} twice`, at);
         this.#approved.add(id);
+        this.#everApproved.add(id);
         this.#script?.approved.push({ id, at });
       }
     }
   }
 
-  #onQueue(name: string, args: readonly string[]): void {
-    if (name === 'zadd') {
-      const isPutBack = args[0]?.toLowerCase() === 'nx';
-      const [ticket = '', member = ''] = isPutBack ? args.slice(1) : args;
-      this.#onJoined(idOf(member), Number(ticket), isPutBack);
-    } else if (name === 'zrem') {
-      const gone = new Set(args.map(idOf));
-      this.#queue = this.#queue.filter(({ id }) => !gone.has(id));
+  #onWaiting(name: string, args: readonly string[]): void {
+    if (name === 'hset') {
+      for (let i = 0; i < args.length; i += 2) {
+        this.#onJoined(args[i] ?? '', Number(args[i + 1]), this.#putsBack);
+      }
+    } else if (name === 'hdel') {
+      this.#queue = this.#queue.filter(({ id }) => !args.includes(id));
     } else if (name === 'pexpireat') {
       this.#queueExpiresAt = Number(args[0]);
-    } else if (name === 'zremrangebyrank') {
-      this.#queue.splice(0, Number(args[1]) + 1);
     }
   }
 
@@ -211,27 +219,37 @@ export class KeyAccount {
   }
 }
 
-function idOf(member: string): string {
-  return member.slice(0, member.indexOf('@'));
-}
-
 /** Reads what a server holds of a key; the last argument is a mark by which MONITOR shows when. */
 export const SNAPSHOT_SCRIPT = `
 return {
   redis.call('HGET', KEYS[1], 'start') or '',
   redis.call('SMEMBERS', KEYS[2]),
-  redis.call('ZRANGE', KEYS[3], 0, -1, 'WITHSCORES'),
+  redis.call('HGETALL', KEYS[3]),
   redis.call('PEXPIRETIME', KEYS[3]),
+  redis.call('SUNION', unpack(KEYS, 4)),
 }`;
 
+/** The KEYS of {@link SNAPSHOT_SCRIPT}. */
+export function keysOfSnapshot({ state, requests, waiting, pastRequests }: KeyNames): string[] {
+  return [state, requests, waiting, ...pastRequests];
+}
+
 export function parseSnapshot(reply: unknown): Snapshot {
-  const [start, approved, members, queueExpiresAt] = reply as [string, string[], string[], number];
+  const [start, approved, waiting, queueExpiresAt, approvedBefore] = reply as [
+    string,
+    string[],
+    string[],
+    number,
+    string[],
+  ];
+  const queue = waiting.flatMap((id, i) =>
+    i % 2 === 0 ? [{ id, ticket: Number(waiting[i + 1]) }] : [],
+  );
   return {
     start: start === '' ? undefined : Number(start),
     approved,
-    queue: members.flatMap((member, i) =>
-      i % 2 === 0 ? [{ id: idOf(member), ticket: Number(members[i + 1]) }] : [],
-    ),
+    approvedBefore,
+    queue: queue.sort((a, b) => a.ticket - b.ticket),
     queueExpiresAt,
   };
 }

@@ -5,6 +5,7 @@ import type { RedisProcess } from '../../support/redis-process.js';
 import { until } from '../../support/until.js';
 import {
   KeyAccount,
+  keysOfSnapshot,
   type ObservedApproval,
   parseSnapshot,
   type Snapshot,
@@ -186,10 +187,9 @@ class ServerAccount {
   async #readState(account: KeyAccount): Promise<void> {
     const mark = randomUUID();
     this.#snapshots.set(mark, account);
-    const { state, requests, queue } = account.names;
+    const names = keysOfSnapshot(account.names);
     let snapshot: Snapshot | undefined;
     try {
-      const names = [state, requests, queue];
       snapshot = parseSnapshot(
         await this.server.command('EVAL_RO', SNAPSHOT_SCRIPT, names.length, ...names, mark),
       );

@@ -21,8 +21,8 @@ async function contentOf(client: Redis, name: string): Promise<string> {
       return JSON.stringify(await client.hgetall(name));
     case 'set':
       return JSON.stringify(await client.smembers(name));
-    case 'zset':
-      return JSON.stringify(await client.zrange(name, '0', '-1'));
+    case 'list':
+      return JSON.stringify(await client.lrange(name, 0, -1));
     default:
       // It has expired meanwhile.
       return '';

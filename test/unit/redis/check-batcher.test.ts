@@ -5,9 +5,9 @@ import type {
   CheckBatch,
   CheckBatchReply,
   KnownWaiting,
-  Scripts,
   VERDICT,
-} from '../../../src/redis/scripts.js';
+} from '../../../src/redis/scripts/check-codec.js';
+import type { Scripts } from '../../../src/redis/scripts/scripts.js';
 import { unobserved } from '../../support/unguarded.js';
 
 const APPROVED: (typeof VERDICT)['approved'] = 1;
@@ -23,7 +23,7 @@ let waiting: Map<string, KnownWaiting>;
 let batcher: CheckBatcher;
 beforeEach(() => {
   calls = [];
-  answer = ({ checks }) => ({ millisToWindowEnd: 7, verdicts: checks.map((_check, i) => i) });
+  answer = ({ checks }) => ({ millisToRoom: 7, verdicts: checks.map((_check, i) => i) });
   answerCall = (call) => Promise.resolve(call.map(answer));
   const check: Scripts['check'] = (batches) => {
     const call = batches.map((batch) => ({
@@ -79,7 +79,7 @@ test('checks of a key in one turn of the event loop share a batch', async () => 
       },
     ],
   ]);
-  expect(replies).toEqual([0, 1, 2].map((verdict) => ({ verdict, millisToWindowEnd: 7 })));
+  expect(replies).toEqual([0, 1, 2].map((verdict) => ({ verdict, millisToRoom: 7 })));
 });
 
 test('a batch tells of who waits here for its key', async () => {
@@ -112,8 +112,8 @@ test('a call that is on its way holds up no later one', async () => {
   answerCall = answerAtOnce;
   await send('b', 'k');
   expect(calls).toHaveLength(2);
-  finishFirst([{ verdicts: [APPROVED], millisToWindowEnd: 9 }]);
-  expect(await first).toEqual({ verdict: APPROVED, millisToWindowEnd: 9 });
+  finishFirst([{ verdicts: [APPROVED], millisToRoom: 9 }]);
+  expect(await first).toEqual({ verdict: APPROVED, millisToRoom: 9 });
 });
 
 test('batches of several keys share a call, in the order of their first checks', async () => {
@@ -201,15 +201,15 @@ test('a batch that fails rejects its own checks only', async () => {
   ]);
   expect(calls).toHaveLength(1);
   expect(replies).toEqual([
-    { status: 'fulfilled', value: { verdict: 0, millisToWindowEnd: 7 } },
+    { status: 'fulfilled', value: { verdict: 0, millisToRoom: 7 } },
     { status: 'rejected', reason: failure },
     { status: 'rejected', reason: failure },
-    { status: 'fulfilled', value: { verdict: 0, millisToWindowEnd: 7 } },
+    { status: 'fulfilled', value: { verdict: 0, millisToRoom: 7 } },
   ]);
 });
 
 test('a check that the reply leaves out is rejected', async () => {
-  answer = () => ({ millisToWindowEnd: 1, verdicts: [APPROVED] });
+  answer = () => ({ millisToRoom: 1, verdicts: [APPROVED] });
   const [first, second] = [send('a', 'k'), send('b', 'k')];
   await expect(first).resolves.toMatchObject({ verdict: APPROVED });
   await expect(second).rejects.toThrow('check.lua left check 1 of 2 unanswered');

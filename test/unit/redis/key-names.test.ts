@@ -44,7 +44,7 @@ function hashTagOf(name: string): string {
 }
 
 function namesIn(names: KeyNames): string[] {
-  return Object.values({ ...names });
+  return Object.values({ ...names }).flat();
 }
 
 function hashTagsOf(key: string): string[] {
@@ -57,7 +57,13 @@ describe('namesOf', () => {
       state: 'sluice:{user-7}',
       requests: 'sluice:{user-7}:requests',
       queue: 'sluice:{user-7}:queue',
+      waiting: 'sluice:{user-7}:waiting',
       replicas: 'sluice:{user-7}:replicas',
+      pastRequests: [
+        'sluice:{user-7}:requests:1',
+        'sluice:{user-7}:requests:2',
+        'sluice:{user-7}:requests:3',
+      ],
       wakeChannel: 'sluice:{user-7}:wake',
       driver: 'sluice:{user-7}:driver',
     });

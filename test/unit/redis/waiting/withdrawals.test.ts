@@ -2,14 +2,13 @@ import { Writable } from 'node:stream';
 
 import { createLogger } from '../../../../src/logger.js';
 import { KeyNaming } from '../../../../src/redis/key-names.js';
-import type { Scripts } from '../../../../src/redis/scripts.js';
+import type { Scripts } from '../../../../src/redis/scripts/scripts.js';
 import { Withdrawals } from '../../../../src/redis/waiting/withdrawals.js';
 import { ManualClock } from '../../../support/manual-clock.js';
 
 interface Call {
   readonly state: string;
   readonly ids: readonly string[];
-  readonly endsLease: boolean;
 }
 
 const REDIS_IS_AWAY = new Error('redis is away');
@@ -17,7 +16,6 @@ const REDIS_IS_AWAY = new Error('redis is away');
 let calls: Call[];
 /** Whether a call fails; asked once for each. */
 let fails: (call: Call) => boolean;
-let keysWithWaiters: Set<string>;
 let logged: Record<string, unknown>[];
 let clock: ManualClock;
 let withdrawals: Withdrawals;
@@ -25,11 +23,10 @@ let withdrawals: Withdrawals;
 beforeEach(() => {
   calls = [];
   fails = () => false;
-  keysWithWaiters = new Set();
   logged = [];
   clock = new ManualClock(0);
-  const cancel: Scripts['cancel'] = (names, ids, endsLease) => {
-    const call = { state: names.state, ids: [...ids], endsLease };
+  const withdraw: Scripts['withdraw'] = (names, ids) => {
+    const call = { state: names.state, ids: [...ids] };
     calls.push(call);
     return fails(call) ? Promise.reject(REDIS_IS_AWAY) : Promise.resolve();
   };
@@ -40,11 +37,10 @@ beforeEach(() => {
     },
   });
   withdrawals = new Withdrawals(
-    { cancel } as Partial<Scripts> as Scripts,
+    { withdraw } as Partial<Scripts> as Scripts,
     new KeyNaming(''),
     clock,
     createLogger('info', destination),
-    (key) => keysWithWaiters.has(key),
   );
 });
 
@@ -67,8 +63,8 @@ test('what is added in one turn goes in one call for each key', async () => {
   expect(calls).toEqual([]);
   await quiet();
   expect(calls).toEqual([
-    { state: '{k}', ids: ['a', 'c', 'd'], endsLease: true },
-    { state: '{l}', ids: ['b'], endsLease: true },
+    { state: '{k}', ids: ['a', 'c', 'd'] },
+    { state: '{l}', ids: ['b'] },
   ]);
   await advance(100_000);
   expect(calls).toHaveLength(2);
@@ -96,45 +92,12 @@ test('what is added while a call is on its way goes in the next one', async () =
   expect(calls.map(({ ids }) => ids)).toEqual([['a'], ['b']]);
 });
 
-test('no more than 1000 ids go in one call, and the last one ends the lease', async () => {
+test('no more than 1000 ids go in one call', async () => {
   const ids = Array.from({ length: 2001 }, (_, i) => String(i));
   withdrawals.add('k', ...ids);
   await quiet();
-  expect(calls.map(({ ids: some, endsLease }) => [some.length, endsLease])).toEqual([
-    [1000, false],
-    [1000, false],
-    [1, true],
-  ]);
+  expect(calls.map(({ ids: some }) => some.length)).toEqual([1000, 1000, 1]);
   expect(calls.flatMap(({ ids: some }) => some)).toEqual(ids);
-});
-
-describe('the lease', () => {
-  test('ends without ids too', async () => {
-    withdrawals.add('k');
-    await quiet();
-    expect(calls).toEqual([{ state: '{k}', ids: [], endsLease: true }]);
-  });
-
-  test('ends only for keys without waiters', async () => {
-    keysWithWaiters.add('busy');
-    withdrawals.add('busy', 'a');
-    withdrawals.add('left', 'b');
-    await quiet();
-    expect(calls.map(({ state, endsLease }) => [state, endsLease])).toEqual([
-      ['{busy}', false],
-      ['{left}', true],
-    ]);
-  });
-
-  test('is judged when the call is sent, and again when it is repeated', async () => {
-    fails = () => calls.length === 1;
-    withdrawals.add('k', 'a');
-    keysWithWaiters.add('k');
-    await quiet();
-    keysWithWaiters.delete('k');
-    await advance(50);
-    expect(calls.map(({ endsLease }) => endsLease)).toEqual([false, true]);
-  });
 });
 
 describe('a call that fails', () => {
@@ -199,9 +162,9 @@ describe('a call that fails', () => {
     await quiet();
     expect(calls).toHaveLength(2);
     await advance(50);
-    expect(calls.slice(2).map((call) => [call.ids[0], call.ids.length, call.endsLease])).toEqual([
-      ['1000', 1000, false],
-      ['2000', 1, true],
+    expect(calls.slice(2).map((call) => [call.ids[0], call.ids.length])).toEqual([
+      ['1000', 1000],
+      ['2000', 1],
     ]);
   });
 });

@@ -1,4 +1,5 @@
-import { loadScript } from '../../src/redis/script-loader.js';
+import { loadScript } from '../../src/redis/scripts/script-loader.js';
+import { keysOf } from '../../src/redis/scripts/shared-arguments.js';
 import { ScriptHarness, type TestReplica } from '../support/script-harness.js';
 import { useRedis } from '../support/use-redis.js';
 import { useWakeRecorder, type WakeRecorder } from '../support/wake-recorder.js';
@@ -24,7 +25,7 @@ beforeEach(async () => {
 
 describe('a waiter', () => {
   test('leaves the queue, and nobody is woken', async () => {
-    await r1.cancel(['c']);
+    await r1.withdraw(['c']);
     expect(await key.stored()).toMatchObject({
       state: { approved: 2, denied: 0 },
       requests: ['a', 'b'],
@@ -39,71 +40,65 @@ describe('a waiter', () => {
 
   test('makes room in a full queue', async () => {
     expect(await r1.checkOrWait(['f'])).toEqual(['queue full']);
-    await r1.cancel(['c']);
+    await r1.withdraw(['c']);
     expect(await r1.checkOrWait(['f'])).toEqual([10_000]);
   });
 
-  test('stays where another replica asks for it', async () => {
-    const before = await key.stored();
-    await r2.cancel(['c']);
-    expect(await key.stored()).toEqual(before);
-  });
-
   test('that was the last one takes the leases along', async () => {
-    await r1.cancel(['c', 'e'], true);
-    await r2.cancel(['d'], true);
+    await r1.withdraw(['c', 'e']);
+    await r2.withdraw(['d']);
     expect(await key.stored()).toMatchObject({
       queue: [],
       replicas: {},
-      expiry: { state: 4000, requests: 4000 },
+      expiry: { state: 11_000, requests: 11_000 },
     });
   });
 });
 
 describe('an approval that crossed', () => {
-  test('is given back, and the next waiter is served with it', async () => {
+  test('is released, and the next waiter is served with it', async () => {
     await r1.release('a');
     expect((await key.stored()).requests).toEqual(['b', 'c']);
     await wakes.take();
-    await r1.cancel(['c']);
+    await r1.withdraw(['c']);
     expect(await key.stored()).toMatchObject({
       state: { approved: 2 },
       requests: ['b', 'd'],
       queue: [['e@r1', 3]],
     });
     expect(await wakes.take()).toEqual([
-      `{"windowEndsInMillis":990,"waiting":1,"waitingFrom":${key.absoluteTicket(3)},` +
+      `{"millisToRoom":990,"waiting":1,"waitingFrom":${key.absoluteTicket(3)},` +
         '"granted":["d"]}',
     ]);
   });
 
-  test('is given back where nobody waits', async () => {
+  test('is released where nobody waits', async () => {
     const alone = await ScriptHarness.create(redis.client);
     const replica = alone.replica('r1');
     await replica.check(['a', 'b']);
-    await replica.cancel(['a']);
+    await replica.withdraw(['a']);
     expect(await alone.stored()).toMatchObject({ state: { approved: 1 }, requests: ['b'] });
     expect(await replica.check(['c', 'd'])).toEqual(['approved', 'denied']);
   });
 
-  test('is given back once', async () => {
-    await r1.cancel(['a']);
+  test('is released once', async () => {
+    await r1.withdraw(['a']);
     const before = await key.stored();
-    await r1.cancel(['a']);
+    await r1.withdraw(['a']);
     expect(await key.stored()).toEqual(before);
   });
 
-  test('of an earlier window gives nothing back', async () => {
+  test('of an earlier window releases nothing', async () => {
     await key.setTime(1000);
     await r1.settle();
     expect((await key.stored()).requests).toEqual(['c', 'd']);
-    await r1.cancel(['a']);
+    await r1.withdraw(['a']);
     expect((await key.stored()).requests).toEqual(['c', 'd']);
   });
 });
 
 test('waiters and approvals in one call serve only those who go on waiting, by one wake', async () => {
-  await r1.cancel(['a', 'c', 'b', 'unknown']);
+  await r1.withdraw(['a', 'c', 'b', 'unknown']);
   expect(await key.stored()).toMatchObject({
     state: { approved: 2 },
     requests: ['d', 'e'],
@@ -117,7 +112,7 @@ test('waiters and approvals in one call serve only those who go on waiting, by o
 
 test('a waiter withdrawn in a later window is not served, and the others are', async () => {
   await key.setTime(1000);
-  await r1.cancel(['c']);
+  await r1.withdraw(['c']);
   expect(await key.stored()).toMatchObject({
     state: { start: 1000, approved: 2 },
     requests: ['d', 'e'],
@@ -125,8 +120,8 @@ test('a waiter withdrawn in a later window is not served, and the others are', a
 });
 
 describe('the lease', () => {
-  test('ends where the replica holds no other waiter', async () => {
-    await r2.cancel(['d'], true);
+  test('ends with the last waiter of the replica', async () => {
+    await r2.withdraw(['d']);
     expect(await key.stored()).toMatchObject({
       queue: [
         ['c@r1', 1],
@@ -136,29 +131,23 @@ describe('the lease', () => {
     expect((await key.stored()).replicas).toEqual({ r1: 5000 });
   });
 
-  test('ends without an id too', async () => {
-    await r2.cancel(['d'], false);
-    await r2.cancel([], true);
-    expect((await key.stored()).replicas).toEqual({ r1: 5000 });
+  test('goes on where the replica holds others', async () => {
+    await r1.withdraw(['c']);
+    expect((await key.stored()).replicas).toEqual({ r1: 5000, r2: 5000 });
   });
 
   test('goes on where the replica has joined again, by a check that overtook the call', async () => {
     await r2.checkOrWait(['f'], { maxRequestsInQueue: 9 });
-    await r2.cancel(['d'], true);
+    await r2.withdraw(['d']);
     expect(Object.keys((await key.stored()).replicas).sort()).toEqual(['r1', 'r2']);
-    await r2.cancel(['f'], true);
+    await r2.withdraw(['f']);
     expect(Object.keys((await key.stored()).replicas)).toEqual(['r1']);
-  });
-
-  test('goes on where the replica holds others', async () => {
-    await r1.cancel(['c'], false);
-    expect((await key.stored()).replicas).toEqual({ r1: 5000, r2: 5000 });
   });
 });
 
 test('a key that there is not is not made', async () => {
   const unknown = await ScriptHarness.create(redis.client);
-  await unknown.replica('r1').cancel(['a'], true);
+  await unknown.replica('r1').withdraw(['a']);
   expect((await unknown.stored()).expiry).toEqual({});
 });
 
@@ -168,15 +157,16 @@ test('1000 ids go in one call', async () => {
   const ids = Array.from({ length: 1000 }, (_, i) => `w${i}`);
   await replica.check(['a', 'b']);
   await replica.checkOrWait([...ids, 'last']);
-  await replica.cancel(ids);
+  await replica.withdraw(ids);
   expect((await many.stored()).queue).toEqual([['last@r1', 1001]]);
 });
 
-test('the reply says how many were withdrawn or gave their approval back', async () => {
-  const { text } = loadScript('cancel', key.replacements);
-  const { state, requests, queue, replicas } = key.names;
-  const cancel = (...ids: string[]): Promise<unknown> =>
-    redis.client.eval(text, 4, state, requests, queue, replicas, 1000, 5000, 'r1', '0', ...ids);
-  expect(await cancel('a', 'c', 'd', 'unknown')).toBe(2);
-  expect(await cancel('a', 'c')).toBe(0);
+test('the reply says how many were withdrawn or released', async () => {
+  const { text } = loadScript('withdraw', key.replacements);
+  const keys = keysOf(key.names);
+  const shared = ['r1', 5000, 1000, 2, 3, 'PUBLISH :wake'];
+  const withdraw = (...ids: string[]): Promise<unknown> =>
+    redis.client.eval(text, keys.length, ...keys, ...shared, ...ids);
+  expect(await withdraw('a', 'c', 'e', 'unknown')).toBe(3);
+  expect(await withdraw('a', 'c')).toBe(0);
 });

@@ -12,7 +12,7 @@ export interface Script {
 const INCLUDE = /^--@include (\S+)$/;
 
 /** Beside `src` and beside `dist` alike. */
-const LUA_FOLDER = new URL('../../lua/', import.meta.url);
+const LUA_FOLDER = new URL('../../../lua/', import.meta.url);
 
 /**
  * Reads `lua/<name>.lua` and puts the fragments it includes, and those they include, in the place

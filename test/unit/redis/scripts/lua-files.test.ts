@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
-import { loadScript } from '../../../src/redis/script-loader.js';
+import { loadScript } from '../../../../src/redis/scripts/script-loader.js';
 
-const LUA_FOLDER = new URL('../../../lua/', import.meta.url);
+const LUA_FOLDER = new URL('../../../../lua/', import.meta.url);
 
 function luaFilesIn(folder: string): string[] {
   return readdirSync(new URL(folder, LUA_FOLDER))
@@ -21,7 +21,7 @@ const scripts = luaFilesIn('.');
 const fragments = luaFilesIn('lib/');
 
 test('there is one script for each operation', () => {
-  expect(scripts.sort()).toEqual(['cancel', 'check', 'inspect', 'release', 'settle']);
+  expect(scripts.sort()).toEqual(['check', 'inspect', 'release', 'settle', 'withdraw']);
 });
 
 describe.each(scripts)('%s.lua', (script) => {

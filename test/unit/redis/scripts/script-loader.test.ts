@@ -1,4 +1,4 @@
-import { loadScript } from '../../../src/redis/script-loader.js';
+import { loadScript } from '../../../../src/redis/scripts/script-loader.js';
 
 describe('loadScript', () => {
   test('puts a fragment in the place of the line that includes it', () => {

@@ -1,0 +1,20 @@
+-- What every call says first: who calls, by which settings, and how it wants wakes to be sent. Redis's
+-- time is added, the same for the whole call. Built by `sharedArguments` in src/redis/scripts.
+--@include lib/now
+
+-- The position of the first argument that is a script's own.
+local FIRST_OWN = 7
+
+local function read_call(arguments)
+  local now_us = now_micros()
+  return {
+    replica = arguments[1],
+    lease = tonumber(arguments[2]),
+    window = tonumber(arguments[3]),
+    max = tonumber(arguments[4]),
+    queue_max = tonumber(arguments[5]),
+    wake = arguments[6],
+    now_us = now_us,
+    now_ms = math.floor(now_us / 1000),
+  }
+end

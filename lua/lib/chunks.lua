@@ -1,0 +1,24 @@
+-- Commands take as many arguments as Lua can unpack; this stays well below that.
+local CHUNK = 1000
+
+-- Calls Redis with a name and a list of values, as often as they need it. Returns the sum of the replies.
+local function call_in_chunks(command, name, values)
+  local sum = 0
+  for first = 1, #values, CHUNK do
+    local last = math.min(first + CHUNK - 1, #values)
+    sum = sum + redis.call(command, name, unpack(values, first, last))
+  end
+  return sum
+end
+
+-- The same for a command that replies with a list: all of its elements, in order.
+local function list_in_chunks(command, name, values)
+  local list = {}
+  for first = 1, #values, CHUNK do
+    local last = math.min(first + CHUNK - 1, #values)
+    for _, element in ipairs(redis.call(command, name, unpack(values, first, last))) do
+      list[#list + 1] = element
+    end
+  end
+  return list
+end

@@ -1,0 +1,272 @@
+-- The life of one instance, that is of a limiter key, in a script: open it as of now, change `state`,
+-- serve those who wait, close it.
+--@include lib/call
+--@include lib/keys
+--@include lib/window
+--@include lib/requests
+--@include lib/queue
+--@include lib/recovery-hold
+
+local FIRST_TURN = 1
+
+-- More than this at a time would keep Redis from others for too long.
+local MOST_SERVED = 500
+local MOST_TAKEN = 2000
+
+-- While somebody waits, and after an approval from the queue, the keys outlive windows and leases: Redis's
+-- clock runs on while Redis stands still, or can't be reached, and who waits must be known afterwards.
+local LEASES_KEPT = 6
+
+-- The state as it is stored, or nil where there is none.
+local function read_state(state_key)
+  local values = redis.call(
+    'HMGET', state_key,
+    'start', 'window', 'max', 'queue_max', 'approved', 'denied', 'ticket', 'expires', 'overridden',
+    'born', 'turn', 'hold_until', 'unsorted', 'serving', 'served'
+  )
+  if not values[1] then
+    return nil
+  end
+  return {
+    start = tonumber(values[1]),
+    window = tonumber(values[2]),
+    max = tonumber(values[3]),
+    queue_max = tonumber(values[4]),
+    approved = tonumber(values[5]),
+    denied = tonumber(values[6]),
+    ticket = tonumber(values[7]),
+    expires = tonumber(values[8]),
+    overridden = values[9],
+    born = tonumber(values[10]),
+    turn = tonumber(values[11]),
+    hold_until = tonumber(values[12]) or 0,
+    unsorted = tonumber(values[13]) or 0,
+    serving = tonumber(values[14]) or 0,
+    served = tonumber(values[15]) or 0,
+    has_rare = values[12] ~= false,
+  }
+end
+
+-- `state.has_rare`: a field is stored that most keys do not have.
+local function write_state(keys, state)
+  if state.rolled or state.changed then
+    redis.call(
+      'HSET', keys.state,
+      'start', state.start, 'window', state.window, 'max', state.max, 'queue_max', state.queue_max,
+      'approved', state.approved, 'denied', state.denied, 'ticket', state.ticket,
+      'expires', state.expires, 'overridden', state.overridden, 'born', state.born,
+      'turn', state.turn
+    )
+    if state.has_rare or state.hold_until + state.unsorted + state.serving + state.served > 0 then
+      redis.call(
+        'HSET', keys.state, 'hold_until', state.hold_until, 'unsorted', state.unsorted,
+        'serving', state.serving, 'served', state.served
+      )
+    end
+    return
+  end
+  if state.approved ~= state.stored_approved then
+    redis.call('HSET', keys.state, 'approved', state.approved)
+  end
+  if state.denied ~= state.stored_denied then
+    redis.call('HSET', keys.state, 'denied', state.denied)
+  end
+end
+
+-- A window in which somebody waits counts as one with a check. Those who wait at dead replicas do not,
+-- unless a hold says that they may live.
+local function keep_while_waited_for(keys, state, call)
+  if count_waiting(state, read_queue(keys, state, call.now_ms)) > 0 then
+    state.expires = idle_at(state)
+  end
+end
+
+-- Whether the key has been idle for too long. That is decided by its own field: Redis's expiry only collects
+-- what is left.
+local function is_idle(keys, state, call)
+  if call.now_ms < state.expires then
+    return false
+  end
+  local queue = read_queue(keys, state, call.now_ms)
+  if queue.places > 0 then
+    hold_if_redis_was_away(state, queue, call)
+  end
+  return count_waiting(state, queue) == 0
+end
+
+-- The instance as of now, or nil where there is none. `state.rolled` says that a new window began.
+-- Where it has been idle for too long the second value is its last state, which stays while it is needed.
+local function open_instance(keys, call)
+  local state = read_state(keys.state)
+  if not state then
+    return nil
+  end
+  end_hold(state, call.now_ms)
+  if is_idle(keys, state, call) then
+    redis.call('UNLINK', keys.requests, keys.queue, keys.waiting, keys.replicas)
+    if remembered_until(state, call) <= call.now_ms then
+      redis.call('UNLINK', keys.state)
+    end
+    return nil, state
+  end
+  state.stored_approved = state.approved
+  state.stored_denied = state.denied
+  local ended_start = state.start
+  if roll_window(state, call.now_ms, call.window) then
+    state.rolled = true
+    end_window_of_requests(keys, state, call, ended_start)
+    keep_while_waited_for(keys, state, call)
+  end
+  return state
+end
+
+-- An instance that begins now. What an evicted or deleted state has left behind does not count.
+-- `idle`: the last state of the one before, where it is known. What that remembers is kept.
+local function new_instance(keys, call, idle)
+  local state = {
+    start = call.now_ms,
+    window = call.window,
+    max = call.max,
+    queue_max = call.queue_max,
+    approved = 0,
+    denied = 0,
+    ticket = call.now_us,
+    overridden = '',
+    turn = idle and idle.turn or FIRST_TURN,
+    born = call.now_ms,
+    hold_until = 0,
+    unsorted = 0,
+    serving = 0,
+    served = 0,
+    rolled = true,
+  }
+  state.expires = idle_at(state)
+  end_window_of_requests(keys, state, call, idle and idle.start or state.start)
+  return state
+end
+
+-- An instance that Redis lost while somebody waited: the lost window was full, and is until it ends.
+-- `max`: its maximum as far as it is known; `millis_left`: until the window ends, as the caller knows.
+local function restore_instance(keys, call, idle, max, millis_left)
+  local state = new_instance(keys, call, idle)
+  millis_left = math.min(math.max(1, math.floor(millis_left)), call.window)
+  state.start = state.born + millis_left - call.window
+  state.expires = idle_at(state)
+  state.max = max
+  state.approved = max
+  return state
+end
+
+-- Microseconds until those who wait may be served: 0 where some may be at once, by another call.
+local function micros_to_room(state, call)
+  local to_window_end = micros_to_window_end(state, call.now_us)
+  if is_held(state) then
+    local to_hold_end = state.hold_until * 1000 - call.now_us
+    return state.approved < state.max and to_hold_end or math.max(to_window_end, to_hold_end)
+  end
+  return state.serving == 1 and 0 or to_window_end
+end
+
+-- Whether a newcomer may be approved: not while others wait for the room there is.
+local function admits_newcomers(state)
+  return state.approved < state.max and state.serving == 0 and not is_held(state)
+end
+
+-- Approves waiters from the head of the queue while the window has room, and notes in `state.serving` that
+-- more of them may be: a call serves so many only as others can wait for.
+local function serve_queue(keys, state, call)
+  local queue = read_queue(keys, state, call.now_ms)
+  local granted, taken = {}, 0
+  local function approve(ids)
+    add_requests(keys, state, call, ids)
+    for _, id in ipairs(ids) do
+      granted[#granted + 1] = id
+    end
+  end
+  while state.approved < state.max and queue.living > 0 and #granted < MOST_SERVED and taken < MOST_TAKEN do
+    local room = math.min(state.max - state.approved, MOST_SERVED - #granted)
+    taken = taken + take_heads(keys, state, call.now_ms, room, approve)
+  end
+  if queue.living == 0 and queue.places > 0 then
+    drop_queue(keys, queue)
+  end
+  state.serving = (state.approved < state.max and queue.living > 0) and 1 or 0
+  state.granted = granted
+  if #granted > 0 then
+    state.served = call.now_ms
+  end
+  state.changed = true
+end
+
+-- Approves those who wait if room was made. Every script calls it before it approves anybody else, so that
+-- a queue that is not empty means a full window, or one that is being served.
+-- `state.made_room`: an approval was released, the maximum raised, or a hold ended.
+local function serve_waiting(keys, state, call)
+  if state.unsorted == 1 and not is_held(state) then
+    -- Others of the same loss follow those who are put back by this call. Without room they can be awaited.
+    if state.approved < state.max or not state.has_rejoined then
+      sort_queue(keys, state)
+    end
+  end
+  if not (state.rolled or state.made_room or state.serving == 1) then
+    return
+  end
+  local queue = read_queue(keys, state, call.now_ms)
+  if queue.places == 0 then
+    state.serving = 0
+    return
+  end
+  hold_if_redis_was_away(state, queue, call)
+  if not is_held(state) then
+    serve_queue(keys, state, call)
+  end
+end
+
+-- Tells every replica that listens: who was approved, which tickets have left the queue, and when there
+-- may be room again. The ids are UUIDs made by the replicas, so they need no escaping.
+local function publish_wake(keys, state, call)
+  publish(keys.state, call, string.format(
+    '{"millisToRoom":%.14g,"waiting":%.0f,"waitingFrom":%.0f,"granted":[%s]}',
+    micros_to_room(state, call) / 1000,
+    count_waiting(state, read_queue(keys, state, call.now_ms)),
+    lowest_waiting_ticket(keys, state, call),
+    #state.granted > 0 and '"' .. table.concat(state.granted, '","') .. '"' or ''
+  ))
+end
+
+local function keep_until(state, call)
+  local outage_ends = state.served > 0 and state.served + LEASES_KEPT * call.lease or 0
+  return math.max(state.expires, remembered_until(state, call), outage_ends)
+end
+
+local function write_expiry(keys, state, call)
+  local expire_at = keep_until(state, call)
+  if read_queue(keys, state, call.now_ms).places > 0 then
+    expire_at = math.max(expire_at, call.now_ms + LEASES_KEPT * call.lease)
+    for _, name in ipairs({ keys.queue, keys.waiting, keys.replicas }) do
+      redis.call('PEXPIREAT', name, expire_at)
+    end
+  end
+  redis.call('PEXPIREAT', keys.state, expire_at)
+  if state.approved > 0 then
+    expire_requests(keys, state, call, expire_at)
+  end
+end
+
+-- Writes what changed, sees that every key expires, and wakes the replicas of those approved.
+-- `state.changed`: more than the two counters changed.
+local function close_instance(keys, state, call)
+  if state.queue and state.queue.places > 0 then
+    write_replicas(keys, state.queue)
+  end
+  write_state(keys, state)
+  if state.rolled or state.changed then
+    write_expiry(keys, state, call)
+  elseif state.approved > state.stored_approved then
+    -- The set of ids may be new: empty until now, or lost to eviction.
+    expire_requests(keys, state, call, keep_until(state, call))
+  end
+  if state.granted and (#state.granted > 0 or state.serving == 1) then
+    publish_wake(keys, state, call)
+  end
+end

@@ -1,0 +1,23 @@
+-- Withdraws waiters whose clients have disconnected. The approval of one that was approved meanwhile is
+-- released, and the next waiter served with it. The replica's lease ends with its last place.
+--
+-- KEYS  1 state, 2 requests, 3 queue, 4 waiting, 5 replicas, 6 to 8 past requests
+-- ARGV  1 to 6 as every call has them: 1 replica id, 2 lease of a waiting replica in ms, 3 window length
+--       in ms, 4 maximum per window, 5 maximum in the queue, 6 how wakes are sent
+--       then the request ids, at most 1000
+-- Reply how many were withdrawn or released
+--@include lib/instance
+
+local call = read_call(ARGV)
+local keys = read_keys(KEYS, 1)
+
+local state = open_instance(keys, call)
+if not state then
+  return 0
+end
+local ids = { unpack(ARGV, FIRST_OWN) }
+local released = release_requests(keys, state, ids)
+local withdrawn = leave_queue(keys, state, call, ids)
+serve_waiting(keys, state, call)
+close_instance(keys, state, call)
+return released + withdrawn

@@ -1,0 +1,55 @@
+import type { KeyNames } from '../key-names.js';
+
+/** The verdicts of `lua/check.lua`; a larger number is a ticket in the queue. */
+export const VERDICT = { approved: 1, denied: 0, queueFull: -1 } as const;
+
+export interface BatchedCheck {
+  readonly requestId: string;
+  readonly canWait: boolean;
+}
+
+export interface Overrides {
+  readonly maxRequests: number | undefined;
+  readonly maxRequestsInQueue: number | undefined;
+}
+
+/** What a replica knows of a key that it holds waiters of. */
+export interface KnownWaiting {
+  readonly lowestTicket: number;
+  readonly millisToWindowEnd: number;
+}
+
+/** Checks of one key with the same overrides, in their order. */
+export interface CheckBatch {
+  readonly names: KeyNames;
+  readonly overrides: Overrides;
+  /** Who waits for the key here, where anybody does: shows whether Redis has lost its queue. */
+  readonly waiting: KnownWaiting | undefined;
+  readonly checks: readonly BatchedCheck[];
+}
+
+export interface CheckBatchReply {
+  /** Until the window ends, or there may be room sooner; 0 where there is some for those who wait. */
+  readonly millisToRoom: number;
+  /** For each check, in their order: one of {@link VERDICT}, or the ticket of its place in the queue. */
+  readonly verdicts: readonly number[];
+}
+
+/** What `lua/check.lua` is told of a batch. */
+export function encodeBatch(batch: CheckBatch): (string | number)[] {
+  const { overrides, waiting, checks } = batch;
+  const { maxRequests = '', maxRequestsInQueue = '' } = overrides;
+  const args: (string | number)[] = [
+    maxRequests,
+    maxRequestsInQueue,
+    waiting?.lowestTicket ?? '',
+    waiting?.millisToWindowEnd ?? 0,
+    checks.length,
+  ];
+  for (const { requestId, canWait } of checks) args.push(requestId, canWait ? '1' : '0');
+  return args;
+}
+
+export function decodeBatchReply([micros = 0, ...verdicts]: readonly number[]): CheckBatchReply {
+  return { millisToRoom: micros / 1000, verdicts };
+}

@@ -1,0 +1,28 @@
+import type { Limits } from '../../limiter/limiter.js';
+import type { KeyNames } from '../key-names.js';
+
+export interface InspectReply {
+  readonly limits: Limits;
+  readonly approved: number;
+  readonly denied: number;
+  readonly waiting: number;
+}
+
+/** The KEYS of `lua/inspect.lua` for one limiter key. */
+export function keysToInspect({ state, waiting, replicas }: KeyNames): string[] {
+  return [state, waiting, replicas];
+}
+
+/** @returns nothing where there is no such key */
+export function decodeInstance(reply: readonly number[]): InspectReply | undefined {
+  if (reply.length === 0) return undefined;
+  const [windowMillis, maxRequests, maxRequestsInQueue, approved, denied, waiting] = reply as [
+    number,
+    number,
+    number,
+    number,
+    number,
+    number,
+  ];
+  return { limits: { windowMillis, maxRequests, maxRequestsInQueue }, approved, denied, waiting };
+}

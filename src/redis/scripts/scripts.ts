@@ -1,0 +1,142 @@
+import type { Cluster, Redis } from 'ioredis';
+
+import type { CallGuard } from '../availability/call-guard.js';
+import { classifyFailure, toLimiterError } from '../availability/store-errors.js';
+import type { KeyNames } from '../key-names.js';
+import {
+  type CheckBatch,
+  type CheckBatchReply,
+  decodeBatchReply,
+  encodeBatch,
+} from './check-codec.js';
+import { decodeInstance, type InspectReply, keysToInspect } from './inspect-codec.js';
+import { type ScriptCall, ScriptClient } from './script-client.js';
+import { loadScript, type Script } from './script-loader.js';
+import { decodeSettleReply, encodeTickets, type SettleReply, type Ticket } from './settle-codec.js';
+import { type CallerSettings, keysOf, sharedArguments } from './shared-arguments.js';
+
+export interface ScriptSettings extends CallerSettings {
+  /** Lua fragments that stand in for files, see {@link loadScript}. */
+  readonly replacements?: Readonly<Record<string, string>> | undefined;
+}
+
+type Guard = Pick<CallGuard, 'run'>;
+
+/**
+ * One typed function for each script in `lua/`; KEYS, ARGV and replies are described there.
+ * Each rejects with a StoreUnavailableError when Redis can't be asked or does not answer in time.
+ */
+export class Scripts {
+  readonly #client: ScriptClient;
+  readonly #shared: readonly (string | number)[];
+  readonly #check: Script;
+  readonly #settle: Script;
+  readonly #release: Script;
+  readonly #withdraw: Script;
+  readonly #inspect: Script;
+
+  constructor(
+    client: Redis | Cluster,
+    private readonly guard: Guard,
+    settings: ScriptSettings,
+  ) {
+    this.#client = new ScriptClient(client);
+    this.#shared = sharedArguments(settings);
+    const load = (name: string): Script => loadScript(name, settings.replacements);
+    this.#check = load('check');
+    this.#settle = load('settle');
+    this.#release = load('release');
+    this.#withdraw = load('withdraw');
+    this.#inspect = load('inspect');
+  }
+
+  /**
+   * @param batches of names in one slot, where there is a cluster
+   * @returns for each batch, in their order, its reply, or the error with which it failed alone
+   */
+  check(batches: readonly CheckBatch[]): Promise<(CheckBatchReply | Error)[]> {
+    const keys = batches.flatMap(({ names }) => keysOf(names));
+    const size = batches.reduce((sum, { checks }) => sum + checks.length, 0);
+    return this.guard.run({
+      script: this.#check.name,
+      name: keys[0] ?? '',
+      size,
+      isWrite: true,
+      isRepeatable: true,
+      send: (attempt) => {
+        const isSentAgain = attempt > 1 ? '1' : '0';
+        const args = [...this.#shared, isSentAgain, ...batches.flatMap(encodeBatch)];
+        return this.#sendForEach({ script: this.#check, keys, args }, decodeBatchReply);
+      },
+    });
+  }
+
+  /** @param knownMillisLeft until the window ends, as the caller has it, for a key that Redis lost */
+  async settle(
+    names: KeyNames,
+    knownMillisLeft: number,
+    askedAbout: readonly Ticket[],
+  ): Promise<SettleReply> {
+    const args = [knownMillisLeft, ...encodeTickets(askedAbout)];
+    return decodeSettleReply(await this.#run(this.#settle, names, args));
+  }
+
+  /** Not sent again where it may have run: what was released once would not be found. */
+  async release(names: KeyNames, requestId: string): Promise<boolean> {
+    const reply = await this.#run(this.#release, names, [requestId], { isRepeatable: false });
+    return reply === 1;
+  }
+
+  async withdraw(names: KeyNames, requestIds: readonly string[]): Promise<void> {
+    await this.#run(this.#withdraw, names, requestIds);
+  }
+
+  /**
+   * @param keys of one slot, where there is a cluster
+   * @returns for each key, in their order, its state, nothing where there is none, or its error
+   */
+  inspect(keys: readonly KeyNames[]): Promise<(InspectReply | undefined | Error)[]> {
+    const call = { script: this.#inspect, keys: keys.flatMap(keysToInspect), args: [] };
+    return this.guard.run({
+      script: this.#inspect.name,
+      name: call.keys[0] ?? '',
+      size: keys.length,
+      isWrite: false,
+      isRepeatable: true,
+      send: () => this.#sendForEach(call, decodeInstance),
+    });
+  }
+
+  #run(
+    script: Script,
+    names: KeyNames,
+    ownArgs: readonly (string | number)[],
+    { isRepeatable = true } = {},
+  ): Promise<unknown> {
+    const call = { script, keys: keysOf(names), args: [...this.#shared, ...ownArgs] };
+    return this.guard.run({
+      script: script.name,
+      name: names.state,
+      size: 1,
+      isWrite: true,
+      isRepeatable,
+      send: () => this.#client.sendWithOthers(call),
+    });
+  }
+
+  /** Sends a script that replies for each of several limiter keys, with an error for one that failed. */
+  async #sendForEach<Reply>(
+    call: ScriptCall,
+    decode: (reply: readonly number[]) => Reply,
+  ): Promise<(Reply | Error)[]> {
+    const replies = (await this.#client.sendAtOnce(call)) as (number[] | Error)[];
+    const [first] = replies;
+    // None of them ran: it is the store that failed, not a key.
+    if (first instanceof Error && replies.every((reply) => classifyFailure(reply) !== 'fault')) {
+      throw first;
+    }
+    return replies.map((reply) =>
+      reply instanceof Error ? (toLimiterError(reply) as Error) : decode(reply),
+    );
+  }
+}

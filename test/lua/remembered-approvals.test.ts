@@ -1,0 +1,121 @@
+import { keysOf } from '../../src/redis/scripts/shared-arguments.js';
+import { ScriptHarness, type TestReplica } from '../support/script-harness.js';
+import { sentAgain } from '../support/unguarded.js';
+import { useRedis } from '../support/use-redis.js';
+
+const redis = useRedis();
+
+let key: ScriptHarness;
+beforeEach(async () => {
+  key = await ScriptHarness.create(redis.client);
+});
+
+/** a approved, and b waiting, of which the replica is told nothing when its turn has come. */
+async function waitForB(replica: TestReplica): Promise<void> {
+  await replica.check(['a']);
+  await replica.checkOrWait(['b']);
+}
+
+/** Lets `count` windows begin after the one that is current, each with an approval. */
+async function passWindows(
+  replica: TestReplica,
+  count: number,
+  windowMillis: number,
+): Promise<void> {
+  for (let window = 1; window <= count; window += 1) {
+    await key.setTime((1 + window) * windowMillis);
+    expect(await replica.check([`in window ${window}`])).toEqual(['approved']);
+  }
+}
+
+describe.each([
+  ['three windows are longer than a lease', 1000, 3000, 3],
+  ['three windows are shorter than a lease', 20, 3000, 300],
+  ['a window is a millisecond', 1, 500, 1000],
+])('where %s', (_case, windowMillis, leaseMillis, windows) => {
+  const limits = { windowMillis, maxRequests: 1 };
+  let replica: TestReplica;
+  let other: TestReplica;
+  beforeEach(async () => {
+    replica = key.replica('r1', { limits, leaseMillis });
+    other = key.replica('r2', { limits, leaseMillis });
+    await waitForB(replica);
+    await key.setTime(windowMillis);
+    // It is the other one that ends the window, and hears of the grant.
+    expect((await other.settle()).granted).toEqual(['b']);
+  });
+
+  test('an approval from the queue is answered for three windows, and for two leases', async () => {
+    await passWindows(other, windows, windowMillis);
+    const before = await key.stored();
+    expect((await replica.settle({ b: 1 })).granted).toEqual(['b']);
+    expect(await key.stored()).toEqual(before);
+  });
+
+  test('it is answered when the key has been removed meanwhile', async () => {
+    await key.setTime(5 * windowMillis);
+    await other.release('unknown');
+    expect(await other.inspect()).toBeUndefined();
+    const isRemembered = leaseMillis > 3 * windowMillis;
+    const { granted } = await replica.settle({ b: 1 }, 0);
+    expect(granted).toEqual(isRemembered ? ['b'] : []);
+  });
+
+  test('a check that is sent again is approved once', async () => {
+    await passWindows(other, 1, windowMillis);
+    const before = await key.stored();
+    const again = key.replica('r1', { limits, leaseMillis, guard: sentAgain });
+    expect(await again.checkOrWait(['a', 'b'])).toEqual(['approved', 'approved']);
+    expect((await key.stored()).state).toMatchObject({ approved: before.state!.approved });
+    expect((await key.stored()).requests).toEqual(before.requests);
+  });
+
+  test('an approval of an earlier window can be released by nobody', async () => {
+    await passWindows(other, 1, windowMillis);
+    const before = await key.stored();
+    expect(await replica.release('b')).toBe(false);
+    await replica.withdraw(['b']);
+    expect(await key.stored()).toEqual(before);
+  });
+
+  test('it is forgotten in the end, and the memory of it with it', async () => {
+    // The sets expire by a clock that this test does not control; they are used again before.
+    for (let turn = 1; turn <= 4; turn += 1) {
+      await key.setTime(windowMillis + turn * Math.max(windowMillis, leaseMillis));
+      await other.check([`later ${turn}`]);
+    }
+    const { requests, pastRequests } = await key.stored();
+    expect([...requests, ...pastRequests]).not.toContain('b');
+  });
+});
+
+test('the set of a window expires three windows after its end, as does that of an earlier one', async () => {
+  const replica = key.replica('r1', { leaseMillis: 3000 });
+  await replica.check(['a']);
+  expect(await key.expiry()).toMatchObject({ requests: 4000 });
+  await key.setTime(1000);
+  await replica.check(['b']);
+  expect(await key.expiry()).toMatchObject({ requests: 5000 });
+  expect(await key.pastExpiry()).toEqual({ 2: 4000 });
+  await key.setTime(2000);
+  await replica.check(['c']);
+  expect(await key.stored()).toMatchObject({ requests: ['c'], pastRequests: ['a', 'b'] });
+  expect(await key.pastExpiry()).toEqual({ 2: 4000, 3: 5000 });
+});
+
+test('windows that share a set let it expire two leases after the last of them', async () => {
+  const replica = key.replica('r1', { limits: { windowMillis: 100 }, leaseMillis: 3000 });
+  await replica.check(['a']);
+  await key.setTime(100);
+  await replica.check(['b']);
+  expect(await key.stored()).toMatchObject({ requests: ['b'], pastRequests: ['a', 'b'] });
+  expect(await key.expiry()).toMatchObject({ state: 6200, requests: 6200 });
+  expect(await key.pastExpiry()).toEqual({ 1: 6200 });
+});
+
+test('a waiter whose memory Redis has lost is put back, and not taken for approved', async () => {
+  const replica = key.replica('r1', { limits: { maxRequests: 1 } });
+  await waitForB(replica);
+  await redis.client.del(...keysOf(key.names));
+  expect(await replica.settle({ b: 1 }, 500)).toMatchObject({ waiting: 1, granted: [] });
+});

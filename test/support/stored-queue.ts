@@ -1,0 +1,52 @@
+import { isDeepStrictEqual } from 'node:util';
+
+import type { Redis } from 'ioredis';
+
+import type { KeyNames } from '../../src/redis/key-names.js';
+
+/** What the three keys of a queue say together. */
+export interface StoredQueue {
+  /** `<request id>@<replica id>` of those who wait, in the order of the list, with their tickets. */
+  readonly waiting: readonly (readonly [waiter: string, ticket: number])[];
+  /** Of the list, those included that are withdrawn. */
+  readonly entries: number;
+  /** Until when the lease of each replica runs, in milliseconds since 1970. */
+  readonly leases: Readonly<Record<string, number>>;
+}
+
+/** @throws Error where the three keys contradict each other */
+export async function storedQueue(
+  client: Redis,
+  { queue, waiting, replicas }: Pick<KeyNames, 'queue' | 'waiting' | 'replicas'>,
+): Promise<StoredQueue> {
+  const reply = await client.multi().lrange(queue, 0, -1).hgetall(waiting).hgetall(replicas).exec();
+  const [[, entries], [, tickets], [, leases]] = reply as [
+    [Error | null, string[]],
+    [Error | null, Record<string, string>],
+    [Error | null, Record<string, string>],
+  ];
+  const waiters: [waiter: string, ticket: number][] = [];
+  const places: Record<string, number> = {};
+  for (const entry of new Set(entries)) {
+    const [, ticket = '', requestId = '', replica = ''] = /^(\d+):(.*)@(.*)$/.exec(entry) ?? [];
+    if (tickets[requestId] !== ticket) continue;
+    waiters.push([`${requestId}@${replica}`, Number(ticket)]);
+    places[replica] = (places[replica] ?? 0) + 1;
+  }
+  const counted = Object.entries(leases).map(([id, lease]) => [id, Number(lease.split(':')[1])]);
+  if (
+    waiters.length !== Object.keys(tickets).length ||
+    !isDeepStrictEqual(Object.fromEntries(counted), places)
+  ) {
+    throw new Error(
+      `the queue contradicts itself: ${JSON.stringify({ entries, tickets, leases })}`,
+    );
+  }
+  return {
+    waiting: waiters,
+    entries: entries.length,
+    leases: Object.fromEntries(
+      Object.entries(leases).map(([id, lease]) => [id, Number(lease.split(':')[0])]),
+    ),
+  };
+}
