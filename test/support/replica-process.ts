@@ -35,6 +35,14 @@ export interface EndedProcess {
 
 type Environment = Readonly<Record<string, string>>;
 
+/** What a service in a test has where the test does not say otherwise. */
+export const TEST_SETTINGS: Environment = {
+  PORT: '0',
+  HOST: '127.0.0.1',
+  // So that a busy machine is not taken for an overload.
+  MAX_EVENT_LOOP_DELAY_MILLIS: '60000',
+};
+
 const running = new Set<ChildProcess>();
 
 /** Starts a replica on a free port and resolves when it serves. */
@@ -103,7 +111,7 @@ export async function killReplicas(): Promise<void> {
 
 function spawnReplica(environment: Environment): ChildProcess {
   const child = spawn(process.execPath, [ENTRY], {
-    env: { PATH: process.env.PATH, PORT: '0', HOST: '127.0.0.1', ...environment },
+    env: { PATH: process.env.PATH, ...TEST_SETTINGS, ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   running.add(child);

@@ -126,7 +126,7 @@ describeWithRedisProgram('a connection that does not answer', () => {
     const server = await startRedisProcess();
     const log = recordLog();
     await connections.close();
-    connections = connectTo(server.url, log, 100);
+    connections = connectTo(server.url, log, 1000);
     await subscribe(channel);
     server.signal('SIGSTOP');
     await until(() => log.messages.includes('subscriber does not answer; connecting anew'));

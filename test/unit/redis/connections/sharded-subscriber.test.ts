@@ -326,7 +326,7 @@ describeWithRedisProgram('a connection that does not answer', () => {
     const node = new Redis(server.url, { lazyConnect: true });
     const log = recordLog();
     const topology = { shardOf: () => 'only', nodeOf: () => node, refresh: () => undefined };
-    const ours = createSubscriber(topology, 100, log.logger);
+    const ours = createSubscriber(topology, 1000, log.logger);
     ours.subscribe(onA);
     await recorder.untilSubscribed(onA);
     server.signal('SIGSTOP');
