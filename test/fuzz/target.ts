@@ -10,7 +10,7 @@ import type { ReplicaProcess } from '../support/replica-process.js';
 import type { KeyAccount } from './key-account.js';
 import type { Tokens } from './request-generator.js';
 
-const SETTLING_MILLIS = 20_000;
+const SETTLING_MILLIS = 60_000;
 /** Timers and such, which come and go. */
 const SPARE_HANDLES = 5;
 
