@@ -82,7 +82,9 @@ describe('when a replica dies', () => {
     await until(async () => (await redis.client.exists(naming.namesOf(key).queue)) === 0);
     await ledger.close(redis.client);
     expect(ledger.violations).toEqual([]);
-    expect(ledger.served).toEqual(ledger.joined.filter((id) => ledger.served.includes(id)));
+    // One that was not told for a whole window is put back and served anew, so ids can come twice.
+    const firsts = [...new Set(ledger.served)];
+    expect(firsts).toEqual(ledger.joined.filter((id) => firsts.includes(id)));
   });
 
   test('a queue full of its waiters takes others in once its lease has run out', async () => {

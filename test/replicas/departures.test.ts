@@ -66,12 +66,16 @@ describe('clients that leave', () => {
     );
     const leaving = requests.filter((_, i) => i % 2 === 0);
     const staying = requests.filter((_, i) => i % 2 === 1);
-    await until(() => ledger.joined.length > 20);
+    let answered = 0;
+    const count = (): unknown => (answered += 1);
+    for (const { answer } of staying) void answer.then(count, count);
+    // Where they come slowly, there is room for some without a wait.
+    await until(() => new Set([...ledger.approved, ...ledger.joined]).size > 25);
     for (const request of leaving) {
       const served = ledger.served.length;
       request.leave();
       if (leaving.indexOf(request) % 10 === 9) {
-        await until(() => ledger.served.length > served || ledger.served.length > 100);
+        await until(() => ledger.served.length > served || answered === staying.length);
       }
     }
     const answers = await Promise.all(staying.map(({ answer }) => answer));
@@ -79,7 +83,9 @@ describe('clients that leave', () => {
     await until(async () => (await waitingCount(replicas[0]!.url, key)) === 0);
     await ledger.close(redis.client);
     expect(ledger.violations).toEqual([]);
-    expect(ledger.served).toEqual(ledger.joined.filter((id) => ledger.served.includes(id)));
+    // One that was not told for a whole window is put back and served anew, so ids can come twice.
+    const firsts = [...new Set(ledger.served)];
+    expect(firsts).toEqual(ledger.joined.filter((id) => firsts.includes(id)));
     await until(async () => (await redis.client.keys(`*${key}*`)).length === 0);
   });
 });
