@@ -103,7 +103,10 @@ describe('a replica that starts', () => {
     await send(replica.url, 'POST', `/rate/${uniqueKey()}`);
     await replica.kill('SIGTERM');
 
-    const warnings = replica.log.filter(({ level }) => level === 'warn');
-    expect(warnings.map(({ connection }) => connection).sort()).toEqual(['commands', 'subscriber']);
+    const failures = replica.log.filter(({ msg }) => msg === 'redis connection failed');
+    expect(failures.map(({ level, connection }) => [level, connection]).sort()).toEqual([
+      ['warn', 'commands'],
+      ['warn', 'subscriber'],
+    ]);
   });
 });
