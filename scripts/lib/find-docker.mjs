@@ -7,7 +7,8 @@ import { createInterface } from 'node:readline';
 
 import { findOrInstall, findProgram } from './install-package.mjs';
 
-const START_TIMEOUT_MILLIS = 30_000;
+/** Only an engine that hangs takes so long; one that can't start ends. */
+const START_TIMEOUT_MILLIS = 120_000;
 
 /** The engine of our own, and its folder. */
 let started;
@@ -65,7 +66,10 @@ async function startEngine() {
       if (line.includes('API listen on')) resolve(true);
     });
     engine.on('error', () => resolve(false)).on('exit', () => resolve(false));
-    setTimeout(() => resolve(false), START_TIMEOUT_MILLIS).unref();
+    setTimeout(() => {
+      lines.push(`the Docker engine did not listen within ${START_TIMEOUT_MILLIS} ms`);
+      resolve(false);
+    }, START_TIMEOUT_MILLIS).unref();
   });
   if (!isUp) console.error(lines.slice(-3).join('\n'));
   started = { engine, folder };

@@ -22,7 +22,7 @@ export function startDeployEnvironment() {
     ready,
     end: async () => {
       child.stdin.end();
-      if (child.exitCode === null) await once(child, 'exit');
+      if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
     },
   };
 }

@@ -128,5 +128,5 @@ describe('the embedded and the Redis limiter', () => {
       }),
       { numRuns: 500 },
     );
-  });
+  }, 300_000);
 });

@@ -9,7 +9,7 @@ import { summaryText } from './summary.js';
 
 const RESULTS = new URL('results/', import.meta.url);
 /** Beside the faults: starts, the last answers, keys that go, failovers that are settled on. */
-const OTHER_TIMEOUT_MILLIS = 300_000;
+const OTHER_TIMEOUT_MILLIS = 400_000;
 
 endEverythingAfterwards();
 const options = chaosOptions(process.env, { seconds: 60, rounds: 1 });

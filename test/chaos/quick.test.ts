@@ -9,7 +9,7 @@ const { seed, seconds, topologies } = chaosOptions(process.env, { seconds: 4, ro
 /** The same ones at every run, so that a change is judged by what it changes; others by `npm run test:chaos`. */
 const KNOWN_SEEDS = [11];
 const seeds = process.env.CHAOS_SEED ? [seed] : KNOWN_SEEDS;
-const ROUND_TIMEOUT_MILLIS = 240_000;
+const ROUND_TIMEOUT_MILLIS = 360_000;
 
 const describeWhere = redisProgram() === undefined ? describe.skip : describe;
 

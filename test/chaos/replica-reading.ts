@@ -7,7 +7,7 @@ import { within } from './within.js';
 
 const COLLECT_GARBAGE = fileURLToPath(new URL('collect-garbage.mjs', import.meta.url));
 
-const COLLECTED_WITHIN_MILLIS = 10_000;
+const COLLECTED_WITHIN_MILLIS = 60_000;
 
 /** For replicas that are to be read. */
 export const READABLE = { NODE_OPTIONS: `--expose-gc --import ${COLLECT_GARBAGE}` };

@@ -13,7 +13,7 @@ import type { Target } from './target.js';
 
 /** All that a service has logged is kept: no run on one is longer. */
 const ROUND_SECONDS = 20;
-const OTHER_TIMEOUT_MILLIS = 180_000;
+const OTHER_TIMEOUT_MILLIS = 300_000;
 const SETTINGS = {
   // None ends: what a window counted is still there to be counted.
   WINDOW_MILLIS: '3600000',

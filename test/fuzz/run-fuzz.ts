@@ -25,7 +25,7 @@ export interface FuzzReport {
 }
 
 const CLIENTS = 6;
-const SCENARIO_TIMEOUT_MILLIS = 20_000;
+const SCENARIO_TIMEOUT_MILLIS = 60_000;
 const MAX_VIOLATIONS = 20;
 const SHOWN_BYTES = 2000;
 /** The more often, the more often it stands here. */

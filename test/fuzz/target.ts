@@ -1,3 +1,5 @@
+import { randomUUID } from 'node:crypto';
+
 import type { Redis } from 'ioredis';
 
 import { lastWithin } from '../chaos/within.js';
@@ -8,7 +10,7 @@ import type { ReplicaProcess } from '../support/replica-process.js';
 import type { KeyAccount } from './key-account.js';
 import type { Tokens } from './request-generator.js';
 
-const SETTLING_MILLIS = 20_000;
+const SETTLING_MILLIS = 60_000;
 /** Timers and such, which come and go. */
 const SPARE_HANDLES = 5;
 
@@ -54,6 +56,7 @@ export async function flawsAtTheEnd(target: Target, before: Vitals): Promise<str
 
   const { replica, keys, store } = target;
   const existing = await existingKeys(target);
+  await untilLogRead(target);
   flaws.push(...keys.flaws(existing, replica.log));
   if (store) flaws.push(...(await flawsOfNames(store, existing)));
   if (replica.stderr !== '') flaws.push(`on stderr: ${replica.stderr}`);
@@ -63,6 +66,13 @@ export async function flawsAtTheEnd(target: Target, before: Vitals): Promise<str
   const { status, text } = await ask(target, '/rate/after-all-that');
   if (status !== 200) flaws.push(`in the end a check is answered ${status} ${text}`);
   return flaws;
+}
+
+/** What the service has logged may be on its way here when its answers have come already. */
+async function untilLogRead(target: Target): Promise<void> {
+  const mark = randomUUID();
+  await ask(target, `/healthz?${mark}`);
+  await target.replica.logged(({ url }) => typeof url === 'string' && url.endsWith(mark));
 }
 
 async function existingKeys(target: Target): Promise<Map<string, number>> {

@@ -1,4 +1,5 @@
 import { type TestApp, startTestApp } from '../support/app.js';
+import { PATIENT_STORE } from '../support/both-limiters.js';
 import { approve, send } from '../support/http-client.js';
 import { uniqueKey } from '../support/unique-key.js';
 import { useRedis } from '../support/use-redis.js';
@@ -9,7 +10,12 @@ let app: TestApp;
 let prefix: string;
 beforeEach(async () => {
   prefix = `${uniqueKey()}:`;
-  app = await startTestApp({ REDIS_URL: redis.url, KEY_PREFIX: prefix, WINDOW_MILLIS: '3600000' });
+  app = await startTestApp({
+    ...PATIENT_STORE,
+    REDIS_URL: redis.url,
+    KEY_PREFIX: prefix,
+    WINDOW_MILLIS: '3600000',
+  });
 });
 afterEach(() => app.stop(0));
 

@@ -126,7 +126,7 @@ describe.each(bothLimiters(redis))('debug (%s limiter)', (_name, settings) => {
 describe.each(bothLimiters(redis))('debug after a window (%s limiter)', (_name, settings) => {
   let app: TestApp;
   beforeAll(async () => {
-    app = await startTestApp({ ...settings(), WINDOW_MILLIS: '500', MAX_REQUESTS: '1' });
+    app = await startTestApp({ ...settings(), WINDOW_MILLIS: '1000', MAX_REQUESTS: '1' });
   });
   afterAll(() => app.stop(0));
 

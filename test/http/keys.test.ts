@@ -1,5 +1,5 @@
 import { type TestApp, startTestApp } from '../support/app.js';
-import { bothLimiters } from '../support/both-limiters.js';
+import { bothLimiters, PATIENT_STORE } from '../support/both-limiters.js';
 import { debugState, type DebugState, untilWaiting } from '../support/debug-state.js';
 import { hashedPart } from '../support/hash-slot.js';
 import { approve, begin, ratePath, send } from '../support/http-client.js';
@@ -221,6 +221,7 @@ describe('the names of a key in Redis', () => {
   const keyPrefix = `${uniqueKey()}:`;
   beforeAll(async () => {
     app = await startTestApp({
+      ...PATIENT_STORE,
       REDIS_URL: redis.url,
       KEY_PREFIX: keyPrefix,
       WINDOW_MILLIS: '3600000',

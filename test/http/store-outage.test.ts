@@ -163,6 +163,8 @@ describe('while Redis does not answer', () => {
     expect((await send(other.url, 'POST', `/rate/${key}`)).status).toBe(503);
     await client.call('CLIENT', 'UNPAUSE');
 
+    // Until then this one may take Redis for down.
+    await until(async () => (await send(app.url, 'GET', `/debug/${key}`)).status === 200);
     // The check makes the key; that nothing is approved then is its approval given back.
     await until(async () => {
       const { Found, NumApprovedThisWindow } = await debugState(app.url, key);

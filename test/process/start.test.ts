@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server } from 'node:net';
 
+import { PATIENT_STORE } from '../support/both-limiters.js';
 import { send } from '../support/http-client.js';
 import { killReplicas, startFailingReplica, startReplica } from '../support/replica-process.js';
 import { uniqueKey } from '../support/unique-key.js';
@@ -67,7 +68,7 @@ describe('a replica that starts', () => {
 
   test.each([
     ['embedded', () => ({})],
-    ['redis', () => ({ REDIS_URL: redis.url })],
+    ['redis', () => ({ ...PATIENT_STORE, REDIS_URL: redis.url })],
   ])('says where it serves and on which limiter (%s)', async (limiter, settings) => {
     const replica = await startReplica(settings());
 
@@ -102,7 +103,10 @@ describe('a replica that starts', () => {
     await send(replica.url, 'POST', `/rate/${uniqueKey()}`);
     await replica.kill('SIGTERM');
 
-    const warnings = replica.log.filter(({ level }) => level === 'warn');
-    expect(warnings.map(({ connection }) => connection).sort()).toEqual(['commands', 'subscriber']);
+    const failures = replica.log.filter(({ msg }) => msg === 'redis connection failed');
+    expect(failures.map(({ level, connection }) => [level, connection]).sort()).toEqual([
+      ['warn', 'commands'],
+      ['warn', 'subscriber'],
+    ]);
   });
 });

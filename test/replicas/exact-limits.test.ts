@@ -5,12 +5,15 @@ import { uniqueKey } from '../support/unique-key.js';
 import { useRedis } from '../support/use-redis.js';
 import { useReplicas } from '../support/use-replicas.js';
 
+/** So that no window ends before its test does. */
+const ONE_HOUR = '3600000';
+
 describe('three replicas on one Redis', () => {
   const redis = useRedis();
   const start = useReplicas(redis);
 
   test('approve exactly the maximum of a thousand checks at once', async () => {
-    const replicas = await start(3, { MAX_REQUESTS: '250', WINDOW_MILLIS: '60000' });
+    const replicas = await start(3, { MAX_REQUESTS: '250', WINDOW_MILLIS: ONE_HOUR });
     const key = uniqueKey();
     const answers = await Promise.all(
       Array.from({ length: 1000 }, (_, i) => requestRate(replicas[i % 3]!.url, key).answer),
@@ -31,7 +34,8 @@ describe('three replicas on one Redis', () => {
     const ledger = await ApprovalLedger.open(redis.client, key, 5);
     const client = async (index: number): Promise<void> => {
       const { url } = replicas[index % 3]!;
-      while (ledger.windows < 20) {
+      // The slower the machine is, the fewer have to wait in a window.
+      while (ledger.windows < 20 || ledger.served.length <= 20) {
         const query = index % 2 === 0 ? 'canWait=true' : '';
         const { status, requestId } = await requestRate(url, key, query).answer;
         expect([200, 429]).toContain(status);
@@ -47,7 +51,7 @@ describe('three replicas on one Redis', () => {
   });
 
   test('lose nothing when Redis forgets its scripts in between', async () => {
-    const replicas = await start(3, { MAX_REQUESTS: '50', WINDOW_MILLIS: '60000' });
+    const replicas = await start(3, { MAX_REQUESTS: '50', WINDOW_MILLIS: ONE_HOUR });
     const key = uniqueKey();
     const statuses: number[] = [];
     for (let round = 0; round < 10; round += 1) {
@@ -60,7 +64,7 @@ describe('three replicas on one Redis', () => {
   });
 
   test('count no request twice when their connections are cut and calls are sent again', async () => {
-    const replicas = await start(3, { MAX_REQUESTS: '40', WINDOW_MILLIS: '60000' });
+    const replicas = await start(3, { MAX_REQUESTS: '40', WINDOW_MILLIS: ONE_HOUR });
     const key = uniqueKey();
     const ledger = await ApprovalLedger.open(redis.client, key, 40);
     const statuses: number[] = [];

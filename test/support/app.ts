@@ -3,7 +3,7 @@ import { Writable } from 'node:stream';
 import { type App, startApp } from '../../src/app.js';
 import { parseSettings } from '../../src/config/settings.js';
 import { createLogger } from '../../src/logger.js';
-import type { LogLine } from './replica-process.js';
+import { type LogLine, TEST_SETTINGS } from './replica-process.js';
 import { until } from './until.js';
 
 /** The whole service inside the test's process, on a free port. */
@@ -27,7 +27,7 @@ export async function startTestApp(
       done();
     },
   });
-  const settings = parseSettings({ PORT: '0', HOST: '127.0.0.1', ...environment });
+  const settings = parseSettings({ ...TEST_SETTINGS, ...environment });
   const app = await startApp(settings, createLogger(settings.LOG_LEVEL, destination));
   const scheme = settings.TLS_CERT_FILE === undefined ? 'http' : 'https';
   return {

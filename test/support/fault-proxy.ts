@@ -7,9 +7,16 @@ import { resetSocket } from './reset-socket.js';
 
 /** Starts a proxy to a port of 127.0.0.1 that passes everything on until it is told otherwise. */
 export async function startFaultProxy(targetPort: number): Promise<FaultProxy> {
-  const proxy = new FaultProxy(await freePort(), targetPort);
-  await proxy.accept();
-  return proxy;
+  for (;;) {
+    const proxy = new FaultProxy(await freePort(), targetPort);
+    try {
+      await proxy.accept();
+      return proxy;
+    } catch (error) {
+      // Somebody else took the port between the two.
+      if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error;
+    }
+  }
 }
 
 /** A TCP proxy that stands for a network which fails, between a replica and Redis. */

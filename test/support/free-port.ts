@@ -7,8 +7,8 @@ import { createServer } from 'node:net';
  */
 const FIRST_PORT = 10_000;
 /** Each of jest's workers has ports of its own, so none takes what a restarting server will need. */
-const PORTS_PER_WORKER = 2_000;
-const WORKERS = 11;
+const PORTS_PER_WORKER = 1_000;
+const WORKERS = 22;
 
 const given = new Set<number>();
 

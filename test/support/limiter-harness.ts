@@ -45,7 +45,8 @@ export const createMemoryHarness: HarnessFactory = (limits) => {
 export function redisHarnessFactory(redisUrl: () => string): HarnessFactory {
   return async (limits) => {
     const control = new Redis(redisUrl());
-    const timeoutMillis = 10_000;
+    // So that a machine that stands still for a moment is not taken for an outage.
+    const timeoutMillis = 60_000;
     const connected = connect(
       { mode: 'standalone', urls: [redisUrl()], database: 0, timeoutMillis, name: 'test' },
       silent,

@@ -15,6 +15,8 @@ const NODE_TIMEOUT_MILLIS = 1_500;
  */
 const BETWEEN_ELECTIONS_MILLIS = 4 * NODE_TIMEOUT_MILLIS;
 
+type MeetableNode = ClusterNode & { readonly busPort: number };
+
 export interface ClusterSize {
   readonly primaries: number;
   readonly replicasPerPrimary: number;
@@ -35,13 +37,7 @@ export async function startRedisCluster({
     const last = Math.floor(((i + 1) * SLOTS) / primaries) - 1;
     await node.command('CLUSTER', 'ADDSLOTSRANGE', first, last);
   }
-  for (const node of nodes.slice(1)) {
-    await nodes[0]!.command('CLUSTER', 'MEET', '127.0.0.1', node.port, node.busPort);
-  }
-  await until(async () => {
-    const views = await Promise.all(nodes.map(viewOf));
-    return views.every((view) => nodes.every(({ id }) => view.some((entry) => entry.id === id)));
-  });
+  await introduce(nodes);
   for (const [i, node] of nodes.slice(primaries).entries()) {
     await node.command('CLUSTER', 'REPLICATE', owners[i % primaries]!.id);
   }
@@ -50,7 +46,26 @@ export async function startRedisCluster({
   return cluster;
 }
 
-async function startNode(): Promise<ClusterNode & { readonly busPort: number }> {
+/** Resolves when all know all. */
+async function introduce(nodes: readonly MeetableNode[]): Promise<void> {
+  let metAt = -Infinity;
+  await until(async () => {
+    const views = await Promise.all(nodes.map(viewOf));
+    if (views.every((view) => nodes.every(({ id }) => view.some((entry) => entry.id === id)))) {
+      return true;
+    }
+    // A node gives a handshake up that takes longer than this, and nobody begins it anew.
+    if (performance.now() - metAt > NODE_TIMEOUT_MILLIS) {
+      metAt = performance.now();
+      for (const { port, busPort } of nodes.slice(1)) {
+        await nodes[0]!.command('CLUSTER', 'MEET', '127.0.0.1', port, busPort);
+      }
+    }
+    return false;
+  });
+}
+
+async function startNode(): Promise<MeetableNode> {
   let busPort = 0;
   const node = await startRedisProcess({
     configure: async () => {

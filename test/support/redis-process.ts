@@ -23,7 +23,7 @@ export interface RedisProcessOptions {
 }
 
 /** Long, since a busy test machine may be slow. */
-const COMMAND_TIMEOUT_MILLIS = 10_000;
+const COMMAND_TIMEOUT_MILLIS = 30_000;
 /** What a server and a Sentinel say when they serve. */
 const READY = /Ready to accept connections|Sentinel ID is/;
 const PORT_TAKEN = 'Address already in use';

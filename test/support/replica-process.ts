@@ -20,7 +20,7 @@ export interface ReplicaProcess {
   readonly stderr: string;
   /** The first line, past or future, for which `matches` holds. */
   logged(matches: (line: LogLine) => boolean): Promise<LogLine>;
-  /** @returns the exit code, or the signal that ended it */
+  /** Resolves when it has ended and its log is complete. @returns the exit code, or the signal that ended it */
   kill(signal: NodeJS.Signals): Promise<number | NodeJS.Signals>;
   /** Sends a signal that does not end it, such as SIGSTOP. */
   signal(signal: NodeJS.Signals): void;
@@ -35,6 +35,14 @@ export interface EndedProcess {
 
 type Environment = Readonly<Record<string, string>>;
 
+/** What a service in a test has where the test does not say otherwise. */
+export const TEST_SETTINGS: Environment = {
+  PORT: '0',
+  HOST: '127.0.0.1',
+  // So that a busy machine is not taken for an overload.
+  MAX_EVENT_LOOP_DELAY_MILLIS: '60000',
+};
+
 const running = new Set<ChildProcess>();
 
 /** Starts a replica on a free port and resolves when it serves. */
@@ -47,12 +55,20 @@ export async function startReplica(environment: Environment): Promise<ReplicaPro
   let stderr = '';
   child.stderr!.on('data', (data: Buffer) => (stderr += data.toString()));
 
+  // Its exit may come before the last lines of its log have been read.
+  let isClosed = false;
+  const closed = new Promise<void>((resolve) => {
+    child.once('close', () => {
+      isClosed = true;
+      resolve();
+    });
+  });
+
   const logged = (matches: (line: LogLine) => boolean): Promise<LogLine> =>
     until(() => {
       const line = log.find(matches);
-      const end = child.exitCode ?? child.signalCode;
-      if (!line && end !== null) throw new Error(`the replica ended with ${end}: ${stderr}`);
-      return line;
+      if (line || !isClosed) return line;
+      throw new Error(`the replica ended with ${child.exitCode ?? child.signalCode}: ${stderr}`);
     });
   const { port, replica } = await logged((line) => line.msg === 'serving');
   return {
@@ -65,10 +81,8 @@ export async function startReplica(environment: Environment): Promise<ReplicaPro
     logged,
     signal: (signal) => void child.kill(signal),
     kill: async (signal) => {
-      if (child.exitCode === null && child.signalCode === null) {
-        child.kill(signal);
-        await once(child, 'exit');
-      }
+      child.kill(signal);
+      await closed;
       return child.exitCode ?? child.signalCode!;
     },
   };
@@ -97,7 +111,7 @@ export async function killReplicas(): Promise<void> {
 
 function spawnReplica(environment: Environment): ChildProcess {
   const child = spawn(process.execPath, [ENTRY], {
-    env: { PATH: process.env.PATH, PORT: '0', HOST: '127.0.0.1', ...environment },
+    env: { PATH: process.env.PATH, ...TEST_SETTINGS, ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   running.add(child);

@@ -1,6 +1,8 @@
 import type { Redis } from 'ioredis';
 import type { Logger } from 'pino';
 
+import { TimeoutError, withinDeadline } from '../availability/deadline.js';
+
 const HEARTBEAT_MILLIS = 2000;
 
 /**
@@ -31,17 +33,16 @@ export class Heartbeat {
   async #beat(): Promise<void> {
     if (this.client.status !== 'ready' || !this.#isAnswering || !this.isNeeded()) return;
     this.#isAnswering = false;
-    const timer = setTimeout(() => {
-      this.logger.warn('subscriber does not answer; connecting anew');
-      this.client.disconnect(true);
-    }, this.timeoutMillis);
     try {
-      await this.client.ping();
-    } catch {
-      // An error is an answer, too; or the connection is gone, and will be made again.
+      await withinDeadline(this.client.ping(), this.timeoutMillis);
+    } catch (error) {
+      // Any other error is an answer, too; or the connection is gone, and will be made again.
+      if (error instanceof TimeoutError) {
+        this.logger.warn('subscriber does not answer; connecting anew');
+        this.client.disconnect(true);
+      }
     } finally {
       this.#isAnswering = true;
-      clearTimeout(timer);
     }
   }
 }

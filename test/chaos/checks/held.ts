@@ -3,8 +3,8 @@ import type { Reading } from '../replica-reading.js';
 import { lastWithin } from '../within.js';
 import { read } from '../replica-reading.js';
 
-/** Sockets of the last requests, and of scrapes, may be about for a moment. */
-const SETTLED_WITHIN_MILLIS = 10_000;
+/** Sockets of the last requests, and of scrapes, may be about for a moment, on a busy machine for longer. */
+const SETTLED_WITHIN_MILLIS = 60_000;
 /** Connections that a topology made necessary, such as to servers that have changed their part. */
 const MORE_HANDLES = 6;
 /** Code that was compiled meanwhile, caches of the runtime, buffers. */

@@ -1,8 +1,11 @@
 import type { RedisProcess } from '../../support/redis-process.js';
 import { lastWithin } from '../within.js';
 
-/** The mutex of a driver that was killed goes ten seconds later; keys go after three idle windows. */
-const GONE_WITHIN_MILLIS = 20_000;
+/**
+ * The mutex of a driver that was killed goes ten seconds later; keys go after three idle windows. What
+ * stays longer than this stays for ever.
+ */
+const GONE_WITHIN_MILLIS = 60_000;
 
 /** Names that stay on a server although nobody uses them any more. */
 export async function leftovers(servers: readonly RedisProcess[]): Promise<string[]> {

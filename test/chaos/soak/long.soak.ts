@@ -7,7 +7,7 @@ import { runSoak } from './run-soak.js';
 import { samplesText } from './sample.js';
 
 const RESULTS = new URL('../results/', import.meta.url);
-const OTHER_TIMEOUT_MILLIS = 120_000;
+const OTHER_TIMEOUT_MILLIS = 300_000;
 
 endEverythingAfterwards();
 const { seed, seconds } = chaosOptions(process.env, { seconds: 120, rounds: 1 });

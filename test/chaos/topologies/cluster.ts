@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 
 import { KeyNaming } from '../../../src/redis/key-names.js';
 import { type RedisCluster, startRedisCluster } from '../../support/redis-cluster.js';
+import { until } from '../../support/until.js';
 import { type FaultKind, nothingToMend } from '../faults/fault.js';
 import { replicaDies, replicaStandsStill } from '../faults/replica-faults.js';
 import {
@@ -72,9 +73,12 @@ function failover(cluster: RedisCluster): FaultKind {
         // The primary waits until its replica has all.
         millis: 0,
         begin: async () => {
-          const primary = await cluster.primaryOf(naming.namesOf(key).state);
-          const [replica] = await cluster.replicasOf(primary);
-          await cluster.failover(replica!);
+          const replica = await until(async () => {
+            const primary = await cluster.primaryOf(naming.namesOf(key).state);
+            // None where another has taken its part meanwhile.
+            return (await cluster.replicasOf(primary))[0];
+          });
+          await cluster.failover(replica);
         },
         end: nothingToMend,
       };

@@ -60,7 +60,7 @@ export class Composition {
       } catch {
         return false;
       }
-    });
+    }, Infinity);
   }
 
   async down(): Promise<void> {
