@@ -4,7 +4,7 @@ import type { Logger } from 'pino';
 
 import type { Clock } from '../clock.js';
 import { ApprovalsInSlices } from '../limiter/approvals-in-slices.js';
-import type { Client } from '../limiter/client.js';
+import type { CallerPresence } from '../limiter/caller-presence.js';
 import { ShuttingDownError, StoreUnavailableError } from '../limiter/errors.js';
 import type { CheckRequest, Decision, Instance, Limits, StoreLimiter } from '../limiter/limiter.js';
 import { Waiter } from '../limiter/waiter.js';
@@ -100,9 +100,9 @@ export class RedisLimiter implements StoreLimiter {
     this.#guard.breakers.onChange(listener);
   }
 
-  async check(request: CheckRequest, client?: Client): Promise<Decision> {
+  async check(request: CheckRequest, caller?: CallerPresence): Promise<Decision> {
     if (this.#isClosing) throw new ShuttingDownError();
-    if (request.canWait) return this.#checkOrWait(request, client);
+    if (request.canWait) return this.#checkOrWait(request, caller);
     const requestId = randomUUID();
     try {
       const reply = await this.#checks.send(request, requestId);
@@ -157,12 +157,12 @@ export class RedisLimiter implements StoreLimiter {
     await this.options.connections.close();
   }
 
-  #checkOrWait(request: CheckRequest, client: Client | undefined): Promise<Decision> {
+  #checkOrWait(request: CheckRequest, caller: CallerPresence | undefined): Promise<Decision> {
     const waiter = new Waiter(randomUUID());
     const { requestId } = waiter;
     const queue = this.#queues.get(request.key) ?? this.#openQueue(request.key);
     queue.add(waiter);
-    waiter.withdrawOn(client, () => {
+    waiter.withdrawOnDisconnect(caller, () => {
       queue.leave(requestId);
     });
     this.#checks.send(request, requestId).then(

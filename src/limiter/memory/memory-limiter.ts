@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 
 import type { Clock } from '../../clock.js';
 import { ApprovalsInSlices } from '../approvals-in-slices.js';
-import type { Client } from '../client.js';
+import type { CallerPresence } from '../caller-presence.js';
 import { ShuttingDownError } from '../errors.js';
 import type { CheckRequest, Decision, Instance, Limiter, Limits } from '../limiter.js';
 import { Waiter } from '../waiter.js';
@@ -43,13 +43,13 @@ export class MemoryLimiter implements Limiter {
     return this.#waiters.size;
   }
 
-  async check(request: CheckRequest, client?: Client): Promise<Decision> {
+  async check(request: CheckRequest, caller?: CallerPresence): Promise<Decision> {
     if (this.#isClosed) throw new ShuttingDownError();
     const now = this.#now();
     const entry = this.#find(request.key, now) ?? this.#create(request.key, now);
     const requestId = randomUUID();
     const decision = entry.state.check(now, requestId, request);
-    if (decision === 'waiting') return this.#wait(entry, requestId, client);
+    if (decision === 'waiting') return this.#wait(entry, requestId, caller);
     const retryAfterMillis = entry.state.windowEnd - now;
     await endOfTurn();
     if (decision === 'approved') return { outcome: 'approved', requestId };
@@ -126,10 +126,10 @@ export class MemoryLimiter implements Limiter {
     this.#entries.delete(key);
   }
 
-  #wait(entry: Entry, requestId: string, client: Client | undefined): Promise<Decision> {
+  #wait(entry: Entry, requestId: string, caller: CallerPresence | undefined): Promise<Decision> {
     const waiter = new Waiter(requestId);
     this.#waiters.set(requestId, waiter);
-    waiter.withdrawOn(client, () => {
+    waiter.withdrawOnDisconnect(caller, () => {
       this.#waiters.delete(requestId);
       entry.state.cancel(this.#now(), requestId);
     });

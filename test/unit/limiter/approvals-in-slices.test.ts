@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
 import { ApprovalsInSlices } from '../../../src/limiter/approvals-in-slices.js';
-import { Client } from '../../../src/limiter/client.js';
+import { CallerPresence } from '../../../src/limiter/caller-presence.js';
 import { Waiter } from '../../../src/limiter/waiter.js';
 
 const SLICE = 32;
@@ -66,9 +66,9 @@ test('later turns have slices of their own', async () => {
 test('an approval whose client leaves before it is told is given back', async () => {
   approve(SLICE);
   const [left] = approve(1);
-  const client = new Client();
-  left!.withdrawOn(client, () => undefined);
-  client.leave();
+  const caller = new CallerPresence();
+  left!.withdrawOnDisconnect(caller, () => undefined);
+  caller.disconnect();
   expect(givenBack).toEqual([]);
   await nextTurn();
   expect(givenBack).toEqual([left!.requestId]);
