@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
 
 import type { Clock } from '../clock.js';
-import { ApprovalsInSlices } from '../limiter/approvals-in-slices.js';
+import { ApprovalBatches } from '../limiter/approval-batches.js';
 import type { CallerPresence } from '../limiter/caller-presence.js';
 import { ShuttingDownError, StoreUnavailableError } from '../limiter/errors.js';
 import type { CheckRequest, Decision, Instance, Limits, StoreLimiter } from '../limiter/limiter.js';
@@ -49,7 +49,7 @@ export class RedisLimiter implements StoreLimiter {
   readonly #checks: CheckBatcher;
   readonly #wakes: WakeChannel;
   readonly #withdrawals: Withdrawals;
-  readonly #approvals = new ApprovalsInSlices();
+  readonly #approvals = new ApprovalBatches();
   readonly #queues = new Map<string, LocalQueue>();
   readonly #resignations = new Set<Promise<void>>();
   #waiting = 0;

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 
 import type { Clock } from '../../clock.js';
-import { ApprovalsInSlices } from '../approvals-in-slices.js';
+import { ApprovalBatches } from '../approval-batches.js';
 import type { CallerPresence } from '../caller-presence.js';
 import { ShuttingDownError } from '../errors.js';
 import type { CheckRequest, Decision, Instance, Limiter, Limits } from '../limiter.js';
@@ -28,7 +28,7 @@ interface Entry {
 export class MemoryLimiter implements Limiter {
   readonly #entries = new Map<string, Entry>();
   readonly #waiters = new Map<string, Waiter>();
-  readonly #approvals = new ApprovalsInSlices();
+  readonly #approvals = new ApprovalBatches();
   #isClosed = false;
   #stopSweeping: (() => void) | undefined;
   /** Where the sweep goes on; a Map's iterator keeps its place while entries come and go. */

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 
 import type { Clock } from '../../clock.js';
-import type { ApprovalsInSlices } from '../../limiter/approvals-in-slices.js';
+import type { ApprovalBatches } from '../../limiter/approval-batches.js';
 import { ShuttingDownError, StoreUnavailableError } from '../../limiter/errors.js';
 import type { Waiter } from '../../limiter/waiter.js';
 import { backoffMillis } from '../backoff.js';
@@ -25,7 +25,7 @@ export interface LocalQueueParts {
   readonly createDriver: () => BoundaryDriver;
   readonly clock: Clock;
   readonly logger: Logger;
-  readonly approvals: ApprovalsInSlices;
+  readonly approvals: ApprovalBatches;
   readonly leaseMillis: number;
   readonly windowMillis: number;
   /** Takes requests that nobody here waits for any more out of Redis. */

@@ -1,36 +1,36 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
-import { ApprovalsInSlices } from '../../../src/limiter/approvals-in-slices.js';
+import { ApprovalBatches } from '../../../src/limiter/approval-batches.js';
 import { CallerPresence } from '../../../src/limiter/caller-presence.js';
 import { Waiter } from '../../../src/limiter/waiter.js';
 
-const SLICE = 32;
+const BATCH = 32;
 
-let approvals: ApprovalsInSlices;
+let approvals: ApprovalBatches;
 let waiters: Waiter[];
-let givenBack: string[];
+let released: string[];
 beforeEach(() => {
-  approvals = new ApprovalsInSlices();
+  approvals = new ApprovalBatches();
   waiters = [];
-  givenBack = [];
+  released = [];
 });
 
 function approve(count: number): Waiter[] {
   const added = Array.from({ length: count }, (_, i) => new Waiter(String(waiters.length + i)));
   waiters.push(...added);
   for (const waiter of added) {
-    approvals.approve(waiter, () => givenBack.push(waiter.requestId));
+    approvals.approve(waiter, () => released.push(waiter.requestId));
   }
   return added;
 }
 
-const told = (): string[] =>
+const notified = (): string[] =>
   waiters.filter(({ decided }) => decided).map(({ requestId }) => requestId);
 const firstIds = (count: number): string[] => waiters.slice(0, count).map((w) => w.requestId);
 
-test('a few are told at once, and that they have waited', async () => {
+test('a few are notified at once, and that they have waited', async () => {
   approve(3);
-  expect(told()).toEqual(['0', '1', '2']);
+  expect(notified()).toEqual(['0', '1', '2']);
   expect(await waiters[0]!.decision).toEqual({
     outcome: 'approved',
     requestId: '0',
@@ -38,38 +38,38 @@ test('a few are told at once, and that they have waited', async () => {
   });
 });
 
-test('many are told in slices, in their order, one in each turn of the event loop', async () => {
-  approve(2 * SLICE + 1);
-  expect(told()).toEqual(firstIds(SLICE));
+test('many are notified in batches, in their order, one in each turn of the event loop', async () => {
+  approve(2 * BATCH + 1);
+  expect(notified()).toEqual(firstIds(BATCH));
   await nextTurn();
-  expect(told()).toEqual(firstIds(2 * SLICE));
+  expect(notified()).toEqual(firstIds(2 * BATCH));
   await nextTurn();
-  expect(told()).toEqual(firstIds(2 * SLICE + 1));
+  expect(notified()).toEqual(firstIds(2 * BATCH + 1));
 });
 
 test('those approved later in the turn come after those who are left', async () => {
-  approve(SLICE + 1);
+  approve(BATCH + 1);
   approve(1);
-  expect(told()).toEqual(firstIds(SLICE));
+  expect(notified()).toEqual(firstIds(BATCH));
   await nextTurn();
-  expect(told()).toEqual(firstIds(SLICE + 2));
+  expect(notified()).toEqual(firstIds(BATCH + 2));
 });
 
-test('later turns have slices of their own', async () => {
-  approve(SLICE);
+test('later turns have batches of their own', async () => {
+  approve(BATCH);
   await nextTurn();
   await nextTurn();
-  approve(SLICE);
-  expect(told()).toEqual(firstIds(2 * SLICE));
+  approve(BATCH);
+  expect(notified()).toEqual(firstIds(2 * BATCH));
 });
 
-test('an approval whose client leaves before it is told is given back', async () => {
-  approve(SLICE);
+test('an approval whose client leaves before it is notified is released', async () => {
+  approve(BATCH);
   const [left] = approve(1);
   const caller = new CallerPresence();
   left!.withdrawOnDisconnect(caller, () => undefined);
   caller.disconnect();
-  expect(givenBack).toEqual([]);
+  expect(released).toEqual([]);
   await nextTurn();
-  expect(givenBack).toEqual([left!.requestId]);
+  expect(released).toEqual([left!.requestId]);
 });
