@@ -9,34 +9,34 @@ interface Approval {
 }
 
 /**
- * Notifies waiters that their turn has come: at once, but no more than a batch of them in one turn
+ * Notifies waiters that their turn has come: at once, but no more than a batch of them in one tick
  * of the event loop. When thousands are approved together, the first are answered before the last
  * have been notified, and other requests come in between. Notified in one go, 10,000 held the event
  * loop for hundreds of milliseconds.
  */
 export class ApprovalBatches {
   #pending: Approval[] = [];
-  #notifiedInThisTurn = 0;
+  #notifiedInThisTick = 0;
 
   /** @param release called where the waiter's caller has disconnected */
   approve(waiter: Waiter, release: () => void): void {
     this.#pending.push({ waiter, release });
-    if (this.#notifiedInThisTurn === 0) this.#continueNextTurn();
-    if (this.#notifiedInThisTurn < BATCH) this.#notify(1);
+    if (this.#notifiedInThisTick === 0) this.#continueNextTick();
+    if (this.#notifiedInThisTick < BATCH) this.#notify(1);
   }
 
-  #continueNextTurn(): void {
+  #continueNextTick(): void {
     setImmediate(() => {
-      this.#notifiedInThisTurn = 0;
+      this.#notifiedInThisTick = 0;
       if (this.#pending.length === 0) return;
-      this.#continueNextTurn();
+      this.#continueNextTick();
       this.#notify(BATCH);
     });
   }
 
   #notify(count: number): void {
     const batch = this.#pending.splice(0, count);
-    this.#notifiedInThisTurn += batch.length;
+    this.#notifiedInThisTick += batch.length;
     for (const { waiter, release } of batch) if (!waiter.approveFromQueue()) release();
   }
 }

@@ -13,7 +13,7 @@ import type { StoreObserver } from './store-observer.js';
 /** A larger call would hold Redis for longer than others should have to wait for it. */
 const MAX_CHECKS_PER_CALL = 100;
 /**
- * Redis decides these while this replica reads on. With one call for all keys of a turn, one of the two
+ * Redis decides these while this replica reads on. With one call for all keys of a tick, one of the two
  * would be idle while the other works: a fifth fewer decisions a second.
  */
 const MAX_KEYS_PER_CALL = 16;
@@ -46,9 +46,9 @@ interface PendingBatch extends CheckBatch {
 }
 
 /**
- * Sends the checks that arrive in the same turn of the event loop together: those of one key as one
+ * Sends the checks that arrive in the same tick of the event loop together: those of one key as one
  * batch, all batches as one script call. None is held back for it: what has come by the end of the
- * turn is sent, each key's checks in the order they came. In a cluster there is a call for each slot.
+ * tick is sent, each key's checks in the order they came. In a cluster there is a call for each slot.
  *
  * A batch of 64 checks costs Redis a fifteenth of 64 calls, and the replica one command. Keys sharing
  * a call gain a third more decisions a second where each check has another key.
@@ -64,7 +64,7 @@ export class CheckBatcher {
   constructor(private readonly parts: CheckBatcherParts) {}
 
   send(request: CheckRequest, requestId: string): Promise<CheckReply> {
-    this.#flushAtEndOfTurn();
+    this.#flushAtEndOfTick();
     const batch = this.#batchFor(request);
     batch.checks.push({ requestId, canWait: request.canWait });
     const reply = new Promise<CheckReply>((resolve, reject) => {
@@ -75,7 +75,7 @@ export class CheckBatcher {
     return reply;
   }
 
-  #flushAtEndOfTurn(): void {
+  #flushAtEndOfTick(): void {
     if (this.#flushIsDue) return;
     this.#flushIsDue = true;
     setImmediate(() => {

@@ -48,7 +48,7 @@ export class Withdrawals {
     }
   }
 
-  /** What is added in one turn of the event loop goes in one call for each key. */
+  /** What is added in one tick of the event loop goes in one call for each key. */
   async #flushSoon(): Promise<void> {
     await new Promise((resolve) => setImmediate(resolve));
     await this.#flush();

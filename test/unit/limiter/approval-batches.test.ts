@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setImmediate as nextTick } from 'node:timers/promises';
 
 import { ApprovalBatches } from '../../../src/limiter/approval-batches.js';
 import { CallerPresence } from '../../../src/limiter/caller-presence.js';
@@ -38,38 +38,38 @@ test('a few are notified at once, and that they have waited', async () => {
   });
 });
 
-test('many are notified in batches, in their order, one in each turn of the event loop', async () => {
+test('many are notified in batches, in their order, one in each tick of the event loop', async () => {
   approve(2 * BATCH + 1);
   expect(notified()).toEqual(firstIds(BATCH));
-  await nextTurn();
+  await nextTick();
   expect(notified()).toEqual(firstIds(2 * BATCH));
-  await nextTurn();
+  await nextTick();
   expect(notified()).toEqual(firstIds(2 * BATCH + 1));
 });
 
-test('those approved later in the turn come after those who are left', async () => {
+test('those approved later in the tick come after those who are left', async () => {
   approve(BATCH + 1);
   approve(1);
   expect(notified()).toEqual(firstIds(BATCH));
-  await nextTurn();
+  await nextTick();
   expect(notified()).toEqual(firstIds(BATCH + 2));
 });
 
-test('later turns have batches of their own', async () => {
+test('later ticks have batches of their own', async () => {
   approve(BATCH);
-  await nextTurn();
-  await nextTurn();
+  await nextTick();
+  await nextTick();
   approve(BATCH);
   expect(notified()).toEqual(firstIds(2 * BATCH));
 });
 
-test('an approval whose client leaves before it is notified is released', async () => {
+test('an approval whose caller disconnects before it is notified is released', async () => {
   approve(BATCH);
   const [left] = approve(1);
   const caller = new CallerPresence();
   left!.withdrawOnDisconnect(caller, () => undefined);
   caller.disconnect();
   expect(released).toEqual([]);
-  await nextTurn();
+  await nextTick();
   expect(released).toEqual([left!.requestId]);
 });

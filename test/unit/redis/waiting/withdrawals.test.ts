@@ -59,7 +59,7 @@ async function advance(millis: number): Promise<void> {
 
 const messages = (): unknown[] => logged.map(({ msg }) => msg);
 
-test('what is added in one turn goes in one call for each key', async () => {
+test('what is added in one tick goes in one call for each key', async () => {
   withdrawals.add('k', 'a');
   withdrawals.add('l', 'b');
   withdrawals.add('k', 'c', 'd');
