@@ -21,7 +21,7 @@ const PAGE_SIZE = 50;
 /** A key with the timer that ends its window while somebody waits. */
 interface Entry {
   readonly state: KeyState;
-  standDown?: (() => void) | undefined;
+  cancelTimer?: (() => void) | undefined;
 }
 
 /** The embedded limiter: the whole state in this process's memory, gone with it. */
@@ -91,7 +91,7 @@ export class MemoryLimiter implements Limiter {
   close(): Promise<void> {
     this.#isClosed = true;
     this.#stopSweeping?.();
-    for (const entry of this.#entries.values()) entry.standDown?.();
+    for (const entry of this.#entries.values()) entry.cancelTimer?.();
     this.#entries.clear();
     for (const waiter of this.#waiters.values()) waiter.fail(new ShuttingDownError());
     this.#waiters.clear();
@@ -122,7 +122,7 @@ export class MemoryLimiter implements Limiter {
   }
 
   #remove(key: string, entry: Entry): void {
-    entry.standDown?.();
+    entry.cancelTimer?.();
     this.#entries.delete(key);
   }
 
@@ -145,9 +145,9 @@ export class MemoryLimiter implements Limiter {
   }
 
   #settleAtWindowEnd(entry: Entry): void {
-    if (entry.standDown || entry.state.waiting === 0) return;
-    entry.standDown = this.clock.after(entry.state.windowEnd - this.clock.now(), () => {
-      entry.standDown = undefined;
+    if (entry.cancelTimer || entry.state.waiting === 0) return;
+    entry.cancelTimer = this.clock.after(entry.state.windowEnd - this.clock.now(), () => {
+      entry.cancelTimer = undefined;
       entry.state.settle(this.#now());
       this.#settleAtWindowEnd(entry);
     });

@@ -24,7 +24,7 @@ export class Breaker {
   #probeName = '';
   #probes = 0;
   #isProbing = false;
-  #standDown: (() => void) | undefined;
+  #cancelTimer: (() => void) | undefined;
 
   constructor(private readonly parts: BreakerParts) {}
 
@@ -53,14 +53,14 @@ export class Breaker {
   }
 
   close(): void {
-    this.#standDown?.();
+    this.#cancelTimer?.();
     this.#isOpen = false;
   }
 
   #probeLater(): void {
     this.#probes += 1;
-    this.#standDown?.();
-    this.#standDown = this.parts.clock.after(
+    this.#cancelTimer?.();
+    this.#cancelTimer = this.parts.clock.after(
       backoffMillis(this.#probes, FIRST_PROBE_MILLIS),
       () => void this.#probe(),
     );
@@ -79,7 +79,7 @@ export class Breaker {
       this.#probeLater();
       return;
     }
-    this.#standDown?.();
+    this.#cancelTimer?.();
     this.#isOpen = false;
     this.#failures = 0;
     this.parts.onClose();

@@ -68,7 +68,7 @@ export class LocalQueue implements WakeListener {
   #isSettling = false;
   #settleAgain = false;
   #failures = 0;
-  #standDown: (() => void) | undefined;
+  #cancelTimer: (() => void) | undefined;
   #windowEndsAt = 0;
   #leaseRenewalAt = 0;
   #leaseEndsAt = 0;
@@ -175,7 +175,7 @@ export class LocalQueue implements WakeListener {
   #stopIfEmpty(): void {
     if (this.#places.size > 0 || this.#isOver) return;
     this.#isOver = true;
-    this.#standDown?.();
+    this.#cancelTimer?.();
     const driver = this.#driver;
     if (driver) this.parts.wakes.unlisten(this.parts.names.wakeChannel, this);
     this.parts.onEmpty({
@@ -255,13 +255,13 @@ export class LocalQueue implements WakeListener {
   }
 
   #schedule(): void {
-    this.#standDown?.();
-    this.#standDown = undefined;
+    this.#cancelTimer?.();
+    this.#cancelTimer = undefined;
     if (!this.#driver || this.#isOver || this.#isSettling) return;
     const { clock } = this.parts;
     const windowDue = this.#windowEndsAt + (this.#driver.isDriving ? 0 : this.#grace);
     const due = Math.min(windowDue, this.#leaseRenewalAt);
-    this.#standDown = clock.after(due - clock.now(), () => {
+    this.#cancelTimer = clock.after(due - clock.now(), () => {
       // No wake has come in time: the driver is dead or there is none.
       if (clock.now() >= windowDue) this.#volunteer();
       this.#settle();
@@ -324,8 +324,8 @@ export class LocalQueue implements WakeListener {
     }
     this.#isSettling = false;
     if (this.#isOver) return;
-    this.#standDown?.();
-    this.#standDown = clock.after(backoffMillis(this.#failures, FIRST_RETRY_MILLIS), () => {
+    this.#cancelTimer?.();
+    this.#cancelTimer = clock.after(backoffMillis(this.#failures, FIRST_RETRY_MILLIS), () => {
       this.#settle();
     });
   }

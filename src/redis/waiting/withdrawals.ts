@@ -16,7 +16,7 @@ const FIRST_RETRY_MILLIS = 50;
 export class Withdrawals {
   readonly #pending = new Map<string, Set<string>>();
   #flushing: Promise<void> | undefined;
-  #standDown: (() => void) | undefined;
+  #cancelTimer: (() => void) | undefined;
   #failures = 0;
 
   /** @param holdsWaiters whether this replica still has waiters of a key */
@@ -34,7 +34,7 @@ export class Withdrawals {
     this.#pending.set(key, ids);
     for (const id of requestIds) ids.add(id);
     // While a retry is due, it will take these along.
-    if (!this.#standDown) this.#flushing ??= this.#flushSoon();
+    if (!this.#cancelTimer) this.#flushing ??= this.#flushSoon();
   }
 
   /** Tries once more what is left, and gives up what can't be done: leases run out by themselves. */
@@ -56,15 +56,15 @@ export class Withdrawals {
     if (this.#pending.size === 0) return;
     // Either Redis did not hear it, or more has come meanwhile.
     const delay = this.#failures === 0 ? 0 : backoffMillis(this.#failures, FIRST_RETRY_MILLIS);
-    this.#standDown = this.clock.after(delay, () => {
-      this.#standDown = undefined;
+    this.#cancelTimer = this.clock.after(delay, () => {
+      this.#cancelTimer = undefined;
       this.#flushing ??= this.#flushSoon();
     });
   }
 
   #cancelRetry(): void {
-    this.#standDown?.();
-    this.#standDown = undefined;
+    this.#cancelTimer?.();
+    this.#cancelTimer = undefined;
   }
 
   async #flush(): Promise<void> {
