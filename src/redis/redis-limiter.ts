@@ -153,7 +153,7 @@ export class RedisLimiter implements StoreLimiter {
     }
     await Promise.all(this.#resignations);
     await this.#withdrawals.close();
-    this.#guard.breakers.close();
+    this.#guard.breakers.dispose();
     await this.options.connections.close();
   }
 

@@ -52,7 +52,8 @@ export class Breaker {
     if (this.#isOpen) void this.#probe();
   }
 
-  close(): void {
+  /** Ends the breaker, which asks nothing any more. */
+  dispose(): void {
     this.#cancelTimer?.();
     this.#isOpen = false;
   }

@@ -54,8 +54,8 @@ export class Breakers {
     return withinDeadline(connections.commands.setrange(`${name}:probe`, 0, ''), timeoutMillis);
   }
 
-  close(): void {
-    for (const breaker of this.#breakers.values()) breaker.close();
+  dispose(): void {
+    for (const breaker of this.#breakers.values()) breaker.dispose();
     this.#breakers.clear();
   }
 
