@@ -13,7 +13,7 @@ export interface KeyNames {
   /** The pub/sub channel on which those approved from the queue are made known. */
   readonly wakeChannel: string;
   /** The mutex of the replica that ends the windows; redis-semaphore puts `mutex:` before it. */
-  readonly driver: string;
+  readonly leader: string;
 }
 
 /**
@@ -42,7 +42,7 @@ export class KeyNaming {
       queue: `${state}:queue`,
       replicas: `${state}:replicas`,
       wakeChannel: state + this.#wakeSuffix,
-      driver: `${state}:driver`,
+      leader: `${state}:leader`,
     };
   }
 

@@ -16,7 +16,7 @@ import { Listing } from './listing.js';
 import { PUBLISH_FRAGMENT, publishFragment } from './publish-fragment.js';
 import { Scripts, VERDICT } from './scripts.js';
 import type { StoreObserver } from './store-observer.js';
-import { BoundaryDriver } from './waiting/boundary-driver.js';
+import { WindowLeader } from './waiting/window-leader.js';
 import { LocalQueue } from './waiting/local-queue.js';
 import { WakeChannel } from './waiting/wake-channel.js';
 import { Withdrawals } from './waiting/withdrawals.js';
@@ -53,7 +53,7 @@ export class RedisLimiter implements StoreLimiter {
   readonly #queues = new Map<string, LocalQueue>();
   readonly #resignations = new Set<Promise<void>>();
   #waiting = 0;
-  #drivers = 0;
+  #candidates = 0;
   #isClosing = false;
   #onLastQueueEmpty: (() => void) | undefined;
 
@@ -204,10 +204,10 @@ export class RedisLimiter implements StoreLimiter {
       onSizeChange: (by) => {
         this.#waiting += by;
       },
-      createDriver: () => {
-        this.#drivers += 1;
-        const candidate = `${replicaId}#${this.#drivers}`;
-        return new BoundaryDriver(connections.commands, names.driver, candidate, logger);
+      createLeader: () => {
+        this.#candidates += 1;
+        const candidate = `${replicaId}#${this.#candidates}`;
+        return new WindowLeader(connections.commands, names.leader, candidate, logger);
       },
       withdraw: (requestIds) => {
         this.#withdrawals.add(key, ...requestIds);

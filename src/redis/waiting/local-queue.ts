@@ -7,11 +7,11 @@ import type { Waiter } from '../../limiter/waiter.js';
 import { backoffMillis } from '../backoff.js';
 import type { KeyNames } from '../key-names.js';
 import type { KnownWaiting, Scripts, SettleReply, Ticket } from '../scripts.js';
-import type { BoundaryDriver } from './boundary-driver.js';
+import type { WindowLeader } from './window-leader.js';
 import type { Wake, WakeChannel, WakeListener } from './wake-channel.js';
 
-/** How long the others leave the end of a window to the driver; spread, not to knock all at once. */
-const DRIVER_GRACE_MILLIS = 50;
+/** How long the others leave the end of a window to the leader; spread, not to knock all at once. */
+const FOLLOWER_GRACE_MILLIS = 50;
 /** How much of its lease a replica lets pass before it renews it. */
 const LEASE_RENEWAL = 1 / 3;
 /** The most waiters that one call of `lua/settle.lua` asks about. */
@@ -22,7 +22,7 @@ export interface LocalQueueParts {
   readonly names: KeyNames;
   readonly scripts: Scripts;
   readonly wakes: WakeChannel;
-  readonly createDriver: () => BoundaryDriver;
+  readonly createLeader: () => WindowLeader;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly approvals: ApprovalBatches;
@@ -39,7 +39,7 @@ export interface LocalQueueParts {
 export interface LeftBehind {
   /** Others may still wait, and Redis believes that this replica does. */
   readonly lease: boolean;
-  /** Settles when the place of the driver is free, and known to be, where this replica stood for it. */
+  /** Settles when the place of the leader is free, and known to be, where this replica stood for it. */
   readonly resigned: Promise<void> | undefined;
 }
 
@@ -57,12 +57,12 @@ interface Place {
  *       └──── decided ◀─────┴── client left: withdrawn from Redis
  *
  * While any is waiting the replica listens to the key's wakes, renews its lease, and sees that each
- * window is ended: the elected driver on time, the others a grace later if no wake has come.
+ * window is ended: the elected leader on time, the others a grace later if no wake has come.
  */
 export class LocalQueue implements WakeListener {
   readonly #places = new Map<string, Place>();
-  readonly #grace = DRIVER_GRACE_MILLIS * (1 + Math.random());
-  #driver: BoundaryDriver | undefined;
+  readonly #grace = FOLLOWER_GRACE_MILLIS * (1 + Math.random());
+  #leader: WindowLeader | undefined;
   #wasSubscribed = false;
   #isOver = false;
   #isSettling = false;
@@ -104,7 +104,7 @@ export class LocalQueue implements WakeListener {
     place.ticket = ticket;
     this.#knownToBeEmpty = false;
     this.#learnWindowEnd(millisToWindowEnd);
-    if (!this.#driver) this.#start();
+    if (!this.#leader) this.#start();
     else if (ticket < this.#waitingFrom) this.#settle();
   }
 
@@ -140,7 +140,7 @@ export class LocalQueue implements WakeListener {
     if (this.#wasSubscribed) this.#doubtsAll = true;
     this.#wasSubscribed = true;
     this.#settle();
-    // Not before: the resignation of the driver that stands in our way can't be missed from now on.
+    // Not before: the resignation of the leader that stands in our way can't be missed from now on.
     this.#volunteer();
   }
 
@@ -151,7 +151,7 @@ export class LocalQueue implements WakeListener {
     else this.#schedule();
   }
 
-  onDriverResigned(): void {
+  onLeaderResigned(): void {
     this.#volunteer();
   }
 
@@ -166,7 +166,7 @@ export class LocalQueue implements WakeListener {
   }
 
   #start(): void {
-    this.#driver = this.parts.createDriver();
+    this.#leader = this.parts.createLeader();
     this.#leaseRenewed(this.parts.clock.now());
     this.parts.wakes.listen(this.parts.names.wakeChannel, this);
     this.#schedule();
@@ -176,23 +176,23 @@ export class LocalQueue implements WakeListener {
     if (this.#places.size > 0 || this.#isOver) return;
     this.#isOver = true;
     this.#cancelTimer?.();
-    const driver = this.#driver;
-    if (driver) this.parts.wakes.unlisten(this.parts.names.wakeChannel, this);
+    const leader = this.#leader;
+    if (leader) this.parts.wakes.unlisten(this.parts.names.wakeChannel, this);
     this.parts.onEmpty({
-      lease: driver !== undefined && !this.#knownToBeEmpty,
-      resigned: driver && this.#resign(driver),
+      lease: leader !== undefined && !this.#knownToBeEmpty,
+      resigned: leader && this.#resign(leader),
     });
   }
 
-  async #resign(driver: BoundaryDriver): Promise<void> {
-    const wasDriving = await driver.resign();
-    if (wasDriving && !this.#knownToBeEmpty) {
+  async #resign(leader: WindowLeader): Promise<void> {
+    const wasLeading = await leader.resign();
+    if (wasLeading && !this.#knownToBeEmpty) {
       await this.parts.wakes.announceResignation(this.parts.names.wakeChannel);
     }
   }
 
   #volunteer(): void {
-    void this.#driver?.volunteer().then(() => {
+    void this.#leader?.volunteer().then(() => {
       this.#schedule();
     });
   }
@@ -257,12 +257,12 @@ export class LocalQueue implements WakeListener {
   #schedule(): void {
     this.#cancelTimer?.();
     this.#cancelTimer = undefined;
-    if (!this.#driver || this.#isOver || this.#isSettling) return;
+    if (!this.#leader || this.#isOver || this.#isSettling) return;
     const { clock } = this.parts;
-    const windowDue = this.#windowEndsAt + (this.#driver.isDriving ? 0 : this.#grace);
+    const windowDue = this.#windowEndsAt + (this.#leader.isLeading ? 0 : this.#grace);
     const due = Math.min(windowDue, this.#leaseRenewalAt);
     this.#cancelTimer = clock.after(due - clock.now(), () => {
-      // No wake has come in time: the driver is dead or there is none.
+      // No wake has come in time: the leader is dead or there is none.
       if (clock.now() >= windowDue) this.#volunteer();
       this.#settle();
     });

@@ -12,12 +12,12 @@ const wakeSchema = z.object({
 });
 
 /** What a replica sends that ended the windows of a key, and no longer does. */
-const driverResignedSchema = z.object({ driverResigned: z.literal(true) });
+const leaderResignedSchema = z.object({ leaderResigned: z.literal(true) });
 
 /** What `restore_limiter` in `lua/settle.lua` sends. */
 const memoryLostSchema = z.object({ memoryLost: z.literal(true) });
 
-const messageSchema = z.union([wakeSchema, driverResignedSchema, memoryLostSchema]);
+const messageSchema = z.union([wakeSchema, leaderResignedSchema, memoryLostSchema]);
 
 export type Wake = z.infer<typeof wakeSchema>;
 
@@ -25,7 +25,7 @@ export interface WakeListener {
   /** From now on no message is missed; one may have been before. */
   onSubscribed(): void;
   onWake(wake: Wake): void;
-  onDriverResigned(): void;
+  onLeaderResigned(): void;
   /** Redis has lost the key, and with it the queue. */
   onMemoryLost(): void;
 }
@@ -66,7 +66,7 @@ export class WakeChannel {
   /** Tells the other replicas that nobody ends the windows of this key on time any more. */
   async announceResignation(channel: string): Promise<void> {
     try {
-      await this.connections.publish(channel, JSON.stringify({ driverResigned: true }));
+      await this.connections.publish(channel, JSON.stringify({ leaderResigned: true }));
     } catch (error) {
       this.logger.debug({ err: error, channel }, 'resignation not announced');
     }
@@ -78,8 +78,8 @@ export class WakeChannel {
     const message = parseMessage(text);
     if (!message) {
       this.logger.warn({ channel }, 'ignored a message that is not ours');
-    } else if ('driverResigned' in message) {
-      listener.onDriverResigned();
+    } else if ('leaderResigned' in message) {
+      listener.onLeaderResigned();
     } else if ('memoryLost' in message) {
       listener.onMemoryLost();
     } else {

@@ -1,7 +1,7 @@
 import type { RedisProcess } from '../../support/redis-process.js';
 import { lastWithin } from '../within.js';
 
-/** The mutex of a driver that was killed goes ten seconds later; keys go after three idle windows. */
+/** The mutex of a leader that was killed goes ten seconds later; keys go after three idle windows. */
 const GONE_WITHIN_MILLIS = 20_000;
 
 /** Names that stay on a server although nobody uses them any more. */

@@ -59,7 +59,7 @@ describe('namesOf', () => {
       queue: 'sluice:{user-7}:queue',
       replicas: 'sluice:{user-7}:replicas',
       wakeChannel: 'sluice:{user-7}:wake',
-      driver: 'sluice:{user-7}:driver',
+      leader: 'sluice:{user-7}:leader',
     });
   });
 

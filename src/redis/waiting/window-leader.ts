@@ -2,7 +2,7 @@ import type { Cluster, Redis } from 'ioredis';
 import type { Logger } from 'pino';
 import { Mutex } from 'redis-semaphore';
 
-/** How long a dead driver's mutex stands in the way of the next; its windows are ended meanwhile. */
+/** How long a dead leader's mutex stands in the way of the next; its windows are ended meanwhile. */
 const LOCK_TIMEOUT_MILLIS = 10_000;
 const REFRESH_INTERVAL_MILLIS = 3_000;
 
@@ -24,7 +24,7 @@ class WatchedMutex extends Mutex {
  * The election of the one replica that ends the windows of a key on time. It spares Redis the calls
  * of all others; nothing depends on it, since everyone's timer ends the window a little later.
  */
-export class BoundaryDriver {
+export class WindowLeader {
   readonly #mutex: Mutex;
   #attempts = Promise.resolve();
   #resigned = false;
@@ -46,40 +46,40 @@ export class BoundaryDriver {
       acquireAttemptsLimit: 1,
       retryInterval: 1,
       onLockLost: () => {
-        logger.debug({ driver: name }, 'no longer the driver');
+        logger.debug({ leader: name }, 'no longer the leader');
       },
     });
   }
 
-  get isDriving(): boolean {
+  get isLeading(): boolean {
     return this.#mutex.isAcquired && !this.#resigned;
   }
 
-  /** Becomes the driver if there is none. An attempt under way may have come too early for that. */
+  /** Becomes the leader if there is none. An attempt under way may have come too early for that. */
   volunteer(): Promise<void> {
     this.#attempts = this.#attempts.then(() => this.#tryAcquire());
     return this.#attempts;
   }
 
-  /** @returns whether it was the driver, and the place is free now */
+  /** @returns whether it was the leader, and the place is free now */
   async resign(): Promise<boolean> {
     this.#resigned = true;
     await this.#attempts;
-    const wasDriving = this.#mutex.isAcquired;
+    const wasLeading = this.#mutex.isAcquired;
     try {
       await this.#mutex.release();
     } catch (error) {
-      this.logger.debug({ err: error }, 'driver not released; its lock will run out');
+      this.logger.debug({ err: error }, 'leader not released; its lock will run out');
     }
-    return wasDriving;
+    return wasLeading;
   }
 
   async #tryAcquire(): Promise<void> {
-    if (this.isDriving || this.#resigned) return;
+    if (this.isLeading || this.#resigned) return;
     try {
       await this.#mutex.tryAcquire();
     } catch (error) {
-      this.logger.debug({ err: error }, 'no driver elected');
+      this.logger.debug({ err: error }, 'no leader elected');
     }
   }
 }
