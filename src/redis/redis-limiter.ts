@@ -5,7 +5,11 @@ import type { Logger } from 'pino';
 import type { Clock } from '../clock.js';
 import { ApprovalBatches } from '../limiter/approval-batches.js';
 import type { CallerPresence } from '../limiter/caller-presence.js';
-import { ShuttingDownError, StoreUnavailableError } from '../limiter/errors.js';
+import {
+  ShuttingDownError,
+  StoreUnavailableError,
+  TooManyWaitersError,
+} from '../limiter/errors.js';
 import type { CheckRequest, Decision, Instance, Limits, StoreLimiter } from '../limiter/limiter.js';
 import { Waiter } from '../limiter/waiter.js';
 import { CheckBatcher, type CheckReply } from './check-batcher.js';
@@ -33,6 +37,8 @@ export interface RedisLimiterOptions {
   readonly database: number;
   /** The longest a call to Redis may take. */
   readonly timeoutMillis: number;
+  /** How many requests may wait here at once, over all keys. */
+  readonly maxWaiters: number;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly observer: StoreObserver;
@@ -102,7 +108,10 @@ export class RedisLimiter implements StoreLimiter {
 
   async check(request: CheckRequest, caller?: CallerPresence): Promise<Decision> {
     if (this.#isClosing) throw new ShuttingDownError();
-    if (request.canWait) return this.#checkOrWait(request, caller);
+    if (request.canWait) {
+      if (this.#waiting >= this.options.maxWaiters) throw new TooManyWaitersError();
+      return this.#checkOrWait(request, caller);
+    }
     const requestId = randomUUID();
     try {
       const reply = await this.#checks.send(request, requestId);

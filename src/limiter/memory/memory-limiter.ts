@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../clock.js';
 import { ApprovalBatches } from '../approval-batches.js';
 import type { CallerPresence } from '../caller-presence.js';
-import { ShuttingDownError } from '../errors.js';
+import { ShuttingDownError, TooManyWaitersError } from '../errors.js';
 import type { CheckRequest, Decision, Instance, Limiter, Limits } from '../limiter.js';
 import { Waiter } from '../waiter.js';
 import { KeyState } from './key-state.js';
@@ -34,9 +34,11 @@ export class MemoryLimiter implements Limiter {
   /** Where the sweep goes on; a Map's iterator keeps its place while entries come and go. */
   #sweepPosition: MapIterator<[string, Entry]> | undefined;
 
+  /** @param maxWaiters how many requests may wait here at once, over all keys */
   constructor(
     private readonly limits: Limits,
     private readonly clock: Clock,
+    private readonly maxWaiters = Infinity,
   ) {}
 
   get waiting(): number {
@@ -45,6 +47,7 @@ export class MemoryLimiter implements Limiter {
 
   async check(request: CheckRequest, caller?: CallerPresence): Promise<Decision> {
     if (this.#isClosed) throw new ShuttingDownError();
+    if (request.canWait && this.waiting >= this.maxWaiters) throw new TooManyWaitersError();
     const now = this.#now();
     const entry = this.#find(request.key, now) ?? this.#create(request.key, now);
     const requestId = randomUUID();

@@ -1,5 +1,5 @@
 import { CallerPresence } from '../caller-presence.js';
-import { ShuttingDownError, StoreUnavailableError } from '../errors.js';
+import { ShuttingDownError, StoreUnavailableError, TooManyWaitersError } from '../errors.js';
 import type { CheckRequest, Decision, Instance, Limiter, StoreLimiter } from '../limiter.js';
 import type { OutageLog } from './outage-log.js';
 import type { Substitute } from './substitute.js';
@@ -31,12 +31,19 @@ class WaitingRequest {
 export class OutageLimiter implements Limiter {
   /** In order of arrival. */
   readonly #waiting = new Set<WaitingRequest>();
+  /**
+   * Requests under way that can wait, counted here: the sum of those of store and substitute misses one
+   * that moves between them, and may have another twice.
+   */
+  #waiters = 0;
   #isClosing = false;
 
+  /** @param maxWaiters how many requests may wait at once, in the store and in the substitute together */
   constructor(
     private readonly primary: StoreLimiter,
     private readonly substitute: Substitute,
     private readonly log: OutageLog,
+    private readonly maxWaiters = Infinity,
   ) {
     primary.onAvailabilityChange(() => {
       this.#moveOver();
@@ -47,7 +54,17 @@ export class OutageLimiter implements Limiter {
     return this.primary.waiting + this.substitute.waiting;
   }
 
-  async check(request: CheckRequest, caller?: CallerPresence): Promise<Decision> {
+  check(request: CheckRequest, caller?: CallerPresence): Promise<Decision> {
+    if (!request.canWait) return this.#check(request, caller);
+    if (this.#isClosing) return Promise.reject(new ShuttingDownError());
+    if (this.#waiters >= this.maxWaiters) return Promise.reject(new TooManyWaitersError());
+    this.#waiters += 1;
+    return this.#check(request, caller).finally(() => {
+      this.#waiters -= 1;
+    });
+  }
+
+  async #check(request: CheckRequest, caller: CallerPresence | undefined): Promise<Decision> {
     try {
       const decision = request.canWait
         ? await this.#checkOrWait(request, caller)
