@@ -1,3 +1,4 @@
+import type { Ticks } from '../ticks.js';
 import type { Waiter } from './waiter.js';
 
 /** So many answers hold the event loop for about a millisecond. */
@@ -17,6 +18,9 @@ interface Approval {
 export class ApprovalBatches {
   #pending: Approval[] = [];
   #notifiedInThisTick = 0;
+  readonly #onceAllNotified: (() => void)[] = [];
+
+  constructor(private readonly ticks: Ticks) {}
 
   /** @param release called where the waiter's caller has disconnected */
   approve(waiter: Waiter, release: () => void): void {
@@ -25,8 +29,14 @@ export class ApprovalBatches {
     if (this.#notifiedInThisTick < BATCH) this.#notify(1);
   }
 
+  /** Resolves when nobody is left who has been approved and not notified. */
+  async allNotified(): Promise<void> {
+    if (this.#pending.length === 0) return;
+    await new Promise<void>((resolve) => this.#onceAllNotified.push(resolve));
+  }
+
   #continueNextTick(): void {
-    setImmediate(() => {
+    this.ticks.next(() => {
       this.#notifiedInThisTick = 0;
       if (this.#pending.length === 0) return;
       this.#continueNextTick();
@@ -38,5 +48,7 @@ export class ApprovalBatches {
     const batch = this.#pending.splice(0, count);
     this.#notifiedInThisTick += batch.length;
     for (const { waiter, release } of batch) if (!waiter.approveFromQueue()) release();
+    if (this.#pending.length === 0)
+      for (const resolve of this.#onceAllNotified.splice(0)) resolve();
   }
 }

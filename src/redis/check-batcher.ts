@@ -1,12 +1,14 @@
-import type { CheckRequest } from '../limiter/limiter.js';
+import type { CheckRequest, Decision } from '../limiter/limiter.js';
+import type { Ticks } from '../ticks.js';
 import { groupBySlot } from './by-slot.js';
 import type { KeyNaming } from './key-names.js';
-import type {
-  BatchedCheck,
-  CheckBatch,
-  CheckBatchReply,
-  KnownWaiting,
-  Scripts,
+import {
+  type BatchedCheck,
+  type CheckBatch,
+  type CheckBatchReply,
+  type KnownWaiting,
+  type Scripts,
+  VERDICT,
 } from './scripts.js';
 import type { StoreObserver } from './store-observer.js';
 
@@ -26,8 +28,9 @@ export interface CheckReply {
 
 export interface CheckBatcherParts {
   readonly scripts: Pick<Scripts, 'check'>;
-  readonly naming: KeyNaming;
+  readonly naming: Pick<KeyNaming, 'namesOf'>;
   readonly observer: Pick<StoreObserver, 'batched'>;
+  readonly ticks: Ticks;
   /** The slot of a name in Redis: one call can't touch names in two. */
   readonly slotOf: (name: string) => number;
   /** Who waits here for a key, where anybody does. */
@@ -78,7 +81,7 @@ export class CheckBatcher {
   #flushAtEndOfTick(): void {
     if (this.#flushIsDue) return;
     this.#flushIsDue = true;
-    setImmediate(() => {
+    this.parts.ticks.next(() => {
       this.#flushIsDue = false;
       if (this.#checks > 0) this.#flush();
     });
@@ -139,4 +142,13 @@ function answer({ answers }: PendingBatch, reply: CheckBatchReply | Error | unde
       answer.reject(new Error(`check.lua left check ${i} of ${answers.length} unanswered`));
     }
   }
+}
+
+/** What a check that was neither approved nor given a place is told. */
+export function denial(reply: CheckReply): Decision {
+  return {
+    outcome: 'denied',
+    reason: reply.verdict === VERDICT.queueFull ? 'queue_full' : 'limit_reached',
+    retryAfterMillis: reply.millisToWindowEnd,
+  };
 }

@@ -3,27 +3,20 @@ import { randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
 
 import type { Clock } from '../clock.js';
-import { ApprovalBatches } from '../limiter/approval-batches.js';
 import type { CallerPresence } from '../limiter/caller-presence.js';
-import {
-  ShuttingDownError,
-  StoreUnavailableError,
-  TooManyWaitersError,
-} from '../limiter/errors.js';
+import { ShuttingDownError, StoreUnavailableError } from '../limiter/errors.js';
 import type { CheckRequest, Decision, Instance, Limits, StoreLimiter } from '../limiter/limiter.js';
-import { Waiter } from '../limiter/waiter.js';
-import { CheckBatcher, type CheckReply } from './check-batcher.js';
+import { eventLoop } from '../ticks.js';
 import { CallGuard } from './availability/call-guard.js';
+import { CheckBatcher, denial } from './check-batcher.js';
 import type { Connections } from './connections/connections.js';
 import { KeyNaming } from './key-names.js';
 import { Listing } from './listing.js';
 import { PUBLISH_FRAGMENT, publishFragment } from './publish-fragment.js';
-import { Scripts, VERDICT } from './scripts.js';
+import { Scripts, VERDICT, waitingStoreOf } from './scripts.js';
 import type { StoreObserver } from './store-observer.js';
-import { WindowLeader } from './waiting/window-leader.js';
-import { LocalQueue } from './waiting/local-queue.js';
-import { WakeChannel } from './waiting/wake-channel.js';
-import { Withdrawals } from './waiting/withdrawals.js';
+import { redisMutexes } from './waiting/redis-mutex.js';
+import { WaitingRoom } from './waiting/waiting-room.js';
 
 export interface RedisLimiterOptions {
   readonly connections: Connections;
@@ -53,22 +46,15 @@ export class RedisLimiter implements StoreLimiter {
   readonly #naming: KeyNaming;
   readonly #listing: Listing;
   readonly #checks: CheckBatcher;
-  readonly #wakes: WakeChannel;
-  readonly #withdrawals: Withdrawals;
-  readonly #approvals = new ApprovalBatches();
-  readonly #queues = new Map<string, LocalQueue>();
-  readonly #resignations = new Set<Promise<void>>();
-  #waiting = 0;
-  #candidates = 0;
+  readonly #room: WaitingRoom;
   #isClosing = false;
-  #onLastQueueEmpty: (() => void) | undefined;
 
   constructor(private readonly options: RedisLimiterOptions) {
-    const { connections, database, clock, logger, observer } = options;
+    const { connections, database, limits, logger } = options;
     const { isCluster } = connections;
     this.#guard = new CallGuard(options);
     this.#scripts = new Scripts(connections.commands, this.#guard, {
-      limits: options.limits,
+      limits,
       replicaId: options.replicaId,
       leaseMillis: options.leaseMillis,
       replacements: {
@@ -81,21 +67,31 @@ export class RedisLimiter implements StoreLimiter {
     this.#checks = new CheckBatcher({
       scripts: this.#scripts,
       naming: this.#naming,
-      observer,
+      observer: options.observer,
+      ticks: eventLoop,
       slotOf: (name) => connections.slotOf(name),
-      waitingFor: (key) => this.#queues.get(key)?.known,
+      waitingFor: (key) => this.#room.known(key),
     });
-    this.#wakes = new WakeChannel(connections, logger);
-    this.#withdrawals = new Withdrawals(this.#scripts, this.#naming, clock, logger, (key) =>
-      this.#queues.has(key),
-    );
-    this.onAvailabilityChange(() => {
-      this.#settleAvailable();
+    this.#room = new WaitingRoom({
+      ...options,
+      windowMillis: limits.windowMillis,
+      checks: this.#checks,
+      store: waitingStoreOf(this.#scripts),
+      messages: connections,
+      createMutex: redisMutexes(connections.commands, logger),
+      naming: this.#naming,
+      isAvailable: (key) => this.isAvailable(key),
+      ticks: eventLoop,
+      random: Math.random,
+      createRequestId: randomUUID,
+    });
+    this.#guard.breakers.onChange((isOpen) => {
+      if (!isOpen) this.#room.onStoreAvailable();
     });
   }
 
   get waiting(): number {
-    return this.#waiting;
+    return this.#room.waiting;
   }
 
   isAvailable(key: string): boolean {
@@ -108,10 +104,7 @@ export class RedisLimiter implements StoreLimiter {
 
   async check(request: CheckRequest, caller?: CallerPresence): Promise<Decision> {
     if (this.#isClosing) throw new ShuttingDownError();
-    if (request.canWait) {
-      if (this.#waiting >= this.options.maxWaiters) throw new TooManyWaitersError();
-      return this.#checkOrWait(request, caller);
-    }
+    if (request.canWait) return this.#room.checkOrWait(request, caller);
     const requestId = randomUUID();
     try {
       const reply = await this.#checks.send(request, requestId);
@@ -119,7 +112,7 @@ export class RedisLimiter implements StoreLimiter {
         ? { outcome: 'approved', requestId }
         : denial(reply);
     } catch (error) {
-      this.#withdrawIfItMayHaveRun(error, request.key, requestId);
+      this.#room.checkFailed(request.key, requestId, error);
       throw error;
     }
   }
@@ -153,104 +146,8 @@ export class RedisLimiter implements StoreLimiter {
 
   async close(): Promise<void> {
     this.#isClosing = true;
-    for (const queue of [...this.#queues.values()]) queue.turnAway();
-    // Those still asking are withdrawn as their answers come; each has a time limit.
-    if (this.#queues.size > 0) {
-      await new Promise<void>((resolve) => {
-        this.#onLastQueueEmpty = resolve;
-      });
-    }
-    await Promise.all(this.#resignations);
-    await this.#withdrawals.close();
+    await this.#room.close();
     this.#guard.breakers.dispose();
     await this.options.connections.close();
   }
-
-  #checkOrWait(request: CheckRequest, caller: CallerPresence | undefined): Promise<Decision> {
-    const waiter = new Waiter(randomUUID());
-    const { requestId } = waiter;
-    const queue = this.#queues.get(request.key) ?? this.#openQueue(request.key);
-    queue.add(waiter);
-    waiter.withdrawOnDisconnect(caller, () => {
-      queue.leave(requestId);
-    });
-    this.#checks.send(request, requestId).then(
-      (reply) => {
-        this.#answer(request.key, queue, waiter, reply);
-      },
-      (error: unknown) => {
-        if (!queue.settled(requestId)) return;
-        waiter.fail(error);
-        this.#withdrawIfItMayHaveRun(error, request.key, requestId);
-      },
-    );
-    return waiter.decision;
-  }
-
-  #answer(key: string, queue: LocalQueue, waiter: Waiter, reply: CheckReply): void {
-    const { requestId } = waiter;
-    if (reply.verdict > VERDICT.approved) {
-      queue.queued(requestId, reply.verdict, reply.millisToWindowEnd);
-      return;
-    }
-    if (!queue.settled(requestId)) return;
-    if (reply.verdict !== VERDICT.approved) waiter.decide(denial(reply));
-    else if (!waiter.approve()) this.#withdrawals.add(key, requestId);
-  }
-
-  #openQueue(key: string): LocalQueue {
-    const { connections, clock, logger, limits, leaseMillis, replicaId } = this.options;
-    const names = this.#naming.namesOf(key);
-    const queue = new LocalQueue({
-      names,
-      scripts: this.#scripts,
-      wakes: this.#wakes,
-      clock,
-      logger,
-      leaseMillis,
-      windowMillis: limits.windowMillis,
-      approvals: this.#approvals,
-      onSizeChange: (by) => {
-        this.#waiting += by;
-      },
-      createLeader: () => {
-        this.#candidates += 1;
-        const candidate = `${replicaId}#${this.#candidates}`;
-        return new WindowLeader(connections.commands, names.leader, candidate, logger);
-      },
-      withdraw: (requestIds) => {
-        this.#withdrawals.add(key, ...requestIds);
-      },
-      onEmpty: ({ lease, resigned }) => {
-        this.#queues.delete(key);
-        if (lease) this.#withdrawals.add(key);
-        if (resigned) {
-          this.#resignations.add(resigned);
-          void resigned.finally(() => this.#resignations.delete(resigned));
-        }
-        if (this.#queues.size === 0) this.#onLastQueueEmpty?.();
-      },
-    });
-    this.#queues.set(key, queue);
-    return queue;
-  }
-
-  #withdrawIfItMayHaveRun(error: unknown, key: string, requestId: string): void {
-    if (error instanceof StoreUnavailableError && error.mayHaveRun) {
-      this.#withdrawals.add(key, requestId);
-    }
-  }
-
-  /** While the store was away nobody was told anything, and it may have forgotten who waits. */
-  #settleAvailable(): void {
-    for (const [key, queue] of this.#queues) if (this.isAvailable(key)) queue.onStoreAvailable();
-  }
-}
-
-function denial(reply: CheckReply): Decision {
-  return {
-    outcome: 'denied',
-    reason: reply.verdict === VERDICT.queueFull ? 'queue_full' : 'limit_reached',
-    retryAfterMillis: reply.millisToWindowEnd,
-  };
 }

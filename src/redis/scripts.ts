@@ -5,6 +5,7 @@ import type { CallGuard } from './availability/call-guard.js';
 import { classifyFailure, toLimiterError } from './availability/store-errors.js';
 import type { KeyNames } from './key-names.js';
 import { loadScript, type Script } from './script-loader.js';
+import type { WaitingStore } from './waiting/waiting-store.js';
 
 /** The verdicts of `lua/check.lua`; a larger number is a ticket in the queue. */
 export const VERDICT = { approved: 1, denied: 0, queueFull: -1 } as const;
@@ -263,6 +264,20 @@ export class Scripts {
     this.client.sendCommand(
       new Command(command, args, { replyEncoding: 'utf8' }),
     ) as Promise<unknown>;
+}
+
+/** The scripts as those who wait call them. */
+export function waitingStoreOf(scripts: Pick<Scripts, 'settle' | 'cancel'>): WaitingStore {
+  return {
+    settle: async (names, knownMillisLeft, askedAbout) => {
+      const reply = await scripts.settle(names, knownMillisLeft, askedAbout);
+      const { millisToWindowEnd, waitingFrom, waiting, granted } = reply;
+      const millisToRoom = millisToWindowEnd === 0 ? undefined : millisToWindowEnd;
+      return { millisToRoom, waitingFrom, waiting, granted };
+    },
+    // The lease ends only where the script finds no other place of this replica.
+    withdraw: (names, requestIds) => scripts.cancel(names, requestIds, true),
+  };
 }
 
 function batchArgs(batch: CheckBatch, isSentAgain: boolean): (string | number)[] {

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 
 import type { Clock } from '../../clock.js';
+import { eventLoop } from '../../ticks.js';
 import { ApprovalBatches } from '../approval-batches.js';
 import type { CallerPresence } from '../caller-presence.js';
 import { ShuttingDownError, TooManyWaitersError } from '../errors.js';
@@ -28,7 +29,7 @@ interface Entry {
 export class MemoryLimiter implements Limiter {
   readonly #entries = new Map<string, Entry>();
   readonly #waiters = new Map<string, Waiter>();
-  readonly #approvals = new ApprovalBatches();
+  readonly #approvals = new ApprovalBatches(eventLoop);
   #isClosed = false;
   #stopSweeping: (() => void) | undefined;
   /** Where the sweep goes on; a Map's iterator keeps its place while entries come and go. */
@@ -143,7 +144,7 @@ export class MemoryLimiter implements Limiter {
   #approve(requestId: string): void {
     const waiter = this.#waiters.get(requestId);
     this.#waiters.delete(requestId);
-    // One that leaves before it is told gives the approval back by itself: see #wait.
+    // One that disconnects before it is notified releases the approval by itself: see #wait.
     if (waiter) this.#approvals.approve(waiter, () => undefined);
   }
 

@@ -5,20 +5,36 @@ import type { Connections } from '../connections/connections.js';
 
 /** What `publish_wake` in `lua/lib/limiter.lua` sends. */
 const wakeSchema = z.object({
-  windowEndsInMillis: z.number(),
+  /** Until there may be room again. 0: there is room now, and more waiters can be approved at once. */
+  millisToRoom: z.number(),
+  /** How many wait, on all replicas. */
   waiting: z.number(),
+  /** Every lower ticket has left the queue. */
   waitingFrom: z.number(),
+  /** The ids of those just approved. */
   granted: z.array(z.string()),
 });
 
-/** What a replica sends that ended the windows of a key, and no longer does. */
+/** The same from a replica of an older version. */
+const olderWakeSchema = wakeSchema
+  .omit({ millisToRoom: true })
+  .extend({ windowEndsInMillis: z.number() })
+  .transform(({ windowEndsInMillis, ...wake }) => ({ ...wake, millisToRoom: windowEndsInMillis }));
+
+/** What the window leader of a key sends when it leads no more. */
 const leaderResignedSchema = z.object({ leaderResigned: z.literal(true) });
 
-/** What `restore_limiter` in `lua/settle.lua` sends. */
+/** What `hold_lost` in `lua/lib/held.lua` sends. */
 const memoryLostSchema = z.object({ memoryLost: z.literal(true) });
 
-const messageSchema = z.union([wakeSchema, leaderResignedSchema, memoryLostSchema]);
+const messageSchema = z.union([
+  wakeSchema,
+  olderWakeSchema,
+  leaderResignedSchema,
+  memoryLostSchema,
+]);
 
+/** Who was approved, and what has become of the queue. */
 export type Wake = z.infer<typeof wakeSchema>;
 
 export interface WakeListener {
@@ -30,6 +46,9 @@ export interface WakeListener {
   onMemoryLost(): void;
 }
 
+/** How messages come and go. */
+export type WakeMessages = Pick<Connections, 'subscriber' | 'publish'>;
+
 /**
  * The pub/sub channels of the keys this replica holds waiters of. Messages are hints: whatever is
  * lost here is made good by `onSubscribed` and by the timers of those who listen.
@@ -38,7 +57,7 @@ export class WakeChannel {
   readonly #listeners = new Map<string, WakeListener>();
 
   constructor(
-    private readonly connections: Pick<Connections, 'subscriber' | 'publish'>,
+    private readonly connections: WakeMessages,
     private readonly logger: Logger,
   ) {
     connections.subscriber.listen({
@@ -63,7 +82,7 @@ export class WakeChannel {
     this.connections.subscriber.unsubscribe(channel);
   }
 
-  /** Tells the other replicas that nobody ends the windows of this key on time any more. */
+  /** Tells the other replicas that the key has no window leader any more. */
   async announceResignation(channel: string): Promise<void> {
     try {
       await this.connections.publish(channel, JSON.stringify({ leaderResigned: true }));

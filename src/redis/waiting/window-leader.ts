@@ -1,58 +1,37 @@
-import type { Cluster, Redis } from 'ioredis';
 import type { Logger } from 'pino';
-import { Mutex } from 'redis-semaphore';
 
-/** How long a dead leader's mutex stands in the way of the next; its windows are ended meanwhile. */
-const LOCK_TIMEOUT_MILLIS = 10_000;
-const REFRESH_INTERVAL_MILLIS = 3_000;
-
-/**
- * redis-semaphore 5.8 leaves a refresh that fails to the unhandled rejections. Here a lock that
- * can't be refreshed counts as lost.
- */
-class WatchedMutex extends Mutex {
-  protected override async _refresh(): Promise<boolean> {
-    try {
-      return await super._refresh();
-    } catch {
-      return false;
-    }
-  }
+/** What the election needs of a mutex. */
+export interface ElectionMutex {
+  /** As far as is known here. */
+  readonly isAcquired: boolean;
+  /** @returns false where another holds it */
+  tryAcquire(): Promise<boolean>;
+  release(): Promise<void>;
 }
 
 /**
- * The election of the one replica that ends the windows of a key on time. It spares Redis the calls
- * of all others; nothing depends on it, since everyone's timer ends the window a little later.
+ * @param name of the mutex in Redis
+ * @param candidate who is to be seen as its holder; unique among all candidates
+ */
+export type CreateMutex = (name: string, candidate: string) => ElectionMutex;
+
+/**
+ * A candidate for window leader of a key, who settles at the end of each window on time. That spares
+ * Redis the calls of all others; nothing depends on it, since everyone's timer does so a little later.
  */
 export class WindowLeader {
-  readonly #mutex: Mutex;
   #attempts = Promise.resolve();
-  #resigned = false;
+  #hasResigned = false;
 
-  /**
-   * @param name of the mutex
-   * @param candidate who is to be seen as its holder; unique among all candidates
-   */
+  /** @param announce tells the other candidates that the place is free */
   constructor(
-    commands: Redis | Cluster,
-    name: string,
-    candidate: string,
+    private readonly mutex: ElectionMutex,
+    private readonly announce: () => Promise<void>,
     private readonly logger: Logger,
-  ) {
-    this.#mutex = new WatchedMutex(commands, name, {
-      identifier: candidate,
-      lockTimeout: LOCK_TIMEOUT_MILLIS,
-      refreshInterval: REFRESH_INTERVAL_MILLIS,
-      acquireAttemptsLimit: 1,
-      retryInterval: 1,
-      onLockLost: () => {
-        logger.debug({ leader: name }, 'no longer the leader');
-      },
-    });
-  }
+  ) {}
 
   get isLeading(): boolean {
-    return this.#mutex.isAcquired && !this.#resigned;
+    return this.mutex.isAcquired && !this.#hasResigned;
   }
 
   /** Becomes the leader if there is none. An attempt under way may have come too early for that. */
@@ -61,25 +40,29 @@ export class WindowLeader {
     return this.#attempts;
   }
 
-  /** @returns whether it was the leader, and the place is free now */
-  async resign(): Promise<boolean> {
-    this.#resigned = true;
+  /**
+   * Leads no more, and volunteers no more. Resolves when its place is free, and known to be.
+   * @param othersMayWait whether anybody is left to be told
+   */
+  async resign(othersMayWait: boolean): Promise<void> {
+    this.#hasResigned = true;
     await this.#attempts;
-    const wasLeading = this.#mutex.isAcquired;
+    const wasLeading = this.mutex.isAcquired;
     try {
-      await this.#mutex.release();
+      await this.mutex.release();
     } catch (error) {
-      this.logger.debug({ err: error }, 'leader not released; its lock will run out');
+      this.logger.debug({ err: error }, 'window leader not released; its mutex will run out');
+      return;
     }
-    return wasLeading;
+    if (wasLeading && othersMayWait) await this.announce();
   }
 
   async #tryAcquire(): Promise<void> {
-    if (this.isLeading || this.#resigned) return;
+    if (this.isLeading || this.#hasResigned) return;
     try {
-      await this.#mutex.tryAcquire();
+      await this.mutex.tryAcquire();
     } catch (error) {
-      this.logger.debug({ err: error }, 'no leader elected');
+      this.logger.debug({ err: error }, 'no window leader elected');
     }
   }
 }

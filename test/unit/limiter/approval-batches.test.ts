@@ -3,6 +3,7 @@ import { setImmediate as nextTick } from 'node:timers/promises';
 import { ApprovalBatches } from '../../../src/limiter/approval-batches.js';
 import { CallerPresence } from '../../../src/limiter/caller-presence.js';
 import { Waiter } from '../../../src/limiter/waiter.js';
+import { eventLoop } from '../../../src/ticks.js';
 
 const BATCH = 32;
 
@@ -10,7 +11,7 @@ let approvals: ApprovalBatches;
 let waiters: Waiter[];
 let released: string[];
 beforeEach(() => {
-  approvals = new ApprovalBatches();
+  approvals = new ApprovalBatches(eventLoop);
   waiters = [];
   released = [];
 });
@@ -72,4 +73,19 @@ test('an approval whose caller disconnects before it is notified is released', a
   expect(released).toEqual([]);
   await nextTick();
   expect(released).toEqual([left!.requestId]);
+});
+
+describe('all are notified', () => {
+  test('at once where nobody is left', async () => {
+    await approvals.allNotified();
+    approve(BATCH);
+    await approvals.allNotified();
+    expect(notified()).toHaveLength(BATCH);
+  });
+
+  test('when the last batch has been', async () => {
+    approve(2 * BATCH + 1);
+    await approvals.allNotified();
+    expect(notified()).toHaveLength(2 * BATCH + 1);
+  });
 });

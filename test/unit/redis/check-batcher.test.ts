@@ -8,6 +8,7 @@ import type {
   Scripts,
   VERDICT,
 } from '../../../src/redis/scripts.js';
+import { eventLoop } from '../../../src/ticks.js';
 import { unobserved } from '../../support/unguarded.js';
 
 const APPROVED: (typeof VERDICT)['approved'] = 1;
@@ -40,6 +41,7 @@ beforeEach(() => {
     scripts: { check },
     naming,
     observer: unobserved,
+    ticks: eventLoop,
     slotOf: () => 0,
     waitingFor: (key) => waiting.get(key),
   });

@@ -1,0 +1,35 @@
+import type { KeyNames } from '../key-names.js';
+import type { Ticket } from '../scripts.js';
+
+/** What Redis says of a key's queue when it has served it. */
+export interface SettleReply {
+  /**
+   * Milliseconds until there may be room again. 0: there is room now, and more waiters can be approved
+   * by another call at once. Undefined: Redis knows no such key.
+   */
+  readonly millisToRoom: number | undefined;
+  /** Every lower ticket has left the queue; infinite where Redis knows no such key. */
+  readonly waitingFrom: number;
+  /** How many wait, on all replicas. */
+  readonly waiting: number;
+  /** Ids approved by this call, and those asked about that were approved before, in whatever window. */
+  readonly granted: readonly string[];
+}
+
+/** The script calls by which waiters wait. Each rejects with a StoreUnavailableError where it fails in passing. */
+export interface WaitingStore {
+  /**
+   * Serves the queue as of now, renews this replica's lease, and tells where its waiters stand. One that
+   * is neither approved nor in the queue is put back in its place.
+   * @param knownMillisLeft milliseconds until there is room, as the caller has it, for a key that Redis lost
+   * @param askedAbout in the order of their tickets
+   */
+  settle(
+    names: KeyNames,
+    knownMillisLeft: number,
+    askedAbout: readonly Ticket[],
+  ): Promise<SettleReply>;
+
+  /** Takes requests out of the queue, and releases those that were approved. */
+  withdraw(names: KeyNames, requestIds: readonly string[]): Promise<void>;
+}
