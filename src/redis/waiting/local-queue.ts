@@ -1,46 +1,32 @@
-import type { Logger } from 'pino';
-
 import type { Clock } from '../../clock.js';
 import type { ApprovalBatches } from '../../limiter/approval-batches.js';
-import { ShuttingDownError, StoreUnavailableError } from '../../limiter/errors.js';
+import { ShuttingDownError } from '../../limiter/errors.js';
 import type { Waiter } from '../../limiter/waiter.js';
-import { backoffMillis } from '../backoff.js';
-import type { KeyNames } from '../key-names.js';
 import type { KnownWaiting } from '../scripts.js';
-import { Lease } from './lease.js';
 import { ModeTimer } from './mode-timer.js';
 import { type Place, Places } from './places.js';
 import { nextMode, type QueueEvent, type QueueMode } from './queue-mode.js';
-import type { SettleReply, WaitingStore } from './waiting-store.js';
+import { SettleCalls, type SettleCallsParts } from './settle-calls.js';
+import type { SettleReply } from './waiting-store.js';
 import type { Wake, WakeChannel, WakeListener } from './wake-channel.js';
 import type { WindowLeader } from './window-leader.js';
 import { WindowTiming } from './window-timing.js';
 
-/** The most waiters that one settle call asks about. */
-const MAX_ASKED_PER_CALL = 500;
-const FIRST_RETRY_MILLIS = 50;
-
-export interface LocalQueueParts {
-  readonly names: KeyNames;
-  readonly store: Pick<WaitingStore, 'settle'>;
+export interface LocalQueueParts extends SettleCallsParts {
   readonly wakes: Pick<WakeChannel, 'listen' | 'unlisten'>;
   readonly createLeader: () => WindowLeader;
   readonly clock: Clock;
-  readonly logger: Logger;
   readonly approvals: Pick<ApprovalBatches, 'approve'>;
-  readonly leaseMillis: number;
   readonly windowMillis: number;
   /** How long this replica leaves the end of a window to the leader, where that is another. */
   readonly graceMillis: number;
-  /** Takes requests that nobody here waits for any more out of Redis. */
-  readonly withdraw: (requestIds: readonly string[]) => void;
   /** Called when there is one place more, or one less. */
   readonly onSizeChange: (by: 1 | -1) => void;
   /**
    * Called once, when the last place has gone.
-   * @param ended resolves when nothing of this queue is under way any more
+   * @param ended resolves when nothing of this queue is under way any more; undefined where nothing is
    */
-  readonly onOver: (ended: Promise<unknown>) => void;
+  readonly onOver: (ended: Promise<unknown> | undefined) => void;
 }
 
 /**
@@ -54,7 +40,7 @@ export class LocalQueue implements WakeListener {
   #mode: QueueMode = 'asking';
   readonly #places = new Places();
   readonly #timing: WindowTiming;
-  readonly #lease: Lease;
+  readonly #calls: SettleCalls;
   readonly #timer: ModeTimer;
   /** From the first ticket on. */
   #leader: WindowLeader | undefined;
@@ -64,16 +50,10 @@ export class LocalQueue implements WakeListener {
   #waitingFrom = 0;
   /** As Redis said last: where nobody waits on any replica, nobody cares who leads. */
   #isQueueEmpty = false;
-  /** Settle calls that failed in a row, for the back-off. */
-  #failures = 0;
-  /** The settle call under way; it may outlast the last place. */
-  #call: Promise<void> | undefined;
-  /** To be withdrawn after that call, which may put back whom it asks about. */
-  #withdrawAfterCall: string[] = [];
 
   constructor(private readonly parts: LocalQueueParts) {
     this.#timing = new WindowTiming(parts.windowMillis, parts.graceMillis);
-    this.#lease = new Lease(parts.leaseMillis);
+    this.#calls = new SettleCalls(this.#places, parts);
     this.#timer = new ModeTimer(parts.clock);
   }
 
@@ -108,7 +88,7 @@ export class LocalQueue implements WakeListener {
     if (ticket < this.#waitingFrom) this.#places.doubtBelow(this.#waitingFrom);
     this.#isQueueEmpty = false;
     this.#timing.learn(this.parts.clock.now(), millisToRoom);
-    if (!this.#leader) this.#lease.renewed(place.askedAt);
+    if (!this.#leader) this.#calls.leaseBegan(place.askedAt);
     this.#fire('ticketed');
     this.#settleOrRearm();
   }
@@ -167,17 +147,16 @@ export class LocalQueue implements WakeListener {
     this.#timer.cancel();
     switch (mode) {
       case 'listening':
-        if (!this.#leader) this.#listen();
         this.#armForWindowAndLease();
+        if (!this.#leader) this.#listen();
         break;
       case 'settling':
-        this.#call = this.#settle();
+        void this.#settle();
         break;
       case 'retrying':
-        this.#timer.arm(
-          this.parts.clock.now() + backoffMillis(this.#failures, FIRST_RETRY_MILLIS),
-          () => this.#fire('due'),
-        );
+        this.#timer.arm(this.parts.clock.now() + this.#calls.retryMillis, () => {
+          this.#fire('due');
+        });
         break;
       case 'over':
         this.#end();
@@ -209,8 +188,7 @@ export class LocalQueue implements WakeListener {
 
   #withdraw(requestIds: readonly string[]): void {
     for (const requestId of requestIds) this.#remove(requestId);
-    if (this.#call) this.#withdrawAfterCall.push(...requestIds);
-    else if (requestIds.length > 0) this.parts.withdraw(requestIds);
+    this.#calls.withdraw(requestIds);
     this.#endIfEmpty();
   }
 
@@ -220,8 +198,13 @@ export class LocalQueue implements WakeListener {
   }
 
   #end(): void {
-    if (this.#leader) this.parts.wakes.unlisten(this.parts.names.wakeChannel, this);
-    this.parts.onOver(Promise.all([this.#leader?.resign(!this.#isQueueEmpty), this.#call]));
+    const { underWay } = this.#calls;
+    if (this.#leader) {
+      this.parts.wakes.unlisten(this.parts.names.wakeChannel, this);
+      this.parts.onOver(Promise.all([this.#leader.resign(!this.#isQueueEmpty), underWay]));
+    } else {
+      this.parts.onOver(undefined);
+    }
   }
 
   #volunteer(): void {
@@ -231,47 +214,14 @@ export class LocalQueue implements WakeListener {
   }
 
   async #settle(): Promise<void> {
-    const { store, names, clock } = this.parts;
-    const sentAt = clock.now();
-    const hadLapsed = this.#lease.mayHaveLapsed(sentAt);
-    if (hadLapsed) this.#places.doubtAll();
-    const askedAbout = this.#places.takeDoubted(MAX_ASKED_PER_CALL);
-    let reply: SettleReply;
-    try {
-      reply = await store.settle(names, this.#timing.millisToRoom(sentAt), askedAbout);
-    } catch (error) {
-      this.#callEnded();
-      this.#settleFailed(error);
+    const reply = await this.#calls.settle(this.#timing.millisToRoom(this.parts.clock.now()));
+    if (!reply) {
+      this.#fire('failed');
       return;
     }
-    this.#callEnded();
-    this.#failures = 0;
-    if (!hadLapsed && this.#lease.mayHaveLapsed(clock.now())) this.#places.doubtAll();
-    this.#lease.renewed(sentAt);
     this.#learn(reply);
     if (reply.millisToRoom === 0 || this.#places.hasDoubted) this.#fire('due');
     this.#fire('answered');
-  }
-
-  #settleFailed(error: unknown): void {
-    const { logger, names } = this.parts;
-    this.#failures += 1;
-    this.#places.doubtAll();
-    if (this.#failures === 1) {
-      // That the store is away is logged where it is noticed, and not for every key.
-      const level = error instanceof StoreUnavailableError ? 'debug' : 'warn';
-      logger[level](
-        { err: error, state: names.state },
-        'settle failed; those who wait go on waiting',
-      );
-    }
-    this.#fire('failed');
-  }
-
-  #callEnded(): void {
-    this.#call = undefined;
-    const requestIds = this.#withdrawAfterCall.splice(0);
-    if (requestIds.length > 0) this.parts.withdraw(requestIds);
   }
 
   /** Takes in what Redis says of the queue as a whole, and answers those it has approved. */
@@ -297,7 +247,7 @@ export class LocalQueue implements WakeListener {
   }
 
   #armForWindowAndLease(): void {
-    const dueAt = Math.min(this.#windowDueAt, this.#lease.renewalDueAt);
+    const dueAt = Math.min(this.#windowDueAt, this.#calls.renewalDueAt);
     this.#timer.arm(dueAt, () => {
       // No wake has come in time: the leader is dead or there is none.
       if (this.parts.clock.now() >= this.#windowDueAt) this.#volunteer();

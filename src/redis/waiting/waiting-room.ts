@@ -149,8 +149,12 @@ export class WaitingRoom {
     const { parts } = this;
     const names = parts.naming.namesOf(key);
     const queue = new LocalQueue({
-      ...parts,
       names,
+      store: parts.store,
+      clock: parts.clock,
+      logger: parts.logger,
+      leaseMillis: parts.leaseMillis,
+      windowMillis: parts.windowMillis,
       wakes: this.#wakes,
       approvals: this.#approvals,
       graceMillis: FOLLOWER_GRACE_MILLIS * (1 + parts.random()),
@@ -174,10 +178,12 @@ export class WaitingRoom {
     return queue;
   }
 
-  #over(key: string, ended: Promise<unknown>): void {
+  #over(key: string, ended: Promise<unknown> | undefined): void {
     this.#queues.delete(key);
-    this.#ending.add(ended);
-    void ended.finally(() => this.#ending.delete(ended));
+    if (ended) {
+      this.#ending.add(ended);
+      void ended.finally(() => this.#ending.delete(ended));
+    }
     if (this.#queues.size === 0) this.#onLastQueueOver?.();
   }
 }

@@ -16,7 +16,10 @@ export interface SettleReply {
   readonly granted: readonly string[];
 }
 
-/** The script calls by which waiters wait. Each rejects with a StoreUnavailableError where it fails in passing. */
+/**
+ * The script calls by which waiters wait. Each ends within a bounded time, and rejects with a
+ * StoreUnavailableError where it fails in passing.
+ */
 export interface WaitingStore {
   /**
    * Serves the queue as of now, renews this replica's lease, and tells where its waiters stand. One that
