@@ -55,7 +55,7 @@ export interface Instance {
  */
 export interface Limiter {
   /**
-   * Asks for permission. With `canWait` the promise settles when the request's turn has come.
+   * Asks for permission. With `canWait` the promise resolves when the request's turn has come.
    * @param caller heeded by requests that can wait
    * @throws ShuttingDownError when the replica stops while the request waits, or has stopped
    * @throws TooManyWaitersError when the request can wait and too many do; the store is not asked then

@@ -45,7 +45,7 @@ export const TRANSITIONS: Readonly<
   asking: {
     asked: 'asking',
     ticketed: 'listening',
-    // Without a ticket there is no place in Redis that could be settled.
+    // Without a ticket there is no place in Redis that a call could be about.
     due: 'asking',
     emptied: 'over',
   },

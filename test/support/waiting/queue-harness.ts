@@ -36,6 +36,8 @@ export class QueueHarness {
   /** What was to be withdrawn, call by call. */
   readonly withdrawn: (readonly string[])[] = [];
   size = 0;
+  /** How often it became a candidate for window leader. */
+  candidacies = 0;
   /** Whether the queue is over, and whether what was under way then has ended. */
   over: 'no' | 'ending' | 'ended' = 'no';
   readonly queue: LocalQueue;
@@ -48,8 +50,11 @@ export class QueueHarness {
       names: this.names,
       store: this.store,
       wakes,
-      createLeader: () =>
-        new WindowLeader(this.mutex, () => wakes.announceResignation(wakeChannel), this.log.logger),
+      createLeader: () => {
+        this.candidacies += 1;
+        const announce = (): Promise<void> => wakes.announceResignation(wakeChannel);
+        return new WindowLeader(this.mutex, announce, this.log.logger);
+      },
       clock: this.clock,
       logger: this.log.logger,
       approvals: new ApprovalBatches(eventLoop),

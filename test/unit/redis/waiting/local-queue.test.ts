@@ -242,6 +242,38 @@ describe('a queue in which somebody waits', () => {
     h.confirmSubscription();
     await quiet();
     expect([h.queue.mode, h.store.calls.length, h.mutex.attempts]).toEqual(['settling', 1, 1]);
+    expect(h.store.last.ids).toEqual([]);
+  });
+
+  test('is one candidate, and listens once, however often it settles', async () => {
+    await h.waitAndListen({ a: 10 });
+    for (let window = 0; window < 3; window += 1) {
+      await h.advance(WINDOW_MILLIS);
+      await h.store.last.answer({ waiting: 1 });
+    }
+    expect([h.candidacies, h.mutex.attempts]).toEqual([1, 1]);
+  });
+
+  test('counts its lease from the check that had the first ticket', async () => {
+    await h.advance(10 * LEASE_MILLIS);
+    h.ask('a');
+    await h.advance(1000);
+    h.queue.ticketed('a', 10, 3_600_000);
+    await h.advance(LEASE_MILLIS / 3 - 1001);
+    expect(h.store.calls).toEqual([]);
+    await h.advance(1);
+    expect(h.store.calls.map(({ ids }) => ids)).toEqual([[]]);
+  });
+
+  test('lets no timer ring while a call is under way', async () => {
+    await h.waitAndListen({ a: 10, b: 20 });
+    h.wake({ waitingFrom: 15 });
+    expect(h.queue.mode).toBe('settling');
+    await h.advance(WINDOW_MILLIS);
+    h.wake({ millisToRoom: 10 });
+    h.messages.say(h.names.wakeChannel, { leaderResigned: true });
+    await h.advance(WINDOW_MILLIS);
+    expect([h.queue.mode, h.store.calls.length]).toEqual(['settling', 2]);
   });
 
   test('as the leader settles when the window ends', async () => {
@@ -356,6 +388,16 @@ describe('a queue that is over', () => {
     h.disconnect('a');
     await quiet();
     expect(h.messages.published).toEqual([[h.names.wakeChannel, { leaderResigned: true }]]);
+  });
+
+  test('announces its resignation where somebody has had a ticket since Redis said that nobody waits', async () => {
+    await h.waitAndListen({ a: 10 });
+    h.ask('b');
+    h.wake({ granted: ['a'], waitingFrom: 11, waiting: 0 });
+    h.queue.ticketed('b', 20, 500);
+    h.disconnect('b');
+    await quiet();
+    expect(h.messages.published).toHaveLength(1);
   });
 
   test('announces nothing where Redis has said that nobody waits', async () => {

@@ -28,7 +28,7 @@ beforeEach(() => {
     clock,
     logger: log.logger,
     leaseMillis: LEASE,
-    withdraw: (requestIds) => withdrawn.push(requestIds),
+    withdraw: (requestIds) => withdrawn.push([...requestIds]),
   });
   calls.leaseBegan(0);
   for (const ticket of [3, 1, 2]) {
@@ -91,9 +91,9 @@ describe('a call that fails', () => {
   });
 
   test.each([
-    [new Error('a fault'), 'warn'],
-    [new StoreUnavailableError(), 'debug'],
-  ])('is logged once in a row: %s as %s', async (error, level) => {
+    ['warn', 'a fault', new Error('a fault')],
+    ['debug', 'a store that is away', new StoreUnavailableError()],
+  ])('is logged once in a row: at level %s, %s', async (level, _what, error) => {
     for (let i = 0; i < 3; i += 1) {
       void calls.settle(0);
       await store.last.fail(error);
@@ -157,6 +157,8 @@ describe('withdrawals', () => {
       expect(withdrawn).toEqual([['a', 'b']]);
       calls.withdraw(['c']);
       expect(withdrawn).toEqual([['a', 'b'], ['c']]);
+      await settle();
+      expect(withdrawn).toHaveLength(2);
     },
   );
 });

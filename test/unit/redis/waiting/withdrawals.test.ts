@@ -206,6 +206,7 @@ describe('close', () => {
   test('takes nothing more afterwards', async () => {
     await withdrawals.close();
     withdrawals.add('k', ['a']);
+    await quiet();
     await advance(100_000);
     expect(calls).toEqual([]);
   });
