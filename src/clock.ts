@@ -4,7 +4,7 @@ export interface Clock {
   now(): number;
   /**
    * Calls `callback` once, `delayMillis` from now, however long that is.
-   * @returns a function that stands the timer down
+   * @returns a function that cancels the timer
    */
   after(delayMillis: number, callback: () => void): () => void;
 }

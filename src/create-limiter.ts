@@ -29,7 +29,8 @@ export async function createLimiter(
     maxRequestsInQueue: settings.MAX_REQUESTS_IN_QUEUE,
   };
   const urls = settings.REDIS_URL;
-  if (urls === undefined) return new MemoryLimiter(limits, systemClock);
+  const maxWaiters = settings.MAX_WAITERS;
+  if (urls === undefined) return new MemoryLimiter(limits, systemClock, maxWaiters);
 
   const connectionSettings = toConnectionSettings(settings, urls, replicaId);
   const connections = connect(connectionSettings, logger);
@@ -43,24 +44,32 @@ export async function createLimiter(
     leaseMillis: settings.REPLICA_LEASE_MILLIS,
     database: connectionSettings.database,
     timeoutMillis: settings.STORE_TIMEOUT_MILLIS,
+    // Where another decides in the store's place, the bound is one over both.
+    maxWaiters: settings.STORE_OUTAGE_POLICY === 'deny' ? maxWaiters : Infinity,
     clock: systemClock,
     logger,
     observer,
   });
-  return withPolicy(settings.STORE_OUTAGE_POLICY, limiter, limits, systemClock, logger);
+  return withPolicy(settings, limiter, limits, systemClock, logger);
 }
 
 function withPolicy(
-  policy: Settings['STORE_OUTAGE_POLICY'],
+  settings: Pick<Settings, 'STORE_OUTAGE_POLICY' | 'MAX_WAITERS'>,
   limiter: StoreLimiter,
   limits: Limits,
   clock: Clock,
   logger: Logger,
 ): Limiter {
+  const policy = settings.STORE_OUTAGE_POLICY;
   if (policy === 'deny') return limiter;
   const substitute =
     policy === 'allow' ? allowAll : decideLocally(new MemoryLimiter(limits, clock));
-  return new OutageLimiter(limiter, substitute, new OutageLog(policy, clock, logger));
+  return new OutageLimiter(
+    limiter,
+    substitute,
+    new OutageLog(policy, clock, logger),
+    settings.MAX_WAITERS,
+  );
 }
 
 function toConnectionSettings(

@@ -4,7 +4,7 @@ import type { RequestHandler, Response } from 'express';
 import type { Logger } from 'pino';
 
 import type { Settings } from '../config/settings.js';
-import { TooManyWaitersError, UnavailableError } from '../limiter/errors.js';
+import { UnavailableError } from '../limiter/errors.js';
 import type { CheckRequest, Decision, Limiter, OutagePolicy } from '../limiter/limiter.js';
 import type { Metrics } from '../metrics/metrics.js';
 import { untilClientLeaves } from './departure.js';
@@ -26,7 +26,7 @@ const OUTAGE_POLICY_HEADER = 'X-Sluice-Outage-Policy';
 interface CheckParts {
   readonly limiter: Limiter;
   readonly metrics: Metrics;
-  readonly settings: Permissions & Pick<Settings, 'MAX_WAITERS'>;
+  readonly settings: Permissions;
   readonly logger: Logger;
 }
 
@@ -39,7 +39,7 @@ export function checkRate(parts: CheckParts): RequestHandler<{ key: string }> {
     refuseForbiddenOverrides(check, settings);
     let decision: Decision;
     try {
-      decision = await ask(parts, check, socket);
+      decision = await ask(limiter, check, socket);
     } catch (error) {
       if (error instanceof UnavailableError) metrics.failed(error.reason);
       throw error;
@@ -69,14 +69,8 @@ export function checkRate(parts: CheckParts): RequestHandler<{ key: string }> {
   };
 }
 
-/** @throws TooManyWaitersError when the check may wait and too many do; the store is not asked then */
-function ask(
-  { limiter, settings }: CheckParts,
-  check: CheckRequest,
-  socket: Socket,
-): Promise<Decision> {
+function ask(limiter: Limiter, check: CheckRequest, socket: Socket): Promise<Decision> {
   if (!check.canWait) return limiter.check(check);
-  if (limiter.waiting >= settings.MAX_WAITERS) throw new TooManyWaitersError();
   return untilClientLeaves(socket, (client) => limiter.check(check, client));
 }
 

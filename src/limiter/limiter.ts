@@ -1,4 +1,4 @@
-import type { Client } from './client.js';
+import type { CallerPresence } from './caller-presence.js';
 
 /** The limits that hold for a key nobody has overridden. */
 export interface Limits {
@@ -35,7 +35,7 @@ export type Decision =
       /** What decided it in the store's place. */
       readonly policy?: OutagePolicy;
     }
-  /** The client left while it waited; its place, or the approval that crossed it, was given back. */
+  /** The caller disconnected while it waited; its place was withdrawn, or the approval that crossed it. */
   | { readonly outcome: 'withdrawn' };
 
 /** A key's state as of now. */
@@ -55,14 +55,15 @@ export interface Instance {
  */
 export interface Limiter {
   /**
-   * Asks for permission. With `canWait` the promise settles when the request's turn has come.
-   * @param client heeded by requests that can wait
+   * Asks for permission. With `canWait` the promise resolves when the request's turn has come.
+   * @param caller heeded by requests that can wait
    * @throws ShuttingDownError when the replica stops while the request waits, or has stopped
+   * @throws TooManyWaitersError when the request can wait and too many do; the store is not asked then
    */
-  check(request: CheckRequest, client?: Client): Promise<Decision>;
+  check(request: CheckRequest, caller?: CallerPresence): Promise<Decision>;
 
   /**
-   * Gives an approval of the current window back; the head of the queue gets it.
+   * Releases an approval of the current window; the head of the queue gets it.
    * @returns false where the id is unknown, was released before, or its window has ended
    */
   release(key: string, requestId: string): Promise<boolean>;

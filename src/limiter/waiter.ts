@@ -1,9 +1,9 @@
-import type { Client } from './client.js';
+import type { CallerPresence } from './caller-presence.js';
 import type { Decision } from './limiter.js';
 
 /**
  * A request that may have to wait for its turn. It is decided once: approved or refused, withdrawn
- * because its client left, or failed. What comes first holds, and what comes later is told so.
+ * because its caller disconnected, or failed. What comes first holds, and what comes later is told so.
  */
 export class Waiter {
   /** Settles when the request is decided. */
@@ -11,7 +11,7 @@ export class Waiter {
   #resolve!: (decision: Decision) => void;
   #reject!: (error: unknown) => void;
   #decided = false;
-  #client: Client | undefined;
+  #caller: CallerPresence | undefined;
 
   constructor(readonly requestId: string) {
     this.decision = new Promise((resolve, reject) => {
@@ -45,24 +45,24 @@ export class Waiter {
     if (this.#end()) this.#reject(error);
   }
 
-  /** Withdraws the request when its client leaves, if it is undecided then, and calls `onWithdrawn`. */
-  withdrawOn(client: Client | undefined, onWithdrawn: () => void): void {
-    if (!client) return;
+  /** Withdraws the request when its caller disconnects, if it is undecided then, and calls `onWithdrawn`. */
+  withdrawOnDisconnect(caller: CallerPresence | undefined, onWithdrawn: () => void): void {
+    if (!caller) return;
     const withdraw = (): void => {
       if (this.decide({ outcome: 'withdrawn' })) onWithdrawn();
     };
-    if (client.hasLeft) {
+    if (caller.isGone) {
       withdraw();
       return;
     }
-    client.onLeave = withdraw;
-    this.#client = client;
+    caller.onDisconnect = withdraw;
+    this.#caller = caller;
   }
 
   #end(): boolean {
     if (this.#decided) return false;
     this.#decided = true;
-    if (this.#client) this.#client.onLeave = undefined;
+    if (this.#caller) this.#caller.onDisconnect = undefined;
     return true;
   }
 }

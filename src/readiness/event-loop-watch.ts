@@ -39,7 +39,7 @@ export class EventLoopWatch {
   #last: Sample | undefined;
   #delayMillis = 0;
   #isOverloaded = false;
-  #standDown!: () => void;
+  #cancelTimer!: () => void;
 
   constructor(private readonly parts: WatchParts) {
     this.#monitor = parts.monitor ?? monitorEventLoopDelay({ resolution: RESOLUTION_MILLIS });
@@ -54,12 +54,12 @@ export class EventLoopWatch {
   }
 
   stop(): void {
-    this.#standDown();
+    this.#cancelTimer();
     this.#monitor.disable();
   }
 
   #sampleLater(): void {
-    this.#standDown = this.parts.clock.after(SAMPLE_MILLIS, () => {
+    this.#cancelTimer = this.parts.clock.after(SAMPLE_MILLIS, () => {
       this.#sample();
       this.#sampleLater();
     });

@@ -1,5 +1,5 @@
 /**
- * A replica hears of Redis's return within this. `lua/lib/held.lua` relies on it: a key that Redis has
+ * A replica hears of Redis's return within this. `lua/lib/recovery-hold.lua` relies on it: a key that Redis has
  * lost waits for longer than this for the waiters of all replicas.
  */
 const LONGEST_MILLIS = 250;

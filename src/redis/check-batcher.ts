@@ -1,11 +1,13 @@
-import type { CheckRequest } from '../limiter/limiter.js';
+import type { CheckRequest, Decision } from '../limiter/limiter.js';
+import type { Ticks } from '../ticks.js';
 import { groupBySlot } from './by-slot.js';
 import type { KeyNaming } from './key-names.js';
-import type {
-  BatchedCheck,
-  CheckBatch,
-  CheckBatchReply,
-  KnownWaiting,
+import {
+  type BatchedCheck,
+  type CheckBatch,
+  type CheckBatchReply,
+  type KnownWaiting,
+  VERDICT,
 } from './scripts/check-codec.js';
 import type { Scripts } from './scripts/scripts.js';
 import type { StoreObserver } from './store-observer.js';
@@ -13,7 +15,7 @@ import type { StoreObserver } from './store-observer.js';
 /** A larger call would hold Redis for longer than others should have to wait for it. */
 const MAX_CHECKS_PER_CALL = 100;
 /**
- * Redis decides these while this replica reads on. With one call for all keys of a turn, one of the two
+ * Redis decides these while this replica reads on. With one call for all keys of a tick, one of the two
  * would be idle while the other works: a fifth fewer decisions a second.
  */
 const MAX_KEYS_PER_CALL = 16;
@@ -26,8 +28,9 @@ export interface CheckReply {
 
 export interface CheckBatcherParts {
   readonly scripts: Pick<Scripts, 'check'>;
-  readonly naming: KeyNaming;
+  readonly naming: Pick<KeyNaming, 'namesOf'>;
   readonly observer: Pick<StoreObserver, 'batched'>;
+  readonly ticks: Ticks;
   /** The slot of a name in Redis: one call can't touch names in two. */
   readonly slotOf: (name: string) => number;
   /** Who waits here for a key, where anybody does. */
@@ -46,9 +49,9 @@ interface PendingBatch extends CheckBatch {
 }
 
 /**
- * Sends the checks that arrive in the same turn of the event loop together: those of one key as one
+ * Sends the checks that arrive in the same tick of the event loop together: those of one key as one
  * batch, all batches as one script call. None is held back for it: what has come by the end of the
- * turn is sent, each key's checks in the order they came. In a cluster there is a call for each slot.
+ * tick is sent, each key's checks in the order they came. In a cluster there is a call for each slot.
  *
  * A batch of 64 checks costs Redis a fifteenth of 64 calls, and the replica one command. Keys sharing
  * a call gain a third more decisions a second where each check has another key.
@@ -64,7 +67,7 @@ export class CheckBatcher {
   constructor(private readonly parts: CheckBatcherParts) {}
 
   send(request: CheckRequest, requestId: string): Promise<CheckReply> {
-    this.#flushAtEndOfTurn();
+    this.#flushAtEndOfTick();
     const batch = this.#batchFor(request);
     batch.checks.push({ requestId, canWait: request.canWait });
     const reply = new Promise<CheckReply>((resolve, reject) => {
@@ -75,10 +78,10 @@ export class CheckBatcher {
     return reply;
   }
 
-  #flushAtEndOfTurn(): void {
+  #flushAtEndOfTick(): void {
     if (this.#flushIsDue) return;
     this.#flushIsDue = true;
-    setImmediate(() => {
+    this.parts.ticks.next(() => {
       this.#flushIsDue = false;
       if (this.#checks > 0) this.#flush();
     });
@@ -139,4 +142,13 @@ function answer({ answers }: PendingBatch, reply: CheckBatchReply | Error | unde
       answer.reject(new Error(`check.lua left check ${i} of ${answers.length} unanswered`));
     }
   }
+}
+
+/** What a check that was neither approved nor given a place is told. */
+export function denial(reply: CheckReply): Decision {
+  return {
+    outcome: 'denied',
+    reason: reply.verdict === VERDICT.queueFull ? 'queue_full' : 'limit_reached',
+    retryAfterMillis: reply.millisToRoom,
+  };
 }

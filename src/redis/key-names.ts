@@ -19,7 +19,7 @@ export interface KeyNames {
   /** The pub/sub channel on which those approved from the queue are made known. */
   readonly wakeChannel: string;
   /** The mutex of the replica that ends the windows; redis-semaphore puts `mutex:` before it. */
-  readonly driver: string;
+  readonly leader: string;
 }
 
 /** A name that nothing is ever kept under, on the shard of `name`: asked for to see whether it answers. */
@@ -63,7 +63,7 @@ export class KeyNaming {
       replicas: `${state}:replicas`,
       pastRequests: [`${state}:requests:1`, `${state}:requests:2`, `${state}:requests:3`],
       wakeChannel: state + this.#wakeSuffix,
-      driver: `${state}:driver`,
+      leader: `${state}:leader`,
     };
   }
 

@@ -3,23 +3,20 @@ import { randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
 
 import type { Clock } from '../clock.js';
-import { ApprovalsInSlices } from '../limiter/approvals-in-slices.js';
-import type { Client } from '../limiter/client.js';
+import type { CallerPresence } from '../limiter/caller-presence.js';
 import { ShuttingDownError, StoreUnavailableError } from '../limiter/errors.js';
 import type { CheckRequest, Decision, Instance, Limits, StoreLimiter } from '../limiter/limiter.js';
-import { Waiter } from '../limiter/waiter.js';
-import { CheckBatcher, type CheckReply } from './check-batcher.js';
+import { eventLoop } from '../ticks.js';
 import { CallGuard } from './availability/call-guard.js';
+import { CheckBatcher, denial } from './check-batcher.js';
 import type { Connections } from './connections/connections.js';
 import { KeyNaming } from './key-names.js';
 import { Listing } from './listing.js';
 import { VERDICT } from './scripts/check-codec.js';
 import { Scripts } from './scripts/scripts.js';
 import type { StoreObserver } from './store-observer.js';
-import { BoundaryDriver } from './waiting/boundary-driver.js';
-import { LocalQueue } from './waiting/local-queue.js';
-import { WakeChannel } from './waiting/wake-channel.js';
-import { Withdrawals } from './waiting/withdrawals.js';
+import { redisMutexes } from './waiting/redis-mutex.js';
+import { WaitingRoom } from './waiting/waiting-room.js';
 
 export interface RedisLimiterOptions {
   readonly connections: Connections;
@@ -33,6 +30,8 @@ export interface RedisLimiterOptions {
   readonly database: number;
   /** The longest a call to Redis may take. */
   readonly timeoutMillis: number;
+  /** How many requests may wait here at once, over all keys. */
+  readonly maxWaiters: number;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly observer: StoreObserver;
@@ -47,18 +46,11 @@ export class RedisLimiter implements StoreLimiter {
   readonly #naming: KeyNaming;
   readonly #listing: Listing;
   readonly #checks: CheckBatcher;
-  readonly #wakes: WakeChannel;
-  readonly #withdrawals: Withdrawals;
-  readonly #approvals = new ApprovalsInSlices();
-  readonly #queues = new Map<string, LocalQueue>();
-  readonly #resignations = new Set<Promise<void>>();
-  #waiting = 0;
-  #drivers = 0;
+  readonly #room: WaitingRoom;
   #isClosing = false;
-  #onLastQueueEmpty: (() => void) | undefined;
 
   constructor(private readonly options: RedisLimiterOptions) {
-    const { connections, database, clock, logger, observer } = options;
+    const { connections, database, limits, logger } = options;
     this.#guard = new CallGuard(options);
     this.#naming = new KeyNaming(options.keyPrefix, database);
     this.#scripts = new Scripts(connections.commands, this.#guard, {
@@ -70,19 +62,31 @@ export class RedisLimiter implements StoreLimiter {
     this.#checks = new CheckBatcher({
       scripts: this.#scripts,
       naming: this.#naming,
-      observer,
+      observer: options.observer,
+      ticks: eventLoop,
       slotOf: (name) => connections.slotOf(name),
-      waitingFor: (key) => this.#queues.get(key)?.known,
+      waitingFor: (key) => this.#room.known(key),
     });
-    this.#wakes = new WakeChannel(connections, logger);
-    this.#withdrawals = new Withdrawals(this.#scripts, this.#naming, clock, logger);
-    this.onAvailabilityChange(() => {
-      this.#settleAvailable();
+    this.#room = new WaitingRoom({
+      ...options,
+      windowMillis: limits.windowMillis,
+      checks: this.#checks,
+      store: this.#scripts,
+      messages: connections,
+      createMutex: redisMutexes(connections.commands, logger),
+      naming: this.#naming,
+      isAvailable: (key) => this.isAvailable(key),
+      ticks: eventLoop,
+      random: Math.random,
+      createRequestId: randomUUID,
+    });
+    this.#guard.breakers.onChange((isOpen) => {
+      if (!isOpen) this.#room.onStoreAvailable();
     });
   }
 
   get waiting(): number {
-    return this.#waiting;
+    return this.#room.waiting;
   }
 
   isAvailable(key: string): boolean {
@@ -93,9 +97,9 @@ export class RedisLimiter implements StoreLimiter {
     this.#guard.breakers.onChange(listener);
   }
 
-  async check(request: CheckRequest, client?: Client): Promise<Decision> {
+  async check(request: CheckRequest, caller?: CallerPresence): Promise<Decision> {
     if (this.#isClosing) throw new ShuttingDownError();
-    if (request.canWait) return this.#checkOrWait(request, client);
+    if (request.canWait) return this.#room.checkOrWait(request, caller);
     const requestId = randomUUID();
     try {
       const reply = await this.#checks.send(request, requestId);
@@ -103,7 +107,7 @@ export class RedisLimiter implements StoreLimiter {
         ? { outcome: 'approved', requestId }
         : denial(reply);
     } catch (error) {
-      this.#withdrawIfItMayHaveRun(error, request.key, requestId);
+      this.#room.checkFailed(request.key, requestId, error);
       throw error;
     }
   }
@@ -137,103 +141,8 @@ export class RedisLimiter implements StoreLimiter {
 
   async close(): Promise<void> {
     this.#isClosing = true;
-    for (const queue of [...this.#queues.values()]) queue.turnAway();
-    // Those still asking are withdrawn as their answers come; each has a time limit.
-    if (this.#queues.size > 0) {
-      await new Promise<void>((resolve) => {
-        this.#onLastQueueEmpty = resolve;
-      });
-    }
-    await Promise.all(this.#resignations);
-    await this.#withdrawals.close();
-    this.#guard.breakers.close();
+    await this.#room.close();
+    this.#guard.breakers.dispose();
     await this.options.connections.close();
   }
-
-  #checkOrWait(request: CheckRequest, client: Client | undefined): Promise<Decision> {
-    const waiter = new Waiter(randomUUID());
-    const { requestId } = waiter;
-    const queue = this.#queues.get(request.key) ?? this.#openQueue(request.key);
-    queue.add(waiter);
-    waiter.withdrawOn(client, () => {
-      queue.leave(requestId);
-    });
-    this.#checks.send(request, requestId).then(
-      (reply) => {
-        this.#answer(request.key, queue, waiter, reply);
-      },
-      (error: unknown) => {
-        if (!queue.settled(requestId)) return;
-        waiter.fail(error);
-        this.#withdrawIfItMayHaveRun(error, request.key, requestId);
-      },
-    );
-    return waiter.decision;
-  }
-
-  #answer(key: string, queue: LocalQueue, waiter: Waiter, reply: CheckReply): void {
-    const { requestId } = waiter;
-    if (reply.verdict > VERDICT.approved) {
-      queue.queued(requestId, reply.verdict, reply.millisToRoom);
-      return;
-    }
-    if (!queue.settled(requestId)) return;
-    if (reply.verdict !== VERDICT.approved) waiter.decide(denial(reply));
-    else if (!waiter.approve()) this.#withdrawals.add(key, requestId);
-  }
-
-  #openQueue(key: string): LocalQueue {
-    const { connections, clock, logger, limits, leaseMillis, replicaId } = this.options;
-    const names = this.#naming.namesOf(key);
-    const queue = new LocalQueue({
-      names,
-      scripts: this.#scripts,
-      wakes: this.#wakes,
-      clock,
-      logger,
-      leaseMillis,
-      windowMillis: limits.windowMillis,
-      approvals: this.#approvals,
-      onSizeChange: (by) => {
-        this.#waiting += by;
-      },
-      createDriver: () => {
-        this.#drivers += 1;
-        const candidate = `${replicaId}#${this.#drivers}`;
-        return new BoundaryDriver(connections.commands, names.driver, candidate, logger);
-      },
-      withdraw: (requestIds) => {
-        this.#withdrawals.add(key, ...requestIds);
-      },
-      onEmpty: ({ resigned }) => {
-        this.#queues.delete(key);
-        if (resigned) {
-          this.#resignations.add(resigned);
-          void resigned.finally(() => this.#resignations.delete(resigned));
-        }
-        if (this.#queues.size === 0) this.#onLastQueueEmpty?.();
-      },
-    });
-    this.#queues.set(key, queue);
-    return queue;
-  }
-
-  #withdrawIfItMayHaveRun(error: unknown, key: string, requestId: string): void {
-    if (error instanceof StoreUnavailableError && error.mayHaveRun) {
-      this.#withdrawals.add(key, requestId);
-    }
-  }
-
-  /** While the store was away nobody was told anything, and it may have forgotten who waits. */
-  #settleAvailable(): void {
-    for (const [key, queue] of this.#queues) if (this.isAvailable(key)) queue.onStoreAvailable();
-  }
-}
-
-function denial(reply: CheckReply): Decision {
-  return {
-    outcome: 'denied',
-    reason: reply.verdict === VERDICT.queueFull ? 'queue_full' : 'limit_reached',
-    retryAfterMillis: reply.millisToRoom,
-  };
 }

@@ -62,7 +62,7 @@ const KEYS = [
   ':replicas',
   'x:requests',
   'x}:requests',
-  'x:driver',
+  'x:leader',
   'é',
   'e\u0301',
   'ß',
@@ -251,7 +251,7 @@ describe('the names of a key in Redis', () => {
       waiting.push(begin(app.url, 'POST', `${ratePath(key)}?canWait=true`));
       await untilWaiting(app.url, key, 1);
     }
-    // While somebody waits: state, requests, queue, replicas, and last the driver's mutex.
+    // While somebody waits: state, requests, queue, replicas, and last the leader's mutex.
     const bySlot = await until(async () => {
       const found = await namesBySlot();
       const names = [...found.values()].reduce((sum, { size }) => sum + size, 0);
@@ -263,7 +263,7 @@ describe('the names of a key in Redis', () => {
       const state = `${keyPrefix}{${hashed}}`;
       expect([...names].sort()).toEqual(
         [
-          `mutex:${state}:driver`,
+          `mutex:${state}:leader`,
           state,
           `${state}:queue`,
           `${state}:replicas`,

@@ -52,7 +52,7 @@ describe('a user who may touch the eight keys and publish on the channel only', 
 
   test('may do nothing else', async () => {
     await expect(client.get(uniqueKey())).rejects.toThrow(/NOPERM/);
-    await expect(client.get(key.names.driver)).rejects.toThrow(/NOPERM/);
+    await expect(client.get(key.names.leader)).rejects.toThrow(/NOPERM/);
     await expect(client.publish(`${key.names.wakeChannel}2`, '')).rejects.toThrow(/NOPERM/);
   });
 

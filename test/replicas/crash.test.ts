@@ -115,12 +115,12 @@ describe('when a replica dies', () => {
       const replica = replicas[i % 3]!;
       return { replica, ...requestRate(replica.url, key, 'canWait=true') };
     });
-    const driver = await until(async () => {
-      const holder = await redis.client.get(`mutex:${naming.namesOf(key).driver}`);
+    const leader = await until(async () => {
+      const holder = await redis.client.get(`mutex:${naming.namesOf(key).leader}`);
       return replicas.find(({ id }) => holder?.startsWith(`${id}#`));
     });
-    await driver.kill('SIGKILL');
-    const living = requests.filter(({ replica }) => replica !== driver);
+    await leader.kill('SIGKILL');
+    const living = requests.filter(({ replica }) => replica !== leader);
     expect(await statuses(living)).toEqual(living.map(() => 200));
     await ledger.close(redis.client);
     expect(ledger.violations).toEqual([]);

@@ -1,4 +1,4 @@
-import type { Client } from '../../src/limiter/client.js';
+import type { CallerPresence } from '../../src/limiter/caller-presence.js';
 import { ShuttingDownError } from '../../src/limiter/errors.js';
 import type { CheckRequest, Decision, Instance, Limiter } from '../../src/limiter/limiter.js';
 import { type DebugState, debugState } from './debug-state.js';
@@ -19,7 +19,7 @@ export class HttpLimiter implements Limiter {
     return this.inner.waiting;
   }
 
-  async check(request: CheckRequest, client?: Client): Promise<Decision> {
+  async check(request: CheckRequest, caller?: CallerPresence): Promise<Decision> {
     const query = new URLSearchParams();
     if (request.canWait) query.set('canWait', 'true');
     if (request.maxRequests !== undefined) query.set('maxRequests', String(request.maxRequests));
@@ -27,8 +27,8 @@ export class HttpLimiter implements Limiter {
       query.set('maxRequestsInQueue', String(request.maxRequestsInQueue));
     }
     const abort = new AbortController();
-    if (client) {
-      client.onLeave = () => {
+    if (caller) {
+      caller.onDisconnect = () => {
         abort.abort();
       };
     }
@@ -39,7 +39,7 @@ export class HttpLimiter implements Limiter {
         signal: abort.signal,
       });
     } catch (error) {
-      if (client?.hasLeft) return { outcome: 'withdrawn' };
+      if (caller?.isGone) return { outcome: 'withdrawn' };
       throw error;
     }
     const body = (await answer.json()) as { request_id: string };

@@ -69,6 +69,7 @@ export function redisHarnessFactory(redisUrl: () => string): HarnessFactory {
       leaseMillis: 5_000,
       database: 0,
       timeoutMillis,
+      maxWaiters: Infinity,
       clock,
       logger: silent,
       observer: unobserved,

@@ -1,4 +1,4 @@
-import type { Client } from '../../src/limiter/client.js';
+import type { CallerPresence } from '../../src/limiter/caller-presence.js';
 import { ShuttingDownError, StoreUnavailableError } from '../../src/limiter/errors.js';
 import type { CheckRequest, Decision, Instance, StoreLimiter } from '../../src/limiter/limiter.js';
 import { Waiter } from '../../src/limiter/waiter.js';
@@ -24,10 +24,10 @@ export class StoreLimiterStub implements StoreLimiter {
     return this.asked.filter(({ waiter }) => !waiter.decided).length;
   }
 
-  check(request: CheckRequest, client?: Client): Promise<Decision> {
+  check(request: CheckRequest, caller?: CallerPresence): Promise<Decision> {
     if (!this.isAvailable(request.key)) return Promise.reject(new StoreUnavailableError());
     const waiter = new Waiter(`id ${this.asked.length}`);
-    waiter.withdrawOn(client, () => this.withdrawn.push(waiter.requestId));
+    waiter.withdrawOnDisconnect(caller, () => this.withdrawn.push(waiter.requestId));
     this.asked.push({ request, waiter });
     return waiter.decision;
   }

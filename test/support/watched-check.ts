@@ -1,4 +1,4 @@
-import { Client } from '../../src/limiter/client.js';
+import { CallerPresence } from '../../src/limiter/caller-presence.js';
 import type { CheckRequest, Decision, Limiter } from '../../src/limiter/limiter.js';
 import { until } from './until.js';
 
@@ -14,13 +14,13 @@ export function startCheck(
   limiter: Limiter,
   request: Partial<CheckRequest> & { key: string },
 ): WatchedCheck {
-  const client = new Client();
-  const decision = limiter.check({ canWait: false, ...request }, client);
+  const caller = new CallerPresence();
+  const decision = limiter.check({ canWait: false, ...request }, caller);
   const check = {
     decision,
     settled: undefined as Decision | undefined,
     leave: () => {
-      client.leave();
+      caller.disconnect();
     },
   };
   decision.then(

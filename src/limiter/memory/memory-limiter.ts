@@ -1,13 +1,14 @@
 import { randomUUID } from 'node:crypto';
 
 import type { Clock } from '../../clock.js';
-import { ApprovalsInSlices } from '../approvals-in-slices.js';
-import type { Client } from '../client.js';
-import { ShuttingDownError } from '../errors.js';
+import { eventLoop } from '../../ticks.js';
+import { ApprovalBatches } from '../approval-batches.js';
+import type { CallerPresence } from '../caller-presence.js';
+import { ShuttingDownError, TooManyWaitersError } from '../errors.js';
 import type { CheckRequest, Decision, Instance, Limiter, Limits } from '../limiter.js';
 import { Waiter } from '../waiter.js';
 import { KeyState } from './key-state.js';
-import { endOfTurn } from './turn.js';
+import { endOfTick } from './tick.js';
 
 /** Idle keys are looked for this often, in milliseconds; they stop counting on time without that. */
 const SWEEP_INTERVAL_MILLIS = 1000;
@@ -21,37 +22,40 @@ const PAGE_SIZE = 50;
 /** A key with the timer that ends its window while somebody waits. */
 interface Entry {
   readonly state: KeyState;
-  standDown?: (() => void) | undefined;
+  cancelTimer?: (() => void) | undefined;
 }
 
 /** The embedded limiter: the whole state in this process's memory, gone with it. */
 export class MemoryLimiter implements Limiter {
   readonly #entries = new Map<string, Entry>();
   readonly #waiters = new Map<string, Waiter>();
-  readonly #approvals = new ApprovalsInSlices();
+  readonly #approvals = new ApprovalBatches(eventLoop);
   #isClosed = false;
   #stopSweeping: (() => void) | undefined;
   /** Where the sweep goes on; a Map's iterator keeps its place while entries come and go. */
   #sweepPosition: MapIterator<[string, Entry]> | undefined;
 
+  /** @param maxWaiters how many requests may wait here at once, over all keys */
   constructor(
     private readonly limits: Limits,
     private readonly clock: Clock,
+    private readonly maxWaiters = Infinity,
   ) {}
 
   get waiting(): number {
     return this.#waiters.size;
   }
 
-  async check(request: CheckRequest, client?: Client): Promise<Decision> {
+  async check(request: CheckRequest, caller?: CallerPresence): Promise<Decision> {
     if (this.#isClosed) throw new ShuttingDownError();
+    if (request.canWait && this.waiting >= this.maxWaiters) throw new TooManyWaitersError();
     const now = this.#now();
     const entry = this.#find(request.key, now) ?? this.#create(request.key, now);
     const requestId = randomUUID();
     const decision = entry.state.check(now, requestId, request);
-    if (decision === 'waiting') return this.#wait(entry, requestId, client);
+    if (decision === 'waiting') return this.#wait(entry, requestId, caller);
     const retryAfterMillis = entry.state.windowEnd - now;
-    await endOfTurn();
+    await endOfTick();
     if (decision === 'approved') return { outcome: 'approved', requestId };
     return {
       outcome: 'denied',
@@ -91,7 +95,7 @@ export class MemoryLimiter implements Limiter {
   close(): Promise<void> {
     this.#isClosed = true;
     this.#stopSweeping?.();
-    for (const entry of this.#entries.values()) entry.standDown?.();
+    for (const entry of this.#entries.values()) entry.cancelTimer?.();
     this.#entries.clear();
     for (const waiter of this.#waiters.values()) waiter.fail(new ShuttingDownError());
     this.#waiters.clear();
@@ -122,14 +126,14 @@ export class MemoryLimiter implements Limiter {
   }
 
   #remove(key: string, entry: Entry): void {
-    entry.standDown?.();
+    entry.cancelTimer?.();
     this.#entries.delete(key);
   }
 
-  #wait(entry: Entry, requestId: string, client: Client | undefined): Promise<Decision> {
+  #wait(entry: Entry, requestId: string, caller: CallerPresence | undefined): Promise<Decision> {
     const waiter = new Waiter(requestId);
     this.#waiters.set(requestId, waiter);
-    waiter.withdrawOn(client, () => {
+    waiter.withdrawOnDisconnect(caller, () => {
       this.#waiters.delete(requestId);
       entry.state.cancel(this.#now(), requestId);
     });
@@ -140,14 +144,14 @@ export class MemoryLimiter implements Limiter {
   #approve(requestId: string): void {
     const waiter = this.#waiters.get(requestId);
     this.#waiters.delete(requestId);
-    // One that leaves before it is told gives the approval back by itself: see #wait.
+    // One that disconnects before it is notified releases the approval by itself: see #wait.
     if (waiter) this.#approvals.approve(waiter, () => undefined);
   }
 
   #settleAtWindowEnd(entry: Entry): void {
-    if (entry.standDown || entry.state.waiting === 0) return;
-    entry.standDown = this.clock.after(entry.state.windowEnd - this.clock.now(), () => {
-      entry.standDown = undefined;
+    if (entry.cancelTimer || entry.state.waiting === 0) return;
+    entry.cancelTimer = this.clock.after(entry.state.windowEnd - this.clock.now(), () => {
+      entry.cancelTimer = undefined;
       entry.state.settle(this.#now());
       this.#settleAtWindowEnd(entry);
     });

@@ -1,5 +1,5 @@
-import { Client } from '../client.js';
-import { ShuttingDownError, StoreUnavailableError } from '../errors.js';
+import { CallerPresence } from '../caller-presence.js';
+import { ShuttingDownError, StoreUnavailableError, TooManyWaitersError } from '../errors.js';
 import type { CheckRequest, Decision, Instance, Limiter, StoreLimiter } from '../limiter.js';
 import type { OutageLog } from './outage-log.js';
 import type { Substitute } from './substitute.js';
@@ -10,17 +10,17 @@ class WaitingRequest {
 
   constructor(
     readonly key: string,
-    private readonly place: Client,
+    private readonly place: CallerPresence,
   ) {}
 
   get hasMoved(): boolean {
     return this.#hasMoved;
   }
 
-  /** Gives its place in the store up; the substitute is to decide. */
+  /** Withdraws its place in the store; the substitute is to decide. */
   moveOver(): void {
     this.#hasMoved = true;
-    this.place.leave();
+    this.place.disconnect();
   }
 }
 
@@ -31,12 +31,19 @@ class WaitingRequest {
 export class OutageLimiter implements Limiter {
   /** In order of arrival. */
   readonly #waiting = new Set<WaitingRequest>();
+  /**
+   * Requests under way that can wait, counted here: the sum of those of store and substitute misses one
+   * that moves between them, and may have another twice.
+   */
+  #waiters = 0;
   #isClosing = false;
 
+  /** @param maxWaiters how many requests may wait at once, in the store and in the substitute together */
   constructor(
     private readonly primary: StoreLimiter,
     private readonly substitute: Substitute,
     private readonly log: OutageLog,
+    private readonly maxWaiters = Infinity,
   ) {
     primary.onAvailabilityChange(() => {
       this.#moveOver();
@@ -47,10 +54,20 @@ export class OutageLimiter implements Limiter {
     return this.primary.waiting + this.substitute.waiting;
   }
 
-  async check(request: CheckRequest, client?: Client): Promise<Decision> {
+  check(request: CheckRequest, caller?: CallerPresence): Promise<Decision> {
+    if (!request.canWait) return this.#check(request, caller);
+    if (this.#isClosing) return Promise.reject(new ShuttingDownError());
+    if (this.#waiters >= this.maxWaiters) return Promise.reject(new TooManyWaitersError());
+    this.#waiters += 1;
+    return this.#check(request, caller).finally(() => {
+      this.#waiters -= 1;
+    });
+  }
+
+  async #check(request: CheckRequest, caller: CallerPresence | undefined): Promise<Decision> {
     try {
       const decision = request.canWait
-        ? await this.#checkOrWait(request, client)
+        ? await this.#checkOrWait(request, caller)
         : await this.primary.check(request);
       if (decision) {
         if (decision.outcome !== 'withdrawn') this.log.storeDecided();
@@ -61,7 +78,7 @@ export class OutageLimiter implements Limiter {
     }
     if (this.#isClosing) throw new ShuttingDownError();
     this.log.policyDecides();
-    return this.substitute.check(request, client);
+    return this.substitute.check(request, caller);
   }
 
   async release(key: string, requestId: string): Promise<boolean> {
@@ -101,25 +118,25 @@ export class OutageLimiter implements Limiter {
   /** @returns nothing where the substitute has to decide */
   async #checkOrWait(
     request: CheckRequest,
-    client: Client | undefined,
+    caller: CallerPresence | undefined,
   ): Promise<Decision | undefined> {
-    // Leaves the store when the client leaves, or when the request is moved over.
-    const place = new Client();
+    // Leaves the store when the caller disconnects, or when the request is moved over.
+    const place = new CallerPresence();
     const waiting = new WaitingRequest(request.key, place);
-    if (client) {
-      client.onLeave = () => {
-        place.leave();
+    if (caller) {
+      caller.onDisconnect = () => {
+        place.disconnect();
       };
-      if (client.hasLeft) place.leave();
+      if (caller.isGone) place.disconnect();
     }
     this.#waiting.add(waiting);
     try {
       const decision = await this.primary.check(request, place);
-      const isToMove = waiting.hasMoved && client?.hasLeft !== true;
+      const isToMove = waiting.hasMoved && caller?.isGone !== true;
       return decision.outcome === 'withdrawn' && isToMove ? undefined : decision;
     } finally {
       this.#waiting.delete(waiting);
-      if (client) client.onLeave = undefined;
+      if (caller) caller.onDisconnect = undefined;
     }
   }
 

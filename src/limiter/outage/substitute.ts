@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 
-import type { Client } from '../client.js';
+import type { CallerPresence } from '../caller-presence.js';
 import type { CheckRequest, Decision, Limiter } from '../limiter.js';
 
 /** What decides while the store can't be asked. */
@@ -8,7 +8,7 @@ export interface Substitute {
   /** Where there is one that knows its keys. */
   readonly limiter?: Limiter;
   readonly waiting: number;
-  check(request: CheckRequest, client?: Client): Promise<Decision>;
+  check(request: CheckRequest, caller?: CallerPresence): Promise<Decision>;
   /** @returns false where it gave no such approval, or does not remember */
   release(key: string, requestId: string): Promise<boolean>;
   close(): Promise<void>;
@@ -30,8 +30,8 @@ export function decideLocally(limiter: Limiter): Substitute {
     get waiting() {
       return limiter.waiting;
     },
-    check: async (request, client) => {
-      const decision = await limiter.check(request, client);
+    check: async (request, caller) => {
+      const decision = await limiter.check(request, caller);
       return decision.outcome === 'withdrawn' ? decision : { ...decision, policy: 'local' };
     },
     release: (key, requestId) => limiter.release(key, requestId),

@@ -24,7 +24,7 @@ export class Breaker {
   #probeName = '';
   #probes = 0;
   #isProbing = false;
-  #standDown: (() => void) | undefined;
+  #cancelTimer: (() => void) | undefined;
 
   constructor(private readonly parts: BreakerParts) {}
 
@@ -52,15 +52,16 @@ export class Breaker {
     if (this.#isOpen) void this.#probe();
   }
 
-  close(): void {
-    this.#standDown?.();
+  /** Ends the breaker, which asks nothing any more. */
+  dispose(): void {
+    this.#cancelTimer?.();
     this.#isOpen = false;
   }
 
   #probeLater(): void {
     this.#probes += 1;
-    this.#standDown?.();
-    this.#standDown = this.parts.clock.after(
+    this.#cancelTimer?.();
+    this.#cancelTimer = this.parts.clock.after(
       backoffMillis(this.#probes, FIRST_PROBE_MILLIS),
       () => void this.#probe(),
     );
@@ -79,7 +80,7 @@ export class Breaker {
       this.#probeLater();
       return;
     }
-    this.#standDown?.();
+    this.#cancelTimer?.();
     this.#isOpen = false;
     this.#failures = 0;
     this.parts.onClose();

@@ -55,8 +55,8 @@ export class Breakers {
     return withinDeadline(connections.commands.setrange(probeName(name), 0, ''), timeoutMillis);
   }
 
-  close(): void {
-    for (const breaker of this.#breakers.values()) breaker.close();
+  dispose(): void {
+    for (const breaker of this.#breakers.values()) breaker.dispose();
     this.#breakers.clear();
   }
 

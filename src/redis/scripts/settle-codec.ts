@@ -4,16 +4,18 @@ export interface Ticket {
   readonly ticket: number;
 }
 
+/** What Redis says of a key's queue when it has served it. */
 export interface SettleReply {
   /**
-   * Until the window ends, or there may be room sooner. 0: there is room for more of those who wait, whom
-   * the next call serves. Undefined: Redis knows no such key.
+   * Milliseconds until there may be room again. 0: there is room now, and more waiters can be approved
+   * by another call at once. Undefined: Redis knows no such key.
    */
   readonly millisToRoom: number | undefined;
   /** Every lower ticket has left the queue; infinite where Redis knows no such key. */
   readonly waitingFrom: number;
+  /** How many wait, on all replicas. */
   readonly waiting: number;
-  /** Those approved by this call, and those asked about that have been approved before. */
+  /** Ids approved by this call, and those asked about that were approved before, in whatever window. */
   readonly granted: readonly string[];
 }
 

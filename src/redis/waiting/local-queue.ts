@@ -1,330 +1,261 @@
-import type { Logger } from 'pino';
-
 import type { Clock } from '../../clock.js';
-import type { ApprovalsInSlices } from '../../limiter/approvals-in-slices.js';
-import { ShuttingDownError, StoreUnavailableError } from '../../limiter/errors.js';
+import type { ApprovalBatches } from '../../limiter/approval-batches.js';
+import { ShuttingDownError } from '../../limiter/errors.js';
 import type { Waiter } from '../../limiter/waiter.js';
-import { backoffMillis } from '../backoff.js';
-import type { KeyNames } from '../key-names.js';
 import type { KnownWaiting } from '../scripts/check-codec.js';
-import type { Scripts } from '../scripts/scripts.js';
-import type { SettleReply, Ticket } from '../scripts/settle-codec.js';
-import type { BoundaryDriver } from './boundary-driver.js';
+import { ModeTimer } from './mode-timer.js';
+import { type Place, Places } from './places.js';
+import { nextMode, type QueueEvent, type QueueMode } from './queue-mode.js';
+import { SettleCalls, type SettleCallsParts } from './settle-calls.js';
+import type { SettleReply } from '../scripts/settle-codec.js';
 import type { Wake, WakeChannel, WakeListener } from './wake-channel.js';
+import type { WindowLeader } from './window-leader.js';
+import { WindowTiming } from './window-timing.js';
 
-/** How long the others leave the end of a window to the driver; spread, not to knock all at once. */
-const DRIVER_GRACE_MILLIS = 50;
-/** How much of its lease a replica lets pass before it renews it. */
-const LEASE_RENEWAL = 1 / 3;
-/** The most waiters that one call of `lua/settle.lua` asks about. */
-const MAX_ASKED_PER_CALL = 500;
-const FIRST_RETRY_MILLIS = 50;
-
-export interface LocalQueueParts {
-  readonly names: KeyNames;
-  readonly scripts: Scripts;
-  readonly wakes: WakeChannel;
-  readonly createDriver: () => BoundaryDriver;
+export interface LocalQueueParts extends SettleCallsParts {
+  readonly wakes: Pick<WakeChannel, 'listen' | 'unlisten'>;
+  readonly createLeader: () => WindowLeader;
   readonly clock: Clock;
-  readonly logger: Logger;
-  readonly approvals: ApprovalsInSlices;
-  readonly leaseMillis: number;
+  readonly approvals: Pick<ApprovalBatches, 'approve'>;
   readonly windowMillis: number;
-  /** Takes requests that nobody here waits for any more out of Redis. */
-  readonly withdraw: (requestIds: readonly string[]) => void;
-  /** Called when there is one waiter more, or one less. */
+  /** How long this replica leaves the end of a window to the leader, where that is another. */
+  readonly graceMillis: number;
+  /** Called when there is one place more, or one less. */
   readonly onSizeChange: (by: 1 | -1) => void;
-  /** Called once, when the last waiter has gone; the queue is not used again after that. */
-  readonly onEmpty: (leftBehind: LeftBehind) => void;
-}
-
-export interface LeftBehind {
-  /** Settles when the place of the driver is free, and known to be, where this replica stood for it. */
-  readonly resigned: Promise<void> | undefined;
-}
-
-/** A waiter, and its ticket once Redis has given it one. */
-interface Place {
-  readonly waiter: Waiter;
-  ticket: number | undefined;
+  /**
+   * Called once, when the last place has gone.
+   * @param ended resolves when nothing of this queue is under way any more; undefined where nothing is
+   */
+  readonly onOver: (ended: Promise<unknown> | undefined) => void;
 }
 
 /**
- * The waiters of one key that this replica holds.
+ * The waiters of one key on this replica, from asking to decided.
  *
- *     asking ──ticket──▶ waiting ──wake or settle──▶ approved
- *       │                   │
- *       └──── decided ◀─────┴── client left: withdrawn from Redis
- *
- * While any is waiting the replica listens to the key's wakes, renews its lease, and sees that each
- * window is ended: the elected driver on time, the others a grace later if no wake has come.
+ * What it does is its mode; {@link TRANSITIONS} has the diagram. From the first ticket on it listens to
+ * the key's wakes, renews its lease, and sees that each window is ended: as the window leader on time,
+ * else a grace later if no wake has come. Wakes are hints; the replies of settle calls are the truth.
  */
 export class LocalQueue implements WakeListener {
-  readonly #places = new Map<string, Place>();
-  readonly #grace = DRIVER_GRACE_MILLIS * (1 + Math.random());
-  #driver: BoundaryDriver | undefined;
+  #mode: QueueMode = 'asking';
+  readonly #places = new Places();
+  readonly #timing: WindowTiming;
+  readonly #calls: SettleCalls;
+  readonly #timer: ModeTimer;
+  /** From the first ticket on. */
+  #leader: WindowLeader | undefined;
+  /** A subscription made again may be one to another Redis, after a failover. */
   #wasSubscribed = false;
-  #isOver = false;
-  #isSettling = false;
-  #settleAgain = false;
-  #failures = 0;
-  #standDown: (() => void) | undefined;
-  #windowEndsAt = 0;
-  #leaseRenewalAt = 0;
-  #leaseEndsAt = 0;
+  /** Every lower ticket has left Redis's queue: one that is given out late has been passed over. */
   #waitingFrom = 0;
-  /** Redis may have dropped all our waiters, wherever in the queue they stood. */
-  #doubtsAll = false;
-  #knownToBeEmpty = false;
+  /** As Redis said last: where nobody waits on any replica, nobody cares who leads. */
+  #isQueueEmpty = false;
 
-  constructor(private readonly parts: LocalQueueParts) {}
+  constructor(private readonly parts: LocalQueueParts) {
+    this.#timing = new WindowTiming(parts.windowMillis, parts.graceMillis);
+    this.#calls = new SettleCalls(this.#places, parts);
+    this.#timer = new ModeTimer(parts.clock);
+  }
 
-  /** Where it can be said at once: they were sent in the order in which they stand here. */
+  get mode(): QueueMode {
+    return this.#mode;
+  }
+
+  /** Who waits here with a ticket, where anybody does. */
   get known(): KnownWaiting | undefined {
-    const [first] = this.#places.values();
-    if (first?.ticket === undefined) return undefined;
-    return { lowestTicket: first.ticket, millisToWindowEnd: this.#millisToWindowEnd() };
+    const { lowestTicket } = this.#places;
+    if (lowestTicket === undefined) return undefined;
+    return { lowestTicket, millisToWindowEnd: this.#timing.millisToRoom(this.parts.clock.now()) };
   }
 
   /** To be called before Redis is asked, since an approval from the queue can overtake the answer. */
-  add(waiter: Waiter): void {
-    this.#places.set(waiter.requestId, { waiter, ticket: undefined });
+  ask(waiter: Waiter): void {
+    this.#fire('asked');
+    this.#places.ask(waiter, this.parts.clock.now());
     this.parts.onSizeChange(1);
   }
 
   /** The check was answered with a place in the queue. */
-  queued(requestId: string, ticket: number, millisToWindowEnd: number): void {
-    const place = this.#places.get(requestId);
+  ticketed(requestId: string, ticket: number, millisToRoom: number): void {
+    const place = this.#places.asking(requestId);
+    // A wake that overtook this answer has approved it.
     if (!place) return;
     if (place.waiter.decided) {
-      this.#forget(requestId);
-      this.parts.withdraw([requestId]);
-      return this.#stopIfEmpty();
+      this.#withdraw([requestId]);
+      return;
     }
-    place.ticket = ticket;
-    this.#knownToBeEmpty = false;
-    this.#learnWindowEnd(millisToWindowEnd);
-    if (!this.#driver) this.#start();
-    else if (ticket < this.#waitingFrom) this.#settle();
+    this.#places.giveTicket(requestId, ticket);
+    if (ticket < this.#waitingFrom) this.#places.doubtBelow(this.#waitingFrom);
+    this.#isQueueEmpty = false;
+    this.#timing.learn(this.parts.clock.now(), millisToRoom);
+    if (!this.#leader) this.#calls.leaseBegan(place.askedAt);
+    this.#fire('ticketed');
+    this.#settleOrRearm();
   }
 
-  /** The check was decided without a wait, or failed. @returns false where that is no news. */
-  settled(requestId: string): boolean {
-    const isNews = this.#forget(requestId);
-    this.#stopIfEmpty();
-    return isNews;
+  /**
+   * The check was decided without a place in the queue, or failed.
+   * @returns false where a wake that overtook the answer has approved it
+   */
+  answered(requestId: string): boolean {
+    const place = this.#remove(requestId);
+    this.#endIfEmpty();
+    return place !== undefined;
   }
 
-  /** The client of a request has left. One that is still asking is withdrawn when it is answered. */
-  leave(requestId: string): void {
-    if (this.#places.get(requestId)?.ticket === undefined) return;
-    this.#forget(requestId);
-    this.parts.withdraw([requestId]);
-    this.#stopIfEmpty();
+  /** The caller of a request has gone. One that is still asking is withdrawn when it is answered. */
+  disconnected(requestId: string): void {
+    if (this.#places.hasTicket(requestId)) this.#withdraw([requestId]);
   }
 
   /** Turns everyone away because this replica stops. */
   turnAway(): void {
-    const left: string[] = [];
-    for (const [requestId, { waiter, ticket }] of this.#places) {
-      waiter.fail(new ShuttingDownError());
-      if (ticket !== undefined) left.push(requestId);
-    }
-    for (const requestId of left) this.#forget(requestId);
-    if (left.length > 0) this.parts.withdraw(left);
-    this.#stopIfEmpty();
+    for (const waiter of this.#places.waiters()) waiter.fail(new ShuttingDownError());
+    this.#withdraw(this.#places.ticketedIds());
   }
 
   onSubscribed(): void {
-    // A subscription that had to be made again may be one to another Redis, after a failover.
-    if (this.#wasSubscribed) this.#doubtsAll = true;
+    if (this.#wasSubscribed) this.#places.doubtAll();
     this.#wasSubscribed = true;
-    this.#settle();
-    // Not before: the resignation of the driver that stands in our way can't be missed from now on.
+    this.#fire('due');
+    // Not before: the resignation of the leader that stands in our way can't be missed from now on.
     this.#volunteer();
   }
 
   onWake(wake: Wake): void {
     this.#learn(wake);
-    if (this.#isOver) return;
-    if (this.#missed().length > 0) this.#settle();
-    else this.#schedule();
+    this.#settleOrRearm();
   }
 
-  onDriverResigned(): void {
+  onLeaderResigned(): void {
     this.#volunteer();
   }
 
   onMemoryLost(): void {
-    this.#doubtsAll = true;
-    this.#settle();
+    this.#doubtAll();
   }
 
   /** Redis can be asked again, which may have failed meanwhile, or lost what it knew. */
   onStoreAvailable(): void {
-    this.onMemoryLost();
+    this.#doubtAll();
   }
 
-  #start(): void {
-    this.#driver = this.parts.createDriver();
-    this.#leaseRenewed(this.parts.clock.now());
+  #fire(event: QueueEvent): void {
+    const mode = nextMode(this.#mode, event);
+    if (mode === this.#mode) return;
+    this.#mode = mode;
+    this.#timer.cancel();
+    switch (mode) {
+      case 'listening':
+        this.#armForWindowAndLease();
+        if (!this.#leader) this.#listen();
+        break;
+      case 'settling':
+        void this.#settle();
+        break;
+      case 'retrying':
+        this.#timer.arm(this.parts.clock.now() + this.#calls.retryMillis, () => {
+          this.#fire('due');
+        });
+        break;
+      case 'over':
+        this.#end();
+        break;
+      case 'asking':
+      case 'resettling':
+    }
+  }
+
+  #doubtAll(): void {
+    this.#places.doubtAll();
+    this.#fire('due');
+  }
+
+  #settleOrRearm(): void {
+    if (this.#places.hasDoubted) this.#fire('due');
+    else if (this.#mode === 'listening') this.#armForWindowAndLease();
+  }
+
+  #endIfEmpty(): void {
+    if (this.#places.size === 0 && this.#mode !== 'over') this.#fire('emptied');
+  }
+
+  #remove(requestId: string): Place | undefined {
+    const place = this.#places.remove(requestId);
+    if (place) this.parts.onSizeChange(-1);
+    return place;
+  }
+
+  #withdraw(requestIds: readonly string[]): void {
+    for (const requestId of requestIds) this.#remove(requestId);
+    this.#calls.withdraw(requestIds);
+    this.#endIfEmpty();
+  }
+
+  #listen(): void {
+    this.#leader = this.parts.createLeader();
     this.parts.wakes.listen(this.parts.names.wakeChannel, this);
-    this.#schedule();
   }
 
-  #stopIfEmpty(): void {
-    if (this.#places.size > 0 || this.#isOver) return;
-    this.#isOver = true;
-    this.#standDown?.();
-    const driver = this.#driver;
-    if (driver) this.parts.wakes.unlisten(this.parts.names.wakeChannel, this);
-    this.parts.onEmpty({
-      resigned: driver && this.#resign(driver),
-    });
-  }
-
-  async #resign(driver: BoundaryDriver): Promise<void> {
-    const wasDriving = await driver.resign();
-    if (wasDriving && !this.#knownToBeEmpty) {
-      await this.parts.wakes.announceResignation(this.parts.names.wakeChannel);
+  #end(): void {
+    const { underWay } = this.#calls;
+    if (this.#leader) {
+      this.parts.wakes.unlisten(this.parts.names.wakeChannel, this);
+      this.parts.onOver(Promise.all([this.#leader.resign(!this.#isQueueEmpty), underWay]));
+    } else {
+      this.parts.onOver(undefined);
     }
   }
 
   #volunteer(): void {
-    void this.#driver?.volunteer().then(() => {
-      this.#schedule();
+    void this.#leader?.volunteer().then(() => {
+      if (this.#mode === 'listening') this.#armForWindowAndLease();
     });
   }
 
-  #forget(requestId: string): boolean {
-    const isNews = this.#places.delete(requestId);
-    if (isNews) this.parts.onSizeChange(-1);
-    return isNews;
+  async #settle(): Promise<void> {
+    const reply = await this.#calls.settle(this.#timing.millisToRoom(this.parts.clock.now()));
+    if (!reply) {
+      this.#fire('failed');
+      return;
+    }
+    this.#learn(reply);
+    if (reply.millisToRoom === 0 || this.#places.hasDoubted) this.#fire('due');
+    this.#fire('answered');
   }
 
   /** Takes in what Redis says of the queue as a whole, and answers those it has approved. */
   #learn(news: Wake | SettleReply): void {
-    // Where Redis knows no such key, what we remember is all there is.
-    if (news.millisToRoom !== undefined) this.#learnWindowEnd(news.millisToRoom);
-    this.#waitingFrom = news.waitingFrom;
-    this.#knownToBeEmpty = news.waiting === 0;
-    for (const requestId of news.granted) this.#granted(requestId);
-    this.#stopIfEmpty();
-  }
-
-  /** Each answer tells it too late by its own way to us, so the earliest said is the nearest. */
-  #learnWindowEnd(millisLeft: number): void {
     const now = this.parts.clock.now();
-    const endsAt = now + millisLeft;
-    const isOfNextWindow = endsAt > this.#windowEndsAt + this.parts.windowMillis / 2;
-    if (endsAt < this.#windowEndsAt || isOfNextWindow || now >= this.#windowEndsAt) {
-      this.#windowEndsAt = endsAt;
-    }
+    if (news.millisToRoom !== undefined) this.#timing.learn(now, news.millisToRoom);
+    // While anybody has a ticket, the window that Redis lost is needed to make the key anew.
+    else if (this.#places.lowestTicket === undefined) this.#timing.forget(now);
+    this.#waitingFrom = news.waitingFrom;
+    this.#isQueueEmpty = news.waiting === 0;
+    for (const requestId of news.granted) this.#granted(requestId);
+    this.#places.doubtBelow(news.waitingFrom);
+    this.#endIfEmpty();
   }
 
   #granted(requestId: string): void {
-    const place = this.#places.get(requestId);
+    const place = this.#remove(requestId);
     if (!place) return;
-    this.#forget(requestId);
     this.parts.approvals.approve(place.waiter, () => {
-      // The client has left: the approval belongs to the next in the queue.
-      this.parts.withdraw([requestId]);
+      // The caller has gone: the approval belongs to the next in the queue.
+      this.#withdraw([requestId]);
     });
   }
 
-  #millisToWindowEnd(): number {
-    return Math.max(0, Math.round(this.#windowEndsAt - this.parts.clock.now()));
-  }
-
-  #leaseRenewed(now: number): void {
-    this.#leaseRenewalAt = now + this.parts.leaseMillis * LEASE_RENEWAL;
-    this.#leaseEndsAt = now + this.parts.leaseMillis;
-  }
-
-  /** Those whose tickets have left the queue although nobody told us of an approval. */
-  #missed(): Ticket[] {
-    const missed: Ticket[] = [];
-    for (const [requestId, { ticket }] of this.#places) {
-      if (ticket === undefined) continue;
-      if (this.#doubtsAll || ticket < this.#waitingFrom) missed.push({ requestId, ticket });
-    }
-    return missed.sort((a, b) => a.ticket - b.ticket);
-  }
-
-  #schedule(): void {
-    this.#standDown?.();
-    this.#standDown = undefined;
-    if (!this.#driver || this.#isOver || this.#isSettling) return;
-    const { clock } = this.parts;
-    const windowDue = this.#windowEndsAt + (this.#driver.isDriving ? 0 : this.#grace);
-    const due = Math.min(windowDue, this.#leaseRenewalAt);
-    this.#standDown = clock.after(due - clock.now(), () => {
-      // No wake has come in time: the driver is dead or there is none.
-      if (clock.now() >= windowDue) this.#volunteer();
-      this.#settle();
+  #armForWindowAndLease(): void {
+    const dueAt = Math.min(this.#windowDueAt, this.#calls.renewalDueAt);
+    this.#timer.arm(dueAt, () => {
+      // No wake has come in time: the leader is dead or there is none.
+      if (this.parts.clock.now() >= this.#windowDueAt) this.#volunteer();
+      this.#fire('due');
     });
   }
 
-  #settle(): void {
-    this.#settleAgain = true;
-    if (this.#isSettling) return;
-    this.#isSettling = true;
-    void this.#settleUntilQuiet();
-  }
-
-  async #settleUntilQuiet(): Promise<void> {
-    try {
-      while (this.#settleAgain && !this.#isOver) {
-        this.#settleAgain = false;
-        await this.#ask([]);
-        await this.#askAboutMissed();
-      }
-      this.#failures = 0;
-      this.#isSettling = false;
-      this.#schedule();
-    } catch (error) {
-      this.#retryLater(error);
-    }
-  }
-
-  async #askAboutMissed(): Promise<void> {
-    const missed = this.#missed();
-    this.#doubtsAll = false;
-    for (let first = 0; first < missed.length; first += MAX_ASKED_PER_CALL) {
-      const stillHeld = missed
-        .slice(first, first + MAX_ASKED_PER_CALL)
-        .filter(({ requestId }) => this.#places.has(requestId));
-      if (stillHeld.length > 0) await this.#ask(stillHeld);
-    }
-  }
-
-  async #ask(askedAbout: readonly Ticket[]): Promise<void> {
-    const { scripts, names, clock } = this.parts;
-    // After a lapse of the lease we may have been taken for dead.
-    if (clock.now() >= this.#leaseEndsAt) this.#doubtsAll = true;
-    const reply = await scripts.settle(names, this.#millisToWindowEnd(), askedAbout);
-    this.#leaseRenewed(clock.now());
-    this.#learn(reply);
-    if (reply.millisToRoom === 0) this.#settleAgain = true;
-  }
-
-  #retryLater(error: unknown): void {
-    this.#failures += 1;
-    this.#doubtsAll = true;
-    const { logger, clock, names } = this.parts;
-    // That the store is away is logged where it is noticed, and not for every key.
-    const level = error instanceof StoreUnavailableError ? 'debug' : 'warn';
-    if (this.#failures === 1) {
-      logger[level](
-        { err: error, state: names.state },
-        'settle failed; those who wait go on waiting',
-      );
-    }
-    this.#isSettling = false;
-    if (this.#isOver) return;
-    this.#standDown?.();
-    this.#standDown = clock.after(backoffMillis(this.#failures, FIRST_RETRY_MILLIS), () => {
-      this.#settle();
-    });
+  get #windowDueAt(): number {
+    return this.#timing.dueAt(this.#leader?.isLeading === true);
   }
 }

@@ -5,30 +5,38 @@ import type { Connections } from '../connections/connections.js';
 
 /** What `publish_wake` in `lua/lib/instance.lua` sends. */
 const wakeSchema = z.object({
+  /** Until there may be room again. 0: there is room now, and more waiters can be approved at once. */
   millisToRoom: z.number(),
+  /** How many wait, on all replicas. */
   waiting: z.number(),
+  /** Every lower ticket has left the queue. */
   waitingFrom: z.number(),
+  /** The ids of those just approved. */
   granted: z.array(z.string()),
 });
 
-/** What a replica sends that ended the windows of a key, and no longer does. */
-const driverResignedSchema = z.object({ driverResigned: z.literal(true) });
+/** What the window leader of a key sends when it leads no more. */
+const leaderResignedSchema = z.object({ leaderResigned: z.literal(true) });
 
 /** What `hold_lost` in `lua/lib/recovery-hold.lua` sends. */
 const memoryLostSchema = z.object({ memoryLost: z.literal(true) });
 
-const messageSchema = z.union([wakeSchema, driverResignedSchema, memoryLostSchema]);
+const messageSchema = z.union([wakeSchema, leaderResignedSchema, memoryLostSchema]);
 
+/** Who was approved, and what has become of the queue. */
 export type Wake = z.infer<typeof wakeSchema>;
 
 export interface WakeListener {
   /** From now on no message is missed; one may have been before. */
   onSubscribed(): void;
   onWake(wake: Wake): void;
-  onDriverResigned(): void;
+  onLeaderResigned(): void;
   /** Redis has lost the key, and with it the queue. */
   onMemoryLost(): void;
 }
+
+/** How messages come and go. */
+export type WakeMessages = Pick<Connections, 'subscriber' | 'publish'>;
 
 /**
  * The pub/sub channels of the keys this replica holds waiters of. Messages are hints: whatever is
@@ -38,7 +46,7 @@ export class WakeChannel {
   readonly #listeners = new Map<string, WakeListener>();
 
   constructor(
-    private readonly connections: Pick<Connections, 'subscriber' | 'publish'>,
+    private readonly connections: WakeMessages,
     private readonly logger: Logger,
   ) {
     connections.subscriber.listen({
@@ -63,10 +71,10 @@ export class WakeChannel {
     this.connections.subscriber.unsubscribe(channel);
   }
 
-  /** Tells the other replicas that nobody ends the windows of this key on time any more. */
+  /** Tells the other replicas that the key has no window leader any more. */
   async announceResignation(channel: string): Promise<void> {
     try {
-      await this.connections.publish(channel, JSON.stringify({ driverResigned: true }));
+      await this.connections.publish(channel, JSON.stringify({ leaderResigned: true }));
     } catch (error) {
       this.logger.debug({ err: error, channel }, 'resignation not announced');
     }
@@ -78,8 +86,8 @@ export class WakeChannel {
     const message = parseMessage(text);
     if (!message) {
       this.logger.warn({ channel }, 'ignored a message that is not ours');
-    } else if ('driverResigned' in message) {
-      listener.onDriverResigned();
+    } else if ('leaderResigned' in message) {
+      listener.onLeaderResigned();
     } else if ('memoryLost' in message) {
       listener.onMemoryLost();
     } else {

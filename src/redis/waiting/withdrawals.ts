@@ -1,67 +1,80 @@
 import type { Logger } from 'pino';
 
 import type { Clock } from '../../clock.js';
+import type { Ticks } from '../../ticks.js';
 import { backoffMillis } from '../backoff.js';
 import type { KeyNaming } from '../key-names.js';
-import type { Scripts } from '../scripts/scripts.js';
+import type { WaitingStore } from './waiting-store.js';
 
-/** The most ids of one call of `lua/withdraw.lua`. */
+/** The most ids of one call. */
 const MAX_IDS_PER_CALL = 1000;
 const FIRST_RETRY_MILLIS = 50;
 
+export interface WithdrawalsParts {
+  readonly store: Pick<WaitingStore, 'withdraw'>;
+  readonly naming: Pick<KeyNaming, 'namesOf'>;
+  readonly clock: Clock;
+  readonly ticks: Ticks;
+  readonly logger: Logger;
+}
+
 /**
  * Takes out of Redis what nobody here waits for any more: places in a queue, approvals that crossed
- * with their clients' leaving, calls of unknown outcome. Repeated until Redis has heard it.
+ * with their callers' disconnects, calls of unknown outcome. Repeated until Redis has heard it.
  */
 export class Withdrawals {
   readonly #pending = new Map<string, Set<string>>();
   #flushing: Promise<void> | undefined;
-  #standDown: (() => void) | undefined;
+  #cancelTimer: (() => void) | undefined;
   #failures = 0;
+  #isClosed = false;
 
-  constructor(
-    private readonly scripts: Scripts,
-    private readonly naming: KeyNaming,
-    private readonly clock: Clock,
-    private readonly logger: Logger,
-  ) {}
+  constructor(private readonly parts: WithdrawalsParts) {}
 
-  add(key: string, ...requestIds: readonly string[]): void {
-    const ids = this.#pending.get(key) ?? new Set<string>();
-    this.#pending.set(key, ids);
-    for (const id of requestIds) ids.add(id);
+  add(key: string, requestIds: readonly string[]): void {
+    if (this.#isClosed) return;
+    this.#keep(key, requestIds);
     // While a retry is due, it will take these along.
-    if (!this.#standDown) this.#flushing ??= this.#flushSoon();
+    if (!this.#cancelTimer) this.#flushing ??= this.#flushSoon();
   }
 
-  /** Tries once more what is left, and gives up what can't be done: leases run out by themselves. */
+  /** Tries once more what is left, and gives up what can't be done: places go with their lease. */
   async close(): Promise<void> {
     this.#cancelRetry();
     await this.#flushing;
-    if (this.#pending.size > 0) await this.#flush();
     this.#cancelRetry();
+    if (this.#pending.size > 0) await this.#flush();
+    this.#isClosed = true;
     if (this.#pending.size > 0) {
-      this.logger.warn({ keys: this.#pending.size }, 'withdrawals left to the leases');
+      this.parts.logger.warn({ keys: this.#pending.size }, 'withdrawals left to the leases');
     }
   }
 
-  /** What is added in one turn of the event loop goes in one call for each key. */
+  #keep(key: string, requestIds: readonly string[]): void {
+    const kept = this.#pending.get(key) ?? new Set<string>();
+    this.#pending.set(key, kept);
+    for (const id of requestIds) kept.add(id);
+  }
+
+  /** What is added in one tick of the event loop goes in one call for each key. */
   async #flushSoon(): Promise<void> {
-    await new Promise((resolve) => setImmediate(resolve));
+    await new Promise<void>((resolve) => {
+      this.parts.ticks.next(resolve);
+    });
     await this.#flush();
     this.#flushing = undefined;
-    if (this.#pending.size === 0) return;
+    if (this.#pending.size === 0 || this.#isClosed) return;
     // Either Redis did not hear it, or more has come meanwhile.
     const delay = this.#failures === 0 ? 0 : backoffMillis(this.#failures, FIRST_RETRY_MILLIS);
-    this.#standDown = this.clock.after(delay, () => {
-      this.#standDown = undefined;
+    this.#cancelTimer = this.parts.clock.after(delay, () => {
+      this.#cancelTimer = undefined;
       this.#flushing ??= this.#flushSoon();
     });
   }
 
   #cancelRetry(): void {
-    this.#standDown?.();
-    this.#standDown = undefined;
+    this.#cancelTimer?.();
+    this.#cancelTimer = undefined;
   }
 
   async #flush(): Promise<void> {
@@ -73,20 +86,20 @@ export class Withdrawals {
     const failed = results.filter((result) => result.status === 'rejected');
     this.#failures = failed.length > 0 ? this.#failures + 1 : 0;
     if (this.#failures === 1) {
-      this.logger.warn({ err: failed[0]?.reason as unknown }, 'withdrawals will be tried again');
+      this.parts.logger.warn(
+        { err: failed[0]?.reason as unknown },
+        'withdrawals will be tried again',
+      );
     }
   }
 
   async #withdraw(key: string, ids: readonly string[]): Promise<void> {
-    const names = this.naming.namesOf(key);
+    const names = this.parts.naming.namesOf(key);
     for (let first = 0; first < ids.length; first += MAX_IDS_PER_CALL) {
-      const some = ids.slice(first, first + MAX_IDS_PER_CALL);
       try {
-        await this.scripts.withdraw(names, some);
+        await this.parts.store.withdraw(names, ids.slice(first, first + MAX_IDS_PER_CALL));
       } catch (error) {
-        const kept = this.#pending.get(key) ?? new Set<string>();
-        this.#pending.set(key, kept);
-        for (const id of ids.slice(first)) kept.add(id);
+        this.#keep(key, ids.slice(first));
         throw error;
       }
     }

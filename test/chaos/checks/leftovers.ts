@@ -2,7 +2,7 @@ import type { RedisProcess } from '../../support/redis-process.js';
 import { lastWithin } from '../within.js';
 
 /**
- * The mutex of a driver that was killed goes ten seconds later; keys go after three idle windows. What
+ * The mutex of a leader that was killed goes ten seconds later; keys go after three idle windows. What
  * stays longer than this stays for ever.
  */
 const GONE_WITHIN_MILLIS = 60_000;

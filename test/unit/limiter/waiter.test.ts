@@ -1,4 +1,4 @@
-import { Client } from '../../../src/limiter/client.js';
+import { CallerPresence } from '../../../src/limiter/caller-presence.js';
 import type { Decision } from '../../../src/limiter/limiter.js';
 import { Waiter } from '../../../src/limiter/waiter.js';
 
@@ -7,7 +7,7 @@ const DENIED: Decision = { outcome: 'denied', reason: 'queue_full', retryAfterMi
 const WITHDRAWN: Decision = { outcome: 'withdrawn' };
 
 /** Every way in which a waiter can end, and what its promise then settles to. */
-const ENDS: [string, (waiter: Waiter, client: Client) => unknown, unknown][] = [
+const ENDS: [string, (waiter: Waiter, caller: CallerPresence) => unknown, unknown][] = [
   ['an approval', (waiter) => waiter.approve(), APPROVED],
   [
     'an approval from the queue',
@@ -24,17 +24,17 @@ const ENDS: [string, (waiter: Waiter, client: Client) => unknown, unknown][] = [
   ],
   [
     "the client's leaving",
-    (_waiter, client) => {
-      client.leave();
+    (_waiter, caller) => {
+      caller.disconnect();
     },
     WITHDRAWN,
   ],
 ];
 
-function clientThatHasLeft(): Client {
-  const client = new Client();
-  client.leave();
-  return client;
+function callerThatIsGone(): CallerPresence {
+  const caller = new CallerPresence();
+  caller.disconnect();
+  return caller;
 }
 
 test('is undecided at first', () => {
@@ -43,41 +43,41 @@ test('is undecided at first', () => {
 
 describe.each(ENDS)('%s', (first, end, outcome) => {
   let waiter: Waiter;
-  let client: Client;
+  let caller: CallerPresence;
   let settled: Promise<unknown>;
   let withdrawals: number;
   beforeEach(() => {
     waiter = new Waiter('a');
     settled = waiter.decision.catch((error: unknown) => error);
-    client = new Client();
+    caller = new CallerPresence();
     withdrawals = 0;
-    waiter.withdrawOn(client, () => (withdrawals += 1));
+    waiter.withdrawOnDisconnect(caller, () => (withdrawals += 1));
   });
 
   test('decides the request', async () => {
-    end(waiter, client);
+    end(waiter, caller);
     expect(waiter.decided).toBe(true);
     expect(await settled).toEqual(outcome);
     expect(withdrawals).toBe(outcome === WITHDRAWN ? 1 : 0);
   });
 
   test('no longer listens to the client', () => {
-    expect(client.onLeave).toBeDefined();
-    end(waiter, client);
-    if (outcome !== WITHDRAWN) client.leave();
-    expect(client.onLeave).toBeUndefined();
+    expect(caller.onDisconnect).toBeDefined();
+    end(waiter, caller);
+    if (outcome !== WITHDRAWN) caller.disconnect();
+    expect(caller.onDisconnect).toBeUndefined();
     expect(withdrawals).toBe(outcome === WITHDRAWN ? 1 : 0);
   });
 
   test.each(ENDS)('holds against %s that comes later', async (_later, endAgain) => {
-    end(waiter, client);
-    endAgain(waiter, client);
+    end(waiter, caller);
+    endAgain(waiter, caller);
     expect(await settled).toEqual(outcome);
     expect(withdrawals).toBe(first === "the client's leaving" ? 1 : 0);
   });
 
   test('is told to an approval or a refusal that comes later', () => {
-    end(waiter, client);
+    end(waiter, caller);
     expect(waiter.approve()).toBe(false);
     expect(waiter.approveFromQueue()).toBe(false);
     expect(waiter.decide(DENIED)).toBe(false);
@@ -92,26 +92,26 @@ test('an approval or a refusal that comes first is told so', () => {
 
 test('a client that has left already withdraws at once', async () => {
   const waiter = new Waiter('a');
-  const client = clientThatHasLeft();
+  const caller = callerThatIsGone();
   let withdrawals = 0;
-  waiter.withdrawOn(client, () => (withdrawals += 1));
+  waiter.withdrawOnDisconnect(caller, () => (withdrawals += 1));
   expect(withdrawals).toBe(1);
   expect(await waiter.decision).toEqual(WITHDRAWN);
-  expect(client.onLeave).toBeUndefined();
+  expect(caller.onDisconnect).toBeUndefined();
 });
 
 test('a client that had left before the request was decided changes nothing', async () => {
   const waiter = new Waiter('a');
   waiter.approve();
   let withdrawals = 0;
-  waiter.withdrawOn(clientThatHasLeft(), () => (withdrawals += 1));
+  waiter.withdrawOnDisconnect(callerThatIsGone(), () => (withdrawals += 1));
   expect(withdrawals).toBe(0);
   expect(await waiter.decision).toEqual(APPROVED);
 });
 
 test('a waiter without a client can be decided', async () => {
   const waiter = new Waiter('a');
-  waiter.withdrawOn(undefined, () => {
+  waiter.withdrawOnDisconnect(undefined, () => {
     throw new Error('nobody can have left');
   });
   waiter.approve();

@@ -8,6 +8,7 @@ import type {
   VERDICT,
 } from '../../../src/redis/scripts/check-codec.js';
 import type { Scripts } from '../../../src/redis/scripts/scripts.js';
+import { eventLoop } from '../../../src/ticks.js';
 import { unobserved } from '../../support/unguarded.js';
 
 const APPROVED: (typeof VERDICT)['approved'] = 1;
@@ -40,6 +41,7 @@ beforeEach(() => {
     scripts: { check },
     naming,
     observer: unobserved,
+    ticks: eventLoop,
     slotOf: () => 0,
     waitingFor: (key) => waiting.get(key),
   });
@@ -57,9 +59,9 @@ const seen = (): string[][][] =>
     call.map(({ names, checks }) => [names.state, ...checks.map(({ requestId }) => requestId)]),
   );
 
-const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+const nextTick = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-test('checks of a key in one turn of the event loop share a batch', async () => {
+test('checks of a key in one tick of the event loop share a batch', async () => {
   const replies = await Promise.all([
     send('a', 'k'),
     send('b', 'k', { canWait: true }),
@@ -89,7 +91,7 @@ test('a batch tells of who waits here for its key', async () => {
   expect(calls[0]!.map((batch) => batch.waiting)).toEqual([known, undefined]);
 });
 
-test('nothing is sent before the turn ends', async () => {
+test('nothing is sent before the tick ends', async () => {
   const reply = send('a', 'k');
   await Promise.resolve();
   expect(calls).toEqual([]);
@@ -97,7 +99,7 @@ test('nothing is sent before the turn ends', async () => {
   expect(calls).toHaveLength(1);
 });
 
-test('checks of later turns get calls of their own', async () => {
+test('checks of later ticks get calls of their own', async () => {
   await send('a', 'k');
   await send('b', 'k');
   expect(seen()).toEqual([[['sluice:{k}', 'a']], [['sluice:{k}', 'b']]]);
@@ -108,7 +110,7 @@ test('a call that is on its way holds up no later one', async () => {
   const answerAtOnce = answerCall;
   answerCall = () => new Promise((resolve) => (finishFirst = resolve));
   const first = send('a', 'k');
-  await nextTurn();
+  await nextTick();
   answerCall = answerAtOnce;
   await send('b', 'k');
   expect(calls).toHaveLength(2);
@@ -155,14 +157,14 @@ test('checks with different overrides are batches of their own, in the order the
   ]);
 });
 
-test('a hundred checks are sent at once, and the rest of the turn in calls of their own', async () => {
+test('a hundred checks are sent at once, and the rest of the tick in calls of their own', async () => {
   const ids = Array.from({ length: 201 }, (_, i) => String(i));
   const replies = ids.map((id) => send(id, 'k'));
   expect(calls.map((call) => call[0]!.checks.length)).toEqual([100, 100]);
   const verdicts = (await Promise.all(replies)).map(({ verdict }) => verdict);
   expect(seen().flatMap((call) => call.flatMap(([, ...batch]) => batch))).toEqual(ids);
   expect([verdicts[0], verdicts[99], verdicts[100], verdicts[200]]).toEqual([0, 99, 0, 0]);
-  await nextTurn();
+  await nextTick();
   expect(calls).toHaveLength(3);
 });
 
@@ -181,7 +183,7 @@ test('a call that fails rejects its own checks only', async () => {
   const answerAtOnce = answerCall;
   answerCall = () => Promise.reject(failure);
   const failing = [send('a', 'k'), send('b', 'l')];
-  await nextTurn();
+  await nextTick();
   answerCall = answerAtOnce;
   const other = send('c', 'k');
   const rejected = { status: 'rejected', reason: failure };

@@ -65,7 +65,7 @@ describe('namesOf', () => {
         'sluice:{user-7}:requests:3',
       ],
       wakeChannel: 'sluice:{user-7}:wake',
-      driver: 'sluice:{user-7}:driver',
+      leader: 'sluice:{user-7}:leader',
     });
   });
 

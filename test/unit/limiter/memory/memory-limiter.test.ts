@@ -1,4 +1,4 @@
-import { Client } from '../../../../src/limiter/client.js';
+import { CallerPresence } from '../../../../src/limiter/caller-presence.js';
 import { ShuttingDownError } from '../../../../src/limiter/errors.js';
 import type { CheckRequest, Decision, Instance } from '../../../../src/limiter/limiter.js';
 import { MemoryLimiter } from '../../../../src/limiter/memory/memory-limiter.js';
@@ -44,11 +44,11 @@ interface Asked {
   readonly settled: Promise<unknown>;
 }
 
-function checkOrWait(key: string, client?: Client): Asked {
+function checkOrWait(key: string, caller?: CallerPresence): Asked {
   const asked: Asked = {
     decision: undefined,
     settled: limiter
-      .check({ key, canWait: true }, client)
+      .check({ key, canWait: true }, caller)
       .then((decision) => (asked.decision = decision)),
   };
   return asked;
@@ -201,10 +201,10 @@ describe('those who wait', () => {
 describe('a client that leaves', () => {
   test('while it waits is withdrawn, and the next moves up', async () => {
     await approve('k');
-    const client = new Client();
-    const leaving = checkOrWait('k', client);
+    const caller = new CallerPresence();
+    const leaving = checkOrWait('k', caller);
     const next = checkOrWait('k');
-    client.leave();
+    caller.disconnect();
     await leaving.settled;
     expect(leaving.decision).toEqual({ outcome: 'withdrawn' });
     expect(await limiter.inspect('k')).toMatchObject({ approved: 1, waiting: 1 });
@@ -216,10 +216,10 @@ describe('a client that leaves', () => {
 
   test('frees its place in the queue', async () => {
     await approve('k');
-    const client = new Client();
-    checkOrWait('k', client);
+    const caller = new CallerPresence();
+    checkOrWait('k', caller);
     checkOrWait('k');
-    client.leave();
+    caller.disconnect();
     const another = checkOrWait('k');
     await turn();
     expect(another.decision).toBeUndefined();
@@ -228,9 +228,9 @@ describe('a client that leaves', () => {
 
   test('before it had to wait is withdrawn at once', async () => {
     await approve('k');
-    const client = new Client();
-    client.leave();
-    const left = checkOrWait('k', client);
+    const caller = new CallerPresence();
+    caller.disconnect();
+    const left = checkOrWait('k', caller);
     await left.settled;
     expect(left.decision).toEqual({ outcome: 'withdrawn' });
     expect(limiter.waiting).toBe(0);
@@ -238,10 +238,10 @@ describe('a client that leaves', () => {
   });
 
   test('after its approval keeps it', async () => {
-    const client = new Client();
-    expect(checkOrWait('k', client)).toBeDefined();
+    const caller = new CallerPresence();
+    expect(checkOrWait('k', caller)).toBeDefined();
     await turn();
-    client.leave();
+    caller.disconnect();
     expect(await limiter.inspect('k')).toMatchObject({ approved: 1 });
   });
 });

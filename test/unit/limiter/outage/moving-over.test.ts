@@ -1,6 +1,6 @@
 import { jest } from '@jest/globals';
 
-import { Client } from '../../../../src/limiter/client.js';
+import { CallerPresence } from '../../../../src/limiter/caller-presence.js';
 import { ShuttingDownError, StoreUnavailableError } from '../../../../src/limiter/errors.js';
 import { MemoryLimiter } from '../../../../src/limiter/memory/memory-limiter.js';
 import { OutageLimiter } from '../../../../src/limiter/outage/outage-limiter.js';
@@ -259,18 +259,18 @@ describe('a client that leaves', () => {
   });
 
   test('is not called back any more once it is decided', async () => {
-    const client = new Client();
-    const decision = limiterWith(allowAll).check({ key: 'key', canWait: true }, client);
-    expect(client.onLeave).toBeDefined();
+    const caller = new CallerPresence();
+    const decision = limiterWith(allowAll).check({ key: 'key', canWait: true }, caller);
+    expect(caller.onDisconnect).toBeDefined();
     store.asked[0]!.waiter.approve();
     await decision;
-    expect(client.onLeave).toBeUndefined();
+    expect(caller.onDisconnect).toBeUndefined();
   });
 
   test('before it asks is withdrawn at once', async () => {
-    const client = new Client();
-    client.leave();
+    const caller = new CallerPresence();
+    caller.disconnect();
     const limiter = limiterWith(allowAll);
-    expect(await limiter.check({ key: 'key', canWait: true }, client)).toEqual(WITHDRAWN);
+    expect(await limiter.check({ key: 'key', canWait: true }, caller)).toEqual(WITHDRAWN);
   });
 });

@@ -1,4 +1,4 @@
-import { Client } from '../../../../src/limiter/client.js';
+import { CallerPresence } from '../../../../src/limiter/caller-presence.js';
 import { ShuttingDownError } from '../../../../src/limiter/errors.js';
 import type { CheckRequest } from '../../../../src/limiter/limiter.js';
 import { MemoryLimiter } from '../../../../src/limiter/memory/memory-limiter.js';
@@ -74,9 +74,9 @@ describe('to decide locally', () => {
 
   test('is nobody, where the client leaves', async () => {
     await approve();
-    const client = new Client();
-    const waiting = local.check(waitingCheck, client);
-    client.leave();
+    const caller = new CallerPresence();
+    const waiting = local.check(waitingCheck, caller);
+    caller.disconnect();
     expect(await waiting).toEqual({ outcome: 'withdrawn' });
   });
 

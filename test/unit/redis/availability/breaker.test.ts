@@ -166,7 +166,7 @@ describe('an open breaker', () => {
   });
 
   test('that is ended asks no more', async () => {
-    breaker.close();
+    breaker.dispose();
     expect(breaker.isOpen).toBe(false);
     breaker.probeNow();
     await advance(100_000);
@@ -178,7 +178,7 @@ describe('an open breaker', () => {
     ['failed', failProbe],
   ])('that is ended does not care for a probe that is %s', async (_what, end) => {
     await advance(50);
-    breaker.close();
+    breaker.dispose();
     await end(0);
     await advance(100_000);
     expect(probes).toHaveLength(1);

@@ -124,10 +124,10 @@ test('a connection on which nothing came back is left when its shard counts as d
   expect(store.renewed).toEqual(['a']);
 });
 
-test('once closed, nothing is asked any more', async () => {
+test('once disposed of, nothing is asked any more', async () => {
   open('a:1');
   open('b:1');
-  breakers.close();
+  breakers.dispose();
   store.becomeReady();
   await advance(100_000);
   expect(store.probes).toEqual([]);

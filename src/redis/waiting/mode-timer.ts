@@ -1,0 +1,27 @@
+import type { Clock } from '../../clock.js';
+
+/** A timer is as good as another that is due so many milliseconds from it. */
+const SAME_TIME_MILLIS = 1;
+
+/** The one timer of a queue's mode: armed again, it takes the place of the one before. */
+export class ModeTimer {
+  #armed: { readonly dueAt: number; readonly cancel: () => void } | undefined;
+
+  constructor(private readonly clock: Clock) {}
+
+  /** @param dueAt by the clock's milliseconds; a time that has passed is due at once */
+  arm(dueAt: number, onDue: () => void): void {
+    if (this.#armed && Math.abs(this.#armed.dueAt - dueAt) < SAME_TIME_MILLIS) return;
+    this.cancel();
+    const cancel = this.clock.after(dueAt - this.clock.now(), () => {
+      this.#armed = undefined;
+      onDue();
+    });
+    this.#armed = { dueAt, cancel };
+  }
+
+  cancel(): void {
+    this.#armed?.cancel();
+    this.#armed = undefined;
+  }
+}

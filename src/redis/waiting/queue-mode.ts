@@ -1,0 +1,93 @@
+/** What a replica does for a key that it holds waiters of. */
+export type QueueMode =
+  /** Nobody here has had a ticket yet: there is nothing to listen for. */
+  | 'asking'
+  /** Subscribed to the key's wakes; a timer is armed for the window's end and for the lease. */
+  | 'listening'
+  /** A settle call is under way. */
+  | 'settling'
+  /** The same, and another call is to follow at once. */
+  | 'resettling'
+  /** The last settle call failed; a timer is armed for the next. */
+  | 'retrying'
+  /** The last place has gone. The queue is not used again. */
+  | 'over';
+
+export type QueueEvent =
+  /** A check was sent, and its waiter has a place here. */
+  | 'asked'
+  /** A check was answered with a ticket. */
+  | 'ticketed'
+  /** Redis has to be asked: a timer, a subscription, or a doubt that a waiter still stands in Redis. */
+  | 'due'
+  /** The settle call succeeded. */
+  | 'answered'
+  /** The settle call failed. */
+  | 'failed'
+  /** The last place has gone: approved, withdrawn, or decided without a wait. */
+  | 'emptied';
+
+/**
+ * Where each event leads. One that leads to the same mode is ignored; one that is left out can't happen.
+ *
+ *     asking ──ticketed──▶ listening ◀──answered── settling ──failed──▶ retrying
+ *                              │                    ▲ ▲ │ ▲               │  ▲
+ *                              └────────due─────────┘ │ │ └──────due──────┘  │
+ *                                            answered │ │ due                │
+ *                                                     │ ▼                    │
+ *                                                  resettling ────failed─────┘
+ *
+ *     each of them ──emptied──▶ over
+ */
+export const TRANSITIONS: Readonly<
+  Record<QueueMode, Readonly<Partial<Record<QueueEvent, QueueMode>>>>
+> = {
+  asking: {
+    asked: 'asking',
+    ticketed: 'listening',
+    // Without a ticket there is no place in Redis that a call could be about.
+    due: 'asking',
+    emptied: 'over',
+  },
+  listening: {
+    asked: 'listening',
+    ticketed: 'listening',
+    due: 'settling',
+    emptied: 'over',
+  },
+  settling: {
+    asked: 'settling',
+    ticketed: 'settling',
+    due: 'resettling',
+    answered: 'listening',
+    failed: 'retrying',
+    emptied: 'over',
+  },
+  resettling: {
+    asked: 'resettling',
+    ticketed: 'resettling',
+    due: 'resettling',
+    answered: 'settling',
+    failed: 'retrying',
+    emptied: 'over',
+  },
+  retrying: {
+    asked: 'retrying',
+    ticketed: 'retrying',
+    due: 'settling',
+    emptied: 'over',
+  },
+  over: {
+    // What was under way when the last place went.
+    due: 'over',
+    answered: 'over',
+    failed: 'over',
+  },
+};
+
+/** @throws Error for an event that can't happen in this mode */
+export function nextMode(mode: QueueMode, event: QueueEvent): QueueMode {
+  const next = TRANSITIONS[mode][event];
+  if (next === undefined) throw new Error(`a queue that is ${mode} can't be ${event}`);
+  return next;
+}

@@ -1,0 +1,38 @@
+import type { Cluster, Redis } from 'ioredis';
+import type { Logger } from 'pino';
+import { Mutex } from 'redis-semaphore';
+
+import type { CreateMutex } from './window-leader.js';
+
+/** How long a dead leader's mutex stands in the way of the next; its windows are ended meanwhile. */
+const LOCK_TIMEOUT_MILLIS = 10_000;
+const REFRESH_INTERVAL_MILLIS = 3_000;
+
+/**
+ * redis-semaphore 5.8 leaves a refresh that fails to the unhandled rejections. Here a lock that
+ * can't be refreshed counts as lost.
+ */
+class WatchedMutex extends Mutex {
+  protected override async _refresh(): Promise<boolean> {
+    try {
+      return await super._refresh();
+    } catch {
+      return false;
+    }
+  }
+}
+
+/** Mutexes of redis-semaphore, which refreshes those that are acquired. */
+export function redisMutexes(commands: Redis | Cluster, logger: Logger): CreateMutex {
+  return (name, candidate) =>
+    new WatchedMutex(commands, name, {
+      identifier: candidate,
+      lockTimeout: LOCK_TIMEOUT_MILLIS,
+      refreshInterval: REFRESH_INTERVAL_MILLIS,
+      acquireAttemptsLimit: 1,
+      retryInterval: 1,
+      onLockLost: () => {
+        logger.debug({ mutex: name }, 'no longer the window leader');
+      },
+    });
+}

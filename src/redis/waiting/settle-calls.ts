@@ -1,0 +1,120 @@
+import type { Logger } from 'pino';
+
+import type { Clock } from '../../clock.js';
+import { StoreUnavailableError } from '../../limiter/errors.js';
+import { backoffMillis } from '../backoff.js';
+import type { KeyNames } from '../key-names.js';
+import type { SettleReply, Ticket } from '../scripts/settle-codec.js';
+import { Lease } from './lease.js';
+import type { Places } from './places.js';
+import type { WaitingStore } from './waiting-store.js';
+
+/** The most waiters that one call asks about. */
+const MAX_ASKED_PER_CALL = 500;
+const FIRST_RETRY_MILLIS = 50;
+
+export interface SettleCallsParts {
+  readonly names: KeyNames;
+  readonly store: Pick<WaitingStore, 'settle'>;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly leaseMillis: number;
+  /** Takes requests that nobody here waits for any more out of Redis. */
+  readonly withdraw: (requestIds: readonly string[]) => void;
+}
+
+/**
+ * The settle calls of one key, one at a time: each asks about the doubted with the lowest tickets, and
+ * renews the lease.
+ */
+export class SettleCalls {
+  readonly #lease: Lease;
+  /** In a row, for the back-off. */
+  #failures = 0;
+  #underWay: Promise<SettleReply | undefined> | undefined;
+  #withdrawAfterwards: string[] = [];
+
+  constructor(
+    private readonly places: Places,
+    private readonly parts: SettleCallsParts,
+  ) {
+    this.#lease = new Lease(parts.leaseMillis);
+  }
+
+  /** Resolves when the call under way has ended; undefined where there is none. */
+  get underWay(): Promise<unknown> | undefined {
+    return this.#underWay;
+  }
+
+  /** When a call is due for the lease, if none is before. */
+  get renewalDueAt(): number {
+    return this.#lease.renewalDueAt;
+  }
+
+  /** Milliseconds to leave Redis alone after calls that failed. */
+  get retryMillis(): number {
+    return backoffMillis(this.#failures, FIRST_RETRY_MILLIS);
+  }
+
+  /** A check sent at this time has begun the lease. */
+  leaseBegan(sentAt: number): void {
+    this.#lease.renewed(sentAt);
+  }
+
+  /**
+   * Calls, and doubts whom Redis may have dropped.
+   * @param knownMillisLeft milliseconds until there is room, for a key that Redis lost
+   * @returns undefined where the call failed
+   */
+  settle(knownMillisLeft: number): Promise<SettleReply | undefined> {
+    this.#underWay = this.#settle(knownMillisLeft);
+    return this.#underWay;
+  }
+
+  /** Withdraws at once, or after the call under way: it may put back whom it asks about. */
+  withdraw(requestIds: readonly string[]): void {
+    if (requestIds.length === 0) return;
+    if (this.#underWay) this.#withdrawAfterwards.push(...requestIds);
+    else this.parts.withdraw(requestIds);
+  }
+
+  async #settle(knownMillisLeft: number): Promise<SettleReply | undefined> {
+    const { clock } = this.parts;
+    const sentAt = clock.now();
+    const hadLapsed = this.#lease.mayHaveLapsed(sentAt);
+    if (hadLapsed) this.places.doubtAll();
+    const reply = await this.#call(knownMillisLeft, this.places.takeDoubted(MAX_ASKED_PER_CALL));
+    this.#underWay = undefined;
+    this.withdraw(this.#withdrawAfterwards.splice(0));
+    if (!reply) {
+      this.places.doubtAll();
+      return undefined;
+    }
+    // A call that took long may have come after the lease.
+    if (!hadLapsed && this.#lease.mayHaveLapsed(clock.now())) this.places.doubtAll();
+    this.#lease.renewed(sentAt);
+    return reply;
+  }
+
+  async #call(
+    knownMillisLeft: number,
+    askedAbout: readonly Ticket[],
+  ): Promise<SettleReply | undefined> {
+    try {
+      const reply = await this.parts.store.settle(this.parts.names, knownMillisLeft, askedAbout);
+      this.#failures = 0;
+      return reply;
+    } catch (error) {
+      this.#failures += 1;
+      if (this.#failures === 1) this.#log(error);
+      return undefined;
+    }
+  }
+
+  #log(error: unknown): void {
+    // That the store is away is logged where it is noticed, and not for every key.
+    const level = error instanceof StoreUnavailableError ? 'debug' : 'warn';
+    const { state } = this.parts.names;
+    this.parts.logger[level]({ err: error, state }, 'settle failed; those who wait go on waiting');
+  }
+}

@@ -1,0 +1,189 @@
+import type { Logger } from 'pino';
+
+import type { Clock } from '../../clock.js';
+import { ApprovalBatches } from '../../limiter/approval-batches.js';
+import type { CallerPresence } from '../../limiter/caller-presence.js';
+import {
+  ShuttingDownError,
+  StoreUnavailableError,
+  TooManyWaitersError,
+} from '../../limiter/errors.js';
+import type { CheckRequest, Decision } from '../../limiter/limiter.js';
+import { Waiter } from '../../limiter/waiter.js';
+import type { Ticks } from '../../ticks.js';
+import { type CheckBatcher, type CheckReply, denial } from '../check-batcher.js';
+import type { KeyNaming } from '../key-names.js';
+import { type KnownWaiting, VERDICT } from '../scripts/check-codec.js';
+import { LocalQueue } from './local-queue.js';
+import type { WaitingStore } from './waiting-store.js';
+import { WakeChannel, type WakeMessages } from './wake-channel.js';
+import { type CreateMutex, WindowLeader } from './window-leader.js';
+import { Withdrawals } from './withdrawals.js';
+
+/** The least that other replicas leave the end of a window to its leader. */
+const FOLLOWER_GRACE_MILLIS = 50;
+
+export interface WaitingRoomParts {
+  readonly replicaId: string;
+  /** How long the waiters of a replica that is silent keep their places. */
+  readonly leaseMillis: number;
+  readonly windowMillis: number;
+  /** How many requests may wait here at once, over all keys. */
+  readonly maxWaiters: number;
+  readonly checks: Pick<CheckBatcher, 'send'>;
+  readonly store: WaitingStore;
+  readonly messages: WakeMessages;
+  readonly createMutex: CreateMutex;
+  readonly naming: Pick<KeyNaming, 'namesOf'>;
+  /** Whether the store can be asked about a key, as far as is known. */
+  readonly isAvailable: (key: string) => boolean;
+  readonly clock: Clock;
+  readonly ticks: Ticks;
+  /** From 0 up to 1. */
+  readonly random: () => number;
+  /** A UUID. */
+  readonly createRequestId: () => string;
+  readonly logger: Logger;
+}
+
+/** Every request that waits on this replica, or asks for a place: one {@link LocalQueue} for each key. */
+export class WaitingRoom {
+  readonly #queues = new Map<string, LocalQueue>();
+  readonly #wakes: WakeChannel;
+  readonly #withdrawals: Withdrawals;
+  readonly #approvals: ApprovalBatches;
+  /** Of queues that are over, what is still under way. */
+  readonly #ending = new Set<Promise<unknown>>();
+  #waiting = 0;
+  #candidates = 0;
+  #isClosing = false;
+  #onLastQueueOver: (() => void) | undefined;
+
+  constructor(private readonly parts: WaitingRoomParts) {
+    this.#wakes = new WakeChannel(parts.messages, parts.logger);
+    this.#withdrawals = new Withdrawals(parts);
+    this.#approvals = new ApprovalBatches(parts.ticks);
+  }
+
+  /** How many requests wait here, or ask for a place. */
+  get waiting(): number {
+    return this.#waiting;
+  }
+
+  /** Who waits here for a key, where anybody does. */
+  known(key: string): KnownWaiting | undefined {
+    return this.#queues.get(key)?.known;
+  }
+
+  /**
+   * Asks for permission, and waits for it where it can't be had at once.
+   * @throws TooManyWaitersError where as many wait as may
+   * @throws ShuttingDownError where the replica stops meanwhile, or has stopped
+   * @throws StoreUnavailableError where the store can't be asked
+   */
+  async checkOrWait(request: CheckRequest, caller?: CallerPresence): Promise<Decision> {
+    if (this.#isClosing) throw new ShuttingDownError();
+    if (this.#waiting >= this.parts.maxWaiters) throw new TooManyWaitersError();
+    const { key } = request;
+    const waiter = new Waiter(this.parts.createRequestId());
+    const { requestId } = waiter;
+    const queue = this.#queues.get(key) ?? this.#open(key);
+    queue.ask(waiter);
+    waiter.withdrawOnDisconnect(caller, () => {
+      queue.disconnected(requestId);
+    });
+    this.parts.checks.send(request, requestId).then(
+      (reply) => {
+        this.#answered(key, queue, waiter, reply);
+      },
+      (error: unknown) => {
+        if (!queue.answered(requestId)) return;
+        waiter.fail(error);
+        this.checkFailed(key, requestId, error);
+      },
+    );
+    return waiter.decision;
+  }
+
+  /** Withdraws a check whose call failed, where it may have run: nobody waits for it any more. */
+  checkFailed(key: string, requestId: string, error: unknown): void {
+    if (error instanceof StoreUnavailableError && error.mayHaveRun) {
+      this.#withdrawals.add(key, [requestId]);
+    }
+  }
+
+  /** While the store was away nobody was told anything, and it may have forgotten who waits. */
+  onStoreAvailable(): void {
+    for (const [key, queue] of this.#queues) {
+      if (this.parts.isAvailable(key)) queue.onStoreAvailable();
+    }
+  }
+
+  /** Turns everyone away, and resolves when nothing of this replica is left in Redis's queues. */
+  async close(): Promise<void> {
+    this.#isClosing = true;
+    for (const queue of [...this.#queues.values()]) queue.turnAway();
+    // Those still asking are withdrawn as their answers come; each has a time limit.
+    if (this.#queues.size > 0) {
+      await new Promise<void>((resolve) => {
+        this.#onLastQueueOver = resolve;
+      });
+    }
+    await this.#approvals.allNotified();
+    await Promise.all(this.#ending);
+    await this.#withdrawals.close();
+  }
+
+  #answered(key: string, queue: LocalQueue, waiter: Waiter, reply: CheckReply): void {
+    const { requestId } = waiter;
+    if (reply.verdict > VERDICT.approved) {
+      queue.ticketed(requestId, reply.verdict, reply.millisToRoom);
+      return;
+    }
+    if (!queue.answered(requestId)) return;
+    if (reply.verdict !== VERDICT.approved) waiter.decide(denial(reply));
+    else if (!waiter.approve()) this.#withdrawals.add(key, [requestId]);
+  }
+
+  #open(key: string): LocalQueue {
+    const { parts } = this;
+    const names = parts.naming.namesOf(key);
+    const queue = new LocalQueue({
+      names,
+      store: parts.store,
+      clock: parts.clock,
+      logger: parts.logger,
+      leaseMillis: parts.leaseMillis,
+      windowMillis: parts.windowMillis,
+      wakes: this.#wakes,
+      approvals: this.#approvals,
+      graceMillis: FOLLOWER_GRACE_MILLIS * (1 + parts.random()),
+      createLeader: () => {
+        this.#candidates += 1;
+        const candidate = `${parts.replicaId}#${this.#candidates}`;
+        const announce = (): Promise<void> => this.#wakes.announceResignation(names.wakeChannel);
+        return new WindowLeader(parts.createMutex(names.leader, candidate), announce, parts.logger);
+      },
+      withdraw: (requestIds) => {
+        this.#withdrawals.add(key, requestIds);
+      },
+      onSizeChange: (by) => {
+        this.#waiting += by;
+      },
+      onOver: (ended) => {
+        this.#over(key, ended);
+      },
+    });
+    this.#queues.set(key, queue);
+    return queue;
+  }
+
+  #over(key: string, ended: Promise<unknown> | undefined): void {
+    this.#queues.delete(key);
+    if (ended) {
+      this.#ending.add(ended);
+      void ended.finally(() => this.#ending.delete(ended));
+    }
+    if (this.#queues.size === 0) this.#onLastQueueOver?.();
+  }
+}

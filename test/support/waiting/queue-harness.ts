@@ -1,0 +1,128 @@
+import { ApprovalBatches } from '../../../src/limiter/approval-batches.js';
+import { CallerPresence } from '../../../src/limiter/caller-presence.js';
+import type { Decision } from '../../../src/limiter/limiter.js';
+import { Waiter } from '../../../src/limiter/waiter.js';
+import { KeyNaming } from '../../../src/redis/key-names.js';
+import { LocalQueue } from '../../../src/redis/waiting/local-queue.js';
+import { WakeChannel } from '../../../src/redis/waiting/wake-channel.js';
+import type { Wake } from '../../../src/redis/waiting/wake-channel.js';
+import { WindowLeader } from '../../../src/redis/waiting/window-leader.js';
+import { eventLoop } from '../../../src/ticks.js';
+import { ManualClock } from '../manual-clock.js';
+import { recordLog } from '../recorded-log.js';
+import { ScriptedMessages } from './scripted-messages.js';
+import { ScriptedMutex } from './scripted-mutex.js';
+import { quiet, ScriptedStore } from './scripted-store.js';
+
+export const WINDOW_MILLIS = 1000;
+export const GRACE_MILLIS = 60;
+export const LEASE_MILLIS = 30_000;
+
+/** A waiter of the harness. */
+export interface HeldWaiter {
+  readonly caller: CallerPresence;
+  /** Once there is one: the decision, or the error. */
+  outcome: Decision | Error | undefined;
+}
+
+/** One local queue, with everything around it in the test's hands. Time starts at 0. */
+export class QueueHarness {
+  readonly clock = new ManualClock(0);
+  readonly store = new ScriptedStore();
+  readonly messages = new ScriptedMessages();
+  readonly mutex = new ScriptedMutex();
+  readonly log = recordLog('debug');
+  readonly names = new KeyNaming('').namesOf('k');
+  /** What was to be withdrawn, call by call. */
+  readonly withdrawn: (readonly string[])[] = [];
+  size = 0;
+  /** How often it became a candidate for window leader. */
+  candidacies = 0;
+  /** Whether the queue is over, and whether what was under way then has ended. */
+  over: 'no' | 'ending' | 'ended' = 'no';
+  readonly queue: LocalQueue;
+  readonly #waiters = new Map<string, HeldWaiter>();
+
+  constructor() {
+    const wakes = new WakeChannel(this.messages, this.log.logger);
+    const { wakeChannel } = this.names;
+    this.queue = new LocalQueue({
+      names: this.names,
+      store: this.store,
+      wakes,
+      createLeader: () => {
+        this.candidacies += 1;
+        const announce = (): Promise<void> => wakes.announceResignation(wakeChannel);
+        return new WindowLeader(this.mutex, announce, this.log.logger);
+      },
+      clock: this.clock,
+      logger: this.log.logger,
+      approvals: new ApprovalBatches(eventLoop),
+      leaseMillis: LEASE_MILLIS,
+      windowMillis: WINDOW_MILLIS,
+      graceMillis: GRACE_MILLIS,
+      withdraw: (requestIds) => this.withdrawn.push([...requestIds]),
+      onSizeChange: (by) => {
+        this.size += by;
+      },
+      onOver: (ended) => {
+        if (this.over !== 'no') throw new Error('over twice');
+        this.over = 'ending';
+        void Promise.resolve(ended).then(() => (this.over = 'ended'));
+      },
+    });
+  }
+
+  /** A check is sent. */
+  ask(requestId: string): HeldWaiter {
+    const waiter = new Waiter(requestId);
+    const held: HeldWaiter = { caller: new CallerPresence(), outcome: undefined };
+    this.#waiters.set(requestId, held);
+    waiter.decision.then(
+      (decision) => (held.outcome = decision),
+      (error: unknown) => (held.outcome = error as Error),
+    );
+    this.queue.ask(waiter);
+    waiter.withdrawOnDisconnect(held.caller, () => {
+      this.queue.disconnected(requestId);
+    });
+    return held;
+  }
+
+  disconnect(requestId: string): void {
+    this.#waiters.get(requestId)!.caller.disconnect();
+  }
+
+  /** What has become of a waiter. */
+  async outcome(requestId: string): Promise<unknown> {
+    await quiet();
+    const { outcome } = this.#waiters.get(requestId)!;
+    return outcome instanceof Error ? outcome.name : outcome?.outcome;
+  }
+
+  /** A check is sent, and answered with a ticket. There is room in a second. */
+  wait(requestId: string, ticket: number, millisToRoom = WINDOW_MILLIS): void {
+    this.ask(requestId);
+    this.queue.ticketed(requestId, ticket, millisToRoom);
+  }
+
+  wake(wake: Partial<Wake> = {}): void {
+    this.messages.wake(this.names.wakeChannel, wake);
+  }
+
+  confirmSubscription(): void {
+    this.messages.confirm(this.names.wakeChannel);
+  }
+
+  /** Waiters that have been settled once after the subscription; the queue listens. */
+  async waitAndListen(tickets: Readonly<Record<string, number>>): Promise<void> {
+    for (const [requestId, ticket] of Object.entries(tickets)) this.wait(requestId, ticket);
+    this.confirmSubscription();
+    await this.store.last.answer({ waiting: Object.keys(tickets).length });
+  }
+
+  async advance(millis: number): Promise<void> {
+    await quiet();
+    await this.clock.advance(millis, { afterTimers: quiet });
+  }
+}

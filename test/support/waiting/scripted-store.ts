@@ -1,0 +1,61 @@
+import type { KeyNames } from '../../../src/redis/key-names.js';
+import type { Ticket } from '../../../src/redis/scripts/settle-codec.js';
+import type { SettleReply } from '../../../src/redis/scripts/settle-codec.js';
+import type { WaitingStore } from '../../../src/redis/waiting/waiting-store.js';
+
+/** A settle call that the test answers. */
+export interface SettleCall {
+  readonly state: string;
+  readonly knownMillisLeft: number;
+  readonly askedAbout: readonly Ticket[];
+  /** The ids asked about, in the order of the call. */
+  readonly ids: readonly string[];
+  /** What is left out: there is a second until there is room, and nobody waits or was approved. */
+  answer(reply?: Partial<SettleReply>): Promise<void>;
+  fail(error?: Error): Promise<void>;
+}
+
+/** Lets everything run that is ready to. */
+export const quiet = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+export const STORE_IS_AWAY = new Error('the store is away');
+
+/** A store that answers settle calls when the test says so, and withdrawals at once. */
+export class ScriptedStore implements WaitingStore {
+  /** All that were made, in their order. */
+  readonly calls: SettleCall[] = [];
+  /** The ids of each withdrawal, in their order. */
+  readonly withdrawn: (readonly string[])[] = [];
+
+  settle(
+    names: KeyNames,
+    knownMillisLeft: number,
+    askedAbout: readonly Ticket[],
+  ): Promise<SettleReply> {
+    return new Promise((resolve, reject) => {
+      this.calls.push({
+        state: names.state,
+        knownMillisLeft,
+        askedAbout,
+        ids: askedAbout.map(({ requestId }) => requestId),
+        answer: (reply = {}) => {
+          resolve({ millisToRoom: 1000, waitingFrom: 0, waiting: 0, granted: [], ...reply });
+          return quiet();
+        },
+        fail: (error = STORE_IS_AWAY) => {
+          reject(error);
+          return quiet();
+        },
+      });
+    });
+  }
+
+  withdraw(_names: KeyNames, requestIds: readonly string[]): Promise<void> {
+    this.withdrawn.push([...requestIds]);
+    return Promise.resolve();
+  }
+
+  get last(): SettleCall {
+    return this.calls.at(-1)!;
+  }
+}

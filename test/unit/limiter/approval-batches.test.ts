@@ -1,0 +1,91 @@
+import { setImmediate as nextTick } from 'node:timers/promises';
+
+import { ApprovalBatches } from '../../../src/limiter/approval-batches.js';
+import { CallerPresence } from '../../../src/limiter/caller-presence.js';
+import { Waiter } from '../../../src/limiter/waiter.js';
+import { eventLoop } from '../../../src/ticks.js';
+
+const BATCH = 32;
+
+let approvals: ApprovalBatches;
+let waiters: Waiter[];
+let released: string[];
+beforeEach(() => {
+  approvals = new ApprovalBatches(eventLoop);
+  waiters = [];
+  released = [];
+});
+
+function approve(count: number): Waiter[] {
+  const added = Array.from({ length: count }, (_, i) => new Waiter(String(waiters.length + i)));
+  waiters.push(...added);
+  for (const waiter of added) {
+    approvals.approve(waiter, () => released.push(waiter.requestId));
+  }
+  return added;
+}
+
+const notified = (): string[] =>
+  waiters.filter(({ decided }) => decided).map(({ requestId }) => requestId);
+const firstIds = (count: number): string[] => waiters.slice(0, count).map((w) => w.requestId);
+
+test('a few are notified at once, and that they have waited', async () => {
+  approve(3);
+  expect(notified()).toEqual(['0', '1', '2']);
+  expect(await waiters[0]!.decision).toEqual({
+    outcome: 'approved',
+    requestId: '0',
+    waited: true,
+  });
+});
+
+test('many are notified in batches, in their order, one in each tick of the event loop', async () => {
+  approve(2 * BATCH + 1);
+  expect(notified()).toEqual(firstIds(BATCH));
+  await nextTick();
+  expect(notified()).toEqual(firstIds(2 * BATCH));
+  await nextTick();
+  expect(notified()).toEqual(firstIds(2 * BATCH + 1));
+});
+
+test('those approved later in the tick come after those who are left', async () => {
+  approve(BATCH + 1);
+  approve(1);
+  expect(notified()).toEqual(firstIds(BATCH));
+  await nextTick();
+  expect(notified()).toEqual(firstIds(BATCH + 2));
+});
+
+test('later ticks have batches of their own', async () => {
+  approve(BATCH);
+  await nextTick();
+  await nextTick();
+  approve(BATCH);
+  expect(notified()).toEqual(firstIds(2 * BATCH));
+});
+
+test('an approval whose caller disconnects before it is notified is released', async () => {
+  approve(BATCH);
+  const [left] = approve(1);
+  const caller = new CallerPresence();
+  left!.withdrawOnDisconnect(caller, () => undefined);
+  caller.disconnect();
+  expect(released).toEqual([]);
+  await nextTick();
+  expect(released).toEqual([left!.requestId]);
+});
+
+describe('all are notified', () => {
+  test('at once where nobody is left', async () => {
+    await approvals.allNotified();
+    approve(BATCH);
+    await approvals.allNotified();
+    expect(notified()).toHaveLength(BATCH);
+  });
+
+  test('when the last batch has been', async () => {
+    approve(2 * BATCH + 1);
+    await approvals.allNotified();
+    expect(notified()).toHaveLength(2 * BATCH + 1);
+  });
+});

@@ -1,0 +1,110 @@
+import { CallerPresence } from '../../../src/limiter/caller-presence.js';
+import { TooManyWaitersError } from '../../../src/limiter/errors.js';
+import type { Decision, Limiter } from '../../../src/limiter/limiter.js';
+import { MemoryLimiter } from '../../../src/limiter/memory/memory-limiter.js';
+import { OutageLimiter } from '../../../src/limiter/outage/outage-limiter.js';
+import { OutageLog } from '../../../src/limiter/outage/outage-log.js';
+import { decideLocally } from '../../../src/limiter/outage/substitute.js';
+import { ManualClock } from '../../support/manual-clock.js';
+import { recordLog } from '../../support/recorded-log.js';
+import { StoreLimiterStub } from '../../support/store-limiter-stub.js';
+
+const LIMITS = { windowMillis: 1000, maxRequests: 1, maxRequestsInQueue: 100 };
+const MAX_WAITERS = 2;
+
+let clock: ManualClock;
+let opened: Limiter[];
+beforeEach(() => {
+  clock = new ManualClock(0);
+  opened = [];
+});
+afterEach(() => Promise.all(opened.map((limiter) => limiter.close())));
+
+/** A check that can wait; whoever looks at its decision gets the error. */
+function wait(limiter: Limiter, key: string, caller?: CallerPresence): Promise<Decision> {
+  const decision = limiter.check({ key, canWait: true }, caller);
+  decision.catch(() => undefined);
+  return decision;
+}
+
+async function expectTooMany(limiter: Limiter, key: string): Promise<void> {
+  await expect(wait(limiter, key)).rejects.toThrow(TooManyWaitersError);
+}
+
+describe('the embedded limiter', () => {
+  let limiter: MemoryLimiter;
+  beforeEach(() => {
+    limiter = new MemoryLimiter(LIMITS, clock, MAX_WAITERS);
+    opened.push(limiter);
+  });
+
+  test('holds as many as may wait, of whatever keys, and looks at no key for one more', async () => {
+    for (const key of ['a', 'b']) {
+      await limiter.check({ key, canWait: false });
+      void wait(limiter, key);
+    }
+    await expectTooMany(limiter, 'a');
+    await expectTooMany(limiter, 'c');
+    expect(await limiter.inspect('c')).toBeUndefined();
+    expect(await limiter.check({ key: 'c', canWait: false })).toMatchObject({
+      outcome: 'approved',
+    });
+  });
+
+  test('holds another when one has disconnected', async () => {
+    await limiter.check({ key: 'a', canWait: false });
+    const caller = new CallerPresence();
+    void wait(limiter, 'a', caller);
+    void wait(limiter, 'a');
+    caller.disconnect();
+    void wait(limiter, 'a');
+    expect(limiter.waiting).toBe(MAX_WAITERS);
+    await expectTooMany(limiter, 'a');
+  });
+});
+
+describe('a limiter with a substitute', () => {
+  let store: StoreLimiterStub;
+  let limiter: OutageLimiter;
+  beforeEach(() => {
+    store = new StoreLimiterStub();
+    limiter = new OutageLimiter(
+      store,
+      decideLocally(new MemoryLimiter(LIMITS, clock)),
+      new OutageLog('local', clock, recordLog('silent').logger),
+      MAX_WAITERS,
+    );
+    opened.push(limiter);
+  });
+
+  test('holds as many as may wait in store and substitute together', async () => {
+    store.goDown('down');
+    expect(await wait(limiter, 'down')).toMatchObject({ outcome: 'approved', policy: 'local' });
+    void wait(limiter, 'down');
+    void wait(limiter, 'up');
+    await expectTooMany(limiter, 'up');
+    await expectTooMany(limiter, 'down');
+    expect(store.asked).toHaveLength(1);
+    expect(await limiter.check({ key: 'down', canWait: false })).toMatchObject({
+      outcome: 'denied',
+    });
+  });
+
+  test('keeps those who move to the substitute, and lets nobody in between them', async () => {
+    const waiting = [wait(limiter, 'key'), wait(limiter, 'key')];
+    store.goDown('key');
+    await expectTooMany(limiter, 'key');
+    expect(await waiting[0]).toMatchObject({ outcome: 'approved', policy: 'local' });
+    void wait(limiter, 'key');
+    await expectTooMany(limiter, 'key');
+  });
+
+  test('holds another when one is decided', async () => {
+    const [first] = [wait(limiter, 'key'), wait(limiter, 'key')];
+    store.asked[0]!.waiter.approve();
+    await first;
+    void wait(limiter, 'key');
+    expect(store.asked).toHaveLength(3);
+    await expectTooMany(limiter, 'key');
+  });
+});

@@ -1,0 +1,444 @@
+import {
+  GRACE_MILLIS,
+  LEASE_MILLIS,
+  QueueHarness,
+  WINDOW_MILLIS,
+} from '../../../support/waiting/queue-harness.js';
+import type { QueueMode } from '../../../../src/redis/waiting/queue-mode.js';
+import { quiet } from '../../../support/waiting/scripted-store.js';
+
+let h: QueueHarness;
+beforeEach(() => {
+  h = new QueueHarness();
+});
+
+const channels = (): string[] => [...h.messages.channels];
+
+/** Brings a new queue with the waiters `a` and `b` into each mode. */
+const REACH: Record<QueueMode, () => Promise<void>> = {
+  asking: () => {
+    h.ask('a');
+    h.ask('b');
+    return Promise.resolve();
+  },
+  listening: () => h.waitAndListen({ a: 10, b: 20 }),
+  settling: async () => {
+    await REACH.listening();
+    await h.advance(WINDOW_MILLIS + GRACE_MILLIS);
+  },
+  resettling: async () => {
+    await REACH.settling();
+    h.queue.onMemoryLost();
+  },
+  retrying: async () => {
+    await REACH.settling();
+    await h.store.last.fail();
+  },
+  over: async () => {
+    await REACH.settling();
+    h.disconnect('a');
+    h.disconnect('b');
+  },
+};
+const LIVING = (Object.keys(REACH) as QueueMode[]).filter((mode) => mode !== 'over');
+
+/** What happens to a queue, and the mode that each mode is left for; the same where none is named. */
+const HAPPENINGS: [
+  what: string,
+  happen: () => unknown,
+  to: Partial<Record<QueueMode, QueueMode>>,
+][] = [
+  ['a check', () => h.ask('c'), {}],
+  [
+    'a ticket',
+    () => {
+      h.ask('c');
+      h.queue.ticketed('c', 30, 500);
+    },
+    { asking: 'listening', retrying: 'settling' },
+  ],
+  [
+    'a wake that changes nothing',
+    () => {
+      h.wake();
+    },
+    { retrying: 'settling' },
+  ],
+  [
+    'a wake that has passed somebody over',
+    () => {
+      h.wake({ waitingFrom: 15 });
+    },
+    { listening: 'settling', settling: 'resettling', retrying: 'settling' },
+  ],
+  [
+    'a subscription made again',
+    () => {
+      h.confirmSubscription();
+    },
+    { listening: 'settling', settling: 'resettling', retrying: 'settling' },
+  ],
+  [
+    'the loss of what Redis knew',
+    () => {
+      h.messages.say(h.names.wakeChannel, { memoryLost: true });
+    },
+    { listening: 'settling', settling: 'resettling', retrying: 'settling' },
+  ],
+  [
+    'the return of the store',
+    () => {
+      h.queue.onStoreAvailable();
+    },
+    { listening: 'settling', settling: 'resettling', retrying: 'settling' },
+  ],
+  [
+    'a resignation',
+    () => {
+      h.messages.say(h.names.wakeChannel, { leaderResigned: true });
+    },
+    {},
+  ],
+  [
+    'the approval of one of two',
+    () => {
+      h.wake({ granted: ['a'], waitingFrom: 11 });
+    },
+    { retrying: 'settling' },
+  ],
+  [
+    'the end of all',
+    () => {
+      h.queue.turnAway();
+      for (const requestId of ['a', 'b']) h.queue.answered(requestId);
+    },
+    {
+      asking: 'over',
+      listening: 'over',
+      settling: 'over',
+      resettling: 'over',
+      retrying: 'over',
+    },
+  ],
+];
+
+describe.each(HAPPENINGS)('%s', (_what, happen, to) => {
+  test.each(LIVING.map((mode) => [mode, to[mode] ?? mode] as const))(
+    'leads from %s to %s',
+    async (from, next) => {
+      await REACH[from]();
+      expect(h.queue.mode).toBe(from);
+      happen();
+      expect(h.queue.mode).toBe(next);
+    },
+  );
+});
+
+describe('the answer to a settle call', () => {
+  test.each<[from: QueueMode, to: QueueMode]>([
+    ['settling', 'listening'],
+    ['resettling', 'settling'],
+    ['over', 'over'],
+  ])('leads from %s to %s', async (from, to) => {
+    await REACH[from]();
+    const calls = h.store.calls.length;
+    await h.store.last.answer({ waiting: 2 });
+    expect(h.queue.mode).toBe(to);
+    expect(h.store.calls).toHaveLength(to === 'settling' ? calls + 1 : calls);
+  });
+
+  test('that there is room now leads to another call at once, whoever leads', async () => {
+    await REACH.settling();
+    h.mutex.isAcquired = false;
+    await h.store.last.answer({ millisToRoom: 0, waiting: 500, granted: ['a'], waitingFrom: 20 });
+    expect([h.queue.mode, h.store.calls.length]).toEqual(['settling', 3]);
+    await h.store.last.answer({ waiting: 1 });
+    expect(h.queue.mode).toBe('listening');
+    expect(await h.outcome('a')).toBe('approved');
+  });
+
+  test('that somebody was passed over leads to another call that asks about them', async () => {
+    await REACH.settling();
+    await h.store.last.answer({ waitingFrom: 15, waiting: 1 });
+    expect([h.queue.mode, h.store.last.ids]).toEqual(['settling', ['a']]);
+  });
+
+  test('that no such key is known leads to another that asks about all, with the window', async () => {
+    await h.waitAndListen({ a: 10, b: 20 });
+    await h.advance(400);
+    h.confirmSubscription();
+    await h.store.last.answer();
+    await h.advance(100);
+    h.wake({ waitingFrom: 5 });
+    h.queue.onMemoryLost();
+    await h.store.last.answer({ millisToRoom: undefined, waitingFrom: Infinity });
+    expect(h.store.last).toMatchObject({ ids: ['a', 'b'], knownMillisLeft: 500 });
+  });
+
+  test('that no such key is known leads to no more calls where nobody has a ticket', async () => {
+    await h.waitAndListen({ a: 10 });
+    h.ask('b');
+    h.wake({ granted: ['a'], waitingFrom: 11 });
+    await h.advance(WINDOW_MILLIS);
+    const calls = h.store.calls.length;
+    await h.store.last.answer({ millisToRoom: undefined, waitingFrom: Infinity });
+    await h.advance(WINDOW_MILLIS - 1);
+    expect(h.store.calls).toHaveLength(calls);
+    await h.advance(1);
+    expect(h.store.calls).toHaveLength(calls + 1);
+  });
+});
+
+describe('the failure of a settle call', () => {
+  test.each<[from: QueueMode, to: QueueMode]>([
+    ['settling', 'retrying'],
+    ['resettling', 'retrying'],
+    ['over', 'over'],
+  ])('leads from %s to %s', async (from, to) => {
+    await REACH[from]();
+    await h.store.last.fail();
+    expect(h.queue.mode).toBe(to);
+  });
+
+  test('is tried again after its back-off, about all, whatever the election does meanwhile', async () => {
+    await REACH.retrying();
+    h.messages.say(h.names.wakeChannel, { leaderResigned: true });
+    await quiet();
+    const calls = h.store.calls.length;
+    await h.advance(49);
+    expect(h.store.calls).toHaveLength(calls);
+    await h.advance(1);
+    expect(h.store.calls).toHaveLength(calls + 1);
+    expect([h.queue.mode, h.store.last.ids]).toEqual(['settling', ['a', 'b']]);
+  });
+});
+
+describe('a queue in which nobody has a ticket', () => {
+  test('neither listens nor sets a timer', async () => {
+    h.ask('a');
+    await h.advance(100_000);
+    expect([channels(), h.store.calls, h.mutex.attempts]).toEqual([[], [], 0]);
+  });
+
+  test('is over without a trace when all are decided', () => {
+    h.ask('a');
+    h.ask('b');
+    expect(h.size).toBe(2);
+    expect(h.queue.answered('a')).toBe(true);
+    expect([h.over, h.size]).toEqual(['no', 1]);
+    expect(h.queue.answered('b')).toBe(true);
+    expect([h.over, h.size, h.withdrawn, h.messages.published]).toEqual(['ending', 0, [], []]);
+  });
+});
+
+describe('a queue in which somebody waits', () => {
+  test('subscribes first, then settles, then volunteers', async () => {
+    h.wait('a', 10);
+    expect([channels(), h.store.calls.length, h.mutex.attempts]).toEqual([
+      [h.names.wakeChannel],
+      0,
+      0,
+    ]);
+    h.confirmSubscription();
+    await quiet();
+    expect([h.queue.mode, h.store.calls.length, h.mutex.attempts]).toEqual(['settling', 1, 1]);
+    expect(h.store.last.ids).toEqual([]);
+  });
+
+  test('is one candidate, and listens once, however often it settles', async () => {
+    await h.waitAndListen({ a: 10 });
+    for (let window = 0; window < 3; window += 1) {
+      await h.advance(WINDOW_MILLIS);
+      await h.store.last.answer({ waiting: 1 });
+    }
+    expect([h.candidacies, h.mutex.attempts]).toEqual([1, 1]);
+  });
+
+  test('counts its lease from the check that had the first ticket', async () => {
+    await h.advance(10 * LEASE_MILLIS);
+    h.ask('a');
+    await h.advance(1000);
+    h.queue.ticketed('a', 10, 3_600_000);
+    await h.advance(LEASE_MILLIS / 3 - 1001);
+    expect(h.store.calls).toEqual([]);
+    await h.advance(1);
+    expect(h.store.calls.map(({ ids }) => ids)).toEqual([[]]);
+  });
+
+  test('lets no timer ring while a call is under way', async () => {
+    await h.waitAndListen({ a: 10, b: 20 });
+    h.wake({ waitingFrom: 15 });
+    expect(h.queue.mode).toBe('settling');
+    await h.advance(WINDOW_MILLIS);
+    h.wake({ millisToRoom: 10 });
+    h.messages.say(h.names.wakeChannel, { leaderResigned: true });
+    await h.advance(WINDOW_MILLIS);
+    expect([h.queue.mode, h.store.calls.length]).toEqual(['settling', 2]);
+  });
+
+  test('as the leader settles when the window ends', async () => {
+    await h.waitAndListen({ a: 10 });
+    await h.advance(WINDOW_MILLIS - 1);
+    expect(h.store.calls).toHaveLength(1);
+    await h.advance(1);
+    expect(h.store.calls).toHaveLength(2);
+  });
+
+  test('else settles a grace later, and volunteers again', async () => {
+    h.mutex.isTaken = true;
+    await h.waitAndListen({ a: 10 });
+    await h.advance(WINDOW_MILLIS + GRACE_MILLIS - 1);
+    expect([h.store.calls.length, h.mutex.attempts]).toEqual([1, 1]);
+    await h.advance(1);
+    expect([h.store.calls.length, h.mutex.attempts]).toEqual([2, 2]);
+  });
+
+  test('else leaves the window to the leader whose wake comes in time', async () => {
+    h.mutex.isTaken = true;
+    await h.waitAndListen({ a: 10 });
+    await h.advance(WINDOW_MILLIS + 10);
+    h.wake({ waitingFrom: 10, waiting: 1 });
+    await h.advance(WINDOW_MILLIS - 1);
+    expect(h.store.calls).toHaveLength(1);
+  });
+
+  test('as the leader settles at once when a wake says that there is room', async () => {
+    await h.waitAndListen({ a: 10 });
+    h.wake({ millisToRoom: 0, waitingFrom: 10, waiting: 9 });
+    await h.advance(0);
+    expect(h.store.calls).toHaveLength(2);
+  });
+
+  test('else leaves that to the leader for its grace', async () => {
+    h.mutex.isTaken = true;
+    await h.waitAndListen({ a: 10 });
+    h.wake({ millisToRoom: 0, waitingFrom: 10, waiting: 9 });
+    await h.advance(GRACE_MILLIS - 1);
+    expect(h.store.calls).toHaveLength(1);
+    await h.advance(1);
+    expect(h.store.calls).toHaveLength(2);
+  });
+
+  test('leads from the moment on in which the leader has resigned', async () => {
+    h.mutex.isTaken = true;
+    await h.waitAndListen({ a: 10 });
+    h.mutex.isTaken = false;
+    h.messages.say(h.names.wakeChannel, { leaderResigned: true });
+    await h.advance(WINDOW_MILLIS);
+    expect([h.mutex.isAcquired, h.store.calls.length]).toEqual([true, 2]);
+  });
+
+  test('renews its lease in a long window, when a third of it is over', async () => {
+    h.wait('a', 10, 3_600_000);
+    h.confirmSubscription();
+    await h.store.last.answer({ millisToRoom: 3_600_000, waiting: 1 });
+    await h.advance(LEASE_MILLIS / 3 - 1);
+    expect(h.store.calls).toHaveLength(1);
+    await h.advance(1);
+    expect([h.store.calls.length, h.store.last.ids]).toEqual([2, []]);
+  });
+
+  test('asks again after a timer that fired early', async () => {
+    await h.waitAndListen({ a: 10 });
+    await h.advance(WINDOW_MILLIS);
+    await h.store.last.answer({ millisToRoom: 3, waiting: 1 });
+    await h.advance(2);
+    expect(h.store.calls).toHaveLength(2);
+    await h.advance(1);
+    expect(h.store.calls).toHaveLength(3);
+  });
+
+  test('settles sooner where a later ticket comes with a nearer end of the window', async () => {
+    await h.waitAndListen({ a: 10 });
+    h.wait('b', 20, 300);
+    await h.advance(300);
+    expect(h.store.calls).toHaveLength(2);
+  });
+
+  test('knows its lowest ticket and its window, whoever asks meanwhile', async () => {
+    expect(h.queue.known).toBeUndefined();
+    h.ask('first');
+    expect(h.queue.known).toBeUndefined();
+    h.wait('b', 20);
+    h.wait('a', 10);
+    await h.advance(250);
+    expect(h.queue.known).toEqual({ lowestTicket: 10, millisToWindowEnd: 750 });
+  });
+
+  test('approves those whom a call has approved, in whatever window', async () => {
+    await h.waitAndListen({ a: 10, b: 20 });
+    await h.advance(WINDOW_MILLIS);
+    await h.store.last.answer({ granted: ['x', 'b', 'a'], waitingFrom: 30, waiting: 0 });
+    expect([await h.outcome('a'), await h.outcome('b')]).toEqual(['approved', 'approved']);
+    expect([h.size, h.over, h.withdrawn]).toEqual([0, 'ended', []]);
+  });
+});
+
+describe('a queue that is over', () => {
+  test('no longer listens, leads, or rings', async () => {
+    await h.waitAndListen({ a: 10 });
+    h.disconnect('a');
+    await h.advance(100_000);
+    expect([channels(), h.mutex.isAcquired, h.over]).toEqual([[], false, 'ended']);
+    expect([h.store.calls.length, h.withdrawn]).toEqual([1, [['a']]]);
+  });
+
+  test('announces its resignation where others may wait', async () => {
+    await h.waitAndListen({ a: 10 });
+    h.disconnect('a');
+    await quiet();
+    expect(h.messages.published).toEqual([[h.names.wakeChannel, { leaderResigned: true }]]);
+  });
+
+  test('announces its resignation where somebody has had a ticket since Redis said that nobody waits', async () => {
+    await h.waitAndListen({ a: 10 });
+    h.ask('b');
+    h.wake({ granted: ['a'], waitingFrom: 11, waiting: 0 });
+    h.queue.ticketed('b', 20, 500);
+    h.disconnect('b');
+    await quiet();
+    expect(h.messages.published).toHaveLength(1);
+  });
+
+  test('announces nothing where Redis has said that nobody waits', async () => {
+    await h.waitAndListen({ a: 10 });
+    h.wake({ granted: ['a'], waitingFrom: 11, waiting: 0 });
+    await quiet();
+    expect([h.over, h.messages.published]).toEqual(['ended', []]);
+  });
+
+  test('has ended when its call has, and withdraws after it', async () => {
+    await h.waitAndListen({ a: 10 });
+    await h.advance(WINDOW_MILLIS);
+    h.disconnect('a');
+    await quiet();
+    expect([h.over, h.withdrawn]).toEqual(['ending', []]);
+    await h.store.last.answer({ waiting: 1 });
+    expect([h.over, h.withdrawn]).toEqual(['ended', [['a']]]);
+  });
+
+  test.each<[what: string, happen: () => void]>([
+    ['a subscription', () => h.queue.onSubscribed()],
+    ['the return of the store', () => h.queue.onStoreAvailable()],
+    [
+      'a wake',
+      () => h.queue.onWake({ millisToRoom: 0, waiting: 1, waitingFrom: 99, granted: ['a'] }),
+    ],
+    ['a resignation', () => h.queue.onLeaderResigned()],
+    ['an answer', () => void h.queue.answered('a')],
+    ['a ticket', () => h.queue.ticketed('a', 10, 5)],
+  ])('takes no notice of %s that comes late', async (_what, happen) => {
+    await REACH.over();
+    await h.store.last.answer();
+    const calls = h.store.calls.length;
+    happen();
+    await h.advance(100_000);
+    expect([h.queue.mode, h.store.calls.length, h.over]).toEqual(['over', calls, 'ended']);
+    expect(h.mutex.isAcquired).toBe(false);
+  });
+
+  test('takes no more checks', async () => {
+    await REACH.over();
+    expect(() => h.ask('c')).toThrow("a queue that is over can't be asked");
+  });
+});

@@ -1,0 +1,109 @@
+import { Waiter } from '../../../../src/limiter/waiter.js';
+import { Places } from '../../../../src/redis/waiting/places.js';
+
+let places: Places;
+beforeEach(() => {
+  places = new Places();
+});
+
+function ask(...requestIds: string[]): void {
+  for (const requestId of requestIds) places.ask(new Waiter(requestId), 5);
+}
+
+/** Places that have a ticket, given out in this order. */
+function waiting(tickets: Readonly<Record<string, number>>): void {
+  for (const [requestId, ticket] of Object.entries(tickets)) {
+    ask(requestId);
+    places.giveTicket(requestId, ticket);
+  }
+}
+
+const takeIds = (most = 100): string[] => places.takeDoubted(most).map((t) => t.requestId);
+
+test('a place asks first, then has a ticket, then is gone', () => {
+  ask('a');
+  expect(places.asking('a')).toMatchObject({ askedAt: 5, isDoubted: false });
+  expect([places.size, places.hasTicket('a'), places.lowestTicket]).toEqual([1, false, undefined]);
+  places.giveTicket('a', 7);
+  expect(places.asking('a')).toBeUndefined();
+  expect([places.size, places.hasTicket('a'), places.lowestTicket]).toEqual([1, true, 7]);
+  expect(places.remove('a')?.waiter.requestId).toBe('a');
+  expect(places.remove('a')).toBeUndefined();
+  expect([places.size, places.hasTicket('a'), places.lowestTicket]).toEqual([0, false, undefined]);
+});
+
+test('one that is gone is given no ticket', () => {
+  ask('a');
+  places.remove('a');
+  places.giveTicket('a', 7);
+  expect(places.size).toBe(0);
+});
+
+test('waiters are all of them, ids those that have a ticket', () => {
+  waiting({ b: 2 });
+  ask('a');
+  expect([...places.waiters()].map(({ requestId }) => requestId)).toEqual(['a', 'b']);
+  expect(places.ticketedIds()).toEqual(['b']);
+});
+
+test('the lowest ticket is the lowest, in whatever order they come', () => {
+  waiting({ b: 20, c: 30, a: 10, d: 25 });
+  expect(places.lowestTicket).toBe(10);
+  places.remove('a');
+  expect(places.lowestTicket).toBe(20);
+});
+
+test('tickets start anew when none is left: a store that took over may count from less', () => {
+  waiting({ a: 100 });
+  places.remove('a');
+  waiting({ b: 1, c: 2 });
+  expect(places.ticketedIds()).toEqual(['b', 'c']);
+});
+
+describe('doubts', () => {
+  test('of all are asked about in the order of tickets, so many at a time', () => {
+    waiting({ b: 20, c: 30, a: 10 });
+    expect([places.hasDoubted, takeIds()]).toEqual([false, []]);
+    places.doubtAll();
+    expect(places.takeDoubted(2)).toEqual([
+      { requestId: 'a', ticket: 10 },
+      { requestId: 'b', ticket: 20 },
+    ]);
+    expect(places.hasDoubted).toBe(true);
+    expect(takeIds()).toEqual(['c']);
+    expect([places.hasDoubted, takeIds()]).toEqual([false, []]);
+  });
+
+  test('below a ticket are of those below it only', () => {
+    waiting({ a: 10, b: 20, c: 30 });
+    places.doubtBelow(20);
+    places.doubtBelow(20);
+    expect(takeIds(1)).toEqual(['a']);
+    expect(places.hasDoubted).toBe(false);
+  });
+
+  test('that come again are asked about again', () => {
+    waiting({ a: 10, b: 20 });
+    places.doubtAll();
+    takeIds(1);
+    places.doubtAll();
+    expect(takeIds()).toEqual(['a', 'b']);
+  });
+
+  test('go with their places', () => {
+    waiting({ a: 10, b: 20 });
+    places.doubtAll();
+    places.remove('a');
+    expect(places.hasDoubted).toBe(true);
+    places.remove('b');
+    expect(places.hasDoubted).toBe(false);
+  });
+
+  test('hold for one that gets its ticket later', () => {
+    ask('a');
+    places.doubtAll();
+    expect([places.hasDoubted, takeIds()]).toEqual([false, []]);
+    places.giveTicket('a', 10);
+    expect([places.hasDoubted, takeIds()]).toEqual([true, ['a']]);
+  });
+});

@@ -1,0 +1,174 @@
+import { StoreUnavailableError } from '../../../../src/limiter/errors.js';
+import { Waiter } from '../../../../src/limiter/waiter.js';
+import { KeyNaming } from '../../../../src/redis/key-names.js';
+import { Places } from '../../../../src/redis/waiting/places.js';
+import { SettleCalls } from '../../../../src/redis/waiting/settle-calls.js';
+import type { SettleReply } from '../../../../src/redis/scripts/settle-codec.js';
+import { ManualClock } from '../../../support/manual-clock.js';
+import { recordLog, type RecordedLog } from '../../../support/recorded-log.js';
+import { ScriptedStore } from '../../../support/waiting/scripted-store.js';
+
+const LEASE = 3000;
+
+let store: ScriptedStore;
+let clock: ManualClock;
+let log: RecordedLog;
+let places: Places;
+let withdrawn: (readonly string[])[];
+let calls: SettleCalls;
+beforeEach(() => {
+  store = new ScriptedStore();
+  clock = new ManualClock(0);
+  log = recordLog('debug');
+  places = new Places();
+  withdrawn = [];
+  calls = new SettleCalls(places, {
+    names: new KeyNaming('').namesOf('k'),
+    store,
+    clock,
+    logger: log.logger,
+    leaseMillis: LEASE,
+    withdraw: (requestIds) => withdrawn.push([...requestIds]),
+  });
+  calls.leaseBegan(0);
+  for (const ticket of [3, 1, 2]) {
+    places.ask(new Waiter(`w${ticket}`), 0);
+    places.giveTicket(`w${ticket}`, ticket);
+  }
+});
+
+/** A call that is answered at once. */
+async function settle(): Promise<SettleReply | undefined> {
+  const reply = calls.settle(0);
+  await store.last.answer();
+  return reply;
+}
+
+test('a call says what is known, and asks about nobody who is not doubted', async () => {
+  const reply = calls.settle(700);
+  expect(store.last).toMatchObject({ state: '{k}', knownMillisLeft: 700, ids: [] });
+  await store.last.answer({ waiting: 3 });
+  expect(await reply).toMatchObject({ waiting: 3 });
+});
+
+test('calls ask about the doubted in the order of their tickets, 500 at a time', async () => {
+  for (let ticket = 1001; ticket <= 1600; ticket += 1) {
+    places.ask(new Waiter(`w${ticket}`), 0);
+    places.giveTicket(`w${ticket}`, ticket);
+  }
+  places.doubtAll();
+  await settle();
+  await settle();
+  await settle();
+  expect(store.calls.map(({ ids }) => ids.length)).toEqual([500, 103, 0]);
+  const tickets = store.calls.flatMap(({ askedAbout }) => askedAbout.map(({ ticket }) => ticket));
+  expect(tickets).toEqual([...tickets].sort((a, b) => a - b));
+  expect(store.calls[0]!.ids.slice(0, 3)).toEqual(['w1', 'w2', 'w3']);
+});
+
+describe('a call that fails', () => {
+  test('leaves all doubted, those too that it asked about', async () => {
+    places.doubtBelow(2);
+    const failed = calls.settle(0);
+    await store.last.fail();
+    expect(await failed).toBeUndefined();
+    await settle();
+    expect(store.last.ids).toEqual(['w1', 'w2', 'w3']);
+  });
+
+  test('is left alone for longer each time, until one succeeds', async () => {
+    const waits: number[] = [];
+    for (let i = 0; i < 5; i += 1) {
+      void calls.settle(0);
+      await store.last.fail();
+      waits.push(calls.retryMillis);
+    }
+    expect(waits).toEqual([50, 100, 200, 250, 250]);
+    await settle();
+    void calls.settle(0);
+    await store.last.fail();
+    expect(calls.retryMillis).toBe(50);
+  });
+
+  test.each([
+    ['warn', 'a fault', new Error('a fault')],
+    ['debug', 'a store that is away', new StoreUnavailableError()],
+  ])('is logged once in a row: at level %s, %s', async (level, _what, error) => {
+    for (let i = 0; i < 3; i += 1) {
+      void calls.settle(0);
+      await store.last.fail(error);
+    }
+    expect(log.lines).toMatchObject([
+      { level, state: '{k}', msg: 'settle failed; those who wait go on waiting' },
+    ]);
+  });
+});
+
+describe('the lease', () => {
+  test('is renewed by a call, from when it was sent', async () => {
+    await clock.advance(500);
+    const reply = calls.settle(0);
+    await clock.advance(400);
+    await store.last.answer();
+    await reply;
+    expect(calls.renewalDueAt).toBe(500 + LEASE / 3);
+  });
+
+  test('is not renewed by a call that fails', async () => {
+    await clock.advance(500);
+    void calls.settle(0);
+    await store.last.fail();
+    expect(calls.renewalDueAt).toBe(LEASE / 3);
+  });
+
+  test('that lapsed before a call has all asked about by that call, once', async () => {
+    await clock.advance(LEASE);
+    await settle();
+    expect(store.last.ids).toEqual(['w1', 'w2', 'w3']);
+    expect(places.hasDoubted).toBe(false);
+  });
+
+  test('that may have lapsed while a call was on its way leaves all doubted', async () => {
+    await clock.advance(LEASE - 1);
+    const reply = calls.settle(0);
+    await clock.advance(1);
+    await store.last.answer();
+    await reply;
+    expect(store.last.ids).toEqual([]);
+    expect(places.hasDoubted).toBe(true);
+  });
+});
+
+describe('withdrawals', () => {
+  test('go at once where no call is under way', () => {
+    calls.withdraw(['a']);
+    calls.withdraw([]);
+    expect(withdrawn).toEqual([['a']]);
+  });
+
+  test.each(['answer', 'fail'] as const)(
+    'come after a call under way, which may put back whom it asks about: %s',
+    async (end) => {
+      void calls.settle(0);
+      calls.withdraw(['a']);
+      calls.withdraw(['b']);
+      expect(withdrawn).toEqual([]);
+      await store.last[end]();
+      expect(withdrawn).toEqual([['a', 'b']]);
+      calls.withdraw(['c']);
+      expect(withdrawn).toEqual([['a', 'b'], ['c']]);
+      await settle();
+      expect(withdrawn).toHaveLength(2);
+    },
+  );
+});
+
+test('what is under way ends with the call', async () => {
+  expect(calls.underWay).toBeUndefined();
+  void calls.settle(0);
+  const { underWay } = calls;
+  expect(underWay).toBeDefined();
+  await store.last.answer();
+  await underWay;
+  expect(calls.underWay).toBeUndefined();
+});

@@ -1,0 +1,307 @@
+import { CallerPresence } from '../../../../src/limiter/caller-presence.js';
+import {
+  ShuttingDownError,
+  StoreUnavailableError,
+  TooManyWaitersError,
+} from '../../../../src/limiter/errors.js';
+import type { CheckRequest, Decision } from '../../../../src/limiter/limiter.js';
+import type { CheckReply } from '../../../../src/redis/check-batcher.js';
+import { KeyNaming } from '../../../../src/redis/key-names.js';
+import { WaitingRoom } from '../../../../src/redis/waiting/waiting-room.js';
+import { eventLoop } from '../../../../src/ticks.js';
+import { ManualClock } from '../../../support/manual-clock.js';
+import { recordLog } from '../../../support/recorded-log.js';
+import { ScriptedMessages } from '../../../support/waiting/scripted-messages.js';
+import { ScriptedMutex } from '../../../support/waiting/scripted-mutex.js';
+import { quiet, ScriptedStore } from '../../../support/waiting/scripted-store.js';
+
+const APPROVED = 1;
+const DENIED = 0;
+const QUEUE_FULL = -1;
+const MAY_HAVE_RUN = new StoreUnavailableError({ mayHaveRun: true });
+
+/** A check on its way to the store, that the test answers. */
+interface SentCheck {
+  readonly request: CheckRequest;
+  readonly requestId: string;
+  /** @param verdict or a ticket */
+  answer(verdict: number): Promise<void>;
+  fail(error: Error): Promise<void>;
+}
+
+const naming = new KeyNaming('');
+
+let sent: SentCheck[];
+let store: ScriptedStore;
+let messages: ScriptedMessages;
+let mutexes: [name: string, candidate: string, mutex: ScriptedMutex][];
+let unavailable: Set<string>;
+let clock: ManualClock;
+let room: WaitingRoom;
+beforeEach(() => {
+  sent = [];
+  store = new ScriptedStore();
+  messages = new ScriptedMessages();
+  mutexes = [];
+  unavailable = new Set();
+  clock = new ManualClock(0);
+  room = openRoom(3);
+});
+
+function openRoom(maxWaiters: number): WaitingRoom {
+  return new WaitingRoom({
+    replicaId: 'replica',
+    leaseMillis: 30_000,
+    windowMillis: 1000,
+    maxWaiters,
+    checks: {
+      send: (request, requestId) =>
+        new Promise<CheckReply>((resolve, reject) => {
+          sent.push({
+            request,
+            requestId,
+            answer: (verdict) => {
+              resolve({ verdict, millisToRoom: 1000 });
+              return quiet();
+            },
+            fail: (error) => {
+              reject(error);
+              return quiet();
+            },
+          });
+        }),
+    },
+    store,
+    messages,
+    createMutex: (name, candidate) => {
+      const mutex = new ScriptedMutex();
+      mutexes.push([name, candidate, mutex]);
+      return mutex;
+    },
+    naming,
+    isAvailable: (key) => !unavailable.has(key),
+    clock,
+    ticks: eventLoop,
+    random: () => 0.5,
+    createRequestId: () => `id ${sent.length}`,
+    logger: recordLog('silent').logger,
+  });
+}
+
+/** Whoever looks at the decision gets the error. */
+function check(key = 'k', caller?: CallerPresence): Promise<Decision> {
+  const decision = room.checkOrWait({ key, canWait: true }, caller);
+  decision.catch(() => undefined);
+  return decision;
+}
+
+/** A check that has a ticket. */
+async function wait(
+  ticket: number,
+  key = 'k',
+  caller?: CallerPresence,
+): Promise<{ readonly decision: Promise<Decision> }> {
+  const decision = check(key, caller);
+  await sent.at(-1)!.answer(ticket);
+  return { decision };
+}
+
+async function advance(millis: number): Promise<void> {
+  await quiet();
+  await clock.advance(millis, { afterTimers: quiet });
+}
+
+describe('a check', () => {
+  test.each([
+    [APPROVED, { outcome: 'approved', requestId: 'id 0' }],
+    [DENIED, { outcome: 'denied', reason: 'limit_reached', retryAfterMillis: 1000 }],
+    [QUEUE_FULL, { outcome: 'denied', reason: 'queue_full', retryAfterMillis: 1000 }],
+  ])('is told the verdict %d', async (verdict, decision) => {
+    const decided = check();
+    expect([room.waiting, sent[0]!.request.key]).toEqual([1, 'k']);
+    await sent[0]!.answer(verdict);
+    expect(await decided).toEqual(decision);
+    expect([room.waiting, messages.channels.size, store.withdrawn]).toEqual([0, 0, []]);
+  });
+
+  test.each([
+    ['may have run', MAY_HAVE_RUN, [['id 0']]],
+    ['did not run', new StoreUnavailableError(), []],
+    ['is a fault', new Error('a fault'), []],
+  ])(
+    'whose call %s is told the failure, and withdrawn where it may be needed',
+    async (_w, error, withdrawn) => {
+      const decided = check();
+      await sent[0]!.fail(error);
+      await expect(decided).rejects.toBe(error);
+      await quiet();
+      expect([room.waiting, store.withdrawn]).toEqual([0, withdrawn]);
+    },
+  );
+
+  test('whose caller disconnects is withdrawn, whatever it is answered', async () => {
+    for (const end of [
+      (one: SentCheck) => one.answer(APPROVED),
+      (one: SentCheck) => one.answer(10),
+      (one: SentCheck) => one.fail(MAY_HAVE_RUN),
+    ]) {
+      const caller = new CallerPresence();
+      const decided = check('k', caller);
+      caller.disconnect();
+      expect(await decided).toEqual({ outcome: 'withdrawn' });
+      expect([store.withdrawn, room.waiting]).toEqual([[], 1]);
+      await end(sent.at(-1)!);
+      await quiet();
+      expect(store.withdrawn.splice(0)).toEqual([[sent.at(-1)!.requestId]]);
+      expect(room.waiting).toBe(0);
+    }
+  });
+
+  test('whose caller disconnects leaves nothing where it was denied', async () => {
+    const caller = new CallerPresence();
+    void check('k', caller);
+    caller.disconnect();
+    await sent[0]!.answer(DENIED);
+    await quiet();
+    expect([store.withdrawn, room.waiting]).toEqual([[], 0]);
+  });
+
+  test('whose caller was gone before is sent, and withdrawn', async () => {
+    const caller = new CallerPresence();
+    caller.disconnect();
+    const decided = check('k', caller);
+    expect(await decided).toEqual({ outcome: 'withdrawn' });
+    await sent[0]!.answer(10);
+    await quiet();
+    expect(store.withdrawn).toEqual([['id 0']]);
+  });
+
+  test('that a wake has approved is not told that its call failed', async () => {
+    await wait(10);
+    const decided = check();
+    messages.confirm('{k}:wake');
+    messages.wake('{k}:wake', { granted: ['id 1'], waitingFrom: 10, waiting: 1 });
+    await sent[1]!.fail(MAY_HAVE_RUN);
+    expect(await decided).toEqual({ outcome: 'approved', requestId: 'id 1', waited: true });
+    await quiet();
+    expect(store.withdrawn).toEqual([]);
+  });
+});
+
+describe('keys', () => {
+  test('have queues of their own, and candidates of their own', async () => {
+    await wait(10, 'k');
+    await wait(20, 'l');
+    await wait(30, 'k');
+    expect([...messages.channels]).toEqual(['{k}:wake', '{l}:wake']);
+    expect(mutexes.map(([name, candidate]) => [name, candidate])).toEqual([
+      ['{k}:leader', 'replica#1'],
+      ['{l}:leader', 'replica#2'],
+    ]);
+    expect([room.known('k'), room.known('l'), room.known('m')]).toMatchObject([
+      { lowestTicket: 10 },
+      { lowestTicket: 20 },
+      undefined,
+    ] as object[]);
+  });
+
+  test('whose queue was over begin anew', async () => {
+    const caller = new CallerPresence();
+    await wait(10, 'k', caller);
+    caller.disconnect();
+    expect([room.waiting, messages.channels.size, room.known('k')]).toEqual([0, 0, undefined]);
+    await wait(20, 'k');
+    expect(mutexes.map(([, candidate]) => candidate)).toEqual(['replica#1', 'replica#2']);
+    expect(room.known('k')).toMatchObject({ lowestTicket: 20 });
+  });
+
+  test('of which the store can be asked again are settled, others not', async () => {
+    await wait(10, 'k');
+    await wait(20, 'l');
+    unavailable.add('l');
+    room.onStoreAvailable();
+    expect(store.calls.map(({ state, ids }) => [state, ids])).toEqual([['{k}', ['id 0']]]);
+  });
+
+  test('are left to their leader for a grace that is drawn by lot', async () => {
+    await wait(10);
+    await advance(1074);
+    expect(store.calls).toEqual([]);
+    await advance(1);
+    expect(store.calls).toHaveLength(1);
+  });
+});
+
+describe('as many as may', () => {
+  test('wait, of whatever keys, and the store is not asked about one more', async () => {
+    await wait(10, 'k');
+    void check('l');
+    void check('m');
+    await expect(check('n')).rejects.toThrow(TooManyWaitersError);
+    expect([sent.length, room.waiting]).toEqual([3, 3]);
+  });
+
+  test('and another when one has gone', async () => {
+    const caller = new CallerPresence();
+    await wait(10, 'k', caller);
+    void check();
+    void check();
+    caller.disconnect();
+    void check();
+    expect([sent.length, room.waiting]).toEqual([4, 3]);
+  });
+});
+
+describe('close', () => {
+  test('turns everyone away, and leaves nothing in Redis', async () => {
+    const { decision } = await wait(10);
+    messages.confirm('{k}:wake');
+    await quiet();
+    const closed = room.close();
+    await expect(decision).rejects.toThrow(ShuttingDownError);
+    await expect(check()).rejects.toThrow(ShuttingDownError);
+    await store.last.answer({ waiting: 1 });
+    await closed;
+    expect([store.withdrawn, room.waiting, messages.channels.size]).toEqual([[['id 0']], 0, 0]);
+    expect(mutexes[0]![2].isAcquired).toBe(false);
+    expect(messages.published).toEqual([['{k}:wake', { leaderResigned: true }]]);
+  });
+
+  test.each([
+    ['a ticket', (one: SentCheck) => one.answer(10)],
+    ['an approval', (one: SentCheck) => one.answer(APPROVED)],
+    ['a failure', (one: SentCheck) => one.fail(MAY_HAVE_RUN)],
+  ])('waits for the answer of one who asks, and withdraws it: %s', async (_what, end) => {
+    const decided = check();
+    let isClosed = false;
+    const closed = room.close().then(() => (isClosed = true));
+    await expect(decided).rejects.toThrow(ShuttingDownError);
+    await quiet();
+    expect(isClosed).toBe(false);
+    await end(sent[0]!);
+    await closed;
+    expect(store.withdrawn).toEqual([['id 0']]);
+  });
+
+  test('notifies those who were approved before, and releases for callers that are gone', async () => {
+    room = openRoom(100);
+    const callers = Array.from({ length: 40 }, () => new CallerPresence());
+    const decisions = [];
+    for (const [i, caller] of callers.entries()) {
+      decisions.push((await wait(10 + i, 'k', caller)).decision);
+    }
+    const granted = sent.map(({ requestId }) => requestId);
+    messages.wake('{k}:wake', { granted, waitingFrom: 50 });
+    const closed = room.close();
+    callers.at(-1)!.disconnect();
+    await closed;
+    const outcomes = (await Promise.all(decisions)).map(({ outcome }) => outcome);
+    expect(outcomes).toEqual([...Array<string>(39).fill('approved'), 'withdrawn']);
+    expect(store.withdrawn).toEqual([[granted.at(-1)]]);
+  });
+
+  test('has nothing to do where nobody waits', async () => {
+    await room.close();
+    expect(store.withdrawn).toEqual([]);
+  });
+});
