@@ -14,7 +14,11 @@ local state = open_instance(keys, call)
 if not state then
   return 0
 end
-local released = release_requests(keys, state, { ARGV[FIRST_OWN] })
+local ids = { ARGV[FIRST_OWN] }
+local released = release_requests(keys, state, ids)
+if released > 0 then
+  remember_requests(keys, state, ids)
+end
 serve_waiting(keys, state, call)
 close_instance(keys, state, call)
 return released

@@ -17,7 +17,10 @@ if not state then
 end
 local ids = { unpack(ARGV, FIRST_OWN) }
 local released = release_requests(keys, state, ids)
-local withdrawn = leave_queue(keys, state, call, ids)
+local gone = released + leave_queue(keys, state, call, ids)
+if gone > 0 then
+  remember_requests(keys, state, ids)
+end
 serve_waiting(keys, state, call)
 close_instance(keys, state, call)
-return released + withdrawn
+return gone

@@ -248,9 +248,7 @@ local function write_expiry(keys, state, call)
     end
   end
   redis.call('PEXPIREAT', keys.state, expire_at)
-  if state.approved > 0 then
-    expire_requests(keys, state, call, expire_at)
-  end
+  expire_requests(keys, state, call, expire_at)
 end
 
 -- Writes what changed, sees that every key expires, and wakes the replicas of those approved.

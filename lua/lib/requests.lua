@@ -1,6 +1,7 @@
--- The ids of approved requests: one set for the current window, and by turns three sets for windows that
--- have ended. Only the current set counts and can be released from. The others are there for those who
--- have not heard of their approval yet: a check that is sent again, a waiter whose wake comes late.
+-- The ids of approved requests: one set for the current window, and by turns three sets for those of windows
+-- that have ended, and for released and withdrawn ones. Only the current set counts and can be released
+-- from. The others are there for those who have not heard of it yet: a check that is sent again, a waiter
+-- whose wake comes late, a settle that is late itself.
 --
 -- An approval is remembered for three windows after its own and, where that is shorter than a lease, for two
 -- leases: so long a replica that stood still may ask. When a window ends its set is renamed to that of the
@@ -62,6 +63,14 @@ local function release_requests(keys, state, ids)
   return released
 end
 
+-- Keeps ids known that were released or withdrawn: a settle that asks about them late, or once again, does
+-- not put them back.
+local function remember_requests(keys, state, ids)
+  call_in_chunks('SADD', keys.past_requests[state.turn], ids)
+  state.has_past = true
+  state.changed = true
+end
+
 -- Which of these ids were approved, in this window or in one that is remembered: id -> true.
 local function find_approved(keys, ids)
   local approved = {}
@@ -81,10 +90,12 @@ local function remembered_until(state, call)
   return share_turns(call) and state.start + state.window + (TURNS - 1) * call.lease or 0
 end
 
--- Sees that the set of the current window expires, and the one that shares its ids.
+-- Sees that the sets which ids were added to expire.
 local function expire_requests(keys, state, call, expire_at)
-  redis.call('PEXPIREAT', keys.requests, expire_at)
-  if share_turns(call) then
+  if state.approved > 0 then
+    redis.call('PEXPIREAT', keys.requests, expire_at)
+  end
+  if state.has_past or (share_turns(call) and state.approved > 0) then
     redis.call('PEXPIREAT', keys.past_requests[state.turn], expire_at)
   end
 end

@@ -119,3 +119,25 @@ test('a waiter whose memory Redis has lost is put back, and not taken for approv
   await redis.client.del(...keysOf(key.names));
   expect(await replica.settle({ b: 1 }, 500)).toMatchObject({ waiting: 1, granted: [] });
 });
+
+describe('a settle that asks about one who has gone meanwhile puts nobody back', () => {
+  let replica: TestReplica;
+  beforeEach(async () => {
+    replica = key.replica('r1', { limits: { maxRequests: 1 }, leaseMillis: 3000 });
+    await waitForB(replica);
+  });
+
+  test('where it was approved and released', async () => {
+    await replica.release('a');
+    await replica.release('b');
+    expect(await replica.settle({ b: 1 })).toMatchObject({ waiting: 0, granted: ['b'] });
+    expect((await key.stored()).state).toMatchObject({ approved: 0 });
+  });
+
+  test('where it was withdrawn while it waited', async () => {
+    await replica.withdraw(['b']);
+    expect(await replica.settle({ b: 1 })).toMatchObject({ waiting: 0 });
+    await key.setTime(1000);
+    expect(await replica.check(['c'])).toEqual(['approved']);
+  });
+});

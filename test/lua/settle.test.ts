@@ -467,7 +467,7 @@ describe('lost waiters', () => {
 
   test('are put back into a queue that is full', async () => {
     await fill();
-    await r1.withdraw(['c']);
+    await redis.client.hdel(key.names.waiting, 'c');
     await r2.checkOrWait(['f']);
     await r1.settle({ c: 1 });
     expect((await key.stored()).queue.map(([waiter]) => waiter).sort()).toEqual([

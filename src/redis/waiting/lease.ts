@@ -1,4 +1,4 @@
-/** How much of its lease a replica lets pass before it renews it; `lua/lib/held.lua` relies on it. */
+/** How much of its lease a replica lets pass before it renews it; `lua/lib/recovery-hold.lua` relies on it. */
 const RENEWAL = 1 / 3;
 
 /**
