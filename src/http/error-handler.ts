@@ -9,22 +9,24 @@ import {
   retryAfter,
   sendJson,
 } from './reply.js';
+import { logAnswer } from './request-log.js';
 
 /** Every error becomes a JSON body, and a fault of ours never looks like a refusal. */
 export const errorHandler: ErrorRequestHandler = (error: unknown, request, response, _next) => {
   if (response.headersSent) {
     // A body that was cut short must not look whole.
-    response.locals.fault = error as Error;
+    response.err = error as Error;
+    logAnswer(response, 500);
     response.destroy();
   } else if (error instanceof HttpError) {
     sendError(response, error.status, error.message, error.key);
   } else if (error instanceof UnavailableError) {
-    response.locals.fault = error;
+    response.err = error;
     sendError(response, 503, error.message, keyOf(request), retryAfter(RETRY_AFTER_503_MILLIS));
   } else if (isBadEncoding(error)) {
     sendBadEncoding(request, response);
   } else {
-    response.locals.fault = error as Error;
+    response.err = error as Error;
     sendError(response, 500, 'internal error', keyOf(request));
   }
 };

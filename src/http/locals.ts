@@ -9,8 +9,6 @@ declare global {
       startedAt: number;
       /** The name of the token that the request was sent with. */
       caller?: string;
-      /** The fault of ours that the answer tells of. */
-      fault?: Error;
     }
   }
 }

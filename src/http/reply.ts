@@ -2,6 +2,7 @@ import type { Response } from 'express';
 
 import { CORRELATION_HEADER } from './correlation.js';
 import { isDraining } from './drain.js';
+import { logAnswer } from './request-log.js';
 
 /** Names and values in turn. */
 export type Headers = readonly (string | number)[];
@@ -67,6 +68,7 @@ export function writeHead(
     ...headers,
   ];
   if (isDraining(response.app)) head.push('Connection', 'close');
+  logAnswer(response, status);
   response.writeHead(status, head as string[]);
 }
 

@@ -1,54 +1,70 @@
-import type { Request, Response } from 'express';
+import type { Express, Request, Response } from 'express';
 import type { Logger } from 'pino';
+import { pinoHttp, startTime } from 'pino-http';
 
 import type { Settings } from '../config/settings.js';
 import type { UnreadableRequest } from './client-errors.js';
-import { correlationIdOf } from './correlation.js';
+import { keyOf } from './error-handler.js';
 
 type LoggedStatuses = Pick<Settings, 'LOG_2XX' | 'LOG_4XX' | 'LOG_5XX'>;
+type LogAnswer = (response: Response, status: number) => void;
+type Level = 'debug' | 'info' | 'error' | 'silent';
+
+/** Names of headers whose values may be secrets, such as `Authorization`, `Cookie` or `X-Api-Key`. */
+const SECRET_HEADER = /auth|cookie|token|secret|key|password|signature/i;
 
 /**
- * One line for each answer of a class that is to be logged, with the request's correlation id.
+ * Has the answers of `app` logged, one line each, where the settings and the logger's level say so.
  *
- * Written here and not left to pino-http, which makes two child loggers for every request, logged or
- * not: without them there is time for half as many decisions again.
+ * pino-http makes a logger for each request that it is given. It is given a request only once the status of
+ * its answer is known, and only if that is logged: any other answer costs nothing (BENCHMARKS.md).
  */
-export function requestLog(
-  logger: Logger,
-  statuses: LoggedStatuses,
-): (request: Request, response: Response) => void {
-  // One function for all requests, which finds its request by `this`: no closure has to be made.
-  function onClose(this: Response): void {
-    const { correlationId, caller, fault, startedAt } = this.locals;
-    // The client left. If it waited, that was logged when it happened.
-    if (!fault && !this.writableEnded) return;
-    const status = fault ? Math.max(500, this.statusCode) : this.statusCode;
-    if (!isLogged(status, statuses)) return;
-    const line = {
-      correlationId,
-      caller,
-      method: this.req.method,
-      url: this.req.url,
-      status: this.statusCode,
-      responseTime: Math.round(performance.now() - startedAt),
-    };
-    if (status < 500) logger.info(line, 'request completed');
-    // While the store is away these are all requests; that it went is logged where it is noticed.
-    else if (status === 503) logger.debug({ ...line, reason: fault?.message }, 'request errored');
-    else logger.error({ ...line, err: fault }, 'request errored');
-  }
+export function logAnswersOf(app: Express, logger: Logger, statuses: LoggedStatuses): void {
+  const followWithPinoHttp = pinoHttp<Request, Response>({
+    logger,
+    // Errors keep the logger's own serializer: that of pino-http shows what libraries attach to them.
+    wrapSerializers: false,
+    serializers: { req: describeRequest, res: describeResponse },
+    redact: { paths: ['req.headers.*'], censor: hideSecret },
+    customLogLevel: (_request, response, error) => {
+      // An answer that fails has a line of its own. One whose client has gone was not given.
+      if (error) return 'silent';
+      if (!response.err && !response.writableEnded) return 'silent';
+      return levelOf(finalStatus(response), statuses);
+    },
+    customSuccessMessage: () => 'request completed',
+    customSuccessObject: (request, response, line: object) => ({
+      ...subjectOf(request, response),
+      ...line,
+    }),
+    customErrorObject: (
+      request,
+      response,
+      _error,
+      line: { res: Response; responseTime: number },
+    ) => {
+      const { res, responseTime } = line;
+      const cause =
+        finalStatus(response) === 503 ? { reason: response.err?.message } : { err: response.err };
+      return { ...subjectOf(request, response), res, responseTime, ...cause };
+    },
+  });
 
-  function onError(this: Response, error: Error): void {
-    logger.error({ correlationId: this.locals.correlationId, err: error }, 'response failed');
-  }
-
-  return (request, response) => {
-    response.locals.correlationId = correlationIdOf(request);
-    response.locals.startedAt = performance.now();
-    response.on('close', onClose);
-    // Without a listener, an answer to a client that has just left would end the process.
-    response.on('error', onError);
+  const logAnswer: LogAnswer = (response, status) => {
+    const level = levelOf(status, statuses);
+    if (level === 'silent' || !logger.isLevelEnabled(level)) return;
+    // The status of an answer whose body fails is known twice.
+    if (response[startTime]) return;
+    const elapsedMillis = performance.now() - response.locals.startedAt;
+    response[startTime] = Math.round(Date.now() - elapsedMillis);
+    followWithPinoHttp(response.req, response);
   };
+  app.locals.logAnswer = logAnswer;
+}
+
+/** Says that an answer is to have this status, for the log. To be called before its head goes out. */
+export function logAnswer(response: Response, status: number): void {
+  (response.app.locals.logAnswer as LogAnswer)(response, status);
 }
 
 /** One line for each answer to what could not be read as a request, where such are to be logged. */
@@ -57,11 +73,45 @@ export function logUnreadable(
   statuses: LoggedStatuses,
 ): (request: UnreadableRequest) => void {
   return (request) => {
-    if (isLogged(request.status, statuses)) logger.info(request, 'unreadable request answered');
+    const level = levelOf(request.status, statuses);
+    if (level !== 'silent') logger[level](request, 'unreadable request answered');
   };
 }
 
-function isLogged(status: number, statuses: LoggedStatuses): boolean {
-  if (status >= 500) return statuses.LOG_5XX;
-  return status >= 400 ? statuses.LOG_4XX : statuses.LOG_2XX;
+function levelOf(status: number, statuses: LoggedStatuses): Level {
+  if (status < 400) return statuses.LOG_2XX ? 'info' : 'silent';
+  if (status < 500) return statuses.LOG_4XX ? 'info' : 'silent';
+  if (!statuses.LOG_5XX) return 'silent';
+  // While the store is away these are all answers; its loss is logged where it is noticed.
+  return status === 503 ? 'debug' : 'error';
+}
+
+/** A fault may come after the head of the answer, which said 200. */
+function finalStatus({ err, statusCode }: Response): number {
+  return err ? Math.max(500, statusCode) : statusCode;
+}
+
+function describeRequest(request: Request): object {
+  const { method, originalUrl: url, headers, socket } = request;
+  return {
+    method,
+    url,
+    headers,
+    remoteAddress: socket.remoteAddress,
+    remotePort: socket.remotePort,
+  };
+}
+
+/** Without the headers: Node knows only some of those that were sent. */
+function describeResponse({ statusCode }: Response): object {
+  return { statusCode };
+}
+
+function hideSecret(value: unknown, path: readonly string[]): unknown {
+  return SECRET_HEADER.test(path.at(-1) ?? '') ? '[Redacted]' : value;
+}
+
+function subjectOf(request: Request, response: Response): object {
+  const { correlationId, caller } = response.locals;
+  return { correlationId, caller, key: keyOf(request) };
 }

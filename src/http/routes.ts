@@ -1,6 +1,6 @@
 import { parse as parseQuery } from 'node:querystring';
 
-import express, { type Express, type Request, type RequestHandler } from 'express';
+import express, { type Express, type Request, type RequestHandler, type Response } from 'express';
 import type { Logger } from 'pino';
 
 import type { Settings } from '../config/settings.js';
@@ -14,7 +14,8 @@ import { healthz, metricsText, readyz } from './health-handlers.js';
 import { HttpError } from './http-error.js';
 import { checkRate, releaseRequest } from './rate-handlers.js';
 import { boundRequest } from './request-bounds.js';
-import { requestLog } from './request-log.js';
+import { logAnswersOf } from './request-log.js';
+import { correlationIdOf } from './correlation.js';
 
 /** What the HTTP surface is made of. */
 export interface HttpParts {
@@ -49,10 +50,18 @@ export function createHttpApp(parts: HttpParts, surface: Surface): Express {
   app.set('query parser', (query: string | null) =>
     parseQuery(query ?? '', '&', '=', { maxKeys: 0 }),
   );
-  const logRequest = requestLog(parts.logger, parts.settings);
-  // One layer for both: every check goes through each layer there is.
+  logAnswersOf(app, parts.logger, parts.settings);
+  // One function for all requests, which finds its own by `this`: no closure is made for each.
+  function onError(this: Response, error: Error): void {
+    const { correlationId } = this.locals;
+    parts.logger.error({ correlationId, err: error }, 'response failed');
+  }
+  // One layer for all of it: every check goes through each layer there is.
   app.use((request, response, next) => {
-    logRequest(request, response);
+    response.locals.correlationId = correlationIdOf(request);
+    response.locals.startedAt = performance.now();
+    // Without a listener, an answer to a client that has just left would end the process.
+    response.on('error', onError);
     boundRequest(request);
     next();
   });

@@ -145,7 +145,8 @@ describe.each(bothLimiters(redis))(
       connection.disconnect();
       await connection.closed;
 
-      expect((await linesOf(`of-${key}`)).map(({ status }) => status)).toEqual([200]);
+      const lines = await linesOf(`of-${key}`);
+      expect(lines.map(({ res }) => res)).toMatchObject([{ statusCode: 200 }]);
     });
   },
 );
