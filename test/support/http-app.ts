@@ -7,7 +7,7 @@ import { pino } from 'pino';
 
 import { parseSettings } from '../../src/config/settings.js';
 import { openAccess } from '../../src/http/auth/access.js';
-import { createHttpApp, type HttpParts } from '../../src/http/routes.js';
+import { createHttpApp, type HttpParts } from '../../src/http/routes/routes.js';
 import type { Limiter } from '../../src/limiter/limiter.js';
 import { createMetrics } from '../../src/metrics/prometheus-metrics.js';
 

@@ -1,7 +1,7 @@
 import type { Request, RequestHandler, Response } from 'express';
 
-import { keyOf } from '../error-handler.js';
-import { HttpError } from '../http-error.js';
+import { HttpError } from '../replies/http-error.js';
+import { keyOf } from '../replies/key-of.js';
 import type { Access, Scope } from './access.js';
 import type { Tokens } from './tokens.js';
 

@@ -1,18 +1,18 @@
 import type { Socket } from 'node:net';
 
-import { Client } from '../limiter/client.js';
+import { Client } from '../../limiter/client.js';
 
-/** Longer than the answers to earlier requests need to go out, behind which a connection is held up, too. */
+/** Longer than earlier answers need to go out; a connection is held up behind them, too. */
 const HELD_UP_MILLIS = 100;
 
 /** The clients of the requests that wait on each connection; one listener for all of them. */
 const clientsOf = new WeakMap<Socket, Set<Client>>();
 
 /**
- * Runs `work` with a client that leaves when its connection closes. The connection is watched and not
+ * Runs `work` with a client that hears when its connection closes. The connection is watched and not
  * the response, since the response to a pipelined request has none before its turn.
  */
-export async function untilClientLeaves<T>(
+export async function untilDisconnect<T>(
   socket: Socket,
   work: (client: Client) => Promise<T>,
 ): Promise<T> {
@@ -41,8 +41,9 @@ function watch(socket: Socket): Set<Client> {
 }
 
 /**
- * Node stops reading a connection while many answers pile up on it, behind that of a request that waits.
- * Nobody would hear its client leave, and the place would stay taken: such a connection is cut.
+ * Cuts a connection that Node has stopped reading, as it does while many answers pile up behind that of a
+ * request that waits. Such a connection does not tell that its client disconnects, and the place would stay
+ * taken.
  */
 function cutIfHeldUp(socket: Socket, clients: ReadonlySet<Client>): void {
   if (clients.size === 0 || !isHeldUp(socket)) return;
@@ -51,7 +52,7 @@ function cutIfHeldUp(socket: Socket, clients: ReadonlySet<Client>): void {
   }, HELD_UP_MILLIS).unref();
 }
 
-/** The flag is Node's own; a connection that is paused for another reason does not have it. */
+/** Whether Node holds the connection up. The flag is Node's own; other pauses do not set it. */
 function isHeldUp(socket: Socket): boolean {
   return (socket as Socket & { _paused?: boolean })._paused === true;
 }

@@ -1,9 +1,9 @@
 import { z } from 'zod';
 
-import { BOUNDS } from '../limiter/bounds.js';
-import type { CheckRequest } from '../limiter/limiter.js';
-import { wholeNumber, yesOrNo } from '../text-schemas.js';
-import { HttpError } from './http-error.js';
+import { BOUNDS } from '../../limiter/bounds.js';
+import type { CheckRequest } from '../../limiter/limiter.js';
+import { wholeNumber, yesOrNo } from '../../text-schemas.js';
+import { HttpError } from '../replies/http-error.js';
 
 /** The query of a check. A parameter that is given twice arrives as a list, which no schema takes. */
 const querySchema = z.object({

@@ -10,7 +10,7 @@ import { useRedis } from '../support/use-redis.js';
 const redis = useRedis();
 
 describe.each(bothLimiters(redis))(
-  'a waiting client that leaves (%s limiter)',
+  'a waiting client that disconnects (%s limiter)',
   (_name, settings) => {
     let app: TestApp;
     beforeEach(async () => {
@@ -69,9 +69,9 @@ describe.each(bothLimiters(redis))(
     test('leaves alone a later request on a new connection', async () => {
       const key = uniqueKey();
       const holder = await approve(app.url, key);
-      const leaving = begin(app.url, 'POST', `/rate/${key}?canWait=true`);
+      const disconnecting = begin(app.url, 'POST', `/rate/${key}?canWait=true`);
       await untilWaiting(app.url, key, 1);
-      leaving.disconnect();
+      disconnecting.disconnect();
       await untilWaiting(app.url, key, 0);
       const staying = begin(app.url, 'POST', `/rate/${key}?canWait=true`);
       await untilWaiting(app.url, key, 1);

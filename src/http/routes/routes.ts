@@ -1,21 +1,22 @@
 import { parse as parseQuery } from 'node:querystring';
 
-import express, { type Express, type Request, type RequestHandler, type Response } from 'express';
+import express, { type Express, type Request, type RequestHandler } from 'express';
 import type { Logger } from 'pino';
 
-import type { Settings } from '../config/settings.js';
-import type { Limiter } from '../limiter/limiter.js';
-import type { Metrics } from '../metrics/metrics.js';
-import type { Readiness } from '../readiness/readiness.js';
-import type { Access } from './auth/access.js';
+import type { Settings } from '../../config/settings.js';
+import type { Limiter } from '../../limiter/limiter.js';
+import type { Metrics } from '../../metrics/metrics.js';
+import type { Readiness } from '../../readiness/readiness.js';
+import type { Access } from '../auth/access.js';
+import { takeIn } from '../intake/intake.js';
+import { errorHandler } from '../replies/error-handler.js';
+import { HttpError } from '../replies/http-error.js';
+import { keyOf } from '../replies/key-of.js';
+import { logAnswersOf, logFailuresTo } from '../replies/request-log.js';
+import { checkRate } from './check-rate.js';
 import { debugAll, debugOne } from './debug-handlers.js';
-import { errorHandler, keyOf } from './error-handler.js';
 import { healthz, metricsText, readyz } from './health-handlers.js';
-import { HttpError } from './http-error.js';
-import { checkRate, releaseRequest } from './rate-handlers.js';
-import { boundRequest } from './request-bounds.js';
-import { logAnswersOf } from './request-log.js';
-import { correlationIdOf } from './correlation.js';
+import { releaseRequest } from './release-request.js';
 
 /** What the HTTP surface is made of. */
 export interface HttpParts {
@@ -51,18 +52,12 @@ export function createHttpApp(parts: HttpParts, surface: Surface): Express {
     parseQuery(query ?? '', '&', '=', { maxKeys: 0 }),
   );
   logAnswersOf(app, parts.logger, parts.settings);
-  // One function for all requests, which finds its own by `this`: no closure is made for each.
-  function onError(this: Response, error: Error): void {
-    const { correlationId } = this.locals;
-    parts.logger.error({ correlationId, err: error }, 'response failed');
-  }
-  // One layer for all of it: every check goes through each layer there is.
+  const logFailure = logFailuresTo(parts.logger);
+  // One layer for both: every check goes through each layer there is.
   app.use((request, response, next) => {
-    response.locals.correlationId = correlationIdOf(request);
-    response.locals.startedAt = performance.now();
-    // Without a listener, an answer to a client that has just left would end the process.
-    response.on('error', onError);
-    boundRequest(request);
+    // Without a listener, an answer to a client that has just disconnected would end the process.
+    response.on('error', logFailure);
+    takeIn(request, response);
     next();
   });
 

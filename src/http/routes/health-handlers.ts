@@ -1,8 +1,9 @@
 import type { RequestHandler } from 'express';
 
-import type { Metrics } from '../metrics/metrics.js';
-import type { Readiness } from '../readiness/readiness.js';
-import { BROWSER_HEADERS, RETRY_AFTER_503_MILLIS, retryAfter, send } from './reply.js';
+import type { Metrics } from '../../metrics/metrics.js';
+import type { Readiness } from '../../readiness/readiness.js';
+import { BROWSER_HEADERS, RETRY_AFTER_503_MILLIS, retryAfter } from '../replies/headers.js';
+import { send } from '../replies/reply.js';
 
 const PLAIN_TEXT = 'text/plain; charset=utf-8';
 

@@ -1,8 +1,8 @@
-import { startDraining } from './drain.js';
-import { logUnreadable } from './request-log.js';
-import { createHttpApp, type HttpParts, type Surface } from './routes.js';
+import { startDraining } from '../replies/draining.js';
+import { createHttpApp, type HttpParts, type Surface } from '../routes/routes.js';
 import type { Security } from './security.js';
 import { type HttpServer, listen } from './server.js';
+import { logUnreadable } from './unreadable-requests.js';
 
 /** The ports of the service, which begin and end together. */
 export interface Ports extends HttpServer {

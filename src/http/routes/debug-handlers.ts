@@ -2,9 +2,10 @@ import { setTimeout as delay } from 'node:timers/promises';
 
 import type { RequestHandler, Response } from 'express';
 
-import { type Clock, systemClock } from '../clock.js';
-import type { Instance, Limiter } from '../limiter/limiter.js';
-import { BROWSER_HEADERS, sendJson, writeHead } from './reply.js';
+import { type Clock, systemClock } from '../../clock.js';
+import type { Instance, Limiter } from '../../limiter/limiter.js';
+import { BROWSER_HEADERS } from '../replies/headers.js';
+import { sendJson, writeHead } from '../replies/reply.js';
 
 /** How long a listing of many keys leaves the event loop to the checks after each of its pages. */
 const PAGE_PAUSE_MILLIS = 1;

@@ -1,10 +1,10 @@
 import type { Logger } from 'pino';
 
-import type { Settings } from '../config/settings.js';
-import type { WatchedFiles } from '../watched-files.js';
-import { type Access, openAccess } from './auth/access.js';
-import { bearerAccess } from './auth/bearer-access.js';
-import { watchTokenFile } from './auth/token-file.js';
+import type { Settings } from '../../config/settings.js';
+import type { WatchedFiles } from '../../watched-files.js';
+import { type Access, openAccess } from '../auth/access.js';
+import { bearerAccess } from '../auth/bearer-access.js';
+import { watchTokenFile } from '../auth/token-file.js';
 import { type KeyPair, watchKeyPair } from './tls/key-pair.js';
 
 /** Who may ask, and on what kind of connection. */

@@ -1,21 +1,8 @@
 import type { Response } from 'express';
 
-import { CORRELATION_HEADER } from './correlation.js';
-import { isDraining } from './drain.js';
+import { isDraining } from './draining.js';
+import { CORRELATION_HEADER, type Headers } from './headers.js';
 import { logAnswer } from './request-log.js';
-
-/** Names and values in turn. */
-export type Headers = readonly (string | number)[];
-
-/** For what may be opened in a browser: it is not kept, loads nothing, and stands in no other page. */
-export const BROWSER_HEADERS: Headers = [
-  'Cache-Control',
-  'no-store',
-  'Content-Security-Policy',
-  "default-src 'none'; frame-ancestors 'none'",
-  'Referrer-Policy',
-  'no-referrer',
-];
 
 /**
  * Answers with JSON. Express's own `res.json` would add a charset to the content type, and an ETag
@@ -70,12 +57,4 @@ export function writeHead(
   if (isDraining(response.app)) head.push('Connection', 'close');
   logAnswer(response, status);
   response.writeHead(status, head as string[]);
-}
-
-/** When to come back after a 503; how long what is wrong lasts nobody knows. */
-export const RETRY_AFTER_503_MILLIS = 1000;
-
-/** Whole seconds, rounded up, at least 1: RFC 9110, section 10.2.3. */
-export function retryAfter(millis: number): Headers {
-  return ['Retry-After', Math.max(1, Math.ceil(millis / 1000))];
 }

@@ -3,21 +3,22 @@ import type { Socket } from 'node:net';
 import type { RequestHandler, Response } from 'express';
 import type { Logger } from 'pino';
 
-import type { Settings } from '../config/settings.js';
-import { TooManyWaitersError, UnavailableError } from '../limiter/errors.js';
-import type { CheckRequest, Decision, Limiter, OutagePolicy } from '../limiter/limiter.js';
-import type { Metrics } from '../metrics/metrics.js';
-import { untilClientLeaves } from './departure.js';
-import { HttpError } from './http-error.js';
-import { parseCheck, parseKey } from './parameters.js';
-import { type Headers, retryAfter, sendJson } from './reply.js';
+import type { Settings } from '../../config/settings.js';
+import { TooManyWaitersError, UnavailableError } from '../../limiter/errors.js';
+import type { CheckRequest, Decision, Limiter, OutagePolicy } from '../../limiter/limiter.js';
+import type { Metrics } from '../../metrics/metrics.js';
+import { parseCheck } from '../intake/parameters.js';
+import { type Headers, retryAfter } from '../replies/headers.js';
+import { HttpError } from '../replies/http-error.js';
+import { sendJson } from '../replies/reply.js';
+import { untilDisconnect } from './disconnect.js';
 
 /** The status under which a waiting client's disconnect is logged; never sent. */
 const CLIENT_CLOSED_REQUEST = 499;
 
 type Permissions = Pick<Settings, 'REQUESTS_CAN_SET_RATE' | 'REQUESTS_CAN_MOD_QUEUE'>;
 
-/** A cache that kept an approval would give it out twice. */
+/** Keeps approvals out of caches: one that came from a cache would be given out twice. */
 const NOT_CACHED = ['Cache-Control', 'no-store'];
 
 /** Says that the store could not be asked, and what decided in its place. */
@@ -77,7 +78,7 @@ function ask(
 ): Promise<Decision> {
   if (!check.canWait) return limiter.check(check);
   if (limiter.waiting >= settings.MAX_WAITERS) throw new TooManyWaitersError();
-  return untilClientLeaves(socket, (client) => limiter.check(check, client));
+  return untilDisconnect(socket, (client) => limiter.check(check, client));
 }
 
 function headersFor(policy: OutagePolicy | undefined): Headers {
@@ -89,20 +90,6 @@ function logOf(response: Response, logger: Logger): Logger {
   return logger.child({ correlationId, caller });
 }
 
-/** `DELETE /rate/{key}/{requestId}` */
-export function releaseRequest(
-  limiter: Limiter,
-): RequestHandler<{ key: string; requestId: string }> {
-  return async (request, response) => {
-    const { requestId } = request.params;
-    const key = parseKey(request.params.key);
-    if (!(await limiter.release(key, requestId))) {
-      throw new HttpError(404, 'request not found', key);
-    }
-    sendJson(response, 200, { request_id: requestId });
-  };
-}
-
 function refuseForbiddenOverrides(check: CheckRequest, permissions: Permissions): void {
   if (check.maxRequests !== undefined && !permissions.REQUESTS_CAN_SET_RATE) {
     throw new HttpError(403, 'maxRequests may not be set by requests here', check.key);
@@ -112,17 +99,20 @@ function refuseForbiddenOverrides(check: CheckRequest, permissions: Permissions)
   }
 }
 
-/** The client left while its check was decided. Nobody will use the approval, so others may. */
+/** Gives back the approval of a client that disconnected while its check was decided, for others to use. */
 async function giveBack(
   limiter: Limiter,
   key: string,
   requestId: string,
   log: Logger,
 ): Promise<void> {
-  log.debug({ key, requestId }, 'client left before its approval; given back');
+  log.debug({ key, requestId }, 'client disconnected before its approval; given back');
   try {
     await limiter.release(key, requestId);
   } catch (error) {
-    log.warn({ err: error, key, requestId }, 'approval of a client that left not given back');
+    log.warn(
+      { err: error, key, requestId },
+      'approval of a client that disconnected not given back',
+    );
   }
 }

@@ -1,14 +1,10 @@
 import type { ErrorRequestHandler, Request, Response } from 'express';
 
-import { UnavailableError } from '../limiter/errors.js';
+import { UnavailableError } from '../../limiter/errors.js';
+import { BROWSER_HEADERS, type Headers, RETRY_AFTER_503_MILLIS, retryAfter } from './headers.js';
 import { HttpError } from './http-error.js';
-import {
-  BROWSER_HEADERS,
-  type Headers,
-  RETRY_AFTER_503_MILLIS,
-  retryAfter,
-  sendJson,
-} from './reply.js';
+import { keyOf } from './key-of.js';
+import { sendJson } from './reply.js';
 import { logAnswer } from './request-log.js';
 
 /** Every error becomes a JSON body, and a fault of ours never looks like a refusal. */
@@ -30,20 +26,6 @@ export const errorHandler: ErrorRequestHandler = (error: unknown, request, respo
     sendError(response, 500, 'internal error', keyOf(request));
   }
 };
-
-/**
- * The limiter key in the path of a request, where there is one: decoded where that can be done.
- * Express forgets the parameters of a route on the way to the error handler.
- */
-export function keyOf(request: Request): string | undefined {
-  const [, resource, key] = (request.baseUrl + request.path).split('/');
-  if (!key || (resource !== 'rate' && resource !== 'debug')) return undefined;
-  try {
-    return decodeURIComponent(key);
-  } catch {
-    return key;
-  }
-}
 
 function sendError(
   response: Response,

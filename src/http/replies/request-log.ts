@@ -2,11 +2,10 @@ import type { Express, Request, Response } from 'express';
 import type { Logger } from 'pino';
 import { pinoHttp, startTime } from 'pino-http';
 
-import type { Settings } from '../config/settings.js';
-import type { UnreadableRequest } from './client-errors.js';
-import { keyOf } from './error-handler.js';
+import type { Settings } from '../../config/settings.js';
+import { keyOf } from './key-of.js';
 
-type LoggedStatuses = Pick<Settings, 'LOG_2XX' | 'LOG_4XX' | 'LOG_5XX'>;
+export type LoggedStatuses = Pick<Settings, 'LOG_2XX' | 'LOG_4XX' | 'LOG_5XX'>;
 type LogAnswer = (response: Response, status: number) => void;
 type Level = 'debug' | 'info' | 'error' | 'silent';
 
@@ -27,7 +26,7 @@ export function logAnswersOf(app: Express, logger: Logger, statuses: LoggedStatu
     serializers: { req: describeRequest, res: describeResponse },
     redact: { paths: ['req.headers.*'], censor: hideSecret },
     customLogLevel: (_request, response, error) => {
-      // An answer that fails has a line of its own. One whose client has gone was not given.
+      // A response that fails has a line of its own; an answer that its client did not wait for has none.
       if (error) return 'silent';
       if (!response.err && !response.writableEnded) return 'silent';
       return levelOf(finalStatus(response), statuses);
@@ -53,7 +52,7 @@ export function logAnswersOf(app: Express, logger: Logger, statuses: LoggedStatu
   const logAnswer: LogAnswer = (response, status) => {
     const level = levelOf(status, statuses);
     if (level === 'silent' || !logger.isLevelEnabled(level)) return;
-    // The status of an answer whose body fails is known twice.
+    // The body of an answer that is followed already may fail.
     if (response[startTime]) return;
     const elapsedMillis = performance.now() - response.locals.startedAt;
     response[startTime] = Math.round(Date.now() - elapsedMillis);
@@ -62,27 +61,25 @@ export function logAnswersOf(app: Express, logger: Logger, statuses: LoggedStatu
   app.locals.logAnswer = logAnswer;
 }
 
-/** Says that an answer is to have this status, for the log. To be called before its head goes out. */
+/** Tells the log which status an answer will have. To be called before its head goes out. */
 export function logAnswer(response: Response, status: number): void {
   (response.app.locals.logAnswer as LogAnswer)(response, status);
 }
 
-/** One line for each answer to what could not be read as a request, where such are to be logged. */
-export function logUnreadable(
-  logger: Logger,
-  statuses: LoggedStatuses,
-): (request: UnreadableRequest) => void {
-  return (request) => {
-    const level = levelOf(request.status, statuses);
-    if (level !== 'silent') logger[level](request, 'unreadable request answered');
+/** A listener for responses that logs their errors. It is one for all, and finds its own by `this`. */
+export function logFailuresTo(logger: Logger): (this: Response, error: Error) => void {
+  return function (error) {
+    const { correlationId } = this.locals;
+    logger.error({ correlationId, err: error }, 'response failed');
   };
 }
 
-function levelOf(status: number, statuses: LoggedStatuses): Level {
+/** The level at which answers with this status are logged. */
+export function levelOf(status: number, statuses: LoggedStatuses): Level {
   if (status < 400) return statuses.LOG_2XX ? 'info' : 'silent';
   if (status < 500) return statuses.LOG_4XX ? 'info' : 'silent';
   if (!statuses.LOG_5XX) return 'silent';
-  // While the store is away these are all answers; its loss is logged where it is noticed.
+  // In an outage every answer is a 503. Its begin and end are logged where the store is asked.
   return status === 503 ? 'debug' : 'error';
 }
 

@@ -1,8 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 
-export const CORRELATION_HEADER = 'X-Correlation-ID';
-
 /** Up to 128 characters, none of them a control character. */
 const ACCEPTABLE = /^[^\p{Cc}]{1,128}$/u;
 

@@ -6,40 +6,20 @@ import {
   type ServerResponse,
 } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
-import type { AddressInfo, Socket } from 'node:net';
+import type { AddressInfo } from 'node:net';
 
 import type { Express } from 'express';
 
-import type { WatchedFiles } from '../watched-files.js';
-import { answerClientErrors, type UnreadableRequest } from './client-errors.js';
+import type { WatchedFiles } from '../../watched-files.js';
+import { toOriginForm } from '../intake/intake.js';
+import { connectionsOf, stopAccepting } from './connections.js';
 import { type MessageClasses, messageClassesFor } from './message-classes.js';
-import { toOriginForm } from './request-target.js';
+import { type Timeouts, TIMEOUTS } from './timeouts.js';
 import type { KeyPair } from './tls/key-pair.js';
+import { answerUnreadable, type UnreadableRequest } from './unreadable-requests.js';
 
-const IDLE_SWEEP_MILLIS = 20;
 const MAX_HEADER_BYTES = 16 * 1024;
 const MIN_TLS_VERSION = 'TLSv1.2';
-
-/** How long a client may take over what; none of it is the time for which a request may wait. */
-export interface Timeouts {
-  /** To send a request's head, or to agree on TLS. */
-  readonly headMillis: number;
-  /** To send a request with its body. */
-  readonly requestMillis: number;
-  /** To send the next request on a connection. */
-  readonly idleMillis: number;
-  /** How often the first two are looked at. */
-  readonly checkMillis: number;
-}
-
-const TIMEOUTS: Timeouts = {
-  headMillis: 10_000,
-  requestMillis: 30_000,
-  // Longer than a load balancer keeps a connection that is not used, 60 s for many: one that the
-  // service closed first would fail the request that is just being sent on it.
-  idleMillis: 75_000,
-  checkMillis: 1000,
-};
 
 /** A listening server, and how to end it without cutting an answer off. */
 export interface HttpServer {
@@ -78,7 +58,7 @@ export async function listen(app: Express, options: ListenOptions): Promise<Http
   const server = keyPair
     ? createHttpsServer(httpOptions, keyPair, timeouts.headMillis)
     : createServer(httpOptions);
-  answerClientErrors(server, onUnreadable);
+  answerUnreadable(server, onUnreadable);
   const serve = (request: IncomingMessage, response: ServerResponse): void => {
     toOriginForm(request);
     app(request, response);
@@ -114,28 +94,4 @@ function createHttpsServer(
     server.setSecureContext(secure(pair));
   });
   return server;
-}
-
-/** All of them, where `closeAllConnections` leaves out those that have not agreed on TLS yet. */
-function connectionsOf(server: Server): ReadonlySet<Socket> {
-  const connections = new Set<Socket>();
-  server.on('connection', (socket: Socket) => {
-    connections.add(socket);
-    socket.once('close', () => connections.delete(socket));
-  });
-  return connections;
-}
-
-async function stopAccepting(server: Server): Promise<void> {
-  const closed = new Promise<void>((resolve) => {
-    server.close(() => {
-      resolve();
-    });
-  });
-  // server.close() ends the connections that are idle now; some become idle later.
-  const sweep = setInterval(() => {
-    server.closeIdleConnections();
-  }, IDLE_SWEEP_MILLIS);
-  await closed;
-  clearInterval(sweep);
 }

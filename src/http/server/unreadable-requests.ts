@@ -2,9 +2,11 @@ import { randomUUID } from 'node:crypto';
 import { type Server, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 
-import { CORRELATION_HEADER } from './correlation.js';
-import { BROWSER_HEADERS, type Headers } from './reply.js';
-import { isReceivingBody } from './request-body.js';
+import type { Logger } from 'pino';
+
+import { isReceivingBody } from '../intake/intake.js';
+import { BROWSER_HEADERS, CORRELATION_HEADER, type Headers } from '../replies/headers.js';
+import { levelOf, type LoggedStatuses } from '../replies/request-log.js';
 
 /** A request that could not be read, and how it was answered. */
 export interface UnreadableRequest {
@@ -18,7 +20,7 @@ export interface UnreadableRequest {
  * Answers what never becomes a request: what can't be parsed, has headers that are too large, or does
  * not come in time. The connection ends with the answer.
  */
-export function answerClientErrors(
+export function answerUnreadable(
   server: Server,
   onAnswer: (request: UnreadableRequest) => void,
 ): void {
@@ -33,6 +35,17 @@ export function answerClientErrors(
     socket.end(text, () => socket.destroy());
     onAnswer({ correlationId, status: refusal.status, code });
   });
+}
+
+/** Logs each answer to what could not be read as a request, one line each, where the settings say so. */
+export function logUnreadable(
+  logger: Logger,
+  statuses: LoggedStatuses,
+): (request: UnreadableRequest) => void {
+  return (request) => {
+    const level = levelOf(request.status, statuses);
+    if (level !== 'silent') logger[level](request, 'unreadable request answered');
+  };
 }
 
 /** @returns undefined for what is no request, such as a connection that is reset, or no TLS */

@@ -1,0 +1,83 @@
+import type { IncomingMessage } from 'node:http';
+import type { Duplex } from 'node:stream';
+
+import type { Request, Response } from 'express';
+
+import { HttpError } from '../replies/http-error.js';
+import { keyOf } from '../replies/key-of.js';
+import { correlationIdOf } from './correlation.js';
+
+/** More than any good request needs, and than the 8000 that RFC 9110, section 4.1, recommends to take. */
+const MAX_URL_BYTES = 8192;
+const SCHEME_AND_AUTHORITY = /^[a-z][a-z\d+.-]*:\/\/[^/?#]*/i;
+
+/** The connections on which the body of a request is still to come. */
+const receiving = new WeakSet<Duplex>();
+
+/**
+ * Leaves of a target in absolute form, as proxies send it, the path and the query. This has to be done
+ * before Express has the request: Node's parser of URLs, which the router uses, fails for some authorities.
+ * https://www.rfc-editor.org/rfc/rfc9112#name-absolute-form
+ */
+export function toOriginForm(request: IncomingMessage): void {
+  const target = request.url ?? '/';
+  if (target.startsWith('/')) return;
+  const path = target.replace(SCHEME_AND_AUTHORITY, '').replace(/#.*$/s, '');
+  request.url = path.startsWith('/') || path === '*' ? path : `/${path}`;
+}
+
+/**
+ * Takes a request in: notes its correlation id and when it came, throws its body away, and refuses what no
+ * request needs.
+ * @throws HttpError 414 or 400
+ */
+export function takeIn(request: Request, response: Response): void {
+  response.locals.correlationId = correlationIdOf(request);
+  response.locals.startedAt = performance.now();
+  discardBody(request);
+  checkUrl(request);
+  checkHost(request);
+}
+
+/** Whether the body of a request is still to come on this connection. */
+export function isReceivingBody(socket: Duplex): boolean {
+  return receiving.has(socket);
+}
+
+/**
+ * Reads the body of a request, where it has one, and forgets it. No route needs a body, but a connection
+ * that is not read does not tell that its client disconnects, and a request that has not come in full times out.
+ */
+function discardBody(request: Request): void {
+  const { headers, socket } = request;
+  const length = headers['content-length'] ?? '0';
+  if (length === '0' && headers['transfer-encoding'] === undefined) return;
+  receiving.add(socket);
+  request.resume().once('end', () => receiving.delete(socket));
+}
+
+function checkUrl(request: Request): void {
+  const bytes = request.url.length;
+  if (bytes <= MAX_URL_BYTES) return;
+  const message = `the URL must be at most ${MAX_URL_BYTES} bytes, not ${bytes}`;
+  throw new HttpError(414, message, keyOf(request));
+}
+
+/** https://www.rfc-editor.org/rfc/rfc9112#section-3.2-6 */
+function checkHost(request: Request): void {
+  const hosts = countHostHeaders(request.rawHeaders);
+  if (hosts > 1) throw new HttpError(400, 'the Host header must be given once', keyOf(request));
+  if (hosts === 0 && request.httpVersion === '1.1') {
+    throw new HttpError(400, 'the Host header must be given', keyOf(request));
+  }
+}
+
+/** @param rawHeaders names and values in turn; `headers` has but one Host, however many were sent */
+function countHostHeaders(rawHeaders: readonly string[]): number {
+  let count = 0;
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i];
+    if (name?.length === 4 && name.toLowerCase() === 'host') count += 1;
+  }
+  return count;
+}
