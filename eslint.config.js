@@ -14,7 +14,7 @@ function mayNotImport(folder, forbidden, reason) {
   };
 }
 
-const UPPER_PARTS = ['**/app.js', '**/main.js'];
+const UPPER_PARTS = ['**/app/**', '**/main.js'];
 const ABOVE_HTTP = ['**/redis/**', ...UPPER_PARTS];
 
 export default tseslint.config(

@@ -1,4 +1,4 @@
-import { type App, startApp } from './app.js';
+import { type App, startApp } from './app/start-app.js';
 import { parseSettings } from './config/settings.js';
 import { createLogger } from './logger.js';
 import { SettingsError } from './config/settings-error.js';
@@ -39,8 +39,8 @@ async function main(): Promise<void> {
 try {
   await main();
 } catch (error) {
-  // What an operator can mend is one line; what only we can mend keeps its stack.
-  const isOperators = error instanceof SettingsError || (error as { syscall?: string }).syscall;
-  console.error(isOperators ? (error as Error).message : error);
+  // An error of the settings or of the machine needs no stack; an error of the program does.
+  const needsNoStack = error instanceof SettingsError || (error as { syscall?: string }).syscall;
+  console.error(needsNoStack ? (error as Error).message : error);
   process.exit(1);
 }

@@ -7,7 +7,7 @@ import { ShuttingDownError } from '../errors.js';
 import type { CheckRequest, Decision, Instance, Limiter, Limits } from '../limiter.js';
 import { Waiter } from '../waiter.js';
 import { KeyState } from './key-state.js';
-import { endOfTurn } from './turn.js';
+import { endOfTick } from './tick.js';
 
 /** Idle keys are looked for this often, in milliseconds; they stop counting on time without that. */
 const SWEEP_INTERVAL_MILLIS = 1000;
@@ -51,7 +51,7 @@ export class MemoryLimiter implements Limiter {
     const decision = entry.state.check(now, requestId, request);
     if (decision === 'waiting') return this.#wait(entry, requestId, client);
     const retryAfterMillis = entry.state.windowEnd - now;
-    await endOfTurn();
+    await endOfTick();
     if (decision === 'approved') return { outcome: 'approved', requestId };
     return {
       outcome: 'denied',

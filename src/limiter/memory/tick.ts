@@ -1,4 +1,4 @@
-let endOfThisTurn: Promise<void> | undefined;
+let endOfThisTick: Promise<void> | undefined;
 
 /**
  * Resolves when the event loop has read all that has arrived.
@@ -7,12 +7,12 @@ let endOfThisTurn: Promise<void> | undefined;
  * written while requests are still read would: a quarter more decisions a second (BENCHMARKS.md).
  * Answers from Redis come together anyway.
  */
-export function endOfTurn(): Promise<void> {
-  endOfThisTurn ??= new Promise((resolve) => {
+export function endOfTick(): Promise<void> {
+  endOfThisTick ??= new Promise((resolve) => {
     setImmediate(() => {
-      endOfThisTurn = undefined;
+      endOfThisTick = undefined;
       resolve();
     });
   });
-  return endOfThisTurn;
+  return endOfThisTick;
 }
