@@ -1,3 +1,5 @@
+import type { ErrorCode } from './replies/errors.js';
+
 declare global {
   // eslint-disable-next-line @typescript-eslint/no-namespace -- how Express's types are extended
   namespace Express {
@@ -7,9 +9,10 @@ declare global {
       correlationId: string;
       /** By `performance.now()`. */
       startedAt: number;
+      /** The error that the request is answered with. */
+      errorCode?: ErrorCode;
       /** The name of the token that the request was sent with. */
       caller?: string;
     }
   }
 }
-export {};

@@ -37,7 +37,12 @@ describe('a client that takes too long', () => {
 
     const correlationId = expectTransportError(connection.received, '408 Request Timeout');
     expect(service.unreadable).toEqual([
-      { status: 408, code: 'ERR_HTTP_REQUEST_TIMEOUT', correlationId },
+      {
+        status: 408,
+        errorCode: 'REQUEST_TIMEOUT',
+        code: 'ERR_HTTP_REQUEST_TIMEOUT',
+        correlationId,
+      },
     ]);
   });
 

@@ -3,8 +3,7 @@ import type { Duplex } from 'node:stream';
 
 import type { Request, Response } from 'express';
 
-import { HttpError } from '../replies/http-error.js';
-import { keyOf } from '../replies/key-of.js';
+import { httpError } from '../replies/http-error.js';
 import { correlationIdOf } from './correlation.js';
 
 /** More than any good request needs, and than the 8000 that RFC 9110, section 4.1, recommends to take. */
@@ -29,7 +28,7 @@ export function toOriginForm(request: IncomingMessage): void {
 /**
  * Takes a request in: notes its correlation id and when it came, throws its body away, and refuses what no
  * request needs.
- * @throws HttpError 414 or 400
+ * @throws HttpError URL_TOO_LONG, HOST_MISSING or HOST_REPEATED
  */
 export function takeIn(request: Request, response: Response): void {
   response.locals.correlationId = correlationIdOf(request);
@@ -59,17 +58,14 @@ function discardBody(request: Request): void {
 function checkUrl(request: Request): void {
   const bytes = request.url.length;
   if (bytes <= MAX_URL_BYTES) return;
-  const message = `the URL must be at most ${MAX_URL_BYTES} bytes, not ${bytes}`;
-  throw new HttpError(414, message, keyOf(request));
+  throw httpError('URL_TOO_LONG', { max: MAX_URL_BYTES, bytes });
 }
 
 /** https://www.rfc-editor.org/rfc/rfc9112#section-3.2-6 */
 function checkHost(request: Request): void {
   const hosts = countHostHeaders(request.rawHeaders);
-  if (hosts > 1) throw new HttpError(400, 'the Host header must be given once', keyOf(request));
-  if (hosts === 0 && request.httpVersion === '1.1') {
-    throw new HttpError(400, 'the Host header must be given', keyOf(request));
-  }
+  if (hosts > 1) throw httpError('HOST_REPEATED', {});
+  if (hosts === 0 && request.httpVersion === '1.1') throw httpError('HOST_MISSING', {});
 }
 
 /** @param rawHeaders names and values in turn; `headers` has but one Host, however many were sent */

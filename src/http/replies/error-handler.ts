@@ -1,57 +1,74 @@
 import type { ErrorRequestHandler, Request, Response } from 'express';
 
 import { UnavailableError } from '../../limiter/errors.js';
-import { BROWSER_HEADERS, type Headers, RETRY_AFTER_503_MILLIS, retryAfter } from './headers.js';
-import { HttpError } from './http-error.js';
+import { errorAnswer, type ErrorCode, ERRORS } from './errors.js';
+import { BROWSER_HEADERS } from './headers.js';
+import { HttpError, httpError } from './http-error.js';
 import { keyOf } from './key-of.js';
 import { sendJson } from './reply.js';
 import { logAnswer } from './request-log.js';
 
-/** Every error becomes a JSON body, and a fault of ours never looks like a refusal. */
+/** The errors of a limiter that can't decide. */
+const UNAVAILABLE = {
+  store_unavailable: 'STORE_UNAVAILABLE',
+  shutting_down: 'SHUTTING_DOWN',
+  too_many_waiters: 'TOO_MANY_WAITERS',
+} as const satisfies Record<UnavailableError['reason'], ErrorCode>;
+
+/** Answers every error with a JSON body; a fault of Sluice never looks like a refusal. */
 export const errorHandler: ErrorRequestHandler = (error: unknown, request, response, _next) => {
   if (response.headersSent) {
-    // A body that was cut short must not look whole.
-    response.err = error as Error;
-    logAnswer(response, 500);
-    response.destroy();
-  } else if (error instanceof HttpError) {
-    sendError(response, error.status, error.message, error.key);
-  } else if (error instanceof UnavailableError) {
-    response.err = error;
-    sendError(response, 503, error.message, keyOf(request), retryAfter(RETRY_AFTER_503_MILLIS));
+    cutShort(response, error as Error);
   } else if (isBadEncoding(error)) {
-    sendBadEncoding(request, response);
+    answerBadEncoding(request, response);
   } else {
-    response.err = error as Error;
-    sendError(response, 500, 'internal error', keyOf(request));
+    sendError(request, response, toHttpError(error, response));
   }
 };
 
-function sendError(
-  response: Response,
-  status: number,
-  message: string,
-  key?: string,
-  headers: Headers = [],
-): void {
-  const body = key === undefined ? { error: message } : { error: message, key };
-  sendJson(response, status, body, [...BROWSER_HEADERS, ...headers]);
+/** Cuts a body that has begun: one that a fault ended must not look whole. */
+function cutShort(response: Response, fault: Error): void {
+  response.err = fault;
+  logAnswer(response, ERRORS.INTERNAL_ERROR.status);
+  response.destroy();
+}
+
+/** What an error is answered with. One that is no refusal is noted for the log, too. */
+function toHttpError(error: unknown, response: Response): HttpError {
+  if (error instanceof HttpError) return error;
+  response.err = error as Error;
+  return error instanceof UnavailableError
+    ? httpError(UNAVAILABLE[error.reason], {})
+    : httpError('INTERNAL_ERROR', {});
+}
+
+function sendError(request: Request, response: Response, { code, message }: HttpError): void {
+  const { status, body, retryAfter } = errorAnswer(code);
+  const key = body === 'without key' ? undefined : keyOf(request);
+  const headers =
+    retryAfter === undefined ? BROWSER_HEADERS : [...BROWSER_HEADERS, 'Retry-After', retryAfter];
+  response.locals.errorCode = code;
+  sendJson(
+    response,
+    status,
+    key === undefined ? { error: message } : { error: message, key },
+    headers,
+  );
 }
 
 /** Names the first part of the path that can't be decoded. */
-function sendBadEncoding(request: Request, response: Response): void {
+function answerBadEncoding(request: Request, response: Response): void {
   const [, resource, key] = request.path.split('/');
   if (resource === 'debug' && (request.method === 'GET' || request.method === 'HEAD')) {
-    // Always 200, says the contract, and a key that can't be written has no instance.
+    // By the contract these are always 200, and a key that can't be written has no instance.
     sendJson(response, 200, { Key: key, Found: false }, BROWSER_HEADERS);
     return;
   }
-  const decodedKey = keyOf(request);
-  const part = decodedKey === key && key?.includes('%') ? 'key' : 'requestId';
-  sendError(response, 400, `${part} must be percent-encoded UTF-8`, decodedKey);
+  const part = keyOf(request) === key && key?.includes('%') ? 'key' : 'requestId';
+  sendError(request, response, httpError('INVALID_ENCODING', { part }));
 }
 
-/** What Express's router throws for a parameter it can't decode. */
+/** Whether Express's router could not decode a parameter. */
 function isBadEncoding(error: unknown): boolean {
   return error instanceof URIError && 'status' in error && error.status === 400;
 }

@@ -13,9 +13,6 @@ export const BROWSER_HEADERS: Headers = [
   'no-referrer',
 ];
 
-/** When to come back after a 503; how long its cause lasts is not known. */
-export const RETRY_AFTER_503_MILLIS = 1000;
-
 /** Whole seconds, rounded up, at least 1: RFC 9110, section 10.2.3. */
 export function retryAfter(millis: number): Headers {
   return ['Retry-After', Math.max(1, Math.ceil(millis / 1000))];

@@ -1,13 +1,21 @@
-/** A request that can't be answered as asked, and what to tell the client. */
+import { type ErrorCode, type ErrorValues, messageOf } from './errors.js';
+
+/** A request that is answered with an error of the table. */
 export class HttpError extends Error {
   override readonly name = 'HttpError';
 
   constructor(
-    readonly status: 400 | 401 | 403 | 404 | 405 | 414,
+    readonly code: ErrorCode,
     message: string,
-    /** The limiter key of the request, where it has one. */
-    readonly key?: string,
   ) {
     super(message);
   }
+}
+
+/** @param values fill the placeholders of the error's message */
+export function httpError<Code extends ErrorCode>(
+  code: Code,
+  values: ErrorValues<Code>,
+): HttpError {
+  return new HttpError(code, messageOf(code, values));
 }

@@ -109,6 +109,6 @@ function hideSecret(value: unknown, path: readonly string[]): unknown {
 }
 
 function subjectOf(request: Request, response: Response): object {
-  const { correlationId, caller } = response.locals;
-  return { correlationId, caller, key: keyOf(request) };
+  const { correlationId, caller, errorCode } = response.locals;
+  return { correlationId, caller, key: keyOf(request), errorCode };
 }

@@ -8,11 +8,13 @@ import { TooManyWaitersError, UnavailableError } from '../../limiter/errors.js';
 import type { CheckRequest, Decision, Limiter, OutagePolicy } from '../../limiter/limiter.js';
 import type { Metrics } from '../../metrics/metrics.js';
 import { parseCheck } from '../intake/parameters.js';
+import { ERRORS } from '../replies/errors.js';
 import { type Headers, retryAfter } from '../replies/headers.js';
-import { HttpError } from '../replies/http-error.js';
+import { httpError } from '../replies/http-error.js';
 import { sendJson } from '../replies/reply.js';
 import { untilDisconnect } from './disconnect.js';
 
+const DENIAL = ERRORS.RATE_LIMIT_EXCEEDED;
 /** The status under which a waiting client's disconnect is logged; never sent. */
 const CLIENT_CLOSED_REQUEST = 499;
 
@@ -56,7 +58,8 @@ export function checkRate(parts: CheckParts): RequestHandler<{ key: string }> {
         }
         return;
       case 'denied':
-        sendJson(response, 429, { error: 'rate limit exceeded', key: check.key }, [
+        response.locals.errorCode = 'RATE_LIMIT_EXCEEDED';
+        sendJson(response, DENIAL.status, { error: DENIAL.message, key: check.key }, [
           ...headersFor(decision.policy),
           ...retryAfter(decision.retryAfterMillis),
         ]);
@@ -92,10 +95,10 @@ function logOf(response: Response, logger: Logger): Logger {
 
 function refuseForbiddenOverrides(check: CheckRequest, permissions: Permissions): void {
   if (check.maxRequests !== undefined && !permissions.REQUESTS_CAN_SET_RATE) {
-    throw new HttpError(403, 'maxRequests may not be set by requests here', check.key);
+    throw httpError('OVERRIDE_FORBIDDEN', { parameter: 'maxRequests' });
   }
   if (check.maxRequestsInQueue !== undefined && !permissions.REQUESTS_CAN_MOD_QUEUE) {
-    throw new HttpError(403, 'maxRequestsInQueue may not be set by requests here', check.key);
+    throw httpError('OVERRIDE_FORBIDDEN', { parameter: 'maxRequestsInQueue' });
   }
 }
 

@@ -2,7 +2,8 @@ import type { RequestHandler } from 'express';
 
 import type { Metrics } from '../../metrics/metrics.js';
 import type { Readiness } from '../../readiness/readiness.js';
-import { BROWSER_HEADERS, RETRY_AFTER_503_MILLIS, retryAfter } from '../replies/headers.js';
+import { ERRORS, messageOf } from '../replies/errors.js';
+import { BROWSER_HEADERS } from '../replies/headers.js';
 import { send } from '../replies/reply.js';
 
 const PLAIN_TEXT = 'text/plain; charset=utf-8';
@@ -20,8 +21,10 @@ export function readyz(readiness: Readiness): RequestHandler {
       send(response, 200, PLAIN_TEXT, 'OK', BROWSER_HEADERS);
       return;
     }
-    const headers = [...BROWSER_HEADERS, ...retryAfter(RETRY_AFTER_503_MILLIS)];
-    send(response, 503, PLAIN_TEXT, reasons.join('\n'), headers);
+    const { status, retryAfter } = ERRORS.NOT_READY;
+    const text = messageOf('NOT_READY', { reasons: reasons.join('\n') });
+    response.locals.errorCode = 'NOT_READY';
+    send(response, status, PLAIN_TEXT, text, [...BROWSER_HEADERS, 'Retry-After', retryAfter]);
   };
 }
 

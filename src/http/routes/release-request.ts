@@ -2,7 +2,7 @@ import type { RequestHandler } from 'express';
 
 import type { Limiter } from '../../limiter/limiter.js';
 import { parseKey } from '../intake/parameters.js';
-import { HttpError } from '../replies/http-error.js';
+import { httpError } from '../replies/http-error.js';
 import { sendJson } from '../replies/reply.js';
 
 /** `DELETE /rate/{key}/{requestId}` */
@@ -13,7 +13,7 @@ export function releaseRequest(
     const { requestId } = request.params;
     const key = parseKey(request.params.key);
     if (!(await limiter.release(key, requestId))) {
-      throw new HttpError(404, 'request not found', key);
+      throw httpError('REQUEST_NOT_FOUND', {});
     }
     sendJson(response, 200, { request_id: requestId });
   };

@@ -10,8 +10,7 @@ import type { Readiness } from '../../readiness/readiness.js';
 import type { Access } from '../auth/access.js';
 import { takeIn } from '../intake/intake.js';
 import { errorHandler } from '../replies/error-handler.js';
-import { HttpError } from '../replies/http-error.js';
-import { keyOf } from '../replies/key-of.js';
+import { httpError } from '../replies/http-error.js';
 import { logAnswersOf, logFailuresTo } from '../replies/request-log.js';
 import { checkRate } from './check-rate.js';
 import { debugAll, debugOne } from './debug-handlers.js';
@@ -80,7 +79,7 @@ export function createHttpApp(parts: HttpParts, surface: Surface): Express {
   routeReads(app, '/readyz', readyz(parts.readiness));
 
   app.use((request: Request) => {
-    throw new HttpError(404, `no such path: ${request.path}`);
+    throw httpError('PATH_NOT_FOUND', { path: request.path });
   });
   app.use(errorHandler);
   return app;
@@ -108,6 +107,6 @@ function route(
     const handler = handlers[request.method];
     if (handler) return handler(request, response, next);
     response.setHeader('Allow', allow);
-    throw new HttpError(405, `${request.method} is not allowed here`, keyOf(request));
+    throw httpError('METHOD_NOT_ALLOWED', { method: request.method });
   });
 }

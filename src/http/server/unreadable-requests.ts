@@ -5,13 +5,17 @@ import type { Duplex } from 'node:stream';
 import type { Logger } from 'pino';
 
 import { isReceivingBody } from '../intake/intake.js';
+import { ERRORS } from '../replies/errors.js';
 import { BROWSER_HEADERS, CORRELATION_HEADER, type Headers } from '../replies/headers.js';
 import { levelOf, type LoggedStatuses } from '../replies/request-log.js';
+
+type TransportError = 'REQUEST_TIMEOUT' | 'HEADERS_TOO_LARGE' | 'MALFORMED_REQUEST';
 
 /** A request that could not be read, and how it was answered. */
 export interface UnreadableRequest {
   readonly correlationId: string;
   readonly status: number;
+  readonly errorCode: TransportError;
   /** Node's code for what is wrong with it. */
   readonly code: string;
 }
@@ -25,15 +29,15 @@ export function answerUnreadable(
   onAnswer: (request: UnreadableRequest) => void,
 ): void {
   server.on('clientError', ({ code = '' }: NodeJS.ErrnoException, socket) => {
-    const refusal = refusalFor(code);
-    if (!refusal || !isAnswerable(socket)) {
+    const errorCode = errorCodeFor(code);
+    if (errorCode === undefined || !isAnswerable(socket)) {
       socket.destroy();
       return;
     }
     const correlationId = randomUUID();
-    const text = answerText(refusal.status, refusal.message, correlationId);
-    socket.end(text, () => socket.destroy());
-    onAnswer({ correlationId, status: refusal.status, code });
+    const { status, message } = ERRORS[errorCode];
+    socket.end(answerText(status, message, correlationId), () => socket.destroy());
+    onAnswer({ correlationId, status, errorCode, code });
   });
 }
 
@@ -49,12 +53,10 @@ export function logUnreadable(
 }
 
 /** @returns undefined for what is no request, such as a connection that is reset, or no TLS */
-function refusalFor(code: string): { status: number; message: string } | undefined {
-  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') {
-    return { status: 408, message: 'the request did not come in time' };
-  }
-  if (code === 'HPE_HEADER_OVERFLOW') return { status: 431, message: 'the headers are too large' };
-  return code.startsWith('HPE_') ? { status: 400, message: 'malformed request' } : undefined;
+function errorCodeFor(code: string): TransportError | undefined {
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 'REQUEST_TIMEOUT';
+  if (code === 'HPE_HEADER_OVERFLOW') return 'HEADERS_TOO_LARGE';
+  return code.startsWith('HPE_') ? 'MALFORMED_REQUEST' : undefined;
 }
 
 /** Whether the client would take an answer that is sent now for that to the request that failed. */
