@@ -13,8 +13,8 @@ import { RedisLimiter } from '../redis/redis-limiter.js';
 import type { StoreObserver } from '../redis/store-observer.js';
 
 /**
- * The limiter that the settings ask for.
- * @throws SettingsError where a file that they name can't be read
+ * Makes the limiter that the settings ask for.
+ * @throws SettingsError where a file that the settings name can't be read
  */
 export async function createLimiter(
   settings: Settings,
@@ -32,7 +32,7 @@ export async function createLimiter(
 
   const connectionSettings = connectionSettingsFrom(settings, urls, `sluice:${replicaId}`);
   const connections = connect(connectionSettings, logger);
-  // Serving before the first connection would turn the first callers away for nothing.
+  // A replica that served before its first connection would turn the first callers away for nothing.
   await waitUntilReady(connections, settings.STORE_TIMEOUT_MILLIS);
   const limiter = new RedisLimiter({
     connections,

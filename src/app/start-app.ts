@@ -21,8 +21,8 @@ export interface App {
   readonly adminPort: number | undefined;
   /**
    * Is not ready from now on, and serves for SHUTDOWN_DELAY_MILLIS more. Then stops accepting, answers
-   * what is in flight, gives those who wait up to `graceMillis`, turns them away and leaves nothing of
-   * this replica in Redis.
+   * what is in flight, gives those who wait up to `graceMillis`, and turns them away. Nothing of this
+   * replica stays in Redis.
    * @param hurry aborted to end the delay and the grace at once
    */
   stop(graceMillis: number, hurry?: AbortSignal): Promise<void>;
@@ -30,7 +30,7 @@ export interface App {
 
 /**
  * Puts the parts together and serves.
- * @throws SettingsError for a file that the settings name, and that can't be used
+ * @throws SettingsError for a file that the settings name and that can't be used
  */
 export async function startApp(settings: Settings, logger: Logger): Promise<App> {
   const security = await openSecurity(settings, logger);

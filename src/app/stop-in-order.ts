@@ -7,12 +7,12 @@ const WAITING_POLL_MILLIS = 20;
 /** How long the last answers may take to reach their clients when the replica stops. */
 const LINGER_MILLIS = 1000;
 
-/** Resolves when the senders of requests had the time to see that none should come here, or at once in a hurry. */
+/** Resolves when load balancers had the time to see that this replica is not ready, or at once in a hurry. */
 export async function untilSeen(
   delayMillis: number,
   hurry: AbortSignal | undefined,
 ): Promise<void> {
-  // Not even a tick of the event loop, in which a connection could still be accepted.
+  // A tick of the event loop could still accept a connection.
   if (delayMillis === 0) return;
   try {
     await delay(delayMillis, undefined, { signal: hurry });
@@ -34,7 +34,7 @@ export async function stopInOrder(
 ): Promise<void> {
   const everyoneGone = ports.stopAccepting();
   await Promise.race([everyoneGone, nobodyWaiting(limiter, graceMillis, hurry)]);
-  // Requests under way need a moment; a connection that says nothing does not get the whole grace.
+  // Requests under way need a moment. A connection that says nothing does not get the whole grace.
   if (limiter.waiting === 0) {
     await Promise.race([everyoneGone, delay(LINGER_MILLIS, undefined, { ref: false })]);
   }

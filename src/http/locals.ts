@@ -3,7 +3,7 @@ import type { ErrorCode } from './replies/errors.js';
 declare global {
   // eslint-disable-next-line @typescript-eslint/no-namespace -- how Express's types are extended
   namespace Express {
-    /** What is remembered of a request until its answer is out, in `response.locals`. */
+    /** What `response.locals` has of a request until its answer is out. */
     interface Locals {
       /** In every log line of the request, and echoed in its answer. */
       correlationId: string;

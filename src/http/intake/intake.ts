@@ -14,8 +14,8 @@ const SCHEME_AND_AUTHORITY = /^[a-z][a-z\d+.-]*:\/\/[^/?#]*/i;
 const receiving = new WeakSet<Duplex>();
 
 /**
- * Leaves of a target in absolute form, as proxies send it, the path and the query. This has to be done
- * before Express has the request: Node's parser of URLs, which the router uses, fails for some authorities.
+ * Cuts scheme and authority off a target in absolute form, which proxies send. Express must get the request
+ * only then: its router parses URLs by Node's parser, which fails for some authorities.
  * https://www.rfc-editor.org/rfc/rfc9112#name-absolute-form
  */
 export function toOriginForm(request: IncomingMessage): void {
@@ -44,8 +44,8 @@ export function isReceivingBody(socket: Duplex): boolean {
 }
 
 /**
- * Reads the body of a request, where it has one, and forgets it. No route needs a body, but a connection
- * that is not read does not tell that its client disconnects, and a request that has not come in full times out.
+ * Reads the body of a request and forgets it. No route needs a body. But a connection that is not read does
+ * not tell that its client disconnects, and a request that has not come in full times out.
  */
 function discardBody(request: Request): void {
   const { headers, socket } = request;
@@ -61,14 +61,14 @@ function checkUrl(request: Request): void {
   throw httpError('URL_TOO_LONG', { max: MAX_URL_BYTES, bytes });
 }
 
-/** https://www.rfc-editor.org/rfc/rfc9112#section-3.2-6 */
+/** HTTP/1.1 has exactly one Host header: https://www.rfc-editor.org/rfc/rfc9112#section-3.2-6 */
 function checkHost(request: Request): void {
   const hosts = countHostHeaders(request.rawHeaders);
   if (hosts > 1) throw httpError('HOST_REPEATED', {});
   if (hosts === 0 && request.httpVersion === '1.1') throw httpError('HOST_MISSING', {});
 }
 
-/** @param rawHeaders names and values in turn; `headers` has but one Host, however many were sent */
+/** @param rawHeaders names and values in turn. `headers` would have one Host, however many were sent. */
 function countHostHeaders(rawHeaders: readonly string[]): number {
   let count = 0;
   for (let i = 0; i < rawHeaders.length; i += 2) {

@@ -15,6 +15,7 @@ const querySchema = z.object({
 const PARAMETERS = Object.keys(querySchema.shape);
 
 /**
+ * Checks the length of a key.
  * @param key as the router has percent-decoded it
  * @throws HttpError INVALID_KEY_LENGTH
  */

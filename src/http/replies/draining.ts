@@ -1,8 +1,6 @@
 import type { Application } from 'express';
 
-/**
- * From now on every answer asks its client to use another connection, and so another replica, next.
- */
+/** Has every answer from now on ask its client to send the next request on another connection. */
 export function startDraining(app: Application): void {
   app.locals.isDraining = true;
 }

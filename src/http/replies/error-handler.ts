@@ -26,14 +26,14 @@ export const errorHandler: ErrorRequestHandler = (error: unknown, request, respo
   }
 };
 
-/** Cuts a body that has begun: one that a fault ended must not look whole. */
+/** Cuts an answer whose head is out. Its client must not take the part of the body for the whole. */
 function cutShort(response: Response, fault: Error): void {
   response.err = fault;
   logAnswer(response, ERRORS.INTERNAL_ERROR.status);
   response.destroy();
 }
 
-/** What an error is answered with. One that is no refusal is noted for the log, too. */
+/** The answer to an error. The log has the error itself, too, unless the service refused on purpose. */
 function toHttpError(error: unknown, response: Response): HttpError {
   if (error instanceof HttpError) return error;
   response.err = error as Error;
@@ -60,7 +60,7 @@ function sendError(request: Request, response: Response, { code, message }: Http
 function answerBadEncoding(request: Request, response: Response): void {
   const [, resource, key] = request.path.split('/');
   if (resource === 'debug' && (request.method === 'GET' || request.method === 'HEAD')) {
-    // By the contract these are always 200, and a key that can't be written has no instance.
+    // The contract has 200 for every read of a key. No instance has a key that can't be written.
     sendJson(response, 200, { Key: key, Found: false }, BROWSER_HEADERS);
     return;
   }

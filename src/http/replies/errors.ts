@@ -1,21 +1,21 @@
-/** An answer of the service that is an error. */
+/** What the service answers with in case of one error. */
 interface ErrorAnswer {
   readonly status: number;
-  /** `error` in the body. What stands in braces is filled in. */
+  /** The text of `error` in the body. `httpError` fills in what stands in braces. */
   readonly message: string;
-  /** What it is answered to, for the README. */
+  /** The case, for the README. */
   readonly when: string;
   /** Seconds until the client should come back, or `window` for those until the key's window ends. */
   readonly retryAfter?: number | 'window';
-  /** Another header that the answer has; `Connection` closes the connection. */
+  /** Another header of the answer. With `Connection` the answer is the last on its connection. */
   readonly header?: 'WWW-Authenticate' | 'Allow' | 'Connection';
-  /** Where the body is not an object with `error`, and with `key` if the request has one. */
+  /** The form of the body, if that is not an object with `error`, and `key` where the request has one. */
   readonly body?: 'without key' | 'plain text';
 }
 
 /**
- * Every error answer of the service by its code, which is `errorCode` in the log and never in a body. The
- * README's table of errors says the same, and tests compare both with what the service answers.
+ * Every error answer of the service, by its code. The log has the code as `errorCode`; bodies never have it.
+ * The README's table of errors says the same. Tests compare both with what the service answers.
  */
 export const ERRORS = {
   INVALID_PARAMETER: {

@@ -3,7 +3,7 @@ export type Headers = readonly (string | number)[];
 
 export const CORRELATION_HEADER = 'X-Correlation-ID';
 
-/** For what may be opened in a browser: it is not kept, loads nothing, and stands in no other page. */
+/** Headers of what a browser may show. The browser keeps it nowhere, loads nothing for it and frames it not. */
 export const BROWSER_HEADERS: Headers = [
   'Cache-Control',
   'no-store',
@@ -13,7 +13,7 @@ export const BROWSER_HEADERS: Headers = [
   'no-referrer',
 ];
 
-/** Whole seconds, rounded up, at least 1: RFC 9110, section 10.2.3. */
+/** The header in whole seconds, rounded up, at least 1: RFC 9110, section 10.2.3. */
 export function retryAfter(millis: number): Headers {
   return ['Retry-After', Math.max(1, Math.ceil(millis / 1000))];
 }

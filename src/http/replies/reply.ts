@@ -17,7 +17,7 @@ export function sendJson(
   send(response, status, 'application/json', JSON.stringify(body), headers);
 }
 
-/** Answers with a text, whole. */
+/** Answers with a text that is there as a whole. */
 export function send(
   response: Response,
   status: number,
@@ -27,16 +27,16 @@ export function send(
 ): void {
   const bytes = Buffer.byteLength(text);
   writeHead(response, status, contentType, ['Content-Length', bytes, ...headers]);
-  // Node writes the head in the encoding of a body that is text, but a head is Latin-1 always: an
-  // echoed header would not come back as it was.
-  // Head and body are one text, or an interim answer could get between them on a pipelined connection.
+  // Node writes the head in the encoding of a text body. A head is always Latin-1, so that another encoding
+  // would change an echoed header. Head and body leave as one text: an interim answer could get between two
+  // on a pipelined connection.
   const isAscii = bytes === text.length;
   response.end(isAscii ? text : Buffer.from(text).toString('latin1'), 'latin1');
 }
 
 /**
- * The head of an answer, in one call. Node copies headers that are set one by one into a map and reads
- * them back; without that there are a tenth more decisions a second.
+ * Writes the head of an answer in one call. Node copies headers that are set one by one into a map and
+ * reads them back, which costs a tenth of the decisions per second.
  */
 export function writeHead(
   response: Response,

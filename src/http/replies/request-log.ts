@@ -13,20 +13,21 @@ type Level = 'debug' | 'info' | 'error' | 'silent';
 const SECRET_HEADER = /auth|cookie|token|secret|key|password|signature/i;
 
 /**
- * Has the answers of `app` logged, one line each, where the settings and the logger's level say so.
+ * Has the answers of `app` logged by pino-http, one line each, where the settings and the logger's level
+ * say so.
  *
- * pino-http makes a logger for each request that it is given. It is given a request only once the status of
- * its answer is known, and only if that is logged: any other answer costs nothing (BENCHMARKS.md).
+ * pino-http makes a logger for each request that it gets. This module hands a request over when the status
+ * of its answer is known, and only if the answer is logged. Other answers cost nothing (BENCHMARKS.md).
  */
 export function logAnswersOf(app: Express, logger: Logger, statuses: LoggedStatuses): void {
   const followWithPinoHttp = pinoHttp<Request, Response>({
     logger,
-    // Errors keep the logger's own serializer: that of pino-http shows what libraries attach to them.
+    // The logger's own serializer of errors stays: pino-http's shows what libraries attach to an error.
     wrapSerializers: false,
     serializers: { req: describeRequest, res: describeResponse },
     redact: { paths: ['req.headers.*'], censor: hideSecret },
     customLogLevel: (_request, response, error) => {
-      // A response that fails has a line of its own; an answer that its client did not wait for has none.
+      // `logFailuresTo` logs a response that fails. A client that disconnects has had no answer.
       if (error) return 'silent';
       if (!response.err && !response.writableEnded) return 'silent';
       return levelOf(finalStatus(response), statuses);
@@ -52,7 +53,7 @@ export function logAnswersOf(app: Express, logger: Logger, statuses: LoggedStatu
   const logAnswer: LogAnswer = (response, status) => {
     const level = levelOf(status, statuses);
     if (level === 'silent' || !logger.isLevelEnabled(level)) return;
-    // The body of an answer that is followed already may fail.
+    // A body may fail after its head; pino-http follows the answer since then.
     if (response[startTime]) return;
     const elapsedMillis = performance.now() - response.locals.startedAt;
     response[startTime] = Math.round(Date.now() - elapsedMillis);
@@ -61,12 +62,12 @@ export function logAnswersOf(app: Express, logger: Logger, statuses: LoggedStatu
   app.locals.logAnswer = logAnswer;
 }
 
-/** Tells the log which status an answer will have. To be called before its head goes out. */
+/** Tells the log the status of an answer. The caller has to do so before the head goes out. */
 export function logAnswer(response: Response, status: number): void {
   (response.app.locals.logAnswer as LogAnswer)(response, status);
 }
 
-/** A listener for responses that logs their errors. It is one for all, and finds its own by `this`. */
+/** A listener that logs the errors of responses. One function serves all: `this` is the response. */
 export function logFailuresTo(logger: Logger): (this: Response, error: Error) => void {
   return function (error) {
     const { correlationId } = this.locals;
@@ -79,11 +80,11 @@ export function levelOf(status: number, statuses: LoggedStatuses): Level {
   if (status < 400) return statuses.LOG_2XX ? 'info' : 'silent';
   if (status < 500) return statuses.LOG_4XX ? 'info' : 'silent';
   if (!statuses.LOG_5XX) return 'silent';
-  // In an outage every answer is a 503. Its begin and end are logged where the store is asked.
+  // An outage makes every answer a 503. The store's own log tells of its begin and end.
   return status === 503 ? 'debug' : 'error';
 }
 
-/** A fault may come after the head of the answer, which said 200. */
+/** The status for the log. A body may fail after a head with status 200. */
 function finalStatus({ err, statusCode }: Response): number {
   return err ? Math.max(500, statusCode) : statusCode;
 }
@@ -99,7 +100,7 @@ function describeRequest(request: Request): object {
   };
 }
 
-/** Without the headers: Node knows only some of those that were sent. */
+/** The status alone: Node does not know the headers that `writeHead` was given. */
 function describeResponse({ statusCode }: Response): object {
   return { statusCode };
 }

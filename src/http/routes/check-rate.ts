@@ -15,7 +15,7 @@ import { sendJson } from '../replies/reply.js';
 import { untilDisconnect } from './disconnect.js';
 
 const DENIAL = ERRORS.RATE_LIMIT_EXCEEDED;
-/** The status under which a waiting client's disconnect is logged; never sent. */
+/** The status in the log when a waiting client disconnects. No client ever sees it. */
 const CLIENT_CLOSED_REQUEST = 499;
 
 type Permissions = Pick<Settings, 'REQUESTS_CAN_SET_RATE' | 'REQUESTS_CAN_MOD_QUEUE'>;
@@ -23,7 +23,7 @@ type Permissions = Pick<Settings, 'REQUESTS_CAN_SET_RATE' | 'REQUESTS_CAN_MOD_QU
 /** Keeps approvals out of caches: one that came from a cache would be given out twice. */
 const NOT_CACHED = ['Cache-Control', 'no-store'];
 
-/** Says that the store could not be asked, and what decided in its place. */
+/** The header that says what decided in the place of a store that could not be asked. */
 const OUTAGE_POLICY_HEADER = 'X-Sluice-Outage-Policy';
 
 interface CheckParts {
@@ -73,7 +73,7 @@ export function checkRate(parts: CheckParts): RequestHandler<{ key: string }> {
   };
 }
 
-/** @throws TooManyWaitersError when the check may wait and too many do; the store is not asked then */
+/** @throws TooManyWaitersError when the check may wait and too many do; the limiter is not asked then */
 function ask(
   { limiter, settings }: CheckParts,
   check: CheckRequest,
@@ -102,7 +102,7 @@ function refuseForbiddenOverrides(check: CheckRequest, permissions: Permissions)
   }
 }
 
-/** Gives back the approval of a client that disconnected while its check was decided, for others to use. */
+/** Gives an approval back, for others to use, whose client disconnected while its check was decided. */
 async function giveBack(
   limiter: Limiter,
   key: string,

@@ -7,19 +7,19 @@ import type { Instance, Limiter } from '../../limiter/limiter.js';
 import { BROWSER_HEADERS } from '../replies/headers.js';
 import { sendJson, writeHead } from '../replies/reply.js';
 
-/** How long a listing of many keys leaves the event loop to the checks after each of its pages. */
+/** The pause after each page of a listing, in which the event loop serves checks. */
 const PAGE_PAUSE_MILLIS = 1;
-/** How long a client may read nothing of a listing. One that stopped would hold its page for ever. */
+/** How long a client may read nothing of a listing. A client that stopped would hold its page for ever. */
 const READ_TIMEOUT_MILLIS = 30_000;
 
-/** `GET /debug`: streamed, so that any number of keys takes little memory. */
+/** `GET /debug`. The answer is streamed, so that any number of keys takes little memory. */
 export function debugAll(limiter: Limiter, clock: Clock = systemClock): RequestHandler {
   return async (_request, response) => {
     const pages = limiter.list()[Symbol.asyncIterator]();
-    // Asked for before the status goes out, so that a store that can't be reached is a 503.
+    // The first page comes before the status goes out, so that a store that can't be reached is a 503.
     let next = await pages.next();
     writeHead(response, 200, 'application/json', BROWSER_HEADERS);
-    // As bytes: with a text Node would write the head in the text's encoding, where the answer has no length.
+    // Node would write the head in the encoding of a text, but not of bytes.
     response.write(Buffer.from('{"Instances":{'));
     for (let separator = ''; !next.done && !response.closed; next = await pages.next()) {
       const entries = next.value.map(
@@ -37,7 +37,7 @@ export function debugAll(limiter: Limiter, clock: Clock = systemClock): RequestH
 /** `GET /debug/{key}` */
 export function debugOne(limiter: Limiter): RequestHandler<{ key: string }> {
   return async (request, response) => {
-    // Always 200, says the contract: a key too long to exist is merely not found.
+    // The contract has 200 always. A key that is too long to exist is merely not found.
     const { key } = request.params;
     const instance = await limiter.inspect(key);
     const body = instance ? toBody(instance) : { Key: key, Found: false };
@@ -60,7 +60,7 @@ function toBody({ key, limits, approved, denied, waiting }: Instance): object {
   };
 }
 
-/** Resolves when the client has read what was written, or is gone; one that doesn't read is cut. */
+/** Resolves when the client has read what was written, or has disconnected. Cuts a client that does not read. */
 async function drained(response: Response, clock: Clock): Promise<void> {
   const standDown = clock.after(READ_TIMEOUT_MILLIS, () => response.destroy());
   await new Promise<void>((resolve) => {

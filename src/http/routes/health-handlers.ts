@@ -8,12 +8,12 @@ import { send } from '../replies/reply.js';
 
 const PLAIN_TEXT = 'text/plain; charset=utf-8';
 
-/** `GET /healthz`: the process answers. */
+/** `GET /healthz`. The answer says no more than that the process lives. */
 export const healthz: RequestHandler = (_request, response) => {
   send(response, 200, PLAIN_TEXT, 'OK', BROWSER_HEADERS);
 };
 
-/** `GET /readyz`: whether requests should be sent here, or why not, one reason on each line. */
+/** `GET /readyz`. The answer says whether requests should come here, or why not, one reason on each line. */
 export function readyz(readiness: Readiness): RequestHandler {
   return async (_request, response) => {
     const reasons = await readiness.reasons();

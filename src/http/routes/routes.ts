@@ -17,7 +17,7 @@ import { debugAll, debugOne } from './debug-handlers.js';
 import { healthz, metricsText, readyz } from './health-handlers.js';
 import { releaseRequest } from './release-request.js';
 
-/** What the HTTP surface is made of. */
+/** The parts of the service that the routes use. */
 export interface HttpParts {
   readonly limiter: Limiter;
   readonly metrics: Metrics;
@@ -27,7 +27,7 @@ export interface HttpParts {
   readonly logger: Logger;
 }
 
-/** Which paths a port serves; the health checks are on every port. */
+/** Which paths a port serves. The health checks are on every port. */
 export interface Surface {
   /** `/rate` */
   readonly limiting: boolean;
@@ -43,18 +43,18 @@ export function createHttpApp(parts: HttpParts, surface: Surface): Express {
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
-  // A key is what stands in the path, to the letter: `/rate/a/` asks for no key, not for `a`.
+  // A path names a key to the letter: `/rate/a/` asks for no key, not for `a`.
   app.enable('strict routing');
   app.enable('case sensitive routing');
-  // Without a limit to the number of parameters, beyond which they would be ignored: a URL has one.
+  // The parser would ignore parameters beyond a limit. The length of the URL limits them already.
   app.set('query parser', (query: string | null) =>
     parseQuery(query ?? '', '&', '=', { maxKeys: 0 }),
   );
   logAnswersOf(app, parts.logger, parts.settings);
   const logFailure = logFailuresTo(parts.logger);
-  // One layer for both: every check goes through each layer there is.
+  // One layer does both, since every check goes through each layer.
   app.use((request, response, next) => {
-    // Without a listener, an answer to a client that has just disconnected would end the process.
+    // An answer to a client that has just disconnected would end the process without a listener.
     response.on('error', logFailure);
     takeIn(request, response);
     next();
@@ -67,7 +67,7 @@ export function createHttpApp(parts: HttpParts, surface: Surface): Express {
     route(app, '/rate/:key/:requestId', { DELETE: release });
   }
   if (surface.debugging) {
-    // All below it, since a key that can't be decoded has an answer, but reaches no route.
+    // The guard is for all paths below: a key that can't be decoded has an answer, but reaches no route.
     app.use('/debug', access.guard('debug', passOn));
     routeReads(app, '/debug', debugAll(limiter));
     routeReads(app, '/debug/:key', debugOne(limiter) as RequestHandler);
@@ -94,8 +94,9 @@ function routeReads(app: Express, path: string, handler: RequestHandler): void {
 }
 
 /**
- * Answers the methods given, and every other with a 405. Among these is a HEAD that Express would
- * run as a GET: on `/rate` it would consume.
+ * Answers the methods given, and every other with a 405. Express would run HEAD as GET, which consumes on
+ * `/rate`.
+ * @param handlers by method
  */
 function route(
   app: Express,

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 
 const IDLE_SWEEP_MILLIS = 20;
 
-/** The connections of `server`; unlike `closeAllConnections` with those that have not agreed on TLS yet. */
+/** All connections of `server`. `closeAllConnections` leaves out those that have not agreed on TLS yet. */
 export function connectionsOf(server: Server): ReadonlySet<Socket> {
   const connections = new Set<Socket>();
   server.on('connection', (socket: Socket) => {
@@ -20,7 +20,7 @@ export async function stopAccepting(server: Server): Promise<void> {
       resolve();
     });
   });
-  // server.close() ends the connections that are idle now; some become idle later.
+  // server.close() ends the connections that are idle now. Others become idle later.
   const sweep = setInterval(() => {
     server.closeIdleConnections();
   }, IDLE_SWEEP_MILLIS);

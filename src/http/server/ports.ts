@@ -4,11 +4,11 @@ import type { Security } from './security.js';
 import { type HttpServer, listen } from './server.js';
 import { logUnreadable } from './unreadable-requests.js';
 
-/** The ports of the service, which begin and end together. */
+/** The ports of the service. They begin and end together. */
 export interface Ports extends HttpServer {
   /** Where `/debug` and `/metrics` are, if not on the port of the checks. */
   readonly adminPort: number | undefined;
-  /** From now on every answer asks its client to use another connection, and so another replica. */
+  /** Has every answer from now on ask its client to use another connection, and so another replica. */
   startDraining(): void;
 }
 

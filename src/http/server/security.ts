@@ -7,18 +7,21 @@ import { bearerAccess } from '../auth/bearer-access.js';
 import { watchTokenFile } from '../auth/token-file.js';
 import { type KeyPair, watchKeyPair } from './tls/key-pair.js';
 
-/** Who may ask, and on what kind of connection. */
+/** The tokens and the certificate of the service. */
 export interface Security {
   readonly access: Access;
-  /** Of the service itself, where it speaks TLS. */
+  /** The service's own, if it speaks TLS. */
   readonly keyPair?: WatchedFiles<KeyPair> | undefined;
-  /** From now on no file is looked at. */
+  /** Stops watching the files. */
   close(): void;
 }
 
 type SecuritySettings = Pick<Settings, 'AUTH_TOKENS_FILE' | 'TLS_CERT_FILE' | 'TLS_KEY_FILE'>;
 
-/** @throws SettingsError for a file that can't be read, or is wrong */
+/**
+ * Reads the files that the settings name, and watches them.
+ * @throws SettingsError for a file that can't be read, or is wrong
+ */
 export async function openSecurity(settings: SecuritySettings, logger: Logger): Promise<Security> {
   const { AUTH_TOKENS_FILE, TLS_CERT_FILE, TLS_KEY_FILE } = settings;
   const keyPair =

@@ -26,7 +26,7 @@ export interface HttpServer {
   readonly port: number;
   /** Takes no new connection from now on. Resolves when the last has ended. */
   stopAccepting(): Promise<void>;
-  /** Ends what connections there are: half-sent requests, clients that never say anything. */
+  /** Ends all connections, those with a request that is half sent included. */
   cutConnections(): void;
 }
 
@@ -34,7 +34,7 @@ export interface ListenOptions {
   /** 0 for any that is free */
   readonly port: number;
   readonly host: string;
-  /** With these the server speaks TLS; those that come later are for the connections that do. */
+  /** The key pair of a server that speaks TLS. A pair that comes later is for later connections. */
   readonly keyPair?: WatchedFiles<KeyPair> | undefined;
   readonly onUnreadable: (request: UnreadableRequest) => void;
   readonly timeouts?: Timeouts;
@@ -42,7 +42,10 @@ export interface ListenOptions {
 
 type Options = ServerOptions<MessageClasses['IncomingMessage'], MessageClasses['ServerResponse']>;
 
-/** @throws the error of listen(2), such as EADDRINUSE */
+/**
+ * Serves `app` on a port.
+ * @throws the error of listen(2), such as EADDRINUSE
+ */
 export async function listen(app: Express, options: ListenOptions): Promise<HttpServer> {
   const { port, host, keyPair, onUnreadable, timeouts = TIMEOUTS } = options;
   const httpOptions: Options = {
@@ -52,7 +55,7 @@ export async function listen(app: Express, options: ListenOptions): Promise<Http
     requestTimeout: timeouts.requestMillis,
     keepAliveTimeout: timeouts.idleMillis,
     connectionsCheckingInterval: timeouts.checkMillis,
-    // Node would answer a request without it with a 400, and no body.
+    // Node would answer a request without a Host header by itself, with a 400 that has no body.
     requireHostHeader: false,
   };
   const server = keyPair
@@ -64,7 +67,7 @@ export async function listen(app: Express, options: ListenOptions): Promise<Http
     app(request, response);
   };
   server.on('request', serve);
-  // Node would answer an expectation that it does not know with a 417, and no body.
+  // Node would answer an unknown expectation by itself, with a 417 that has no body.
   server.on('checkExpectation', serve);
   const connections = connectionsOf(server);
   await new Promise<void>((resolve, reject) => {

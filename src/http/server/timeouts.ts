@@ -1,4 +1,4 @@
-/** How long a client may take over what; none of it is the time for which a request may wait. */
+/** How long a client may take, in ms. The wait of a request for its turn has no such limit. */
 export interface Timeouts {
   /** To send a request's head, or to agree on TLS. */
   readonly headMillis: number;
@@ -6,16 +6,16 @@ export interface Timeouts {
   readonly requestMillis: number;
   /** To send the next request on a connection. */
   readonly idleMillis: number;
-  /** How often the first two are looked at. */
+  /** How often Node checks the first two. */
   readonly checkMillis: number;
 }
 
-/** The service's own. */
+/** The time limits of the service. */
 export const TIMEOUTS: Timeouts = {
   headMillis: 10_000,
   requestMillis: 30_000,
-  // Longer than a load balancer keeps a connection that is not used, 60 s for many: one that the
-  // service closed first would fail the request that is just being sent on it.
+  // Many load balancers keep an idle connection for 60 s. The service has to keep it for longer: its close
+  // would fail a request that is just being sent.
   idleMillis: 75_000,
   checkMillis: 1000,
 };

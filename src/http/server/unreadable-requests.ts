@@ -21,8 +21,8 @@ export interface UnreadableRequest {
 }
 
 /**
- * Answers what never becomes a request: what can't be parsed, has headers that are too large, or does
- * not come in time. The connection ends with the answer.
+ * Answers what never becomes a request: text that is no HTTP, headers that are too large, a request that
+ * does not come in time. The connection ends with the answer.
  */
 export function answerUnreadable(
   server: Server,
@@ -52,7 +52,7 @@ export function logUnreadable(
   };
 }
 
-/** @returns undefined for what is no request, such as a connection that is reset, or no TLS */
+/** @returns undefined where no request was begun, as on a connection that is reset or speaks no TLS */
 function errorCodeFor(code: string): TransportError | undefined {
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 'REQUEST_TIMEOUT';
   if (code === 'HPE_HEADER_OVERFLOW') return 'HEADERS_TOO_LARGE';
@@ -63,12 +63,12 @@ function errorCodeFor(code: string): TransportError | undefined {
 function isAnswerable(socket: Duplex): boolean {
   if (!socket.writable) return false;
   const pending = firstPendingResponse(socket);
-  // What failed may be the rest of a request that was answered before it was there.
+  // The bytes that failed may be the rest of a request that has its answer.
   if (!pending) return !isReceivingBody(socket);
   return !pending.req.complete && !pending.headersSent;
 }
 
-/** The first answer on this connection that is not out. Node knows it, but under no public name. */
+/** The first answer on this connection that is not out. Node has no public name for it. */
 function firstPendingResponse(socket: Duplex): ServerResponse | null | undefined {
   return (socket as Duplex & { _httpMessage?: ServerResponse | null })._httpMessage;
 }

@@ -57,12 +57,12 @@ function checkPair(pair: KeyPair, certificatePath: string, keyPath: string): voi
     'a PEM private key without a passphrase',
   );
   const key = orThrow(wrongKey, () => createPrivateKey(pair.key));
-  // A secure context takes a pair of two kinds, such as an RSA key with an EC certificate.
+  // A secure context would take a pair of two kinds, such as an RSA key with an EC certificate.
   if (!certificate.checkPrivateKey(key)) {
     const takes = `the private key of the certificate in ${CERTIFICATE}`;
     throw new SettingsError(KEY, JSON.stringify(keyPath), takes);
   }
-  // Only this reads the rest of the chain.
+  // Only a secure context reads the rest of the chain.
   orThrow(wrongCertificate, () => createSecureContext(pair));
 }
 
