@@ -42,6 +42,23 @@ export default tseslint.config(
     },
   },
   mayNotImport(
+    'common',
+    [
+      '**/http/**',
+      '**/limiter/**',
+      '**/redis/**',
+      '**/metrics/**',
+      '**/readiness/**',
+      ...UPPER_PARTS,
+    ],
+    'what all parts use knows none of them',
+  ),
+  mayNotImport(
+    'config',
+    ['**/http/**', '**/redis/**', '**/metrics/**', '**/readiness/**', ...UPPER_PARTS],
+    'settings know no part but the bounds of the limiter',
+  ),
+  mayNotImport(
     'limiter',
     ['**/http/**', '**/redis/**', ...UPPER_PARTS],
     'the limiter knows neither HTTP nor Redis',
