@@ -168,7 +168,10 @@ const PROVOCATIONS: { readonly [Code in ErrorCode]: Provocation<Code> } = {
   },
   TOO_MANY_WAITERS: {
     environment: () => ({ MAX_WAITERS: '0' }),
-    provoke: (app, key) => send(app.url, 'POST', `${ratePath(key)}?canWait=true`),
+    provoke: async (app, key) => {
+      await approve(app.url, key);
+      return send(app.url, 'POST', `${ratePath(key)}?canWait=true`);
+    },
     values: nothing,
   },
   NOT_READY: {
