@@ -1,7 +1,7 @@
 import js from '@eslint/js';
 import tseslint from 'typescript-eslint';
 
-/** Dependencies point one way: http and redis know the limiter, and never each other. */
+/** Forbids imports, so that dependencies point one way. Of two calls for one file the last holds. */
 function mayNotImport(folder, forbidden, reason) {
   return {
     files: [`src/${folder}/**/*.ts`],
@@ -14,7 +14,8 @@ function mayNotImport(folder, forbidden, reason) {
   };
 }
 
-const UPPER_PARTS = ['**/app.js', '**/main.js'];
+const UPPER_PARTS = ['**/app/**', '**/main.js'];
+const ABOVE_HTTP = ['**/redis/**', ...UPPER_PARTS];
 
 export default tseslint.config(
   { ignores: ['dist/', 'node_modules/'] },
@@ -41,11 +42,45 @@ export default tseslint.config(
     },
   },
   mayNotImport(
+    'common',
+    [
+      '**/http/**',
+      '**/limiter/**',
+      '**/redis/**',
+      '**/metrics/**',
+      '**/readiness/**',
+      ...UPPER_PARTS,
+    ],
+    'what all parts use knows none of them',
+  ),
+  mayNotImport(
+    'config',
+    ['**/http/**', '**/redis/**', '**/metrics/**', '**/readiness/**', ...UPPER_PARTS],
+    'settings know no part but the bounds of the limiter',
+  ),
+  mayNotImport(
     'limiter',
     ['**/http/**', '**/redis/**', ...UPPER_PARTS],
     'the limiter knows neither HTTP nor Redis',
   ),
-  mayNotImport('http', ['**/redis/**', ...UPPER_PARTS], 'http knows the limiter only'),
+  mayNotImport('http', ABOVE_HTTP, 'http knows the limiter only'),
+  // A request's way is server, routes, auth and intake, replies; each knows those after it.
+  mayNotImport('http/routes', [...ABOVE_HTTP, '**/server/**'], 'routes know no server'),
+  mayNotImport(
+    'http/auth',
+    [...ABOVE_HTTP, '**/server/**', '**/routes/**', '**/intake/**'],
+    'auth knows replies only',
+  ),
+  mayNotImport(
+    'http/intake',
+    [...ABOVE_HTTP, '**/server/**', '**/routes/**', '**/auth/**'],
+    'intake knows replies only',
+  ),
+  mayNotImport(
+    'http/replies',
+    [...ABOVE_HTTP, '**/server/**', '**/routes/**', '**/auth/**', '**/intake/**'],
+    'replies know nothing else of http',
+  ),
   mayNotImport(
     'redis',
     ['**/http/**', '**/metrics/**', ...UPPER_PARTS],

@@ -14,6 +14,7 @@ const SCENARIOS = {
   'many-waiters': ['many-waiters', 'manyWaiters'],
   'many-keys': ['many-keys', 'manyKeys'],
   debug: ['debug-listing', 'debugListing'],
+  logged: ['logged-answers', 'loggedAnswers'],
   'raw-scripts': ['raw-scripts', 'rawScripts'],
 };
 const HELP = `npm run bench -- [options]

@@ -1,9 +1,9 @@
-import { type App, startApp } from './app.js';
+import { type App, startApp } from './app/start-app.js';
 import { parseSettings } from './config/settings.js';
 import { createLogger } from './logger.js';
 import { SettingsError } from './config/settings-error.js';
 
-/** How long what is left after a stop, such as a socket that won't close, may hold the process. */
+/** How long a socket that won't close may hold the process after a stop. */
 const EXIT_TIMEOUT_MILLIS = 3000;
 
 async function main(): Promise<void> {
@@ -28,7 +28,7 @@ async function main(): Promise<void> {
     if (stopping) hurry.abort();
     else stopping = stop(signal);
   };
-  // Before anything is started, so that a signal that comes early stops it in good order, too.
+  // A signal that comes while the parts start has to stop them in good order, too.
   process.on('SIGTERM', onSignal);
   process.on('SIGINT', onSignal);
 
@@ -39,8 +39,8 @@ async function main(): Promise<void> {
 try {
   await main();
 } catch (error) {
-  // What an operator can mend is one line; what only we can mend keeps its stack.
-  const isOperators = error instanceof SettingsError || (error as { syscall?: string }).syscall;
-  console.error(isOperators ? (error as Error).message : error);
+  // An error of the settings or of the machine needs no stack; an error of the program does.
+  const needsNoStack = error instanceof SettingsError || (error as { syscall?: string }).syscall;
+  console.error(needsNoStack ? (error as Error).message : error);
   process.exit(1);
 }

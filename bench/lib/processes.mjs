@@ -26,7 +26,7 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => p
 
 /** A Node program that serves HTTP on `port`, with the probe in it. */
 export class Server {
-  static async start(name, program, environment = {}) {
+  static async start(name, program, environment = {}, output = 'inherit') {
     const port = await freePort();
     const server = new Server(name, port);
     server.child = spawn(process.execPath, ['--expose-gc', '--import', PROBE, program], {
@@ -38,7 +38,7 @@ export class Server {
         LOG_LEVEL: 'warn',
         ...environment,
       },
-      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+      stdio: ['ignore', output, 'inherit', 'ipc'],
     });
     track(server.child, name);
     await accepts(port);

@@ -1,17 +1,18 @@
+import type { ErrorCode } from './replies/errors.js';
+
 declare global {
   // eslint-disable-next-line @typescript-eslint/no-namespace -- how Express's types are extended
   namespace Express {
-    /** What is remembered of a request until its answer is out, in `response.locals`. */
+    /** What `response.locals` has of a request until its answer is out. */
     interface Locals {
       /** In every log line of the request, and echoed in its answer. */
       correlationId: string;
       /** By `performance.now()`. */
       startedAt: number;
+      /** The error that the request is answered with. */
+      errorCode?: ErrorCode;
       /** The name of the token that the request was sent with. */
       caller?: string;
-      /** The fault of ours that the answer tells of. */
-      fault?: Error;
     }
   }
 }
-export {};

@@ -2,29 +2,12 @@ import { readFileSync } from 'node:fs';
 
 import { SECRETS } from '../../src/config/secret-files.js';
 import { parseSettings, settingsSchema } from '../../src/config/settings.js';
+import { readmeTable } from '../support/readme-table.js';
 
 const README = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
-const HEADER = ['Variable', 'Default', 'Takes', 'Meaning'];
 
-/** The cells of each row of all tables of settings together. */
 function settingsTables(): string[][] {
-  const lines = README.split('\n');
-  const rows: string[][] = [];
-  for (const [i, line] of lines.entries()) {
-    if (cellsOf(line).join() !== HEADER.join()) continue;
-    const below = lines.slice(i + 2);
-    const end = below.findIndex((row) => !row.startsWith('|'));
-    rows.push(...below.slice(0, end).map(cellsOf));
-  }
-  if (rows.length === 0) throw new Error(`README.md has no table of ${HEADER.join(', ')}`);
-  return rows;
-}
-
-function cellsOf(line: string): string[] {
-  return line
-    .split(/(?<!\\)\|/)
-    .slice(1, -1)
-    .map((cell) => cell.trim());
+  return readmeTable(['Variable', 'Default', 'Takes', 'Meaning']);
 }
 
 /** What stands between a cell's backticks, or undefined where there are none. */

@@ -7,6 +7,7 @@ import { bothLimiters } from '../support/both-limiters.js';
 import type { DebugState } from '../support/debug-state.js';
 import { type Answer, approvedId, begin, ratePath, send } from '../support/http-client.js';
 import { useTemporaryFolder } from '../support/temporary-folder.js';
+import type { LogLine } from '../support/replica-process.js';
 import { uniqueKey } from '../support/unique-key.js';
 import { until } from '../support/until.js';
 import { useRedis } from '../support/use-redis.js';
@@ -174,10 +175,11 @@ describe.each(bothLimiters(redis))('with tokens (%s limiter)', (_name, settings)
     await send(app.url, 'POST', ratePath(key), bearer(CHECKER));
     await send(app.url, 'POST', ratePath(key), bearer(NOBODY));
     await send(app.url, 'POST', ratePath(key));
-    await app.logged(({ url, status }) => url === ratePath(key) && status === 401);
+    const statusOf = ({ res }: LogLine) => (res as { statusCode: number } | undefined)?.statusCode;
+    await app.logged((line) => line.key === key && statusOf(line) === 401);
 
-    const lines = app.log.filter(({ url }) => url === ratePath(key));
-    expect(lines.map(({ status, caller }) => [status, caller])).toEqual([
+    const lines = app.log.filter((line) => line.key === key);
+    expect(lines.map((line) => [statusOf(line), line.caller])).toEqual([
       [200, 'checker'],
       [429, 'checker'],
       [403, 'nobody'],

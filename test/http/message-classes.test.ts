@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { jest } from '@jest/globals';
 import express, { type Express, type Request, type Response } from 'express';
 
-import { messageClassesFor } from '../../src/http/message-classes.js';
+import { messageClassesFor } from '../../src/http/server/message-classes.js';
 import { startTestApp } from '../support/app.js';
 import { send } from '../support/http-client.js';
 import { uniqueKey } from '../support/unique-key.js';

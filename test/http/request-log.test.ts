@@ -1,12 +1,23 @@
+import { parseSettings } from '../../src/config/settings.js';
 import { type TestApp, startTestApp } from '../support/app.js';
 import { bothLimiters, PATIENT_STORE } from '../support/both-limiters.js';
 import { untilWaiting } from '../support/debug-state.js';
+import type { Limiter } from '../../src/limiter/limiter.js';
+import { httpAppOver, serve } from '../support/http-app.js';
 import { approve, begin, send } from '../support/http-client.js';
+import { smallLimiter } from '../support/http-service.js';
+import { openConnection, requestText } from '../support/raw-http.js';
+import { recordLog } from '../support/recorded-log.js';
 import type { LogLine } from '../support/replica-process.js';
 import { uniqueKey } from '../support/unique-key.js';
+import { until } from '../support/until.js';
 import { useRedis } from '../support/use-redis.js';
 
 const redis = useRedis();
+
+function linesTo(log: readonly LogLine[], url: string): LogLine[] {
+  return log.filter(({ req }) => (req as { url: string } | undefined)?.url === url);
+}
 
 /** One answer of each class, and how the app's log tells of them once it has stopped. */
 async function answersOfEveryClass(app: TestApp) {
@@ -70,7 +81,7 @@ describe.each(bothLimiters(redis))('the request log (%s limiter)', (_name, setti
     for (const id of Object.values(ids)) expect(linesOf(id)).toEqual([]);
   });
 
-  test('has the method, URL, status and duration of each, and a word for its level', async () => {
+  test('has the method, URL, status, key and duration of each, and a word for its level', async () => {
     const app = await start({
       LOG_LEVEL: 'debug',
       LOG_2XX: 'true',
@@ -82,11 +93,11 @@ describe.each(bothLimiters(redis))('the request log (%s limiter)', (_name, setti
     const line = (level: string, method: string, url: string, status: number): unknown => [
       expect.objectContaining({
         level,
-        method,
-        url,
-        status,
+        req: expect.objectContaining({ method, url }) as unknown,
+        res: { statusCode: status },
+        ...(status === 404 ? {} : { key }),
         responseTime: expect.any(Number) as unknown,
-        msg: expect.stringMatching(/./) as unknown,
+        msg: status < 500 ? 'request completed' : 'request errored',
         time: expect.stringMatching(/^\d{4}-\d\d-\d\dT/) as unknown,
       }),
     ];
@@ -102,7 +113,7 @@ describe.each(bothLimiters(redis))('the request log (%s limiter)', (_name, setti
     const { headers } = await send(app.url, 'GET', '/healthz');
     await app.stop(0);
 
-    expect(app.log.filter(({ url }) => url === '/healthz')).toEqual([
+    expect(linesTo(app.log, '/healthz')).toEqual([
       expect.objectContaining({ correlationId: headers['x-correlation-id'] }),
     ]);
   });
@@ -139,17 +150,156 @@ test('a fault of ours is an error in the log, with its cause, unless LOG_5XX=fal
     await redis.client.set(`${prefix}{key}`, 'not a hash', 'EX', 3600);
     expect((await send(app.url, 'POST', '/rate/key')).status).toBe(500);
     await app.stop(0);
-    return app.log.filter(({ status }) => status === 500);
+    return linesTo(app.log, '/rate/key');
   };
 
   expect(await lines('false')).toEqual([]);
   expect(await lines('true')).toEqual([
     expect.objectContaining({
       level: 'error',
-      url: '/rate/key',
+      res: expect.objectContaining({ statusCode: 500 }) as unknown,
+      msg: 'request errored',
       err: expect.objectContaining({
         message: expect.stringContaining('WRONGTYPE') as unknown,
       }) as unknown,
     }),
   ]);
+});
+
+describe('the line of an answer', () => {
+  test('says how long the request took, its wait included', async () => {
+    const app = await startTestApp({
+      WINDOW_MILLIS: '3600000',
+      MAX_REQUESTS: '1',
+      LOG_2XX: 'true',
+    });
+    const key = uniqueKey();
+    const holder = await approve(app.url, key);
+    const sentAt = performance.now();
+    const waiting = begin(app.url, 'POST', `/rate/${key}?canWait=true`);
+    await untilWaiting(app.url, key, 1);
+    const waitingAt = performance.now();
+    await until(() => performance.now() - waitingAt > 20);
+    await send(app.url, 'DELETE', `/rate/${key}/${holder}`);
+    await waiting.answer;
+    const answeredAt = performance.now();
+    await app.stop(0);
+
+    const [line] = linesTo(app.log, `/rate/${key}?canWait=true`);
+    expect(line?.responseTime).toBeGreaterThanOrEqual(20);
+    expect(line?.responseTime).toBeLessThanOrEqual(Math.ceil(answeredAt - sentAt) + 1);
+  });
+
+  test('has the headers of the request, but no secret among them', async () => {
+    const app = await startTestApp({ LOG_2XX: 'true' });
+    const secrets = {
+      authorization: 'Bearer secret-1',
+      'proxy-authorization': 'Basic secret-2',
+      cookie: 'session=secret-3',
+      'x-api-key': 'secret-4',
+      'x-amz-security-token': 'secret-5',
+    };
+    await send(app.url, 'GET', '/healthz', { 'User-Agent': 'the test', ...secrets });
+    await app.stop(0);
+
+    const [line] = linesTo(app.log, '/healthz');
+    const redacted = Object.keys(secrets).map((name) => [name, '[Redacted]']);
+    expect((line?.req as { headers: object }).headers).toMatchObject({
+      'user-agent': 'the test',
+      ...Object.fromEntries(redacted),
+    });
+    expect(JSON.stringify(app.log)).not.toContain('secret-');
+  });
+});
+
+test('the line of a fault has nothing of what a library attached to its error', async () => {
+  const limiter: Limiter = smallLimiter();
+  const command = { name: 'auth', args: ['user', 'secret-password'] };
+  limiter.check = () => Promise.reject(Object.assign(new Error('not allowed'), { command }));
+  const { logger, lines } = recordLog();
+  const app = await serve(httpAppOver(limiter, { logger }));
+  const closed = app.answerCloses();
+  expect((await send(app.url, 'POST', '/rate/key')).status).toBe(500);
+  await closed;
+  await app.close();
+
+  expect(lines).toMatchObject([{ level: 'error', err: { message: 'not allowed' } }]);
+  expect(JSON.stringify(lines)).not.toContain('secret-');
+});
+
+describe('a body that is cut short by a fault', () => {
+  /** Asks for a listing that fails after its first page. @returns the lines about it */
+  async function linesOfCutBody(environment: Record<string, string>): Promise<readonly LogLine[]> {
+    const limiter: Limiter = smallLimiter();
+    let fail = (): void => undefined;
+    const failure = new Promise<void>((_, reject) => {
+      fail = () => {
+        reject(new Error('the list has ended'));
+      };
+    });
+    limiter.list = async function* () {
+      yield [];
+      await failure;
+    };
+    const { logger, lines } = recordLog();
+    const app = await serve(httpAppOver(limiter, { logger, settings: parseSettings(environment) }));
+    const closed = app.answerCloses();
+    const connection = await openConnection(app.url);
+    connection.write(requestText('GET', '/debug'));
+    await connection.receives(/Instances/);
+    fail();
+    await closed;
+    await app.close();
+    return lines;
+  }
+
+  test.each(['true', 'false'])('is one error in the log where LOG_2XX=%s', async (log2xx) => {
+    expect(await linesOfCutBody({ LOG_2XX: log2xx })).toEqual([
+      expect.objectContaining({
+        level: 'error',
+        req: expect.objectContaining({ url: '/debug' }) as unknown,
+        err: expect.objectContaining({ message: 'the list has ended' }) as unknown,
+      }),
+    ]);
+  });
+
+  test.each(['true', 'false'])('is not logged where LOG_5XX=false, LOG_2XX=%s', async (log2xx) => {
+    expect(await linesOfCutBody({ LOG_2XX: log2xx, LOG_5XX: 'false' })).toEqual([]);
+  });
+});
+
+test('an answer whose client leaves before its end has no line', async () => {
+  const limiter: Limiter = smallLimiter();
+  let listed = (): void => undefined;
+  const end = new Promise<void>((resolve) => (listed = resolve));
+  limiter.list = async function* () {
+    yield [];
+    await end;
+  };
+  const { logger, lines } = recordLog();
+  const settings = parseSettings({ LOG_2XX: 'true', LOG_4XX: 'true' });
+  const app = await serve(httpAppOver(limiter, { logger, settings }));
+  const closed = app.answerCloses();
+  const connection = await openConnection(app.url);
+  connection.write(requestText('GET', '/debug'));
+  await connection.receives(/Instances/);
+  connection.disconnect();
+  await closed;
+  listed();
+  await app.close();
+
+  expect(linesTo(lines, '/debug')).toEqual([]);
+});
+
+test('the status is answered once, and so logged once, on a connection that is kept', async () => {
+  const app = await startTestApp({ LOG_2XX: 'true', LOG_4XX: 'true' });
+  const key = uniqueKey();
+  const connection = await openConnection(app.url);
+  connection.write(requestText('POST', `/rate/${key}?maxRequests=1`).repeat(3));
+  await connection.receives(/(?:[^]*X-Correlation-ID){3}/);
+  connection.disconnect();
+  await app.stop(0);
+
+  const statuses = linesTo(app.log, `/rate/${key}?maxRequests=1`).map(({ res }) => res);
+  expect(statuses).toMatchObject([{ statusCode: 200 }, { statusCode: 429 }, { statusCode: 429 }]);
 });

@@ -5,8 +5,8 @@ import express, { type Response } from 'express';
 import { pino } from 'pino';
 
 import { parseSettings } from '../../src/config/settings.js';
-import { debugAll } from '../../src/http/debug-handlers.js';
-import { requestLog } from '../../src/http/request-log.js';
+import { debugAll } from '../../src/http/routes/debug-handlers.js';
+import { logAnswersOf } from '../../src/http/replies/request-log.js';
 import type { Instance, Limiter } from '../../src/limiter/limiter.js';
 import { serve, type ServedApp } from '../support/http-app.js';
 import { ManualClock } from '../support/manual-clock.js';
@@ -52,9 +52,9 @@ beforeEach(async () => {
   clock = new ManualClock(0);
   response = undefined;
   const server = express();
-  const logRequest = requestLog(pino({ level: 'silent' }), parseSettings({}));
-  server.use((request, ours, next) => {
-    logRequest(request, ours);
+  logAnswersOf(server, pino({ level: 'silent' }), parseSettings({}));
+  server.use((_request, ours, next) => {
+    ours.locals.correlationId = 'id';
     response = ours;
     next();
   });

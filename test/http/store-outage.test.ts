@@ -86,7 +86,11 @@ describe('while Redis is down', () => {
     await send(app.url, 'POST', `/rate/${uniqueKey()}`, { 'X-Correlation-ID': correlationId });
     const line = await app.logged((entry) => entry.correlationId === correlationId);
 
-    expect(line).toMatchObject({ level: 'debug', status: 503, reason: 'store unavailable' });
+    expect(line).toMatchObject({
+      level: 'debug',
+      res: { statusCode: 503 },
+      reason: 'store unavailable',
+    });
   });
 });
 

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 
-import type { Timeouts } from '../../src/http/server.js';
+import type { Timeouts } from '../../src/http/server/timeouts.js';
 import { startTestApp } from '../support/app.js';
 import { expectTransportError } from '../support/expect-transport-error.js';
 import { approvedId, ratePath, send } from '../support/http-client.js';
@@ -37,7 +37,12 @@ describe('a client that takes too long', () => {
 
     const correlationId = expectTransportError(connection.received, '408 Request Timeout');
     expect(service.unreadable).toEqual([
-      { status: 408, code: 'ERR_HTTP_REQUEST_TIMEOUT', correlationId },
+      {
+        status: 408,
+        errorCode: 'REQUEST_TIMEOUT',
+        code: 'ERR_HTTP_REQUEST_TIMEOUT',
+        correlationId,
+      },
     ]);
   });
 

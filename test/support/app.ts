@@ -1,6 +1,6 @@
 import { Writable } from 'node:stream';
 
-import { type App, startApp } from '../../src/app.js';
+import { type App, startApp } from '../../src/app/start-app.js';
 import { parseSettings } from '../../src/config/settings.js';
 import { createLogger } from '../../src/logger.js';
 import { type LogLine, TEST_SETTINGS } from './replica-process.js';

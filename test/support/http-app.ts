@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { createServer } from 'node:http';
+import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 import type { Express } from 'express';
@@ -7,7 +7,7 @@ import { pino } from 'pino';
 
 import { parseSettings } from '../../src/config/settings.js';
 import { openAccess } from '../../src/http/auth/access.js';
-import { createHttpApp, type HttpParts } from '../../src/http/routes.js';
+import { createHttpApp, type HttpParts } from '../../src/http/routes/routes.js';
 import type { Limiter } from '../../src/limiter/limiter.js';
 import { createMetrics } from '../../src/metrics/prometheus-metrics.js';
 
@@ -30,6 +30,8 @@ export function httpAppOver(limiter: Limiter, parts: Partial<HttpParts> = {}): E
 /** An Express app that is served on a free port. */
 export interface ServedApp {
   readonly url: string;
+  /** Resolves when the answer to the next request is out or cut, and all who follow it know. */
+  answerCloses(): Promise<void>;
   /** Resolves when the last request has been answered. */
   close(): Promise<void>;
 }
@@ -41,6 +43,10 @@ export async function serve(app: Express): Promise<ServedApp> {
   const { port } = server.address() as AddressInfo;
   return {
     url: `http://127.0.0.1:${port}`,
+    answerCloses: async () => {
+      const [, response] = (await once(server, 'request')) as [unknown, ServerResponse];
+      await once(response, 'close');
+    },
     close: async () => {
       const closed = once(server, 'close');
       server.close();

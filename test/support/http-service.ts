@@ -1,6 +1,6 @@
 import { systemClock } from '../../src/clock.js';
-import type { UnreadableRequest } from '../../src/http/client-errors.js';
-import { listen, type ListenOptions } from '../../src/http/server.js';
+import type { UnreadableRequest } from '../../src/http/server/unreadable-requests.js';
+import { listen, type ListenOptions } from '../../src/http/server/server.js';
 import type { Limiter } from '../../src/limiter/limiter.js';
 import { MemoryLimiter } from '../../src/limiter/memory/memory-limiter.js';
 import { httpAppOver } from './http-app.js';

@@ -3,7 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { pino } from 'pino';
 
-import { startDraining } from '../../src/http/drain.js';
+import { startDraining } from '../../src/http/replies/draining.js';
 import type { Limiter, Limits } from '../../src/limiter/limiter.js';
 import { MemoryLimiter } from '../../src/limiter/memory/memory-limiter.js';
 import { connect, waitUntilReady } from '../../src/redis/connections/connections.js';

@@ -1,46 +1,48 @@
 import type { Request, RequestHandler, Response } from 'express';
 
-import { keyOf } from '../error-handler.js';
-import { HttpError } from '../http-error.js';
+import { httpError } from '../replies/http-error.js';
 import type { Access, Scope } from './access.js';
 import type { Tokens } from './tokens.js';
 
 /**
- * Those may do something who have a token for it: RFC 6750.
+ * Access for those who have a token for what they ask: RFC 6750.
  * @param tokens asked anew for each request
  */
 export function bearerAccess(tokens: { readonly current: Tokens }): Access {
   return {
     guard: (scope, handler): RequestHandler => {
       return (request, response, next) => {
-        const token = tokenOf(request);
-        if (token === undefined) throw refusal(response, 401, 'a bearer token is required');
-        const caller = tokens.current.callerOf(token);
-        if (!caller) throw refusal(response, 401, 'unknown token', 'error="invalid_token"');
-        response.locals.caller = caller.name;
-        if (!caller.scopes.includes(scope)) throw lacking(response, scope);
+        authorize(request, response, tokens.current, scope);
         return handler(request, response, next);
       };
     },
   };
 }
 
-/** What `Authorization: Bearer <token>` has; the scheme in any case, RFC 9110, section 11.1. */
+/** @throws HttpError TOKEN_REQUIRED, TOKEN_UNKNOWN or SCOPE_MISSING */
+function authorize(request: Request, response: Response, tokens: Tokens, scope: Scope): void {
+  const token = tokenOf(request);
+  if (token === undefined) {
+    challenge(response);
+    throw httpError('TOKEN_REQUIRED', {});
+  }
+  const caller = tokens.callerOf(token);
+  if (!caller) {
+    challenge(response, 'error="invalid_token"');
+    throw httpError('TOKEN_UNKNOWN', {});
+  }
+  response.locals.caller = caller.name;
+  if (!caller.scopes.includes(scope)) {
+    challenge(response, 'error="insufficient_scope"', `scope="${scope}"`);
+    throw httpError('SCOPE_MISSING', { scope });
+  }
+}
+
+/** The token in `Authorization: Bearer <token>`; the scheme in any case, RFC 9110, section 11.1. */
 function tokenOf(request: Request): string | undefined {
   return /^bearer +(\S.*)$/i.exec(request.headers.authorization ?? '')?.[1];
 }
 
-function lacking(response: Response, scope: Scope): HttpError {
-  const message = `the token lacks the scope ${scope}`;
-  return refusal(response, 403, message, `error="insufficient_scope", scope="${scope}"`);
-}
-
-function refusal(
-  response: Response,
-  status: 401 | 403,
-  message: string,
-  ...reasons: string[]
-): HttpError {
+function challenge(response: Response, ...reasons: string[]): void {
   response.setHeader('WWW-Authenticate', ['Bearer realm="sluice"', ...reasons].join(', '));
-  return new HttpError(status, message, keyOf(response.req));
 }

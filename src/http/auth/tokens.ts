@@ -12,7 +12,7 @@ export interface Caller {
 
 const MIN_TOKEN_LENGTH = 16;
 
-/** The messages show no value: whatever stands in the wrong place might be a token. */
+/** The messages show no value: a value in the wrong place might be a token. */
 const fileSchema = z
   .array(
     z.strictObject(
@@ -21,7 +21,7 @@ const fileSchema = z
         token: z
           .string('must be a string')
           .min(MIN_TOKEN_LENGTH, `must have at least ${MIN_TOKEN_LENGTH} characters`)
-          // Others can't be sent in a header, or not as they are.
+          // A header can't carry other characters, or changes them.
           .regex(/^[!-~]*$/, 'must consist of visible ASCII characters, without blanks'),
         scopes: z.array(
           z.enum(SCOPES, { error: `must be one of ${SCOPES.join(', ')}` }),
@@ -68,7 +68,7 @@ export class Tokens {
     return this.#callers.map(({ caller }) => caller.name);
   }
 
-  /** Whose token it is. It is compared with every one, so that the time it takes tells nothing. */
+  /** Whose token it is. The search compares it with every token, so that its time tells nothing. */
   callerOf(token: string): Caller | undefined {
     const hash = sha256(token);
     let found: Caller | undefined;
@@ -84,7 +84,7 @@ function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {
-    // No more of the message, since V8 may quote the text in it.
+    // V8 may quote the text in the rest of its message.
     where = / at position \d+/.exec((error as Error).message)?.[0] ?? '';
   }
   throw new Error(`it is no JSON${where}`);

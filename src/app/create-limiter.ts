@@ -1,0 +1,72 @@
+import type { Logger } from 'pino';
+
+import { type Clock, systemClock } from '../clock.js';
+import type { Settings } from '../config/settings.js';
+import type { Limiter, Limits, StoreLimiter } from '../limiter/limiter.js';
+import { MemoryLimiter } from '../limiter/memory/memory-limiter.js';
+import { OutageLimiter } from '../limiter/outage/outage-limiter.js';
+import { OutageLog } from '../limiter/outage/outage-log.js';
+import { allowAll, decideLocally } from '../limiter/outage/substitute.js';
+import { connect, waitUntilReady } from '../redis/connections/connections.js';
+import { connectionSettingsFrom } from '../redis/connections/from-settings.js';
+import { RedisLimiter } from '../redis/redis-limiter.js';
+import type { StoreObserver } from '../redis/store-observer.js';
+
+/**
+ * Makes the limiter that the settings ask for.
+ * @throws SettingsError where a file that the settings name can't be read
+ */
+export async function createLimiter(
+  settings: Settings,
+  replicaId: string,
+  logger: Logger,
+  observer: StoreObserver,
+): Promise<Limiter> {
+  const limits: Limits = {
+    windowMillis: settings.WINDOW_MILLIS,
+    maxRequests: settings.MAX_REQUESTS,
+    maxRequestsInQueue: settings.MAX_REQUESTS_IN_QUEUE,
+  };
+  const urls = settings.REDIS_URL;
+  const maxWaiters = settings.MAX_WAITERS;
+  if (urls === undefined) return new MemoryLimiter(limits, systemClock, maxWaiters);
+
+  const connectionSettings = connectionSettingsFrom(settings, urls, `sluice:${replicaId}`);
+  const connections = connect(connectionSettings, logger);
+  // A replica that served before its first connection would turn the first callers away for nothing.
+  await waitUntilReady(connections, settings.STORE_TIMEOUT_MILLIS);
+  const limiter = new RedisLimiter({
+    connections,
+    limits,
+    keyPrefix: settings.KEY_PREFIX,
+    replicaId,
+    leaseMillis: settings.REPLICA_LEASE_MILLIS,
+    database: connectionSettings.database,
+    timeoutMillis: settings.STORE_TIMEOUT_MILLIS,
+    // The bound is one over both where another decides in the store's place.
+    maxWaiters: settings.STORE_OUTAGE_POLICY === 'deny' ? maxWaiters : Infinity,
+    clock: systemClock,
+    logger,
+    observer,
+  });
+  return withPolicy(settings, limiter, limits, systemClock, logger);
+}
+
+function withPolicy(
+  settings: Pick<Settings, 'STORE_OUTAGE_POLICY' | 'MAX_WAITERS'>,
+  limiter: StoreLimiter,
+  limits: Limits,
+  clock: Clock,
+  logger: Logger,
+): Limiter {
+  const policy = settings.STORE_OUTAGE_POLICY;
+  if (policy === 'deny') return limiter;
+  const substitute =
+    policy === 'allow' ? allowAll : decideLocally(new MemoryLimiter(limits, clock));
+  return new OutageLimiter(
+    limiter,
+    substitute,
+    new OutageLog(policy, clock, logger),
+    settings.MAX_WAITERS,
+  );
+}

@@ -1,0 +1,70 @@
+import { randomBytes } from 'node:crypto';
+import { hostname } from 'node:os';
+
+import type { Logger } from 'pino';
+
+import { systemClock } from '../clock.js';
+import type { Settings } from '../config/settings.js';
+import { openPorts } from '../http/server/ports.js';
+import { openSecurity } from '../http/server/security.js';
+import type { Limiter } from '../limiter/limiter.js';
+import { createMetrics } from '../metrics/prometheus-metrics.js';
+import { EventLoopWatch } from '../readiness/event-loop-watch.js';
+import { ServiceReadiness } from '../readiness/service-readiness.js';
+import { createLimiter } from './create-limiter.js';
+import { stopInOrder, untilSeen } from './stop-in-order.js';
+
+/** A replica that serves. */
+export interface App {
+  readonly port: number;
+  /** Where `/debug` and `/metrics` are, if not on the port of the checks. */
+  readonly adminPort: number | undefined;
+  /**
+   * Is not ready from now on, and serves for SHUTDOWN_DELAY_MILLIS more. Then stops accepting, answers
+   * what is in flight, gives those who wait up to `graceMillis`, and turns them away. Nothing of this
+   * replica stays in Redis.
+   * @param hurry aborted to end the delay and the grace at once
+   */
+  stop(graceMillis: number, hurry?: AbortSignal): Promise<void>;
+}
+
+/**
+ * Puts the parts together and serves.
+ * @throws SettingsError for a file that the settings name and that can't be used
+ */
+export async function startApp(settings: Settings, logger: Logger): Promise<App> {
+  const security = await openSecurity(settings, logger);
+  const replicaId = `${hostname()}-${randomBytes(4).toString('hex')}`;
+  const metrics = createMetrics(() => limiter.waiting);
+  const limiter: Limiter = await createLimiter(settings, replicaId, logger, metrics);
+  const eventLoop = new EventLoopWatch({
+    limitMillis: settings.MAX_EVENT_LOOP_DELAY_MILLIS,
+    clock: systemClock,
+    logger,
+  });
+  const readiness = new ServiceReadiness({
+    limiter,
+    eventLoop,
+    readyDuringOutage: settings.READY_DURING_OUTAGE,
+  });
+  const ports = await openPorts({ limiter, metrics, readiness, settings, logger }, security);
+  const { port, adminPort } = ports;
+  const kind =
+    settings.REDIS_URL === undefined
+      ? { limiter: 'embedded' }
+      : { limiter: 'redis', replica: replicaId };
+  const tls = security.keyPair ? { tls: true } : {};
+  logger.info({ host: settings.HOST, port, adminPort, ...tls, ...kind }, 'serving');
+  return {
+    port,
+    adminPort,
+    stop: async (graceMillis, hurry) => {
+      readiness.startDraining();
+      ports.startDraining();
+      await untilSeen(settings.SHUTDOWN_DELAY_MILLIS, hurry);
+      await stopInOrder(ports, limiter, graceMillis, hurry);
+      security.close();
+      eventLoop.stop();
+    },
+  };
+}

@@ -1,0 +1,57 @@
+import { setTimeout as delay } from 'node:timers/promises';
+
+import type { Ports } from '../http/server/ports.js';
+import type { Limiter } from '../limiter/limiter.js';
+
+const WAITING_POLL_MILLIS = 20;
+/** How long the last answers may take to reach their clients when the replica stops. */
+const LINGER_MILLIS = 1000;
+
+/** Resolves when load balancers had the time to see that this replica is not ready, or at once in a hurry. */
+export async function untilSeen(
+  delayMillis: number,
+  hurry: AbortSignal | undefined,
+): Promise<void> {
+  // A tick of the event loop could still accept a connection.
+  if (delayMillis === 0) return;
+  try {
+    await delay(delayMillis, undefined, { signal: hurry });
+  } catch {
+    // Only the signal ends it early.
+  }
+}
+
+/**
+ * Stops accepting, answers what is in flight, gives those who wait up to `graceMillis`, turns them away and
+ * closes the limiter.
+ * @param hurry aborted to end the grace at once
+ */
+export async function stopInOrder(
+  ports: Ports,
+  limiter: Limiter,
+  graceMillis: number,
+  hurry: AbortSignal | undefined,
+): Promise<void> {
+  const everyoneGone = ports.stopAccepting();
+  await Promise.race([everyoneGone, nobodyWaiting(limiter, graceMillis, hurry)]);
+  // Requests under way need a moment. A connection that says nothing does not get the whole grace.
+  if (limiter.waiting === 0) {
+    await Promise.race([everyoneGone, delay(LINGER_MILLIS, undefined, { ref: false })]);
+  }
+  await limiter.close();
+  await Promise.race([everyoneGone, delay(LINGER_MILLIS, undefined, { ref: false })]);
+  ports.cutConnections();
+  await everyoneGone;
+}
+
+/** Resolves when no request waits for its turn, when the grace is over, or at once in a hurry. */
+async function nobodyWaiting(
+  limiter: Limiter,
+  graceMillis: number,
+  hurry: AbortSignal | undefined,
+): Promise<void> {
+  const graceEndsAt = performance.now() + graceMillis;
+  while (limiter.waiting > 0 && performance.now() < graceEndsAt && !hurry?.aborted) {
+    await delay(WAITING_POLL_MILLIS);
+  }
+}

@@ -1,0 +1,79 @@
+import type { IncomingMessage } from 'node:http';
+import type { Duplex } from 'node:stream';
+
+import type { Request, Response } from 'express';
+
+import { httpError } from '../replies/http-error.js';
+import { correlationIdOf } from './correlation.js';
+
+/** More than any good request needs, and than the 8000 that RFC 9110, section 4.1, recommends to take. */
+const MAX_URL_BYTES = 8192;
+const SCHEME_AND_AUTHORITY = /^[a-z][a-z\d+.-]*:\/\/[^/?#]*/i;
+
+/** The connections on which the body of a request is still to come. */
+const receiving = new WeakSet<Duplex>();
+
+/**
+ * Cuts scheme and authority off a target in absolute form, which proxies send. Express must get the request
+ * only then: its router parses URLs by Node's parser, which fails for some authorities.
+ * https://www.rfc-editor.org/rfc/rfc9112#name-absolute-form
+ */
+export function toOriginForm(request: IncomingMessage): void {
+  const target = request.url ?? '/';
+  if (target.startsWith('/')) return;
+  const path = target.replace(SCHEME_AND_AUTHORITY, '').replace(/#.*$/s, '');
+  request.url = path.startsWith('/') || path === '*' ? path : `/${path}`;
+}
+
+/**
+ * Takes a request in: notes its correlation id and when it came, throws its body away, and refuses what no
+ * request needs.
+ * @throws HttpError URL_TOO_LONG, HOST_MISSING or HOST_REPEATED
+ */
+export function takeIn(request: Request, response: Response): void {
+  response.locals.correlationId = correlationIdOf(request);
+  response.locals.startedAt = performance.now();
+  discardBody(request);
+  checkUrl(request);
+  checkHost(request);
+}
+
+/** Whether the body of a request is still to come on this connection. */
+export function isReceivingBody(socket: Duplex): boolean {
+  return receiving.has(socket);
+}
+
+/**
+ * Reads the body of a request and forgets it. No route needs a body. But a connection that is not read does
+ * not tell that its client disconnects, and a request that has not come in full times out.
+ */
+function discardBody(request: Request): void {
+  const { headers, socket } = request;
+  const length = headers['content-length'] ?? '0';
+  if (length === '0' && headers['transfer-encoding'] === undefined) return;
+  receiving.add(socket);
+  request.resume().once('end', () => receiving.delete(socket));
+}
+
+function checkUrl(request: Request): void {
+  const bytes = request.url.length;
+  if (bytes <= MAX_URL_BYTES) return;
+  throw httpError('URL_TOO_LONG', { max: MAX_URL_BYTES, bytes });
+}
+
+/** HTTP/1.1 has exactly one Host header: https://www.rfc-editor.org/rfc/rfc9112#section-3.2-6 */
+function checkHost(request: Request): void {
+  const hosts = countHostHeaders(request.rawHeaders);
+  if (hosts > 1) throw httpError('HOST_REPEATED', {});
+  if (hosts === 0 && request.httpVersion === '1.1') throw httpError('HOST_MISSING', {});
+}
+
+/** @param rawHeaders names and values in turn. `headers` would have one Host, however many were sent. */
+function countHostHeaders(rawHeaders: readonly string[]): number {
+  let count = 0;
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i];
+    if (name?.length === 4 && name.toLowerCase() === 'host') count += 1;
+  }
+  return count;
+}

@@ -1,0 +1,58 @@
+import { z } from 'zod';
+
+import { BOUNDS } from '../../limiter/bounds.js';
+import type { CheckRequest } from '../../limiter/limiter.js';
+import { wholeNumber, yesOrNo } from '../../text-schemas.js';
+import { httpError } from '../replies/http-error.js';
+
+/** The query of a check. A parameter that is given twice arrives as a list, which no schema takes. */
+const querySchema = z.object({
+  canWait: yesOrNo().optional(),
+  maxRequests: wholeNumber(BOUNDS.maxRequests).optional(),
+  maxRequestsInQueue: wholeNumber(BOUNDS.maxRequestsInQueue).optional(),
+});
+
+const PARAMETERS = Object.keys(querySchema.shape);
+
+/**
+ * Checks the length of a key.
+ * @param key as the router has percent-decoded it
+ * @throws HttpError INVALID_KEY_LENGTH
+ */
+export function parseKey(key: string): string {
+  const bytes = Buffer.byteLength(key);
+  const { min, max } = BOUNDS.keyBytes;
+  if (bytes >= min && bytes <= max) return key;
+  throw httpError('INVALID_KEY_LENGTH', { min, max, bytes });
+}
+
+/**
+ * The check that a request asks for.
+ * @throws HttpError INVALID_KEY_LENGTH, MISSPELT_PARAMETER or INVALID_PARAMETER
+ */
+export function parseCheck(key: string, query: Readonly<Record<string, unknown>>): CheckRequest {
+  const parsedKey = parseKey(key);
+  refuseMisspelt(query);
+  const result = querySchema.safeParse(query);
+  if (result.success) {
+    const { canWait = false, maxRequests, maxRequestsInQueue } = result.data;
+    return { key: parsedKey, canWait, maxRequests, maxRequestsInQueue };
+  }
+  const issue = result.error.issues[0];
+  const parameter = String(issue?.path[0]);
+  const must = Array.isArray(query[parameter])
+    ? 'be given once'
+    : `be ${issue?.message ?? 'valid'}`;
+  throw httpError('INVALID_PARAMETER', { parameter, must });
+}
+
+/** Refuses `canwait` or `maxRequests[]`: their sender believes to have set a limit. */
+function refuseMisspelt(query: Readonly<Record<string, unknown>>): void {
+  for (const given of Object.keys(query)) {
+    const meant = given.replace(/\[.*$/, '').toLowerCase();
+    const parameter = PARAMETERS.find((name) => name.toLowerCase() === meant);
+    if (parameter !== undefined && parameter !== given) {
+      throw httpError('MISSPELT_PARAMETER', { parameter, given });
+    }
+  }
+}

@@ -1,0 +1,176 @@
+/** What the service answers with in case of one error. */
+interface ErrorAnswer {
+  readonly status: number;
+  /** The text of `error` in the body. `httpError` fills in what stands in braces. */
+  readonly message: string;
+  /** The case, for the README. */
+  readonly when: string;
+  /** Seconds until the client should come back, or `window` for those until the key's window ends. */
+  readonly retryAfter?: number | 'window';
+  /** Another header of the answer. With `Connection` the answer is the last on its connection. */
+  readonly header?: 'WWW-Authenticate' | 'Allow' | 'Connection';
+  /** The form of the body, if that is not an object with `error`, and `key` where the request has one. */
+  readonly body?: 'without key' | 'plain text';
+}
+
+/**
+ * Every error answer of the service, by its code. The log has the code as `errorCode`; bodies never have it.
+ * The README's table of errors says the same. Tests compare both with what the service answers.
+ */
+export const ERRORS = {
+  INVALID_PARAMETER: {
+    status: 400,
+    message: '{parameter} must {must}',
+    when: 'a parameter has a wrong value, or is given twice',
+  },
+  MISSPELT_PARAMETER: {
+    status: 400,
+    message: '{parameter} must be spelt so, not {given}',
+    when: 'a parameter is misspelt, such as `canwait` or `maxRequests[]`',
+  },
+  INVALID_KEY_LENGTH: {
+    status: 400,
+    message: 'key must be {min} to {max} bytes of UTF-8, not {bytes}',
+    when: 'the key is over 512 bytes',
+  },
+  INVALID_ENCODING: {
+    status: 400,
+    message: '{part} must be percent-encoded UTF-8',
+    when: 'the key or the request id in the path can not be decoded',
+  },
+  HOST_MISSING: {
+    status: 400,
+    message: 'the Host header must be given',
+    when: 'a request by HTTP/1.1 has no `Host` header',
+  },
+  HOST_REPEATED: {
+    status: 400,
+    message: 'the Host header must be given once',
+    when: 'a request has several `Host` headers',
+  },
+  MALFORMED_REQUEST: {
+    status: 400,
+    message: 'malformed request',
+    when: 'what comes is no HTTP',
+    header: 'Connection',
+    body: 'without key',
+  },
+  TOKEN_REQUIRED: {
+    status: 401,
+    message: 'a bearer token is required',
+    when: 'the request has no bearer token',
+    header: 'WWW-Authenticate',
+  },
+  TOKEN_UNKNOWN: {
+    status: 401,
+    message: 'unknown token',
+    when: 'the token is not in `AUTH_TOKENS_FILE`',
+    header: 'WWW-Authenticate',
+  },
+  SCOPE_MISSING: {
+    status: 403,
+    message: 'the token lacks the scope {scope}',
+    when: 'the token is for something else',
+    header: 'WWW-Authenticate',
+  },
+  OVERRIDE_FORBIDDEN: {
+    status: 403,
+    message: '{parameter} may not be set by requests here',
+    when: '`REQUESTS_CAN_SET_RATE` or `REQUESTS_CAN_MOD_QUEUE` forbids the override',
+  },
+  REQUEST_NOT_FOUND: {
+    status: 404,
+    message: 'request not found',
+    when: 'the request id is unknown, was released before, or is of a window that has ended',
+  },
+  PATH_NOT_FOUND: {
+    status: 404,
+    message: 'no such path: {path}',
+    when: 'the path is none of the service',
+    body: 'without key',
+  },
+  METHOD_NOT_ALLOWED: {
+    status: 405,
+    message: '{method} is not allowed here',
+    when: 'the path takes other methods; `HEAD /rate` is refused since it would consume',
+    header: 'Allow',
+  },
+  REQUEST_TIMEOUT: {
+    status: 408,
+    message: 'the request did not come in time',
+    when: 'headers take over 10 s, or a request with its body over 30 s. Waiting for the answer has no such limit',
+    header: 'Connection',
+    body: 'without key',
+  },
+  URL_TOO_LONG: {
+    status: 414,
+    message: 'the URL must be at most {max} bytes, not {bytes}',
+    when: 'the URL is over 8 KiB',
+  },
+  RATE_LIMIT_EXCEEDED: {
+    status: 429,
+    message: 'rate limit exceeded',
+    when: 'the limit is reached, and the request may not wait or the queue is full',
+    retryAfter: 'window',
+  },
+  HEADERS_TOO_LARGE: {
+    status: 431,
+    message: 'the headers are too large',
+    when: 'the headers are over 16 KiB',
+    header: 'Connection',
+    body: 'without key',
+  },
+  INTERNAL_ERROR: {
+    status: 500,
+    message: 'internal error',
+    when: 'Sluice has a fault; the log has its cause',
+  },
+  STORE_UNAVAILABLE: {
+    status: 503,
+    message: 'store unavailable',
+    when: 'Redis can not be asked, or did not answer in time',
+    retryAfter: 1,
+  },
+  SHUTTING_DOWN: {
+    status: 503,
+    message: 'shutting down',
+    when: 'the replica stops, and the request was not decided before',
+    retryAfter: 1,
+  },
+  TOO_MANY_WAITERS: {
+    status: 503,
+    message: 'too many waiters on this replica',
+    when: '`MAX_WAITERS` requests wait on the replica, and one more may wait',
+    retryAfter: 1,
+  },
+  NOT_READY: {
+    status: 503,
+    message: '{reasons}',
+    when: '`/readyz` says no, with the reasons as plain text',
+    retryAfter: 1,
+    body: 'plain text',
+  },
+} as const satisfies Record<string, ErrorAnswer>;
+
+export type ErrorCode = keyof typeof ERRORS;
+
+/** The names in braces in a message. */
+type Placeholder<Message extends string> = Message extends `${string}{${infer Name}}${infer Rest}`
+  ? Name | Placeholder<Rest>
+  : never;
+
+/** What fills the placeholders of an error's message. */
+export type ErrorValues<Code extends ErrorCode> = Readonly<
+  Record<Placeholder<(typeof ERRORS)[Code]['message']>, string | number>
+>;
+
+/** The message of an error with its placeholders filled. */
+export function messageOf<Code extends ErrorCode>(code: Code, values: ErrorValues<Code>): string {
+  const byName: Readonly<Record<string, string | number>> = values;
+  return ERRORS[code].message.replace(/\{(\w+)\}/g, (_, name: string) => String(byName[name]));
+}
+
+/** The entry of an error, with the fields that only some have. */
+export function errorAnswer(code: ErrorCode): ErrorAnswer {
+  return ERRORS[code];
+}

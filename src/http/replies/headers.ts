@@ -1,0 +1,19 @@
+/** Names and values in turn. */
+export type Headers = readonly (string | number)[];
+
+export const CORRELATION_HEADER = 'X-Correlation-ID';
+
+/** Headers of what a browser may show. The browser keeps it nowhere, loads nothing for it and frames it not. */
+export const BROWSER_HEADERS: Headers = [
+  'Cache-Control',
+  'no-store',
+  'Content-Security-Policy',
+  "default-src 'none'; frame-ancestors 'none'",
+  'Referrer-Policy',
+  'no-referrer',
+];
+
+/** The header in whole seconds, rounded up, at least 1: RFC 9110, section 10.2.3. */
+export function retryAfter(millis: number): Headers {
+  return ['Retry-After', Math.max(1, Math.ceil(millis / 1000))];
+}

@@ -1,0 +1,115 @@
+import type { Express, Request, Response } from 'express';
+import type { Logger } from 'pino';
+import { pinoHttp, startTime } from 'pino-http';
+
+import type { Settings } from '../../config/settings.js';
+import { keyOf } from './key-of.js';
+
+export type LoggedStatuses = Pick<Settings, 'LOG_2XX' | 'LOG_4XX' | 'LOG_5XX'>;
+type LogAnswer = (response: Response, status: number) => void;
+type Level = 'debug' | 'info' | 'error' | 'silent';
+
+/** Names of headers whose values may be secrets, such as `Authorization`, `Cookie` or `X-Api-Key`. */
+const SECRET_HEADER = /auth|cookie|token|secret|key|password|signature/i;
+
+/**
+ * Has the answers of `app` logged by pino-http, one line each, where the settings and the logger's level
+ * say so.
+ *
+ * pino-http makes a logger for each request that it gets. This module hands a request over when the status
+ * of its answer is known, and only if the answer is logged. Other answers cost nothing (BENCHMARKS.md).
+ */
+export function logAnswersOf(app: Express, logger: Logger, statuses: LoggedStatuses): void {
+  const followWithPinoHttp = pinoHttp<Request, Response>({
+    logger,
+    // The logger's own serializer of errors stays: pino-http's shows what libraries attach to an error.
+    wrapSerializers: false,
+    serializers: { req: describeRequest, res: describeResponse },
+    redact: { paths: ['req.headers.*'], censor: hideSecret },
+    customLogLevel: (_request, response, error) => {
+      // `logFailuresTo` logs a response that fails. A client that disconnects has had no answer.
+      if (error) return 'silent';
+      if (!response.err && !response.writableEnded) return 'silent';
+      return levelOf(finalStatus(response), statuses);
+    },
+    customSuccessMessage: () => 'request completed',
+    customSuccessObject: (request, response, line: object) => ({
+      ...subjectOf(request, response),
+      ...line,
+    }),
+    customErrorObject: (
+      request,
+      response,
+      _error,
+      line: { res: Response; responseTime: number },
+    ) => {
+      const { res, responseTime } = line;
+      const cause =
+        finalStatus(response) === 503 ? { reason: response.err?.message } : { err: response.err };
+      return { ...subjectOf(request, response), res, responseTime, ...cause };
+    },
+  });
+
+  const logAnswer: LogAnswer = (response, status) => {
+    const level = levelOf(status, statuses);
+    if (level === 'silent' || !logger.isLevelEnabled(level)) return;
+    // A body may fail after its head; pino-http follows the answer since then.
+    if (response[startTime]) return;
+    const elapsedMillis = performance.now() - response.locals.startedAt;
+    response[startTime] = Math.round(Date.now() - elapsedMillis);
+    followWithPinoHttp(response.req, response);
+  };
+  app.locals.logAnswer = logAnswer;
+}
+
+/** Tells the log the status of an answer. The caller has to do so before the head goes out. */
+export function logAnswer(response: Response, status: number): void {
+  (response.app.locals.logAnswer as LogAnswer)(response, status);
+}
+
+/** A listener that logs the errors of responses. One function serves all: `this` is the response. */
+export function logFailuresTo(logger: Logger): (this: Response, error: Error) => void {
+  return function (error) {
+    const { correlationId } = this.locals;
+    logger.error({ correlationId, err: error }, 'response failed');
+  };
+}
+
+/** The level at which answers with this status are logged. */
+export function levelOf(status: number, statuses: LoggedStatuses): Level {
+  if (status < 400) return statuses.LOG_2XX ? 'info' : 'silent';
+  if (status < 500) return statuses.LOG_4XX ? 'info' : 'silent';
+  if (!statuses.LOG_5XX) return 'silent';
+  // An outage makes every answer a 503. The store's own log tells of its begin and end.
+  return status === 503 ? 'debug' : 'error';
+}
+
+/** The status for the log. A body may fail after a head with status 200. */
+function finalStatus({ err, statusCode }: Response): number {
+  return err ? Math.max(500, statusCode) : statusCode;
+}
+
+function describeRequest(request: Request): object {
+  const { method, originalUrl: url, headers, socket } = request;
+  return {
+    method,
+    url,
+    headers,
+    remoteAddress: socket.remoteAddress,
+    remotePort: socket.remotePort,
+  };
+}
+
+/** The status alone: Node does not know the headers that `writeHead` was given. */
+function describeResponse({ statusCode }: Response): object {
+  return { statusCode };
+}
+
+function hideSecret(value: unknown, path: readonly string[]): unknown {
+  return SECRET_HEADER.test(path.at(-1) ?? '') ? '[Redacted]' : value;
+}
+
+function subjectOf(request: Request, response: Response): object {
+  const { correlationId, caller, errorCode } = response.locals;
+  return { correlationId, caller, key: keyOf(request), errorCode };
+}

@@ -1,0 +1,74 @@
+import { setTimeout as delay } from 'node:timers/promises';
+
+import type { RequestHandler, Response } from 'express';
+
+import { type Clock, systemClock } from '../../clock.js';
+import type { Instance, Limiter } from '../../limiter/limiter.js';
+import { BROWSER_HEADERS } from '../replies/headers.js';
+import { sendJson, writeHead } from '../replies/reply.js';
+
+/** The pause after each page of a listing, in which the event loop serves checks. */
+const PAGE_PAUSE_MILLIS = 1;
+/** How long a client may read nothing of a listing. A client that stopped would hold its page for ever. */
+const READ_TIMEOUT_MILLIS = 30_000;
+
+/** `GET /debug`. The answer is streamed, so that any number of keys takes little memory. */
+export function debugAll(limiter: Limiter, clock: Clock = systemClock): RequestHandler {
+  return async (_request, response) => {
+    const pages = limiter.list()[Symbol.asyncIterator]();
+    // The first page comes before the status goes out, so that a store that can't be reached is a 503.
+    let next = await pages.next();
+    writeHead(response, 200, 'application/json', BROWSER_HEADERS);
+    // Node would write the head in the encoding of a text, but not of bytes.
+    response.write(Buffer.from('{"Instances":{'));
+    for (let separator = ''; !next.done && !response.closed; next = await pages.next()) {
+      const entries = next.value.map(
+        (instance) => `${JSON.stringify(instance.key)}:${JSON.stringify(toBody(instance))}`,
+      );
+      if (entries.length === 0) continue;
+      if (!response.write(separator + entries.join())) await drained(response, clock);
+      separator = ',';
+      await delay(PAGE_PAUSE_MILLIS);
+    }
+    response.end('}}');
+  };
+}
+
+/** `GET /debug/{key}` */
+export function debugOne(limiter: Limiter): RequestHandler<{ key: string }> {
+  return async (request, response) => {
+    // The contract has 200 always. A key that is too long to exist is merely not found.
+    const { key } = request.params;
+    const instance = await limiter.inspect(key);
+    const body = instance ? toBody(instance) : { Key: key, Found: false };
+    sendJson(response, 200, body, BROWSER_HEADERS);
+  };
+}
+
+function toBody({ key, limits, approved, denied, waiting }: Instance): object {
+  return {
+    Key: key,
+    Config: {
+      WindowMillis: limits.windowMillis,
+      MaxRequestsPerWindow: limits.maxRequests,
+      MaxRequestsInQueue: limits.maxRequestsInQueue,
+    },
+    NumApprovedThisWindow: approved,
+    NumDeniedThisWindow: denied,
+    NumWaiting: waiting,
+    Found: true,
+  };
+}
+
+/** Resolves when the client has read what was written, or has disconnected. Cuts a client that does not read. */
+async function drained(response: Response, clock: Clock): Promise<void> {
+  const standDown = clock.after(READ_TIMEOUT_MILLIS, () => response.destroy());
+  await new Promise<void>((resolve) => {
+    const end = (): void => {
+      response.off('drain', end).off('close', end);
+      resolve();
+    };
+    response.on('drain', end).on('close', end);
+  });
+  standDown();
+}

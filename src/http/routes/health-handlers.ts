@@ -1,0 +1,36 @@
+import type { RequestHandler } from 'express';
+
+import type { Metrics } from '../../metrics/metrics.js';
+import type { Readiness } from '../../readiness/readiness.js';
+import { ERRORS, messageOf } from '../replies/errors.js';
+import { BROWSER_HEADERS } from '../replies/headers.js';
+import { send } from '../replies/reply.js';
+
+const PLAIN_TEXT = 'text/plain; charset=utf-8';
+
+/** `GET /healthz`. The answer says no more than that the process lives. */
+export const healthz: RequestHandler = (_request, response) => {
+  send(response, 200, PLAIN_TEXT, 'OK', BROWSER_HEADERS);
+};
+
+/** `GET /readyz`. The answer says whether requests should come here, or why not, one reason on each line. */
+export function readyz(readiness: Readiness): RequestHandler {
+  return async (_request, response) => {
+    const reasons = await readiness.reasons();
+    if (reasons.length === 0) {
+      send(response, 200, PLAIN_TEXT, 'OK', BROWSER_HEADERS);
+      return;
+    }
+    const { status, retryAfter } = ERRORS.NOT_READY;
+    const text = messageOf('NOT_READY', { reasons: reasons.join('\n') });
+    response.locals.errorCode = 'NOT_READY';
+    send(response, status, PLAIN_TEXT, text, [...BROWSER_HEADERS, 'Retry-After', retryAfter]);
+  };
+}
+
+/** `GET /metrics`, for Prometheus. */
+export function metricsText(metrics: Metrics): RequestHandler {
+  return async (_request, response) => {
+    send(response, 200, metrics.contentType, await metrics.text(), BROWSER_HEADERS);
+  };
+}

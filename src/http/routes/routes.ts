@@ -1,0 +1,113 @@
+import { parse as parseQuery } from 'node:querystring';
+
+import express, { type Express, type Request, type RequestHandler } from 'express';
+import type { Logger } from 'pino';
+
+import type { Settings } from '../../config/settings.js';
+import type { Limiter } from '../../limiter/limiter.js';
+import type { Metrics } from '../../metrics/metrics.js';
+import type { Readiness } from '../../readiness/readiness.js';
+import type { Access } from '../auth/access.js';
+import { takeIn } from '../intake/intake.js';
+import { errorHandler } from '../replies/error-handler.js';
+import { httpError } from '../replies/http-error.js';
+import { logAnswersOf, logFailuresTo } from '../replies/request-log.js';
+import { checkRate } from './check-rate.js';
+import { debugAll, debugOne } from './debug-handlers.js';
+import { healthz, metricsText, readyz } from './health-handlers.js';
+import { releaseRequest } from './release-request.js';
+
+/** The parts of the service that the routes use. */
+export interface HttpParts {
+  readonly limiter: Limiter;
+  readonly metrics: Metrics;
+  readonly readiness: Readiness;
+  readonly access: Access;
+  readonly settings: Settings;
+  readonly logger: Logger;
+}
+
+/** Which paths a port serves. The health checks are on every port. */
+export interface Surface {
+  /** `/rate` */
+  readonly limiting: boolean;
+  /** `/debug` */
+  readonly debugging: boolean;
+  /** `/metrics` */
+  readonly metrics: boolean;
+}
+
+/** The service's HTTP surface: every path, its methods, and what answers them. */
+export function createHttpApp(parts: HttpParts, surface: Surface): Express {
+  const { limiter, access } = parts;
+  const app = express();
+  app.disable('x-powered-by');
+  app.disable('etag');
+  // A path names a key to the letter: `/rate/a/` asks for no key, not for `a`.
+  app.enable('strict routing');
+  app.enable('case sensitive routing');
+  // The parser would ignore parameters beyond a limit. The length of the URL limits them already.
+  app.set('query parser', (query: string | null) =>
+    parseQuery(query ?? '', '&', '=', { maxKeys: 0 }),
+  );
+  logAnswersOf(app, parts.logger, parts.settings);
+  const logFailure = logFailuresTo(parts.logger);
+  // One layer does both, since every check goes through each layer.
+  app.use((request, response, next) => {
+    // An answer to a client that has just disconnected would end the process without a listener.
+    response.on('error', logFailure);
+    takeIn(request, response);
+    next();
+  });
+
+  if (surface.limiting) {
+    const check = access.guard('check', checkRate(parts) as RequestHandler);
+    const release = access.guard('release', releaseRequest(limiter) as RequestHandler);
+    route(app, '/rate/:key', { GET: check, POST: check });
+    route(app, '/rate/:key/:requestId', { DELETE: release });
+  }
+  if (surface.debugging) {
+    // The guard is for all paths below: a key that can't be decoded has an answer, but reaches no route.
+    app.use('/debug', access.guard('debug', passOn));
+    routeReads(app, '/debug', debugAll(limiter));
+    routeReads(app, '/debug/:key', debugOne(limiter) as RequestHandler);
+  }
+  if (surface.metrics) {
+    routeReads(app, '/metrics', access.guard('debug', metricsText(parts.metrics)));
+  }
+  routeReads(app, '/healthz', healthz);
+  routeReads(app, '/readyz', readyz(parts.readiness));
+
+  app.use((request: Request) => {
+    throw httpError('PATH_NOT_FOUND', { path: request.path });
+  });
+  app.use(errorHandler);
+  return app;
+}
+
+const passOn: RequestHandler = (_request, _response, next) => {
+  next();
+};
+
+function routeReads(app: Express, path: string, handler: RequestHandler): void {
+  route(app, path, { GET: handler, HEAD: handler });
+}
+
+/**
+ * Answers the methods given, and every other with a 405. Express would run HEAD as GET, which consumes on
+ * `/rate`.
+ * @param handlers by method
+ */
+function route(
+  app: Express,
+  path: string,
+  handlers: Readonly<Record<string, RequestHandler>>,
+): void {
+  const allow = Object.keys(handlers).join(', ');
+  app.all(path, (request, response, next) => {
+    const handler = handlers[request.method];
+    if (handler) return handler(request, response, next);
+    response.setHeader('Allow', allow);
+    throw httpError('METHOD_NOT_ALLOWED', { method: request.method });
+  });
+}

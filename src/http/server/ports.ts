@@ -1,0 +1,55 @@
+import { startDraining } from '../replies/draining.js';
+import { createHttpApp, type HttpParts, type Surface } from '../routes/routes.js';
+import type { Security } from './security.js';
+import { type HttpServer, listen } from './server.js';
+import { logUnreadable } from './unreadable-requests.js';
+
+/** The ports of the service. They begin and end together. */
+export interface Ports extends HttpServer {
+  /** Where `/debug` and `/metrics` are, if not on the port of the checks. */
+  readonly adminPort: number | undefined;
+  /** Has every answer from now on ask its client to use another connection, and so another replica. */
+  startDraining(): void;
+}
+
+/**
+ * Serves on the ports that the settings name.
+ * @throws the error of listen(2), such as EADDRINUSE
+ */
+export async function openPorts(
+  parts: Omit<HttpParts, 'access'>,
+  { access, keyPair }: Security,
+): Promise<Ports> {
+  const { settings, logger } = parts;
+  const { HOST, PORT, ADMIN_PORT, DEBUG_ENDPOINTS } = settings;
+  const onUnreadable = logUnreadable(logger, settings);
+  const open = async (port: number, surface: Surface) => {
+    const app = createHttpApp({ ...parts, access }, surface);
+    return { app, server: await listen(app, { port, host: HOST, keyPair, onUnreadable }) };
+  };
+
+  const isShared = ADMIN_PORT === undefined;
+  const service = await open(PORT, {
+    limiting: true,
+    debugging: isShared && DEBUG_ENDPOINTS,
+    metrics: isShared,
+  });
+  const ports = [service];
+  if (!isShared) {
+    const admin = { limiting: false, debugging: DEBUG_ENDPOINTS, metrics: true };
+    ports.push(await open(ADMIN_PORT, admin));
+  }
+  return {
+    port: service.server.port,
+    adminPort: ports[1]?.server.port,
+    startDraining: () => {
+      for (const { app } of ports) startDraining(app);
+    },
+    stopAccepting: async () => {
+      await Promise.all(ports.map(({ server }) => server.stopAccepting()));
+    },
+    cutConnections: () => {
+      for (const { server } of ports) server.cutConnections();
+    },
+  };
+}

@@ -1,0 +1,100 @@
+import {
+  createServer,
+  type IncomingMessage,
+  type Server,
+  type ServerOptions,
+  type ServerResponse,
+} from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+
+import type { Express } from 'express';
+
+import type { WatchedFiles } from '../../watched-files.js';
+import { toOriginForm } from '../intake/intake.js';
+import { connectionsOf, stopAccepting } from './connections.js';
+import { type MessageClasses, messageClassesFor } from './message-classes.js';
+import { type Timeouts, TIMEOUTS } from './timeouts.js';
+import type { KeyPair } from './tls/key-pair.js';
+import { answerUnreadable, type UnreadableRequest } from './unreadable-requests.js';
+
+const MAX_HEADER_BYTES = 16 * 1024;
+const MIN_TLS_VERSION = 'TLSv1.2';
+
+/** A listening server, and how to end it without cutting an answer off. */
+export interface HttpServer {
+  readonly port: number;
+  /** Takes no new connection from now on. Resolves when the last has ended. */
+  stopAccepting(): Promise<void>;
+  /** Ends all connections, those with a request that is half sent included. */
+  cutConnections(): void;
+}
+
+export interface ListenOptions {
+  /** 0 for any that is free */
+  readonly port: number;
+  readonly host: string;
+  /** The key pair of a server that speaks TLS. A pair that comes later is for later connections. */
+  readonly keyPair?: WatchedFiles<KeyPair> | undefined;
+  readonly onUnreadable: (request: UnreadableRequest) => void;
+  readonly timeouts?: Timeouts;
+}
+
+type Options = ServerOptions<MessageClasses['IncomingMessage'], MessageClasses['ServerResponse']>;
+
+/**
+ * Serves `app` on a port.
+ * @throws the error of listen(2), such as EADDRINUSE
+ */
+export async function listen(app: Express, options: ListenOptions): Promise<HttpServer> {
+  const { port, host, keyPair, onUnreadable, timeouts = TIMEOUTS } = options;
+  const httpOptions: Options = {
+    ...messageClassesFor(app),
+    maxHeaderSize: MAX_HEADER_BYTES,
+    headersTimeout: timeouts.headMillis,
+    requestTimeout: timeouts.requestMillis,
+    keepAliveTimeout: timeouts.idleMillis,
+    connectionsCheckingInterval: timeouts.checkMillis,
+    // Node would answer a request without a Host header by itself, with a 400 that has no body.
+    requireHostHeader: false,
+  };
+  const server = keyPair
+    ? createHttpsServer(httpOptions, keyPair, timeouts.headMillis)
+    : createServer(httpOptions);
+  answerUnreadable(server, onUnreadable);
+  const serve = (request: IncomingMessage, response: ServerResponse): void => {
+    toOriginForm(request);
+    app(request, response);
+  };
+  server.on('request', serve);
+  // Node would answer an unknown expectation by itself, with a 417 that has no body.
+  server.on('checkExpectation', serve);
+  const connections = connectionsOf(server);
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, host, () => {
+      server.off('error', reject);
+      resolve();
+    });
+  });
+  return {
+    port: (server.address() as AddressInfo).port,
+    stopAccepting: () => stopAccepting(server),
+    cutConnections: () => {
+      for (const socket of connections) socket.destroy();
+    },
+  };
+}
+
+function createHttpsServer(
+  options: Options,
+  keyPair: WatchedFiles<KeyPair>,
+  handshakeTimeout: number,
+): Server {
+  const secure = (pair: KeyPair) => ({ ...pair, minVersion: MIN_TLS_VERSION }) as const;
+  const server = createTlsServer({ ...options, ...secure(keyPair.current), handshakeTimeout });
+  keyPair.onReload((pair) => {
+    server.setSecureContext(secure(pair));
+  });
+  return server;
+}

@@ -1,0 +1,95 @@
+import { randomUUID } from 'node:crypto';
+import { type Server, type ServerResponse, STATUS_CODES } from 'node:http';
+import type { Duplex } from 'node:stream';
+
+import type { Logger } from 'pino';
+
+import { isReceivingBody } from '../intake/intake.js';
+import { ERRORS } from '../replies/errors.js';
+import { BROWSER_HEADERS, CORRELATION_HEADER, type Headers } from '../replies/headers.js';
+import { levelOf, type LoggedStatuses } from '../replies/request-log.js';
+
+type TransportError = 'REQUEST_TIMEOUT' | 'HEADERS_TOO_LARGE' | 'MALFORMED_REQUEST';
+
+/** A request that could not be read, and how it was answered. */
+export interface UnreadableRequest {
+  readonly correlationId: string;
+  readonly status: number;
+  readonly errorCode: TransportError;
+  /** Node's code for what is wrong with it. */
+  readonly code: string;
+}
+
+/**
+ * Answers what never becomes a request: text that is no HTTP, headers that are too large, a request that
+ * does not come in time. The connection ends with the answer.
+ */
+export function answerUnreadable(
+  server: Server,
+  onAnswer: (request: UnreadableRequest) => void,
+): void {
+  server.on('clientError', ({ code = '' }: NodeJS.ErrnoException, socket) => {
+    const errorCode = errorCodeFor(code);
+    if (errorCode === undefined || !isAnswerable(socket)) {
+      socket.destroy();
+      return;
+    }
+    const correlationId = randomUUID();
+    const { status, message } = ERRORS[errorCode];
+    socket.end(answerText(status, message, correlationId), () => socket.destroy());
+    onAnswer({ correlationId, status, errorCode, code });
+  });
+}
+
+/** Logs each answer to what could not be read as a request, one line each, where the settings say so. */
+export function logUnreadable(
+  logger: Logger,
+  statuses: LoggedStatuses,
+): (request: UnreadableRequest) => void {
+  return (request) => {
+    const level = levelOf(request.status, statuses);
+    if (level !== 'silent') logger[level](request, 'unreadable request answered');
+  };
+}
+
+/** @returns undefined where no request was begun, as on a connection that is reset or speaks no TLS */
+function errorCodeFor(code: string): TransportError | undefined {
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 'REQUEST_TIMEOUT';
+  if (code === 'HPE_HEADER_OVERFLOW') return 'HEADERS_TOO_LARGE';
+  return code.startsWith('HPE_') ? 'MALFORMED_REQUEST' : undefined;
+}
+
+/** Whether the client would take an answer that is sent now for that to the request that failed. */
+function isAnswerable(socket: Duplex): boolean {
+  if (!socket.writable) return false;
+  const pending = firstPendingResponse(socket);
+  // The bytes that failed may be the rest of a request that has its answer.
+  if (!pending) return !isReceivingBody(socket);
+  return !pending.req.complete && !pending.headersSent;
+}
+
+/** The first answer on this connection that is not out. Node has no public name for it. */
+function firstPendingResponse(socket: Duplex): ServerResponse | null | undefined {
+  return (socket as Duplex & { _httpMessage?: ServerResponse | null })._httpMessage;
+}
+
+function answerText(status: number, message: string, correlationId: string): string {
+  const body = JSON.stringify({ error: message });
+  const lines = [
+    `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`,
+    `${CORRELATION_HEADER}: ${correlationId}`,
+    'X-Content-Type-Options: nosniff',
+    'Content-Type: application/json',
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    `Date: ${new Date().toUTCString()}`,
+    'Connection: close',
+    ...linesOf(BROWSER_HEADERS),
+  ];
+  return `${lines.join('\r\n')}\r\n\r\n${body}`;
+}
+
+function linesOf(headers: Headers): string[] {
+  const lines: string[] = [];
+  for (let i = 0; i < headers.length; i += 2) lines.push(`${headers[i]}: ${headers[i + 1]}`);
+  return lines;
+}

@@ -1,0 +1,232 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import {
+  errorAnswer,
+  type ErrorCode,
+  ERRORS,
+  type ErrorValues,
+  messageOf,
+} from '../../src/http/replies/errors.js';
+import { startTestApp, type TestApp } from '../support/app.js';
+import { PATIENT_STORE } from '../support/both-limiters.js';
+import { untilWaiting } from '../support/debug-state.js';
+import { type Answer, approve, begin, ratePath, send } from '../support/http-client.js';
+import { openConnection, requestText } from '../support/raw-http.js';
+import { useTemporaryFolder } from '../support/temporary-folder.js';
+import { uniqueKey } from '../support/unique-key.js';
+import { useRedis } from '../support/use-redis.js';
+
+const redis = useRedis();
+const folder = useTemporaryFolder();
+
+/** How a service is brought to answer with an error. */
+interface Provocation<Code extends ErrorCode> {
+  /** Settings of the service, beside those that all have. */
+  readonly environment?: () => Promise<Record<string, string>> | Record<string, string>;
+  readonly provoke: (app: TestApp, key: string) => Promise<Answer>;
+  /** What the message says of the request. */
+  readonly values: (key: string) => ErrorValues<Code>;
+}
+
+const TOKEN = 'token-for-checks-only';
+
+async function withTokens(): Promise<Record<string, string>> {
+  const file = join(folder, uniqueKey());
+  await writeFile(file, JSON.stringify([{ name: 'checker', token: TOKEN, scopes: ['check'] }]));
+  return { AUTH_TOKENS_FILE: file };
+}
+
+/** Sends a text as it stands, and reads the one answer to it. */
+async function sendText(app: TestApp, text: string): Promise<Answer> {
+  const connection = await openConnection(app.url);
+  connection.write(text);
+  await connection.closed;
+  const [head = '', body = ''] = connection.received.split('\r\n\r\n');
+  const [statusLine = '', ...lines] = head.split('\r\n');
+  return {
+    status: Number(statusLine.split(' ')[1]),
+    headers: Object.fromEntries(
+      lines.map((line) => [line.split(': ')[0]!.toLowerCase(), line.replace(/^.*?: /, '')]),
+    ),
+    text: body,
+    json: () => JSON.parse(body) as unknown,
+  };
+}
+
+const nothing = () => ({});
+
+/** Every error of the table: a new one does not compile until it is provoked here. */
+const PROVOCATIONS: { readonly [Code in ErrorCode]: Provocation<Code> } = {
+  INVALID_PARAMETER: {
+    provoke: (app, key) => send(app.url, 'POST', `${ratePath(key)}?canWait=perhaps`),
+    values: () => ({ parameter: 'canWait', must: 'be true, false, 1 or 0' }),
+  },
+  MISSPELT_PARAMETER: {
+    provoke: (app, key) => send(app.url, 'POST', `${ratePath(key)}?maxrequests=5`),
+    values: () => ({ parameter: 'maxRequests', given: 'maxrequests' }),
+  },
+  INVALID_KEY_LENGTH: {
+    provoke: (app, key) => send(app.url, 'POST', ratePath(key.padEnd(513, 'x'))),
+    values: () => ({ min: 1, max: 512, bytes: 513 }),
+  },
+  INVALID_ENCODING: {
+    provoke: (app, key) => send(app.url, 'DELETE', `${ratePath(key)}/%ff`),
+    values: () => ({ part: 'requestId' }),
+  },
+  HOST_MISSING: {
+    provoke: (app, key) =>
+      sendText(app, `POST ${ratePath(key)} HTTP/1.1\r\nConnection: close\r\n\r\n`),
+    values: nothing,
+  },
+  HOST_REPEATED: {
+    provoke: (app, key) =>
+      sendText(app, requestText('POST', ratePath(key), { Host: 'two', Connection: 'close' })),
+    values: nothing,
+  },
+  MALFORMED_REQUEST: { provoke: (app) => sendText(app, 'no HTTP\r\n\r\n'), values: nothing },
+  TOKEN_REQUIRED: {
+    environment: withTokens,
+    provoke: (app, key) => send(app.url, 'POST', ratePath(key)),
+    values: nothing,
+  },
+  TOKEN_UNKNOWN: {
+    environment: withTokens,
+    provoke: (app, key) =>
+      send(app.url, 'POST', ratePath(key), { Authorization: 'Bearer unknown' }),
+    values: nothing,
+  },
+  SCOPE_MISSING: {
+    environment: withTokens,
+    provoke: (app, key) =>
+      send(app.url, 'GET', `/debug/${key}`, { Authorization: `Bearer ${TOKEN}` }),
+    values: () => ({ scope: 'debug' }),
+  },
+  OVERRIDE_FORBIDDEN: {
+    environment: () => ({ REQUESTS_CAN_MOD_QUEUE: 'false' }),
+    provoke: (app, key) => send(app.url, 'POST', `${ratePath(key)}?maxRequestsInQueue=5`),
+    values: () => ({ parameter: 'maxRequestsInQueue' }),
+  },
+  REQUEST_NOT_FOUND: {
+    provoke: (app, key) => send(app.url, 'DELETE', `${ratePath(key)}/unknown`),
+    values: nothing,
+  },
+  PATH_NOT_FOUND: {
+    provoke: (app, key) => send(app.url, 'GET', `/${key}`),
+    values: (key) => ({ path: `/${key}` }),
+  },
+  METHOD_NOT_ALLOWED: {
+    provoke: (app, key) => send(app.url, 'PUT', ratePath(key)),
+    values: () => ({ method: 'PUT' }),
+  },
+  REQUEST_TIMEOUT: { provoke: (app) => sendText(app, 'GET /healthz'), values: nothing },
+  URL_TOO_LONG: {
+    provoke: (app, key) => send(app.url, 'POST', `${ratePath(key)}?`.padEnd(8193, 'x')),
+    values: () => ({ max: 8192, bytes: 8193 }),
+  },
+  RATE_LIMIT_EXCEEDED: {
+    provoke: async (app, key) => {
+      await approve(app.url, key);
+      return send(app.url, 'POST', ratePath(key));
+    },
+    values: nothing,
+  },
+  HEADERS_TOO_LARGE: {
+    provoke: (app) =>
+      sendText(app, requestText('GET', '/healthz', { 'X-Large': 'x'.repeat(16 * 1024) })),
+    values: nothing,
+  },
+  INTERNAL_ERROR: {
+    environment: () => ({
+      ...PATIENT_STORE,
+      REDIS_URL: redis.url,
+      KEY_PREFIX: `${uniqueKey()}:`,
+    }),
+    provoke: async (app, key) => {
+      await approve(app.url, key);
+      const [name] = await redis.client.keys(`*:{${key}}`);
+      // A name that the service uses holds what it can't have put there.
+      await redis.client.set(name!, 'not a hash', 'EX', 3600);
+      return send(app.url, 'POST', ratePath(key));
+    },
+    values: nothing,
+  },
+  STORE_UNAVAILABLE: {
+    environment: () => ({ REDIS_URL: 'redis://127.0.0.1:1', STORE_TIMEOUT_MILLIS: '200' }),
+    provoke: (app, key) => send(app.url, 'POST', ratePath(key)),
+    values: nothing,
+  },
+  SHUTTING_DOWN: {
+    provoke: async (app, key) => {
+      await approve(app.url, key);
+      const waiting = begin(app.url, 'POST', `${ratePath(key)}?canWait=true`);
+      await untilWaiting(app.url, key, 1);
+      await app.stop(0);
+      return waiting.answer;
+    },
+    values: nothing,
+  },
+  TOO_MANY_WAITERS: {
+    environment: () => ({ MAX_WAITERS: '0' }),
+    provoke: async (app, key) => {
+      await approve(app.url, key);
+      return send(app.url, 'POST', `${ratePath(key)}?canWait=true`);
+    },
+    values: nothing,
+  },
+  NOT_READY: {
+    environment: () => ({ REDIS_URL: 'redis://127.0.0.1:1', STORE_TIMEOUT_MILLIS: '200' }),
+    provoke: (app) => send(app.url, 'GET', '/readyz'),
+    values: () => ({ reasons: 'store unavailable' }),
+  },
+};
+
+async function provoke(code: ErrorCode) {
+  const provocation = PROVOCATIONS[code] as Provocation<ErrorCode>;
+  const app = await startTestApp({
+    WINDOW_MILLIS: '3600000',
+    MAX_REQUESTS: '1',
+    LOG_LEVEL: 'debug',
+    LOG_4XX: 'true',
+    ...(await provocation.environment?.()),
+  });
+  const key = uniqueKey();
+  const answer = await provocation.provoke(app, key);
+  await app.stop(0);
+  const errorCodes = app.log.flatMap((line) => ('errorCode' in line ? [line.errorCode] : []));
+  return { answer, key, message: messageOf(code, provocation.values(key)), errorCodes };
+}
+
+describe.each(Object.keys(ERRORS) as ErrorCode[])('%s', (code) => {
+  const { status, retryAfter, header, body } = errorAnswer(code);
+
+  test('is answered as the table says, and logged by its code', async () => {
+    const { answer, key, message, errorCodes } = await provoke(code);
+
+    expect(answer.status).toBe(status);
+    if (body === 'plain text') expect(answer.text).toBe(message);
+    else {
+      const { error, key: itsKey = key, ...more } = answer.json() as Record<string, string>;
+      expect(error).toBe(message);
+      expect(itsKey.startsWith(key)).toBe(true);
+      expect(more).toEqual({});
+      expect(answer.text.includes('"key"')).toBe(body !== 'without key');
+    }
+    expect(errorCodes).toEqual([code]);
+
+    const { headers } = answer;
+    expect(headers).toMatchObject({
+      'content-type': body === 'plain text' ? 'text/plain; charset=utf-8' : 'application/json',
+      'cache-control': 'no-store',
+      'x-content-type-options': 'nosniff',
+      'x-correlation-id': expect.stringMatching(/./) as unknown,
+    });
+    expect('www-authenticate' in headers).toBe(header === 'WWW-Authenticate');
+    expect('allow' in headers).toBe(header === 'Allow');
+    if (header === 'Connection') expect(headers.connection).toBe('close');
+    if (retryAfter === 'window') {
+      expect(Number(headers['retry-after'])).toBeGreaterThan(0);
+      expect(Number(headers['retry-after'])).toBeLessThanOrEqual(3600);
+    } else expect(headers['retry-after']).toBe(retryAfter?.toString());
+  });
+});
