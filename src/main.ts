@@ -1,6 +1,6 @@
 import { type App, startApp } from './app/start-app.js';
 import { parseSettings } from './config/settings.js';
-import { createLogger } from './logger.js';
+import { createLogger } from './common/logger.js';
 import { SettingsError } from './config/settings-error.js';
 
 /** How long a socket that won't close may hold the process after a stop. */

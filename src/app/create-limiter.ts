@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 
-import { type Clock, systemClock } from '../clock.js';
+import { type Clock, systemClock } from '../common/clock.js';
 import type { Settings } from '../config/settings.js';
 import type { Limiter, Limits, StoreLimiter } from '../limiter/limiter.js';
 import { MemoryLimiter } from '../limiter/memory/memory-limiter.js';

@@ -3,7 +3,7 @@ import { hostname } from 'node:os';
 
 import type { Logger } from 'pino';
 
-import { systemClock } from '../clock.js';
+import { systemClock } from '../common/clock.js';
 import type { Settings } from '../config/settings.js';
 import { openPorts } from '../http/server/ports.js';
 import { openSecurity } from '../http/server/security.js';

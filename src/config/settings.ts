@@ -4,7 +4,7 @@ import { BOUNDS } from '../limiter/bounds.js';
 import { readSecretFiles, SECRETS } from './secret-files.js';
 import { SettingsError } from './settings-error.js';
 import { checkTogether } from './settings-together.js';
-import { wholeNumber, yesOrNo } from '../text-schemas.js';
+import { wholeNumber, yesOrNo } from './text-schemas.js';
 
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
 const REDIS_MODES = ['standalone', 'sentinel', 'cluster'] as const;

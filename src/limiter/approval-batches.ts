@@ -1,4 +1,4 @@
-import type { Ticks } from '../ticks.js';
+import type { Ticks } from '../common/ticks.js';
 import type { Waiter } from './waiter.js';
 
 /** So many answers hold the event loop for about a millisecond. */

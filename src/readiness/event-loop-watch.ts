@@ -2,7 +2,7 @@ import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks';
 
 import type { Logger } from 'pino';
 
-import type { Clock } from '../clock.js';
+import type { Clock } from '../common/clock.js';
 
 const SAMPLE_MILLIS = 500;
 /** The monitor's timer; what it measures is the time between two of its rings, this included. */

@@ -1,5 +1,5 @@
 import type { CheckRequest, Decision } from '../limiter/limiter.js';
-import type { Ticks } from '../ticks.js';
+import type { Ticks } from '../common/ticks.js';
 import { groupBySlot } from './by-slot.js';
 import type { KeyNaming } from './key-names.js';
 import {

@@ -2,11 +2,11 @@ import { randomUUID } from 'node:crypto';
 
 import type { Logger } from 'pino';
 
-import type { Clock } from '../clock.js';
+import type { Clock } from '../common/clock.js';
 import type { CallerPresence } from '../limiter/caller-presence.js';
 import { ShuttingDownError, StoreUnavailableError } from '../limiter/errors.js';
 import type { CheckRequest, Decision, Instance, Limits, StoreLimiter } from '../limiter/limiter.js';
-import { eventLoop } from '../ticks.js';
+import { eventLoop } from '../common/ticks.js';
 import { CallGuard } from './availability/call-guard.js';
 import { CheckBatcher, denial } from './check-batcher.js';
 import type { Connections } from './connections/connections.js';

@@ -251,11 +251,11 @@ describe('the names of a key in Redis', () => {
       waiting.push(begin(app.url, 'POST', `${ratePath(key)}?canWait=true`));
       await untilWaiting(app.url, key, 1);
     }
-    // While somebody waits: state, requests, queue, replicas, and last the leader's mutex.
+    // While somebody waits: state, requests, queue, waiting, replicas, and last the leader's mutex.
     const bySlot = await until(async () => {
       const found = await namesBySlot();
       const names = [...found.values()].reduce((sum, { size }) => sum + size, 0);
-      return names === 5 * KEYS.length && found;
+      return names === 6 * KEYS.length && found;
     });
 
     expect(bySlot.size).toBe(KEYS.length);
@@ -268,6 +268,7 @@ describe('the names of a key in Redis', () => {
           `${state}:queue`,
           `${state}:replicas`,
           `${state}:requests`,
+          `${state}:waiting`,
         ].sort(),
       );
     }

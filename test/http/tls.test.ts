@@ -8,7 +8,7 @@ import { pino } from 'pino';
 
 import type { Timeouts } from '../../src/http/server/timeouts.js';
 import { type KeyPair, watchKeyPair } from '../../src/http/server/tls/key-pair.js';
-import type { WatchedFiles } from '../../src/watched-files.js';
+import type { WatchedFiles } from '../../src/config/watched-files.js';
 import { type TestApp, startTestApp } from '../support/app.js';
 import { bothLimiters } from '../support/both-limiters.js';
 import type { IssuedCertificate } from '../support/certificates.js';

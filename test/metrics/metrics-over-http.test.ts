@@ -1,5 +1,5 @@
 import { MemoryLimiter } from '../../src/limiter/memory/memory-limiter.js';
-import { systemClock } from '../../src/clock.js';
+import { systemClock } from '../../src/common/clock.js';
 import { type TestApp, startTestApp } from '../support/app.js';
 import { bothLimiters, PATIENT_STORE } from '../support/both-limiters.js';
 import { untilWaiting } from '../support/debug-state.js';

@@ -56,12 +56,13 @@ describe('a replica that stops', () => {
       expect(await leasesOf(key)).toEqual([]);
       expect(await leaderOf(key)).toBeNull();
     }
-    // What is left expires: the state and the approvals of those who were served.
+    // What is left expires: the state, the approvals of those who were served, and who was withdrawn.
     const names = await redis.client.keys('*');
     for (const key of keys) {
       expect(names.filter((name) => name.includes(key)).sort()).toEqual([
         `sluice:{${key}}`,
         `sluice:{${key}}:requests`,
+        `sluice:{${key}}:requests:1`,
       ]);
     }
   });

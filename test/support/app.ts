@@ -2,7 +2,7 @@ import { Writable } from 'node:stream';
 
 import { type App, startApp } from '../../src/app/start-app.js';
 import { parseSettings } from '../../src/config/settings.js';
-import { createLogger } from '../../src/logger.js';
+import { createLogger } from '../../src/common/logger.js';
 import { type LogLine, TEST_SETTINGS } from './replica-process.js';
 import { until } from './until.js';
 

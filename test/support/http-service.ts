@@ -1,4 +1,4 @@
-import { systemClock } from '../../src/clock.js';
+import { systemClock } from '../../src/common/clock.js';
 import type { UnreadableRequest } from '../../src/http/server/unreadable-requests.js';
 import { listen, type ListenOptions } from '../../src/http/server/server.js';
 import type { Limiter } from '../../src/limiter/limiter.js';

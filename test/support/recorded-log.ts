@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 
-import { createLogger } from '../../src/logger.js';
+import { createLogger } from '../../src/common/logger.js';
 import type { LogLine } from './replica-process.js';
 
 /** A logger, and what has been logged with it so far. */

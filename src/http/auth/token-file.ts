@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 
 import { SettingsError } from '../../config/settings-error.js';
-import { WatchedFiles } from '../../watched-files.js';
+import { WatchedFiles } from '../../config/watched-files.js';
 import { Tokens } from './tokens.js';
 
 const VARIABLE = 'AUTH_TOKENS_FILE';

@@ -2,7 +2,7 @@ import { z } from 'zod';
 
 import { BOUNDS } from '../../limiter/bounds.js';
 import type { CheckRequest } from '../../limiter/limiter.js';
-import { wholeNumber, yesOrNo } from '../../text-schemas.js';
+import { wholeNumber, yesOrNo } from '../../config/text-schemas.js';
 import { httpError } from '../replies/http-error.js';
 
 /** The query of a check. A parameter that is given twice arrives as a list, which no schema takes. */

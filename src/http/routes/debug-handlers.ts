@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 
 import type { RequestHandler, Response } from 'express';
 
-import { type Clock, systemClock } from '../../clock.js';
+import { type Clock, systemClock } from '../../common/clock.js';
 import type { Instance, Limiter } from '../../limiter/limiter.js';
 import { BROWSER_HEADERS } from '../replies/headers.js';
 import { sendJson, writeHead } from '../replies/reply.js';

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 
 import type { Settings } from '../../config/settings.js';
-import type { WatchedFiles } from '../../watched-files.js';
+import type { WatchedFiles } from '../../config/watched-files.js';
 import { type Access, openAccess } from '../auth/access.js';
 import { bearerAccess } from '../auth/bearer-access.js';
 import { watchTokenFile } from '../auth/token-file.js';

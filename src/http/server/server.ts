@@ -10,7 +10,7 @@ import type { AddressInfo } from 'node:net';
 
 import type { Express } from 'express';
 
-import type { WatchedFiles } from '../../watched-files.js';
+import type { WatchedFiles } from '../../config/watched-files.js';
 import { toOriginForm } from '../intake/intake.js';
 import { connectionsOf, stopAccepting } from './connections.js';
 import { type MessageClasses, messageClassesFor } from './message-classes.js';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 
-import type { Clock } from '../../clock.js';
-import { eventLoop } from '../../ticks.js';
+import type { Clock } from '../../common/clock.js';
+import { eventLoop } from '../../common/ticks.js';
 import { ApprovalBatches } from '../approval-batches.js';
 import type { CallerPresence } from '../caller-presence.js';
 import { ShuttingDownError, TooManyWaitersError } from '../errors.js';

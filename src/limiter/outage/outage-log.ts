@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 
-import type { Clock } from '../../clock.js';
+import type { Clock } from '../../common/clock.js';
 import type { OutagePolicy } from '../limiter.js';
 
 /** In a store of several shards some may be away and others not: no line for every change between them. */

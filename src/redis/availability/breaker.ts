@@ -1,4 +1,4 @@
-import type { Clock } from '../../clock.js';
+import type { Clock } from '../../common/clock.js';
 import { backoffMillis } from '../backoff.js';
 
 const FAILURES_TO_OPEN = 3;

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 
-import type { Clock } from '../../clock.js';
+import type { Clock } from '../../common/clock.js';
 import type { Connections } from '../connections/connections.js';
 import { probeName } from '../key-names.js';
 import type { StoreObserver } from '../store-observer.js';

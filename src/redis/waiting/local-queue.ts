@@ -1,4 +1,4 @@
-import type { Clock } from '../../clock.js';
+import type { Clock } from '../../common/clock.js';
 import type { ApprovalBatches } from '../../limiter/approval-batches.js';
 import { ShuttingDownError } from '../../limiter/errors.js';
 import type { Waiter } from '../../limiter/waiter.js';

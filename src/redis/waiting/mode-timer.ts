@@ -1,4 +1,4 @@
-import type { Clock } from '../../clock.js';
+import type { Clock } from '../../common/clock.js';
 
 /** A timer is as good as another that is due so many milliseconds from it. */
 const SAME_TIME_MILLIS = 1;

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 
-import type { Clock } from '../../clock.js';
+import type { Clock } from '../../common/clock.js';
 import { StoreUnavailableError } from '../../limiter/errors.js';
 import { backoffMillis } from '../backoff.js';
 import type { KeyNames } from '../key-names.js';

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 
-import type { Clock } from '../../clock.js';
+import type { Clock } from '../../common/clock.js';
 import { ApprovalBatches } from '../../limiter/approval-batches.js';
 import type { CallerPresence } from '../../limiter/caller-presence.js';
 import {
@@ -10,7 +10,7 @@ import {
 } from '../../limiter/errors.js';
 import type { CheckRequest, Decision } from '../../limiter/limiter.js';
 import { Waiter } from '../../limiter/waiter.js';
-import type { Ticks } from '../../ticks.js';
+import type { Ticks } from '../../common/ticks.js';
 import { type CheckBatcher, type CheckReply, denial } from '../check-batcher.js';
 import type { KeyNaming } from '../key-names.js';
 import { type KnownWaiting, VERDICT } from '../scripts/check-codec.js';

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 
-import type { Clock } from '../../clock.js';
-import type { Ticks } from '../../ticks.js';
+import type { Clock } from '../../common/clock.js';
+import type { Ticks } from '../../common/ticks.js';
 import { backoffMillis } from '../backoff.js';
 import type { KeyNaming } from '../key-names.js';
 import type { WaitingStore } from './waiting-store.js';

@@ -7,7 +7,7 @@ import { LocalQueue } from '../../../src/redis/waiting/local-queue.js';
 import { WakeChannel } from '../../../src/redis/waiting/wake-channel.js';
 import type { Wake } from '../../../src/redis/waiting/wake-channel.js';
 import { WindowLeader } from '../../../src/redis/waiting/window-leader.js';
-import { eventLoop } from '../../../src/ticks.js';
+import { eventLoop } from '../../../src/common/ticks.js';
 import { ManualClock } from '../manual-clock.js';
 import { recordLog } from '../recorded-log.js';
 import { ScriptedMessages } from './scripted-messages.js';

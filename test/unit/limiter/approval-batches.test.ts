@@ -3,7 +3,7 @@ import { setImmediate as nextTick } from 'node:timers/promises';
 import { ApprovalBatches } from '../../../src/limiter/approval-batches.js';
 import { CallerPresence } from '../../../src/limiter/caller-presence.js';
 import { Waiter } from '../../../src/limiter/waiter.js';
-import { eventLoop } from '../../../src/ticks.js';
+import { eventLoop } from '../../../src/common/ticks.js';
 
 const BATCH = 32;
 

@@ -1,7 +1,7 @@
 import { createHistogram } from 'node:perf_hooks';
 import { Writable } from 'node:stream';
 
-import { createLogger } from '../../../src/logger.js';
+import { createLogger } from '../../../src/common/logger.js';
 import { type DelayMonitor, EventLoopWatch } from '../../../src/readiness/event-loop-watch.js';
 import { ManualClock } from '../../support/manual-clock.js';
 

@@ -8,7 +8,7 @@ import type {
   VERDICT,
 } from '../../../src/redis/scripts/check-codec.js';
 import type { Scripts } from '../../../src/redis/scripts/scripts.js';
-import { eventLoop } from '../../../src/ticks.js';
+import { eventLoop } from '../../../src/common/ticks.js';
 import { unobserved } from '../../support/unguarded.js';
 
 const APPROVED: (typeof VERDICT)['approved'] = 1;

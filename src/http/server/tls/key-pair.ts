@@ -4,7 +4,7 @@ import { createSecureContext } from 'node:tls';
 import type { Logger } from 'pino';
 
 import { SettingsError } from '../../../config/settings-error.js';
-import { WatchedFiles } from '../../../watched-files.js';
+import { WatchedFiles } from '../../../config/watched-files.js';
 
 const CERTIFICATE = 'TLS_CERT_FILE';
 const KEY = 'TLS_KEY_FILE';

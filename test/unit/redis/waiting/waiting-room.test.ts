@@ -8,7 +8,7 @@ import type { CheckRequest, Decision } from '../../../../src/limiter/limiter.js'
 import type { CheckReply } from '../../../../src/redis/check-batcher.js';
 import { KeyNaming } from '../../../../src/redis/key-names.js';
 import { WaitingRoom } from '../../../../src/redis/waiting/waiting-room.js';
-import { eventLoop } from '../../../../src/ticks.js';
+import { eventLoop } from '../../../../src/common/ticks.js';
 import { ManualClock } from '../../../support/manual-clock.js';
 import { recordLog } from '../../../support/recorded-log.js';
 import { ScriptedMessages } from '../../../support/waiting/scripted-messages.js';

@@ -1,6 +1,6 @@
 import { KeyNaming } from '../../../../src/redis/key-names.js';
 import { Withdrawals } from '../../../../src/redis/waiting/withdrawals.js';
-import { eventLoop } from '../../../../src/ticks.js';
+import { eventLoop } from '../../../../src/common/ticks.js';
 import { ManualClock } from '../../../support/manual-clock.js';
 import { recordLog, type RecordedLog } from '../../../support/recorded-log.js';
 

@@ -1,6 +1,6 @@
 import { type DestinationStream, type Logger, pino } from 'pino';
 
-import type { Settings } from './config/settings.js';
+import type { Settings } from '../config/settings.js';
 
 /** Structured lines on standard output; the level is a word, as the contract has it. */
 export function createLogger(

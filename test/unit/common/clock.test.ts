@@ -1,6 +1,6 @@
 import { jest } from '@jest/globals';
 
-import { systemClock } from '../../src/clock.js';
+import { systemClock } from '../../../src/common/clock.js';
 
 const DAY_MILLIS = 24 * 60 * 60 * 1000;
 

@@ -3,8 +3,8 @@ import { readFile } from 'node:fs/promises';
 
 import type { Logger } from 'pino';
 
-import { unreadable } from './config/named-file.js';
-import { SettingsError } from './config/settings-error.js';
+import { unreadable } from './named-file.js';
+import { SettingsError } from './settings-error.js';
 
 const POLL_MILLIS = 1000;
 

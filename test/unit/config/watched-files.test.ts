@@ -2,13 +2,13 @@ import { mkdir, readlink, rename, rm, symlink, writeFile } from 'node:fs/promise
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
 
-import { SettingsError } from '../../src/config/settings-error.js';
-import { createLogger } from '../../src/logger.js';
-import { WatchedFiles } from '../../src/watched-files.js';
-import type { LogLine } from '../support/replica-process.js';
-import { useTemporaryFolder } from '../support/temporary-folder.js';
-import { uniqueKey } from '../support/unique-key.js';
-import { until } from '../support/until.js';
+import { SettingsError } from '../../../src/config/settings-error.js';
+import { createLogger } from '../../../src/common/logger.js';
+import { WatchedFiles } from '../../../src/config/watched-files.js';
+import type { LogLine } from '../../support/replica-process.js';
+import { useTemporaryFolder } from '../../support/temporary-folder.js';
+import { uniqueKey } from '../../support/unique-key.js';
+import { until } from '../../support/until.js';
 
 const ONE_HOUR = 3_600_000;
 
