@@ -39,7 +39,7 @@ export type Decision =
   | { readonly outcome: 'withdrawn' };
 
 /** A key's state as of now. */
-export interface Instance {
+export interface InstanceState {
   readonly key: string;
   readonly limits: Limits;
   readonly approved: number;
@@ -69,13 +69,13 @@ export interface Limiter {
   release(key: string, requestId: string): Promise<boolean>;
 
   /** @returns undefined where no such key exists */
-  inspect(key: string): Promise<Instance | undefined>;
+  inspect(key: string): Promise<InstanceState | undefined>;
 
   /**
    * Every key, in no order and in pages. A key that comes or goes meanwhile may be left out, and one
    * may come twice: to remember which have come would take memory for each of them.
    */
-  list(): AsyncIterable<readonly Instance[]>;
+  list(): AsyncIterable<readonly InstanceState[]>;
 
   /** Resolves when the store has answered. */
   ping(): Promise<void>;

@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import type { Logger } from 'pino';
 
-import type { Instance } from '../limiter/limiter.js';
+import type { InstanceState } from '../limiter/limiter.js';
 import { withinDeadline } from './availability/deadline.js';
 import { toLimiterError } from './availability/store-errors.js';
 import { groupBySlot } from './by-slot.js';
@@ -26,7 +26,7 @@ export class Listing {
     private readonly parts: ListingParts,
   ) {}
 
-  async *pages(): AsyncIterable<readonly Instance[]> {
+  async *pages(): AsyncIterable<readonly InstanceState[]> {
     const primaries = this.parts.connections.primaries();
     if (primaries.length === 0) throw toLimiterError(new Error('no primary is known'));
     for (const primary of primaries) {
@@ -39,14 +39,14 @@ export class Listing {
     }
   }
 
-  async #inspectAll(states: readonly string[]): Promise<Instance[]> {
+  async #inspectAll(states: readonly string[]): Promise<InstanceState[]> {
     const { connections } = this.parts;
     const calls = groupBySlot([...new Set(states)], (state) => connections.slotOf(state));
     const replies = await Promise.all(calls.map((call) => this.#inspect(call)));
     return replies.flat();
   }
 
-  async #inspect(states: readonly string[]): Promise<Instance[]> {
+  async #inspect(states: readonly string[]): Promise<InstanceState[]> {
     const keys = states.map((state) => this.naming.keyOf(state));
     const replies = await this.scripts.inspect(keys.map((key) => this.naming.namesOf(key)));
     return keys.flatMap((key, i) => {

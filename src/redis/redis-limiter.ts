@@ -5,7 +5,13 @@ import type { Logger } from 'pino';
 import type { Clock } from '../common/clock.js';
 import type { CallerPresence } from '../limiter/caller-presence.js';
 import { ShuttingDownError, StoreUnavailableError } from '../limiter/errors.js';
-import type { CheckRequest, Decision, Instance, Limits, StoreLimiter } from '../limiter/limiter.js';
+import type {
+  CheckRequest,
+  Decision,
+  InstanceState,
+  Limits,
+  StoreLimiter,
+} from '../limiter/limiter.js';
 import { eventLoop } from '../common/ticks.js';
 import { CallGuard } from './availability/call-guard.js';
 import { CheckBatcher, denial } from './check-batcher.js';
@@ -116,13 +122,13 @@ export class RedisLimiter implements StoreLimiter {
     return this.#scripts.release(this.#naming.namesOf(key), requestId);
   }
 
-  async inspect(key: string): Promise<Instance | undefined> {
+  async inspect(key: string): Promise<InstanceState | undefined> {
     const [reply] = await this.#scripts.inspect([this.#naming.namesOf(key)]);
     if (reply instanceof Error) throw reply;
     return reply && { key, ...reply };
   }
 
-  list(): AsyncIterable<readonly Instance[]> {
+  list(): AsyncIterable<readonly InstanceState[]> {
     return this.#listing.pages();
   }
 

@@ -1,5 +1,5 @@
 import { ShuttingDownError } from '../../src/limiter/errors.js';
-import type { CheckRequest, Decision, Instance, Limits } from '../../src/limiter/limiter.js';
+import type { CheckRequest, Decision, InstanceState, Limits } from '../../src/limiter/limiter.js';
 import type { HarnessFactory, LimiterHarness } from '../support/limiter-harness.js';
 import { uniqueKey } from '../support/unique-key.js';
 import { until } from '../support/until.js';
@@ -33,7 +33,7 @@ export function describeLimiter(
       return decision.requestId;
     };
     const fill = async (): Promise<string[]> => [await approve(), await approve()];
-    const inspect = (): Promise<Instance | undefined> => harness.limiter.inspect(key);
+    const inspect = (): Promise<InstanceState | undefined> => harness.limiter.inspect(key);
     const wait = (): Promise<WatchedCheck> => startWaiting(harness.limiter, key);
 
     describe('windows', () => {

@@ -7,14 +7,14 @@ import { pino } from 'pino';
 import { parseSettings } from '../../src/config/settings.js';
 import { debugAll } from '../../src/http/routes/debug-handlers.js';
 import { logAnswersOf } from '../../src/http/replies/request-log.js';
-import type { Instance, Limiter } from '../../src/limiter/limiter.js';
+import type { InstanceState, Limiter } from '../../src/limiter/limiter.js';
 import { serve, type ServedApp } from '../support/http-app.js';
 import { ManualClock } from '../support/manual-clock.js';
 import { requestText } from '../support/raw-http.js';
 import { until } from '../support/until.js';
 
 const READ_TIMEOUT_MILLIS = 30_000;
-const INSTANCE: Instance = {
+const INSTANCE: InstanceState = {
   key: 'x'.repeat(512),
   limits: { windowMillis: 1000, maxRequests: 1, maxRequestsInQueue: 1 },
   approved: 0,
@@ -31,7 +31,7 @@ class LimiterStub implements Pick<Limiter, 'list'> {
   finish!: () => void;
   readonly #finish = new Promise<void>((resolve) => (this.finish = resolve));
 
-  async *list(): AsyncIterable<readonly Instance[]> {
+  async *list(): AsyncIterable<readonly InstanceState[]> {
     for (; !this.isEnough; this.pages += 1) yield PAGE;
     this.isLeft = true;
     await this.#finish;

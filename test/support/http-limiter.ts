@@ -1,6 +1,6 @@
 import type { CallerPresence } from '../../src/limiter/caller-presence.js';
 import { ShuttingDownError } from '../../src/limiter/errors.js';
-import type { CheckRequest, Decision, Instance, Limiter } from '../../src/limiter/limiter.js';
+import type { CheckRequest, Decision, InstanceState, Limiter } from '../../src/limiter/limiter.js';
 import { type DebugState, debugState } from './debug-state.js';
 import { ratePath } from './http-client.js';
 
@@ -59,12 +59,12 @@ export class HttpLimiter implements Limiter {
     return answer.status === 200;
   }
 
-  async inspect(key: string): Promise<Instance | undefined> {
+  async inspect(key: string): Promise<InstanceState | undefined> {
     const body = await debugState(this.url, key);
     return body.Found ? toInstance(body as Required<DebugState>) : undefined;
   }
 
-  async *list(): AsyncIterable<readonly Instance[]> {
+  async *list(): AsyncIterable<readonly InstanceState[]> {
     const answer = await fetch(`${this.url}/debug`);
     const body = (await answer.json()) as { Instances: Record<string, Required<DebugState>> };
     yield Object.values(body.Instances).map(toInstance);
@@ -79,7 +79,7 @@ export class HttpLimiter implements Limiter {
   }
 }
 
-function toInstance(body: Required<DebugState>): Instance {
+function toInstance(body: Required<DebugState>): InstanceState {
   return {
     key: body.Key,
     limits: {

@@ -1,6 +1,11 @@
 import type { CallerPresence } from '../../src/limiter/caller-presence.js';
 import { ShuttingDownError, StoreUnavailableError } from '../../src/limiter/errors.js';
-import type { CheckRequest, Decision, Instance, StoreLimiter } from '../../src/limiter/limiter.js';
+import type {
+  CheckRequest,
+  Decision,
+  InstanceState,
+  StoreLimiter,
+} from '../../src/limiter/limiter.js';
 import { Waiter } from '../../src/limiter/waiter.js';
 
 /** A check that the stub was asked for; the test decides it. */
@@ -18,7 +23,7 @@ export class StoreLimiterStub implements StoreLimiter {
   readonly #down = new Set<string>();
   readonly #listeners: (() => void)[] = [];
   isClosed = false;
-  pages: () => AsyncIterable<readonly Instance[]> = () => this.#noPages();
+  pages: () => AsyncIterable<readonly InstanceState[]> = () => this.#noPages();
 
   get waiting(): number {
     return this.asked.filter(({ waiter }) => !waiter.decided).length;
@@ -37,11 +42,11 @@ export class StoreLimiterStub implements StoreLimiter {
     return this.#answer(key, requestId.startsWith('id '));
   }
 
-  inspect(key: string): Promise<Instance | undefined> {
+  inspect(key: string): Promise<InstanceState | undefined> {
     return this.#answer(key, instance(key));
   }
 
-  list(): AsyncIterable<readonly Instance[]> {
+  list(): AsyncIterable<readonly InstanceState[]> {
     return this.pages();
   }
 
@@ -80,13 +85,13 @@ export class StoreLimiterStub implements StoreLimiter {
   }
 
   // eslint-disable-next-line @typescript-eslint/require-await -- as the interface has it
-  async *#noPages(): AsyncIterable<readonly Instance[]> {
+  async *#noPages(): AsyncIterable<readonly InstanceState[]> {
     yield [];
   }
 }
 
 /** A key's state as the stub's store has it. */
-export function instance(key: string): Instance {
+export function instance(key: string): InstanceState {
   return {
     key,
     limits: { windowMillis: 1, maxRequests: 1, maxRequestsInQueue: 1 },

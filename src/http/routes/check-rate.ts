@@ -51,7 +51,7 @@ export function checkRate(parts: CheckParts): RequestHandler<{ key: string }> {
     switch (decision.outcome) {
       case 'approved':
         if (socket.destroyed) {
-          await giveBack(limiter, check.key, decision.requestId, logOf(response, logger));
+          await releaseUnused(limiter, check.key, decision.requestId, logOf(response, logger));
         } else {
           const headers = headersFor(decision.policy);
           sendJson(response, 200, { request_id: decision.requestId }, headers);
@@ -97,19 +97,16 @@ function refuseForbiddenOverrides(check: CheckRequest, permissions: Permissions)
 }
 
 /** Gives an approval back, for others to use, whose client disconnected while its check was decided. */
-async function giveBack(
+async function releaseUnused(
   limiter: Limiter,
   key: string,
   requestId: string,
   log: Logger,
 ): Promise<void> {
-  log.debug({ key, requestId }, 'client disconnected before its approval; given back');
+  log.debug({ key, requestId }, 'client disconnected before its approval; released');
   try {
     await limiter.release(key, requestId);
   } catch (error) {
-    log.warn(
-      { err: error, key, requestId },
-      'approval of a client that disconnected not given back',
-    );
+    log.warn({ err: error, key, requestId }, 'approval of a client that disconnected not released');
   }
 }

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { RequestHandler, Response } from 'express';
 
 import { type Clock, systemClock } from '../../common/clock.js';
-import type { Instance, Limiter } from '../../limiter/limiter.js';
+import type { InstanceState, Limiter } from '../../limiter/limiter.js';
 import { BROWSER_HEADERS } from '../replies/headers.js';
 import { sendJson, writeHead } from '../replies/reply.js';
 
@@ -45,7 +45,7 @@ export function debugOne(limiter: Limiter): RequestHandler<{ key: string }> {
   };
 }
 
-function toBody({ key, limits, approved, denied, waiting }: Instance): object {
+function toBody({ key, limits, approved, denied, waiting }: InstanceState): object {
   return {
     Key: key,
     Config: {

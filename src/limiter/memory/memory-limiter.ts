@@ -5,9 +5,9 @@ import { eventLoop } from '../../common/ticks.js';
 import { ApprovalBatches } from '../approval-batches.js';
 import type { CallerPresence } from '../caller-presence.js';
 import { ShuttingDownError, TooManyWaitersError } from '../errors.js';
-import type { CheckRequest, Decision, Instance, Limiter, Limits } from '../limiter.js';
+import type { CheckRequest, Decision, InstanceState, Limiter, Limits } from '../limiter.js';
 import { Waiter } from '../waiter.js';
-import { KeyState } from './key-state.js';
+import { Instance } from './instance.js';
 import { endOfTick } from './tick.js';
 
 /** Idle keys are looked for this often, in milliseconds; they stop counting on time without that. */
@@ -21,7 +21,7 @@ const PAGE_SIZE = 50;
 
 /** A key with the timer that ends its window while somebody waits. */
 interface Entry {
-  readonly state: KeyState;
+  readonly instance: Instance;
   cancelTimer?: (() => void) | undefined;
 }
 
@@ -52,9 +52,9 @@ export class MemoryLimiter implements Limiter {
     const now = this.#now();
     const entry = this.#find(request.key, now) ?? this.#create(request.key, now);
     const requestId = randomUUID();
-    const decision = entry.state.check(now, requestId, request);
+    const decision = entry.instance.check(now, requestId, request);
     if (decision === 'waiting') return this.#wait(entry, requestId, caller);
-    const retryAfterMillis = entry.state.windowEnd - now;
+    const retryAfterMillis = entry.instance.windowEnd - now;
     await endOfTick();
     if (decision === 'approved') return { outcome: 'approved', requestId };
     return {
@@ -66,21 +66,21 @@ export class MemoryLimiter implements Limiter {
 
   release(key: string, requestId: string): Promise<boolean> {
     const now = this.#now();
-    return Promise.resolve(this.#find(key, now)?.state.release(now, requestId) ?? false);
+    return Promise.resolve(this.#find(key, now)?.instance.release(now, requestId) ?? false);
   }
 
-  inspect(key: string): Promise<Instance | undefined> {
+  inspect(key: string): Promise<InstanceState | undefined> {
     const now = this.#now();
-    return Promise.resolve(this.#find(key, now)?.state.inspect(now));
+    return Promise.resolve(this.#find(key, now)?.instance.inspect(now));
   }
 
   // eslint-disable-next-line @typescript-eslint/require-await -- as the interface has it
-  async *list(): AsyncIterable<readonly Instance[]> {
-    let page: Instance[] = [];
+  async *list(): AsyncIterable<readonly InstanceState[]> {
+    let page: InstanceState[] = [];
     for (const [key] of this.#entries) {
       const now = this.#now();
-      const state = this.#find(key, now)?.state;
-      if (state) page.push(state.inspect(now));
+      const instance = this.#find(key, now)?.instance;
+      if (instance) page.push(instance.inspect(now));
       if (page.length < PAGE_SIZE) continue;
       yield page;
       page = [];
@@ -109,14 +109,14 @@ export class MemoryLimiter implements Limiter {
 
   #find(key: string, now: number): Entry | undefined {
     const entry = this.#entries.get(key);
-    if (!entry?.state.isIdle(now)) return entry;
+    if (!entry?.instance.isIdle(now)) return entry;
     this.#remove(key, entry);
     return undefined;
   }
 
   #create(key: string, now: number): Entry {
     const entry = {
-      state: new KeyState(key, now, this.limits, (requestId) => {
+      instance: new Instance(key, now, this.limits, (requestId) => {
         this.#approve(requestId);
       }),
     };
@@ -135,7 +135,7 @@ export class MemoryLimiter implements Limiter {
     this.#waiters.set(requestId, waiter);
     waiter.withdrawOnDisconnect(caller, () => {
       this.#waiters.delete(requestId);
-      entry.state.cancel(this.#now(), requestId);
+      entry.instance.withdraw(this.#now(), requestId);
     });
     this.#settleAtWindowEnd(entry);
     return waiter.decision;
@@ -149,10 +149,10 @@ export class MemoryLimiter implements Limiter {
   }
 
   #settleAtWindowEnd(entry: Entry): void {
-    if (entry.cancelTimer || entry.state.waiting === 0) return;
-    entry.cancelTimer = this.clock.after(entry.state.windowEnd - this.clock.now(), () => {
+    if (entry.cancelTimer || entry.instance.waiting === 0) return;
+    entry.cancelTimer = this.clock.after(entry.instance.windowEnd - this.clock.now(), () => {
       entry.cancelTimer = undefined;
-      entry.state.settle(this.#now());
+      entry.instance.settle(this.#now());
       this.#settleAtWindowEnd(entry);
     });
   }
@@ -173,7 +173,7 @@ export class MemoryLimiter implements Limiter {
         break;
       }
       const [key, entry] = next.value;
-      if (entry.state.isIdle(now)) this.#remove(key, entry);
+      if (entry.instance.isIdle(now)) this.#remove(key, entry);
     }
     if (this.#sweepPosition) this.#sweepAfter(SWEEP_PAUSE_MILLIS);
     else if (this.#entries.size > 0) this.#sweepAfter(SWEEP_INTERVAL_MILLIS);

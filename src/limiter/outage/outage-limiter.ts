@@ -1,6 +1,6 @@
 import { CallerPresence } from '../caller-presence.js';
 import { ShuttingDownError, StoreUnavailableError, TooManyWaitersError } from '../errors.js';
-import type { CheckRequest, Decision, Instance, Limiter, StoreLimiter } from '../limiter.js';
+import type { CheckRequest, Decision, InstanceState, Limiter, StoreLimiter } from '../limiter.js';
 import type { OutageLog } from './outage-log.js';
 import type { Substitute } from './substitute.js';
 
@@ -85,7 +85,7 @@ export class OutageLimiter implements Limiter {
     return (await this.substitute.release(key, requestId)) || this.primary.release(key, requestId);
   }
 
-  async inspect(key: string): Promise<Instance | undefined> {
+  async inspect(key: string): Promise<InstanceState | undefined> {
     try {
       return await this.primary.inspect(key);
     } catch (error) {
@@ -93,7 +93,7 @@ export class OutageLimiter implements Limiter {
     }
   }
 
-  async *list(): AsyncIterable<readonly Instance[]> {
+  async *list(): AsyncIterable<readonly InstanceState[]> {
     let hasBegun = false;
     try {
       for await (const page of this.primary.list()) {

@@ -1,6 +1,6 @@
 import { CallerPresence } from '../../../../src/limiter/caller-presence.js';
 import { ShuttingDownError } from '../../../../src/limiter/errors.js';
-import type { CheckRequest, Decision, Instance } from '../../../../src/limiter/limiter.js';
+import type { CheckRequest, Decision, InstanceState } from '../../../../src/limiter/limiter.js';
 import { MemoryLimiter } from '../../../../src/limiter/memory/memory-limiter.js';
 import { ManualClock } from '../../../support/manual-clock.js';
 
@@ -57,8 +57,8 @@ function checkOrWait(key: string, caller?: CallerPresence): Asked {
 /** Lets everything run that is ready to. */
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-async function listed(): Promise<Instance[]> {
-  const instances: Instance[] = [];
+async function listed(): Promise<InstanceState[]> {
+  const instances: InstanceState[] = [];
   for await (const page of limiter.list()) instances.push(...page);
   return instances;
 }

@@ -1,5 +1,5 @@
 import { ShuttingDownError, StoreUnavailableError } from '../../../../src/limiter/errors.js';
-import type { Decision, Instance } from '../../../../src/limiter/limiter.js';
+import type { Decision, InstanceState } from '../../../../src/limiter/limiter.js';
 import { MemoryLimiter } from '../../../../src/limiter/memory/memory-limiter.js';
 import { OutageLimiter } from '../../../../src/limiter/outage/outage-limiter.js';
 import { OutageLog } from '../../../../src/limiter/outage/outage-log.js';
@@ -38,7 +38,7 @@ afterEach(() => local.close());
 const check = (limiter: OutageLimiter, key = 'key'): Promise<Decision> =>
   limiter.check({ key, canWait: false });
 
-async function pagesOf(limiter: OutageLimiter): Promise<(readonly Instance[])[]> {
+async function pagesOf(limiter: OutageLimiter): Promise<(readonly InstanceState[])[]> {
   const pages = [];
   for await (const page of limiter.list()) pages.push(page);
   return pages;
@@ -244,8 +244,8 @@ describe('what is to be seen', () => {
 
   // eslint-disable-next-line @typescript-eslint/require-await -- as the interface has it
   async function* pages(
-    ...items: (readonly Instance[] | Error)[]
-  ): AsyncIterable<readonly Instance[]> {
+    ...items: (readonly InstanceState[] | Error)[]
+  ): AsyncIterable<readonly InstanceState[]> {
     for (const item of items) {
       if (item instanceof Error) throw item;
       yield item;

@@ -1,12 +1,12 @@
-import { KeyState, type KeyDecision } from '../../../../src/limiter/memory/key-state.js';
+import { Instance, type InstanceDecision } from '../../../../src/limiter/memory/instance.js';
 
 const LIMITS = { windowMillis: 1000, maxRequests: 2, maxRequestsInQueue: 2 };
 
 let granted: string[];
-let state: KeyState;
+let state: Instance;
 beforeEach(() => {
   granted = [];
-  state = new KeyState('k', 0, LIMITS, (requestId) => granted.push(requestId));
+  state = new Instance('k', 0, LIMITS, (requestId) => granted.push(requestId));
 });
 
 interface Overrides {
@@ -14,9 +14,9 @@ interface Overrides {
   maxRequestsInQueue?: number;
 }
 
-const check = (now: number, requestId: string, overrides: Overrides = {}): KeyDecision =>
+const check = (now: number, requestId: string, overrides: Overrides = {}): InstanceDecision =>
   state.check(now, requestId, { key: 'k', canWait: false, ...overrides });
-const checkOrWait = (now: number, requestId: string, overrides: Overrides = {}): KeyDecision =>
+const checkOrWait = (now: number, requestId: string, overrides: Overrides = {}): InstanceDecision =>
   state.check(now, requestId, { key: 'k', canWait: true, ...overrides });
 
 /** Fills the window and the queue of {@link LIMITS}: a and b approved, c and d waiting. */
@@ -66,8 +66,8 @@ describe('check', () => {
   test('starts a window empty', () => {
     fill();
     check(500, 'e');
-    state.cancel(500, 'c');
-    state.cancel(500, 'd');
+    state.withdraw(500, 'c');
+    state.withdraw(500, 'd');
     expect(check(1000, 'f')).toBe('approved');
     expect(state.inspect(1000)).toMatchObject({ approved: 1, denied: 0 });
   });
@@ -201,10 +201,10 @@ describe('release', () => {
   });
 });
 
-describe('cancel', () => {
+describe('withdraw', () => {
   test('takes a waiter out of the queue', () => {
     fill();
-    state.cancel(10, 'c');
+    state.withdraw(10, 'c');
     expect(state.waiting).toBe(1);
     state.settle(1000);
     expect(granted).toEqual(['d']);
@@ -212,21 +212,21 @@ describe('cancel', () => {
 
   test('gives an approval back, and the head of the queue gets it', () => {
     fill();
-    state.cancel(10, 'a');
+    state.withdraw(10, 'a');
     expect(granted).toEqual(['c']);
     expect(state.inspect(10)).toMatchObject({ approved: 2, waiting: 1 });
   });
 
   test('of an unknown id changes nothing', () => {
     fill();
-    state.cancel(10, 'unknown');
+    state.withdraw(10, 'unknown');
     expect(state.inspect(10)).toMatchObject({ approved: 2, waiting: 2 });
     expect(granted).toEqual([]);
   });
 
   test('in a later window serves the others', () => {
     fill();
-    state.cancel(1000, 'c');
+    state.withdraw(1000, 'c');
     expect(granted).toEqual(['d']);
   });
 });
@@ -287,7 +287,7 @@ describe('a key', () => {
     ['a release', () => state.release(3500, 'a')],
     ['a settle', () => state.settle(3500)],
     ['an inspection', () => state.inspect(3500)],
-    ['the cancelling of an unknown id', () => state.cancel(3500, 'unknown')],
+    ['the cancelling of an unknown id', () => state.withdraw(3500, 'unknown')],
   ])('is not kept by %s', (_name, call) => {
     check(0, 'a');
     call();

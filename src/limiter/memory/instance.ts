@@ -1,14 +1,14 @@
-import type { CheckRequest, Instance, Limits } from '../limiter.js';
+import type { CheckRequest, InstanceState, Limits } from '../limiter.js';
 import { Window } from './window.js';
 
-export type KeyDecision = 'approved' | 'denied' | 'queue_full' | 'waiting';
+export type InstanceDecision = 'approved' | 'denied' | 'queue_full' | 'waiting';
 
 /**
  * The state of one key, and every rule of the limiter, without clock, timers or promises: the same
  * rules as the scripts in `lua/`, operation by operation. Whoever was approved from the queue is
  * reported to `onGrant`, in order.
  */
-export class KeyState {
+export class Instance {
   readonly #window: Window;
   readonly #requests = new Set<string>();
   readonly #queue = new Set<string>();
@@ -41,7 +41,7 @@ export class KeyState {
     return now >= this.#expires && this.#queue.size === 0;
   }
 
-  check(now: number, requestId: string, request: CheckRequest): KeyDecision {
+  check(now: number, requestId: string, request: CheckRequest): InstanceDecision {
     this.#roll(now);
     this.#expires = this.#window.idleAt;
     this.#maxRequests = request.maxRequests ?? this.#maxRequests;
@@ -72,13 +72,13 @@ export class KeyState {
     return released;
   }
 
-  cancel(now: number, requestId: string): void {
+  withdraw(now: number, requestId: string): void {
     this.#roll(now);
     if (!this.#queue.delete(requestId)) this.#requests.delete(requestId);
     this.#serveQueue();
   }
 
-  inspect(now: number): Instance {
+  inspect(now: number): InstanceState {
     const windowHasEnded = now >= this.#window.end;
     return {
       key: this.key,
