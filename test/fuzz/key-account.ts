@@ -56,6 +56,13 @@ export class KeyAccount {
   }
 }
 
+/** What the request log says of an answer; other lines have neither request nor response. */
+interface RequestLine {
+  readonly key?: string;
+  readonly req?: { readonly method: string; readonly url: string };
+  readonly res?: { readonly statusCode: number };
+}
+
 /** The keys of the checks that the service says it has accepted, and how often it refused which. */
 function readLog(log: readonly LogLine[]): {
   accepted: ReadonlySet<string>;
@@ -63,13 +70,17 @@ function readLog(log: readonly LogLine[]): {
 } {
   const accepted = new Set<string>();
   const refusals = new Map<string, number>();
-  for (const { key, url, method, status } of log) {
-    // A waiter that left, or an approval that was given back.
-    if (typeof key === 'string') accepted.add(key);
-    if (typeof url !== 'string' || (method !== 'GET' && method !== 'POST')) continue;
-    const named = decode(CHECK_TARGET.exec(url)?.[1] ?? '%');
+  for (const line of log) {
+    const { key, req, res } = line as RequestLine;
+    if (req === undefined || res === undefined) {
+      // A client that disconnected while it waited, or before its approval.
+      if (key !== undefined) accepted.add(key);
+      continue;
+    }
+    if (req.method !== 'GET' && req.method !== 'POST') continue;
+    const named = decode(CHECK_TARGET.exec(req.url)?.[1] ?? '%');
     if (named === undefined) continue;
-    if (status === 200 || status === 429) accepted.add(named);
+    if (res.statusCode === 200 || res.statusCode === 429) accepted.add(named);
     else refusals.set(named, (refusals.get(named) ?? 0) + 1);
   }
   return { accepted, refusals };
