@@ -64,7 +64,7 @@ function readLog(log: readonly LogLine[]): {
   const accepted = new Set<string>();
   const refusals = new Map<string, number>();
   for (const { key, url, method, status } of log) {
-    // A waiter that left, or an approval that was given back.
+    // A withdrawn waiter, or a released approval.
     if (typeof key === 'string') accepted.add(key);
     if (typeof url !== 'string' || (method !== 'GET' && method !== 'POST')) continue;
     const named = decode(CHECK_TARGET.exec(url)?.[1] ?? '%');

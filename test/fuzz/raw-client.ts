@@ -5,8 +5,8 @@ import { setImmediate as turn, setTimeout as delay } from 'node:timers/promises'
 import type { Random } from '../chaos/random.js';
 import { ResponseReader } from './response-reader.js';
 
-/** Ways to leave a connection: FIN after the requests, RST, or both sides at once. */
-export type Parting = 'half-close' | 'reset' | 'leave';
+/** Ways to end a connection: FIN after the requests, RST, or both sides at once. */
+export type Parting = 'half-close' | 'reset' | 'destroy';
 
 /** A connection on which bytes are sent as they are, in pieces. */
 export class RawClient {

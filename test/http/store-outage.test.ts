@@ -113,7 +113,7 @@ describe('a client that waits when Redis goes down', () => {
     await server.stop();
   });
 
-  test('can leave, and is logged as at any time', async () => {
+  test('can disconnect, and is logged as at any time', async () => {
     waiting.disconnect();
     const line = await app.logged(({ status }) => status === 499);
     await app.stop(0);

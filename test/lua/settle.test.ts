@@ -386,7 +386,7 @@ describe('lost waiters', () => {
       expect((await key.stored()).requests).toEqual(['c', 'x']);
     });
 
-    test('that all leave hold it for those of the other replicas', async () => {
+    test('that are all withdrawn hold it for those of the other replicas', async () => {
       await r1.withdraw(['c', 'e']);
       expect(await r2.check(['y'])).toEqual(['denied']);
       await key.setTime(800);

@@ -142,7 +142,7 @@ describeWithRedisProgram('in a Redis Cluster', () => {
     expect((await waiters[0]!.answer).status).toBe(200);
     expect((await waiters[1]!.answer).status).toBe(200);
     expect(await waitingCount(first.url, key)).toBe(2);
-    for (const waiter of waiters) waiter.leave();
+    for (const waiter of waiters) waiter.disconnect();
     await until(async () => (await waitingCount(first.url, key)) === 0);
 
     // With its folder, by which the others know it again.

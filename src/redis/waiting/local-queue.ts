@@ -103,7 +103,7 @@ export class LocalQueue implements WakeListener {
     return place !== undefined;
   }
 
-  /** The caller of a request has gone. One that is still asking is withdrawn when it is answered. */
+  /** The caller of a request has disconnected. A request without a ticket is withdrawn when it is answered. */
   disconnected(requestId: string): void {
     if (this.#places.hasTicket(requestId)) this.#withdraw([requestId]);
   }
@@ -241,7 +241,7 @@ export class LocalQueue implements WakeListener {
     const place = this.#remove(requestId);
     if (!place) return;
     this.parts.approvals.approve(place.waiter, () => {
-      // The caller has gone: the approval belongs to the next in the queue.
+      // The caller has disconnected: the approval belongs to the next in the queue.
       this.#withdraw([requestId]);
     });
   }

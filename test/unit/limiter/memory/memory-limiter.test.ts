@@ -198,7 +198,7 @@ describe('those who wait', () => {
   });
 });
 
-describe('a client that leaves', () => {
+describe('a client that disconnects', () => {
   test('while it waits is withdrawn, and the next moves up', async () => {
     await approve('k');
     const caller = new CallerPresence();
