@@ -244,7 +244,7 @@ export function describeLimiter(
         expect(await inspect()).toMatchObject({ approved: 2, waiting: 1 });
       });
 
-      test('gives back what was approved from the queue, too', async () => {
+      test('releases approvals from the queue, too', async () => {
         const [first] = await fill();
         const waiter = await wait();
         await harness.limiter.release(key, first!);

@@ -56,7 +56,7 @@ export class Ledger {
     return this.#entries.filter((entry): entry is Approval & Mutable<Entry> => isApproval(entry));
   }
 
-  /** The ids of the approvals that were given back, or may have been: a release can lose its answer. */
+  /** The ids of approvals that were released, or may have been: a release can lose its answer. */
   get released(): ReadonlySet<string> {
     const releases = this.#entries.filter(
       ({ kind, status }) => kind === 'release' && status !== 404,

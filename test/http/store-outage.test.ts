@@ -169,7 +169,7 @@ describe('while Redis does not answer', () => {
 
     // Until then this one may take Redis for down.
     await until(async () => (await send(app.url, 'GET', `/debug/${key}`)).status === 200);
-    // The check makes the key; that nothing is approved then is its approval given back.
+    // The check makes the key. No approval then shows that its own was released.
     await until(async () => {
       const { Found, NumApprovedThisWindow } = await debugState(app.url, key);
       return Found && NumApprovedThisWindow === 0;

@@ -61,7 +61,7 @@ describeWithRedisProgram('in a Redis Cluster', () => {
     }
   });
 
-  test('an approval that is given back wakes the waiter who came first, on whatever shard', async () => {
+  test('a released approval wakes the waiter who came first, on whatever shard', async () => {
     for (const primary of await cluster.primaries()) {
       const key = await keyOn(primary);
       const approved = await approve(first.url, key, '?maxRequests=1');

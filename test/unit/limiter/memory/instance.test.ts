@@ -210,7 +210,7 @@ describe('withdraw', () => {
     expect(granted).toEqual(['d']);
   });
 
-  test('gives an approval back, and the head of the queue gets it', () => {
+  test('releases an approval, and the head of the queue gets it', () => {
     fill();
     state.withdraw(10, 'a');
     expect(granted).toEqual(['c']);

@@ -177,14 +177,14 @@ describe('while the store is away', () => {
   });
 });
 
-describe('an approval is given back', () => {
-  test('to the store that gave it', async () => {
+describe('an approval is released', () => {
+  test('by the store that gave it', async () => {
     expect(await deciding.release('key', 'id 0')).toBe(true);
     expect(await allowing.release('key', 'id 0')).toBe(true);
     expect(store.released).toEqual(['id 0', 'id 0']);
   });
 
-  test('to the replica that gave it, also when the store is back', async () => {
+  test('by the replica that gave it, also when the store is back', async () => {
     const requestId = await approveLocally();
     store.comeBack();
     expect(await deciding.release('key', requestId)).toBe(true);
