@@ -17,13 +17,13 @@ class CountingClock extends ManualClock {
       if (isSet) this.timers -= 1;
       isSet = false;
     };
-    const standDown = super.after(delayMillis, () => {
+    const cancelTimer = super.after(delayMillis, () => {
       unset();
       callback();
     });
     return () => {
       unset();
-      standDown();
+      cancelTimer();
     };
   }
 }
