@@ -17,7 +17,7 @@ if not state then
 end
 local ids = { unpack(ARGV, FIRST_OWN) }
 local released = release_requests(keys, state, ids)
-local gone = released + leave_queue(keys, state, call, ids)
+local gone = released + withdraw_waiters(keys, state, call, ids)
 if gone > 0 then
   remember_requests(keys, state, ids)
 end

@@ -147,8 +147,7 @@ end
 -- removed with them where they are so many that replicas must have died one after the other: those whom an
 -- outage of Redis makes look dead, and the newcomers after it, fill the queue twice at most.
 --
--- Called when waiters join, and by each settle: not when they leave, so that many who leave together do
--- not have it done again and again.
+-- Called when waiters join, and by each settle. Withdrawals do not call it: many at once would repeat it each time.
 local function compact_queue(keys, state, now_ms)
   local queue = state.queue
   local removes_dead = queue.places > 2 * state.queue_max + COMPACTION_SLACK
@@ -233,23 +232,23 @@ local function rejoin_queue(keys, state, call, waiters)
   state.ticket = math.max(state.ticket, waiters[#waiters].ticket)
 end
 
--- Takes waiters of the caller out of the queue. Returns how many of the ids waited.
-local function leave_queue(keys, state, call, ids)
+-- Withdraws waiters of the caller. Returns how many of the ids waited.
+local function withdraw_waiters(keys, state, call, ids)
   local queue = read_queue(keys, state, call.now_ms)
   if queue.places == 0 then
     return 0
   end
-  local left = call_in_chunks('HDEL', keys.waiting, ids)
-  if left == 0 then
+  local withdrawn = call_in_chunks('HDEL', keys.waiting, ids)
+  if withdrawn == 0 then
     return 0
   end
-  add_places(queue, call.replica, -left, call.now_ms)
+  add_places(queue, call.replica, -withdrawn, call.now_ms)
   state.changed = true
   if queue.places == 0 then
     redis.call('UNLINK', keys.queue, keys.replicas)
     queue.replicas = {}
   end
-  return left
+  return withdrawn
 end
 
 local function sort_queue(keys, state)
