@@ -113,7 +113,7 @@ local function decide(keys, batch)
     state.changed = true
   end
   if batch.ticket and is_older_than_key(state, batch.ticket) then
-    hold_lost(keys, state, call)
+    hold_after_loss(keys, state, call)
   end
   serve_waiting(keys, state, call)
   local replies = { micros_to_room(state, call) }

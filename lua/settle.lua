@@ -49,7 +49,7 @@ end
 local queue = read_queue(keys, state, call.now_ms)
 local missing = without_place(keys, unheard)
 if was_lost or (#missing > 0 and is_older_than_key(state, missing[1].ticket)) then
-  hold_lost(keys, state, call)
+  hold_after_loss(keys, state, call)
 end
 if queue.places > 0 or #missing > 0 then
   hold_if_redis_was_away(state, queue, call)

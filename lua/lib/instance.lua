@@ -160,7 +160,7 @@ end
 -- Microseconds until those who wait may be served: 0 where some may be at once, by another call.
 local function micros_to_room(state, call)
   local to_window_end = micros_to_window_end(state, call.now_us)
-  if is_held(state) then
+  if in_recovery_hold(state) then
     local to_hold_end = state.hold_until * 1000 - call.now_us
     return state.approved < state.max and to_hold_end or math.max(to_window_end, to_hold_end)
   end
@@ -169,7 +169,7 @@ end
 
 -- Whether a newcomer may be approved: not while others wait for the room there is.
 local function admits_newcomers(state)
-  return state.approved < state.max and state.serving == 0 and not is_held(state)
+  return state.approved < state.max and state.serving == 0 and not in_recovery_hold(state)
 end
 
 -- Approves waiters from the head of the queue while the window has room, and notes in `state.serving` that
@@ -202,7 +202,7 @@ end
 -- a queue that is not empty means a full window, or one that is being served.
 -- `state.made_room`: an approval was released, the maximum raised, or a hold ended.
 local function serve_waiting(keys, state, call)
-  if state.unsorted == 1 and not is_held(state) then
+  if state.unsorted == 1 and not in_recovery_hold(state) then
     -- Others of the same loss follow those who are put back by this call. Without room they can be awaited.
     if state.approved < state.max or not state.has_rejoined then
       sort_queue(keys, state)
@@ -217,7 +217,7 @@ local function serve_waiting(keys, state, call)
     return
   end
   hold_if_redis_was_away(state, queue, call)
-  if not is_held(state) then
+  if not in_recovery_hold(state) then
     serve_queue(keys, state, call)
   end
 end

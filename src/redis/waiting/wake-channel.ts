@@ -18,7 +18,7 @@ const wakeSchema = z.object({
 /** What the window leader of a key sends when it leads no more. */
 const leaderResignedSchema = z.object({ leaderResigned: z.literal(true) });
 
-/** What `hold_lost` in `lua/lib/recovery-hold.lua` sends. */
+/** What `hold_after_loss` in `lua/lib/recovery-hold.lua` sends. */
 const memoryLostSchema = z.object({ memoryLost: z.literal(true) });
 
 const messageSchema = z.union([wakeSchema, leaderResignedSchema, memoryLostSchema]);
