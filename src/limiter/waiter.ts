@@ -6,7 +6,7 @@ import type { Decision } from './limiter.js';
  * because its caller disconnected, or failed. What comes first holds, and what comes later is told so.
  */
 export class Waiter {
-  /** Settles when the request is decided. */
+  /** Resolves or rejects when the request is decided. */
   readonly decision: Promise<Decision>;
   #resolve!: (decision: Decision) => void;
   #reject!: (error: unknown) => void;

@@ -31,7 +31,7 @@ interface WatchParts {
 }
 
 /**
- * Watches whether the event loop keeps up: its mean delay over the last second. One long turn, such as
+ * Watches whether the event loop keeps up: its mean delay over the last second. One long tick, such as
  * a garbage collection, is no overload; turns that are all long are. Watches until it is stopped.
  */
 export class EventLoopWatch {

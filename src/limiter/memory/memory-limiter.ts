@@ -12,8 +12,8 @@ import { endOfTick } from './tick.js';
 
 /** Idle keys are looked for this often, in milliseconds; they stop counting on time without that. */
 const SWEEP_INTERVAL_MILLIS = 1000;
-/** A sweep of many keys is cut into slices of so many, so that requests come in between. */
-const SWEEP_SLICE = 10_000;
+/** A sweep pauses after this many keys, so that requests come in between. */
+const KEYS_BETWEEN_PAUSES = 10_000;
 const SWEEP_PAUSE_MILLIS = 1;
 
 /** How many keys a page of a listing has. */
@@ -166,7 +166,7 @@ export class MemoryLimiter implements Limiter {
   #sweep(): void {
     const now = this.#now();
     this.#sweepPosition ??= this.#entries.entries();
-    for (let looked = 0; looked < SWEEP_SLICE; looked += 1) {
+    for (let looked = 0; looked < KEYS_BETWEEN_PAUSES; looked += 1) {
       const next = this.#sweepPosition.next();
       if (next.done) {
         this.#sweepPosition = undefined;
