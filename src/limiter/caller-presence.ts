@@ -4,17 +4,17 @@
  * answer a waiter.
  */
 export class CallerPresence {
-  #isGone = false;
+  #isDisconnected = false;
   /** Called when the caller disconnects. */
   onDisconnect: (() => void) | undefined;
 
-  get isGone(): boolean {
-    return this.#isGone;
+  get isDisconnected(): boolean {
+    return this.#isDisconnected;
   }
 
   disconnect(): void {
-    if (this.#isGone) return;
-    this.#isGone = true;
+    if (this.#isDisconnected) return;
+    this.#isDisconnected = true;
     this.onDisconnect?.();
   }
 }

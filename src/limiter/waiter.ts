@@ -51,7 +51,7 @@ export class Waiter {
     const withdraw = (): void => {
       if (this.decide({ outcome: 'withdrawn' })) onWithdrawn();
     };
-    if (caller.isGone) {
+    if (caller.isDisconnected) {
       withdraw();
       return;
     }

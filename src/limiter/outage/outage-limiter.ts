@@ -127,12 +127,12 @@ export class OutageLimiter implements Limiter {
       caller.onDisconnect = () => {
         place.disconnect();
       };
-      if (caller.isGone) place.disconnect();
+      if (caller.isDisconnected) place.disconnect();
     }
     this.#waiting.add(waiting);
     try {
       const decision = await this.primary.check(request, place);
-      const isToMove = waiting.hasMoved && caller?.isGone !== true;
+      const isToMove = waiting.hasMoved && caller?.isDisconnected !== true;
       return decision.outcome === 'withdrawn' && isToMove ? undefined : decision;
     } finally {
       this.#waiting.delete(waiting);
