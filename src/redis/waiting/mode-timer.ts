@@ -1,6 +1,6 @@
 import type { Clock } from '../../common/clock.js';
 
-/** A timer is as good as another that is due so many milliseconds from it. */
+/** Timers that are due within this time of each other count as the same. */
 const SAME_TIME_MILLIS = 1;
 
 /** The one timer of a queue's mode: armed again, it takes the place of the one before. */
