@@ -1,7 +1,6 @@
 /**
- * Whether the caller of a request is still there, as far as a limiter has to know it.
- * An AbortSignal would say the same, but to take a listener off it is a quarter of what it costs to
- * answer a waiter.
+ * Whether the caller of a request is still connected. An AbortSignal would say the same, but the removal of
+ * its listener costs a quarter of the answer to a waiter.
  */
 export class CallerPresence {
   #isDisconnected = false;
