@@ -1,4 +1,4 @@
--- Who waits for a key, in three keys:
+-- The waiters of a limiter key, in three keys of Redis:
 --   queue     a list of entries, `<ticket>:<request id>@<replica id>`, first come first
 --   waiting   a hash, request id -> ticket: an entry that does not stand here too, with the same ticket,
 --             is withdrawn, and passed over when it comes to the head

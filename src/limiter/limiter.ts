@@ -24,7 +24,7 @@ export type Decision =
       readonly requestId: string;
       /** Set if the request had to wait for its turn. */
       readonly waited?: true;
-      /** What decided it in the store's place. */
+      /** Set if a substitute decided in place of the store. */
       readonly policy?: OutagePolicy;
     }
   | {
@@ -32,7 +32,7 @@ export type Decision =
       readonly reason: 'limit_reached' | 'queue_full';
       /** Milliseconds until the window ends. */
       readonly retryAfterMillis: number;
-      /** What decided it in the store's place. */
+      /** Set if a substitute decided in place of the store. */
       readonly policy?: OutagePolicy;
     }
   /** The caller disconnected while it waited. Its place was withdrawn, or its approval released. */

@@ -1,7 +1,7 @@
 import { StoreUnavailableError } from '../../limiter/errors.js';
 
 /**
- * What an error of the Redis client means for the call.
+ * The meaning of a Redis client error for the call.
  * - `fault`: the call itself was wrong, which is a bug of Sluice
  * - `moving`: it did not run; its slot is on its way to another node
  * - `passing`: it did not run, and may do so very soon
