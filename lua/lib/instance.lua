@@ -138,6 +138,7 @@ local function new_instance(keys, call, idle)
     serving = 0,
     served = 0,
     rolled = true,
+    has_rare = idle and idle.has_rare,
   }
   state.expires = idle_at(state)
   end_window_of_requests(keys, state, call, idle and idle.start or state.start)

@@ -141,3 +141,14 @@ describe('a settle that asks late about a released or withdrawn request puts nob
     expect(await replica.check(['c'])).toEqual(['approved']);
   });
 });
+
+test('an instance that follows an idle one takes over nothing of its queue', async () => {
+  const replica = key.replica('r1', { limits: { windowMillis: 20, maxRequests: 1 } });
+  await waitForB(replica);
+  await key.setTime(20);
+  await replica.settle();
+  expect((await key.stored()).state).toMatchObject({ served: 20 });
+  await key.setTime(1000);
+  await replica.check(['c']);
+  expect((await key.stored()).state).toMatchObject({ start: 1000, served: 'never' });
+});
