@@ -203,14 +203,28 @@ local function join_queue(keys, state, call, waiters)
   state.changed = true
 end
 
--- Those of these waiters who have no place in the queue, lowest ticket first.
-local function without_place(keys, waiters)
+-- Those of these waiters who have no place in the queue, lowest ticket first. Who should stand before the
+-- head has none: somebody has removed the list alone, or the state, which knew that it is out of order.
+local function without_place(keys, state, waiters)
   local ids, missing = {}, {}
   for i, waiter in ipairs(waiters) do
     ids[i] = waiter.request_id
   end
+  local first = 0
+  if #waiters > 0 and state.queue.places > 0 and state.unsorted ~= 1 then
+    local head = redis.call('LINDEX', keys.queue, 0)
+    if head then
+      first = tonumber(ticket_of(head))
+    else
+      drop_queue(keys, state.queue)
+    end
+  end
   for i, ticket in ipairs(list_in_chunks('HMGET', keys.waiting, ids)) do
-    if not ticket then
+    local belongs_before_head = ticket and tonumber(ticket) < first
+    if belongs_before_head then
+      state.unsorted = 1
+    end
+    if not ticket or belongs_before_head then
       missing[#missing + 1] = waiters[i]
     end
   end
