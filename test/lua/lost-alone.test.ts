@@ -59,3 +59,9 @@ test('a list out of order, when Redis has lost the state alone, is put in order 
   await replica.settle();
   expect(await waiters()).toEqual(['b@r1', 'c@r1']);
 });
+
+test('who is withdrawn when Redis has lost the state alone does not wait any more', async () => {
+  await redis.client.del(key.names.state);
+  await replica.withdraw(['b']);
+  expect(await redis.client.hkeys(key.names.waiting)).toEqual([]);
+});
