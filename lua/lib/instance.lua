@@ -205,7 +205,7 @@ local function serve_waiting(keys, state, call)
   if state.unsorted == 1 and not is_held(state) then
     -- Others of the same loss follow those who are put back by this call. Without room they can be awaited.
     if state.approved < state.max or not state.has_rejoined then
-      sort_queue(keys, state)
+      sort_queue(keys, state, call.now_ms)
     end
   end
   if not (state.rolled or state.made_room or state.serving == 1) then

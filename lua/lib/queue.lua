@@ -138,6 +138,8 @@ local function read_queue(keys, state, now_ms)
     state.queue, adds_up = load_queue(keys, now_ms)
     if not adds_up then
       recount(keys, state.queue, now_ms)
+      -- A key made anew needs an expiry.
+      state.changed = true
     end
   end
   return state.queue
@@ -266,8 +268,11 @@ local function leave_queue(keys, state, call, ids)
   return left
 end
 
-local function sort_queue(keys, state)
-  redis.call('SORT', keys.queue, 'ALPHA', 'STORE', keys.queue)
+local function sort_queue(keys, state, now_ms)
+  -- What is left of a list that nobody waits in would be stored without an expiry.
+  if read_queue(keys, state, now_ms).places > 0 then
+    redis.call('SORT', keys.queue, 'ALPHA', 'STORE', keys.queue)
+  end
   state.unsorted = 0
   state.changed = true
 end

@@ -65,3 +65,19 @@ test('who is withdrawn when Redis has lost the state alone does not wait any mor
   await replica.withdraw(['b']);
   expect(await redis.client.hkeys(key.names.waiting)).toEqual([]);
 });
+
+// The harness itself fails where a key that exists has no expiry.
+test('the leases expire that are made anew when Redis has lost them alone', async () => {
+  await redis.client.del(key.names.replicas);
+  await replica.checkOrWait(['c'], { maxRequestsInQueue: 0 });
+  await redis.client.del(key.names.replicas);
+  await replica.check(['d']);
+  await replica.checkOrWait(['e']);
+});
+
+test('a list out of order expires when Redis has lost who stands in it', async () => {
+  await loseOrder();
+  await redis.client.del(key.names.waiting);
+  await key.setTime(600);
+  await replica.settle();
+});
