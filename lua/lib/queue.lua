@@ -198,7 +198,11 @@ local function join_queue(keys, state, call, waiters)
     entries[#entries + 1] = ticket .. ':' .. waiter.request_id .. '@' .. call.replica
   end
   local new = call_in_chunks('HSET', keys.waiting, tickets)
-  call_in_chunks('RPUSH', keys.queue, entries)
+  if call_in_chunks('RPUSH', keys.queue, entries) < queue.places + new then
+    -- Somebody has removed the list alone. The others are put back by those who ask about them.
+    drop_queue(keys, queue)
+    return join_queue(keys, state, call, waiters)
+  end
   renew_lease(queue, call)
   add_places(queue, call.replica, new, call.now_ms)
   compact_queue(keys, state, call.now_ms)

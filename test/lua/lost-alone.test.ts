@@ -39,6 +39,11 @@ describe('a list that Redis has lost alone', () => {
     expect(await waiters()).toEqual(['b@r1']);
   });
 
+  test('is noticed by the next who joins', async () => {
+    await replica.checkOrWait(['c']);
+    expect(await waiters()).toEqual(['c@r1']);
+  });
+
   test('gets back who stood before those who came since', async () => {
     await key.setTime(1);
     await replica.checkOrWait(['c']);
