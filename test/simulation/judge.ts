@@ -194,6 +194,8 @@ export class Judge {
     for (const [id, { replica }] of before.waiting) {
       if (after.waiting.has(id) || approved.includes(id)) continue;
       if (script === 'withdraw' && requestIds.includes(id)) continue;
+      // Put back by a settle that was under way when it was told so, and Redis lost its approval.
+      if (this.clientOf(id)?.outcome === 'approved') continue;
       const hasLapsed = (before.leases[replica] ?? 0) <= now;
       if (hasLapsed && !this.isExpectedToLive(replica)) continue;
       throw new Violation('a place is kept', `${id} is gone from the queue`);

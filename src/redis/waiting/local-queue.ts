@@ -44,8 +44,6 @@ export class LocalQueue implements WakeListener {
   readonly #timer: ModeTimer;
   /** From the first ticket on. */
   #leader: WindowLeader | undefined;
-  /** A subscription made again may be one to another Redis, after a failover. */
-  #wasSubscribed = false;
   /** Every lower ticket has left Redis's queue: one that is given out late has been passed over. */
   #waitingFrom = 0;
   /** As Redis said last: where nobody waits on any replica, nobody cares who leads. */
@@ -115,8 +113,8 @@ export class LocalQueue implements WakeListener {
   }
 
   onSubscribed(): void {
-    if (this.#wasSubscribed) this.#places.doubtAll();
-    this.#wasSubscribed = true;
+    // What was sent before went past this replica; another Redis may be asked now, after a failover.
+    this.#places.doubtAll();
     this.#fire('due');
     // Not before: the resignation of the leader that stands in our way can't be missed from now on.
     this.#volunteer();
