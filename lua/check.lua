@@ -6,17 +6,17 @@
 --       in ms, 4 maximum per window, 5 maximum in the queue, 6 how wakes are sent
 --       7 '1' if the call is sent again, and may have run before, else '0'
 --       then per batch: override of the maximum or '', override of the queue's maximum or '',
---       the lowest ticket of those who wait for the key at the caller or '',
+--       the lowest ticket of the caller's waiters for the key or '',
 --       ms until the window ends as far as the caller knows,
 --       the number of checks, and per check: request id, '1' if it can wait, else '0'
 -- Reply per batch, in their order, a list:
 --       1 microseconds until there may be room again, then per check, in their order:
 --       1 approved, 0 denied, -1 refused because the queue is full, else its ticket in the queue
 --       A batch that fails, such as one with a key of a wrong type, has its error in the list's
---       place; the others are decided all the same.
+--       place. The others are decided all the same.
 --
--- A check that is sent again takes no second approval and no second place in the queue. One that was
--- denied leaves no trace by which to know it again: it is decided anew, but not counted if it is denied.
+-- A check that is sent again takes no second approval and no second place in the queue. Redis does not
+-- remember denied checks. They are decided anew, but a second denial is not counted.
 --@include lib/errors
 --@include lib/instance
 
@@ -26,7 +26,7 @@ local BATCH_ARGS = 5
 local call = read_call(ARGV)
 local is_sent_again = ARGV[FIRST_OWN] == '1'
 
--- An override stays until the key goes; what nobody overrode follows the caller's defaults.
+-- An override stays until the key is removed. A limit without an override follows the caller's defaults.
 local function configure(state, batch)
   local max, queue_max = batch.max, batch.queue_max
   local overridden = state.overridden
@@ -47,7 +47,7 @@ local function configure(state, batch)
   end
 end
 
--- What became of checks that are sent again: request id -> the reply of then.
+-- The earlier replies to checks that are sent again: request id -> reply.
 local function find_decided(keys, ids)
   local decided = {}
   for i, ticket in ipairs(list_in_chunks('HMGET', keys.waiting, ids)) do
@@ -59,7 +59,7 @@ local function find_decided(keys, ids)
   return decided
 end
 
--- Approves checks while there is room, from the first on. Returns the position of the first one left.
+-- Approves checks while there is room, from the first on. Returns the position of the first undecided check.
 local function approve(keys, state, batch, decided, replies)
   local i = 1
   while i <= #batch.ids and state.approved < state.max do
@@ -113,7 +113,7 @@ local function decide(keys, batch)
     state.changed = true
   end
   if batch.ticket and is_older_than_key(state, batch.ticket) then
-    hold_lost(keys, state, call)
+    hold_after_loss(keys, state, call)
   end
   serve_waiting(keys, state, call)
   local replies = { micros_to_room(state, call) }

@@ -1,5 +1,5 @@
--- The states of keys as of now. Reads only: a window that has ended counts as empty, a key that has
--- been idle for too long as gone, and waiters of dead replicas not at all.
+-- The states of keys as of now. Writes nothing. A window that has ended counts as empty, and a key that has
+-- been idle for too long as removed. Waiters of dead replicas do not count.
 --
 -- KEYS  per key: 1 state, 2 waiting, 3 replicas
 -- ARGV  none

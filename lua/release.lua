@@ -1,4 +1,4 @@
--- Releases one approval of the current window, and serves the head of the queue with it.
+-- Releases one approval of the current window. The head of the queue gets it.
 --
 -- KEYS  1 state, 2 requests, 3 queue, 4 waiting, 5 replicas, 6 to 8 past requests
 -- ARGV  1 to 6 as every call has them: 1 replica id, 2 lease of a waiting replica in ms, 3 window length

@@ -1,16 +1,16 @@
--- Brings a key up to now and serves its queue; tells a replica where the waiters it asks about stand.
--- A waiter that was not approved, in this window or an earlier one, and is not in the queue (Redis lost its
--- memory, or the replica was thought dead) is put back in its old place.
+-- Ends windows, serves the queue, and tells a replica where the waiters it asks about stand. A waiter may be
+-- missing from the queue without an approval in this window or an earlier one: Redis lost its memory, or the
+-- replica was thought dead. Such a waiter is put back in its old place.
 --
 -- KEYS  1 state, 2 requests, 3 queue, 4 waiting, 5 replicas, 6 to 8 past requests
 -- ARGV  1 to 6 as every call has them: 1 replica id, whose lease is renewed, 2 lease of a waiting replica in
 --       ms, 3 window length in ms, 4 maximum per window, 5 maximum in the queue, 6 how wakes are sent
 --       7 ms until the window ends as far as the caller knows, for a key that Redis has lost
 --       then per waiter it asks about: request id, ticket
--- Reply 1 microseconds until there may be room again: until the window ends, or sooner. 0: there is, for
---       more than one call serves at a time. -1: there is no such key
+-- Reply 1 microseconds until there may be room again: until the window ends, or sooner. 0: there is room
+--       now, and another call can serve more. -1: there is no such key
 --       2 the lowest ticket that may still be waiting, 3 how many wait
---       then the ids approved by this call, and those asked about that are approved already
+--       then the ids approved by this call, and the ids asked about that were approved before
 --@include lib/instance
 
 local FIRST_WAITER = FIRST_OWN + 1
@@ -26,7 +26,7 @@ for i = FIRST_WAITER, #ARGV, 2 do
   tickets[#tickets + 1] = tonumber(ARGV[i + 1])
 end
 
--- Asked before anything else: what is remembered of approvals outlives the key.
+-- This comes before anything else, since remembered approvals outlive the key.
 local approved = find_approved(keys, ids)
 local unheard = {}
 for i, id in ipairs(ids) do
@@ -49,7 +49,7 @@ end
 local queue = read_queue(keys, state, call.now_ms)
 local missing = without_place(keys, state, unheard)
 if was_lost or (#missing > 0 and is_older_than_key(state, missing[1].ticket)) then
-  hold_lost(keys, state, call)
+  hold_after_loss(keys, state, call)
 end
 if queue.places > 0 or #missing > 0 then
   hold_if_redis_was_away(state, queue, call)

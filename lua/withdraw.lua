@@ -1,5 +1,5 @@
--- Withdraws waiters whose clients have disconnected. The approval of one that was approved meanwhile is
--- released, and the next waiter served with it. The replica's lease ends with its last place.
+-- Withdraws waiters whose clients have disconnected. A waiter may have been approved meanwhile: its approval
+-- is released, and the next waiter gets it. The replica's lease ends with its last place.
 --
 -- KEYS  1 state, 2 requests, 3 queue, 4 waiting, 5 replicas, 6 to 8 past requests
 -- ARGV  1 to 6 as every call has them: 1 replica id, 2 lease of a waiting replica in ms, 3 window length
@@ -18,7 +18,7 @@ if not state then
   return redis.call('HDEL', keys.waiting, unpack(ids))
 end
 local released = release_requests(keys, state, ids)
-local gone = released + leave_queue(keys, state, call, ids)
+local gone = released + withdraw_waiters(keys, state, call, ids)
 if gone > 0 then
   remember_requests(keys, state, ids)
 end

@@ -1,6 +1,5 @@
-// `npm run test:chaos`: has things go wrong for a while, with every topology of Redis, and checks that
-// the limiter keeps what it promises. What happened is printed, and written to
-// test/chaos/results/latest.json.
+// `npm run test:chaos`: makes faults for a while, with every topology of Redis, and checks that the limiter
+// keeps its promises. It prints the results, and writes them to test/chaos/results/latest.json.
 import { longTestOptions, runLongTests } from './lib/long-tests.mjs';
 
 const HELP = `npm run test:chaos -- [options]

@@ -1,5 +1,5 @@
 // `npm run test:fuzz`: sends right, wrong and broken requests to services in processes of their own for
-// a while, and checks that they answer well, and count what they accepted and nothing else.
+// a while, and checks that they answer well, and count accepted requests and nothing else.
 import { longTestOptions, runLongTests } from './lib/long-tests.mjs';
 
 const HELP = `npm run test:fuzz -- [options]

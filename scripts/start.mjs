@@ -1,4 +1,4 @@
-// `npm start`: sets up what a fresh clone lacks, then serves in this same process, so that signals
+// `npm start`: completes the set-up of a fresh clone, then serves in this same process, so that signals
 // reach the service itself.
 import { build, installDependencies } from './lib/prepare.mjs';
 

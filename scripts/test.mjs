@@ -1,4 +1,4 @@
-// `npm test`: sets up what a fresh clone lacks, then checks style, types and behaviour. Arguments go
+// `npm test`: completes the set-up of a fresh clone, then checks style, types and behaviour. Arguments go
 // to jest, so `npm test -- queue` runs the tests whose path contains "queue".
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -24,17 +24,17 @@ if (given.length > 0) {
   await jest(given, { ...redis, ...(await deploy?.ready) });
 } else {
   await jest(['--testPathIgnorePatterns', DEPLOY_TESTS], redis);
-  // They wait more than they work, so several at a time.
+  // These tests wait more than they work, so several run at a time.
   await jest(['--maxWorkers', '3', '--testPathPatterns', DEPLOY_TESTS], {
     ...redis,
     ...(await deploy.ready),
   });
 }
 await deploy?.end();
-// The connection to testcontainers' reaper, where there is one, would keep this process.
+// A connection to testcontainers' reaper would keep this process alive.
 process.exit(0);
 
-/** Runs jest, not to be waited for by everything else as `run` is; ends this process where it fails. */
+/** Runs jest without blocking this process, unlike `run`. Ends this process if jest fails. */
 async function jest(args, environment) {
   const child = spawn('node', jestCommand(...args), {
     cwd: ROOT,

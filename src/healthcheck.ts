@@ -4,12 +4,12 @@ import { get as getOverTls } from 'node:https';
 import { parseSettings } from './config/settings.js';
 
 const TIMEOUT_MILLIS = 1500;
-/** Where a service that listens on all addresses can be asked from within. */
+/** The loopback addresses of a service that listens on all addresses. */
 const LOOPBACK: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
 
 /**
- * For the image's HEALTHCHECK, which has no shell and no curl: ends with 0 if the replica of this
- * environment answers `GET /healthz`, on whatever port and protocol it serves, else with 1.
+ * The image's HEALTHCHECK, since the image has no shell and no curl. Exits with 0 if the replica of this
+ * environment answers `GET /healthz`, on any port and protocol, else with 1.
  */
 function checkHealth(environment: NodeJS.ProcessEnv): void {
   const { HOST, PORT, TLS_CERT_FILE } = parseSettings(environment);
@@ -22,7 +22,7 @@ function checkHealth(environment: NodeJS.ProcessEnv): void {
   const request =
     TLS_CERT_FILE === undefined
       ? get(options)
-      : // It asks itself: the certificate is made out to the name that others know.
+      : // It asks itself by an address, but the certificate has the name that others use.
         getOverTls({ ...options, rejectUnauthorized: false });
   request
     .on('response', ({ statusCode }) => process.exit(statusCode === 200 ? 0 : 1))

@@ -3,7 +3,7 @@ import { parseSettings } from './config/settings.js';
 import { createLogger } from './common/logger.js';
 import { SettingsError } from './config/settings-error.js';
 
-/** How long a socket that won't close may hold the process after a stop. */
+/** The longest an open socket may keep the process alive after a stop. */
 const EXIT_TIMEOUT_MILLIS = 3000;
 
 async function main(): Promise<void> {
@@ -28,7 +28,7 @@ async function main(): Promise<void> {
     if (stopping) hurry.abort();
     else stopping = stop(signal);
   };
-  // A signal that comes while the parts start has to stop them in good order, too.
+  // A signal during the start has to stop the parts in good order, too.
   process.on('SIGTERM', onSignal);
   process.on('SIGINT', onSignal);
 

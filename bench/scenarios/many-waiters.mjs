@@ -94,7 +94,7 @@ async function idsInQueue(redis) {
 
 /**
  * Whether the answers came in the order of the queue. Two connections that are written to one right
- * after the other may be read the other way round, so places may differ by a slice of answers.
+ * after the other may be read the other way round, so places may differ by a few answers.
  */
 function isInOrder(queue, answered) {
   const places = new Map(queue.map((id, place) => [id, place]));

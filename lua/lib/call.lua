@@ -1,5 +1,5 @@
--- What every call says first: who calls, by which settings, and how it wants wakes to be sent. Redis's
--- time is added, the same for the whole call. Built by `sharedArguments` in src/redis/scripts.
+-- The first arguments of every call: the caller, its settings, and how to send wakes. Redis's time is added,
+-- the same for the whole call. `sharedArguments` in src/redis/scripts builds them.
 --@include lib/now
 
 -- The position of the first argument that is a script's own.

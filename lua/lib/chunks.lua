@@ -1,7 +1,7 @@
--- Commands take as many arguments as Lua can unpack; this stays well below that.
+-- Well below the number of arguments that Lua can unpack.
 local CHUNK = 1000
 
--- Calls Redis with a name and a list of values, as often as they need it. Returns the sum of the replies.
+-- Calls Redis with a name and a list of values, in one call for each chunk. Returns the sum of the replies.
 local function call_in_chunks(command, name, values)
   local sum = 0
   for first = 1, #values, CHUNK do

@@ -1,5 +1,5 @@
--- What `pcall` caught, as an error reply. Redis 7 raises a table, which is one; Redis 6 raises text,
--- with the place in the script before what the command said.
+-- Makes an error reply of an error that `pcall` caught. Redis 7 raises a table, which is a reply already.
+-- Redis 6 raises a text: the place in the script, then the command's message.
 local function error_reply(caught)
   if type(caught) == 'table' then
     return caught
@@ -8,7 +8,7 @@ local function error_reply(caught)
   return redis.error_reply(string.match(message, '^%u+ ') and message or 'ERR ' .. message)
 end
 
--- What `decide` returns, or its error as a reply: one key that fails does not harm the next.
+-- Returns the reply of `decide`, or its error as a reply, so that a key that fails does not harm the next.
 local function reply_of(decide, ...)
   local succeeded, reply = pcall(decide, ...)
   return succeeded and reply or error_reply(reply)

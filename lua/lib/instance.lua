@@ -9,12 +9,12 @@
 
 local FIRST_TURN = 1
 
--- More than this at a time would keep Redis from others for too long.
+-- A call that serves or takes more than this would keep other callers waiting for too long.
 local MOST_SERVED = 500
 local MOST_TAKEN = 2000
 
--- While somebody waits, and after an approval from the queue, the keys outlive windows and leases: Redis's
--- clock runs on while Redis stands still, or can't be reached, and who waits must be known afterwards.
+-- While somebody waits, and after an approval from the queue, the keys outlive windows and leases. Redis's
+-- clock runs on while Redis stands still or can't be reached, and the queue must be known afterwards.
 local LEASES_KEPT = 6
 
 -- The state as it is stored, or nil where there is none.
@@ -47,7 +47,7 @@ local function read_state(state_key)
   }
 end
 
--- `state.has_rare`: a field is stored that most keys do not have.
+-- `state.has_rare`: the key stores the fields that most keys do not need.
 local function write_state(keys, state)
   if state.rolled or state.changed then
     redis.call(
@@ -73,16 +73,15 @@ local function write_state(keys, state)
   end
 end
 
--- A window in which somebody waits counts as one with a check. Those who wait at dead replicas do not,
--- unless a hold says that they may live.
+-- A window in which somebody waits counts as one with a check. Waiters of dead replicas do not count, except
+-- in a recovery hold: their replicas may live.
 local function keep_while_waited_for(keys, state, call)
   if count_waiting(state, read_queue(keys, state, call.now_ms)) > 0 then
     state.expires = idle_at(state)
   end
 end
 
--- Whether the key has been idle for too long. That is decided by its own field: Redis's expiry only collects
--- what is left.
+-- Whether the key has been idle for too long. Its own field decides that. Redis's expiry only frees memory.
 local function is_idle(keys, state, call)
   if call.now_ms < state.expires then
     return false
@@ -95,7 +94,7 @@ local function is_idle(keys, state, call)
 end
 
 -- The instance as of now, or nil where there is none. `state.rolled` says that a new window began.
--- Where it has been idle for too long the second value is its last state, which stays while it is needed.
+-- The second value is the last state of an instance that has been idle for too long. It stays while needed.
 local function open_instance(keys, call)
   local state = read_state(keys.state)
   if not state then
@@ -120,8 +119,8 @@ local function open_instance(keys, call)
   return state
 end
 
--- An instance that begins now. What an evicted or deleted state has left behind does not count.
--- `idle`: the last state of the one before, where it is known. What that remembers is kept.
+-- An instance that begins now. Approvals of an evicted or deleted state do not count.
+-- `idle`: the last state of the instance before, where it is known. Approvals that it remembers stay known.
 local function new_instance(keys, call, idle)
   local state = {
     start = call.now_ms,
@@ -145,8 +144,8 @@ local function new_instance(keys, call, idle)
   return state
 end
 
--- An instance that Redis lost while somebody waited: the lost window was full, and is until it ends.
--- `max`: its maximum as far as it is known; `millis_left`: until the window ends, as the caller knows.
+-- An instance that Redis lost while somebody waited. The lost window was full, and stays full until it ends.
+-- `max`: its maximum as far as it is known. `millis_left`: ms until the window ends, as the caller knows.
 local function restore_instance(keys, call, idle, max, millis_left)
   local state = new_instance(keys, call, idle)
   millis_left = math.min(math.max(1, math.floor(millis_left)), call.window)
@@ -157,23 +156,23 @@ local function restore_instance(keys, call, idle, max, millis_left)
   return state
 end
 
--- Microseconds until those who wait may be served: 0 where some may be at once, by another call.
+-- Microseconds until waiters may be served. 0: another call can serve some at once.
 local function micros_to_room(state, call)
   local to_window_end = micros_to_window_end(state, call.now_us)
-  if is_held(state) then
+  if in_recovery_hold(state) then
     local to_hold_end = state.hold_until * 1000 - call.now_us
     return state.approved < state.max and to_hold_end or math.max(to_window_end, to_hold_end)
   end
   return state.serving == 1 and 0 or to_window_end
 end
 
--- Whether a newcomer may be approved: not while others wait for the room there is.
+-- Whether a newcomer may be approved. Waiters come first.
 local function admits_newcomers(state)
-  return state.approved < state.max and state.serving == 0 and not is_held(state)
+  return state.approved < state.max and state.serving == 0 and not in_recovery_hold(state)
 end
 
--- Approves waiters from the head of the queue while the window has room, and notes in `state.serving` that
--- more of them may be: a call serves so many only as others can wait for.
+-- Approves waiters from the head of the queue while the window has room. One call serves a limited number, so
+-- that Redis answers others in between. `state.serving` notes that the next call can approve more.
 local function serve_queue(keys, state, call)
   local queue = read_queue(keys, state, call.now_ms)
   local granted, taken = {}, 0
@@ -198,12 +197,13 @@ local function serve_queue(keys, state, call)
   state.changed = true
 end
 
--- Approves those who wait if room was made. Every script calls it before it approves anybody else, so that
--- a queue that is not empty means a full window, or one that is being served.
--- `state.made_room`: an approval was released, the maximum raised, or a hold ended.
+-- Approves waiters if room was made. Every script calls it before it approves anybody else. So while somebody
+-- waits, the window is full, the queue is being served, or the key is in its recovery hold.
+-- `state.made_room`: an approval was released, the maximum raised, a hold ended, or a place put back.
 local function serve_waiting(keys, state, call)
-  if state.unsorted == 1 and not is_held(state) then
-    -- Others of the same loss follow those who are put back by this call. Without room they can be awaited.
+  if state.unsorted == 1 and not in_recovery_hold(state) then
+    -- This call may put back some of the waiters that were lost together; calls for the others follow. Without
+    -- room the sort can wait for them.
     if state.approved < state.max or not state.has_rejoined then
       sort_queue(keys, state, call.now_ms)
     end
@@ -217,13 +217,13 @@ local function serve_waiting(keys, state, call)
     return
   end
   hold_if_redis_was_away(state, queue, call)
-  if not is_held(state) then
+  if not in_recovery_hold(state) then
     serve_queue(keys, state, call)
   end
 end
 
--- Tells every replica that listens: who was approved, which tickets have left the queue, and when there
--- may be room again. The ids are UUIDs made by the replicas, so they need no escaping.
+-- Tells every replica that listens who was approved, which tickets are out of the queue, and when there may
+-- be room again. The replicas make the ids as UUIDs, so they need no escaping.
 local function publish_wake(keys, state, call)
   publish(keys.state, call, string.format(
     '{"millisToRoom":%.14g,"waiting":%.0f,"waitingFrom":%.0f,"granted":[%s]}',
@@ -251,7 +251,7 @@ local function write_expiry(keys, state, call)
   expire_requests(keys, state, call, expire_at)
 end
 
--- Writes what changed, sees that every key expires, and wakes the replicas of those approved.
+-- Writes the changes, sees that every key expires, and wakes the replicas of the approved waiters.
 -- `state.changed`: more than the two counters changed.
 local function close_instance(keys, state, call)
   if state.queue and state.queue.places > 0 then

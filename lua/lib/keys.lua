@@ -1,4 +1,4 @@
--- The names of one instance, in the order in which every script that changes it gets them.
+-- The names of one instance, in the order in which all scripts that change it get them.
 local KEYS_PER_INSTANCE = 8
 
 local function read_keys(names, first)

@@ -1,24 +1,24 @@
--- Who waits for a key, in three keys:
+-- The waiters of a limiter key, in three keys of Redis:
 --   queue     a list of entries, `<ticket>:<request id>@<replica id>`, first come first
 --   waiting   a hash, request id -> ticket: an entry that does not stand here too, with the same ticket,
 --             is withdrawn, and passed over when it comes to the head
 --   replicas  a hash, replica id -> `<until when its lease runs, in ms>:<its places>`; the places of all
 --             are as many as stand in `waiting`
--- So nobody is looked for in the list. The places of a replica whose lease has run out do not count; they
--- are passed over, too, and come back with the replica if it was thought dead only.
+-- So no script searches the list. The places of a replica whose lease has run out do not count, and are
+-- passed over, too. If the replica lives after all, they come back with it.
 --
 -- A ticket is the arrival in Redis's microseconds, pushed up where needed so that no ticket is ever given
--- out twice: tickets are the order of arrival, and stay so when a replica puts its waiters back after
+-- out twice. Tickets are the order of arrival, and stay so when a replica puts its waiters back after
 -- Redis lost its memory. They have sixteen digits until the year 2286, so entries sort as texts.
 --
--- While a slot of a cluster moves, Redis fails a script at the first key that it does not find, be it one
--- that the script itself has emptied. So whoever is approved is put into the set before the queue is
--- touched, and a queue that has become empty is removed whole, and not looked at any more.
+-- While a slot of a cluster moves, Redis fails a script at the first key that it does not find, even a key
+-- that the script itself has emptied. So a script adds approved ids to the set before it touches the queue.
+-- And it removes a queue that has become empty as a whole, and does not read it again.
 --@include lib/chunks
 
--- So many entries are looked at, at least, where some at the head may have to be passed over.
+-- A script reads at least this many entries where some at the head may have to be passed over.
 local LOOK_AHEAD = 100
--- A list is not compacted for less than this.
+-- A list of up to this many entries is never compacted.
 local COMPACTION_SLACK = 100
 
 local function new_queue()
@@ -79,7 +79,7 @@ local function drop_queue(keys, queue)
   queue.places, queue.living, queue.replicas = 0, 0, {}
 end
 
--- The tickets of those who wait, as a set.
+-- The tickets of all waiters, as a set.
 local function waiting_tickets(keys)
   local tickets = {}
   for _, ticket in ipairs(redis.call('HVALS', keys.waiting)) do
@@ -88,7 +88,7 @@ local function waiting_tickets(keys)
   return tickets
 end
 
--- Counts the places of each replica anew, where somebody else has removed one of the three keys.
+-- Counts the places of each replica anew after somebody else has removed one of the three keys.
 local function recount(keys, queue, now_ms)
   local places = queue.places
   queue.places, queue.living = 0, 0
@@ -109,7 +109,7 @@ local function recount(keys, queue, now_ms)
   end
 end
 
--- Reads how many wait, and for which replicas: `places` counts all, `living` those whose replicas live.
+-- Reads how many waiters each replica has: `places` counts all, `living` those whose replicas live.
 -- Returns the queue, and whether the replicas' places add up.
 local function load_queue(keys, now_ms)
   local queue = new_queue()
@@ -131,7 +131,7 @@ local function load_queue(keys, now_ms)
   return queue, counted == queue.places
 end
 
--- The queue, read once per script at most. Where somebody else has removed one of its keys it is mended.
+-- The queue, read once per script at most, and mended where somebody else has removed one of its keys.
 local function read_queue(keys, state, now_ms)
   if not state.queue then
     local adds_up
@@ -145,12 +145,11 @@ local function read_queue(keys, state, now_ms)
   return state.queue
 end
 
--- Removes the entries that do not wait any more when more than half of the list is such. The dead are
--- removed with them where they are so many that replicas must have died one after the other: those whom an
--- outage of Redis makes look dead, and the newcomers after it, fill the queue twice at most.
+-- Removes the entries that do not wait any more when they are more than half of the list. It removes the
+-- waiters of dead replicas, too, when they are too many for one outage of Redis: replicas that an outage
+-- makes look dead, and the newcomers after it, fill the queue twice at most.
 --
--- Called when waiters join, and by each settle: not when they leave, so that many who leave together do
--- not have it done again and again.
+-- Called when waiters join, and by each settle. Withdrawals do not call it: of many at once each would compact.
 local function compact_queue(keys, state, now_ms)
   local queue = state.queue
   local removes_dead = queue.places > 2 * state.queue_max + COMPACTION_SLACK
@@ -209,8 +208,9 @@ local function join_queue(keys, state, call, waiters)
   state.changed = true
 end
 
--- Those of these waiters who have no place in the queue, lowest ticket first. Who should stand before the
--- head has none: somebody has removed the list alone, or the state, which knew that it is out of order.
+-- The waiters among these that have no place in the queue, lowest ticket first. A waiter that should stand
+-- before the head has none: somebody has removed the list alone, or the state, which knew that it is out of
+-- order.
 local function without_place(keys, state, waiters)
   local ids, missing = {}, {}
   for i, waiter in ipairs(waiters) do
@@ -240,9 +240,8 @@ local function without_place(keys, state, waiters)
   return missing
 end
 
--- Puts waiters of the caller back in their old places. They go to the end of the list, which is sorted when
--- the key's hold ends, and in any case before anybody is served from it. `waiters`: as for `join_queue`,
--- lowest ticket first.
+-- Puts waiters of the caller back in their old places. They go to the end of the list. A sort follows after
+-- the recovery hold, and always before anybody is served. `waiters`: as for `join_queue`, lowest ticket first.
 local function rejoin_queue(keys, state, call, waiters)
   local last = redis.call('LINDEX', keys.queue, -1)
   if last and tonumber(ticket_of(last)) > waiters[1].ticket then
@@ -253,23 +252,23 @@ local function rejoin_queue(keys, state, call, waiters)
   state.ticket = math.max(state.ticket, waiters[#waiters].ticket)
 end
 
--- Takes waiters of the caller out of the queue. Returns how many of the ids waited.
-local function leave_queue(keys, state, call, ids)
+-- Withdraws waiters of the caller. Returns how many of the ids waited.
+local function withdraw_waiters(keys, state, call, ids)
   local queue = read_queue(keys, state, call.now_ms)
   if queue.places == 0 then
     return 0
   end
-  local left = call_in_chunks('HDEL', keys.waiting, ids)
-  if left == 0 then
+  local withdrawn = call_in_chunks('HDEL', keys.waiting, ids)
+  if withdrawn == 0 then
     return 0
   end
-  add_places(queue, call.replica, -left, call.now_ms)
+  add_places(queue, call.replica, -withdrawn, call.now_ms)
   state.changed = true
   if queue.places == 0 then
     redis.call('UNLINK', keys.queue, keys.replicas)
     queue.replicas = {}
   end
-  return left
+  return withdrawn
 end
 
 local function sort_queue(keys, state, now_ms)
@@ -282,7 +281,7 @@ local function sort_queue(keys, state, now_ms)
 end
 
 -- Reads entries: a list of { request_id, replica_id, is_waiting }.
--- `has_withdrawn`: the list may hold some that do not wait any more, or stand there twice.
+-- `has_withdrawn`: the list may hold entries that do not wait any more, or one entry twice.
 local function read_entries(keys, entries, has_withdrawn)
   local read, ids, tickets = {}, {}, {}
   for i, entry in ipairs(entries) do
@@ -300,8 +299,8 @@ local function read_entries(keys, entries, has_withdrawn)
   return read
 end
 
--- Takes entries from the head: up to `room` waiters whose replicas live, and whoever is passed over on
--- the way. `approve(ids)` is called before they leave the queue. Returns how many entries were taken.
+-- Takes entries from the head: up to `room` waiters whose replicas live, and the entries to be passed over on
+-- the way. Calls `approve(ids)` before it touches the queue. Returns how many entries it took.
 local function take_heads(keys, state, now_ms, room, approve)
   local queue = state.queue
   local length = redis.call('LLEN', keys.queue)
@@ -338,7 +337,7 @@ local function take_heads(keys, state, now_ms, room, approve)
   return taken
 end
 
--- Writes what changed of the replicas: their leases, and how many places they have.
+-- Writes the replicas whose leases or numbers of places changed.
 local function write_replicas(keys, queue)
   local changed, gone = {}, {}
   for replica_id, replica in pairs(queue.replicas) do
@@ -353,9 +352,8 @@ local function write_replicas(keys, queue)
   call_in_chunks('HDEL', keys.replicas, gone)
 end
 
--- Every ticket below the one returned has left the queue, unless its replica was thought dead. A replica
--- that holds a waiter with such a ticket and has heard of no grant knows that it missed one, or that Redis
--- has lost its place.
+-- Every ticket below the one returned is out of the queue, unless its replica was thought dead. A replica
+-- with a lower ticket and no word of a grant has missed the wake, or Redis has lost the place.
 local function lowest_waiting_ticket(keys, state, call)
   if state.unsorted == 1 then
     return 0

@@ -1,12 +1,12 @@
--- The ids of approved requests: one set for the current window, and by turns three sets for those of windows
--- that have ended, and for released and withdrawn ones. Only the current set counts and can be released
--- from. The others are there for those who have not heard of it yet: a check that is sent again, a waiter
--- whose wake comes late, a settle that is late itself.
+-- The ids of approved requests. One set is for the current window. Three sets, used in turns, are for windows
+-- that have ended, and for released and withdrawn ids. Only the current set counts, and only its approvals
+-- can be released. The others answer late questions: a check that is sent again, a waiter whose wake comes
+-- late, a late settle.
 --
--- An approval is remembered for three windows after its own and, where that is shorter than a lease, for two
--- leases: so long a replica that stood still may ask. When a window ends its set is renamed to that of the
--- next turn. Windows of which three are shorter than a lease share the set of a turn, which is a lease long,
--- and their ids are added to it at once.
+-- An approval is remembered for three windows after its own or, where these are shorter than a lease, for two
+-- leases. A replica that stood still may ask for that long. When a window ends, its set is renamed to the set
+-- of the next turn. Where three windows are shorter than a lease, a turn takes a lease: all windows in it
+-- share its set, and their ids are added to it at once.
 --
 -- `state.turn` is the number of the set that was begun last.
 --@include lib/chunks
@@ -28,8 +28,9 @@ end
 
 -- Keeps the ids of the window that has ended apart from those of the one that begins.
 --
--- Where there is no set, none is removed: Redis, when its memory is full, refuses a script at its first
--- write, and one that it lets pass, as UNLINK and RENAME, would open the way for all that follow.
+-- Without a set there is nothing to remove, and the UNLINK has to be avoided. When its memory is full, Redis
+-- refuses a script at its first write that takes memory. An UNLINK or RENAME before it passes, and lets all
+-- later writes pass, too.
 local function end_window_of_requests(keys, state, call, ended_start)
   local has_requests = redis.call('EXISTS', keys.requests) == 1
   if not share_turns(call) then
@@ -47,7 +48,7 @@ local function end_window_of_requests(keys, state, call, ended_start)
   end
 end
 
--- Adds ids to the approved ones. One that is there already does not count again.
+-- Adds ids to the approved ones. An id that is there already does not count again.
 local function add_requests(keys, state, call, ids)
   state.approved = state.approved + call_in_chunks('SADD', keys.requests, ids)
   if share_turns(call) then
@@ -55,7 +56,7 @@ local function add_requests(keys, state, call, ids)
   end
 end
 
--- Makes room by the approvals of the current window among these. Returns how many there are.
+-- Releases those of these ids that are approved in the current window. Returns how many there are.
 local function release_requests(keys, state, ids)
   local released = call_in_chunks('SREM', keys.requests, ids)
   state.approved = state.approved - released
@@ -63,15 +64,15 @@ local function release_requests(keys, state, ids)
   return released
 end
 
--- Keeps ids known that were released or withdrawn: a settle that asks about them late, or once again, does
--- not put them back.
+-- Remembers released and withdrawn ids. A settle that asks about them late, or once again, does not put them
+-- back.
 local function remember_requests(keys, state, ids)
   call_in_chunks('SADD', keys.past_requests[state.turn], ids)
   state.has_past = true
   state.changed = true
 end
 
--- Which of these ids were approved, in this window or in one that is remembered: id -> true.
+-- The ids among these that were approved, in this window or in one that is remembered: id -> true.
 local function find_approved(keys, ids)
   local approved = {}
   for _, name in ipairs({ keys.requests, unpack(keys.past_requests) }) do
@@ -84,13 +85,13 @@ local function find_approved(keys, ids)
   return approved
 end
 
--- Until when the ids approved in this window are remembered, beyond the life of its key: with them the
--- state, which knows the turn.
+-- When the ids approved in this window may be forgotten, which can be after the end of the instance. The
+-- state is kept for as long, since it has the turn.
 local function remembered_until(state, call)
   return share_turns(call) and state.start + state.window + (TURNS - 1) * call.lease or 0
 end
 
--- Sees that the sets which ids were added to expire.
+-- Sets when the sets to which ids were added expire.
 local function expire_requests(keys, state, call, expire_at)
   if state.approved > 0 then
     redis.call('PEXPIREAT', keys.requests, expire_at)

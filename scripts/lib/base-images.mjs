@@ -3,7 +3,7 @@ import { join } from 'node:path';
 
 import { ROOT } from './run.mjs';
 
-/** The images of others that the Dockerfile and docker-compose.yml build on. */
+/** The public images that the Dockerfile and docker-compose.yml build on. */
 export function baseImages() {
   const dockerfile = readFileSync(join(ROOT, 'Dockerfile'), 'utf8');
   const composition = readFileSync(join(ROOT, 'docker-compose.yml'), 'utf8');

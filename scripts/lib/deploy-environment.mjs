@@ -1,5 +1,5 @@
-// Gets what the tests in test/deploy need, says where it is as one line of JSON with environment variables,
-// and keeps the Docker engine, where it has started one, until its standard input ends.
+// Gets the programs for the tests in test/deploy, and prints one line of JSON with environment variables for
+// them. A Docker engine that it has started runs until its standard input ends.
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 
@@ -13,11 +13,11 @@ import { provideImages } from './stand-in-images.mjs';
 const docker = await findDocker();
 const host = docker.SLUICE_TEST_DOCKER_HOST;
 const hasImages = host !== '' && provideImages(host, baseImages());
-// Another registry that npm was told of goes for the build of the image, too.
+// The build of the image uses npm's registry, too, if another one is configured.
 const registry = process.env.NPM_CONFIG_REGISTRY ?? process.env.npm_config_registry;
 const npm = registry === undefined ? {} : { NPM_CONFIG_REGISTRY: registry };
 if (hasImages) {
-  // As test/deploy/docker/build-image.ts does it, which then takes a moment only.
+  // test/deploy/docker/build-image.ts builds the same, and then takes a moment only.
   const build = ['build', '--quiet', '--build-arg', 'NPM_CONFIG_REGISTRY', ROOT];
   const options = { stdio: 'ignore', env: { ...process.env, ...npm } };
   spawnSync('docker', ['--host', host, ...build], options);

@@ -7,7 +7,7 @@ import { ROOT } from './run.mjs';
 
 const BUILT_PROGRAMS = join(ROOT, 'node_modules', '.cache', 'sluice', 'bin');
 const BUILD_TIMEOUT_MILLIS = 15 * 60 * 1000;
-/** Go's last words say what went wrong; before them are the downloads. */
+/** Go's last lines have the error. The lines before them are downloads. */
 const REASON_LINES = 5;
 
 // Both build with Go 1.26; newer versions of kustomize need a newer Go.
@@ -19,9 +19,9 @@ const KUSTOMIZE = {
 };
 
 /**
- * What renders the manifests and the chart, as environment variables for the tests of both: SLUICE_TEST_HELM
- * is the path of a helm 3, and SLUICE_TEST_KUSTOMIZE a JSON list of the words that render a folder. Each is
- * looked for on PATH, else built with Go, and empty where neither is there.
+ * Finds the tools that render the chart and the manifests. Returns environment variables for the tests of
+ * both: SLUICE_TEST_HELM is the path of a helm 3, and SLUICE_TEST_KUSTOMIZE a JSON list of the words that
+ * render a folder. A tool that is not on PATH is built with Go. Its variable is empty if that fails.
  */
 export function findDeployTools() {
   const helm = findHelm() ?? '';
@@ -59,7 +59,7 @@ function findKustomize() {
 }
 
 function findOrBuild(tool) {
-  // With its version in its name, so that another version is built when it changes here.
+  // The version is in the file's name, so that a change of it here builds the tool again.
   const path = join(BUILT_PROGRAMS, `${tool.name}-${tool.version}`);
   return existsSync(path) || (findProgram('go') && build(tool, path)) ? path : undefined;
 }

@@ -7,17 +7,17 @@ import { createInterface } from 'node:readline';
 
 import { findOrInstall, findProgram } from './install-package.mjs';
 
-/** Only an engine that hangs takes so long; one that can't start ends. */
+/** Only an engine that hangs takes so long. An engine that can't start exits. */
 const START_TIMEOUT_MILLIS = 120_000;
 
 /** The engine of our own, and its folder. */
 let started;
 
 /**
- * The Docker engine for the tests of the image and the composition, as environment variables for them:
- * SLUICE_TEST_DOCKER_HOST is where it listens, and SLUICE_TEST_COMPOSE a JSON list of the words that begin
- * a command of Compose. An engine that runs is taken, else one is installed where that can be done, and
- * started for the time of this process. Both are empty where none can be had.
+ * Finds a Docker engine for the tests of the image and the composition. Returns environment variables for
+ * them: SLUICE_TEST_DOCKER_HOST is the engine's address, and SLUICE_TEST_COMPOSE a JSON list of the words that
+ * begin a command of Compose. Without a running engine, one is installed if possible, and started for the
+ * time of this process. Both variables are empty without an engine.
  */
 export async function findDocker() {
   const host = runningEngine() ?? (await startEngine());
@@ -73,7 +73,7 @@ async function startEngine() {
   });
   if (!isUp) console.error(lines.slice(-3).join('\n'));
   started = { engine, folder };
-  // Where this process ends in another way than by endDocker.
+  // This process may end without endDocker.
   process.on('exit', () => engine.kill('SIGTERM'));
   return isUp ? host : undefined;
 }

@@ -2,12 +2,12 @@ import { spawnSync } from 'node:child_process';
 
 import { findOrInstall } from './install-package.mjs';
 
-/** The oldest that the tests are known to pass with. */
+/** The oldest version with which the tests are known to pass. */
 const OLDEST = [1, 22];
 
 /**
- * The `nginx` for the tests behind a load balancer: the one of this machine, or one installed by the
- * system's package manager. Empty where there is none they can use, which one line then says.
+ * The `nginx` for the tests behind a load balancer: this machine's, or one installed by the system's package
+ * manager. Without a usable nginx the path is empty, and one line says so.
  */
 export function findNginx() {
   const path = findOrInstall('nginx', { apt: 'nginx-light', brew: 'nginx' });

@@ -7,10 +7,10 @@ export const REDIS_IMAGE = process.env.SLUICE_TEST_REDIS_IMAGE || 'redis:7.2-alp
 const PULL_TIMEOUT_MILLIS = 120_000;
 
 /**
- * Where the tests' Redis comes from, as environment variables for them: a container where a Docker
- * daemon has or can pull the image, else a `redis-server` on PATH, else one installed by the
- * system's package manager. Tests that send signals to servers or put several together need such a
- * program in any case: SLUICE_TEST_REDIS_PROGRAM, empty where there is none they can use.
+ * Finds a Redis for the tests, and returns environment variables for them. It is a container if a Docker
+ * daemon has or can pull the image, else a `redis-server` on PATH, else one installed by the system's package
+ * manager. Tests that send signals to servers or combine several always need the program, which
+ * SLUICE_TEST_REDIS_PROGRAM names. It is empty without a usable one.
  */
 export async function findRedis() {
   const container = await fromDocker();
@@ -55,7 +55,7 @@ async function fromDocker() {
   try {
     await getReaper(client);
   } catch {
-    // It would remove containers that a killed run leaves; where its image can't be had, we can't.
+    // Ryuk would remove the containers of a killed run. Without its image nothing removes them.
     found.TESTCONTAINERS_RYUK_DISABLED = 'true';
   }
   return found;

@@ -2,16 +2,16 @@ import { spawnSync } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
 
-/** Where Debian has servers, which is not on everybody's PATH. */
+/** Debian's folder of servers, which is not on every PATH. */
 const SERVERS = '/usr/sbin';
 /**
- * Debian's packages ask it before they start what they install:
+ * Debian's packages run this program before they start a service:
  * https://people.debian.org/~hmh/invokerc.d-policyrc.d-specification.txt
  */
 const START_POLICY = '/usr/sbin/policy-rc.d';
 /**
- * Runs a command under a policy that forbids every start, unless the machine has one of its own. A
- * shell does it, since that removes the policy also where it is interrupted.
+ * Runs a command under a policy that forbids every start, unless the machine has a policy of its own. A
+ * shell does this, because it removes the policy even when it is interrupted.
  */
 const STARTING_NOTHING = [
   'sh',
@@ -25,7 +25,7 @@ const STARTING_NOTHING = [
   START_POLICY,
 ];
 
-/** Where a program of this machine is, or undefined. */
+/** The path of a program of this machine, or undefined. */
 export function findProgram(program) {
   for (const folder of [...(process.env.PATH ?? '').split(delimiter), SERVERS]) {
     try {
@@ -40,8 +40,8 @@ export function findProgram(program) {
 }
 
 /**
- * Where a program of this machine is. Where it is not, its package is installed, as root with apt-get
- * or with brew, and nothing that comes with it is started.
+ * The path of a program of this machine. If it is missing, its package is installed, as root with apt-get or
+ * with brew, and no service of the package is started.
  * @param packages the package's name for each of the two: { apt, brew }
  */
 export function findOrInstall(program, packages) {
@@ -52,7 +52,7 @@ function install(program, packages) {
   const commands = installCommands(packages);
   for (const command of commands) {
     console.error(`no ${program} found; running ${command.join(' ')} ...`);
-    // What it prints is of use only where it fails.
+    // The output is of use only after a failure.
     const [run, ...args] = command[0] === 'apt-get' ? [...STARTING_NOTHING, ...command] : command;
     const { status, stdout, stderr } = spawnSync(run, args, {
       encoding: 'utf8',

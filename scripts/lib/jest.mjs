@@ -1,4 +1,4 @@
-/** Jest, as node is given it, with these arguments. */
+/** The arguments of node that run Jest with these arguments. */
 export function jestCommand(...args) {
   return ['node_modules/jest/bin/jest.js', ...args];
 }

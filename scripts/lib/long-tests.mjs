@@ -10,8 +10,8 @@ import { ROOT } from './run.mjs';
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'];
 
 /**
- * The options with these names that this process was given, each with a value. Where help is asked for,
- * it is printed, and this process ends.
+ * The values of this process's options with these names. The option `--help` prints the help, and ends this
+ * process.
  */
 export function longTestOptions(help, names) {
   const { values } = parseArgs({
@@ -28,9 +28,9 @@ export function longTestOptions(help, names) {
 }
 
 /**
- * Runs tests that `npm test` does not, as they take minutes, and ends this process with jest's code.
+ * Runs tests that take minutes, which `npm test` does not run, and ends this process with jest's code.
  * @param files a pattern of their paths
- * @param environment variables for them; those that are undefined are left out
+ * @param environment variables for them; undefined ones are ignored
  */
 export async function runLongTests(files, environment) {
   installDependencies();
@@ -47,8 +47,8 @@ export async function runLongTests(files, environment) {
 }
 
 /**
- * Runs a command in a process group of its own. Whatever it has started and not ended is killed when it
- * ends, and when this process is told to end: a server that is suspended heeds no other signal.
+ * Runs a command in a process group of its own. The rest of the group is killed when the command ends, or
+ * when a signal ends this process. A suspended server heeds no other signal than SIGKILL.
  */
 async function runGroup(command, args, options) {
   const child = spawn(command, args, { cwd: ROOT, stdio: 'inherit', detached: true, ...options });
@@ -56,7 +56,7 @@ async function runGroup(command, args, options) {
     try {
       process.kill(-child.pid, 'SIGKILL');
     } catch {
-      // Nobody is left.
+      // The group has ended.
     }
   };
   for (const signal of SIGNALS) {

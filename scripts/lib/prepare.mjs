@@ -7,7 +7,7 @@ import { ROOT, run } from './run.mjs';
 const INSTALLED_STAMP = '.sluice-installed';
 const BUILT_STAMP = 'dist/.sluice-built';
 
-/** Installs what the lock file names, unless that has been done since it last changed. */
+/** Installs the packages in the lock file, unless that has been done since its last change. */
 export function installDependencies() {
   installIn('.');
 }
@@ -26,7 +26,7 @@ export function installIn(folder) {
   );
 }
 
-/** Compiles `src` to `dist`, unless that has been done since it last changed. */
+/** Compiles `src` to `dist`, unless that has been done since its last change. */
 export function build() {
   onChange(BUILT_STAMP, ['package-lock.json', 'tsconfig.json', ...filesBelow('src')], () => {
     rmSync(join(ROOT, 'dist'), { recursive: true, force: true });

@@ -5,13 +5,13 @@ import { dirname, join } from 'node:path';
 
 import { findOrInstall, findProgram } from './install-package.mjs';
 
-/** Where Node's own image has it. */
+/** The path of node in Node's own image. */
 const NODE = '/usr/local/bin/node';
 const NPM = '/usr/local/lib/node_modules/npm';
 const CERTIFICATES = '/etc/ssl/certs/ca-certificates.crt';
 const PULL_TIMEOUT_MILLIS = 120_000;
 
-/** For each image by its repository: what is in the one that takes its place. */
+/** The content of the stand-in for each image, by the image's repository. */
 const STAND_INS = {
   node: () => ({
     programs: { [NODE]: process.execPath, '/bin/sh': '/bin/sh', '/usr/bin/env': '/usr/bin/env' },
@@ -28,7 +28,7 @@ const STAND_INS = {
       '/usr/bin/redis-cli': findProgram('redis-cli'),
       '/bin/sh': '/bin/sh',
     },
-    // As Redis's own image, it lets others than its own container in.
+    // Like Redis's own image, it accepts connections from other containers.
     texts: {
       '/usr/local/bin/redis-server':
         '#!/bin/sh\nexec /usr/bin/redis-server --protected-mode no "$@"\n',
@@ -42,9 +42,9 @@ const STAND_INS = {
 };
 
 /**
- * Sees that the engine has these images: it has them already, or pulls them, or, where no registry can be
- * reached, gets in their place images made of this machine's programs and the libraries these need.
- * @returns whether it has them all; where not, says which is missing
+ * Sees that the engine has these images. The engine pulls missing ones. Without a registry it gets stand-ins,
+ * made of this machine's programs and their libraries.
+ * @returns whether it has them all; if not, prints which one is missing
  */
 export function provideImages(host, images) {
   return images.every((image) => {

@@ -6,9 +6,9 @@ import { fileURLToPath } from 'node:url';
 const PROGRAM = fileURLToPath(new URL('deploy-environment.mjs', import.meta.url));
 
 /**
- * Begins to get what the tests of the image, the composition and the manifests need, beside whatever is
- * done meanwhile: building Helm and the image takes minutes.
- * @returns `ready`, which resolves to environment variables, and `end`, which ends what was started
+ * Begins to get the programs for the tests of the image, the composition and the manifests, in the
+ * background: to build Helm and the image takes minutes.
+ * @returns `ready`, which resolves to environment variables, and `end`, which ends all started processes
  */
 export function startDeployEnvironment() {
   const child = spawn(process.execPath, [PROGRAM], { stdio: ['pipe', 'pipe', 'inherit'] });
@@ -16,7 +16,7 @@ export function startDeployEnvironment() {
     createInterface({ input: child.stdout }).once('line', (line) => resolve(JSON.parse(line)));
     child.once('exit', (code) => reject(new Error(`${PROGRAM} ended with ${code}`)));
   });
-  // It is awaited when it is needed.
+  // The caller awaits it when it is needed.
   ready.catch(() => undefined);
   return {
     ready,

@@ -13,8 +13,8 @@ import { RedisLimiter } from '../redis/redis-limiter.js';
 import type { StoreObserver } from '../redis/store-observer.js';
 
 /**
- * Makes the limiter that the settings ask for.
- * @throws SettingsError where a file that the settings name can't be read
+ * Makes the limiter that the settings describe.
+ * @throws SettingsError where a file in the settings can't be read
  */
 export async function createLimiter(
   settings: Settings,
@@ -33,7 +33,7 @@ export async function createLimiter(
 
   const connectionSettings = connectionSettingsFrom(settings, urls, `sluice:${replicaId}`);
   const connections = connect(connectionSettings, logger);
-  // A replica that served before its first connection would turn the first callers away for nothing.
+  // Before its first connection a replica would turn callers away without need.
   await waitUntilReady(connections, settings.STORE_TIMEOUT_MILLIS);
   const limiter = new RedisLimiter({
     connections,
@@ -43,7 +43,7 @@ export async function createLimiter(
     leaseMillis: settings.REPLICA_LEASE_MILLIS,
     database: connectionSettings.database,
     timeoutMillis: settings.STORE_TIMEOUT_MILLIS,
-    // The bound is one over both where another decides in the store's place.
+    // With a substitute for the store, one bound holds for both together.
     maxWaiters: settings.STORE_OUTAGE_POLICY === 'deny' ? maxWaiters : Infinity,
     clock: systemClock,
     logger,

@@ -14,23 +14,23 @@ import { ServiceReadiness } from '../readiness/service-readiness.js';
 import { createLimiter } from './create-limiter.js';
 import { stopInOrder, untilSeen } from './stop-in-order.js';
 
-/** A replica that serves. */
+/** A serving replica. */
 export interface App {
   readonly port: number;
   /** Where `/debug` and `/metrics` are, if not on the port of the checks. */
   readonly adminPort: number | undefined;
   /**
-   * Is not ready from now on, and serves for SHUTDOWN_DELAY_MILLIS more. Then stops accepting, answers
-   * what is in flight, gives those who wait up to `graceMillis`, and turns them away. Nothing of this
-   * replica stays in Redis.
-   * @param hurry aborted to end the delay and the grace at once
+   * Is not ready from now on, and serves for SHUTDOWN_DELAY_MILLIS more. Then it stops accepting, answers
+   * the requests in flight, gives waiting requests up to `graceMillis`, and turns the rest away. Nothing of
+   * this replica stays in Redis.
+   * @param hurry ends the delay and the grace at once when it is aborted
    */
   stop(graceMillis: number, hurry?: AbortSignal): Promise<void>;
 }
 
 /**
  * Puts the parts together and serves.
- * @throws SettingsError for a file that the settings name and that can't be used
+ * @throws SettingsError for a file in the settings that can't be used
  */
 export async function startApp(settings: Settings, logger: Logger): Promise<App> {
   const security = await openSecurity(settings, logger);

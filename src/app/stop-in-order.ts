@@ -4,10 +4,10 @@ import type { Ports } from '../http/server/ports.js';
 import type { Limiter } from '../limiter/limiter.js';
 
 const WAITING_POLL_MILLIS = 20;
-/** How long the last answers may take to reach their clients when the replica stops. */
+/** The longest the last answers may take to reach their clients when the replica stops. */
 const LINGER_MILLIS = 1000;
 
-/** Resolves when load balancers had the time to see that this replica is not ready, or at once in a hurry. */
+/** Gives load balancers time to see that this replica is not ready. Resolves at once in a hurry. */
 export async function untilSeen(
   delayMillis: number,
   hurry: AbortSignal | undefined,
@@ -22,9 +22,9 @@ export async function untilSeen(
 }
 
 /**
- * Stops accepting, answers what is in flight, gives those who wait up to `graceMillis`, turns them away and
- * closes the limiter.
- * @param hurry aborted to end the grace at once
+ * Stops accepting, answers the requests in flight, gives waiting requests up to `graceMillis`, turns the rest
+ * away and closes the limiter.
+ * @param hurry ends the grace at once when it is aborted
  */
 export async function stopInOrder(
   ports: Ports,
@@ -34,7 +34,7 @@ export async function stopInOrder(
 ): Promise<void> {
   const everyoneGone = ports.stopAccepting();
   await Promise.race([everyoneGone, nobodyWaiting(limiter, graceMillis, hurry)]);
-  // Requests under way need a moment. A connection that says nothing does not get the whole grace.
+  // Requests under way need a moment. A silent connection does not get the whole grace.
   if (limiter.waiting === 0) {
     await Promise.race([everyoneGone, delay(LINGER_MILLIS, undefined, { ref: false })]);
   }

@@ -1,6 +1,6 @@
-/** Where time comes from and how to wait for it; tests put a controlled clock in its place. */
+/** The source of time and timers. Tests replace it with a controlled clock. */
 export interface Clock {
-  /** Milliseconds since 1970, never going back. */
+  /** Milliseconds since 1970. They never go back. */
   now(): number;
   /**
    * Calls `callback` once, `delayMillis` from now, however long that is.
@@ -23,7 +23,7 @@ export const systemClock: Clock = {
       timer = setTimeout(ring, Math.min(Math.ceil(Math.max(0, left)), LONGEST_TIMER_MILLIS));
     };
     const ring = (): void => {
-      // Node counts from when it last looked at the clock, so that a timer may fire early.
+      // Node counts from its last look at the clock, so a timer may fire early.
       const left = dueAt - this.now();
       if (left > 0) wait(left);
       else callback();

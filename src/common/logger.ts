@@ -2,7 +2,7 @@ import { type DestinationStream, type Logger, pino } from 'pino';
 
 import type { Settings } from '../config/settings.js';
 
-/** Structured lines on standard output; the level is a word, as the contract has it. */
+/** Structured lines on standard output. The contract requires the level as a word. */
 export function createLogger(
   level: Settings['LOG_LEVEL'],
   destination?: DestinationStream,
@@ -18,8 +18,8 @@ export function createLogger(
 }
 
 /**
- * An error without what libraries attach to it: ioredis keeps the command that failed, and the one that
- * logs in has the password among its arguments.
+ * An error without the properties that libraries attach to it. ioredis attaches the command that failed, and
+ * the arguments of an AUTH include the password.
  */
 function describe(error: unknown): object {
   const { type, message, stack } = pino.stdSerializers.err(error as Error);

@@ -1,6 +1,6 @@
-/** The ticks of the event loop; simulations put others in their place. */
+/** The ticks of the event loop. Simulations replace them. */
 export interface Ticks {
-  /** Calls `callback` in the next tick, once what has arrived by then has been read. */
+  /** Calls `callback` in the next tick, after all arrived data has been read. */
   next(callback: () => void): void;
 }
 

@@ -1,7 +1,7 @@
 import { readNamedFile } from './named-file.js';
 import { SettingsError } from './settings-error.js';
 
-/** The settings that may hold a secret: never shown, and each may come from a file instead. */
+/** The settings that may hold a secret. They are never shown, and each may come from a file instead. */
 export const SECRETS: readonly string[] = [
   'REDIS_URL',
   'REDIS_USERNAME',
@@ -11,8 +11,8 @@ export const SECRETS: readonly string[] = [
 ];
 
 /**
- * Puts the content of the file that `<NAME>_FILE` names in the place of `<NAME>`, for each of
- * {@link SECRETS}, as secrets are mounted into containers. One line break at its end is left out.
+ * Takes each of {@link SECRETS} from the file that `<NAME>_FILE` names, as secrets are mounted into
+ * containers. One line break at the end of the file is ignored.
  * @throws SettingsError where a file can't be read or is empty, or both are given
  */
 export function readSecretFiles(given: Readonly<Record<string, string>>): Record<string, string> {

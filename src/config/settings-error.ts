@@ -1,10 +1,10 @@
-/** A setting that Sluice can't take. The message names the variable, its value, and what it takes. */
+/** A setting with a wrong value. The message names the variable, its value, and the values it takes. */
 export class SettingsError extends Error {
   override readonly name = 'SettingsError';
 
   /**
    * @param got the value, fit to be shown
-   * @param takes what it should have been, for the end of a sentence
+   * @param takes the values that the variable takes, for the end of a sentence
    */
   constructor(variable: string, got: string, takes: string) {
     super(`${variable}: got ${got}, takes ${takes}`);

@@ -4,8 +4,8 @@ import { SettingsError } from './settings-error.js';
 const NOTHING = 'nothing';
 
 /**
- * What no single setting can tell: whether they go together.
- * @throws SettingsError that names one of those that don't
+ * Checks that the settings fit together.
+ * @throws SettingsError that names a setting that does not fit
  */
 export function checkTogether(settings: Settings): Settings {
   checkMode(settings);

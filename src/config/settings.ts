@@ -26,9 +26,9 @@ function redisUrls() {
 }
 
 /**
- * Every environment variable that Sluice reads, but for those that name a file in another's place, see
- * {@link SECRETS}. The README's tables of settings say the same, and a test compares the two. A
- * variable that is set but empty counts as not set.
+ * Every environment variable that Sluice reads, except the `<NAME>_FILE` variables of {@link SECRETS}. The
+ * README's tables of settings say the same, and a test compares the two. An empty variable counts as not
+ * set.
  */
 export const settingsSchema = z.object({
   PORT: wholeNumber({ min: 0, max: 65_535 }).default(8080),
@@ -81,9 +81,9 @@ export const settingsSchema = z.object({
 export type Settings = z.infer<typeof settingsSchema>;
 
 /**
- * The settings in `environment`, with the defaults where it is silent.
- * @throws SettingsError for the first value that is not one the variable takes, or that does not go
- * with another
+ * The settings in `environment`, with defaults for variables that are not set.
+ * @throws SettingsError for the first value that the variable does not take, or that does not fit another
+ * setting
  */
 export function parseSettings(environment: Readonly<Record<string, string | undefined>>): Settings {
   const given = readSecretFiles(

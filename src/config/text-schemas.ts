@@ -1,8 +1,8 @@
 import { z } from 'zod';
 
 /**
- * Schemas for values that arrive as text, from the environment or a query. Each message is what the
- * value should have been, for the end of a sentence.
+ * Schemas for values that arrive as text, from the environment or a query. Each message names the values
+ * that are taken, for the end of a sentence.
  */
 
 /** Decimal digits, from `min` to `max`. */

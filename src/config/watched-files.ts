@@ -14,26 +14,26 @@ export interface NamedFile {
   readonly path: string;
 }
 
-/** What some files together mean. */
+/** The format of one or more files that belong together. */
 export interface FileFormat<T> {
-  /** What is in them, for the log: `tokens`. */
+  /** The name of their content for the log, such as `tokens`. */
   readonly what: string;
   readonly files: readonly NamedFile[];
   /**
-   * @param contents those of `files`, in their order
-   * @throws SettingsError where they are not what they should be
+   * @param contents the contents of `files`, in their order
+   * @throws SettingsError where the contents are wrong
    */
   parse(contents: readonly Buffer[]): T;
-  /** What the log may tell of it. */
+  /** The part of a value that the log may show. */
   describe(value: T): object;
 }
 
 /**
- * What some files mean, kept up to date. Contents that are wrong are logged once, and those before stay
- * in use.
+ * The value of some files, kept up to date. Wrong contents are logged once, and the contents before stay in
+ * use.
  *
- * The contents are compared every second, since events are not to be relied on: Kubernetes changes a
- * mounted file by exchanging a symbolic link above it, of which a watch on the file hears nothing.
+ * The contents are compared every second, since events are unreliable: Kubernetes changes a mounted file by
+ * exchanging a symbolic link above it, which a watch on the file does not notice.
  */
 export class WatchedFiles<T> {
   readonly #listeners: ((value: T) => void)[] = [];
@@ -60,17 +60,17 @@ export class WatchedFiles<T> {
     return watched;
   }
 
-  /** What the files meant when they were last right. */
+  /** The value of the files when they were last right. */
   get current(): T {
     return this.value;
   }
 
-  /** Has `listener` called with what the files mean whenever that has changed. */
+  /** Calls `listener` with each new value of the files. */
   onReload(listener: (value: T) => void): void {
     this.#listeners.push(listener);
   }
 
-  /** Looks at the files now, and not only when the next second is over. */
+  /** Reads the files now, before the next second is over. */
   async check(): Promise<void> {
     const contents = await readAll(this.format.files);
     const fingerprint = fingerprintOf(contents);
@@ -126,7 +126,7 @@ function parse<T>(format: FileFormat<T>, readings: readonly Reading[]): T {
   return format.parse(contents);
 }
 
-/** Tells contents apart without keeping them: they may be secret. */
+/** Identifies contents without keeping them: they may be secret. */
 function fingerprintOf(readings: readonly Reading[]): string {
   return readings
     .map((reading) => {

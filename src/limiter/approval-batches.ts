@@ -1,7 +1,7 @@
 import type { Ticks } from '../common/ticks.js';
 import type { Waiter } from './waiter.js';
 
-/** So many answers hold the event loop for about a millisecond. */
+/** The event loop writes this many answers in about a millisecond. */
 const BATCH = 32;
 
 interface Approval {
@@ -12,8 +12,8 @@ interface Approval {
 /**
  * Notifies waiters that their turn has come: at once, but no more than a batch of them in one tick
  * of the event loop. When thousands are approved together, the first are answered before the last
- * have been notified, and other requests come in between. Notified in one go, 10,000 held the event
- * loop for hundreds of milliseconds.
+ * have been notified, and other requests come in between. Without batches, 10,000 waiters blocked the
+ * event loop for hundreds of milliseconds.
  */
 export class ApprovalBatches {
   #pending: Approval[] = [];
@@ -29,7 +29,7 @@ export class ApprovalBatches {
     if (this.#notifiedInThisTick < BATCH) this.#notify(1);
   }
 
-  /** Resolves when nobody is left who has been approved and not notified. */
+  /** Resolves when all approved waiters have been notified. */
   async allNotified(): Promise<void> {
     if (this.#pending.length === 0) return;
     await new Promise<void>((resolve) => this.#onceAllNotified.push(resolve));

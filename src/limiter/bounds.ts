@@ -1,4 +1,4 @@
-/** What the limits of a key may be, whether they come from the environment or from a request. */
+/** The bounds of a key's limits, from the environment and from requests alike. */
 export const BOUNDS = {
   maxRequests: { min: 1, max: 1_000_000_000 },
   /** 0 turns queueing off. */

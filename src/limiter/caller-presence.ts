@@ -1,20 +1,19 @@
 /**
- * Whether the caller of a request is still there, as far as a limiter has to know it.
- * An AbortSignal would say the same, but to take a listener off it is a quarter of what it costs to
- * answer a waiter.
+ * Whether the caller of a request is still connected. An AbortSignal would say the same, but the removal of
+ * its listener costs a quarter of the answer to a waiter.
  */
 export class CallerPresence {
-  #isGone = false;
+  #isDisconnected = false;
   /** Called when the caller disconnects. */
   onDisconnect: (() => void) | undefined;
 
-  get isGone(): boolean {
-    return this.#isGone;
+  get isDisconnected(): boolean {
+    return this.#isDisconnected;
   }
 
   disconnect(): void {
-    if (this.#isGone) return;
-    this.#isGone = true;
+    if (this.#isDisconnected) return;
+    this.#isDisconnected = true;
     this.onDisconnect?.();
   }
 }

@@ -1,10 +1,10 @@
-/** The limiter can't do now what it is asked. Passing: the request may be tried again. */
+/** The limiter can't fulfil a request now. The request may be tried again. */
 export abstract class UnavailableError extends Error {
   abstract readonly reason: 'store_unavailable' | 'shutting_down' | 'too_many_waiters';
 }
 
 interface StoreFailure extends ErrorOptions {
-  /** What was asked may have been done all the same, or may be done yet. */
+  /** The store may have fulfilled the request all the same, or may do so later. */
   readonly mayHaveRun?: boolean;
 }
 
@@ -20,7 +20,7 @@ export class StoreUnavailableError extends UnavailableError {
   }
 }
 
-/** This replica stops, and the request's turn had not come. Another replica may be asked. */
+/** This replica stops before the turn of the request. Another replica may be asked. */
 export class ShuttingDownError extends UnavailableError {
   override readonly name = 'ShuttingDownError';
   readonly reason = 'shutting_down';
@@ -30,7 +30,7 @@ export class ShuttingDownError extends UnavailableError {
   }
 }
 
-/** As many requests wait here as may. Another replica may be asked. */
+/** The maximum of requests waits here already. Another replica may be asked. */
 export class TooManyWaitersError extends UnavailableError {
   override readonly name = 'TooManyWaitersError';
   readonly reason = 'too_many_waiters';

@@ -1,6 +1,6 @@
 import type { CallerPresence } from './caller-presence.js';
 
-/** The limits that hold for a key nobody has overridden. */
+/** The limits of a key without overrides. */
 export interface Limits {
   readonly windowMillis: number;
   readonly maxRequests: number;
@@ -15,16 +15,16 @@ export interface CheckRequest {
   readonly maxRequestsInQueue?: number | undefined;
 }
 
-/** Who decides while the store can't be asked: nobody, so that all is approved, or this replica alone. */
+/** While the store can't be asked, `allow` approves everything, and `local` has this replica decide alone. */
 export type OutagePolicy = 'allow' | 'local';
 
 export type Decision =
   | {
       readonly outcome: 'approved';
       readonly requestId: string;
-      /** It had to wait for its turn. */
+      /** Set if the request had to wait for its turn. */
       readonly waited?: true;
-      /** What decided it in the store's place. */
+      /** Set if a substitute decided in place of the store. */
       readonly policy?: OutagePolicy;
     }
   | {
@@ -32,10 +32,10 @@ export type Decision =
       readonly reason: 'limit_reached' | 'queue_full';
       /** Milliseconds until the window ends. */
       readonly retryAfterMillis: number;
-      /** What decided it in the store's place. */
+      /** Set if a substitute decided in place of the store. */
       readonly policy?: OutagePolicy;
     }
-  /** The caller disconnected while it waited; its place was withdrawn, or the approval that crossed it. */
+  /** The caller disconnected while it waited. Its place was withdrawn, or its approval released. */
   | { readonly outcome: 'withdrawn' };
 
 /** A key's state as of now. */
@@ -56,14 +56,14 @@ export interface InstanceState {
 export interface Limiter {
   /**
    * Asks for permission. With `canWait` the promise resolves when the request's turn has come.
-   * @param caller heeded by requests that can wait
+   * @param caller its disconnect withdraws a request that can wait
    * @throws ShuttingDownError when the replica stops while the request waits, or has stopped
-   * @throws TooManyWaitersError when the request can wait and too many do; the store is not asked then
+   * @throws TooManyWaitersError when the request can wait, but too many wait already; the store is not asked
    */
   check(request: CheckRequest, caller?: CallerPresence): Promise<Decision>;
 
   /**
-   * Releases an approval of the current window; the head of the queue gets it.
+   * Releases an approval of the current window. The head of the queue gets it.
    * @returns false where the id is unknown, was released before, or its window has ended
    */
   release(key: string, requestId: string): Promise<boolean>;
@@ -72,24 +72,24 @@ export interface Limiter {
   inspect(key: string): Promise<InstanceState | undefined>;
 
   /**
-   * Every key, in no order and in pages. A key that comes or goes meanwhile may be left out, and one
-   * may come twice: to remember which have come would take memory for each of them.
+   * Every key, in no order and in pages. A key that is made or removed meanwhile may be missing. A key may
+   * appear twice: a memory of those that have appeared would grow with each.
    */
   list(): AsyncIterable<readonly InstanceState[]>;
 
   /** Resolves when the store has answered. */
   ping(): Promise<void>;
 
-  /** How many requests wait here for their turn. */
+  /** The number of requests that wait here for their turn. */
   readonly waiting: number;
 
-  /** Withdraws those who wait with a {@link ShuttingDownError}, and leaves nothing behind. */
+  /** Rejects the requests that wait with a {@link ShuttingDownError}, and frees all resources. */
   close(): Promise<void>;
 }
 
 /** A limiter whose store may be away, wholly or for some keys. */
 export interface StoreLimiter extends Limiter {
-  /** False while the store is known to be down for this key, and is not asked. */
+  /** False while the store is known to be down for this key. It is not asked then. */
   isAvailable(key: string): boolean;
   /** Calls back when that has changed for some keys. */
   onAvailabilityChange(listener: () => void): void;

@@ -3,10 +3,10 @@ import type { Decision } from './limiter.js';
 
 /**
  * A request that may have to wait for its turn. It is decided once: approved or refused, withdrawn
- * because its caller disconnected, or failed. What comes first holds, and what comes later is told so.
+ * because its caller disconnected, or failed. The first decision holds. A later call learns that it is late.
  */
 export class Waiter {
-  /** Settles when the request is decided. */
+  /** Resolves or rejects when the request is decided. */
   readonly decision: Promise<Decision>;
   #resolve!: (decision: Decision) => void;
   #reject!: (error: unknown) => void;
@@ -24,7 +24,7 @@ export class Waiter {
     return this.#decided;
   }
 
-  /** @returns false where the request was decided before, and `decision` went nowhere */
+  /** @returns false where the request was decided before, so that `decision` has no effect */
   decide(decision: Decision): boolean {
     if (!this.#end()) return false;
     this.#resolve(decision);
@@ -36,7 +36,7 @@ export class Waiter {
     return this.decide({ outcome: 'approved', requestId: this.requestId });
   }
 
-  /** The same for one that had to wait for its turn. */
+  /** The same for a request that had to wait for its turn. */
   approveFromQueue(): boolean {
     return this.decide({ outcome: 'approved', requestId: this.requestId, waited: true });
   }
@@ -45,13 +45,13 @@ export class Waiter {
     if (this.#end()) this.#reject(error);
   }
 
-  /** Withdraws the request when its caller disconnects, if it is undecided then, and calls `onWithdrawn`. */
+  /** Withdraws an undecided request when its caller disconnects, and calls `onWithdrawn`. */
   withdrawOnDisconnect(caller: CallerPresence | undefined, onWithdrawn: () => void): void {
     if (!caller) return;
     const withdraw = (): void => {
       if (this.decide({ outcome: 'withdrawn' })) onWithdrawn();
     };
-    if (caller.isGone) {
+    if (caller.isDisconnected) {
       withdraw();
       return;
     }

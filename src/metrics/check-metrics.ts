@@ -8,7 +8,7 @@ const QUEUE_WAIT_BUCKETS_SECONDS = [
   0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600,
 ];
 
-/** Metrics of the checks and what came of them. */
+/** Metrics of the checks and their outcomes. */
 export function checkMetrics(
   registry: Registry,
   waiting: () => number,
@@ -86,8 +86,8 @@ function failureCounter(registers: Registry[]): Metrics['failed'] {
 }
 
 /**
- * One series of a counter. It is shown with 0 before anything is counted: rate() would miss a first
- * increment that made it. And its labels are looked up once, not at each check.
+ * One series of a counter. It starts at 0, because rate() would miss an increment that makes the series. Its
+ * labels are looked up once, and not at each check.
  */
 function fromTheStart(counter: Counter, ...labels: string[]): Counter.Internal {
   const series = counter.labels(...labels);

@@ -1,11 +1,11 @@
 import type { UnavailableError } from '../limiter/errors.js';
 import type { Decision } from '../limiter/limiter.js';
 
-/** What the service counts and measures, for Prometheus. */
+/** The counts and measurements of the service, for Prometheus. */
 export interface Metrics {
   /** One check was decided. @param seconds from its arrival to its decision */
   decided(decision: Decision, seconds: number): void;
-  /** One check could not be decided, and had a 503. */
+  /** One check could not be decided, and was answered with a 503. */
   failed(reason: UnavailableError['reason']): void;
   /** All of it, in the text format of Prometheus. */
   text(): Promise<string>;

@@ -6,9 +6,9 @@ import type { Metrics } from './metrics.js';
 import { storeMetrics } from './store-metrics.js';
 
 /**
- * Metrics of this process: of the checks, the calls to Redis, and Node itself. None has a limiter key
- * as a label: there is no end of keys, and Prometheus keeps a series for each.
- * @param waiting how many requests wait here for their turn
+ * Metrics of this process: of the checks, the calls to Redis, and Node itself. No label is a limiter key:
+ * the number of keys has no bound, and Prometheus keeps a series for each.
+ * @param waiting the number of requests that wait here for their turn
  */
 export function createMetrics(waiting: () => number): Metrics & StoreObserver {
   const registry = new Registry();

@@ -5,25 +5,25 @@ import type { Logger } from 'pino';
 import type { Clock } from '../common/clock.js';
 
 const SAMPLE_MILLIS = 500;
-/** The monitor's timer; what it measures is the time between two of its rings, this included. */
+/** The interval of the monitor's timer. The monitor measures the time between two rings, which includes it. */
 const RESOLUTION_MILLIS = 10;
-/** The part of the limit below which the event loop has recovered; at the limit it would go to and fro. */
+/** The event loop has recovered below this part of the limit. At the limit itself it would go to and fro. */
 const RECOVERED = 0.5;
 
-/** What is used of Node's monitor of the event loop's delay, which counts nanoseconds. */
+/** The part of Node's monitor of the event loop's delay that is used here. It counts nanoseconds. */
 export type DelayMonitor = Pick<
   IntervalHistogram,
   'enable' | 'disable' | 'reset' | 'mean' | 'count'
 >;
 
-/** Rings of the monitor's timer, and the nanoseconds between them, all together. */
+/** The number of rings of the monitor's timer, and the sum of the nanoseconds between them. */
 interface Sample {
   readonly count: number;
   readonly nanos: number;
 }
 
 interface WatchParts {
-  /** The mean delay that is too much, in milliseconds. */
+  /** The mean delay above which the event loop is overloaded, in milliseconds. */
   readonly limitMillis: number;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -31,8 +31,8 @@ interface WatchParts {
 }
 
 /**
- * Watches whether the event loop keeps up: its mean delay over the last second. One long turn, such as
- * a garbage collection, is no overload; turns that are all long are. Watches until it is stopped.
+ * Watches whether the event loop keeps up: its mean delay over the last second. One long tick, such as
+ * a garbage collection, is no overload. Many long ticks are one. Watches until it is stopped.
  */
 export class EventLoopWatch {
   readonly #monitor: DelayMonitor;
@@ -76,7 +76,7 @@ export class EventLoopWatch {
 
   #judge(earlier: Sample, later: Sample): void {
     const count = earlier.count + later.count;
-    // The monitor's timer is late, too; what it missed is in the next sample.
+    // The monitor's timer is late, too. The next sample has the time that it missed.
     if (count === 0) return;
     const meanMillis = (earlier.nanos + later.nanos) / count / 1e6;
     this.#delayMillis = Math.max(0, meanMillis - RESOLUTION_MILLIS);

@@ -1,5 +1,5 @@
 /** Whether this replica should be sent requests. */
 export interface Readiness {
-  /** Why not, in words for an operator; empty where it should. */
+  /** The reasons against it, in words for an operator; empty if there are none. */
   reasons(): Promise<readonly string[]>;
 }

@@ -10,7 +10,7 @@ interface ReadinessParts {
   readonly readyDuringOutage: boolean;
 }
 
-/** Ready while this replica stays, keeps up, and its store answers. */
+/** Ready while this replica does not stop, its event loop keeps up, and its store answers. */
 export class ServiceReadiness implements Readiness {
   #isDraining = false;
   #ping: Promise<boolean> | undefined;
@@ -31,7 +31,7 @@ export class ServiceReadiness implements Readiness {
     return reasons;
   }
 
-  /** However many ask, the store is asked once at a time. */
+  /** Asks the store once at a time, for all callers together. */
   #storeAnswers(): Promise<boolean> {
     this.#ping ??= this.#pingStore().finally(() => {
       this.#ping = undefined;

@@ -1,12 +1,11 @@
 /**
- * A replica hears of Redis's return within this. `lua/lib/recovery-hold.lua` relies on it: a key that Redis has
- * lost waits for longer than this for the waiters of all replicas.
+ * A replica learns of Redis's return within this time. `lua/lib/recovery-hold.lua` relies on it: a recovery
+ * hold takes longer, so that the waiters of all replicas can come back.
  */
 const LONGEST_MILLIS = 250;
 
 /**
- * How long to wait before the next attempt: twice as long after each failure, up to a quarter of a
- * second.
+ * The wait before the next attempt: twice as long after each failure, up to a quarter of a second.
  * @param failures in a row so far, at least 1
  * @param firstMillis the wait after the first of them
  */

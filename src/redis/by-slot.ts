@@ -1,4 +1,4 @@
-/** Puts together what one call can touch together: the items whose names are in the same slot. */
+/** Groups items whose names are in the same slot, so that one call can touch them. */
 export function groupBySlot<Item>(
   items: readonly Item[],
   slotOf: (item: Item) => number,

@@ -12,11 +12,11 @@ import {
 import type { Scripts } from './scripts/scripts.js';
 import type { StoreObserver } from './store-observer.js';
 
-/** A larger call would hold Redis for longer than others should have to wait for it. */
+/** A larger call would keep other callers of Redis waiting for too long. */
 const MAX_CHECKS_PER_CALL = 100;
 /**
- * Redis decides these while this replica reads on. With one call for all keys of a tick, one of the two
- * would be idle while the other works: a fifth fewer decisions a second.
+ * Redis decides one call while this replica prepares the next. With one call for all keys of a tick, each
+ * of the two would be idle while the other works: a fifth fewer decisions a second.
  */
 const MAX_KEYS_PER_CALL = 16;
 
@@ -31,9 +31,9 @@ export interface CheckBatcherParts {
   readonly naming: Pick<KeyNaming, 'namesOf'>;
   readonly observer: Pick<StoreObserver, 'batched'>;
   readonly ticks: Ticks;
-  /** The slot of a name in Redis: one call can't touch names in two. */
+  /** The slot of a name in Redis. One call can't touch names in two slots. */
   readonly slotOf: (name: string) => number;
-  /** Who waits here for a key, where anybody does. */
+  /** The waiters of a key on this replica, if there are any. */
   readonly waitingFor: (key: string) => KnownWaiting | undefined;
 }
 
@@ -42,19 +42,19 @@ interface PendingAnswer {
   reject(error: unknown): void;
 }
 
-/** A batch that may still grow, and who waits for its answers. */
+/** A batch that may still grow, and the promises of its answers. */
 interface PendingBatch extends CheckBatch {
   readonly checks: BatchedCheck[];
   readonly answers: PendingAnswer[];
 }
 
 /**
- * Sends the checks that arrive in the same tick of the event loop together: those of one key as one
- * batch, all batches as one script call. None is held back for it: what has come by the end of the
- * tick is sent, each key's checks in the order they came. In a cluster there is a call for each slot.
+ * Sends the checks that arrive in the same tick of the event loop together: the checks of one key as one
+ * batch, all batches as one script call. No check waits for others: the end of the tick sends all that
+ * have come, each key's checks in the order they came. In a cluster there is a call for each slot.
  *
- * A batch of 64 checks costs Redis a fifteenth of 64 calls, and the replica one command. Keys sharing
- * a call gain a third more decisions a second where each check has another key.
+ * A batch of 64 checks costs Redis a fifteenth of 64 calls, and the replica one command. Where each check
+ * has another key, calls that keys share bring a third more decisions a second.
  */
 export class CheckBatcher {
   /** In the order of their first checks. */
@@ -144,7 +144,7 @@ function answer({ answers }: PendingBatch, reply: CheckBatchReply | Error | unde
   }
 }
 
-/** What a check that was neither approved nor given a place is told. */
+/** The decision on a check that was neither approved nor queued. */
 export function denial(reply: CheckReply): Decision {
   return {
     outcome: 'denied',

@@ -1,6 +1,6 @@
 import type { Connections } from './connections/connections.js';
 
-/** So many names are tried to find one on each shard; shards of few slots may be missed. */
+/** The most names to try in the search for one on each shard. The search may miss shards with few slots. */
 const SHARD_SEARCH_LIMIT = 1000;
 
 /** The names in Redis of everything that belongs to one limiter key. */
@@ -8,27 +8,27 @@ export interface KeyNames {
   readonly state: string;
   /** The ids approved in the current window. */
   readonly requests: string;
-  /** Those who wait, first come first. */
+  /** The waiters, first come first. */
   readonly queue: string;
-  /** Which entries of the queue still wait. */
+  /** The entries of the queue that still wait. */
   readonly waiting: string;
-  /** The replicas of those who wait, with their leases. */
+  /** The replicas of the waiters, with their leases. */
   readonly replicas: string;
-  /** The ids approved in windows that have ended, by turns. */
+  /** The ids approved in windows that have ended, by turn. */
   readonly pastRequests: readonly string[];
-  /** The pub/sub channel on which those approved from the queue are made known. */
+  /** The pub/sub channel of wakes. */
   readonly wakeChannel: string;
-  /** The mutex of the replica that ends the windows; redis-semaphore puts `mutex:` before it. */
+  /** The mutex of the window leader. redis-semaphore puts `mutex:` before it. */
   readonly leader: string;
 }
 
-/** A name that nothing is ever kept under, on the shard of `name`: asked for to see whether it answers. */
+/** A name on the shard of `name` that is never used. A call for it shows whether the shard answers. */
 export function probeName(name: string): string {
   return `${name}:probe`;
 }
 
 /**
- * Builds all names in Redis; this file is the only place that does.
+ * Builds all names in Redis. No other file does.
  *
  * All names of a key share one hash tag, so that Redis Cluster keeps them in one slot and a script
  * may touch them together: https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/#hash-tags
@@ -37,7 +37,7 @@ export function probeName(name: string): string {
 export class KeyNaming {
   readonly #wakeSuffix: string;
 
-  /** @param database the number of the Redis database, of which channels know nothing by themselves */
+  /** @param database the number of the Redis database, since channels do not belong to one by themselves */
   constructor(
     private readonly prefix: string,
     database = 0,
@@ -46,8 +46,8 @@ export class KeyNaming {
   }
 
   /**
-   * How scripts send wakes, for `lua/lib/wake.lua`: the command, and what the channel's name has after that
-   * of the state. In a cluster, messages stay on the shard of their channel.
+   * Tells `lua/lib/wake.lua` how to send wakes: the command, and the suffix that makes a channel's name of
+   * the name of the state. In a cluster, messages stay on the shard of their channel.
    */
   wakeArgument({ isCluster }: Pick<Connections, 'isCluster'>): string {
     return `${isCluster ? 'SPUBLISH' : 'PUBLISH'} ${this.#wakeSuffix}`;
@@ -69,7 +69,7 @@ export class KeyNaming {
 
   /**
    * For each shard, the name that the state of some key would have there.
-   * @param topology of the store: its shards, and which of them holds a name
+   * @param topology the shards of the store, and the shard that holds a name
    */
   namesOnEachShard({ primaries, shardOf }: Pick<Connections, 'primaries' | 'shardOf'>): string[] {
     const names = new Map<string, string>();

@@ -9,7 +9,7 @@ import type { Connections } from './connections/connections.js';
 import type { KeyNaming } from './key-names.js';
 import type { Scripts } from './scripts/scripts.js';
 
-/** How many names one SCAN call looks at. What it finds is one page of a listing. */
+/** The number of names that one SCAN call looks at. Its keys are one page of a listing. */
 const SCAN_COUNT = 100;
 
 interface ListingParts {

@@ -28,24 +28,24 @@ export interface RedisLimiterOptions {
   readonly connections: Connections;
   readonly limits: Limits;
   readonly keyPrefix: string;
-  /** Names this replica among all that share the Redis; unique. */
+  /** The name of this replica, unique among all that share the Redis. */
   readonly replicaId: string;
-  /** How long the waiters of a replica that is silent keep their places. */
+  /** How long the waiters of a silent replica keep their places. */
   readonly leaseMillis: number;
   /** The number of the Redis database that the connections have selected. */
   readonly database: number;
   /** The longest a call to Redis may take. */
   readonly timeoutMillis: number;
-  /** How many requests may wait here at once, over all keys. */
+  /** The most requests that may wait here at once, over all keys. */
   readonly maxWaiters: number;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly observer: StoreObserver;
-  /** Lua fragments that stand in for files; tests control Redis's time with it. */
+  /** Lua fragments in place of files. Tests control Redis's time with them. */
   readonly luaReplacements?: Readonly<Record<string, string>>;
 }
 
-/** The limiter that any number of replicas share: its whole state is in Redis. */
+/** The limiter for any number of replicas. Its whole state is in Redis. */
 export class RedisLimiter implements StoreLimiter {
   readonly #guard: CallGuard;
   readonly #scripts: Scripts;
@@ -132,7 +132,7 @@ export class RedisLimiter implements StoreLimiter {
     return this.#listing.pages();
   }
 
-  /** Resolves when a primary has answered that it takes writes: in a cluster, some may be away. */
+  /** Resolves when one primary has answered that it takes writes. In a cluster others may be away. */
   async ping(): Promise<void> {
     const { breakers } = this.#guard;
     const names = this.#naming.namesOnEachShard(this.options.connections);

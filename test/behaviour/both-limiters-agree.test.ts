@@ -21,8 +21,8 @@ type Step =
       readonly maxRequests: number | undefined;
       readonly maxRequestsInQueue: number | undefined;
     }
-  /** `which` counts back from the latest: of the approved for a release, of those waiting for a leave. */
-  | { readonly kind: 'release' | 'leave'; readonly which: number }
+  /** `which` counts back from the latest: of the approved for a release, of those waiting for a disconnect. */
+  | { readonly kind: 'release' | 'disconnect'; readonly which: number }
   | { readonly kind: 'advance'; readonly millis: number };
 
 const anyStep: fc.Arbitrary<Step> = fc.oneof(
@@ -39,7 +39,7 @@ const anyStep: fc.Arbitrary<Step> = fc.oneof(
   {
     weight: 3,
     arbitrary: fc.record({
-      kind: fc.constantFrom('release' as const, 'leave' as const),
+      kind: fc.constantFrom('release' as const, 'disconnect' as const),
       which: fc.nat({ max: 4 }),
     }),
   },
@@ -78,9 +78,9 @@ class Subject {
       await this.harness.quiet();
       return undefined;
     }
-    if (step.kind === 'leave') {
-      const leaving = this.#checks.filter(({ check }) => !check.settled).at(-1 - step.which);
-      leaving?.check.leave();
+    if (step.kind === 'disconnect') {
+      const disconnecting = this.#checks.filter(({ check }) => !check.settled).at(-1 - step.which);
+      disconnecting?.check.disconnect();
       await this.harness.quiet();
       return undefined;
     }

@@ -141,10 +141,10 @@ export function describeLimiter(
         expect(await inspect()).toMatchObject({ waiting: 0 });
       });
 
-      test('one who leaves makes room in the queue and holds nobody up', async () => {
+      test('one who disconnects makes room in the queue and holds nobody up', async () => {
         await fill();
         const waiters = [await wait(), await wait(), await wait()];
-        waiters[0]!.leave();
+        waiters[0]!.disconnect();
         expect(await waiters[0]!.decision).toEqual({ outcome: 'withdrawn' });
         await until(async () => (await inspect())?.waiting === 2);
         const last = await wait();
@@ -155,11 +155,11 @@ export function describeLimiter(
         expect(await last.decision).toMatchObject({ outcome: 'approved' });
       });
 
-      test('one who left before the answer leaves nothing behind', async () => {
+      test('one who disconnected before the answer leaves nothing behind', async () => {
         await fill();
-        const gone = startCheck(harness.limiter, { key, canWait: true });
-        gone.leave();
-        expect(await gone.decision).toEqual({ outcome: 'withdrawn' });
+        const disconnected = startCheck(harness.limiter, { key, canWait: true });
+        disconnected.disconnect();
+        expect(await disconnected.decision).toEqual({ outcome: 'withdrawn' });
         const next = startCheck(harness.limiter, { key, canWait: true });
         await until(async () => {
           await harness.advance(WINDOW);
@@ -173,14 +173,14 @@ export function describeLimiter(
         });
       });
 
-      // Over HTTP an approval can be on its way to a client that has left and can't be seen to.
+      // Over HTTP an approval can be on its way to a client that has disconnected and can't be seen to.
       if (reach === 'direct') {
-        test('an approval that crosses with its client leaving is given back', async () => {
+        test('an approval that crosses with the disconnect of its client is released', async () => {
           const [first] = await fill();
           const waiter = await wait();
           const next = await wait();
           const released = harness.limiter.release(key, first!);
-          waiter.leave();
+          waiter.disconnect();
           expect(await released).toBe(true);
           const decision = await waiter.decision;
           if (decision.outcome === 'approved') {
@@ -244,7 +244,7 @@ export function describeLimiter(
         expect(await inspect()).toMatchObject({ approved: 2, waiting: 1 });
       });
 
-      test('gives back what was approved from the queue, too', async () => {
+      test('releases approvals from the queue, too', async () => {
         const [first] = await fill();
         const waiter = await wait();
         await harness.limiter.release(key, first!);

@@ -1,8 +1,8 @@
-/** `leave` waits, too, but its client does not stay for long; `release` gives an approval back. */
-export type RequestKind = 'check' | 'wait' | 'leave' | 'release';
+/** The client of a `disconnect` waits, too, but not for long. A `release` releases an approval. */
+export type RequestKind = 'check' | 'wait' | 'disconnect' | 'release';
 
-/** `cut`: the connection broke, as when the replica died. `left`: the client has closed it. */
-export type Outcome = 'pending' | 'answered' | 'cut' | 'left';
+/** `cut`: the connection broke, as when the replica died. `disconnected`: the client closed it. */
+export type Outcome = 'pending' | 'answered' | 'cut' | 'disconnected';
 
 /**
  * One request and what came of it. Times are milliseconds since 1970 by the clock of this machine,
@@ -15,7 +15,7 @@ export interface Entry {
   readonly replica: number;
   readonly sentAt: number;
   readonly outcome: Outcome;
-  /** When it was answered, cut or left. */
+  /** When it was answered or cut, or its client disconnected. */
   readonly endedAt: number | undefined;
   readonly status: number | undefined;
   /** The approval, or what is to be released. */
@@ -56,7 +56,7 @@ export class Ledger {
     return this.#entries.filter((entry): entry is Approval & Mutable<Entry> => isApproval(entry));
   }
 
-  /** The ids of the approvals that were given back, or may have been: a release can lose its answer. */
+  /** The ids of approvals that were released, or may have been: a release can lose its answer. */
   get released(): ReadonlySet<string> {
     const releases = this.#entries.filter(
       ({ kind, status }) => kind === 'release' && status !== 404,

@@ -16,9 +16,9 @@ export const REPLICA_SETTINGS = {
 export const KEYS = {
   /** Checks that do not wait. */
   counted: ['counted-1', 'counted-2'],
-  /** Checks that wait, those whose clients leave, and now and then one that does not wait. */
+  /** Checks that wait, those whose clients disconnect, and now and then one that does not wait. */
   queued: ['queued-1', 'queued-2', 'queued-3'],
-  /** The same, and approvals that are given back. */
+  /** The same, and approvals that are released. */
   released: ['released-1', 'released-2'],
 } as const;
 

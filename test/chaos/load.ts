@@ -7,7 +7,7 @@ import { KEYS } from './limits.js';
 import type { Random } from './random.js';
 
 /** How many clients of each sort there are. Each has at most one request under way. */
-const CLIENTS = { checkers: 5, waiters: 40, leavers: 8, releasers: 6 };
+const CLIENTS = { checkers: 5, waiters: 40, disconnecters: 8, releasers: 6 };
 const WAITED_KEYS = [...KEYS.queued, ...KEYS.released];
 /** A client does not knock again at once where nobody opens. */
 const PAUSE_AFTER_CUT_MILLIS = 50;
@@ -21,8 +21,8 @@ interface LoadParts {
 type Target = Pick<Entry, 'key' | 'replica'>;
 
 /**
- * Clients that ask for permission, wait for it, leave, and give it back. What each of them does follows
- * from the seed alone; when, from how fast it is answered. Nothing is asked twice.
+ * Clients that ask for permission, wait for it, disconnect, and release approvals. The seed alone decides
+ * what each of them does. The speed of its answers decides when. Nothing is asked twice.
  */
 export class Load {
   readonly #clients: Promise<void>[];
@@ -34,7 +34,9 @@ export class Load {
     this.#clients = [
       ...several(CLIENTS.checkers, 'checker', (random) => this.#check(random)),
       ...several(CLIENTS.waiters, 'waiter', (random) => this.#wait(random)),
-      ...several(CLIENTS.leavers, 'leaver', (random) => this.#waitAndLeave(random)),
+      ...several(CLIENTS.disconnecters, 'disconnecter', (random) =>
+        this.#waitAndDisconnect(random),
+      ),
       ...several(CLIENTS.releasers, 'releaser', (random) => this.#holdAndRelease(random)),
     ];
   }
@@ -61,11 +63,11 @@ export class Load {
     await this.#request('wait', target);
   }
 
-  async #waitAndLeave(random: Random): Promise<void> {
+  async #waitAndDisconnect(random: Random): Promise<void> {
     const target = this.#target(random, WAITED_KEYS);
     const stays = random.chance(0.5) ? random.whole(0, 20) : random.whole(20, 1500);
     await delay(random.whole(0, 200));
-    await this.#request('leave', target, stays);
+    await this.#request('disconnect', target, stays);
   }
 
   async #holdAndRelease(random: Random): Promise<void> {
@@ -95,7 +97,7 @@ export class Load {
   async #request(
     kind: Exclude<RequestKind, 'release'>,
     target: Target,
-    leavesAfterMillis?: number,
+    disconnectsAfterMillis?: number,
   ): Promise<string | undefined> {
     const query = kind === 'check' ? '' : '?canWait=true';
     const ended = this.parts.ledger.sent({ ...target, kind, requestId: undefined });
@@ -104,15 +106,17 @@ export class Load {
       'POST',
       ratePath(target.key) + query,
     );
-    const leaves =
-      leavesAfterMillis === undefined ? undefined : AbortSignal.timeout(leavesAfterMillis);
-    leaves?.addEventListener('abort', () => {
+    const disconnects =
+      disconnectsAfterMillis === undefined
+        ? undefined
+        : AbortSignal.timeout(disconnectsAfterMillis);
+    disconnects?.addEventListener('abort', () => {
       request.disconnect();
     });
     const answer = await answerTo(request);
     if (!answer) {
-      ended({ outcome: leaves?.aborted === true ? 'left' : 'cut' });
-      if (leaves?.aborted !== true) await delay(PAUSE_AFTER_CUT_MILLIS);
+      ended({ outcome: disconnects?.aborted === true ? 'disconnected' : 'cut' });
+      if (disconnects?.aborted !== true) await delay(PAUSE_AFTER_CUT_MILLIS);
       return undefined;
     }
     const requestId = answer.status === 200 ? requestIdIn(answer.body) : undefined;

@@ -5,7 +5,7 @@ import { wrongAnswers } from './checks/answers.js';
 import { lateAnswers, lateNews } from './checks/bounds.js';
 import type { Evidence } from './checks/evidence.js';
 import { overtakenByTimes, overtakenInRedis } from './checks/fifo.js';
-import { heldTooLong } from './checks/held.js';
+import { replicaLeftovers } from './checks/replica-leftovers.js';
 import { leftovers } from './checks/leftovers.js';
 import { notRecovered } from './checks/recovery.js';
 import { misbehaviour } from './checks/replicas.js';
@@ -124,7 +124,9 @@ async function warmUp(fleet: Fleet, random: Random): Promise<Map<Member, Reading
 /** Those that live on are the more interesting the more they have been through. */
 async function heldByVeterans(before: ReadonlyMap<Member, Reading>): Promise<string[]> {
   const veterans = [...before].filter(([{ wasKilled }]) => !wasKilled);
-  const held = await Promise.all(veterans.map(([member, reading]) => heldTooLong(member, reading)));
+  const held = await Promise.all(
+    veterans.map(([member, reading]) => replicaLeftovers(member, reading)),
+  );
   return held.flat();
 }
 

@@ -180,7 +180,7 @@ describeWithNginx('a rolling update under load', () => {
 });
 
 describeWithNginx('nginx with deploy/nginx.conf', () => {
-  test('tells the replica when a client that waits leaves', async () => {
+  test('tells the replica when a client that waits disconnects', async () => {
     const replica = await startReplica({ WINDOW_MILLIS: '3600000', MAX_REQUESTS: '1' });
     const balancer = await Balancer.start(folder, [replica.url]);
     const key = uniqueKey();

@@ -1,12 +1,12 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import { setImmediate as turn, setTimeout as delay } from 'node:timers/promises';
+import { setImmediate as tick, setTimeout as delay } from 'node:timers/promises';
 
 import type { Random } from '../chaos/random.js';
 import { ResponseReader } from './response-reader.js';
 
-/** Ways to leave a connection: FIN after the requests, RST, or both sides at once. */
-export type Parting = 'half-close' | 'reset' | 'leave';
+/** Ways to end a connection: FIN after the requests, RST, or both sides at once. */
+export type Parting = 'half-close' | 'reset' | 'destroy';
 
 /** A connection on which bytes are sent as they are, in pieces. */
 export class RawClient {
@@ -44,7 +44,7 @@ export class RawClient {
     });
   }
 
-  /** Sends in pieces, with turns of both event loops between. */
+  /** Sends in pieces, with ticks of both event loops between. */
   async send(bytes: string, random: Random): Promise<void> {
     this.sent += bytes;
     const cuts = Array.from({ length: random.pick([0, 0, 1, 2, 5]) }, () =>
@@ -53,7 +53,7 @@ export class RawClient {
     let start = 0;
     for (const end of [...cuts, bytes.length]) {
       if (this.socket.writable) this.socket.write(bytes.slice(start, end), 'latin1');
-      if (start > 0) await (random.chance(0.3) ? delay(1) : turn());
+      if (start > 0) await (random.chance(0.3) ? delay(1) : tick());
       start = end;
     }
   }

@@ -68,7 +68,7 @@ export async function runFuzz(target: Target, seed: number, seconds: number): Pr
       } catch (error) {
         const sent = clients.map((client) => client.sent).join('\n');
         violations.push(describe(`${name} ${scenario.name}: ${String(error)}`, sent));
-        await Promise.all(clients.map((client) => client.part('leave')));
+        await Promise.all(clients.map((client) => client.part('destroy')));
       }
     }
   };

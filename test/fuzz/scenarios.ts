@@ -18,7 +18,7 @@ export interface Session {
   readonly violated: (what: string, sent: string, response?: RawResponse) => void;
 }
 
-const PARTINGS: readonly Parting[] = ['half-close', 'reset', 'leave'];
+const PARTINGS: readonly Parting[] = ['half-close', 'reset', 'destroy'];
 
 /** Several requests at once on one connection, all answered as the model says and in their order. */
 export async function pipeline(session: Session): Promise<void> {
@@ -100,7 +100,7 @@ export async function queue(session: Session): Promise<void> {
   }
 }
 
-/** A check that waits, and so many answers behind it that Node reads no more: its client still leaves. */
+/** A check that waits, and so many answers behind it that Node reads no more: its client still disconnects. */
 export async function pileUp(session: Session): Promise<void> {
   const { random, requests, target } = session;
   const key = requests.freshKey();
@@ -182,7 +182,7 @@ async function soleAnswer(session: Session, request: ModelledRequest): Promise<s
   const client = await session.open();
   await client.send(request.bytes, session.random);
   await expectAnswers(session, client, [request]);
-  await client.part('leave');
+  await client.part('destroy');
   return requestIdOf(client.reader.responses[0]);
 }
 

@@ -187,7 +187,7 @@ describe.each(bothLimiters(redis))('with tokens (%s limiter)', (_name, settings)
     ]);
   });
 
-  test("the log has the token's name when a client leaves that waited", async () => {
+  test("the log has the token's name when a client disconnects that waited", async () => {
     const key = uniqueKey();
     await send(app.url, 'POST', ratePath(key), bearer(CHECKER));
     const waiting = begin(app.url, 'POST', `${ratePath(key)}?canWait=true`, bearer(CHECKER));

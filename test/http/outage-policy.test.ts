@@ -133,7 +133,7 @@ describeWithRedisProgram('while Redis is down', () => {
       expect(Number(refusal.headers['retry-after'])).toBeGreaterThan(3000);
     });
 
-    test('who waits is served when an approval is given back, and its state is shown', async () => {
+    test('who waits is served when an approval is released, and its state is shown', async () => {
       const key = uniqueKey();
       const holder = await approve(app.url, key);
       const waiting = begin(app.url, 'POST', `${ratePath(key)}?canWait=true`);

@@ -110,7 +110,7 @@ describeWithRedisProgram('a service whose Redis goes away', () => {
     redis.signal('SIGCONT');
     await app.logged(({ msg }) => msg === STORE_BACK);
 
-    // The check makes the key; that nothing is approved then is its approval given back.
+    // The check makes the key. No approval then shows that its own was released.
     await until(async () => {
       const { Found, NumApprovedThisWindow } = await debugState(app.url, key);
       return Found && NumApprovedThisWindow === 0;

@@ -268,7 +268,7 @@ describe('a body that is cut short by a fault', () => {
   });
 });
 
-test('an answer whose client leaves before its end has no line', async () => {
+test('an answer whose client disconnects before its end has no line', async () => {
   const limiter: Limiter = smallLimiter();
   let listed = (): void => undefined;
   const end = new Promise<void>((resolve) => (listed = resolve));

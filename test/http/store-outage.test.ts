@@ -113,7 +113,7 @@ describe('a client that waits when Redis goes down', () => {
     await server.stop();
   });
 
-  test('can leave, and is logged as at any time', async () => {
+  test('can disconnect, and is logged as at any time', async () => {
     waiting.disconnect();
     const line = await app.logged(({ status }) => status === 499);
     await app.stop(0);
@@ -169,7 +169,7 @@ describe('while Redis does not answer', () => {
 
     // Until then this one may take Redis for down.
     await until(async () => (await send(app.url, 'GET', `/debug/${key}`)).status === 200);
-    // The check makes the key; that nothing is approved then is its approval given back.
+    // The check makes the key. No approval then shows that its own was released.
     await until(async () => {
       const { Found, NumApprovedThisWindow } = await debugState(app.url, key);
       return Found && NumApprovedThisWindow === 0;

@@ -90,7 +90,7 @@ describe.each(bothLimiters(redis))('over TLS (%s limiter)', (_name, settings) =>
     expect((await waiting.answer).status).toBe(200);
   });
 
-  test('a client that leaves gives its place up, and is logged', async () => {
+  test('a client that disconnects gives its place up, and is logged', async () => {
     const key = uniqueKey();
     await approve(app.url, key);
     const waiting = begin(app.url, 'POST', `${ratePath(key)}?canWait=true`);

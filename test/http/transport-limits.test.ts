@@ -194,7 +194,7 @@ describe('a body without an end', () => {
       socket.destroy();
     });
 
-    test('does not hide that the client of a waiting check leaves', async () => {
+    test('does not hide that the client of a waiting check disconnects', async () => {
       const service = await startService();
       const { key } = await fullKey(service);
       const path = `${ratePath(key)}?canWait=true`;

@@ -74,7 +74,7 @@ describe.each(bothLimiters(redis))(
       expect(await failedForWaiters(app)).toBe(0);
     });
 
-    test('holds another when one has left', async () => {
+    test('holds another when one has disconnected', async () => {
       waiting[1]!.disconnect();
       await until(async () => (await scrape(app.url)).value('ratelimit_waiting') === 1);
       waiting.push(begin(app.url, 'POST', `${ratePath(keys[0]!)}?canWait=true`));

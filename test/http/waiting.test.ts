@@ -70,7 +70,7 @@ describe.each(bothLimiters(redis))('waiting for room (%s limiter)', (_name, sett
     }
   });
 
-  test('a client that leaves in the middle disturbs nobody else', async () => {
+  test('a client that disconnects in the middle disturbs nobody else', async () => {
     const key = uniqueKey();
     const first = await approve(app.url, key);
     const [second, third, fourth] = await queueUp(key, 3);
@@ -88,7 +88,7 @@ describe.each(bothLimiters(redis))('waiting for room (%s limiter)', (_name, sett
     });
   });
 
-  test('a place that was left is free for another', async () => {
+  test('a withdrawn place is free for another', async () => {
     const key = uniqueKey();
     await approve(app.url, key);
     const waiting = await queueUp(key, 4);

@@ -33,7 +33,7 @@ const state = (changed: Record<string, number | string> = {}): Record<string, nu
   expires: 4000,
   overridden: '',
   born: 0,
-  held: 'no',
+  holdUntil: 'no',
   turn: expect.any(Number) as number,
   unsorted: 0,
   serving: 0,
@@ -627,7 +627,7 @@ describe('a check that shows by a ticket that Redis has lost a queue', () => {
     const wakes = await recordWakes(key.names.wakeChannel);
     expect(await checkKnowing('x', 1)).toEqual(['denied']);
     expect(await key.stored()).toMatchObject({
-      state: { start: 0, approved: 2, born: 300, held: 800 },
+      state: { start: 0, approved: 2, born: 300, holdUntil: 800 },
     });
     expect(await wakes.take()).toEqual(['{"memoryLost":true}']);
 
@@ -635,7 +635,7 @@ describe('a check that shows by a ticket that Redis has lost a queue', () => {
     expect(await replica.check(['y'])).toEqual(['approved']);
   });
 
-  test('has a key held that a newcomer has made anew', async () => {
+  test('begins a recovery hold for a key that a newcomer has made anew', async () => {
     await loseQueue();
     const other = key.replica('r2');
     expect(await other.check(['x'])).toEqual(['approved']);
@@ -645,19 +645,19 @@ describe('a check that shows by a ticket that Redis has lost a queue', () => {
     await key.setTime(800);
     await replica.settle();
     expect(await key.stored()).toMatchObject({
-      state: { held: 'no' },
+      state: { holdUntil: 'no' },
       requests: ['c', 'x'],
       queue: [],
     });
   });
 
-  test('has it held once, and only while the key is new', async () => {
+  test('begins a recovery hold once, and only while the key is new', async () => {
     await loseQueue();
     await key.replica('r2').check(['x']);
     await checkKnowing('y', 1);
     await key.setTime(800);
     expect(await checkKnowing('z', 1)).toEqual(['approved']);
-    expect(await key.stored()).toMatchObject({ state: { held: 'no' } });
+    expect(await key.stored()).toMatchObject({ state: { holdUntil: 'no' } });
   });
 
   test('restores a window that was full with the maximum that it asks for', async () => {
@@ -671,6 +671,6 @@ describe('a check that shows by a ticket that Redis has lost a queue', () => {
     expect(await replica.checkOrWait(['c'])).toEqual([1]);
     await key.setTime(400);
     expect(await checkKnowing('d', 1)).toEqual(['denied']);
-    expect(await key.stored()).toMatchObject({ state: { born: 0, held: 'no' } });
+    expect(await key.stored()).toMatchObject({ state: { born: 0, holdUntil: 'no' } });
   });
 });

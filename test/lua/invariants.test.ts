@@ -149,8 +149,8 @@ describe('after any calls of the scripts, in any order', () => {
           const { state, queue } = await key.stored();
           if (queue.length === 0) return;
           queuesSeen += 1;
-          // A key that was lost is held until all who waited are back.
-          if (state!.held !== 'no') return;
+          // A lost key is in its recovery hold until all who waited are back.
+          if (state!.holdUntil !== 'no') return;
           expect(state!.approved).toBeGreaterThanOrEqual(Number(state!.max));
         }),
       ),

@@ -121,7 +121,7 @@ test.each(['queue', 'waiting', 'replicas'] as const)(
       await r1.settle({ a: 1 });
       await r2.settle({ b: 2 });
     }
-    // A queue that was empty is held for those who are not back yet.
+    // After the loss of a queue, a recovery hold waits for those who are not back yet.
     await key.setTime(600);
     await r1.settle();
     expect((await key.stored()).queue).toEqual([

@@ -14,7 +14,7 @@ beforeEach(async () => {
   wakes = await recordWakes(key.names.wakeChannel);
 });
 
-test('gives an approval back', async () => {
+test('releases an approval', async () => {
   await replica.check(['a', 'b']);
   expect(await replica.release('a')).toBe(true);
   expect(await key.stored()).toMatchObject({
@@ -25,7 +25,7 @@ test('gives an approval back', async () => {
   expect(await replica.check(['c', 'd'])).toEqual(['approved', 'denied']);
 });
 
-test('gives the last approval back, and the next one is counted again', async () => {
+test('releases the last approval, and the next one is counted again', async () => {
   await replica.check(['a']);
   expect(await replica.release('a')).toBe(true);
   expect(await key.stored()).toMatchObject({

@@ -120,7 +120,7 @@ test('a waiter whose memory Redis has lost is put back, and not taken for approv
   expect(await replica.settle({ b: 1 }, 500)).toMatchObject({ waiting: 1, granted: [] });
 });
 
-describe('a settle that asks about one who has gone meanwhile puts nobody back', () => {
+describe('a settle that asks late about a released or withdrawn request puts nobody back', () => {
   let replica: TestReplica;
   beforeEach(async () => {
     replica = key.replica('r1', { limits: { maxRequests: 1 }, leaseMillis: 3000 });

@@ -26,7 +26,7 @@ async function fill(): Promise<void> {
 
 const loseEverything = (): Promise<number> => redis.client.del(...keysOf(key.names));
 
-/** A key that was lost when the clock was at `lostAt` is held until then. */
+/** Ends the recovery hold of a key that was lost when the clock was at `lostAt`. */
 async function endHold(lostAt = 0): Promise<void> {
   await key.setTime(lostAt + 500);
   await r1.settle();
@@ -176,7 +176,7 @@ describe('when Redis was away for longer than the leases', () => {
     await second.settle();
     await key.setTime(12_500);
     expect((await second.settle()).granted).toEqual(['d']);
-    expect((await key.stored()).state).toMatchObject({ approved: 1, held: 'no' });
+    expect((await key.stored()).state).toMatchObject({ approved: 1, holdUntil: 'no' });
   });
 
   test('so it is where a newcomer comes first', async () => {
@@ -187,11 +187,11 @@ describe('when Redis was away for longer than the leases', () => {
     expect((await second.settle()).granted).toEqual(['c', 'd']);
   });
 
-  test('so it is where it went while the key was held, and came back when that was over', async () => {
+  test('so it is where it went during a recovery hold, and came back after that', async () => {
     await loseEverything();
     await second.settle({ d: 2 });
     await first.settle({ c: 1, e: 3 });
-    expect((await key.stored()).state).toMatchObject({ held: 12_500 });
+    expect((await key.stored()).state).toMatchObject({ holdUntil: 12_500 });
     await key.setTime(20_000);
     expect(await second.settle()).toMatchObject({ millisToRoom: 500, granted: [] });
     await first.settle();
@@ -295,7 +295,7 @@ describe('lost waiters', () => {
         expires: 4000,
         overridden: '',
         born: 300,
-        held: 800,
+        holdUntil: 800,
         turn: 1,
         unsorted: 0,
         serving: 0,
@@ -373,7 +373,7 @@ describe('lost waiters', () => {
       await key.setTime(800);
       expect((await r2.settle()).granted).toEqual(['c']);
       expect(await key.stored()).toMatchObject({
-        state: { start: 300, approved: 2, held: 'no' },
+        state: { start: 300, approved: 2, holdUntil: 'no' },
         requests: ['c', 'x'],
       });
       await key.setTime(1300);
@@ -386,7 +386,7 @@ describe('lost waiters', () => {
       expect((await key.stored()).requests).toEqual(['c', 'x']);
     });
 
-    test('that all leave hold it for those of the other replicas', async () => {
+    test('that are all withdrawn hold it for those of the other replicas', async () => {
       await r1.withdraw(['c', 'e']);
       expect(await r2.check(['y'])).toEqual(['denied']);
       await key.setTime(800);

@@ -24,7 +24,7 @@ beforeEach(async () => {
 });
 
 describe('a waiter', () => {
-  test('leaves the queue, and nobody is woken', async () => {
+  test('is withdrawn, and nobody is woken', async () => {
     await r1.withdraw(['c']);
     expect(await key.stored()).toMatchObject({
       state: { approved: 2, denied: 0 },

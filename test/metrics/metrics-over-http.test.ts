@@ -56,9 +56,9 @@ describe.each(bothLimiters(redis))('GET /metrics (%s limiter)', (_name, settings
     await send(app.url, 'HEAD', ratePath(key));
     await send(app.url, 'DELETE', `${ratePath(key)}/${holder}`);
     approvedId(await waiting.answer);
-    const leaving = begin(app.url, 'POST', `${ratePath(key)}?canWait=true`);
+    const disconnecting = begin(app.url, 'POST', `${ratePath(key)}?canWait=true`);
     await untilWaiting(app.url, key, 1);
-    leaving.disconnect();
+    disconnecting.disconnect();
     await app.logged(({ status }) => status === 499);
 
     expect(await counted(app.url)).toEqual({

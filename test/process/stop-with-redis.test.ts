@@ -68,10 +68,10 @@ describe('a replica that stops', () => {
   });
 
   test('takes only its own waiters along, and the others move up', async () => {
-    const [leaving, staying] = await Promise.all([start(), start()]);
+    const [stopping, staying] = await Promise.all([start(), start()]);
     const key = uniqueKey();
-    const holder = await approve(leaving.url, key);
-    const order = [leaving, staying, leaving, staying];
+    const holder = await approve(stopping.url, key);
+    const order = [stopping, staying, stopping, staying];
     const waiting = [];
     for (const [i, { url }] of order.entries()) {
       waiting.push(begin(url, 'POST', `/rate/${key}?canWait=true`));
@@ -79,7 +79,7 @@ describe('a replica that stops', () => {
     }
     const [leavingId, stayingId] = await queueOf(key);
     expect(await queueOf(key)).toEqual([leavingId, stayingId, leavingId, stayingId]);
-    expect(await leaving.kill('SIGTERM')).toBe(0);
+    expect(await stopping.kill('SIGTERM')).toBe(0);
 
     expect((await waiting[0]!.answer).status).toBe(503);
     expect((await waiting[2]!.answer).status).toBe(503);
@@ -93,18 +93,18 @@ describe('a replica that stops', () => {
   });
 
   test('leaves the ends of the windows to another that has waiters', async () => {
-    const [leaving, staying] = await Promise.all([start(), start()]);
+    const [stopping, staying] = await Promise.all([start(), start()]);
     const key = uniqueKey();
-    await approve(leaving.url, key);
-    begin(leaving.url, 'POST', `/rate/${key}?canWait=true`);
-    await untilWaiting(leaving.url, key, 1);
+    await approve(stopping.url, key);
+    begin(stopping.url, 'POST', `/rate/${key}?canWait=true`);
+    await untilWaiting(stopping.url, key, 1);
     // Else the other may be the first to volunteer.
     await until(async () => (await leaderOf(key)) !== null);
     const waiting = begin(staying.url, 'POST', `/rate/${key}?canWait=true`);
     await untilWaiting(staying.url, key, 2);
     const [leavingId, stayingId] = await queueOf(key);
     await until(async () => (await leaderOf(key))?.startsWith(leavingId!));
-    expect(await leaving.kill('SIGTERM')).toBe(0);
+    expect(await stopping.kill('SIGTERM')).toBe(0);
 
     await until(async () => (await leaderOf(key))?.startsWith(stayingId!));
     waiting.disconnect();

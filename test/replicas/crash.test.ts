@@ -67,7 +67,7 @@ describe('when a replica dies', () => {
     expect(ledger.violations).toEqual([]);
     expect(ledger.inWindow).toBe(3);
     expect(await waitingCount(living[0]!.url, key)).toBe(2);
-    for (const request of alive) request.leave();
+    for (const request of alive) request.disconnect();
   });
 
   test('half of the queue dies with it under load, and every other waiter is served in order', async () => {
@@ -104,7 +104,7 @@ describe('when a replica dies', () => {
     await leaseLapsed(dying!, key);
     const taken = requestRate(living!.url, key, 'canWait=true');
     await until(async () => (await waitingCount(living!.url, key)) === 1);
-    taken.leave();
+    taken.disconnect();
   });
 
   test('the windows go on when it was the one that ended them', async () => {
@@ -148,6 +148,6 @@ describe('when a replica dies', () => {
     await fetch(`${other!.url}/rate/${key}/${second.requestId!}`, { method: 'DELETE' });
     expect(await requests[0]!.answer).toMatchObject({ status: 200 });
     expect(await waitingCount(other!.url, key)).toBe(2);
-    for (const request of requests) request.leave();
+    for (const request of requests) request.disconnect();
   });
 });

@@ -70,7 +70,7 @@ describe('the queue across three replicas', () => {
     await until(() => refused.length === 23);
     expect(refused).toEqual(refused.map(() => 429));
     expect(await waitingCount(replicas[1]!.url, key)).toBe(7);
-    for (const request of requests) request.leave();
+    for (const request of requests) request.disconnect();
     await until(async () => (await waitingCount(replicas[1]!.url, key)) === 0);
   });
 

@@ -116,6 +116,6 @@ describe('those who wait on three replicas', () => {
     expect((await requestRate(replica!.url, key).answer).status).toBe(429);
     // The window that was lost was full, and is until it ends.
     await until(async () => (await redis.client.hlen(naming.namesOf(key).waiting)) === 1);
-    waiting.leave();
+    waiting.disconnect();
   });
 });

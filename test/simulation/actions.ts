@@ -35,7 +35,7 @@ const ACTIONS: Readonly<Record<string, Action>> = {
   /** leave A c1: its connection to its replica closes */
   leave: running((world, replica, [name = '']) => {
     const client = world.clients.get(name);
-    if (client?.replica !== replica.name || client.presence.isGone) return false;
+    if (client?.replica !== replica.name || client.presence.isDisconnected) return false;
     client.presence.disconnect();
     return true;
   }),

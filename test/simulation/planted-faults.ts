@@ -98,7 +98,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'a lost key is not held for those who come back',
-    scripts: edited('lib/recovery-hold', 'if is_held(state) or', 'if true or'),
+    scripts: edited('lib/recovery-hold', 'if in_recovery_hold(state) or', 'if true or'),
   },
   {
     name: 'a newcomer overtakes after a release',

@@ -40,7 +40,7 @@ export class ApprovalLedger {
     return ledger;
   }
 
-  /** Approvals of the current window that have not been given back. */
+  /** Approvals of the current window that have not been released. */
   get inWindow(): number {
     return this.#current.size;
   }

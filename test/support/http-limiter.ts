@@ -39,7 +39,7 @@ export class HttpLimiter implements Limiter {
         signal: abort.signal,
       });
     } catch (error) {
-      if (caller?.isGone) return { outcome: 'withdrawn' };
+      if (caller?.isDisconnected) return { outcome: 'withdrawn' };
       throw error;
     }
     const body = (await answer.json()) as { request_id: string };

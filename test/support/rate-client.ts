@@ -13,7 +13,7 @@ export interface RateAnswer {
 export interface RateRequest {
   readonly answer: Promise<RateAnswer>;
   /** Closes the client's connection. `answer` rejects then. */
-  leave(): void;
+  disconnect(): void;
 }
 
 export function requestRate(replica: string, key: string, query = ''): RateRequest {
@@ -22,11 +22,11 @@ export function requestRate(replica: string, key: string, query = ''): RateReque
     const { request_id: requestId } = json() as { request_id?: string };
     return { replica, status, requestId };
   });
-  // Whoever awaits it gets the error; a client that was made to leave need not be awaited.
+  // Its awaiter gets the error; a client that was made to disconnect need not be awaited.
   answer.catch(() => undefined);
   return {
     answer,
-    leave: () => {
+    disconnect: () => {
       request.disconnect();
     },
   };

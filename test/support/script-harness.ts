@@ -182,7 +182,7 @@ export class ScriptHarness {
       overridden,
       unsorted: Number(unsorted),
       serving: Number(serving),
-      held: holdUntil === '0' ? 'no' : Number(holdUntil) - this.startMillis,
+      holdUntil: holdUntil === '0' ? 'no' : Number(holdUntil) - this.startMillis,
       served: served === '0' ? 'never' : Number(served) - this.startMillis,
     };
   }

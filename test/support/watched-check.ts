@@ -2,12 +2,12 @@ import { CallerPresence } from '../../src/limiter/caller-presence.js';
 import type { CheckRequest, Decision, Limiter } from '../../src/limiter/limiter.js';
 import { until } from './until.js';
 
-/** A check under way: what came of it so far, and a way for its client to leave. */
+/** A check under way: what came of it so far, and a way for its client to disconnect. */
 export interface WatchedCheck {
   readonly decision: Promise<Decision>;
   /** The decision, once it is known. */
   readonly settled: Decision | undefined;
-  leave(): void;
+  disconnect(): void;
 }
 
 export function startCheck(
@@ -19,7 +19,7 @@ export function startCheck(
   const check = {
     decision,
     settled: undefined as Decision | undefined,
-    leave: () => {
+    disconnect: () => {
       caller.disconnect();
     },
   };

@@ -61,7 +61,7 @@ describeWithRedisProgram('in a Redis Cluster', () => {
     }
   });
 
-  test('an approval that is given back wakes the waiter who came first, on whatever shard', async () => {
+  test('a released approval wakes the waiter who came first, on whatever shard', async () => {
     for (const primary of await cluster.primaries()) {
       const key = await keyOn(primary);
       const approved = await approve(first.url, key, '?maxRequests=1');
@@ -142,7 +142,7 @@ describeWithRedisProgram('in a Redis Cluster', () => {
     expect((await waiters[0]!.answer).status).toBe(200);
     expect((await waiters[1]!.answer).status).toBe(200);
     expect(await waitingCount(first.url, key)).toBe(2);
-    for (const waiter of waiters) waiter.leave();
+    for (const waiter of waiters) waiter.disconnect();
     await until(async () => (await waitingCount(first.url, key)) === 0);
 
     // With its folder, by which the others know it again.

@@ -37,7 +37,7 @@ describeWithRedisProgram('with Sentinels and passwords', () => {
     const approved = await approve(first.url, key, '?maxRequests=1');
     return { approved, waiters: await waitInTurn([first, second], key, count) };
   };
-  /** Gives one approval after the other back, and expects each waiter to be served in its turn. */
+  /** Releases one approval after the other, and expects each waiter to be served in its turn. */
   const serveInTurn = async (
     key: string,
     { approved, waiters }: Awaited<ReturnType<typeof fill>>,

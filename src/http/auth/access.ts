@@ -2,14 +2,14 @@ import type { RequestHandler } from 'express';
 
 export const SCOPES = ['check', 'release', 'debug'] as const;
 
-/** What a token may be good for. */
+/** A permission that a token can give. */
 export type Scope = (typeof SCOPES)[number];
 
-/** Who may do what. */
+/** The permissions of callers. */
 export interface Access {
-  /** @returns a handler that leaves to `handler` those who may do what `scope` says, and answers all others */
+  /** @returns a handler that passes requests with `scope` on to `handler`, and answers all others */
   guard(scope: Scope, handler: RequestHandler): RequestHandler;
 }
 
-/** Everybody may do everything: no tokens are set. */
+/** Without tokens everybody has every scope. */
 export const openAccess: Access = { guard: (_scope, handler) => handler };

@@ -5,8 +5,8 @@ import type { Access, Scope } from './access.js';
 import type { Tokens } from './tokens.js';
 
 /**
- * Access for those who have a token for what they ask: RFC 6750.
- * @param tokens asked anew for each request
+ * Access for requests with a token of the right scope: RFC 6750.
+ * @param tokens read anew for each request
  */
 export function bearerAccess(tokens: { readonly current: Tokens }): Access {
   return {

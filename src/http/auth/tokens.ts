@@ -4,7 +4,7 @@ import { z } from 'zod';
 
 import { type Scope, SCOPES } from './access.js';
 
-/** Somebody whose token is known. */
+/** The owner of a known token. */
 export interface Caller {
   readonly name: string;
   readonly scopes: readonly Scope[];
@@ -68,7 +68,7 @@ export class Tokens {
     return this.#callers.map(({ caller }) => caller.name);
   }
 
-  /** Whose token it is. The search compares it with every token, so that its time tells nothing. */
+  /** The owner of a token. The search compares it with every token, so that its time tells nothing. */
   callerOf(token: string): Caller | undefined {
     const hash = sha256(token);
     let found: Caller | undefined;

@@ -1,4 +1,4 @@
-/** What the service answers with in case of one error. */
+/** The answer to one error. */
 interface ErrorAnswer {
   readonly status: number;
   /** The text of `error` in the body. `httpError` fills in what stands in braces. */
@@ -159,7 +159,7 @@ type Placeholder<Message extends string> = Message extends `${string}{${infer Na
   ? Name | Placeholder<Rest>
   : never;
 
-/** What fills the placeholders of an error's message. */
+/** The values for the placeholders of an error's message. */
 export type ErrorValues<Code extends ErrorCode> = Readonly<
   Record<Placeholder<(typeof ERRORS)[Code]['message']>, string | number>
 >;

@@ -96,7 +96,7 @@ function refuseForbiddenOverrides(check: CheckRequest, permissions: Permissions)
   }
 }
 
-/** Gives an approval back, for others to use, whose client disconnected while its check was decided. */
+/** Releases the approval of a client that disconnected while its check was decided. */
 async function releaseUnused(
   limiter: Limiter,
   key: string,

@@ -62,7 +62,7 @@ function toBody({ key, limits, approved, denied, waiting }: InstanceState): obje
 
 /** Resolves when the client has read what was written, or has disconnected. Cuts a client that does not read. */
 async function drained(response: Response, clock: Clock): Promise<void> {
-  const standDown = clock.after(READ_TIMEOUT_MILLIS, () => response.destroy());
+  const cancelTimer = clock.after(READ_TIMEOUT_MILLIS, () => response.destroy());
   await new Promise<void>((resolve) => {
     const end = (): void => {
       response.off('drain', end).off('close', end);
@@ -70,5 +70,5 @@ async function drained(response: Response, clock: Clock): Promise<void> {
     };
     response.on('drain', end).on('close', end);
   });
-  standDown();
+  cancelTimer();
 }

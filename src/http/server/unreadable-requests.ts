@@ -59,7 +59,7 @@ function errorCodeFor(code: string): TransportError | undefined {
   return code.startsWith('HPE_') ? 'MALFORMED_REQUEST' : undefined;
 }
 
-/** Whether the client would take an answer that is sent now for that to the request that failed. */
+/** Whether the client would match an answer sent now to the request that failed. */
 function isAnswerable(socket: Duplex): boolean {
   if (!socket.writable) return false;
   const pending = firstPendingResponse(socket);

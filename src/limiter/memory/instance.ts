@@ -4,9 +4,8 @@ import { Window } from './window.js';
 export type InstanceDecision = 'approved' | 'denied' | 'queue_full' | 'waiting';
 
 /**
- * The state of one key, and every rule of the limiter, without clock, timers or promises: the same
- * rules as the scripts in `lua/`, operation by operation. Whoever was approved from the queue is
- * reported to `onGrant`, in order.
+ * The state of one key, and every rule of the limiter, without clock, timers or promises. The scripts in
+ * `lua/` have the same rules, operation by operation. `onGrant` gets each grant, in order.
  */
 export class Instance {
   readonly #window: Window;
@@ -101,7 +100,7 @@ export class Instance {
     if (this.#queue.size > 0) this.#expires = this.#window.idleAt;
   }
 
-  /** Called by everything that may have made room: a queue that is not empty means a full window. */
+  /** Everything that may have made room calls this. So while somebody waits, the window is full. */
   #serveQueue(): void {
     for (const requestId of this.#queue) {
       if (this.#requests.size >= this.#maxRequests) return;

@@ -10,13 +10,13 @@ import { Waiter } from '../waiter.js';
 import { Instance } from './instance.js';
 import { endOfTick } from './tick.js';
 
-/** Idle keys are looked for this often, in milliseconds; they stop counting on time without that. */
+/** How often idle keys are freed. They stop counting on time without that. */
 const SWEEP_INTERVAL_MILLIS = 1000;
-/** A sweep of many keys is cut into slices of so many, so that requests come in between. */
-const SWEEP_SLICE = 10_000;
+/** A sweep pauses after this many keys, so that requests come in between. */
+const KEYS_BETWEEN_PAUSES = 10_000;
 const SWEEP_PAUSE_MILLIS = 1;
 
-/** How many keys a page of a listing has. */
+/** The number of keys in a page of a listing. */
 const PAGE_SIZE = 50;
 
 /** A key with the timer that ends its window while somebody waits. */
@@ -25,17 +25,17 @@ interface Entry {
   cancelTimer?: (() => void) | undefined;
 }
 
-/** The embedded limiter: the whole state in this process's memory, gone with it. */
+/** The embedded limiter. Its whole state is in this process's memory, and ends with it. */
 export class MemoryLimiter implements Limiter {
   readonly #entries = new Map<string, Entry>();
   readonly #waiters = new Map<string, Waiter>();
   readonly #approvals = new ApprovalBatches(eventLoop);
   #isClosed = false;
   #stopSweeping: (() => void) | undefined;
-  /** Where the sweep goes on; a Map's iterator keeps its place while entries come and go. */
+  /** Where the sweep goes on. A Map's iterator keeps its place while entries are added and removed. */
   #sweepPosition: MapIterator<[string, Entry]> | undefined;
 
-  /** @param maxWaiters how many requests may wait here at once, over all keys */
+  /** @param maxWaiters the most requests that may wait here at once, over all keys */
   constructor(
     private readonly limits: Limits,
     private readonly clock: Clock,
@@ -144,7 +144,7 @@ export class MemoryLimiter implements Limiter {
   #approve(requestId: string): void {
     const waiter = this.#waiters.get(requestId);
     this.#waiters.delete(requestId);
-    // One that disconnects before it is notified releases the approval by itself: see #wait.
+    // A caller that disconnects before it is notified releases the approval by itself: see #wait.
     if (waiter) this.#approvals.approve(waiter, () => undefined);
   }
 
@@ -166,7 +166,7 @@ export class MemoryLimiter implements Limiter {
   #sweep(): void {
     const now = this.#now();
     this.#sweepPosition ??= this.#entries.entries();
-    for (let looked = 0; looked < SWEEP_SLICE; looked += 1) {
+    for (let looked = 0; looked < KEYS_BETWEEN_PAUSES; looked += 1) {
       const next = this.#sweepPosition.next();
       if (next.done) {
         this.#sweepPosition = undefined;

@@ -2,8 +2,8 @@
 const IDLE_WINDOWS = 3;
 
 /**
- * Fixed windows of one length, back to back from the first check of a key.
- * The same rules as `lua/lib/window.lua`.
+ * Fixed windows of one length, back to back from the first check of a key. `lua/lib/window.lua` has the same
+ * rules.
  */
 export class Window {
   constructor(
@@ -15,14 +15,14 @@ export class Window {
     return this.start + this.millis;
   }
 
-  /** When the key goes if nobody checks it again. */
+  /** When the key is removed if nobody checks it again. */
   get idleAt(): number {
     return this.end + IDLE_WINDOWS * this.millis;
   }
 
   /**
    * Moves on to the window that holds `now`, in milliseconds.
-   * @returns whether that is another one
+   * @returns whether that is another window
    */
   rollTo(now: number): boolean {
     if (now < this.end) return false;

@@ -17,7 +17,7 @@ class WaitingRequest {
     return this.#hasMoved;
   }
 
-  /** Withdraws its place in the store; the substitute is to decide. */
+  /** Withdraws its place in the store, so that the substitute decides. */
   moveOver(): void {
     this.#hasMoved = true;
     this.place.disconnect();
@@ -25,20 +25,20 @@ class WaitingRequest {
 }
 
 /**
- * A limiter that has another decide while its store can't be asked, so that an outage of the store is
- * none of the service. Those who wait when it begins are decided anew, in their order.
+ * Lets a substitute decide while the store can't be asked, so that the service goes on in an outage of the
+ * store. The substitute decides anew on all requests that wait when the outage begins, in their order.
  */
 export class OutageLimiter implements Limiter {
   /** In order of arrival. */
   readonly #waiting = new Set<WaitingRequest>();
   /**
-   * Requests under way that can wait, counted here: the sum of those of store and substitute misses one
-   * that moves between them, and may have another twice.
+   * Requests under way that can wait. Store and substitute together would miss a request that moves between
+   * them, or count it twice.
    */
   #waiters = 0;
   #isClosing = false;
 
-  /** @param maxWaiters how many requests may wait at once, in the store and in the substitute together */
+  /** @param maxWaiters the most requests that may wait at once, in store and substitute together */
   constructor(
     private readonly primary: StoreLimiter,
     private readonly substitute: Substitute,
@@ -120,19 +120,19 @@ export class OutageLimiter implements Limiter {
     request: CheckRequest,
     caller: CallerPresence | undefined,
   ): Promise<Decision | undefined> {
-    // Leaves the store when the caller disconnects, or when the request is moved over.
+    // The place in the store is withdrawn when the caller disconnects, or when the request is moved over.
     const place = new CallerPresence();
     const waiting = new WaitingRequest(request.key, place);
     if (caller) {
       caller.onDisconnect = () => {
         place.disconnect();
       };
-      if (caller.isGone) place.disconnect();
+      if (caller.isDisconnected) place.disconnect();
     }
     this.#waiting.add(waiting);
     try {
       const decision = await this.primary.check(request, place);
-      const isToMove = waiting.hasMoved && caller?.isGone !== true;
+      const isToMove = waiting.hasMoved && caller?.isDisconnected !== true;
       return decision.outcome === 'withdrawn' && isToMove ? undefined : decision;
     } finally {
       this.#waiting.delete(waiting);

@@ -3,10 +3,10 @@ import type { Logger } from 'pino';
 import type { Clock } from '../../common/clock.js';
 import type { OutagePolicy } from '../limiter.js';
 
-/** In a store of several shards some may be away and others not: no line for every change between them. */
+/** Some shards may be away and others not. Changes within this time get no lines of their own. */
 const QUIET_MILLIS = 1000;
 
-/** Says in the log when the policy begins to decide, and when the store does again. */
+/** Logs when the policy begins to decide, and when the store decides again. */
 export class OutageLog {
   #decisions = 0;
   #lastDecisionAt = -Infinity;

@@ -3,13 +3,13 @@ import { randomUUID } from 'node:crypto';
 import type { CallerPresence } from '../caller-presence.js';
 import type { CheckRequest, Decision, Limiter } from '../limiter.js';
 
-/** What decides while the store can't be asked. */
+/** Decides while the store can't be asked. */
 export interface Substitute {
-  /** Where there is one that knows its keys. */
+  /** The limiter of a substitute that keeps keys. */
   readonly limiter?: Limiter;
   readonly waiting: number;
   check(request: CheckRequest, caller?: CallerPresence): Promise<Decision>;
-  /** @returns false where it gave no such approval, or does not remember */
+  /** @returns false where the substitute gave no such approval, or does not remember it */
   release(key: string, requestId: string): Promise<boolean>;
   close(): Promise<void>;
 }
@@ -23,7 +23,7 @@ export const allowAll: Substitute = {
   close: () => Promise.resolve(),
 };
 
-/** This replica decides for itself, with the whole of every limit, by what it has seen in the outage. */
+/** This replica decides for itself. It applies every limit in full to the checks it gets in the outage. */
 export function decideLocally(limiter: Limiter): Substitute {
   return {
     limiter,

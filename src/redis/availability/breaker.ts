@@ -6,15 +6,15 @@ const FIRST_PROBE_MILLIS = 50;
 
 export interface BreakerParts {
   readonly clock: Clock;
-  /** Asks the shard whether it takes calls again. @param name in Redis that it holds */
+  /** Asks the shard whether it takes calls again. @param name a name in Redis that the shard holds */
   readonly probe: (name: string) => Promise<unknown>;
   readonly onOpen: (cause: unknown) => void;
   readonly onClose: () => void;
 }
 
 /**
- * Knows whether a shard of the store is down. While it is, the breaker is open and nobody asks the shard
- * but the breaker itself, which notices its return:
+ * Knows whether a shard of the store is down. While the shard is down, the breaker is open. Then only the
+ * breaker itself asks the shard, and notices its return:
  *
  *     closed ──calls fail in a row──▶ open ──a probe is answered──▶ closed
  */
@@ -36,7 +36,7 @@ export class Breaker {
     this.#failures = 0;
   }
 
-  /** @param name in Redis that the call was about */
+  /** @param name the name in Redis that the call was about */
   failed(name: string, cause: unknown): void {
     this.#failures += 1;
     if (this.#isOpen || this.#failures < FAILURES_TO_OPEN) return;
@@ -47,12 +47,12 @@ export class Breaker {
     this.#probeLater();
   }
 
-  /** Something says that the shard may be back. */
+  /** Probes now, because the shard may be back. */
   probeNow(): void {
     if (this.#isOpen) void this.#probe();
   }
 
-  /** Ends the breaker, which asks nothing any more. */
+  /** Stops the probes for good. */
   dispose(): void {
     this.#cancelTimer?.();
     this.#isOpen = false;

@@ -18,7 +18,7 @@ export interface BreakersParts {
 /** A shard of the store went down, or is back. */
 export type OnBreakerChange = (isOpen: boolean) => void;
 
-/** A breaker for each shard, so that one that is down does not keep others from being asked. */
+/** A breaker for each shard, so that a shard that is down does not keep others from being asked. */
 export class Breakers {
   readonly #breakers = new Map<string, Breaker>();
   readonly #listeners: OnBreakerChange[] = [];
@@ -46,9 +46,9 @@ export class Breakers {
   }
 
   /**
-   * Asks for what a check needs: an answer, and leave to write. It writes nothing.
+   * Tests what a check needs: an answer, and the permission to write. It writes nothing.
    * https://redis.io/docs/latest/commands/setrange/
-   * @param name in Redis, of the shard that is asked
+   * @param name a name in Redis that the shard holds
    */
   probe(name: string): Promise<unknown> {
     const { connections, timeoutMillis } = this.parts;
@@ -68,7 +68,7 @@ export class Breakers {
       onOpen: (cause) => {
         const reason = cause instanceof Error ? cause.message : cause;
         logger.warn({ shard, reason }, 'store unavailable; not asked until it is back');
-        // A connection on which nothing comes back may be dead without knowing it.
+        // A connection without answers may be dead, and TCP may not have noticed.
         if (cause instanceof TimeoutError) connections.renew(shard);
         this.#changed(1);
       },

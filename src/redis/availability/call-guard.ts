@@ -9,31 +9,31 @@ import { FailureLog } from './failure-log.js';
 import { classifyFailure, type Failure, isDemoted } from './store-errors.js';
 
 const FIRST_RETRY_MILLIS = 10;
-/** More than this can't be answered in time, and would only take memory. */
+/** Redis can't answer more than this in time. More would only take memory. */
 const MAX_UNDER_WAY = 20_000;
-/** At most so often is a connection left because its server is no primary any more. */
+/** The least time between two renewals of a shard's connection after its server was demoted. */
 const DEMOTED_INTERVAL_MILLIS = 250;
 
 /** A call to the store. */
 export interface Call<Reply> {
-  /** What is called, for logs and metrics. */
+  /** The name of the script, for logs and metrics. */
   readonly script: string;
-  /** A name in Redis that it touches: says which shard is asked. */
+  /** A name in Redis that the call touches. It decides which shard is asked. */
   readonly name: string;
-  /** How much it asks for, such as the number of checks. */
+  /** The amount of work, such as the number of checks. */
   readonly size: number;
-  /** Where it succeeds, the store takes writes. */
+  /** The success of a write shows that the store takes writes. */
   readonly isWrite: boolean;
-  /** May be sent again where it may have run. */
+  /** Whether the call may be sent again although it may have run. */
   readonly isRepeatable: boolean;
-  /** @param attempt 1, and more where it is sent again */
+  /** @param attempt 1, then 2 and so on when the call is sent again */
   send(attempt: number): Promise<Reply>;
 }
 
 /**
  * Sees that every call to the store ends within a bounded time: with its reply, or with a
- * StoreUnavailableError. What fails in passing, such as a connection that is cut or a failover, is sent
- * again within that time; a store that is known to be down is not asked anything new.
+ * StoreUnavailableError. A call that fails in passing, as in a failover or when a connection is cut, is sent
+ * again within that time. A store that is known to be down gets no new calls.
  */
 export class CallGuard {
   readonly breakers: Breakers;
@@ -84,7 +84,7 @@ export class CallGuard {
     }
     this.#ended(call, startedAt, mayHaveRun ? 'unknown' : 'not_run');
     this.#failures.note(call.script, cause);
-    // A slot that moves says nothing of the rest of its shard.
+    // A moving slot says nothing of the rest of its shard.
     if (failure !== 'moving') breaker.failed(call.name, cause);
     return new StoreUnavailableError({ cause, mayHaveRun });
   }
@@ -113,7 +113,7 @@ export class CallGuard {
 
 /** One call, sent until it is answered, fails for good, or is ended. */
 class Attempts<Reply> {
-  /** What the last attempt failed with; nothing while one is under way. */
+  /** The error of the last attempt; undefined while one is under way. */
   lastError: unknown;
   #mayHaveRun = false;
   #isSent = false;

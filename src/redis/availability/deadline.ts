@@ -1,4 +1,4 @@
-/** The work was not done in time; what it was about may be done yet. */
+/** The work was not done in time. It may still be done later. */
 export class TimeoutError extends Error {
   override readonly name = 'TimeoutError';
 
@@ -8,10 +8,10 @@ export class TimeoutError extends Error {
 }
 
 /**
- * What `work` settles with, if it does so within `millis`.
+ * Resolves or rejects as `work` does within `millis`.
  *
- * A process that stood still finds its timers due before it reads what has arrived meanwhile. So when
- * time is up, what is there is read first.
+ * A process that stood still finds its timers due before it reads the data that has arrived meanwhile. So
+ * the data is read first when the time is up.
  * @throws TimeoutError
  */
 export function withinDeadline<T>(work: Promise<T>, millis: number): Promise<T> {

@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 
 const INTERVAL_MILLIS = 1000;
 
-/** Failed calls in the log: not one line for each, but one a second with their number. */
+/** Logs failed calls: one line a second with their number. */
 export class FailureLog {
   #lastLine = -Infinity;
   #unlogged = 0;

@@ -1,8 +1,8 @@
 import { StoreUnavailableError } from '../../limiter/errors.js';
 
 /**
- * What an error of the Redis client means for the call.
- * - `fault`: the call itself was wrong; ours to mend
+ * The meaning of a Redis client error for the call.
+ * - `fault`: the call itself was wrong, which is a bug of Sluice
  * - `moving`: it did not run; its slot is on its way to another node
  * - `passing`: it did not run, and may do so very soon
  * - `refused`: it did not run; Redis answers, but takes nothing now
@@ -13,16 +13,16 @@ export type Failure = 'fault' | 'moving' | 'passing' | 'refused' | 'unknown';
 /** https://redis.io/docs/latest/develop/reference/protocol-spec/#simple-errors */
 const REPLIES: readonly [pattern: RegExp, failure: Failure][] = [
   [/^(MOVED|ASK|TRYAGAIN)\b/, 'moving'],
-  // A script that was let in, and did not find one of its keys any more.
+  // The script had begun, and one of its keys moved away.
   [/^(ERR )?Script attempted to access a non local key in a cluster node/, 'moving'],
   [/^(LOADING|MASTERDOWN|READONLY|CLUSTERDOWN)\b/, 'passing'],
   [/^(OOM|BUSY|MISCONF|NOREPLICAS|NOAUTH|NOPERM)\b/, 'refused'],
 ];
 
-/** What ioredis says where there is no connection, so that it sent nothing. */
+/** Messages of ioredis without a connection. It sent nothing then. */
 const NOT_SENT = /^(Stream isn't writeable|Cluster isn't ready)/;
 const GAVE_UP = /^Too many Cluster redirections\. Last error: (?:\w+: )?/;
-/** Where in a script it happened, which Redis 6 puts before what the command said. */
+/** The place in a script, which Redis 6 puts before the command's message. */
 const PLACE_IN_SCRIPT =
   /^(?:ERR )?(?:Error running script .*?: )?@?user_script:\s?\d+: (?:@?user_script: \d+: )?-?/;
 
@@ -37,14 +37,14 @@ export function classifyFailure(error: unknown): Failure {
   return NOT_SENT.test(error.message) ? 'passing' : 'unknown';
 }
 
-/** A primary that has become a replica says so; the connection to it is of no use any more. */
+/** Whether a primary says that it has become a replica. The connection to it is useless then. */
 export function isDemoted(error: unknown): boolean {
   return (
     error instanceof Error && error.message.replace(PLACE_IN_SCRIPT, '').startsWith('READONLY')
   );
 }
 
-/** The error to show to those who use the limiter. */
+/** The error for the callers of the limiter. */
 export function toLimiterError(error: unknown): unknown {
   const failure = classifyFailure(error);
   if (failure === 'fault') return error;

@@ -4,7 +4,7 @@ import { backoffMillis } from '../backoff.js';
 import type { ConnectionSettings } from './connection-settings.js';
 
 const FIRST_RETRY_MILLIS = 10;
-/** How long a connection that is being left may still say something. */
+/** How long a closing connection may wait for the other side. */
 const FAREWELL_MILLIS = 100;
 
 /** The options of ioredis that are used here. */
@@ -14,26 +14,25 @@ export function reconnectAfter(attempt: number): number {
   return backoffMillis(attempt, FIRST_RETRY_MILLIS);
 }
 
-/** What all connections have in common, to servers and to sentinels. */
+/** The options of all connections, to servers and to sentinels. */
 export function clientOptions(settings: ConnectionSettings): ClientOptions {
   const { timeoutMillis, name, tls } = settings;
   return {
     connectionName: name,
     connectTimeout: timeoutMillis,
-    // Calls have time limits of their own; this one ends handshakes that get no answer, and calls that
+    // Calls have time limits of their own. This limit ends handshakes without an answer, and calls that
     // nobody waits for any more.
     commandTimeout: 2 * timeoutMillis,
     disconnectTimeout: FAREWELL_MILLIS,
     enableOfflineQueue: false,
-    // What was sent and not answered fails with its connection: whether to send it again is decided by
-    // those who know what it does.
+    // A command without an answer fails with its connection. The caller knows whether to send it again.
     maxRetriesPerRequest: 0,
     retryStrategy: reconnectAfter,
     ...(tls && { tls: definedOf(tls) }),
   };
 }
 
-/** Credentials of the settings, else those of a URL. */
+/** The credentials in the settings, else those in a URL. */
 export function credentials(
   settings: ConnectionSettings,
   ofUrl: { username?: string; password?: string },

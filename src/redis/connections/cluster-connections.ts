@@ -19,12 +19,12 @@ import type { Connections } from './connections.js';
 import { quit } from './quit.js';
 import { ShardedSubscriber } from './sharded-subscriber.js';
 
-/** How often the topology is looked up while nothing says that it has changed. */
+/** How often the topology is looked up without a sign of a change. */
 const TOPOLOGY_INTERVAL_MILLIS = 5000;
-/** A slot that moves is asked again this often, for so long; those who called go on after that. */
+/** A call to a moving slot is repeated at this interval. After the repetitions the caller decides. */
 const MOVING_RETRY_MILLIS = 20;
 const MAX_REDIRECTIONS = 5;
-/** What a slot says that no node is known to serve. */
+/** The shard of a slot that no known node serves. */
 const NO_SHARD = 'none';
 
 /** Connects to a Redis Cluster. */
@@ -38,7 +38,7 @@ export function connectToCluster(settings: ConnectionSettings, logger: Logger): 
     new Cluster(
       urls.map((url) => addressIn(url, REDIS_PORT)),
       {
-        // Nodes keep the names that they are known by: a certificate may be checked against them.
+        // Nodes keep the names that they announce: certificates may be checked against them.
         dnsLookup: (address, callback) => {
           callback(null, address);
         },
@@ -49,7 +49,7 @@ export function connectToCluster(settings: ConnectionSettings, logger: Logger): 
         slotsRefreshTimeout: settings.timeoutMillis,
         maxRedirections: MAX_REDIRECTIONS,
         retryDelayOnTryAgain: MOVING_RETRY_MILLIS,
-        // Calls are made again by those who know what they do, and for how long.
+        // The callers send calls again: they know what a call does, and how long it may take.
         retryDelayOnFailover: 0,
         retryDelayOnClusterDown: 0,
       },

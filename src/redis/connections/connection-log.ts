@@ -6,7 +6,7 @@ interface Watched {
   on(event: 'error', listener: (error: Error) => void): unknown;
 }
 
-/** Logs each loss and each return of a connection once, however many attempts lie between. */
+/** Logs each loss and each return of a connection once, and not the attempts between. */
 export function logConnection<Client extends Watched>(
   client: Client,
   connection: string,

@@ -1,6 +1,6 @@
-/** What the certificate checks and the handshake of a TLS connection need, in PEM. */
+/** The certificates and names for the handshake of a TLS connection, in PEM. */
 export interface TlsSettings {
-  /** Trusted instead of the well-known authorities. */
+  /** The authorities to trust instead of the well-known ones. */
   readonly ca?: string | undefined;
   readonly cert?: string | undefined;
   readonly key?: string | undefined;
@@ -8,24 +8,24 @@ export interface TlsSettings {
   readonly servername?: string | undefined;
 }
 
-/** Where Redis is, and how to be let in. */
+/** The addresses of Redis, and the credentials for it. */
 export interface ConnectionSettings {
   readonly mode: 'standalone' | 'sentinel' | 'cluster';
   /**
-   * `redis://` or `rediss://`: one Redis, or sentinels, or nodes of a cluster. What they say of users
-   * and passwords is for the servers they name.
+   * `redis://` or `rediss://`: one Redis, or sentinels, or nodes of a cluster. Users and passwords in them
+   * are for the servers they name.
    */
   readonly urls: readonly string[];
   /** The name by which sentinels know the primary. */
   readonly sentinelMaster?: string | undefined;
-  /** For Redis; wins over what URLs say. */
+  /** For Redis. It wins over the URLs. */
   readonly username?: string | undefined;
   readonly password?: string | undefined;
-  /** For the sentinels; wins over what URLs say. */
+  /** For the sentinels. It wins over the URLs. */
   readonly sentinelUsername?: string | undefined;
   readonly sentinelPassword?: string | undefined;
   readonly database: number;
-  /** Where the URLs start with `rediss://`; for sentinels and servers alike. */
+  /** Present if the URLs start with `rediss://`; for sentinels and servers alike. */
   readonly tls?: TlsSettings | undefined;
   /** The longest a call to Redis may take. */
   readonly timeoutMillis: number;
@@ -33,7 +33,7 @@ export interface ConnectionSettings {
   readonly name: string;
 }
 
-/** Where a Redis listens that does not say so. */
+/** The port of a URL without one. */
 export const REDIS_PORT = 6379;
 
 /** Credentials as a URL has them, percent-decoded. */
@@ -44,7 +44,7 @@ export function credentialsIn(url: URL): { username?: string; password?: string 
   };
 }
 
-/** Of several servers: what the first that has a password says goes for all, found later ones included. */
+/** The credentials for all servers, also for those found later: those of the first URL with a password. */
 export function sharedCredentialsIn(urls: readonly URL[]): {
   username?: string;
   password?: string;

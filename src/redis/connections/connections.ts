@@ -6,24 +6,24 @@ import type { ConnectionSettings } from './connection-settings.js';
 import { connectToPrimary } from './primary-connections.js';
 import type { Subscriber } from './subscriber.js';
 
-/** A replica's connections to Redis, whatever its topology. They are made again for ever. */
+/** A replica's connections to Redis in any topology. Lost connections are made again without end. */
 export interface Connections {
   /**
-   * For scripts and commands. Nothing is queued while Redis can't be reached: a call then fails at
-   * once, and whoever made it decides what that means.
+   * For scripts and commands. Nothing is queued while Redis can't be reached: a call fails at once, and its
+   * caller decides what that means.
    */
   readonly commands: Redis | Cluster;
   readonly subscriber: Subscriber;
-  /** Names in different slots can't be touched by one call, and messages stay on their shard. */
+  /** In a cluster one call can't touch names in different slots, and messages stay on their shard. */
   readonly isCluster: boolean;
 
   /** The slot of a name in Redis; the same for all where there is no cluster. */
   slotOf(name: string): number;
-  /** What says which primary holds a name, as far as is known. */
+  /** An identifier of the primary that holds a name, as far as is known. */
   shardOf(name: string): string;
   /** A connection to each primary, to look through all its names. */
   primaries(): readonly Redis[];
-  /** Leaves a connection that is of no use any more, and makes another. */
+  /** Closes a connection that is of no use any more, and makes another. */
   renew(shard: string): void;
   /** Has the topology looked up again. Does nothing where there is none. */
   refresh(): void;
@@ -32,7 +32,7 @@ export interface Connections {
   onReady(callback: () => void): void;
   /** Whether Redis can be asked, as far as is known. */
   readonly isReady: boolean;
-  /** Ends them once what was sent has been answered. */
+  /** Closes the connections once all calls have been answered. */
   close(): Promise<void>;
 }
 

@@ -4,8 +4,8 @@ import type { ConnectionSettings, TlsSettings } from './connection-settings.js';
 
 /**
  * The connection settings in the settings of the service.
- * @param urls of REDIS_URL, at least one
- * @param name what CLIENT LIST shows
+ * @param urls those in REDIS_URL, at least one
+ * @param name the connections' name in CLIENT LIST
  * @throws SettingsError where a file that the settings name can't be read
  */
 export function connectionSettingsFrom(

@@ -6,8 +6,8 @@ import { TimeoutError, withinDeadline } from '../availability/deadline.js';
 const HEARTBEAT_MILLIS = 2000;
 
 /**
- * Asks a connection now and then whether it is still there, and has it made anew where it does not answer:
- * one on which nothing is sent can be dead for long before anybody knows.
+ * Pings a connection now and then, and has it made anew where it does not answer. A silent connection can
+ * be dead for long before anybody notices.
  */
 export class Heartbeat {
   readonly #timer: NodeJS.Timeout;
@@ -36,7 +36,7 @@ export class Heartbeat {
     try {
       await withinDeadline(this.client.ping(), this.timeoutMillis);
     } catch (error) {
-      // Any other error is an answer, too; or the connection is gone, and will be made again.
+      // Any other error is an answer, too, or the connection broke, and will be made again.
       if (error instanceof TimeoutError) {
         this.logger.warn('subscriber does not answer; connecting anew');
         this.client.disconnect(true);

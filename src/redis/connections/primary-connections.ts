@@ -20,7 +20,7 @@ import { PlainSubscriber } from './plain-subscriber.js';
 import { quit } from './quit.js';
 
 const SENTINEL_PORT = 26_379;
-/** Waits as after so many failures: the sentinels have something to do. */
+/** The wait is that after three failures, since the sentinels are busy with a failover. */
 const CONNECT_AGAIN_ATTEMPT = 3;
 
 /** Connects to one primary, at a fixed address or wherever sentinels say that it is now. */
@@ -39,7 +39,7 @@ export function connectToPrimary(settings: ConnectionSettings, logger: Logger): 
     logger,
   );
   const subscriptions = logConnection(
-    // Subscribed again by hand, because it has to be known when that is done.
+    // The subscriber itself subscribes again, because it has to know when that is done.
     new Redis({ ...options, autoResubscribe: false }),
     'subscriber',
     logger,
@@ -94,22 +94,22 @@ function sentinelOptions(settings: ConnectionSettings, tls: ClientOptions['tls']
     sentinelRetryStrategy: reconnectAfter,
     sentinelReconnectStrategy: reconnectAfter,
     sentinelCommandTimeout: settings.timeoutMillis,
-    // The sentinels tell of a failover before the connection to the old primary breaks, if it does.
+    // The sentinels announce a failover. The connection to the old primary breaks later, if at all.
     failoverDetector: true,
     ...(tls && { enableTLSForSentinelMode: true, sentinelTLS: tls }),
   };
 }
 
 /**
- * ioredis 6.0 gives a connection up for good where sentinels tell of a failover while it asks them for
- * the primary: its failover detector then ends an attempt that nobody makes again.
+ * ioredis 6.0 gives a connection up for good where sentinels announce a failover while it asks them for the
+ * primary: its failover detector then ends the attempt, and no other follows.
  */
 function connectAgainAfterEnd(client: Redis, isClosing: () => boolean): void {
   client.on('end', () => {
     setTimeout(() => {
       if (isClosing()) return;
       client.connect().catch(() => {
-        // It ends again, and is made again, or is logged as any that fails.
+        // A failed attempt ends the connection again, which makes the next one, or is logged as any failure.
       });
     }, reconnectAfter(CONNECT_AGAIN_ATTEMPT));
   });

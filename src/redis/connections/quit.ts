@@ -3,12 +3,12 @@ interface Client {
   disconnect(): void;
 }
 
-/** Ends a connection once what was sent has been answered. */
+/** Closes a connection once all its commands have been answered. */
 export async function quit(client: Client): Promise<void> {
   try {
     await client.quit();
   } catch {
-    // Not connected, so there is nobody to say goodbye to.
+    // Without a connection QUIT can't be sent.
     client.disconnect();
   }
 }

@@ -5,11 +5,11 @@ import type { ClientOptions } from './client-options.js';
 import { Heartbeat } from './heartbeat.js';
 import type { Subscriber, SubscriberEvents } from './subscriber.js';
 
-/** What a subscriber has to know of a cluster. */
+/** A subscriber's view of a cluster. */
 export interface Topology {
   /** The primary that holds a name. */
   shardOf(name: string): string;
-  /** A connection to a node, whose address a new one can be made with. */
+  /** A connection to a node. Another one can be made with its address. */
   nodeOf(shard: string): Redis | undefined;
   /** Has the topology looked up again. */
   refresh(): void;
@@ -25,11 +25,11 @@ interface Connection {
  * Sharded subscriptions: a connection to each primary that holds a channel, so that messages stay on
  * their shard. https://redis.io/docs/latest/develop/pubsub/#sharded-pubsub
  *
- * ioredis has one of its own, which does not say when a subscription was made again, and compares the
- * whole table of 16,384 slots every few seconds.
+ * ioredis has sharded subscriptions of its own. They do not say when a subscription was made again, and
+ * compare the whole table of 16,384 slots every few seconds.
  */
 export class ShardedSubscriber implements Subscriber {
-  /** Where each channel is subscribed, or is about to be; nothing where no primary is known. */
+  /** The shard on which each channel is or will be subscribed; undefined where no primary is known. */
   readonly #channels = new Map<string, string | undefined>();
   readonly #connections = new Map<string, Connection>();
   #events: SubscriberEvents | undefined;
@@ -78,7 +78,7 @@ export class ShardedSubscriber implements Subscriber {
     const shard = this.topology.shardOf(channel);
     if (shard === before) return;
     const client = this.#clientOf(shard) ?? this.#connect(shard);
-    // Placed again when the topology is known.
+    // The channel is placed again when the topology is known.
     if (!client) return;
     this.#leave(channel, before);
     this.#channels.set(channel, shard);
@@ -107,7 +107,7 @@ export class ShardedSubscriber implements Subscriber {
     client.on('error', (error: Error) => {
       this.logger.debug({ err: error, shard }, 'subscriber connection failed');
     });
-    // A node that is gone for good is noticed by those who ask it; here its slots have new owners.
+    // Callers notice a node that stays away. Here it matters that its slots have new owners.
     client.on('close', () => {
       if (this.#clientOf(shard) === client) this.topology.refresh();
     });
@@ -133,14 +133,14 @@ export class ShardedSubscriber implements Subscriber {
       await client.ssubscribe(channel);
     } catch (error) {
       this.logger.debug({ err: error, channel }, 'subscribe failed');
-      // Tried again when the topology is looked up next.
+      // The next look-up of the topology tries again.
       if (this.#channels.get(channel) === shard) this.#channels.set(channel, undefined);
       return;
     }
     if (this.#channels.get(channel) === shard) this.#events?.onSubscribed(channel);
   }
 
-  /** Which of the channels there are still subscribed is not known: all are placed anew. */
+  /** Places all channels of a shard anew: it is not known which of them are still subscribed. */
   #doubt(shard: string): void {
     for (const [channel, at] of this.#channels) {
       if (at === shard) this.#channels.set(channel, undefined);

@@ -1,13 +1,13 @@
-/** What becomes of subscriptions. */
+/** The events of subscriptions. */
 export interface SubscriberEvents {
-  /** A subscription was made, or made again: from now on no message is missed; one may have been. */
+  /** A subscription was made, or made again. Messages before it may be lost; later ones arrive. */
   onSubscribed(channel: string): void;
   onMessage(channel: string, message: string): void;
 }
 
 /**
- * Subscriptions that are made again whenever their connection is. Messages are hints, and may be lost.
- * There is one listener to all of it.
+ * Subscriptions that are made again with their connection. Messages are hints, and may be lost. One
+ * listener gets all events.
  */
 export interface Subscriber {
   listen(events: SubscriberEvents): void;

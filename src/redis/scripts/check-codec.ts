@@ -13,7 +13,7 @@ export interface Overrides {
   readonly maxRequestsInQueue: number | undefined;
 }
 
-/** What a replica knows of a key that it holds waiters of. */
+/** A replica's knowledge of a key for which its requests wait. */
 export interface KnownWaiting {
   readonly lowestTicket: number;
   readonly millisToWindowEnd: number;
@@ -23,19 +23,19 @@ export interface KnownWaiting {
 export interface CheckBatch {
   readonly names: KeyNames;
   readonly overrides: Overrides;
-  /** Who waits for the key here, where anybody does: shows whether Redis has lost its queue. */
+  /** The waiters of the key here, if there are any. They show whether Redis has lost its queue. */
   readonly waiting: KnownWaiting | undefined;
   readonly checks: readonly BatchedCheck[];
 }
 
 export interface CheckBatchReply {
-  /** Until the window ends, or there may be room sooner; 0 where there is some for those who wait. */
+  /** Until the window ends, or until there may be room sooner. 0: there is room for waiters now. */
   readonly millisToRoom: number;
   /** For each check, in their order: one of {@link VERDICT}, or the ticket of its place in the queue. */
   readonly verdicts: readonly number[];
 }
 
-/** What `lua/check.lua` is told of a batch. */
+/** The arguments of `lua/check.lua` for a batch. */
 export function encodeBatch(batch: CheckBatch): (string | number)[] {
   const { overrides, waiting, checks } = batch;
   const { maxRequests = '', maxRequestsInQueue = '' } = overrides;

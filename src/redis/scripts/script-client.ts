@@ -14,11 +14,11 @@ type Send = (
   args: [script: string, keys: number, ...(string | number)[]],
 ) => Promise<unknown>;
 
-/** Sends scripts: by their SHA-1, or whole where Redis has forgotten them. */
+/** Sends scripts by their SHA-1, or whole where Redis has forgotten them. */
 export class ScriptClient {
   constructor(private readonly client: Redis | Cluster) {}
 
-  /** One write with all that is sent in this tick of the event loop, which ioredis makes in the next. */
+  /** Shares one write with all calls of this tick of the event loop. ioredis writes in the next tick. */
   sendWithOthers(call: ScriptCall): Promise<unknown> {
     // A cluster's automatic pipelines wait for one another, and fail together when a slot moves.
     if (this.client.isCluster) return this.sendAtOnce(call);
@@ -26,8 +26,8 @@ export class ScriptClient {
   }
 
   /**
-   * A write at once, for what has been gathered already; ioredis' automatic pipeline would wait for
-   * another tick. A pipeline of its own would do it, too, but its objects outlive the young generation:
+   * Writes at once a call whose parts have been gathered before. The automatic pipeline of ioredis would
+   * wait for another tick. An explicit pipeline would not, but its objects outlive the young generation:
    * a sixth fewer decisions a second, and longer garbage collections.
    */
   sendAtOnce(call: ScriptCall): Promise<unknown> {

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 
-/** A script ready to be sent: its text and the SHA-1 by which Redis knows it. */
+/** A script's text, and the SHA-1 by which Redis knows it. */
 export interface Script {
   readonly name: string;
   readonly text: string;
@@ -15,9 +15,9 @@ const INCLUDE = /^--@include (\S+)$/;
 const LUA_FOLDER = new URL('../../../lua/', import.meta.url);
 
 /**
- * Reads `lua/<name>.lua` and puts the fragments it includes, and those they include, in the place
- * of the first line that asks for them.
- * @param replacements texts by fragment name that stand in for files; tests control time with it
+ * Reads `lua/<name>.lua`. Puts each fragment that it includes, directly or by others, in the place of the
+ * first line that asks for it.
+ * @param replacements texts in place of files, by fragment name. Tests control time with them.
  * @throws Error where a fragment includes itself, directly or by others, or a file is missing
  */
 export function loadScript(

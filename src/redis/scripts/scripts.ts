@@ -16,14 +16,14 @@ import { decodeSettleReply, encodeTickets, type SettleReply, type Ticket } from 
 import { type CallerSettings, keysOf, sharedArguments } from './shared-arguments.js';
 
 export interface ScriptSettings extends CallerSettings {
-  /** Lua fragments that stand in for files, see {@link loadScript}. */
+  /** Lua fragments in place of files, see {@link loadScript}. */
   readonly replacements?: Readonly<Record<string, string>> | undefined;
 }
 
 type Guard = Pick<CallGuard, 'run'>;
 
 /**
- * One typed function for each script in `lua/`; KEYS, ARGV and replies are described there.
+ * One typed function for each script in `lua/`, which describes KEYS, ARGV and replies.
  * Each rejects with a StoreUnavailableError when Redis can't be asked or does not answer in time.
  */
 export class Scripts {
@@ -51,7 +51,7 @@ export class Scripts {
   }
 
   /**
-   * @param batches of names in one slot, where there is a cluster
+   * @param batches in a cluster, with names in one slot
    * @returns for each batch, in their order, its reply, or the error with which it failed alone
    */
   check(batches: readonly CheckBatch[]): Promise<(CheckBatchReply | Error)[]> {
@@ -71,7 +71,7 @@ export class Scripts {
     });
   }
 
-  /** @param knownMillisLeft until the window ends, as the caller has it, for a key that Redis lost */
+  /** @param knownMillisLeft until the window ends as the caller knows, for a key that Redis lost */
   async settle(
     names: KeyNames,
     knownMillisLeft: number,
@@ -81,7 +81,7 @@ export class Scripts {
     return decodeSettleReply(await this.#run(this.#settle, names, args));
   }
 
-  /** Not sent again where it may have run: what was released once would not be found. */
+  /** A call that may have run is not sent again: it would not find the released approval. */
   async release(names: KeyNames, requestId: string): Promise<boolean> {
     const reply = await this.#run(this.#release, names, [requestId], { isRepeatable: false });
     return reply === 1;
@@ -92,7 +92,7 @@ export class Scripts {
   }
 
   /**
-   * @param keys of one slot, where there is a cluster
+   * @param keys in a cluster, with names in one slot
    * @returns for each key, in their order, its state, nothing where there is none, or its error
    */
   inspect(keys: readonly KeyNames[]): Promise<(InspectReply | undefined | Error)[]> {
@@ -124,14 +124,14 @@ export class Scripts {
     });
   }
 
-  /** Sends a script that replies for each of several limiter keys, with an error for one that failed. */
+  /** Sends a script that replies for each of several limiter keys, with an error for each that failed. */
   async #sendForEach<Reply>(
     call: ScriptCall,
     decode: (reply: readonly number[]) => Reply,
   ): Promise<(Reply | Error)[]> {
     const replies = (await this.#client.sendAtOnce(call)) as (number[] | Error)[];
     const [first] = replies;
-    // None of them ran: it is the store that failed, not a key.
+    // Nothing ran, so the store failed, and not a key.
     if (first instanceof Error && replies.every((reply) => classifyFailure(reply) !== 'fault')) {
       throw first;
     }

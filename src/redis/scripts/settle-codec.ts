@@ -1,25 +1,25 @@
-/** A waiter that a replica asks about. */
+/** A waiter about which a replica asks. */
 export interface Ticket {
   readonly requestId: string;
   readonly ticket: number;
 }
 
-/** What Redis says of a key's queue when it has served it. */
+/** The state of a key's queue after Redis has served it. */
 export interface SettleReply {
   /**
-   * Milliseconds until there may be room again. 0: there is room now, and more waiters can be approved
-   * by another call at once. Undefined: Redis knows no such key.
+   * Milliseconds until there may be room again. 0: there is room now, and another call can approve more
+   * waiters at once. Undefined: Redis knows no such key.
    */
   readonly millisToRoom: number | undefined;
-  /** Every lower ticket has left the queue; infinite where Redis knows no such key. */
+  /** Every lower ticket is out of the queue; infinite where Redis knows no such key. */
   readonly waitingFrom: number;
   /** How many wait, on all replicas. */
   readonly waiting: number;
-  /** Ids approved by this call, and those asked about that were approved before, in whatever window. */
+  /** The ids approved by this call, and the ids asked about that were approved before, in any window. */
   readonly granted: readonly string[];
 }
 
-/** What `lua/settle.lua` is told of those it is asked about. */
+/** The arguments of `lua/settle.lua` for the waiters asked about. */
 export function encodeTickets(tickets: readonly Ticket[]): (string | number)[] {
   return tickets.flatMap(({ requestId, ticket }) => [requestId, ticket]);
 }

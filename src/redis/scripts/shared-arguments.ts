@@ -1,18 +1,18 @@
 import type { Limits } from '../../limiter/limiter.js';
 import type { KeyNames } from '../key-names.js';
 
-/** What every call of a script says of its caller. */
+/** The caller's settings, which every call of a script has. */
 export interface CallerSettings {
-  /** Names this replica among all that share the Redis. */
+  /** The name of this replica, unique among all that share the Redis. */
   readonly replicaId: string;
-  /** How long the waiters of a replica that is silent keep their places. */
+  /** How long the waiters of a silent replica keep their places. */
   readonly leaseMillis: number;
   readonly limits: Limits;
   /** How scripts send wakes, see `KeyNaming.wakeArgument`. */
   readonly wakeArgument: string;
 }
 
-/** The start of ARGV, which `read_call` in `lua/lib/call.lua` reads. */
+/** The start of ARGV. `read_call` in `lua/lib/call.lua` reads it. */
 export function sharedArguments(settings: CallerSettings): readonly (string | number)[] {
   const { replicaId, leaseMillis, limits, wakeArgument } = settings;
   return [
@@ -25,7 +25,7 @@ export function sharedArguments(settings: CallerSettings): readonly (string | nu
   ];
 }
 
-/** The KEYS of one limiter key, which `read_keys` in `lua/lib/keys.lua` reads. */
+/** The KEYS of one limiter key. `read_keys` in `lua/lib/keys.lua` reads them. */
 export function keysOf(names: KeyNames): string[] {
   const { state, requests, queue, waiting, replicas, pastRequests } = names;
   return [state, requests, queue, waiting, replicas, ...pastRequests];

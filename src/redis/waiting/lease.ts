@@ -1,9 +1,9 @@
-/** How much of its lease a replica lets pass before it renews it; `lua/lib/recovery-hold.lua` relies on it. */
+/** The part of its lease after which a replica renews it. `lua/lib/recovery-hold.lua` relies on it. */
 const RENEWAL = 1 / 3;
 
 /**
- * The time for which Redis takes a replica's waiters for alive. It begins when Redis runs a call, which
- * is not before the call was sent: counted from then, it never ends later here than there.
+ * The time for which Redis takes a replica's waiters for alive. It begins when Redis runs a call. This
+ * replica counts from the moment it sent the call, which is earlier: here it never ends later than there.
  */
 export class Lease {
   #begunAt = 0;
@@ -11,7 +11,7 @@ export class Lease {
   /** @param millis its length */
   constructor(private readonly millis: number) {}
 
-  /** A call that was sent at this time has renewed it. */
+  /** A call sent at this time has renewed the lease. */
   renewed(sentAt: number): void {
     this.#begunAt = Math.max(this.#begunAt, sentAt);
   }

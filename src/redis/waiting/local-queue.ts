@@ -18,13 +18,13 @@ export interface LocalQueueParts extends SettleCallsParts {
   readonly clock: Clock;
   readonly approvals: Pick<ApprovalBatches, 'approve'>;
   readonly windowMillis: number;
-  /** How long this replica leaves the end of a window to the leader, where that is another. */
+  /** How long this replica leaves the end of a window to another window leader. */
   readonly graceMillis: number;
-  /** Called when there is one place more, or one less. */
+  /** Called when there is a place more, or a place less. */
   readonly onSizeChange: (by: 1 | -1) => void;
   /**
-   * Called once, when the last place has gone.
-   * @param ended resolves when nothing of this queue is under way any more; undefined where nothing is
+   * Called once, when no place remains.
+   * @param ended resolves when all calls of this queue have ended; undefined where none is under way
    */
   readonly onOver: (ended: Promise<unknown> | undefined) => void;
 }
@@ -32,7 +32,7 @@ export interface LocalQueueParts extends SettleCallsParts {
 /**
  * The waiters of one key on this replica, from asking to decided.
  *
- * What it does is its mode; {@link TRANSITIONS} has the diagram. From the first ticket on it listens to
+ * Its mode says what it does; {@link TRANSITIONS} has the diagram. From the first ticket on it listens to
  * the key's wakes, renews its lease, and sees that each window is ended: as the window leader on time,
  * else a grace later if no wake has come. Wakes are hints; the replies of settle calls are the truth.
  */
@@ -42,11 +42,11 @@ export class LocalQueue implements WakeListener {
   readonly #timing: WindowTiming;
   readonly #calls: SettleCalls;
   readonly #timer: ModeTimer;
-  /** From the first ticket on. */
+  /** Undefined before the first ticket. */
   #leader: WindowLeader | undefined;
-  /** Every lower ticket has left Redis's queue: one that is given out late has been passed over. */
+  /** Every lower ticket is out of Redis's queue. A lower ticket that arrives late has been passed over. */
   #waitingFrom = 0;
-  /** As Redis said last: where nobody waits on any replica, nobody cares who leads. */
+  /** As Redis said last. While nobody waits on any replica, no window leader is needed. */
   #isQueueEmpty = false;
 
   constructor(private readonly parts: LocalQueueParts) {
@@ -59,14 +59,14 @@ export class LocalQueue implements WakeListener {
     return this.#mode;
   }
 
-  /** Who waits here with a ticket, where anybody does. */
+  /** The waiters here that have a ticket, if there are any. */
   get known(): KnownWaiting | undefined {
     const { lowestTicket } = this.#places;
     if (lowestTicket === undefined) return undefined;
     return { lowestTicket, millisToWindowEnd: this.#timing.millisToRoom(this.parts.clock.now()) };
   }
 
-  /** To be called before Redis is asked, since an approval from the queue can overtake the answer. */
+  /** Has to be called before Redis is asked: a grant can overtake the answer. */
   ask(waiter: Waiter): void {
     this.#fire('asked');
     this.#places.ask(waiter, this.parts.clock.now());
@@ -76,7 +76,7 @@ export class LocalQueue implements WakeListener {
   /** The check was answered with a place in the queue. */
   ticketed(requestId: string, ticket: number, millisToRoom: number): void {
     const place = this.#places.asking(requestId);
-    // A wake that overtook this answer has approved it.
+    // A wake that overtook this answer has approved the request.
     if (!place) return;
     if (place.waiter.decided) {
       this.#withdraw([requestId]);
@@ -93,7 +93,7 @@ export class LocalQueue implements WakeListener {
 
   /**
    * The check was decided without a place in the queue, or failed.
-   * @returns false where a wake that overtook the answer has approved it
+   * @returns false where a wake that overtook the answer has approved the request
    */
   answered(requestId: string): boolean {
     const place = this.#remove(requestId);
@@ -101,7 +101,7 @@ export class LocalQueue implements WakeListener {
     return place !== undefined;
   }
 
-  /** The caller of a request has gone. One that is still asking is withdrawn when it is answered. */
+  /** A caller has disconnected. A request without a ticket is withdrawn when it is answered. */
   disconnected(requestId: string): void {
     if (this.#places.hasTicket(requestId)) this.#withdraw([requestId]);
   }
@@ -116,7 +116,7 @@ export class LocalQueue implements WakeListener {
     // What was sent before went past this replica; another Redis may be asked now, after a failover.
     this.#places.doubtAll();
     this.#fire('due');
-    // Not before: the resignation of the leader that stands in our way can't be missed from now on.
+    // Only from now on the resignation of the present leader can't be missed.
     this.#volunteer();
   }
 
@@ -133,7 +133,7 @@ export class LocalQueue implements WakeListener {
     this.#doubtAll();
   }
 
-  /** Redis can be asked again, which may have failed meanwhile, or lost what it knew. */
+  /** Redis can be asked again. Calls may have failed meanwhile, or Redis has lost its memory. */
   onStoreAvailable(): void {
     this.#doubtAll();
   }
@@ -222,11 +222,11 @@ export class LocalQueue implements WakeListener {
     this.#fire('answered');
   }
 
-  /** Takes in what Redis says of the queue as a whole, and answers those it has approved. */
+  /** Learns the state of the queue from Redis, and answers the requests that Redis has approved. */
   #learn(news: Wake | SettleReply): void {
     const now = this.parts.clock.now();
     if (news.millisToRoom !== undefined) this.#timing.learn(now, news.millisToRoom);
-    // While anybody has a ticket, the window that Redis lost is needed to make the key anew.
+    // While anybody has a ticket, the timing of the lost window is needed to make the key anew.
     else if (this.#places.lowestTicket === undefined) this.#timing.forget(now);
     this.#waitingFrom = news.waitingFrom;
     this.#isQueueEmpty = news.waiting === 0;
@@ -239,7 +239,7 @@ export class LocalQueue implements WakeListener {
     const place = this.#remove(requestId);
     if (!place) return;
     this.parts.approvals.approve(place.waiter, () => {
-      // The caller has gone: the approval belongs to the next in the queue.
+      // The caller has disconnected: the approval belongs to the next in the queue.
       this.#withdraw([requestId]);
     });
   }

@@ -1,11 +1,11 @@
 import type { Clock } from '../../common/clock.js';
 
-/** A timer is as good as another that is due so many milliseconds from it. */
+/** Timers that are due within this time of each other count as the same. */
 const SAME_TIME_MILLIS = 1;
 
 /** The one timer of a queue's mode: armed again, it takes the place of the one before. */
 export class ModeTimer {
-  #armed: { readonly dueAt: number; readonly cancel: () => void } | undefined;
+  #armed: { readonly dueAt: number; readonly cancelTimer: () => void } | undefined;
 
   constructor(private readonly clock: Clock) {}
 
@@ -13,15 +13,15 @@ export class ModeTimer {
   arm(dueAt: number, onDue: () => void): void {
     if (this.#armed && Math.abs(this.#armed.dueAt - dueAt) < SAME_TIME_MILLIS) return;
     this.cancel();
-    const cancel = this.clock.after(dueAt - this.clock.now(), () => {
+    const cancelTimer = this.clock.after(dueAt - this.clock.now(), () => {
       this.#armed = undefined;
       onDue();
     });
-    this.#armed = { dueAt, cancel };
+    this.#armed = { dueAt, cancelTimer };
   }
 
   cancel(): void {
-    this.#armed?.cancel();
+    this.#armed?.cancelTimer();
     this.#armed = undefined;
   }
 }

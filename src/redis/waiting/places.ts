@@ -1,12 +1,12 @@
 import type { Waiter } from '../../limiter/waiter.js';
 import type { Ticket } from '../scripts/settle-codec.js';
 
-/** A waiter that Redis has been asked about. */
+/** A waiter for which Redis has been asked. */
 export interface Place {
   readonly waiter: Waiter;
   /** When its check was sent, by the clock's milliseconds. */
   readonly askedAt: number;
-  /** Redis may have lost it, or approved it without our hearing of it. */
+  /** Redis may have lost the waiter, or approved it in a wake that was lost. */
   isDoubted: boolean;
 }
 
@@ -14,7 +14,7 @@ interface TicketedPlace extends Place {
   readonly ticket: number;
 }
 
-/** A replica's places in the queue of one key: those that have asked for one, and those that have one. */
+/** A replica's waiters of one key: those that still ask for a ticket, and those that have one. */
 export class Places {
   readonly #asking = new Map<string, Place>();
   /** In the order of their tickets. */
@@ -26,13 +26,13 @@ export class Places {
     return this.#asking.size + this.#ticketed.size;
   }
 
-  /** Undefined where nobody has one. */
+  /** Undefined where nobody has a ticket. */
   get lowestTicket(): number | undefined {
     const [first] = this.#ticketed.values();
     return first?.ticket;
   }
 
-  /** Whether any that has a ticket is doubted. */
+  /** Whether any place with a ticket is doubted. */
   get hasDoubted(): boolean {
     return this.#doubted > 0;
   }
@@ -41,7 +41,7 @@ export class Places {
     this.#asking.set(waiter.requestId, { waiter, askedAt, isDoubted: false });
   }
 
-  /** One that has no ticket yet. */
+  /** The place of a request that has no ticket yet. */
   asking(requestId: string): Place | undefined {
     return this.#asking.get(requestId);
   }
@@ -55,12 +55,12 @@ export class Places {
     for (const { waiter } of this.#ticketed.values()) yield waiter;
   }
 
-  /** The ids of those that have a ticket. */
+  /** The ids of the requests that have a ticket. */
   ticketedIds(): string[] {
     return [...this.#ticketed.keys()];
   }
 
-  /** Gives a place that asks its ticket. */
+  /** Gives a place its ticket. */
   giveTicket(requestId: string, ticket: number): void {
     const place = this.#asking.get(requestId);
     if (!place) return;
@@ -71,7 +71,7 @@ export class Places {
     else this.#highestTicket = ticket;
   }
 
-  /** @returns what was there */
+  /** @returns the removed place, if there was one */
   remove(requestId: string): Place | undefined {
     const place = this.#asking.get(requestId) ?? this.#ticketed.get(requestId);
     if (this.#ticketed.delete(requestId) && place?.isDoubted) this.#doubted -= 1;
@@ -80,14 +80,14 @@ export class Places {
     return place;
   }
 
-  /** Doubts all, those too that ask: their tickets may be from before what made us doubt. */
+  /** Doubts all places, also those without a ticket: their tickets may be older than the doubt. */
   doubtAll(): void {
     for (const place of this.#asking.values()) place.isDoubted = true;
     for (const place of this.#ticketed.values()) place.isDoubted = true;
     this.#doubted = this.#ticketed.size;
   }
 
-  /** Doubts those whose tickets have left the queue although we have heard of no approval. */
+  /** Doubts the places whose tickets are out of the queue: no wake has told of their approval. */
   doubtBelow(ticket: number): void {
     for (const place of this.#ticketed.values()) {
       if (place.ticket >= ticket) return;
@@ -96,7 +96,7 @@ export class Places {
     }
   }
 
-  /** The doubted with the lowest tickets, in their order; doubted no more, since Redis is to be asked. */
+  /** Takes the doubted places with the lowest tickets, in their order. The next call asks about them. */
   takeDoubted(most: number): Ticket[] {
     const taken: Ticket[] = [];
     if (this.#doubted === 0) return taken;
@@ -110,7 +110,7 @@ export class Places {
     return taken;
   }
 
-  /** Tickets come in the order of calls, but for a call that had to be sent again. */
+  /** Tickets come in the order of calls, except where a call had to be sent again. */
   #sort(): void {
     this.#ticketed = new Map([...this.#ticketed].sort(([, a], [, b]) => a.ticket - b.ticket));
   }

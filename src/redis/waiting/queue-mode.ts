@@ -1,4 +1,4 @@
-/** What a replica does for a key that it holds waiters of. */
+/** The mode of a replica's side of a key's queue. */
 export type QueueMode =
   /** Nobody here has had a ticket yet: there is nothing to listen for. */
   | 'asking'
@@ -10,7 +10,7 @@ export type QueueMode =
   | 'resettling'
   /** The last settle call failed; a timer is armed for the next. */
   | 'retrying'
-  /** The last place has gone. The queue is not used again. */
+  /** No place remains. The queue is not used again. */
   | 'over';
 
 export type QueueEvent =
@@ -18,17 +18,17 @@ export type QueueEvent =
   | 'asked'
   /** A check was answered with a ticket. */
   | 'ticketed'
-  /** Redis has to be asked: a timer, a subscription, or a doubt that a waiter still stands in Redis. */
+  /** Redis has to be asked: because of a timer, a subscription, or a doubted place. */
   | 'due'
   /** The settle call succeeded. */
   | 'answered'
   /** The settle call failed. */
   | 'failed'
-  /** The last place has gone: approved, withdrawn, or decided without a wait. */
+  /** The last request was approved, withdrawn, or decided without a wait. */
   | 'emptied';
 
 /**
- * Where each event leads. One that leads to the same mode is ignored; one that is left out can't happen.
+ * The mode after each event. Events that lead to the same mode are ignored. Events not listed can't happen.
  *
  *     asking ──ticketed──▶ listening ◀──answered── settling ──failed──▶ retrying
  *                              │                    ▲ ▲ │ ▲               │  ▲
@@ -45,7 +45,7 @@ export const TRANSITIONS: Readonly<
   asking: {
     asked: 'asking',
     ticketed: 'listening',
-    // Without a ticket there is no place in Redis that a call could be about.
+    // Without a ticket there is no place in Redis to ask about.
     due: 'asking',
     emptied: 'over',
   },
@@ -78,7 +78,7 @@ export const TRANSITIONS: Readonly<
     emptied: 'over',
   },
   over: {
-    // What was under way when the last place went.
+    // A call was under way, or a message, when the queue became empty.
     due: 'over',
     answered: 'over',
     failed: 'over',

@@ -4,13 +4,13 @@ import { Mutex } from 'redis-semaphore';
 
 import type { CreateMutex } from './window-leader.js';
 
-/** How long a dead leader's mutex stands in the way of the next; its windows are ended meanwhile. */
+/** How long a dead leader's mutex keeps others from leading. Followers end its windows meanwhile. */
 const LOCK_TIMEOUT_MILLIS = 10_000;
 const REFRESH_INTERVAL_MILLIS = 3_000;
 
 /**
- * redis-semaphore 5.8 leaves a refresh that fails to the unhandled rejections. Here a lock that
- * can't be refreshed counts as lost.
+ * In redis-semaphore 5.8 a refresh that fails is an unhandled rejection. Here a lock that can't be refreshed
+ * counts as lost.
  */
 class WatchedMutex extends Mutex {
   protected override async _refresh(): Promise<boolean> {

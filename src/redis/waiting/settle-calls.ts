@@ -19,17 +19,17 @@ export interface SettleCallsParts {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly leaseMillis: number;
-  /** Takes requests that nobody here waits for any more out of Redis. */
+  /** Withdraws requests for which nobody here waits any more. */
   readonly withdraw: (requestIds: readonly string[]) => void;
 }
 
 /**
- * The settle calls of one key, one at a time: each asks about the doubted with the lowest tickets, and
- * renews the lease.
+ * The settle calls of one key, one at a time. Each asks about the doubted places with the lowest tickets,
+ * and renews the lease.
  */
 export class SettleCalls {
   readonly #lease: Lease;
-  /** In a row, for the back-off. */
+  /** Failures in a row, for the back-off. */
   #failures = 0;
   #underWay: Promise<SettleReply | undefined> | undefined;
   #withdrawAfterwards: string[] = [];
@@ -46,12 +46,12 @@ export class SettleCalls {
     return this.#underWay;
   }
 
-  /** When a call is due for the lease, if none is before. */
+  /** When the lease needs a call, unless there is one before. */
   get renewalDueAt(): number {
     return this.#lease.renewalDueAt;
   }
 
-  /** Milliseconds to leave Redis alone after calls that failed. */
+  /** Milliseconds to wait after calls that failed. */
   get retryMillis(): number {
     return backoffMillis(this.#failures, FIRST_RETRY_MILLIS);
   }
@@ -62,7 +62,7 @@ export class SettleCalls {
   }
 
   /**
-   * Calls, and doubts whom Redis may have dropped.
+   * Calls the script, and doubts the places that Redis may have dropped.
    * @param knownMillisLeft milliseconds until there is room, for a key that Redis lost
    * @returns undefined where the call failed
    */
@@ -71,7 +71,7 @@ export class SettleCalls {
     return this.#underWay;
   }
 
-  /** Withdraws at once, or after the call under way: it may put back whom it asks about. */
+  /** Withdraws at once, or after the call under way: that call may put back the waiters it asks about. */
   withdraw(requestIds: readonly string[]): void {
     if (requestIds.length === 0) return;
     if (this.#underWay) this.#withdrawAfterwards.push(...requestIds);
@@ -90,7 +90,7 @@ export class SettleCalls {
       this.places.doubtAll();
       return undefined;
     }
-    // A call that took long may have come after the lease.
+    // A slow call may have reached Redis after the end of the lease.
     if (!hadLapsed && this.#lease.mayHaveLapsed(clock.now())) this.places.doubtAll();
     this.#lease.renewed(sentAt);
     return reply;
@@ -112,7 +112,7 @@ export class SettleCalls {
   }
 
   #log(error: unknown): void {
-    // That the store is away is logged where it is noticed, and not for every key.
+    // The breaker logs that the store is away. A line for every key would say no more.
     const level = error instanceof StoreUnavailableError ? 'debug' : 'warn';
     const { state } = this.parts.names;
     this.parts.logger[level]({ err: error, state }, 'settle failed; those who wait go on waiting');

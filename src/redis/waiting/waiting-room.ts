@@ -20,15 +20,15 @@ import { WakeChannel, type WakeMessages } from './wake-channel.js';
 import { type CreateMutex, WindowLeader } from './window-leader.js';
 import { Withdrawals } from './withdrawals.js';
 
-/** The least that other replicas leave the end of a window to its leader. */
+/** The least time for which other replicas leave the end of a window to its leader. */
 const FOLLOWER_GRACE_MILLIS = 50;
 
 export interface WaitingRoomParts {
   readonly replicaId: string;
-  /** How long the waiters of a replica that is silent keep their places. */
+  /** How long the waiters of a silent replica keep their places. */
   readonly leaseMillis: number;
   readonly windowMillis: number;
-  /** How many requests may wait here at once, over all keys. */
+  /** The most requests that may wait here at once, over all keys. */
   readonly maxWaiters: number;
   readonly checks: Pick<CheckBatcher, 'send'>;
   readonly store: WaitingStore;
@@ -52,7 +52,7 @@ export class WaitingRoom {
   readonly #wakes: WakeChannel;
   readonly #withdrawals: Withdrawals;
   readonly #approvals: ApprovalBatches;
-  /** Of queues that are over, what is still under way. */
+  /** The calls still under way of queues that are over. */
   readonly #ending = new Set<Promise<unknown>>();
   #waiting = 0;
   #candidates = 0;
@@ -65,19 +65,19 @@ export class WaitingRoom {
     this.#approvals = new ApprovalBatches(parts.ticks);
   }
 
-  /** How many requests wait here, or ask for a place. */
+  /** The number of requests that wait here, or ask for a place. */
   get waiting(): number {
     return this.#waiting;
   }
 
-  /** Who waits here for a key, where anybody does. */
+  /** The waiters of a key here, if there are any. */
   known(key: string): KnownWaiting | undefined {
     return this.#queues.get(key)?.known;
   }
 
   /**
    * Asks for permission, and waits for it where it can't be had at once.
-   * @throws TooManyWaitersError where as many wait as may
+   * @throws TooManyWaitersError where `maxWaiters` requests wait already
    * @throws ShuttingDownError where the replica stops meanwhile, or has stopped
    * @throws StoreUnavailableError where the store can't be asked
    */
@@ -105,14 +105,14 @@ export class WaitingRoom {
     return waiter.decision;
   }
 
-  /** Withdraws a check whose call failed, where it may have run: nobody waits for it any more. */
+  /** Withdraws a check whose call failed and may have run: nobody waits for it any more. */
   checkFailed(key: string, requestId: string, error: unknown): void {
     if (error instanceof StoreUnavailableError && error.mayHaveRun) {
       this.#withdrawals.add(key, [requestId]);
     }
   }
 
-  /** While the store was away nobody was told anything, and it may have forgotten who waits. */
+  /** The store is back. Messages were lost meanwhile, and the store may have lost the queues. */
   onStoreAvailable(): void {
     for (const [key, queue] of this.#queues) {
       if (this.parts.isAvailable(key)) queue.onStoreAvailable();
@@ -123,7 +123,7 @@ export class WaitingRoom {
   async close(): Promise<void> {
     this.#isClosing = true;
     for (const queue of [...this.#queues.values()]) queue.turnAway();
-    // Those still asking are withdrawn as their answers come; each has a time limit.
+    // Requests without a ticket are withdrawn when their answers come; each has a time limit.
     if (this.#queues.size > 0) {
       await new Promise<void>((resolve) => {
         this.#onLastQueueOver = resolve;

@@ -2,14 +2,14 @@ import type { KeyNames } from '../key-names.js';
 import type { SettleReply, Ticket } from '../scripts/settle-codec.js';
 
 /**
- * The script calls by which waiters wait. Each ends within a bounded time, and rejects with a
- * StoreUnavailableError where it fails in passing.
+ * The script calls for waiters. Each ends within a bounded time, and rejects with a StoreUnavailableError
+ * where it fails in passing.
  */
 export interface WaitingStore {
   /**
-   * Serves the queue as of now, renews this replica's lease, and tells where its waiters stand. One that
-   * is neither approved nor in the queue is put back in its place.
-   * @param knownMillisLeft milliseconds until there is room, as the caller has it, for a key that Redis lost
+   * Serves the queue as of now, renews this replica's lease, and tells where its waiters stand. A waiter
+   * that is neither approved nor in the queue is put back in its place.
+   * @param knownMillisLeft milliseconds until there is room as the caller knows, for a key that Redis lost
    * @param askedAbout in the order of their tickets
    */
   settle(
@@ -18,6 +18,6 @@ export interface WaitingStore {
     askedAbout: readonly Ticket[],
   ): Promise<SettleReply>;
 
-  /** Takes requests out of the queue, and releases those that were approved. */
+  /** Withdraws waiters, and releases those that were approved. */
   withdraw(names: KeyNames, requestIds: readonly string[]): Promise<void>;
 }

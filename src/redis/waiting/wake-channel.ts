@@ -3,31 +3,31 @@ import { z } from 'zod';
 
 import type { Connections } from '../connections/connections.js';
 
-/** What `publish_wake` in `lua/lib/instance.lua` sends. */
+/** The message of `publish_wake` in `lua/lib/instance.lua`. */
 const wakeSchema = z.object({
   /** Until there may be room again. 0: there is room now, and more waiters can be approved at once. */
   millisToRoom: z.number(),
   /** How many wait, on all replicas. */
   waiting: z.number(),
-  /** Every lower ticket has left the queue. */
+  /** Every lower ticket is out of the queue. */
   waitingFrom: z.number(),
-  /** The ids of those just approved. */
+  /** The ids of the waiters just approved. */
   granted: z.array(z.string()),
 });
 
-/** What the window leader of a key sends when it leads no more. */
+/** The message of a window leader that resigns. */
 const leaderResignedSchema = z.object({ leaderResigned: z.literal(true) });
 
-/** What `hold_lost` in `lua/lib/recovery-hold.lua` sends. */
+/** The message of `hold_after_loss` in `lua/lib/recovery-hold.lua`. */
 const memoryLostSchema = z.object({ memoryLost: z.literal(true) });
 
 const messageSchema = z.union([wakeSchema, leaderResignedSchema, memoryLostSchema]);
 
-/** Who was approved, and what has become of the queue. */
+/** The waiters that were approved, and the state of the queue. */
 export type Wake = z.infer<typeof wakeSchema>;
 
 export interface WakeListener {
-  /** From now on no message is missed; one may have been before. */
+  /** Messages before this may be lost; later ones arrive. */
   onSubscribed(): void;
   onWake(wake: Wake): void;
   onLeaderResigned(): void;
@@ -35,12 +35,12 @@ export interface WakeListener {
   onMemoryLost(): void;
 }
 
-/** How messages come and go. */
+/** Receives and sends messages. */
 export type WakeMessages = Pick<Connections, 'subscriber' | 'publish'>;
 
 /**
- * The pub/sub channels of the keys this replica holds waiters of. Messages are hints: whatever is
- * lost here is made good by `onSubscribed` and by the timers of those who listen.
+ * The pub/sub channels of the keys for which this replica has waiters. Messages are hints: `onSubscribed`
+ * and the timers of the listeners make up for lost ones.
  */
 export class WakeChannel {
   readonly #listeners = new Map<string, WakeListener>();

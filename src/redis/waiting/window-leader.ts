@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 
-/** What the election needs of a mutex. */
+/** A mutex, as far as the election needs it. */
 export interface ElectionMutex {
   /** As far as is known here. */
   readonly isAcquired: boolean;
@@ -10,20 +10,20 @@ export interface ElectionMutex {
 }
 
 /**
- * @param name of the mutex in Redis
- * @param candidate who is to be seen as its holder; unique among all candidates
+ * @param name the name of the mutex in Redis
+ * @param candidate the name of its holder; unique among all candidates
  */
 export type CreateMutex = (name: string, candidate: string) => ElectionMutex;
 
 /**
- * A candidate for window leader of a key, who settles at the end of each window on time. That spares
- * Redis the calls of all others; nothing depends on it, since everyone's timer does so a little later.
+ * A candidate for window leader of a key. The leader settles at the end of each window on time, which spares
+ * Redis the calls of all other replicas. Nothing depends on it: their timers do the same a little later.
  */
 export class WindowLeader {
   #attempts = Promise.resolve();
   #hasResigned = false;
 
-  /** @param announce tells the other candidates that the place is free */
+  /** @param announce tells the other candidates that nobody leads */
   constructor(
     private readonly mutex: ElectionMutex,
     private readonly announce: () => Promise<void>,
@@ -34,15 +34,15 @@ export class WindowLeader {
     return this.mutex.isAcquired && !this.#hasResigned;
   }
 
-  /** Becomes the leader if there is none. An attempt under way may have come too early for that. */
+  /** Becomes the leader if there is none. Tries even after an attempt under way: it may be too early. */
   volunteer(): Promise<void> {
     this.#attempts = this.#attempts.then(() => this.#tryAcquire());
     return this.#attempts;
   }
 
   /**
-   * Leads no more, and volunteers no more. Resolves when its place is free, and known to be.
-   * @param othersMayWait whether anybody is left to be told
+   * Leads no more, and volunteers no more. Resolves when the mutex is free, and the others know it.
+   * @param othersMayWait whether waiters of other replicas may need a leader
    */
   async resign(othersMayWait: boolean): Promise<void> {
     this.#hasResigned = true;

@@ -1,6 +1,6 @@
 /**
- * When there will be room for those who wait, as far as a replica knows: at the end of the window, or
- * sooner where Redis says so. Times are a clock's milliseconds.
+ * When there will be room for waiters, as far as a replica knows: at the end of the window, or sooner where
+ * Redis says so. Times are a clock's milliseconds.
  */
 export class WindowTiming {
   #roomAt = 0;
@@ -15,8 +15,8 @@ export class WindowTiming {
   ) {}
 
   /**
-   * Takes in what Redis said. It is heard late, by the way from there to here, so the earliest that was
-   * said of a window is the nearest; what is said of a later one holds from then on.
+   * Learns from a reply or a message of Redis. Each is late by its time on the way. So the earliest end that
+   * they give for a window is the most exact. A later window replaces it.
    */
   learn(now: number, millisToRoom: number): void {
     const roomAt = now + millisToRoom;
@@ -24,12 +24,12 @@ export class WindowTiming {
     if (roomAt < this.#roomAt || isOfLaterWindow || now >= this.#roomAt) this.#roomAt = roomAt;
   }
 
-  /** Nobody knows of a window: it is looked for again when one would have passed. */
+  /** No window is known. The next look at Redis is due when a window would have passed. */
   forget(now: number): void {
     this.#roomAt = now + this.windowMillis;
   }
 
-  /** Whole milliseconds until there is room; 0 where that time has come. */
+  /** Whole milliseconds until there is room; 0 from that time on. */
   millisToRoom(now: number): number {
     return Math.max(0, Math.round(this.#roomAt - now));
   }

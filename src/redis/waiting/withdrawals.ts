@@ -19,8 +19,8 @@ export interface WithdrawalsParts {
 }
 
 /**
- * Takes out of Redis what nobody here waits for any more: places in a queue, approvals that crossed
- * with their callers' disconnects, calls of unknown outcome. Repeated until Redis has heard it.
+ * Withdraws from Redis all for which nobody here waits any more: places in a queue, approvals that crossed
+ * with their callers' disconnects, calls of unknown outcome. It tries again until Redis has done it.
  */
 export class Withdrawals {
   readonly #pending = new Map<string, Set<string>>();
@@ -34,11 +34,11 @@ export class Withdrawals {
   add(key: string, requestIds: readonly string[]): void {
     if (this.#isClosed) return;
     this.#keep(key, requestIds);
-    // While a retry is due, it will take these along.
+    // A retry that is due takes these along.
     if (!this.#cancelTimer) this.#flushing ??= this.#flushSoon();
   }
 
-  /** Tries once more what is left, and gives up what can't be done: places go with their lease. */
+  /** Tries once more, then gives up: places end with their lease. */
   async close(): Promise<void> {
     this.#cancelRetry();
     await this.#flushing;
@@ -56,7 +56,7 @@ export class Withdrawals {
     for (const id of requestIds) kept.add(id);
   }
 
-  /** What is added in one tick of the event loop goes in one call for each key. */
+  /** Additions of one tick of the event loop share one call for each key. */
   async #flushSoon(): Promise<void> {
     await new Promise<void>((resolve) => {
       this.parts.ticks.next(resolve);
@@ -64,7 +64,7 @@ export class Withdrawals {
     await this.#flush();
     this.#flushing = undefined;
     if (this.#pending.size === 0 || this.#isClosed) return;
-    // Either Redis did not hear it, or more has come meanwhile.
+    // Either the call failed, or more has come meanwhile.
     const delay = this.#failures === 0 ? 0 : backoffMillis(this.#failures, FIRST_RETRY_MILLIS);
     this.#cancelTimer = this.parts.clock.after(delay, () => {
       this.#cancelTimer = undefined;

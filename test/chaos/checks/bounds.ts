@@ -13,7 +13,7 @@ export function lateAnswers(
   const { ledger } = evidence;
   const late = ledger.entries.flatMap((entry) => {
     const { kind, sentAt, endedAt, replica } = entry;
-    if (endedAt === undefined || kind === 'wait' || kind === 'leave') return [];
+    if (endedAt === undefined || kind === 'wait' || kind === 'disconnect') return [];
     const excused = excusedMillis(evidence, 'stops', replica, sentAt, endedAt);
     const allowed = STORE_TIMEOUT_MILLIS + SLACK_MILLIS + excused;
     const took = endedAt - sentAt;

@@ -24,7 +24,7 @@ describe.each([
     expect(judged({ entries: tooMany.slice(1) }).overfull).toEqual([]);
   });
 
-  test('have room again for what was given back', () => {
+  test('have room again after a release', () => {
     const release = entry({ kind: 'release', requestId: ids[0] });
     expect(judged({ entries: [...tooMany, release] }).overfull).toEqual([]);
   });

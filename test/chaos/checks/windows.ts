@@ -58,7 +58,7 @@ function judge(
     const id = `${approval.key} ${start}`;
     const window = windows.get(id) ?? { key: approval.key, start, approved: 0 };
     windows.set(id, window);
-    // What was given back made room for another.
+    // A release made room for another.
     if (!released.has(approval.requestId)) window.approved += 1;
   }
   const overfull = [...windows.values()].filter(({ approved }) => approved > MAX_REQUESTS);

@@ -26,7 +26,7 @@ const waits = (id: string, ticket: number): [string, ...string[]] => [
   ...(['hset', names.waiting, id, String(ticket)] as const),
 ];
 
-const leaves = (id: string): [string, ...string[]] => ['hdel', names.waiting, id];
+const withdraws = (id: string): [string, ...string[]] => ['hdel', names.waiting, id];
 
 test('more approvals in a window than its maximum are found', () => {
   const { violations, follow } = openAccount();
@@ -57,7 +57,7 @@ test('those who are put back take their old places', () => {
   const { violations, follow } = openAccount();
   follow(1, waits('newcomer', 10));
   follow(2, ['lindex', names.queue, '-1'], waits('returned', 5));
-  follow(3, ['sadd', names.requests, 'returned'], leaves('returned'));
+  follow(3, ['sadd', names.requests, 'returned'], withdraws('returned'));
   expect(violations).toEqual([]);
   follow(4, waits('late', 7));
   expect(violations).toEqual([expect.stringContaining('ticket 7 after 10')]);
@@ -66,7 +66,7 @@ test('those who are put back take their old places', () => {
 test('one that is approved while others wait is found, and one from the head of the queue is not', () => {
   const { violations, follow } = openAccount();
   follow(1, waits('first', 1), waits('second', 2));
-  follow(2, ['sadd', names.requests, 'first'], leaves('first'));
+  follow(2, ['sadd', names.requests, 'first'], withdraws('first'));
   expect(violations).toEqual([]);
   follow(3, ['sadd', names.requests, 'newcomer']);
   expect(violations).toEqual([expect.stringContaining('newcomer')]);
@@ -75,7 +75,7 @@ test('one that is approved while others wait is found, and one from the head of 
 test('one that is served before another who has come earlier is found', () => {
   const { violations, follow } = openAccount();
   follow(1, waits('first', 1), waits('second', 2));
-  follow(2, ['sadd', names.requests, 'second'], leaves('second'));
+  follow(2, ['sadd', names.requests, 'second'], withdraws('second'));
   expect(violations).toEqual([expect.stringContaining('approved second before 1')]);
 });
 

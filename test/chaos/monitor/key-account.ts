@@ -48,7 +48,7 @@ const WRITES = new Set([
 export class KeyAccount {
   #isKnown = false;
   #window: Window = { start: undefined };
-  /** Approved in this window, and not given back. */
+  /** Approved in this window, and not released. */
   #approved = new Set<string>();
   /** Approved in this window or an earlier one: a second approval of any would be nobody's. */
   readonly #everApproved = new Set<string>();

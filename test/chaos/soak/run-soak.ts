@@ -4,7 +4,7 @@ import { killReplicas } from '../../support/replica-process.js';
 import { stopRedisProcesses } from '../../support/redis-process.js';
 import { wrongAnswers } from '../checks/answers.js';
 import { lateAnswers } from '../checks/bounds.js';
-import { compare } from '../checks/held.js';
+import { compare } from '../checks/replica-leftovers.js';
 import { leftovers } from '../checks/leftovers.js';
 import { misbehaviour } from '../checks/replicas.js';
 import { Fleet } from '../fleet.js';

@@ -53,7 +53,7 @@ describeWithDocker('the composition', () => {
     3 * ONE_MINUTE_MILLIS,
   );
 
-  test('uses all three replicas, which know that a client has left', async () => {
+  test('uses all three replicas, which know that a client has disconnected', async () => {
     const key = uniqueKey();
     await checkTooOften(key);
     const waiting = Array.from({ length: 6 }, () =>

@@ -13,11 +13,11 @@ afterEach(() => {
 
 describe('systemClock.after', () => {
   const calls: number[] = [];
-  let standDown: () => void;
+  let cancelTimer: () => void;
   const callAfter = (delayMillis: number): void => {
     calls.length = 0;
     const start = Date.now();
-    standDown = systemClock.after(delayMillis, () => calls.push(Date.now() - start));
+    cancelTimer = systemClock.after(delayMillis, () => calls.push(Date.now() - start));
   };
 
   test.each([0, 1, 1000, 2 ** 31 - 1, 2 ** 31, 60 * DAY_MILLIS, 366 * DAY_MILLIS])(
@@ -51,7 +51,7 @@ describe('systemClock.after', () => {
   test('never calls back once it was stood down', () => {
     callAfter(1000);
     jest.advanceTimersByTime(999);
-    standDown();
+    cancelTimer();
     jest.advanceTimersByTime(DAY_MILLIS);
     expect(calls).toEqual([]);
     expect(jest.getTimerCount()).toBe(0);
@@ -61,7 +61,7 @@ describe('systemClock.after', () => {
     callAfter(60 * DAY_MILLIS);
     jest.advanceTimersByTime(55 * DAY_MILLIS);
     expect(jest.getTimerCount()).toBe(1);
-    standDown();
+    cancelTimer();
     expect(jest.getTimerCount()).toBe(0);
     jest.advanceTimersByTime(60 * DAY_MILLIS);
     expect(calls).toEqual([]);
@@ -70,7 +70,7 @@ describe('systemClock.after', () => {
   test('can be stood down after it has called back', () => {
     callAfter(10);
     jest.advanceTimersByTime(10);
-    standDown();
+    cancelTimer();
     expect(calls).toEqual([10]);
   });
 

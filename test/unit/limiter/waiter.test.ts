@@ -23,7 +23,7 @@ const ENDS: [string, (waiter: Waiter, caller: CallerPresence) => unknown, unknow
     new Error('lost'),
   ],
   [
-    "the client's leaving",
+    "the client's disconnect",
     (_waiter, caller) => {
       caller.disconnect();
     },
@@ -73,7 +73,7 @@ describe.each(ENDS)('%s', (first, end, outcome) => {
     end(waiter, caller);
     endAgain(waiter, caller);
     expect(await settled).toEqual(outcome);
-    expect(withdrawals).toBe(first === "the client's leaving" ? 1 : 0);
+    expect(withdrawals).toBe(first === "the client's disconnect" ? 1 : 0);
   });
 
   test('is told to an approval or a refusal that comes later', () => {
@@ -90,7 +90,7 @@ test('an approval or a refusal that comes first is told so', () => {
   expect(new Waiter('a').decide(DENIED)).toBe(true);
 });
 
-test('a client that has left already withdraws at once', async () => {
+test('a client that has disconnected already withdraws at once', async () => {
   const waiter = new Waiter('a');
   const caller = callerThatIsGone();
   let withdrawals = 0;
@@ -100,7 +100,7 @@ test('a client that has left already withdraws at once', async () => {
   expect(caller.onDisconnect).toBeUndefined();
 });
 
-test('a client that had left before the request was decided changes nothing', async () => {
+test('a client that had disconnected before the request was decided changes nothing', async () => {
   const waiter = new Waiter('a');
   waiter.approve();
   let withdrawals = 0;
@@ -112,7 +112,7 @@ test('a client that had left before the request was decided changes nothing', as
 test('a waiter without a client can be decided', async () => {
   const waiter = new Waiter('a');
   waiter.withdrawOnDisconnect(undefined, () => {
-    throw new Error('nobody can have left');
+    throw new Error('nobody can have disconnected');
   });
   waiter.approve();
   expect(await waiter.decision).toEqual(APPROVED);

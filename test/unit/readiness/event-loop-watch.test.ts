@@ -77,7 +77,7 @@ test('half a second says nothing yet', async () => {
   expect(watch.reason).toBeUndefined();
 });
 
-test('one long turn among short ones is no reason', async () => {
+test('one long tick among short ones is no reason', async () => {
   const short = Array.from({ length: 30 }, () => 1);
   await halfASecond(...short);
   await halfASecond(1000, ...short);

@@ -210,7 +210,7 @@ describe('withdraw', () => {
     expect(granted).toEqual(['d']);
   });
 
-  test('gives an approval back, and the head of the queue gets it', () => {
+  test('releases an approval, and the head of the queue gets it', () => {
     fill();
     state.withdraw(10, 'a');
     expect(granted).toEqual(['c']);
@@ -287,7 +287,7 @@ describe('a key', () => {
     ['a release', () => state.release(3500, 'a')],
     ['a settle', () => state.settle(3500)],
     ['an inspection', () => state.inspect(3500)],
-    ['the cancelling of an unknown id', () => state.withdraw(3500, 'unknown')],
+    ['the withdrawal of an unknown id', () => state.withdraw(3500, 'unknown')],
   ])('is not kept by %s', (_name, call) => {
     check(0, 'a');
     call();

@@ -17,13 +17,13 @@ class CountingClock extends ManualClock {
       if (isSet) this.timers -= 1;
       isSet = false;
     };
-    const standDown = super.after(delayMillis, () => {
+    const cancelTimer = super.after(delayMillis, () => {
       unset();
       callback();
     });
     return () => {
       unset();
-      standDown();
+      cancelTimer();
     };
   }
 }
@@ -55,7 +55,7 @@ function checkOrWait(key: string, caller?: CallerPresence): Asked {
 }
 
 /** Lets everything run that is ready to. */
-const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+const tick = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 async function listed(): Promise<InstanceState[]> {
   const instances: InstanceState[] = [];
@@ -126,15 +126,15 @@ describe('those who wait', () => {
     const second = checkOrWait('k');
     expect(limiter.waiting).toBe(2);
     await clock.advance(999);
-    await turn();
+    await tick();
     expect(first.decision).toBeUndefined();
     await clock.advance(1);
-    await turn();
+    await tick();
     expect(first.decision).toMatchObject({ outcome: 'approved' });
     expect(second.decision).toBeUndefined();
     expect(limiter.waiting).toBe(1);
     await clock.advance(1000);
-    await turn();
+    await tick();
     expect(second.decision).toMatchObject({ outcome: 'approved' });
     expect(limiter.waiting).toBe(0);
   });
@@ -198,7 +198,7 @@ describe('those who wait', () => {
   });
 });
 
-describe('a client that leaves', () => {
+describe('a client that disconnects', () => {
   test('while it waits is withdrawn, and the next moves up', async () => {
     await approve('k');
     const caller = new CallerPresence();
@@ -221,7 +221,7 @@ describe('a client that leaves', () => {
     checkOrWait('k');
     caller.disconnect();
     const another = checkOrWait('k');
-    await turn();
+    await tick();
     expect(another.decision).toBeUndefined();
     expect(limiter.waiting).toBe(2);
   });
@@ -240,7 +240,7 @@ describe('a client that leaves', () => {
   test('after its approval keeps it', async () => {
     const caller = new CallerPresence();
     expect(checkOrWait('k', caller)).toBeDefined();
-    await turn();
+    await tick();
     caller.disconnect();
     expect(await limiter.inspect('k')).toMatchObject({ approved: 1 });
   });
@@ -298,11 +298,11 @@ describe('idle keys', () => {
     expect(clock.timers).toBe(1);
   });
 
-  test('are freed in slices where there are many, while others are kept', async () => {
+  test('are freed with pauses where there are many, while others are kept', async () => {
     await Promise.all(Array.from({ length: 25_000 }, (_, i) => approve(`idle-${i}`)));
     await clock.advance(4000);
     await approve('busy');
-    // Three slices, a pause between them each, then nothing until the next sweep.
+    // Three parts with a pause after each but the last, then nothing until the next sweep.
     await clock.advance(1010);
     expect((await listed()).map(({ key }) => key)).toEqual(['busy']);
     await clock.advance(5010);

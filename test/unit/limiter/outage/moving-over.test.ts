@@ -218,10 +218,10 @@ describe('when the store goes down as it decides', () => {
   });
 });
 
-describe('a client that leaves', () => {
+describe('a client that disconnects', () => {
   test('before it is moved is withdrawn, and asks nothing of this replica', async () => {
     const [check] = startWaiting(limiterWith(decideLocally(local)), 'key');
-    check!.leave();
+    check!.disconnect();
     store.goDown('key');
     expect(await check!.decision).toEqual(WITHDRAWN);
     expect(await local.inspect('key')).toBeUndefined();
@@ -230,30 +230,30 @@ describe('a client that leaves', () => {
   test('in the moment in which it is moved is withdrawn, and asks nothing of this replica', async () => {
     const [check] = startWaiting(limiterWith(decideLocally(local)), 'key');
     store.goDown('key');
-    check!.leave();
+    check!.disconnect();
     expect(await check!.decision).toEqual(WITHDRAWN);
     expect(await local.inspect('key')).toBeUndefined();
   });
 
-  test('while it waits here leaves its place to the next', async () => {
-    const [, leaving, next] = startWaiting(
+  test('while it waits here makes room for the next', async () => {
+    const [, disconnecting, next] = startWaiting(
       limiterWith(decideLocally(local)),
       ...['key', 'key', 'key'],
     );
     store.goDown('key');
     await quiet();
-    leaving!.leave();
-    expect(await leaving!.decision).toEqual(WITHDRAWN);
+    disconnecting!.disconnect();
+    expect(await disconnecting!.decision).toEqual(WITHDRAWN);
     await clock.advance(1000);
     expect(await next!.decision).toMatchObject({ outcome: 'approved', policy: 'local' });
   });
 
   test.each(indexes)('%d steps into the move holds no place afterwards', async (steps) => {
-    const [first, leaving] = startWaiting(limiterWith(decideLocally(local)), 'key', 'key');
+    const [first, disconnecting] = startWaiting(limiterWith(decideLocally(local)), 'key', 'key');
     store.goDown('key');
     for (let i = 0; i < steps; i += 1) await Promise.resolve();
-    leaving!.leave();
-    expect(await leaving!.decision).toEqual(WITHDRAWN);
+    disconnecting!.disconnect();
+    expect(await disconnecting!.decision).toEqual(WITHDRAWN);
     expect(await first!.decision).toMatchObject({ outcome: 'approved', policy: 'local' });
     expect(await local.inspect('key')).toMatchObject({ approved: 1, waiting: 0 });
   });

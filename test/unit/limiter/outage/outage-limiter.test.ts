@@ -81,9 +81,9 @@ describe('while the store can be asked', () => {
     expect(log.lines).toEqual([]);
   });
 
-  test('a client that leaves while it waits gives its place up', async () => {
+  test('a client that disconnects while it waits gives its place up', async () => {
     const waiting = startCheck(allowing, { key: 'key', canWait: true });
-    waiting.leave();
+    waiting.disconnect();
     expect(await waiting.decision).toEqual({ outcome: 'withdrawn' });
     expect(store.withdrawn).toEqual(['id 0']);
   });
@@ -166,25 +166,25 @@ describe('while the store is away', () => {
     expect(log.lines.slice(1)).toMatchObject([{ msg: 'the store decides again', decisions: 100 }]);
   });
 
-  test('a client that leaves is no decision of the store', async () => {
+  test('a client that disconnects is no decision of the store', async () => {
     await check(allowing);
     await clock.advance(1000);
     store.comeBack();
     const waiting = startCheck(allowing, { key: 'key', canWait: true });
-    waiting.leave();
+    waiting.disconnect();
     await waiting.decision;
     expect(log.messages).toEqual(['the outage policy decides']);
   });
 });
 
-describe('an approval is given back', () => {
-  test('to the store that gave it', async () => {
+describe('an approval is released', () => {
+  test('by the store that gave it', async () => {
     expect(await deciding.release('key', 'id 0')).toBe(true);
     expect(await allowing.release('key', 'id 0')).toBe(true);
     expect(store.released).toEqual(['id 0', 'id 0']);
   });
 
-  test('to the replica that gave it, also when the store is back', async () => {
+  test('by the replica that gave it, also when the store is back', async () => {
     const requestId = await approveLocally();
     store.comeBack();
     expect(await deciding.release('key', requestId)).toBe(true);

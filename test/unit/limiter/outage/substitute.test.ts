@@ -72,7 +72,7 @@ describe('to decide locally', () => {
     expect(local.waiting).toBe(0);
   });
 
-  test('is nobody, where the client leaves', async () => {
+  test('is nobody, where the client disconnects', async () => {
     await approve();
     const caller = new CallerPresence();
     const waiting = local.check(waitingCheck, caller);

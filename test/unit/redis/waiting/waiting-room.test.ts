@@ -166,7 +166,7 @@ describe('a check', () => {
     expect([store.withdrawn, room.waiting]).toEqual([[], 0]);
   });
 
-  test('whose caller was gone before is sent, and withdrawn', async () => {
+  test('whose caller had disconnected before is sent, and withdrawn', async () => {
     const caller = new CallerPresence();
     caller.disconnect();
     const decided = check('k', caller);
@@ -241,7 +241,7 @@ describe('as many as may', () => {
     expect([sent.length, room.waiting]).toEqual([3, 3]);
   });
 
-  test('and another when one has gone', async () => {
+  test('and another when the client of one has disconnected', async () => {
     const caller = new CallerPresence();
     await wait(10, 'k', caller);
     void check();
@@ -283,7 +283,7 @@ describe('close', () => {
     expect(store.withdrawn).toEqual([['id 0']]);
   });
 
-  test('notifies those who were approved before, and releases for callers that are gone', async () => {
+  test('notifies those who were approved before, and releases for callers that have disconnected', async () => {
     room = openRoom(100);
     const callers = Array.from({ length: 40 }, () => new CallerPresence());
     const decisions = [];

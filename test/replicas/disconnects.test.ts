@@ -5,7 +5,7 @@ import { until } from '../support/until.js';
 import { useRedis } from '../support/use-redis.js';
 import { useReplicas } from '../support/use-replicas.js';
 
-describe('clients that leave', () => {
+describe('clients that disconnect', () => {
   const redis = useRedis();
   const start = useReplicas(redis);
 
@@ -17,11 +17,11 @@ describe('clients that leave', () => {
     const key = uniqueKey();
     const first = await requestRate(replicas[0]!.url, key).answer;
     const ledger = await ApprovalLedger.open(redis.client, key, 1);
-    const leaving = Array.from({ length: 30 }, (_, i) =>
+    const disconnecting = Array.from({ length: 30 }, (_, i) =>
       requestRate(replicas[i % 3]!.url, key, 'canWait=true'),
     );
-    if (joinedBefore > 0) await until(() => ledger.joined.length === leaving.length);
-    for (const request of leaving) request.leave();
+    if (joinedBefore > 0) await until(() => ledger.joined.length === disconnecting.length);
+    for (const request of disconnecting) request.disconnect();
     const staying = requestRate(replicas[1]!.url, key, 'canWait=true');
     await until(async () => {
       if ((await waitingCount(replicas[0]!.url, key)) !== 1) return false;
@@ -42,11 +42,11 @@ describe('clients that leave', () => {
     let holder = (await requestRate(url, key).answer).requestId!;
     for (let round = 0; round < 20; round += 1) {
       const joined = ledger.joined.length;
-      const leaving = requestRate(replicas[1]!.url, key, 'canWait=true');
+      const disconnecting = requestRate(replicas[1]!.url, key, 'canWait=true');
       await until(() => ledger.joined.length > joined || ledger.approved.length > round + 1);
       const staying = requestRate(replicas[2]!.url, key, 'canWait=true');
       const released = fetch(`${url}/rate/${key}/${holder}`, { method: 'DELETE' });
-      leaving.leave();
+      disconnecting.disconnect();
       await released;
       const answer = await staying.answer;
       expect(answer.status).toBe(200);
@@ -64,17 +64,17 @@ describe('clients that leave', () => {
     const requests: RateRequest[] = Array.from({ length: 150 }, (_, i) =>
       requestRate(replicas[i % 3]!.url, key, 'canWait=true'),
     );
-    const leaving = requests.filter((_, i) => i % 2 === 0);
+    const disconnecting = requests.filter((_, i) => i % 2 === 0);
     const staying = requests.filter((_, i) => i % 2 === 1);
     let answered = 0;
     const count = (): unknown => (answered += 1);
     for (const { answer } of staying) void answer.then(count, count);
     // Where they come slowly, there is room for some without a wait.
     await until(() => new Set([...ledger.approved, ...ledger.joined]).size > 25);
-    for (const request of leaving) {
+    for (const request of disconnecting) {
       const served = ledger.served.length;
-      request.leave();
-      if (leaving.indexOf(request) % 10 === 9) {
+      request.disconnect();
+      if (disconnecting.indexOf(request) % 10 === 9) {
         await until(() => ledger.served.length > served || answered === staying.length);
       }
     }

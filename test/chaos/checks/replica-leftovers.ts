@@ -11,7 +11,10 @@ const MORE_HANDLES = 6;
 const MORE_HEAP_BYTES = 6 * 1024 * 1024;
 
 /** What a replica holds on to, compared to what it held when nothing had gone wrong yet. */
-export async function heldTooLong({ place, process }: Member, before: Reading): Promise<string[]> {
+export async function replicaLeftovers(
+  { place, process }: Member,
+  before: Reading,
+): Promise<string[]> {
   return lastWithin(
     SETTLED_WITHIN_MILLIS,
     async () => compare(`replica ${place}`, before, await read(process)),
