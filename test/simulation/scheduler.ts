@@ -145,7 +145,9 @@ export class Scheduler {
       choices.push([3, this.#ask(name)]);
     }
     const ofReplica = [...world.clients.values()].filter(({ replica }) => replica === name);
-    const present = ofReplica.filter(({ canWait, presence }) => canWait && !presence.isDisconnected);
+    const present = ofReplica.filter(
+      ({ canWait, presence }) => canWait && !presence.isDisconnected,
+    );
     const leaving = present.filter(({ outcome }) => outcome === undefined);
     if (this.#has('leave') && leaving.length > 0) {
       choices.push([1.5, `leave ${name} ${random.pick(leaving).name}`]);
