@@ -47,7 +47,7 @@ if not state then
 end
 
 local queue = read_queue(keys, state, call.now_ms)
-local missing = without_place(keys, unheard)
+local missing = without_place(keys, state, unheard)
 if was_lost or (#missing > 0 and is_older_than_key(state, missing[1].ticket)) then
   hold_after_loss(keys, state, call)
 end

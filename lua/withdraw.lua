@@ -11,11 +11,12 @@
 local call = read_call(ARGV)
 local keys = read_keys(KEYS, 1)
 
+local ids = { unpack(ARGV, FIRST_OWN) }
 local state = open_instance(keys, call)
 if not state then
-  return 0
+  -- Where Redis has lost the state alone, the places are still there.
+  return redis.call('HDEL', keys.waiting, unpack(ids))
 end
-local ids = { unpack(ARGV, FIRST_OWN) }
 local released = release_requests(keys, state, ids)
 local gone = released + withdraw_waiters(keys, state, call, ids)
 if gone > 0 then

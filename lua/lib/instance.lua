@@ -206,7 +206,7 @@ local function serve_waiting(keys, state, call)
     -- This call may put back some of the waiters that were lost together; calls for the others follow. Without
     -- room the sort can wait for them.
     if state.approved < state.max or not state.has_rejoined then
-      sort_queue(keys, state)
+      sort_queue(keys, state, call.now_ms)
     end
   end
   if not (state.rolled or state.made_room or state.serving == 1) then

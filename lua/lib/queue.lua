@@ -138,6 +138,8 @@ local function read_queue(keys, state, now_ms)
     state.queue, adds_up = load_queue(keys, now_ms)
     if not adds_up then
       recount(keys, state.queue, now_ms)
+      -- A key made anew needs an expiry.
+      state.changed = true
     end
   end
   return state.queue
@@ -195,21 +197,40 @@ local function join_queue(keys, state, call, waiters)
     entries[#entries + 1] = ticket .. ':' .. waiter.request_id .. '@' .. call.replica
   end
   local new = call_in_chunks('HSET', keys.waiting, tickets)
-  call_in_chunks('RPUSH', keys.queue, entries)
+  if call_in_chunks('RPUSH', keys.queue, entries) < queue.places + new then
+    -- Somebody has removed the list alone. The others are put back by those who ask about them.
+    drop_queue(keys, queue)
+    return join_queue(keys, state, call, waiters)
+  end
   renew_lease(queue, call)
   add_places(queue, call.replica, new, call.now_ms)
   compact_queue(keys, state, call.now_ms)
   state.changed = true
 end
 
--- The waiters among these that have no place in the queue, lowest ticket first.
-local function without_place(keys, waiters)
+-- The waiters among these that have no place in the queue, lowest ticket first. A waiter that should stand
+-- before the head has none: somebody has removed the list alone, or the state, which knew that it is out of
+-- order.
+local function without_place(keys, state, waiters)
   local ids, missing = {}, {}
   for i, waiter in ipairs(waiters) do
     ids[i] = waiter.request_id
   end
+  local first = 0
+  if #waiters > 0 and state.queue.places > 0 and state.unsorted ~= 1 then
+    local head = redis.call('LINDEX', keys.queue, 0)
+    if head then
+      first = tonumber(ticket_of(head))
+    else
+      drop_queue(keys, state.queue)
+    end
+  end
   for i, ticket in ipairs(list_in_chunks('HMGET', keys.waiting, ids)) do
-    if not ticket then
+    local belongs_before_head = ticket and tonumber(ticket) < first
+    if belongs_before_head then
+      state.unsorted = 1
+    end
+    if not ticket or belongs_before_head then
       missing[#missing + 1] = waiters[i]
     end
   end
@@ -250,8 +271,11 @@ local function withdraw_waiters(keys, state, call, ids)
   return withdrawn
 end
 
-local function sort_queue(keys, state)
-  redis.call('SORT', keys.queue, 'ALPHA', 'STORE', keys.queue)
+local function sort_queue(keys, state, now_ms)
+  -- What is left of a list that nobody waits in would be stored without an expiry.
+  if read_queue(keys, state, now_ms).places > 0 then
+    redis.call('SORT', keys.queue, 'ALPHA', 'STORE', keys.queue)
+  end
   state.unsorted = 0
   state.changed = true
 end

@@ -25,6 +25,19 @@ export async function storedQueue(
     [Error | null, Record<string, string>],
     [Error | null, Record<string, string>],
   ];
+  return readQueue(entries, tickets, leases);
+}
+
+/**
+ * @param entries of the list
+ * @param tickets by request id, and `leases` by replica id: the two hashes
+ * @throws Error where the three keys contradict each other
+ */
+export function readQueue(
+  entries: readonly string[],
+  tickets: Readonly<Record<string, string>>,
+  leases: Readonly<Record<string, string>>,
+): StoredQueue {
   const waiters: [waiter: string, ticket: number][] = [];
   const places: Record<string, number> = {};
   for (const entry of new Set(entries)) {

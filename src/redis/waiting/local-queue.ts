@@ -44,8 +44,6 @@ export class LocalQueue implements WakeListener {
   readonly #timer: ModeTimer;
   /** Undefined before the first ticket. */
   #leader: WindowLeader | undefined;
-  /** A later subscription may be one to another Redis, after a failover. */
-  #wasSubscribed = false;
   /** Every lower ticket is out of Redis's queue. A lower ticket that arrives late has been passed over. */
   #waitingFrom = 0;
   /** As Redis said last. While nobody waits on any replica, no window leader is needed. */
@@ -115,8 +113,8 @@ export class LocalQueue implements WakeListener {
   }
 
   onSubscribed(): void {
-    if (this.#wasSubscribed) this.#places.doubtAll();
-    this.#wasSubscribed = true;
+    // What was sent before went past this replica; another Redis may be asked now, after a failover.
+    this.#places.doubtAll();
     this.#fire('due');
     // Only from now on the resignation of the present leader can't be missed.
     this.#volunteer();

@@ -1,0 +1,147 @@
+import type { SimulatedReplica } from './replica.js';
+import { LOSSES, type World } from './world.js';
+
+/** What one step does, from its words. @returns whether there was anything to do */
+type Action = (
+  world: World,
+  replica: SimulatedReplica,
+  words: readonly string[],
+) => boolean | Promise<boolean>;
+
+const option = (words: readonly string[], name: string): number | undefined => {
+  const word = words.find((each) => each.startsWith(`${name}=`));
+  return word === undefined ? undefined : Number(word.slice(name.length + 1));
+};
+
+function running(action: Action): Action {
+  return (world, replica, words) => replica.isRunning && action(world, replica, words);
+}
+
+/** By the first word of a step; the second names a replica. */
+const ACTIONS: Readonly<Record<string, Action>> = {
+  /** ask A c1 [wait] [max=N] [queue=N] */
+  ask: (world, replica, words) => {
+    const [name = ''] = words;
+    if (replica.life !== 'up' || world.clients.has(name)) return false;
+    const maxRequests = option(words, 'max');
+    const maxRequestsInQueue = option(words, 'queue');
+    world.ask(replica, name, {
+      canWait: words.includes('wait'),
+      ...(maxRequests !== undefined && { maxRequests }),
+      ...(maxRequestsInQueue !== undefined && { maxRequestsInQueue }),
+    });
+    return true;
+  },
+  /** leave A c1: its connection to its replica closes */
+  leave: running((world, replica, [name = '']) => {
+    const client = world.clients.get(name);
+    if (client?.replica !== replica.name || client.presence.isDisconnected) return false;
+    client.presence.disconnect();
+    return true;
+  }),
+  /** release A c1 */
+  release: (world, replica, [name = '']) => {
+    if (replica.life !== 'up' || world.clients.get(name)?.outcome !== 'approved') return false;
+    world.release(replica, name);
+    return true;
+  },
+  tick: running((_world, replica) => replica.tick()),
+  ring: running((_world, replica) => replica.clock.ring()),
+  run: (world, replica) => !world.isRedisAway && world.runFirst(replica),
+  answer: running((_world, { connection }) => connection.answerFirst()),
+  'lose-call': running((_world, { connection }) => connection.loseFirst()),
+  'lose-answer': running((_world, { connection }) => connection.loseAnswer()),
+  refuse: running((_world, { connection }) => connection.refuseFirst()),
+  'time-out': running((_world, { connection }) => connection.giveUpLate()),
+  mend: running((world, { connection, room }) => {
+    if (world.isRedisAway || !connection.isBroken) return false;
+    connection.mend();
+    room.onStoreAvailable();
+    return true;
+  }),
+  subscribe: (world, { mailbox }) => !world.isRedisAway && mailbox.hearAsked(),
+  hear: running((_world, { mailbox }, [index]) => mailbox.read(Number(index ?? 0))),
+  drop: (world, { mailbox }, [index]) => {
+    world.hasLostMessages = true;
+    return mailbox.drop(Number(index ?? 0));
+  },
+  double: (_world, { mailbox }, [index]) => mailbox.double(Number(index ?? 0)),
+  reconnect: (_world, { mailbox }) => mailbox.reconnect(),
+  freeze: (world, replica) => {
+    if (replica.life !== 'up') return false;
+    replica.life = 'frozen';
+    world.lateReplicas.add(replica.name);
+    return true;
+  },
+  thaw: (_world, replica) => {
+    if (replica.life !== 'frozen') return false;
+    replica.life = 'up';
+    return true;
+  },
+  kill: (_world, replica) => {
+    if (!replica.isAlive) return false;
+    replica.life = 'dead';
+    replica.mailbox.close();
+    return true;
+  },
+  stop: (world, replica) => {
+    // `stopInOrder` gives them the time that they need.
+    const isAnswering = [...world.clients.values()].some(
+      (client) => client.replica === replica.name && !client.canWait && !client.outcome,
+    );
+    if (replica.life !== 'up' || isAnswering) return false;
+    replica.close();
+    return true;
+  },
+};
+
+/** Steps of the world as a whole. */
+const WORLD_ACTIONS: Readonly<
+  Record<string, (world: World, word: string) => boolean | Promise<boolean>>
+> = {
+  /** pass N: milliseconds */
+  pass: (world, millis) => {
+    world.pass(Number(millis));
+    return true;
+  },
+  forget: async (world, what) => {
+    if (!(what in LOSSES) || world.isRedisAway) return false;
+    await world.loseMemory(what);
+    return true;
+  },
+  away: (world) => {
+    const is = !world.isRedisAway;
+    world.isRedisAway = true;
+    for (const { name } of world.replicas) world.lateReplicas.add(name);
+    return is;
+  },
+  back: (world) => {
+    const is = world.isRedisAway;
+    world.isRedisAway = false;
+    return is;
+  },
+};
+
+/**
+ * Does one step, and all that follows from it at once.
+ * @returns whether there was anything to do: where steps before it were left out, there may not be
+ * @throws Violation of an invariant
+ */
+export async function act(world: World, step: string): Promise<boolean> {
+  const [verb = '', who = '', ...words] = step.split(' ');
+  const mark = world.trace.length;
+  const replica = world.replica(who);
+  const worldAction = WORLD_ACTIONS[verb];
+  const action = ACTIONS[verb];
+  if (!worldAction && !action) throw new Error(`no such step: ${step}`);
+  let isDone = false;
+  world.trace.push(step);
+  try {
+    if (worldAction) isDone = await worldAction(world, who);
+    else if (action && replica) isDone = await action(world, replica, words);
+    await world.quiet();
+  } finally {
+    if (!isDone && world.trace.length === mark + 1) world.trace.pop();
+  }
+  return isDone;
+}

@@ -1,0 +1,74 @@
+import type { Redis } from 'ioredis';
+
+import { type Outcome, runSeed, runSteps, type Scripts } from './schedule.js';
+import { formatShape } from './shape.js';
+import { shrink } from './shrink.js';
+import { Violation } from './violation.js';
+
+/** Schedules at a time: while Redis answers one, this process goes on with the others. */
+const AT_A_TIME = 3;
+
+/** What came of schedules of seeds in a row. */
+export interface CampaignReport {
+  readonly schedules: number;
+  readonly steps: number;
+  /** The lowest seed that failed. */
+  readonly failure: { readonly seed: number; readonly outcome: Outcome } | undefined;
+}
+
+/**
+ * Runs the schedules of seeds from the first on, for as long as `goesOn` says so after so many, and until one fails.
+ */
+export async function runCampaign(
+  redis: Redis,
+  scripts: Scripts,
+  firstSeed: number,
+  goesOn: (schedules: number) => boolean,
+): Promise<CampaignReport> {
+  let started = 0;
+  let schedules = 0;
+  let steps = 0;
+  const failures: NonNullable<CampaignReport['failure']>[] = [];
+  const work = async (): Promise<void> => {
+    while (failures.length === 0 && goesOn(started)) {
+      const seed = firstSeed + started;
+      started += 1;
+      const outcome = await runSeed(redis, scripts, seed);
+      schedules += 1;
+      steps += outcome.steps.length;
+      if (outcome.violation) failures.push({ seed, outcome });
+    }
+  };
+  await Promise.all(Array.from({ length: AT_A_TIME }, work));
+  const [failure] = failures.sort((a, b) => a.seed - b.seed);
+  return { schedules, steps, failure };
+}
+
+/** The failure with the steps that are needed for it. */
+export async function shrinkFailure(
+  redis: Redis,
+  scripts: Scripts,
+  { shape, steps, violation }: Outcome,
+): Promise<Outcome> {
+  const fewest = await shrink(steps, async (fewer) => {
+    const outcome = await runSteps(redis, scripts, shape, fewer);
+    return ruleOf(outcome.violation) === ruleOf(violation);
+  });
+  return runSteps(redis, scripts, shape, fewest);
+}
+
+/** A failure as a text: what was violated, by which steps, and how to have it again. */
+export function describeFailure(seed: number, { shape, steps, trace, violation }: Outcome): string {
+  const asText = `${formatShape(shape)}; ${steps.join('; ')}`;
+  return [
+    violation instanceof Violation ? violation.message : violation?.stack,
+    `seed ${seed}; again: npm run test:simulation -- --seed ${seed} --seconds 0`,
+    `as few steps: npm run test:simulation -- --steps '${asText}'`,
+    formatShape(shape),
+    ...trace,
+  ].join('\n');
+}
+
+function ruleOf(violation: Error | undefined): string | undefined {
+  return violation instanceof Violation ? violation.rule : violation?.name;
+}

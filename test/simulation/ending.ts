@@ -1,0 +1,137 @@
+import { act } from './actions.js';
+import type { SimulatedReplica } from './replica.js';
+import { Violation } from './violation.js';
+import type { World } from './world.js';
+
+const MOST_ROUNDS = 5000;
+/** Beside windows and leases: holds, time limits, attempts that follow others that failed. */
+const OTHER_MILLIS = 5_000;
+const LEADER_LOCK_MILLIS = 10_000;
+
+/**
+ * The end of each world: nothing goes wrong any more, and time goes on only when there is nothing else to do.
+ * @throws Violation where somebody hangs, or something is left
+ */
+export async function bringToAnEnd(world: World): Promise<void> {
+  await stopFaults(world);
+  const { windowMillis, leaseMillis } = world.shape;
+  const patience = (world.clients.size + 8) * windowMillis + 3 * leaseMillis + OTHER_MILLIS;
+  await goOn(world, patience, 'nobody hangs', () =>
+    names([...world.clients.values()].filter((client) => isHanging(world, client))),
+  );
+  await goOn(world, leaseMillis + LEADER_LOCK_MILLIS, 'nothing is left to be done', () =>
+    names(world.replicas.filter(isBusy)),
+  );
+  checkApprovals(world);
+  checkReplicas(world);
+  for (const replica of world.replicas) await act(world, `stop ${replica.name}`);
+  await goOn(world, OTHER_MILLIS, 'a replica stops', () =>
+    names(world.replicas.filter(({ life }) => life === 'closing')),
+  );
+  checkApprovals(world);
+  world.now += 8 * windowMillis + 8 * leaseMillis;
+  await world.look();
+  const { keys } = world.stored.last;
+  if (keys > 0) throw new Violation('nothing stays in Redis', `${keys} keys`);
+}
+
+async function stopFaults(world: World): Promise<void> {
+  await act(world, 'back');
+  for (const replica of world.replicas) {
+    await act(world, `thaw ${replica.name}`);
+    if (replica.life === 'dead') replica.connection.close();
+  }
+}
+
+/** Lets everything happen until nobody is left of whom `left` tells. */
+async function goOn(
+  world: World,
+  patienceMillis: number,
+  rule: string,
+  left: () => string,
+): Promise<void> {
+  const until = world.now + patienceMillis;
+  for (let round = 0; round < MOST_ROUNDS; round += 1) {
+    let isDone = false;
+    for (const replica of world.replicas) {
+      if (replica.isRunning) isDone = (await actOnce(world, replica)) || isDone;
+    }
+    if (isDone) continue;
+    if (left() === '') return;
+    const dueAt = Math.min(
+      ...world.replicas.filter(({ isRunning }) => isRunning).map(({ clock }) => clock.nextDueAt),
+      until,
+    );
+    if (dueAt >= until) break;
+    await act(world, `pass ${dueAt - world.now}`);
+  }
+  throw new Violation(rule, left());
+}
+
+async function actOnce(world: World, replica: SimulatedReplica): Promise<boolean> {
+  const { name, connection, mailbox, clock } = replica;
+  const possible: [boolean, string][] = [
+    [replica.hasTicks, 'tick'],
+    [connection.isBroken, 'mend'],
+    [connection.nextLimitAt < world.now, 'time-out'],
+    [mailbox.hasAsked, 'subscribe'],
+    [connection.firstSent !== undefined, 'run'],
+    [connection.firstAnswered !== undefined, 'answer'],
+    [mailbox.readable > 0, 'hear'],
+    [clock.nextDueAt <= world.now, 'ring'],
+  ];
+  let isDone = false;
+  for (const [isPossible, verb] of possible) {
+    if (isPossible) isDone = (await act(world, `${verb} ${name}`)) || isDone;
+  }
+  return isDone;
+}
+
+function isHanging(
+  world: World,
+  { replica, outcome }: { replica: string; outcome: unknown },
+): boolean {
+  return outcome === undefined && world.replica(replica)!.life !== 'dead';
+}
+
+function isBusy({ isRunning, clock, room }: SimulatedReplica): boolean {
+  return isRunning && (clock.armed > 0 || room.waiting > 0);
+}
+
+/** Who was approved was told so, or has given it back. */
+function checkApprovals(world: World): void {
+  for (const { name, replica, outcome, approval, withdrawnBy } of world.clients.values()) {
+    const { life, hasGivenUp } = world.replica(replica)!;
+    if (
+      !approval ||
+      approval.isForgotten ||
+      outcome === 'approved' ||
+      life === 'dead' ||
+      hasGivenUp
+    )
+      continue;
+    if (withdrawnBy < approval.call) {
+      throw new Violation(
+        'no approval is kept from others',
+        `${name} has gone, and did not give it back`,
+      );
+    }
+  }
+}
+
+function checkReplicas(world: World): void {
+  for (const { name, life, mailbox } of world.replicas) {
+    if (life === 'dead') continue;
+    if (mailbox.isWanted || mailbox.isSubscribed) {
+      throw new Violation('nobody listens for nothing', name);
+    }
+    // Where the answer was lost by which it would have known of its lead, that runs out.
+    if (world.shape.isPrompt && world.lock.holder?.startsWith(`${name}#`)) {
+      throw new Violation('nobody leads for nothing', name);
+    }
+  }
+}
+
+function names(all: readonly { readonly name: string }[]): string {
+  return all.map(({ name }) => name).join(' ');
+}

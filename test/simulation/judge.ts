@@ -1,0 +1,238 @@
+import type { SimulatedClient } from './client.js';
+import type { ScriptRun } from './script-run.js';
+import type { WorldShape } from './shape.js';
+import type { Snapshot } from './snapshot.js';
+import type { Change } from './stored-key.js';
+import { Violation } from './violation.js';
+
+/** As lua/lib/recovery-hold.lua has it. */
+const HOLD_MILLIS = 500;
+
+/** Holds each script call against what has been seen before. */
+export class Judge {
+  #calls = 0;
+  /** The highest maximum that the window which began then has had, and who is approved in it. */
+  #window = { start: -1, highest: 0, approved: new Set<string>() };
+  /** Redis has lost a part of what it knew of the key since the key was made. */
+  #isTorn = false;
+  /** Redis has lost everything, and a replica that waits has shown it so in time. */
+  #isLossKnown = false;
+
+  constructor(
+    private readonly shape: WorldShape,
+    private readonly clientOf: (requestId: string) => SimulatedClient | undefined,
+    private readonly isExpectedToLive: (replica: string) => boolean,
+    private readonly waitersToReturn: () => Iterable<SimulatedClient>,
+  ) {}
+
+  /** Redis has lost keys. @param isWhole all of them */
+  memoryLost(clients: Iterable<SimulatedClient>, isWhole: boolean): void {
+    for (const { approval } of clients) if (approval) approval.isForgotten = true;
+    this.#isTorn = !isWhole;
+    this.#isLossKnown = false;
+    if (isWhole) this.#window = { start: -1, highest: 0, approved: new Set() };
+  }
+
+  /** @param reply what the script replied */
+  judge(run: ScriptRun, reply: unknown, { before, after }: Change): void {
+    this.#calls += 1;
+    const isNewWindow = after.state?.start !== before.state?.start;
+    if (after.state && before.state && before.state.born !== after.state.born) this.#isTorn = false;
+    this.#checkWindow(run, before, after);
+    const approved = [...after.requests].filter((id) => isNewWindow || !before.requests.has(id));
+    this.#trackMaximum(run, before, after);
+    this.#given(run, before, after);
+    for (const id of approved) this.#approved(id, run, before, after);
+    this.#checkCount(after);
+    this.#checkOrder(run, approved, before, after);
+    this.#checkReturn(run, approved, after);
+    this.#checkNobodyIsLost(run, approved, before, after);
+    this.#checkReply(run, reply, before, isNewWindow);
+    this.#checkRoomIsUsed(run, after);
+  }
+
+  /** Windows follow back to back. */
+  #checkWindow({ now }: ScriptRun, before: Snapshot, { state }: Snapshot): void {
+    if (!state) return;
+    const fail = (detail: string): never => {
+      throw new Violation('windows are back to back', detail);
+    };
+    if (!before.state || this.#isTorn) return;
+    const was = before.state;
+    const shift = state.start - was.start;
+    if (was.born === state.born) {
+      if (shift < 0 || shift % was.window !== 0) fail(`shifted by ${shift}`);
+    } else if (now < was.expires) {
+      fail(`begun anew ${was.expires - now} ms before the key was idle`);
+    }
+  }
+
+  #trackMaximum({ maxima }: ScriptRun, { state: was }: Snapshot, { state }: Snapshot): void {
+    if (!state) return;
+    const isSame = this.#window.start === state.start;
+    if (!isSame) this.#window = { start: state.start, highest: 0, approved: new Set() };
+    const isSameKey = was?.born === state.born;
+    const inForce = isSameKey ? was.max : this.shape.maxRequests;
+    const asked = maxima.map((max) => max ?? inForce);
+    this.#window.highest = Math.max(this.#window.highest, inForce, state.max, ...asked);
+  }
+
+  /** Takes note of what was given back. */
+  #given(run: ScriptRun, before: Snapshot, after: Snapshot): void {
+    if (run.script !== 'withdraw' && run.script !== 'release') return;
+    for (const id of run.requestIds) {
+      const client = this.clientOf(id);
+      if (!client) continue;
+      client.withdrawnBy = this.#calls;
+      const isApproved = after.state !== undefined && after.requests.has(id);
+      if (isApproved || (run.script === 'withdraw' && after.waiting.has(id))) {
+        throw new Violation('who is withdrawn has left Redis', `${id} is still there`);
+      }
+      if (before.requests.has(id) && this.#window.approved.delete(id)) {
+        client.releasedBy = this.#calls;
+      }
+    }
+  }
+
+  #approved(id: string, run: ScriptRun, before: Snapshot, { state }: Snapshot): void {
+    const { now } = run;
+    const client = this.clientOf(id);
+    if (!client) throw new Violation('only those who ask are approved', id);
+    const { approval } = client;
+    if (approval && !approval.isForgotten && now < this.#rememberedUntil(approval.windowEnd)) {
+      const released = client.releasedBy === undefined ? '' : ', and released,';
+      throw new Violation('nobody is approved twice', `${id}${released} is approved again`);
+    }
+    const place = before.waiting.get(id);
+    const isDead = place && (before.leases[place.replica] ?? 0) <= now;
+    if (isDead && place.replica !== run.replica) {
+      throw new Violation('the dead take no place from the living', `${id} is approved`);
+    }
+    client.approval = {
+      window: state!.start,
+      windowEnd: state!.start + state!.window,
+      call: this.#calls,
+      isForgotten: false,
+    };
+    client.releasedBy = undefined;
+    this.#window.approved.add(id);
+  }
+
+  #checkCount({ state, requests }: Snapshot): void {
+    if (!state) return;
+    const { highest, approved } = this.#window;
+    const count = Math.max(approved.size, requests.size);
+    if (count > highest) {
+      throw new Violation('no more than the maximum', `${count} of ${highest} in a window`);
+    }
+    if (!this.#isTorn && requests.size > state.approved) {
+      throw new Violation(
+        'approvals are counted',
+        `${requests.size} ids, ${state.approved} counted`,
+      );
+    }
+  }
+
+  #checkOrder(
+    run: ScriptRun,
+    approved: readonly string[],
+    before: Snapshot,
+    after: Snapshot,
+  ): void {
+    const isSameKey = before.state?.born === after.state?.born;
+    if (approved.length > 0 && isSameKey && run.now < (before.state?.holdUntil ?? 0)) {
+      throw new Violation('nobody is approved while a key is held', approved.join(' '));
+    }
+    for (const id of approved) {
+      const ticket = before.waiting.get(id)?.ticket ?? run.tickets.get(id);
+      for (const [other, place] of after.waiting) {
+        const isOvertaken =
+          ticket === undefined ? before.waiting.has(other) : place.ticket < ticket;
+        if (!isOvertaken) continue;
+        const rule =
+          ticket === undefined
+            ? 'newcomers wait behind those who wait'
+            : 'first come, first served';
+        throw new Violation(rule, `${id} is approved before ${other}`);
+      }
+      if (after.waiting.has(id)) throw new Violation('who is approved waits no more', id);
+    }
+  }
+
+  /** Those who waited before Redis lost its memory come first, once it could know of them. */
+  #checkReturn(run: ScriptRun, approved: readonly string[], { state, waiting }: Snapshot): void {
+    for (const [id, { ticket }] of waiting) this.clientOf(id)!.ticket ??= ticket;
+    const wasKnown = this.#isLossKnown;
+    if (state && run.lowestTicket < state.born * 1000 && run.now < state.born + HOLD_MILLIS) {
+      this.#isLossKnown = true;
+    }
+    // Of several batches, one may be from before anybody waited at its replica, as far as that knew.
+    const isKnown = wasKnown || (this.#isLossKnown && run.maxima.length <= 1);
+    if (!isKnown || this.#isTorn) return;
+    for (const id of approved) {
+      const { ticket = Infinity } = this.clientOf(id)!;
+      for (const other of this.waitersToReturn()) {
+        if (other.ticket === undefined || other.ticket >= ticket || waiting.has(other.name))
+          continue;
+        if (other.approval?.isForgotten === false) continue;
+        throw new Violation('a loss changes no order', `${id} is approved before ${other.name}`);
+      }
+    }
+  }
+
+  /** Places are lost with leases only. */
+  #checkNobodyIsLost(
+    { script, requestIds, now }: ScriptRun,
+    approved: readonly string[],
+    before: Snapshot,
+    after: Snapshot,
+  ): void {
+    if (this.#isTorn || !before.isConsistent) return;
+    if (!after.isConsistent) {
+      throw new Violation('the keys of the queue agree', 'they contradict each other');
+    }
+    for (const [id, { replica }] of before.waiting) {
+      if (after.waiting.has(id) || approved.includes(id)) continue;
+      if (script === 'withdraw' && requestIds.includes(id)) continue;
+      // Put back by a settle that was under way when it was told so, and Redis lost its approval.
+      if (this.clientOf(id)?.outcome === 'approved') continue;
+      const hasLapsed = (before.leases[replica] ?? 0) <= now;
+      if (hasLapsed && !this.isExpectedToLive(replica)) continue;
+      throw new Violation('a place is kept', `${id} is gone from the queue`);
+    }
+  }
+
+  #checkReply(
+    { script, requestIds, now }: ScriptRun,
+    reply: unknown,
+    before: Snapshot,
+    isNewWindow: boolean,
+  ): void {
+    if (script !== 'release') return;
+    const [id = ''] = requestIds;
+    const { state } = before;
+    const isCurrent = state !== undefined && now < state.start + state.window && !isNewWindow;
+    const wasApproved = isCurrent && before.requests.has(id);
+    if ((reply === 1) !== wasApproved && !this.#isTorn) {
+      throw new Violation('an approval is released once', `${id}: reply ${String(reply)}`);
+    }
+  }
+
+  /** Somebody waits only while the window is full. */
+  #checkRoomIsUsed({ now, script }: ScriptRun, { state, waiting, leases }: Snapshot): void {
+    if (!state || script === 'inspect' || this.#isTorn) return;
+    if (state.approved >= state.max || now < state.holdUntil || state.isServing) return;
+    for (const [id, { replica }] of waiting) {
+      if ((leases[replica] ?? 0) > now) {
+        throw new Violation('room is given to those who wait', `${id} waits all the same`);
+      }
+    }
+  }
+
+  /** Until when Redis promises to know of an approval, see lua/lib/requests.lua. */
+  #rememberedUntil(windowEnd: number): number {
+    const { windowMillis, leaseMillis } = this.shape;
+    const windows = 3 * windowMillis;
+    return windowEnd + (windows >= leaseMillis ? windows : 2 * leaseMillis);
+  }
+}

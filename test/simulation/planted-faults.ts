@@ -1,0 +1,163 @@
+import { readFileSync } from 'node:fs';
+
+import { ApprovalBatches } from '../../src/limiter/approval-batches.js';
+import { Lease } from '../../src/redis/waiting/lease.js';
+import { LocalQueue } from '../../src/redis/waiting/local-queue.js';
+import { Places } from '../../src/redis/waiting/places.js';
+import { WindowLeader } from '../../src/redis/waiting/window-leader.js';
+import { WindowTiming } from '../../src/redis/waiting/window-timing.js';
+import { Withdrawals } from '../../src/redis/waiting/withdrawals.js';
+import type { Scripts } from './schedule.js';
+import { simulatedScripts } from './stored-key.js';
+
+/** A fault that this project had, or could have had. */
+export interface PlantedFault {
+  readonly name: string;
+  /** Puts it into the code of this process. @returns what takes it out again */
+  readonly plant?: () => () => void;
+  /** The scripts with it, where it is one of Lua. */
+  readonly scripts?: () => Scripts;
+}
+
+interface ClassOf<Instance> {
+  readonly prototype: Instance;
+}
+
+function put<Instance extends object>(
+  { prototype }: ClassOf<Instance>,
+  name: keyof Instance,
+  change: (original: PropertyDescriptor) => PropertyDescriptor,
+): () => void {
+  const original = Object.getOwnPropertyDescriptor(prototype, name)!;
+  Object.defineProperty(prototype, name, { configurable: true, ...change(original) });
+  return () => Object.defineProperty(prototype, name, original);
+}
+
+/** Puts another method in the place of one that a class has. @returns what undoes it */
+function method<Instance extends object, Name extends keyof Instance>(
+  of: ClassOf<Instance>,
+  name: Name,
+  change: (original: Instance[Name]) => Instance[Name],
+): () => void {
+  return put(of, name, ({ value }) => ({ value: change(value as Instance[Name]) }));
+}
+
+/** @throws Error where the text is not there any more */
+function edited(path: string, text: string, other: string): () => Scripts {
+  return () => {
+    const file = readFileSync(new URL(`../../lua/${path}.lua`, import.meta.url), 'utf8');
+    if (!file.includes(text)) throw new Error(`lua/${path}.lua does not say: ${text}`);
+    return simulatedScripts({ [path]: file.replace(text, other) });
+  };
+}
+
+export const PLANTED_FAULTS: readonly PlantedFault[] = [
+  {
+    name: 'an approval that crosses a leaving client is kept',
+    plant: () =>
+      method(ApprovalBatches, 'approve', () => (waiter) => {
+        waiter.approveFromQueue();
+      }),
+  },
+  {
+    name: 'an approval that crosses a leaving client is taken for a place in the queue',
+    scripts: edited('withdraw', 'release_requests(keys, state, ids)', '0'),
+  },
+  {
+    name: "a wake before the ticket's reply is lost",
+    plant: () => {
+      let isInWake = false;
+      const undo = [
+        method(LocalQueue, 'onWake', (onWake) => {
+          return function (this: LocalQueue, wake) {
+            isInWake = true;
+            onWake.call(this, wake);
+            isInWake = false;
+          };
+        }),
+        // It finds only those who have their tickets, and nobody asks for the others.
+        method(Places, 'remove', (remove) => {
+          return function (this: Places, requestId) {
+            return isInWake && this.asking(requestId) ? undefined : remove.call(this, requestId);
+          };
+        }),
+        method(Places, 'doubtBelow', () => () => undefined),
+      ];
+      return () => {
+        for (const each of undo) each();
+      };
+    },
+  },
+  {
+    name: 'a wake that went missing is never asked for',
+    plant: () => method(Places, 'doubtBelow', () => () => undefined),
+  },
+  {
+    name: 'a lease is not renewed',
+    plant: () => put(Lease, 'renewalDueAt', () => ({ get: () => Infinity })),
+  },
+  {
+    name: 'a lost key is not held for those who come back',
+    scripts: edited('lib/recovery-hold', 'if in_recovery_hold(state) or', 'if true or'),
+  },
+  {
+    name: 'a newcomer overtakes after a release',
+    scripts: edited('release', 'serve_waiting(keys, state, call)', ''),
+  },
+  {
+    name: 'a newcomer comes before the queue at the end of a window',
+    scripts: edited('check', '  serve_waiting(keys, state, call)\n', ''),
+  },
+  {
+    name: 'a driver that dies before it announces is awaited',
+    plant: () =>
+      method(WindowTiming, 'dueAt', (dueAt) => {
+        return function (this: WindowTiming, isLeading) {
+          return isLeading ? dueAt.call(this, true) : Infinity;
+        };
+      }),
+  },
+  {
+    name: 'a driver keeps its place when nobody waits any more',
+    plant: () => method(WindowLeader, 'resign', () => () => Promise.resolve()),
+  },
+  {
+    name: 'who is put back stands behind those who came later',
+    scripts: edited(
+      'lib/queue',
+      'state.unsorted = 1\n  end\n  state.has_rejoined',
+      'end\n  state.has_rejoined',
+    ),
+  },
+  {
+    name: 'a check that is sent again counts again',
+    scripts: edited('check', 'is_sent_again and find_decided(keys, batch.ids) or {}', '{}'),
+  },
+  {
+    name: 'only the first withdrawal of a replica is made',
+    plant: () =>
+      method(Withdrawals, 'add', (add) => {
+        const seen = new WeakSet();
+        return function (this: Withdrawals, key, requestIds) {
+          if (!seen.has(this)) add.call(this, key, requestIds);
+          seen.add(this);
+        };
+      }),
+  },
+  {
+    name: 'a late settle puts back who was released',
+    scripts: edited(
+      'lib/requests',
+      "call_in_chunks('SADD', keys.past_requests[state.turn], ids)\n  state.has_past = true",
+      '',
+    ),
+  },
+  {
+    name: 'the places of the dead are taken for those of the living',
+    scripts: edited('lib/queue', 'return replica.lease_ends > now_ms', 'return true'),
+  },
+  {
+    name: 'keys of a queue are given no expiry',
+    scripts: edited('lib/instance', "redis.call('PEXPIREAT', name, expire_at)", ''),
+  },
+];

@@ -1,0 +1,173 @@
+import type { Random } from '../chaos/random.js';
+import { isQuiet } from './punctuality.js';
+import type { SimulatedReplica } from './replica.js';
+import { LOSSES, type World } from './world.js';
+
+/** What may go wrong, or make things less simple. Each schedule has some of them. */
+const SLOW_FAULTS = [
+  'lose',
+  'refuse',
+  'late',
+  'reorder',
+  'freeze',
+  'away',
+  'lose memory in part',
+] as const;
+const FAULTS = [
+  'leave',
+  'release',
+  'no wait',
+  'override',
+  'drop',
+  'double',
+  'reconnect',
+  'kill',
+  'stop',
+  'lose memory',
+  'slow ticks',
+] as const;
+type Fault = (typeof SLOW_FAULTS)[number] | (typeof FAULTS)[number];
+
+const FAULT_CHANCE = 0.4;
+const MOST_CLIENTS = 24;
+
+type Choice = readonly [weight: number, step: string];
+
+/** Decides, from its seed, what happens next in a world. */
+export class Scheduler {
+  readonly #faults = new Set<Fault>();
+  #clients = 0;
+
+  constructor(
+    private readonly random: Random,
+    private readonly world: World,
+  ) {
+    const possible = world.shape.isPrompt ? FAULTS : [...FAULTS, ...SLOW_FAULTS];
+    for (const fault of possible) if (random.chance(FAULT_CHANCE)) this.#faults.add(fault);
+  }
+
+  next(): string {
+    const choices = [...this.#ofWorld(), ...this.world.replicas.flatMap((each) => this.#of(each))];
+    let drawn = this.random.next() * choices.reduce((sum, [weight]) => sum + weight, 0);
+    for (const [weight, step] of choices) {
+      drawn -= weight;
+      if (drawn < 0) return step;
+    }
+    return choices.at(-1)![1];
+  }
+
+  #has(fault: Fault): boolean {
+    return this.#faults.has(fault);
+  }
+
+  #ofWorld(): Choice[] {
+    const { world, random } = this;
+    const choices: Choice[] = [];
+    if (!world.shape.isPrompt || isQuiet(world)) choices.push([4, `pass ${this.#someTime()}`]);
+    if (this.#has('lose memory')) choices.push([0.4, 'forget everything']);
+    if (this.#has('lose memory in part')) {
+      choices.push([0.4, `forget ${random.pick(Object.keys(LOSSES))}`]);
+    }
+    if (this.#has('away')) choices.push(world.isRedisAway ? [1.5, 'back'] : [0.4, 'away']);
+    return choices;
+  }
+
+  /** Mostly until the next timer is due. */
+  #someTime(): number {
+    const { world, random } = this;
+    const dueAt = Math.min(
+      ...world.replicas.filter(({ isRunning }) => isRunning).map(({ clock }) => clock.nextDueAt),
+      ...world.replicas.map(({ connection }) => connection.nextLimitAt),
+    );
+    const untilDue = Math.max(1, dueAt - world.now);
+    const { windowMillis, leaseMillis } = world.shape;
+    const some = random.whole(1, random.pick([5, 50, windowMillis]));
+    const isTimerNext = untilDue < Infinity && random.chance(0.6);
+    if (world.shape.isPrompt) return isTimerNext ? untilDue : Math.min(untilDue, some);
+    if (random.chance(0.03)) return random.whole(leaseMillis, 3 * leaseMillis);
+    if (isTimerNext) return untilDue + (random.chance(0.3) ? some : 0);
+    return some;
+  }
+
+  #of(replica: SimulatedReplica): Choice[] {
+    const { name, life, connection } = replica;
+    const choices: Choice[] = [];
+    if (connection.firstSent !== undefined && !this.world.isRedisAway)
+      choices.push([6, `run ${name}`]);
+    if (life === 'frozen') choices.push([1, `thaw ${name}`]);
+    if (replica.mailbox.hasAsked && replica.isAlive) choices.push([6, `subscribe ${name}`]);
+    if (!replica.isRunning) return choices;
+    choices.push(...this.#progress(replica), ...this.#wrong(replica));
+    if (life === 'up') choices.push(...this.#people(replica));
+    return choices;
+  }
+
+  #progress({ name, connection, mailbox, clock, hasTicks }: SimulatedReplica): Choice[] {
+    const { world } = this;
+    const choices: Choice[] = [];
+    if (hasTicks) choices.push([this.#has('slow ticks') ? 5 : 100, `tick ${name}`]);
+    if (clock.nextDueAt <= world.now) choices.push([8, `ring ${name}`]);
+    if (connection.firstAnswered !== undefined) choices.push([6, `answer ${name}`]);
+    if (mailbox.readable > 0) choices.push([6, `hear ${name}`]);
+    if (connection.nextLimitAt <= world.now) choices.push([6, `time-out ${name}`]);
+    if (connection.isBroken && !world.isRedisAway) choices.push([3, `mend ${name}`]);
+    return choices;
+  }
+
+  #wrong({ name, connection, mailbox, life }: SimulatedReplica): Choice[] {
+    const { world } = this;
+    const choices: Choice[] = [];
+    const asked = connection.firstSent !== undefined;
+    if (asked && this.#has('lose')) choices.push([1, `lose-call ${name}`]);
+    if (asked && (this.#has('refuse') || world.isRedisAway)) choices.push([1, `refuse ${name}`]);
+    if (connection.firstAnswered !== undefined && this.#has('lose')) {
+      choices.push([1.5, `lose-answer ${name}`]);
+    }
+    const index = this.random.whole(0, Math.max(0, mailbox.readable - 1));
+    if (mailbox.readable > 0) {
+      if (this.#has('drop')) choices.push([2, `drop ${name} ${index}`]);
+      if (this.#has('double')) choices.push([1, `double ${name} ${index}`]);
+      if (this.#has('reorder') && index > 0) choices.push([4, `hear ${name} ${index}`]);
+    }
+    if (this.#has('reconnect') && mailbox.isSubscribed) choices.push([0.5, `reconnect ${name}`]);
+    if (this.#has('freeze') && life === 'up') choices.push([0.4, `freeze ${name}`]);
+    if (this.#has('kill')) choices.push([0.2, `kill ${name}`]);
+    if (this.#has('stop') && life === 'up') choices.push([0.2, `stop ${name}`]);
+    return choices;
+  }
+
+  #people({ name }: SimulatedReplica): Choice[] {
+    const { world, random } = this;
+    const choices: Choice[] = [];
+    if (this.#clients < MOST_CLIENTS) {
+      // Its name is used up by the step, whether or not it is drawn.
+      this.#clients = world.clients.size;
+      choices.push([3, this.#ask(name)]);
+    }
+    const ofReplica = [...world.clients.values()].filter(({ replica }) => replica === name);
+    const present = ofReplica.filter(
+      ({ canWait, presence }) => canWait && !presence.isDisconnected,
+    );
+    const leaving = present.filter(({ outcome }) => outcome === undefined);
+    if (this.#has('leave') && leaving.length > 0) {
+      choices.push([1.5, `leave ${name} ${random.pick(leaving).name}`]);
+    }
+    const approved = [...world.clients.values()].filter(({ outcome }) => outcome === 'approved');
+    if (this.#has('release') && approved.length > 0) {
+      choices.push([
+        1.5,
+        `release ${name} ${approved.at(-random.whole(1, Math.min(3, approved.length)))!.name}`,
+      ]);
+    }
+    return choices;
+  }
+
+  #ask(replica: string): string {
+    const { random } = this;
+    const words = [`ask ${replica} c${this.#clients + 1}`];
+    if (!this.#has('no wait') || random.chance(0.7)) words.push('wait');
+    if (this.#has('override') && random.chance(0.3)) words.push(`max=${random.whole(1, 4)}`);
+    if (this.#has('override') && random.chance(0.2)) words.push(`queue=${random.whole(0, 4)}`);
+    return words.join(' ');
+  }
+}

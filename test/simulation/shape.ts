@@ -1,0 +1,60 @@
+import type { Random } from '../chaos/random.js';
+
+/** What a world is made of, before anything happens in it. */
+export interface WorldShape {
+  readonly replicas: number;
+  readonly windowMillis: number;
+  readonly leaseMillis: number;
+  readonly maxRequests: number;
+  readonly maxRequestsInQueue: number;
+  /** By how much the clock of each replica runs faster than Redis's, in thousandths: timers come early or late. */
+  readonly drift: readonly number[];
+  /**
+   * Whether time stands still while anything is pending. What is promised of such a world is more: nothing is
+   * late in it but by the faults themselves.
+   */
+  readonly isPrompt: boolean;
+}
+
+export const REPLICA_NAMES = ['A', 'B', 'C', 'D'] as const;
+
+export function drawShape(random: Random): WorldShape {
+  const replicas = random.whole(2, REPLICA_NAMES.length);
+  const drifts = random.chance(0.5);
+  return {
+    replicas,
+    windowMillis: random.pick([60, 200, 500, 500, 1000, 4000]),
+    leaseMillis: random.pick([600, 1500, 3000]),
+    maxRequests: random.pick([1, 1, 2, 3]),
+    maxRequestsInQueue: random.pick([2, 5, 20]),
+    drift: Array.from({ length: replicas }, () => (drifts ? random.whole(-20, 20) : 0)),
+    isPrompt: random.chance(0.4),
+  };
+}
+
+const FORMAT =
+  /^(prompt|slow) world of (\d) replicas, drift ([-\d ]+), window (\d+), lease (\d+), max (\d+), queue (\d+)$/;
+
+export function formatShape(shape: WorldShape): string {
+  const { replicas, windowMillis, leaseMillis, maxRequests, maxRequestsInQueue, drift } = shape;
+  return (
+    `${shape.isPrompt ? 'prompt' : 'slow'} world of ${replicas} replicas, drift ${drift.join(' ')}, ` +
+    `window ${windowMillis}, lease ${leaseMillis}, max ${maxRequests}, queue ${maxRequestsInQueue}`
+  );
+}
+
+/** @throws Error for what `formatShape` does not write */
+export function parseShape(text: string): WorldShape {
+  const match = FORMAT.exec(text.trim());
+  if (!match) throw new Error(`no shape of a world: ${text}`);
+  const [, kind, replicas, drift, windowMillis, leaseMillis, max, queue] = match;
+  return {
+    replicas: Number(replicas),
+    windowMillis: Number(windowMillis),
+    leaseMillis: Number(leaseMillis),
+    maxRequests: Number(max),
+    maxRequestsInQueue: Number(queue),
+    drift: drift!.split(' ').map(Number),
+    isPrompt: kind === 'prompt',
+  };
+}
