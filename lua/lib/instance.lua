@@ -83,7 +83,7 @@ end
 
 -- Whether the key has been idle for too long. Its own field decides that. Redis's expiry only frees memory.
 local function is_idle(keys, state, call)
-  if call.now_ms < state.expires then
+  if call.now_ms < state.expires or in_recovery_hold(state) then
     return false
   end
   local queue = read_queue(keys, state, call.now_ms)
@@ -237,7 +237,7 @@ end
 
 local function keep_until(state, call)
   local outage_ends = state.served > 0 and state.served + LEASES_KEPT * call.lease or 0
-  return math.max(state.expires, remembered_until(state, call), outage_ends)
+  return math.max(state.expires, remembered_until(state, call), outage_ends, state.hold_until)
 end
 
 local function write_expiry(keys, state, call)

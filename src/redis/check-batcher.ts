@@ -44,6 +44,8 @@ interface PendingAnswer {
 
 /** A batch that may still grow, and the promises of its answers. */
 interface PendingBatch extends CheckBatch {
+  readonly key: string;
+  waiting: KnownWaiting | undefined;
   readonly checks: BatchedCheck[];
   readonly answers: PendingAnswer[];
 }
@@ -98,9 +100,10 @@ export class CheckBatcher {
     }
     if (this.#batches.length === MAX_KEYS_PER_CALL) this.#flush();
     const batch = {
+      key,
       names: this.parts.naming.namesOf(key),
       overrides: { maxRequests, maxRequestsInQueue },
-      waiting: this.parts.waitingFor(key),
+      waiting: undefined,
       checks: [],
       answers: [],
     };
@@ -111,6 +114,8 @@ export class CheckBatcher {
 
   #flush(): void {
     const batches = this.#batches;
+    // As late as can be: a ticket may have come while the batch grew.
+    for (const batch of batches) batch.waiting = this.parts.waitingFor(batch.key);
     this.#batches = [];
     this.#latest.clear();
     this.parts.observer.batched(this.#checks);

@@ -145,3 +145,17 @@ describe('those who wait', () => {
     expect(await changed.check(['b'])).toEqual(['denied']);
   });
 });
+
+test('a key in a recovery hold is not idle, however short its windows', async () => {
+  const limits = { windowMillis: 20, maxRequests: 1 };
+  const [r1, r2] = [key.replica('r1', { limits }), key.replica('r2', { limits })];
+  await key.setTime(10);
+  await r2.check(['newcomer']);
+  // Redis has lost the queue: others may be about to put theirs back.
+  await r1.settle({ lost: 1 }, 20);
+  await r1.withdraw(['lost']);
+  await key.setTime(400);
+  expect(await r2.check(['overtaking'])).toEqual(['denied']);
+  await key.setTime(510);
+  expect(await r2.check(['later'])).toEqual(['approved']);
+});
