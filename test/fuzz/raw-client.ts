@@ -15,6 +15,7 @@ export class RawClient {
   /** All that was sent, one character for each byte. */
   sent = '';
   #isClosed = false;
+  #hasParted = false;
   #onChange: (() => void)[] = [];
 
   static async open(url: string, isHead?: (index: number) => boolean): Promise<RawClient> {
@@ -37,7 +38,8 @@ export class RawClient {
     this.closed = new Promise((resolve) => {
       socket.once('close', () => {
         this.#isClosed = true;
-        reader.end();
+        // One that ends with the connection is cut by the client that gives the connection up.
+        if (!this.#hasParted) reader.end();
         this.#changed();
         resolve();
       });
@@ -79,6 +81,7 @@ export class RawClient {
 
   async part(parting: Parting): Promise<void> {
     const { socket } = this;
+    this.#hasParted = true;
     // Node sends no RST while there is something to write, the FIN included, and never closes then.
     const canReset = socket.writable && socket.writableLength === 0;
     if (parting === 'half-close') socket.end();
