@@ -3,7 +3,8 @@ import type { SimulatedReplica } from './replica.js';
 import { Violation } from './violation.js';
 import type { World } from './world.js';
 
-const MOST_ROUNDS = 5000;
+/** Only a livelock takes so many: a window of seconds has hundreds of renewals of short leases. */
+const MOST_ROUNDS = 50_000;
 /** Beside windows and leases: holds, time limits, attempts that follow others that failed. */
 const OTHER_MILLIS = 5_000;
 const LEADER_LOCK_MILLIS = 10_000;
