@@ -22,9 +22,16 @@ async function contentOf(client: Redis, name: string): Promise<string> {
     case 'set':
       return JSON.stringify(await client.smembers(name));
     case 'list':
-      return JSON.stringify(await client.lrange(name, 0, -1));
+      return JSON.stringify(await waitersIn(client, name));
     default:
       // It has expired meanwhile.
       return '';
   }
+}
+
+/** The entries of a queue without withdrawn ones, which nobody looks for: they are passed over. */
+async function waitersIn(client: Redis, queue: string): Promise<string[]> {
+  const tickets = await client.hvals(queue.replace(/:queue$/, ':waiting'));
+  const entries = await client.lrange(queue, 0, -1);
+  return entries.filter((entry) => tickets.includes(entry.split(':')[0]!));
 }
