@@ -142,6 +142,10 @@ local function new_instance(keys, call, idle)
   }
   state.expires = idle_at(state)
   end_window_of_requests(keys, state, call, idle and idle.start or state.start)
+  if read_queue(keys, state, call.now_ms).places > 0 then
+    -- The lost state knew whether its queue is in order.
+    state.unsorted = 1
+  end
   return state
 end
 

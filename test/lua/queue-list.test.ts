@@ -131,3 +131,13 @@ test.each(['queue', 'waiting', 'replicas'] as const)(
     expect(await r1.inspect()).toMatchObject({ approved: 1, waiting: 2 });
   },
 );
+
+test('a queue out of order whose state is lost is sorted before it is served', async () => {
+  await r1.checkOrWait(['a']);
+  await r2.checkOrWait(['b']);
+  await redis.client.hdel(key.names.waiting, 'a');
+  await r1.settle({ a: 1 });
+  await redis.client.del(key.names.state);
+  await r2.check(['newcomer']);
+  expect((await key.stored()).requests).toEqual(['a']);
+});
