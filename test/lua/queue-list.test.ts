@@ -136,6 +136,7 @@ test('a queue out of order whose state is lost is sorted before it is served', a
   await r1.checkOrWait(['a']);
   await r2.checkOrWait(['b']);
   await redis.client.hdel(key.names.waiting, 'a');
+  await redis.client.lpop(key.names.queue);
   await r1.settle({ a: 1 });
   await redis.client.del(key.names.state);
   await r2.check(['newcomer']);
