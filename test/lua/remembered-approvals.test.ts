@@ -104,13 +104,18 @@ test('the set of a window expires three windows after its end, as does that of a
 });
 
 test('windows that share a set let it expire two leases after the last of them', async () => {
-  const replica = key.replica('r1', { limits: { windowMillis: 100 }, leaseMillis: 3000 });
+  const leaseMillis = 3000;
+  const replica = key.replica('r1', { limits: { windowMillis: 100 }, leaseMillis });
+  // A turn begins with each lease since 1970, and these windows are to be in one turn.
+  const turnBegins = leaseMillis - (key.startMillis % leaseMillis);
+  await key.setTime(turnBegins);
   await replica.check(['a']);
-  await key.setTime(100);
+  await key.setTime(turnBegins + 100);
   await replica.check(['b']);
   expect(await key.stored()).toMatchObject({ requests: ['b'], pastRequests: ['a', 'b'] });
-  expect(await key.expiry()).toMatchObject({ state: 6200, requests: 6200 });
-  expect(await key.pastExpiry()).toEqual({ 1: 6200 });
+  const expireAt = turnBegins + 6200;
+  expect(await key.expiry()).toMatchObject({ state: expireAt, requests: expireAt });
+  expect(await key.pastExpiry()).toEqual({ 1: expireAt });
 });
 
 test('a waiter whose memory Redis has lost is put back, and not taken for approved', async () => {
