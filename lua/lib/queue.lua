@@ -158,7 +158,7 @@ local function compact_queue(keys, state, now_ms)
     return
   end
   local tickets = waiting_tickets(keys)
-  local kept, dead, dead_of = {}, {}, {}
+  local kept, dead = {}, {}
   for _, entry in ipairs(redis.call('LRANGE', keys.queue, 0, -1)) do
     local ticket = ticket_of(entry)
     if tickets[ticket] then
@@ -169,7 +169,7 @@ local function compact_queue(keys, state, now_ms)
         is_dead = not is_alive(replica_of(queue, replica_id), now_ms)
         if is_dead then
           dead[#dead + 1] = request_id
-          dead_of[replica_id] = (dead_of[replica_id] or 0) + 1
+          add_places(queue, replica_id, -1, now_ms)
         end
       end
       if not is_dead then
@@ -178,9 +178,6 @@ local function compact_queue(keys, state, now_ms)
     end
   end
   call_in_chunks('HDEL', keys.waiting, dead)
-  for replica_id, count in pairs(dead_of) do
-    add_places(queue, replica_id, -count, now_ms)
-  end
   redis.call('UNLINK', keys.queue)
   call_in_chunks('RPUSH', keys.queue, kept)
   state.changed = true
@@ -306,7 +303,7 @@ local function take_heads(keys, state, now_ms, room, approve)
   local length = redis.call('LLEN', keys.queue)
   local look_at = length == queue.living and room or math.max(room, LOOK_AHEAD)
   local entries = redis.call('LRANGE', keys.queue, 0, look_at - 1)
-  local ids, gone, taken_of = {}, {}, {}
+  local ids, gone = {}, {}
   local taken = 0
   for _, entry in ipairs(read_entries(keys, entries, length ~= queue.places)) do
     if #ids == room then
@@ -315,7 +312,7 @@ local function take_heads(keys, state, now_ms, room, approve)
     taken = taken + 1
     if entry.is_waiting then
       gone[#gone + 1] = entry.request_id
-      taken_of[entry.replica_id] = (taken_of[entry.replica_id] or 0) + 1
+      add_places(queue, entry.replica_id, -1, now_ms)
       if is_alive(replica_of(queue, entry.replica_id), now_ms) then
         ids[#ids + 1] = entry.request_id
       end
@@ -323,9 +320,6 @@ local function take_heads(keys, state, now_ms, room, approve)
   end
   if #ids > 0 then
     approve(ids)
-  end
-  for replica_id, count in pairs(taken_of) do
-    add_places(queue, replica_id, -count, now_ms)
   end
   if queue.places == 0 or taken == 0 then
     -- The list is at its end, or somebody else has removed it.
