@@ -20,7 +20,7 @@ export class SimulatedClient {
   /** Of the place that it was given in Redis. */
   ticket: number | undefined;
   approval: SeenApproval | undefined;
-  /** The script call by which its approval was given back. */
+  /** The script call that released its approval. */
   releasedBy: number | undefined;
   /** The last script call that withdrew or released it, whether or not there was anything left. */
   withdrawnBy = 0;

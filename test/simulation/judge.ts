@@ -77,7 +77,7 @@ export class Judge {
     this.#window.highest = Math.max(this.#window.highest, inForce, state.max, ...asked);
   }
 
-  /** Takes note of what was given back. */
+  /** Takes note of what was withdrawn or released. */
   #given(run: ScriptRun, before: Snapshot, after: Snapshot): void {
     if (run.script !== 'withdraw' && run.script !== 'release') return;
     for (const id of run.requestIds) {

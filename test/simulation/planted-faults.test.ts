@@ -1,27 +1,43 @@
 import { say } from '../chaos/expect-no-violations.js';
 import { useRedis } from '../support/use-redis.js';
-import { runCampaign, shrinkFailure } from './campaign.js';
-import { PLANTED_FAULTS } from './planted-faults.js';
+import { type CampaignReport, runCampaign, shrinkFailure } from './campaign.js';
+import { type PlantedFault, PLANTED_FAULTS } from './planted-faults.js';
+import type { Scripts } from './schedule.js';
 import { loadHelpers, simulatedScripts } from './stored-key.js';
 import { Violation } from './violation.js';
+
+type Failure = NonNullable<CampaignReport['failure']>;
 
 const MOST_SCHEDULES = 4000;
 
 const redis = useRedis();
 beforeAll(() => loadHelpers(redis.client));
 
-test.each(PLANTED_FAULTS)('the simulation finds that $name', async ({ name, plant, scripts }) => {
+/** Finds a fault from seed 1 on, and then does what needs the fault in its place. */
+async function find(
+  { name, plant, scripts }: PlantedFault,
+  then: (failure: Failure, scripts: Scripts) => Promise<void> = () => Promise.resolve(),
+): Promise<void> {
   const texts = scripts?.() ?? simulatedScripts();
   const takeOut = plant?.();
   try {
     const { failure } = await runCampaign(redis.client, texts, 1, (n) => n < MOST_SCHEDULES);
     expect(failure?.outcome.violation).toBeInstanceOf(Violation);
-    const { steps, violation } = await shrinkFailure(redis.client, texts, failure!.outcome);
-    say(
-      `simulation: ${name}: found by ${failure!.seed} schedules, ${steps.length} steps: ` +
-        violation!.message,
-    );
+    const { seed, outcome } = failure!;
+    say(`simulation: ${name}: found by ${seed} schedules: ${outcome.violation!.message}`);
+    await then(failure!, texts);
   } finally {
     takeOut?.();
   }
+}
+
+test.each(PLANTED_FAULTS)('the simulation finds that $name', (fault) => find(fault));
+
+test('a failure is shrunk to the steps that it needs', async () => {
+  const fault = PLANTED_FAULTS.find(({ name }) => name.endsWith('taken for a place in the queue'))!;
+  await find(fault, async ({ outcome }, scripts) => {
+    const { steps, violation } = await shrinkFailure(redis.client, scripts, outcome);
+    expect(violation).toBeInstanceOf(Violation);
+    expect(steps.length).toBeLessThan(5);
+  });
 });

@@ -109,7 +109,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
     scripts: edited('check', '  serve_waiting(keys, state, call)\n', ''),
   },
   {
-    name: 'a driver that dies before it announces is awaited',
+    name: 'a window leader that dies before it wakes anybody is awaited',
     plant: () =>
       method(WindowTiming, 'dueAt', (dueAt) => {
         return function (this: WindowTiming, isLeading) {
@@ -118,7 +118,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
       }),
   },
   {
-    name: 'a driver keeps its place when nobody waits any more',
+    name: 'a window leader stays in office when nobody waits any more',
     plant: () => method(WindowLeader, 'resign', () => () => Promise.resolve()),
   },
   {

@@ -188,7 +188,7 @@ export class World {
     const problem =
       client.approval === undefined
         ? 'was not approved by Redis'
-        : client.releasedBy !== undefined && 'had its approval given back';
+        : client.releasedBy !== undefined && 'had its approval released';
     if (problem)
       this.#fail(new Violation('who is told so is approved', `${client.name} ${problem}`));
   }

@@ -51,7 +51,7 @@ export const ERRORS = {
   MALFORMED_REQUEST: {
     status: 400,
     message: 'malformed request',
-    when: 'what comes is no HTTP',
+    when: 'the connection sends something other than HTTP',
     header: 'Connection',
     body: 'without key',
   },
@@ -86,7 +86,7 @@ export const ERRORS = {
   PATH_NOT_FOUND: {
     status: 404,
     message: 'no such path: {path}',
-    when: 'the path is none of the service',
+    when: 'the service has no such path',
     body: 'without key',
   },
   METHOD_NOT_ALLOWED: {
