@@ -150,7 +150,7 @@ export class Judge {
       const ticket = before.waiting.get(id)?.ticket ?? run.tickets.get(id);
       for (const [other, place] of after.waiting) {
         const isOvertaken =
-          ticket === undefined ? before.waiting.has(other) : place.ticket < ticket;
+          ticket === undefined ? this.#isKnownToWait(other, run, before) : place.ticket < ticket;
         if (!isOvertaken) continue;
         const rule =
           ticket === undefined
@@ -160,6 +160,14 @@ export class Judge {
       }
       if (after.waiting.has(id)) throw new Violation('who is approved waits no more', id);
     }
+  }
+
+  /** Whether it waited, and its replica was thought alive, or says with its call that it has waiters. */
+  #isKnownToWait(id: string, run: ScriptRun, { waiting, leases }: Snapshot): boolean {
+    const place = waiting.get(id);
+    if (!place) return false;
+    const isAlive = (leases[place.replica] ?? 0) > run.now;
+    return isAlive || (place.replica === run.replica && run.lowestTicket <= place.ticket);
   }
 
   /** Those who waited before Redis lost its memory come first, once it could know of them. */
