@@ -54,7 +54,9 @@ async function createSide(redisProgram, keys) {
 
 /** Makes the keys `<name>-1` to `<name>-<count>` by the service's own script, past HTTP. */
 export async function fill(redis, name, count) {
-  const scripts = new Scripts(redis.client, {
+  const naming = new KeyNaming('sluice:');
+  const callOnce = { run: (call) => call.send(1) };
+  const scripts = new Scripts(redis.client, callOnce, {
     limits: {
       windowMillis: WINDOW_MILLIS,
       maxRequests: MAX_REQUESTS,
@@ -62,8 +64,8 @@ export async function fill(redis, name, count) {
     },
     replicaId: 'bench',
     leaseMillis: 5000,
+    wakeArgument: naming.wakeArgument({ isCluster: false }),
   });
-  const naming = new KeyNaming('sluice:');
   const overrides = { maxRequests: undefined, maxRequestsInQueue: undefined };
   const makeFrom = (first) => {
     const length = Math.min(KEYS_PER_CALL, count - first + 1);

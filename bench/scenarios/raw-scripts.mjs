@@ -1,7 +1,10 @@
 // What Redis itself makes of the scripts, by redis-benchmark: no HTTP, no Node.
 import { spawnSync } from 'node:child_process';
 
+import { KeyNaming } from '../../dist/redis/key-names.js';
+import { encodeBatch } from '../../dist/redis/scripts/check-codec.js';
 import { loadScript } from '../../dist/redis/scripts/script-loader.js';
+import { keysOf, sharedArguments } from '../../dist/redis/scripts/shared-arguments.js';
 import { progress } from '../lib/progress.mjs';
 import { summary } from '../lib/statistics.mjs';
 
@@ -19,13 +22,12 @@ export async function rawScripts({ redis, rounds }) {
   const check = loadScript('check');
   await redis.client.script('LOAD', check.text);
   const peerSha1 = await redis.client.script('LOAD', PEER_SCRIPT);
-  const settings = ['1000', '5000', '1000000000', '400', 'bench'];
   const commands = [
     ['PING', 1, ['PING']],
     ['rate-limiter-flexible, one key', 1, ['EVALSHA', peerSha1, '1', 'rlf:hot', '1', '1']],
-    ['check.lua, one key, one check', 1, checkCommand(check, settings, 1, 1)],
-    ['check.lua, one key, 64 checks', 64, checkCommand(check, settings, 1, 64)],
-    ['check.lua, 16 keys, one check each', 16, checkCommand(check, settings, 16, 1)],
+    ['check.lua, one key, one check', 1, checkCommand(check, 1, 1)],
+    ['check.lua, one key, 64 checks', 64, checkCommand(check, 1, 64)],
+    ['check.lua, 16 keys, one check each', 16, checkCommand(check, 16, 1)],
   ];
   const runs = commands.map(() => []);
   for (let round = 0; round < rounds; round += 1) {
@@ -37,16 +39,29 @@ export async function rawScripts({ redis, rounds }) {
   return commands.map(([name], i) => ({ name, decisionsPerSecond: summary(runs[i]) }));
 }
 
-function checkCommand({ sha1 }, settings, keys, checks) {
-  const names = [];
-  const batches = [];
-  for (let key = 0; key < keys; key += 1) {
-    const state = `sluice:{raw-${key}-__rand_int__}`;
-    names.push(state, `${state}:requests`, `${state}:queue`, `${state}:replicas`);
-    batches.push('', '', String(checks));
-    for (let i = 0; i < checks; i += 1) batches.push(`33ae0015-5d23-4b92-${i}-__rand_int__`, '0');
-  }
-  return ['EVALSHA', sha1, String(names.length), ...names, ...settings, ...batches];
+/** The service's own arguments. redis-benchmark puts a number where one says `__rand_int__`. */
+function checkCommand({ sha1 }, keys, checks) {
+  const naming = new KeyNaming('sluice:');
+  const batches = Array.from({ length: keys }, (_, key) => ({
+    names: naming.namesOf(`raw-${key}-__rand_int__`),
+    overrides: {},
+    checks: Array.from({ length: checks }, (_each, i) => ({
+      requestId: `33ae0015-5d23-4b92-${i}-__rand_int__`,
+      canWait: false,
+    })),
+  }));
+  const names = batches.flatMap(({ names: each }) => keysOf(each));
+  const args = [
+    ...sharedArguments({
+      replicaId: 'bench',
+      leaseMillis: 5000,
+      limits: { windowMillis: 1000, maxRequests: 1_000_000_000, maxRequestsInQueue: 400 },
+      wakeArgument: naming.wakeArgument({ isCluster: false }),
+    }),
+    '0',
+    ...batches.flatMap(encodeBatch),
+  ];
+  return ['EVALSHA', sha1, String(names.length), ...names, ...args.map(String)];
 }
 
 async function callsPerSecond(redis, command, calls) {

@@ -2,16 +2,16 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 
 import type { Member } from './fleet.js';
 import type { RedisAccount } from './monitor/redis-account.js';
-import type { TopologyName } from './topologies/topology.js';
+import type { RoundReport } from './round-report.js';
 
 const RESULTS = new URL('results/', import.meta.url);
 
 /**
  * Writes down what happened in a round that went wrong: what the servers did (port, time, by whom,
- * command), and what the replicas logged (place, line).
+ * command), what the replicas logged (place, line), and what went wrong when.
  */
 export function keepEvidence(
-  { topology, seed }: { readonly topology: TopologyName; readonly seed: number },
+  { topology, seed, timeline }: Pick<RoundReport, 'topology' | 'seed' | 'timeline'>,
   { commands }: Pick<RedisAccount, 'commands'>,
   members: readonly Member[],
 ): void {
@@ -24,4 +24,5 @@ export function keepEvidence(
   };
   write('commands', commands);
   write('replicas', lines);
+  write('faults', timeline);
 }

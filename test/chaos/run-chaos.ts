@@ -72,7 +72,7 @@ async function runOn(topology: Topology, round: Round): Promise<RoundReport> {
     await within(SETTLED_WITHIN_MILLIS, 'the accounts', () => account.upToNow());
     atTheEnd.push(...misbehaviour(fleet.members, await fleet.stop()));
     const result = report(round, { ledger, account, faults, standstills }, atTheEnd);
-    if (result.violations.length > 0) keepEvidence(round, account, fleet.members);
+    if (result.violations.length > 0) keepEvidence(result, account, fleet.members);
     return result;
   } finally {
     standstills.stop();

@@ -73,7 +73,7 @@ test('a database in the URL is used as the setting is', async () => {
   client.disconnect();
 });
 
-test('a user who may touch nothing but the prefix, as the README gives it, is enough', async () => {
+test('a user who may touch nothing but the prefix, as docs/security.md gives it, is enough', async () => {
   await redis.client.call(
     ...['ACL', 'SETUSER', 'sluice', 'on', '>secret', '~sluice:*', '~mutex:sluice:*', '&sluice:*'],
     ...['-@all', '+@read', '+@write', '+@scripting', '+@pubsub', '+@connection', '+info', '+time'],

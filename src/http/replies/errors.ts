@@ -3,7 +3,7 @@ interface ErrorAnswer {
   readonly status: number;
   /** The text of `error` in the body. `httpError` fills in what stands in braces. */
   readonly message: string;
-  /** The case, for the README. */
+  /** The case, for docs/api.md. */
   readonly when: string;
   /** Seconds until the client should come back, or `window` for those until the key's window ends. */
   readonly retryAfter?: number | 'window';
@@ -15,7 +15,7 @@ interface ErrorAnswer {
 
 /**
  * Every error answer of the service, by its code. The log has the code as `errorCode`; bodies never have it.
- * The README's table of errors says the same. Tests compare both with what the service answers.
+ * The table of errors in docs/api.md says the same. Tests compare both with what the service answers.
  */
 export const ERRORS = {
   INVALID_PARAMETER: {

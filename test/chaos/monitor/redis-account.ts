@@ -15,7 +15,13 @@ import { type MonitoredCommand, ServerMonitor } from './server-monitor.js';
 
 const naming = new KeyNaming('sluice:');
 
-const COMMANDS_KEPT = 500_000;
+const COMMANDS_KEPT = 1_500_000;
+/** Of each; the arguments of a large call say little. */
+const CHARACTERS_KEPT = 300;
+/** They change nothing, and are most of all. */
+const READS = new Set(
+  'time hmget hgetall hvals hlen lrange lindex llen smismember sismember scard exists'.split(' '),
+);
 
 /** A time, in milliseconds since 1970, from which on a key's windows began here. */
 interface WindowStart {
@@ -159,10 +165,10 @@ class ServerAccount {
       this.#waiting.set(read, []);
     }
     for (const { account } of this.#accounts) this.#tell(account, command);
+    if (READS.has(command.name)) return;
     const source = command.isOfScript ? '  script' : 'client';
-    this.whole.record(
-      `${this.server.port} ${command.at.toFixed(3)} ${source} ${command.name} ${command.args.join(' ')}`,
-    );
+    const text = `${this.server.port} ${command.at.toFixed(3)} ${source} ${command.name} ${command.args.join(' ')}`;
+    this.whole.record(text.slice(0, CHARACTERS_KEPT));
   }
 
   #tell(account: KeyAccount, command: MonitoredCommand): void {

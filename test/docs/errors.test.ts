@@ -1,7 +1,7 @@
 import { errorAnswer, type ErrorCode, ERRORS } from '../../src/http/replies/errors.js';
-import { readmeTable } from '../support/readme-table.js';
+import { tableRows } from './tables.js';
 
-/** The headers of an error, as the README writes them. */
+/** The headers of an error, as the page writes them. */
 function headersOf(code: ErrorCode): string {
   const { retryAfter, header } = errorAnswer(code);
   if (header === 'Connection') return '`Connection: close`';
@@ -10,10 +10,10 @@ function headersOf(code: ErrorCode): string {
   return `\`Retry-After\`: ${retryAfter === 'window' ? "to the window's end" : retryAfter}`;
 }
 
-test("the README's table of errors is that of the service, row by row", () => {
+test('the table of errors is that of the service, row by row', () => {
   const codes = Object.keys(ERRORS) as ErrorCode[];
 
-  expect(readmeTable(['Status', 'Code', '`error`', 'When', 'Header'])).toEqual(
+  expect(tableRows('docs/api.md', ['Status', 'Code', '`error`', 'When', 'Header'])).toEqual(
     codes.map((code) => {
       const { status, message, when } = ERRORS[code];
       return [String(status), `\`${code}\``, `\`${message}\``, when, headersOf(code)];

@@ -1,0 +1,24 @@
+import { startTestApp } from '../support/app.js';
+import { send } from '../support/http-client.js';
+import { inBackticks, tableRows } from './tables.js';
+
+test('the table of metrics names each of our own, with its labels', async () => {
+  const app = await startTestApp({});
+  try {
+    const { text } = await send(app.url, 'GET', '/metrics');
+    const served = [...text.matchAll(/^# TYPE (ratelimit_\w+)/gm)].map(([, name]) => name);
+    const rows = tableRows('docs/operations.md', ['Metric', 'Labels', 'Meaning']);
+    const own = rows.filter(([name]) => name!.startsWith('`ratelimit_'));
+    expect(own.map(([name]) => inBackticks(name)).sort()).toEqual([...served].sort());
+    for (const [name, labels = ''] of own) {
+      const sample = new RegExp(`^${inBackticks(name)}(?:_sum)?\\{?([^}\\n]*)`, 'm').exec(text);
+      const inText = [...sample![1]!.matchAll(/(\w+)="/g)].map(([, label]) => label);
+      expect([name, labels.replaceAll(/[`\s]/g, '').split(',').filter(Boolean)]).toEqual([
+        name,
+        inText,
+      ]);
+    }
+  } finally {
+    await app.stop(0);
+  }
+});

@@ -1,0 +1,43 @@
+import { redisProgram } from '../support/redis-process.js';
+import { useTemporaryFolder } from '../support/temporary-folder.js';
+import { pages } from './pages.js';
+import { type ShellBlock, shellBlocks } from './shell-blocks.js';
+import { ShellSession } from './shell-session.js';
+
+/** Their commands need Docker, a cluster, or Helm: test/deploy runs them. */
+const OF_DEPLOYMENT = ['docs/deploy.md', 'deploy/helm/sluice/README.md'];
+
+const commands = pages()
+  .filter((page) => !OF_DEPLOYMENT.includes(page))
+  .map((page) => ({ page, blocks: shellBlocks(page).filter(({ notRun }) => !notRun) }))
+  .filter(({ blocks }) => blocks.length > 0);
+
+test('the pages with commands are known', () => {
+  expect(commands.map(({ page }) => page).sort()).toEqual([
+    'README.md',
+    'docs/api.md',
+    'docs/configuration.md',
+    'docs/operations.md',
+    'docs/redis.md',
+    'docs/security.md',
+  ]);
+});
+
+describe.each(commands)('the commands of $page', ({ page, blocks }) => {
+  const folder = useTemporaryFolder();
+  const needsRedis = blocks.some(({ code }) => code.includes('redis-server'));
+  const program = redisProgram();
+  // `npm test` says that there is no redis-server.
+  const run = needsRedis && program === undefined ? test.skip : test;
+
+  let session: ShellSession;
+  beforeAll(async () => {
+    session = await ShellSession.start(folder, program);
+  });
+  afterAll(() => session.end());
+
+  run.each(blocks)(`${page}:$line prints what the page says`, async (block: ShellBlock) => {
+    const { printed, expected } = await session.run(block);
+    expect(printed).toBe(expected);
+  });
+});

@@ -1,0 +1,27 @@
+import { readPage } from './pages.js';
+
+/** The cells of each row of a page's tables with this header, all of them together. */
+export function tableRows(page: string, header: readonly string[]): string[][] {
+  const lines = readPage(page).split('\n');
+  const rows: string[][] = [];
+  for (const [i, line] of lines.entries()) {
+    if (cellsOf(line).join() !== header.join()) continue;
+    const below = lines.slice(i + 2);
+    const end = below.findIndex((row) => !row.startsWith('|'));
+    rows.push(...below.slice(0, end).map(cellsOf));
+  }
+  if (rows.length === 0) throw new Error(`${page} has no table of ${header.join(', ')}`);
+  return rows;
+}
+
+/** What stands between a cell's first backticks, or undefined where there are none at its start. */
+export function inBackticks(cell: string | undefined): string | undefined {
+  return /^`([^`]+)`/.exec(cell ?? '')?.[1];
+}
+
+function cellsOf(line: string): string[] {
+  return line
+    .split(/(?<!\\)\|/)
+    .slice(1, -1)
+    .map((cell) => cell.trim());
+}
