@@ -23,7 +23,7 @@ const HELP = `npm run bench -- [options]
   --seconds N    of load in each round (3)
   --windows N    windows' ends in the measurement of wakes (50)
   --only A,B     only these: ${Object.keys(SCENARIOS).join(', ')}
-  --publish      put a whole run into BENCHMARKS.md and, for the README, bench/results/published.*
+  --publish      put a whole run into BENCHMARKS.md and, for its chart, bench/results/published.*
 `;
 const RESULTS = new URL('results/', import.meta.url);
 const BENCHMARKS = new URL('../BENCHMARKS.md', import.meta.url);

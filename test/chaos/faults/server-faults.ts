@@ -25,7 +25,17 @@ export function connectionsAreCut(victim: Victim, type: 'NORMAL' | 'PUBSUB'): Fa
   };
 }
 
-export function commandsArePaused(victim: Victim, mode: 'ALL' | 'WRITE'): FaultKind {
+interface Loss {
+  readonly loses?: 'unreplicated' | 'memory';
+  /** Resolves when the topology has settled on what has happened. */
+  readonly settled?: () => Promise<void>;
+}
+
+export function commandsArePaused(
+  victim: Victim,
+  mode: 'ALL' | 'WRITE',
+  { loses, settled }: Loss = {},
+): FaultKind {
   return {
     name: `CLIENT PAUSE ${mode}`,
     draw: (random) => {
@@ -33,10 +43,11 @@ export function commandsArePaused(victim: Victim, mode: 'ALL' | 'WRITE'): FaultK
       return {
         target: `primary for ${millis} ms`,
         scope: SERVER_SCOPE,
+        ...(loses && { loses }),
         // It ends by itself.
         millis,
         begin: async () => (await victim()).command('CLIENT', 'PAUSE', millis, mode),
-        end: nothingToMend,
+        end: () => settled?.(),
       };
     },
   };
@@ -53,12 +64,6 @@ export function scriptsAreForgotten(victim: Victim): FaultKind {
       end: nothingToMend,
     }),
   };
-}
-
-interface Loss {
-  readonly loses?: 'unreplicated' | 'memory';
-  /** Resolves when the topology has settled on what has happened. */
-  readonly settled?: () => Promise<void>;
 }
 
 /** A server stands still and goes on. */

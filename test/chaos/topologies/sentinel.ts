@@ -43,7 +43,8 @@ export async function startSentinels(): Promise<Topology> {
       replicaStandsStill(fleet),
       connectionsAreCut(victim, 'NORMAL'),
       connectionsAreCut(victim, 'PUBSUB'),
-      commandsArePaused(victim, 'WRITE'),
+      // Sentinels publish, and have no answer to that and to what they send after it: they may promote another.
+      commandsArePaused(victim, 'WRITE', { loses, settled }),
       scriptsAreForgotten(victim),
       failover,
       serverStandsStill('SIGSTOP of the primary', victim, { loses, settled }),
