@@ -2,9 +2,9 @@ import { redisProgram } from '../support/redis-process.js';
 import { useTemporaryFolder } from '../support/temporary-folder.js';
 import { pages } from './pages.js';
 import { type ShellBlock, shellBlocks } from './shell-blocks.js';
-import { ShellSession } from './shell-session.js';
+import { redisPrograms, ShellSession } from './shell-session.js';
 
-/** Their commands need Docker, a cluster, or Helm: test/deploy runs them. */
+/** Their commands need Docker or Helm: test/deploy/commands.test.ts runs them. */
 const OF_DEPLOYMENT = ['docs/deploy.md', 'deploy/helm/sluice/README.md'];
 
 const commands = pages()
@@ -32,7 +32,8 @@ describe.each(commands)('the commands of $page', ({ page, blocks }) => {
 
   let session: ShellSession;
   beforeAll(async () => {
-    session = await ShellSession.start(folder, program);
+    const programs = program === undefined ? {} : redisPrograms(program);
+    session = await ShellSession.start({ folder, programs });
   });
   afterAll(() => session.end());
 

@@ -13,11 +13,20 @@ import type { ShellBlock } from './shell-blocks.js';
 const PORTS = ['8080', '8081', '8082', '8083', '8443', '6379'];
 /** The long window of the README leaves time to read. */
 const SHORTENED: Readonly<Record<string, string>> = { '20000': '5000' };
-
 /** For what a job in the background prints. */
 const PATIENCE_MILLIS = 15_000;
 
-/** A bash in a folder of its own in which `npm start` and `dist/main.js` are those of the project. */
+export interface SessionOptions {
+  /** An empty one, for logs and the like. */
+  readonly folder: string;
+  /** Commands run in the project's own folder, else in `folder`, where links have all that is in it. */
+  readonly inProject?: boolean;
+  /** Programs that go before those on PATH: a name and a script for sh. `PORT_6379` is that port. */
+  readonly programs?: Readonly<Record<string, string>>;
+  readonly environment?: Readonly<Record<string, string>>;
+}
+
+/** A bash in which the commands of a page run one after another. */
 export class ShellSession {
   readonly #replaced = new Map(Object.entries(SHORTENED));
   #printed = '';
@@ -25,41 +34,41 @@ export class ShellSession {
 
   private constructor(
     private readonly bash: ChildProcess,
+    private readonly folder: string,
     ports: Readonly<Record<string, string>>,
   ) {
     for (const [port, free] of Object.entries(ports)) this.#replaced.set(port, free);
     bash.stdout!.on('data', (data: Buffer) => (this.#printed += data.toString()));
   }
 
-  /**
-   * @param folder an empty one
-   * @param redisServer the program; its redis-cli is in the same folder
-   */
-  static async start(folder: string, redisServer: string | undefined): Promise<ShellSession> {
-    for (const name of await readdir(ROOT)) await symlink(join(ROOT, name), join(folder, name));
+  static async start(options: SessionOptions): Promise<ShellSession> {
+    const { folder, inProject = false, programs = {}, environment = {} } = options;
+    if (!inProject) {
+      for (const name of await readdir(ROOT)) await symlink(join(ROOT, name), join(folder, name));
+    }
     const ports: Record<string, string> = {};
     for (const port of PORTS) ports[port] = String(await freePort());
-    const programs = join(folder, '.programs');
-    await mkdir(programs);
-    if (redisServer !== undefined) await addRedis(programs, redisServer, ports['6379']!);
-    await writeFile(join(programs, '.curlrc'), 'no-progress-meter\n');
     const bash = spawn('bash', ['--noprofile', '--norc'], {
-      cwd: folder,
+      cwd: inProject ? ROOT : folder,
       // A group of its own, so that all it has started ends with it.
       detached: true,
       env: {
         ...process.env,
-        PATH: `${programs}:${process.env.PATH}`,
+        PATH: `${await addPrograms(folder, programs)}:${process.env.PATH}`,
         PORT: ports['8080'],
+        PORT_6379: ports['6379'],
+        SLUICE_PORT: ports['8080'],
         HOST: '127.0.0.1',
         MAX_EVENT_LOOP_DELAY_MILLIS: '60000',
         NODE_OPTIONS: '',
-        CURL_HOME: programs,
+        CURL_HOME: folder,
+        ...environment,
       },
     });
+    await writeFile(join(folder, '.curlrc'), 'no-progress-meter\n');
     // As on a terminal, where both are seen.
     bash.stdin.write('exec 2>&1\n');
-    return new ShellSession(bash, ports);
+    return new ShellSession(bash, folder, ports);
   }
 
   /**
@@ -71,8 +80,7 @@ export class ShellSession {
     const start = this.#printed.length;
     const printed = (): string => this.#printed.slice(start);
     if (block.servesOn !== undefined) {
-      const address = this.#replace(`localhost:${block.servesOn}`);
-      await this.#execute(`{ ${code}\n} > served.log 2>&1 &\n${untilServing(address)}`);
+      await this.#serve(code, this.#replace(`localhost:${block.servesOn}`));
       return { printed: '', expected: '' };
     }
     await this.#execute(code);
@@ -91,10 +99,21 @@ export class ShellSession {
 
   /** Ends the shell with all that it has started. */
   async end(): Promise<void> {
-    if (this.bash.exitCode !== null || this.bash.signalCode !== null) return;
+    if (this.#hasEnded) return;
     const ended = once(this.bash, 'close');
     process.kill(-this.bash.pid!, 'SIGTERM');
     await ended;
+  }
+
+  get #hasEnded(): boolean {
+    return this.bash.exitCode !== null || this.bash.signalCode !== null;
+  }
+
+  /** Returns when what the command starts serves. */
+  async #serve(code: string, address: string): Promise<void> {
+    const log = join(this.folder, 'served.log');
+    const asking = `curl -s -o '${log}.health' --retry 60 --retry-connrefused --retry-delay 1`;
+    await this.#execute(`{ ${code}\n} > '${log}' 2>&1 &\n${asking} ${address}/healthz`);
   }
 
   /** Returns when it has ended, jobs in the background aside. */
@@ -102,7 +121,8 @@ export class ShellSession {
     this.#commands += 1;
     const marker = `<<<end of ${this.#commands}>>>`;
     this.bash.stdin!.write(`${code}\necho '${marker}'\n`);
-    await until(() => this.#printed.includes(marker));
+    // The test has the time limit.
+    await until(() => this.#printed.includes(marker) || this.#hasEnded, Infinity);
     this.#printed = this.#printed.replace(`${marker}\n`, '');
   }
 
@@ -115,15 +135,25 @@ export class ShellSession {
   }
 }
 
-function untilServing(address: string): string {
-  return `curl -s -o served-health.log --retry 60 --retry-connrefused --retry-delay 1 ${address}/healthz`;
+/** @returns scripts for a page that starts a Redis; its redis-cli is in the same folder as the server */
+export function redisPrograms(redisServer: string): Readonly<Record<string, string>> {
+  const cli = join(dirname(redisServer), 'redis-cli');
+  return {
+    'redis-server': `exec '${redisServer}' "$@"`,
+    // It knows no variable for the port, and formats its output for a terminal only.
+    'redis-cli': `exec '${cli}' -p "$PORT_6379" --no-raw "$@"`,
+  };
 }
 
-/** redis-cli knows no variable for the port, and formats its output for a terminal only. */
-async function addRedis(folder: string, redisServer: string, port: string): Promise<void> {
-  await symlink(redisServer, join(folder, 'redis-server'));
-  const cli = join(folder, 'redis-cli');
-  const program = join(dirname(redisServer), 'redis-cli');
-  await writeFile(cli, `#!/bin/sh\nexec '${program}' -p ${port} --no-raw "$@"\n`);
-  await chmod(cli, 0o755);
+async function addPrograms(
+  folder: string,
+  programs: Readonly<Record<string, string>>,
+): Promise<string> {
+  const path = join(folder, '.programs');
+  await mkdir(path);
+  for (const [name, script] of Object.entries(programs)) {
+    await writeFile(join(path, name), `#!/bin/sh\n${script}\n`);
+    await chmod(join(path, name), 0o755);
+  }
+  return path;
 }

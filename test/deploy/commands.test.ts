@@ -1,0 +1,75 @@
+import { execFileSync } from 'node:child_process';
+
+import { type ShellBlock, shellBlocks } from '../docs/shell-blocks.js';
+import { ShellSession } from '../docs/shell-session.js';
+import { compose } from '../support/docker.js';
+import { provided } from '../support/provided.js';
+import { useTemporaryFolder } from '../support/temporary-folder.js';
+import { uniqueKey } from '../support/unique-key.js';
+
+const START_TIMEOUT_MILLIS = 300_000;
+
+const host = provided('SLUICE_TEST_DOCKER_HOST');
+const helm = provided('SLUICE_TEST_HELM');
+const kustomize = words('SLUICE_TEST_KUSTOMIZE');
+const project = uniqueKey();
+
+/** Without a cluster: what would be installed, or applied, is rendered. */
+const PROGRAMS: Readonly<Record<string, string>> = {
+  ...(host !== '' && { docker: dockerScript() }),
+  ...(helm !== '' && { helm: `shift; exec '${helm}' template "$@" > /dev/null` }),
+  ...(kustomize !== '' && { kubectl: `shift 2; exec ${kustomize} "$@" > /dev/null` }),
+};
+
+/** A variable that holds a JSON list of words. */
+function words(variable: 'SLUICE_TEST_KUSTOMIZE' | 'SLUICE_TEST_COMPOSE'): string {
+  const list = provided(variable);
+  return list === '' ? '' : (JSON.parse(list) as string[]).map((word) => `'${word}'`).join(' ');
+}
+
+function dockerScript(): string {
+  const program = execFileSync('sh', ['-c', 'command -v docker'], { encoding: 'utf8' }).trim();
+  return [
+    `export DOCKER_HOST='${host}' COMPOSE_PROJECT_NAME='${project}'`,
+    `case "$1" in`,
+    `  compose) shift; exec ${words('SLUICE_TEST_COMPOSE')} "$@" ;;`,
+    `  build) shift; exec '${program}' build --build-arg NPM_CONFIG_REGISTRY "$@" ;;`,
+    `  *) exec '${program}' "$@" ;;`,
+    `esac`,
+  ].join('\n');
+}
+
+/** What a block is skipped for, which the search for these programs announces. */
+function isMissing({ code }: ShellBlock): boolean {
+  const needed = /^(docker|helm|kubectl)\b/m.exec(code)?.[1] ?? 'docker';
+  return !(needed in PROGRAMS);
+}
+
+describe.each(['docs/deploy.md', 'deploy/helm/sluice/README.md'])('the commands of %s', (page) => {
+  const folder = useTemporaryFolder();
+  const blocks = shellBlocks(page).filter(({ notRun }) => notRun === undefined);
+  let session: ShellSession;
+  beforeAll(async () => {
+    session = await ShellSession.start({ folder, inProject: true, programs: PROGRAMS });
+  });
+  afterAll(async () => {
+    await session.end();
+    if (host !== '') await compose({ COMPOSE_PROJECT_NAME: project }, 'down', '--volumes');
+  }, START_TIMEOUT_MILLIS);
+
+  test('are there', () => {
+    expect(blocks.length).toBeGreaterThan(0);
+  });
+
+  for (const block of blocks) {
+    const run = isMissing(block) ? test.skip : test;
+    run(
+      `${page}:${block.line} prints what the page says`,
+      async () => {
+        const { printed, expected } = await session.run(block);
+        expect(printed).toBe(expected);
+      },
+      START_TIMEOUT_MILLIS,
+    );
+  }
+});
