@@ -1,0 +1,169 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import { cpSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { parse } from 'yaml';
+
+import { useTemporaryFolder } from '../support/temporary-folder.js';
+import { actionlint, describeWithActionlint } from './actionlint.js';
+import { readManifest, readText, ROOT } from './repository-files.js';
+import { readWorkflow, requiredBy, stepsOf, type Workflow, WORKFLOWS } from './workflow.js';
+
+/** Other commands, such as `npm ci`, are npm's own. */
+const NPM_SCRIPT = /\bnpm (?:run )?(test|(?<=run )[\w:-]+)\b/g;
+const TEST_FOLDER = /\btest\/[\w/-]+/g;
+/** A major version that GitHub keeps up to date, or a commit. */
+const PINNED = /^[\w-]+\/[\w./-]+@(?:v\d+|[0-9a-f]{40})$/;
+
+const ci = readWorkflow('.github/workflows/ci.yml');
+const release = readWorkflow('.github/workflows/release.yml');
+
+function inputsOf(workflow: Workflow, action: string): Readonly<Record<string, unknown>> {
+  const step = stepsOf(workflow).find(({ uses = '' }) => uses.startsWith(`${action}@`));
+  if (step?.with === undefined) throw new Error(`no step gives inputs to ${action}`);
+  return step.with;
+}
+
+describeWithActionlint('actionlint', () => {
+  const folder = useTemporaryFolder();
+
+  test('finds nothing wrong with the workflows', () => {
+    expect(actionlint(...WORKFLOWS)).toBe('');
+  });
+
+  test('finds what is wrong', () => {
+    const file = join(folder, 'wrong.yml');
+    writeFileSync(file, readText('.github/workflows/ci.yml').replace('matrix.node }}', 'nod }}'));
+    expect(actionlint(file)).toContain('undefined variable "nod"');
+  });
+});
+
+describe.each(WORKFLOWS)('%s', (path) => {
+  const workflow = readWorkflow(path);
+  const jobs = Object.entries(workflow.jobs);
+
+  test('may write nothing but where a job says so', () => {
+    expect([{}, { contents: 'read' }]).toContainEqual(workflow.permissions);
+  });
+
+  test('ends every job in time', () => {
+    const endless = jobs.filter(([, job]) => !job.uses && !job['timeout-minutes']);
+    expect(endless.map(([name]) => name)).toEqual([]);
+  });
+
+  test('pins every action', () => {
+    const used = [...stepsOf(workflow), ...Object.values(workflow.jobs)].flatMap(
+      ({ uses }) => uses ?? [],
+    );
+    expect(used.length).toBeGreaterThan(0);
+    expect(used.filter((uses) => !uses.startsWith('./') && !PINNED.test(uses))).toEqual([]);
+  });
+
+  test('names scripts and tests that there are', () => {
+    const { scripts } = readManifest();
+    const runs = stepsOf(workflow).map(({ run = '' }) => run);
+    const named = runs.flatMap((run) => [...run.matchAll(NPM_SCRIPT)].map(([, name = '']) => name));
+    expect(named.filter((name) => !(name in scripts))).toEqual([]);
+    const folders = readText(path).match(TEST_FOLDER) ?? [];
+    expect(folders.filter((folder) => !existsSync(ROOT + folder))).toEqual([]);
+  });
+});
+
+test('workflows that call each other do not wait for one another', () => {
+  const groups = WORKFLOWS.map((path) => readWorkflow(path).concurrency?.group);
+  expect(groups).toEqual(groups.map(() => expect.not.stringContaining('workflow') as unknown));
+  expect(new Set(groups).size).toBe(groups.length);
+});
+
+describe('the continuous integration', () => {
+  test('runs the command of the README', () => {
+    expect(ci.jobs.node?.steps).toContainEqual({ run: 'npm test' });
+    expect(readText('README.md')).toMatch(/^npm test /m);
+  });
+
+  test('has the oldest Node that is supported, and that of the image', () => {
+    const versions = ci.jobs.node?.strategy?.matrix.node as number[];
+    const [, oldest] = /^>=(\d+)$/.exec(readManifest().engines.node)!;
+    const [, inImage] = /\bnode:(\d+)\./.exec(readText('Dockerfile'))!;
+    expect([Math.min(...versions), Math.max(...versions)]).toEqual([oldest, inImage].map(Number));
+  });
+
+  test('has the oldest Redis that is supported, later ones, and Valkey', () => {
+    const included = ci.jobs.redis?.strategy?.matrix.include as { image: string }[];
+    expect(readText('README.md')).toContain('`redis-server` installed (6.2 or newer)');
+    expect(included.map(({ image }) => image)).toEqual([
+      'redis:6.2',
+      'redis:7.4',
+      'redis:8',
+      'valkey/valkey:8',
+    ]);
+  });
+});
+
+describe('a release', () => {
+  const folder = useTemporaryFolder();
+
+  test.each(['image', 'chart', 'npm'])('pushes its %s after all tests', (job) => {
+    expect(requiredBy(release, job)).toEqual(expect.arrayContaining(['version', 'test']));
+    expect(release.jobs.test?.uses).toBe('./.github/workflows/ci.yml');
+  });
+
+  test('has an image for two platforms, with its parts and its origin', () => {
+    expect(inputsOf(release, 'docker/build-push-action')).toMatchObject({
+      platforms: 'linux/amd64,linux/arm64',
+      push: true,
+      sbom: true,
+      provenance: 'mode=max',
+    });
+    expect(inputsOf(release, 'docker/metadata-action')).toMatchObject({
+      images: 'ghcr.io/${{ github.repository }}',
+    });
+  });
+
+  test('has a chart whose image is the one that is pushed', () => {
+    const step = release.jobs.chart!.steps!.find(({ name = '' }) => name.includes('image'))!;
+    cpSync(`${ROOT}deploy`, join(folder, 'deploy'), { recursive: true });
+    const environment = { ...process.env, GITHUB_REPOSITORY: 'Some/Sluice' };
+    execFileSync('bash', ['-e', '-c', step.run!], { cwd: folder, env: environment });
+
+    const values = readFileSync(join(folder, 'deploy/helm/sluice/values.yaml'), 'utf8');
+    expect(parse(values)).toMatchObject({ image: { repository: 'ghcr.io/some/sluice', tag: '' } });
+  });
+
+  test('publishes the npm package with its origin', () => {
+    const { steps, permissions } = release.jobs.npm!;
+    expect(steps!.some(({ run }) => run?.startsWith('npm publish --provenance '))).toBe(true);
+    expect(permissions).toEqual({ contents: 'read', 'id-token': 'write' });
+  });
+
+  test('lets no job write but what it is there for', () => {
+    const permissions = Object.entries(release.jobs).map(([name, job]) => [name, job.permissions]);
+    expect(Object.fromEntries(permissions)).toMatchObject({
+      version: { contents: 'read' },
+      test: { contents: 'read' },
+      image: { contents: 'read', packages: 'write' },
+      chart: { contents: 'read', packages: 'write' },
+    });
+  });
+
+  test('is refused where its tag is not the version of all that it publishes', () => {
+    const script = '.github/scripts/check-version.mjs';
+    expect(stepsOf(release)).toContainEqual({ run: `node ${script} "$GITHUB_REF_NAME"` });
+    const check = (tag: string) =>
+      spawnSync(process.execPath, [ROOT + script, tag], { encoding: 'utf8' });
+
+    const { version } = readManifest();
+    expect(check(`v${version}`)).toMatchObject({ status: 0, stderr: '' });
+    const refused = check(`v${version}-rc.1`);
+    expect(refused.status).toBe(1);
+    expect(refused.stderr.trim().split('\n')).toEqual(
+      [
+        'package.json',
+        'package-lock.json',
+        'version of deploy/helm/sluice/Chart.yaml',
+        'appVersion of deploy/helm/sluice/Chart.yaml',
+        'label of the Dockerfile',
+      ].map((place) => `${place}: ${version}, but the tag is v${version}-rc.1`),
+    );
+  });
+});
