@@ -75,7 +75,8 @@ test('a database in the URL is used as the setting is', async () => {
 
 test('a user who may touch nothing but the prefix, as docs/security.md gives it, is enough', async () => {
   await redis.client.call(
-    ...['ACL', 'SETUSER', 'sluice', 'on', '>secret', '~sluice:*', '~mutex:sluice:*', '&sluice:*'],
+    ...['ACL', 'SETUSER', 'sluice', 'on', '>secret', '~sluice:*', '~mutex:sluice:*'],
+    ...['resetchannels', '&sluice:*'],
     ...['-@all', '+@read', '+@write', '+@scripting', '+@pubsub', '+@connection', '+info', '+time'],
   );
   const app = await start({ REDIS_USERNAME: 'sluice', REDIS_PASSWORD: 'secret' });
