@@ -1,9 +1,11 @@
-import { readdirSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 
 import { describeWithRedisProgram } from '../support/describe-with-redis-program.js';
 import { useTemporaryFolder } from '../support/temporary-folder.js';
 import { until } from '../support/until.js';
+import { type DemoEvent, judge, picture, recording, screenLines } from './demo-modules.js';
 import { type DemoRun, endDemos, isRunning, startDemo, startedPids } from './demo-run.js';
+import { xmlProblem } from './well-formed-xml.js';
 
 const CLIENTS = 12;
 /** Its lease, two thirds of it, is long enough for replicas on a busy machine. */
@@ -61,5 +63,96 @@ describeWithRedisProgram('npm run demo', () => {
       '--clients: got "31", takes a whole number from 9 to 30',
     );
     expect(await demo.ended).toBe(1);
+  });
+});
+
+describe('the verdict', () => {
+  const isApproval = ({ event }: DemoEvent): boolean => event === 'approved';
+  const change = (index: number, changes: Partial<DemoEvent>): DemoEvent[] =>
+    recording.map((event, i) => (i === index ? { ...event, ...changes } : event));
+  const first = recording.findIndex(isApproval);
+
+  test('is good for the recorded run', () => {
+    expect(judge(recording).problems).toEqual([]);
+  });
+
+  test('finds an approval out of turn', () => {
+    const swapped = change(first, { client: 2 });
+    swapped[first + 1] = { ...recording[first + 1]!, client: 1 };
+    expect(judge(swapped).problems).toEqual(['client 1 was approved after client 2']);
+  });
+
+  test('finds a second approval', () => {
+    const twice = [...recording, recording.findLast(isApproval)!];
+    expect(judge(twice).problems).toContainEqual(
+      expect.stringMatching(/^client \d+ was approved twice$/),
+    );
+  });
+
+  test('finds a window over the maximum, and that the approval is not accounted for', () => {
+    const window = recording.findIndex(({ event }) => event === 'window');
+    expect(judge(change(window, { approved: 4 })).problems).toEqual([
+      '4 were approved in window 1',
+      'Redis counts 28 approvals, and 27 are known',
+    ]);
+  });
+
+  test('finds a client that was lost at a replica that lives', () => {
+    const lost = recording.findIndex(({ event }) => event === 'lost');
+    expect(judge(change(lost, { replica: 'A' })).problems).toEqual([
+      expect.stringMatching(/^client \d+ lost its connection to replica A$/),
+    ]);
+  });
+
+  test('finds a client without an answer, and a refused one', () => {
+    const last = recording.findLastIndex(isApproval);
+    expect(judge(recording.toSpliced(last, 1)).problems).toContain('1 clients got no answer');
+    expect(judge(change(last, { event: 'refused', status: 503 })).problems).toContainEqual(
+      expect.stringMatching(/^client \d+ was answered with 503$/),
+    );
+  });
+
+  test('finds that no replica was killed', () => {
+    const unharmed = recording.filter(({ event }) => event !== 'killed');
+    expect(judge(unharmed).problems).toContain('no replica was killed');
+  });
+});
+
+test('the picture in a terminal fits 80 x 24 at any time', () => {
+  for (let count = 1; count <= recording.length; count += 1) {
+    const events = recording.slice(0, count);
+    const millis = Number(events.at(-1)!.millis ?? 0);
+    const lines = screenLines(events, millis);
+    // The cursor stands below.
+    expect(lines.length).toBeLessThan(24);
+    expect(Math.max(...lines.map((line) => line.length))).toBeLessThan(80);
+  }
+});
+
+describe('docs/images/demo.svg', () => {
+  const svg = readFileSync(new URL('../../docs/images/demo.svg', import.meta.url), 'utf8');
+
+  test('is what `npm run demo:picture` draws of the recorded run', () => {
+    expect(picture(recording)).toBe(svg);
+  });
+
+  test('is well-formed and small, and needs nothing else', () => {
+    expect(xmlProblem(svg)).toBeUndefined();
+    expect(svg).toContain('<title');
+    expect(svg).toContain('<desc');
+    expect(svg.length).toBeLessThan(60_000);
+    expect(svg).not.toMatch(/<script|href|url\(|@import|@font-face/);
+  });
+
+  test.each(['<a><b></a></b>', '<a>', '<a/><a/>', '<a b=c/>', '<a>&</a>', 'a<b/>', '<a b="<"/>'])(
+    'would not be well-formed as %s',
+    (xml) => {
+      expect(xmlProblem(xml)).toBeDefined();
+    },
+  );
+
+  test('is not drawn of a run that broke a promise', () => {
+    const unharmed = recording.filter(({ event }) => event !== 'killed');
+    expect(() => picture(unharmed)).toThrow('no replica was killed');
   });
 });
