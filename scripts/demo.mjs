@@ -1,0 +1,14 @@
+// `npm run demo`: three replicas, 30 clients that wait their turn, and a replica that is killed. Everything is
+// done by real requests to real processes. Exits with 1 if an approval came out of turn or was one too many.
+import { demoOptions } from './demo/options.mjs';
+import { findRedisServer } from './lib/find-redis.mjs';
+import { build, installDependencies } from './lib/prepare.mjs';
+
+const options = demoOptions();
+installDependencies();
+build();
+const redisProgram = findRedisServer();
+
+// It imports packages, and what was built.
+const { runDemo } = await import('./demo/run-demo.mjs');
+process.exit((await runDemo(redisProgram, options)) ? 0 : 1);

@@ -1,0 +1,87 @@
+import { Redis } from 'ioredis';
+
+import { KeyNaming } from '../../dist/redis/key-names.js';
+
+/**
+ * What Redis says about one limiter key: who waits, who was approved in which window, and in which order. It
+ * is read from the names that docs/redis.md describes.
+ */
+export class Account {
+  /** The ids approved from the queue, in Redis's order. */
+  approvals = [];
+  /** Each window that was seen: its number, its start in ms since 1970, and how many were approved in it. */
+  windows = [];
+  /** The queue: request id and ticket of each place, first come first. */
+  queue = [];
+  /** Until when the lease of each replica runs, by its id, in ms since 1970. */
+  leases = new Map();
+  /** Redis's time of the last reading, in ms since 1970. */
+  readAt = 0;
+  #windowOf = new Map();
+  #names;
+  #windowMillis;
+  #client;
+  #subscriber;
+
+  /** @param redisUrl where the key is, and `windowMillis` how long its windows are */
+  static async open(redisUrl, key, windowMillis) {
+    const account = new Account();
+    account.#names = new KeyNaming('sluice:').namesOf(key);
+    account.#windowMillis = windowMillis;
+    account.#client = new Redis(redisUrl);
+    account.#subscriber = new Redis(redisUrl);
+    account.#subscriber.on('message', (_channel, message) => {
+      account.approvals.push(...(JSON.parse(message).granted ?? []));
+    });
+    await account.#subscriber.subscribe(account.#names.wakeChannel);
+    return account;
+  }
+
+  /** Reads everything in one moment of Redis. */
+  async read() {
+    const { state, requests, queue, replicas } = this.#names;
+    const replies = await this.#client
+      .multi()
+      .time()
+      .hget(state, 'start')
+      .smembers(requests)
+      .lrange(queue, 0, -1)
+      .hgetall(replicas)
+      .exec();
+    const [time, start, approved, places, leases] = replies.map(([error, reply]) => {
+      if (error) throw error;
+      return reply;
+    });
+    this.readAt = Number(time[0]) * 1000 + Math.floor(Number(time[1]) / 1000);
+    this.queue = places.map((place) => {
+      const [, ticket, id] = /^(\d+):(.*)@/.exec(place);
+      return { ticket: Number(ticket), id };
+    });
+    this.leases = new Map(Object.entries(leases).map(([id, lease]) => [id, parseInt(lease, 10)]));
+    if (start !== null) this.#noteWindow(Number(start), approved);
+  }
+
+  /** The number of the window in which a request was approved, or undefined. */
+  windowOf(id) {
+    return this.#windowOf.get(id);
+  }
+
+  close() {
+    this.#client.disconnect();
+    this.#subscriber.disconnect();
+  }
+
+  #noteWindow(start, approved) {
+    const first = this.windows[0]?.start ?? start;
+    const number = 1 + Math.round((start - first) / this.#windowMillis);
+    let window = this.windows.at(-1);
+    if (window?.number !== number) {
+      window = { number, start, approved: 0 };
+      this.windows.push(window);
+    }
+    window.approved = Math.max(window.approved, approved.length);
+    for (const id of approved) {
+      if (!this.#windowOf.has(id)) this.#windowOf.set(id, number);
+    }
+  }
+}

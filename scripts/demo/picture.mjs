@@ -1,0 +1,164 @@
+import { DARK, LIGHT, style } from './picture-style.mjs';
+import { sceneOf } from './scene.mjs';
+import { judge } from './verdict.mjs';
+
+const WIDTH = 960;
+const MARGIN = 24;
+const LEFT = 106;
+const BANDS_TOP = 84;
+const LANES_TOP = 138;
+const LANE_STEP = 18;
+const ROWS_TOP = 202;
+const ROW_STEP = 12.5;
+const BAR_HEIGHT = 6;
+const FOOT_HEIGHT = 56;
+const NOTE_STEP = 17;
+
+/**
+ * Draws what happened in a run as SVG: time from left to right, a lane for each replica, and a bar for each
+ * client from its arrival to its approval.
+ * @param events of the whole run
+ * @throws Error where that run broke a promise, since the picture says that all were kept
+ */
+export function picture(events) {
+  const { problems, summary } = judge(events);
+  if (problems.length > 0) throw new Error(summary);
+  const scene = sceneOf(events);
+  const layout = layoutOf(scene);
+  const parts = [heading, windowBands, replicaLanes, clientRows, notes, foot];
+  return `<svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH}" height="${layout.height}" viewBox="0 0 ${WIDTH} ${layout.height}" role="img" aria-labelledby="title description">
+<title id="title">${scene.clients.length} clients wait at three replicas, one of which is killed</title>
+<desc id="description">${description(scene)}</desc>
+<style>
+${style(LIGHT)}
+@media (prefers-color-scheme: dark) {
+${style(DARK)}
+}
+</style>
+<rect class="paper" x="0.5" y="0.5" width="${WIDTH - 1}" height="${layout.height - 1}" rx="10"/>
+${parts.flatMap((part) => part(scene, layout)).join('\n')}
+</svg>
+`;
+}
+
+function layoutOf({ clients, windows, windowMillis }) {
+  const endMillis = [...windows.values()].at(-1).millis + windowMillis;
+  const rowsEnd = ROWS_TOP + clients.length * ROW_STEP + 4;
+  return {
+    /** The place of a time, of a client's row, and of a replica's lane. */
+    x: (millis) => LEFT + ((WIDTH - LEFT - MARGIN) * millis) / endMillis,
+    row: (number) => ROWS_TOP + (number - 0.5) * ROW_STEP,
+    lane: (index) => LANES_TOP + (index + 0.5) * LANE_STEP,
+    endMillis,
+    rowsEnd,
+    height: rowsEnd + FOOT_HEIGHT,
+  };
+}
+
+function heading({ clients, maxRequests, windowMillis }) {
+  const title = `${clients.length} clients wait at three replicas. One replica is killed. The order holds.`;
+  const legend = `Each bar is a client that waits, in the colour of its replica, until it is approved (●).`;
+  const rule = `${maxRequests} are approved in each window of ${windowMillis / 1000} s.`;
+  return [text(MARGIN, 36, title, 'title'), text(MARGIN, 60, `${legend} ${rule}`)];
+}
+
+/** A band for each window, with its count. The room of the first one was taken before the clients came. */
+function windowBands({ windows, windowMillis, maxRequests }, { x, endMillis, rowsEnd }) {
+  return [...windows.values()].flatMap(({ number, approved, millis }) => {
+    const left = x(millis);
+    const width = x(Math.min(endMillis, millis + windowMillis)) - left;
+    const middle = left + width / 2;
+    const count = number === 1 ? 'already full' : `${approved} of ${maxRequests}`;
+    const band = rectangle(left, BANDS_TOP, width, rowsEnd - BANDS_TOP, 'band');
+    return [
+      ...(number % 2 === 1 ? [band] : []),
+      text(middle, BANDS_TOP + 20, `window ${number}`, 'small middle'),
+      text(middle, BANDS_TOP + 39, count, 'strong middle'),
+      text(left, rowsEnd + 18, `${(millis / 1000).toFixed(1)} s`, 'small middle'),
+    ];
+  });
+}
+
+function replicaLanes({ replicas }, { x, lane, endMillis }) {
+  return replicas.flatMap(({ name, killedMillis }, index) => {
+    const y = lane(index);
+    const end = x(killedMillis ?? endMillis);
+    return [
+      text(LEFT - 10, y + 4, `replica ${name}`, `end strong text-${name}`),
+      line(LEFT, y, end, y, `lane line-${name}`),
+      ...(killedMillis === undefined ? [] : [cross(end, y, 6)]),
+    ];
+  });
+}
+
+function clientRows({ clients }, { x, row }) {
+  return clients.flatMap(({ number, replica, state, arrivedMillis, decidedMillis }) => {
+    const y = row(number);
+    const left = x(arrivedMillis);
+    const right = x(decidedMillis);
+    return [
+      text(LEFT - 24, y + 3.5, number, 'tiny end'),
+      text(LEFT - 10, y + 3.5, replica, `tiny end text-${replica}`),
+      rectangle(left, y - BAR_HEIGHT / 2, right - left, BAR_HEIGHT, `bar fill-${replica}`),
+      state === 'approved'
+        ? `<circle class="fill-${replica}" cx="${fixed(right)}" cy="${fixed(y)}" r="4.5"/>`
+        : cross(right, y, 4),
+    ];
+  });
+}
+
+/** What a reader should see, in the corner that the clients leave free. */
+function notes({ clients, replicas }, { x, row, lane, rowsEnd }) {
+  const index = replicas.findIndex(({ killedMillis }) => killedMillis !== undefined);
+  const { name, killedMillis, passedOverMillis } = replicas[index];
+  const killedX = x(killedMillis);
+  const noteX = killedX + 14;
+  const count = (wanted) => clients.filter(({ state }) => state === wanted).length;
+  const leaseSeconds = ((passedOverMillis - killedMillis) / 1000).toFixed(1);
+  const lines = [
+    [0, `× The ${count('lost')} clients that wait at ${name} lose their connections.`, 'kill-note'],
+    [1, `Its lease runs out ${leaseSeconds} s later: they are passed over.`, ''],
+    [2.5, `● The other ${count('approved')} are approved in the order in which`, 'strong'],
+    [3.5, 'they came, whichever replica they wait at. Nobody twice.', 'strong'],
+  ];
+  return [
+    line(killedX, lane(index), killedX, rowsEnd, 'kill'),
+    text(noteX, lane(index) + 4.5, 'killed with SIGKILL', 'kill-note'),
+    ...lines.map(([at, ...content]) => text(noteX, row(2) + at * NOTE_STEP, ...content)),
+  ];
+}
+
+function foot({ clients }, { row, height }) {
+  const middle = (row(1) + row(clients.length)) / 2;
+  return [
+    `<text class="small middle" transform="translate(${MARGIN + 8} ${fixed(middle)}) rotate(90)">in the order in which they came →</text>`,
+    text(WIDTH - MARGIN, height - 14, 'a recorded run of npm run demo', 'small end'),
+  ];
+}
+
+function description({ clients, summary, replicas }) {
+  const killed = replicas.find(({ killedMillis }) => killedMillis !== undefined);
+  return `A recorded run of ${clients.length} clients. ${summary} ${(killed.killedMillis / 1000).toFixed(1)} seconds after the first window began.`;
+}
+
+function text(x, y, content, className = '') {
+  return `<text x="${fixed(x)}" y="${fixed(y)}" class="${className}">${content}</text>`;
+}
+
+function rectangle(x, y, width, height, className) {
+  const size = `width="${fixed(width)}" height="${fixed(height)}"`;
+  return `<rect x="${fixed(x)}" y="${fixed(y)}" ${size} class="${className}"/>`;
+}
+
+function line(x1, y1, x2, y2, className) {
+  return `<path d="M${fixed(x1)} ${fixed(y1)}L${fixed(x2)} ${fixed(y2)}" class="${className}"/>`;
+}
+
+function cross(x, y, size) {
+  const [left, right, top, bottom] = [x - size, x + size, y - size, y + size].map(fixed);
+  return `<path d="M${left} ${top}L${right} ${bottom}M${left} ${bottom}L${right} ${top}" class="cross"/>`;
+}
+
+function fixed(value) {
+  return Number(value.toFixed(1));
+}

@@ -1,0 +1,61 @@
+/**
+ * Judges what happened by the events of a story.
+ * @returns `problems`, a sentence for each broken promise, and `summary`, one line
+ */
+export function judge(events) {
+  const all = (name) => events.filter(({ event }) => event === name);
+  const { clients, maxRequests } = all('begun')[0];
+  // An approval for a client of a dead replica is one, too.
+  const given = events.filter(({ event }) => event === 'approved' || event === 'unheard');
+  const killed = all('killed').map(({ replica }) => replica);
+  const counts = new Map(all('window').map(({ window, approved }) => [window, approved]));
+  const lost = all('lost');
+  const problems = [
+    ...orderProblems(all('arrived'), given),
+    ...repetitions(given),
+    ...[...counts]
+      .filter(([, approved]) => approved > maxRequests)
+      .map(([window, approved]) => `${approved} were approved in window ${window}`),
+    ...lost
+      .filter(({ replica }) => !killed.includes(replica))
+      .map(({ client, replica }) => `client ${client} lost its connection to replica ${replica}`),
+    ...all('refused').map(({ client, status }) => `client ${client} was answered with ${status}`),
+    ...unaccounted(counts, all('filled')[0].approved + given.length),
+  ];
+  const decided = new Set([...given, ...lost, ...all('refused')].map(({ client }) => client));
+  if (decided.size < clients) problems.push(`${clients - decided.size} clients got no answer`);
+  if (killed.length === 0) problems.push('no replica was killed');
+  const approved = all('approved').length;
+  const summary =
+    problems.length > 0
+      ? `verdict: BROKEN: ${problems.join('; ')}`
+      : `verdict: ${approved} approved in their order, at most ${maxRequests} in each of ${counts.size} windows, ` +
+        `none twice; ${lost.length} lost with replica ${killed.join()}, which was killed`;
+  return { problems, summary };
+}
+
+/** Who came later was never approved before. */
+function orderProblems(arrived, given) {
+  const place = new Map(arrived.map(({ client }, index) => [client, index]));
+  return given.slice(1).flatMap(({ client }, index) => {
+    const before = given[index].client;
+    return place.get(client) < place.get(before)
+      ? [`client ${client} was approved after client ${before}`]
+      : [];
+  });
+}
+
+function repetitions(given) {
+  const seen = new Set();
+  return given.flatMap(({ client }) => {
+    if (seen.has(client)) return [`client ${client} was approved twice`];
+    seen.add(client);
+    return [];
+  });
+}
+
+/** Redis has counted no approval that nobody knows of. */
+function unaccounted(counts, known) {
+  const counted = [...counts.values()].reduce((sum, approved) => sum + approved, 0);
+  return counted === known ? [] : [`Redis counts ${counted} approvals, and ${known} are known`];
+}
