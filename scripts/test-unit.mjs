@@ -6,11 +6,8 @@ import { run } from './lib/run.mjs';
 
 const FOLDERS = ['test/unit/', 'test/config/'];
 /** They need a Redis: the subscribers' tests, and those of the helpers of other tests. */
-const OTHERS = ['-subscriber\\.test', 'test/unit/support/'];
+const OTHERS = ['subscriber\\.test', 'test/unit/support/'];
 
 installDependencies();
-const ignored = OTHERS.flatMap((pattern) => ['--testPathIgnorePatterns', pattern]);
-const patterns = FOLDERS.flatMap((folder) => ['--testPathPatterns', folder]);
-run('node', jestCommand(...patterns, ...ignored, ...process.argv.slice(2)), {
-  env: jestEnvironment({}),
-});
+const chosen = ['--roots', ...FOLDERS, '--testPathIgnorePatterns', ...OTHERS];
+run('node', jestCommand(...process.argv.slice(2), ...chosen), { env: jestEnvironment({}) });
