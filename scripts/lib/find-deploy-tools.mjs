@@ -33,21 +33,18 @@ const ACTIONLINT = {
  */
 export function findDeployTools({ get }) {
   const find = get ? findOrBuild : builtPath;
+  const command = !get && findProgram('go') ? GET_ALL : undefined;
   const helm = findHelm() ?? find(HELM) ?? '';
-  if (!helm) skipping('helm 3', 'the chart', commandToBuild());
+  if (!helm) skipping('helm 3', 'the chart', command);
   const kustomize = findKustomize() ?? renderingWith(find(KUSTOMIZE)) ?? '';
-  if (!kustomize) skipping('kustomize or kubectl', 'the Kubernetes manifests', commandToBuild());
+  if (!kustomize) skipping('kustomize or kubectl', 'the Kubernetes manifests', command);
   const actionlint = findProgram('actionlint') ?? find(ACTIONLINT) ?? '';
-  if (!actionlint) skipping('actionlint', 'the workflows', commandToBuild());
+  if (!actionlint) skipping('actionlint', 'the workflows', command);
   return {
     SLUICE_TEST_HELM: helm,
     SLUICE_TEST_KUSTOMIZE: kustomize ? JSON.stringify(kustomize) : '',
     SLUICE_TEST_ACTIONLINT: actionlint,
   };
-}
-
-function commandToBuild() {
-  return findProgram('go') ? GET_ALL : undefined;
 }
 
 function findHelm() {

@@ -20,12 +20,18 @@ const IMAGE = 'sluice-test/sluice:local';
 export async function findDocker({ get }) {
   const images = baseImages();
   const running = runningEngine();
-  if (running && hasImages(running, images, { pull: get })) return foundAt(running, { get });
+  if (running && hasImages(running, images, { pull: get })) {
+    console.error(
+      'The tests build the image in your Docker engine, and remove it after them. Layers may stay: ' +
+        '`docker builder prune` and `docker image prune` remove them.',
+    );
+    return foundAt(running, { get });
+  }
   const own = get ? await startOwnDocker() : undefined;
   const standIns = own && provideImages(own.host, images);
   if (standIns) return foundAt(own.host, { get, enter: own.enter, standIns });
   const names = images.map(({ image }) => image).join(', ');
-  return notFound(running ? `Docker engine with ${names}` : 'running Docker engine');
+  return notFound(running ? `Docker engine with ${names}` : 'running Docker engine', { get });
 }
 
 /** Removes the image that the tests have built in an engine, where they have. */
@@ -35,7 +41,7 @@ export function removeBuiltImage(host) {
 
 function foundAt(host, { get, enter = [], standIns = {} }) {
   const compose = findCompose({ get });
-  if (!compose) return notFound('Docker Compose');
+  if (!compose) return notFound('Docker Compose', { get });
   const environment = {
     SLUICE_TEST_DOCKER_HOST: host,
     SLUICE_TEST_COMPOSE: JSON.stringify(compose),
@@ -45,8 +51,10 @@ function foundAt(host, { get, enter = [], standIns = {} }) {
   return { environment, enter };
 }
 
-function notFound(missing) {
-  skipping(missing, 'the image and the composition', GET_ALL);
+function notFound(missing, { get }) {
+  const tests = 'the image and the composition';
+  if (get) console.error(`no ${missing} can be had: skipping the tests of ${tests}`);
+  else skipping(missing, tests, GET_ALL);
   return { environment: { SLUICE_TEST_DOCKER_HOST: '', SLUICE_TEST_COMPOSE: '[]' }, enter: [] };
 }
 

@@ -66,6 +66,11 @@ function install(program, packages) {
   return commands.length > 0 ? findProgram(program) : undefined;
 }
 
+/** Whether `findOrInstall` can install a missing program. */
+export function canInstall(packages) {
+  return installCommands(packages).length > 0;
+}
+
 /** The command with which a user installs a package on this machine; undefined where there is none. */
 export function commandToInstall(packages) {
   const command = installCommands(packages).at(-1);
