@@ -1,17 +1,21 @@
-# The newest LTS release of Node. For amd64 and arm64: docker buildx build --platform linux/amd64,linux/arm64 .
-ARG NODE_IMAGE=node:24.21.0-bookworm-slim
+# Another image of Node: docker build --build-arg NODE_IMAGE=...
+ARG NODE_IMAGE
+# The newest LTS release. For amd64 and arm64: docker buildx build --platform linux/amd64,linux/arm64 .
+FROM ${NODE_IMAGE:-node:24.21.0-bookworm-slim} AS base
 
-FROM ${NODE_IMAGE} AS build
+FROM base AS build
 WORKDIR /app
 # For a registry of your own: docker build --build-arg NPM_CONFIG_REGISTRY=...
 ARG NPM_CONFIG_REGISTRY
 COPY package.json package-lock.json .npmrc ./
-RUN npm ci --no-audit --no-fund
+RUN npm ci --omit=dev --no-audit --no-fund
+COPY scripts/compiler scripts/compiler
+RUN npm ci --prefix scripts/compiler --no-audit --no-fund
 COPY tsconfig.json ./
 COPY src src
-RUN npm run build && npm prune --omit=dev --no-audit --no-fund
+RUN node scripts/compiler/node_modules/typescript/bin/tsc -p scripts/compiler
 
-FROM ${NODE_IMAGE}
+FROM base
 LABEL org.opencontainers.image.title="sluice" \
       org.opencontainers.image.description="A rate-limiting service with exact limits and a fair queue across replicas" \
       org.opencontainers.image.version="0.1.0" \

@@ -1,7 +1,7 @@
 // `npm start`: completes the set-up of a fresh clone, then serves in this same process, so that signals
 // reach the service itself.
-import { build, installDependencies } from './lib/prepare.mjs';
+import { build, installToRun } from './lib/prepare.mjs';
 
-installDependencies();
+installToRun();
 build();
 await import('../dist/main.js');

@@ -3,11 +3,15 @@ import { join } from 'node:path';
 
 import { ROOT } from './run.mjs';
 
-/** The public images that the Dockerfile and docker-compose.yml build on. */
+/**
+ * The public images that the Dockerfile and docker-compose.yml build on, each with the variable that puts
+ * another in its place.
+ */
 export function baseImages() {
-  const dockerfile = readFileSync(join(ROOT, 'Dockerfile'), 'utf8');
-  const composition = readFileSync(join(ROOT, 'docker-compose.yml'), 'utf8');
-  const node = /^ARG NODE_IMAGE=(\S+)$/m.exec(dockerfile)[1];
-  const images = [...composition.matchAll(/^ +image: (\S+)$/gm)].map(([, image]) => image);
-  return [node, ...images.filter((image) => !image.startsWith('sluice:'))];
+  return ['Dockerfile', 'docker-compose.yml']
+    .flatMap((file) => [
+      ...readFileSync(join(ROOT, file), 'utf8').matchAll(/\$\{(\w+_IMAGE):-([^}]+)\}/g),
+    ])
+    .map(([, variable, image]) => ({ variable, image }))
+    .filter(({ variable }) => variable !== 'SLUICE_IMAGE');
 }

@@ -1,35 +1,37 @@
-// Gets the programs for the tests in test/deploy, and prints one line of JSON with environment variables for
-// them. A Docker engine that it has started runs until its standard input ends.
+// Finds the programs for the tests in test/deploy; with `--get` it gets those that are missing. Prints one line of
+// JSON: `environment` has the variables for the tests, and `enter` the words before the command that runs them.
+// A Docker engine that it has started runs until its standard input ends.
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 
-import { baseImages } from './base-images.mjs';
 import { findDeployTools } from './find-deploy-tools.mjs';
-import { endDocker, findDocker } from './find-docker.mjs';
+import { findDocker, removeBuiltImage } from './find-docker.mjs';
 import { findNginx } from './find-nginx.mjs';
+import { endOwnDocker } from './own-docker.mjs';
 import { ROOT } from './run.mjs';
-import { provideImages } from './stand-in-images.mjs';
 
-const docker = await findDocker();
+const get = process.argv.includes('--get');
+const { environment: docker, enter } = await findDocker({ get });
 const host = docker.SLUICE_TEST_DOCKER_HOST;
-const hasImages = host !== '' && provideImages(host, baseImages());
 // The build of the image uses npm's registry, too, if another one is configured.
 const registry = process.env.NPM_CONFIG_REGISTRY ?? process.env.npm_config_registry;
 const npm = registry === undefined ? {} : { NPM_CONFIG_REGISTRY: registry };
-if (hasImages) {
+if (host !== '') {
   // test/deploy/docker/build-image.ts builds the same, and then takes a moment only.
-  const build = ['build', '--quiet', '--build-arg', 'NPM_CONFIG_REGISTRY', ROOT];
-  const options = { stdio: 'ignore', env: { ...process.env, ...npm } };
+  const variables = ['NPM_CONFIG_REGISTRY', 'NODE_IMAGE'].flatMap((name) => ['--build-arg', name]);
+  const build = ['build', '--quiet', ...variables, '--tag', docker.SLUICE_IMAGE, ROOT];
+  const options = { stdio: 'ignore', env: { ...process.env, ...npm, ...docker } };
   spawnSync('docker', ['--host', host, ...build], options);
 }
 const environment = {
   ...npm,
   ...docker,
-  ...(hasImages ? {} : { SLUICE_TEST_DOCKER_HOST: '' }),
-  ...findDeployTools(),
-  SLUICE_TEST_NGINX: findNginx(),
+  ...findDeployTools({ get }),
+  SLUICE_TEST_NGINX: findNginx({ get }),
 };
-console.log(JSON.stringify(environment));
+console.log(JSON.stringify({ environment, enter }));
 await once(process.stdin.resume(), 'end');
-await endDocker();
-process.exit();
+if (host !== '') removeBuiltImage(host);
+const left = await endOwnDocker();
+for (const line of left) console.error(`The Docker engine of the tests has left this: ${line}`);
+process.exit(left.length === 0 ? 0 : 1);

@@ -4,44 +4,52 @@ import { join } from 'node:path';
 
 import { findProgram } from './install-package.mjs';
 import { ROOT } from './run.mjs';
+import { GET_ALL, skipping } from './skipping.mjs';
 
 const BUILT_PROGRAMS = join(ROOT, 'node_modules', '.cache', 'sluice', 'bin');
 const BUILD_TIMEOUT_MILLIS = 15 * 60 * 1000;
 /** Go's last lines have the error. The lines before them are downloads. */
 const REASON_LINES = 5;
 
-// Both build with Go 1.26; newer versions of kustomize need a newer Go.
+// All build with Go 1.26; newer versions of kustomize need a newer Go.
 const HELM = { name: 'helm', module: 'helm.sh/helm/v3/cmd/helm', version: 'v3.22.0' };
 const KUSTOMIZE = {
   name: 'kustomize',
   module: 'sigs.k8s.io/kustomize/kustomize/v5',
   version: 'v5.8.2',
 };
+const ACTIONLINT = {
+  name: 'actionlint',
+  module: 'github.com/rhysd/actionlint/cmd/actionlint',
+  version: 'v1.7.12',
+};
 
 /**
- * Finds the tools that render the chart and the manifests. Returns environment variables for the tests of
- * both: SLUICE_TEST_HELM is the path of a helm 3, and SLUICE_TEST_KUSTOMIZE a JSON list of the words that
- * render a folder. A tool that is not on PATH is built with Go. Its variable is empty if that fails.
+ * Finds the tools that render the chart and the manifests, and the one that checks workflows. Returns
+ * environment variables for the tests: SLUICE_TEST_HELM and SLUICE_TEST_ACTIONLINT are the paths of a helm 3
+ * and of actionlint, and SLUICE_TEST_KUSTOMIZE a JSON list of the words that render a folder. The variable of a
+ * tool that is missing is empty.
+ * @param options.get whether one that is not on PATH is built with Go, into node_modules
  */
-export function findDeployTools() {
-  const helm = findHelm() ?? '';
-  if (!helm) skipping('helm 3', 'the chart');
-  const kustomize = findKustomize();
-  if (!kustomize) skipping('kustomize or kubectl', 'the Kubernetes manifests');
+export function findDeployTools({ get }) {
+  const find = get ? findOrBuild : builtPath;
+  const command = !get && findProgram('go') ? GET_ALL : undefined;
+  const helm = findHelm() ?? find(HELM) ?? '';
+  if (!helm) skipping('helm 3', 'the chart', command);
+  const kustomize = findKustomize() ?? renderingWith(find(KUSTOMIZE)) ?? '';
+  if (!kustomize) skipping('kustomize or kubectl', 'the Kubernetes manifests', command);
+  const actionlint = findProgram('actionlint') ?? find(ACTIONLINT) ?? '';
+  if (!actionlint) skipping('actionlint', 'the workflows', command);
   return {
     SLUICE_TEST_HELM: helm,
     SLUICE_TEST_KUSTOMIZE: kustomize ? JSON.stringify(kustomize) : '',
+    SLUICE_TEST_ACTIONLINT: actionlint,
   };
-}
-
-function skipping(program, what) {
-  const why = findProgram('go') ? 'and building it failed' : 'and no go to build it';
-  console.error(`no ${program}, ${why}: skipping the tests of ${what}`);
 }
 
 function findHelm() {
   const onPath = findProgram('helm');
-  return onPath && isHelm3(onPath) ? onPath : findOrBuild(HELM);
+  return onPath && isHelm3(onPath) ? onPath : undefined;
 }
 
 function isHelm3(path) {
@@ -50,21 +58,29 @@ function isHelm3(path) {
 }
 
 function findKustomize() {
-  const kustomize = findProgram('kustomize');
-  if (kustomize) return [kustomize, 'build'];
   const kubectl = findProgram('kubectl');
-  if (kubectl) return [kubectl, 'kustomize'];
-  const built = findOrBuild(KUSTOMIZE);
-  return built && [built, 'build'];
+  return renderingWith(findProgram('kustomize')) ?? (kubectl && [kubectl, 'kustomize']);
+}
+
+function renderingWith(kustomize) {
+  return kustomize && [kustomize, 'build'];
 }
 
 function findOrBuild(tool) {
-  // The version is in the file's name, so that a change of it here builds the tool again.
-  const path = join(BUILT_PROGRAMS, `${tool.name}-${tool.version}`);
-  return existsSync(path) || (findProgram('go') && build(tool, path)) ? path : undefined;
+  return builtPath(tool) ?? (findProgram('go') && build(tool) ? pathOf(tool) : undefined);
 }
 
-function build({ name, module, version }, path) {
+function builtPath(tool) {
+  return existsSync(pathOf(tool)) ? pathOf(tool) : undefined;
+}
+
+/** The version is in the file's name, so that a change of it here builds the tool again. */
+function pathOf({ name, version }) {
+  return join(BUILT_PROGRAMS, `${name}-${version}`);
+}
+
+function build(tool) {
+  const { name, module, version } = tool;
   const args = ['install', `${module}@${version}`];
   console.error(`no ${name} found; running go ${args.join(' ')}, which can take minutes ...`);
   const { status, error, stderr } = spawnSync('go', args, {
@@ -77,6 +93,6 @@ function build({ name, module, version }, path) {
     console.error((stderr ?? '').trimEnd().split('\n').slice(-REASON_LINES).join('\n'));
     return false;
   }
-  renameSync(join(BUILT_PROGRAMS, name), path);
+  renameSync(join(BUILT_PROGRAMS, name), pathOf(tool));
   return true;
 }

@@ -1,33 +1,61 @@
-import { spawn, spawnSync } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { createInterface } from 'node:readline';
+import { spawnSync } from 'node:child_process';
 
+import { baseImages } from './base-images.mjs';
 import { findOrInstall, findProgram } from './install-package.mjs';
+import { startOwnDocker } from './own-docker.mjs';
+import { GET_ALL, skipping } from './skipping.mjs';
+import { hasImages, provideImages } from './stand-in-images.mjs';
 
-/** Only an engine that hangs takes so long. An engine that can't start exits. */
-const START_TIMEOUT_MILLIS = 120_000;
-
-/** The engine of our own, and its folder. */
-let started;
+/** What the tests build; not the name under which a user may have it. */
+const IMAGE = 'sluice-test/sluice:local';
 
 /**
- * Finds a Docker engine for the tests of the image and the composition. Returns environment variables for
- * them: SLUICE_TEST_DOCKER_HOST is the engine's address, and SLUICE_TEST_COMPOSE a JSON list of the words that
- * begin a command of Compose. Without a running engine, one is installed if possible, and started for the
- * time of this process. Both variables are empty without an engine.
+ * Finds a Docker engine for the tests of the image and the composition: the one that runs, if it has the
+ * base images. Returns `environment`, the variables for the tests: SLUICE_TEST_DOCKER_HOST is the engine's
+ * address, and SLUICE_TEST_COMPOSE a JSON list of the words that begin a command of Compose; both are empty
+ * without an engine. The names of images are in the variables of docker-compose.yml. `enter` has the words
+ * before a command that is to reach the containers.
+ * @param options.get whether missing images are pulled, and an engine of our own is started where that fails
  */
-export async function findDocker() {
-  const host = runningEngine() ?? (await startEngine());
-  const compose = host && findCompose();
-  if (compose) {
-    return { SLUICE_TEST_DOCKER_HOST: host, SLUICE_TEST_COMPOSE: JSON.stringify(compose) };
+export async function findDocker({ get }) {
+  const images = baseImages();
+  const running = runningEngine();
+  if (running && hasImages(running, images, { pull: get })) {
+    console.error(
+      'The tests build the image in your Docker engine, and remove it after them. Layers may stay: ' +
+        '`docker builder prune` and `docker image prune` remove them.',
+    );
+    return foundAt(running, { get });
   }
-  const missing = host ? 'Compose' : 'Docker engine';
-  console.error(`no ${missing} can be had: skipping the tests of the image and the composition`);
-  return { SLUICE_TEST_DOCKER_HOST: '', SLUICE_TEST_COMPOSE: '' };
+  const own = get ? await startOwnDocker() : undefined;
+  const standIns = own && provideImages(own.host, images);
+  if (standIns) return foundAt(own.host, { get, enter: own.enter, standIns });
+  const names = images.map(({ image }) => image).join(', ');
+  return notFound(running ? `Docker engine with ${names}` : 'running Docker engine', { get });
+}
+
+/** Removes the image that the tests have built in an engine, where they have. */
+export function removeBuiltImage(host) {
+  spawnSync('docker', ['--host', host, 'image', 'rm', '--force', IMAGE], { stdio: 'ignore' });
+}
+
+function foundAt(host, { get, enter = [], standIns = {} }) {
+  const compose = findCompose({ get });
+  if (!compose) return notFound('Docker Compose', { get });
+  const environment = {
+    SLUICE_TEST_DOCKER_HOST: host,
+    SLUICE_TEST_COMPOSE: JSON.stringify(compose),
+    SLUICE_IMAGE: IMAGE,
+    ...standIns,
+  };
+  return { environment, enter };
+}
+
+function notFound(missing, { get }) {
+  const tests = 'the image and the composition';
+  if (get) console.error(`no ${missing} can be had: skipping the tests of ${tests}`);
+  else skipping(missing, tests, GET_ALL);
+  return { environment: { SLUICE_TEST_DOCKER_HOST: '', SLUICE_TEST_COMPOSE: '[]' }, enter: [] };
 }
 
 function runningEngine() {
@@ -42,57 +70,11 @@ function answers(host) {
   return spawnSync('docker', ['--host', host, 'version'], { stdio: 'ignore' }).status === 0;
 }
 
-/** An engine of our own, with its own socket and folder, so that nothing of this machine is touched. */
-async function startEngine() {
-  if (process.platform !== 'linux' || process.getuid?.() !== 0) return undefined;
-  const dockerd = findOrInstall('dockerd', { apt: 'docker.io' });
-  if (!dockerd || !findProgram('docker')) return undefined;
-  const folder = mkdtempSync(join(tmpdir(), 'sluice-docker-'));
-  const host = `unix://${join(folder, 'docker.sock')}`;
-  const engine = spawn(
-    dockerd,
-    [
-      ...['--host', host],
-      ...['--data-root', join(folder, 'data')],
-      ...['--exec-root', join(folder, 'exec')],
-      ...['--pidfile', join(folder, 'docker.pid')],
-    ],
-    { stdio: ['ignore', 'ignore', 'pipe'] },
-  );
-  const lines = [];
-  const isUp = await new Promise((resolve) => {
-    createInterface({ input: engine.stderr }).on('line', (line) => {
-      lines.push(line);
-      if (line.includes('API listen on')) resolve(true);
-    });
-    engine.on('error', () => resolve(false)).on('exit', () => resolve(false));
-    setTimeout(() => {
-      lines.push(`the Docker engine did not listen within ${START_TIMEOUT_MILLIS} ms`);
-      resolve(false);
-    }, START_TIMEOUT_MILLIS).unref();
-  });
-  if (!isUp) console.error(lines.slice(-3).join('\n'));
-  started = { engine, folder };
-  // This process may end without endDocker.
-  process.on('exit', () => engine.kill('SIGTERM'));
-  return isUp ? host : undefined;
-}
-
-/** Ends the engine that was started here, with all its containers, and leaves nothing of it. */
-export async function endDocker() {
-  if (!started) return;
-  const { engine, folder } = started;
-  if (engine.exitCode === null && engine.signalCode === null) {
-    engine.kill('SIGTERM');
-    await once(engine, 'exit');
-  }
-  rmSync(folder, { recursive: true, force: true });
-}
-
-function findCompose() {
+function findCompose({ get }) {
   if (spawnSync('docker', ['compose', 'version'], { stdio: 'ignore' }).status === 0) {
     return ['docker', 'compose'];
   }
-  const compose = findOrInstall('docker-compose', { apt: 'docker-compose' });
+  const find = get ? findOrInstall : findProgram;
+  const compose = find('docker-compose', { apt: 'docker-compose' });
   return compose && [compose];
 }

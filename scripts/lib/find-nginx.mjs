@@ -1,19 +1,24 @@
 import { spawnSync } from 'node:child_process';
 
-import { findOrInstall } from './install-package.mjs';
+import { commandToInstall, findOrInstall, findProgram } from './install-package.mjs';
+import { skipping } from './skipping.mjs';
 
+const PACKAGES = { apt: 'nginx-light', brew: 'nginx' };
 /** The oldest version with which the tests are known to pass. */
 const OLDEST = [1, 22];
 
 /**
- * The `nginx` for the tests behind a load balancer: this machine's, or one installed by the system's package
- * manager. Without a usable nginx the path is empty, and one line says so.
+ * The `nginx` for the tests behind a load balancer. Without a usable one the path is empty, and one line
+ * says so.
+ * @param options.get whether a missing one is installed
  */
-export function findNginx() {
-  const path = findOrInstall('nginx', { apt: 'nginx-light', brew: 'nginx' });
+export function findNginx({ get }) {
+  const path = get ? findOrInstall('nginx', PACKAGES) : findProgram('nginx');
   if (path && isNewEnough(path)) return path;
-  console.error(
-    `no nginx ${OLDEST.join('.')} or newer on PATH: skipping the tests behind a load balancer`,
+  skipping(
+    `nginx ${OLDEST.join('.')} or newer`,
+    'rolling updates behind a load balancer',
+    commandToInstall(PACKAGES),
   );
   return '';
 }

@@ -1,30 +1,38 @@
 import { spawnSync } from 'node:child_process';
 
-import { findOrInstall } from './install-package.mjs';
+import { canInstall, commandToInstall, findOrInstall, findProgram } from './install-package.mjs';
 import { stop } from './run.mjs';
+import { skipping } from './skipping.mjs';
 
 export const REDIS_IMAGE = process.env.SLUICE_TEST_REDIS_IMAGE || 'redis:7.2-alpine';
 const PULL_TIMEOUT_MILLIS = 120_000;
 
+const PACKAGES = { apt: 'redis-server', brew: 'redis' };
+
 /**
- * Finds a Redis for the tests, and returns environment variables for them. It is a container if a Docker
- * daemon has or can pull the image, else a `redis-server` on PATH, else one installed by the system's package
- * manager. Tests that send signals to servers or combine several always need the program, which
+ * Finds a Redis for the tests, and returns environment variables for them. It is a `redis-server` on PATH, else
+ * a container of a Docker engine that runs, which pulls missing images, else a `redis-server` that is installed.
+ * Tests that send signals to servers or combine several always need the program, which
  * SLUICE_TEST_REDIS_PROGRAM names. It is empty without a usable one.
+ * @param options.get whether a missing program is installed before a container is considered
  */
-export async function findRedis() {
-  const container = await fromDocker();
-  const server = process.env.SLUICE_TEST_REDIS_PROGRAM || findOrInstallServer();
-  if (!container && !server) {
+export async function findRedis({ get }) {
+  let server = process.env.SLUICE_TEST_REDIS_PROGRAM || findProgram('redis-server');
+  if (!server && get) server = installServer();
+  const container = server ? undefined : await fromDocker();
+  if (!server && !container) server = installServer();
+  if (!server && !container) {
     return stop(
-      'The tests need a real Redis: start Docker, or put redis-server on PATH, ' +
+      'The tests need a real Redis: put redis-server on PATH, or start Docker, ' +
         'or run them where it can be installed (as root with apt-get, or with brew).',
     );
   }
   const program = server && majorVersion(server) >= 7 ? server : '';
   if (!program) {
-    console.error(
-      'no redis-server 7 or newer on PATH: skipping the tests of Redis Cluster, Sentinel, TLS and faults',
+    skipping(
+      'redis-server 7 or newer',
+      'Redis Cluster, Sentinel, TLS and faults',
+      commandToInstall(PACKAGES),
     );
   }
   return {
@@ -35,15 +43,24 @@ export async function findRedis() {
 
 /** A `redis-server` of this machine, installed where there is none. */
 export function findRedisServer() {
-  return findOrInstallServer() ?? stop('No redis-server is there: put it on PATH.');
+  return (
+    findProgram('redis-server') ??
+    installServer() ??
+    stop('No redis-server is there: put it on PATH.')
+  );
 }
 
-function findOrInstallServer() {
-  return findOrInstall('redis-server', { apt: 'redis-server', brew: 'redis' });
+function installServer() {
+  if (!canInstall(PACKAGES)) return undefined;
+  console.error(
+    'A Redis is missing, so one is installed. To avoid that, put a redis-server on PATH.',
+  );
+  return findOrInstall('redis-server', PACKAGES);
 }
 
 async function fromDocker() {
   const { getContainerRuntimeClient, getReaper, ImageName } = await import('testcontainers');
+  const { REAPER_IMAGE } = await import('testcontainers/build/reaper/reaper.js');
   let client;
   try {
     client = await getContainerRuntimeClient();
@@ -53,6 +70,7 @@ async function fromDocker() {
   if (!(await hasImage(client, ImageName.fromString(REDIS_IMAGE)))) return undefined;
   const found = { SLUICE_TEST_REDIS_IMAGE: REDIS_IMAGE };
   try {
+    await hasImage(client, ImageName.fromString(REAPER_IMAGE));
     await getReaper(client);
   } catch {
     // Ryuk would remove the containers of a killed run. Without its image nothing removes them.
@@ -63,7 +81,9 @@ async function fromDocker() {
 
 async function hasImage(client, image) {
   if (await client.image.exists(image)) return true;
-  console.error(`pulling ${image.string} ...`);
+  console.error(
+    `Docker pulls ${image.string}, for the tests' Redis. To avoid that, put a redis-server on PATH.`,
+  );
   try {
     await Promise.race([
       client.image.pull(image),

@@ -66,6 +66,18 @@ function install(program, packages) {
   return commands.length > 0 ? findProgram(program) : undefined;
 }
 
+/** Whether `findOrInstall` can install a missing program. */
+export function canInstall(packages) {
+  return installCommands(packages).length > 0;
+}
+
+/** The command with which a user installs a package on this machine; undefined where there is none. */
+export function commandToInstall(packages) {
+  const command = installCommands(packages).at(-1);
+  if (command) return command.filter((word) => !word.startsWith('-')).join(' ');
+  return findProgram('apt-get') ? `sudo apt-get install ${packages.apt}` : undefined;
+}
+
 function installCommands({ apt, brew }) {
   if (findProgram('apt-get') && process.getuid?.() === 0) {
     return [
@@ -73,5 +85,5 @@ function installCommands({ apt, brew }) {
       ['apt-get', 'install', '-y', '--no-install-recommends', apt],
     ];
   }
-  return findProgram('brew') ? [['brew', 'install', brew]] : [];
+  return brew && findProgram('brew') ? [['brew', 'install', brew]] : [];
 }

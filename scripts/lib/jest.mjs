@@ -1,6 +1,6 @@
-/** The arguments of node that run Jest with these arguments. */
+/** The arguments of node that run Jest with these arguments. What it keeps for the next run stays in this folder. */
 export function jestCommand(...args) {
-  return ['node_modules/jest/bin/jest.js', ...args];
+  return ['node_modules/jest/bin/jest.js', '--cacheDirectory=node_modules/.cache/jest', ...args];
 }
 
 /** The environment of jest: that of this process, and `more`. */

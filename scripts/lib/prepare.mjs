@@ -4,33 +4,52 @@ import { join } from 'node:path';
 
 import { ROOT, run } from './run.mjs';
 
-const INSTALLED_STAMP = '.sluice-installed';
+const COMPILER = 'scripts/compiler';
 const BUILT_STAMP = 'dist/.sluice-built';
 
-/** Installs the packages in the lock file, unless that has been done since its last change. */
+/** Installs the packages in the lock file, unless they are there. */
 export function installDependencies() {
   installIn('.');
 }
 
-/** The same for a package in a folder of its own, with its own lock file. */
+/** Installs those only that the service needs to run, unless they are there. */
+export function installToRun() {
+  install('.', '--omit=dev', ({ dev, devOptional }) => !dev && !devOptional);
+}
+
+/** Installs all packages in the lock file of a folder, unless they are there. */
 export function installIn(folder) {
-  onChange(
-    join(folder, 'node_modules', INSTALLED_STAMP),
-    [join(folder, 'package-lock.json')],
-    () => {
-      run('npm', ['ci', '--include=dev', '--no-audit', '--no-fund'], {
-        cwd: join(ROOT, folder),
-        stdio: npmOutput(),
-      });
-    },
-  );
+  install(folder, '--include=dev', () => true);
+}
+
+function install(folder, option, isWanted) {
+  const there = lockedPackages(join(folder, 'node_modules', '.package-lock.json'));
+  const wanted = Object.entries(lockedPackages(join(folder, 'package-lock.json')));
+  // npm decides whether an optional one is for this platform.
+  const isThere = wanted
+    .filter(([path, entry]) => path !== '' && !entry.optional && isWanted(entry))
+    .every(([path, { integrity }]) => there[path]?.integrity === integrity);
+  if (isThere) return;
+  run('npm', ['ci', option, '--no-audit', '--no-fund'], {
+    cwd: join(ROOT, folder),
+    stdio: npmOutput(),
+  });
+}
+
+/** What a lock file lists, by path. npm writes one into `node_modules` when all of it is installed. */
+function lockedPackages(file) {
+  const path = join(ROOT, file);
+  return existsSync(path) ? JSON.parse(readFileSync(path, 'utf8')).packages : {};
 }
 
 /** Compiles `src` to `dist`, unless that has been done since its last change. */
 export function build() {
-  onChange(BUILT_STAMP, ['package-lock.json', 'tsconfig.json', ...filesBelow('src')], () => {
+  const settings = ['package-lock.json', 'tsconfig.json'].map((file) => join(COMPILER, file));
+  onChange(BUILT_STAMP, [...settings, 'tsconfig.json', ...filesBelow('src')], () => {
+    installIn(COMPILER);
     rmSync(join(ROOT, 'dist'), { recursive: true, force: true });
-    run('npm', ['run', '--silent', 'build'], { stdio: npmOutput() });
+    const compiler = join(COMPILER, 'node_modules/typescript/bin/tsc');
+    run(process.execPath, [compiler, '-p', COMPILER], { stdio: npmOutput() });
   });
 }
 

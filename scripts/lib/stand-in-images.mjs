@@ -42,22 +42,35 @@ const STAND_INS = {
 };
 
 /**
- * Sees that the engine has these images. The engine pulls missing ones. Without a registry it gets stand-ins,
- * made of this machine's programs and their libraries.
- * @returns whether it has them all; if not, prints which one is missing
+ * Whether the engine has these images.
+ * @param options.pull whether it may pull those that are missing
+ */
+export function hasImages(host, images, { pull }) {
+  return images.every(({ image }) => hasImage(host, image, { pull }));
+}
+
+/**
+ * Sees that an engine of our own has these images. It pulls missing ones. Without a registry it gets stand-ins,
+ * made of this machine's programs and their libraries, under names that nobody takes for the official ones.
+ * @returns the environment variables that put the stand-ins in their places; undefined if an image is missing
  */
 export function provideImages(host, images) {
-  return images.every((image) => {
-    if (docker(host, 'image', 'inspect', image) || docker(host, 'pull', image)) return true;
-    if (importStandIn(host, image)) {
-      console.error(
-        `${image} can't be pulled: an image of this machine's programs takes its place`,
-      );
-      return true;
-    }
-    console.error(`no image ${image}: skipping the tests of the image and the composition`);
-    return false;
-  });
+  const environment = {};
+  for (const { variable, image } of images) {
+    if (hasImage(host, image, { pull: true })) continue;
+    const repository = image.split(':')[0];
+    const standIn = `sluice-test/${repository}:local`;
+    if (!importStandIn(host, repository, standIn)) return undefined;
+    console.error(
+      `${image} can't be pulled: ${standIn}, of this machine's programs, takes its place`,
+    );
+    environment[variable] = standIn;
+  }
+  return environment;
+}
+
+function hasImage(host, image, { pull }) {
+  return docker(host, 'image', 'inspect', image) || (pull && docker(host, 'pull', image));
 }
 
 function docker(host, ...args) {
@@ -65,8 +78,8 @@ function docker(host, ...args) {
   return spawnSync('docker', ['--host', host, ...args], options).status === 0;
 }
 
-function importStandIn(host, image) {
-  const standIn = STAND_INS[image.split(':')[0]]?.();
+function importStandIn(host, repository, name) {
+  const standIn = STAND_INS[repository]?.();
   if (!standIn || Object.values(standIn.programs).includes(undefined)) return false;
   const { programs, files = {}, texts = {}, changes } = standIn;
   const folder = mkdtempSync(join(tmpdir(), 'sluice-image-'));
@@ -83,7 +96,7 @@ function importStandIn(host, image) {
       'import',
       ...changes.flatMap((change) => ['--change', change]),
       archive,
-      image,
+      name,
     );
   } finally {
     rmSync(folder, { recursive: true, force: true });

@@ -6,12 +6,16 @@ import { fileURLToPath } from 'node:url';
 const PROGRAM = fileURLToPath(new URL('deploy-environment.mjs', import.meta.url));
 
 /**
- * Begins to get the programs for the tests of the image, the composition and the manifests, in the
+ * Begins to find the programs for the tests of the image, the composition and the manifests, in the
  * background: to build Helm and the image takes minutes.
- * @returns `ready`, which resolves to environment variables, and `end`, which ends all started processes
+ * @param options.get whether missing ones are got
+ * @returns `ready`, which resolves to the `environment` of the tests and the words with which to `enter` it;
+ *   and `end`, which ends all started processes, and resolves to whether they have left nothing
  */
-export function startDeployEnvironment() {
-  const child = spawn(process.execPath, [PROGRAM], { stdio: ['pipe', 'pipe', 'inherit'] });
+export function startDeployEnvironment({ get }) {
+  const child = spawn(process.execPath, [PROGRAM, ...(get ? ['--get'] : [])], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
   const ready = new Promise((resolve, reject) => {
     createInterface({ input: child.stdout }).once('line', (line) => resolve(JSON.parse(line)));
     child.once('exit', (code) => reject(new Error(`${PROGRAM} ended with ${code}`)));
@@ -23,6 +27,7 @@ export function startDeployEnvironment() {
     end: async () => {
       child.stdin.end();
       if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
+      return child.exitCode === 0;
     },
   };
 }

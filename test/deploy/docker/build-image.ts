@@ -1,10 +1,11 @@
 import { docker } from '../../support/docker.js';
 
-/** The name that docker-compose.yml and the Kubernetes manifests use. */
-export const IMAGE = 'sluice:0.1.0';
+/** The name that docker-compose.yml uses. */
+export const IMAGE = process.env.SLUICE_IMAGE ?? 'sluice:0.1.0';
 
 /** Builds the image; what has not changed is built already. */
 export async function buildImage(): Promise<void> {
-  // Docker takes the registry from the environment, where there is another than npm's own.
-  await docker('build', '--quiet', '--build-arg', 'NPM_CONFIG_REGISTRY', '--tag', IMAGE, '.');
+  // Docker takes these from the environment, where they are set there.
+  const variables = ['NPM_CONFIG_REGISTRY', 'NODE_IMAGE'].flatMap((name) => ['--build-arg', name]);
+  await docker('build', '--quiet', ...variables, '--tag', IMAGE, '.');
 }

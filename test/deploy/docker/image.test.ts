@@ -32,13 +32,13 @@ describeWithDocker('the image', () => {
   async function start(...options: string[]): Promise<string> {
     const name = uniqueKey();
     containers.push(name);
-    await docker('run', '--detach', '--name', name, ...RESTRICTED, ...options, IMAGE);
+    const published = ['--publish', '127.0.0.1::8080'];
+    await docker('run', '--detach', '--name', name, ...published, ...RESTRICTED, ...options, IMAGE);
     return name;
   }
 
   async function urlOf(container: string): Promise<string> {
-    const address = await docker('inspect', '-f', '{{.NetworkSettings.IPAddress}}', container);
-    return `http://${address.trim()}:8080`;
+    return `http://${(await docker('port', container, '8080/tcp')).trim()}`;
   }
 
   /** What a program in the image prints. */

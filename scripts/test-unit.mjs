@@ -1,0 +1,13 @@
+// `npm run test:unit`: the tests of parts by themselves, which need no Redis, nothing built, and seconds.
+// Arguments go to jest.
+import { jestCommand, jestEnvironment } from './lib/jest.mjs';
+import { installDependencies } from './lib/prepare.mjs';
+import { run } from './lib/run.mjs';
+
+const FOLDERS = ['test/unit/', 'test/config/'];
+/** They need a Redis: the subscribers' tests, and those of the helpers of other tests. */
+const OTHERS = ['subscriber\\.test', 'test/unit/support/'];
+
+installDependencies();
+const chosen = ['--roots', ...FOLDERS, '--testPathIgnorePatterns', ...OTHERS];
+run('node', jestCommand(...process.argv.slice(2), ...chosen), { env: jestEnvironment({}) });

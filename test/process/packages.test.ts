@@ -1,0 +1,33 @@
+import { readFileSync } from 'node:fs';
+
+interface Lock {
+  readonly packages: Readonly<
+    Record<string, { readonly version?: string; readonly integrity?: string }>
+  >;
+}
+
+const LOCK_FILES = [
+  'package-lock.json',
+  'scripts/compiler/package-lock.json',
+  'bench/package-lock.json',
+];
+
+function packagesOf(file: string): Lock['packages'] {
+  return (JSON.parse(readFileSync(file, 'utf8')) as Lock).packages;
+}
+
+test.each(LOCK_FILES)('every package of %s has a checksum', (file) => {
+  const packages = Object.entries(packagesOf(file)).filter(([path]) => path !== '');
+
+  expect(packages.length).toBeGreaterThan(0);
+  expect(packages.filter(([, { integrity }]) => !integrity?.startsWith('sha512-'))).toEqual([]);
+});
+
+test('the compiler of `npm start` is the one that checks the types', () => {
+  const [checks, compiles] = LOCK_FILES.map(
+    (file) => packagesOf(file)['node_modules/typescript']?.version,
+  );
+
+  expect(compiles).toBeDefined();
+  expect(compiles).toBe(checks);
+});
