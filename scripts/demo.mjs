@@ -2,10 +2,10 @@
 // done by real requests to real processes. Exits with 1 if an approval came out of turn or was one too many.
 import { demoOptions } from './demo/options.mjs';
 import { findRedisServer } from './lib/find-redis.mjs';
-import { build, installDependencies } from './lib/prepare.mjs';
+import { build, installToRun } from './lib/prepare.mjs';
 
 const options = demoOptions();
-installDependencies();
+installToRun();
 build();
 const redisProgram = findRedisServer();
 

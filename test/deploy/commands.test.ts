@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { type ShellBlock, shellBlocks } from '../docs/shell-blocks.js';
 import { ShellSession } from '../docs/shell-session.js';
 import { compose } from '../support/docker.js';
+import { IMAGE } from './docker/build-image.js';
 import { provided } from '../support/provided.js';
 import { useTemporaryFolder } from '../support/temporary-folder.js';
 import { uniqueKey } from '../support/unique-key.js';
@@ -33,7 +34,7 @@ function dockerScript(): string {
     `export DOCKER_HOST='${host}' COMPOSE_PROJECT_NAME='${project}'`,
     `case "$1" in`,
     `  compose) shift; exec ${words('SLUICE_TEST_COMPOSE')} "$@" ;;`,
-    `  build) shift; exec '${program}' build --build-arg NPM_CONFIG_REGISTRY "$@" ;;`,
+    `  build) shift; exec '${program}' build --build-arg NPM_CONFIG_REGISTRY --build-arg NODE_IMAGE "$@" ;;`,
     `  *) exec '${program}' "$@" ;;`,
     `esac`,
   ].join('\n');
@@ -50,7 +51,9 @@ describe.each(['docs/deploy.md', 'deploy/helm/sluice/README.md'])('the commands 
   const blocks = shellBlocks(page).filter(({ notRun }) => notRun === undefined);
   let session: ShellSession;
   beforeAll(async () => {
-    session = await ShellSession.start({ folder, inProject: true, programs: PROGRAMS });
+    // In an engine of the user's, the image of the pages is not ours to make.
+    const replaced = { 'sluice:0.1.0': IMAGE };
+    session = await ShellSession.start({ folder, inProject: true, programs: PROGRAMS, replaced });
   });
   afterAll(async () => {
     await session.end();

@@ -24,6 +24,8 @@ export interface SessionOptions {
   /** Programs that go before those on PATH: a name and a script for sh. `PORT_6379` is that port. */
   readonly programs?: Readonly<Record<string, string>>;
   readonly environment?: Readonly<Record<string, string>>;
+  /** What stands for a word of the pages. */
+  readonly replaced?: Readonly<Record<string, string>>;
 }
 
 /** A bash in which the commands of a page run one after another. */
@@ -35,14 +37,14 @@ export class ShellSession {
   private constructor(
     private readonly bash: ChildProcess,
     private readonly folder: string,
-    ports: Readonly<Record<string, string>>,
+    replaced: Readonly<Record<string, string>>,
   ) {
-    for (const [port, free] of Object.entries(ports)) this.#replaced.set(port, free);
+    for (const [word, other] of Object.entries(replaced)) this.#replaced.set(word, other);
     bash.stdout!.on('data', (data: Buffer) => (this.#printed += data.toString()));
   }
 
   static async start(options: SessionOptions): Promise<ShellSession> {
-    const { folder, inProject = false, programs = {}, environment = {} } = options;
+    const { folder, inProject = false, programs = {}, environment = {}, replaced } = options;
     if (!inProject) {
       for (const name of await readdir(ROOT)) await symlink(join(ROOT, name), join(folder, name));
     }
@@ -68,7 +70,7 @@ export class ShellSession {
     await writeFile(join(folder, '.curlrc'), 'no-progress-meter\n');
     // As on a terminal, where both are seen.
     bash.stdin.write('exec 2>&1\n');
-    return new ShellSession(bash, folder, ports);
+    return new ShellSession(bash, folder, { ...ports, ...replaced });
   }
 
   /**
