@@ -114,7 +114,10 @@ describe.each(bothLimiters(redis))('debug (%s limiter)', (_name, settings) => {
 
   test('lists more keys than one read of a socket takes, each once', async () => {
     const keys = Array.from({ length: 600 }, () => uniqueKey().padEnd(512, 'x'));
-    await Promise.all(keys.map((key) => approve(app.url, key)));
+    // No more connections at once than a server lets knock.
+    for (const some of [keys.slice(0, 300), keys.slice(300)]) {
+      await Promise.all(some.map((key) => approve(app.url, key)));
+    }
     const { text } = await send(app.url, 'GET', '/debug');
 
     expect(Object.keys(await instances(app)).sort()).toEqual([...keys].sort());
@@ -126,7 +129,7 @@ describe.each(bothLimiters(redis))('debug (%s limiter)', (_name, settings) => {
 describe.each(bothLimiters(redis))('debug after a window (%s limiter)', (_name, settings) => {
   let app: TestApp;
   beforeAll(async () => {
-    app = await startTestApp({ ...settings(), WINDOW_MILLIS: '1000', MAX_REQUESTS: '1' });
+    app = await startTestApp({ ...settings(), WINDOW_MILLIS: '500', MAX_REQUESTS: '1' });
   });
   afterAll(() => app.stop(0));
 
