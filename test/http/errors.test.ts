@@ -8,6 +8,7 @@ import {
   type ErrorValues,
   messageOf,
 } from '../../src/http/replies/errors.js';
+import { type Timeouts, TIMEOUTS } from '../../src/http/server/timeouts.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { PATIENT_STORE } from '../support/both-limiters.js';
 import { untilWaiting } from '../support/debug-state.js';
@@ -24,6 +25,8 @@ const folder = useTemporaryFolder();
 interface Provocation<Code extends ErrorCode> {
   /** Settings of the service, beside those that all have. */
   readonly environment?: () => Promise<Record<string, string>> | Record<string, string>;
+  /** Where those of the service are too long to be waited for. */
+  readonly timeouts?: Partial<Timeouts>;
   readonly provoke: (app: TestApp, key: string) => Promise<Answer>;
   /** What the message says of the request. */
   readonly values: (key: string) => ErrorValues<Code>;
@@ -119,7 +122,11 @@ const PROVOCATIONS: { readonly [Code in ErrorCode]: Provocation<Code> } = {
     provoke: (app, key) => send(app.url, 'PUT', ratePath(key)),
     values: () => ({ method: 'PUT' }),
   },
-  REQUEST_TIMEOUT: { provoke: (app) => sendText(app, 'GET /healthz'), values: nothing },
+  REQUEST_TIMEOUT: {
+    timeouts: { headMillis: 100, checkMillis: 20 },
+    provoke: (app) => sendText(app, 'GET /healthz'),
+    values: nothing,
+  },
   URL_TOO_LONG: {
     provoke: (app, key) => send(app.url, 'POST', `${ratePath(key)}?`.padEnd(8193, 'x')),
     values: () => ({ max: 8192, bytes: 8193 }),
@@ -183,6 +190,9 @@ const PROVOCATIONS: { readonly [Code in ErrorCode]: Provocation<Code> } = {
 
 async function provoke(code: ErrorCode) {
   const provocation = PROVOCATIONS[code] as Provocation<ErrorCode>;
+  const timeouts = { ...TIMEOUTS };
+  // The service reads them when it starts.
+  Object.assign(TIMEOUTS, provocation.timeouts);
   const app = await startTestApp({
     WINDOW_MILLIS: '3600000',
     MAX_REQUESTS: '1',
@@ -190,6 +200,7 @@ async function provoke(code: ErrorCode) {
     LOG_4XX: 'true',
     ...(await provocation.environment?.()),
   });
+  Object.assign(TIMEOUTS, timeouts);
   const key = uniqueKey();
   const answer = await provocation.provoke(app, key);
   await app.stop(0);

@@ -114,25 +114,28 @@ describe.each(bothLimiters(redis))('keys (%s limiter)', (_name, settings) => {
   afterAll(() => app.stop(0));
 
   test('each is a limiter of its own, seen under its own name', async () => {
-    // Each has a number of approvals that no other has.
-    for (const [i, key] of KEYS.entries()) {
-      for (let n = 0; n <= i; n += 1) await approve(app.url, key);
-    }
+    // Each has a maximum that no other has, and one approval.
+    for (const [i, key] of KEYS.entries()) await approve(app.url, key, `?maxRequests=${1001 + i}`);
+    const own = KEYS.map((key, i): [string, unknown] => [key, [1001 + i, 1]]);
+    const numbersOf = ({ Config, NumApprovedThisWindow }: DebugState): unknown => [
+      Config?.MaxRequestsPerWindow,
+      NumApprovedThisWindow,
+    ];
 
-    const seen: [string, number | undefined][] = [];
+    const seen: [string, unknown][] = [];
     for (const key of KEYS) {
       const state = await debugState(app.url, key);
-      seen.push([state.Key, state.NumApprovedThisWindow]);
+      seen.push([state.Key, numbersOf(state)]);
     }
-    expect(seen).toEqual(KEYS.map((key, i) => [key, i + 1]));
+    expect(seen).toEqual(own);
 
     const { text, json } = await send(app.url, 'GET', '/debug');
     const { Instances: instances } = json() as { Instances: Record<string, DebugState> };
     const listed = Object.entries(instances).map(([key, state]): [string, unknown] => {
       expect(state.Key).toBe(key);
-      return [key, state.NumApprovedThisWindow];
+      return [key, numbersOf(state)];
     });
-    expect(new Map(listed)).toEqual(new Map(KEYS.map((key, i) => [key, i + 1])));
+    expect(new Map(listed)).toEqual(new Map(own));
     expect(text.match(/"Found":true/g)).toHaveLength(KEYS.length);
   });
 

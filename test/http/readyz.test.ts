@@ -62,30 +62,29 @@ describe.each(bothLimiters(redis))('GET /readyz (%s limiter)', (_name, settings)
 
     expect(connection.received).toMatch(/^HTTP\/1\.1 503 [^]*\r\n\r\ndraining$/);
   });
-
-  test('says that the event loop does not keep up, until it does; each is logged once', async () => {
-    const app = await startTestApp({ ...settings(), MAX_EVENT_LOOP_DELAY_MILLIS: '200' });
-    const busy = setInterval(holdEventLoop, 0);
-    const overloaded = await until(async () => {
-      const answer = await readyz(app);
-      return answer.status !== 200 && answer;
-    });
-    clearInterval(busy);
-    await until(async () => (await readyz(app)).status === 200);
-    await app.stop(0);
-
-    expectNotReady(overloaded, /^event loop delayed by \d+ ms$/);
-    const lines = app.log.filter(({ msg }) => msg === 'not ready' || msg === 'ready again');
-    expect(lines).toMatchObject([
-      { msg: 'not ready', reasons: [expect.stringMatching(/^event loop delayed by \d+ ms$/)] },
-      { msg: 'ready again' },
-    ]);
-  });
 });
 
-/** A turn that is much longer than the limit of the test. */
+test('GET /readyz says that the event loop does not keep up, until it does; each is logged once', async () => {
+  const app = await startTestApp({ MAX_EVENT_LOOP_DELAY_MILLIS: '200' });
+  const busy = setInterval(holdEventLoop, 0);
+  const overloaded = await until(async () => {
+    const answer = await readyz(app);
+    return answer.status !== 200 && answer;
+  });
+  clearInterval(busy);
+  await until(async () => (await readyz(app)).status === 200);
+  await app.stop(0);
+
+  expectNotReady(overloaded, /^event loop delayed by \d+ ms$/);
+  const lines = app.log.filter(({ msg }) => msg === 'not ready' || msg === 'ready again');
+  expect(lines).toMatchObject([
+    { msg: 'not ready', reasons: [expect.stringMatching(/^event loop delayed by \d+ ms$/)] },
+    { msg: 'ready again' },
+  ]);
+});
+/** A turn that is longer than the limit of the test. */
 function holdEventLoop(): void {
-  const endsAt = performance.now() + 500;
+  const endsAt = performance.now() + 300;
   while (performance.now() < endsAt);
 }
 

@@ -58,50 +58,6 @@ describe.each(bothLimiters(redis))('waiting for room (%s limiter)', (_name, sett
     });
   });
 
-  test('is first come, first served', async () => {
-    const key = uniqueKey();
-    let holder = await approve(app.url, key);
-    const waiting = await queueUp(key, 4);
-    for (const [i, request] of waiting.entries()) {
-      await release(key, holder);
-      holder = approvedId(await request.answer);
-
-      expect((await debugState(app.url, key)).NumWaiting).toBe(3 - i);
-    }
-  });
-
-  test('a client that disconnects in the middle disturbs nobody else', async () => {
-    const key = uniqueKey();
-    const first = await approve(app.url, key);
-    const [second, third, fourth] = await queueUp(key, 3);
-    third!.disconnect();
-    await untilWaiting(app.url, key, 2);
-
-    await release(key, first);
-    const next = approvedId(await second!.answer);
-    expect((await debugState(app.url, key)).NumWaiting).toBe(1);
-    await release(key, next);
-    expect((await fourth!.answer).status).toBe(200);
-    expect(await debugState(app.url, key)).toMatchObject({
-      NumApprovedThisWindow: 1,
-      NumWaiting: 0,
-    });
-  });
-
-  test('a withdrawn place is free for another', async () => {
-    const key = uniqueKey();
-    await approve(app.url, key);
-    const waiting = await queueUp(key, 4);
-    expect((await send(app.url, 'POST', `/rate/${key}?canWait=true`)).status).toBe(429);
-    waiting[0]!.disconnect();
-    await untilWaiting(app.url, key, 3);
-    waiting.push(begin(app.url, 'POST', `/rate/${key}?canWait=true`));
-
-    await untilWaiting(app.url, key, 4);
-    for (const request of waiting) request.disconnect();
-    await untilWaiting(app.url, key, 0);
-  });
-
   test('a full queue refuses with a 429, which is not counted as a denial', async () => {
     const key = uniqueKey();
     await approve(app.url, key);
@@ -119,43 +75,6 @@ describe.each(bothLimiters(redis))('waiting for room (%s limiter)', (_name, sett
       NumWaiting: 4,
     });
     for (const request of waiting) request.disconnect();
-  });
-
-  test('a check that can not wait is denied and counted while others wait', async () => {
-    const key = uniqueKey();
-    await approve(app.url, key);
-    const [waiting] = await queueUp(key, 1);
-
-    expect((await send(app.url, 'POST', `/rate/${key}`)).status).toBe(429);
-    expect(await debugState(app.url, key)).toMatchObject({
-      NumDeniedThisWindow: 1,
-      NumWaiting: 1,
-    });
-    waiting!.disconnect();
-  });
-
-  test('maxRequestsInQueue=0 turns it off', async () => {
-    const key = uniqueKey();
-    await approve(app.url, key, '?maxRequestsInQueue=0');
-    const answer = await send(app.url, 'POST', `/rate/${key}?canWait=true`);
-
-    expect(answer.status).toBe(429);
-    expect((await debugState(app.url, key)).NumDeniedThisWindow).toBe(0);
-  });
-
-  test('a raised maximum serves the queue before the check that raises it', async () => {
-    const key = uniqueKey();
-    await approve(app.url, key);
-    const waiting = await queueUp(key, 2);
-    const answer = await send(app.url, 'POST', `/rate/${key}?maxRequests=3`);
-
-    expect(answer.status).toBe(429);
-    for (const request of waiting) expect((await request.answer).status).toBe(200);
-    expect(await debugState(app.url, key)).toMatchObject({
-      NumApprovedThisWindow: 3,
-      NumDeniedThisWindow: 1,
-      NumWaiting: 0,
-    });
   });
 });
 

@@ -654,7 +654,11 @@ describe('a check that shows by a ticket that Redis has lost a queue', () => {
   test('begins a recovery hold once, and only while the key is new', async () => {
     await loseQueue();
     await key.replica('r2').check(['x']);
+    const wakes = await recordWakes(key.names.wakeChannel);
     await checkKnowing('y', 1);
+    await key.setTime(799);
+    await checkKnowing('y', 1);
+    expect(await wakes.take()).toEqual(['{"memoryLost":true}']);
     await key.setTime(800);
     expect(await checkKnowing('z', 1)).toEqual(['approved']);
     expect(await key.stored()).toMatchObject({ state: { holdUntil: 'no' } });

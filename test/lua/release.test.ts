@@ -1,4 +1,5 @@
 import { ScriptHarness, type TestReplica } from '../support/script-harness.js';
+import { unguarded } from '../support/unguarded.js';
 import { useRedis } from '../support/use-redis.js';
 import { useWakeRecorder, type WakeRecorder } from '../support/wake-recorder.js';
 
@@ -176,4 +177,18 @@ test('passes over the waiters of a replica whose lease ran out, without using ca
   expect((await wakes.take()).map((wake) => JSON.parse(wake) as unknown)).toMatchObject([
     { granted: ['e'], waiting: 0 },
   ]);
+});
+
+test('may not be sent again once it may have run: it would not find what it has released', async () => {
+  const repeatable: boolean[] = [];
+  const guard: typeof unguarded = {
+    run: (call) => {
+      repeatable.push(call.isRepeatable);
+      return unguarded.run(call);
+    },
+  };
+  const watched = key.replica('r1', { guard });
+  await watched.check(['a']);
+  expect(await watched.release('a')).toBe(true);
+  expect(repeatable).toEqual([true, false]);
 });

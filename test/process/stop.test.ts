@@ -12,32 +12,33 @@ const ONE_HOUR = '3600000';
 const redis = useRedis();
 afterEach(killReplicas);
 
+type Environment = Readonly<Record<string, string>>;
+
+function start(environment: Environment): Promise<ReplicaProcess> {
+  return startReplica({
+    WINDOW_MILLIS: ONE_HOUR,
+    MAX_REQUESTS: '1',
+    SHUTDOWN_GRACE_MILLIS: ONE_HOUR,
+    ...environment,
+  });
+}
+
+async function startStopping(replica: ReplicaProcess): Promise<void> {
+  replica.signal('SIGTERM');
+  await replica.logged(({ msg }) => msg === 'stopping');
+}
+
+/** Whether nobody listens on its port any more. */
+function isRefused({ url }: ReplicaProcess): Promise<boolean> {
+  return send(url, 'GET', '/healthz').then(
+    () => false,
+    (error: unknown) => (error as NodeJS.ErrnoException).code === 'ECONNREFUSED',
+  );
+}
+
 describe.each(bothLimiters(redis))('a replica that stops (%s limiter)', (_name, settings) => {
-  function start(environment: Readonly<Record<string, string>>): Promise<ReplicaProcess> {
-    return startReplica({
-      ...settings(),
-      WINDOW_MILLIS: ONE_HOUR,
-      MAX_REQUESTS: '1',
-      SHUTDOWN_GRACE_MILLIS: ONE_HOUR,
-      ...environment,
-    });
-  }
-
-  async function startStopping(replica: ReplicaProcess): Promise<void> {
-    replica.signal('SIGTERM');
-    await replica.logged(({ msg }) => msg === 'stopping');
-  }
-
-  /** Whether nobody listens on its port any more. */
-  function isRefused({ url }: ReplicaProcess): Promise<boolean> {
-    return send(url, 'GET', '/healthz').then(
-      () => false,
-      (error: unknown) => (error as NodeJS.ErrnoException).code === 'ECONNREFUSED',
-    );
-  }
-
   test.each(['SIGTERM', 'SIGINT'] as const)('on %s ends with code 0', async (signal) => {
-    const replica = await start({});
+    const replica = await start(settings());
     await approve(replica.url, uniqueKey());
 
     expect(await replica.kill(signal)).toBe(0);
@@ -45,6 +46,69 @@ describe.each(bothLimiters(redis))('a replica that stops (%s limiter)', (_name, 
     await expect(send(replica.url, 'GET', '/healthz')).rejects.toThrow('ECONNREFUSED');
   });
 
+  test('approves those whose turn comes within the grace', async () => {
+    const replica = await start({ ...settings(), WINDOW_MILLIS: '1000' });
+    const key = uniqueKey();
+    await approve(replica.url, key);
+    // Three, with one approval in each window: the last has to wait for two windows at least.
+    const waiting = [1, 2, 3].map(() => begin(replica.url, 'POST', `/rate/${key}?canWait=true`));
+    await Promise.race(waiting.map(({ answer }) => answer));
+    await startStopping(replica);
+    const answers = await Promise.all(waiting.map(({ answer }) => answer));
+
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
+    expect(await replica.kill('SIGCONT')).toBe(0);
+  });
+
+  test('turns those away whose turn does not come within the grace', async () => {
+    const replica = await start({ ...settings(), SHUTDOWN_GRACE_MILLIS: '200' });
+    const keys = [uniqueKey(), uniqueKey()];
+    const waiting = [];
+    for (const key of keys) {
+      await approve(replica.url, key);
+      waiting.push(begin(replica.url, 'POST', `/rate/${key}?canWait=true`));
+      await untilWaiting(replica.url, key, 1);
+    }
+
+    expect(await replica.kill('SIGTERM')).toBe(0);
+    for (const [i, { answer }] of waiting.entries()) {
+      const { status, headers, json } = await answer;
+
+      expect(status).toBe(503);
+      expect(headers['content-type']).toBe('application/json');
+      expect(headers['retry-after']).toMatch(/^[1-9]\d*$/);
+      expect(json()).toStrictEqual({ error: 'shutting down', key: keys[i] });
+    }
+  });
+
+  test('ends the grace at once on a second signal', async () => {
+    const replica = await start(settings());
+    const key = uniqueKey();
+    await approve(replica.url, key);
+    const waiting = begin(replica.url, 'POST', `/rate/${key}?canWait=true`);
+    await untilWaiting(replica.url, key, 1);
+    await startStopping(replica);
+
+    expect(await replica.kill('SIGTERM')).toBe(0);
+    expect((await waiting.answer).status).toBe(503);
+  });
+
+  test('tells the client of a waiting request to close its connection', async () => {
+    const replica = await start({ ...settings(), SHUTDOWN_GRACE_MILLIS: '0' });
+    const key = uniqueKey();
+    await approve(replica.url, key);
+    const connection = await openConnection(replica.url);
+    connection.write(requestText('POST', `/rate/${key}?canWait=true`));
+    await untilWaiting(replica.url, key, 1);
+    expect(await replica.kill('SIGTERM')).toBe(0);
+
+    expect(connection.received).toMatch(/^HTTP\/1\.1 503 /);
+    expect(connection.received).toMatch(/^Connection: close\r$/m);
+  });
+});
+
+/** Where its limits are makes no difference to these. */
+describe('the port of a replica that stops', () => {
   test('accepts nobody new while it waits for those it has', async () => {
     const replica = await start({});
     const key = uniqueKey();
@@ -69,53 +133,6 @@ describe.each(bothLimiters(redis))('a replica that stops (%s limiter)', (_name, 
     expect(answer.headers.connection).toBe('close');
     // A second signal ends the delay.
     expect(await replica.kill('SIGTERM')).toBe(0);
-  });
-
-  test('approves those whose turn comes within the grace', async () => {
-    const replica = await start({ WINDOW_MILLIS: '1000' });
-    const key = uniqueKey();
-    await approve(replica.url, key);
-    // Three, with one approval in each window: the last has to wait for two windows at least.
-    const waiting = [1, 2, 3].map(() => begin(replica.url, 'POST', `/rate/${key}?canWait=true`));
-    await Promise.race(waiting.map(({ answer }) => answer));
-    await startStopping(replica);
-    const answers = await Promise.all(waiting.map(({ answer }) => answer));
-
-    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
-    expect(await replica.kill('SIGCONT')).toBe(0);
-  });
-
-  test('turns those away whose turn does not come within the grace', async () => {
-    const replica = await start({ SHUTDOWN_GRACE_MILLIS: '200' });
-    const keys = [uniqueKey(), uniqueKey()];
-    const waiting = [];
-    for (const key of keys) {
-      await approve(replica.url, key);
-      waiting.push(begin(replica.url, 'POST', `/rate/${key}?canWait=true`));
-      await untilWaiting(replica.url, key, 1);
-    }
-
-    expect(await replica.kill('SIGTERM')).toBe(0);
-    for (const [i, { answer }] of waiting.entries()) {
-      const { status, headers, json } = await answer;
-
-      expect(status).toBe(503);
-      expect(headers['content-type']).toBe('application/json');
-      expect(headers['retry-after']).toMatch(/^[1-9]\d*$/);
-      expect(json()).toStrictEqual({ error: 'shutting down', key: keys[i] });
-    }
-  });
-
-  test('ends the grace at once on a second signal', async () => {
-    const replica = await start({});
-    const key = uniqueKey();
-    await approve(replica.url, key);
-    const waiting = begin(replica.url, 'POST', `/rate/${key}?canWait=true`);
-    await untilWaiting(replica.url, key, 1);
-    await startStopping(replica);
-
-    expect(await replica.kill('SIGTERM')).toBe(0);
-    expect((await waiting.answer).status).toBe(503);
   });
 
   test('closes connections that are kept alive and idle', async () => {
@@ -153,19 +170,6 @@ describe.each(bothLimiters(redis))('a replica that stops (%s limiter)', (_name, 
     expect(connection.received).toMatch(/^Connection: close\r$/m);
     expect((await waiting.answer).status).toBe(200);
     expect(await replica.kill('SIGCONT')).toBe(0);
-  });
-
-  test('tells the client of a waiting request to close its connection', async () => {
-    const replica = await start({ SHUTDOWN_GRACE_MILLIS: '0' });
-    const key = uniqueKey();
-    await approve(replica.url, key);
-    const connection = await openConnection(replica.url);
-    connection.write(requestText('POST', `/rate/${key}?canWait=true`));
-    await untilWaiting(replica.url, key, 1);
-    expect(await replica.kill('SIGTERM')).toBe(0);
-
-    expect(connection.received).toMatch(/^HTTP\/1\.1 503 /);
-    expect(connection.received).toMatch(/^Connection: close\r$/m);
   });
 
   test.each([

@@ -21,27 +21,10 @@ describeWithRedisProgram('a waiter is approved once', () => {
     client = server.connect();
     proxies = await Promise.all([1, 2, 3].map(() => startFaultProxy(server.port)));
   });
-  afterEach(async () => {
-    for (const proxy of proxies) proxy.toClient.delayMessages(0);
-    await killReplicas();
-  });
   afterAll(() => {
     for (const proxy of proxies) proxy.stop();
     client.disconnect();
   });
-
-  const start = (windowMillis: number): Promise<ReplicaProcess[]> =>
-    Promise.all(
-      proxies.map((proxy) =>
-        startReplica({
-          REDIS_URL: proxy.url,
-          WINDOW_MILLIS: String(windowMillis),
-          MAX_REQUESTS: String(MAX_REQUESTS),
-          // How soon a busy test machine answers is not what these tests are about.
-          STORE_TIMEOUT_MILLIS: '30000',
-        }),
-      ),
-    );
 
   /** Everybody comes at once and waits; `disturb` runs until they have their answers. */
   async function serveAll(
@@ -68,14 +51,29 @@ describeWithRedisProgram('a waiter is approved once', () => {
     expect(ledger.served.length).toBeGreaterThan(MAX_REQUESTS);
   }
 
-  test.each([1, 5, 20, 50, 200])('in windows of %d ms', async (windowMillis) => {
-    await serveAll(await start(windowMillis), 300);
-  });
+  describe.each([1, 5, 20, 50, 200])('in windows of %d ms', (windowMillis) => {
+    let replicas: ReplicaProcess[];
+    beforeAll(async () => {
+      replicas = await Promise.all(
+        proxies.map((proxy) =>
+          startReplica({
+            REDIS_URL: proxy.url,
+            WINDOW_MILLIS: String(windowMillis),
+            MAX_REQUESTS: String(MAX_REQUESTS),
+            // How soon a busy test machine answers is not what these tests are about.
+            STORE_TIMEOUT_MILLIS: '30000',
+          }),
+        ),
+      );
+    });
+    afterEach(() => {
+      for (const proxy of proxies) proxy.toClient.delayMessages(0);
+    });
+    afterAll(killReplicas);
 
-  test.each([1, 5, 20, 50, 200])(
-    'in windows of %d ms, while replicas and Redis stand still in turns for one to five of them',
-    async (windowMillis) => {
-      const replicas = await start(windowMillis);
+    test('where nothing is late', () => serveAll(replicas, 300));
+
+    test('while replicas and Redis stand still in turns for one to five of them', async () => {
       await serveAll(replicas, 300, async (isOver) => {
         for (let round = 0; !isOver(); round += 1) {
           const millis = windowMillis * (1 + (round % 5));
@@ -83,18 +81,15 @@ describeWithRedisProgram('a waiter is approved once', () => {
           await standStill(server, millis);
         }
       });
-    },
-  );
+    });
 
-  test.each([1, 5, 20, 50, 200])(
-    'in windows of %d ms, where messages reach one replica three windows late, and another five',
-    async (windowMillis) => {
+    test('where messages reach one replica three windows late, and another five', async () => {
       const [, late, later] = proxies;
       late!.toClient.delayMessages(3 * windowMillis);
       later!.toClient.delayMessages(5 * windowMillis);
-      await serveAll(await start(windowMillis), 300);
-    },
-  );
+      await serveAll(replicas, 300);
+    });
+  });
 });
 
 async function standStill(

@@ -3,10 +3,11 @@ import { requestRate, waitingCount } from '../support/rate-client.js';
 import { uniqueKey } from '../support/unique-key.js';
 import { until } from '../support/until.js';
 import { useRedis } from '../support/use-redis.js';
-import { useReplicas } from '../support/use-replicas.js';
+import { useReplicas, useSharedReplicas } from '../support/use-replicas.js';
+
+const redis = useRedis();
 
 describe('the queue across three replicas', () => {
-  const redis = useRedis();
   const start = useReplicas(redis);
 
   test('serves 300 waiters in the order in which they reached Redis', async () => {
@@ -27,53 +28,6 @@ describe('the queue across three replicas', () => {
     expect(answers.map(({ requestId }) => requestId).sort()).toEqual([...ledger.approved].sort());
   });
 
-  test('wakes the head of the queue on another replica when an approval is released', async () => {
-    const [first, second] = await start(2, { MAX_REQUESTS: '1', WINDOW_MILLIS: '3600000' });
-    const key = uniqueKey();
-    const { requestId } = await requestRate(first!.url, key).answer;
-    const waiter = requestRate(second!.url, key, 'canWait=true');
-    await until(async () => (await waitingCount(first!.url, key)) === 1);
-    await fetch(`${first!.url}/rate/${key}/${requestId!}`, { method: 'DELETE' });
-    expect(await waiter.answer).toMatchObject({ status: 200 });
-  });
-
-  test('wakes waiters on other replicas when the maximum is raised', async () => {
-    const replicas = await start(3, { MAX_REQUESTS: '1', WINDOW_MILLIS: '3600000' });
-    const key = uniqueKey();
-    await requestRate(replicas[0]!.url, key).answer;
-    const waiters = [1, 2, 1, 2].map((i) => requestRate(replicas[i]!.url, key, 'canWait=true'));
-    await until(async () => (await waitingCount(replicas[0]!.url, key)) === 4);
-    expect(await requestRate(replicas[0]!.url, key, 'maxRequests=5').answer).toMatchObject({
-      status: 429,
-    });
-    const answers = await Promise.all(waiters.map(({ answer }) => answer));
-    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
-  });
-
-  test('is bounded over all replicas together', async () => {
-    const replicas = await start(3, {
-      MAX_REQUESTS: '1',
-      MAX_REQUESTS_IN_QUEUE: '7',
-      WINDOW_MILLIS: '3600000',
-    });
-    const key = uniqueKey();
-    await requestRate(replicas[0]!.url, key).answer;
-    const requests = Array.from({ length: 30 }, (_, i) =>
-      requestRate(replicas[i % 3]!.url, key, 'canWait=true'),
-    );
-    const refused: number[] = [];
-    for (const { answer } of requests)
-      void answer.then(
-        ({ status }) => refused.push(status),
-        () => undefined,
-      );
-    await until(() => refused.length === 23);
-    expect(refused).toEqual(refused.map(() => 429));
-    expect(await waitingCount(replicas[1]!.url, key)).toBe(7);
-    for (const request of requests) request.disconnect();
-    await until(async () => (await waitingCount(replicas[1]!.url, key)) === 0);
-  });
-
   test('keeps each key to itself when many keys have waiters', async () => {
     const replicas = await start(3, { MAX_REQUESTS: '2', WINDOW_MILLIS: '100' });
     const keys = Array.from({ length: 20 }, uniqueKey);
@@ -86,5 +40,38 @@ describe('the queue across three replicas', () => {
       ),
     );
     expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
+  });
+});
+
+describe('the queue across three replicas, while no window ends,', () => {
+  const replicas = useSharedReplicas(redis);
+
+  test('wakes the head of the queue on another replica when an approval is released', async () => {
+    const [first, second] = replicas;
+    const key = uniqueKey();
+    const { requestId } = await requestRate(first!.url, key).answer;
+    const waiter = requestRate(second!.url, key, 'canWait=true');
+    await until(async () => (await waitingCount(first!.url, key)) === 1);
+    await fetch(`${first!.url}/rate/${key}/${requestId!}`, { method: 'DELETE' });
+    expect(await waiter.answer).toMatchObject({ status: 200 });
+  });
+
+  test('is bounded over all replicas together', async () => {
+    const key = uniqueKey();
+    await requestRate(replicas[0]!.url, key).answer;
+    const requests = Array.from({ length: 30 }, (_, i) =>
+      requestRate(replicas[i % 3]!.url, key, 'canWait=true&maxRequestsInQueue=7'),
+    );
+    const refused: number[] = [];
+    for (const { answer } of requests)
+      void answer.then(
+        ({ status }) => refused.push(status),
+        () => undefined,
+      );
+    await until(() => refused.length === 23);
+    expect(refused).toEqual(refused.map(() => 429));
+    expect(await waitingCount(replicas[1]!.url, key)).toBe(7);
+    for (const request of requests) request.disconnect();
+    await until(async () => (await waitingCount(replicas[1]!.url, key)) === 0);
   });
 });

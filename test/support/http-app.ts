@@ -27,6 +27,9 @@ export function httpAppOver(limiter: Limiter, parts: Partial<HttpParts> = {}): E
   );
 }
 
+/** By default they are 511. The operating system lets others knock again a second later, or three, or seven. */
+const MOST_CONNECTIONS_AT_ONCE = 2048;
+
 /** An Express app that is served on a free port. */
 export interface ServedApp {
   readonly url: string;
@@ -38,7 +41,7 @@ export interface ServedApp {
 
 export async function serve(app: Express): Promise<ServedApp> {
   const server = createServer(app);
-  server.listen(0, '127.0.0.1');
+  server.listen({ port: 0, host: '127.0.0.1', backlog: MOST_CONNECTIONS_AT_ONCE });
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
   return {

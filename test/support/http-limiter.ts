@@ -2,7 +2,7 @@ import type { CallerPresence } from '../../src/limiter/caller-presence.js';
 import { ShuttingDownError } from '../../src/limiter/errors.js';
 import type { CheckRequest, Decision, InstanceState, Limiter } from '../../src/limiter/limiter.js';
 import { type DebugState, debugState } from './debug-state.js';
-import { ratePath } from './http-client.js';
+import { type Answer, approvedId, begin, ratePath, send } from './http-client.js';
 
 /**
  * A limiter as an HTTP client knows it, so that one behaviour suite can run through HTTP too. What
@@ -26,37 +26,33 @@ export class HttpLimiter implements Limiter {
     if (request.maxRequestsInQueue !== undefined) {
       query.set('maxRequestsInQueue', String(request.maxRequestsInQueue));
     }
-    const abort = new AbortController();
+    const pending = begin(this.url, 'POST', `${ratePath(request.key)}?${query.toString()}`);
     if (caller) {
       caller.onDisconnect = () => {
-        abort.abort();
+        pending.disconnect();
       };
     }
-    let answer: Response;
+    let answer: Answer;
     try {
-      answer = await fetch(`${this.url}${ratePath(request.key)}?${query.toString()}`, {
-        method: 'POST',
-        signal: abort.signal,
-      });
+      answer = await pending.answer;
     } catch (error) {
       if (caller?.isDisconnected) return { outcome: 'withdrawn' };
       throw error;
     }
-    const body = (await answer.json()) as { request_id: string };
-    if (answer.status === 200) return { outcome: 'approved', requestId: body.request_id };
-    if (answer.status === 503) throw new ShuttingDownError();
-    if (answer.status !== 429) throw new Error(`status ${answer.status}`);
+    const { status, headers } = answer;
+    if (status === 200) return { outcome: 'approved', requestId: approvedId(answer) };
+    if (status === 503) throw new ShuttingDownError();
+    if (status !== 429) throw new Error(`status ${status}`);
     return {
       outcome: 'denied',
       reason: 'limit_reached',
-      retryAfterMillis: Number(answer.headers.get('Retry-After')) * 1000,
+      retryAfterMillis: Number(headers['retry-after']) * 1000,
     };
   }
 
   async release(key: string, requestId: string): Promise<boolean> {
-    const answer = await fetch(`${this.url}${ratePath(key)}/${requestId}`, { method: 'DELETE' });
-    await answer.text();
-    return answer.status === 200;
+    const { status } = await send(this.url, 'DELETE', `${ratePath(key)}/${requestId}`);
+    return status === 200;
   }
 
   async inspect(key: string): Promise<InstanceState | undefined> {
@@ -65,8 +61,8 @@ export class HttpLimiter implements Limiter {
   }
 
   async *list(): AsyncIterable<readonly InstanceState[]> {
-    const answer = await fetch(`${this.url}/debug`);
-    const body = (await answer.json()) as { Instances: Record<string, Required<DebugState>> };
+    const answer = await send(this.url, 'GET', '/debug');
+    const body = answer.json() as { Instances: Record<string, Required<DebugState>> };
     yield Object.values(body.Instances).map(toInstance);
   }
 

@@ -3,20 +3,45 @@ import { killReplicas, type ReplicaProcess, startReplica } from './replica-proce
 
 type Environment = Readonly<Record<string, string>>;
 
+/** So that no window ends before its test does. */
+const ONE_HOUR = '3600000';
+
 /** Replicas in processes of their own, on the Redis of this file; ended after each test. */
 export function useReplicas(
   redis: RedisForTests,
 ): (count: number, environment: Environment) => Promise<ReplicaProcess[]> {
   afterEach(killReplicas);
-  return (count, environment) =>
-    Promise.all(
-      Array.from({ length: count }, () =>
-        startReplica({
-          REDIS_URL: redis.url,
-          // How soon a busy test machine answers is not what these tests are about.
-          STORE_TIMEOUT_MILLIS: '30000',
-          ...environment,
-        }),
-      ),
+  return (count, environment) => startSeveral(redis, count, environment);
+}
+
+/**
+ * Three replicas with windows of an hour and one approval in each, for all tests of a `describe` that does not end
+ * them; a test asks for another maximum with its checks.
+ */
+export function useSharedReplicas(redis: RedisForTests): readonly ReplicaProcess[] {
+  const replicas: ReplicaProcess[] = [];
+  beforeAll(async () => {
+    replicas.push(
+      ...(await startSeveral(redis, 3, { MAX_REQUESTS: '1', WINDOW_MILLIS: ONE_HOUR })),
     );
+  });
+  afterAll(killReplicas);
+  return replicas;
+}
+
+function startSeveral(
+  redis: RedisForTests,
+  count: number,
+  environment: Environment,
+): Promise<ReplicaProcess[]> {
+  return Promise.all(
+    Array.from({ length: count }, () =>
+      startReplica({
+        REDIS_URL: redis.url,
+        // How soon a busy test machine answers is not what these tests are about.
+        STORE_TIMEOUT_MILLIS: '30000',
+        ...environment,
+      }),
+    ),
+  );
 }

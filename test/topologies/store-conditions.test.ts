@@ -79,7 +79,7 @@ describeWithRedisProgram('a service whose Redis', () => {
     const status = async (method: string, path: string): Promise<number> =>
       (await send(app.url, method, path)).status;
 
-    beforeEach(async () => {
+    beforeAll(async () => {
       server = await startRedisProcess({ keepsData: true });
       app = await startTestApp({
         REDIS_URL: server.url,
@@ -90,7 +90,7 @@ describeWithRedisProgram('a service whose Redis', () => {
       expect(await status('POST', ratePath(uniqueKey()))).toBe(200);
       expect(await status('GET', '/readyz')).toBe(200);
     });
-    afterEach(async () => {
+    afterAll(async () => {
       await app.stop(0);
       await server.stop();
     });

@@ -1,9 +1,9 @@
 import { Redis } from 'ioredis';
 
-import { type Authority, createAuthority } from '../../support/certificates.js';
-import { describeWithRedisProgram } from '../../support/describe-with-redis-program.js';
-import type { ClientOptions } from '../../support/redis-process.js';
-import { startRedisTls } from '../../support/redis-tls.js';
+import { type Authority, createAuthority } from './certificates.js';
+import { describeWithRedisProgram } from './describe-with-redis-program.js';
+import type { ClientOptions } from './redis-process.js';
+import { startRedisTls } from './redis-tls.js';
 
 describeWithRedisProgram('a Redis with TLS', () => {
   let authority: Authority;

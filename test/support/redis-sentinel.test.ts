@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis';
 
-import { describeWithRedisProgram } from '../../support/describe-with-redis-program.js';
-import { type RedisSentinel, startRedisSentinel } from '../../support/redis-sentinel.js';
+import { describeWithRedisProgram } from './describe-with-redis-program.js';
+import { type RedisSentinel, startRedisSentinel } from './redis-sentinel.js';
 
 describeWithRedisProgram('Redis with Sentinels', () => {
   let redis: RedisSentinel;

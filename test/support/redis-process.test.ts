@@ -1,9 +1,9 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 
-import { describeWithRedisProgram } from '../../support/describe-with-redis-program.js';
-import { startRedisProcess } from '../../support/redis-process.js';
-import { until } from '../../support/until.js';
+import { describeWithRedisProgram } from './describe-with-redis-program.js';
+import { startRedisProcess } from './redis-process.js';
+import { until } from './until.js';
 
 describeWithRedisProgram('a Redis process', () => {
   test('that keeps its data has it after SIGKILL', async () => {

@@ -1,8 +1,8 @@
 import { Cluster } from 'ioredis';
 
-import { describeWithRedisProgram } from '../../support/describe-with-redis-program.js';
-import { type RedisCluster, startRedisCluster } from '../../support/redis-cluster.js';
-import { uniqueKey } from '../../support/unique-key.js';
+import { describeWithRedisProgram } from './describe-with-redis-program.js';
+import { type RedisCluster, startRedisCluster } from './redis-cluster.js';
+import { uniqueKey } from './unique-key.js';
 
 describeWithRedisProgram('a Redis Cluster', () => {
   let cluster: RedisCluster;

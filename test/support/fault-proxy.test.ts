@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { connect, createServer, type Server, type Socket, type AddressInfo } from 'node:net';
 
-import { type FaultProxy, startFaultProxy } from '../../support/fault-proxy.js';
-import { until } from '../../support/until.js';
+import { type FaultProxy, startFaultProxy } from './fault-proxy.js';
+import { until } from './until.js';
 
 /** Sends back what it gets, and remembers it. */
 class Echo {

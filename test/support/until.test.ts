@@ -1,4 +1,4 @@
-import { until } from '../../support/until.js';
+import { until } from './until.js';
 
 test('what a probe returned first that is neither false nor undefined is returned', async () => {
   const outcomes = [false, undefined, 0, 1];

@@ -1,0 +1,3 @@
+import { describeQuickChaos } from './describe-quick-chaos.js';
+
+describeQuickChaos('cluster');
