@@ -4,6 +4,7 @@
 // is there.
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
+import { availableParallelism } from 'node:os';
 
 import { jestCommand, jestEnvironment } from './lib/jest.mjs';
 import { build, installDependencies } from './lib/prepare.mjs';
@@ -12,6 +13,8 @@ import { startDeployEnvironment } from './lib/start-deploy-environment.mjs';
 
 const DEPLOY_TESTS = 'test/deploy/';
 const GET_TOOLS = '--get-tools';
+/** Two on two cores: each waits for its Redis and its replicas half of the time. */
+const WORKERS = String(Math.max(2, availableParallelism() - 1));
 
 const given = process.argv.slice(2).filter((word) => word !== GET_TOOLS);
 const get = process.env.CI === 'true' || process.argv.includes(GET_TOOLS);
@@ -26,7 +29,7 @@ build();
 if (given.length > 0) {
   await jest(given, redis, await deploy?.ready);
 } else {
-  await jest(['--testPathIgnorePatterns', DEPLOY_TESTS], redis);
+  await jest(['--maxWorkers', WORKERS, '--testPathIgnorePatterns', DEPLOY_TESTS], redis);
   // These tests wait more than they work, so several run at a time.
   await jest(['--maxWorkers', '3', '--testPathPatterns', DEPLOY_TESTS], redis, await deploy.ready);
 }
