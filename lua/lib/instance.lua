@@ -105,6 +105,9 @@ local function open_instance(keys, call)
     redis.call('UNLINK', keys.requests, keys.queue, keys.waiting, keys.replicas)
     if remembered_until(state, call) <= call.now_ms then
       redis.call('UNLINK', keys.state)
+    elseif state.approved > 0 then
+      -- A clock that goes back finds no approvals without ids.
+      redis.call('HSET', keys.state, 'approved', 0)
     end
     return nil, state
   end

@@ -157,3 +157,12 @@ test('an instance that follows an idle one takes over nothing of its queue', asy
   await replica.check(['c']);
   expect((await key.stored()).state).toMatchObject({ start: 1000, served: 'never' });
 });
+
+test('a state that is kept for what is remembered counts no approvals', async () => {
+  await key.replica('r1').check(['a']);
+  await key.setTime(4000);
+  await key.replica('r2', { limits: { windowMillis: 250 }, leaseMillis: 2000 }).release('a');
+  const { state, requests } = await key.stored();
+  expect(state).toMatchObject({ approved: 0 });
+  expect(requests).toEqual([]);
+});
