@@ -13,8 +13,8 @@ import { startDeployEnvironment } from './lib/start-deploy-environment.mjs';
 
 const DEPLOY_TESTS = 'test/deploy/';
 const GET_TOOLS = '--get-tools';
-/** Two on two cores: each waits for its Redis and its replicas half of the time. */
-const WORKERS = String(Math.max(2, availableParallelism() - 1));
+/** One more than cores: each waits for its Redis and its replicas half of the time. */
+const WORKERS = String(availableParallelism() + 1);
 
 const given = process.argv.slice(2).filter((word) => word !== GET_TOOLS);
 const get = process.env.CI === 'true' || process.argv.includes(GET_TOOLS);

@@ -1,0 +1,27 @@
+import { once } from 'node:events';
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
+
+import { Redis } from 'ioredis';
+
+import '../../../../src/redis/connections/socket-errors.js';
+
+let server: Server;
+beforeAll(async () => {
+  server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+});
+afterAll(() => void server.close());
+
+test('a socket of a client may fail more than once', async () => {
+  const { port } = server.address() as AddressInfo;
+  const client = new Redis({ host: '127.0.0.1', port, retryStrategy: null });
+  const failed = once(client, 'error').catch(([error]: Error[]) => error);
+  const [accepted] = (await once(server, 'connection')) as [Socket];
+  const { stream } = client as unknown as { stream: Socket };
+  stream.emit('error', new Error('first'));
+  // Without a listener it would be thrown here.
+  stream.emit('error', new Error('second'));
+  await failed;
+  client.disconnect();
+  accepted.destroy();
+});
