@@ -15,13 +15,13 @@ afterAll(() => void server.close());
 test('a socket of a client may fail more than once', async () => {
   const { port } = server.address() as AddressInfo;
   const client = new Redis({ host: '127.0.0.1', port, retryStrategy: null });
-  const failed = once(client, 'error').catch(([error]: Error[]) => error);
+  const failed = once(client, 'error');
   const [accepted] = (await once(server, 'connection')) as [Socket];
   const { stream } = client as unknown as { stream: Socket };
   stream.emit('error', new Error('first'));
   // Without a listener it would be thrown here.
   stream.emit('error', new Error('second'));
-  await failed;
+  expect(await failed).toMatchObject([{ message: 'first' }]);
   client.disconnect();
   accepted.destroy();
 });
