@@ -132,7 +132,10 @@ describe('a release', () => {
 
   test('publishes the npm package with its origin', () => {
     const { steps, permissions } = release.jobs.npm!;
-    expect(steps!.some(({ run }) => run?.startsWith('npm publish --provenance '))).toBe(true);
+    const { run } = steps!.find((step) => step.run?.startsWith('npm publish '))!;
+    expect(run).toContain(' --provenance ');
+    // .npmrc has no scripts run, but without prepack there is nothing to publish.
+    expect(run).toContain(' --ignore-scripts=false ');
     expect(permissions).toEqual({ contents: 'read', 'id-token': 'write' });
   });
 
