@@ -59,6 +59,11 @@ export default tseslint.config(
     'settings know no part but the bounds of the limiter',
   ),
   mayNotImport(
+    'rules',
+    ['**/http/**', '**/redis/**', '**/metrics/**', '**/readiness/**', ...UPPER_PARTS],
+    'rules know limits and files only',
+  ),
+  mayNotImport(
     'limiter',
     ['**/http/**', '**/redis/**', ...UPPER_PARTS],
     'the limiter knows neither HTTP nor Redis',

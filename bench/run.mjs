@@ -15,6 +15,7 @@ const SCENARIOS = {
   'many-keys': ['many-keys', 'manyKeys'],
   debug: ['debug-listing', 'debugListing'],
   logged: ['logged-answers', 'loggedAnswers'],
+  rules: ['rules', 'rules'],
   'raw-scripts': ['raw-scripts', 'rawScripts'],
 };
 const HELP = `npm run bench -- [options]

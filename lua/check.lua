@@ -5,7 +5,8 @@
 -- ARGV  1 to 6 as every call has them: 1 replica id, 2 lease of a waiting replica in ms, 3 window length
 --       in ms, 4 maximum per window, 5 maximum in the queue, 6 how wakes are sent
 --       7 '1' if the call is sent again, and may have run before, else '0'
---       then per batch: override of the maximum or '', override of the queue's maximum or '',
+--       then per batch: its key's limits in place of 3 to 5, as `<window>:<maximum>:<maximum in the
+--       queue>`, or '', override of the maximum or '', override of the queue's maximum or '',
 --       the lowest ticket of the caller's waiters for the key or '',
 --       ms until the window ends as far as the caller knows,
 --       the number of checks, and per check: request id, '1' if it can wait, else '0'
@@ -21,13 +22,13 @@
 --@include lib/instance
 
 local APPROVED, DENIED, QUEUE_FULL = 1, 0, -1
-local BATCH_ARGS = 5
+local BATCH_ARGS = 6
 
 local call = read_call(ARGV)
 local is_sent_again = ARGV[FIRST_OWN] == '1'
 
 -- An override stays until the key is removed. A limit without an override follows the caller's defaults.
-local function configure(state, batch)
+local function configure(state, call, batch)
   local max, queue_max = batch.max, batch.queue_max
   local overridden = state.overridden
   if overridden ~= '' then
@@ -60,7 +61,7 @@ local function find_decided(keys, ids)
 end
 
 -- Approves checks while there is room, from the first on. Returns the position of the first undecided check.
-local function approve(keys, state, batch, decided, replies)
+local function approve(keys, state, call, batch, decided, replies)
   local i = 1
   while i <= #batch.ids and state.approved < state.max do
     local ids = {}
@@ -78,8 +79,10 @@ local function approve(keys, state, batch, decided, replies)
   return i
 end
 
-local function refuse_or_queue(keys, state, batch, first, decided, replies)
+local function refuse_or_queue(keys, state, call, batch, first, decided, replies)
   local joining = {}
+  -- Where the maximum is 0, nobody's turn ever comes.
+  local places = state.max == 0 and 0 or state.queue_max
   for i = first, #batch.ids do
     local id = batch.ids[i]
     if decided[id] then
@@ -87,7 +90,7 @@ local function refuse_or_queue(keys, state, batch, first, decided, replies)
     elseif not batch.can_wait[i] then
       replies[i + 1] = DENIED
       state.denied = state.denied + (is_sent_again and 0 or 1)
-    elseif count_waiting(state, read_queue(keys, state, call.now_ms)) + #joining < state.queue_max then
+    elseif count_waiting(state, read_queue(keys, state, call.now_ms)) + #joining < places then
       local ticket = next_ticket(state, call)
       replies[i + 1] = ticket
       joining[#joining + 1] = { request_id = id, ticket = ticket }
@@ -101,12 +104,13 @@ local function refuse_or_queue(keys, state, batch, first, decided, replies)
 end
 
 local function decide(keys, batch)
+  local call = call_with_limits(call, batch.limits)
   local state, idle = open_instance(keys, call)
   if not state and batch.ticket then
     state = restore_instance(keys, call, idle, batch.max or call.max, batch.millis_left)
   end
   state = state or new_instance(keys, call, idle)
-  configure(state, batch)
+  configure(state, call, batch)
   local expires = idle_at(state)
   if state.expires ~= expires then
     state.expires = expires
@@ -120,21 +124,22 @@ local function decide(keys, batch)
   local decided = is_sent_again and find_decided(keys, batch.ids) or {}
   local first_left = 1
   if admits_newcomers(state) then
-    first_left = approve(keys, state, batch, decided, replies)
+    first_left = approve(keys, state, call, batch, decided, replies)
   end
-  refuse_or_queue(keys, state, batch, first_left, decided, replies)
+  refuse_or_queue(keys, state, call, batch, first_left, decided, replies)
   close_instance(keys, state, call)
   return replies
 end
 
 -- The batch whose arguments begin at `first`, and the position after it.
 local function read_batch(first)
-  local size = tonumber(ARGV[first + 4])
+  local size = tonumber(ARGV[first + 5])
   local batch = {
-    max = tonumber(ARGV[first]),
-    queue_max = tonumber(ARGV[first + 1]),
-    ticket = tonumber(ARGV[first + 2]),
-    millis_left = tonumber(ARGV[first + 3]),
+    limits = ARGV[first],
+    max = tonumber(ARGV[first + 1]),
+    queue_max = tonumber(ARGV[first + 2]),
+    ticket = tonumber(ARGV[first + 3]),
+    millis_left = tonumber(ARGV[first + 4]),
     ids = {},
     can_wait = {},
   }

@@ -1,3 +1,4 @@
+import { parseRulesCommand, runRulesCommand } from './app/rules-command.js';
 import { type App, startApp } from './app/start-app.js';
 import { parseSettings } from './config/settings.js';
 import { createLogger } from './common/logger.js';
@@ -7,7 +8,12 @@ import { SettingsError } from './config/settings-error.js';
 const EXIT_TIMEOUT_MILLIS = 3000;
 
 async function main(): Promise<void> {
+  const command = parseRulesCommand(process.argv.slice(2));
   const settings = parseSettings(process.env);
+  if (command) {
+    process.stdout.write(`${runRulesCommand(command, settings)}\n`);
+    return;
+  }
   const logger = createLogger(settings.LOG_LEVEL);
 
   const hurry = new AbortController();
@@ -31,6 +37,9 @@ async function main(): Promise<void> {
   // A signal during the start has to stop the parts in good order, too.
   process.on('SIGTERM', onSignal);
   process.on('SIGINT', onSignal);
+  process.on('SIGHUP', () => {
+    void started.then((app) => app.reloadRules()).catch(() => undefined);
+  });
 
   const started: Promise<App> = startApp(settings, logger);
   await started;

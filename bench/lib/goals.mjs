@@ -9,6 +9,7 @@ export function goals(results) {
     ...waiterGoals(results['many-waiters']),
     ...keyGoals(results['many-keys']),
     ...debugGoals(results.debug),
+    ...ruleGoals(results.rules),
   ];
 }
 
@@ -116,4 +117,10 @@ function debugGoals(measured) {
       3,
     ),
   ];
+}
+
+function ruleGoals(measured) {
+  if (!measured) return [];
+  const figure = 'decisions/s with 1,000 rules over 100,000 keys, against none';
+  return [atLeast(figure, measured.thousandToNone, 0.97)];
 }

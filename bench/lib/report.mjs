@@ -12,6 +12,7 @@ export function report(results) {
     keysSection(results['many-keys']),
     debugSection(results.debug),
     loggedSection(results.logged),
+    rulesSection(results.rules),
     rawSection(results['raw-scripts']),
   ];
   return sections.filter((section) => section !== undefined).join('\n');
@@ -127,22 +128,27 @@ ${megabytes(Math.max(0, measured.memoryGrowthBytes))} MB meanwhile.
 `;
 }
 
+function sideRow(name, { perSecond, cpuMicros }) {
+  return [name, spread(perSecond, count), spread(cpuMicros, tenths)];
+}
+
 function loggedSection(measured) {
   if (!measured) return undefined;
-  const row = (name, { perSecond, cpuMicros }) => [
-    name,
-    spread(perSecond, count),
-    spread(cpuMicros, tenths),
-  ];
   const { unlogged, logged, loggedToUnlogged } = measured;
   const table = section(
     'The request log: embedded, one key, all approved',
     ['answers', 'decisions/s', 'its CPU µs'],
-    [row('not logged', unlogged), row('each logged', logged)],
+    [sideRow('not logged', unlogged), sideRow('each logged', logged)],
   );
   return `${table}
 A replica that logs each answer makes ${loggedToUnlogged.toFixed(2)} x the decisions/s of one that logs none.
 `;
+}
+
+function rulesSection(measured) {
+  if (!measured) return undefined;
+  const rows = [sideRow('none', measured.none), sideRow('1,000', measured.thousand)];
+  return section('Rules: embedded, 100,000 keys', ['rules', 'decisions/s', 'its CPU µs'], rows);
 }
 
 function rawSection(commands) {

@@ -5,6 +5,24 @@
 -- The position of the first argument that is a script's own.
 local FIRST_OWN = 7
 
+-- The call as for a key with limits of its own, `<window>:<maximum>:<maximum in the queue>`.
+local function call_with_limits(call, limits)
+  if limits == '' then
+    return call
+  end
+  local window, max, queue_max = string.match(limits, '^(%d+):(%d+):(%d+)$')
+  return {
+    replica = call.replica,
+    lease = call.lease,
+    window = tonumber(window),
+    max = tonumber(max),
+    queue_max = tonumber(queue_max),
+    wake = call.wake,
+    now_us = call.now_us,
+    now_ms = call.now_ms,
+  }
+end
+
 local function read_call(arguments)
   local now_us = now_micros()
   return {

@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 
 import { type Clock, systemClock } from '../common/clock.js';
 import type { Settings } from '../config/settings.js';
-import type { Limiter, Limits, StoreLimiter } from '../limiter/limiter.js';
+import type { Limiter, LimitsOf, StoreLimiter } from '../limiter/limiter.js';
 import { MemoryLimiter } from '../limiter/memory/memory-limiter.js';
 import { OutageLimiter } from '../limiter/outage/outage-limiter.js';
 import { OutageLog } from '../limiter/outage/outage-log.js';
@@ -18,18 +18,14 @@ import type { StoreObserver } from '../redis/store-observer.js';
  */
 export async function createLimiter(
   settings: Settings,
+  limitsOf: LimitsOf,
   replicaId: string,
   logger: Logger,
   observer: StoreObserver,
 ): Promise<Limiter> {
-  const limits: Limits = {
-    windowMillis: settings.WINDOW_MILLIS,
-    maxRequests: settings.MAX_REQUESTS,
-    maxRequestsInQueue: settings.MAX_REQUESTS_IN_QUEUE,
-  };
   const urls = settings.REDIS_URL;
   const maxWaiters = settings.MAX_WAITERS;
-  if (urls === undefined) return new MemoryLimiter(limits, systemClock, maxWaiters);
+  if (urls === undefined) return new MemoryLimiter(limitsOf, systemClock, maxWaiters);
 
   const connectionSettings = connectionSettingsFrom(settings, urls, `sluice:${replicaId}`);
   const connections = connect(connectionSettings, logger);
@@ -37,7 +33,7 @@ export async function createLimiter(
   await waitUntilReady(connections, settings.STORE_TIMEOUT_MILLIS);
   const limiter = new RedisLimiter({
     connections,
-    limits,
+    limitsOf,
     keyPrefix: settings.KEY_PREFIX,
     replicaId,
     leaseMillis: settings.REPLICA_LEASE_MILLIS,
@@ -49,20 +45,20 @@ export async function createLimiter(
     logger,
     observer,
   });
-  return withPolicy(settings, limiter, limits, systemClock, logger);
+  return withPolicy(settings, limiter, limitsOf, systemClock, logger);
 }
 
 function withPolicy(
   settings: Pick<Settings, 'STORE_OUTAGE_POLICY' | 'MAX_WAITERS'>,
   limiter: StoreLimiter,
-  limits: Limits,
+  limitsOf: LimitsOf,
   clock: Clock,
   logger: Logger,
 ): Limiter {
   const policy = settings.STORE_OUTAGE_POLICY;
   if (policy === 'deny') return limiter;
   const substitute =
-    policy === 'allow' ? allowAll : decideLocally(new MemoryLimiter(limits, clock));
+    policy === 'allow' ? allowAll : decideLocally(new MemoryLimiter(limitsOf, clock));
   return new OutageLimiter(
     limiter,
     substitute,

@@ -10,6 +10,7 @@ import { openSecurity } from '../http/server/security.js';
 import type { Limiter } from '../limiter/limiter.js';
 import { createMetrics } from '../metrics/prometheus-metrics.js';
 import { EventLoopWatch } from '../readiness/event-loop-watch.js';
+import { openRules } from '../rules/rules.js';
 import { ServiceReadiness } from '../readiness/service-readiness.js';
 import { createLimiter } from './create-limiter.js';
 import { stopInOrder, untilSeen } from './stop-in-order.js';
@@ -26,6 +27,8 @@ export interface App {
    * @param hurry ends the delay and the grace at once when it is aborted
    */
   stop(graceMillis: number, hurry?: AbortSignal): Promise<void>;
+  /** Reads the rules anew, without waiting for the next look at their file. */
+  reloadRules(): Promise<void>;
 }
 
 /**
@@ -35,8 +38,15 @@ export interface App {
 export async function startApp(settings: Settings, logger: Logger): Promise<App> {
   const security = await openSecurity(settings, logger);
   const replicaId = `${hostname()}-${randomBytes(4).toString('hex')}`;
-  const metrics = createMetrics(() => limiter.waiting);
-  const limiter: Limiter = await createLimiter(settings, replicaId, logger, metrics);
+  const rules = await openRules(settings, logger);
+  const metrics = createMetrics(() => limiter.waiting, rules);
+  const limiter: Limiter = await createLimiter(
+    settings,
+    (key) => rules.policyOf(key).limits,
+    replicaId,
+    logger,
+    metrics,
+  );
   const eventLoop = new EventLoopWatch({
     limitMillis: settings.MAX_EVENT_LOOP_DELAY_MILLIS,
     clock: systemClock,
@@ -47,7 +57,7 @@ export async function startApp(settings: Settings, logger: Logger): Promise<App>
     eventLoop,
     readyDuringOutage: settings.READY_DURING_OUTAGE,
   });
-  const ports = await openPorts({ limiter, metrics, readiness, settings, logger }, security);
+  const ports = await openPorts({ limiter, rules, metrics, readiness, settings, logger }, security);
   const { port, adminPort } = ports;
   const kind =
     settings.REDIS_URL === undefined
@@ -58,12 +68,14 @@ export async function startApp(settings: Settings, logger: Logger): Promise<App>
   return {
     port,
     adminPort,
+    reloadRules: () => rules.reload(),
     stop: async (graceMillis, hurry) => {
       readiness.startDraining();
       ports.startDraining();
       await untilSeen(settings.SHUTDOWN_DELAY_MILLIS, hurry);
       await stopInOrder(ports, limiter, graceMillis, hurry);
       security.close();
+      rules.close();
       eventLoop.stop();
     },
   };

@@ -17,6 +17,9 @@ export function checkTogether(settings: Settings): Settings {
       throw new SettingsError('ADMIN_PORT', String(settings.PORT), 'another port than PORT');
     }
   }
+  if (settings.UNKNOWN_KEYS === 'refuse' && settings.CONFIG_FILE === undefined) {
+    throw new SettingsError('UNKNOWN_KEYS', '"refuse"', 'CONFIG_FILE to be set as well');
+  }
   return settings;
 }
 

@@ -8,6 +8,7 @@ import { wholeNumber, yesOrNo } from './text-schemas.js';
 
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
 const REDIS_MODES = ['standalone', 'sentinel', 'cluster'] as const;
+const UNKNOWN_KEYS = ['allow', 'refuse'] as const;
 const OUTAGE_POLICIES = ['deny', 'allow', 'local'] as const;
 const ONE_HOUR_MILLIS = 60 * 60 * 1000;
 
@@ -41,6 +42,12 @@ export const settingsSchema = z.object({
   MAX_REQUESTS_IN_QUEUE: wholeNumber(BOUNDS.maxRequestsInQueue).default(400),
   REQUESTS_CAN_SET_RATE: yesOrNo().default(true),
   REQUESTS_CAN_MOD_QUEUE: yesOrNo().default(true),
+  MAX_REQUESTS_CEILING: wholeNumber(BOUNDS.maxRequests).default(BOUNDS.maxRequests.max),
+  MAX_REQUESTS_IN_QUEUE_CEILING: wholeNumber(BOUNDS.maxRequestsInQueue).default(
+    BOUNDS.maxRequestsInQueue.max,
+  ),
+  CONFIG_FILE: z.string().optional(),
+  UNKNOWN_KEYS: oneOf(UNKNOWN_KEYS).default('allow'),
 
   REDIS_URL: redisUrls().optional(),
   REDIS_MODE: oneOf(REDIS_MODES).default('standalone'),

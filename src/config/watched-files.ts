@@ -39,6 +39,7 @@ export class WatchedFiles<T> {
   readonly #listeners: ((value: T) => void)[] = [];
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
+  #isStale = false;
 
   private constructor(
     private readonly format: FileFormat<T>,
@@ -65,6 +66,11 @@ export class WatchedFiles<T> {
     return this.value;
   }
 
+  /** The files have changed into wrong ones, and the value before stays in use. */
+  get isStale(): boolean {
+    return this.#isStale;
+  }
+
   /** Calls `listener` with each new value of the files. */
   onReload(listener: (value: T) => void): void {
     this.#listeners.push(listener);
@@ -79,7 +85,9 @@ export class WatchedFiles<T> {
     const { what } = this.format;
     try {
       this.value = parse(this.format, contents);
+      this.#isStale = false;
     } catch (error) {
+      this.#isStale = true;
       const reason = (error as Error).message;
       this.logger.error({ reason }, `${what} not reloaded, the last good ones stay in use`);
       return;

@@ -7,6 +7,9 @@ export interface Limits {
   readonly maxRequestsInQueue: number;
 }
 
+/** The limits of each key, as of now. One object for as long as they stay the same. */
+export type LimitsOf = (key: string) => Limits;
+
 /** One request for permission. An override that is left out changes nothing. */
 export interface CheckRequest {
   readonly key: string;

@@ -29,16 +29,18 @@ export function checkMetrics(
     registers,
   });
   const count = decisionCounter(registers);
+  const countForRule = ruleCounter(registers);
   return {
-    decided: (decision, seconds) => {
-      count(decision);
+    decided: (decision, seconds, { isShadow, ruleName }) => {
+      count(decision, isShadow);
+      if (ruleName !== undefined) countForRule(ruleName, decision, isShadow);
       if (decision.outcome === 'approved' && decision.waited) queueWait.observe(seconds);
     },
     failed: failureCounter(registers),
   };
 }
 
-function decisionCounter(registers: Registry[]): (decision: Decision) => void {
+function decisionCounter(registers: Registry[]): (decision: Decision, isShadow: boolean) => void {
   const counter = new Counter({
     name: 'ratelimit_decisions_total',
     help: 'Checks decided, by what was decided, why, and who decided it.',
@@ -51,6 +53,7 @@ function decisionCounter(registers: Registry[]): (decision: Decision) => void {
     waited: fromTheStart(counter, 'approved', 'waited', who),
     limit_reached: fromTheStart(counter, 'denied', 'limit_reached', who),
     queue_full: fromTheStart(counter, 'denied', 'queue_full', who),
+    shadowed: fromTheStart(counter, 'shadowed', 'limit_reached', who),
   });
   const series = {
     store: decidedBy('store'),
@@ -58,15 +61,31 @@ function decisionCounter(registers: Registry[]): (decision: Decision) => void {
     local: decidedBy('local'),
   };
   const withdrawn = fromTheStart(counter, 'withdrawn', 'client_left', 'store');
-  return (decision) => {
+  return (decision, isShadow) => {
     if (decision.outcome === 'withdrawn') {
       withdrawn.inc();
       return;
     }
     const by = series[decision.policy ?? 'store'];
-    if (decision.outcome === 'denied') by[decision.reason].inc();
+    if (decision.outcome === 'denied' && isShadow) by.shadowed.inc();
+    else if (decision.outcome === 'denied') by[decision.reason].inc();
     else if (decision.waited) by.waited.inc();
     else by.room.inc();
+  };
+}
+
+/** The names come from the rules file, so they are few. */
+function ruleCounter(
+  registers: Registry[],
+): (rule: string, decision: Decision, isShadow: boolean) => void {
+  const counter = new Counter({
+    name: 'ratelimit_rule_decisions_total',
+    help: 'Checks decided by the limits of a rule that has a name, by what was decided.',
+    labelNames: ['rule', 'outcome'],
+    registers,
+  });
+  return (rule, { outcome }, isShadow) => {
+    counter.inc({ rule, outcome: outcome === 'denied' && isShadow ? 'shadowed' : outcome });
   };
 }
 

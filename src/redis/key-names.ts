@@ -5,6 +5,8 @@ const SHARD_SEARCH_LIMIT = 1000;
 
 /** The names in Redis of everything that belongs to one limiter key. */
 export interface KeyNames {
+  /** The limiter key itself. */
+  readonly key: string;
   readonly state: string;
   /** The ids approved in the current window. */
   readonly requests: string;
@@ -56,6 +58,7 @@ export class KeyNaming {
   namesOf(key: string): KeyNames {
     const state = `${this.prefix}{${key.replace(/[{}%]/g, encodeURIComponent)}}`;
     return {
+      key,
       state,
       requests: `${state}:requests`,
       queue: `${state}:queue`,

@@ -9,7 +9,7 @@ import type {
   CheckRequest,
   Decision,
   InstanceState,
-  Limits,
+  LimitsOf,
   StoreLimiter,
 } from '../limiter/limiter.js';
 import { eventLoop } from '../common/ticks.js';
@@ -26,7 +26,7 @@ import { WaitingRoom } from './waiting/waiting-room.js';
 
 export interface RedisLimiterOptions {
   readonly connections: Connections;
-  readonly limits: Limits;
+  readonly limitsOf: LimitsOf;
   readonly keyPrefix: string;
   /** The name of this replica, unique among all that share the Redis. */
   readonly replicaId: string;
@@ -56,7 +56,7 @@ export class RedisLimiter implements StoreLimiter {
   #isClosing = false;
 
   constructor(private readonly options: RedisLimiterOptions) {
-    const { connections, database, limits, logger } = options;
+    const { connections, database, logger } = options;
     this.#guard = new CallGuard(options);
     this.#naming = new KeyNaming(options.keyPrefix, database);
     this.#scripts = new Scripts(connections.commands, this.#guard, {
@@ -75,7 +75,6 @@ export class RedisLimiter implements StoreLimiter {
     });
     this.#room = new WaitingRoom({
       ...options,
-      windowMillis: limits.windowMillis,
       checks: this.#checks,
       store: this.#scripts,
       messages: connections,

@@ -1,10 +1,22 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
 import { startTestApp } from '../support/app.js';
-import { send } from '../support/http-client.js';
+import { approve, send } from '../support/http-client.js';
+import { useTemporaryFolder } from '../support/temporary-folder.js';
+import { uniqueKey } from '../support/unique-key.js';
 import { inBackticks, tableRows } from './tables.js';
 
+const folder = useTemporaryFolder();
+
 test('the table of metrics names each of our own, with its labels', async () => {
-  const app = await startTestApp({});
+  const key = uniqueKey();
+  const CONFIG_FILE = join(folder, 'rules.json');
+  // A rule with a name has series of its own, once one of its keys was checked.
+  await writeFile(CONFIG_FILE, JSON.stringify({ keys: [{ key_pattern: key, name: 'one' }] }));
+  const app = await startTestApp({ CONFIG_FILE });
   try {
+    await approve(app.url, key);
     const { text } = await send(app.url, 'GET', '/metrics');
     const served = [...text.matchAll(/^# TYPE (ratelimit_\w+)/gm)].map(([, name]) => name);
     const rows = tableRows('docs/operations.md', ['Metric', 'Labels', 'Meaning']);

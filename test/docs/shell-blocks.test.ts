@@ -19,6 +19,7 @@ test('the pages with commands are known', () => {
     'docs/configuration.md',
     'docs/operations.md',
     'docs/redis.md',
+    'docs/rules.md',
     'docs/security.md',
   ]);
 });

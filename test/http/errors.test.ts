@@ -40,6 +40,12 @@ async function withTokens(): Promise<Record<string, string>> {
   return { AUTH_TOKENS_FILE: file };
 }
 
+async function withoutAnyRule(): Promise<Record<string, string>> {
+  const file = join(folder, uniqueKey());
+  await writeFile(file, 'keys: []');
+  return { CONFIG_FILE: file, UNKNOWN_KEYS: 'refuse' };
+}
+
 /** Sends a text as it stands, and reads the one answer to it. */
 async function sendText(app: TestApp, text: string): Promise<Answer> {
   const connection = await openConnection(app.url);
@@ -109,6 +115,16 @@ const PROVOCATIONS: { readonly [Code in ErrorCode]: Provocation<Code> } = {
     environment: () => ({ REQUESTS_CAN_MOD_QUEUE: 'false' }),
     provoke: (app, key) => send(app.url, 'POST', `${ratePath(key)}?maxRequestsInQueue=5`),
     values: () => ({ parameter: 'maxRequestsInQueue' }),
+  },
+  OVERRIDE_TOO_LARGE: {
+    environment: () => ({ MAX_REQUESTS_CEILING: '5' }),
+    provoke: (app, key) => send(app.url, 'POST', `${ratePath(key)}?maxRequests=6`),
+    values: () => ({ parameter: 'maxRequests', max: 5 }),
+  },
+  KEY_UNKNOWN: {
+    environment: withoutAnyRule,
+    provoke: (app, key) => send(app.url, 'POST', ratePath(key)),
+    values: nothing,
   },
   REQUEST_NOT_FOUND: {
     provoke: (app, key) => send(app.url, 'DELETE', `${ratePath(key)}/unknown`),

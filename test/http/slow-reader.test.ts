@@ -8,6 +8,7 @@ import { parseSettings } from '../../src/config/settings.js';
 import { debugAll } from '../../src/http/routes/debug-handlers.js';
 import { logAnswersOf } from '../../src/http/replies/request-log.js';
 import type { InstanceState, Limiter } from '../../src/limiter/limiter.js';
+import { withoutRules } from '../../src/rules/rules.js';
 import { serve, type ServedApp } from '../support/http-app.js';
 import { ManualClock } from '../support/manual-clock.js';
 import { requestText } from '../support/raw-http.js';
@@ -40,6 +41,8 @@ class LimiterStub implements Pick<Limiter, 'list'> {
   }
 }
 
+const NO_RULES = withoutRules(parseSettings({}));
+
 let limiter: LimiterStub;
 let clock: ManualClock;
 let app: ServedApp;
@@ -58,7 +61,7 @@ beforeEach(async () => {
     response = ours;
     next();
   });
-  server.get('/debug', debugAll(limiter as Partial<Limiter> as Limiter, clock));
+  server.get('/debug', debugAll(limiter as Partial<Limiter> as Limiter, NO_RULES, clock));
   app = await serve(server);
   client = connect(Number(new URL(app.url).port), '127.0.0.1');
   await once(client, 'connect');

@@ -13,7 +13,7 @@ import { useRedis } from '../support/use-redis.js';
 const redis = useRedis();
 const { approved, denied } = VERDICT;
 const SETTINGS = {
-  limits: { windowMillis: 3_600_000, maxRequests: 2, maxRequestsInQueue: 3 },
+  limitsOf: () => ({ windowMillis: 3_600_000, maxRequests: 2, maxRequestsInQueue: 3 }),
   replicaId: 'r1',
   leaseMillis: 5000,
   wakeArgument: 'PUBLISH :wake',

@@ -28,7 +28,7 @@ test.each([
     const unique = uniqueKey();
     const naming = new KeyNaming(unique + awkward);
     const scripts = new Scripts(redis.client, unguarded, {
-      limits: { ...TEST_LIMITS, windowMillis: 600_000, maxRequests: 1 },
+      limitsOf: () => ({ ...TEST_LIMITS, windowMillis: 600_000, maxRequests: 1 }),
       replicaId: 'r1',
       leaseMillis: 600_000,
       wakeArgument: naming.wakeArgument({ isCluster: false }),

@@ -148,7 +148,7 @@ test('a check that finds the store down is a failed one; a release or a listing 
 
 test('a check that comes too late is a failed one', async () => {
   const limits = { windowMillis: 1000, maxRequests: 1, maxRequestsInQueue: 1 };
-  const limiter = new MemoryLimiter(limits, systemClock);
+  const limiter = new MemoryLimiter(() => limits, systemClock);
   const app = await serve(httpAppOver(limiter));
   await limiter.close();
   const { status } = await send(app.url, 'POST', ratePath(uniqueKey()));

@@ -5,6 +5,8 @@ import { createServer } from 'node:net';
 import { register as globalRegistry } from 'prom-client';
 
 import type { Decision } from '../../src/limiter/limiter.js';
+import { withoutRules } from '../../src/rules/rules.js';
+import { parseSettings } from '../../src/config/settings.js';
 import type { Metrics } from '../../src/metrics/metrics.js';
 import { createMetrics } from '../../src/metrics/prometheus-metrics.js';
 import type { StoreObserver } from '../../src/redis/store-observer.js';
@@ -12,6 +14,8 @@ import { parsePrometheusText, type Scrape } from '../support/prometheus-text.js'
 
 const DECISIONS = 'ratelimit_decisions_total';
 const FAILED = 'ratelimit_failed_checks_total';
+const NO_RULES = withoutRules(parseSettings({}));
+const NO_POLICY = NO_RULES.policyOf('any');
 const APPROVED: Decision = { outcome: 'approved', requestId: 'a' };
 const DENIED: Decision = { outcome: 'denied', reason: 'limit_reached', retryAfterMillis: 1 };
 
@@ -19,7 +23,7 @@ let waiting: number;
 let metrics: Metrics & StoreObserver;
 beforeEach(() => {
   waiting = 0;
-  metrics = createMetrics(() => waiting);
+  metrics = createMetrics(() => waiting, NO_RULES);
 });
 
 async function scrape(): Promise<Scrape> {
@@ -39,6 +43,7 @@ test('a series that may ever be is there from the start, at zero', async () => {
       ['approved', 'waited'],
       ['denied', 'limit_reached'],
       ['denied', 'queue_full'],
+      ['shadowed', 'limit_reached'],
     ].map(
       ([outcome, reason]) =>
         `${DECISIONS}{decided_by="${who}",outcome="${outcome!}",reason="${reason!}"}`,
@@ -87,10 +92,10 @@ test.each<[Decision, labels: string]>([
   [{ ...DENIED, reason: 'queue_full' }, 'decided_by="store",outcome="denied",reason="queue_full"'],
   [{ outcome: 'withdrawn' }, 'decided_by="store",outcome="withdrawn",reason="client_left"'],
 ])('%j is counted once, as what it is', async (decision, labels) => {
-  metrics.decided(decision, 1);
+  metrics.decided(decision, 1, NO_POLICY);
   expect(await counted(DECISIONS)).toEqual({ [`${DECISIONS}{${labels}}`]: 1 });
 
-  metrics.decided(decision, 1);
+  metrics.decided(decision, 1, NO_POLICY);
   expect(await counted(DECISIONS)).toEqual({ [`${DECISIONS}{${labels}}`]: 2 });
   expect(await counted(FAILED)).toEqual({});
 });
@@ -106,11 +111,11 @@ test.each(['store_unavailable', 'shutting_down', 'too_many_waiters'] as const)(
 );
 
 test('the time in the queue is of those who waited until they were approved', async () => {
-  metrics.decided({ ...APPROVED, waited: true }, 0.004);
-  metrics.decided({ ...APPROVED, waited: true }, 500);
-  metrics.decided(APPROVED, 7);
-  metrics.decided(DENIED, 7);
-  metrics.decided({ outcome: 'withdrawn' }, 7);
+  metrics.decided({ ...APPROVED, waited: true }, 0.004, NO_POLICY);
+  metrics.decided({ ...APPROVED, waited: true }, 500, NO_POLICY);
+  metrics.decided(APPROVED, 7, NO_POLICY);
+  metrics.decided(DENIED, 7, NO_POLICY);
+  metrics.decided({ outcome: 'withdrawn' }, 7, NO_POLICY);
   const all = await scrape();
 
   const bucket = (le: string) => all.value('ratelimit_queue_wait_seconds_bucket', { le });
@@ -170,8 +175,8 @@ test('the process itself is measured: event loop, memory, handles, garbage colle
 });
 
 test('belong to one service and not to whatever else is in the process', async () => {
-  const other = createMetrics(() => 0);
-  other.decided(APPROVED, 1);
+  const other = createMetrics(() => 0, NO_RULES);
+  other.decided(APPROVED, 1, NO_POLICY);
 
   expect(await counted(DECISIONS)).toEqual({});
   expect(globalRegistry.getMetricsAsArray()).toEqual([]);

@@ -61,7 +61,7 @@ export class SimulatedReplica {
     this.#scripts = new Scripts(this.#client(), this.connection, {
       replicaId: name,
       leaseMillis: shape.leaseMillis,
-      limits: shape,
+      limitsOf: () => shape,
       wakeArgument: naming.wakeArgument({ isCluster: false }),
       replacements: scripts,
     });
@@ -77,7 +77,7 @@ export class SimulatedReplica {
     this.room = new WaitingRoom({
       replicaId: name,
       leaseMillis: shape.leaseMillis,
-      windowMillis: shape.windowMillis,
+      limitsOf: () => shape,
       maxWaiters: Infinity,
       checks: this.#batcher,
       store: this.#scripts,

@@ -48,10 +48,10 @@ function readChecks(
   let lowestTicket = Infinity;
   let position = 1;
   for (let batch = 0; batch < batches; batch += 1) {
-    maxima.push(own[position] ? Number(own[position]) : undefined);
-    if (own[position + 2]) lowestTicket = Math.min(lowestTicket, Number(own[position + 2]));
-    const size = Number(own[position + 4]);
-    position += 5;
+    maxima.push(own[position + 1] ? Number(own[position + 1]) : undefined);
+    if (own[position + 3]) lowestTicket = Math.min(lowestTicket, Number(own[position + 3]));
+    const size = Number(own[position + 5]);
+    position += 6;
     for (let i = 0; i < size; i += 1, position += 2) requestIds.push(own[position]!);
   }
   return { requestIds, maxima, lowestTicket };

@@ -9,17 +9,21 @@ import { parseSettings } from '../../src/config/settings.js';
 import { openAccess } from '../../src/http/auth/access.js';
 import { createHttpApp, type HttpParts } from '../../src/http/routes/routes.js';
 import type { Limiter } from '../../src/limiter/limiter.js';
+import { withoutRules } from '../../src/rules/rules.js';
 import { createMetrics } from '../../src/metrics/prometheus-metrics.js';
 
 /** The HTTP surface over a limiter of the test's own, with everything else as by default. */
 export function httpAppOver(limiter: Limiter, parts: Partial<HttpParts> = {}): Express {
+  const settings = parts.settings ?? parseSettings({});
+  const rules = withoutRules(settings);
   return createHttpApp(
     {
       limiter,
-      metrics: createMetrics(() => limiter.waiting),
+      rules,
+      metrics: createMetrics(() => limiter.waiting, rules),
       readiness: { reasons: () => Promise.resolve([]) },
       access: openAccess,
-      settings: parseSettings({}),
+      settings,
       logger: pino({ level: 'silent' }),
       ...parts,
     },

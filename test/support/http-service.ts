@@ -23,7 +23,7 @@ type Options = Partial<Pick<ListenOptions, 'timeouts' | 'keyPair'>> & { limiter?
 /** One approval per hour, and ten who wait. */
 export function smallLimiter(): MemoryLimiter {
   const limits = { windowMillis: 3_600_000, maxRequests: 1, maxRequestsInQueue: 10 };
-  return new MemoryLimiter(limits, systemClock);
+  return new MemoryLimiter(() => limits, systemClock);
 }
 
 /** Services for the tests of one file, each of which ends with its test. */

@@ -4,7 +4,7 @@ import { Redis } from 'ioredis';
 import { pino } from 'pino';
 
 import { startDraining } from '../../src/http/replies/draining.js';
-import type { Limiter, Limits } from '../../src/limiter/limiter.js';
+import type { Limiter, Limits, LimitsOf } from '../../src/limiter/limiter.js';
 import { MemoryLimiter } from '../../src/limiter/memory/memory-limiter.js';
 import { connect, waitUntilReady } from '../../src/redis/connections/connections.js';
 import { PlainSubscriber } from '../../src/redis/connections/plain-subscriber.js';
@@ -26,13 +26,17 @@ export interface LimiterHarness {
   close(): Promise<void>;
 }
 
-export type HarnessFactory = (limits: Limits) => Promise<LimiterHarness>;
+export type HarnessFactory = (limits: Limits | LimitsOf) => Promise<LimiterHarness>;
+
+function toLimitsOf(limits: Limits | LimitsOf): LimitsOf {
+  return typeof limits === 'function' ? limits : () => limits;
+}
 
 const silent = pino({ level: 'silent' });
 
 export const createMemoryHarness: HarnessFactory = (limits) => {
   const clock = new ManualClock(startOfControlledTime());
-  const limiter = new MemoryLimiter(limits, clock);
+  const limiter = new MemoryLimiter(toLimitsOf(limits), clock);
   return Promise.resolve({
     limiter,
     advance: (millis) => clock.advance(millis),
@@ -63,7 +67,7 @@ export function redisHarnessFactory(redisUrl: () => string): HarnessFactory {
     await time.set(clock.now());
     const limiter = new RedisLimiter({
       connections,
-      limits,
+      limitsOf: toLimitsOf(limits),
       keyPrefix: `${uniqueKey()}:`,
       replicaId: 'replica',
       leaseMillis: 5_000,

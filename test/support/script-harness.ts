@@ -89,7 +89,7 @@ export class ScriptHarness {
 
   replica(replicaId: string, options: ReplicaOptions = {}): TestReplica {
     const scripts = new Scripts(options.client ?? this.client, options.guard ?? unguarded, {
-      limits: { ...TEST_LIMITS, ...options.limits },
+      limitsOf: () => ({ ...TEST_LIMITS, ...options.limits }),
       replicaId,
       leaseMillis: options.leaseMillis ?? TEST_LEASE_MILLIS,
       wakeArgument: naming.wakeArgument({ isCluster: false }),

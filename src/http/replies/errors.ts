@@ -78,6 +78,16 @@ export const ERRORS = {
     message: '{parameter} may not be set by requests here',
     when: '`REQUESTS_CAN_SET_RATE` or `REQUESTS_CAN_MOD_QUEUE` forbids the override',
   },
+  OVERRIDE_TOO_LARGE: {
+    status: 403,
+    message: '{parameter} must be at most {max} here',
+    when: 'an override is above the ceiling of the key, see `max_requests_ceiling` and `MAX_REQUESTS_CEILING`',
+  },
+  KEY_UNKNOWN: {
+    status: 403,
+    message: 'no rule matches the key',
+    when: 'no rule matches the key, and `UNKNOWN_KEYS` is `refuse`',
+  },
   REQUEST_NOT_FOUND: {
     status: 404,
     message: 'request not found',

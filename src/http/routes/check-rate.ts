@@ -1,9 +1,12 @@
+import { randomUUID } from 'node:crypto';
 import type { Socket } from 'node:net';
 
 import type { RequestHandler, Response } from 'express';
 import type { Logger } from 'pino';
 
 import type { Settings } from '../../config/settings.js';
+import type { KeyPolicy } from '../../rules/policy.js';
+import type { Rules } from '../../rules/rules.js';
 import { UnavailableError } from '../../limiter/errors.js';
 import type { CheckRequest, Decision, Limiter, OutagePolicy } from '../../limiter/limiter.js';
 import type { Metrics } from '../../metrics/metrics.js';
@@ -18,36 +21,42 @@ const DENIAL = ERRORS.RATE_LIMIT_EXCEEDED;
 /** The status in the log when a waiting client disconnects. No client ever sees it. */
 const CLIENT_CLOSED_REQUEST = 499;
 
-type Permissions = Pick<Settings, 'REQUESTS_CAN_SET_RATE' | 'REQUESTS_CAN_MOD_QUEUE'>;
-
 /** Keeps approvals out of caches: one that came from a cache would be given out twice. */
 const NOT_CACHED = ['Cache-Control', 'no-store'];
 
 /** The header that says what decided in the place of a store that could not be asked. */
 const OUTAGE_POLICY_HEADER = 'X-Sluice-Outage-Policy';
 
+/** The header of an approval that a rule would have denied, were it not in the shadow. */
+const SHADOW_HEADER = 'X-Sluice-Shadow';
+
 interface CheckParts {
   readonly limiter: Limiter;
+  readonly rules: Pick<Rules, 'policyOf'>;
   readonly metrics: Metrics;
-  readonly settings: Permissions;
+  readonly settings: Pick<Settings, 'UNKNOWN_KEYS' | 'LOG_4XX'>;
   readonly logger: Logger;
 }
 
 /** `POST` and `GET /rate/{key}` */
 export function checkRate(parts: CheckParts): RequestHandler<{ key: string }> {
-  const { limiter, metrics, settings, logger } = parts;
+  const { limiter, rules, metrics, settings, logger } = parts;
+  const refusesUnknownKeys = settings.UNKNOWN_KEYS === 'refuse';
   return async (request, response) => {
     const { socket } = request;
     const check = parseCheck(request.params.key, request.query);
-    refuseForbiddenOverrides(check, settings);
+    const policy = rules.policyOf(check.key);
+    if (refusesUnknownKeys && !policy.isKnown) throw httpError('KEY_UNKNOWN', {});
+    refuseForbiddenOverrides(check, policy);
     let decision: Decision;
     try {
-      decision = await ask(limiter, check, socket);
+      // Nobody waits for a limit that lets everybody pass.
+      decision = await ask(limiter, policy.isShadow ? { ...check, canWait: false } : check, socket);
     } catch (error) {
       if (error instanceof UnavailableError) metrics.failed(error.reason);
       throw error;
     }
-    metrics.decided(decision, (performance.now() - response.locals.startedAt) / 1000);
+    metrics.decided(decision, (performance.now() - response.locals.startedAt) / 1000, policy);
     switch (decision.outcome) {
       case 'approved':
         if (socket.destroyed) {
@@ -58,6 +67,11 @@ export function checkRate(parts: CheckParts): RequestHandler<{ key: string }> {
         }
         return;
       case 'denied':
+        if (policy.isShadow) {
+          if (settings.LOG_4XX) logShadow(logOf(response, logger), check.key, decision.reason);
+          letPass(response, decision);
+          return;
+        }
         response.locals.errorCode = 'RATE_LIMIT_EXCEEDED';
         sendJson(response, DENIAL.status, { error: DENIAL.message, key: check.key }, [
           ...headersFor(decision.policy),
@@ -87,13 +101,38 @@ function logOf(response: Response, logger: Logger): Logger {
   return logger.child({ correlationId, caller });
 }
 
-function refuseForbiddenOverrides(check: CheckRequest, permissions: Permissions): void {
-  if (check.maxRequests !== undefined && !permissions.REQUESTS_CAN_SET_RATE) {
-    throw httpError('OVERRIDE_FORBIDDEN', { parameter: 'maxRequests' });
+function refuseForbiddenOverrides(check: CheckRequest, policy: KeyPolicy): void {
+  const { maxRequests, maxRequestsInQueue } = check;
+  if (maxRequests !== undefined) {
+    const max = policy.maxRequestsCeiling;
+    refuse('maxRequests', policy.requestsCanSetRate, maxRequests, max);
   }
-  if (check.maxRequestsInQueue !== undefined && !permissions.REQUESTS_CAN_MOD_QUEUE) {
-    throw httpError('OVERRIDE_FORBIDDEN', { parameter: 'maxRequestsInQueue' });
+  if (maxRequestsInQueue !== undefined) {
+    const max = policy.maxRequestsInQueueCeiling;
+    refuse('maxRequestsInQueue', policy.requestsCanModQueue, maxRequestsInQueue, max);
   }
+}
+
+function refuse(parameter: string, isAllowed: boolean, value: number, max: number): void {
+  if (!isAllowed) throw httpError('OVERRIDE_FORBIDDEN', { parameter });
+  if (value > max) throw httpError('OVERRIDE_TOO_LARGE', { parameter, max });
+}
+
+/** Answers a denial by a limit that is only tried. The approval counts nowhere: a release of it is a 404. */
+function letPass(
+  response: Response,
+  { policy }: Extract<Decision, { readonly outcome: 'denied' }>,
+): void {
+  sendJson(response, 200, { request_id: randomUUID() }, [
+    ...headersFor(policy),
+    SHADOW_HEADER,
+    'denied',
+  ]);
+}
+
+/** Where refusals are logged, those that a limit in the shadow would have made are, too. */
+function logShadow(log: Logger, key: string, reason: string): void {
+  log.info({ key, reason }, 'would be denied; passes, since the rule is in the shadow');
 }
 
 /** Releases the approval of a client that disconnected while its check was decided. */

@@ -4,6 +4,7 @@ import type { RequestHandler, Response } from 'express';
 
 import { type Clock, systemClock } from '../../common/clock.js';
 import type { InstanceState, Limiter } from '../../limiter/limiter.js';
+import type { Rules } from '../../rules/rules.js';
 import { BROWSER_HEADERS } from '../replies/headers.js';
 import { sendJson, writeHead } from '../replies/reply.js';
 
@@ -12,8 +13,15 @@ const PAGE_PAUSE_MILLIS = 1;
 /** How long a client may read nothing of a listing. A client that stopped would hold its page for ever. */
 const READ_TIMEOUT_MILLIS = 30_000;
 
-/** `GET /debug`. The answer is streamed, so that any number of keys takes little memory. */
-export function debugAll(limiter: Limiter, clock: Clock = systemClock): RequestHandler {
+/**
+ * `GET /debug`. The answer is streamed, so that any number of keys takes little memory. It ends with the digest of the
+ * rules, where there are any.
+ */
+export function debugAll(
+  limiter: Limiter,
+  rules: Pick<Rules, 'current'>,
+  clock: Clock = systemClock,
+): RequestHandler {
   return async (_request, response) => {
     const pages = limiter.list()[Symbol.asyncIterator]();
     // The first page comes before the status goes out, so that a store that can't be reached is a 503.
@@ -30,8 +38,14 @@ export function debugAll(limiter: Limiter, clock: Clock = systemClock): RequestH
       separator = ',';
       await delay(PAGE_PAUSE_MILLIS);
     }
-    response.end('}}');
+    response.end(`}${rulesPart(rules.current)}}`);
   };
+}
+
+function rulesPart({ rules, digest }: Rules['current']): string {
+  return rules.length === 0
+    ? ''
+    : `,"Rules":${JSON.stringify({ Digest: digest, Count: rules.length })}`;
 }
 
 /** `GET /debug/{key}` */

@@ -6,6 +6,7 @@ import type { Logger } from 'pino';
 import type { Settings } from '../../config/settings.js';
 import type { Limiter } from '../../limiter/limiter.js';
 import type { Metrics } from '../../metrics/metrics.js';
+import type { Rules } from '../../rules/rules.js';
 import type { Readiness } from '../../readiness/readiness.js';
 import type { Access } from '../auth/access.js';
 import { takeIn } from '../intake/intake.js';
@@ -20,6 +21,7 @@ import { releaseRequest } from './release-request.js';
 /** The parts of the service that the routes use. */
 export interface HttpParts {
   readonly limiter: Limiter;
+  readonly rules: Rules;
   readonly metrics: Metrics;
   readonly readiness: Readiness;
   readonly access: Access;
@@ -69,7 +71,7 @@ export function createHttpApp(parts: HttpParts, surface: Surface): Express {
   if (surface.debugging) {
     // The guard is for all paths below: a key that can't be decoded has an answer, but reaches no route.
     app.use('/debug', access.guard('debug', passOn));
-    routeReads(app, '/debug', debugAll(limiter));
+    routeReads(app, '/debug', debugAll(limiter, parts.rules));
     routeReads(app, '/debug/:key', debugOne(limiter) as RequestHandler);
   }
   if (surface.metrics) {

@@ -15,17 +15,26 @@ export class Instance {
   #expires: number;
   #maxRequests: number;
   #maxRequestsInQueue: number;
+  /** The maxima that requests have set. They stay until the key is removed. */
+  readonly #overrides: {
+    maxRequests?: number | undefined;
+    maxRequestsInQueue?: number | undefined;
+  } = {};
+  /** Those that the maxima were made of. */
+  #limits: Limits;
 
   constructor(
     readonly key: string,
     now: number,
-    limits: Limits,
+    private readonly limits: () => Limits,
     private readonly onGrant: (requestId: string) => void,
   ) {
-    this.#window = new Window(now, limits.windowMillis);
+    this.#limits = limits();
+    const { windowMillis, maxRequests, maxRequestsInQueue } = this.#limits;
+    this.#window = new Window(now, windowMillis);
     this.#expires = this.#window.idleAt;
-    this.#maxRequests = limits.maxRequests;
-    this.#maxRequestsInQueue = limits.maxRequestsInQueue;
+    this.#maxRequests = maxRequests;
+    this.#maxRequestsInQueue = maxRequestsInQueue;
   }
 
   get waiting(): number {
@@ -43,8 +52,7 @@ export class Instance {
   check(now: number, requestId: string, request: CheckRequest): InstanceDecision {
     this.#roll(now);
     this.#expires = this.#window.idleAt;
-    this.#maxRequests = request.maxRequests ?? this.#maxRequests;
-    this.#maxRequestsInQueue = request.maxRequestsInQueue ?? this.#maxRequestsInQueue;
+    this.#configure(request);
     this.#serveQueue();
     if (this.#requests.size < this.#maxRequests) {
       this.#requests.add(requestId);
@@ -54,7 +62,9 @@ export class Instance {
       this.#denied += 1;
       return 'denied';
     }
-    if (this.#queue.size >= this.#maxRequestsInQueue) return 'queue_full';
+    // Where the maximum is 0, nobody's turn ever comes.
+    const places = this.#maxRequests === 0 ? 0 : this.#maxRequestsInQueue;
+    if (this.#queue.size >= places) return 'queue_full';
     this.#queue.add(requestId);
     return 'waiting';
   }
@@ -92,8 +102,22 @@ export class Instance {
     };
   }
 
+  /** Overrides win over the limits of the key, which may have changed. */
+  #configure({ maxRequests, maxRequestsInQueue }: CheckRequest): void {
+    const limits = this.limits();
+    const isSame = limits === this.#limits;
+    if (isSame && maxRequests === undefined && maxRequestsInQueue === undefined) return;
+    const overrides = this.#overrides;
+    this.#limits = limits;
+    overrides.maxRequests = maxRequests ?? overrides.maxRequests;
+    overrides.maxRequestsInQueue = maxRequestsInQueue ?? overrides.maxRequestsInQueue;
+    this.#maxRequests = overrides.maxRequests ?? limits.maxRequests;
+    this.#maxRequestsInQueue = overrides.maxRequestsInQueue ?? limits.maxRequestsInQueue;
+  }
+
   #roll(now: number): void {
-    if (!this.#window.rollTo(now)) return;
+    if (now < this.#window.end) return;
+    this.#window.rollTo(now, this.limits().windowMillis);
     this.#requests.clear();
     this.#denied = 0;
     // A window in which somebody waits counts as one with a check.

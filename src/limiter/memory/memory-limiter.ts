@@ -5,7 +5,7 @@ import { eventLoop } from '../../common/ticks.js';
 import { ApprovalBatches } from '../approval-batches.js';
 import type { CallerPresence } from '../caller-presence.js';
 import { ShuttingDownError, TooManyWaitersError } from '../errors.js';
-import type { CheckRequest, Decision, InstanceState, Limiter, Limits } from '../limiter.js';
+import type { CheckRequest, Decision, InstanceState, Limiter, LimitsOf } from '../limiter.js';
 import { Waiter } from '../waiter.js';
 import { Instance } from './instance.js';
 import { endOfTick } from './tick.js';
@@ -37,7 +37,7 @@ export class MemoryLimiter implements Limiter {
 
   /** @param maxWaiters the most requests that may wait here at once, over all keys */
   constructor(
-    private readonly limits: Limits,
+    private readonly limitsOf: LimitsOf,
     private readonly clock: Clock,
     private readonly maxWaiters = Infinity,
   ) {}
@@ -116,9 +116,14 @@ export class MemoryLimiter implements Limiter {
 
   #create(key: string, now: number): Entry {
     const entry = {
-      instance: new Instance(key, now, this.limits, (requestId) => {
-        this.#approve(requestId);
-      }),
+      instance: new Instance(
+        key,
+        now,
+        () => this.limitsOf(key),
+        (requestId) => {
+          this.#approve(requestId);
+        },
+      ),
     };
     this.#entries.set(key, entry);
     if (!this.#stopSweeping) this.#sweepAfter(SWEEP_INTERVAL_MILLIS);
@@ -152,6 +157,8 @@ export class MemoryLimiter implements Limiter {
     if (entry.cancelTimer || entry.instance.waiting === 0) return;
     entry.cancelTimer = this.clock.after(entry.instance.windowEnd - this.clock.now(), () => {
       entry.cancelTimer = undefined;
+      // A window that nobody waits for ends with the next operation.
+      if (entry.instance.waiting === 0) return;
       entry.instance.settle(this.#now());
       this.#settleAtWindowEnd(entry);
     });

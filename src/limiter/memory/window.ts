@@ -2,31 +2,40 @@
 const IDLE_WINDOWS = 3;
 
 /**
- * Fixed windows of one length, back to back from the first check of a key. `lua/lib/window.lua` has the same
+ * Fixed windows, back to back from the first check of a key. `lua/lib/window.lua` has the same
  * rules.
  */
 export class Window {
   constructor(
     private start: number,
-    readonly millis: number,
+    private length: number,
   ) {}
 
+  /** The length of the current window, in milliseconds. */
+  get millis(): number {
+    return this.length;
+  }
+
   get end(): number {
-    return this.start + this.millis;
+    return this.start + this.length;
   }
 
   /** When the key is removed if nobody checks it again. */
   get idleAt(): number {
-    return this.end + IDLE_WINDOWS * this.millis;
+    return this.end + IDLE_WINDOWS * this.length;
   }
 
   /**
-   * Moves on to the window that holds `now`, in milliseconds.
+   * Moves on to the window that holds `now`, in milliseconds. Another length counts from the last boundary before `now`.
    * @returns whether that is another window
    */
-  rollTo(now: number): boolean {
+  rollTo(now: number, millis: number): boolean {
     if (now < this.end) return false;
-    this.start = now - ((now - this.start) % this.millis);
+    this.start = now - ((now - this.start) % this.length);
+    if (millis !== this.length) {
+      this.length = millis;
+      this.start = now - ((now - this.start) % millis);
+    }
     return true;
   }
 }

@@ -1,3 +1,4 @@
+import type { Limits } from '../../limiter/limiter.js';
 import type { KeyNames } from '../key-names.js';
 
 /** The verdicts of `lua/check.lua`; a larger number is a ticket in the queue. */
@@ -35,11 +36,15 @@ export interface CheckBatchReply {
   readonly verdicts: readonly number[];
 }
 
-/** The arguments of `lua/check.lua` for a batch. */
-export function encodeBatch(batch: CheckBatch): (string | number)[] {
+/**
+ * The arguments of `lua/check.lua` for a batch.
+ * @param limits of its key, where they differ from those of the call
+ */
+export function encodeBatch(batch: CheckBatch, limits?: Limits): (string | number)[] {
   const { overrides, waiting, checks } = batch;
   const { maxRequests = '', maxRequestsInQueue = '' } = overrides;
   const args: (string | number)[] = [
+    limits ? `${limits.windowMillis}:${limits.maxRequests}:${limits.maxRequestsInQueue}` : '',
     maxRequests,
     maxRequestsInQueue,
     waiting?.lowestTicket ?? '',

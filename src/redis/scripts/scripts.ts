@@ -28,7 +28,6 @@ type Guard = Pick<CallGuard, 'run'>;
  */
 export class Scripts {
   readonly #client: ScriptClient;
-  readonly #shared: readonly (string | number)[];
   readonly #check: Script;
   readonly #settle: Script;
   readonly #release: Script;
@@ -38,10 +37,9 @@ export class Scripts {
   constructor(
     client: Redis | Cluster,
     private readonly guard: Guard,
-    settings: ScriptSettings,
+    private readonly settings: ScriptSettings,
   ) {
     this.#client = new ScriptClient(client);
-    this.#shared = sharedArguments(settings);
     const load = (name: string): Script => loadScript(name, settings.replacements);
     this.#check = load('check');
     this.#settle = load('settle');
@@ -65,7 +63,13 @@ export class Scripts {
       isRepeatable: true,
       send: (attempt) => {
         const isSentAgain = attempt > 1 ? '1' : '0';
-        const args = [...this.#shared, isSentAgain, ...batches.flatMap(encodeBatch)];
+        const limits = batches.map(({ names }) => this.settings.limitsOf(names.key));
+        const [first] = limits;
+        if (!first) throw new Error('a call without a batch');
+        const args = [...sharedArguments(this.settings, first), isSentAgain];
+        for (const [i, batch] of batches.entries()) {
+          args.push(...encodeBatch(batch, limits[i] === first ? undefined : limits[i]));
+        }
         return this.#sendForEach({ script: this.#check, keys, args }, decodeBatchReply);
       },
     });
@@ -113,7 +117,8 @@ export class Scripts {
     ownArgs: readonly (string | number)[],
     { isRepeatable = true } = {},
   ): Promise<unknown> {
-    const call = { script, keys: keysOf(names), args: [...this.#shared, ...ownArgs] };
+    const shared = sharedArguments(this.settings, this.settings.limitsOf(names.key));
+    const call = { script, keys: keysOf(names), args: [...shared, ...ownArgs] };
     return this.guard.run({
       script: script.name,
       name: names.state,

@@ -1,4 +1,4 @@
-import type { Limits } from '../../limiter/limiter.js';
+import type { Limits, LimitsOf } from '../../limiter/limiter.js';
 import type { KeyNames } from '../key-names.js';
 
 /** The caller's settings, which every call of a script has. */
@@ -7,14 +7,19 @@ export interface CallerSettings {
   readonly replicaId: string;
   /** How long the waiters of a silent replica keep their places. */
   readonly leaseMillis: number;
-  readonly limits: Limits;
+  readonly limitsOf: LimitsOf;
   /** How scripts send wakes, see `KeyNaming.wakeArgument`. */
   readonly wakeArgument: string;
 }
 
-/** The start of ARGV. `read_call` in `lua/lib/call.lua` reads it. */
-export function sharedArguments(settings: CallerSettings): readonly (string | number)[] {
-  const { replicaId, leaseMillis, limits, wakeArgument } = settings;
+/**
+ * The start of ARGV. `read_call` in `lua/lib/call.lua` reads it.
+ * @param limits of the key, or of the first of several
+ */
+export function sharedArguments(
+  { replicaId, leaseMillis, wakeArgument }: Omit<CallerSettings, 'limitsOf'>,
+  limits: Limits,
+): readonly (string | number)[] {
   return [
     replicaId,
     leaseMillis,

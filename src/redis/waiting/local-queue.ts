@@ -17,7 +17,8 @@ export interface LocalQueueParts extends SettleCallsParts {
   readonly createLeader: () => WindowLeader;
   readonly clock: Clock;
   readonly approvals: Pick<ApprovalBatches, 'approve'>;
-  readonly windowMillis: number;
+  /** The length of the key's windows, as of now. */
+  readonly windowMillis: () => number;
   /** How long this replica leaves the end of a window to another window leader. */
   readonly graceMillis: number;
   /** Called when there is a place more, or a place less. */

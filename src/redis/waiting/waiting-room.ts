@@ -8,7 +8,7 @@ import {
   StoreUnavailableError,
   TooManyWaitersError,
 } from '../../limiter/errors.js';
-import type { CheckRequest, Decision } from '../../limiter/limiter.js';
+import type { CheckRequest, Decision, LimitsOf } from '../../limiter/limiter.js';
 import { Waiter } from '../../limiter/waiter.js';
 import type { Ticks } from '../../common/ticks.js';
 import { type CheckBatcher, type CheckReply, denial } from '../check-batcher.js';
@@ -27,7 +27,7 @@ export interface WaitingRoomParts {
   readonly replicaId: string;
   /** How long the waiters of a silent replica keep their places. */
   readonly leaseMillis: number;
-  readonly windowMillis: number;
+  readonly limitsOf: LimitsOf;
   /** The most requests that may wait here at once, over all keys. */
   readonly maxWaiters: number;
   readonly checks: Pick<CheckBatcher, 'send'>;
@@ -154,7 +154,7 @@ export class WaitingRoom {
       clock: parts.clock,
       logger: parts.logger,
       leaseMillis: parts.leaseMillis,
-      windowMillis: parts.windowMillis,
+      windowMillis: () => parts.limitsOf(key).windowMillis,
       wakes: this.#wakes,
       approvals: this.#approvals,
       graceMillis: FOLLOWER_GRACE_MILLIS * (1 + parts.random()),

@@ -10,7 +10,7 @@ export class WindowTiming {
    * @param graceMillis how long a replica that is not the window leader waits for its wake
    */
   constructor(
-    private readonly windowMillis: number,
+    private readonly windowMillis: () => number,
     private readonly graceMillis: number,
   ) {}
 
@@ -20,13 +20,13 @@ export class WindowTiming {
    */
   learn(now: number, millisToRoom: number): void {
     const roomAt = now + millisToRoom;
-    const isOfLaterWindow = roomAt > this.#roomAt + this.windowMillis / 2;
+    const isOfLaterWindow = roomAt > this.#roomAt + this.windowMillis() / 2;
     if (roomAt < this.#roomAt || isOfLaterWindow || now >= this.#roomAt) this.#roomAt = roomAt;
   }
 
   /** No window is known. The next look at Redis is due when a window would have passed. */
   forget(now: number): void {
-    this.#roomAt = now + this.windowMillis;
+    this.#roomAt = now + this.windowMillis();
   }
 
   /** Whole milliseconds until there is room; 0 from that time on. */

@@ -59,7 +59,7 @@ export class QueueHarness {
       logger: this.log.logger,
       approvals: new ApprovalBatches(eventLoop),
       leaseMillis: LEASE_MILLIS,
-      windowMillis: WINDOW_MILLIS,
+      windowMillis: () => WINDOW_MILLIS,
       graceMillis: GRACE_MILLIS,
       withdraw: (requestIds) => this.withdrawn.push([...requestIds]),
       onSizeChange: (by) => {

@@ -34,7 +34,7 @@ async function expectTooMany(limiter: Limiter, key: string): Promise<void> {
 describe('the embedded limiter', () => {
   let limiter: MemoryLimiter;
   beforeEach(() => {
-    limiter = new MemoryLimiter(LIMITS, clock, MAX_WAITERS);
+    limiter = new MemoryLimiter(() => LIMITS, clock, MAX_WAITERS);
     opened.push(limiter);
   });
 
@@ -70,7 +70,7 @@ describe('a limiter with a substitute', () => {
     store = new StoreLimiterStub();
     limiter = new OutageLimiter(
       store,
-      decideLocally(new MemoryLimiter(LIMITS, clock)),
+      decideLocally(new MemoryLimiter(() => LIMITS, clock)),
       new OutageLog('local', clock, recordLog('silent').logger),
       MAX_WAITERS,
     );

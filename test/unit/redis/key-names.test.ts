@@ -44,7 +44,9 @@ function hashTagOf(name: string): string {
 }
 
 function namesIn(names: KeyNames): string[] {
-  return Object.values({ ...names }).flat();
+  return Object.entries(names).flatMap(([name, value]: [string, string | string[]]) =>
+    name === 'key' ? [] : value,
+  );
 }
 
 function hashTagsOf(key: string): string[] {
@@ -54,6 +56,7 @@ function hashTagsOf(key: string): string[] {
 describe('namesOf', () => {
   test('puts the key into the hash tag', () => {
     expect(naming.namesOf('user-7')).toEqual({
+      key: 'user-7',
       state: 'sluice:{user-7}',
       requests: 'sluice:{user-7}:requests',
       queue: 'sluice:{user-7}:queue',

@@ -6,7 +6,12 @@ let granted: string[];
 let state: Instance;
 beforeEach(() => {
   granted = [];
-  state = new Instance('k', 0, LIMITS, (requestId) => granted.push(requestId));
+  state = new Instance(
+    'k',
+    0,
+    () => LIMITS,
+    (requestId) => granted.push(requestId),
+  );
 });
 
 interface Overrides {

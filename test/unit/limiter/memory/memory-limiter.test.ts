@@ -32,7 +32,7 @@ let clock: CountingClock;
 let limiter: MemoryLimiter;
 beforeEach(() => {
   clock = new CountingClock(0);
-  limiter = new MemoryLimiter(LIMITS, clock);
+  limiter = new MemoryLimiter(() => LIMITS, clock);
 });
 
 const check = (key: string, more: Partial<CheckRequest> = {}): Promise<Decision> =>
@@ -142,7 +142,7 @@ describe('those who wait', () => {
 
   test('are asked about again when their timer fires early', async () => {
     let timers = 0;
-    const early = new MemoryLimiter(LIMITS, {
+    const early = new MemoryLimiter(() => LIMITS, {
       now: () => clock.now(),
       after: (delayMillis, callback) => {
         timers += 1;

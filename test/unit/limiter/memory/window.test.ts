@@ -11,7 +11,7 @@ test('ends its length after its start, and is idle three windows later', () => {
 
 test.each([500, 501, 1499])('holds %d', (now) => {
   const window = new Window(500, 1000);
-  expect(window.rollTo(now)).toBe(false);
+  expect(window.rollTo(now, 1000)).toBe(false);
   expect(window.end).toBe(1500);
 });
 
@@ -24,10 +24,10 @@ test.each([
   [1_000_500, 1_001_500],
 ])('rolls to the window that holds %d, which ends at %d', (now, end) => {
   const window = new Window(500, 1000);
-  expect(window.rollTo(now)).toBe(true);
+  expect(window.rollTo(now, 1000)).toBe(true);
   expect(window.end).toBe(end);
   expect(window.idleAt).toBe(end + 3000);
-  expect(window.rollTo(now)).toBe(false);
+  expect(window.rollTo(now, 1000)).toBe(false);
 });
 
 test('stays anchored to its first start, whenever it is rolled', () => {
@@ -41,7 +41,7 @@ test('stays anchored to its first start, whenever it is rolled', () => {
         let now = start;
         for (const step of steps) {
           now += step;
-          window.rollTo(now);
+          window.rollTo(now, millis);
           expect((window.end - start) % millis).toBe(0);
           expect(now).toBeLessThan(window.end);
           expect(now).toBeGreaterThanOrEqual(window.end - millis);
@@ -49,4 +49,16 @@ test('stays anchored to its first start, whenever it is rolled', () => {
       },
     ),
   );
+});
+
+test.each([
+  [1499, 1500, 1000],
+  [1500, 1800, 300],
+  [1799, 1800, 300],
+  [1800, 2100, 300],
+  [2600, 2800, 300],
+])('another length counts from the last boundary on: at %d', (now, end, millis) => {
+  const window = new Window(500, 1000);
+  window.rollTo(now, 300);
+  expect([window.end, window.millis]).toEqual([end, millis]);
 });

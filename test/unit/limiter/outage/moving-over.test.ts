@@ -24,7 +24,7 @@ let local: MemoryLimiter;
 beforeEach(() => {
   clock = new ManualClock(0);
   store = new StoreLimiterStub();
-  local = new MemoryLimiter(ONE_APPROVAL, clock);
+  local = new MemoryLimiter(() => ONE_APPROVAL, clock);
 });
 afterEach(() => local.close());
 

@@ -25,7 +25,7 @@ beforeEach(() => {
   store = new StoreLimiterStub();
   log = recordLog();
   const limits = { windowMillis: 1000, maxRequests: 1, maxRequestsInQueue: 1 };
-  local = new MemoryLimiter(limits, clock);
+  local = new MemoryLimiter(() => limits, clock);
   allowing = new OutageLimiter(store, allowAll, new OutageLog('allow', clock, log.logger));
   deciding = new OutageLimiter(
     store,

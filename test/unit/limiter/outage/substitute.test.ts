@@ -45,7 +45,7 @@ describe('to decide locally', () => {
   beforeEach(() => {
     clock = new ManualClock(0);
     const limits = { windowMillis: 1000, maxRequests: 1, maxRequestsInQueue: 1 };
-    limiter = new MemoryLimiter(limits, clock);
+    limiter = new MemoryLimiter(() => limits, clock);
     local = decideLocally(limiter);
   });
   afterEach(() => local.close());

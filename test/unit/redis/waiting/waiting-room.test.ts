@@ -52,7 +52,7 @@ function openRoom(maxWaiters: number): WaitingRoom {
   return new WaitingRoom({
     replicaId: 'replica',
     leaseMillis: 30_000,
-    windowMillis: 1000,
+    limitsOf: () => ({ windowMillis: 1000, maxRequests: 1, maxRequestsInQueue: 100 }),
     maxWaiters,
     checks: {
       send: (request, requestId) =>

@@ -1,0 +1,84 @@
+import { parseArgs } from 'node:util';
+
+import { readNamedFile } from '../config/named-file.js';
+import { SettingsError } from '../config/settings-error.js';
+import { type Settings } from '../config/settings.js';
+import { parseRules } from '../rules/parse-rules.js';
+import { type Match, RuleSet } from '../rules/rule-set.js';
+import type { KeyPolicy } from '../rules/policy.js';
+import { defaultPolicy } from '../rules/rules.js';
+
+const USAGE = '--check-config FILE, --explain KEY, or both';
+
+/** What the command line asks for in place of a service. */
+export interface RulesCommand {
+  /** The rules file; that of the settings where it is not given. */
+  readonly file: string | undefined;
+  readonly key: string | undefined;
+}
+
+/**
+ * @returns undefined where the service is to be started
+ * @throws SettingsError for arguments that there are not
+ */
+export function parseRulesCommand(args: readonly string[]): RulesCommand | undefined {
+  if (args.length === 0) return undefined;
+  const options = { 'check-config': { type: 'string' }, explain: { type: 'string' } } as const;
+  try {
+    const { values } = parseArgs({ args: [...args], options });
+    return { file: values['check-config'], key: values.explain };
+  } catch {
+    throw new SettingsError('the command line', JSON.stringify(args.join(' ')), USAGE);
+  }
+}
+
+/**
+ * Checks a rules file, and says what applies to a key.
+ * @returns the text to print
+ * @throws SettingsError for a file that can't be read, or is wrong
+ */
+export function runRulesCommand({ file, key }: RulesCommand, settings: Settings): string {
+  const path = file ?? settings.CONFIG_FILE;
+  if (path === undefined) {
+    throw new SettingsError('CONFIG_FILE', 'nothing', 'the rules file to explain');
+  }
+  const text = readNamedFile('CONFIG_FILE', path);
+  let rules: RuleSet;
+  try {
+    rules = new RuleSet(parseRules(text), defaultPolicy(settings));
+  } catch (error) {
+    throw new SettingsError(path, (error as Error).message, 'rules in JSON or YAML');
+  }
+  const summary = `${path}: ${rules.rules.length} rules, digest ${rules.digest}`;
+  return key === undefined ? summary : [summary, ...explain(rules, key)].join('\n');
+}
+
+function explain(rules: RuleSet, key: string): string[] {
+  const matches = rules.matching(key);
+  return [
+    `the key ${JSON.stringify(key)}: ${matches.length} rules apply, in this order`,
+    ...matches.map(describeMatch),
+    ...describePolicy(rules.policyOf(key)),
+  ];
+}
+
+function describeMatch({ index, rule }: Match): string {
+  const { key_pattern: pattern, key_pattern_is_regex: isRegex, name, ...effects } = rule;
+  const title = name === undefined ? '' : ` ${name}`;
+  const kind = isRegex ? 'expression' : 'key';
+  return `  rule ${index + 1}${title}, ${kind} ${JSON.stringify(pattern)}: ${JSON.stringify(effects)}`;
+}
+
+function describePolicy(policy: KeyPolicy): string[] {
+  const { limits } = policy;
+  const rate = policy.requestsCanSetRate ? `up to ${policy.maxRequestsCeiling}` : 'not by requests';
+  const queue = policy.requestsCanModQueue
+    ? `up to ${policy.maxRequestsInQueueCeiling}`
+    : 'not by requests';
+  return [
+    `  window: ${limits.windowMillis} ms`,
+    `  approvals per window: ${limits.maxRequests}; to be set ${rate}`,
+    `  places in the queue: ${limits.maxRequestsInQueue}; to be set ${queue}`,
+    ...(policy.isShadow ? ['  in the shadow: everybody passes'] : []),
+  ];
+}

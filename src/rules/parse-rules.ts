@@ -1,0 +1,74 @@
+import { type Document, isNode, LineCounter, parseDocument } from 'yaml';
+
+import { problemOfPattern } from './key-patterns.js';
+import { type Rule, rulesSchema } from './rule.js';
+import { RulesError } from './rules-error.js';
+
+/** A few lines of aliases of aliases would make more than fits into memory. */
+const MAX_ALIASES = 100;
+const MAX_RULES = 10_000;
+
+type Path = readonly (string | number)[];
+
+/**
+ * The rules in a text of YAML, of which JSON is a part.
+ * @throws RulesError for the first mistake
+ */
+export function parseRules(text: string): readonly Rule[] {
+  const lines = new LineCounter();
+  const document = parseDocument(text, {
+    lineCounter: lines,
+    prettyErrors: false,
+    uniqueKeys: true,
+  });
+  const [mistake] = [...document.errors, ...document.warnings];
+  if (mistake) throw errorAt(lines, mistake.pos[0], firstSentence(mistake.message));
+  const errorIn = (path: Path, problem: string): RulesError =>
+    errorAt(lines, offsetOf(document, path), `${named(path)} ${problem}`);
+
+  const result = rulesSchema.safeParse(toValue(document, lines));
+  if (!result.success) {
+    const { path = [], message = 'is wrong' } = result.error.issues[0] ?? {};
+    throw errorIn(path as Path, message);
+  }
+  const { keys: rules } = result.data;
+  if (rules.length > MAX_RULES) throw errorIn(['keys'], `must have at most ${MAX_RULES} rules`);
+  for (const [i, { key_pattern: pattern, key_pattern_is_regex: isRegex }] of rules.entries()) {
+    const problem = problemOfPattern({ pattern, isRegex });
+    if (problem !== undefined) throw errorIn(['keys', i, 'key_pattern'], problem);
+  }
+  return rules;
+}
+
+function toValue(document: Document, lines: LineCounter): unknown {
+  try {
+    return document.toJS({ maxAliasCount: MAX_ALIASES });
+  } catch (error) {
+    // An alias without an anchor, or too many.
+    throw errorAt(lines, 0, (error as Error).message);
+  }
+}
+
+/** The offset of what a path names, or of the nearest that is there above it. */
+function offsetOf(document: Document, path: Path): number {
+  for (let length = path.length; length > 0; length -= 1) {
+    const node = document.getIn(path.slice(0, length), true);
+    if (isNode(node) && node.range) return node.range[0];
+  }
+  return document.contents?.range?.[0] ?? 0;
+}
+
+function errorAt(lines: LineCounter, offset: number, problem: string): RulesError {
+  const { line, col } = lines.linePos(offset);
+  return new RulesError(Math.max(1, line), Math.max(1, col), problem);
+}
+
+/** A path as a reader would write it, such as `keys[2].window_millis`. */
+function named(path: Path): string {
+  const text = path.map((part) => (typeof part === 'number' ? `[${part}]` : `.${part}`)).join('');
+  return text === '' ? 'the file' : text.replace(/^\./, '');
+}
+
+function firstSentence(message: string): string {
+  return message.replace(/:?\n[\s\S]*$/, '');
+}

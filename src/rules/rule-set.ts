@@ -1,0 +1,104 @@
+import { createHash } from 'node:crypto';
+
+import { KeyPatterns } from './key-patterns.js';
+import type { KeyPolicy } from './policy.js';
+import type { Rule } from './rule.js';
+
+/** The most keys whose policies are kept, in each of two generations. */
+const KEPT_KEYS = 100_000;
+/** The most combinations of rules whose policies are shared. */
+const KEPT_POLICIES = 10_000;
+/** Characters of the digest: enough to tell rules apart, few enough to compare by eye. */
+const DIGEST_LENGTH = 12;
+
+/** A rule that applies to a key, and its place in the file, from 0 on. */
+export interface Match {
+  readonly index: number;
+  readonly rule: Rule;
+}
+
+/** Rules over the defaults for keys that no rule matches. Every rule that matches a key applies, in their order. */
+export class RuleSet {
+  /** Identifies the rules, whatever their format and spacing: replicas with the same rules have the same. */
+  readonly digest: string;
+  readonly #patterns: KeyPatterns;
+  /** One object for all keys that the same rules match. */
+  readonly #policies = new Map<string, KeyPolicy>();
+  /** Keys asked for lately, and those before them. */
+  #young = new Map<string, KeyPolicy>();
+  #old = new Map<string, KeyPolicy>();
+  /** The key asked for last: a check asks more than once. */
+  #last: { readonly key: string; readonly policy: KeyPolicy } | undefined;
+
+  constructor(
+    readonly rules: readonly Rule[],
+    private readonly defaults: KeyPolicy,
+  ) {
+    this.digest = digestOf(rules);
+    this.#patterns = new KeyPatterns(
+      rules.map((rule) => ({ pattern: rule.key_pattern, isRegex: rule.key_pattern_is_regex })),
+    );
+  }
+
+  /** What applies to a key. After its first time this takes one look into a map. */
+  policyOf(key: string): KeyPolicy {
+    if (this.rules.length === 0) return this.defaults;
+    if (this.#last?.key === key) return this.#last.policy;
+    const policy = this.#young.get(key) ?? this.#remember(key);
+    this.#last = { key, policy };
+    return policy;
+  }
+
+  #remember(key: string): KeyPolicy {
+    const policy = this.#old.get(key) ?? this.#find(key);
+    if (this.#young.size >= KEPT_KEYS) {
+      this.#old = this.#young;
+      this.#young = new Map();
+    }
+    this.#young.set(key, policy);
+    return policy;
+  }
+
+  /** The rules that apply to a key, in their order. */
+  matching(key: string): readonly Match[] {
+    return this.#patterns.matching(key).flatMap((index) => {
+      const rule = this.rules[index];
+      return rule ? [{ index, rule }] : [];
+    });
+  }
+
+  #find(key: string): KeyPolicy {
+    const matches = this.matching(key);
+    const name = matches.map(({ index }) => index).join();
+    let policy = this.#policies.get(name);
+    if (!policy) {
+      policy = matches.reduce((before, { rule }) => apply(before, rule), this.defaults);
+      if (this.#policies.size >= KEPT_POLICIES) this.#policies.clear();
+      this.#policies.set(name, policy);
+    }
+    return policy;
+  }
+}
+
+function apply(before: KeyPolicy, rule: Rule): KeyPolicy {
+  return {
+    limits: {
+      windowMillis: rule.window_millis ?? before.limits.windowMillis,
+      maxRequests: rule.max_requests_per_window ?? before.limits.maxRequests,
+      maxRequestsInQueue: rule.max_requests_in_queue ?? before.limits.maxRequestsInQueue,
+    },
+    requestsCanSetRate: rule.requests_can_set_rate ?? before.requestsCanSetRate,
+    requestsCanModQueue: rule.requests_can_mod_queue ?? before.requestsCanModQueue,
+    maxRequestsCeiling: rule.max_requests_ceiling ?? before.maxRequestsCeiling,
+    maxRequestsInQueueCeiling:
+      rule.max_requests_in_queue_ceiling ?? before.maxRequestsInQueueCeiling,
+    isShadow: rule.shadow ?? before.isShadow,
+    isKnown: true,
+    ruleName: rule.name ?? before.ruleName,
+  };
+}
+
+function digestOf(rules: readonly Rule[]): string {
+  const fields = rules.map((rule) => Object.entries(rule).sort(([a], [b]) => (a < b ? -1 : 1)));
+  return createHash('sha256').update(JSON.stringify(fields)).digest('hex').slice(0, DIGEST_LENGTH);
+}

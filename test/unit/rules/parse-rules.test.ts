@@ -1,0 +1,159 @@
+import fc from 'fast-check';
+
+import { parseRules } from '../../../src/rules/parse-rules.js';
+import { RulesError } from '../../../src/rules/rules-error.js';
+
+/** GoCC's own example: https://gigurra.github.io/gocc/guide/configuration/ */
+const GOCC = `{
+  "keys": [
+    {
+      "key_pattern": "^premium-.*",
+      "key_pattern_is_regex": true,
+      "max_requests_per_window": 1000,
+      "max_requests_in_queue": 500,
+      "window_millis": 1000
+    },
+    {
+      "key_pattern": "guest",
+      "key_pattern_is_regex": false,
+      "max_requests_per_window": 10,
+      "max_requests_in_queue": 5,
+      "window_millis": 60000
+    }
+  ]
+}
+`;
+
+const YAML = `# The same.
+keys:
+  - key_pattern: ^premium-.*
+    key_pattern_is_regex: true
+    max_requests_per_window: 1000
+    max_requests_in_queue: 500
+    window_millis: 1000
+  - key_pattern: guest
+    max_requests_per_window: 10
+    max_requests_in_queue: 5
+    window_millis: 60000
+`;
+
+test("GoCC's files are taken", () => {
+  expect(parseRules(GOCC)).toEqual([
+    {
+      key_pattern: '^premium-.*',
+      key_pattern_is_regex: true,
+      max_requests_per_window: 1000,
+      max_requests_in_queue: 500,
+      window_millis: 1000,
+    },
+    {
+      key_pattern: 'guest',
+      key_pattern_is_regex: false,
+      max_requests_per_window: 10,
+      max_requests_in_queue: 5,
+      window_millis: 60000,
+    },
+  ]);
+});
+
+test('the same in YAML is the same', () => {
+  expect(parseRules(YAML)).toEqual(parseRules(GOCC));
+});
+
+test('JSON may be indented with tabs, and without any space', () => {
+  expect(parseRules(GOCC.replaceAll('  ', '\t'))).toEqual(parseRules(GOCC));
+  expect(parseRules(JSON.stringify(JSON.parse(GOCC)))).toEqual(parseRules(GOCC));
+});
+
+test('an explicit 0 is a maximum', () => {
+  const text = 'keys: [{ key_pattern: a, max_requests_per_window: 0, max_requests_in_queue: 0 }]';
+  expect(parseRules(text)).toMatchObject([
+    { max_requests_per_window: 0, max_requests_in_queue: 0 },
+  ]);
+});
+
+test.each([
+  ['', 1, 1, 'the file must be an object with keys'],
+  ['rules: []', 1, 1, 'keys must be a list'],
+  ['keys: []\nrules: []', 1, 1, 'the file must not have the field rules'],
+  ['keys: 7', 1, 7, 'keys must be a list'],
+  ['keys:\n  - 7', 2, 5, 'keys[0] must be an object with key_pattern'],
+  ['keys:\n  - name: a', 2, 5, 'keys[0].key_pattern must be a string'],
+  ['keys:\n  - key_pattern: 7', 2, 18, 'keys[0].key_pattern must be a string'],
+  [
+    'keys:\n  - key_pattern: a\n    max_request: 7',
+    2,
+    5,
+    'keys[0] must not have the field max_request',
+  ],
+  [
+    'keys:\n  - key_pattern: a\n    window_millis: 0',
+    3,
+    20,
+    'keys[0].window_millis must be a whole number from 1 to 31622400000',
+  ],
+  [
+    'keys:\n  - key_pattern: a\n    max_requests_per_window: 1.5',
+    3,
+    30,
+    'keys[0].max_requests_per_window must be a whole number from 0 to 1000000000',
+  ],
+  ['keys:\n  - key_pattern: a\n    shadow: maybe', 3, 13, 'keys[0].shadow must be true or false'],
+  [
+    'keys:\n  - key_pattern: "a(b"\n    key_pattern_is_regex: true',
+    2,
+    18,
+    'keys[0].key_pattern must be a regular expression of RE2: error parsing regexp: missing closing ): `a(b`',
+  ],
+  [
+    'keys:\n  - key_pattern: (?=a)\n    key_pattern_is_regex: true',
+    2,
+    18,
+    'keys[0].key_pattern must be a regular expression of RE2: error parsing regexp: invalid or unsupported Perl syntax: `(?=`',
+  ],
+  ['keys: []\nkeys: []', 2, 1, 'Map keys must be unique'],
+])('%j is refused, with its place', (text, line, column, problem) => {
+  let error: unknown;
+  try {
+    parseRules(text);
+  } catch (thrown) {
+    error = thrown;
+  }
+  expect(error).toBeInstanceOf(RulesError);
+  expect(error).toMatchObject({ line, column, problem });
+});
+
+test('aliases of aliases are refused before they fill the memory', () => {
+  const levels = 'abcdefghijk'.split('');
+  const text = levels
+    .map((name, i) => `${name}: &${name} [${`*${levels[i - 1] ?? ''},`.repeat(i === 0 ? 0 : 9)}]`)
+    .join('\n');
+  expect(() => parseRules(text)).toThrow(RulesError);
+});
+
+test('whatever is broken, the error is a RulesError with a place in the file', () => {
+  const change = fc.record({
+    at: fc.nat(GOCC.length - 1),
+    length: fc.nat(20),
+    text: fc.oneof(
+      fc.string(),
+      fc.constantFrom('{', '}', '[', ']', '"', ':', ',', '*a', '&a', '\0'),
+    ),
+  });
+  fc.assert(
+    fc.property(fc.constantFrom(GOCC, YAML), change, (text, { at, length, text: other }) => {
+      const broken = text.slice(0, at) + other + text.slice(at + length);
+      try {
+        parseRules(broken);
+      } catch (error) {
+        expect(error).toBeInstanceOf(RulesError);
+        const { line, column, problem } = error as RulesError;
+        expect(line).toBeGreaterThan(0);
+        expect(line).toBeLessThanOrEqual(broken.split('\n').length);
+        expect(column).toBeGreaterThan(0);
+        expect(problem).not.toBe('');
+      }
+    }),
+    { numRuns: 500 },
+  );
+});

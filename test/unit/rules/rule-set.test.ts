@@ -1,0 +1,97 @@
+import { parseRules } from '../../../src/rules/parse-rules.js';
+import type { KeyPolicy } from '../../../src/rules/policy.js';
+import { RuleSet } from '../../../src/rules/rule-set.js';
+
+const DEFAULTS: KeyPolicy = {
+  limits: { windowMillis: 1000, maxRequests: 100, maxRequestsInQueue: 400 },
+  requestsCanSetRate: true,
+  requestsCanModQueue: true,
+  maxRequestsCeiling: 1_000_000_000,
+  maxRequestsInQueueCeiling: 100_000,
+  isShadow: false,
+  isKnown: false,
+  ruleName: undefined,
+};
+
+function ruleSet(...rules: object[]): RuleSet {
+  return new RuleSet(parseRules(JSON.stringify({ keys: rules })), DEFAULTS);
+}
+
+test('a key that no rule matches has the defaults', () => {
+  expect(ruleSet({ key_pattern: 'a', window_millis: 5 }).policyOf('b')).toEqual(DEFAULTS);
+  expect(ruleSet().policyOf('b')).toEqual(DEFAULTS);
+});
+
+test('every rule that matches applies, in the order of the file, field by field', () => {
+  const rules = ruleSet(
+    { key_pattern: '.*', key_pattern_is_regex: true, max_requests_per_window: 7, name: 'all' },
+    { key_pattern: 'a.*', key_pattern_is_regex: true, window_millis: 50, shadow: true },
+    { key_pattern: 'ab', max_requests_per_window: 0, requests_can_set_rate: false },
+    { key_pattern: 'b', max_requests_in_queue: 1 },
+  );
+  expect(rules.policyOf('ab')).toEqual({
+    ...DEFAULTS,
+    limits: { windowMillis: 50, maxRequests: 0, maxRequestsInQueue: 400 },
+    requestsCanSetRate: false,
+    isShadow: true,
+    isKnown: true,
+    ruleName: 'all',
+  });
+  expect(rules.matching('ab').map(({ index }) => index)).toEqual([0, 1, 2]);
+});
+
+test('a rule that comes later wins, also where it is the same key', () => {
+  const rules = ruleSet(
+    { key_pattern: 'a', max_requests_per_window: 1, shadow: true },
+    { key_pattern: 'a', max_requests_per_window: 2, shadow: false },
+  );
+  expect(rules.policyOf('a')).toMatchObject({ limits: { maxRequests: 2 }, isShadow: false });
+});
+
+test('an expression has to match the whole key, a key is no expression', () => {
+  const rules = ruleSet(
+    { key_pattern: 'a|b', key_pattern_is_regex: true, max_requests_per_window: 1 },
+    { key_pattern: 'c.', max_requests_per_window: 2 },
+  );
+  const known = ['a', 'b', 'ab', 'xa', 'a\n', 'c.', 'cc'].filter(
+    (key) => rules.policyOf(key).isKnown,
+  );
+  expect(known).toEqual(['a', 'b', 'c.']);
+});
+
+test('keys of the same rules share one policy', () => {
+  const rules = ruleSet({ key_pattern: 'a.*', key_pattern_is_regex: true, window_millis: 9 });
+  expect(rules.policyOf('a1')).toBe(rules.policyOf('a2'));
+  expect(rules.policyOf('a1')).toBe(rules.policyOf('a1'));
+});
+
+test('names of prototypes are keys as all others', () => {
+  const rules = ruleSet({ key_pattern: '__proto__', window_millis: 9 });
+  expect(rules.policyOf('__proto__').limits.windowMillis).toBe(9);
+  expect(rules.policyOf('constructor')).toEqual(DEFAULTS);
+});
+
+test('an expression that would hang a backtracking engine does not', () => {
+  const rules = ruleSet(
+    { key_pattern: '(a+)+b', key_pattern_is_regex: true, window_millis: 9 },
+    { key_pattern: '(x|xx)*y', key_pattern_is_regex: true, window_millis: 9 },
+  );
+  expect(rules.policyOf('a'.repeat(512)).isKnown).toBe(false);
+  expect(rules.policyOf('x'.repeat(512)).isKnown).toBe(false);
+  expect(rules.policyOf('a'.repeat(511) + 'b').isKnown).toBe(true);
+});
+
+describe('the digest', () => {
+  const rule = { key_pattern: 'a', window_millis: 9 };
+
+  test('is that of the rules, not of their format', () => {
+    const inYaml = new RuleSet(parseRules('keys:\n- window_millis: 9\n  key_pattern: a'), DEFAULTS);
+    expect(inYaml.digest).toBe(ruleSet(rule).digest);
+  });
+
+  test('changes with a value and with the order', () => {
+    const other = { key_pattern: 'b' };
+    const digests = [ruleSet(), ruleSet(rule), ruleSet(rule, other), ruleSet(other, rule)];
+    expect(new Set(digests.map(({ digest }) => digest)).size).toBe(4);
+  });
+});
