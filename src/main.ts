@@ -37,9 +37,12 @@ async function main(): Promise<void> {
   // A signal during the start has to stop the parts in good order, too.
   process.on('SIGTERM', onSignal);
   process.on('SIGINT', onSignal);
-  process.on('SIGHUP', () => {
-    void started.then((app) => app.reloadRules()).catch(() => undefined);
-  });
+  // Without a file to read, it ends the process as ever: a terminal that is closed sends it.
+  if (settings.CONFIG_FILE !== undefined) {
+    process.on('SIGHUP', () => {
+      void started.then((app) => app.reloadRules()).catch(() => undefined);
+    });
+  }
 
   const started: Promise<App> = startApp(settings, logger);
   await started;

@@ -39,6 +39,8 @@ export class WatchedFiles<T> {
   readonly #listeners: ((value: T) => void)[] = [];
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
+  /** Of two reads at a time the later could give the older value. */
+  #lastCheck = Promise.resolve();
   #isStale = false;
 
   private constructor(
@@ -77,7 +79,12 @@ export class WatchedFiles<T> {
   }
 
   /** Reads the files now, before the next second is over. */
-  async check(): Promise<void> {
+  check(): Promise<void> {
+    this.#lastCheck = this.#lastCheck.then(() => this.#check());
+    return this.#lastCheck;
+  }
+
+  async #check(): Promise<void> {
     const contents = await readAll(this.format.files);
     const fingerprint = fingerprintOf(contents);
     if (fingerprint === this.fingerprint || this.#isClosed) return;

@@ -143,6 +143,11 @@ describe('a rules file that is changed', () => {
   });
 });
 
+test('without a rules file SIGHUP ends the process, as a closed terminal should', async () => {
+  const replica = await startReplica({});
+  expect(await replica.kill('SIGHUP')).toBe('SIGHUP');
+});
+
 test('a wrong file at the start ends the process with one line', async () => {
   const path = await fileWith('keys:\n  - key_pattern: (\n    key_pattern_is_regex: true\n');
   expect(await startFailingReplica({ CONFIG_FILE: path })).toEqual({
