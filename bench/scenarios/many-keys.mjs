@@ -1,11 +1,10 @@
 // A million live keys against a thousand: the rate of decisions, and the memory of Redis for each key.
 import { randomUUID } from 'node:crypto';
 
-import { KeyNaming } from '../../dist/redis/key-names.js';
-import { Scripts } from '../../dist/redis/scripts/scripts.js';
 import { saturate } from '../lib/load.mjs';
 import { RedisServer, Server, SLUICE } from '../lib/processes.mjs';
 import { progress } from '../lib/progress.mjs';
+import { naming, scriptsOn } from '../lib/script-calls.mjs';
 import { ratio, summary } from '../lib/statistics.mjs';
 
 const FEW = 1000;
@@ -54,17 +53,10 @@ async function createSide(redisProgram, keys) {
 
 /** Makes the keys `<name>-1` to `<name>-<count>` by the service's own script, past HTTP. */
 export async function fill(redis, name, count) {
-  const naming = new KeyNaming('sluice:');
-  const callOnce = { run: (call) => call.send(1) };
-  const scripts = new Scripts(redis.client, callOnce, {
-    limits: {
-      windowMillis: WINDOW_MILLIS,
-      maxRequests: MAX_REQUESTS,
-      maxRequestsInQueue: 400,
-    },
-    replicaId: 'bench',
-    leaseMillis: 5000,
-    wakeArgument: naming.wakeArgument({ isCluster: false }),
+  const scripts = scriptsOn(redis.client, {
+    windowMillis: WINDOW_MILLIS,
+    maxRequests: MAX_REQUESTS,
+    maxRequestsInQueue: 400,
   });
   const overrides = { maxRequests: undefined, maxRequestsInQueue: undefined };
   const makeFrom = (first) => {

@@ -1,14 +1,13 @@
 // What Redis itself makes of the scripts, by redis-benchmark: no HTTP, no Node.
 import { spawnSync } from 'node:child_process';
 
-import { KeyNaming } from '../../dist/redis/key-names.js';
-import { encodeBatch } from '../../dist/redis/scripts/check-codec.js';
 import { loadScript } from '../../dist/redis/scripts/script-loader.js';
-import { keysOf, sharedArguments } from '../../dist/redis/scripts/shared-arguments.js';
 import { progress } from '../lib/progress.mjs';
+import { checkCommand, naming } from '../lib/script-calls.mjs';
 import { summary } from '../lib/statistics.mjs';
 
 const CALLS = 50_000;
+const LIMITS = { windowMillis: 1000, maxRequests: 1_000_000_000, maxRequestsInQueue: 400 };
 /** The calls that the script of rate-limiter-flexible 11 makes for each decision. */
 const PEER_SCRIPT = [
   "redis.call('set', KEYS[1], 0, 'EX', ARGV[2], 'NX')",
@@ -25,9 +24,9 @@ export async function rawScripts({ redis, rounds }) {
   const commands = [
     ['PING', 1, ['PING']],
     ['rate-limiter-flexible, one key', 1, ['EVALSHA', peerSha1, '1', 'rlf:hot', '1', '1']],
-    ['check.lua, one key, one check', 1, checkCommand(check, 1, 1)],
-    ['check.lua, one key, 64 checks', 64, checkCommand(check, 1, 64)],
-    ['check.lua, 16 keys, one check each', 16, checkCommand(check, 16, 1)],
+    ['check.lua, one key, one check', 1, commandOf(check, 1, 1)],
+    ['check.lua, one key, 64 checks', 64, commandOf(check, 1, 64)],
+    ['check.lua, 16 keys, one check each', 16, commandOf(check, 16, 1)],
   ];
   const runs = commands.map(() => []);
   for (let round = 0; round < rounds; round += 1) {
@@ -39,9 +38,8 @@ export async function rawScripts({ redis, rounds }) {
   return commands.map(([name], i) => ({ name, decisionsPerSecond: summary(runs[i]) }));
 }
 
-/** The service's own arguments. redis-benchmark puts a number where one says `__rand_int__`. */
-function checkCommand({ sha1 }, keys, checks) {
-  const naming = new KeyNaming('sluice:');
+/** redis-benchmark puts a number where one says `__rand_int__`. */
+function commandOf(script, keys, checks) {
   const batches = Array.from({ length: keys }, (_, key) => ({
     names: naming.namesOf(`raw-${key}-__rand_int__`),
     overrides: {},
@@ -50,18 +48,7 @@ function checkCommand({ sha1 }, keys, checks) {
       canWait: false,
     })),
   }));
-  const names = batches.flatMap(({ names: each }) => keysOf(each));
-  const args = [
-    ...sharedArguments({
-      replicaId: 'bench',
-      leaseMillis: 5000,
-      limits: { windowMillis: 1000, maxRequests: 1_000_000_000, maxRequestsInQueue: 400 },
-      wakeArgument: naming.wakeArgument({ isCluster: false }),
-    }),
-    '0',
-    ...batches.flatMap(encodeBatch),
-  ];
-  return ['EVALSHA', sha1, String(names.length), ...names, ...args.map(String)];
+  return checkCommand(script, batches, LIMITS);
 }
 
 async function callsPerSecond(redis, command, calls) {

@@ -1,5 +1,6 @@
 import type { Limits } from '../../limiter/limiter.js';
 import type { KeyNames } from '../key-names.js';
+import { type CallerSettings, sharedArguments } from './shared-arguments.js';
 
 /** The verdicts of `lua/check.lua`; a larger number is a ticket in the queue. */
 export const VERDICT = { approved: 1, denied: 0, queueFull: -1 } as const;
@@ -37,10 +38,27 @@ export interface CheckBatchReply {
 }
 
 /**
- * The arguments of `lua/check.lua` for a batch.
- * @param limits of its key, where they differ from those of the call
+ * The arguments of `lua/check.lua`. The limits of the first batch's key are those of the call.
+ * @param batches one at least
+ * @param isSentAgain the call may have run before
  */
-export function encodeBatch(batch: CheckBatch, limits?: Limits): (string | number)[] {
+export function encodeChecks(
+  settings: CallerSettings,
+  batches: readonly CheckBatch[],
+  isSentAgain: boolean,
+): (string | number)[] {
+  const limits = batches.map(({ names }) => settings.limitsOf(names.key));
+  const [first] = limits;
+  if (!first) throw new Error('a call without a batch');
+  const args = [...sharedArguments(settings, first), isSentAgain ? '1' : '0'];
+  for (const [i, batch] of batches.entries()) {
+    args.push(...encodeBatch(batch, limits[i] === first ? undefined : limits[i]));
+  }
+  return args;
+}
+
+/** @param limits of the batch's key, where they differ from those of the call */
+function encodeBatch(batch: CheckBatch, limits: Limits | undefined): (string | number)[] {
   const { overrides, waiting, checks } = batch;
   const { maxRequests = '', maxRequestsInQueue = '' } = overrides;
   const args: (string | number)[] = [

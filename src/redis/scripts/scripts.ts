@@ -7,7 +7,7 @@ import {
   type CheckBatch,
   type CheckBatchReply,
   decodeBatchReply,
-  encodeBatch,
+  encodeChecks,
 } from './check-codec.js';
 import { decodeInstance, type InspectReply, keysToInspect } from './inspect-codec.js';
 import { type ScriptCall, ScriptClient } from './script-client.js';
@@ -62,14 +62,7 @@ export class Scripts {
       isWrite: true,
       isRepeatable: true,
       send: (attempt) => {
-        const isSentAgain = attempt > 1 ? '1' : '0';
-        const limits = batches.map(({ names }) => this.settings.limitsOf(names.key));
-        const [first] = limits;
-        if (!first) throw new Error('a call without a batch');
-        const args = [...sharedArguments(this.settings, first), isSentAgain];
-        for (const [i, batch] of batches.entries()) {
-          args.push(...encodeBatch(batch, limits[i] === first ? undefined : limits[i]));
-        }
+        const args = encodeChecks(this.settings, batches, attempt > 1);
         return this.#sendForEach({ script: this.#check, keys, args }, decodeBatchReply);
       },
     });

@@ -1,0 +1,28 @@
+import { KeyNaming } from '../../dist/redis/key-names.js';
+import { encodeChecks } from '../../dist/redis/scripts/check-codec.js';
+import { Scripts } from '../../dist/redis/scripts/scripts.js';
+import { keysOf } from '../../dist/redis/scripts/shared-arguments.js';
+
+/** The names of the service's keys. */
+export const naming = new KeyNaming('sluice:');
+
+/** The service's own scripts, called once each, for keys with these limits. */
+export function scriptsOn(client, limits) {
+  return new Scripts(client, { run: (call) => call.send(1) }, callerWith(limits));
+}
+
+/** The words of a call of `check.lua` as the service makes it, once Redis has loaded it. */
+export function checkCommand({ sha1 }, batches, limits) {
+  const names = batches.flatMap((batch) => keysOf(batch.names));
+  const args = encodeChecks(callerWith(limits), batches, false);
+  return ['EVALSHA', sha1, String(names.length), ...names, ...args.map(String)];
+}
+
+function callerWith(limits) {
+  return {
+    limitsOf: () => limits,
+    replicaId: 'bench',
+    leaseMillis: 5000,
+    wakeArgument: naming.wakeArgument({ isCluster: false }),
+  };
+}
