@@ -2,13 +2,15 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
-import { connect, createServer } from 'node:net';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
 import { Redis } from 'ioredis';
+
+import { freePort } from '../../scripts/lib/free-port.mjs';
 
 const PROBE = new URL('probe.mjs', import.meta.url).href;
 const START_TIMEOUT_MILLIS = 20_000;
@@ -135,15 +137,6 @@ async function end(child, signal) {
   const ended = once(child, 'exit');
   child.kill(signal);
   await ended;
-}
-
-async function freePort() {
-  const probe = createServer().listen(0, '127.0.0.1');
-  await once(probe, 'listening');
-  const { port } = probe.address();
-  probe.close();
-  await once(probe, 'close');
-  return port;
 }
 
 async function accepts(port) {

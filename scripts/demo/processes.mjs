@@ -1,12 +1,11 @@
 // The processes of the demo. However the demo ends, they end with it.
 import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 
+import { freePort } from '../lib/free-port.mjs';
 import { ROOT, stop } from '../lib/run.mjs';
 
 /** Another program may take the free port before Redis does. */
@@ -76,13 +75,4 @@ function start(name, program, args, options, readyText) {
       resolve({ pid: child.pid, readyLine: line, kill });
     });
   });
-}
-
-async function freePort() {
-  const probe = createServer().listen(0, '127.0.0.1');
-  await once(probe, 'listening');
-  const { port } = probe.address();
-  probe.close();
-  await once(probe, 'close');
-  return port;
 }
