@@ -5,8 +5,8 @@ import { installDependencies } from './lib/prepare.mjs';
 import { run } from './lib/run.mjs';
 
 const FOLDERS = ['test/unit/', 'test/config/'];
-/** They need a Redis: the subscribers' tests, and those of the helpers of other tests. */
-const OTHERS = ['subscriber\\.test', 'test/unit/support/'];
+/** They need a Redis. */
+const OTHERS = ['subscriber\\.test'];
 
 installDependencies();
 const chosen = ['--roots', ...FOLDERS, '--testPathIgnorePatterns', ...OTHERS];
