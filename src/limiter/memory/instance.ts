@@ -13,15 +13,11 @@ export class Instance {
   readonly #queue = new Set<string>();
   #denied = 0;
   #expires: number;
-  #maxRequests: number;
-  #maxRequestsInQueue: number;
-  /** The maxima that requests have set. They stay until the key is removed. */
-  readonly #overrides: {
-    maxRequests?: number | undefined;
-    maxRequestsInQueue?: number | undefined;
-  } = {};
-  /** Those that the maxima were made of. */
+  /** As of the last check. */
   #limits: Limits;
+  /** The maxima that requests have set. They win over the limits, and stay until the key is removed. */
+  #overriddenMax: number | undefined;
+  #overriddenQueueMax: number | undefined;
 
   constructor(
     readonly key: string,
@@ -30,11 +26,8 @@ export class Instance {
     private readonly onGrant: (requestId: string) => void,
   ) {
     this.#limits = limits();
-    const { windowMillis, maxRequests, maxRequestsInQueue } = this.#limits;
-    this.#window = new Window(now, windowMillis);
+    this.#window = new Window(now, this.#limits.windowMillis);
     this.#expires = this.#window.idleAt;
-    this.#maxRequests = maxRequests;
-    this.#maxRequestsInQueue = maxRequestsInQueue;
   }
 
   get waiting(): number {
@@ -52,7 +45,9 @@ export class Instance {
   check(now: number, requestId: string, request: CheckRequest): InstanceDecision {
     this.#roll(now);
     this.#expires = this.#window.idleAt;
-    this.#configure(request);
+    this.#limits = this.limits();
+    this.#overriddenMax = request.maxRequests ?? this.#overriddenMax;
+    this.#overriddenQueueMax = request.maxRequestsInQueue ?? this.#overriddenQueueMax;
     this.#serveQueue();
     if (this.#requests.size < this.#maxRequests) {
       this.#requests.add(requestId);
@@ -102,17 +97,12 @@ export class Instance {
     };
   }
 
-  /** Overrides win over the limits of the key, which may have changed. */
-  #configure({ maxRequests, maxRequestsInQueue }: CheckRequest): void {
-    const limits = this.limits();
-    const isSame = limits === this.#limits;
-    if (isSame && maxRequests === undefined && maxRequestsInQueue === undefined) return;
-    const overrides = this.#overrides;
-    this.#limits = limits;
-    overrides.maxRequests = maxRequests ?? overrides.maxRequests;
-    overrides.maxRequestsInQueue = maxRequestsInQueue ?? overrides.maxRequestsInQueue;
-    this.#maxRequests = overrides.maxRequests ?? limits.maxRequests;
-    this.#maxRequestsInQueue = overrides.maxRequestsInQueue ?? limits.maxRequestsInQueue;
+  get #maxRequests(): number {
+    return this.#overriddenMax ?? this.#limits.maxRequests;
+  }
+
+  get #maxRequestsInQueue(): number {
+    return this.#overriddenQueueMax ?? this.#limits.maxRequestsInQueue;
   }
 
   #roll(now: number): void {
