@@ -42,7 +42,7 @@ export async function startApp(settings: Settings, logger: Logger): Promise<App>
   const metrics = createMetrics(() => limiter.waiting, rules);
   const limiter: Limiter = await createLimiter(
     settings,
-    (key) => rules.policyOf(key).limits,
+    (key) => rules.current.policyOf(key).limits,
     replicaId,
     logger,
     metrics,
@@ -68,7 +68,7 @@ export async function startApp(settings: Settings, logger: Logger): Promise<App>
   return {
     port,
     adminPort,
-    reloadRules: () => rules.reload(),
+    reloadRules: () => rules.check(),
     stop: async (graceMillis, hurry) => {
       readiness.startDraining();
       ports.startDraining();

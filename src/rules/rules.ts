@@ -9,18 +9,8 @@ import { RuleSet } from './rule-set.js';
 
 const VARIABLE = 'CONFIG_FILE';
 
-/** What applies to each key, as of now. */
-export interface Rules {
-  policyOf(key: string): KeyPolicy;
-  /** The rules in force. */
-  readonly current: RuleSet;
-  /** The file was changed into a wrong one, and the rules before are in force. */
-  readonly isStale: boolean;
-  /** Reads the file now. */
-  reload(): Promise<void>;
-  /** Stops watching the file. */
-  close(): void;
-}
+/** The rules in force, which change with their file. */
+export type Rules = Pick<WatchedFiles<RuleSet>, 'current' | 'isStale' | 'check' | 'close'>;
 
 type RulesSettings = Pick<
   Settings,
@@ -54,12 +44,10 @@ export function defaultPolicy(settings: RulesSettings): KeyPolicy {
 
 /** The settings alone: one policy for all keys. */
 export function withoutRules(settings: RulesSettings): Rules {
-  const current = new RuleSet([], defaultPolicy(settings));
   return {
-    current,
+    current: new RuleSet([], defaultPolicy(settings)),
     isStale: false,
-    policyOf: (key) => current.policyOf(key),
-    reload: () => Promise.resolve(),
+    check: () => Promise.resolve(),
     close: () => undefined,
   };
 }
@@ -72,30 +60,18 @@ export async function openRules(settings: RulesSettings, logger: Logger): Promis
   const path = settings.CONFIG_FILE;
   if (path === undefined) return withoutRules(settings);
   const defaults = defaultPolicy(settings);
+  const describe = ({ digest, rules }: RuleSet): object => ({ digest, rules: rules.length });
   const file = await WatchedFiles.open(
     {
       what: 'rules',
       files: [{ variable: VARIABLE, path }],
       parse: ([content]) => new RuleSet(parseFile(path, String(content)), defaults),
-      describe: ({ digest, rules }) => ({ digest, rules: rules.length }),
+      describe,
     },
     logger,
   );
-  const { digest, rules } = file.current;
-  logger.info({ file: path, digest, rules: rules.length }, 'rules read');
-  return {
-    get current() {
-      return file.current;
-    },
-    get isStale() {
-      return file.isStale;
-    },
-    policyOf: (key) => file.current.policyOf(key),
-    reload: () => file.check(),
-    close: () => {
-      file.close();
-    },
-  };
+  logger.info({ file: path, ...describe(file.current) }, 'rules read');
+  return file;
 }
 
 function parseFile(path: string, text: string): ReturnType<typeof parseRules> {

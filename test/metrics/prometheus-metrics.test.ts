@@ -15,7 +15,7 @@ import { parsePrometheusText, type Scrape } from '../support/prometheus-text.js'
 const DECISIONS = 'ratelimit_decisions_total';
 const FAILED = 'ratelimit_failed_checks_total';
 const NO_RULES = withoutRules(parseSettings({}));
-const NO_POLICY = NO_RULES.policyOf('any');
+const NO_POLICY = NO_RULES.current.policyOf('any');
 const APPROVED: Decision = { outcome: 'approved', requestId: 'a' };
 const DENIED: Decision = { outcome: 'denied', reason: 'limit_reached', retryAfterMillis: 1 };
 

@@ -32,7 +32,7 @@ const SHADOW_HEADER = 'X-Sluice-Shadow';
 
 interface CheckParts {
   readonly limiter: Limiter;
-  readonly rules: Pick<Rules, 'policyOf'>;
+  readonly rules: Pick<Rules, 'current'>;
   readonly metrics: Metrics;
   readonly settings: Pick<Settings, 'UNKNOWN_KEYS' | 'LOG_4XX'>;
   readonly logger: Logger;
@@ -45,7 +45,7 @@ export function checkRate(parts: CheckParts): RequestHandler<{ key: string }> {
   return async (request, response) => {
     const { socket } = request;
     const check = parseCheck(request.params.key, request.query);
-    const policy = rules.policyOf(check.key);
+    const policy = rules.current.policyOf(check.key);
     if (refusesUnknownKeys && !policy.isKnown) throw httpError('KEY_UNKNOWN', {});
     refuseForbiddenOverrides(check, policy);
     let decision: Decision;
