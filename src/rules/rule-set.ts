@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 
+import { RecentAnswers } from '../common/recent-answers.js';
 import { KeyPatterns } from './key-patterns.js';
 import type { KeyPolicy } from './policy.js';
 import type { Rule } from './rule.js';
@@ -24,11 +25,7 @@ export class RuleSet {
   readonly #patterns: KeyPatterns;
   /** One object for all keys that the same rules match. */
   readonly #policies = new Map<string, KeyPolicy>();
-  /** Keys asked for lately, and those before them. */
-  #young = new Map<string, KeyPolicy>();
-  #old = new Map<string, KeyPolicy>();
-  /** The key asked for last: a check asks more than once. */
-  #last: { readonly key: string; readonly policy: KeyPolicy } | undefined;
+  readonly #recent = new RecentAnswers((key) => this.#find(key), KEPT_KEYS);
 
   constructor(
     readonly rules: readonly Rule[],
@@ -42,21 +39,7 @@ export class RuleSet {
 
   /** What applies to a key. After its first time this takes one look into a map. */
   policyOf(key: string): KeyPolicy {
-    if (this.rules.length === 0) return this.defaults;
-    if (this.#last?.key === key) return this.#last.policy;
-    const policy = this.#young.get(key) ?? this.#remember(key);
-    this.#last = { key, policy };
-    return policy;
-  }
-
-  #remember(key: string): KeyPolicy {
-    const policy = this.#old.get(key) ?? this.#find(key);
-    if (this.#young.size >= KEPT_KEYS) {
-      this.#old = this.#young;
-      this.#young = new Map();
-    }
-    this.#young.set(key, policy);
-    return policy;
+    return this.rules.length === 0 ? this.defaults : this.#recent.of(key);
   }
 
   /** The rules that apply to a key, in their order. */
