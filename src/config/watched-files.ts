@@ -26,6 +26,11 @@ export interface FileFormat<T> {
   parse(contents: readonly Buffer[]): T;
   /** The part of a value that the log may show. */
   describe(value: T): object;
+  /**
+   * The value once two looks in a row have found a file gone or empty. One look may fall between two steps of those
+   * who write it. Where this is not set the last good value stays in use.
+   */
+  readonly whenGone?: T;
 }
 
 /**
@@ -42,6 +47,9 @@ export class WatchedFiles<T> {
   /** Of two reads at a time the later could give the older value. */
   #lastCheck = Promise.resolve();
   #isStale = false;
+  #isGone = false;
+  /** The last look has found a file gone or empty. */
+  #wasGone = false;
 
   private constructor(
     private readonly format: FileFormat<T>,
@@ -56,14 +64,14 @@ export class WatchedFiles<T> {
     logger: Logger,
     pollMillis = POLL_MILLIS,
   ): Promise<WatchedFiles<T>> {
-    const contents = await readAll(format.files);
+    const contents = await readAll(format);
     const value = parse(format, contents);
     const watched = new WatchedFiles(format, logger, value, fingerprintOf(contents));
     watched.#schedule(pollMillis);
     return watched;
   }
 
-  /** The value of the files when they were last right. */
+  /** The value of the files when they were last right, or the one for files that are gone. */
   get current(): T {
     return this.value;
   }
@@ -71,6 +79,11 @@ export class WatchedFiles<T> {
   /** The files have changed into wrong ones, and the value before stays in use. */
   get isStale(): boolean {
     return this.#isStale;
+  }
+
+  /** A file is gone or empty, and the value for that is in use. */
+  get isGone(): boolean {
+    return this.#isGone;
   }
 
   /** Calls `listener` with each new value of the files. */
@@ -85,22 +98,54 @@ export class WatchedFiles<T> {
   }
 
   async #check(): Promise<void> {
-    const contents = await readAll(this.format.files);
+    const contents = await readAll(this.format);
+    if (this.#isClosed) return;
+    this.#lookForGone(contents);
     const fingerprint = fingerprintOf(contents);
-    if (fingerprint === this.fingerprint || this.#isClosed) return;
+    if (fingerprint === this.fingerprint) return;
     this.fingerprint = fingerprint;
-    const { what } = this.format;
-    try {
-      this.value = parse(this.format, contents);
+    this.#reload(contents);
+  }
+
+  #lookForGone(contents: readonly Reading[]): void {
+    const { what, whenGone } = this.format;
+    if (whenGone === undefined) return;
+    const isGone = contents.some((reading) => !Buffer.isBuffer(reading) && reading.isGone);
+    if (isGone && this.#wasGone && !this.#isGone) {
       this.#isStale = false;
+      this.#isGone = true;
+      this.#use(whenGone);
+      this.logger.error(`${what} still gone, none are in use until they are back`);
+    }
+    this.#wasGone = isGone;
+  }
+
+  #reload(contents: readonly Reading[]): void {
+    const { what } = this.format;
+    let value: T;
+    try {
+      value = parse(this.format, contents);
     } catch (error) {
-      this.#isStale = true;
+      this.#isStale = !this.#isGone;
       const reason = (error as Error).message;
-      this.logger.error({ reason }, `${what} not reloaded, the last good ones stay in use`);
+      this.logger.error({ reason }, `${what} not reloaded, ${this.#inUse()}`);
       return;
     }
-    for (const listener of this.#listeners) listener(this.value);
-    this.logger.info(this.format.describe(this.value), `${what} reloaded`);
+    this.#isStale = false;
+    this.#isGone = false;
+    this.#use(value);
+    this.logger.info(this.format.describe(value), `${what} reloaded`);
+  }
+
+  /** What wrong files leave in use, for the end of a sentence. */
+  #inUse(): string {
+    if (this.#isGone) return 'none are in use';
+    return `the last good ones stay in use${this.#wasGone ? ' until the next look' : ''}`;
+  }
+
+  #use(value: T): void {
+    this.value = value;
+    for (const listener of this.#listeners) listener(value);
   }
 
   close(): void {
@@ -118,16 +163,26 @@ export class WatchedFiles<T> {
   }
 }
 
-/** The content of a file, or why there is none. */
-type Reading = Buffer | SettingsError;
+/** Why there is no content of a file. */
+interface Failure {
+  readonly error: SettingsError;
+  /** The file is not there, or empty. Other failures, such as too many open files, say nothing of it. */
+  readonly isGone: boolean;
+}
 
-function readAll(files: readonly NamedFile[]): Promise<Reading[]> {
+type Reading = Buffer | Failure;
+
+function readAll({ files, whenGone }: FileFormat<unknown>): Promise<Reading[]> {
   return Promise.all(
     files.map(async ({ variable, path }) => {
       try {
-        return await readFile(path);
+        const content = await readFile(path);
+        if (whenGone === undefined || content.toString('latin1').trim() !== '') return content;
+        return { error: emptyFile(variable, path), isGone: true };
       } catch (error) {
-        return unreadable(variable, path, error);
+        const { code = '' } = error as NodeJS.ErrnoException;
+        const isGone = code === 'ENOENT' || code === 'ENOTDIR';
+        return { error: unreadable(variable, path, error), isGone };
       }
     }),
   );
@@ -135,17 +190,21 @@ function readAll(files: readonly NamedFile[]): Promise<Reading[]> {
 
 function parse<T>(format: FileFormat<T>, readings: readonly Reading[]): T {
   const contents = readings.map((reading) => {
-    if (reading instanceof SettingsError) throw reading;
-    return reading;
+    if (Buffer.isBuffer(reading)) return reading;
+    throw reading.error;
   });
   return format.parse(contents);
+}
+
+function emptyFile(variable: string, path: string): SettingsError {
+  return new SettingsError(variable, `${JSON.stringify(path)} (empty)`, 'a file with content');
 }
 
 /** Identifies contents without keeping them: they may be secret. */
 function fingerprintOf(readings: readonly Reading[]): string {
   return readings
     .map((reading) => {
-      if (reading instanceof SettingsError) return reading.message;
+      if (!Buffer.isBuffer(reading)) return reading.error.message;
       return createHash('sha256').update(reading).digest('base64');
     })
     .join('\n');

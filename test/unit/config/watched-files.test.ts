@@ -32,7 +32,10 @@ async function write(...contents: string[]): Promise<void> {
 }
 
 /** Two files that mean all their letters, and must have no `x` among them. */
-async function open(pollMillis = ONE_HOUR): Promise<WatchedFiles<string>> {
+async function open(
+  pollMillis = ONE_HOUR,
+  more: { whenGone?: string } = {},
+): Promise<WatchedFiles<string>> {
   const destination = new Writable({
     write: (chunk: Buffer, _encoding, done) => {
       log.push(JSON.parse(chunk.toString()) as LogLine);
@@ -49,6 +52,7 @@ async function open(pollMillis = ONE_HOUR): Promise<WatchedFiles<string>> {
         return letters;
       },
       describe: (letters) => ({ count: letters.length }),
+      ...more,
     },
     createLogger('info', destination),
     pollMillis,
@@ -198,5 +202,107 @@ describe('files that are watched', () => {
     await check;
 
     expect([files.current, told()]).toEqual(['ab', []]);
+  });
+});
+
+describe('files that must be there', () => {
+  let files: WatchedFiles<string>;
+  beforeEach(async () => {
+    files = await open(ONE_HOUR, { whenGone: '-' });
+  });
+
+  const state = (): unknown[] => [files.current, files.isStale, files.isGone];
+  const gone = { level: 'error', msg: 'letters still gone, none are in use until they are back' };
+  const untilNextLook = (reason: string): object => ({
+    ...notReloaded(reason),
+    msg: 'letters not reloaded, the last good ones stay in use until the next look',
+  });
+  const missing = (): string =>
+    `FILE_0: got ${JSON.stringify(paths[0])} (ENOENT), takes a file to read`;
+
+  const WAYS: [string, () => Promise<void>][] = [
+    ['is deleted', () => rm(paths[0]!)],
+    ['is emptied', () => write('')],
+    ['has nothing but blanks left', () => write(' \n')],
+    [
+      'is deleted, and then empty',
+      async () => {
+        await rm(paths[0]!);
+        await files.check();
+        await write('');
+      },
+    ],
+  ];
+
+  test.each(WAYS)('mean nothing from the second look on after one %s', async (_how, change) => {
+    const heard: string[] = [];
+    files.onReload((value) => heard.push(value));
+    await change();
+    await files.check();
+    await files.check();
+
+    expect(state()).toEqual(['-', false, true]);
+    expect(heard).toEqual(['-']);
+    expect(told().filter((line) => 'msg' in line && line.msg === gone.msg)).toEqual([gone]);
+  });
+
+  test('are said to be gone at the first look and at the second, and mean what they meant between', async () => {
+    await rm(paths[0]!);
+    await files.check();
+    expect(state()).toEqual(['ab', true, false]);
+    expect(told()).toEqual([untilNextLook(missing())]);
+    for (let i = 0; i < 3; i += 1) await files.check();
+
+    expect(told()).toEqual([untilNextLook(missing()), gone]);
+  });
+
+  test('are an error when they are empty from the start', async () => {
+    await write('');
+
+    await expect(open(ONE_HOUR, { whenGone: '-' })).rejects.toThrow(
+      `FILE_0: got ${JSON.stringify(paths[0])} (empty), takes a file with content`,
+    );
+  });
+
+  test('may be gone for one look', async () => {
+    await rm(paths[0]!);
+    await files.check();
+    await write('a');
+    await files.check();
+    expect(state()).toEqual(['ab', false, false]);
+    await rm(paths[0]!);
+    await files.check();
+
+    expect(state()).toEqual(['ab', true, false]);
+  });
+
+  test('mean nothing until they are right again', async () => {
+    await rm(paths[0]!);
+    await files.check();
+    await files.check();
+    await write('x');
+    await files.check();
+    await files.check();
+    expect(state()).toEqual(['-', false, true]);
+    expect(told().at(-1)).toEqual({
+      ...notReloaded('FILE_0: got an x, takes other letters'),
+      msg: 'letters not reloaded, none are in use',
+    });
+    await write('a');
+    await files.check();
+
+    expect(state()).toEqual(['ab', false, false]);
+    expect(told().at(-1)).toEqual(reloaded(2));
+  });
+
+  test('mean what they meant while they are wrong in another way, for any number of looks', async () => {
+    await write('x');
+    for (let i = 0; i < 5; i += 1) await files.check();
+    expect(state()).toEqual(['ab', true, false]);
+    await rm(paths[0]!);
+    await mkdir(paths[0]!);
+    for (let i = 0; i < 5; i += 1) await files.check();
+
+    expect(state()).toEqual(['ab', true, false]);
   });
 });
