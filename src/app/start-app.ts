@@ -5,6 +5,7 @@ import type { Logger } from 'pino';
 
 import { systemClock } from '../common/clock.js';
 import type { Settings } from '../config/settings.js';
+import { warnOfOpenAccess } from '../http/auth/open-access-warning.js';
 import { openPorts } from '../http/server/ports.js';
 import { openSecurity } from '../http/server/security.js';
 import type { Limiter } from '../limiter/limiter.js';
@@ -39,7 +40,7 @@ export async function startApp(settings: Settings, logger: Logger): Promise<App>
   const security = await openSecurity(settings, logger);
   const replicaId = `${hostname()}-${randomBytes(4).toString('hex')}`;
   const rules = await openRules(settings, logger);
-  const metrics = createMetrics(() => limiter.waiting, rules);
+  const metrics = createMetrics(() => limiter.waiting, rules, security.auth);
   const limiter: Limiter = await createLimiter(
     settings,
     (key) => rules.current.policyOf(key).limits,
@@ -65,6 +66,7 @@ export async function startApp(settings: Settings, logger: Logger): Promise<App>
       : { limiter: 'redis', replica: replicaId };
   const tls = security.keyPair ? { tls: true } : {};
   logger.info({ host: settings.HOST, port, adminPort, ...tls, ...kind }, 'serving');
+  warnOfOpenAccess(settings, logger);
   return {
     port,
     adminPort,

@@ -71,6 +71,7 @@ export const settingsSchema = z.object({
   REPLICA_LEASE_MILLIS: wholeNumber({ min: 500, max: ONE_HOUR_MILLIS }).default(3_000),
 
   MAX_WAITERS: wholeNumber({ min: 0, max: 1_000_000 }).default(10_000),
+  MAX_WAITERS_PER_CALLER: wholeNumber({ min: 0, max: 1_000_000 }).optional(),
   MAX_EVENT_LOOP_DELAY_MILLIS: wholeNumber({ min: 10, max: 60_000 }).default(250),
 
   AUTH_TOKENS_FILE: z.string().optional(),

@@ -27,10 +27,10 @@ export interface FileFormat<T> {
   /** The part of a value that the log may show. */
   describe(value: T): object;
   /**
-   * The value once two looks in a row have found a file gone or empty. One look may fall between two steps of those
-   * who write it. Where this is not set the last good value stays in use.
+   * What becomes of the last good value once two looks in a row have found a file gone or empty. One look may fall
+   * between two steps of those who write it. Without this the value stays in use.
    */
-  readonly whenGone?: T;
+  readonly whenGone?: (last: T) => T;
 }
 
 /**
@@ -114,7 +114,7 @@ export class WatchedFiles<T> {
     if (isGone && this.#wasGone && !this.#isGone) {
       this.#isStale = false;
       this.#isGone = true;
-      this.#use(whenGone);
+      this.#use(whenGone(this.value));
       this.logger.error(`${what} still gone, none are in use until they are back`);
     }
     this.#wasGone = isGone;
@@ -172,7 +172,7 @@ interface Failure {
 
 type Reading = Buffer | Failure;
 
-function readAll({ files, whenGone }: FileFormat<unknown>): Promise<Reading[]> {
+function readAll<T>({ files, whenGone }: FileFormat<T>): Promise<Reading[]> {
   return Promise.all(
     files.map(async ({ variable, path }) => {
       try {

@@ -1,3 +1,4 @@
+import type { Caller } from './auth/tokens.js';
 import type { ErrorCode } from './replies/errors.js';
 
 declare global {
@@ -13,6 +14,8 @@ declare global {
       errorCode?: ErrorCode;
       /** The name of the token that the request was sent with. */
       caller?: string;
+      /** What that token's owner may do. */
+      rights?: Caller;
     }
   }
 }

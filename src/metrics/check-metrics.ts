@@ -100,6 +100,7 @@ function failureCounter(registers: Registry[]): Metrics['failed'] {
     store_unavailable: fromTheStart(counter, 'store_unavailable'),
     shutting_down: fromTheStart(counter, 'shutting_down'),
     too_many_waiters: fromTheStart(counter, 'too_many_waiters'),
+    too_many_waiters_of_caller: fromTheStart(counter, 'too_many_waiters_of_caller'),
   };
   return (reason) => series[reason].inc();
 }

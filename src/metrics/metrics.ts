@@ -15,7 +15,7 @@ export interface Metrics {
     policy: Pick<KeyPolicy, 'isShadow' | 'ruleName'>,
   ): void;
   /** One check could not be decided, and was answered with a 503. */
-  failed(reason: UnavailableError['reason']): void;
+  failed(reason: UnavailableError['reason'] | 'too_many_waiters_of_caller'): void;
   /** All of it, in the text format of Prometheus. */
   text(): Promise<string>;
   readonly contentType: string;

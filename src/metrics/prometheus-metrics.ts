@@ -1,6 +1,7 @@
 import { collectDefaultMetrics, Registry } from 'prom-client';
 
 import type { StoreObserver } from '../redis/store-observer.js';
+import { authMetrics, type AuthState } from './auth-metrics.js';
 import { checkMetrics } from './check-metrics.js';
 import type { Metrics } from './metrics.js';
 import { ruleMetrics, type RulesInForce } from './rule-metrics.js';
@@ -11,10 +12,15 @@ import { storeMetrics } from './store-metrics.js';
  * the number of keys has no bound, and Prometheus keeps a series for each.
  * @param waiting the number of requests that wait here for their turn
  */
-export function createMetrics(waiting: () => number, rules: RulesInForce): Metrics & StoreObserver {
+export function createMetrics(
+  waiting: () => number,
+  rules: RulesInForce,
+  auth: AuthState = { isStale: false, isGone: false, refusals: {} },
+): Metrics & StoreObserver {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   ruleMetrics(registry, rules);
+  authMetrics(registry, auth);
   return {
     ...checkMetrics(registry, waiting),
     ...storeMetrics(registry),

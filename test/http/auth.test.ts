@@ -1,6 +1,3 @@
-import { rename, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
-
 import { openAccess } from '../../src/http/auth/access.js';
 import { type TestApp, startTestApp } from '../support/app.js';
 import { bothLimiters } from '../support/both-limiters.js';
@@ -8,6 +5,7 @@ import type { DebugState } from '../support/debug-state.js';
 import { type Answer, approvedId, begin, ratePath, send } from '../support/http-client.js';
 import { useTemporaryFolder } from '../support/temporary-folder.js';
 import type { LogLine } from '../support/replica-process.js';
+import { bearer, tokenFile } from '../support/tokens.js';
 import { uniqueKey } from '../support/unique-key.js';
 import { until } from '../support/until.js';
 import { useRedis } from '../support/use-redis.js';
@@ -23,16 +21,6 @@ const CHALLENGE = 'Bearer realm="sluice"';
 const redis = useRedis();
 const folder = useTemporaryFolder();
 
-function bearer({ token }: { token: string }): { Authorization: string } {
-  return { Authorization: `Bearer ${token}` };
-}
-
-/** Puts tokens in the place of those in the file, all at once. */
-async function writeTokens(file: string, content: unknown): Promise<void> {
-  await writeFile(`${file}.new`, typeof content === 'string' ? content : JSON.stringify(content));
-  await rename(`${file}.new`, file);
-}
-
 async function stateOf(url: string, key: string): Promise<DebugState> {
   const answer = await send(url, 'GET', `/debug/${encodeURIComponent(key)}`, bearer(OPERATOR));
   expect(answer.status).toBe(200);
@@ -45,10 +33,8 @@ async function untilOneWaits(url: string, key: string): Promise<void> {
 
 describe.each(bothLimiters(redis))('with tokens (%s limiter)', (_name, settings) => {
   let app: TestApp;
-  let file: string;
   beforeAll(async () => {
-    file = join(folder, uniqueKey());
-    await writeTokens(file, ALL);
+    const file = await tokenFile(folder, ...ALL);
     app = await startTestApp({
       ...settings(),
       AUTH_TOKENS_FILE: file,
@@ -203,59 +189,6 @@ describe.each(bothLimiters(redis))('with tokens (%s limiter)', (_name, settings)
     await send(app.url, 'POST', ratePath(uniqueKey()), bearer({ token: 'token-that-is-unknown' }));
 
     expect(JSON.stringify(app.log)).not.toContain('token-that');
-  });
-});
-
-describe('when the file of tokens changes', () => {
-  const NEW = { name: 'new', token: 'token-that-came-later', scopes: ['check', 'debug'] };
-  let app: TestApp;
-  let file: string;
-  beforeEach(async () => {
-    file = join(folder, uniqueKey());
-    await writeTokens(file, ALL);
-    app = await startTestApp({ AUTH_TOKENS_FILE: file, WINDOW_MILLIS: '3600000' });
-  });
-  afterEach(() => app.stop(0));
-
-  async function statusWith(caller: { token: string }): Promise<number> {
-    return (await send(app.url, 'POST', ratePath(uniqueKey()), bearer(caller))).status;
-  }
-
-  test('its new tokens are good, and those it has no more are not', async () => {
-    await writeTokens(file, [NEW]);
-    const line = await app.logged(({ msg }) => msg === 'tokens reloaded');
-
-    expect(line).toMatchObject({ level: 'info', names: ['new'], count: 1 });
-    expect([await statusWith(NEW), await statusWith(CHECKER)]).toEqual([200, 401]);
-    expect(JSON.stringify(app.log)).not.toContain('token-that');
-  });
-
-  test('to something wrong, those before stay good', async () => {
-    await writeTokens(file, [NEW, { ...NEW, name: 'other' }]);
-    const line = await app.logged(({ level }) => level === 'error');
-
-    expect(line).toMatchObject({
-      reason: `AUTH_TOKENS_FILE: got ${JSON.stringify(file)} ([1].token must not be that of an entry before), takes a JSON list of tokens`,
-      msg: 'tokens not reloaded, the last good ones stay in use',
-    });
-    expect([await statusWith(NEW), await statusWith(CHECKER)]).toEqual([401, 200]);
-    await writeTokens(file, [NEW]);
-    await app.logged(({ msg }) => msg === 'tokens reloaded');
-
-    expect([await statusWith(NEW), await statusWith(CHECKER)]).toEqual([200, 401]);
-    expect(JSON.stringify(app.log)).not.toContain('token-that');
-  });
-
-  test('a check that waits already goes on waiting', async () => {
-    const key = uniqueKey();
-    await send(app.url, 'POST', `${ratePath(key)}?maxRequests=1`, bearer(CHECKER));
-    const waiting = begin(app.url, 'POST', `${ratePath(key)}?canWait=true`, bearer(CHECKER));
-    await untilOneWaits(app.url, key);
-    await writeTokens(file, [NEW]);
-    await app.logged(({ msg }) => msg === 'tokens reloaded');
-    await send(app.url, 'POST', `${ratePath(key)}?maxRequests=3`, bearer(NEW));
-
-    expect((await waiting.answer).status).toBe(200);
   });
 });
 

@@ -34,9 +34,10 @@ interface Provocation<Code extends ErrorCode> {
 
 const TOKEN = 'token-for-checks-only';
 
-async function withTokens(): Promise<Record<string, string>> {
+async function withTokens(more: object = {}): Promise<Record<string, string>> {
   const file = join(folder, uniqueKey());
-  await writeFile(file, JSON.stringify([{ name: 'checker', token: TOKEN, scopes: ['check'] }]));
+  const entry = { name: 'checker', token: TOKEN, scopes: ['check'], ...more };
+  await writeFile(file, JSON.stringify([entry]));
   return { AUTH_TOKENS_FILE: file };
 }
 
@@ -95,21 +96,27 @@ const PROVOCATIONS: { readonly [Code in ErrorCode]: Provocation<Code> } = {
   },
   MALFORMED_REQUEST: { provoke: (app) => sendText(app, 'no HTTP\r\n\r\n'), values: nothing },
   TOKEN_REQUIRED: {
-    environment: withTokens,
+    environment: () => withTokens(),
     provoke: (app, key) => send(app.url, 'POST', ratePath(key)),
     values: nothing,
   },
   TOKEN_UNKNOWN: {
-    environment: withTokens,
+    environment: () => withTokens(),
     provoke: (app, key) =>
       send(app.url, 'POST', ratePath(key), { Authorization: 'Bearer unknown' }),
     values: nothing,
   },
   SCOPE_MISSING: {
-    environment: withTokens,
+    environment: () => withTokens(),
     provoke: (app, key) =>
       send(app.url, 'GET', `/debug/${key}`, { Authorization: `Bearer ${TOKEN}` }),
     values: () => ({ scope: 'debug' }),
+  },
+  KEY_NOT_ALLOWED: {
+    environment: () => withTokens({ key_patterns: [] }),
+    provoke: (app, key) =>
+      send(app.url, 'POST', ratePath(key), { Authorization: `Bearer ${TOKEN}` }),
+    values: nothing,
   },
   OVERRIDE_FORBIDDEN: {
     environment: () => ({ REQUESTS_CAN_MOD_QUEUE: 'false' }),
@@ -194,6 +201,15 @@ const PROVOCATIONS: { readonly [Code in ErrorCode]: Provocation<Code> } = {
     provoke: async (app, key) => {
       await approve(app.url, key);
       return send(app.url, 'POST', `${ratePath(key)}?canWait=true`);
+    },
+    values: nothing,
+  },
+  TOO_MANY_WAITERS_OF_CALLER: {
+    environment: async () => ({ ...(await withTokens()), MAX_WAITERS_PER_CALLER: '0' }),
+    provoke: async (app, key) => {
+      const headers = { Authorization: `Bearer ${TOKEN}` };
+      await send(app.url, 'POST', ratePath(key), headers);
+      return send(app.url, 'POST', `${ratePath(key)}?canWait=true`, headers);
     },
     values: nothing,
   },

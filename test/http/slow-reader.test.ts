@@ -5,6 +5,7 @@ import express, { type Response } from 'express';
 import { pino } from 'pino';
 
 import { parseSettings } from '../../src/config/settings.js';
+import { openAccess } from '../../src/http/auth/access.js';
 import { debugAll } from '../../src/http/routes/debug-handlers.js';
 import { logAnswersOf } from '../../src/http/replies/request-log.js';
 import type { InstanceState, Limiter } from '../../src/limiter/limiter.js';
@@ -61,7 +62,10 @@ beforeEach(async () => {
     response = ours;
     next();
   });
-  server.get('/debug', debugAll(limiter as Partial<Limiter> as Limiter, NO_RULES, clock));
+  server.get(
+    '/debug',
+    debugAll(limiter as Partial<Limiter> as Limiter, NO_RULES, openAccess, clock),
+  );
   app = await serve(server);
   client = connect(Number(new URL(app.url).port), '127.0.0.1');
   await once(client, 'connect');

@@ -1,3 +1,5 @@
+import type { OutgoingHttpHeaders } from 'node:http';
+
 import { send } from './http-client.js';
 import { until } from './until.js';
 
@@ -15,13 +17,23 @@ export interface DebugState {
   readonly NumWaiting?: number;
 }
 
-export async function debugState(url: string, key: string): Promise<DebugState> {
-  const answer = await send(url, 'GET', `/debug/${encodeURIComponent(key)}`);
+/** @param headers such as those with a token */
+export async function debugState(
+  url: string,
+  key: string,
+  headers: OutgoingHttpHeaders = {},
+): Promise<DebugState> {
+  const answer = await send(url, 'GET', `/debug/${encodeURIComponent(key)}`, headers);
   if (answer.status !== 200) throw new Error(`no state: ${answer.status} ${answer.text}`);
   return answer.json() as DebugState;
 }
 
 /** Resolves when exactly `count` requests wait for the key. */
-export async function untilWaiting(url: string, key: string, count: number): Promise<void> {
-  await until(async () => (await debugState(url, key)).NumWaiting === count);
+export async function untilWaiting(
+  url: string,
+  key: string,
+  count: number,
+  headers: OutgoingHttpHeaders = {},
+): Promise<void> {
+  await until(async () => (await debugState(url, key, headers)).NumWaiting === count);
 }

@@ -1,3 +1,5 @@
+import type { OutgoingHttpHeaders } from 'node:http';
+
 import { send } from './http-client.js';
 
 /** One value, and what it is of. */
@@ -26,8 +28,8 @@ export class Scrape {
   }
 }
 
-export async function scrape(url: string): Promise<Scrape> {
-  const { status, text } = await send(url, 'GET', '/metrics');
+export async function scrape(url: string, headers: OutgoingHttpHeaders = {}): Promise<Scrape> {
+  const { status, text } = await send(url, 'GET', '/metrics', headers);
   if (status !== 200) throw new Error(`no metrics: ${status} ${text}`);
   return parsePrometheusText(text);
 }

@@ -7,18 +7,25 @@ import { Tokens } from './tokens.js';
 const VARIABLE = 'AUTH_TOKENS_FILE';
 
 /**
- * The tokens in a file, kept up to date.
+ * The tokens in a file, kept up to date. While the file is gone or empty, nobody is let in but to
+ * the metrics, which say so.
  * @throws SettingsError where it can't be read, or is wrong
  */
-export function watchTokenFile(path: string, logger: Logger): Promise<WatchedFiles<Tokens>> {
+export function watchTokenFile(
+  path: string,
+  logger: Logger,
+  pollMillis?: number,
+): Promise<WatchedFiles<Tokens>> {
   return WatchedFiles.open(
     {
       what: 'tokens',
       files: [{ variable: VARIABLE, path }],
       parse: ([content]) => parse(path, String(content)),
       describe: ({ names }) => ({ names, count: names.length }),
+      whenGone: (last) => last.whileGone(),
     },
     logger,
+    pollMillis,
   );
 }
 

@@ -70,8 +70,13 @@ export const ERRORS = {
   SCOPE_MISSING: {
     status: 403,
     message: 'the token lacks the scope {scope}',
-    when: 'the token is for something else',
+    when: 'the token is for something else; an override takes the scope `configure`, too',
     header: 'WWW-Authenticate',
+  },
+  KEY_NOT_ALLOWED: {
+    status: 403,
+    message: 'the token is not for this key',
+    when: 'none of the `key_patterns` of the token matches the key',
   },
   OVERRIDE_FORBIDDEN: {
     status: 403,
@@ -151,6 +156,12 @@ export const ERRORS = {
     status: 503,
     message: 'too many waiters on this replica',
     when: '`MAX_WAITERS` requests wait on the replica, and one more may wait',
+    retryAfter: 1,
+  },
+  TOO_MANY_WAITERS_OF_CALLER: {
+    status: 503,
+    message: 'too many waiters of this caller on this replica',
+    when: "the caller's waiters take all of its `waiting_share` or `MAX_WAITERS_PER_CALLER`, and one more would wait",
     retryAfter: 1,
   },
   NOT_READY: {

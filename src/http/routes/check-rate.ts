@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import type { Socket } from 'node:net';
 
 import type { RequestHandler, Response } from 'express';
 import type { Logger } from 'pino';
@@ -10,10 +9,11 @@ import type { Rules } from '../../rules/rules.js';
 import { UnavailableError } from '../../limiter/errors.js';
 import type { CheckRequest, Decision, Limiter, OutagePolicy } from '../../limiter/limiter.js';
 import type { Metrics } from '../../metrics/metrics.js';
+import type { Access } from '../auth/access.js';
 import { parseCheck } from '../intake/parameters.js';
 import { ERRORS } from '../replies/errors.js';
 import { type Headers, retryAfter } from '../replies/headers.js';
-import { httpError } from '../replies/http-error.js';
+import { HttpError, httpError } from '../replies/http-error.js';
 import { sendJson } from '../replies/reply.js';
 import { untilDisconnect } from './disconnect.js';
 
@@ -34,26 +34,30 @@ interface CheckParts {
   readonly limiter: Limiter;
   readonly rules: Pick<Rules, 'current'>;
   readonly metrics: Metrics;
+  readonly access: Pick<Access, 'demand' | 'withPlace'>;
   readonly settings: Pick<Settings, 'UNKNOWN_KEYS' | 'LOG_4XX'>;
   readonly logger: Logger;
 }
 
 /** `POST` and `GET /rate/{key}` */
 export function checkRate(parts: CheckParts): RequestHandler<{ key: string }> {
-  const { limiter, rules, metrics, settings, logger } = parts;
+  const { limiter, rules, metrics, access, settings, logger } = parts;
   const refusesUnknownKeys = settings.UNKNOWN_KEYS === 'refuse';
   return async (request, response) => {
     const { socket } = request;
     const check = parseCheck(request.params.key, request.query);
+    if (isOverride(check)) access.demand('configure', response);
     const policy = rules.current.policyOf(check.key);
     if (refusesUnknownKeys && !policy.isKnown) throw httpError('KEY_UNKNOWN', {});
     refuseForbiddenOverrides(check, policy);
     let decision: Decision;
     try {
       // Nobody waits for a limit that lets everybody pass.
-      decision = await ask(limiter, policy.isShadow ? { ...check, canWait: false } : check, socket);
+      const asked = policy.isShadow ? { ...check, canWait: false } : check;
+      decision = await ask(parts, asked, response);
     } catch (error) {
-      if (error instanceof UnavailableError) metrics.failed(error.reason);
+      const reason = reasonOf(error);
+      if (reason) metrics.failed(reason);
       throw error;
     }
     metrics.decided(decision, (performance.now() - response.locals.startedAt) / 1000, policy);
@@ -87,9 +91,27 @@ export function checkRate(parts: CheckParts): RequestHandler<{ key: string }> {
   };
 }
 
-function ask(limiter: Limiter, check: CheckRequest, socket: Socket): Promise<Decision> {
+function ask(
+  { limiter, access }: CheckParts,
+  check: CheckRequest,
+  response: Response,
+): Promise<Decision> {
   if (!check.canWait) return limiter.check(check);
-  return untilDisconnect(socket, (client) => limiter.check(check, client));
+  return access.withPlace(response, (noPlace) => {
+    const asked = noPlace ? { ...check, noPlace } : check;
+    return untilDisconnect(response.req.socket, (client) => limiter.check(asked, client));
+  });
+}
+
+function isOverride({ maxRequests, maxRequestsInQueue }: CheckRequest): boolean {
+  return maxRequests !== undefined || maxRequestsInQueue !== undefined;
+}
+
+/** Why a check could not be decided; undefined where that is a fault. */
+function reasonOf(error: unknown): Parameters<Metrics['failed']>[0] | undefined {
+  if (error instanceof UnavailableError) return error.reason;
+  const isOverShare = error instanceof HttpError && error.code === 'TOO_MANY_WAITERS_OF_CALLER';
+  return isOverShare ? 'too_many_waiters_of_caller' : undefined;
 }
 
 function headersFor(policy: OutagePolicy | undefined): Headers {

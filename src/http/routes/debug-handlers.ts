@@ -5,6 +5,7 @@ import type { RequestHandler, Response } from 'express';
 import { type Clock, systemClock } from '../../common/clock.js';
 import type { InstanceState, Limiter } from '../../limiter/limiter.js';
 import type { Rules } from '../../rules/rules.js';
+import type { Access } from '../auth/access.js';
 import { BROWSER_HEADERS } from '../replies/headers.js';
 import { sendJson, writeHead } from '../replies/reply.js';
 
@@ -14,12 +15,13 @@ const PAGE_PAUSE_MILLIS = 1;
 const READ_TIMEOUT_MILLIS = 30_000;
 
 /**
- * `GET /debug`. The answer is streamed, so that any number of keys takes little memory. It ends with the digest of the
+ * `GET /debug`, with the keys that the caller may see. The answer is streamed, so that any number of keys takes little memory. It ends with the digest of the
  * rules, where there are any.
  */
 export function debugAll(
   limiter: Limiter,
   rules: Pick<Rules, 'current'>,
+  access: Pick<Access, 'mayUse'>,
   clock: Clock = systemClock,
 ): RequestHandler {
   return async (_request, response) => {
@@ -30,9 +32,9 @@ export function debugAll(
     // Node would write the head in the encoding of a text, but not of bytes.
     response.write(Buffer.from('{"Instances":{'));
     for (let separator = ''; !next.done && !response.closed; next = await pages.next()) {
-      const entries = next.value.map(
-        (instance) => `${JSON.stringify(instance.key)}:${JSON.stringify(toBody(instance))}`,
-      );
+      const entries = next.value
+        .filter(({ key }) => access.mayUse(key, response))
+        .map((instance) => `${JSON.stringify(instance.key)}:${JSON.stringify(toBody(instance))}`);
       if (entries.length === 0) continue;
       if (!response.write(separator + entries.join())) await drained(response, clock);
       separator = ',';

@@ -71,11 +71,11 @@ export function createHttpApp(parts: HttpParts, surface: Surface): Express {
   if (surface.debugging) {
     // The guard is for all paths below: a key that can't be decoded has an answer, but reaches no route.
     app.use('/debug', access.guard('debug', passOn));
-    routeReads(app, '/debug', debugAll(limiter, parts.rules));
+    routeReads(app, '/debug', debugAll(limiter, parts.rules, access));
     routeReads(app, '/debug/:key', debugOne(limiter) as RequestHandler);
   }
   if (surface.metrics) {
-    routeReads(app, '/metrics', access.guard('debug', metricsText(parts.metrics)));
+    routeReads(app, '/metrics', access.guardMetrics(metricsText(parts.metrics)));
   }
   routeReads(app, '/healthz', healthz);
   routeReads(app, '/readyz', readyz(parts.readiness));

@@ -34,7 +34,7 @@ async function write(...contents: string[]): Promise<void> {
 /** Two files that mean all their letters, and must have no `x` among them. */
 async function open(
   pollMillis = ONE_HOUR,
-  more: { whenGone?: string } = {},
+  more: { whenGone?: (last: string) => string } = {},
 ): Promise<WatchedFiles<string>> {
   const destination = new Writable({
     write: (chunk: Buffer, _encoding, done) => {
@@ -208,7 +208,7 @@ describe('files that are watched', () => {
 describe('files that must be there', () => {
   let files: WatchedFiles<string>;
   beforeEach(async () => {
-    files = await open(ONE_HOUR, { whenGone: '-' });
+    files = await open(ONE_HOUR, { whenGone: (last) => `-${last}` });
   });
 
   const state = (): unknown[] => [files.current, files.isStale, files.isGone];
@@ -241,8 +241,8 @@ describe('files that must be there', () => {
     await files.check();
     await files.check();
 
-    expect(state()).toEqual(['-', false, true]);
-    expect(heard).toEqual(['-']);
+    expect(state()).toEqual(['-ab', false, true]);
+    expect(heard).toEqual(['-ab']);
     expect(told().filter((line) => 'msg' in line && line.msg === gone.msg)).toEqual([gone]);
   });
 
@@ -259,7 +259,7 @@ describe('files that must be there', () => {
   test('are an error when they are empty from the start', async () => {
     await write('');
 
-    await expect(open(ONE_HOUR, { whenGone: '-' })).rejects.toThrow(
+    await expect(open(ONE_HOUR, { whenGone: (last) => `-${last}` })).rejects.toThrow(
       `FILE_0: got ${JSON.stringify(paths[0])} (empty), takes a file with content`,
     );
   });
@@ -283,7 +283,7 @@ describe('files that must be there', () => {
     await write('x');
     await files.check();
     await files.check();
-    expect(state()).toEqual(['-', false, true]);
+    expect(state()).toEqual(['-ab', false, true]);
     expect(told().at(-1)).toEqual({
       ...notReloaded('FILE_0: got an x, takes other letters'),
       msg: 'letters not reloaded, none are in use',

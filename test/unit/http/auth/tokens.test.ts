@@ -7,25 +7,18 @@ function parse(...entries: unknown[]): Tokens {
   return Tokens.parse(JSON.stringify(entries));
 }
 
-/** What is said of a text that is no list of tokens. */
-function complaintAbout(text: string): string {
-  try {
-    Tokens.parse(text);
-  } catch (error) {
-    return (error as Error).message;
-  }
-  throw new Error(`taken: ${text}`);
-}
-
 describe('a list of tokens', () => {
   test('knows whose a token is, and what it may do', () => {
     const tokens = parse(BILLING, OPERATOR);
 
-    expect(tokens.callerOf('token-of-billing')).toEqual({
+    expect(tokens.callerOf('token-of-billing')).toMatchObject({
       name: 'billing',
       scopes: ['check', 'release'],
     });
-    expect(tokens.callerOf('token-of-operator')).toEqual({ name: 'operator', scopes: ['debug'] });
+    expect(tokens.callerOf('token-of-operator')).toMatchObject({
+      name: 'operator',
+      scopes: ['debug'],
+    });
     expect(tokens.names).toEqual(['billing', 'operator']);
   });
 
@@ -44,9 +37,26 @@ describe('a list of tokens', () => {
     expect(parse({ ...BILLING, scopes: [] }).callerOf(BILLING.token)?.scopes).toEqual([]);
   });
 
+  test('knows one caller by each of its tokens', () => {
+    const tokens = parse({ ...BILLING, token: [BILLING.token, 'token-of-billing-to-come'] });
+
+    expect(tokens.callerOf('token-of-billing-to-come')).toBe(tokens.callerOf(BILLING.token));
+    expect(tokens.names).toEqual(['billing']);
+  });
+
+  test('whose file is gone knows nobody but those who read the metrics', () => {
+    const tokens = parse(BILLING).whileGone();
+
+    expect(tokens.callerOf(BILLING.token)).toBeUndefined();
+    expect(tokens.readerOf(BILLING.token)).toMatchObject({ name: 'billing' });
+    expect(tokens.readerOf(OPERATOR.token)).toBeUndefined();
+    expect(tokens.names).toEqual([]);
+  });
+
   test('keeps no token', () => {
     const seen: unknown[] = [];
     const look = (value: unknown): void => {
+      if (value instanceof Map) look([...(value as Map<unknown, unknown>)]);
       if (typeof value === 'object' && value !== null && !seen.includes(value)) {
         seen.push(value);
         Reflect.ownKeys(value).forEach((key) => {
@@ -63,88 +73,42 @@ describe('a list of tokens', () => {
   });
 });
 
-describe('what is no list of tokens', () => {
-  const list = (...entries: unknown[]): string => JSON.stringify(entries);
+describe('the keys of a caller', () => {
+  const KEYS = ['billing', 'billing:1', 'xbilling:1', 'billing:', 'shop', 'shops', 'a\nshop', ''];
 
-  test.each([
-    ['nothing', '', 'it is no JSON'],
-    ['no JSON', '[{"name": "a" "token"', 'it is no JSON at position 14'],
-    ['an object', '{}', 'it must be a list'],
-    ['null', 'null', 'it must be a list'],
-    ['a list of texts', '["billing"]', '[0] must be an object with name, token and scopes'],
-    ['an entry without a name', list({ ...BILLING, name: undefined }), '[0].name must be a string'],
-    ['an empty name', list({ ...BILLING, name: '' }), '[0].name must not be empty'],
-    [
-      'an entry without a token',
-      list({ ...BILLING, token: undefined }),
-      '[0].token must be a string',
-    ],
-    [
-      'an entry without scopes',
-      list({ ...BILLING, scopes: undefined }),
-      '[0].scopes must be a list',
-    ],
-    [
-      'an empty token',
-      list({ ...BILLING, token: '' }),
-      '[0].token must have at least 16 characters',
-    ],
-    [
-      'a short token',
-      list(BILLING, { ...OPERATOR, token: 'fifteen-letters' }),
-      '[1].token must have at least 16 characters',
-    ],
-    [
-      'a token with a line break at its end',
-      list({ ...BILLING, token: 'token-of-billing\n' }),
-      '[0].token must consist of visible ASCII characters, without blanks',
-    ],
-    [
-      'a token that no header can carry',
-      list({ ...BILLING, token: 'token-of-billing-é' }),
-      '[0].token must consist of visible ASCII characters, without blanks',
-    ],
-    [
-      'a scope that is unknown',
-      list({ ...BILLING, scopes: ['check', 'relase'] }),
-      '[0].scopes[1] must be one of check, release, debug',
-    ],
-    [
-      'one scope, without a list',
-      list({ ...BILLING, scopes: 'check' }),
-      '[0].scopes must be a list',
-    ],
-    [
-      'an unknown field',
-      list(BILLING, { ...OPERATOR, expires: 'never' }),
-      '[1] must have no fields but name, token and scopes',
-    ],
-    [
-      'a name given twice',
-      list(BILLING, { ...OPERATOR, name: 'billing' }),
-      '[1].name must not be that of an entry before',
-    ],
-    [
-      'a token given twice',
-      list(BILLING, OPERATOR, { ...OPERATOR, name: 'other' }),
-      '[2].token must not be that of an entry before',
-    ],
-  ])('such as %s is refused with what is wrong, and where', (_what, text, complaint) => {
-    expect(complaintAbout(text)).toBe(complaint);
+  function keysOf(key_patterns: string[] | undefined): string[] {
+    const caller = parse({ ...BILLING, key_patterns }, OPERATOR).callerOf(BILLING.token)!;
+    return KEYS.filter(caller.mayUse);
+  }
+
+  test('are all where it has no patterns, and none where the list is empty', () => {
+    expect(keysOf(undefined)).toEqual(KEYS);
+    expect(keysOf([])).toEqual([]);
   });
 
-  const secret = 'a-token-that-is-secret';
-  test.each([
-    ['as text', secret],
-    ['in a list', `[${secret}]`],
-    ['in quotes, in a list', `["${secret}"]`],
-    ['as a list', `["${secret}",]`],
-    ['as its name', list({ name: 5, token: secret, scopes: [] })],
-    ['as a scope', list({ ...BILLING, scopes: [secret] })],
-    ['as a field', list({ ...BILLING, [secret]: ['check'] })],
-    ['twice', list({ ...BILLING, token: secret }, { ...OPERATOR, token: secret })],
-    ['as a name, twice', list({ ...BILLING, name: secret }, { ...OPERATOR, name: secret })],
-  ])('shows no token that it has %s', (_where, text) => {
-    expect(complaintAbout(text)).not.toContain('secret');
+  test('are those that one of its patterns matches as a whole', () => {
+    expect(keysOf(['billing:.*', 'shop|nothing'])).toEqual(['billing:1', 'billing:', 'shop']);
+    expect(keysOf([''])).toEqual(['']);
+  });
+
+  test('are its own: those of others are not', () => {
+    const tokens = parse(
+      { ...BILLING, key_patterns: ['billing:.*', 'both'] },
+      { ...OPERATOR, key_patterns: ['operator:.*', 'both'] },
+    );
+    const allowed = [BILLING, OPERATOR].map(({ token }) =>
+      ['billing:1', 'operator:1', 'both', 'neither'].filter(tokens.callerOf(token)!.mayUse),
+    );
+
+    expect(allowed).toEqual([
+      ['billing:1', 'both'],
+      ['operator:1', 'both'],
+    ]);
+  });
+
+  test('are found by an expression that would hang a backtracking engine', () => {
+    const { mayUse } = parse({ ...BILLING, key_patterns: ['(a+)+b'] }).callerOf(BILLING.token)!;
+
+    expect([mayUse('a'.repeat(8000)), mayUse(`${'a'.repeat(8000)}b`)]).toEqual([false, true]);
   });
 });

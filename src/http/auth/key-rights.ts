@@ -1,0 +1,40 @@
+import { RecentAnswers } from '../../common/recent-answers.js';
+import { BOUNDS } from '../../limiter/bounds.js';
+import { KeyPatterns } from '../../rules/key-patterns.js';
+
+/** The most keys whose callers are kept, in each of two generations. */
+const KEPT_KEYS = 100_000;
+
+const NOBODY: ReadonlySet<string> = new Set();
+
+/**
+ * Which callers may touch a key, of those whom patterns restrict. All of them share one machine and one memory: what
+ * is remembered has the same bound for a hundred callers as for one.
+ */
+export class KeyRights {
+  readonly #patterns: KeyPatterns;
+  /** The name of the caller of each pattern. */
+  readonly #owners: readonly string[];
+  readonly #recent = new RecentAnswers((key) => this.#find(key), KEPT_KEYS);
+
+  /** @param patternsOf the expressions of each caller, by its name, without problems */
+  constructor(patternsOf: ReadonlyMap<string, readonly string[]>) {
+    const all = [...patternsOf].flatMap(([name, patterns]) =>
+      patterns.map((pattern) => ({ name, pattern, isRegex: true })),
+    );
+    this.#owners = all.map(({ name }) => name);
+    this.#patterns = new KeyPatterns(all);
+  }
+
+  /** Whether a key is for a caller. After the key's first time this takes one look into a map. */
+  allows(name: string, key: string): boolean {
+    // One that is too long to exist is not worth its memory.
+    const names = key.length > BOUNDS.keyBytes.max ? this.#find(key) : this.#recent.of(key);
+    return names.has(name);
+  }
+
+  #find(key: string): ReadonlySet<string> {
+    const places = this.#patterns.matching(key);
+    return places.length === 0 ? NOBODY : new Set(places.map((place) => this.#owners[place] ?? ''));
+  }
+}

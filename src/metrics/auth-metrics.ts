@@ -1,0 +1,41 @@
+import { Counter, Gauge, type Registry } from 'prom-client';
+
+/** The state of the tokens, and how many requests were refused for theirs, by reason. */
+export interface AuthState {
+  /** The tokens file is wrong, and the last good tokens are in force. */
+  readonly isStale: boolean;
+  /** The tokens file is gone or empty, and nobody is let in. */
+  readonly isGone: boolean;
+  readonly refusals: Readonly<Record<string, number>>;
+}
+
+/** Metrics of the tokens and of the requests without a right one. */
+export function authMetrics(registry: Registry, state: AuthState): void {
+  const registers = [registry];
+  new Counter({
+    name: 'ratelimit_auth_refusals_total',
+    help: 'Requests refused for their tokens, by reason.',
+    labelNames: ['reason'],
+    registers,
+    collect() {
+      this.reset();
+      for (const [reason, count] of Object.entries(state.refusals)) this.inc({ reason }, count);
+    },
+  });
+  new Gauge({
+    name: 'ratelimit_tokens_stale',
+    help: '1 while the tokens file is wrong, and the last good tokens are in force.',
+    registers,
+    collect() {
+      this.set(state.isStale ? 1 : 0);
+    },
+  });
+  new Gauge({
+    name: 'ratelimit_tokens_gone',
+    help: '1 while the tokens file is gone or empty, and nobody is let in.',
+    registers,
+    collect() {
+      this.set(state.isGone ? 1 : 0);
+    },
+  });
+}

@@ -1,0 +1,24 @@
+import { rename, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { uniqueKey } from './unique-key.js';
+
+/** The header of a request with a caller's token, or with the first of several. */
+export function bearer({ token }: { token: string | readonly string[] }): {
+  Authorization: string;
+} {
+  return { Authorization: `Bearer ${typeof token === 'string' ? token : token[0]!}` };
+}
+
+/** Puts tokens in the place of those in the file, all at once. A text is written as it stands. */
+export async function writeTokens(file: string, content: unknown): Promise<void> {
+  await writeFile(`${file}.new`, typeof content === 'string' ? content : JSON.stringify(content));
+  await rename(`${file}.new`, file);
+}
+
+/** A new file with these callers. @returns its path */
+export async function tokenFile(folder: string, ...callers: object[]): Promise<string> {
+  const file = join(folder, uniqueKey());
+  await writeTokens(file, callers);
+  return file;
+}
