@@ -1,5 +1,11 @@
 import { ShuttingDownError } from '../../src/limiter/errors.js';
-import type { CheckRequest, Decision, InstanceState, Limits } from '../../src/limiter/limiter.js';
+import type {
+  CheckRequest,
+  Decision,
+  InstanceState,
+  Limits,
+  Quota,
+} from '../../src/limiter/limiter.js';
 import type { HarnessFactory, LimiterHarness } from '../support/limiter-harness.js';
 import { uniqueKey } from '../support/unique-key.js';
 import { until } from '../support/until.js';
@@ -63,8 +69,8 @@ export function describeLimiter(
         await fill();
         await harness.advance(400);
         expect(await check()).toMatchObject({ outcome: 'denied' });
-        const denied = (await check()) as { retryAfterMillis: number };
-        expect([600, 1000]).toContain(denied.retryAfterMillis);
+        const denied = (await check()) as { quota: Quota };
+        expect([600, 1000]).toContain(denied.quota.resetMillis);
       });
 
       test('the window ends on the millisecond, and the next starts at zero', async () => {

@@ -32,6 +32,9 @@ function toLimitsOf(limits: Limits | LimitsOf): LimitsOf {
   return typeof limits === 'function' ? limits : () => limits;
 }
 
+/** More than any test needs. */
+const MANY = 1_000_000;
+
 const silent = pino({ level: 'silent' });
 
 export const createMemoryHarness: HarnessFactory = (limits) => {
@@ -74,6 +77,7 @@ export function redisHarnessFactory(redisUrl: () => string): HarnessFactory {
       database: 0,
       timeoutMillis,
       maxWaiters: Infinity,
+      maxIdsPerKey: MANY,
       clock,
       logger: silent,
       observer: unobserved,

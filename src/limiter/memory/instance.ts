@@ -1,7 +1,8 @@
-import type { CheckRequest, InstanceState, Limits } from '../limiter.js';
+import type { CheckRequest, InstanceState, KeyLimits, Quota } from '../limiter.js';
 import { Window } from './window.js';
 
-export type InstanceDecision = 'approved' | 'denied' | 'queue_full' | 'waiting';
+export type InstanceDecision =
+  'approved' | 'denied' | 'queue_full' | 'no_place' | 'key_full' | 'waiting';
 
 /**
  * The state of one key, and every rule of the limiter, without clock, timers or promises. The scripts in
@@ -14,15 +15,20 @@ export class Instance {
   #denied = 0;
   #expires: number;
   /** As of the last check. */
-  #limits: Limits;
-  /** The maxima that requests have set. They win over the limits, and stay until the key is removed. */
+  #limits: KeyLimits;
+  /**
+   * The maxima that requests have set. They win over the limits, and stay until the key is removed, or the limits'
+   * ceilings do not let them count any more.
+   */
   #overriddenMax: number | undefined;
   #overriddenQueueMax: number | undefined;
 
   constructor(
     readonly key: string,
     now: number,
-    private readonly limits: () => Limits,
+    private readonly limits: () => KeyLimits,
+    /** The most ids of approvals that are kept of a window. */
+    private readonly maxIds: number,
     private readonly onGrant: (requestId: string) => void,
   ) {
     this.#limits = limits();
@@ -46,20 +52,23 @@ export class Instance {
     this.#roll(now);
     this.#expires = this.#window.idleAt;
     this.#limits = this.limits();
+    this.#forgetOverridesAboveCeilings();
     this.#overriddenMax = request.maxRequests ?? this.#overriddenMax;
     this.#overriddenQueueMax = request.maxRequestsInQueue ?? this.#overriddenQueueMax;
     this.#serveQueue();
-    if (this.#requests.size < this.#maxRequests) {
+    if (this.#hasRoom) {
       this.#requests.add(requestId);
       return 'approved';
     }
     if (!request.canWait) {
+      if (this.#requests.size < this.#maxRequests) return 'key_full';
       this.#denied += 1;
       return 'denied';
     }
     // Where the maximum is 0, nobody's turn ever comes.
     const places = this.#maxRequests === 0 ? 0 : this.#maxRequestsInQueue;
     if (this.#queue.size >= places) return 'queue_full';
+    if (request.noPlace) return 'no_place';
     this.#queue.add(requestId);
     return 'waiting';
   }
@@ -97,12 +106,34 @@ export class Instance {
     };
   }
 
+  /** As of the last operation. */
+  quota(now: number): Quota {
+    return {
+      maxRequests: this.#maxRequests,
+      remaining: Math.max(0, this.#maxRequests - this.#requests.size),
+      resetMillis: this.#window.end - now,
+    };
+  }
+
+  get #hasRoom(): boolean {
+    return this.#requests.size < Math.min(this.#maxRequests, this.maxIds);
+  }
+
   get #maxRequests(): number {
     return this.#overriddenMax ?? this.#limits.maxRequests;
   }
 
   get #maxRequestsInQueue(): number {
     return this.#overriddenQueueMax ?? this.#limits.maxRequestsInQueue;
+  }
+
+  #forgetOverridesAboveCeilings(): void {
+    const { ceilings } = this.#limits;
+    if (!ceilings) return;
+    if ((this.#overriddenMax ?? -1) > ceilings.maxRequests) this.#overriddenMax = undefined;
+    if ((this.#overriddenQueueMax ?? -1) > ceilings.maxRequestsInQueue) {
+      this.#overriddenQueueMax = undefined;
+    }
   }
 
   #roll(now: number): void {
@@ -117,7 +148,7 @@ export class Instance {
   /** Everything that may have made room calls this. So while somebody waits, the window is full. */
   #serveQueue(): void {
     for (const requestId of this.#queue) {
-      if (this.#requests.size >= this.#maxRequests) return;
+      if (!this.#hasRoom) return;
       this.#queue.delete(requestId);
       this.#requests.add(requestId);
       this.onGrant(requestId);

@@ -10,6 +10,7 @@ beforeEach(() => {
     'k',
     0,
     () => LIMITS,
+    Infinity,
     (requestId) => granted.push(requestId),
   );
 });
