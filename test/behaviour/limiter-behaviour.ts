@@ -65,6 +65,22 @@ export function describeLimiter(
         expect(await inspect()).toMatchObject({ approved: 137, denied: 863 });
       });
 
+      test('a decision says what the window has left', async () => {
+        expect(await check()).toMatchObject({ quota: { maxRequests: 2, remaining: 1 } });
+        expect(await check()).toMatchObject({ quota: { maxRequests: 2, remaining: 0 } });
+        expect(await check()).toMatchObject({ quota: { maxRequests: 2, remaining: 0 } });
+        expect(await check({ maxRequests: 5 })).toMatchObject({
+          quota: { maxRequests: 5, remaining: 2 },
+        });
+      });
+
+      test('an approval after a wait says what the new window has left', async () => {
+        await fill();
+        const waiting = await wait();
+        await harness.advance(WINDOW);
+        expect(await waiting.decision).toMatchObject({ quota: { maxRequests: 2, remaining: 1 } });
+      });
+
       test('a denial says when the window ends', async () => {
         await fill();
         await harness.advance(400);

@@ -113,7 +113,7 @@ test('refusals of checks that are sent again are not counted again', async () =>
 
 describe('a full Redis', () => {
   async function whileFull<T>(work: () => Promise<T>): Promise<T> {
-    const [, limit] = (await redis.client.config('GET', 'maxmemory'));
+    const [, limit] = await redis.client.config('GET', 'maxmemory');
     await redis.client.config('SET', 'maxmemory', '1');
     try {
       return await work();

@@ -6,7 +6,7 @@ export type InstanceDecision =
 
 /**
  * The state of one key, and every rule of the limiter, without clock, timers or promises. The scripts in
- * `lua/` have the same rules, operation by operation. `onGrant` gets each grant, in order.
+ * `lua/` have the same rules, operation by operation.
  */
 export class Instance {
   readonly #window: Window;
@@ -29,7 +29,8 @@ export class Instance {
     private readonly limits: () => KeyLimits,
     /** The most ids of approvals that are kept of a window. */
     private readonly maxIds: number,
-    private readonly onGrant: (requestId: string) => void,
+    /** Gets the ids that were approved from the queue, in order. */
+    private readonly onGrant: (requestIds: readonly string[]) => void,
   ) {
     this.#limits = limits();
     this.#window = new Window(now, this.#limits.windowMillis);
@@ -147,11 +148,13 @@ export class Instance {
 
   /** Everything that may have made room calls this. So while somebody waits, the window is full. */
   #serveQueue(): void {
+    const granted: string[] = [];
     for (const requestId of this.#queue) {
-      if (!this.#hasRoom) return;
+      if (!this.#hasRoom) break;
       this.#queue.delete(requestId);
       this.#requests.add(requestId);
-      this.onGrant(requestId);
+      granted.push(requestId);
     }
+    if (granted.length > 0) this.onGrant(granted);
   }
 }

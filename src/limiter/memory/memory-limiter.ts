@@ -11,6 +11,7 @@ import type {
   InstanceState,
   Limiter,
   LimitsOf,
+  Quota,
   StoreCondition,
 } from '../limiter.js';
 import { Waiter } from '../waiter.js';
@@ -157,8 +158,9 @@ export class MemoryLimiter implements Limiter {
       now,
       () => this.limitsOf(key),
       this.#bounds.maxIdsPerKey,
-      (requestId) => {
-        this.#approve(requestId, instance);
+      (requestIds) => {
+        const quota = instance.quota(this.#now());
+        for (const requestId of requestIds) this.#approve(requestId, quota);
       },
     );
     const entry = { instance };
@@ -183,11 +185,11 @@ export class MemoryLimiter implements Limiter {
     return waiter.decision;
   }
 
-  #approve(requestId: string, instance: Instance): void {
+  #approve(requestId: string, quota: Quota): void {
     const waiter = this.#waiters.get(requestId);
     this.#waiters.delete(requestId);
     // A caller that disconnects before it is notified releases the approval by itself: see #wait.
-    if (waiter) this.#approvals.approve(waiter, () => undefined, instance.quota(this.#now()));
+    if (waiter) this.#approvals.approve(waiter, () => undefined, quota);
   }
 
   #settleAtWindowEnd(entry: Entry): void {

@@ -11,7 +11,7 @@ beforeEach(() => {
     0,
     () => LIMITS,
     Infinity,
-    (requestId) => granted.push(requestId),
+    (requestIds) => granted.push(...requestIds),
   );
 });
 
