@@ -14,7 +14,7 @@ import { startCheck, type WatchedCheck } from '../support/watched-check.js';
 const LIMITS: KeyLimits = { windowMillis: 100, maxRequests: 2, maxRequestsInQueue: 3 };
 const KEYS = 2;
 /** Fewer than some maxima. */
-const MAX_IDS = 4;
+const MAX_IDS = 3;
 
 type Step =
   | {

@@ -1,4 +1,4 @@
-import { ShuttingDownError } from '../../src/limiter/errors.js';
+import { KeyFullError, ShuttingDownError } from '../../src/limiter/errors.js';
 import type {
   CheckRequest,
   Decision,
@@ -79,6 +79,19 @@ export function describeLimiter(
         const waiting = await wait();
         await harness.advance(WINDOW);
         expect(await waiting.decision).toMatchObject({ quota: { maxRequests: 2, remaining: 1 } });
+      });
+
+      test('a key whose ids are as many as are kept is no denial', async () => {
+        const small = await createHarness(LIMITS, 1);
+        const ask = (): Promise<Decision> => small.limiter.check({ key, canWait: false });
+        expect(await ask()).toMatchObject({ outcome: 'approved' });
+        const failure = reach === 'http' ? /503/ : KeyFullError;
+        await expect(ask()).rejects.toThrow(failure);
+        expect(await small.limiter.inspect(key)).toMatchObject({ approved: 1, denied: 0 });
+        const waiting = await startWaiting(small.limiter, key);
+        await small.advance(WINDOW);
+        expect(await waiting.decision).toMatchObject({ outcome: 'approved' });
+        await small.close();
       });
 
       test('a denial says when the window ends', async () => {

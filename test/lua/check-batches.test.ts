@@ -76,6 +76,11 @@ test('batches of one key are decided one after the other', async () => {
   ]);
 });
 
+test('a later batch of a key that is there sees what an earlier has approved', async () => {
+  await decide(batch('k', ['a']));
+  expect(await decide(batch('k', ['b'], 2), batch('k', ['c']))).toEqual([[approved], [denied]]);
+});
+
 test('overrides hold for the key of their batch only', async () => {
   const verdicts = await decide(batch('k', ['a', 'b'], 1), batch('l', ['c', 'd']));
 
@@ -131,6 +136,12 @@ describe('a full Redis', () => {
     });
     expect(await approvedIn(naming.namesOf('k'))).toEqual([]);
     expect(await decide(batch('k', ['a']))).toEqual([[approved]]);
+  });
+
+  test('decides on a key in mid-window', async () => {
+    await decide(batch('k', ['a']));
+    const [reply] = await whileFull(() => scripts.check([batch('k', ['b', 'c'])]));
+    expect(reply).toMatchObject({ verdicts: [approved, denied] });
   });
 
   test('decides on keys that are there, and no new key slips in with them', async () => {

@@ -179,6 +179,17 @@ test('passes over the waiters of a replica whose lease ran out, without using ca
   ]);
 });
 
+test('without end leaves no more ids than three sets may hold', async () => {
+  const replica = key.replica('r1', { maxIdsPerKey: 5 });
+  for (let i = 0; i < 50; i += 1) {
+    await replica.check([`id${i}`]);
+    expect(await replica.release(`id${i}`)).toBe(true);
+  }
+  const { pastRequests } = await key.stored();
+  expect(pastRequests.length).toBeLessThanOrEqual(15);
+  expect(pastRequests).toContain('id49');
+});
+
 test('may not be sent again once it may have run: it would not find what it has released', async () => {
   const repeatable: boolean[] = [];
   const guard: typeof unguarded = {

@@ -50,7 +50,7 @@ export class HttpLimiter implements Limiter {
     if (status === 200) {
       return { outcome: 'approved', requestId: approvedId(answer), quota: quotaIn(headers) };
     }
-    if (status === 503) throw new ShuttingDownError();
+    if (status === 503 && answer.text.includes('shutting down')) throw new ShuttingDownError();
     if (status !== 429) throw new Error(`status ${status}`);
     return {
       outcome: 'denied',
