@@ -29,7 +29,7 @@ export function startCheck(
   decision.then(
     (settled) => (check.settled = settled),
     // Whoever awaits `decision` gets the error, too.
-    (error: Error) => (check.failure = error),
+    (error: unknown) => (check.failure = error as Error),
   );
   return check;
 }
