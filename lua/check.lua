@@ -2,17 +2,21 @@
 -- approves, denies or queues.
 --
 -- KEYS  per batch: 1 state, 2 requests, 3 queue, 4 waiting, 5 replicas, 6 to 8 past requests
--- ARGV  1 to 6 as every call has them: 1 replica id, 2 lease of a waiting replica in ms, 3 window length
---       in ms, 4 maximum per window, 5 maximum in the queue, 6 how wakes are sent
---       7 '1' if the call is sent again, and may have run before, else '0'
+-- ARGV  1 to 7 as every call has them: 1 replica id, 2 lease of a waiting replica in ms, 3 window length
+--       in ms, 4 maximum per window, 5 maximum in the queue, 6 how wakes are sent, 7 the most ids in a set
+--       8 '1' if the call is sent again, and may have run before, else '0'
 --       then per batch: its key's limits in place of 3 to 5, as `<window>:<maximum>:<maximum in the
---       queue>`, or '', override of the maximum or '', override of the queue's maximum or '',
+--       queue>`, or '', the greatest overrides that count, as `<maximum>:<maximum in the queue>` with -1
+--       for none, or '' if all do, override of the maximum or '', override of the queue's maximum or '',
 --       the lowest ticket of the caller's waiters for the key or '',
 --       ms until the window ends as far as the caller knows,
---       the number of checks, and per check: request id, '1' if it can wait, else '0'
+--       the number of checks, and per check: request id, '1' if it can wait, '2' if it can but has no
+--       place left to wait in, else '0'
 -- Reply per batch, in their order, a list:
---       1 microseconds until there may be room again, then per check, in their order:
---       1 approved, 0 denied, -1 refused because the queue is full, else its ticket in the queue
+--       1 microseconds until there may be room again, 2 maximum per window, 3 approvals of the window,
+--       then per check, in their order: 1 approved, 0 denied, -1 refused because the queue is full,
+--       -2 refused for lack of a place to wait in, -3 refused because the set of ids is full,
+--       else its ticket in the queue
 --       A batch that fails, such as one with a key of a wrong type, has its error in the list's
 --       place. The others are decided all the same.
 --
@@ -21,19 +25,33 @@
 --@include lib/errors
 --@include lib/instance
 
-local APPROVED, DENIED, QUEUE_FULL = 1, 0, -1
-local BATCH_ARGS = 6
+local APPROVED, DENIED, QUEUE_FULL, NO_PLACE, SET_FULL = 1, 0, -1, -2, -3
+local BATCH_ARGS = 7
+-- The entries of a reply before its verdicts.
+local HEAD = 3
 
 local call = read_call(ARGV)
 local is_sent_again = ARGV[FIRST_OWN] == '1'
 
--- An override stays until the key is removed. A limit without an override follows the caller's defaults.
+-- The greatest overrides of the maximum and of the queue's maximum that count.
+local function read_ceilings(ceilings)
+  if ceilings == '' then
+    return math.huge, math.huge
+  end
+  local max, queue_max = string.match(ceilings, '^(-?%d+):(-?%d+)$')
+  return tonumber(max), tonumber(queue_max)
+end
+
+-- An override stays until the key is removed, or until it does not count any more. A limit without an override
+-- follows the caller's defaults.
 local function configure(state, call, batch)
   local max, queue_max = batch.max, batch.queue_max
   local overridden = state.overridden
   if overridden ~= '' then
-    max = max or (string.find(overridden, '^max') and state.max)
-    queue_max = queue_max or (string.find(overridden, 'queue_max$') and state.queue_max)
+    local max_ceiling, queue_ceiling = read_ceilings(batch.ceilings)
+    max = max or (string.find(overridden, '^max') and state.max <= max_ceiling and state.max)
+    queue_max = queue_max
+      or (string.find(overridden, 'queue_max$') and state.queue_max <= queue_ceiling and state.queue_max)
   end
   if max and queue_max then
     overridden = 'max,queue_max'
@@ -63,12 +81,13 @@ end
 -- Approves checks while there is room, from the first on. Returns the position of the first undecided check.
 local function approve(keys, state, call, batch, decided, replies)
   local i = 1
-  while i <= #batch.ids and state.approved < state.max do
+  local most = capacity(state, call)
+  while i <= #batch.ids and state.approved < most do
     local ids = {}
-    local room = math.min(state.max - state.approved, CHUNK)
+    local room = math.min(most - state.approved, CHUNK)
     while i <= #batch.ids and #ids < room do
       local id = batch.ids[i]
-      replies[i + 1] = decided[id] or APPROVED
+      replies[i + HEAD] = decided[id] or APPROVED
       if not decided[id] then
         ids[#ids + 1] = id
       end
@@ -83,29 +102,36 @@ local function refuse_or_queue(keys, state, call, batch, first, decided, replies
   local joining = {}
   -- Where the maximum is 0, nobody's turn ever comes.
   local places = state.max == 0 and 0 or state.queue_max
+  local is_set_full = state.approved >= call.max_ids and state.approved < state.max
   for i = first, #batch.ids do
-    local id = batch.ids[i]
+    local id, waits = batch.ids[i], batch.waits[i]
+    local reply
     if decided[id] then
-      replies[i + 1] = decided[id]
-    elseif not batch.can_wait[i] then
-      replies[i + 1] = DENIED
+      reply = decided[id]
+    elseif waits == '0' and is_set_full then
+      reply = SET_FULL
+    elseif waits == '0' then
+      reply = DENIED
       state.denied = state.denied + (is_sent_again and 0 or 1)
-    elseif count_waiting(state, read_queue(keys, state, call.now_ms)) + #joining < places then
-      local ticket = next_ticket(state, call)
-      replies[i + 1] = ticket
-      joining[#joining + 1] = { request_id = id, ticket = ticket }
+    elseif count_waiting(state, read_queue(keys, state, call.now_ms)) + #joining >= places then
+      reply = QUEUE_FULL
+    elseif waits == '2' then
+      reply = NO_PLACE
     else
-      replies[i + 1] = QUEUE_FULL
+      reply = next_ticket(state, call)
+      joining[#joining + 1] = { request_id = id, ticket = reply }
     end
+    replies[i + HEAD] = reply
   end
   if #joining > 0 then
     join_queue(keys, state, call, joining)
   end
 end
 
-local function decide(keys, batch)
+-- `stored`: the state of the key, or nil where it is new.
+local function decide(keys, batch, stored)
   local call = call_with_limits(call, batch.limits)
-  local state, idle = open_instance(keys, call)
+  local state, idle = open_instance(keys, call, stored)
   if not state and batch.ticket then
     state = restore_instance(keys, call, idle, batch.max or call.max, batch.millis_left)
   end
@@ -120,12 +146,13 @@ local function decide(keys, batch)
     hold_after_loss(keys, state, call)
   end
   serve_waiting(keys, state, call)
-  local replies = { micros_to_room(state, call) }
+  local replies = { micros_to_room(state, call), state.max }
   local decided = is_sent_again and find_decided(keys, batch.ids) or {}
   local first_left = 1
-  if admits_newcomers(state) then
+  if admits_newcomers(state, call) then
     first_left = approve(keys, state, call, batch, decided, replies)
   end
+  replies[HEAD] = state.approved
   refuse_or_queue(keys, state, call, batch, first_left, decided, replies)
   close_instance(keys, state, call)
   return replies
@@ -133,29 +160,51 @@ end
 
 -- The batch whose arguments begin at `first`, and the position after it.
 local function read_batch(first)
-  local size = tonumber(ARGV[first + 5])
+  local size = tonumber(ARGV[first + 6])
   local batch = {
     limits = ARGV[first],
-    max = tonumber(ARGV[first + 1]),
-    queue_max = tonumber(ARGV[first + 2]),
-    ticket = tonumber(ARGV[first + 3]),
-    millis_left = tonumber(ARGV[first + 4]),
+    ceilings = ARGV[first + 1],
+    max = tonumber(ARGV[first + 2]),
+    queue_max = tonumber(ARGV[first + 3]),
+    ticket = tonumber(ARGV[first + 4]),
+    millis_left = tonumber(ARGV[first + 5]),
     ids = {},
-    can_wait = {},
+    waits = {},
   }
   local next_batch = first + BATCH_ARGS + 2 * size
   for i = first + BATCH_ARGS, next_batch - 1, 2 do
     batch.ids[#batch.ids + 1] = ARGV[i]
-    batch.can_wait[#batch.can_wait + 1] = ARGV[i + 1] == '1'
+    batch.waits[#batch.waits + 1] = ARGV[i + 1]
   end
   return batch, next_batch
 end
 
+-- Decides on the keys that are new, and returns what is left to do for the others: with a full memory, Redis
+-- has to see the new ones first (`decide_in_full_memory`).
+local function decide_new_keys(replies)
+  local left, is_left = {}, {}
+  local position = FIRST_OWN + 1
+  for first_key = 1, #KEYS, KEYS_PER_INSTANCE do
+    local keys, batch = read_keys(KEYS, first_key)
+    batch, position = read_batch(position)
+    local number = #replies + 1
+    local could_read, stored = pcall(read_state, keys.state)
+    replies[number] = could_read or error_reply(stored)
+    if could_read and stored then
+      -- Another batch for the same key changes the state in between.
+      local is_first = not is_left[keys.state]
+      left[#left + 1] = { number = number, keys = keys, batch = batch, stored = is_first and stored }
+      is_left[keys.state] = true
+    elseif could_read then
+      replies[number] = reply_of(decide, keys, batch)
+    end
+  end
+  return left
+end
+
 local replies = {}
-local position = FIRST_OWN + 1
-for first_key = 1, #KEYS, KEYS_PER_INSTANCE do
-  local batch
-  batch, position = read_batch(position)
-  replies[#replies + 1] = reply_of(decide, read_keys(KEYS, first_key), batch)
+for _, each in ipairs(decide_new_keys(replies)) do
+  local stored = each.stored or read_state(each.keys.state)
+  replies[each.number] = reply_of(decide, each.keys, each.batch, stored)
 end
 return replies

@@ -1,23 +1,23 @@
 -- Releases one approval of the current window. The head of the queue gets it.
 --
 -- KEYS  1 state, 2 requests, 3 queue, 4 waiting, 5 replicas, 6 to 8 past requests
--- ARGV  1 to 6 as every call has them: 1 replica id, 2 lease of a waiting replica in ms, 3 window length
---       in ms, 4 maximum per window, 5 maximum in the queue, 6 how wakes are sent
---       7 request id
+-- ARGV  1 to 7 as every call has them: 1 replica id, 2 lease of a waiting replica in ms, 3 window length
+--       in ms, 4 maximum per window, 5 maximum in the queue, 6 how wakes are sent, 7 the most ids in a set
+--       8 request id
 -- Reply 1 released, 0 not found: unknown, released before, or approved in a window that has ended
 --@include lib/instance
 
 local call = read_call(ARGV)
 local keys = read_keys(KEYS, 1)
 
-local state = open_instance(keys, call)
+local state = open_instance(keys, call, read_state(keys.state))
 if not state then
   return 0
 end
 local ids = { ARGV[FIRST_OWN] }
 local released = release_requests(keys, state, ids)
 if released > 0 then
-  remember_requests(keys, state, ids)
+  remember_requests(keys, state, call, ids)
 end
 serve_waiting(keys, state, call)
 close_instance(keys, state, call)

@@ -3,13 +3,15 @@
 -- replica was thought dead. Such a waiter is put back in its old place.
 --
 -- KEYS  1 state, 2 requests, 3 queue, 4 waiting, 5 replicas, 6 to 8 past requests
--- ARGV  1 to 6 as every call has them: 1 replica id, whose lease is renewed, 2 lease of a waiting replica in
---       ms, 3 window length in ms, 4 maximum per window, 5 maximum in the queue, 6 how wakes are sent
---       7 ms until the window ends as far as the caller knows, for a key that Redis has lost
+-- ARGV  1 to 7 as every call has them: 1 replica id, whose lease is renewed, 2 lease of a waiting replica in
+--       ms, 3 window length in ms, 4 maximum per window, 5 maximum in the queue, 6 how wakes are sent, 7 the
+--       most ids in a set
+--       8 ms until the window ends as far as the caller knows, for a key that Redis has lost
 --       then per waiter it asks about: request id, ticket
 -- Reply 1 microseconds until there may be room again: until the window ends, or sooner. 0: there is room
 --       now, and another call can serve more. -1: there is no such key
---       2 the lowest ticket that may still be waiting, 3 how many wait
+--       2 the lowest ticket that may still be waiting, 3 how many wait, 4 maximum per window, 5 approvals
+--       of the window
 --       then the ids approved by this call, and the ids asked about that were approved before
 --@include lib/instance
 
@@ -18,7 +20,7 @@ local NO_SUCH_KEY = -1
 
 local call = read_call(ARGV)
 local keys = read_keys(KEYS, 1)
-local reply = { NO_SUCH_KEY, 0, 0 }
+local reply = { NO_SUCH_KEY, 0, 0, 0, 0 }
 
 local ids, tickets = {}, {}
 for i = FIRST_WAITER, #ARGV, 2 do
@@ -37,7 +39,7 @@ for i, id in ipairs(ids) do
   end
 end
 
-local state, idle = open_instance(keys, call)
+local state, idle = open_instance(keys, call, read_state(keys.state))
 local was_lost = not state
 if not state then
   if #unheard == 0 then
@@ -72,4 +74,6 @@ end
 reply[1] = micros_to_room(state, call)
 reply[2] = lowest_waiting_ticket(keys, state, call)
 reply[3] = count_waiting(state, read_queue(keys, state, call.now_ms))
+reply[4] = state.max
+reply[5] = state.approved
 return reply

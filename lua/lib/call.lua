@@ -3,7 +3,7 @@
 --@include lib/now
 
 -- The position of the first argument that is a script's own.
-local FIRST_OWN = 7
+local FIRST_OWN = 8
 
 -- The call as for a key with limits of its own, `<window>:<maximum>:<maximum in the queue>`.
 local function call_with_limits(call, limits)
@@ -18,6 +18,7 @@ local function call_with_limits(call, limits)
     max = tonumber(max),
     queue_max = tonumber(queue_max),
     wake = call.wake,
+    max_ids = call.max_ids,
     now_us = call.now_us,
     now_ms = call.now_ms,
   }
@@ -32,6 +33,7 @@ local function read_call(arguments)
     max = tonumber(arguments[4]),
     queue_max = tonumber(arguments[5]),
     wake = arguments[6],
+    max_ids = tonumber(arguments[7]),
     now_us = now_us,
     now_ms = math.floor(now_us / 1000),
   }

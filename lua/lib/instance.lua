@@ -93,13 +93,25 @@ local function is_idle(keys, state, call)
   return count_waiting(state, queue) == 0
 end
 
--- The instance as of now, or nil where there is none. `state.rolled` says that a new window began.
--- The second value is the last state of an instance that has been idle for too long. It stays while needed.
-local function open_instance(keys, call)
-  local state = read_state(keys.state)
+-- With a full memory Redis refuses a script at its first write that takes memory. A write that takes none
+-- passes, and lets all later ones pass, too. So a key that is there is decided on, and only a key that would be
+-- new is refused; a script has to see to new keys first.
+local is_let_pass = false
+local function decide_in_full_memory(state_key)
+  if not is_let_pass then
+    is_let_pass = true
+    redis.call('HDEL', state_key, '')
+  end
+end
+
+-- The instance as of now, or nil where there is none. `state`: as `read_state` gives it. `state.rolled` says
+-- that a new window began. The second value is the last state of an instance that has been idle for too long.
+-- It stays while needed.
+local function open_instance(keys, call, state)
   if not state then
     return nil
   end
+  decide_in_full_memory(keys.state)
   end_hold(state, call.now_ms)
   if is_idle(keys, state, call) then
     redis.call('UNLINK', keys.requests, keys.queue, keys.waiting, keys.replicas)
@@ -164,19 +176,24 @@ local function restore_instance(keys, call, idle, max, millis_left)
   return state
 end
 
+-- The approvals of a window that there may be: its maximum, but no more ids than a set may hold.
+local function capacity(state, call)
+  return math.min(state.max, call.max_ids)
+end
+
 -- Microseconds until waiters may be served. 0: another call can serve some at once.
 local function micros_to_room(state, call)
   local to_window_end = micros_to_window_end(state, call.now_us)
   if in_recovery_hold(state) then
     local to_hold_end = state.hold_until * 1000 - call.now_us
-    return state.approved < state.max and to_hold_end or math.max(to_window_end, to_hold_end)
+    return state.approved < capacity(state, call) and to_hold_end or math.max(to_window_end, to_hold_end)
   end
   return state.serving == 1 and 0 or to_window_end
 end
 
 -- Whether a newcomer may be approved. Waiters come first.
-local function admits_newcomers(state)
-  return state.approved < state.max and state.serving == 0 and not in_recovery_hold(state)
+local function admits_newcomers(state, call)
+  return state.approved < capacity(state, call) and state.serving == 0 and not in_recovery_hold(state)
 end
 
 -- Approves waiters from the head of the queue while the window has room. One call serves a limited number, so
@@ -190,14 +207,15 @@ local function serve_queue(keys, state, call)
       granted[#granted + 1] = id
     end
   end
-  while state.approved < state.max and queue.living > 0 and #granted < MOST_SERVED and taken < MOST_TAKEN do
-    local room = math.min(state.max - state.approved, MOST_SERVED - #granted)
+  local most = capacity(state, call)
+  while state.approved < most and queue.living > 0 and #granted < MOST_SERVED and taken < MOST_TAKEN do
+    local room = math.min(most - state.approved, MOST_SERVED - #granted)
     taken = taken + take_heads(keys, state, call.now_ms, room, approve)
   end
   if queue.living == 0 and queue.places > 0 then
     drop_queue(keys, queue)
   end
-  state.serving = (state.approved < state.max and queue.living > 0) and 1 or 0
+  state.serving = (state.approved < most and queue.living > 0) and 1 or 0
   state.granted = granted
   if #granted > 0 then
     state.served = call.now_ms
@@ -212,7 +230,7 @@ local function serve_waiting(keys, state, call)
   if state.unsorted == 1 and not in_recovery_hold(state) then
     -- This call may put back some of the waiters that were lost together; calls for the others follow. Without
     -- room the sort can wait for them.
-    if state.approved < state.max or not state.has_rejoined then
+    if state.approved < capacity(state, call) or not state.has_rejoined then
       sort_queue(keys, state, call.now_ms)
     end
   end
@@ -234,10 +252,12 @@ end
 -- be room again. The replicas make the ids as UUIDs, so they need no escaping.
 local function publish_wake(keys, state, call)
   publish(keys.state, call, string.format(
-    '{"millisToRoom":%.14g,"waiting":%.0f,"waitingFrom":%.0f,"granted":[%s]}',
+    '{"millisToRoom":%.14g,"waiting":%.0f,"waitingFrom":%.0f,"max":%.0f,"approved":%.0f,"granted":[%s]}',
     micros_to_room(state, call) / 1000,
     count_waiting(state, read_queue(keys, state, call.now_ms)),
     lowest_waiting_ticket(keys, state, call),
+    state.max,
+    state.approved,
     #state.granted > 0 and '"' .. table.concat(state.granted, '","') .. '"' or ''
   ))
 end

@@ -28,9 +28,8 @@ end
 
 -- Keeps the ids of the window that has ended apart from those of the one that begins.
 --
--- Without a set there is nothing to remove, and the UNLINK has to be avoided. When its memory is full, Redis
--- refuses a script at its first write that takes memory. An UNLINK or RENAME before it passes, and lets all
--- later writes pass, too.
+-- Without a set there is nothing to remove, and the UNLINK has to be avoided: it would let a new key into a
+-- full memory (`decide_in_full_memory` in lib/instance).
 local function end_window_of_requests(keys, state, call, ended_start)
   local has_requests = redis.call('EXISTS', keys.requests) == 1
   if not share_turns(call) then
@@ -65,8 +64,12 @@ local function release_requests(keys, state, ids)
 end
 
 -- Remembers released and withdrawn ids. A settle that asks about them late, or once again, does not put them
--- back.
-local function remember_requests(keys, state, ids)
+-- back. Approving and releasing without end would make the set grow until the window ends. A set that is full
+-- ends its turn before.
+local function remember_requests(keys, state, call, ids)
+  if redis.call('SCARD', keys.past_requests[state.turn]) >= call.max_ids then
+    begin_turn(keys, state)
+  end
   call_in_chunks('SADD', keys.past_requests[state.turn], ids)
   state.has_past = true
   state.changed = true

@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import { type Clock, systemClock } from '../common/clock.js';
 import type { Settings } from '../config/settings.js';
 import type { Limiter, LimitsOf, StoreLimiter } from '../limiter/limiter.js';
-import { MemoryLimiter } from '../limiter/memory/memory-limiter.js';
+import { type MemoryBounds, MemoryLimiter } from '../limiter/memory/memory-limiter.js';
 import { OutageLimiter } from '../limiter/outage/outage-limiter.js';
 import { OutageLog } from '../limiter/outage/outage-log.js';
 import { allowAll, decideLocally } from '../limiter/outage/substitute.js';
@@ -25,7 +25,9 @@ export async function createLimiter(
 ): Promise<Limiter> {
   const urls = settings.REDIS_URL;
   const maxWaiters = settings.MAX_WAITERS;
-  if (urls === undefined) return new MemoryLimiter(limitsOf, systemClock, maxWaiters);
+  if (urls === undefined) {
+    return new MemoryLimiter(limitsOf, systemClock, { ...boundsOf(settings), maxWaiters });
+  }
 
   const connectionSettings = connectionSettingsFrom(settings, urls, `sluice:${replicaId}`);
   const connections = connect(connectionSettings, logger);
@@ -41,6 +43,7 @@ export async function createLimiter(
     timeoutMillis: settings.STORE_TIMEOUT_MILLIS,
     // With a substitute for the store, one bound holds for both together.
     maxWaiters: settings.STORE_OUTAGE_POLICY === 'deny' ? maxWaiters : Infinity,
+    maxIdsPerKey: settings.MAX_IDS_PER_KEY,
     clock: systemClock,
     logger,
     observer,
@@ -48,8 +51,14 @@ export async function createLimiter(
   return withPolicy(settings, limiter, limitsOf, systemClock, logger);
 }
 
+type Bounds = Pick<Settings, 'MAX_KEYS' | 'MAX_IDS_PER_KEY'>;
+
+function boundsOf(settings: Bounds): Pick<MemoryBounds, 'maxKeys' | 'maxIdsPerKey'> {
+  return { maxKeys: settings.MAX_KEYS, maxIdsPerKey: settings.MAX_IDS_PER_KEY };
+}
+
 function withPolicy(
-  settings: Pick<Settings, 'STORE_OUTAGE_POLICY' | 'MAX_WAITERS'>,
+  settings: Bounds & Pick<Settings, 'STORE_OUTAGE_POLICY' | 'MAX_WAITERS'>,
   limiter: StoreLimiter,
   limitsOf: LimitsOf,
   clock: Clock,
@@ -58,7 +67,9 @@ function withPolicy(
   const policy = settings.STORE_OUTAGE_POLICY;
   if (policy === 'deny') return limiter;
   const substitute =
-    policy === 'allow' ? allowAll : decideLocally(new MemoryLimiter(limitsOf, clock));
+    policy === 'allow'
+      ? allowAll
+      : decideLocally(new MemoryLimiter(limitsOf, clock, boundsOf(settings)));
   return new OutageLimiter(
     limiter,
     substitute,

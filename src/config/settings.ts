@@ -9,6 +9,7 @@ import { wholeNumber, yesOrNo } from './text-schemas.js';
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
 const REDIS_MODES = ['standalone', 'sentinel', 'cluster'] as const;
 const UNKNOWN_KEYS = ['allow', 'refuse'] as const;
+const RATE_LIMIT_HEADERS = ['off', 'draft', 'legacy'] as const;
 const OUTAGE_POLICIES = ['deny', 'allow', 'local'] as const;
 const ONE_HOUR_MILLIS = 60 * 60 * 1000;
 
@@ -48,6 +49,7 @@ export const settingsSchema = z.object({
   ),
   CONFIG_FILE: z.string().optional(),
   UNKNOWN_KEYS: oneOf(UNKNOWN_KEYS).default('allow'),
+  RATE_LIMIT_HEADERS: oneOf(RATE_LIMIT_HEADERS).default('draft'),
 
   REDIS_URL: redisUrls().optional(),
   REDIS_MODE: oneOf(REDIS_MODES).default('standalone'),
@@ -70,6 +72,8 @@ export const settingsSchema = z.object({
   READY_DURING_OUTAGE: yesOrNo().default(false),
   REPLICA_LEASE_MILLIS: wholeNumber({ min: 500, max: ONE_HOUR_MILLIS }).default(3_000),
 
+  MAX_KEYS: wholeNumber({ min: 1, max: 100_000_000 }).default(1_000_000),
+  MAX_IDS_PER_KEY: wholeNumber({ min: 1, max: BOUNDS.maxRequests.max }).default(1_000_000),
   MAX_WAITERS: wholeNumber({ min: 0, max: 1_000_000 }).default(10_000),
   MAX_WAITERS_PER_CALLER: wholeNumber({ min: 0, max: 1_000_000 }).optional(),
   MAX_EVENT_LOOP_DELAY_MILLIS: wholeNumber({ min: 10, max: 60_000 }).default(250),

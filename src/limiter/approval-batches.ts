@@ -1,4 +1,5 @@
 import type { Ticks } from '../common/ticks.js';
+import type { Quota } from './limiter.js';
 import type { Waiter } from './waiter.js';
 
 /** The event loop writes this many answers in about a millisecond. */
@@ -7,6 +8,7 @@ const BATCH = 32;
 interface Approval {
   readonly waiter: Waiter;
   readonly release: () => void;
+  readonly quota: Quota | undefined;
 }
 
 /**
@@ -22,9 +24,12 @@ export class ApprovalBatches {
 
   constructor(private readonly ticks: Ticks) {}
 
-  /** @param release called where the waiter's caller has disconnected */
-  approve(waiter: Waiter, release: () => void): void {
-    this.#pending.push({ waiter, release });
+  /**
+   * @param release called where the waiter's caller has disconnected
+   * @param quota of the key's window, as far as it is known
+   */
+  approve(waiter: Waiter, release: () => void, quota?: Quota): void {
+    this.#pending.push({ waiter, release, quota });
     if (this.#notifiedInThisTick === 0) this.#continueNextTick();
     if (this.#notifiedInThisTick < BATCH) this.#notify(1);
   }
@@ -47,7 +52,9 @@ export class ApprovalBatches {
   #notify(count: number): void {
     const batch = this.#pending.splice(0, count);
     this.#notifiedInThisTick += batch.length;
-    for (const { waiter, release } of batch) if (!waiter.approveFromQueue()) release();
+    for (const { waiter, release, quota } of batch) {
+      if (!waiter.approveFromQueue(quota)) release();
+    }
     if (this.#pending.length === 0)
       for (const resolve of this.#onceAllNotified.splice(0)) resolve();
   }

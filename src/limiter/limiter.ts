@@ -7,13 +7,34 @@ export interface Limits {
   readonly maxRequestsInQueue: number;
 }
 
+/**
+ * The greatest overrides that count. One that is greater is forgotten at the key's next check: the limits may have
+ * changed since a request set it.
+ */
+export interface OverrideCeilings {
+  /** -1 where none counts. */
+  readonly maxRequests: number;
+  readonly maxRequestsInQueue: number;
+}
+
+/** What a limiter has to know of a key. */
+export interface KeyLimits extends Limits {
+  /** Undefined where every override counts. */
+  readonly ceilings?: OverrideCeilings | undefined;
+}
+
 /** The limits of each key, as of now. One object for as long as they stay the same. */
-export type LimitsOf = (key: string) => Limits;
+export type LimitsOf = (key: string) => KeyLimits;
 
 /** One request for permission. An override that is left out changes nothing. */
 export interface CheckRequest {
   readonly key: string;
   readonly canWait: boolean;
+  /**
+   * Of a request that can wait: its caller has no place left to wait in. It is approved at once, or refused because
+   * the queue is full, or fails with a TooManyWaitersError.
+   */
+  readonly noPlace?: boolean;
   readonly maxRequests?: number | undefined;
   readonly maxRequestsInQueue?: number | undefined;
 }
@@ -21,10 +42,20 @@ export interface CheckRequest {
 /** While the store can't be asked, `allow` approves everything, and `local` has this replica decide alone. */
 export type OutagePolicy = 'allow' | 'local';
 
+/** What a key's window has left after a decision. */
+export interface Quota {
+  readonly maxRequests: number;
+  readonly remaining: number;
+  /** Until the window ends. */
+  readonly resetMillis: number;
+}
+
 export type Decision =
   | {
       readonly outcome: 'approved';
       readonly requestId: string;
+      /** Undefined where nothing was counted. */
+      readonly quota?: Quota | undefined;
       /** Set if the request had to wait for its turn. */
       readonly waited?: true;
       /** Set if a substitute decided in place of the store. */
@@ -33,13 +64,15 @@ export type Decision =
   | {
       readonly outcome: 'denied';
       readonly reason: 'limit_reached' | 'queue_full';
-      /** Milliseconds until the window ends. */
-      readonly retryAfterMillis: number;
+      readonly quota: Quota;
       /** Set if a substitute decided in place of the store. */
       readonly policy?: OutagePolicy;
     }
   /** The caller disconnected while it waited. Its place was withdrawn, or its approval released. */
   | { readonly outcome: 'withdrawn' };
+
+/** `full`: the store has no room for new keys, and decides on those that it has. */
+export type StoreCondition = 'ok' | 'full';
 
 /** A key's state as of now. */
 export interface InstanceState {
@@ -53,15 +86,16 @@ export interface InstanceState {
 /**
  * A rate limiter: exact fixed windows and a FIFO queue for each key.
  *
- * Every method but `close` may reject with a {@link StoreUnavailableError}; a refusal is a
- * {@link Decision}, never an error.
+ * Every method but `close` may reject with a StoreUnavailableError, of which StoreFullError is for a key that is new.
+ * A refusal is a {@link Decision}, never an error.
  */
 export interface Limiter {
   /**
    * Asks for permission. With `canWait` the promise resolves when the request's turn has come.
    * @param caller its disconnect withdraws a request that can wait
    * @throws ShuttingDownError when the replica stops while the request waits, or has stopped
-   * @throws TooManyWaitersError when the request can wait, but too many wait already; the store is not asked
+   * @throws TooManyWaitersError when the request would have to wait, but too many wait already
+   * @throws KeyFullError when the store keeps no more ids of the key's window
    */
   check(request: CheckRequest, caller?: CallerPresence): Promise<Decision>;
 
@@ -81,7 +115,7 @@ export interface Limiter {
   list(): AsyncIterable<readonly InstanceState[]>;
 
   /** Resolves when the store has answered. */
-  ping(): Promise<void>;
+  ping(): Promise<StoreCondition>;
 
   /** The number of requests that wait here for their turn. */
   readonly waiting: number;

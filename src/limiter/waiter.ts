@@ -1,5 +1,5 @@
 import type { CallerPresence } from './caller-presence.js';
-import type { Decision } from './limiter.js';
+import type { Decision, Quota } from './limiter.js';
 
 /**
  * A request that may have to wait for its turn. It is decided once: approved or refused, withdrawn
@@ -32,13 +32,13 @@ export class Waiter {
   }
 
   /** @returns false where the request was decided before, as with {@link decide} */
-  approve(): boolean {
-    return this.decide({ outcome: 'approved', requestId: this.requestId });
+  approve(quota?: Quota): boolean {
+    return this.decide({ outcome: 'approved', requestId: this.requestId, quota });
   }
 
   /** The same for a request that had to wait for its turn. */
-  approveFromQueue(): boolean {
-    return this.decide({ outcome: 'approved', requestId: this.requestId, waited: true });
+  approveFromQueue(quota?: Quota): boolean {
+    return this.decide({ outcome: 'approved', requestId: this.requestId, waited: true, quota });
   }
 
   fail(error: unknown): void {

@@ -98,6 +98,8 @@ function failureCounter(registers: Registry[]): Metrics['failed'] {
   });
   const series = {
     store_unavailable: fromTheStart(counter, 'store_unavailable'),
+    store_full: fromTheStart(counter, 'store_full'),
+    key_full: fromTheStart(counter, 'key_full'),
     shutting_down: fromTheStart(counter, 'shutting_down'),
     too_many_waiters: fromTheStart(counter, 'too_many_waiters'),
     too_many_waiters_of_caller: fromTheStart(counter, 'too_many_waiters_of_caller'),

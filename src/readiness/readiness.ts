@@ -1,5 +1,12 @@
 /** Whether this replica should be sent requests. */
 export interface Readiness {
-  /** The reasons against it, in words for an operator; empty if there are none. */
-  reasons(): Promise<readonly string[]>;
+  assess(): Promise<Assessment>;
+}
+
+/** In words for an operator. */
+export interface Assessment {
+  /** Why requests should go elsewhere; empty if they should come. */
+  readonly reasons: readonly string[];
+  /** What is wrong without being a reason: it is the same on other replicas. */
+  readonly remarks: readonly string[];
 }

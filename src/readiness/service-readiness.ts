@@ -1,7 +1,7 @@
 import { StoreUnavailableError } from '../limiter/errors.js';
-import type { Limiter } from '../limiter/limiter.js';
+import type { Limiter, StoreCondition } from '../limiter/limiter.js';
 import type { EventLoopWatch } from './event-loop-watch.js';
-import type { Readiness } from './readiness.js';
+import type { Assessment, Readiness } from './readiness.js';
 
 interface ReadinessParts {
   readonly limiter: Pick<Limiter, 'ping'>;
@@ -13,7 +13,7 @@ interface ReadinessParts {
 /** Ready while this replica does not stop, its event loop keeps up, and its store answers. */
 export class ServiceReadiness implements Readiness {
   #isDraining = false;
-  #ping: Promise<boolean> | undefined;
+  #ping: Promise<StoreCondition | 'unavailable'> | undefined;
 
   constructor(private readonly parts: ReadinessParts) {}
 
@@ -22,29 +22,33 @@ export class ServiceReadiness implements Readiness {
     this.#isDraining = true;
   }
 
-  async reasons(): Promise<readonly string[]> {
-    if (this.#isDraining) return ['draining'];
+  async assess(): Promise<Assessment> {
+    if (this.#isDraining) return { reasons: ['draining'], remarks: [] };
     const { eventLoop, readyDuringOutage } = this.parts;
     const reasons: string[] = [];
+    const remarks: string[] = [];
     if (eventLoop.reason !== undefined) reasons.push(eventLoop.reason);
-    if (!readyDuringOutage && !(await this.#storeAnswers())) reasons.push('store unavailable');
-    return reasons;
+    if (!readyDuringOutage) {
+      const store = await this.#askStore();
+      if (store === 'unavailable') reasons.push('store unavailable');
+      if (store === 'full') remarks.push('store full: new keys are refused');
+    }
+    return { reasons, remarks };
   }
 
   /** Asks the store once at a time, for all callers together. */
-  #storeAnswers(): Promise<boolean> {
+  #askStore(): Promise<StoreCondition | 'unavailable'> {
     this.#ping ??= this.#pingStore().finally(() => {
       this.#ping = undefined;
     });
     return this.#ping;
   }
 
-  async #pingStore(): Promise<boolean> {
+  async #pingStore(): Promise<StoreCondition | 'unavailable'> {
     try {
-      await this.parts.limiter.ping();
-      return true;
+      return await this.parts.limiter.ping();
     } catch (error) {
-      if (error instanceof StoreUnavailableError) return false;
+      if (error instanceof StoreUnavailableError) return 'unavailable';
       throw error;
     }
   }

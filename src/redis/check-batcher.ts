@@ -1,4 +1,5 @@
-import type { CheckRequest, Decision } from '../limiter/limiter.js';
+import { KeyFullError, TooManyWaitersError } from '../limiter/errors.js';
+import type { CheckRequest, Decision, Quota } from '../limiter/limiter.js';
 import type { Ticks } from '../common/ticks.js';
 import { groupBySlot } from './by-slot.js';
 import type { KeyNaming } from './key-names.js';
@@ -22,6 +23,7 @@ const MAX_KEYS_PER_CALL = 16;
 
 export interface CheckReply {
   readonly millisToRoom: number;
+  readonly quota: Quota;
   /** One of `VERDICT`, or the ticket of the place in the queue. */
   readonly verdict: number;
 }
@@ -71,7 +73,8 @@ export class CheckBatcher {
   send(request: CheckRequest, requestId: string): Promise<CheckReply> {
     this.#flushAtEndOfTick();
     const batch = this.#batchFor(request);
-    batch.checks.push({ requestId, canWait: request.canWait });
+    const { canWait, noPlace = false } = request;
+    batch.checks.push({ requestId, canWait, noPlace });
     const reply = new Promise<CheckReply>((resolve, reject) => {
       batch.answers.push({ resolve, reject });
     });
@@ -135,25 +138,40 @@ export class CheckBatcher {
 }
 
 function answer({ answers }: PendingBatch, reply: CheckBatchReply | Error | undefined): void {
+  if (reply === undefined || reply instanceof Error) {
+    for (const answer of answers) answer.reject(reply ?? unanswered());
+    return;
+  }
+  const { millisToRoom, maxRequests, verdicts } = reply;
+  // What was left before the batch. Its approvals are its first checks.
+  let remaining = Math.max(0, maxRequests - reply.approved);
+  for (const verdict of verdicts) if (verdict === VERDICT.approved) remaining += 1;
   for (const [i, answer] of answers.entries()) {
-    if (reply instanceof Error) {
-      answer.reject(reply);
+    const verdict = verdicts[i];
+    if (verdict === undefined) {
+      answer.reject(unanswered());
       continue;
     }
-    const verdict = reply?.verdicts[i];
-    if (reply && verdict !== undefined) {
-      answer.resolve({ millisToRoom: reply.millisToRoom, verdict });
-    } else {
-      answer.reject(new Error(`check.lua left check ${i} of ${answers.length} unanswered`));
-    }
+    if (verdict === VERDICT.approved) remaining -= 1;
+    answer.resolve({
+      millisToRoom,
+      quota: { maxRequests, remaining, resetMillis: millisToRoom },
+      verdict,
+    });
   }
 }
 
-/** The decision on a check that was neither approved nor queued. */
-export function denial(reply: CheckReply): Decision {
-  return {
-    outcome: 'denied',
-    reason: reply.verdict === VERDICT.queueFull ? 'queue_full' : 'limit_reached',
-    retryAfterMillis: reply.millisToRoom,
-  };
+function unanswered(): Error {
+  return new Error('check.lua left a check unanswered');
+}
+
+/**
+ * The decision on a check that was neither approved nor queued.
+ * @throws TooManyWaitersError or KeyFullError
+ */
+export function denial({ verdict, quota }: CheckReply): Decision {
+  if (verdict === VERDICT.noPlace) throw new TooManyWaitersError();
+  if (verdict === VERDICT.keyFull) throw new KeyFullError();
+  const reason = verdict === VERDICT.queueFull ? 'queue_full' : 'limit_reached';
+  return { outcome: 'denied', reason, quota };
 }

@@ -10,6 +10,7 @@ import type {
   Decision,
   InstanceState,
   LimitsOf,
+  StoreCondition,
   StoreLimiter,
 } from '../limiter/limiter.js';
 import { eventLoop } from '../common/ticks.js';
@@ -38,6 +39,8 @@ export interface RedisLimiterOptions {
   readonly timeoutMillis: number;
   /** The most requests that may wait here at once, over all keys. */
   readonly maxWaiters: number;
+  /** The most ids of approvals that are kept of one key's window. */
+  readonly maxIdsPerKey: number;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly observer: StoreObserver;
@@ -104,12 +107,17 @@ export class RedisLimiter implements StoreLimiter {
 
   async check(request: CheckRequest, caller?: CallerPresence): Promise<Decision> {
     if (this.#isClosing) throw new ShuttingDownError();
-    if (request.canWait) return this.#room.checkOrWait(request, caller);
+    if (request.canWait && request.noPlace !== true && this.#room.hasPlace) {
+      return this.#room.checkOrWait(request, caller);
+    }
     const requestId = randomUUID();
     try {
-      const reply = await this.#checks.send(request, requestId);
+      const reply = await this.#checks.send(
+        request.canWait ? { ...request, noPlace: true } : request,
+        requestId,
+      );
       return reply.verdict === VERDICT.approved
-        ? { outcome: 'approved', requestId }
+        ? { outcome: 'approved', requestId, quota: reply.quota }
         : denial(reply);
     } catch (error) {
       this.#room.checkFailed(request.key, requestId, error);
@@ -132,11 +140,11 @@ export class RedisLimiter implements StoreLimiter {
   }
 
   /** Resolves when one primary has answered that it takes writes. In a cluster others may be away. */
-  async ping(): Promise<void> {
+  async ping(): Promise<StoreCondition> {
     const { breakers } = this.#guard;
     const names = this.#naming.namesOnEachShard(this.options.connections);
     try {
-      await Promise.any(
+      return await Promise.any(
         names.filter((name) => !breakers.of(name).isOpen).map((name) => breakers.probe(name)),
       );
     } catch (error) {

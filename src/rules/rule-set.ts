@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 
 import { RecentAnswers } from '../common/recent-answers.js';
 import { KeyPatterns } from './key-patterns.js';
-import type { KeyPolicy } from './policy.js';
+import { type KeyPolicy, withCeilings } from './policy.js';
 import type { Rule } from './rule.js';
 
 /** The most keys whose policies are kept, in each of two generations. */
@@ -55,7 +55,9 @@ export class RuleSet {
     const name = matches.map(({ index }) => index).join();
     let policy = this.#policies.get(name);
     if (!policy) {
-      policy = matches.reduce((before, { rule }) => apply(before, rule), this.defaults);
+      policy = withCeilings(
+        matches.reduce((before, { rule }) => apply(before, rule), this.defaults),
+      );
       if (this.#policies.size >= KEPT_POLICIES) this.#policies.clear();
       this.#policies.set(name, policy);
     }

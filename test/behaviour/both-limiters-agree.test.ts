@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 
-import type { Limits, LimitsOf } from '../../src/limiter/limiter.js';
+import type { KeyLimits, LimitsOf } from '../../src/limiter/limiter.js';
 import {
   createMemoryHarness,
   type HarnessFactory,
@@ -11,14 +11,17 @@ import { uniqueKey } from '../support/unique-key.js';
 import { useRedis } from '../support/use-redis.js';
 import { startCheck, type WatchedCheck } from '../support/watched-check.js';
 
-const LIMITS: Limits = { windowMillis: 100, maxRequests: 2, maxRequestsInQueue: 3 };
+const LIMITS: KeyLimits = { windowMillis: 100, maxRequests: 2, maxRequestsInQueue: 3 };
 const KEYS = 2;
+/** Fewer than some maxima. */
+const MAX_IDS = 3;
 
 type Step =
   | {
       readonly kind: 'check';
       readonly key: number;
       readonly canWait: boolean;
+      readonly noPlace: boolean;
       readonly maxRequests: number | undefined;
       readonly maxRequestsInQueue: number | undefined;
     }
@@ -26,7 +29,7 @@ type Step =
   | { readonly kind: 'release' | 'disconnect'; readonly which: number }
   | { readonly kind: 'advance'; readonly millis: number }
   /** A key has other limits from now on. */
-  | { readonly kind: 'limit'; readonly key: number; readonly limits: Limits };
+  | { readonly kind: 'limit'; readonly key: number; readonly limits: KeyLimits };
 
 const anyStep: fc.Arbitrary<Step> = fc.oneof(
   {
@@ -35,6 +38,7 @@ const anyStep: fc.Arbitrary<Step> = fc.oneof(
       kind: fc.constant('check' as const),
       key: fc.nat({ max: KEYS - 1 }),
       canWait: fc.boolean(),
+      noPlace: fc.oneof({ weight: 4, arbitrary: fc.constant(false) }, fc.constant(true)),
       maxRequests: fc.option(fc.integer({ min: 1, max: 5 }), { freq: 4, nil: undefined }),
       maxRequestsInQueue: fc.option(fc.nat({ max: 5 }), { freq: 4, nil: undefined }),
     }),
@@ -65,6 +69,13 @@ const anyStep: fc.Arbitrary<Step> = fc.oneof(
         windowMillis: fc.constantFrom(30, 100, 150, 400),
         maxRequests: fc.nat({ max: 4 }),
         maxRequestsInQueue: fc.nat({ max: 4 }),
+        ceilings: fc.option(
+          fc.record({
+            maxRequests: fc.integer({ min: -1, max: 5 }),
+            maxRequestsInQueue: fc.integer({ min: -1, max: 5 }),
+          }),
+          { nil: undefined },
+        ),
       }),
     }),
   },
@@ -80,11 +91,11 @@ class Subject {
 
   static async create(createHarness: HarnessFactory): Promise<Subject> {
     const limitsOf: LimitsOf = (key) => subject.limitsOf(key);
-    const subject: Subject = new Subject(await createHarness(limitsOf));
+    const subject: Subject = new Subject(await createHarness(limitsOf, MAX_IDS));
     return subject;
   }
 
-  limitsOf(key: string): Limits {
+  limitsOf(key: string): KeyLimits {
     return this.#limits[this.#keys.indexOf(key)]!;
   }
 
@@ -103,17 +114,14 @@ class Subject {
       return undefined;
     }
     if (step.kind === 'check') {
-      const { key: index, canWait, maxRequests, maxRequestsInQueue } = step;
-      const key = this.#keys[index]!;
-      this.#checks.push({
-        key,
-        check: startCheck(limiter, { key, canWait, maxRequests, maxRequestsInQueue }),
-      });
+      const key = this.#keys[step.key]!;
+      this.#checks.push({ key, check: startCheck(limiter, { ...step, key }) });
       await this.harness.quiet();
       return undefined;
     }
     if (step.kind === 'disconnect') {
-      const disconnecting = this.#checks.filter(({ check }) => !check.settled).at(-1 - step.which);
+      const undecided = this.#checks.filter(({ check }) => !check.settled && !check.failure);
+      const disconnecting = undecided.at(-1 - step.which);
       disconnecting?.check.disconnect();
       await this.harness.quiet();
       return undefined;
@@ -128,11 +136,18 @@ class Subject {
     return released;
   }
 
-  /** What has become of each check so far; request ids differ between limiters and are left out. */
+  /**
+   * What has become of each check so far. Request ids differ between limiters and are left out, as is what is left
+   * after a wait: that is of the moment when the waiter hears of its approval.
+   */
   decisions(): unknown[] {
-    return this.#checks.map(({ check: { settled } }) =>
-      settled?.outcome === 'approved' ? 'approved' : (settled ?? 'waiting'),
-    );
+    return this.#checks.map(({ check: { settled, failure } }) => {
+      if (failure) return failure.name;
+      if (!settled) return 'waiting';
+      return 'requestId' in settled
+        ? { ...settled, requestId: undefined, quota: settled.waited ? undefined : settled.quota }
+        : settled;
+    });
   }
 
   async states(): Promise<unknown[]> {

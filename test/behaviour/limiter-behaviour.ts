@@ -1,5 +1,11 @@
-import { ShuttingDownError } from '../../src/limiter/errors.js';
-import type { CheckRequest, Decision, InstanceState, Limits } from '../../src/limiter/limiter.js';
+import { KeyFullError, ShuttingDownError } from '../../src/limiter/errors.js';
+import type {
+  CheckRequest,
+  Decision,
+  InstanceState,
+  Limits,
+  Quota,
+} from '../../src/limiter/limiter.js';
 import type { HarnessFactory, LimiterHarness } from '../support/limiter-harness.js';
 import { uniqueKey } from '../support/unique-key.js';
 import { until } from '../support/until.js';
@@ -59,12 +65,41 @@ export function describeLimiter(
         expect(await inspect()).toMatchObject({ approved: 137, denied: 863 });
       });
 
+      test('a decision says what the window has left', async () => {
+        expect(await check()).toMatchObject({ quota: { maxRequests: 2, remaining: 1 } });
+        expect(await check()).toMatchObject({ quota: { maxRequests: 2, remaining: 0 } });
+        expect(await check()).toMatchObject({ quota: { maxRequests: 2, remaining: 0 } });
+        expect(await check({ maxRequests: 5 })).toMatchObject({
+          quota: { maxRequests: 5, remaining: 2 },
+        });
+      });
+
+      test('an approval after a wait says what the new window has left', async () => {
+        await fill();
+        const waiting = await wait();
+        await harness.advance(WINDOW);
+        expect(await waiting.decision).toMatchObject({ quota: { maxRequests: 2, remaining: 1 } });
+      });
+
+      test('a key whose ids are as many as are kept is no denial', async () => {
+        const small = await createHarness(LIMITS, 1);
+        const ask = (): Promise<Decision> => small.limiter.check({ key, canWait: false });
+        expect(await ask()).toMatchObject({ outcome: 'approved' });
+        const failure = reach === 'http' ? /503/ : KeyFullError;
+        await expect(ask()).rejects.toThrow(failure);
+        expect(await small.limiter.inspect(key)).toMatchObject({ approved: 1, denied: 0 });
+        const waiting = await startWaiting(small.limiter, key);
+        await small.advance(WINDOW);
+        expect(await waiting.decision).toMatchObject({ outcome: 'approved' });
+        await small.close();
+      });
+
       test('a denial says when the window ends', async () => {
         await fill();
         await harness.advance(400);
         expect(await check()).toMatchObject({ outcome: 'denied' });
-        const denied = (await check()) as { retryAfterMillis: number };
-        expect([600, 1000]).toContain(denied.retryAfterMillis);
+        const denied = (await check()) as { quota: Quota };
+        expect([600, 1000]).toContain(denied.quota.resetMillis);
       });
 
       test('the window ends on the millisecond, and the next starts at zero', async () => {

@@ -186,6 +186,22 @@ const PROVOCATIONS: { readonly [Code in ErrorCode]: Provocation<Code> } = {
     provoke: (app, key) => send(app.url, 'POST', ratePath(key)),
     values: nothing,
   },
+  STORE_FULL: {
+    environment: () => ({ MAX_KEYS: '1' }),
+    provoke: async (app, key) => {
+      await approve(app.url, uniqueKey());
+      return send(app.url, 'POST', ratePath(key));
+    },
+    values: nothing,
+  },
+  KEY_FULL: {
+    environment: () => ({ MAX_IDS_PER_KEY: '1', MAX_REQUESTS: '2' }),
+    provoke: async (app, key) => {
+      await approve(app.url, key);
+      return send(app.url, 'POST', ratePath(key));
+    },
+    values: nothing,
+  },
   SHUTTING_DOWN: {
     provoke: async (app, key) => {
       await approve(app.url, key);

@@ -2,9 +2,10 @@ import type { Decision, Limiter } from '../../src/limiter/limiter.js';
 import { httpAppOver, serve } from '../support/http-app.js';
 import { type Answer, send } from '../support/http-client.js';
 import { scrape } from '../support/prometheus-text.js';
+import { quotaOf } from '../support/quota.js';
 
 const APPROVED: Decision = { outcome: 'approved', requestId: 'a' };
-const DENIED: Decision = { outcome: 'denied', reason: 'limit_reached', retryAfterMillis: 1 };
+const DENIED: Decision = { outcome: 'denied', reason: 'limit_reached', quota: quotaOf(1) };
 
 async function answerTo(
   decision: Decision,

@@ -17,6 +17,7 @@ describe.each(bothLimiters(redis))('rules (%s limiter)', (_name, settings) => {
   let app: TestApp;
   /** The start of the keys of this test, so that it has Redis to itself. */
   let prefix: string;
+  let rulesFile: string;
   beforeEach(() => {
     prefix = uniqueKey();
   });
@@ -26,13 +27,13 @@ describe.each(bothLimiters(redis))('rules (%s limiter)', (_name, settings) => {
     rules: readonly object[],
     environment: Readonly<Record<string, string>> = {},
   ): Promise<void> {
-    const file = join(folder, uniqueKey());
-    await writeFile(file, JSON.stringify({ keys: rules }));
+    rulesFile = join(folder, uniqueKey());
+    await writeFile(rulesFile, JSON.stringify({ keys: rules }));
     app = await startTestApp({
       ...settings(),
       WINDOW_MILLIS: '3600000',
       MAX_REQUESTS: '1',
-      CONFIG_FILE: file,
+      CONFIG_FILE: rulesFile,
       ...environment,
     });
   }
@@ -107,6 +108,21 @@ describe.each(bothLimiters(redis))('rules (%s limiter)', (_name, settings) => {
       key: `${prefix}-low`,
     });
     expect(await statusOf(`${prefix}-low`, '?maxRequests=5&maxRequestsInQueue=6')).toBe(200);
+  });
+
+  test('a maximum that a request has set counts no longer once the rules forbid it', async () => {
+    await startWith([{ key_pattern: prefix, max_requests_per_window: 1 }]);
+    expect(await statusOf(prefix, '?maxRequests=3&maxRequestsInQueue=9')).toBe(200);
+    const forbidding = { key_pattern: prefix, max_requests_per_window: 1 };
+    await writeFile(
+      rulesFile,
+      JSON.stringify({ keys: [{ ...forbidding, requests_can_set_rate: false }] }),
+    );
+    await app.reloadRules();
+    expect(await statusOf(prefix)).toBe(429);
+    expect(await debugState(app.url, prefix)).toMatchObject({
+      Config: { MaxRequestsPerWindow: 1, MaxRequestsInQueue: 9 },
+    });
   });
 
   test('a key that no rule matches can be refused, and is not made', async () => {

@@ -426,7 +426,7 @@ describe('raising the maximum within the window', () => {
     await replica.check(['f']);
     expect(await wakes.take()).toEqual([
       `{"millisToRoom":990,"waiting":0,"waitingFrom":${key.absoluteTicket(10_000)},` +
-        '"granted":["c","d"]}',
+        '"max":5,"approved":5,"granted":["c","d"]}',
     ]);
   });
 });

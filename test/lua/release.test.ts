@@ -115,7 +115,7 @@ describe('while others wait', () => {
     });
     expect(await wakes.take()).toEqual([
       `{"millisToRoom":990,"waiting":1,"waitingFrom":${key.absoluteTicket(2)},` +
-        '"granted":["c"]}',
+        '"max":2,"approved":2,"granted":["c"]}',
     ]);
   });
 
@@ -131,7 +131,7 @@ describe('while others wait', () => {
     });
     expect((await wakes.take()).at(-1)).toBe(
       `{"millisToRoom":990,"waiting":0,"waitingFrom":${key.absoluteTicket(10_000)},` +
-        '"granted":["d"]}',
+        '"max":2,"approved":2,"granted":["d"]}',
     );
   });
 
@@ -154,7 +154,7 @@ describe('while others wait', () => {
     });
     expect(await wakes.take()).toEqual([
       `{"millisToRoom":1000,"waiting":0,"waitingFrom":${key.absoluteTicket(1_000_000)},` +
-        '"granted":["c","d"]}',
+        '"max":2,"approved":2,"granted":["c","d"]}',
     ]);
   });
 });
@@ -179,9 +179,21 @@ test('passes over the waiters of a replica whose lease ran out, without using ca
   ]);
 });
 
+test('without end leaves no more ids than three sets may hold', async () => {
+  const replica = key.replica('r1', { maxIdsPerKey: 5 });
+  for (let i = 0; i < 50; i += 1) {
+    await replica.check([`id${i}`]);
+    expect(await replica.release(`id${i}`)).toBe(true);
+  }
+  const { pastRequests } = await key.stored();
+  expect(pastRequests.length).toBeLessThanOrEqual(15);
+  expect(pastRequests).toContain('id49');
+});
+
 test('may not be sent again once it may have run: it would not find what it has released', async () => {
   const repeatable: boolean[] = [];
   const guard: typeof unguarded = {
+    ...unguarded,
     run: (call) => {
       repeatable.push(call.isRepeatable);
       return unguarded.run(call);

@@ -38,6 +38,8 @@ describe('a key that there is not', () => {
       millisToRoom: undefined,
       waitingFrom: Infinity,
       waiting: 0,
+      max: 0,
+      approved: 0,
       granted: [],
     });
     expect((await key.stored()).expiry).toEqual({});
@@ -52,6 +54,8 @@ describe('within the window', () => {
       millisToRoom: 1,
       waitingFrom: 1,
       waiting: 3,
+      max: 2,
+      approved: 2,
       granted: [],
     });
     expect(await wakes.take()).toEqual([]);
@@ -88,6 +92,8 @@ describe('at the end of the window', () => {
       millisToRoom: 1000,
       waitingFrom: 3,
       waiting: 1,
+      max: 2,
+      approved: 2,
       granted: ['c', 'd'],
     });
     expect(await key.stored()).toMatchObject({
@@ -104,7 +110,7 @@ describe('at the end of the window', () => {
     await r2.settle();
     expect(await wakes.take()).toEqual([
       `{"millisToRoom":1000,"waiting":1,"waitingFrom":${key.absoluteTicket(3)},` +
-        '"granted":["c","d"]}',
+        '"max":2,"approved":2,"granted":["c","d"]}',
     ]);
   });
 
@@ -281,6 +287,8 @@ describe('lost waiters', () => {
       millisToRoom: 700,
       waitingFrom: 1,
       waiting: 3,
+      max: 2,
+      approved: 2,
       granted: [],
     });
     expect(await key.stored()).toEqual({

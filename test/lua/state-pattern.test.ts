@@ -31,6 +31,7 @@ test.each([
       limitsOf: () => ({ ...TEST_LIMITS, windowMillis: 600_000, maxRequests: 1 }),
       replicaId: 'r1',
       leaseMillis: 600_000,
+      maxIdsPerKey: 1000,
       wakeArgument: naming.wakeArgument({ isCluster: false }),
     });
     const overrides = { maxRequests: undefined, maxRequestsInQueue: undefined };

@@ -11,13 +11,14 @@ import type { Metrics } from '../../src/metrics/metrics.js';
 import { createMetrics } from '../../src/metrics/prometheus-metrics.js';
 import type { StoreObserver } from '../../src/redis/store-observer.js';
 import { parsePrometheusText, type Scrape } from '../support/prometheus-text.js';
+import { quotaOf } from '../support/quota.js';
 
 const DECISIONS = 'ratelimit_decisions_total';
 const FAILED = 'ratelimit_failed_checks_total';
 const NO_RULES = withoutRules(parseSettings({}));
 const NO_POLICY = NO_RULES.current.policyOf('any');
 const APPROVED: Decision = { outcome: 'approved', requestId: 'a' };
-const DENIED: Decision = { outcome: 'denied', reason: 'limit_reached', retryAfterMillis: 1 };
+const DENIED: Decision = { outcome: 'denied', reason: 'limit_reached', quota: quotaOf(1) };
 
 let waiting: number;
 let metrics: Metrics & StoreObserver;

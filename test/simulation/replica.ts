@@ -63,6 +63,7 @@ export class SimulatedReplica {
       leaseMillis: shape.leaseMillis,
       limitsOf: () => shape,
       wakeArgument: naming.wakeArgument({ isCluster: false }),
+      maxIdsPerKey: 1_000_000,
       replacements: scripts,
     });
     const ticks = { next: (callback: () => void) => void this.#ticks.push(callback) };

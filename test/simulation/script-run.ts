@@ -1,6 +1,6 @@
 import { KEYS_PER_KEY } from './stored-key.js';
 
-const SHARED_ARGUMENTS = 6;
+const SHARED_ARGUMENTS = 7;
 
 /** A script call as it arrives at Redis. */
 export interface ScriptRun {
@@ -48,10 +48,10 @@ function readChecks(
   let lowestTicket = Infinity;
   let position = 1;
   for (let batch = 0; batch < batches; batch += 1) {
-    maxima.push(own[position + 1] ? Number(own[position + 1]) : undefined);
-    if (own[position + 3]) lowestTicket = Math.min(lowestTicket, Number(own[position + 3]));
-    const size = Number(own[position + 5]);
-    position += 6;
+    maxima.push(own[position + 2] ? Number(own[position + 2]) : undefined);
+    if (own[position + 4]) lowestTicket = Math.min(lowestTicket, Number(own[position + 4]));
+    const size = Number(own[position + 6]);
+    position += 7;
     for (let i = 0; i < size; i += 1, position += 2) requestIds.push(own[position]!);
   }
   return { requestIds, maxima, lowestTicket };

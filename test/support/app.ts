@@ -14,6 +14,7 @@ export interface TestApp {
   readonly log: readonly LogLine[];
   logged(matches: (line: LogLine) => boolean): Promise<LogLine>;
   stop: App['stop'];
+  reloadRules: App['reloadRules'];
 }
 
 /** @param environment settings as environment variables; those left out have their defaults */
@@ -39,5 +40,6 @@ export async function startTestApp(
     log,
     logged: (matches) => until(() => log.find(matches)),
     stop: (graceMillis, hurry) => app.stop(graceMillis, hurry),
+    reloadRules: () => app.reloadRules(),
   };
 }

@@ -21,7 +21,7 @@ export function httpAppOver(limiter: Limiter, parts: Partial<HttpParts> = {}): E
       limiter,
       rules,
       metrics: createMetrics(() => limiter.waiting, rules),
-      readiness: { reasons: () => Promise.resolve([]) },
+      readiness: { assess: () => Promise.resolve({ reasons: [], remarks: [] }) },
       access: openAccess,
       settings,
       logger: pino({ level: 'silent' }),

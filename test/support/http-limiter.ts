@@ -1,6 +1,13 @@
 import type { CallerPresence } from '../../src/limiter/caller-presence.js';
 import { ShuttingDownError } from '../../src/limiter/errors.js';
-import type { CheckRequest, Decision, InstanceState, Limiter } from '../../src/limiter/limiter.js';
+import type {
+  CheckRequest,
+  Decision,
+  InstanceState,
+  Limiter,
+  Quota,
+  StoreCondition,
+} from '../../src/limiter/limiter.js';
 import { type DebugState, debugState } from './debug-state.js';
 import { type Answer, approvedId, begin, ratePath, send } from './http-client.js';
 
@@ -40,13 +47,15 @@ export class HttpLimiter implements Limiter {
       throw error;
     }
     const { status, headers } = answer;
-    if (status === 200) return { outcome: 'approved', requestId: approvedId(answer) };
-    if (status === 503) throw new ShuttingDownError();
+    if (status === 200) {
+      return { outcome: 'approved', requestId: approvedId(answer), quota: quotaIn(headers) };
+    }
+    if (status === 503 && answer.text.includes('shutting down')) throw new ShuttingDownError();
     if (status !== 429) throw new Error(`status ${status}`);
     return {
       outcome: 'denied',
       reason: 'limit_reached',
-      retryAfterMillis: Number(headers['retry-after']) * 1000,
+      quota: quotaIn(headers),
     };
   }
 
@@ -66,13 +75,20 @@ export class HttpLimiter implements Limiter {
     yield Object.values(body.Instances).map(toInstance);
   }
 
-  ping(): Promise<void> {
+  ping(): Promise<StoreCondition> {
     return this.inner.ping();
   }
 
   close(): Promise<void> {
     return this.inner.close();
   }
+}
+
+/** From `RateLimit-Policy: "default";q=5;w=1` and `RateLimit: "default";r=4;t=1`. */
+function quotaIn(headers: Answer['headers']): Quota {
+  const text = `${String(headers['ratelimit-policy'])};${String(headers.ratelimit)}`;
+  const number = (name: string): number => Number(new RegExp(`;${name}=(\\d+)`).exec(text)?.[1]);
+  return { maxRequests: number('q'), remaining: number('r'), resetMillis: number('t') * 1000 };
 }
 
 function toInstance(body: Required<DebugState>): InstanceState {

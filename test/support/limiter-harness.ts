@@ -26,17 +26,23 @@ export interface LimiterHarness {
   close(): Promise<void>;
 }
 
-export type HarnessFactory = (limits: Limits | LimitsOf) => Promise<LimiterHarness>;
+export type HarnessFactory = (
+  limits: Limits | LimitsOf,
+  maxIdsPerKey?: number,
+) => Promise<LimiterHarness>;
 
 function toLimitsOf(limits: Limits | LimitsOf): LimitsOf {
   return typeof limits === 'function' ? limits : () => limits;
 }
 
+/** More than any test needs. */
+const MANY = 1_000_000;
+
 const silent = pino({ level: 'silent' });
 
-export const createMemoryHarness: HarnessFactory = (limits) => {
+export const createMemoryHarness: HarnessFactory = (limits, maxIdsPerKey = MANY) => {
   const clock = new ManualClock(startOfControlledTime());
-  const limiter = new MemoryLimiter(toLimitsOf(limits), clock);
+  const limiter = new MemoryLimiter(toLimitsOf(limits), clock, { maxIdsPerKey });
   return Promise.resolve({
     limiter,
     advance: (millis) => clock.advance(millis),
@@ -47,7 +53,7 @@ export const createMemoryHarness: HarnessFactory = (limits) => {
 
 /** @param redisUrl asked for when a harness is made, since Redis starts before the tests do */
 export function redisHarnessFactory(redisUrl: () => string): HarnessFactory {
-  return async (limits) => {
+  return async (limits, maxIdsPerKey = MANY) => {
     const control = new Redis(redisUrl());
     // So that a machine that stands still for a moment is not taken for an outage.
     const timeoutMillis = 60_000;
@@ -74,6 +80,7 @@ export function redisHarnessFactory(redisUrl: () => string): HarnessFactory {
       database: 0,
       timeoutMillis,
       maxWaiters: Infinity,
+      maxIdsPerKey,
       clock,
       logger: silent,
       observer: unobserved,
@@ -109,8 +116,8 @@ export function redisHarnessFactory(redisUrl: () => string): HarnessFactory {
 
 /** The same limiter, seen by a client over HTTP. */
 export function overHttp(factory: HarnessFactory): HarnessFactory {
-  return async (limits) => {
-    const inner = await factory(limits);
+  return async (limits, maxIdsPerKey) => {
+    const inner = await factory(limits, maxIdsPerKey);
     const app = httpAppOver(inner.limiter);
     const served = await serve(app);
     return {

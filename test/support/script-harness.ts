@@ -50,6 +50,7 @@ export interface StoredKey {
 export interface ReplicaOptions {
   readonly limits?: Partial<Limits>;
   readonly leaseMillis?: number;
+  readonly maxIdsPerKey?: number;
   /** The connection that the scripts are called on, where it is another one. */
   readonly client?: Redis;
   /** `sentAgain` for calls that may have run before. */
@@ -93,6 +94,7 @@ export class ScriptHarness {
       replicaId,
       leaseMillis: options.leaseMillis ?? TEST_LEASE_MILLIS,
       wakeArgument: naming.wakeArgument({ isCluster: false }),
+      maxIdsPerKey: options.maxIdsPerKey ?? 1_000_000,
       replacements: this.replacements,
     });
     return new TestReplica(this, scripts);

@@ -4,6 +4,7 @@ import type {
   CheckRequest,
   Decision,
   InstanceState,
+  StoreCondition,
   StoreLimiter,
 } from '../../src/limiter/limiter.js';
 import { Waiter } from '../../src/limiter/waiter.js';
@@ -50,7 +51,7 @@ export class StoreLimiterStub implements StoreLimiter {
     return this.pages();
   }
 
-  ping(): Promise<void> {
+  ping(): Promise<StoreCondition> {
     return Promise.reject(new Error('pinged'));
   }
 

@@ -1,7 +1,7 @@
 import type { CallGuard } from '../../src/redis/availability/call-guard.js';
 import { toLimiterError } from '../../src/redis/availability/store-errors.js';
 
-type Guard = Pick<CallGuard, 'run'>;
+type Guard = Pick<CallGuard, 'run' | 'failedFor'>;
 
 function guardThatSends(attempt: number): Guard {
   return {
@@ -12,6 +12,7 @@ function guardThatSends(attempt: number): Guard {
         throw toLimiterError(error);
       }
     },
+    failedFor: () => undefined,
   };
 }
 

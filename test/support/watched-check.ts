@@ -7,6 +7,8 @@ export interface WatchedCheck {
   readonly decision: Promise<Decision>;
   /** The decision, once it is known. */
   readonly settled: Decision | undefined;
+  /** The error it failed with, once it has. */
+  readonly failure: Error | undefined;
   disconnect(): void;
 }
 
@@ -19,14 +21,15 @@ export function startCheck(
   const check = {
     decision,
     settled: undefined as Decision | undefined,
+    failure: undefined as Error | undefined,
     disconnect: () => {
       caller.disconnect();
     },
   };
   decision.then(
     (settled) => (check.settled = settled),
-    // Whoever awaits `decision` gets the error.
-    () => undefined,
+    // Whoever awaits `decision` gets the error, too.
+    (error: unknown) => (check.failure = error as Error),
   );
   return check;
 }
@@ -36,6 +39,7 @@ export async function startWaiting(limiter: Limiter, key: string): Promise<Watch
   const before = (await limiter.inspect(key))?.waiting ?? 0;
   const check = startCheck(limiter, { key, canWait: true });
   await until(async () => {
+    if (check.failure) throw check.failure;
     if (check.settled) throw new Error(`did not wait: ${check.settled.outcome}`);
     return (await limiter.inspect(key))?.waiting === before + 1;
   });

@@ -31,11 +31,6 @@ const CONDITIONS: Condition[] = [
     end: (server) => server.command('REPLICAOF', 'NO', 'ONE'),
   },
   {
-    name: 'is full (OOM)',
-    begin: (server) => server.command('CONFIG', 'SET', 'maxmemory', 1),
-    end: (server) => server.command('CONFIG', 'SET', 'maxmemory', 0),
-  },
-  {
     name: 'lacks the replicas it must have (NOREPLICAS)',
     begin: (server) => server.command('CONFIG', 'SET', 'min-replicas-to-write', 1),
     end: (server) => server.command('CONFIG', 'SET', 'min-replicas-to-write', 0),

@@ -1,6 +1,6 @@
 import type { ErrorRequestHandler, Request, Response } from 'express';
 
-import { UnavailableError } from '../../limiter/errors.js';
+import { UnavailableError, type UnavailableReason } from '../../limiter/errors.js';
 import { errorAnswer, type ErrorCode, ERRORS } from './errors.js';
 import { BROWSER_HEADERS } from './headers.js';
 import { HttpError, httpError } from './http-error.js';
@@ -11,9 +11,11 @@ import { logAnswer } from './request-log.js';
 /** The errors of a limiter that can't decide. */
 const UNAVAILABLE = {
   store_unavailable: 'STORE_UNAVAILABLE',
+  store_full: 'STORE_FULL',
+  key_full: 'KEY_FULL',
   shutting_down: 'SHUTTING_DOWN',
   too_many_waiters: 'TOO_MANY_WAITERS',
-} as const satisfies Record<UnavailableError['reason'], ErrorCode>;
+} as const satisfies Record<UnavailableReason, ErrorCode>;
 
 /** Answers every error with a JSON body; a fault of Sluice never looks like a refusal. */
 export const errorHandler: ErrorRequestHandler = (error: unknown, request, response, _next) => {

@@ -146,6 +146,18 @@ export const ERRORS = {
     when: 'Redis can not be asked, or did not answer in time',
     retryAfter: 1,
   },
+  STORE_FULL: {
+    status: 503,
+    message: 'store full: no room for another key',
+    when: 'the key is new, and Redis, or the embedded limiter by `MAX_KEYS`, has no room for it; other keys are decided on',
+    retryAfter: 1,
+  },
+  KEY_FULL: {
+    status: 503,
+    message: 'too many approvals of the key in this window',
+    when: 'the window of the key has `MAX_IDS_PER_KEY` approvals, and its maximum is higher',
+    retryAfter: 1,
+  },
   SHUTTING_DOWN: {
     status: 503,
     message: 'shutting down',
@@ -155,7 +167,7 @@ export const ERRORS = {
   TOO_MANY_WAITERS: {
     status: 503,
     message: 'too many waiters on this replica',
-    when: '`MAX_WAITERS` requests wait on the replica, and one more may wait',
+    when: '`MAX_WAITERS` requests wait on the replica, and this one would have to wait',
     retryAfter: 1,
   },
   TOO_MANY_WAITERS_OF_CALLER: {

@@ -14,6 +14,7 @@ import { parseCheck } from '../intake/parameters.js';
 import { ERRORS } from '../replies/errors.js';
 import { type Headers, retryAfter } from '../replies/headers.js';
 import { HttpError, httpError } from '../replies/http-error.js';
+import { rateLimitHeadersIn } from '../replies/rate-limit-headers.js';
 import { sendJson } from '../replies/reply.js';
 import { untilDisconnect } from './disconnect.js';
 
@@ -35,7 +36,7 @@ interface CheckParts {
   readonly rules: Pick<Rules, 'current'>;
   readonly metrics: Metrics;
   readonly access: Pick<Access, 'demand' | 'withPlace'>;
-  readonly settings: Pick<Settings, 'UNKNOWN_KEYS' | 'LOG_4XX'>;
+  readonly settings: Pick<Settings, 'UNKNOWN_KEYS' | 'LOG_4XX' | 'RATE_LIMIT_HEADERS'>;
   readonly logger: Logger;
 }
 
@@ -43,6 +44,7 @@ interface CheckParts {
 export function checkRate(parts: CheckParts): RequestHandler<{ key: string }> {
   const { limiter, rules, metrics, access, settings, logger } = parts;
   const refusesUnknownKeys = settings.UNKNOWN_KEYS === 'refuse';
+  const rateLimitHeaders = rateLimitHeadersIn(settings.RATE_LIMIT_HEADERS);
   return async (request, response) => {
     const { socket } = request;
     const check = parseCheck(request.params.key, request.query);
@@ -66,22 +68,31 @@ export function checkRate(parts: CheckParts): RequestHandler<{ key: string }> {
         if (socket.destroyed) {
           await releaseUnused(limiter, check.key, decision.requestId, logOf(response, logger));
         } else {
-          const headers = headersFor(decision.policy);
+          const { quota } = decision;
+          const headers = headersFor(decision.policy, quota ? rateLimitHeaders(quota, policy) : []);
           sendJson(response, 200, { request_id: decision.requestId }, headers);
         }
         return;
-      case 'denied':
+      case 'denied': {
+        const { quota } = decision;
+        const headers = headersFor(decision.policy, rateLimitHeaders(quota, policy));
         if (policy.isShadow) {
           if (settings.LOG_4XX) logShadow(logOf(response, logger), check.key, decision.reason);
-          letPass(response, decision);
+          // The approval counts nowhere: a release of it is a 404.
+          sendJson(response, 200, { request_id: randomUUID() }, [
+            ...headers,
+            SHADOW_HEADER,
+            'denied',
+          ]);
           return;
         }
         response.locals.errorCode = 'RATE_LIMIT_EXCEEDED';
         sendJson(response, DENIAL.status, { error: DENIAL.message, key: check.key }, [
-          ...headersFor(decision.policy),
-          ...retryAfter(decision.retryAfterMillis),
+          ...headers,
+          ...retryAfter(quota.resetMillis),
         ]);
         return;
+      }
       case 'withdrawn':
         logOf(response, logger).info(
           { key: check.key, status: CLIENT_CLOSED_REQUEST },
@@ -114,8 +125,10 @@ function reasonOf(error: unknown): Parameters<Metrics['failed']>[0] | undefined 
   return isOverShare ? 'too_many_waiters_of_caller' : undefined;
 }
 
-function headersFor(policy: OutagePolicy | undefined): Headers {
-  return policy === undefined ? NOT_CACHED : [...NOT_CACHED, OUTAGE_POLICY_HEADER, policy];
+function headersFor(policy: OutagePolicy | undefined, quota: Headers): Headers {
+  return policy === undefined
+    ? [...NOT_CACHED, ...quota]
+    : [...NOT_CACHED, ...quota, OUTAGE_POLICY_HEADER, policy];
 }
 
 function logOf(response: Response, logger: Logger): Logger {
@@ -138,18 +151,6 @@ function refuseForbiddenOverrides(check: CheckRequest, policy: KeyPolicy): void 
 function refuse(parameter: string, isAllowed: boolean, value: number, max: number): void {
   if (!isAllowed) throw httpError('OVERRIDE_FORBIDDEN', { parameter });
   if (value > max) throw httpError('OVERRIDE_TOO_LARGE', { parameter, max });
-}
-
-/** Answers a denial by a limit that is only tried. The approval counts nowhere: a release of it is a 404. */
-function letPass(
-  response: Response,
-  { policy }: Extract<Decision, { readonly outcome: 'denied' }>,
-): void {
-  sendJson(response, 200, { request_id: randomUUID() }, [
-    ...headersFor(policy),
-    SHADOW_HEADER,
-    'denied',
-  ]);
 }
 
 /** Where refusals are logged, those that a limit in the shadow would have made are, too. */

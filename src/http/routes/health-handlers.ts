@@ -13,12 +13,15 @@ export const healthz: RequestHandler = (_request, response) => {
   send(response, 200, PLAIN_TEXT, 'OK', BROWSER_HEADERS);
 };
 
-/** `GET /readyz`. The answer says whether requests should come here, or why not, one reason on each line. */
+/**
+ * `GET /readyz`. The answer says whether requests should come here, or why not, one reason on each line. After an OK
+ * it says what is wrong all the same.
+ */
 export function readyz(readiness: Readiness): RequestHandler {
   return async (_request, response) => {
-    const reasons = await readiness.reasons();
+    const { reasons, remarks } = await readiness.assess();
     if (reasons.length === 0) {
-      send(response, 200, PLAIN_TEXT, 'OK', BROWSER_HEADERS);
+      send(response, 200, PLAIN_TEXT, ['OK', ...remarks].join('\n'), BROWSER_HEADERS);
       return;
     }
     const { status, retryAfter } = ERRORS.NOT_READY;

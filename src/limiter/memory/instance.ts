@@ -1,11 +1,12 @@
-import type { CheckRequest, InstanceState, Limits } from '../limiter.js';
+import type { CheckRequest, InstanceState, KeyLimits, Quota } from '../limiter.js';
 import { Window } from './window.js';
 
-export type InstanceDecision = 'approved' | 'denied' | 'queue_full' | 'waiting';
+export type InstanceDecision =
+  'approved' | 'denied' | 'queue_full' | 'no_place' | 'key_full' | 'waiting';
 
 /**
  * The state of one key, and every rule of the limiter, without clock, timers or promises. The scripts in
- * `lua/` have the same rules, operation by operation. `onGrant` gets each grant, in order.
+ * `lua/` have the same rules, operation by operation.
  */
 export class Instance {
   readonly #window: Window;
@@ -14,16 +15,22 @@ export class Instance {
   #denied = 0;
   #expires: number;
   /** As of the last check. */
-  #limits: Limits;
-  /** The maxima that requests have set. They win over the limits, and stay until the key is removed. */
+  #limits: KeyLimits;
+  /**
+   * The maxima that requests have set. They win over the limits, and stay until the key is removed, or the limits'
+   * ceilings do not let them count any more.
+   */
   #overriddenMax: number | undefined;
   #overriddenQueueMax: number | undefined;
 
   constructor(
     readonly key: string,
     now: number,
-    private readonly limits: () => Limits,
-    private readonly onGrant: (requestId: string) => void,
+    private readonly limits: () => KeyLimits,
+    /** The most ids of approvals that are kept of a window. */
+    private readonly maxIds: number,
+    /** Gets the ids that were approved from the queue, in order. */
+    private readonly onGrant: (requestIds: readonly string[]) => void,
   ) {
     this.#limits = limits();
     this.#window = new Window(now, this.#limits.windowMillis);
@@ -46,20 +53,23 @@ export class Instance {
     this.#roll(now);
     this.#expires = this.#window.idleAt;
     this.#limits = this.limits();
+    this.#forgetOverridesAboveCeilings();
     this.#overriddenMax = request.maxRequests ?? this.#overriddenMax;
     this.#overriddenQueueMax = request.maxRequestsInQueue ?? this.#overriddenQueueMax;
     this.#serveQueue();
-    if (this.#requests.size < this.#maxRequests) {
+    if (this.#hasRoom) {
       this.#requests.add(requestId);
       return 'approved';
     }
     if (!request.canWait) {
+      if (this.#requests.size < this.#maxRequests) return 'key_full';
       this.#denied += 1;
       return 'denied';
     }
     // Where the maximum is 0, nobody's turn ever comes.
     const places = this.#maxRequests === 0 ? 0 : this.#maxRequestsInQueue;
     if (this.#queue.size >= places) return 'queue_full';
+    if (request.noPlace) return 'no_place';
     this.#queue.add(requestId);
     return 'waiting';
   }
@@ -97,12 +107,34 @@ export class Instance {
     };
   }
 
+  /** As of the last operation. */
+  quota(now: number): Quota {
+    return {
+      maxRequests: this.#maxRequests,
+      remaining: Math.max(0, this.#maxRequests - this.#requests.size),
+      resetMillis: this.#window.end - now,
+    };
+  }
+
+  get #hasRoom(): boolean {
+    return this.#requests.size < Math.min(this.#maxRequests, this.maxIds);
+  }
+
   get #maxRequests(): number {
     return this.#overriddenMax ?? this.#limits.maxRequests;
   }
 
   get #maxRequestsInQueue(): number {
     return this.#overriddenQueueMax ?? this.#limits.maxRequestsInQueue;
+  }
+
+  #forgetOverridesAboveCeilings(): void {
+    const { ceilings } = this.#limits;
+    if (!ceilings) return;
+    if ((this.#overriddenMax ?? -1) > ceilings.maxRequests) this.#overriddenMax = undefined;
+    if ((this.#overriddenQueueMax ?? -1) > ceilings.maxRequestsInQueue) {
+      this.#overriddenQueueMax = undefined;
+    }
   }
 
   #roll(now: number): void {
@@ -116,11 +148,13 @@ export class Instance {
 
   /** Everything that may have made room calls this. So while somebody waits, the window is full. */
   #serveQueue(): void {
+    const granted: string[] = [];
     for (const requestId of this.#queue) {
-      if (this.#requests.size >= this.#maxRequests) return;
+      if (!this.#hasRoom) break;
       this.#queue.delete(requestId);
       this.#requests.add(requestId);
-      this.onGrant(requestId);
+      granted.push(requestId);
     }
+    if (granted.length > 0) this.onGrant(granted);
   }
 }

@@ -4,8 +4,16 @@ import type { Clock } from '../../common/clock.js';
 import { eventLoop } from '../../common/ticks.js';
 import { ApprovalBatches } from '../approval-batches.js';
 import type { CallerPresence } from '../caller-presence.js';
-import { ShuttingDownError, TooManyWaitersError } from '../errors.js';
-import type { CheckRequest, Decision, InstanceState, Limiter, LimitsOf } from '../limiter.js';
+import { KeyFullError, ShuttingDownError, StoreFullError, TooManyWaitersError } from '../errors.js';
+import type {
+  CheckRequest,
+  Decision,
+  InstanceState,
+  Limiter,
+  LimitsOf,
+  Quota,
+  StoreCondition,
+} from '../limiter.js';
 import { Waiter } from '../waiter.js';
 import { Instance } from './instance.js';
 import { endOfTick } from './tick.js';
@@ -18,6 +26,21 @@ const SWEEP_PAUSE_MILLIS = 1;
 
 /** The number of keys in a page of a listing. */
 const PAGE_SIZE = 50;
+
+/** The bounds of what an embedded limiter keeps. */
+export interface MemoryBounds {
+  /** The most requests that may wait here at once, over all keys. */
+  readonly maxWaiters: number;
+  readonly maxKeys: number;
+  /** The most ids of approvals that are kept of one key's window. */
+  readonly maxIdsPerKey: number;
+}
+
+const UNBOUNDED: MemoryBounds = {
+  maxWaiters: Infinity,
+  maxKeys: Infinity,
+  maxIdsPerKey: Infinity,
+};
 
 /** A key with the timer that ends its window while somebody waits. */
 interface Entry {
@@ -35,12 +58,16 @@ export class MemoryLimiter implements Limiter {
   /** Where the sweep goes on. A Map's iterator keeps its place while entries are added and removed. */
   #sweepPosition: MapIterator<[string, Entry]> | undefined;
 
-  /** @param maxWaiters the most requests that may wait here at once, over all keys */
+  readonly #bounds: MemoryBounds;
+
+  /** @param bounds those left out are infinite */
   constructor(
     private readonly limitsOf: LimitsOf,
     private readonly clock: Clock,
-    private readonly maxWaiters = Infinity,
-  ) {}
+    bounds: Partial<MemoryBounds> = {},
+  ) {
+    this.#bounds = { ...UNBOUNDED, ...bounds };
+  }
 
   get waiting(): number {
     return this.#waiters.size;
@@ -48,20 +75,30 @@ export class MemoryLimiter implements Limiter {
 
   async check(request: CheckRequest, caller?: CallerPresence): Promise<Decision> {
     if (this.#isClosed) throw new ShuttingDownError();
-    if (request.canWait && this.waiting >= this.maxWaiters) throw new TooManyWaitersError();
     const now = this.#now();
     const entry = this.#find(request.key, now) ?? this.#create(request.key, now);
     const requestId = randomUUID();
-    const decision = entry.instance.check(now, requestId, request);
+    const hasPlace = this.waiting < this.#bounds.maxWaiters;
+    const decision = entry.instance.check(
+      now,
+      requestId,
+      request.canWait && !hasPlace ? { ...request, noPlace: true } : request,
+    );
     if (decision === 'waiting') return this.#wait(entry, requestId, caller);
-    const retryAfterMillis = entry.instance.windowEnd - now;
+    const quota = entry.instance.quota(now);
     await endOfTick();
-    if (decision === 'approved') return { outcome: 'approved', requestId };
-    return {
-      outcome: 'denied',
-      reason: decision === 'denied' ? 'limit_reached' : 'queue_full',
-      retryAfterMillis,
-    };
+    switch (decision) {
+      case 'approved':
+        return { outcome: 'approved', requestId, quota };
+      case 'denied':
+        return { outcome: 'denied', reason: 'limit_reached', quota };
+      case 'queue_full':
+        return { outcome: 'denied', reason: 'queue_full', quota };
+      case 'no_place':
+        throw new TooManyWaitersError();
+      case 'key_full':
+        throw new KeyFullError();
+    }
   }
 
   release(key: string, requestId: string): Promise<boolean> {
@@ -88,8 +125,8 @@ export class MemoryLimiter implements Limiter {
     yield page;
   }
 
-  ping(): Promise<void> {
-    return Promise.resolve();
+  ping(): Promise<StoreCondition> {
+    return Promise.resolve(this.#entries.size < this.#bounds.maxKeys ? 'ok' : 'full');
   }
 
   close(): Promise<void> {
@@ -115,16 +152,18 @@ export class MemoryLimiter implements Limiter {
   }
 
   #create(key: string, now: number): Entry {
-    const entry = {
-      instance: new Instance(
-        key,
-        now,
-        () => this.limitsOf(key),
-        (requestId) => {
-          this.#approve(requestId);
-        },
-      ),
-    };
+    if (this.#entries.size >= this.#bounds.maxKeys) throw new StoreFullError();
+    const instance: Instance = new Instance(
+      key,
+      now,
+      () => this.limitsOf(key),
+      this.#bounds.maxIdsPerKey,
+      (requestIds) => {
+        const quota = instance.quota(this.#now());
+        for (const requestId of requestIds) this.#approve(requestId, quota);
+      },
+    );
+    const entry = { instance };
     this.#entries.set(key, entry);
     if (!this.#stopSweeping) this.#sweepAfter(SWEEP_INTERVAL_MILLIS);
     return entry;
@@ -146,11 +185,11 @@ export class MemoryLimiter implements Limiter {
     return waiter.decision;
   }
 
-  #approve(requestId: string): void {
+  #approve(requestId: string, quota: Quota): void {
     const waiter = this.#waiters.get(requestId);
     this.#waiters.delete(requestId);
     // A caller that disconnects before it is notified releases the approval by itself: see #wait.
-    if (waiter) this.#approvals.approve(waiter, () => undefined);
+    if (waiter) this.#approvals.approve(waiter, () => undefined, quota);
   }
 
   #settleAtWindowEnd(entry: Entry): void {

@@ -1,6 +1,13 @@
 import { CallerPresence } from '../caller-presence.js';
-import { ShuttingDownError, StoreUnavailableError, TooManyWaitersError } from '../errors.js';
-import type { CheckRequest, Decision, InstanceState, Limiter, StoreLimiter } from '../limiter.js';
+import { ShuttingDownError, StoreUnavailableError } from '../errors.js';
+import type {
+  CheckRequest,
+  Decision,
+  InstanceState,
+  Limiter,
+  StoreCondition,
+  StoreLimiter,
+} from '../limiter.js';
 import type { OutageLog } from './outage-log.js';
 import type { Substitute } from './substitute.js';
 
@@ -57,7 +64,7 @@ export class OutageLimiter implements Limiter {
   check(request: CheckRequest, caller?: CallerPresence): Promise<Decision> {
     if (!request.canWait) return this.#check(request, caller);
     if (this.#isClosing) return Promise.reject(new ShuttingDownError());
-    if (this.#waiters >= this.maxWaiters) return Promise.reject(new TooManyWaitersError());
+    if (this.#waiters >= this.maxWaiters) return this.#check({ ...request, noPlace: true }, caller);
     this.#waiters += 1;
     return this.#check(request, caller).finally(() => {
       this.#waiters -= 1;
@@ -106,7 +113,7 @@ export class OutageLimiter implements Limiter {
     }
   }
 
-  ping(): Promise<void> {
+  ping(): Promise<StoreCondition> {
     return this.primary.ping();
   }
 

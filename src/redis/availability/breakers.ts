@@ -1,11 +1,13 @@
 import type { Logger } from 'pino';
 
 import type { Clock } from '../../common/clock.js';
+import type { StoreCondition } from '../../limiter/limiter.js';
 import type { Connections } from '../connections/connections.js';
 import { probeName } from '../key-names.js';
 import type { StoreObserver } from '../store-observer.js';
 import { Breaker } from './breaker.js';
 import { TimeoutError, withinDeadline } from './deadline.js';
+import { classifyFailure } from './store-errors.js';
 
 export interface BreakersParts {
   readonly connections: Connections;
@@ -50,9 +52,16 @@ export class Breakers {
    * https://redis.io/docs/latest/commands/setrange/
    * @param name a name in Redis that the shard holds
    */
-  probe(name: string): Promise<unknown> {
+  async probe(name: string): Promise<StoreCondition> {
     const { connections, timeoutMillis } = this.parts;
-    return withinDeadline(connections.commands.setrange(probeName(name), 0, ''), timeoutMillis);
+    try {
+      await withinDeadline(connections.commands.setrange(probeName(name), 0, ''), timeoutMillis);
+      return 'ok';
+    } catch (error) {
+      // The keys that are there are decided on.
+      if (classifyFailure(error) === 'full') return 'full';
+      throw error;
+    }
   }
 
   dispose(): void {

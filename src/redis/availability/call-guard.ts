@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
-import { StoreUnavailableError } from '../../limiter/errors.js';
+import { StoreFullError, StoreUnavailableError } from '../../limiter/errors.js';
 import { backoffMillis } from '../backoff.js';
 import type { Breaker } from './breaker.js';
 import { Breakers, type BreakersParts } from './breakers.js';
@@ -84,9 +84,15 @@ export class CallGuard {
     }
     this.#ended(call, startedAt, mayHaveRun ? 'unknown' : 'not_run');
     this.#failures.note(call.script, cause);
+    if (failure === 'full') return new StoreFullError({ cause, mayHaveRun });
     // A moving slot says nothing of the rest of its shard.
     if (failure !== 'moving') breaker.failed(call.name, cause);
     return new StoreUnavailableError({ cause, mayHaveRun });
+  }
+
+  /** Logs a failure of one key among the several of a call. */
+  failedFor(script: string, error: unknown): void {
+    this.#failures.note(script, error);
   }
 
   #ended(

@@ -1,14 +1,15 @@
-import { StoreUnavailableError } from '../../limiter/errors.js';
+import { StoreFullError, StoreUnavailableError } from '../../limiter/errors.js';
 
 /**
  * The meaning of a Redis client error for the call.
  * - `fault`: the call itself was wrong, which is a bug of Sluice
  * - `moving`: it did not run; its slot is on its way to another node
  * - `passing`: it did not run, and may do so very soon
+ * - `full`: it did not run; its key is new, and Redis has no memory for it
  * - `refused`: it did not run; Redis answers, but takes nothing now
  * - `unknown`: the reply was lost or late; it may have run, or may run yet
  */
-export type Failure = 'fault' | 'moving' | 'passing' | 'refused' | 'unknown';
+export type Failure = 'fault' | 'moving' | 'passing' | 'full' | 'refused' | 'unknown';
 
 /** https://redis.io/docs/latest/develop/reference/protocol-spec/#simple-errors */
 const REPLIES: readonly [pattern: RegExp, failure: Failure][] = [
@@ -16,7 +17,8 @@ const REPLIES: readonly [pattern: RegExp, failure: Failure][] = [
   // The script had begun, and one of its keys moved away.
   [/^(ERR )?Script attempted to access a non local key in a cluster node/, 'moving'],
   [/^(LOADING|MASTERDOWN|READONLY|CLUSTERDOWN)\b/, 'passing'],
-  [/^(OOM|BUSY|MISCONF|NOREPLICAS|NOAUTH|NOPERM)\b/, 'refused'],
+  [/^OOM\b/, 'full'],
+  [/^(BUSY|MISCONF|NOREPLICAS|NOAUTH|NOPERM)\b/, 'refused'],
 ];
 
 /** Messages of ioredis without a connection. It sent nothing then. */
@@ -48,5 +50,6 @@ export function isDemoted(error: unknown): boolean {
 export function toLimiterError(error: unknown): unknown {
   const failure = classifyFailure(error);
   if (failure === 'fault') return error;
+  if (failure === 'full') return new StoreFullError({ cause: error });
   return new StoreUnavailableError({ cause: error, mayHaveRun: failure === 'unknown' });
 }

@@ -1,13 +1,15 @@
-import type { Limits } from '../../limiter/limiter.js';
+import type { KeyLimits } from '../../limiter/limiter.js';
 import type { KeyNames } from '../key-names.js';
 import { type CallerSettings, sharedArguments } from './shared-arguments.js';
 
 /** The verdicts of `lua/check.lua`; a larger number is a ticket in the queue. */
-export const VERDICT = { approved: 1, denied: 0, queueFull: -1 } as const;
+export const VERDICT = { approved: 1, denied: 0, queueFull: -1, noPlace: -2, keyFull: -3 } as const;
 
 export interface BatchedCheck {
   readonly requestId: string;
   readonly canWait: boolean;
+  /** With `canWait`: the check has no place to wait in. */
+  readonly noPlace?: boolean;
 }
 
 export interface Overrides {
@@ -33,6 +35,9 @@ export interface CheckBatch {
 export interface CheckBatchReply {
   /** Until the window ends, or until there may be room sooner. 0: there is room for waiters now. */
   readonly millisToRoom: number;
+  readonly maxRequests: number;
+  /** In the window, after these checks. */
+  readonly approved: number;
   /** For each check, in their order: one of {@link VERDICT}, or the ticket of its place in the queue. */
   readonly verdicts: readonly number[];
 }
@@ -52,27 +57,40 @@ export function encodeChecks(
   if (!first) throw new Error('a call without a batch');
   const args = [...sharedArguments(settings, first), isSentAgain ? '1' : '0'];
   for (const [i, batch] of batches.entries()) {
-    args.push(...encodeBatch(batch, limits[i] === first ? undefined : limits[i]));
+    args.push(...encodeBatch(batch, limits[i] ?? first, first));
   }
   return args;
 }
 
-/** @param limits of the batch's key, where they differ from those of the call */
-function encodeBatch(batch: CheckBatch, limits: Limits | undefined): (string | number)[] {
+/**
+ * @param limits of the batch's key
+ * @param ofCall the limits that the call has for keys without their own
+ */
+function encodeBatch(batch: CheckBatch, limits: KeyLimits, ofCall: KeyLimits): (string | number)[] {
   const { overrides, waiting, checks } = batch;
   const { maxRequests = '', maxRequestsInQueue = '' } = overrides;
+  const { ceilings } = limits;
   const args: (string | number)[] = [
-    limits ? `${limits.windowMillis}:${limits.maxRequests}:${limits.maxRequestsInQueue}` : '',
+    limits === ofCall
+      ? ''
+      : `${limits.windowMillis}:${limits.maxRequests}:${limits.maxRequestsInQueue}`,
+    ceilings ? `${ceilings.maxRequests}:${ceilings.maxRequestsInQueue}` : '',
     maxRequests,
     maxRequestsInQueue,
     waiting?.lowestTicket ?? '',
     waiting?.millisToWindowEnd ?? 0,
     checks.length,
   ];
-  for (const { requestId, canWait } of checks) args.push(requestId, canWait ? '1' : '0');
+  for (const check of checks) args.push(check.requestId, encodeWait(check));
   return args;
 }
 
-export function decodeBatchReply([micros = 0, ...verdicts]: readonly number[]): CheckBatchReply {
-  return { millisToRoom: micros / 1000, verdicts };
+function encodeWait({ canWait, noPlace }: BatchedCheck): string {
+  if (!canWait) return '0';
+  return noPlace ? '2' : '1';
+}
+
+export function decodeBatchReply(reply: readonly number[]): CheckBatchReply {
+  const [micros = 0, maxRequests = 0, approved = 0, ...verdicts] = reply;
+  return { millisToRoom: micros / 1000, maxRequests, approved, verdicts };
 }

@@ -2,6 +2,7 @@ import type { Cluster, Redis } from 'ioredis';
 
 import type { CallGuard } from '../availability/call-guard.js';
 import { classifyFailure, toLimiterError } from '../availability/store-errors.js';
+import { StoreUnavailableError } from '../../limiter/errors.js';
 import type { KeyNames } from '../key-names.js';
 import {
   type CheckBatch,
@@ -20,7 +21,7 @@ export interface ScriptSettings extends CallerSettings {
   readonly replacements?: Readonly<Record<string, string>> | undefined;
 }
 
-type Guard = Pick<CallGuard, 'run'>;
+type Guard = Pick<CallGuard, 'run' | 'failedFor'>;
 
 /**
  * One typed function for each script in `lua/`, which describes KEYS, ARGV and replies.
@@ -130,11 +131,17 @@ export class Scripts {
     const replies = (await this.#client.sendAtOnce(call)) as (number[] | Error)[];
     const [first] = replies;
     // Nothing ran, so the store failed, and not a key.
-    if (first instanceof Error && replies.every((reply) => classifyFailure(reply) !== 'fault')) {
-      throw first;
-    }
-    return replies.map((reply) =>
-      reply instanceof Error ? (toLimiterError(reply) as Error) : decode(reply),
-    );
+    if (first instanceof Error && replies.every(isFailureOfStore)) throw first;
+    return replies.map((reply) => {
+      if (!(reply instanceof Error)) return decode(reply);
+      const error = toLimiterError(reply) as Error;
+      if (error instanceof StoreUnavailableError) this.guard.failedFor(call.script.name, reply);
+      return error;
+    });
   }
+}
+
+function isFailureOfStore(reply: unknown): boolean {
+  const failure = classifyFailure(reply);
+  return failure !== 'fault' && failure !== 'full';
 }

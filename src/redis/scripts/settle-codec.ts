@@ -15,6 +15,9 @@ export interface SettleReply {
   readonly waitingFrom: number;
   /** How many wait, on all replicas. */
   readonly waiting: number;
+  /** Of the window, after this call; 0 where Redis knows no such key. */
+  readonly max: number;
+  readonly approved: number;
   /** The ids approved by this call, and the ids asked about that were approved before, in any window. */
   readonly granted: readonly string[];
 }
@@ -25,12 +28,21 @@ export function encodeTickets(tickets: readonly Ticket[]): (string | number)[] {
 }
 
 export function decodeSettleReply(reply: unknown): SettleReply {
-  const [micros, waitingFrom, waiting, ...granted] = reply as [number, number, number, ...string[]];
+  const [micros, waitingFrom, waiting, max, approved, ...granted] = reply as [
+    number,
+    number,
+    number,
+    number,
+    number,
+    ...string[],
+  ];
   const isKnown = micros >= 0;
   return {
     millisToRoom: isKnown ? micros / 1000 : undefined,
     waitingFrom: isKnown ? waitingFrom : Infinity,
     waiting,
+    max,
+    approved,
     granted,
   };
 }

@@ -10,6 +10,8 @@ export interface CallerSettings {
   readonly limitsOf: LimitsOf;
   /** How scripts send wakes, see `KeyNaming.wakeArgument`. */
   readonly wakeArgument: string;
+  /** The most ids of approvals that are kept of one key's window. */
+  readonly maxIdsPerKey: number;
 }
 
 /**
@@ -17,7 +19,7 @@ export interface CallerSettings {
  * @param limits of the key, or of the first of several
  */
 export function sharedArguments(
-  { replicaId, leaseMillis, wakeArgument }: Omit<CallerSettings, 'limitsOf'>,
+  { replicaId, leaseMillis, wakeArgument, maxIdsPerKey }: Omit<CallerSettings, 'limitsOf'>,
   limits: Limits,
 ): readonly (string | number)[] {
   return [
@@ -27,6 +29,7 @@ export function sharedArguments(
     limits.maxRequests,
     limits.maxRequestsInQueue,
     wakeArgument,
+    maxIdsPerKey,
   ];
 }
 

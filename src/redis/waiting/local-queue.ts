@@ -1,6 +1,7 @@
 import type { Clock } from '../../common/clock.js';
 import type { ApprovalBatches } from '../../limiter/approval-batches.js';
 import { ShuttingDownError } from '../../limiter/errors.js';
+import type { Quota } from '../../limiter/limiter.js';
 import type { Waiter } from '../../limiter/waiter.js';
 import type { KnownWaiting } from '../scripts/check-codec.js';
 import { ModeTimer } from './mode-timer.js';
@@ -231,18 +232,20 @@ export class LocalQueue implements WakeListener {
     else if (this.#places.lowestTicket === undefined) this.#timing.forget(now);
     this.#waitingFrom = news.waitingFrom;
     this.#isQueueEmpty = news.waiting === 0;
-    for (const requestId of news.granted) this.#granted(requestId);
+    const quota = quotaIn(news);
+    for (const requestId of news.granted) this.#granted(requestId, quota);
     this.#places.doubtBelow(news.waitingFrom);
     this.#endIfEmpty();
   }
 
-  #granted(requestId: string): void {
+  #granted(requestId: string, quota: Quota | undefined): void {
     const place = this.#remove(requestId);
     if (!place) return;
-    this.parts.approvals.approve(place.waiter, () => {
-      // The caller has disconnected: the approval belongs to the next in the queue.
+    // A caller that has disconnected: the approval belongs to the next in the queue.
+    const release = (): void => {
       this.#withdraw([requestId]);
-    });
+    };
+    this.parts.approvals.approve(place.waiter, release, quota);
   }
 
   #armForWindowAndLease(): void {
@@ -257,4 +260,11 @@ export class LocalQueue implements WakeListener {
   get #windowDueAt(): number {
     return this.#timing.dueAt(this.#leader?.isLeading === true);
   }
+}
+
+/** What the window has left after the approvals of these news. */
+function quotaIn({ max, approved, millisToRoom }: Wake | SettleReply): Quota | undefined {
+  if (max === undefined || approved === undefined || millisToRoom === undefined) return undefined;
+  const remaining = Math.max(0, max - approved);
+  return { maxRequests: max, remaining, resetMillis: millisToRoom };
 }

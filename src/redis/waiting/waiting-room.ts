@@ -3,11 +3,7 @@ import type { Logger } from 'pino';
 import type { Clock } from '../../common/clock.js';
 import { ApprovalBatches } from '../../limiter/approval-batches.js';
 import type { CallerPresence } from '../../limiter/caller-presence.js';
-import {
-  ShuttingDownError,
-  StoreUnavailableError,
-  TooManyWaitersError,
-} from '../../limiter/errors.js';
+import { ShuttingDownError, StoreUnavailableError } from '../../limiter/errors.js';
 import type { CheckRequest, Decision, LimitsOf } from '../../limiter/limiter.js';
 import { Waiter } from '../../limiter/waiter.js';
 import type { Ticks } from '../../common/ticks.js';
@@ -70,6 +66,11 @@ export class WaitingRoom {
     return this.#waiting;
   }
 
+  /** Whether one more request may wait here. */
+  get hasPlace(): boolean {
+    return this.#waiting < this.parts.maxWaiters;
+  }
+
   /** The waiters of a key here, if there are any. */
   known(key: string): KnownWaiting | undefined {
     return this.#queues.get(key)?.known;
@@ -77,13 +78,11 @@ export class WaitingRoom {
 
   /**
    * Asks for permission, and waits for it where it can't be had at once.
-   * @throws TooManyWaitersError where `maxWaiters` requests wait already
    * @throws ShuttingDownError where the replica stops meanwhile, or has stopped
    * @throws StoreUnavailableError where the store can't be asked
    */
   async checkOrWait(request: CheckRequest, caller?: CallerPresence): Promise<Decision> {
     if (this.#isClosing) throw new ShuttingDownError();
-    if (this.#waiting >= this.parts.maxWaiters) throw new TooManyWaitersError();
     const { key } = request;
     const waiter = new Waiter(this.parts.createRequestId());
     const { requestId } = waiter;
@@ -142,7 +141,7 @@ export class WaitingRoom {
     }
     if (!queue.answered(requestId)) return;
     if (reply.verdict !== VERDICT.approved) waiter.decide(denial(reply));
-    else if (!waiter.approve()) this.#withdrawals.add(key, [requestId]);
+    else if (!waiter.approve(reply.quota)) this.#withdrawals.add(key, [requestId]);
   }
 
   #open(key: string): LocalQueue {

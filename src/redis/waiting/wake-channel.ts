@@ -11,6 +11,9 @@ const wakeSchema = z.object({
   waiting: z.number(),
   /** Every lower ticket is out of the queue. */
   waitingFrom: z.number(),
+  /** Of the window. Replicas of an older version did not tell. */
+  max: z.number().optional(),
+  approved: z.number().optional(),
   /** The ids of the waiters just approved. */
   granted: z.array(z.string()),
 });

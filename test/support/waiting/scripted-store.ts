@@ -15,6 +15,15 @@ export interface SettleCall {
   fail(error?: Error): Promise<void>;
 }
 
+const NOTHING_NEW: SettleReply = {
+  millisToRoom: 1000,
+  waitingFrom: 0,
+  waiting: 0,
+  max: 1,
+  approved: 1,
+  granted: [],
+};
+
 /** Lets everything run that is ready to. */
 export const quiet = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
@@ -39,7 +48,7 @@ export class ScriptedStore implements WaitingStore {
         askedAbout,
         ids: askedAbout.map(({ requestId }) => requestId),
         answer: (reply = {}) => {
-          resolve({ millisToRoom: 1000, waitingFrom: 0, waiting: 0, granted: [], ...reply });
+          resolve({ ...NOTHING_NEW, ...reply });
           return quiet();
         },
         fail: (error = STORE_IS_AWAY) => {

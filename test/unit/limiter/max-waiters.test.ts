@@ -34,21 +34,30 @@ async function expectTooMany(limiter: Limiter, key: string): Promise<void> {
 describe('the embedded limiter', () => {
   let limiter: MemoryLimiter;
   beforeEach(() => {
-    limiter = new MemoryLimiter(() => LIMITS, clock, MAX_WAITERS);
+    limiter = new MemoryLimiter(() => LIMITS, clock, { maxWaiters: MAX_WAITERS });
     opened.push(limiter);
   });
 
-  test('holds as many as may wait, of whatever keys, and looks at no key for one more', async () => {
+  test('holds as many as may wait, of whatever keys', async () => {
     for (const key of ['a', 'b']) {
       await limiter.check({ key, canWait: false });
       void wait(limiter, key);
     }
     await expectTooMany(limiter, 'a');
-    await expectTooMany(limiter, 'c');
-    expect(await limiter.inspect('c')).toBeUndefined();
-    expect(await limiter.check({ key: 'c', canWait: false })).toMatchObject({
-      outcome: 'approved',
-    });
+    expect(await limiter.inspect('a')).toMatchObject({ approved: 1, denied: 0, waiting: 1 });
+  });
+
+  test('approves at once what need not wait, however many wait', async () => {
+    await limiter.check({ key: 'a', canWait: false });
+    for (let i = 0; i < MAX_WAITERS; i += 1) void wait(limiter, 'a');
+    expect(await wait(limiter, 'c')).toMatchObject({ outcome: 'approved' });
+  });
+
+  test('refuses for a full queue before it refuses for want of a place', async () => {
+    await limiter.check({ key: 'a', canWait: false });
+    for (let i = 0; i < MAX_WAITERS; i += 1) void wait(limiter, 'a');
+    const request = { key: 'a', canWait: true, maxRequestsInQueue: MAX_WAITERS };
+    expect(await limiter.check(request)).toMatchObject({ reason: 'queue_full' });
   });
 
   test('holds another when one has disconnected', async () => {
@@ -82,9 +91,9 @@ describe('a limiter with a substitute', () => {
     expect(await wait(limiter, 'down')).toMatchObject({ outcome: 'approved', policy: 'local' });
     void wait(limiter, 'down');
     void wait(limiter, 'up');
-    await expectTooMany(limiter, 'up');
     await expectTooMany(limiter, 'down');
-    expect(store.asked).toHaveLength(1);
+    void wait(limiter, 'up');
+    expect(store.asked.map(({ request }) => request.noPlace)).toEqual([undefined, true]);
     expect(await limiter.check({ key: 'down', canWait: false })).toMatchObject({
       outcome: 'denied',
     });
@@ -104,7 +113,8 @@ describe('a limiter with a substitute', () => {
     store.asked[0]!.waiter.approve();
     await first;
     void wait(limiter, 'key');
-    expect(store.asked).toHaveLength(3);
-    await expectTooMany(limiter, 'key');
+    void wait(limiter, 'key');
+    const places = store.asked.map(({ request }) => request.noPlace);
+    expect(places).toEqual([undefined, undefined, undefined, true]);
   });
 });

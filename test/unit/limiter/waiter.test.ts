@@ -1,9 +1,10 @@
 import { CallerPresence } from '../../../src/limiter/caller-presence.js';
 import type { Decision } from '../../../src/limiter/limiter.js';
 import { Waiter } from '../../../src/limiter/waiter.js';
+import { quotaOf } from '../../support/quota.js';
 
 const APPROVED: Decision = { outcome: 'approved', requestId: 'a' };
-const DENIED: Decision = { outcome: 'denied', reason: 'queue_full', retryAfterMillis: 5 };
+const DENIED: Decision = { outcome: 'denied', reason: 'queue_full', quota: quotaOf(5) };
 const WITHDRAWN: Decision = { outcome: 'withdrawn' };
 
 /** Every way in which a waiter can end, and what its promise then settles to. */

@@ -1,13 +1,17 @@
 import { StoreUnavailableError } from '../../../src/limiter/errors.js';
+import type { StoreCondition } from '../../../src/limiter/limiter.js';
 import { ServiceReadiness } from '../../../src/readiness/service-readiness.js';
 
 const DELAYED = 'event loop delayed by 300 ms';
 
 /** A store whose pings are answered by the test. */
 class StoreStub {
-  readonly pings: { resolve: () => void; reject: (error: Error) => void }[] = [];
+  readonly pings: {
+    resolve: (condition: StoreCondition) => void;
+    reject: (error: Error) => void;
+  }[] = [];
 
-  ping(): Promise<void> {
+  ping(): Promise<StoreCondition> {
     return new Promise((resolve, reject) => this.pings.push({ resolve, reject }));
   }
 }
@@ -24,55 +28,66 @@ function create(readyDuringOutage = false): ServiceReadiness {
 }
 
 test('there is no reason when the store answers and the event loop keeps up', async () => {
-  const reasons = create().reasons();
-  limiter.pings[0]!.resolve();
+  const assessment = create().assess();
+  limiter.pings[0]!.resolve('ok');
 
-  expect(await reasons).toEqual([]);
+  expect(await assessment).toEqual({ reasons: [], remarks: [] });
 });
 
 test('all reasons are given', async () => {
   eventLoop.reason = DELAYED;
-  const reasons = create().reasons();
+  const assessment = create().assess();
   limiter.pings[0]!.reject(new StoreUnavailableError());
 
-  expect(await reasons).toEqual([DELAYED, 'store unavailable']);
+  expect((await assessment).reasons).toEqual([DELAYED, 'store unavailable']);
+});
+
+test('a store that is full is a remark, and no reason', async () => {
+  const assessment = create().assess();
+  limiter.pings[0]!.resolve('full');
+
+  expect(await assessment).toEqual({
+    reasons: [],
+    remarks: ['store full: new keys are refused'],
+  });
 });
 
 test('the store is asked anew when it has answered', async () => {
   const readiness = create();
-  const first = readiness.reasons();
+  const first = readiness.assess();
   limiter.pings[0]!.reject(new StoreUnavailableError());
-  expect(await first).toEqual(['store unavailable']);
-  const second = readiness.reasons();
-  limiter.pings[1]!.resolve();
+  expect((await first).reasons).toEqual(['store unavailable']);
+  const second = readiness.assess();
+  limiter.pings[1]!.resolve('ok');
 
-  expect(await second).toEqual([]);
+  expect((await second).reasons).toEqual([]);
 });
 
 test('the store is asked once for all who ask meanwhile', async () => {
   const readiness = create();
-  const reasons = Promise.all([readiness.reasons(), readiness.reasons(), readiness.reasons()]);
+  const assessments = Promise.all([readiness.assess(), readiness.assess(), readiness.assess()]);
   limiter.pings[0]!.reject(new StoreUnavailableError());
 
-  expect(await reasons).toEqual(Array.from({ length: 3 }, () => ['store unavailable']));
+  const reasons = (await assessments).map((assessment) => assessment.reasons);
+  expect(reasons).toEqual(Array.from({ length: 3 }, () => ['store unavailable']));
   expect(limiter.pings).toHaveLength(1);
 });
 
 test('a fault of ours is not taken for an outage', async () => {
   const readiness = create();
-  const reasons = readiness.reasons();
+  const assessment = readiness.assess();
   limiter.pings[0]!.reject(new Error('no such command'));
 
-  await expect(reasons).rejects.toThrow('no such command');
-  const next = readiness.reasons();
-  limiter.pings[1]!.resolve();
-  expect(await next).toEqual([]);
+  await expect(assessment).rejects.toThrow('no such command');
+  const next = readiness.assess();
+  limiter.pings[1]!.resolve('ok');
+  expect((await next).reasons).toEqual([]);
 });
 
 test('with readyDuringOutage the store is not even asked', async () => {
   eventLoop.reason = DELAYED;
 
-  expect(await create(true).reasons()).toEqual([DELAYED]);
+  expect((await create(true).assess()).reasons).toEqual([DELAYED]);
   expect(limiter.pings).toEqual([]);
 });
 
@@ -81,6 +96,6 @@ test('one that drains says so, and asks nobody', async () => {
   const readiness = create();
   readiness.startDraining();
 
-  expect(await readiness.reasons()).toEqual(['draining']);
+  expect((await readiness.assess()).reasons).toEqual(['draining']);
   expect(limiter.pings).toEqual([]);
 });

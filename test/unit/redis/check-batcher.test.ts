@@ -1,18 +1,20 @@
 import type { CheckRequest } from '../../../src/limiter/limiter.js';
 import { CheckBatcher, type CheckReply } from '../../../src/redis/check-batcher.js';
 import { KeyNaming } from '../../../src/redis/key-names.js';
-import type {
-  CheckBatch,
-  CheckBatchReply,
-  KnownWaiting,
+import {
+  type CheckBatch,
+  type CheckBatchReply,
+  type KnownWaiting,
   VERDICT,
 } from '../../../src/redis/scripts/check-codec.js';
 import type { Scripts } from '../../../src/redis/scripts/scripts.js';
 import { eventLoop } from '../../../src/common/ticks.js';
 import { unobserved } from '../../support/unguarded.js';
 
-const APPROVED: (typeof VERDICT)['approved'] = 1;
+const APPROVED = VERDICT.approved;
 const naming = new KeyNaming('sluice:');
+/** What `answer` leaves. */
+const QUOTA = { maxRequests: 9, remaining: 4, resetMillis: 7 };
 
 type Call = readonly CheckBatch[];
 
@@ -24,7 +26,12 @@ let waiting: Map<string, KnownWaiting>;
 let batcher: CheckBatcher;
 beforeEach(() => {
   calls = [];
-  answer = ({ checks }) => ({ millisToRoom: 7, verdicts: checks.map((_check, i) => i) });
+  answer = ({ checks }) => ({
+    millisToRoom: 7,
+    maxRequests: 9,
+    approved: 5,
+    verdicts: checks.map((_check, i) => i),
+  });
   answerCall = (call) => Promise.resolve(call.map(answer));
   const check: Scripts['check'] = (batches) => {
     const call = batches.map((batch) => ({
@@ -74,14 +81,18 @@ test('checks of a key in one tick of the event loop share a batch', async () => 
         overrides: { maxRequests: undefined, maxRequestsInQueue: undefined },
         waiting: undefined,
         checks: [
-          { requestId: 'a', canWait: false },
-          { requestId: 'b', canWait: true },
-          { requestId: 'c', canWait: false },
+          { requestId: 'a', canWait: false, noPlace: false },
+          { requestId: 'b', canWait: true, noPlace: false },
+          { requestId: 'c', canWait: false, noPlace: false },
         ],
       },
     ],
   ]);
-  expect(replies).toEqual([0, 1, 2].map((verdict) => ({ verdict, millisToRoom: 7 })));
+  expect(replies.map(({ verdict, millisToRoom }) => [verdict, millisToRoom])).toEqual([
+    [0, 7],
+    [1, 7],
+    [2, 7],
+  ]);
 });
 
 test('a batch tells of who waits here for its key', async () => {
@@ -114,8 +125,12 @@ test('a call that is on its way holds up no later one', async () => {
   answerCall = answerAtOnce;
   await send('b', 'k');
   expect(calls).toHaveLength(2);
-  finishFirst([{ verdicts: [APPROVED], millisToRoom: 9 }]);
-  expect(await first).toEqual({ verdict: APPROVED, millisToRoom: 9 });
+  finishFirst([{ verdicts: [APPROVED], millisToRoom: 9, maxRequests: 3, approved: 1 }]);
+  expect(await first).toEqual({
+    verdict: APPROVED,
+    millisToRoom: 9,
+    quota: { maxRequests: 3, remaining: 2, resetMillis: 9 },
+  });
 });
 
 test('batches of several keys share a call, in the order of their first checks', async () => {
@@ -203,21 +218,32 @@ test('a batch that fails rejects its own checks only', async () => {
   ]);
   expect(calls).toHaveLength(1);
   expect(replies).toEqual([
-    { status: 'fulfilled', value: { verdict: 0, millisToRoom: 7 } },
+    { status: 'fulfilled', value: { verdict: 0, millisToRoom: 7, quota: QUOTA } },
     { status: 'rejected', reason: failure },
     { status: 'rejected', reason: failure },
-    { status: 'fulfilled', value: { verdict: 0, millisToRoom: 7 } },
+    { status: 'fulfilled', value: { verdict: 0, millisToRoom: 7, quota: QUOTA } },
   ]);
 });
 
 test('a check that the reply leaves out is rejected', async () => {
-  answer = () => ({ millisToRoom: 1, verdicts: [APPROVED] });
+  answer = () => ({ millisToRoom: 1, maxRequests: 1, approved: 1, verdicts: [APPROVED] });
   const [first, second] = [send('a', 'k'), send('b', 'k')];
   await expect(first).resolves.toMatchObject({ verdict: APPROVED });
-  await expect(second).rejects.toThrow('check.lua left check 1 of 2 unanswered');
+  await expect(second).rejects.toThrow('check.lua left a check unanswered');
 });
 
 test('a batch that the reply leaves out is rejected', async () => {
   answerCall = () => Promise.resolve([]);
-  await expect(send('a', 'k')).rejects.toThrow('check.lua left check 0 of 1 unanswered');
+  await expect(send('a', 'k')).rejects.toThrow('check.lua left a check unanswered');
+});
+
+test('each check is told what its key has left after it', async () => {
+  answer = () => ({
+    millisToRoom: 7,
+    maxRequests: 9,
+    approved: 5,
+    verdicts: [APPROVED, APPROVED, VERDICT.denied],
+  });
+  const replies = await Promise.all([send('a', 'k'), send('b', 'k'), send('c', 'k')]);
+  expect(replies.map(({ quota }) => quota.remaining)).toEqual([5, 4, 4]);
 });

@@ -31,7 +31,13 @@ test('every rule that matches applies, in the order of the file, field by field'
   );
   expect(rules.policyOf('ab')).toEqual({
     ...DEFAULTS,
-    limits: { windowMillis: 50, maxRequests: 0, maxRequestsInQueue: 400 },
+    limits: {
+      windowMillis: 50,
+      maxRequests: 0,
+      maxRequestsInQueue: 400,
+      // What requests have set before counts no more.
+      ceilings: { maxRequests: -1, maxRequestsInQueue: 100_000 },
+    },
     requestsCanSetRate: false,
     isShadow: true,
     isKnown: true,

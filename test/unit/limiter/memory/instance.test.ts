@@ -10,7 +10,8 @@ beforeEach(() => {
     'k',
     0,
     () => LIMITS,
-    (requestId) => granted.push(requestId),
+    Infinity,
+    (requestIds) => granted.push(...requestIds),
   );
 });
 

@@ -76,7 +76,7 @@ describe('check', () => {
     expect(await check('k')).toEqual({
       outcome: 'denied',
       reason: 'limit_reached',
-      retryAfterMillis: 700,
+      quota: { maxRequests: 1, remaining: 0, resetMillis: 700 },
     });
   });
 
@@ -87,7 +87,7 @@ describe('check', () => {
     expect(await check('k', { canWait: true })).toEqual({
       outcome: 'denied',
       reason: 'queue_full',
-      retryAfterMillis: 1000,
+      quota: { maxRequests: 1, remaining: 0, resetMillis: 1000 },
     });
   });
 
@@ -101,7 +101,7 @@ describe('check', () => {
     await clock.advance(0.9);
     await approve('k');
     await clock.advance(999);
-    expect(await check('k')).toMatchObject({ outcome: 'denied', retryAfterMillis: 1 });
+    expect(await check('k')).toMatchObject({ outcome: 'denied', quota: { resetMillis: 1 } });
     await clock.advance(0.1);
     expect((await check('k')).outcome).toBe('approved');
   });
@@ -224,7 +224,7 @@ describe('idle keys', () => {
       denied: 0,
       waiting: 0,
     });
-    expect(await check('k')).toMatchObject({ retryAfterMillis: 1000 });
+    expect(await check('k')).toMatchObject({ quota: { resetMillis: 1000 } });
   });
 
   test('are swept out of memory without anybody asking for them', async () => {

@@ -14,6 +14,7 @@ import { ManualClock } from '../../../support/manual-clock.js';
 import { recordLog } from '../../../support/recorded-log.js';
 import { StoreLimiterStub } from '../../../support/store-limiter-stub.js';
 import { startCheck, type WatchedCheck } from '../../../support/watched-check.js';
+import { quotaOf } from '../../../support/quota.js';
 
 const ONE_APPROVAL = { windowMillis: 1000, maxRequests: 1, maxRequestsInQueue: 100 };
 const WITHDRAWN = { outcome: 'withdrawn' };
@@ -191,7 +192,7 @@ describe('when the store goes down as it decides', () => {
 
   test('its refusal holds', async () => {
     const [check] = startWaiting(limiterWith(allowAll), 'key');
-    const refusal = { outcome: 'denied', reason: 'queue_full', retryAfterMillis: 1 } as const;
+    const refusal = { outcome: 'denied', reason: 'queue_full', quota: quotaOf(1) } as const;
     store.asked[0]!.waiter.decide(refusal);
     store.goDown('key');
     expect(await check!.decision).toEqual(refusal);

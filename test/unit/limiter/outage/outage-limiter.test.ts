@@ -8,6 +8,7 @@ import { ManualClock } from '../../../support/manual-clock.js';
 import { recordLog, type RecordedLog } from '../../../support/recorded-log.js';
 import { instance, StoreLimiterStub } from '../../../support/store-limiter-stub.js';
 import { startCheck } from '../../../support/watched-check.js';
+import { quotaOf } from '../../../support/quota.js';
 
 const ALLOWED = { outcome: 'approved', policy: 'allow' };
 const APPROVED_LOCALLY = { outcome: 'approved', policy: 'local' };
@@ -55,7 +56,7 @@ async function approveLocally(): Promise<string> {
 describe('while the store can be asked', () => {
   test.each<[what: string, decision: Decision]>([
     ['approved', { outcome: 'approved', requestId: 'id' }],
-    ['denied', { outcome: 'denied', reason: 'limit_reached', retryAfterMillis: 7 }],
+    ['denied', { outcome: 'denied', reason: 'limit_reached', quota: quotaOf(7) }],
   ])('it decides: %s', async (_what, decision) => {
     for (const canWait of [false, true]) {
       const request = { key: 'key', canWait, maxRequests: 3, maxRequestsInQueue: 4 };

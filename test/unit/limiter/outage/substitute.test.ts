@@ -62,7 +62,7 @@ describe('to decide locally', () => {
     expect(await local.check(check)).toEqual({
       outcome: 'denied',
       reason: 'limit_reached',
-      retryAfterMillis: 1000,
+      quota: { maxRequests: 1, remaining: 0, resetMillis: 1000 },
       policy: 'local',
     });
     expect(await local.check(waitingCheck)).toMatchObject({ reason: 'queue_full' });

@@ -102,6 +102,14 @@ test('a shard that refuses to write is not back', async () => {
   expect(breakers.of('a:1').isOpen).toBe(false);
 });
 
+test('a shard without room for new keys is back', async () => {
+  store.answerProbe = () => Promise.reject(FAILURES.full);
+  expect(await breakers.probe('a:1')).toBe('full');
+  open('a:1');
+  await advance(50);
+  expect(breakers.of('a:1').isOpen).toBe(false);
+});
+
 test('a shard that does not answer in time is not back', async () => {
   timeoutMillis = 1;
   breakers = create();

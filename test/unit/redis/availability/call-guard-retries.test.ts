@@ -133,6 +133,7 @@ describe('a call that fails may have run', () => {
     ['refused, after it did not run', false, repeatable(passing, notSent, moving, refused)],
     ['refused, after nobody knew', true, repeatable(unknown, refused)],
     ['refused, after nobody knew and it did not run', true, repeatable(unknown, passing, refused)],
+    ['refused by a full store, after nobody knew', true, repeatable(unknown, FAILURES.full)],
     ['lost', true, once(unknown)],
     ['lost, after it did not run', true, once(passing, moving, unknown)],
     ['refused, and must not run twice', false, once(passing, refused)],

@@ -129,7 +129,12 @@ describe('the breaker of a shard', () => {
     expect(isOpen()).toBe(false);
   });
 
-  test('opens where only what is read succeeds, as in a store that is full', async () => {
+  test('stays closed where the store has no room for new keys', async () => {
+    await fail(10, () => callThat([FAILURES.full]));
+    expect(isOpen()).toBe(false);
+  });
+
+  test('opens where only what is read succeeds', async () => {
     await fail(2, () => callThat([refused]));
     await guard.run(callThat(['reply'], { isWrite: false }));
     await fail(1, () => callThat([refused]));

@@ -23,12 +23,14 @@ const FAILURES = [
     'CLUSTERDOWN The cluster is down',
   ]),
   ...replies('refused', [
-    "OOM command not allowed when used memory > 'maxmemory'.",
     'BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.',
     'MISCONF Redis is configured to save RDB snapshots, but it is currently unable to persist',
     'NOREPLICAS Not enough good replicas to write.',
     'NOPERM this user has no permissions to run the command',
     'NOAUTH Authentication required.',
+  ]),
+  ...replies('full', [
+    "OOM command not allowed when used memory > 'maxmemory'.",
     // As Redis 6 says it when a script runs into it.
     'ERR Error running script (call to f_5b1): @user_script:7: @user_script: 7: -OOM command not allowed',
   ]),
