@@ -60,6 +60,7 @@ test('a series that may ever be is there from the start, at zero', async () => {
     [`${FAILED}{reason="store_unavailable"}`]: 0,
     [`${FAILED}{reason="shutting_down"}`]: 0,
     [`${FAILED}{reason="too_many_waiters"}`]: 0,
+    [`${FAILED}{reason="too_many_waiters_of_caller"}`]: 0,
   });
   expect(all.valuesOf('ratelimit_store_errors_total')).toEqual({
     'ratelimit_store_errors_total{kind="not_run"}': 0,
