@@ -55,7 +55,9 @@ const starts: Record<string, () => Promise<Target>> = {
   tokens: async () => {
     const path = join(folder, 'tokens.json');
     const entries = Object.entries(TOKENS).map(([name, token]) => {
-      return { name, token, scopes: name === 'all' ? ['check', 'release', 'debug'] : [name] };
+      const scopes = name === 'all' ? ['check', 'release', 'debug'] : [name];
+      // Half of the checks set limits.
+      return { name, token, scopes: [...scopes, 'configure'] };
     });
     writeFileSync(path, JSON.stringify(entries));
     return {

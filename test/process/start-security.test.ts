@@ -1,22 +1,21 @@
 import { once } from 'node:events';
-import { writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 
-import { killReplicas, startFailingReplica, startReplica } from '../support/replica-process.js';
+import {
+  killReplicas,
+  type LogLine,
+  startFailingReplica,
+  startReplica,
+} from '../support/replica-process.js';
 import { useTemporaryFolder } from '../support/temporary-folder.js';
+import { tokenFile, writeTokens } from '../support/tokens.js';
 import { uniqueKey } from '../support/unique-key.js';
 import { useTls } from '../support/use-tls.js';
 
 const tls = useTls();
 const folder = useTemporaryFolder();
 afterEach(killReplicas);
-
-async function tokenFile(...entries: object[]): Promise<string> {
-  const path = join(folder, uniqueKey());
-  await writeFile(path, JSON.stringify(entries));
-  return path;
-}
 
 describe('a replica that can not start', () => {
   async function expectOneLine(settings: Record<string, string>, line: string): Promise<void> {
@@ -41,12 +40,31 @@ describe('a replica that can not start', () => {
   );
 
   test('because of a wrong token says so in one line, and does not show it', async () => {
-    const path = await tokenFile({ name: 'billing', token: 'too-short', scopes: ['check'] });
+    const path = await tokenFile(folder, {
+      name: 'billing',
+      token: 'too-short',
+      scopes: ['check'],
+    });
 
     await expectOneLine(
       { AUTH_TOKENS_FILE: path },
       `AUTH_TOKENS_FILE: got "${path}" ([0].token must have at least 16 characters), takes a JSON list of tokens`,
     );
+  });
+
+  test.each([
+    ['empty', '', '(empty), takes a file with content'],
+    [
+      'half written',
+      '[{"name": "bil',
+      '(it is no JSON at position 14), takes a JSON list of tokens',
+    ],
+    ['an object', '{}', '(it must be a list), takes a JSON list of tokens'],
+  ])('because its tokens file is %s says so in one line', async (_how, text, complaint) => {
+    const path = join(folder, uniqueKey());
+    await writeTokens(path, text);
+
+    await expectOneLine({ AUTH_TOKENS_FILE: path }, `AUTH_TOKENS_FILE: got "${path}" ${complaint}`);
   });
 
   test("because the key is another certificate's says so in one line", async () => {
@@ -72,9 +90,40 @@ describe('a replica that can not start', () => {
 });
 
 test('watching files does not hold a replica that stops', async () => {
-  const path = await tokenFile({ name: 'billing', token: 'token-of-billing', scopes: ['check'] });
+  const path = await tokenFile(folder, {
+    name: 'billing',
+    token: 'token-of-billing',
+    scopes: ['check'],
+  });
   const replica = await startReplica({ ...tls.settings, AUTH_TOKENS_FILE: path, ADMIN_PORT: '0' });
 
   expect(await replica.kill('SIGTERM')).toBe(0);
   expect(replica.log.map(({ msg }) => msg)).toEqual(['serving', 'stopping', 'stopped']);
+});
+
+describe('a replica that others than its machine can reach', () => {
+  const HOST = '0.0.0.0';
+  const isWarning = ({ level }: LogLine): boolean => level === 'warn';
+
+  test('says once at the start what is open to everybody without tokens', async () => {
+    const replica = await startReplica({ HOST });
+    await replica.kill('SIGTERM');
+
+    expect(replica.log.filter(isWarning)).toMatchObject([
+      {
+        host: HOST,
+        open: ['checks', 'releases', 'overrides of limits', '/debug', '/metrics'],
+        set: 'AUTH_TOKENS_FILE',
+        msg: 'open to everybody who reaches the host',
+      },
+    ]);
+  });
+
+  test('says nothing of that where it has tokens', async () => {
+    const entry = { name: 'billing', token: 'token-of-billing', scopes: ['check'] };
+    const replica = await startReplica({ HOST, AUTH_TOKENS_FILE: await tokenFile(folder, entry) });
+    await replica.kill('SIGTERM');
+
+    expect(replica.log.filter(isWarning)).toEqual([]);
+  });
 });

@@ -62,7 +62,12 @@ describeWithDocker('the image', () => {
     expect((await docker('inspect', '-f', '{{.State.ExitCode}}', container)).trim()).toBe('0');
     const log = (await docker('logs', container)).trim().split('\n');
     const messages = log.map((line) => (JSON.parse(line) as { msg: string }).msg);
-    expect(messages).toEqual(['serving', 'stopping', 'stopped']);
+    expect(messages).toEqual([
+      'serving',
+      'open to everybody who reaches the host',
+      'stopping',
+      'stopped',
+    ]);
   });
 
   test('is found unhealthy where it does not serve', async () => {
