@@ -179,32 +179,28 @@ local function read_batch(first)
   return batch, next_batch
 end
 
--- Decides on the keys that are new, and returns what is left to do for the others: with a full memory, Redis
--- has to see the new ones first (`decide_in_full_memory`).
-local function decide_new_keys(replies)
-  local left, is_left = {}, {}
-  local position = FIRST_OWN + 1
-  for first_key = 1, #KEYS, KEYS_PER_INSTANCE do
-    local keys, batch = read_keys(KEYS, first_key)
-    batch, position = read_batch(position)
-    local number = #replies + 1
-    local could_read, stored = pcall(read_state, keys.state)
-    replies[number] = could_read or error_reply(stored)
-    if could_read and stored then
-      -- Another batch for the same key changes the state in between.
-      local is_first = not is_left[keys.state]
-      left[#left + 1] = { number = number, keys = keys, batch = batch, stored = is_first and stored }
-      is_left[keys.state] = true
-    elseif could_read then
-      replies[number] = reply_of(decide, keys, batch)
-    end
-  end
-  return left
+-- With a full memory, Redis has to see the keys that are new first (`decide_in_full_memory`). So they are decided
+-- on as their states are read, and the others after them.
+local replies, keys, batches, stored = {}, {}, {}, {}
+local position = FIRST_OWN + 1
+for i = 1, #KEYS / KEYS_PER_INSTANCE do
+  keys[i] = read_keys(KEYS, (i - 1) * KEYS_PER_INSTANCE + 1)
+  batches[i], position = read_batch(position)
+  local state, failure = read_state(keys[i].state, redis.pcall)
+  stored[i] = state
+  replies[i] = failure or state or reply_of(decide, keys[i], batches[i])
 end
 
-local replies = {}
-for _, each in ipairs(decide_new_keys(replies)) do
-  local stored = each.stored or read_state(each.keys.state)
-  replies[each.number] = reply_of(decide, each.keys, each.batch, stored)
+local is_decided = {}
+for i = 1, #keys do
+  local state, name = stored[i], keys[i].state
+  if state then
+    if is_decided[name] then
+      -- An earlier batch of the same key has changed it.
+      state = read_state(name)
+    end
+    is_decided[name] = true
+    replies[i] = reply_of(decide, keys[i], batches[i], state)
+  end
 end
 return replies

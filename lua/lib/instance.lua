@@ -18,14 +18,15 @@ local MOST_TAKEN = 2000
 local LEASES_KEPT = 6
 
 -- The state as it is stored, or nil where there is none.
-local function read_state(state_key)
-  local values = redis.call(
+-- `call`: `redis.call`, or `redis.pcall` to have an error as a second value.
+local function read_state(state_key, call)
+  local values = (call or redis.call)(
     'HMGET', state_key,
     'start', 'window', 'max', 'queue_max', 'approved', 'denied', 'ticket', 'expires', 'overridden',
     'born', 'turn', 'hold_until', 'unsorted', 'serving', 'served'
   )
   if not values[1] then
-    return nil
+    return nil, values.err and values
   end
   return {
     start = tonumber(values[1]),

@@ -1,21 +1,24 @@
 import type { Settings } from '../../config/settings.js';
 import type { Quota } from '../../limiter/limiter.js';
 import type { KeyPolicy } from '../../rules/policy.js';
-import type { Headers } from './headers.js';
 
-/** The headers that tell a client what is left of its limit. */
-export type RateLimitHeaders = (quota: Quota, policy: KeyPolicy) => Headers;
+/** Adds the headers that tell a client what is left of its limit. */
+export type AddRateLimitHeaders = (
+  headers: (string | number)[],
+  quota: Quota,
+  policy: KeyPolicy,
+) => void;
 
 /** The name of the policy for keys whose rules have none. */
 const DEFAULT_NAME = 'default';
 
 /** The headers in the form that the settings name. */
-export function rateLimitHeadersIn(form: Settings['RATE_LIMIT_HEADERS']): RateLimitHeaders {
+export function rateLimitHeadersIn(form: Settings['RATE_LIMIT_HEADERS']): AddRateLimitHeaders {
   return FORMS[form];
 }
 
-const FORMS: Readonly<Record<Settings['RATE_LIMIT_HEADERS'], RateLimitHeaders>> = {
-  off: () => [],
+const FORMS: Readonly<Record<Settings['RATE_LIMIT_HEADERS'], AddRateLimitHeaders>> = {
+  off: () => undefined,
   draft,
   legacy,
 };
@@ -25,26 +28,33 @@ const FORMS: Readonly<Record<Settings['RATE_LIMIT_HEADERS'], RateLimitHeaders>> 
  * seconds can't be told, so its length is left out.
  * https://datatracker.ietf.org/doc/draft-ietf-httpapi-ratelimit-headers/11/
  */
-function draft({ maxRequests, remaining, resetMillis }: Quota, policy: KeyPolicy): Headers {
+function draft(
+  headers: (string | number)[],
+  { maxRequests, remaining, resetMillis }: Quota,
+  policy: KeyPolicy,
+): void {
   const name = policy.ruleName ?? DEFAULT_NAME;
   const { windowMillis } = policy.limits;
   const length = windowMillis % 1000 === 0 ? `;w=${windowMillis / 1000}` : '';
-  return [
+  headers.push(
     'RateLimit-Policy',
     `"${name}";q=${maxRequests}${length}`,
     'RateLimit',
     `"${name}";r=${remaining};t=${Math.ceil(resetMillis / 1000)}`,
-  ];
+  );
 }
 
 /** The headers of before the draft, with the seconds until the window ends. */
-function legacy({ maxRequests, remaining, resetMillis }: Quota): Headers {
-  return [
+function legacy(
+  headers: (string | number)[],
+  { maxRequests, remaining, resetMillis }: Quota,
+): void {
+  headers.push(
     'X-RateLimit-Limit',
     maxRequests,
     'X-RateLimit-Remaining',
     remaining,
     'X-RateLimit-Reset',
     Math.ceil(resetMillis / 1000),
-  ];
+  );
 }

@@ -26,7 +26,7 @@ export function send(
   headers: Headers = [],
 ): void {
   const bytes = Buffer.byteLength(text);
-  writeHead(response, status, contentType, ['Content-Length', bytes, ...headers]);
+  writeHead(response, status, contentType, headers, bytes);
   // Node writes the head in the encoding of a text body. A head is always Latin-1, so that another encoding
   // would change an echoed header. Head and body leave as one text: an interim answer could get between two
   // on a pipelined connection.
@@ -43,17 +43,19 @@ export function writeHead(
   status: number,
   contentType: string,
   headers: Headers = [],
+  contentLength?: number,
 ): void {
   const { correlationId } = response.locals;
-  const head = [
+  const head: (string | number)[] = [
     CORRELATION_HEADER,
     correlationId,
     'X-Content-Type-Options',
     'nosniff',
     'Content-Type',
     contentType,
-    ...headers,
   ];
+  if (contentLength !== undefined) head.push('Content-Length', contentLength);
+  for (const part of headers) head.push(part);
   if (isDraining(response.app)) head.push('Connection', 'close');
   logAnswer(response, status);
   response.writeHead(status, head as string[]);

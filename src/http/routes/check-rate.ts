@@ -7,12 +7,12 @@ import type { Settings } from '../../config/settings.js';
 import type { KeyPolicy } from '../../rules/policy.js';
 import type { Rules } from '../../rules/rules.js';
 import { UnavailableError } from '../../limiter/errors.js';
-import type { CheckRequest, Decision, Limiter, OutagePolicy } from '../../limiter/limiter.js';
+import type { CheckRequest, Decision, Limiter } from '../../limiter/limiter.js';
 import type { Metrics } from '../../metrics/metrics.js';
 import type { Access } from '../auth/access.js';
 import { parseCheck } from '../intake/parameters.js';
 import { ERRORS } from '../replies/errors.js';
-import { type Headers, retryAfter } from '../replies/headers.js';
+import { retryAfter } from '../replies/headers.js';
 import { HttpError, httpError } from '../replies/http-error.js';
 import { rateLimitHeadersIn } from '../replies/rate-limit-headers.js';
 import { sendJson } from '../replies/reply.js';
@@ -21,9 +21,6 @@ import { untilDisconnect } from './disconnect.js';
 const DENIAL = ERRORS.RATE_LIMIT_EXCEEDED;
 /** The status in the log when a waiting client disconnects. No client ever sees it. */
 const CLIENT_CLOSED_REQUEST = 499;
-
-/** Keeps approvals out of caches: one that came from a cache would be given out twice. */
-const NOT_CACHED = ['Cache-Control', 'no-store'];
 
 /** The header that says what decided in the place of a store that could not be asked. */
 const OUTAGE_POLICY_HEADER = 'X-Sluice-Outage-Policy';
@@ -44,7 +41,17 @@ interface CheckParts {
 export function checkRate(parts: CheckParts): RequestHandler<{ key: string }> {
   const { limiter, rules, metrics, access, settings, logger } = parts;
   const refusesUnknownKeys = settings.UNKNOWN_KEYS === 'refuse';
-  const rateLimitHeaders = rateLimitHeadersIn(settings.RATE_LIMIT_HEADERS);
+  const addRateLimitHeaders = rateLimitHeadersIn(settings.RATE_LIMIT_HEADERS);
+  const headersFor = (
+    decision: Extract<Decision, { readonly outcome: 'approved' | 'denied' }>,
+    policy: KeyPolicy,
+  ): (string | number)[] => {
+    // Keeps approvals out of caches: one that came from a cache would be given out twice.
+    const headers: (string | number)[] = ['Cache-Control', 'no-store'];
+    if (decision.quota) addRateLimitHeaders(headers, decision.quota, policy);
+    if (decision.policy) headers.push(OUTAGE_POLICY_HEADER, decision.policy);
+    return headers;
+  };
   return async (request, response) => {
     const { socket } = request;
     const check = parseCheck(request.params.key, request.query);
@@ -68,29 +75,22 @@ export function checkRate(parts: CheckParts): RequestHandler<{ key: string }> {
         if (socket.destroyed) {
           await releaseUnused(limiter, check.key, decision.requestId, logOf(response, logger));
         } else {
-          const { quota } = decision;
-          const headers = headersFor(decision.policy, quota ? rateLimitHeaders(quota, policy) : []);
+          const headers = headersFor(decision, policy);
           sendJson(response, 200, { request_id: decision.requestId }, headers);
         }
         return;
       case 'denied': {
-        const { quota } = decision;
-        const headers = headersFor(decision.policy, rateLimitHeaders(quota, policy));
+        const headers = headersFor(decision, policy);
         if (policy.isShadow) {
           if (settings.LOG_4XX) logShadow(logOf(response, logger), check.key, decision.reason);
           // The approval counts nowhere: a release of it is a 404.
-          sendJson(response, 200, { request_id: randomUUID() }, [
-            ...headers,
-            SHADOW_HEADER,
-            'denied',
-          ]);
+          headers.push(SHADOW_HEADER, 'denied');
+          sendJson(response, 200, { request_id: randomUUID() }, headers);
           return;
         }
         response.locals.errorCode = 'RATE_LIMIT_EXCEEDED';
-        sendJson(response, DENIAL.status, { error: DENIAL.message, key: check.key }, [
-          ...headers,
-          ...retryAfter(quota.resetMillis),
-        ]);
+        headers.push(...retryAfter(decision.quota.resetMillis));
+        sendJson(response, DENIAL.status, { error: DENIAL.message, key: check.key }, headers);
         return;
       }
       case 'withdrawn':
@@ -123,12 +123,6 @@ function reasonOf(error: unknown): Parameters<Metrics['failed']>[0] | undefined 
   if (error instanceof UnavailableError) return error.reason;
   const isOverShare = error instanceof HttpError && error.code === 'TOO_MANY_WAITERS_OF_CALLER';
   return isOverShare ? 'too_many_waiters_of_caller' : undefined;
-}
-
-function headersFor(policy: OutagePolicy | undefined, quota: Headers): Headers {
-  return policy === undefined
-    ? [...NOT_CACHED, ...quota]
-    : [...NOT_CACHED, ...quota, OUTAGE_POLICY_HEADER, policy];
 }
 
 function logOf(response: Response, logger: Logger): Logger {
