@@ -10,6 +10,7 @@ import { useTemporaryFolder } from '../support/temporary-folder.js';
 import { uniqueKey } from '../support/unique-key.js';
 import { useRedis } from '../support/use-redis.js';
 import { type Answer, type Asked, isExpected, Load, type Sort } from './load.js';
+import { allWith, NOT_PUBLISHED, PUBLISHED, statusesOf } from './published.js';
 import { Balancer, killBalancers, type Passed } from './rolling/balancer.js';
 import { shippedConfiguration } from './rolling/balancer-configuration.js';
 import { readDeployment } from './rolling/deployment.js';
@@ -207,6 +208,17 @@ describeWithNginx('nginx with deploy/nginx.conf', () => {
 
     await untilWaiting(replica.url, key, 0);
     await replica.logged((line) => line.key === key && line.status === 499);
+  });
+
+  test('publishes nothing but checks and health', async () => {
+    const replica = await startReplica({});
+    const balancer = await Balancer.start(folder, [replica.url]);
+
+    expect(await statusesOf(replica.url, ['/debug', '/metrics'])).toEqual(
+      allWith(200, ['/debug', '/metrics']),
+    );
+    expect(await statusesOf(balancer.url, PUBLISHED)).toEqual(allWith(200, PUBLISHED));
+    expect(await statusesOf(balancer.url, NOT_PUBLISHED)).toEqual(allWith(404, NOT_PUBLISHED));
   });
 });
 
