@@ -18,7 +18,7 @@ import { Rollout } from './rolling/rollout.js';
 import { Service } from './rolling/service.js';
 
 /** All times of the cluster are so much shorter here. */
-const SCALE = 0.5;
+const SCALE = 0.4;
 /** So long a cluster may take, until nobody sends requests to a pod that is to end. */
 const ENDPOINTS_DELAY_MILLIS = 1000 * SCALE;
 const REPLICAS = 3;
@@ -28,8 +28,8 @@ const SORTS: readonly Sort[] = [
   { key: uniqueKey(), maxRequests: 20, canWait: false, clients: 4 },
   { key: uniqueKey(), maxRequests: 20, canWait: false, clients: 4 },
   { key: uniqueKey(), maxRequests: 20, canWait: true, clients: 12 },
-  // Who comes here waits for 15 windows, longer than a replica that stops has patience.
-  { key: uniqueKey(), maxRequests: 2, canWait: true, clients: 30 },
+  // Who comes here waits for 20 windows, longer than a replica that stops has patience.
+  { key: uniqueKey(), maxRequests: 2, canWait: true, clients: 40 },
 ];
 /** Those who keep their connections, and ask again at once: one is always about to ask when a connection ends. */
 const KEPT: Sort = { key: uniqueKey(), maxRequests: 1_000_000, canWait: false, clients: 30 };
