@@ -138,7 +138,11 @@ describeWithDeployTools(['helm'], "the schema of the chart's values", () => {
     [{ tls: { secretName: 'My_Secret' } }, "at '/tls/secretName': 'My_Secret' does not match"],
     [{ networkPolicy: { adminFrom: [{}] } }, "at '/networkPolicy/adminFrom/0': minProperties"],
     [{ service: { port: 70000 } }, "at '/service/port': maximum"],
-    [{ mountedSecrets: [{ name: 'tls' }] }, "at '/mountedSecrets/0': missing properties"],
+    [
+      { mountedSecrets: [{ name: 'tls', secretName: 'a', mountPath: '/a' }] },
+      "at '/mountedSecrets/0/name': 'not' failed",
+    ],
+    [{ mountedSecrets: [{ name: 'redis' }] }, "at '/mountedSecrets/0': missing properties"],
     [
       { mountedSecrets: [{ name: 'a', secretName: 'a', mountPath: '/a', subPath: 'a' }] },
       "additional properties 'subPath' not allowed",
