@@ -15,3 +15,8 @@ export function baseImages() {
     .map(([, variable, image]) => ({ variable, image }))
     .filter(({ variable }) => variable !== 'SLUICE_IMAGE');
 }
+
+/** The one of them that a variable can replace. */
+export function baseImage(name) {
+  return baseImages().find(({ variable }) => variable === name).image;
+}

@@ -1,10 +1,11 @@
 import { spawnSync } from 'node:child_process';
 
+import { baseImage } from './base-images.mjs';
 import { canInstall, commandToInstall, findOrInstall, findProgram } from './install-package.mjs';
 import { stop } from './run.mjs';
 import { skipping } from './skipping.mjs';
 
-export const REDIS_IMAGE = process.env.SLUICE_TEST_REDIS_IMAGE || 'redis:7.2-alpine';
+export const REDIS_IMAGE = process.env.SLUICE_TEST_REDIS_IMAGE || baseImage('REDIS_IMAGE');
 const PULL_TIMEOUT_MILLIS = 120_000;
 
 const PACKAGES = { apt: 'redis-server', brew: 'redis' };

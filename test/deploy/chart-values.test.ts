@@ -124,9 +124,25 @@ describeWithDeployTools(['helm'], "the schema of the chart's values", () => {
     [{ settings: null }, "missing property 'settings'"],
     [{ autoscaling: { enabled: 'yes' } }, "at '/autoscaling/enabled': got string, want boolean"],
     [{ autoscaling: { minReplicas: 0 } }, "at '/autoscaling/minReplicas': minimum"],
-    [{ probeScheme: 'https' }, "at '/probeScheme': value must be one of 'HTTP', 'HTTPS'"],
+    [
+      { settings: { REQUESTS_CAN_SET_RATE: 'no' } },
+      "at '/settings/REQUESTS_CAN_SET_RATE': value must be one of",
+    ],
+    [{ settings: { MAX_KEYS: 'many' } }, "at '/settings/MAX_KEYS': 'many' does not match pattern"],
+    [{ settings: { SHUTDOWN_DELAY_MILLIS: '3s' } }, "at '/settings/SHUTDOWN_DELAY_MILLIS'"],
+    [{ rules: { text: { keys: [] } } }, "at '/rules/text': got object, want string"],
+    [
+      { rules: { key: 'folder/rules.yaml' } },
+      "at '/rules/key': 'folder/rules.yaml' does not match",
+    ],
+    [{ tls: { secretName: 'My_Secret' } }, "at '/tls/secretName': 'My_Secret' does not match"],
+    [{ networkPolicy: { adminFrom: [{}] } }, "at '/networkPolicy/adminFrom/0': minProperties"],
     [{ service: { port: 70000 } }, "at '/service/port': maximum"],
-    [{ mountedSecrets: [{ name: 'tls' }] }, "at '/mountedSecrets/0': missing properties"],
+    [
+      { mountedSecrets: [{ name: 'tls', secretName: 'a', mountPath: '/a' }] },
+      "at '/mountedSecrets/0/name': 'not' failed",
+    ],
+    [{ mountedSecrets: [{ name: 'redis' }] }, "at '/mountedSecrets/0': missing properties"],
     [
       { mountedSecrets: [{ name: 'a', secretName: 'a', mountPath: '/a', subPath: 'a' }] },
       "additional properties 'subPath' not allowed",

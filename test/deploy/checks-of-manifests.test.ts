@@ -7,12 +7,18 @@ import { settingsErrors } from './settings-check.js';
 const container = {
   name: 'sluice',
   image: 'sluice:0.1.0',
+  ports: [{ name: 'http', containerPort: 8080 }],
+  envFrom: [{ configMapRef: { name: 'sluice' } }],
   livenessProbe: { httpGet: { path: '/healthz', port: 'http' } },
   readinessProbe: { httpGet: { path: '/readyz', port: 'http' } },
   startupProbe: { httpGet: { path: '/healthz', port: 'http' } },
 };
 
-function deployment(changed: object = {}, spec: object = {}): KubernetesObject {
+function deployment(
+  changed: object = {},
+  spec: object = {},
+  podSpec: object = {},
+): KubernetesObject {
   return {
     apiVersion: 'apps/v1',
     kind: 'Deployment',
@@ -21,7 +27,7 @@ function deployment(changed: object = {}, spec: object = {}): KubernetesObject {
       selector: { matchLabels: { app: 'sluice' } },
       template: {
         metadata: { labels: { app: 'sluice' } },
-        spec: { containers: [{ ...container, ...changed }] },
+        spec: { containers: [{ ...container, ...changed }], ...podSpec },
       },
       ...spec,
     },
@@ -91,7 +97,38 @@ describe('the check of settings', () => {
       { TLS_CERT_FILE: '/tls/tls.crt', TLS_KEY_FILE: '/tls/tls.key' },
       /livenessProbe must speak HTTPS/,
     ],
+    [
+      'a port that is not the setting',
+      deployment(),
+      { PORT: '8081' },
+      /the ports must be \{"http":8081\}/,
+    ],
+    [
+      'probes on the port of the clients',
+      deployment({
+        ports: [
+          { name: 'http', containerPort: 8080 },
+          { name: 'admin', containerPort: 8081 },
+        ],
+      }),
+      { ADMIN_PORT: '8081' },
+      /^livenessProbe must ask the inner port$/m,
+    ],
   ])('finds %s', (_what, object, settings, message) => {
     expect(settingsErrors([object, configMap(settings)]).join('\n')).toMatch(message);
+  });
+
+  test.each([
+    ['rules with a mistake', { 'rules.yaml': 'keys: 5' }, /^CONFIG_FILE: .*keys/],
+    ['rules under another name', { 'other.yaml': 'keys: []' }, /^CONFIG_FILE: .* no such file/],
+  ])('finds %s', (_what, data, message) => {
+    const withRules = deployment(
+      { volumeMounts: [{ name: 'rules', mountPath: '/rules' }] },
+      {},
+      { volumes: [{ name: 'rules', configMap: { name: 'rules' } }] },
+    );
+    const rules = { ...configMap(data), metadata: { name: 'rules' } };
+    const settings = configMap({ CONFIG_FILE: '/rules/rules.yaml' });
+    expect(settingsErrors([withRules, settings, rules]).join('\n')).toMatch(message);
   });
 });

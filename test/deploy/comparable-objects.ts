@@ -11,8 +11,8 @@ const LABELS_OF_THE_TOOL = [
 /** Charts label every object with it, and the base what runs the image. */
 const VERSION_LABEL = 'app.kubernetes.io/version';
 /**
- * So that changed settings roll the pods, kustomize ends the name of the ConfigMap with a hash, and charts
- * annotate the pods with one.
+ * So that changed settings and passwords roll the pods, kustomize ends the names of ConfigMaps and Secrets with a hash,
+ * and charts annotate the pods with one.
  */
 const HASHED_NAME = /^(.+)-[a-z0-9]{10}$/;
 const HASH_ANNOTATION = 'checksum/config';
@@ -24,7 +24,7 @@ const HASH_ANNOTATION = 'checksum/config';
 export function comparable(objects: readonly KubernetesObject[]): Record<string, unknown> {
   const names = new Map(
     objects
-      .filter(({ kind }) => kind === 'ConfigMap')
+      .filter(({ kind }) => kind === 'ConfigMap' || kind === 'Secret')
       .map(({ metadata: { name } }) => [name, HASHED_NAME.exec(name)?.[1] ?? name]),
   );
   const change = (value: unknown): unknown => {
@@ -34,9 +34,11 @@ export function comparable(objects: readonly KubernetesObject[]): Record<string,
     const { annotations, ...fields } = without(LABELS_OF_THE_TOOL, value as Fields);
     return mapFields(change, { ...fields, ...withoutHash(annotations as Fields | undefined) });
   };
+  const isScaled = objects.some(({ kind }) => kind === 'HorizontalPodAutoscaler');
   return Object.fromEntries(
     objects.map((object) => {
-      const changed = change(withVersionWhereItRuns(object)) as KubernetesObject;
+      const labelled = withVersionWhereItRuns(object);
+      const changed = change(isScaled ? withoutReplicas(labelled) : labelled) as KubernetesObject;
       return [`${changed.kind} ${changed.metadata.name}`, changed];
     }),
   );
@@ -46,6 +48,12 @@ function withVersionWhereItRuns(object: KubernetesObject): KubernetesObject {
   if (object.kind === 'Deployment') return object;
   const labels = without([VERSION_LABEL], object.metadata.labels as Fields);
   return { ...object, metadata: { ...object.metadata, labels } };
+}
+
+/** Only Helm can see how many the autoscaler has started. */
+function withoutReplicas(object: KubernetesObject): KubernetesObject {
+  if (object.kind !== 'Deployment') return object;
+  return { ...object, spec: without(['replicas'], object.spec as Fields) };
 }
 
 function withoutHash(annotations: Fields | undefined): Fields {

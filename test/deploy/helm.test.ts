@@ -1,8 +1,12 @@
 import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
+import { parse } from 'yaml';
+
 import { useTemporaryFolder } from '../support/temporary-folder.js';
+import { clusterWith } from './cluster-with.js';
 import { comparable } from './comparable-objects.js';
+import { readText } from './repository-files.js';
 import { type KubernetesObject, theOne } from './kubernetes-object.js';
 import {
   CHART,
@@ -13,7 +17,7 @@ import {
   templateChart,
 } from './rendered-objects.js';
 import { schemaErrors } from './schema-check.js';
-import { settingsErrors } from './settings-check.js';
+import { settingsErrors, settingsIn } from './settings-check.js';
 
 interface Deployment {
   readonly metadata: { readonly name: string };
@@ -24,7 +28,7 @@ interface Deployment {
       readonly metadata: { readonly labels: Labels; readonly annotations: Labels };
       readonly spec: {
         readonly topologySpreadConstraints?: unknown;
-        readonly containers: readonly [{ readonly ports: unknown; readonly lifecycle?: unknown }];
+        readonly containers: readonly [{ readonly ports: unknown }];
       };
     };
   };
@@ -42,13 +46,28 @@ const LIKE_PROD = {
     REDIS_MODE: 'cluster',
     REDIS_URL: [0, 1, 2].map((i) => `rediss://redis-${i}.example.internal:6379`).join(','),
     REDIS_TLS_CA_FILE: '/etc/sluice/redis-ca/ca.crt',
-    AUTH_TOKENS_FILE: '/etc/sluice/tokens/tokens.json',
+    ADMIN_PORT: '8081',
+    REQUESTS_CAN_SET_RATE: 'false',
+    REQUESTS_CAN_MOD_QUEUE: 'false',
   },
+  rules: { text: readText('k8s/overlays/prod/rules.yaml') },
+  tls: { secretName: 'sluice-tls' },
+  tokens: { secretName: 'sluice-tokens' },
   mountedSecrets: [
     { name: 'redis-ca', secretName: 'sluice-redis-ca', mountPath: '/etc/sluice/redis-ca' },
-    { name: 'tokens', secretName: 'sluice-tokens', mountPath: '/etc/sluice/tokens' },
   ],
-  monitoring: { enabled: true, scrapeToken: { secretName: 'sluice-scrape-token' } },
+  networkPolicy: {
+    ingressFrom: [{ namespaceSelector: { matchLabels: { 'sluice-clients': 'true' } } }],
+  },
+};
+
+const LIKE_PROD_MONITORED = {
+  ...LIKE_PROD,
+  monitoring: {
+    enabled: true,
+    scrapeToken: { secretName: 'sluice-scrape-token' },
+    tlsConfig: { serverName: 'sluice', ca: { secret: { name: 'sluice-tls', key: 'ca.crt' } } },
+  },
 };
 
 /** Every value that puts something in, and none of the defaults. */
@@ -59,15 +78,21 @@ const EVERYTHING = {
   settings: {
     PORT: '9000',
     ADMIN_PORT: '9001',
-    TLS_CERT_FILE: '/etc/sluice/tls/tls.crt',
-    TLS_KEY_FILE: '/etc/sluice/tls/tls.key',
+    REDIS_URL: 'rediss://redis.example.internal:6379',
+    REDIS_TLS_CA_FILE: '/etc/sluice/redis-ca/ca.crt',
   },
-  mountedSecrets: [{ name: 'tls', secretName: 'sluice-tls', mountPath: '/etc/sluice/tls' }],
+  rules: { configMap: 'our-rules', key: 'rules.json' },
+  tls: { secretName: 'our-tls' },
+  tokens: { secretName: 'our-tokens' },
+  mountedSecrets: [{ name: 'redis-ca', secretName: 'our-ca', mountPath: '/etc/sluice/redis-ca' }],
   podDisruptionBudget: { maxUnavailable: '25%' },
-  networkPolicy: { ingressFrom: [], egressTo: [{ ipBlock: { cidr: '10.0.0.0/8' } }] },
+  networkPolicy: {
+    ingressFrom: [],
+    adminFrom: [{ podSelector: { matchLabels: { app: 'prometheus' } } }],
+    egressTo: [{ ipBlock: { cidr: '10.0.0.0/8' } }],
+  },
   service: { type: 'LoadBalancer', port: 443, annotations: { of: 'the service' } },
   serviceAccount: { name: 'limits-account', annotations: { of: 'the account' } },
-  probeScheme: 'HTTPS',
   monitoring: {
     enabled: true,
     labels: { release: 'prometheus' },
@@ -94,18 +119,24 @@ const kinds = (objects: readonly KubernetesObject[]) => objects.map(({ kind }) =
 
 describeWithDeployTools(['helm', 'kustomize'], 'the objects of the chart', () => {
   test('are those of the overlay dev, which brings a Redis besides', async () => {
-    const ofRedis = ({ metadata }: KubernetesObject) => metadata.name === 'sluice-redis';
-    const inOverlay = (await renderOverlay('dev')).filter((object) => !ofRedis(object));
+    const inOverlay = Object.entries(comparable(await renderOverlay('dev')));
+    const withoutRedis = inOverlay.filter(([name]) => !name.endsWith(' sluice-redis'));
 
-    expect(inOverlay.length).toBeGreaterThan(0);
-    expect(comparable(await renderChart(LIKE_DEV))).toEqual(comparable(inOverlay));
+    expect(withoutRedis.length).toBeLessThan(inOverlay.length);
+    expect(comparable(await renderChart(LIKE_DEV))).toEqual(Object.fromEntries(withoutRedis));
   });
 
   test('are those of the overlay prod', async () => {
     const inOverlay = await renderOverlay('prod');
 
-    expect(kinds(inOverlay)).toContain('PrometheusRule');
     expect(comparable(await renderChart(LIKE_PROD))).toEqual(comparable(inOverlay));
+  });
+
+  test('are those of the overlay prod-monitored', async () => {
+    const inOverlay = await renderOverlay('prod-monitored');
+
+    expect(kinds(inOverlay)).toContain('PrometheusRule');
+    expect(comparable(await renderChart(LIKE_PROD_MONITORED))).toEqual(comparable(inOverlay));
   });
 });
 
@@ -122,7 +153,8 @@ describeWithDeployTools(['helm'], 'the chart', () => {
   test.each([
     ['its defaults', {}],
     ['every value that puts something in', EVERYTHING],
-    ['what a production has', LIKE_PROD],
+    ['what a production has', LIKE_PROD_MONITORED],
+    ['those of its page', valuesOfPage()],
   ])('makes what the Kubernetes API and the program take, with %s', async (_, values) => {
     const objects = await renderChart(values);
 
@@ -156,6 +188,12 @@ describeWithDeployTools(['helm'], 'the chart', () => {
                 nodeSelector: EVERYTHING.nodeSelector,
                 tolerations: EVERYTHING.tolerations,
                 affinity: EVERYTHING.affinity,
+                volumes: [
+                  { name: 'rules', configMap: { name: 'our-rules' } },
+                  { name: 'tls', secret: { secretName: 'our-tls' } },
+                  { name: 'tokens', secret: { secretName: 'our-tokens' } },
+                  { name: 'redis-ca', secret: { secretName: 'our-ca' } },
+                ],
                 containers: [
                   expect.objectContaining({
                     image: 'registry.example/sluice:1.2.3',
@@ -201,12 +239,10 @@ describeWithDeployTools(['helm'], 'the chart', () => {
           kind: 'NetworkPolicy',
           spec: expect.objectContaining({
             ingress: [
+              { from: [], ports: [{ protocol: 'TCP', port: 'http' }] },
               {
-                from: [],
-                ports: [
-                  { protocol: 'TCP', port: 'http' },
-                  { protocol: 'TCP', port: 'admin' },
-                ],
+                from: EVERYTHING.networkPolicy.adminFrom,
+                ports: [{ protocol: 'TCP', port: 'admin' }],
               },
             ],
             egress: expect.arrayContaining([
@@ -248,7 +284,6 @@ describeWithDeployTools(['helm'], 'the chart', () => {
       networkPolicy: { enabled: false },
       serviceAccount: { create: false },
       topologySpread: { enabled: false },
-      preStopSleepSeconds: 0,
       redis: { secretName: '' },
     });
 
@@ -257,7 +292,8 @@ describeWithDeployTools(['helm'], 'the chart', () => {
     expect(replicas).toBe(1);
     expect(template.spec).toMatchObject({ serviceAccountName: 'default' });
     expect(template.spec).not.toHaveProperty('topologySpreadConstraints');
-    expect(template.spec.containers[0]).not.toHaveProperty('lifecycle');
+    expect(template.spec).not.toHaveProperty('volumes');
+    expect(template.spec.containers[0]).not.toHaveProperty('volumeMounts');
     expect(template.spec.containers[0]).not.toHaveProperty('env');
   });
 
@@ -295,9 +331,57 @@ describeWithDeployTools(['helm'], 'the chart', () => {
 
     expect(await podTemplate({ replicas: 4 })).toEqual(before);
     expect(await podTemplate({ settings: { WINDOW_MILLIS: '2000' } })).not.toEqual(before);
+    expect(await podTemplate({ tokens: { secretName: 'tokens' } })).not.toEqual(before);
     // The pods' own annotations can't prevent it.
     const fixed = { podAnnotations: { 'checksum/config': 'fixed' } };
     expect(await podTemplate(fixed)).toEqual(before);
+  });
+
+  test('leaves the pods alone when rules change', async () => {
+    const rules = (text: string) => ({ rules: { text } });
+    const before = await podTemplate(rules('keys: []'));
+
+    expect(await podTemplate(rules('keys: [{ key_pattern: a }]'))).toEqual(before);
+  });
+
+  test('has a setting win over what it derives', async () => {
+    const objects = await renderChart({
+      settings: { AUTH_TOKENS_FILE: '/etc/sluice/tokens/ours.json' },
+      tokens: { secretName: 'tokens' },
+    });
+
+    expect(settingsIn(objects).AUTH_TOKENS_FILE).toBe('/etc/sluice/tokens/ours.json');
+  });
+
+  test('lets nobody reach the admin port where nobody is named', async () => {
+    const objects = await renderChart({
+      settings: { ADMIN_PORT: '9001' },
+      networkPolicy: { adminFrom: [] },
+    });
+
+    const { ingress } = theOne(objects, 'NetworkPolicy').spec as { ingress: unknown };
+    expect(ingress).toEqual([
+      { from: [{ namespaceSelector: {} }], ports: [{ protocol: 'TCP', port: 'http' }] },
+    ]);
+  });
+
+  test('installs as many replicas as the autoscaler has at least', async () => {
+    expect(deployment(await renderChart()).spec.replicas).toBe(3);
+    expect(deployment(await renderChart({ autoscaling: { minReplicas: 5 } })).spec.replicas).toBe(
+      5,
+    );
+  });
+
+  test.each([
+    ['nothing', undefined, 3],
+    ['more', 7, 7],
+    ['none', 0, 0],
+  ])('keeps the number of replicas where %s runs', async (_, replicas, expected) => {
+    const cluster = await clusterWith(replicas);
+    const objects = await renderChart({}, { cluster: cluster.url });
+    cluster.close();
+
+    expect(deployment(objects).spec.replicas).toBe(expected);
   });
 
   test('takes settings away that are null', async () => {
@@ -306,27 +390,29 @@ describeWithDeployTools(['helm'], 'the chart', () => {
     expect(theOne(objects, 'ConfigMap').data).toEqual({
       WINDOW_MILLIS: '1000',
       MAX_REQUESTS_IN_QUEUE: '400',
+      SHUTDOWN_DELAY_MILLIS: '5000',
       SHUTDOWN_GRACE_MILLIS: '10000',
     });
   });
 
   test.each([
-    ['a grace', { settings: { SHUTDOWN_GRACE_MILLIS: '25000' } }],
-    ['a delay', { settings: { SHUTDOWN_DELAY_MILLIS: '15000' } }],
-    ['a preStop sleep', { preStopSleepSeconds: 20 }],
-    ['a termination', { terminationGracePeriodSeconds: 15 }],
+    ['a grace', { settings: { SHUTDOWN_GRACE_MILLIS: '20001' } }],
+    ['a delay', { settings: { SHUTDOWN_DELAY_MILLIS: '15001' } }],
+    ['a termination', { terminationGracePeriodSeconds: 19 }],
   ])('refuses %s with which pods would be killed', async (_, values) => {
     const { code, stderr } = await templateChart(values);
 
     expect(code).toBe(1);
-    expect(stderr).toContain('terminationGracePeriodSeconds must be longer than');
+    expect(stderr).toContain('terminationGracePeriodSeconds must be 5 s longer than');
   });
 
-  test('refuses probes over HTTP where the service speaks HTTPS', async () => {
-    const { code, stderr } = await templateChart({ ...EVERYTHING, probeScheme: 'HTTP' });
+  test('refuses rules of two origins', async () => {
+    const { code, stderr } = await templateChart({
+      rules: { text: 'keys: []', configMap: 'ours' },
+    });
 
     expect(code).toBe(1);
-    expect(stderr).toContain('probeScheme must be HTTPS');
+    expect(stderr).toContain('rules.text and rules.configMap exclude each other');
   });
 
   test('warns of replicas without a Redis to share', async () => {
@@ -349,6 +435,12 @@ describeWithDeployTools(['helm'], 'the chart', () => {
     expect(await notesWith({ settings: { REDIS_URL_FILE: '/a' } })).not.toContain('WARNING');
   });
 });
+
+/** The values that the chart's README shows. */
+function valuesOfPage(): object {
+  const [, values = ''] = /^```yaml\n([^]*?)^```$/m.exec(readText('deploy/helm/sluice/README.md'))!;
+  return parse(values) as object;
+}
 
 /** Every set of labels by which an object selects others. */
 function selectorsIn(value: unknown): unknown[] {

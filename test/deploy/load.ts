@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 
 import { ratePath } from '../support/http-client.js';
 
-/** What clients ask for, and how many of them do; one half keeps its connections. */
+/** What clients ask for, and how many of them do. */
 export interface Sort {
   readonly key: string;
   readonly maxRequests: number;
@@ -30,14 +30,23 @@ export interface Asked {
   readonly answer?: Answer;
   /** Why it has no answer. */
   readonly failure?: Error;
-  /**
-   * Whether its connection had served before. Its end and a request may cross on the way, whoever
-   * ends it; that is a failure only where the request was read.
-   */
+  /** Whether its connection had served before. */
   readonly onUsedConnection: boolean;
 }
 
 const PAUSE_MILLIS = 20;
+
+/** How clients connect and how often they ask. */
+interface Manner {
+  /** The connections of the client with this number. */
+  readonly agent: (client: number) => Agent;
+  readonly pauseMillis: number;
+}
+
+const HALF_KEPT: Manner = {
+  agent: (client) => new Agent({ keepAlive: client % 2 === 0, maxSockets: 1 }),
+  pauseMillis: PAUSE_MILLIS,
+};
 
 /** Clients that ask again and again, each with one request at a time. */
 export class Load {
@@ -48,9 +57,11 @@ export class Load {
   constructor(
     private readonly url: string,
     sorts: readonly Sort[],
+    manner: Partial<Manner> = {},
   ) {
+    const { agent, pauseMillis } = { ...HALF_KEPT, ...manner };
     this.#clients = sorts.flatMap((sort) =>
-      Array.from({ length: sort.clients }, (_, i) => this.#repeat(sort, i % 2 === 0)),
+      Array.from({ length: sort.clients }, (_, i) => this.#repeat(sort, agent(i), pauseMillis)),
     );
   }
 
@@ -60,11 +71,10 @@ export class Load {
     await Promise.all(this.#clients);
   }
 
-  async #repeat(sort: Sort, keepAlive: boolean): Promise<void> {
-    const agent = new Agent({ keepAlive, maxSockets: 1 });
+  async #repeat(sort: Sort, agent: Agent, pauseMillis: number): Promise<void> {
     while (!this.#isOver) {
       this.asked.push(await ask(this.url, sort, agent));
-      await delay(PAUSE_MILLIS);
+      await delay(pauseMillis);
     }
     agent.destroy();
   }

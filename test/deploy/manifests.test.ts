@@ -10,7 +10,6 @@ interface PodSpec {
   readonly containers: readonly {
     readonly image: string;
     readonly securityContext: unknown;
-    readonly lifecycle: { readonly preStop: { readonly sleep: { readonly seconds: number } } };
   }[];
 }
 
@@ -22,7 +21,7 @@ interface Workload {
 const LAST_SECONDS = 5;
 
 describeWithDeployTools(['kustomize'], 'the overlay', () => {
-  describe.each(['dev', 'prod'])('%s', (overlay) => {
+  describe.each(['dev', 'prod', 'prod-monitored'])('%s', (overlay) => {
     let objects: KubernetesObject[];
     beforeAll(async () => {
       objects = await renderOverlay(overlay);
@@ -44,10 +43,9 @@ describeWithDeployTools(['kustomize'], 'the overlay', () => {
     test('gives a replica the time that its stop takes', () => {
       const deployment = theOne(objects, 'Deployment') as unknown as Workload;
       const { spec } = deployment.spec.template;
-      const preStop = spec.containers[0]!.lifecycle.preStop.sleep.seconds;
-      const grace = Number(settingsIn(objects).SHUTDOWN_GRACE_MILLIS) / 1000;
+      const { SHUTDOWN_DELAY_MILLIS: delay, SHUTDOWN_GRACE_MILLIS: grace } = settingsIn(objects);
       expect(spec.terminationGracePeriodSeconds).toBeGreaterThanOrEqual(
-        preStop + grace + LAST_SECONDS,
+        (Number(delay) + Number(grace)) / 1000 + LAST_SECONDS,
       );
     });
 

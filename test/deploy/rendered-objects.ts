@@ -28,6 +28,8 @@ export interface ChartOptions {
   readonly release?: string;
   /** In place of the chart of this project: a folder, or a package. */
   readonly chart?: string;
+  /** The URL of a Kubernetes API, where the chart may look at what runs. */
+  readonly cluster?: string;
 }
 
 /**
@@ -60,10 +62,14 @@ export async function renderChart(
 /** The same as text, or helm's reason why it makes none. */
 export function templateChart(
   values: object,
-  { release = 'sluice', chart = CHART }: ChartOptions = {},
+  { release = 'sluice', chart = CHART, cluster }: ChartOptions = {},
 ): Promise<Ended> {
   const args = ['template', release, chart, '--namespace', 'x', '--values', '-'];
-  return helm([...args, '--kube-version', KUBERNETES_VERSION], JSON.stringify(values));
+  const looking = ['--dry-run=server', '--kubeconfig', '/dev/null', '--kube-apiserver'];
+  return helm(
+    [...args, '--kube-version', KUBERNETES_VERSION, ...(cluster ? [...looking, cluster] : [])],
+    JSON.stringify(values),
+  );
 }
 
 /** Runs helm with these arguments. */

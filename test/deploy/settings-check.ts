@@ -1,33 +1,56 @@
+import { basename, dirname } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
+
 import { parseSettings, settingsSchema } from '../../src/config/settings.js';
 import { SECRETS } from '../../src/config/secret-files.js';
+import { parseRules } from '../../src/rules/parse-rules.js';
 import { type KubernetesObject, theOne } from './kubernetes-object.js';
 
 interface Container {
+  readonly envFrom: readonly { readonly configMapRef: { readonly name: string } }[];
+  readonly ports?: readonly { readonly name: string; readonly containerPort: number }[];
   readonly env?: readonly { readonly name: string; readonly value?: string }[];
-  readonly volumeMounts?: readonly { readonly mountPath: string }[];
+  readonly volumeMounts?: readonly { readonly name: string; readonly mountPath: string }[];
   readonly livenessProbe: Probe;
   readonly readinessProbe: Probe;
   readonly startupProbe: Probe;
 }
 
 interface Probe {
-  readonly httpGet: { readonly scheme?: string };
+  readonly httpGet: { readonly scheme?: string; readonly port: string };
 }
 
 interface Deployment {
   readonly spec: {
-    readonly template: { readonly spec: { readonly containers: readonly Container[] } };
+    readonly template: {
+      readonly spec: {
+        readonly containers: readonly Container[];
+        readonly volumes?: readonly Volume[];
+      };
+    };
   };
 }
+
+interface Volume {
+  readonly name: string;
+  readonly configMap?: { readonly name: string };
+}
+
+type Data = Readonly<Record<string, string>>;
 
 const KNOWN = [...Object.keys(settingsSchema.shape), ...SECRETS.map((name) => `${name}_FILE`)];
 
 /** The settings that a rendered ConfigMap and Deployment give to the program. */
-export function settingsIn(objects: readonly KubernetesObject[]): Record<string, string> {
-  const { data } = theOne(objects, 'ConfigMap') as unknown as { data: Record<string, string> };
-  const { env = [] } = containerIn(objects);
+export function settingsIn(objects: readonly KubernetesObject[]): Data {
+  const { env = [], envFrom } = containerIn(objects);
+  const fromConfigMaps = envFrom.flatMap(({ configMapRef: { name } }) => {
+    const data = dataOf(objects, name);
+    if (data === undefined) throw new Error(`there is no ConfigMap ${name}`);
+    return Object.entries(data);
+  });
   // What comes from a Secret is not known here, and any text goes.
-  return { ...data, ...Object.fromEntries(env.map(({ name, value }) => [name, value ?? 'text'])) };
+  const own = env.map(({ name, value }) => [name, value ?? 'text'] as const);
+  return Object.fromEntries([...fromConfigMaps, ...own]);
 }
 
 /** What is wrong with these settings: ones the program does not know or take, or that need what is not there. */
@@ -39,17 +62,34 @@ export function settingsErrors(objects: readonly KubernetesObject[]): string[] {
     ...refusals(settings),
     ...filesThatAreNotMounted(settings, containerIn(objects)),
     ...probesThatSpeakAnotherProtocol(settings, containerIn(objects)),
+    ...portsThatAreAnother(settings, containerIn(objects)),
+    ...rulesErrors(settings, objects),
   ];
 }
 
+/** Undefined where the objects do not bring this ConfigMap. */
+function dataOf(objects: readonly KubernetesObject[], name: string): Data | undefined {
+  const found = objects.find(
+    (object) => object.kind === 'ConfigMap' && object.metadata.name === name,
+  );
+  return found?.data as Data | undefined;
+}
+
+function podSpecIn(objects: readonly KubernetesObject[]): Deployment['spec']['template']['spec'] {
+  return (theOne(objects, 'Deployment') as unknown as Deployment).spec.template.spec;
+}
+
+function volumesIn(objects: readonly KubernetesObject[]): readonly Volume[] {
+  return podSpecIn(objects).volumes ?? [];
+}
+
 function containerIn(objects: readonly KubernetesObject[]): Container {
-  const deployment = theOne(objects, 'Deployment') as unknown as Deployment;
-  const { containers } = deployment.spec.template.spec;
+  const { containers } = podSpecIn(objects);
   if (containers.length !== 1) throw new Error(`${containers.length} containers`);
   return containers[0]!;
 }
 
-function refusals(settings: Readonly<Record<string, string>>): string[] {
+function refusals(settings: Data): string[] {
   try {
     parseSettings(settings);
     return [];
@@ -58,18 +98,49 @@ function refusals(settings: Readonly<Record<string, string>>): string[] {
   }
 }
 
-function filesThatAreNotMounted(
-  settings: Readonly<Record<string, string>>,
-  { volumeMounts = [] }: Container,
-): string[] {
+function filesThatAreNotMounted(settings: Data, { volumeMounts = [] }: Container): string[] {
   return Object.entries(settings)
     .filter(([name]) => name.endsWith('_FILE'))
     .filter(([, path]) => !volumeMounts.some(({ mountPath }) => path.startsWith(`${mountPath}/`)))
     .map(([name, path]) => `${name}: nothing is mounted at ${path}`);
 }
 
+/** The port of a name is that of its setting, and probes ask one that there is. */
+function portsThatAreAnother(
+  { PORT = '8080', ADMIN_PORT }: Data,
+  { ports = [], livenessProbe, readinessProbe, startupProbe }: Container,
+): string[] {
+  const wanted = { http: Number(PORT), ...(ADMIN_PORT && { admin: Number(ADMIN_PORT) }) };
+  const there = Object.fromEntries(ports.map(({ name, containerPort }) => [name, containerPort]));
+  const probes = Object.entries({ livenessProbe, readinessProbe, startupProbe });
+  return [
+    ...(isDeepStrictEqual(there, wanted) ? [] : [`the ports must be ${JSON.stringify(wanted)}`]),
+    ...probes
+      .filter(([, { httpGet }]) => httpGet.port !== (ADMIN_PORT ? 'admin' : 'http'))
+      .map(([name]) => `${name} must ask the inner port`),
+  ];
+}
+
+/** What is wrong with the rules, where these objects bring them. */
+function rulesErrors({ CONFIG_FILE = '' }: Data, objects: readonly KubernetesObject[]): string[] {
+  const { volumeMounts = [] } = containerIn(objects);
+  const mount = volumeMounts.find(({ mountPath }) => mountPath === dirname(CONFIG_FILE));
+  const volume = volumesIn(objects).find(({ name }) => name === mount?.name);
+  if (volume?.configMap === undefined) return [];
+  const files = dataOf(objects, volume.configMap.name);
+  if (files === undefined) return [];
+  const text = files[basename(CONFIG_FILE)];
+  if (text === undefined) return [`CONFIG_FILE: ${volume.configMap.name} has no such file`];
+  try {
+    parseRules(text);
+    return [];
+  } catch (error) {
+    return [`CONFIG_FILE: ${(error as Error).message}`];
+  }
+}
+
 function probesThatSpeakAnotherProtocol(
-  { TLS_CERT_FILE }: Readonly<Record<string, string>>,
+  { TLS_CERT_FILE }: Data,
   { livenessProbe, readinessProbe, startupProbe }: Container,
 ): string[] {
   const wanted = TLS_CERT_FILE === undefined ? 'HTTP' : 'HTTPS';

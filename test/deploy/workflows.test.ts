@@ -93,7 +93,7 @@ describe('the continuous integration', () => {
     expect(readText('README.md')).toContain('`redis-server` installed (6.2 or newer)');
     expect(included.map(({ image }) => image)).toEqual([
       'redis:6.2',
-      'redis:7.4',
+      'redis:7.2',
       'redis:8',
       'valkey/valkey:8',
     ]);

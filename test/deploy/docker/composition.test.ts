@@ -1,9 +1,9 @@
-import { untilWaiting } from '../../support/debug-state.js';
 import { describeWithDocker } from '../../support/docker.js';
 import { begin, ratePath, send } from '../../support/http-client.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
 import { isExpected, Load } from '../load.js';
+import { allWith, NOT_PUBLISHED, PUBLISHED, statusesOf } from '../published.js';
 import { buildImage } from './build-image.js';
 import { Composition } from './composition.js';
 
@@ -41,7 +41,7 @@ describeWithDocker('the composition', () => {
       await checkTooOften(waited);
       const waiting = begin(composition.url, 'POST', `${ratePath(waited)}?canWait=true`);
       const startedAt = performance.now();
-      await untilWaiting(composition.url, waited, 1);
+      await composition.untilWaiting(waited, 1);
 
       const statuses = await checkTooOften(other);
       expect(statuses.filter((status) => status === 200)).toHaveLength(MAX_REQUESTS);
@@ -53,15 +53,20 @@ describeWithDocker('the composition', () => {
     3 * ONE_MINUTE_MILLIS,
   );
 
+  test('publishes nothing but checks and health', async () => {
+    expect(await statusesOf(composition.url, PUBLISHED)).toEqual(allWith(200, PUBLISHED));
+    expect(await statusesOf(composition.url, NOT_PUBLISHED)).toEqual(allWith(404, NOT_PUBLISHED));
+  });
+
   test('uses all three replicas, which know that a client has disconnected', async () => {
     const key = uniqueKey();
     await checkTooOften(key);
     const waiting = Array.from({ length: 6 }, () =>
       begin(composition.url, 'POST', `${ratePath(key)}?canWait=true`),
     );
-    await untilWaiting(composition.url, key, 6);
+    await composition.untilWaiting(key, 6);
     for (const request of waiting) request.disconnect();
-    await untilWaiting(composition.url, key, 0);
+    await composition.untilWaiting(key, 0);
 
     const replicas = await composition.replicas();
     expect(replicas).toHaveLength(3);

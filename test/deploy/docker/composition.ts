@@ -1,3 +1,4 @@
+import type { DebugState } from '../../support/debug-state.js';
 import { compose, docker, untilHealthy } from '../../support/docker.js';
 import { until } from '../../support/until.js';
 import { freePort } from '../../support/free-port.js';
@@ -48,6 +49,17 @@ export class Composition {
     await docker('start', container);
     await untilHealthy(container);
     await this.#untilServing();
+  }
+
+  /** Resolves when exactly `count` requests wait for the key. The balancer does not publish /debug; a replica has it. */
+  async untilWaiting(key: string, count: number): Promise<void> {
+    const [replica = ''] = await this.replicas();
+    const url = `http://localhost:8080/debug/${encodeURIComponent(key)}`;
+    const script = `fetch('${url}').then((answer) => answer.text()).then(console.log)`;
+    await until(async () => {
+      const state = JSON.parse(await docker('exec', replica, 'node', '-e', script)) as DebugState;
+      return state.NumWaiting === count;
+    });
   }
 
   /** Asks until the balancer knows of a replica that is ready. */

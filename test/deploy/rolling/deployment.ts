@@ -8,8 +8,8 @@ import { parseSettings } from '../../../src/config/settings.js';
 export interface Deployment {
   readonly maxSurge: number;
   readonly maxUnavailable: number;
-  readonly preStopMillis: number;
   readonly terminationGraceMillis: number;
+  readonly shutdownDelayMillis: number;
   readonly shutdownGraceMillis: number;
 }
 
@@ -19,14 +19,7 @@ interface Manifest {
       readonly rollingUpdate: { readonly maxSurge: number; readonly maxUnavailable: number };
     };
     readonly template: {
-      readonly spec: {
-        readonly terminationGracePeriodSeconds: number;
-        readonly containers: readonly {
-          readonly lifecycle: {
-            readonly preStop: { readonly sleep: { readonly seconds: number } };
-          };
-        }[];
-      };
+      readonly spec: { readonly terminationGracePeriodSeconds: number };
     };
   };
 }
@@ -37,7 +30,6 @@ interface Kustomization {
 
 export function readDeployment(): Deployment {
   const { strategy, template } = (read('deployment.yaml') as Manifest).spec;
-  const container = template.spec.containers[0]!;
   const { configMapGenerator } = read('kustomization.yaml') as Kustomization;
   const settings = configMapGenerator.flatMap(({ literals }) =>
     literals.map((literal): [string, string] => {
@@ -45,11 +37,14 @@ export function readDeployment(): Deployment {
       return [name, value];
     }),
   );
+  const { SHUTDOWN_DELAY_MILLIS, SHUTDOWN_GRACE_MILLIS } = parseSettings(
+    Object.fromEntries(settings),
+  );
   return {
     ...strategy.rollingUpdate,
-    preStopMillis: 1000 * container.lifecycle.preStop.sleep.seconds,
     terminationGraceMillis: 1000 * template.spec.terminationGracePeriodSeconds,
-    shutdownGraceMillis: parseSettings(Object.fromEntries(settings)).SHUTDOWN_GRACE_MILLIS,
+    shutdownDelayMillis: SHUTDOWN_DELAY_MILLIS,
+    shutdownGraceMillis: SHUTDOWN_GRACE_MILLIS,
   };
 }
 

@@ -7,6 +7,7 @@ import type { ReplicaProcess } from '../../support/replica-process.js';
 import { until } from '../../support/until.js';
 import type { Balancer } from './balancer.js';
 import type { Deployment } from './deployment.js';
+import type { Service } from './service.js';
 import { remainsOf } from './remains.js';
 
 /** How a replica that was replaced ended. */
@@ -22,6 +23,7 @@ interface RolloutParts {
   /** How long after the decision to end a replica it is no longer among the endpoints. */
   readonly endpointsDelayMillis: number;
   readonly balancer: Balancer;
+  readonly service: Service;
   readonly client: Redis;
   readonly start: () => Promise<ReplicaProcess>;
 }
@@ -56,14 +58,9 @@ export class Rollout {
 
   /** What the kubelet does with a pod and, at the same time, the endpoints' controller. */
   async #remove(old: ReplicaProcess): Promise<void> {
-    const { deployment, endpointsDelayMillis, client } = this.parts;
-    const decidedAt = performance.now();
+    const { deployment, client } = this.parts;
     const forgotten = this.#forget(old);
-    await delay(deployment.preStopMillis);
-    // A machine that stands still for a moment must not turn around what the manifest has in order.
-    if (deployment.preStopMillis > endpointsDelayMillis) await forgotten;
-    const patience = deployment.terminationGraceMillis - (performance.now() - decidedAt);
-    const kill = setTimeout(() => old.signal('SIGKILL'), patience);
+    const kill = setTimeout(() => old.signal('SIGKILL'), deployment.terminationGraceMillis);
     const code = await old.kill('SIGTERM');
     clearTimeout(kill);
     await forgotten;
@@ -77,6 +74,8 @@ export class Rollout {
   }
 
   #publishEndpoints(): Promise<void> {
-    return this.parts.balancer.setEndpoints(this.replicas.map(({ url }) => url));
+    const urls = this.replicas.map(({ url }) => url);
+    this.parts.service.setEndpoints(urls);
+    return this.parts.balancer.setEndpoints(urls);
   }
 }

@@ -50,15 +50,110 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- mergeOverwrite (dict) .Values.monitoring.labels (include "sluice.labels" . | fromYaml) | toYaml }}
 {{- end }}
 
+{{/* Rules and Secrets, as files. */}}
+{{- define "sluice.volumes" -}}
+{{- with include "sluice.rulesName" . }}
+- name: rules
+  configMap:
+    name: {{ . | quote }}
+{{- end }}
+{{- with .Values.tls.secretName }}
+- name: tls
+  secret:
+    secretName: {{ . | quote }}
+{{- end }}
+{{- with .Values.tokens.secretName }}
+- name: tokens
+  secret:
+    secretName: {{ . | quote }}
+{{- end }}
+{{- range .Values.mountedSecrets }}
+- name: {{ .name | quote }}
+  secret:
+    secretName: {{ .secretName | quote }}
+{{- end }}
+{{- end }}
+
+{{/* Never by subPath: a file that is mounted so never changes. */}}
+{{- define "sluice.volumeMounts" -}}
+{{- $folders := dict "rules" "/etc/sluice/rules" "tls" "/etc/sluice/tls" "tokens" "/etc/sluice/tokens" }}
+{{- range .Values.mountedSecrets }}
+{{- $_ := set $folders .name .mountPath }}
+{{- end }}
+{{- range include "sluice.volumes" . | fromYamlArray }}
+- name: {{ .name | quote }}
+  mountPath: {{ get $folders .name | quote }}
+  readOnly: true
+{{- end }}
+{{- end }}
+
+{{/* The name of the ConfigMap with the rules; empty where there are none. */}}
+{{- define "sluice.rulesName" -}}
+{{- if .Values.rules.text }}
+{{- printf "%s-rules" (include "sluice.fullname" . | trunc 57 | trimSuffix "-") }}
+{{- else }}
+{{- .Values.rules.configMap }}
+{{- end }}
+{{- end }}
+
+{{/* The environment variables: those that name mounted files, and `settings`, which win. */}}
+{{- define "sluice.settings" -}}
+{{- $files := dict }}
+{{- if include "sluice.rulesName" . }}
+{{- $_ := set $files "CONFIG_FILE" (printf "/etc/sluice/rules/%s" .Values.rules.key) }}
+{{- end }}
+{{- if .Values.tls.secretName }}
+{{- $_ := set $files "TLS_CERT_FILE" "/etc/sluice/tls/tls.crt" }}
+{{- $_ := set $files "TLS_KEY_FILE" "/etc/sluice/tls/tls.key" }}
+{{- end }}
+{{- if .Values.tokens.secretName }}
+{{- $_ := set $files "AUTH_TOKENS_FILE" "/etc/sluice/tokens/tokens.json" }}
+{{- end }}
+{{- mergeOverwrite $files .Values.settings | toYaml }}
+{{- end }}
+
+{{/* Of the probes and of Prometheus. */}}
+{{- define "sluice.scheme" -}}
+{{- if (include "sluice.settings" . | fromYaml).TLS_CERT_FILE }}HTTPS{{ else }}HTTP{{ end }}
+{{- end }}
+
+{{/* The port of the probes and of Prometheus: one that clients can't fill, where there is one. */}}
+{{- define "sluice.insidePort" -}}
+{{- if .Values.settings.ADMIN_PORT }}admin{{ else }}http{{ end }}
+{{- end }}
+
+{{- define "sluice.probe" -}}
+httpGet:
+  path: {{ .path }}
+  port: {{ include "sluice.insidePort" .root }}
+  {{- if eq (include "sluice.scheme" .root) "HTTPS" }}
+  scheme: HTTPS
+  {{- end }}
+{{- end }}
+
+{{/*
+As many as run, since an upgrade that names another number, or none, would end replicas that the autoscaler has
+started; where none run yet, the fewest.
+*/}}
+{{- define "sluice.replicas" -}}
+{{- $running := lookup "apps/v1" "Deployment" .Release.Namespace (include "sluice.fullname" .) }}
+{{- if not .Values.autoscaling.enabled }}
+{{- int .Values.replicas }}
+{{- else if $running }}
+{{- int $running.spec.replicas }}
+{{- else }}
+{{- int .Values.autoscaling.minReplicas }}
+{{- end }}
+{{- end }}
+
 {{/* What the schema can't say of values together. */}}
 {{- define "sluice.checkTogether" -}}
-{{- if and .Values.settings.TLS_CERT_FILE (ne .Values.probeScheme "HTTPS") }}
-{{- fail "probeScheme must be HTTPS where settings.TLS_CERT_FILE is set: the service then speaks HTTPS only" }}
+{{- if and .Values.rules.text .Values.rules.configMap }}
+{{- fail "rules.text and rules.configMap exclude each other" }}
 {{- end }}
 {{- $delay := int64 (default "0" .Values.settings.SHUTDOWN_DELAY_MILLIS) }}
 {{- $grace := int64 (default "10000" .Values.settings.SHUTDOWN_GRACE_MILLIS) }}
-{{- $stop := add (mul 1000 (int64 .Values.preStopSleepSeconds)) $delay $grace }}
-{{- if le (mul 1000 (int64 .Values.terminationGracePeriodSeconds)) $stop }}
-{{- fail "terminationGracePeriodSeconds must be longer than preStopSleepSeconds, settings.SHUTDOWN_DELAY_MILLIS and settings.SHUTDOWN_GRACE_MILLIS together" }}
+{{- if lt (mul 1000 (int64 .Values.terminationGracePeriodSeconds)) (add $delay $grace 5000) }}
+{{- fail "terminationGracePeriodSeconds must be 5 s longer than settings.SHUTDOWN_DELAY_MILLIS and settings.SHUTDOWN_GRACE_MILLIS together" }}
 {{- end }}
 {{- end }}

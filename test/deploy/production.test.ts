@@ -1,0 +1,87 @@
+import { type KubernetesObject, theOne } from './kubernetes-object.js';
+import { describeWithDeployTools, renderOverlay } from './rendered-objects.js';
+import { readText } from './repository-files.js';
+import { settingsIn } from './settings-check.js';
+
+interface Ingress {
+  readonly from: readonly unknown[];
+  readonly ports: readonly { readonly port: string }[];
+}
+
+describeWithDeployTools(['kustomize'], 'the overlay prod', () => {
+  let objects: KubernetesObject[];
+  beforeAll(async () => {
+    objects = await renderOverlay('prod');
+  });
+
+  const service = (name: string) =>
+    objects.find(({ kind, metadata }) => kind === 'Service' && metadata.name === name)!.spec as {
+      ports: { targetPort: string }[];
+    };
+
+  test('needs nothing that a cluster may not know', () => {
+    const groups = objects.map(({ apiVersion }) => apiVersion.split('/')[0]);
+    expect(groups.filter((group) => group?.includes('coreos'))).toEqual([]);
+  });
+
+  test('speaks TLS to clients and to Redis, knows its callers, and takes no override', () => {
+    expect(settingsIn(objects)).toMatchObject({
+      TLS_CERT_FILE: expect.any(String) as string,
+      TLS_KEY_FILE: expect.any(String) as string,
+      REDIS_URL: expect.stringMatching(/^rediss:/) as string,
+      AUTH_TOKENS_FILE: expect.any(String) as string,
+      CONFIG_FILE: expect.any(String) as string,
+      REQUESTS_CAN_SET_RATE: 'false',
+      REQUESTS_CAN_MOD_QUEUE: 'false',
+    });
+  });
+
+  test('lets the clients reach the checks, and others the admin port', () => {
+    const { ingress } = theOne(objects, 'NetworkPolicy').spec as { ingress: readonly Ingress[] };
+
+    expect(ingress.map(({ ports }) => ports.map(({ port }) => port))).toEqual([
+      ['http'],
+      ['admin'],
+    ]);
+    const peers = ingress.map(({ from }) => from);
+    expect(peers[0]).not.toEqual(peers[1]);
+    // An empty selector is everybody.
+    for (const peer of peers.flat()) {
+      expect(Object.values(peer as object)).not.toContainEqual({});
+    }
+    expect(service('sluice').ports.map(({ targetPort }) => targetPort)).toEqual(['http']);
+    expect(service('sluice-admin').ports.map(({ targetPort }) => targetPort)).toEqual(['admin']);
+  });
+
+  test('mounts what may change as whole folders, and keeps the name of the rules', () => {
+    const text = JSON.stringify(theOne(objects, 'Deployment'));
+
+    expect(text).toContain('"mountPath"');
+    expect(text).not.toContain('subPath');
+    expect(objects.map(({ kind, metadata }) => `${kind} ${metadata.name}`)).toContain(
+      'ConfigMap sluice-rules',
+    );
+  });
+});
+
+describeWithDeployTools(['kustomize'], 'docs/deploy.md', () => {
+  test('says how each Secret of production is made', async () => {
+    const text = JSON.stringify(await renderOverlay('prod-monitored'));
+    const named = text.matchAll(
+      /"(?:secretName|secretKeyRef|secret|credentials)":(?:"|\{[^}]*"name":")([^"]+)"/g,
+    );
+    const secrets = [...new Set([...named].map(([, name]) => name!))].sort();
+
+    expect(secrets).toEqual([
+      'sluice-redis',
+      'sluice-redis-ca',
+      'sluice-scrape-token',
+      'sluice-tls',
+      'sluice-tokens',
+    ]);
+    const page = readText('docs/deploy.md');
+    for (const name of secrets) {
+      expect(page).toMatch(new RegExp(`kubectl create secret generic ${name} `));
+    }
+  });
+});

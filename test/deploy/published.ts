@@ -1,0 +1,42 @@
+import { send } from '../support/http-client.js';
+
+/** The same as in targets with a host: HAProxy refuses others. */
+const HOST = 'sluice';
+
+/** What clients need of a load balancer. */
+export const PUBLISHED = ['/rate/key', '/rate/key?canWait=true', '/healthz', '/readyz'];
+
+/** What only those inside may see, in all forms in which a replica would take it, or another path. */
+export const NOT_PUBLISHED = [
+  '/debug',
+  '/debug/key',
+  '/debug?key',
+  '/metrics',
+  '/metrics?name',
+  '//debug',
+  '/%64ebug',
+  '/./debug',
+  '/debug/../rate/key',
+  '/debug/%2e%2e/rate/key',
+  '/healthz/../debug',
+  'http://sluice/debug',
+  'http://sluice/metrics',
+  'http://sluice/debug/../rate/key',
+];
+
+/** The status of `GET` of each target, as it stands. */
+export async function statusesOf(
+  url: string,
+  targets: readonly string[],
+): Promise<Record<string, number>> {
+  const statuses = targets.map(async (target) => {
+    const { status } = await send(url, 'GET', target, { Host: HOST });
+    return [target, status] as const;
+  });
+  return Object.fromEntries(await Promise.all(statuses));
+}
+
+/** The same status for each target. */
+export function allWith(status: number, targets: readonly string[]): Record<string, number> {
+  return Object.fromEntries(targets.map((target) => [target, status]));
+}
