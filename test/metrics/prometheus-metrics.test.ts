@@ -59,6 +59,8 @@ test('a series that may ever be is there from the start, at zero', async () => {
   expect(all.valuesOf(FAILED)).toEqual({
     [`${FAILED}{reason="store_unavailable"}`]: 0,
     [`${FAILED}{reason="shutting_down"}`]: 0,
+    [`${FAILED}{reason="store_full"}`]: 0,
+    [`${FAILED}{reason="key_full"}`]: 0,
     [`${FAILED}{reason="too_many_waiters"}`]: 0,
     [`${FAILED}{reason="too_many_waiters_of_caller"}`]: 0,
   });
