@@ -71,6 +71,8 @@ export const settingsSchema = z.object({
   REPLICA_LEASE_MILLIS: wholeNumber({ min: 500, max: ONE_HOUR_MILLIS }).default(3_000),
 
   MAX_WAITERS: wholeNumber({ min: 0, max: 1_000_000 }).default(10_000),
+  MAX_CONNECTIONS: wholeNumber({ min: 1, max: 1_000_000 }).default(20_000),
+  MAX_IN_FLIGHT_PER_CONNECTION: wholeNumber({ min: 1, max: 100_000 }).default(100),
   MAX_EVENT_LOOP_DELAY_MILLIS: wholeNumber({ min: 10, max: 60_000 }).default(250),
 
   AUTH_TOKENS_FILE: z.string().optional(),

@@ -2,6 +2,7 @@ import { collectDefaultMetrics, Registry } from 'prom-client';
 
 import type { StoreObserver } from '../redis/store-observer.js';
 import { checkMetrics } from './check-metrics.js';
+import { connectionMetrics } from './connection-metrics.js';
 import type { Metrics } from './metrics.js';
 import { ruleMetrics, type RulesInForce } from './rule-metrics.js';
 import { storeMetrics } from './store-metrics.js';
@@ -17,6 +18,7 @@ export function createMetrics(waiting: () => number, rules: RulesInForce): Metri
   ruleMetrics(registry, rules);
   return {
     ...checkMetrics(registry, waiting),
+    ...connectionMetrics(registry),
     ...storeMetrics(registry),
     text: () => registry.metrics(),
     contentType: registry.contentType,

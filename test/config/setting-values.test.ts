@@ -15,6 +15,8 @@ const WHOLE_NUMBERS: [name: Name, min: number, max: number][] = [
   ['STORE_TIMEOUT_MILLIS', 1, 60_000],
   ['REPLICA_LEASE_MILLIS', 500, 3_600_000],
   ['MAX_WAITERS', 0, 1_000_000],
+  ['MAX_CONNECTIONS', 1, 1_000_000],
+  ['MAX_IN_FLIGHT_PER_CONNECTION', 1, 100_000],
   ['MAX_EVENT_LOOP_DELAY_MILLIS', 10, 60_000],
 ];
 

@@ -14,11 +14,17 @@ export interface HttpService {
   readonly limiter: Limiter;
   /** What could not be read as a request, so far. */
   readonly unreadable: readonly UnreadableRequest[];
+  /** How many requests were held, so far. */
+  readonly held: number;
   /** Ends it before its test ends; resolves when its last connection has. */
   stop(): Promise<void>;
 }
 
-type Options = Partial<Pick<ListenOptions, 'timeouts' | 'keyPair'>> & { limiter?: Limiter };
+interface Options extends Partial<Pick<ListenOptions, 'timeouts' | 'keyPair'>> {
+  readonly limiter?: Limiter;
+  readonly maxConnections?: number;
+  readonly maxInFlight?: number;
+}
 
 /** One approval per hour, and ten who wait. */
 export function smallLimiter(): MemoryLimiter {
@@ -33,13 +39,26 @@ export function useHttpServices(): (options?: Options) => Promise<HttpService> {
     await Promise.all(stops.splice(0).map((stop) => stop()));
   });
 
-  return async ({ limiter = smallLimiter(), ...options } = {}) => {
+  return async (options = {}) => {
+    const {
+      limiter = smallLimiter(),
+      maxConnections = 20_000,
+      maxInFlight = 100,
+      ...rest
+    } = options;
     const unreadable: UnreadableRequest[] = [];
+    let held = 0;
     const server = await listen(httpAppOver(limiter), {
       port: 0,
       host: '127.0.0.1',
       onUnreadable: (request) => unreadable.push(request),
-      ...options,
+      bounds: {
+        maxConnections,
+        maxInFlight,
+        onDropped: () => undefined,
+        onHeld: () => (held += 1),
+      },
+      ...rest,
     });
     const stop = async (): Promise<void> => {
       const closed = server.stopAccepting();
@@ -49,7 +68,15 @@ export function useHttpServices(): (options?: Options) => Promise<HttpService> {
     };
     stops.push(stop);
     const scheme = options.keyPair ? 'https' : 'http';
-    return { url: `${scheme}://127.0.0.1:${server.port}`, limiter, unreadable, stop };
+    return {
+      url: `${scheme}://127.0.0.1:${server.port}`,
+      limiter,
+      unreadable,
+      get held() {
+        return held;
+      },
+      stop,
+    };
   };
 }
 

@@ -8,10 +8,12 @@ import { correlationIdOf } from './correlation.js';
 
 /** More than any good request needs, and than the 8000 that RFC 9110, section 4.1, recommends to take. */
 const MAX_URL_BYTES = 8192;
-const SCHEME_AND_AUTHORITY = /^[a-z][a-z\d+.-]*:\/\/[^/?#]*/i;
+const SCHEME_AND_AUTHORITY = /^[a-z][a-z\d+.-]*:\/\/[^/?#\\\p{Cc}]*/iu;
+/** Some parsers take `\` for `/`, drop what follows a `#`, or drop a control character. */
+const AMBIGUOUS = /[#\\\p{Cc}]/u;
 
-/** The connections on which the body of a request is still to come. */
-const receiving = new WeakSet<Duplex>();
+/** The last request with a body on each connection. */
+const lastWithBody = new WeakMap<Duplex, IncomingMessage>();
 
 /**
  * Cuts scheme and authority off a target in absolute form, which proxies send. Express must get the request
@@ -21,14 +23,14 @@ const receiving = new WeakSet<Duplex>();
 export function toOriginForm(request: IncomingMessage): void {
   const target = request.url ?? '/';
   if (target.startsWith('/')) return;
-  const path = target.replace(SCHEME_AND_AUTHORITY, '').replace(/#.*$/s, '');
+  const path = target.replace(SCHEME_AND_AUTHORITY, '');
   request.url = path.startsWith('/') || path === '*' ? path : `/${path}`;
 }
 
 /**
  * Takes a request in: notes its correlation id and when it came, throws its body away, and refuses what no
  * request needs.
- * @throws HttpError URL_TOO_LONG, HOST_MISSING or HOST_REPEATED
+ * @throws HttpError URL_TOO_LONG, INVALID_TARGET, HOST_MISSING or HOST_REPEATED
  */
 export function takeIn(request: Request, response: Response): void {
   response.locals.correlationId = correlationIdOf(request);
@@ -40,25 +42,32 @@ export function takeIn(request: Request, response: Response): void {
 
 /** Whether the body of a request is still to come on this connection. */
 export function isReceivingBody(socket: Duplex): boolean {
-  return receiving.has(socket);
+  return lastWithBody.get(socket)?.complete === false;
 }
 
 /**
  * Reads the body of a request and forgets it. No route needs a body. But a connection that is not read does
  * not tell that its client disconnects, and a request that has not come in full times out.
  */
-function discardBody(request: Request): void {
+export function discardBody(request: IncomingMessage): void {
   const { headers, socket } = request;
   const length = headers['content-length'] ?? '0';
   if (length === '0' && headers['transfer-encoding'] === undefined) return;
-  receiving.add(socket);
-  request.resume().once('end', () => receiving.delete(socket));
+  lastWithBody.set(socket, request);
+  request.resume();
 }
 
 function checkUrl(request: Request): void {
   const bytes = request.url.length;
-  if (bytes <= MAX_URL_BYTES) return;
-  throw httpError('URL_TOO_LONG', { max: MAX_URL_BYTES, bytes });
+  if (bytes > MAX_URL_BYTES) throw httpError('URL_TOO_LONG', { max: MAX_URL_BYTES, bytes });
+  const [character] = AMBIGUOUS.exec(request.url) ?? [];
+  if (character !== undefined) throw httpError('INVALID_TARGET', describeCharacter(character));
+}
+
+function describeCharacter(character: string): { what: string; encoded: string } {
+  const encoded = `%${character.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`;
+  const what = /\p{Cc}/u.test(character) ? 'a control character' : character;
+  return { what, encoded };
 }
 
 /** HTTP/1.1 has exactly one Host header: https://www.rfc-editor.org/rfc/rfc9112#section-3.2-6 */
