@@ -3,6 +3,7 @@ import type { UnreadableRequest } from '../../src/http/server/unreadable-request
 import { listen, type ListenOptions } from '../../src/http/server/server.js';
 import type { Limiter } from '../../src/limiter/limiter.js';
 import { MemoryLimiter } from '../../src/limiter/memory/memory-limiter.js';
+import type { DropReason } from '../../src/metrics/metrics.js';
 import { httpAppOver } from './http-app.js';
 import { approve } from './http-client.js';
 import { uniqueKey } from './unique-key.js';
@@ -16,6 +17,8 @@ export interface HttpService {
   readonly unreadable: readonly UnreadableRequest[];
   /** How many requests were held, so far. */
   readonly held: number;
+  /** Why connections were dropped, so far. */
+  readonly drops: readonly DropReason[];
   /** Ends it before its test ends; resolves when its last connection has. */
   stop(): Promise<void>;
 }
@@ -48,6 +51,7 @@ export function useHttpServices(): (options?: Options) => Promise<HttpService> {
     } = options;
     const unreadable: UnreadableRequest[] = [];
     let held = 0;
+    const drops: DropReason[] = [];
     const server = await listen(httpAppOver(limiter), {
       port: 0,
       host: '127.0.0.1',
@@ -55,7 +59,7 @@ export function useHttpServices(): (options?: Options) => Promise<HttpService> {
       bounds: {
         maxConnections,
         maxInFlight,
-        onDropped: () => undefined,
+        onDropped: (reason) => drops.push(reason),
         onHeld: () => (held += 1),
       },
       ...rest,
@@ -75,6 +79,7 @@ export function useHttpServices(): (options?: Options) => Promise<HttpService> {
       get held() {
         return held;
       },
+      drops,
       stop,
     };
   };

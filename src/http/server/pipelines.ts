@@ -78,7 +78,7 @@ class Pipeline {
   take(request: IncomingMessage, response: ServerResponse): void {
     // Node hands over all requests that it has read, those of a connection that was just cut, too.
     if (this.socket.destroyed) return;
-    if (this.#inFlight === this.#answeredThisTurn) this.#countFirst();
+    if (this.#isEmpty) this.#countFirst();
     this.#stall ??= setTimeout(this.#cutIfStalled, this.port.stallMillis).unref();
     response.once('finish', this.#onAnswered);
     if (this.#held.length === 0 && this.#hasRoom) {
@@ -87,6 +87,11 @@ class Pipeline {
     } else {
       this.#hold(request, response);
     }
+  }
+
+  /** Whether everything that was counted or held is answered. */
+  get #isEmpty(): boolean {
+    return this.#held.length === 0 && this.#inFlight === this.#answeredThisTurn;
   }
 
   get #hasRoom(): boolean {
