@@ -86,7 +86,7 @@ const PROVOCATIONS: { readonly [Code in ErrorCode]: Provocation<Code> } = {
   INVALID_TARGET: {
     provoke: (app, key) =>
       sendText(app, requestText('POST', `${ratePath(key)}\\b`, { Connection: 'close' })),
-    values: () => ({ what: '\\', encoded: '%5C' }),
+    values: () => ({ character: '\\', encoded: '%5C' }),
   },
   HOST_MISSING: {
     provoke: (app, key) =>

@@ -8,9 +8,9 @@ import { correlationIdOf } from './correlation.js';
 
 /** More than any good request needs, and than the 8000 that RFC 9110, section 4.1, recommends to take. */
 const MAX_URL_BYTES = 8192;
-const SCHEME_AND_AUTHORITY = /^[a-z][a-z\d+.-]*:\/\/[^/?#\\\p{Cc}]*/iu;
-/** Some parsers take `\` for `/`, drop what follows a `#`, or drop a control character. */
-const AMBIGUOUS = /[#\\\p{Cc}]/u;
+const SCHEME_AND_AUTHORITY = /^[a-z][a-z\d+.-]*:\/\/[^/?#]*/i;
+/** Some parsers drop what follows a `#`, and take `\` for `/`. Node's refuses control characters by itself. */
+const AMBIGUOUS = /[#\\]/;
 
 /** The last request with a body on each connection. */
 const lastWithBody = new WeakMap<Duplex, IncomingMessage>();
@@ -61,13 +61,8 @@ function checkUrl(request: Request): void {
   const bytes = request.url.length;
   if (bytes > MAX_URL_BYTES) throw httpError('URL_TOO_LONG', { max: MAX_URL_BYTES, bytes });
   const [character] = AMBIGUOUS.exec(request.url) ?? [];
-  if (character !== undefined) throw httpError('INVALID_TARGET', describeCharacter(character));
-}
-
-function describeCharacter(character: string): { what: string; encoded: string } {
-  const encoded = `%${character.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`;
-  const what = /\p{Cc}/u.test(character) ? 'a control character' : character;
-  return { what, encoded };
+  if (character === undefined) return;
+  throw httpError('INVALID_TARGET', { character, encoded: character === '#' ? '%23' : '%5C' });
 }
 
 /** HTTP/1.1 has exactly one Host header: https://www.rfc-editor.org/rfc/rfc9112#section-3.2-6 */

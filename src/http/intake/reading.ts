@@ -28,5 +28,7 @@ export function isHeldUp(socket: Duplex): boolean {
 }
 
 function pauseAgain(this: Duplex): void {
-  this.pause();
+  // A stream that was paused since it was told to resume resumes all the same, and is not paused twice.
+  if (this.isPaused()) this.emit('pause');
+  else this.pause();
 }

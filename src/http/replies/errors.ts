@@ -40,8 +40,8 @@ export const ERRORS = {
   },
   INVALID_TARGET: {
     status: 400,
-    message: 'the URL must have {what} as {encoded}',
-    when: 'the target has a raw `#`, `\\` or control character',
+    message: 'the URL must have {character} as {encoded}',
+    when: 'the URL has a raw `#` or `\\`',
     body: 'without key',
   },
   HOST_MISSING: {
