@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream';
 
 import type { Request, Response } from 'express';
 
-import { httpError } from '../replies/http-error.js';
+import { type HttpError, httpError } from '../replies/http-error.js';
 import { correlationIdOf } from './correlation.js';
 
 /** More than any good request needs, and than the 8000 that RFC 9110, section 4.1, recommends to take. */
@@ -60,9 +60,12 @@ export function discardBody(request: IncomingMessage): void {
 function checkUrl(request: Request): void {
   const bytes = request.url.length;
   if (bytes > MAX_URL_BYTES) throw httpError('URL_TOO_LONG', { max: MAX_URL_BYTES, bytes });
-  const [character] = AMBIGUOUS.exec(request.url) ?? [];
-  if (character === undefined) return;
-  throw httpError('INVALID_TARGET', { character, encoded: character === '#' ? '%23' : '%5C' });
+  if (AMBIGUOUS.test(request.url)) throw ambiguous(request.url.includes('#') ? '#' : '\\');
+}
+
+function ambiguous(character: '#' | '\\'): HttpError {
+  const encoded = character === '#' ? '%23' : '%5C';
+  return httpError('INVALID_TARGET', { character, encoded });
 }
 
 /** HTTP/1.1 has exactly one Host header: https://www.rfc-editor.org/rfc/rfc9112#section-3.2-6 */
