@@ -76,6 +76,8 @@ export const settingsSchema = z.object({
   MAX_IDS_PER_KEY: wholeNumber({ min: 1, max: BOUNDS.maxRequests.max }).default(1_000_000),
   MAX_WAITERS: wholeNumber({ min: 0, max: 1_000_000 }).default(10_000),
   MAX_WAITERS_PER_CALLER: wholeNumber({ min: 0, max: 1_000_000 }).optional(),
+  MAX_CONNECTIONS: wholeNumber({ min: 1, max: 1_000_000 }).default(20_000),
+  MAX_IN_FLIGHT_PER_CONNECTION: wholeNumber({ min: 1, max: 100_000 }).default(100),
   MAX_EVENT_LOOP_DELAY_MILLIS: wholeNumber({ min: 10, max: 60_000 }).default(250),
 
   AUTH_TOKENS_FILE: z.string().optional(),

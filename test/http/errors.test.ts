@@ -84,6 +84,11 @@ const PROVOCATIONS: { readonly [Code in ErrorCode]: Provocation<Code> } = {
     provoke: (app, key) => send(app.url, 'DELETE', `${ratePath(key)}/%ff`),
     values: () => ({ part: 'requestId' }),
   },
+  INVALID_TARGET: {
+    provoke: (app, key) =>
+      sendText(app, requestText('POST', `${ratePath(key)}\\b`, { Connection: 'close' })),
+    values: () => ({ character: '\\', encoded: '%5C' }),
+  },
   HOST_MISSING: {
     provoke: (app, key) =>
       sendText(app, `POST ${ratePath(key)} HTTP/1.1\r\nConnection: close\r\n\r\n`),

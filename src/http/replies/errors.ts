@@ -38,6 +38,12 @@ export const ERRORS = {
     message: '{part} must be percent-encoded UTF-8',
     when: 'the key or the request id in the path can not be decoded',
   },
+  INVALID_TARGET: {
+    status: 400,
+    message: 'the URL must have {character} as {encoded}',
+    when: 'the URL has a raw `#` or `\\`',
+    body: 'without key',
+  },
   HOST_MISSING: {
     status: 400,
     message: 'the Host header must be given',
