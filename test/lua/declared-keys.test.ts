@@ -1,4 +1,4 @@
-import { Redis } from 'ioredis';
+import type { Redis } from 'ioredis';
 
 import { keysToInspect } from '../../src/redis/scripts/inspect-codec.js';
 import { keysOf } from '../../src/redis/scripts/shared-arguments.js';
@@ -34,7 +34,7 @@ async function restricted(rules: readonly string[], channels: readonly string[])
     ...rules,
     ...channels.map((channel) => `&${channel}`),
   ]);
-  const client = new Redis(redis.url, { username, password: 'secret' });
+  const client = redis.client.duplicate({ username, password: 'secret' });
   clients.push(client);
   return client;
 }

@@ -48,12 +48,12 @@ describeWithRedisProgram('a Redis with TLS', () => {
       rules: '~mine:* +@all',
     });
     const tls = { ca: authority.ca, ...(await certificateOf(authority)) };
-    const client = new Redis(redis.url, { tls, username: 'limited', password: 'secret' });
+    const client = new Redis(redis.address, { tls, username: 'limited', password: 'secret' });
     expect(await client.set('mine:1', 'value')).toBe('OK');
     await expect(client.set('another', 'value')).rejects.toThrow('NOPERM');
     client.disconnect();
 
     expect(await redis.command('GET', 'mine:1')).toBe('value');
-    await expect(ping(redis.url, { tls })).rejects.toThrow('NOAUTH');
+    await expect(ping(redis.address, { tls })).rejects.toThrow('NOAUTH');
   });
 });

@@ -1,25 +1,35 @@
 import { Redis } from 'ioredis';
 
 import { type RedisServer, startRedisServer } from './redis-server.js';
+import { expectNothingRefused } from './redis-user.js';
 
 /** A Redis for one test file, and a client to look into it with. */
 export interface RedisForTests {
+  /** For a service, which is a user with few rights there. */
   readonly url: string;
+  /** Is the default user, who may do everything. */
   readonly client: Redis;
 }
 
-/** Starts a real Redis before the tests of this file and stops it after them. */
+/**
+ * Starts a real Redis before the tests of this file and stops it after them. It must have refused nothing to anybody
+ * by then.
+ */
 export function useRedis(): RedisForTests {
   let server: RedisServer | undefined;
   let client: Redis | undefined;
 
   beforeAll(async () => {
     server = await startRedisServer();
-    client = new Redis(server.url);
+    client = new Redis(server.address);
   });
   afterAll(async () => {
-    client?.disconnect();
-    await server?.stop();
+    try {
+      if (client) await expectNothingRefused((name, ...args) => client!.call(name, ...args));
+    } finally {
+      client?.disconnect();
+      await server?.stop();
+    }
   });
 
   const started = <T>(value: T | undefined): T => {
