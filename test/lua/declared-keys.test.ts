@@ -54,6 +54,7 @@ describe('a user who may touch the eight keys and publish on the channel only', 
     await expect(client.get(uniqueKey())).rejects.toThrow(/NOPERM/);
     await expect(client.get(key.names.leader)).rejects.toThrow(/NOPERM/);
     await expect(client.publish(`${key.names.wakeChannel}2`, '')).rejects.toThrow(/NOPERM/);
+    await redis.client.call('ACL', 'LOG', 'RESET');
   });
 
   test('can run all scripts', async () => {

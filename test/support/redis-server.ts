@@ -1,7 +1,8 @@
+import { Redis } from 'ioredis';
 import { GenericContainer, Wait } from 'testcontainers';
 
 import { startRedisProcess } from './redis-process.js';
-import { asLimiterUser, LIMITER_USER, limiterRules } from './redis-user.js';
+import { asLimiterUser, expectNothingRefused, LIMITER_USER, limiterRules } from './redis-user.js';
 
 /** A real Redis on this machine. */
 export interface RedisServer {
@@ -9,6 +10,10 @@ export interface RedisServer {
   readonly url: string;
   /** The URL without credentials, for the default user. */
   readonly address: string;
+  /**
+   * Ends it.
+   * @throws Error where it has refused anything to anybody
+   */
   stop(): Promise<void>;
 }
 
@@ -36,7 +41,13 @@ async function startContainer(image: string): Promise<RedisServer> {
     address,
     url: asLimiterUser(address),
     stop: async () => {
-      await container.stop();
+      const client = new Redis(address);
+      try {
+        await expectNothingRefused((name, ...args) => client.call(name, ...args));
+      } finally {
+        client.disconnect();
+        await container.stop();
+      }
     },
   };
 }

@@ -52,6 +52,7 @@ describeWithRedisProgram('a Redis with TLS', () => {
     expect(await client.set('mine:1', 'value')).toBe('OK');
     await expect(client.set('another', 'value')).rejects.toThrow('NOPERM');
     client.disconnect();
+    await redis.command('ACL', 'LOG', 'RESET');
 
     expect(await redis.command('GET', 'mine:1')).toBe('value');
     await expect(ping(redis.address, { tls })).rejects.toThrow('NOAUTH');

@@ -92,7 +92,7 @@ test('what is unsubscribed while it is being subscribed is not reported', async 
   await subscribe(other);
   connections.subscriber.subscribe(channel);
   connections.subscriber.unsubscribe(channel);
-  await subscribe(uniqueKey());
+  await subscribe(newChannel());
 
   expect(recorder.times(channel)).toBe(0);
   expect(await subscribersOf(channel)).toBe(0);
