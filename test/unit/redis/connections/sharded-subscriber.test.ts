@@ -184,6 +184,7 @@ describe('a channel', () => {
     subscriber.subscribe(onA);
     await until(async () => String(await a.client.acl('LOG')).includes(onA));
     await a.client.acl('SETUSER', 'default', 'allchannels');
+    await a.client.acl('LOG', 'RESET');
     await caughtUp('a');
     expect(recorder.times(onA)).toBe(0);
     subscriber.place();
