@@ -43,9 +43,7 @@ describeWithRedisProgram('a Redis with TLS', () => {
 
   test('lets its user do what the rules say, and nobody in without a password', async () => {
     const redis = await startRedisTls(authority, {
-      username: 'limited',
-      password: 'secret',
-      rules: '~mine:* +@all',
+      user: { username: 'limited', password: 'secret', rules: '~mine:* +@all' },
     });
     const tls = { ca: authority.ca, ...(await certificateOf(authority)) };
     const client = new Redis(redis.address, { tls, username: 'limited', password: 'secret' });

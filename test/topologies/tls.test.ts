@@ -27,7 +27,7 @@ describeWithRedisProgram('a Redis that asks for certificates and a password', ()
   beforeAll(async () => {
     authority = await createAuthority();
     certificate = await authority.issueClientCertificate('sluice');
-    server = await startRedisTls(authority, USER);
+    server = await startRedisTls(authority, { user: USER });
     passwordFile = join(authority.folder, 'password');
     await writeFile(passwordFile, `${USER.password}\n`);
   });
