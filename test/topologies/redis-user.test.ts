@@ -151,10 +151,20 @@ test('the user may send what clients and scripts send, and nothing else', () => 
   expect([...allowed].sort()).toEqual([...new Set([...OF_CLIENTS, ...ofScripts])].sort());
 });
 
-describe('where others share the database', () => {
+describe('a service', () => {
   const redis = useRedis();
 
-  test('a user without +scan can do all but list the keys', async () => {
+  test('sends nothing that its server does not know, the name of its library neither', async () => {
+    await redis.client.config('RESETSTAT');
+    const app = await startTestApp({ ...PATIENT_STORE, REDIS_URL: redis.url });
+    await approve(app.url, uniqueKey());
+    await app.stop(0);
+    const stats = await redis.client.info('all');
+    expect(stats).toContain('cmdstat_client|setname');
+    expect(stats).not.toMatch(/cmdstat_client\|setinfo|errorstat_ERR/);
+  });
+
+  test('whose user lacks +scan, where others share its database, does all but list the keys', async () => {
     const user = await createUser(redis.client, [...adaptedRules({ prefix: 'mine:' }), '-scan']);
     const app = await startTestApp({
       ...PATIENT_STORE,
