@@ -37,6 +37,7 @@ export const DEFAULTS: Settings = {
   LOG_2XX: false,
   LOG_4XX: false,
   LOG_5XX: true,
+  secretFiles: {},
 };
 
 /** The message with which Sluice refuses to start with these settings. */

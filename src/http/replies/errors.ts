@@ -146,6 +146,12 @@ export const ERRORS = {
     message: 'internal error',
     when: 'Sluice has a fault; the log has its cause',
   },
+  LISTING_FORBIDDEN: {
+    status: 501,
+    message: 'the Redis user may not list keys (+scan)',
+    when: 'all keys are asked for, and the Redis user lacks `+scan`',
+    body: 'without key',
+  },
   STORE_UNAVAILABLE: {
     status: 503,
     message: 'store unavailable',

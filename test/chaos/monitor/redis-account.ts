@@ -112,7 +112,7 @@ class ServerAccount {
           whole.windowStarts.set(key, starts);
           starts.push({ start, at });
         },
-        onViolation: (violation) => whole.violations.push(`${violation}, on ${server.url}`),
+        onViolation: (violation) => whole.violations.push(`${violation}, on ${server.address}`),
       }),
     }));
     this.#gap = this.#openGap();
