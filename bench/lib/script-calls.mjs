@@ -23,6 +23,7 @@ function callerWith(limits) {
     limitsOf: () => limits,
     replicaId: 'bench',
     leaseMillis: 5000,
+    maxIdsPerKey: 1_000_000,
     wakeArgument: naming.wakeArgument({ isCluster: false }),
   };
 }

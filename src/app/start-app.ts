@@ -7,6 +7,7 @@ import { systemClock } from '../common/clock.js';
 import type { Settings } from '../config/settings.js';
 import { warnOfOpenAccess } from '../http/auth/open-access-warning.js';
 import { openPorts } from '../http/server/ports.js';
+import { UndecidedChecks } from '../http/routes/undecided-checks.js';
 import { openSecurity } from '../http/server/security.js';
 import type { Limiter } from '../limiter/limiter.js';
 import { createMetrics } from '../metrics/prometheus-metrics.js';
@@ -58,7 +59,11 @@ export async function startApp(settings: Settings, logger: Logger): Promise<App>
     eventLoop,
     readyDuringOutage: settings.READY_DURING_OUTAGE,
   });
-  const ports = await openPorts({ limiter, rules, metrics, readiness, settings, logger }, security);
+  const undecided = new UndecidedChecks(metrics, systemClock, logger);
+  const ports = await openPorts(
+    { limiter, rules, metrics, undecided, readiness, settings, logger },
+    security,
+  );
   const { port, adminPort } = ports;
   const kind =
     settings.REDIS_URL === undefined
@@ -77,6 +82,7 @@ export async function startApp(settings: Settings, logger: Logger): Promise<App>
       await untilSeen(settings.SHUTDOWN_DELAY_MILLIS, hurry);
       await stopInOrder(ports, limiter, graceMillis, hurry);
       security.close();
+      undecided.close();
       rules.close();
       eventLoop.stop();
     },

@@ -1,4 +1,4 @@
-import type { UnavailableError } from '../limiter/errors.js';
+import type { UnavailableReason } from '../limiter/errors.js';
 import type { KeyPolicy } from '../rules/policy.js';
 import type { Decision } from '../limiter/limiter.js';
 
@@ -7,6 +7,9 @@ import type { Decision } from '../limiter/limiter.js';
  * its client took no answer.
  */
 export type DropReason = 'too_many_connections' | 'too_many_held' | 'answers_not_taken';
+
+/** Why a check has a 503. */
+export type FailureReason = UnavailableReason | 'too_many_waiters_of_caller';
 
 /** The counts and measurements of the service, for Prometheus. */
 export interface Metrics {
@@ -21,7 +24,7 @@ export interface Metrics {
     policy: Pick<KeyPolicy, 'isShadow' | 'ruleName'>,
   ): void;
   /** One check could not be decided, and was answered with a 503. */
-  failed(reason: UnavailableError['reason'] | 'too_many_waiters_of_caller'): void;
+  failed(reason: FailureReason): void;
   /** One request was held, since its connection had as many in flight as it may. */
   requestHeld(): void;
   /** One connection was dropped. */

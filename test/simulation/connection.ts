@@ -54,10 +54,6 @@ export class Connection {
     return Math.min(...waiting.map(({ sentAt }) => sentAt + CALL_LIMIT_MILLIS));
   }
 
-  failedFor(): void {
-    // Nothing is logged.
-  }
-
   /** As the product's CallGuard. */
   run<Reply>(call: Call<Reply>): Promise<Reply> {
     if (this.#isOpen) return Promise.reject(new StoreUnavailableError());

@@ -16,11 +16,13 @@ import { createMetrics } from '../../src/metrics/prometheus-metrics.js';
 export function httpAppOver(limiter: Limiter, parts: Partial<HttpParts> = {}): Express {
   const settings = parts.settings ?? parseSettings({});
   const rules = withoutRules(settings);
+  const metrics = createMetrics(() => limiter.waiting, rules);
   return createHttpApp(
     {
       limiter,
       rules,
-      metrics: createMetrics(() => limiter.waiting, rules),
+      metrics,
+      undecided: { note: (reason) => metrics.failed(reason) },
       readiness: { assess: () => Promise.resolve({ reasons: [], remarks: [] }) },
       access: openAccess,
       settings,

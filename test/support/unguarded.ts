@@ -1,7 +1,7 @@
 import type { CallGuard } from '../../src/redis/availability/call-guard.js';
 import { toLimiterError } from '../../src/redis/availability/store-errors.js';
 
-type Guard = Pick<CallGuard, 'run' | 'failedFor'>;
+type Guard = Pick<CallGuard, 'run'>;
 
 function guardThatSends(attempt: number): Guard {
   return {
@@ -12,7 +12,6 @@ function guardThatSends(attempt: number): Guard {
         throw toLimiterError(error);
       }
     },
-    failedFor: () => undefined,
   };
 }
 

@@ -67,7 +67,10 @@ describeWithRedisProgram('a service whose Redis has no memory left', () => {
     await redis.command('CONFIG', 'SET', 'maxmemory', '0');
     await approve(app.url, uniqueKey());
     expect((await send(app.url, 'GET', '/readyz')).text).toBe('OK');
-    expect(app.log.filter(({ msg }) => msg === 'store call failed').length).toBeGreaterThan(0);
+    expect(app.log.find(({ msg }) => msg === 'checks not decided')).toMatchObject({
+      level: 'warn',
+      undecided: { store_full: 1 },
+    });
     expect(app.log.map(({ msg }) => msg)).not.toContain(
       'store unavailable; not asked until it is back',
     );

@@ -1,8 +1,7 @@
 import type { Logger } from 'pino';
 
 import type { Clock } from '../../common/clock.js';
-
-const INTERVAL_MILLIS = 1000;
+import { FrequentLog } from '../../common/frequent-log.js';
 
 /** Why a request is refused for its token. */
 export type RefusalReason =
@@ -17,36 +16,21 @@ export class Refusals {
     scope_missing: 0,
     key_not_allowed: 0,
   };
-  #unlogged: Partial<Record<RefusalReason, number>> = {};
-  /** Runs for a second after each line. */
-  #cancelTimer: (() => void) | undefined;
+  readonly #log: FrequentLog<RefusalReason>;
 
-  constructor(
-    private readonly clock: Clock,
-    private readonly logger: Logger,
-  ) {}
+  constructor(clock: Clock, logger: Logger) {
+    this.#log = new FrequentLog(clock, (refused) => {
+      logger.warn({ refused }, 'requests refused for their tokens');
+    });
+  }
 
   note(reason: RefusalReason): void {
     this.counts[reason] += 1;
-    this.#unlogged[reason] = (this.#unlogged[reason] ?? 0) + 1;
-    if (!this.#cancelTimer) this.#log();
+    this.#log.note(reason);
   }
 
   /** Logs those of the last second. */
   close(): void {
-    this.#cancelTimer?.();
-    this.#log();
-    this.#cancelTimer?.();
-  }
-
-  #log(): void {
-    this.#cancelTimer = undefined;
-    const refused = this.#unlogged;
-    if (Object.keys(refused).length === 0) return;
-    this.logger.warn({ refused }, 'requests refused for their tokens');
-    this.#unlogged = {};
-    this.#cancelTimer = this.clock.after(INTERVAL_MILLIS, () => {
-      this.#log();
-    });
+    this.#log.close();
   }
 }

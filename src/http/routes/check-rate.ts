@@ -5,24 +5,26 @@ import type { KeyPolicy } from '../../rules/policy.js';
 import type { Rules } from '../../rules/rules.js';
 import { UnavailableError } from '../../limiter/errors.js';
 import type { CheckRequest, Decision, Limiter } from '../../limiter/limiter.js';
-import type { Metrics } from '../../metrics/metrics.js';
+import type { FailureReason, Metrics } from '../../metrics/metrics.js';
 import type { Access } from '../auth/access.js';
 import { parseCheck } from '../intake/parameters.js';
 import { HttpError, httpError } from '../replies/http-error.js';
 import { type AnswerParts, decisionAnswers } from './decision-answers.js';
 import { untilDisconnect } from './disconnect.js';
+import type { UndecidedChecks } from './undecided-checks.js';
 
 interface CheckParts extends AnswerParts {
   readonly limiter: Limiter;
   readonly rules: Pick<Rules, 'current'>;
-  readonly metrics: Metrics;
+  readonly metrics: Pick<Metrics, 'decided'>;
+  readonly undecided: Pick<UndecidedChecks, 'note'>;
   readonly access: Pick<Access, 'demand' | 'withPlace'>;
   readonly settings: AnswerParts['settings'] & Pick<Settings, 'UNKNOWN_KEYS'>;
 }
 
 /** `POST` and `GET /rate/{key}` */
 export function checkRate(parts: CheckParts): RequestHandler<{ key: string }> {
-  const { rules, metrics, access, settings } = parts;
+  const { rules, metrics, undecided, access, settings } = parts;
   const refusesUnknownKeys = settings.UNKNOWN_KEYS === 'refuse';
   const answer = decisionAnswers(parts);
   return async (request, response) => {
@@ -38,7 +40,7 @@ export function checkRate(parts: CheckParts): RequestHandler<{ key: string }> {
       decision = await ask(parts, asked, response);
     } catch (error) {
       const reason = reasonOf(error);
-      if (reason) metrics.failed(reason);
+      if (reason) undecided.note(reason);
       throw error;
     }
     metrics.decided(decision, (performance.now() - response.locals.startedAt) / 1000, policy);
@@ -63,7 +65,7 @@ function isOverride({ maxRequests, maxRequestsInQueue }: CheckRequest): boolean 
 }
 
 /** Why a check could not be decided; undefined where that is a fault. */
-function reasonOf(error: unknown): Parameters<Metrics['failed']>[0] | undefined {
+function reasonOf(error: unknown): FailureReason | undefined {
   if (error instanceof UnavailableError) return error.reason;
   const isOverShare = error instanceof HttpError && error.code === 'TOO_MANY_WAITERS_OF_CALLER';
   return isOverShare ? 'too_many_waiters_of_caller' : undefined;

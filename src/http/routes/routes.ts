@@ -17,12 +17,14 @@ import { checkRate } from './check-rate.js';
 import { debugAll, debugOne } from './debug-handlers.js';
 import { healthz, metricsText, readyz } from './health-handlers.js';
 import { releaseRequest } from './release-request.js';
+import type { UndecidedChecks } from './undecided-checks.js';
 
 /** The parts of the service that the routes use. */
 export interface HttpParts {
   readonly limiter: Limiter;
   readonly rules: Rules;
   readonly metrics: Metrics;
+  readonly undecided: Pick<UndecidedChecks, 'note'>;
   readonly readiness: Readiness;
   readonly access: Access;
   readonly settings: Settings;

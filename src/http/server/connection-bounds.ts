@@ -2,7 +2,8 @@ import type { Logger } from 'pino';
 
 import type { Settings } from '../../config/settings.js';
 import type { DropReason, Metrics } from '../../metrics/metrics.js';
-import { DropLog } from './drop-log.js';
+import { systemClock } from '../../common/clock.js';
+import { FrequentLog } from '../../common/frequent-log.js';
 
 /** What clients may have of a port. */
 export interface ConnectionBounds {
@@ -15,13 +16,18 @@ export interface ConnectionBounds {
   readonly onDropped: (reason: DropReason) => void;
 }
 
-/** The bounds of each port that the settings name. What is beyond them is counted; drops are logged, too. */
+/**
+ * The bounds of each port that the settings name. What is beyond them is counted; drops are logged, too, and those of
+ * the last second by `close`.
+ */
 export function connectionBounds(
   settings: Pick<Settings, 'MAX_CONNECTIONS' | 'MAX_IN_FLIGHT_PER_CONNECTION'>,
   metrics: Pick<Metrics, 'requestHeld' | 'connectionDropped'>,
   logger: Logger,
-): ConnectionBounds {
-  const log = new DropLog(logger);
+): ConnectionBounds & { close(): void } {
+  const log = new FrequentLog<DropReason>(systemClock, (dropped) => {
+    logger.warn({ dropped }, 'connections dropped');
+  });
   return {
     maxConnections: settings.MAX_CONNECTIONS,
     maxInFlight: settings.MAX_IN_FLIGHT_PER_CONNECTION,
@@ -31,6 +37,9 @@ export function connectionBounds(
     onDropped: (reason) => {
       metrics.connectionDropped(reason);
       log.note(reason);
+    },
+    close: () => {
+      log.close();
     },
   };
 }

@@ -53,6 +53,7 @@ export async function openPorts(
     },
     cutConnections: () => {
       for (const { server } of ports) server.cutConnections();
+      bounds.close();
     },
   };
 }

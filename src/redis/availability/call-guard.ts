@@ -90,11 +90,6 @@ export class CallGuard {
     return new StoreUnavailableError({ cause, mayHaveRun });
   }
 
-  /** Logs a failure of one key among the several of a call. */
-  failedFor(script: string, error: unknown): void {
-    this.#failures.note(script, error);
-  }
-
   #ended(
     call: Call<unknown>,
     startedAt: number,

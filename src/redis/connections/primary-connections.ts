@@ -72,6 +72,8 @@ export function connectToPrimary(settings: ConnectionSettings, logger: Logger): 
       subscriber.close();
       settings.stopWatching?.();
       await Promise.all([quit(commands), quit(subscriptions)]);
+      // After QUIT ioredis 6.0 would go on listening to the sentinels.
+      for (const client of [commands, subscriptions]) client.disconnect();
     },
   };
 }

@@ -2,7 +2,6 @@ import type { Cluster, Redis } from 'ioredis';
 
 import type { CallGuard } from '../availability/call-guard.js';
 import { classifyFailure, toLimiterError } from '../availability/store-errors.js';
-import { StoreUnavailableError } from '../../limiter/errors.js';
 import type { KeyNames } from '../key-names.js';
 import {
   type CheckBatch,
@@ -21,7 +20,7 @@ export interface ScriptSettings extends CallerSettings {
   readonly replacements?: Readonly<Record<string, string>> | undefined;
 }
 
-type Guard = Pick<CallGuard, 'run' | 'failedFor'>;
+type Guard = Pick<CallGuard, 'run'>;
 
 /**
  * One typed function for each script in `lua/`, which describes KEYS, ARGV and replies.
@@ -132,12 +131,9 @@ export class Scripts {
     const [first] = replies;
     // Nothing ran, so the store failed, and not a key.
     if (first instanceof Error && replies.every(isFailureOfStore)) throw first;
-    return replies.map((reply) => {
-      if (!(reply instanceof Error)) return decode(reply);
-      const error = toLimiterError(reply) as Error;
-      if (error instanceof StoreUnavailableError) this.guard.failedFor(call.script.name, reply);
-      return error;
-    });
+    return replies.map((reply) =>
+      reply instanceof Error ? (toLimiterError(reply) as Error) : decode(reply),
+    );
   }
 }
 

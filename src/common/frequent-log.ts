@@ -1,0 +1,42 @@
+import type { Clock } from './clock.js';
+
+const INTERVAL_MILLIS = 1000;
+
+/** How often each of some things has happened. */
+export type Counts<What extends string> = Partial<Record<What, number>>;
+
+/** Logs what clients may have happen without end: the first at once, then one line a second with the numbers. */
+export class FrequentLog<What extends string> {
+  #unlogged: Counts<What> = {};
+  /** Runs for a second after each line. */
+  #cancelTimer: (() => void) | undefined;
+
+  /** @param write logs one line */
+  constructor(
+    private readonly clock: Clock,
+    private readonly write: (counts: Counts<What>) => void,
+  ) {}
+
+  note(what: What): void {
+    this.#unlogged[what] = (this.#unlogged[what] ?? 0) + 1;
+    if (!this.#cancelTimer) this.#log();
+  }
+
+  /** Logs those of the last second. */
+  close(): void {
+    this.#cancelTimer?.();
+    this.#log();
+    this.#cancelTimer?.();
+  }
+
+  #log(): void {
+    this.#cancelTimer = undefined;
+    const counts = this.#unlogged;
+    if (Object.keys(counts).length === 0) return;
+    this.#unlogged = {};
+    this.write(counts);
+    this.#cancelTimer = this.clock.after(INTERVAL_MILLIS, () => {
+      this.#log();
+    });
+  }
+}
