@@ -4,7 +4,7 @@
 -- KEYS  per batch: 1 state, 2 requests, 3 queue, 4 waiting, 5 replicas, 6 to 8 past requests
 -- ARGV  1 to 7 as every call has them: 1 replica id, 2 lease of a waiting replica in ms, 3 window length
 --       in ms, 4 maximum per window, 5 maximum in the queue, 6 how wakes are sent, 7 the most ids in a set
---       8 '1' if the call is sent again, and may have run before, else '0'
+--       8 the sum of: 1 if the call is sent again, and may have run before; 2 if Redis may have no memory left
 --       then per batch: its key's limits in place of 3 to 5, as `<window>:<maximum>:<maximum in the
 --       queue>`, or '', the greatest overrides that count, as `<maximum>:<maximum in the queue>` with -1
 --       for none, or '' if all do, override of the maximum or '', override of the queue's maximum or '',
@@ -31,7 +31,8 @@ local BATCH_ARGS = 7
 local HEAD = 3
 
 local call = read_call(ARGV)
-local is_sent_again = ARGV[FIRST_OWN] == '1'
+local is_sent_again = ARGV[FIRST_OWN] % 2 == 1
+call.may_be_full = ARGV[FIRST_OWN] - 1 > 0
 
 -- The greatest overrides of the maximum and of the queue's maximum that count.
 local function read_ceilings(ceilings)

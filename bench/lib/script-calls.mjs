@@ -14,7 +14,10 @@ export function scriptsOn(client, limits) {
 /** The words of a call of `check.lua` as the service makes it, once Redis has loaded it. */
 export function checkCommand({ sha1 }, batches, limits) {
   const names = batches.flatMap((batch) => keysOf(batch.names));
-  const args = encodeChecks(callerWith(limits), batches, false);
+  const args = encodeChecks(callerWith(limits), batches, {
+    isSentAgain: false,
+    mayBeFull: false,
+  });
   return ['EVALSHA', sha1, String(names.length), ...names, ...args.map(String)];
 }
 

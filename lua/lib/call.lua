@@ -19,6 +19,7 @@ local function call_with_limits(call, limits)
     queue_max = tonumber(queue_max),
     wake = call.wake,
     max_ids = call.max_ids,
+    may_be_full = call.may_be_full,
     now_us = call.now_us,
     now_ms = call.now_ms,
   }
@@ -34,6 +35,8 @@ local function read_call(arguments)
     queue_max = tonumber(arguments[5]),
     wake = arguments[6],
     max_ids = tonumber(arguments[7]),
+    -- Redis may have no memory left. A script that is called often is told, and saves a write.
+    may_be_full = true,
     now_us = now_us,
     now_ms = math.floor(now_us / 1000),
   }

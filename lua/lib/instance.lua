@@ -97,10 +97,9 @@ end
 -- With a full memory Redis refuses a script at its first write that takes memory. A write that takes none
 -- passes, and lets all later ones pass, too. So a key that is there is decided on, and only a key that would be
 -- new is refused; a script has to see to new keys first.
-local is_let_pass = false
-local function decide_in_full_memory(state_key)
-  if not is_let_pass then
-    is_let_pass = true
+local function decide_in_full_memory(state_key, call)
+  if call.may_be_full then
+    call.may_be_full = false
     redis.call('HDEL', state_key, '')
   end
 end
@@ -112,7 +111,7 @@ local function open_instance(keys, call, state)
   if not state then
     return nil
   end
-  decide_in_full_memory(keys.state)
+  decide_in_full_memory(keys.state, call)
   end_hold(state, call.now_ms)
   if is_idle(keys, state, call) then
     redis.call('UNLINK', keys.requests, keys.queue, keys.waiting, keys.replicas)

@@ -32,6 +32,13 @@ export interface CheckBatch {
   readonly checks: readonly BatchedCheck[];
 }
 
+export interface CheckCircumstances {
+  /** The call may have run before. */
+  readonly isSentAgain: boolean;
+  /** Redis may have no memory left. Where this is not said, it then refuses keys that are there, too. */
+  readonly mayBeFull: boolean;
+}
+
 export interface CheckBatchReply {
   /** Until the window ends, or until there may be room sooner. 0: there is room for waiters now. */
   readonly millisToRoom: number;
@@ -45,17 +52,16 @@ export interface CheckBatchReply {
 /**
  * The arguments of `lua/check.lua`. The limits of the first batch's key are those of the call.
  * @param batches one at least
- * @param isSentAgain the call may have run before
  */
 export function encodeChecks(
   settings: CallerSettings,
   batches: readonly CheckBatch[],
-  isSentAgain: boolean,
+  { isSentAgain, mayBeFull }: CheckCircumstances,
 ): (string | number)[] {
   const limits = batches.map(({ names }) => settings.limitsOf(names.key));
   const [first] = limits;
   if (!first) throw new Error('a call without a batch');
-  const args = [...sharedArguments(settings, first), isSentAgain ? '1' : '0'];
+  const args = [...sharedArguments(settings, first), (isSentAgain ? 1 : 0) + (mayBeFull ? 2 : 0)];
   for (const [i, batch] of batches.entries()) {
     args.push(...encodeBatch(batch, limits[i] ?? first, first));
   }

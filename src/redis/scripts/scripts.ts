@@ -2,6 +2,7 @@ import type { Cluster, Redis } from 'ioredis';
 
 import type { CallGuard } from '../availability/call-guard.js';
 import { classifyFailure, toLimiterError } from '../availability/store-errors.js';
+import { StoreFullError } from '../../limiter/errors.js';
 import type { KeyNames } from '../key-names.js';
 import {
   type CheckBatch,
@@ -22,6 +23,9 @@ export interface ScriptSettings extends CallerSettings {
 
 type Guard = Pick<CallGuard, 'run'>;
 
+/** How long checks reckon with a Redis without memory after it has refused one for that. */
+const FULL_MILLIS = 1000;
+
 /**
  * One typed function for each script in `lua/`, which describes KEYS, ARGV and replies.
  * Each rejects with a StoreUnavailableError when Redis can't be asked or does not answer in time.
@@ -33,6 +37,8 @@ export class Scripts {
   readonly #release: Script;
   readonly #withdraw: Script;
   readonly #inspect: Script;
+  /** By `performance.now()`. */
+  #mayBeFullUntil = 0;
 
   constructor(
     client: Redis | Cluster,
@@ -53,19 +59,34 @@ export class Scripts {
    * @returns for each batch, in their order, its reply, or the error with which it failed alone
    */
   check(batches: readonly CheckBatch[]): Promise<(CheckBatchReply | Error)[]> {
-    const keys = batches.flatMap(({ names }) => keysOf(names));
     const size = batches.reduce((sum, { checks }) => sum + checks.length, 0);
     return this.guard.run({
       script: this.#check.name,
-      name: keys[0] ?? '',
+      name: batches[0]?.names.state ?? '',
       size,
       isWrite: true,
       isRepeatable: true,
-      send: (attempt) => {
-        const args = encodeChecks(this.settings, batches, attempt > 1);
-        return this.#sendForEach({ script: this.#check, keys, args }, decodeBatchReply);
-      },
+      send: (attempt) => this.#sendChecks(batches, attempt > 1),
     });
+  }
+
+  /** Sends batches again that a full Redis has refused, so that it refuses new keys only. */
+  async #sendChecks(
+    batches: readonly CheckBatch[],
+    isSentAgain: boolean,
+  ): Promise<(CheckBatchReply | Error)[]> {
+    const mayBeFull = performance.now() < this.#mayBeFullUntil;
+    const keys = batches.flatMap(({ names }) => keysOf(names));
+    const args = encodeChecks(this.settings, batches, { isSentAgain, mayBeFull });
+    const replies = await this.#sendForEach({ script: this.#check, keys, args }, decodeBatchReply);
+    const refused = batches.filter((_, i) => replies[i] instanceof StoreFullError);
+    if (refused.length === 0) return replies;
+    this.#mayBeFullUntil = performance.now() + FULL_MILLIS;
+    if (mayBeFull) return replies;
+    const later = (await this.#sendChecks(refused, isSentAgain)).values();
+    return replies.map((reply) =>
+      reply instanceof StoreFullError ? (later.next().value ?? reply) : reply,
+    );
   }
 
   /** @param knownMillisLeft until the window ends as the caller knows, for a key that Redis lost */
