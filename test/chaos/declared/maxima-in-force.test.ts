@@ -12,8 +12,8 @@ afterEach(() => {
 test('before any change there is one maximum', () => {
   const maxima = new MaximaInForce({ key: 8 });
   expect(maxima.highest('key', 0, 5000)).toBe(8);
-  expect(maxima.allows('key', 8, 3000)).toBe(true);
-  expect(maxima.allows('key', 9, 3000)).toBe(false);
+  expect(maxima.allows('key', 8, 3000, 3000)).toBe(true);
+  expect(maxima.allows('key', 9, 3000, 3000)).toBe(false);
 });
 
 test('while a change is under way there are two, and afterwards the new one', () => {
@@ -25,7 +25,7 @@ test('while a change is under way there are two, and afterwards the new one', ()
   expect(maxima.highest('key', 500, 900)).toBe(8);
   expect(maxima.highest('key', 1999, 2499)).toBe(8);
   expect(maxima.highest('key', 2001, 2500)).toBe(3);
-  expect(maxima.allows('key', 3, 999)).toBe(false);
-  expect(maxima.allows('key', 8, 2000)).toBe(true);
-  expect(maxima.allows('key', 8, 2001)).toBe(false);
+  expect(maxima.allows('key', 3, 999, 999)).toBe(false);
+  expect(maxima.allows('key', 8, 2000, 2000)).toBe(true);
+  expect(maxima.allows('key', 8, 2001, 2001)).toBe(false);
 });

@@ -34,9 +34,9 @@ export class MaximaInForce {
     return Math.max(0, ...this.#of(key, from, to));
   }
 
-  /** Whether a key may have had this maximum at that time. */
-  allows(key: string, maximum: number, at: number): boolean {
-    return this.#of(key, at, at).includes(maximum);
+  /** Whether a key may have had this maximum at any time of a span. */
+  allows(key: string, maximum: number, from: number, to: number): boolean {
+    return this.#of(key, from, to).includes(maximum);
   }
 
   #of(key: string, from: number, to: number): number[] {
