@@ -12,8 +12,6 @@ export interface Member {
   readonly place: number;
   readonly process: ReplicaProcess;
   readonly wasKilled: boolean;
-  /** Before its first line of code, in milliseconds since 1970. */
-  readonly startedAt: number;
 }
 
 /** How a replica ended that was asked to. */
@@ -72,10 +70,9 @@ export class Fleet {
       await held;
     }
     this.#starting += 1;
-    const startedAt = Date.now();
     try {
       const process = await startReplica(this.environmentOf(place));
-      this.#members.push({ place, process, wasKilled: false, startedAt });
+      this.#members.push({ place, process, wasKilled: false });
     } finally {
       this.#starting -= 1;
     }

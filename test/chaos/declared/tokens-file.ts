@@ -3,9 +3,12 @@ import { join } from 'node:path';
 
 import { ratePath, send } from '../../support/http-client.js';
 import { bearer, writeTokens } from '../../support/tokens.js';
-import { until } from '../../support/until.js';
 import type { Fleet, Member } from '../fleet.js';
 import { ALL_KEYS } from '../limits.js';
+import { lastWithin } from '../within.js';
+
+/** A replica that stands still reads nothing meanwhile. */
+const READ_WITHIN_MILLIS = 30_000;
 
 /** Of the round itself: never changed, and for every key. */
 const OBSERVER = {
@@ -18,7 +21,6 @@ const OBSERVER = {
 export class TokensFile {
   readonly path: string;
   #rotations = 0;
-  #writtenAt = 0;
   #token = tokenOf(0);
 
   constructor(folder: string) {
@@ -39,47 +41,30 @@ export class TokensFile {
   async rotate(fleet: Fleet, tear?: (text: string) => Promise<void>): Promise<void> {
     this.#rotations += 1;
     const [old, next] = [this.#token, tokenOf(this.#rotations)];
-    const both = this.#text([old, next], '-both');
+    const both = this.#text([old, next]);
     if (tear) {
       await fleet.whileNobodyStarts(async () => {
         await tear(both);
-        await this.#write(both);
+        await writeTokens(this.path, both);
       });
     } else {
-      await this.#write(both);
+      await writeTokens(this.path, both);
     }
-    await this.#isRead(fleet, this.#name('-both'));
+    await untilGood(fleet, next, true);
     this.#token = next;
     await Promise.all(fleet.places.map((place) => earlierRequestsAreRead(fleet, place)));
-    await this.#write(this.#text([next]));
-    await this.#isRead(fleet, this.#name());
-    await Promise.all(fleet.places.map((place) => expectRevoked(fleet, place, old)));
+    await writeTokens(this.path, this.#text([next]));
+    await untilGood(fleet, old, false);
   }
 
-  #text(token: readonly string[], phase = ''): string {
+  #text(token: readonly string[]): string {
     const client = {
-      name: this.#name(phase),
+      name: 'clients',
       token,
       scopes: ['check', 'release'],
       key_patterns: ['counted-\\d', '(queued|released)-\\d'],
     };
     return JSON.stringify([OBSERVER, client]);
-  }
-
-  #name(phase = ''): string {
-    return `clients-${this.#rotations}${phase}`;
-  }
-
-  async #write(text: string): Promise<void> {
-    await writeTokens(this.path, text);
-    this.#writtenAt = Date.now();
-  }
-
-  /** A replica says nothing of the tokens that it starts with. */
-  async #isRead(fleet: Fleet, name: string): Promise<void> {
-    const hasRead = (who: Member): boolean =>
-      who.startedAt > this.#writtenAt || namesIn(who).includes(name);
-    await until(() => !fleet.isStarting && fleet.living.every(hasRead));
   }
 }
 
@@ -87,10 +72,29 @@ function tokenOf(rotation: number): string {
   return `token-of-clients-${rotation}`;
 }
 
-/** The names of the tokens that a replica has taken up last. */
-function namesIn({ process }: Member): readonly unknown[] {
-  const line = process.log.findLast(({ msg }) => msg === 'tokens reloaded');
-  return (line?.names ?? []) as readonly unknown[];
+/** Resolves when a token is good, or good for nothing, at every replica. */
+async function untilGood(fleet: Fleet, token: string, isGood: boolean): Promise<void> {
+  const isTaken = await lastWithin(
+    READ_WITHIN_MILLIS,
+    async () => {
+      // One that starts may have read the file before.
+      if (fleet.isStarting) return false;
+      const taken = await Promise.all(fleet.living.map((who) => takes(who, token)));
+      return taken.every((is) => is === isGood);
+    },
+    (is) => is,
+  );
+  if (!isTaken) throw new Error(`a token is ${isGood ? 'not taken' : 'still taken'} by a replica`);
+}
+
+/** Whether a replica takes a token; undefined where it gives no answer. */
+async function takes({ process }: Member, token: string): Promise<boolean | undefined> {
+  const path = `${ratePath(ALL_KEYS[0]!)}/no-request`;
+  const asked = send(process.url, 'DELETE', path, bearer({ token }));
+  return asked.then(
+    ({ status }) => status !== 401,
+    () => undefined,
+  );
 }
 
 /**
@@ -100,15 +104,5 @@ function namesIn({ process }: Member): readonly unknown[] {
 async function earlierRequestsAreRead(fleet: Fleet, place: number): Promise<void> {
   for (let rounds = 0; rounds < 2; rounds += 1) {
     await send(fleet.urlOf(place), 'GET', '/healthz').catch(() => undefined);
-  }
-}
-
-/** @throws Error where a replica takes a token that is in the file no more */
-async function expectRevoked(fleet: Fleet, place: number, token: string): Promise<void> {
-  const path = ratePath(ALL_KEYS[0]!);
-  const asked = send(fleet.urlOf(place), 'POST', path, bearer({ token }));
-  const answer = await asked.catch(() => undefined);
-  if (answer && answer.status !== 401) {
-    throw new Error(`replica ${place} answers ${answer.status} to a token that is revoked`);
   }
 }
