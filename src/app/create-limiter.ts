@@ -29,7 +29,8 @@ export async function createLimiter(
     return new MemoryLimiter(limitsOf, systemClock, { ...boundsOf(settings), maxWaiters });
   }
 
-  const connectionSettings = connectionSettingsFrom(settings, urls, `sluice:${replicaId}`);
+  const name = `sluice:${replicaId}`;
+  const connectionSettings = await connectionSettingsFrom(settings, urls, name, logger);
   const connections = connect(connectionSettings, logger);
   // Before its first connection a replica would turn callers away without need.
   await waitUntilReady(connections, settings.STORE_TIMEOUT_MILLIS);

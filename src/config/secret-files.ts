@@ -1,5 +1,6 @@
 import { readNamedFile } from './named-file.js';
 import { SettingsError } from './settings-error.js';
+import type { NamedFile } from './watched-files.js';
 
 /** The settings that may hold a secret. They are never shown, and each may come from a file instead. */
 export const SECRETS: readonly string[] = [
@@ -9,6 +10,9 @@ export const SECRETS: readonly string[] = [
   'REDIS_SENTINEL_USERNAME',
   'REDIS_SENTINEL_PASSWORD',
 ];
+
+/** The path of the file of each secret that has one, by the secret's name. */
+export type SecretFiles = Readonly<Partial<Record<string, string>>>;
 
 /**
  * Takes each of {@link SECRETS} from the file that `<NAME>_FILE` names, as secrets are mounted into
@@ -24,13 +28,27 @@ export function readSecretFiles(given: Readonly<Record<string, string>>): Record
     if (name in given) {
       throw new SettingsError(variable, JSON.stringify(path), `nothing where ${name} is set`);
     }
-    settings[name] = readSecret(variable, path);
+    settings[name] = secretIn({ variable, path }, readNamedFile(variable, path));
   }
   return settings;
 }
 
-function readSecret(variable: string, path: string): string {
-  const secret = readNamedFile(variable, path).replace(/\r?\n$/, '');
+/**
+ * The secret in the content of a file.
+ * @throws SettingsError where there is none
+ */
+export function secretIn({ variable, path }: NamedFile, content: string): string {
+  const secret = content.replace(/\r?\n$/, '');
   if (secret !== '') return secret;
   throw new SettingsError(variable, `${JSON.stringify(path)} (empty)`, 'a file with the secret');
+}
+
+/** The files of the secrets that come from one, by the secret's name. */
+export function secretFilesIn(given: Readonly<Record<string, string>>): SecretFiles {
+  return Object.fromEntries(
+    SECRETS.flatMap((name) => {
+      const path = given[`${name}_FILE`];
+      return path === undefined ? [] : [[name, path]];
+    }),
+  );
 }

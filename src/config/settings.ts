@@ -1,7 +1,7 @@
 import { z } from 'zod';
 
 import { BOUNDS } from '../limiter/bounds.js';
-import { readSecretFiles, SECRETS } from './secret-files.js';
+import { readSecretFiles, SECRETS, secretFilesIn, type SecretFiles } from './secret-files.js';
 import { SettingsError } from './settings-error.js';
 import { checkTogether } from './settings-together.js';
 import { wholeNumber, yesOrNo } from './text-schemas.js';
@@ -76,6 +76,8 @@ export const settingsSchema = z.object({
   MAX_IDS_PER_KEY: wholeNumber({ min: 1, max: BOUNDS.maxRequests.max }).default(1_000_000),
   MAX_WAITERS: wholeNumber({ min: 0, max: 1_000_000 }).default(10_000),
   MAX_WAITERS_PER_CALLER: wholeNumber({ min: 0, max: 1_000_000 }).optional(),
+  MAX_CONNECTIONS: wholeNumber({ min: 1, max: 1_000_000 }).default(20_000),
+  MAX_IN_FLIGHT_PER_CONNECTION: wholeNumber({ min: 1, max: 100_000 }).default(100),
   MAX_EVENT_LOOP_DELAY_MILLIS: wholeNumber({ min: 10, max: 60_000 }).default(250),
 
   AUTH_TOKENS_FILE: z.string().optional(),
@@ -89,7 +91,10 @@ export const settingsSchema = z.object({
   LOG_5XX: yesOrNo().default(true),
 });
 
-export type Settings = z.infer<typeof settingsSchema>;
+export type Settings = z.infer<typeof settingsSchema> & {
+  /** Where the secrets come from that come from files: these may change. */
+  readonly secretFiles: SecretFiles;
+};
 
 /**
  * The settings in `environment`, with defaults for variables that are not set.
@@ -97,15 +102,16 @@ export type Settings = z.infer<typeof settingsSchema>;
  * setting
  */
 export function parseSettings(environment: Readonly<Record<string, string | undefined>>): Settings {
-  const given = readSecretFiles(
-    Object.fromEntries(
-      Object.entries(environment).filter(
-        (entry): entry is [string, string] => entry[1] !== undefined && entry[1] !== '',
-      ),
+  const set = Object.fromEntries(
+    Object.entries(environment).filter(
+      (entry): entry is [string, string] => entry[1] !== undefined && entry[1] !== '',
     ),
   );
+  const given = readSecretFiles(set);
   const result = settingsSchema.safeParse(given);
-  if (result.success) return checkTogether(result.data);
+  if (result.success) {
+    return checkTogether({ ...result.data, secretFiles: secretFilesIn(set) });
+  }
   const issue = result.error.issues[0];
   const name = String(issue?.path[0]);
   throw new SettingsError(name, shown(name, given[name]), issue?.message ?? 'another value');

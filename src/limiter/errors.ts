@@ -46,6 +46,15 @@ export class KeyFullError extends UnavailableError {
   }
 }
 
+/** The store does not let this service list its keys. All else goes on. */
+export class ListingForbiddenError extends Error {
+  override readonly name = 'ListingForbiddenError';
+
+  constructor(options: ErrorOptions) {
+    super('the store forbids to list its keys', options);
+  }
+}
+
 /** This replica stops before the turn of the request. Another replica may be asked. */
 export class ShuttingDownError extends UnavailableError {
   override readonly name = 'ShuttingDownError';

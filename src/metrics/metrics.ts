@@ -2,6 +2,12 @@ import type { UnavailableError } from '../limiter/errors.js';
 import type { KeyPolicy } from '../rules/policy.js';
 import type { Decision } from '../limiter/limiter.js';
 
+/**
+ * Why a connection was dropped: its port had as many as it may, its port held as many requests as it may, or
+ * its client took no answer.
+ */
+export type DropReason = 'too_many_connections' | 'too_many_held' | 'answers_not_taken';
+
 /** The counts and measurements of the service, for Prometheus. */
 export interface Metrics {
   /**
@@ -16,6 +22,10 @@ export interface Metrics {
   ): void;
   /** One check could not be decided, and was answered with a 503. */
   failed(reason: UnavailableError['reason'] | 'too_many_waiters_of_caller'): void;
+  /** One request was held, since its connection had as many in flight as it may. */
+  requestHeld(): void;
+  /** One connection was dropped. */
+  connectionDropped(reason: DropReason): void;
   /** All of it, in the text format of Prometheus. */
   text(): Promise<string>;
   readonly contentType: string;

@@ -3,6 +3,7 @@ import { collectDefaultMetrics, Registry } from 'prom-client';
 import type { StoreObserver } from '../redis/store-observer.js';
 import { authMetrics, type AuthState } from './auth-metrics.js';
 import { checkMetrics } from './check-metrics.js';
+import { connectionMetrics } from './connection-metrics.js';
 import type { Metrics } from './metrics.js';
 import { ruleMetrics, type RulesInForce } from './rule-metrics.js';
 import { storeMetrics } from './store-metrics.js';
@@ -23,6 +24,7 @@ export function createMetrics(
   authMetrics(registry, auth);
   return {
     ...checkMetrics(registry, waiting),
+    ...connectionMetrics(registry),
     ...storeMetrics(registry),
     text: () => registry.metrics(),
     contentType: registry.contentType,

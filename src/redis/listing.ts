@@ -1,6 +1,7 @@
 import type { Redis } from 'ioredis';
 import type { Logger } from 'pino';
 
+import { ListingForbiddenError } from '../limiter/errors.js';
 import type { InstanceState } from '../limiter/limiter.js';
 import { withinDeadline } from './availability/deadline.js';
 import { toLimiterError } from './availability/store-errors.js';
@@ -64,7 +65,13 @@ export class Listing {
         this.parts.timeoutMillis,
       );
     } catch (error) {
+      if (isForbidden(error)) throw new ListingForbiddenError({ cause: error });
       throw toLimiterError(error);
     }
   }
+}
+
+/** Whether the user's rules lack `+scan`, which shows the names of a whole database. */
+function isForbidden(error: unknown): boolean {
+  return error instanceof Error && error.message.startsWith('NOPERM');
 }

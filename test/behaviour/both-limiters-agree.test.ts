@@ -158,7 +158,7 @@ class Subject {
 
 describe('the embedded and the Redis limiter', () => {
   const redis = useRedis();
-  const createRedisHarness = redisHarnessFactory(() => redis.url);
+  const createRedisHarness = redisHarnessFactory(redis);
 
   test('agree on every decision and every state, whatever comes', async () => {
     await fc.assert(

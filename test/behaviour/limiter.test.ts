@@ -3,7 +3,7 @@ import { useRedis } from '../support/use-redis.js';
 import { describeLimiter } from './limiter-behaviour.js';
 
 const redis = useRedis();
-const createRedisHarness = redisHarnessFactory(() => redis.url);
+const createRedisHarness = redisHarnessFactory(redis);
 
 describeLimiter('the embedded limiter', createMemoryHarness, 'direct');
 describeLimiter('the Redis limiter', createRedisHarness, 'direct');

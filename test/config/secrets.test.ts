@@ -21,9 +21,10 @@ const SECRET = 'redis://user:pa55word@localhost';
 
 describe.each(SECRETS)('%s', (name) => {
   const variable = `${name}_FILE`;
-  const taken = (value: string): unknown => ({
+  const taken = (value: string, path: string): unknown => ({
     ...DEFAULTS,
     [name]: name === 'REDIS_URL' ? [value] : value,
+    secretFiles: { [name]: path },
   });
 
   test('is a setting', () => {
@@ -35,13 +36,15 @@ describe.each(SECRETS)('%s', (name) => {
     ['a line feed', '\n'],
     ['a carriage return and a line feed', '\r\n'],
   ])('comes from a file that ends with %s', (_what, end) => {
-    expect(parseSettings({ [variable]: fileWith(SECRET + end) })).toStrictEqual(taken(SECRET));
+    const path = fileWith(SECRET + end);
+
+    expect(parseSettings({ [variable]: path })).toStrictEqual(taken(SECRET, path));
   });
 
   test('comes from a file where it is set but empty itself', () => {
     const environment = { [name]: '', [variable]: fileWith(SECRET) };
 
-    expect(parseSettings(environment)).toStrictEqual(taken(SECRET));
+    expect(parseSettings(environment)).toStrictEqual(taken(SECRET, environment[variable]!));
   });
 
   test('comes from no file where the name of the file is empty', () => {

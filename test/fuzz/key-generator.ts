@@ -6,8 +6,8 @@ const PIECES = [
   "'", '<b>', '[', ']', '*', ':requests', ':queue', ';v=1', '@', '__proto__', 'canWait=true',
 ]; // prettier-ignore
 
-/** Characters that stand for themselves in the path of a URL, or pass for it with Node's parser. */
-const BARE = /^[\w.~!$&'()*+,;=:@"<>[\\\]^`{|}-]$/;
+/** Characters that stand for themselves in the path of a URL, or pass for it with the service. */
+const BARE = /^[\w.~!$&'()*+,;=:@"<>[\]^`{|}-]$/;
 
 const BADLY_ENCODED = [
   '%', '%2', '%zz', '%ff', '%c3', '%c3%28', '%ed%a0%80', '%c0%80', '%f5%80%80%80', '%u0041', '%%',

@@ -14,6 +14,7 @@ import { PATIENT_STORE } from '../support/both-limiters.js';
 import { untilWaiting } from '../support/debug-state.js';
 import { type Answer, approve, begin, ratePath, send } from '../support/http-client.js';
 import { openConnection, requestText } from '../support/raw-http.js';
+import { createUser, rulesIn } from '../support/redis-user.js';
 import { useTemporaryFolder } from '../support/temporary-folder.js';
 import { uniqueKey } from '../support/unique-key.js';
 import { useRedis } from '../support/use-redis.js';
@@ -83,6 +84,11 @@ const PROVOCATIONS: { readonly [Code in ErrorCode]: Provocation<Code> } = {
   INVALID_ENCODING: {
     provoke: (app, key) => send(app.url, 'DELETE', `${ratePath(key)}/%ff`),
     values: () => ({ part: 'requestId' }),
+  },
+  INVALID_TARGET: {
+    provoke: (app, key) =>
+      sendText(app, requestText('POST', `${ratePath(key)}\\b`, { Connection: 'close' })),
+    values: () => ({ character: '\\', encoded: '%5C' }),
   },
   HOST_MISSING: {
     provoke: (app, key) =>
@@ -178,6 +184,19 @@ const PROVOCATIONS: { readonly [Code in ErrorCode]: Provocation<Code> } = {
       // A name that the service uses holds what it can't have put there.
       await redis.client.set(name!, 'not a hash', 'EX', 3600);
       return send(app.url, 'POST', ratePath(key));
+    },
+    values: nothing,
+  },
+  LISTING_FORBIDDEN: {
+    environment: async () => ({
+      ...PATIENT_STORE,
+      REDIS_URL: redis.url,
+      ...(await createUser(redis.client, [...rulesIn('user'), '-scan'])),
+    }),
+    provoke: async (app) => {
+      const answer = await send(app.url, 'GET', '/debug');
+      await redis.client.call('ACL', 'LOG', 'RESET');
+      return answer;
     },
     values: nothing,
   },

@@ -134,7 +134,7 @@ describe('while Redis does not answer', () => {
   let app: TestApp;
   beforeAll(async () => {
     server = await startRedisServer();
-    client = new Redis(server.url);
+    client = new Redis(server.address);
     app = await startTestApp({
       REDIS_URL: server.url,
       STORE_TIMEOUT_MILLIS: '2000',

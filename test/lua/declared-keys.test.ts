@@ -1,4 +1,4 @@
-import { Redis } from 'ioredis';
+import type { Redis } from 'ioredis';
 
 import { keysToInspect } from '../../src/redis/scripts/inspect-codec.js';
 import { keysOf } from '../../src/redis/scripts/shared-arguments.js';
@@ -34,7 +34,7 @@ async function restricted(rules: readonly string[], channels: readonly string[])
     ...rules,
     ...channels.map((channel) => `&${channel}`),
   ]);
-  const client = new Redis(redis.url, { username, password: 'secret' });
+  const client = redis.client.duplicate({ username, password: 'secret' });
   clients.push(client);
   return client;
 }
@@ -54,6 +54,7 @@ describe('a user who may touch the eight keys and publish on the channel only', 
     await expect(client.get(uniqueKey())).rejects.toThrow(/NOPERM/);
     await expect(client.get(key.names.leader)).rejects.toThrow(/NOPERM/);
     await expect(client.publish(`${key.names.wakeChannel}2`, '')).rejects.toThrow(/NOPERM/);
+    await redis.client.call('ACL', 'LOG', 'RESET');
   });
 
   test('can run all scripts', async () => {

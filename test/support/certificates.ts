@@ -54,10 +54,13 @@ const OF_CLIENT: Extensions = [
   { name: 'extKeyUsage', clientAuth: true },
 ];
 
-/** Makes an authority, and a temporary folder for what it issues. */
-export async function createAuthority(): Promise<Authority> {
+/**
+ * Makes an authority, and a temporary folder for what it issues.
+ * @param name by which its certificates name it: of two that are trusted together each needs its own
+ */
+export async function createAuthority(name = 'Sluice test authority'): Promise<Authority> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-certificates-'));
-  const authority = await generate([{ name: 'commonName', value: 'Sluice test authority' }], {
+  const authority = await generate([{ name: 'commonName', value: name }], {
     ...ALGORITHM,
     extensions: OF_AUTHORITY,
   });

@@ -3,6 +3,7 @@ import type { UnreadableRequest } from '../../src/http/server/unreadable-request
 import { listen, type ListenOptions } from '../../src/http/server/server.js';
 import type { Limiter } from '../../src/limiter/limiter.js';
 import { MemoryLimiter } from '../../src/limiter/memory/memory-limiter.js';
+import type { DropReason } from '../../src/metrics/metrics.js';
 import { httpAppOver } from './http-app.js';
 import { approve } from './http-client.js';
 import { uniqueKey } from './unique-key.js';
@@ -14,11 +15,19 @@ export interface HttpService {
   readonly limiter: Limiter;
   /** What could not be read as a request, so far. */
   readonly unreadable: readonly UnreadableRequest[];
+  /** How many requests were held, so far. */
+  readonly held: number;
+  /** Why connections were dropped, so far. */
+  readonly drops: readonly DropReason[];
   /** Ends it before its test ends; resolves when its last connection has. */
   stop(): Promise<void>;
 }
 
-type Options = Partial<Pick<ListenOptions, 'timeouts' | 'keyPair'>> & { limiter?: Limiter };
+interface Options extends Partial<Pick<ListenOptions, 'timeouts' | 'keyPair'>> {
+  readonly limiter?: Limiter;
+  readonly maxConnections?: number;
+  readonly maxInFlight?: number;
+}
 
 /** One approval per hour, and ten who wait. */
 export function smallLimiter(): MemoryLimiter {
@@ -33,13 +42,27 @@ export function useHttpServices(): (options?: Options) => Promise<HttpService> {
     await Promise.all(stops.splice(0).map((stop) => stop()));
   });
 
-  return async ({ limiter = smallLimiter(), ...options } = {}) => {
+  return async (options = {}) => {
+    const {
+      limiter = smallLimiter(),
+      maxConnections = 20_000,
+      maxInFlight = 100,
+      ...rest
+    } = options;
     const unreadable: UnreadableRequest[] = [];
+    let held = 0;
+    const drops: DropReason[] = [];
     const server = await listen(httpAppOver(limiter), {
       port: 0,
       host: '127.0.0.1',
       onUnreadable: (request) => unreadable.push(request),
-      ...options,
+      bounds: {
+        maxConnections,
+        maxInFlight,
+        onDropped: (reason) => drops.push(reason),
+        onHeld: () => (held += 1),
+      },
+      ...rest,
     });
     const stop = async (): Promise<void> => {
       const closed = server.stopAccepting();
@@ -49,7 +72,16 @@ export function useHttpServices(): (options?: Options) => Promise<HttpService> {
     };
     stops.push(stop);
     const scheme = options.keyPair ? 'https' : 'http';
-    return { url: `${scheme}://127.0.0.1:${server.port}`, limiter, unreadable, stop };
+    return {
+      url: `${scheme}://127.0.0.1:${server.port}`,
+      limiter,
+      unreadable,
+      get held() {
+        return held;
+      },
+      drops,
+      stop,
+    };
   };
 }
 

@@ -15,6 +15,7 @@ import { ManualClock } from './manual-clock.js';
 import { controlledRedisTime, startOfControlledTime } from './redis-time.js';
 import { unobserved } from './unguarded.js';
 import { uniqueKey } from './unique-key.js';
+import type { RedisForTests } from './use-redis.js';
 
 /** A limiter on a clock that the test moves. */
 export interface LimiterHarness {
@@ -51,25 +52,23 @@ export const createMemoryHarness: HarnessFactory = (limits, maxIdsPerKey = MANY)
   });
 };
 
-/** @param redisUrl asked for when a harness is made, since Redis starts before the tests do */
-export function redisHarnessFactory(redisUrl: () => string): HarnessFactory {
+export function redisHarnessFactory(redis: RedisForTests): HarnessFactory {
   return async (limits, maxIdsPerKey = MANY) => {
-    const control = new Redis(redisUrl());
     // So that a machine that stands still for a moment is not taken for an outage.
     const timeoutMillis = 60_000;
     const connected = connect(
-      { mode: 'standalone', urls: [redisUrl()], database: 0, timeoutMillis, name: 'test' },
+      { mode: 'standalone', urls: [redis.url], database: 0, timeoutMillis, name: 'test' },
       silent,
     );
     await waitUntilReady(connected, timeoutMillis);
     // A connection of the test's own, to be asked whether all messages have come.
-    const subscriptions = control.duplicate({ autoResubscribe: false });
+    const subscriptions = new Redis(redis.url, { autoResubscribe: false });
     const connections = {
       ...connected,
       subscriber: new PlainSubscriber(subscriptions, timeoutMillis, silent),
     };
     const clock = new ManualClock(startOfControlledTime());
-    const time = controlledRedisTime(control);
+    const time = controlledRedisTime(redis.client);
     await time.set(clock.now());
     const limiter = new RedisLimiter({
       connections,
@@ -108,7 +107,6 @@ export function redisHarnessFactory(redisUrl: () => string): HarnessFactory {
         await limiter.close();
         connections.subscriber.close();
         subscriptions.disconnect();
-        control.disconnect();
       },
     };
   };

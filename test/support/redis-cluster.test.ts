@@ -9,7 +9,7 @@ describeWithRedisProgram('a Redis Cluster', () => {
   let client: Cluster;
   beforeAll(async () => {
     cluster = await startRedisCluster({ primaries: 3, replicasPerPrimary: 1 });
-    client = new Cluster(cluster.urls.split(','));
+    client = new Cluster(cluster.nodes.map(({ address }) => address));
   });
   afterAll(() => {
     client.disconnect();

@@ -1,7 +1,8 @@
 import { type FailoverMode, promote } from './cluster-failover.js';
 import { type ClusterNode, covers, isHealthy, selfOf, viewOf } from './cluster-node.js';
 import { freePort } from './free-port.js';
-import { startRedisProcess } from './redis-process.js';
+import { startRedisProcess, stopAll } from './redis-process.js';
+import { limiterRules } from './redis-user.js';
 import { migrateSlot, type MigrationSteps } from './slot-migration.js';
 import { until } from './until.js';
 
@@ -68,6 +69,7 @@ async function introduce(nodes: readonly MeetableNode[]): Promise<void> {
 async function startNode(): Promise<MeetableNode> {
   let busPort = 0;
   const node = await startRedisProcess({
+    userRules: limiterRules('cluster'),
     configure: async () => {
       busPort = await freePort();
       return [
@@ -90,9 +92,9 @@ export class RedisCluster {
 
   constructor(readonly nodes: readonly ClusterNode[]) {}
 
-  /** All nodes, with commas between them. */
-  get urls(): string {
-    return this.nodes.map(({ url }) => url).join(',');
+  /** The settings by which a service uses it. */
+  get settings(): { REDIS_MODE: string; REDIS_URL: string } {
+    return { REDIS_MODE: 'cluster', REDIS_URL: this.nodes.map(({ url }) => url).join() };
   }
 
   /** The slot of a Redis key, hash tags heeded, as Redis computes it. */
@@ -165,8 +167,8 @@ export class RedisCluster {
     await this.settled();
   }
 
-  async stop(): Promise<void> {
-    await Promise.all(this.nodes.map((node) => node.stop()));
+  stop(): Promise<void> {
+    return stopAll(this.nodes);
   }
 
   get #responsive(): ClusterNode[] {

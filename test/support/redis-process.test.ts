@@ -51,6 +51,7 @@ describeWithRedisProgram('a Redis process', () => {
     const stranger = redis.connect({ password: 'another', retryStrategy: null });
     stranger.on('error', () => undefined);
     await expect(stranger.ping()).rejects.toThrow(/WRONGPASS|closed/);
+    await redis.command('ACL', 'LOG', 'RESET');
   });
 
   test('leaves neither process nor folder when it is stopped, suspended or not', async () => {

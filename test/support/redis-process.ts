@@ -8,6 +8,7 @@ import { createInterface } from 'node:readline';
 import { Redis, type RedisOptions } from 'ioredis';
 
 import { freePort } from './free-port.js';
+import { asLimiterUser, expectNothingRefused, LIMITER_USER, limiterRules } from './redis-user.js';
 
 /** Without the option by which the types of ioredis tell its kinds of client apart. */
 export type ClientOptions = Omit<RedisOptions, 'replyMapping'>;
@@ -18,6 +19,8 @@ export interface RedisProcessOptions {
   /** Writes every command to disk before it is answered, so that SIGKILL loses none. */
   readonly keepsData?: boolean;
   readonly sentinel?: boolean;
+  /** The rules of the user as whom services connect; those for a Redis by itself where not given. */
+  readonly userRules?: readonly string[];
   /** What a client needs beside host and port: credentials, TLS. */
   readonly client?: ClientOptions;
 }
@@ -47,6 +50,7 @@ export async function startRedisProcess(options: RedisProcessOptions = {}): Prom
       `port ${port}`,
       `dir "${folder}"`,
       'save ""',
+      userLine(options.userRules ?? limiterRules()),
       ...(options.keepsData ? ['appendonly yes', 'appendfsync always'] : []),
       ...((await options.configure?.(port)) ?? []),
     ];
@@ -62,13 +66,26 @@ export async function startRedisProcess(options: RedisProcessOptions = {}): Prom
 }
 
 /** Ends every server that the test file has started; for `afterAll`. */
-export async function stopRedisProcesses(): Promise<void> {
-  await Promise.all([...running].map((server) => server.stop()));
+export function stopRedisProcesses(): Promise<void> {
+  return stopAll([...running]);
+}
+
+/**
+ * Ends servers.
+ * @throws Error where one has refused anything, when all have ended
+ */
+export async function stopAll(servers: readonly RedisProcess[]): Promise<void> {
+  const ends = await Promise.allSettled(servers.map((server) => server.stop()));
+  const failed = ends.find((end) => end.status === 'rejected');
+  if (failed) throw failed.reason;
 }
 
 /** A `redis-server` in a process and a temporary folder of its own. */
 export class RedisProcess {
+  /** For a service, which is a user with few rights there. */
   readonly url: string;
+  /** The URL without credentials, for a client that brings its own, or is the default user. */
+  readonly address: string;
   #child: ChildProcess | undefined;
   #suspended = false;
 
@@ -78,7 +95,8 @@ export class RedisProcess {
     private readonly lines: readonly string[],
     private readonly options: RedisProcessOptions,
   ) {
-    this.url = `${options.client?.tls ? 'rediss' : 'redis'}://127.0.0.1:${port}`;
+    this.address = `${options.client?.tls ? 'rediss' : 'redis'}://127.0.0.1:${port}`;
+    this.url = asLimiterUser(this.address);
     running.add(this);
   }
 
@@ -148,11 +166,18 @@ export class RedisProcess {
     await saysReady(this.#child);
   }
 
-  /** Ends it and removes its folder. */
+  /**
+   * Ends it and removes its folder.
+   * @throws Error where it has refused anything to anybody since its last start
+   */
   async stop(): Promise<void> {
-    await this.kill();
-    await this.#removeFolder();
-    running.delete(this);
+    try {
+      if (this.responsive) await expectNothingRefused((...command) => this.command(...command));
+    } finally {
+      await this.kill();
+      await this.#removeFolder();
+      running.delete(this);
+    }
   }
 
   async #removeFolder(): Promise<void> {
@@ -164,6 +189,11 @@ export class RedisProcess {
     const child = this.#child;
     return child?.pid !== undefined && child.exitCode === null && child.signalCode === null;
   }
+}
+
+function userLine(rules: readonly string[]): string {
+  const { username, password } = LIMITER_USER;
+  return `user ${username} on >${password} ${rules.join(' ')}`;
 }
 
 function program(): string {

@@ -53,6 +53,7 @@ describeWithRedisProgram('Redis with Sentinels and passwords', () => {
       const stranger = server.connect({ password: 'unknown', retryStrategy: null });
       stranger.on('error', () => undefined);
       await expect(stranger.ping()).rejects.toThrow(/WRONGPASS|closed/);
+      await server.command('ACL', 'LOG', 'RESET');
     }
   });
 });

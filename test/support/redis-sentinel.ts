@@ -1,4 +1,5 @@
-import { type RedisProcess, startRedisProcess } from './redis-process.js';
+import { type RedisProcess, startRedisProcess, stopAll } from './redis-process.js';
+import { AS_LIMITER_USER, rulesIn } from './redis-user.js';
 import { until } from './until.js';
 
 const MASTER_NAME = 'sluice-primary';
@@ -57,6 +58,7 @@ async function startSentinel(
 ): Promise<RedisProcess> {
   const sentinel = await startRedisProcess({
     sentinel: true,
+    userRules: rulesIn('sentinel-user'),
     configure: () => [
       `sentinel monitor ${MASTER_NAME} 127.0.0.1 ${primary.port} ${QUORUM}`,
       `sentinel down-after-milliseconds ${MASTER_NAME} 800`,
@@ -83,9 +85,14 @@ export class RedisSentinel {
     readonly sentinels: readonly RedisProcess[],
   ) {}
 
-  /** All Sentinels, with commas between them. */
-  get sentinelUrls(): string {
-    return this.sentinels.map(({ url }) => url).join(',');
+  /** The settings by which a service uses it. */
+  get settings(): Record<string, string> {
+    return {
+      REDIS_MODE: 'sentinel',
+      REDIS_URL: this.sentinels.map(({ url }) => url).join(),
+      REDIS_SENTINEL_MASTER: this.masterName,
+      ...AS_LIMITER_USER,
+    };
   }
 
   /**
@@ -147,8 +154,8 @@ export class RedisSentinel {
     });
   }
 
-  async stop(): Promise<void> {
-    await Promise.all([...this.servers, ...this.sentinels].map((server) => server.stop()));
+  stop(): Promise<void> {
+    return stopAll([...this.servers, ...this.sentinels]);
   }
 }
 

@@ -1,10 +1,19 @@
+import { Redis } from 'ioredis';
 import { GenericContainer, Wait } from 'testcontainers';
 
 import { startRedisProcess } from './redis-process.js';
+import { asLimiterUser, expectNothingRefused, LIMITER_USER, limiterRules } from './redis-user.js';
 
 /** A real Redis on this machine. */
 export interface RedisServer {
+  /** For a service, which is a user with few rights there. */
   readonly url: string;
+  /** The URL without credentials, for the default user. */
+  readonly address: string;
+  /**
+   * Ends it.
+   * @throws Error where it has refused anything to anybody
+   */
   stop(): Promise<void>;
 }
 
@@ -17,16 +26,28 @@ export async function startRedisServer(): Promise<RedisServer> {
 }
 
 async function startContainer(image: string): Promise<RedisServer> {
+  const { username, password } = LIMITER_USER;
   const container = await new GenericContainer(image)
     // Seen from inside its container, the tests are not on the loopback interface.
-    .withCommand(['redis-server', '--protected-mode', 'no', '--save', ''])
+    .withCommand([
+      ...['redis-server', '--protected-mode', 'no', '--save', ''],
+      ...['--user', username, 'on', `>${password}`, ...limiterRules()],
+    ])
     .withExposedPorts(6379)
     .withWaitStrategy(Wait.forLogMessage(/Ready to accept connections/))
     .start();
+  const address = `redis://${container.getHost()}:${container.getMappedPort(6379)}`;
   return {
-    url: `redis://${container.getHost()}:${container.getMappedPort(6379)}`,
+    address,
+    url: asLimiterUser(address),
     stop: async () => {
-      await container.stop();
+      const client = new Redis(address);
+      try {
+        await expectNothingRefused((name, ...args) => client.call(name, ...args));
+      } finally {
+        client.disconnect();
+        await container.stop();
+      }
     },
   };
 }

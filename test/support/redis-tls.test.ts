@@ -43,17 +43,16 @@ describeWithRedisProgram('a Redis with TLS', () => {
 
   test('lets its user do what the rules say, and nobody in without a password', async () => {
     const redis = await startRedisTls(authority, {
-      username: 'limited',
-      password: 'secret',
-      rules: '~mine:* +@all',
+      user: { username: 'limited', password: 'secret', rules: '~mine:* +@all' },
     });
     const tls = { ca: authority.ca, ...(await certificateOf(authority)) };
-    const client = new Redis(redis.url, { tls, username: 'limited', password: 'secret' });
+    const client = new Redis(redis.address, { tls, username: 'limited', password: 'secret' });
     expect(await client.set('mine:1', 'value')).toBe('OK');
     await expect(client.set('another', 'value')).rejects.toThrow('NOPERM');
     client.disconnect();
+    await redis.command('ACL', 'LOG', 'RESET');
 
     expect(await redis.command('GET', 'mine:1')).toBe('value');
-    await expect(ping(redis.url, { tls })).rejects.toThrow('NOAUTH');
+    await expect(ping(redis.address, { tls })).rejects.toThrow('NOAUTH');
   });
 });

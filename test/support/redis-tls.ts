@@ -1,5 +1,10 @@
 import type { Authority } from './certificates.js';
-import { type RedisProcess, startRedisProcess } from './redis-process.js';
+import {
+  type ClientOptions,
+  type RedisProcess,
+  type RedisProcessOptions,
+  startRedisProcess,
+} from './redis-process.js';
 
 export interface RedisUser {
   readonly username: string;
@@ -8,17 +13,27 @@ export interface RedisUser {
   readonly rules: string;
 }
 
+export interface RedisTlsOptions extends Pick<RedisProcessOptions, 'sentinel' | 'userRules'> {
+  /** Where given, nobody gets in without a password. */
+  readonly user?: RedisUser;
+  /** More lines for its redis.conf. */
+  readonly lines?: readonly string[];
+  /** The certificates of the tests' own clients, where they are not of the authority's making. */
+  readonly tls?: ClientOptions['tls'];
+}
+
 /** Of the user that the tests themselves are, where there is another. */
 const DEFAULT_PASSWORD = 'of-the-default-user';
 
-/**
- * Starts a Redis that speaks TLS only, and only with clients that show a certificate of `authority`.
- * @param user where given, nobody gets in without a password
- */
-export async function startRedisTls(authority: Authority, user?: RedisUser): Promise<RedisProcess> {
+/** Starts a Redis that speaks TLS only, and only with clients that show a certificate of `authority`. */
+export async function startRedisTls(
+  authority: Authority,
+  { user, lines = [], tls, ...options }: RedisTlsOptions = {},
+): Promise<RedisProcess> {
   const server = await authority.issueServerCertificate();
   const client = await authority.issueClientCertificate('tests');
   return startRedisProcess({
+    ...options,
     configure: (port) => [
       'port 0',
       `tls-port ${port}`,
@@ -26,6 +41,7 @@ export async function startRedisTls(authority: Authority, user?: RedisUser): Pro
       `tls-key-file "${server.keyFile}"`,
       `tls-ca-cert-file "${authority.caFile}"`,
       'tls-auth-clients yes',
+      ...lines,
       ...(user
         ? [
             `requirepass ${DEFAULT_PASSWORD}`,
@@ -34,7 +50,7 @@ export async function startRedisTls(authority: Authority, user?: RedisUser): Pro
         : []),
     ],
     client: {
-      tls: { ca: authority.ca, cert: client.cert, key: client.key },
+      tls: tls ?? { ca: authority.ca, cert: client.cert, key: client.key },
       ...(user && { password: DEFAULT_PASSWORD }),
     },
   });

@@ -29,12 +29,15 @@ export const DEFAULTS: Settings = {
   MAX_KEYS: 1_000_000,
   MAX_IDS_PER_KEY: 1_000_000,
   MAX_WAITERS: 10_000,
+  MAX_CONNECTIONS: 20_000,
+  MAX_IN_FLIGHT_PER_CONNECTION: 100,
   MAX_EVENT_LOOP_DELAY_MILLIS: 250,
   DEBUG_ENDPOINTS: true,
   LOG_LEVEL: 'info',
   LOG_2XX: false,
   LOG_4XX: false,
   LOG_5XX: true,
+  secretFiles: {},
 };
 
 /** The message with which Sluice refuses to start with these settings. */

@@ -4,18 +4,23 @@ import { type RedisServer, startRedisServer } from './redis-server.js';
 
 /** A Redis for one test file, and a client to look into it with. */
 export interface RedisForTests {
+  /** For a service, which is a user with few rights there. */
   readonly url: string;
+  /** Is the default user, who may do everything. */
   readonly client: Redis;
 }
 
-/** Starts a real Redis before the tests of this file and stops it after them. */
+/**
+ * Starts a real Redis before the tests of this file and stops it after them. It must have refused nothing to anybody
+ * by then.
+ */
 export function useRedis(): RedisForTests {
   let server: RedisServer | undefined;
   let client: Redis | undefined;
 
   beforeAll(async () => {
     server = await startRedisServer();
-    client = new Redis(server.url);
+    client = new Redis(server.address);
   });
   afterAll(async () => {
     client?.disconnect();

@@ -19,8 +19,7 @@ describeWithRedisProgram('in a Redis Cluster', () => {
   beforeAll(async () => {
     cluster = await startRedisCluster({ primaries: 3, replicasPerPrimary: 1 });
     const environment = {
-      REDIS_MODE: 'cluster',
-      REDIS_URL: cluster.urls,
+      ...cluster.settings,
       WINDOW_MILLIS: '3600000',
       // Patient enough for a busy machine, and for a failover.
       STORE_TIMEOUT_MILLIS: '5000',

@@ -12,9 +12,10 @@ import { untilWaiting } from '../support/debug-state.js';
 import { approve, begin, ratePath, send } from '../support/http-client.js';
 import type { RedisProcess } from '../support/redis-process.js';
 import { startRedisTls } from '../support/redis-tls.js';
+import { limiterRules } from '../support/redis-user.js';
 import { uniqueKey } from '../support/unique-key.js';
 
-const USER = { username: 'sluice', password: 'p@ss:word/%', rules: '~* &* +@all' };
+const USER = { username: 'other', password: 'p@ss:word/%', rules: limiterRules().join(' ') };
 
 describeWithRedisProgram('a Redis that asks for certificates and a password', () => {
   let authority: Authority;
@@ -26,7 +27,7 @@ describeWithRedisProgram('a Redis that asks for certificates and a password', ()
   beforeAll(async () => {
     authority = await createAuthority();
     certificate = await authority.issueClientCertificate('sluice');
-    server = await startRedisTls(authority, USER);
+    server = await startRedisTls(authority, { user: USER });
     passwordFile = join(authority.folder, 'password');
     await writeFile(passwordFile, `${USER.password}\n`);
   });
@@ -65,7 +66,7 @@ describeWithRedisProgram('a Redis that asks for certificates and a password', ()
     const { username, password } = USER;
     const { url } = await start({
       STORE_TIMEOUT_MILLIS: '30000',
-      REDIS_URL: server.url.replace('//', `//${username}:${encodeURIComponent(password)}@`),
+      REDIS_URL: server.address.replace('//', `//${username}:${encodeURIComponent(password)}@`),
       REDIS_USERNAME: '',
       REDIS_PASSWORD_FILE: '',
     });
@@ -85,5 +86,9 @@ describeWithRedisProgram('a Redis that asks for certificates and a password', ()
     await service.logged(({ msg }) => msg === 'redis connection failed');
     const lines = JSON.stringify(service.log);
     for (const secret of [USER.password, 'wrong-secret']) expect(lines).not.toContain(secret);
+    await service.stop(0);
+    app = undefined;
+    // A wrong password is in it.
+    await server.command('ACL', 'LOG', 'RESET');
   });
 });

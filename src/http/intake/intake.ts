@@ -3,15 +3,17 @@ import type { Duplex } from 'node:stream';
 
 import type { Request, Response } from 'express';
 
-import { httpError } from '../replies/http-error.js';
+import { type HttpError, httpError } from '../replies/http-error.js';
 import { correlationIdOf } from './correlation.js';
 
 /** More than any good request needs, and than the 8000 that RFC 9110, section 4.1, recommends to take. */
 const MAX_URL_BYTES = 8192;
 const SCHEME_AND_AUTHORITY = /^[a-z][a-z\d+.-]*:\/\/[^/?#]*/i;
+/** Some parsers drop what follows a `#`, and take `\` for `/`. Node's refuses control characters by itself. */
+const AMBIGUOUS = /[#\\]/;
 
-/** The connections on which the body of a request is still to come. */
-const receiving = new WeakSet<Duplex>();
+/** The last request with a body on each connection. */
+const lastWithBody = new WeakMap<Duplex, IncomingMessage>();
 
 /**
  * Cuts scheme and authority off a target in absolute form, which proxies send. Express must get the request
@@ -21,14 +23,14 @@ const receiving = new WeakSet<Duplex>();
 export function toOriginForm(request: IncomingMessage): void {
   const target = request.url ?? '/';
   if (target.startsWith('/')) return;
-  const path = target.replace(SCHEME_AND_AUTHORITY, '').replace(/#.*$/s, '');
+  const path = target.replace(SCHEME_AND_AUTHORITY, '');
   request.url = path.startsWith('/') || path === '*' ? path : `/${path}`;
 }
 
 /**
  * Takes a request in: notes its correlation id and when it came, throws its body away, and refuses what no
  * request needs.
- * @throws HttpError URL_TOO_LONG, HOST_MISSING or HOST_REPEATED
+ * @throws HttpError URL_TOO_LONG, INVALID_TARGET, HOST_MISSING or HOST_REPEATED
  */
 export function takeIn(request: Request, response: Response): void {
   response.locals.correlationId = correlationIdOf(request);
@@ -40,25 +42,30 @@ export function takeIn(request: Request, response: Response): void {
 
 /** Whether the body of a request is still to come on this connection. */
 export function isReceivingBody(socket: Duplex): boolean {
-  return receiving.has(socket);
+  return lastWithBody.get(socket)?.complete === false;
 }
 
 /**
  * Reads the body of a request and forgets it. No route needs a body. But a connection that is not read does
  * not tell that its client disconnects, and a request that has not come in full times out.
  */
-function discardBody(request: Request): void {
+export function discardBody(request: IncomingMessage): void {
   const { headers, socket } = request;
   const length = headers['content-length'] ?? '0';
   if (length === '0' && headers['transfer-encoding'] === undefined) return;
-  receiving.add(socket);
-  request.resume().once('end', () => receiving.delete(socket));
+  lastWithBody.set(socket, request);
+  request.resume();
 }
 
 function checkUrl(request: Request): void {
   const bytes = request.url.length;
-  if (bytes <= MAX_URL_BYTES) return;
-  throw httpError('URL_TOO_LONG', { max: MAX_URL_BYTES, bytes });
+  if (bytes > MAX_URL_BYTES) throw httpError('URL_TOO_LONG', { max: MAX_URL_BYTES, bytes });
+  if (AMBIGUOUS.test(request.url)) throw ambiguous(request.url.includes('#') ? '#' : '\\');
+}
+
+function ambiguous(character: '#' | '\\'): HttpError {
+  const encoded = character === '#' ? '%23' : '%5C';
+  return httpError('INVALID_TARGET', { character, encoded });
 }
 
 /** HTTP/1.1 has exactly one Host header: https://www.rfc-editor.org/rfc/rfc9112#section-3.2-6 */

@@ -1,6 +1,10 @@
 import type { ErrorRequestHandler, Request, Response } from 'express';
 
-import { UnavailableError, type UnavailableReason } from '../../limiter/errors.js';
+import {
+  ListingForbiddenError,
+  UnavailableError,
+  type UnavailableReason,
+} from '../../limiter/errors.js';
 import { errorAnswer, type ErrorCode, ERRORS } from './errors.js';
 import { BROWSER_HEADERS } from './headers.js';
 import { HttpError, httpError } from './http-error.js';
@@ -39,6 +43,7 @@ function cutShort(response: Response, fault: Error): void {
 function toHttpError(error: unknown, response: Response): HttpError {
   if (error instanceof HttpError) return error;
   response.err = error as Error;
+  if (error instanceof ListingForbiddenError) return httpError('LISTING_FORBIDDEN', {});
   return error instanceof UnavailableError
     ? httpError(UNAVAILABLE[error.reason], {})
     : httpError('INTERNAL_ERROR', {});

@@ -38,6 +38,12 @@ export const ERRORS = {
     message: '{part} must be percent-encoded UTF-8',
     when: 'the key or the request id in the path can not be decoded',
   },
+  INVALID_TARGET: {
+    status: 400,
+    message: 'the URL must have {character} as {encoded}',
+    when: 'the URL has a raw `#` or `\\`',
+    body: 'without key',
+  },
   HOST_MISSING: {
     status: 400,
     message: 'the Host header must be given',
@@ -139,6 +145,12 @@ export const ERRORS = {
     status: 500,
     message: 'internal error',
     when: 'Sluice has a fault; the log has its cause',
+  },
+  LISTING_FORBIDDEN: {
+    status: 501,
+    message: 'the Redis user may not list keys (+scan)',
+    when: 'all keys are asked for, and the Redis user lacks `+scan`',
+    body: 'without key',
   },
   STORE_UNAVAILABLE: {
     status: 503,

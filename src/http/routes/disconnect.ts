@@ -1,12 +1,13 @@
 import type { Socket } from 'node:net';
 
 import { CallerPresence } from '../../limiter/caller-presence.js';
+import { isHeldUp } from '../intake/reading.js';
 
 /** Longer than earlier answers need to go out; a connection is held up behind them, too. */
 const HELD_UP_MILLIS = 100;
 
 /** The clients of the requests that wait on each connection; one listener for all of them. */
-const clientsOf = new WeakMap<Socket, Set<CallerPresence>>();
+const clientsOf = new WeakMap<Socket, WaitingClients>();
 
 /**
  * Runs `work` with a client that hears when its connection closes. The connection is watched and not
@@ -18,9 +19,12 @@ export async function untilDisconnect<T>(
 ): Promise<T> {
   const client = new CallerPresence();
   if (socket.destroyed) client.disconnect();
-  const clients = clientsOf.get(socket) ?? watch(socket);
+  let clients = clientsOf.get(socket);
+  if (!clients) {
+    clients = new WaitingClients(socket);
+    clientsOf.set(socket, clients);
+  }
   clients.add(client);
-  cutIfHeldUp(socket, clients);
   try {
     return await work(client);
   } finally {
@@ -28,31 +32,40 @@ export async function untilDisconnect<T>(
   }
 }
 
-function watch(socket: Socket): Set<CallerPresence> {
-  const clients = new Set<CallerPresence>();
-  clientsOf.set(socket, clients);
-  socket.on('pause', () => {
-    cutIfHeldUp(socket, clients);
-  });
-  socket.once('close', () => {
-    for (const client of clients) client.disconnect();
-  });
-  return clients;
-}
-
 /**
- * Cuts a connection that Node has stopped reading, as it does while many answers pile up behind that of a
- * request that waits. Such a connection does not tell that its client disconnects, and the place would stay
- * taken.
+ * The clients of one connection. It is cut when it is not read while a request waits on it: it does not tell
+ * then that its client disconnects, and the place would stay taken. A connection on which the requests
+ * that wait are answered one after the other is left alone, since an answer to nobody ends it.
  */
-function cutIfHeldUp(socket: Socket, clients: ReadonlySet<CallerPresence>): void {
-  if (clients.size === 0 || !isHeldUp(socket)) return;
-  setTimeout(() => {
-    if (clients.size > 0 && isHeldUp(socket)) socket.destroy();
-  }, HELD_UP_MILLIS).unref();
-}
+class WaitingClients {
+  /** The longest-waiting one first. */
+  readonly #clients = new Set<CallerPresence>();
+  #isWatched = false;
 
-/** Whether Node holds the connection up. The flag is Node's own; other pauses do not set it. */
-function isHeldUp(socket: Socket): boolean {
-  return (socket as Socket & { _paused?: boolean })._paused === true;
+  constructor(private readonly socket: Socket) {
+    socket.on('pause', this.#watch);
+    socket.once('close', () => {
+      for (const client of this.#clients) client.disconnect();
+    });
+  }
+
+  add(client: CallerPresence): void {
+    this.#clients.add(client);
+    if (isHeldUp(this.socket)) this.#watch();
+  }
+
+  delete(client: CallerPresence): void {
+    this.#clients.delete(client);
+  }
+
+  readonly #watch = (): void => {
+    const [longest] = this.#clients;
+    if (this.#isWatched || longest === undefined || !isHeldUp(this.socket)) return;
+    this.#isWatched = true;
+    setTimeout(() => {
+      this.#isWatched = false;
+      if (this.#clients.has(longest) && isHeldUp(this.socket)) this.socket.destroy();
+      else this.#watch();
+    }, HELD_UP_MILLIS).unref();
+  };
 }

@@ -1,4 +1,5 @@
 import { startDraining } from '../replies/draining.js';
+import { connectionBounds } from './connection-bounds.js';
 import { createHttpApp, type HttpParts, type Surface } from '../routes/routes.js';
 import type { Security } from './security.js';
 import { type HttpServer, listen } from './server.js';
@@ -23,9 +24,11 @@ export async function openPorts(
   const { settings, logger } = parts;
   const { HOST, PORT, ADMIN_PORT, DEBUG_ENDPOINTS } = settings;
   const onUnreadable = logUnreadable(logger, settings);
+  const bounds = connectionBounds(settings, parts.metrics, logger);
   const open = async (port: number, surface: Surface) => {
     const app = createHttpApp({ ...parts, access }, surface);
-    return { app, server: await listen(app, { port, host: HOST, keyPair, onUnreadable }) };
+    const server = await listen(app, { port, host: HOST, keyPair, onUnreadable, bounds });
+    return { app, server };
   };
 
   const isShared = ADMIN_PORT === undefined;

@@ -1,10 +1,4 @@
-import {
-  createServer,
-  type IncomingMessage,
-  type Server,
-  type ServerOptions,
-  type ServerResponse,
-} from 'node:http';
+import { createServer, type Server, type ServerOptions } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 
@@ -13,7 +7,9 @@ import type { Express } from 'express';
 import type { WatchedFiles } from '../../config/watched-files.js';
 import { toOriginForm } from '../intake/intake.js';
 import { connectionsOf, stopAccepting } from './connections.js';
+import type { ConnectionBounds } from './connection-bounds.js';
 import { type MessageClasses, messageClassesFor } from './message-classes.js';
+import { boundPipelines } from './pipelines.js';
 import { type Timeouts, TIMEOUTS } from './timeouts.js';
 import type { KeyPair } from './tls/key-pair.js';
 import { answerUnreadable, type UnreadableRequest } from './unreadable-requests.js';
@@ -37,6 +33,7 @@ export interface ListenOptions {
   /** The key pair of a server that speaks TLS. A pair that comes later is for later connections. */
   readonly keyPair?: WatchedFiles<KeyPair> | undefined;
   readonly onUnreadable: (request: UnreadableRequest) => void;
+  readonly bounds: ConnectionBounds;
   readonly timeouts?: Timeouts;
 }
 
@@ -47,7 +44,7 @@ type Options = ServerOptions<MessageClasses['IncomingMessage'], MessageClasses['
  * @throws the error of listen(2), such as EADDRINUSE
  */
 export async function listen(app: Express, options: ListenOptions): Promise<HttpServer> {
-  const { port, host, keyPair, onUnreadable, timeouts = TIMEOUTS } = options;
+  const { port, host, keyPair, onUnreadable, bounds, timeouts = TIMEOUTS } = options;
   const httpOptions: Options = {
     ...messageClassesFor(app),
     maxHeaderSize: MAX_HEADER_BYTES,
@@ -62,10 +59,17 @@ export async function listen(app: Express, options: ListenOptions): Promise<Http
     ? createHttpsServer(httpOptions, keyPair, timeouts.headMillis)
     : createServer(httpOptions);
   answerUnreadable(server, onUnreadable);
-  const serve = (request: IncomingMessage, response: ServerResponse): void => {
-    toOriginForm(request);
-    app(request, response);
-  };
+  server.maxConnections = bounds.maxConnections;
+  server.on('drop', () => {
+    bounds.onDropped('too_many_connections');
+  });
+  const serve = boundPipelines(
+    (request, response) => {
+      toOriginForm(request);
+      app(request, response);
+    },
+    { ...bounds, stallMillis: timeouts.requestMillis },
+  );
   server.on('request', serve);
   // Node would answer an unknown expectation by itself, with a 417 that has no body.
   server.on('checkExpectation', serve);

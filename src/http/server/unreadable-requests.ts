@@ -1,13 +1,15 @@
 import { randomUUID } from 'node:crypto';
-import { type Server, type ServerResponse, STATUS_CODES } from 'node:http';
+import { type Server, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 
 import type { Logger } from 'pino';
 
 import { isReceivingBody } from '../intake/intake.js';
+import { isHeldUp } from '../intake/reading.js';
 import { ERRORS } from '../replies/errors.js';
 import { BROWSER_HEADERS, CORRELATION_HEADER, type Headers } from '../replies/headers.js';
 import { levelOf, type LoggedStatuses } from '../replies/request-log.js';
+import { firstPendingResponse } from './first-pending-response.js';
 
 type TransportError = 'REQUEST_TIMEOUT' | 'HEADERS_TOO_LARGE' | 'MALFORMED_REQUEST';
 
@@ -30,6 +32,8 @@ export function answerUnreadable(
 ): void {
   server.on('clientError', ({ code = '' }: NodeJS.ErrnoException, socket) => {
     const errorCode = errorCodeFor(code);
+    // The rest of that request is not late, but not read.
+    if (errorCode === 'REQUEST_TIMEOUT' && isHeldUp(socket)) return;
     if (errorCode === undefined || !isAnswerable(socket)) {
       socket.destroy();
       return;
@@ -66,11 +70,6 @@ function isAnswerable(socket: Duplex): boolean {
   // The bytes that failed may be the rest of a request that has its answer.
   if (!pending) return !isReceivingBody(socket);
   return !pending.req.complete && !pending.headersSent;
-}
-
-/** The first answer on this connection that is not out. Node has no public name for it. */
-function firstPendingResponse(socket: Duplex): ServerResponse | null | undefined {
-  return (socket as Duplex & { _httpMessage?: ServerResponse | null })._httpMessage;
 }
 
 function answerText(status: number, message: string, correlationId: string): string {

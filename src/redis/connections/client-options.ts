@@ -2,6 +2,7 @@ import type { RedisOptions } from 'ioredis';
 
 import { backoffMillis } from '../backoff.js';
 import type { ConnectionSettings } from './connection-settings.js';
+import type { LiveText } from './live-text.js';
 
 const FIRST_RETRY_MILLIS = 10;
 /** How long a closing connection may wait for the other side. */
@@ -28,21 +29,23 @@ export function clientOptions(settings: ConnectionSettings): ClientOptions {
     // A command without an answer fails with its connection. The caller knows whether to send it again.
     maxRetriesPerRequest: 0,
     retryStrategy: reconnectAfter,
-    ...(tls && { tls: definedOf(tls) }),
+    ...(tls && { tls }),
   };
 }
 
 /** The credentials in the settings, else those in a URL. */
 export function credentials(
-  settings: ConnectionSettings,
+  settings: Pick<ConnectionSettings, 'username' | 'password'>,
   ofUrl: { username?: string; password?: string },
 ): { username?: string; password?: string } {
   const { username = ofUrl.username, password = ofUrl.password } = settings;
-  return definedOf({ username, password });
+  return {
+    ...(username !== undefined && { username: asText(username) }),
+    ...(password !== undefined && { password: asText(password) }),
+  };
 }
 
-function definedOf<T extends object>(object: T): { [K in keyof T]?: NonNullable<T[K]> } {
-  return Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined)) as {
-    [K in keyof T]?: NonNullable<T[K]>;
-  };
+/** ioredis takes a live text for a string, and makes one of it when it sends it. */
+function asText(text: string | LiveText): string {
+  return text as string;
 }

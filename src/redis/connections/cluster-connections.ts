@@ -92,6 +92,7 @@ export function connectToCluster(settings: ConnectionSettings, logger: Logger): 
     },
     close: async () => {
       subscriber.close();
+      settings.stopWatching?.();
       await quit(commands);
     },
   };

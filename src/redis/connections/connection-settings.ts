@@ -1,3 +1,5 @@
+import type { LiveText } from './live-text.js';
+
 /** The certificates and names for the handshake of a TLS connection, in PEM. */
 export interface TlsSettings {
   /** The authorities to trust instead of the well-known ones. */
@@ -19,18 +21,23 @@ export interface ConnectionSettings {
   /** The name by which sentinels know the primary. */
   readonly sentinelMaster?: string | undefined;
   /** For Redis. It wins over the URLs. */
-  readonly username?: string | undefined;
-  readonly password?: string | undefined;
+  readonly username?: string | LiveText | undefined;
+  readonly password?: string | LiveText | undefined;
   /** For the sentinels. It wins over the URLs. */
-  readonly sentinelUsername?: string | undefined;
-  readonly sentinelPassword?: string | undefined;
+  readonly sentinelUsername?: string | LiveText | undefined;
+  readonly sentinelPassword?: string | LiveText | undefined;
   readonly database: number;
-  /** Present if the URLs start with `rediss://`; for sentinels and servers alike. */
+  /**
+   * Present if the URLs start with `rediss://`; for sentinels and servers alike. Its properties may change: it is
+   * given to ioredis as it is, which reads them whenever it connects.
+   */
   readonly tls?: TlsSettings | undefined;
   /** The longest a call to Redis may take. */
   readonly timeoutMillis: number;
   /** Shown by CLIENT LIST. */
   readonly name: string;
+  /** Lets `tls` and the credentials be as they are from now on; called when the connections are closed. */
+  readonly stopWatching?: () => void;
 }
 
 /** The port of a URL without one. */

@@ -1,3 +1,4 @@
+import './client-info.js';
 import './socket-errors.js';
 import type { Cluster, Redis } from 'ioredis';
 import type { Logger } from 'pino';

@@ -1,48 +1,45 @@
-import { readNamedFile } from '../../config/named-file.js';
+import type { Logger } from 'pino';
+
 import type { Settings } from '../../config/settings.js';
-import type { ConnectionSettings, TlsSettings } from './connection-settings.js';
+import { watchCertificates } from './certificates.js';
+import type { ConnectionSettings } from './connection-settings.js';
+import { watchCredentials } from './watched-credentials.js';
 
 /**
- * The connection settings in the settings of the service.
+ * The connection settings in the settings of the service. Certificates and credentials from files are watched: a
+ * connection that is made takes those of then.
  * @param urls those in REDIS_URL, at least one
  * @param name the connections' name in CLIENT LIST
- * @throws SettingsError where a file that the settings name can't be read
+ * @throws SettingsError where a file that the settings name can't be read, or is wrong
  */
-export function connectionSettingsFrom(
+export async function connectionSettingsFrom(
   settings: Settings,
   urls: readonly string[],
   name: string,
-): ConnectionSettings {
+  logger: Logger,
+): Promise<ConnectionSettings> {
   const [firstUrl = ''] = urls;
   const databaseInUrl = Number(new URL(firstUrl).pathname.slice(1));
+  const certificates = firstUrl.startsWith('rediss://')
+    ? await watchCertificates(settings, logger)
+    : undefined;
+  const credentials = await watchCredentials(settings, logger);
+  const { values } = credentials;
   return {
     mode: settings.REDIS_MODE,
     urls,
     sentinelMaster: settings.REDIS_SENTINEL_MASTER,
-    username: settings.REDIS_USERNAME,
-    password: settings.REDIS_PASSWORD,
-    sentinelUsername: settings.REDIS_SENTINEL_USERNAME,
-    sentinelPassword: settings.REDIS_SENTINEL_PASSWORD,
+    username: values.REDIS_USERNAME,
+    password: values.REDIS_PASSWORD,
+    sentinelUsername: values.REDIS_SENTINEL_USERNAME,
+    sentinelPassword: values.REDIS_SENTINEL_PASSWORD,
     database: settings.REDIS_DATABASE ?? databaseInUrl,
-    tls: firstUrl.startsWith('rediss://') ? tlsSettingsFrom(settings) : undefined,
+    tls: certificates?.tls,
     timeoutMillis: settings.STORE_TIMEOUT_MILLIS,
     name,
+    stopWatching: () => {
+      certificates?.close();
+      credentials.close();
+    },
   };
-}
-
-function tlsSettingsFrom(settings: Settings): TlsSettings {
-  return {
-    ca: contentOf(settings, 'REDIS_TLS_CA_FILE'),
-    cert: contentOf(settings, 'REDIS_TLS_CERT_FILE'),
-    key: contentOf(settings, 'REDIS_TLS_KEY_FILE'),
-    servername: settings.REDIS_TLS_SERVER_NAME,
-  };
-}
-
-function contentOf(
-  settings: Settings,
-  name: 'REDIS_TLS_CA_FILE' | 'REDIS_TLS_CERT_FILE' | 'REDIS_TLS_KEY_FILE',
-): string | undefined {
-  const path = settings[name];
-  return path === undefined ? undefined : readNamedFile(name, path);
 }

@@ -70,6 +70,7 @@ export function connectToPrimary(settings: ConnectionSettings, logger: Logger): 
     close: async () => {
       isClosing = true;
       subscriber.close();
+      settings.stopWatching?.();
       await Promise.all([quit(commands), quit(subscriptions)]);
     },
   };
@@ -82,9 +83,10 @@ function standaloneOptions(settings: ConnectionSettings): ClientOptions {
 
 function sentinelOptions(settings: ConnectionSettings, tls: ClientOptions['tls']): ClientOptions {
   const urls = settings.urls.map((url) => new URL(url));
-  const ofUrls = sharedCredentialsIn(urls);
-  const username = settings.sentinelUsername ?? ofUrls.username;
-  const password = settings.sentinelPassword ?? ofUrls.password;
+  const { username, password } = credentials(
+    { username: settings.sentinelUsername, password: settings.sentinelPassword },
+    sharedCredentialsIn(urls),
+  );
   return {
     sentinels: urls.map((url) => addressIn(url, SENTINEL_PORT)),
     ...(settings.sentinelMaster !== undefined && { name: settings.sentinelMaster }),

@@ -13,7 +13,7 @@ export async function leftovers(servers: readonly RedisProcess[]): Promise<strin
     const onEach = await Promise.all(
       servers.map(async (server) => {
         const found = (await server.command('KEYS', '*')) as string[];
-        return found.map((name) => `${name} is left on ${server.url}`);
+        return found.map((name) => `${name} is left on ${server.address}`);
       }),
     );
     return onEach.flat();

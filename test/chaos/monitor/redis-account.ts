@@ -117,7 +117,7 @@ class ServerAccount {
           starts.push({ start, at });
         },
         onLimits: (limits) => whole.limits.push({ key, ...limits }),
-        onViolation: (violation) => whole.violations.push(`${violation}, on ${server.url}`),
+        onViolation: (violation) => whole.violations.push(`${violation}, on ${server.address}`),
       }),
     }));
     this.#gap = this.#openGap();

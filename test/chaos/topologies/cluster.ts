@@ -27,7 +27,7 @@ export async function startCluster(): Promise<Topology> {
   const loses = 'unreplicated';
   return {
     servers: cluster.nodes,
-    environmentOf: () => ({ REDIS_URL: cluster.urls, REDIS_MODE: 'cluster' }),
+    environmentOf: () => cluster.settings,
     faults: (fleet) => [
       replicaDies(fleet),
       replicaStandsStill(fleet),

@@ -33,11 +33,7 @@ export async function startSentinels(): Promise<Topology> {
   };
   return {
     servers: setup.servers,
-    environmentOf: () => ({
-      REDIS_URL: setup.sentinelUrls,
-      REDIS_MODE: 'sentinel',
-      REDIS_SENTINEL_MASTER: setup.masterName,
-    }),
+    environmentOf: () => setup.settings,
     faults: (fleet) => [
       replicaDies(fleet),
       replicaStandsStill(fleet),

@@ -1,5 +1,6 @@
 import { startFaultProxy } from '../../support/fault-proxy.js';
 import { startRedisProcess } from '../../support/redis-process.js';
+import { AS_LIMITER_USER } from '../../support/redis-user.js';
 import { linkFaults } from '../faults/link-faults.js';
 import { replicaDies, replicaStandsStill } from '../faults/replica-faults.js';
 import {
@@ -20,7 +21,7 @@ export async function startStandalone(replicas: number): Promise<Topology> {
   const victim = () => Promise.resolve(server);
   return {
     servers: [server],
-    environmentOf: (place) => ({ REDIS_URL: proxies[place]!.url }),
+    environmentOf: (place) => ({ REDIS_URL: proxies[place]!.url, ...AS_LIMITER_USER }),
     faults: (fleet) => [
       replicaDies(fleet),
       replicaStandsStill(fleet),

@@ -1,17 +1,43 @@
-import { writeFile } from 'node:fs/promises';
+import { copyFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { SettingsError } from '../../../../src/config/settings-error.js';
 import { parseSettings } from '../../../../src/config/settings.js';
 import type { ConnectionSettings } from '../../../../src/redis/connections/connection-settings.js';
 import { connectionSettingsFrom } from '../../../../src/redis/connections/from-settings.js';
+import { type Authority, createAuthority } from '../../../support/certificates.js';
+import { recordLog } from '../../../support/recorded-log.js';
 import { useTemporaryFolder } from '../../../support/temporary-folder.js';
+import { uniqueKey } from '../../../support/unique-key.js';
+import { until } from '../../../support/until.js';
 
 const folder = useTemporaryFolder();
 
-function connectionSettings(environment: Record<string, string>): ConnectionSettings {
+const opened: ConnectionSettings[] = [];
+afterEach(() => {
+  for (const settings of opened.splice(0)) settings.stopWatching?.();
+});
+
+async function connectionSettings(
+  environment: Record<string, string>,
+  { logger } = recordLog('silent'),
+): Promise<ConnectionSettings> {
   const settings = parseSettings(environment);
-  return connectionSettingsFrom(settings, settings.REDIS_URL!, 'sluice:replica');
+  const connection = await connectionSettingsFrom(
+    settings,
+    settings.REDIS_URL!,
+    'sluice:replica',
+    logger,
+  );
+  opened.push(connection);
+  return connection;
+}
+
+/** The path of a new file. */
+async function fileWith(content: string): Promise<string> {
+  const path = join(folder, uniqueKey());
+  await writeFile(path, content);
+  return path;
 }
 
 test.each([
@@ -20,31 +46,131 @@ test.each([
   ['redis://localhost/3', undefined, 3],
   ['redis://localhost/3', '5', 5],
   ['redis://localhost/3', '0', 0],
-])('the database of %s with REDIS_DATABASE=%s is %d', (url, given, database) => {
+])('the database of %s with REDIS_DATABASE=%s is %d', async (url, given, database) => {
   const environment = { REDIS_URL: url, ...(given === undefined ? {} : { REDIS_DATABASE: given }) };
 
-  expect(connectionSettings(environment)).toMatchObject({ database, name: 'sluice:replica' });
+  expect(await connectionSettings(environment)).toMatchObject({ database, name: 'sluice:replica' });
 });
 
-test('a URL without TLS has no TLS settings', () => {
-  expect(connectionSettings({ REDIS_URL: 'redis://localhost' }).tls).toBeUndefined();
+test('a URL without TLS has no TLS settings', async () => {
+  const { tls } = await connectionSettings({ REDIS_URL: 'redis://localhost' });
+  expect(tls).toBeUndefined();
 });
 
-test('a URL with TLS has what the files hold that the settings name', async () => {
-  const file = join(folder, 'ca.pem');
-  await writeFile(file, 'an authority');
-  const { tls } = connectionSettings({
+test('a file that is not there is told by the name of its setting', async () => {
+  const settings = connectionSettings({
     REDIS_URL: 'rediss://localhost',
-    REDIS_TLS_CA_FILE: file,
-    REDIS_TLS_SERVER_NAME: 'redis.example',
+    REDIS_TLS_CA_FILE: join(folder, 'none'),
   });
 
-  expect(tls).toEqual({ ca: 'an authority', servername: 'redis.example' });
+  await expect(settings).rejects.toThrow(SettingsError);
+  await expect(settings).rejects.toThrow(/^REDIS_TLS_CA_FILE: /);
 });
 
-test('a file that is not there is told by the name of its setting', () => {
-  const environment = { REDIS_URL: 'rediss://localhost', REDIS_TLS_CA_FILE: join(folder, 'none') };
+describe('certificates', () => {
+  let authority: Authority;
+  beforeAll(async () => {
+    authority = await createAuthority();
+  });
+  afterAll(() => authority.remove());
 
-  expect(() => connectionSettings(environment)).toThrow(SettingsError);
-  expect(() => connectionSettings(environment)).toThrow(/^REDIS_TLS_CA_FILE: /);
+  test('are what the files hold that the settings name', async () => {
+    const { tls } = await connectionSettings({
+      REDIS_URL: 'rediss://localhost',
+      REDIS_TLS_CA_FILE: authority.caFile,
+      REDIS_TLS_SERVER_NAME: 'redis.example',
+    });
+    expect(tls).toStrictEqual({ ca: authority.ca, servername: 'redis.example' });
+  });
+
+  test('are those of a bundle with words between them', async () => {
+    const bundle = `# one\n${authority.ca}\n# two\n${authority.ca}`;
+    const { tls } = await connectionSettings({
+      REDIS_URL: 'rediss://localhost',
+      REDIS_TLS_CA_FILE: await fileWith(bundle),
+    });
+    expect(tls).toStrictEqual({ ca: bundle });
+  });
+
+  test('follow their files, in one object', async () => {
+    const [first, second] = [
+      await authority.issueClientCertificate('first'),
+      await authority.issueClientCertificate('second'),
+    ];
+    const [certFile, keyFile] = [await fileWith(first.cert), await fileWith(first.key)];
+    const { tls } = await connectionSettings({
+      REDIS_URL: 'rediss://localhost',
+      REDIS_TLS_CERT_FILE: certFile,
+      REDIS_TLS_KEY_FILE: keyFile,
+    });
+    expect(tls).toStrictEqual({ cert: first.cert, key: first.key });
+    await copyFile(second.certFile, certFile);
+    await copyFile(second.keyFile, keyFile);
+    await until(() => tls?.cert === second.cert);
+    expect(tls).toStrictEqual({ cert: second.cert, key: second.key });
+  });
+
+  test.each([
+    ['REDIS_TLS_CA_FILE', 'no certificate', { REDIS_TLS_CA_FILE: 'no PEM' }],
+    [
+      'REDIS_TLS_CA_FILE',
+      'one certificate and a half',
+      { REDIS_TLS_CA_FILE: '{ca}-----BEGIN CERTIFICATE-----\nMII' },
+    ],
+    [
+      'REDIS_TLS_CERT_FILE',
+      'no certificate',
+      { REDIS_TLS_CERT_FILE: 'no PEM', REDIS_TLS_KEY_FILE: '{key}' },
+    ],
+    [
+      'REDIS_TLS_KEY_FILE',
+      'no key',
+      { REDIS_TLS_CERT_FILE: '{cert}', REDIS_TLS_KEY_FILE: 'no PEM' },
+    ],
+    [
+      'REDIS_TLS_KEY_FILE',
+      'the key of another certificate',
+      { REDIS_TLS_CERT_FILE: '{cert}', REDIS_TLS_KEY_FILE: '{other key}' },
+    ],
+  ])('%s with %s is refused', async (variable, _what, files) => {
+    const { cert, key } = await authority.issueClientCertificate('client');
+    const { key: otherKey } = await authority.issueClientCertificate('other');
+    const texts: Record<string, string> = { ca: authority.ca, cert, key, 'other key': otherKey };
+    const environment: Record<string, string> = { REDIS_URL: 'rediss://localhost' };
+    for (const [name, text] of Object.entries(files)) {
+      const content = text.replace(/\{(.*?)\}/, (_, word: string) => texts[word]!);
+      environment[name] = await fileWith(content);
+    }
+    const settings = connectionSettings(environment);
+    await expect(settings).rejects.toThrow(SettingsError);
+    await expect(settings).rejects.toThrow(`${variable}: got "${environment[variable]}"`);
+  });
+});
+
+describe('credentials', () => {
+  test('from files follow them, and those from variables stay', async () => {
+    const file = await fileWith('before\n');
+    const { username, password } = await connectionSettings({
+      REDIS_URL: 'redis://localhost',
+      REDIS_USERNAME: 'user',
+      REDIS_PASSWORD_FILE: file,
+    });
+    expect([username, String(password)]).toEqual(['user', 'before']);
+    await writeFile(file, 'after\n');
+    await until(() => String(password) === 'after');
+  });
+
+  test('stay as they are, and the log says so, where a file becomes empty', async () => {
+    const file = await fileWith('before');
+    const log = recordLog();
+    const { password } = await connectionSettings(
+      { REDIS_URL: 'redis://localhost', REDIS_PASSWORD_FILE: file },
+      log,
+    );
+    await writeFile(file, '\n');
+    await until(() =>
+      log.messages.includes('credentials for Redis not reloaded, the last good ones stay in use'),
+    );
+    expect(String(password)).toBe('before');
+  });
 });

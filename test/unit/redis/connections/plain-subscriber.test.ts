@@ -1,5 +1,6 @@
 import type { Connections } from '../../../../src/redis/connections/connections.js';
 import { connectToPrimary } from '../../../../src/redis/connections/primary-connections.js';
+import { KeyNaming } from '../../../../src/redis/key-names.js';
 import { describeWithRedisProgram } from '../../../support/describe-with-redis-program.js';
 import { killSubscriberConnections } from '../../../support/kill-connections.js';
 import { recordLog } from '../../../support/recorded-log.js';
@@ -18,10 +19,14 @@ let other: string;
 beforeEach(() => {
   recorder = new SubscriptionRecorder();
   connections = connectTo(redis.url);
-  channel = uniqueKey();
-  other = uniqueKey();
+  [channel, other] = [newChannel(), newChannel()];
 });
 afterEach(() => connections.close());
+
+/** One of those that a service may use. */
+function newChannel(): string {
+  return new KeyNaming('sluice:').namesOf(uniqueKey()).wakeChannel;
+}
 
 function connectTo(url: string, { logger } = recordLog(), timeoutMillis = 10_000): Connections {
   const connected = connectToPrimary(
@@ -87,7 +92,7 @@ test('what is unsubscribed while it is being subscribed is not reported', async 
   await subscribe(other);
   connections.subscriber.subscribe(channel);
   connections.subscriber.unsubscribe(channel);
-  await subscribe(uniqueKey());
+  await subscribe(newChannel());
 
   expect(recorder.times(channel)).toBe(0);
   expect(await subscribersOf(channel)).toBe(0);

@@ -184,6 +184,7 @@ describe('a channel', () => {
     subscriber.subscribe(onA);
     await until(async () => String(await a.client.acl('LOG')).includes(onA));
     await a.client.acl('SETUSER', 'default', 'allchannels');
+    await a.client.acl('LOG', 'RESET');
     await caughtUp('a');
     expect(recorder.times(onA)).toBe(0);
     subscriber.place();
@@ -323,7 +324,7 @@ describe('when it is closed', () => {
 describeWithRedisProgram('a connection that does not answer', () => {
   test('is left, and its channels are subscribed on another', async () => {
     const server = await startRedisProcess();
-    const node = new Redis(server.url, { lazyConnect: true });
+    const node = new Redis(server.address, { lazyConnect: true });
     const log = recordLog();
     const topology = { shardOf: () => 'only', nodeOf: () => node, refresh: () => undefined };
     const ours = createSubscriber(topology, 1000, log.logger);

@@ -1,0 +1,112 @@
+import { randomUUID } from 'node:crypto';
+
+import type { Response } from 'express';
+import type { Logger } from 'pino';
+
+import type { Settings } from '../../config/settings.js';
+import type { Decision, Limiter } from '../../limiter/limiter.js';
+import type { KeyPolicy } from '../../rules/policy.js';
+import { ERRORS } from '../replies/errors.js';
+import { retryAfter } from '../replies/headers.js';
+import { rateLimitHeadersIn } from '../replies/rate-limit-headers.js';
+import { sendJson } from '../replies/reply.js';
+
+const DENIAL = ERRORS.RATE_LIMIT_EXCEEDED;
+/** The status in the log when a waiting client disconnects. No client ever sees it. */
+const CLIENT_CLOSED_REQUEST = 499;
+
+/** The header that says what decided in the place of a store that could not be asked. */
+const OUTAGE_POLICY_HEADER = 'X-Sluice-Outage-Policy';
+
+/** The header of an approval that a rule would have denied, were it not in the shadow. */
+const SHADOW_HEADER = 'X-Sluice-Shadow';
+
+type Approval = Extract<Decision, { readonly outcome: 'approved' }>;
+type Denial = Extract<Decision, { readonly outcome: 'denied' }>;
+
+export interface AnswerParts {
+  readonly limiter: Pick<Limiter, 'release'>;
+  readonly settings: Pick<Settings, 'LOG_4XX' | 'RATE_LIMIT_HEADERS'>;
+  readonly logger: Logger;
+}
+
+/** Answers a check with its decision. */
+export type AnswerDecision = (
+  response: Response,
+  key: string,
+  decision: Decision,
+  policy: KeyPolicy,
+) => void | Promise<void>;
+
+/** @returns what answers checks with their decisions, as the settings say */
+export function decisionAnswers({ limiter, settings, logger }: AnswerParts): AnswerDecision {
+  const addRateLimitHeaders = rateLimitHeadersIn(settings.RATE_LIMIT_HEADERS);
+
+  const headersFor = (decision: Approval | Denial, policy: KeyPolicy): (string | number)[] => {
+    // Keeps approvals out of caches: one that came from a cache would be given out twice.
+    const headers: (string | number)[] = ['Cache-Control', 'no-store'];
+    if (decision.quota) addRateLimitHeaders(headers, decision.quota, policy);
+    if (decision.policy) headers.push(OUTAGE_POLICY_HEADER, decision.policy);
+    return headers;
+  };
+
+  const deny = (response: Response, key: string, denial: Denial, policy: KeyPolicy): void => {
+    const headers = headersFor(denial, policy);
+    if (policy.isShadow) {
+      if (settings.LOG_4XX) logShadow(logOf(response, logger), key, denial.reason);
+      headers.push(SHADOW_HEADER, 'denied');
+      // The approval counts nowhere: a release of it is a 404.
+      sendJson(response, 200, { request_id: randomUUID() }, headers);
+      return;
+    }
+    response.locals.errorCode = 'RATE_LIMIT_EXCEEDED';
+    headers.push(...retryAfter(denial.quota.resetMillis));
+    sendJson(response, DENIAL.status, { error: DENIAL.message, key }, headers);
+  };
+
+  return (response, key, decision, policy) => {
+    switch (decision.outcome) {
+      case 'approved': {
+        const { requestId } = decision;
+        if (response.req.socket.destroyed) {
+          return releaseUnused(limiter, key, requestId, logOf(response, logger));
+        }
+        sendJson(response, 200, { request_id: requestId }, headersFor(decision, policy));
+        return;
+      }
+      case 'denied':
+        deny(response, key, decision, policy);
+        return;
+      case 'withdrawn':
+        logOf(response, logger).info(
+          { key, status: CLIENT_CLOSED_REQUEST },
+          'client disconnected while waiting',
+        );
+    }
+  };
+}
+
+function logOf(response: Response, logger: Logger): Logger {
+  const { correlationId, caller } = response.locals;
+  return logger.child({ correlationId, caller });
+}
+
+/** Where refusals are logged, those that a limit in the shadow would have made are, too. */
+function logShadow(log: Logger, key: string, reason: string): void {
+  log.info({ key, reason }, 'would be denied; passes, since the rule is in the shadow');
+}
+
+/** Releases the approval of a client that disconnected while its check was decided. */
+async function releaseUnused(
+  limiter: Pick<Limiter, 'release'>,
+  key: string,
+  requestId: string,
+  log: Logger,
+): Promise<void> {
+  log.debug({ key, requestId }, 'client disconnected before its approval; released');
+  try {
+    await limiter.release(key, requestId);
+  } catch (error) {
+    log.warn({ err: error, key, requestId }, 'approval of a client that disconnected not released');
+  }
+}

@@ -1,0 +1,163 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+
+import type { DropReason } from '../../metrics/metrics.js';
+import { discardBody } from '../intake/intake.js';
+import { pauseReading, resumeReading } from '../intake/reading.js';
+import { firstPendingResponse } from './first-pending-response.js';
+
+/**
+ * How many requests a connection may hold while it is read: only who reads hears that a client disconnects.
+ * Node reads 64 KB at a time, so that those of 64 KB more may be held.
+ */
+const MAX_HELD_WHILE_READ = 1000;
+/** How many requests all connections together may hold; about 6 KB each. */
+const MAX_HELD_IN_ALL = 10_000;
+
+type Serve = (request: IncomingMessage, response: ServerResponse) => void;
+
+export interface PipelineOptions {
+  /** How many requests of one connection may be served at a time, those that wait for their turn included. */
+  readonly maxInFlight: number;
+  /** How long the client of a pipeline may take none of its answers, in ms. */
+  readonly stallMillis: number;
+  /** Called for each request that is held. */
+  readonly onHeld: () => void;
+  /** Called for each connection that is cut. */
+  readonly onDropped: (reason: DropReason) => void;
+}
+
+/**
+ * Serves at most `maxInFlight` requests of a connection at a time. HTTP/1.1 allows a client to send more
+ * before their answers; those are held, in their order, until earlier ones are answered. A request that
+ * comes alone costs nothing.
+ */
+export function boundPipelines(serve: Serve, options: PipelineOptions): Serve {
+  const pipelines = new WeakMap<Socket, Pipeline>();
+  const port: Port = { ...options, serve, held: 0 };
+  return (request, response) => {
+    // Node has given a response its connection where no earlier one needs it.
+    if (response.socket !== null) {
+      serve(request, response);
+      return;
+    }
+    const { socket } = request;
+    let pipeline = pipelines.get(socket);
+    if (!pipeline) {
+      pipeline = new Pipeline(socket, port);
+      pipelines.set(socket, pipeline);
+    }
+    pipeline.take(request, response);
+  };
+}
+
+interface Port extends PipelineOptions {
+  readonly serve: Serve;
+  /** By all its connections. */
+  held: number;
+}
+
+/** The requests of one connection that came before the answers to earlier ones. */
+class Pipeline {
+  #held: [IncomingMessage, ServerResponse][] = [];
+  /** Those that are served, and those whose answers went out in this turn of the event loop. */
+  #inFlight = 0;
+  #answeredThisTurn = 0;
+  #stall: NodeJS.Timeout | undefined;
+
+  constructor(
+    private readonly socket: Socket,
+    private readonly port: Port,
+  ) {
+    socket.once('close', () => {
+      this.#dropHeld();
+      this.#stopStallTimer();
+    });
+  }
+
+  take(request: IncomingMessage, response: ServerResponse): void {
+    // Node hands over all requests that it has read, those of a connection that was just cut, too.
+    if (this.socket.destroyed) return;
+    if (this.#isEmpty) this.#countFirst();
+    this.#stall ??= setTimeout(this.#cutIfStalled, this.port.stallMillis).unref();
+    response.once('finish', this.#onAnswered);
+    if (this.#held.length === 0 && this.#hasRoom) {
+      this.#inFlight += 1;
+      this.port.serve(request, response);
+    } else {
+      this.#hold(request, response);
+    }
+  }
+
+  /** Whether everything that was counted or held is answered. */
+  get #isEmpty(): boolean {
+    return this.#held.length === 0 && this.#inFlight === this.#answeredThisTurn;
+  }
+
+  get #hasRoom(): boolean {
+    return this.#inFlight < this.port.maxInFlight;
+  }
+
+  /** The request before the first of a pipeline was alone when it came, and was not counted. */
+  #countFirst(): void {
+    this.#inFlight += 1;
+    firstPendingResponse(this.socket)?.once('finish', this.#onAnswered);
+  }
+
+  #hold(request: IncomingMessage, response: ServerResponse): void {
+    if (this.port.held === MAX_HELD_IN_ALL) {
+      this.#cut('too_many_held');
+      return;
+    }
+    this.port.onHeld();
+    // A body that nobody takes would keep the connection from being read.
+    discardBody(request);
+    this.#held.push([request, response]);
+    this.port.held += 1;
+    if (this.#held.length === MAX_HELD_WHILE_READ) pauseReading(this.socket);
+  }
+
+  /** Makes room in the next turn of the event loop: other connections are served in between. */
+  readonly #onAnswered = (): void => {
+    if (this.#answeredThisTurn === 0) setImmediate(this.#makeRoom);
+    this.#answeredThisTurn += 1;
+    this.#stall?.refresh();
+  };
+
+  readonly #makeRoom = (): void => {
+    this.#inFlight -= this.#answeredThisTurn;
+    this.#answeredThisTurn = 0;
+    // A connection that is being ended takes no more answers.
+    while (this.#hasRoom && this.socket.writable) {
+      const next = this.#held.shift();
+      if (!next) break;
+      this.port.held -= 1;
+      this.#inFlight += 1;
+      this.port.serve(...next);
+    }
+    if (this.#held.length === 0) resumeReading(this.socket);
+    if (this.#inFlight === 0) this.#stopStallTimer();
+  };
+
+  readonly #cutIfStalled = (): void => {
+    // An answer that is not given yet is not what the client is late with.
+    if (firstPendingResponse(this.socket)?.writableEnded) this.#cut('answers_not_taken');
+    else this.#stall?.refresh();
+  };
+
+  #cut(reason: DropReason): void {
+    this.#dropHeld();
+    this.socket.destroy();
+    this.port.onDropped(reason);
+  }
+
+  #dropHeld(): void {
+    this.port.held -= this.#held.length;
+    this.#held = [];
+  }
+
+  #stopStallTimer(): void {
+    clearTimeout(this.#stall);
+    this.#stall = undefined;
+  }
+}

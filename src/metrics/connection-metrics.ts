@@ -1,0 +1,36 @@
+import { Counter, type Registry } from 'prom-client';
+
+import type { DropReason, Metrics } from './metrics.js';
+
+const DROP_REASONS: readonly DropReason[] = [
+  'too_many_connections',
+  'too_many_held',
+  'answers_not_taken',
+];
+
+/** Metrics of what clients wanted of their connections beyond the bounds. */
+export function connectionMetrics(
+  registry: Registry,
+): Pick<Metrics, 'requestHeld' | 'connectionDropped'> {
+  const registers = [registry];
+  const held = new Counter({
+    name: 'ratelimit_held_requests_total',
+    help: 'Requests held until earlier ones of their connection were answered.',
+    registers,
+  });
+  const dropped = new Counter({
+    name: 'ratelimit_dropped_connections_total',
+    help: 'Connections dropped for the bounds of their port, by reason.',
+    labelNames: ['reason'],
+    registers,
+  });
+  for (const reason of DROP_REASONS) dropped.inc({ reason }, 0);
+  return {
+    requestHeld: () => {
+      held.inc();
+    },
+    connectionDropped: (reason) => {
+      dropped.inc({ reason });
+    },
+  };
+}
