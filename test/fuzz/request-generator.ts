@@ -40,6 +40,11 @@ const RIGHT_QUERIES = [
   'maxRequestsInQueue=0', 'maxRequests=%31', 'x=1', 'x=1&x=2', 'x[y][z]=1', '__proto__=1',
   '__proto__[canWait]=x', 'constructor=1', '%zz=%zz', '&&&', '=', '?', 'a=%00', 'a=1&'.repeat(500),
 ]; // prettier-ignore
+/** Those that rules allow, and those that they do not. */
+const OVERRIDES = [
+  'maxRequests=10', 'maxRequests=11', 'maxRequestsInQueue=5', 'maxRequestsInQueue=6', 'maxRequests=9&canWait=true',
+  'maxRequests=10&maxRequestsInQueue=5', 'maxRequests=10&maxRequestsInQueue=6', 'maxRequests=11&maxRequestsInQueue=5',
+]; // prettier-ignore
 const NO_PATHS = [
   '/', '/rate', '/rate/', '/rates', '/Rate/x', '//rate/x', '/rate//x', '/rate/x/y/z', '/../rate/x',
   '/debugs', '/healthz/', '/HEALTHZ', '/readyz/x', '/metrics/', '/favicon.ico', '/%72ate/x', '/.env',
@@ -211,7 +216,8 @@ export class RequestGenerator {
         return { ...ask, method: 'POST', target, statuses: firstAnswer(key, '') };
       }
       default: {
-        const query = random.pick(RIGHT_QUERIES);
+        const isOverride = this.declared !== undefined && random.chance(0.5);
+        const query = random.pick(isOverride ? OVERRIDES : RIGHT_QUERIES);
         return { ...this.#checkTarget(key, query), statuses: firstAnswer(key, query) };
       }
     }

@@ -129,6 +129,13 @@ test('a queue that has expired is no queue', () => {
   expect(violations).toEqual([]);
 });
 
+test('an approval is known although the rest of its script is not', () => {
+  const { account, approved } = openAccount();
+  account.follow({ at: 1, isOfScript: true, name: 'sadd', args: [names.requests, 'a'] });
+  account.doubt();
+  expect(approved).toEqual(['a']);
+});
+
 test('nothing is judged once others have changed the key', () => {
   const { account, violations, follow } = openAccount();
   const restore = { at: 1, isOfScript: false, name: 'restore', args: [names.queue, '0', 'x'] };

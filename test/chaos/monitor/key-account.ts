@@ -85,8 +85,9 @@ export class KeyAccount {
     return this.#isKnown;
   }
 
-  /** What the server holds is not known any more. */
+  /** What the server holds is not known any more. A script under way has approved whom it has, judged or not. */
   doubt(): void {
+    this.#tellApproved();
     this.#isKnown = false;
     this.#maximum = Infinity;
     this.#window = { start: undefined };
@@ -137,13 +138,13 @@ export class KeyAccount {
   /** The script whose commands came last is over: what it leaves is judged as a whole. */
   endOfScript(): void {
     const { approved = [], queued } = this.#script ?? {};
+    this.#tellApproved();
     this.#script = undefined;
     this.#putsBack = false;
     if (approved.length === 0 || !queued) return;
     const stillWaiting = this.#queue.filter(({ id }) => queued.has(id));
     for (const { id, at } of approved) {
       const isFromQueue = queued.has(id);
-      this.events.onApproved({ id, at, window: this.#window, isFromQueue });
       const ticket = this.#tickets.get(id) ?? Infinity;
       const overtaken = stillWaiting.filter((waiter) => !isFromQueue || waiter.ticket < ticket);
       if (this.#isKnown && overtaken.length > 0) {
@@ -157,6 +158,18 @@ export class KeyAccount {
     }
     const when = `with ${approved.map(({ id }) => id).join()}`;
     this.#expectRoom(when, Math.min(this.#maximum, this.highestMaximum), approved[0]?.at);
+  }
+
+  #tellApproved(): void {
+    const { approved = [], queued } = this.#script ?? {};
+    for (const { id, at } of approved) {
+      this.events.onApproved({
+        id,
+        at,
+        window: this.#window,
+        isFromQueue: queued?.has(id) ?? false,
+      });
+    }
   }
 
   #onUnlink(keys: readonly string[]): void {

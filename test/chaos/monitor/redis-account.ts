@@ -149,7 +149,8 @@ class ServerAccount {
   }
 
   #openGap(): Gap {
-    const gap = { from: this.#lastAt, to: Infinity };
+    // Clients write times down in whole milliseconds.
+    const gap = { from: Math.floor(this.#lastAt), to: Infinity };
     this.whole.gaps.push(gap);
     return gap;
   }
