@@ -140,10 +140,18 @@ export class Load {
 /** @returns nothing where the connection broke */
 async function answerTo(
   request: PendingRequest,
-): Promise<{ status: number; body: string; retryAfter: string | undefined } | undefined> {
+): Promise<
+  (Required<Pick<Entry, 'body' | 'retryAfter' | 'maximum'>> & { status: number }) | undefined
+> {
   try {
     const { status, text, headers } = await request.answer;
-    return { status, body: text, retryAfter: headers['retry-after'] };
+    const [, maximum] = /;q=(\d+)/.exec(String(headers['ratelimit-policy'])) ?? [];
+    return {
+      status,
+      body: text,
+      retryAfter: headers['retry-after'],
+      maximum: maximum === undefined ? undefined : Number(maximum),
+    };
   } catch {
     return undefined;
   }

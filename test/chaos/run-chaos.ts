@@ -11,7 +11,7 @@ import type { Evidence } from './checks/evidence.js';
 import { overtakenByTimes, overtakenInRedis } from './checks/fifo.js';
 import { replicaLeftovers } from './checks/replica-leftovers.js';
 import { leftovers } from './checks/leftovers.js';
-import { undeclaredLimits } from './checks/limits-given.js';
+import { answersByOtherRules, undeclaredLimits } from './checks/limits-given.js';
 import { notRecovered } from './checks/recovery.js';
 import { misbehaviour } from './checks/replicas.js';
 import { describeOverfull, judgeByRedis, judgeByTimes } from './checks/windows.js';
@@ -207,6 +207,7 @@ function report(
     violations: [
       ...evidence.account.violations,
       ...undeclaredLimits(evidence),
+      ...answersByOtherRules(evidence),
       ...overfull.filter(({ forgotBy }) => forgotBy === undefined).map(describeOverfull),
       ...overtakenInRedis(evidence),
       ...overtakenByTimes(evidence),

@@ -17,6 +17,7 @@ export function entry(fields: Partial<Entry> = {}): Entry {
     status: 200,
     requestId: undefined,
     retryAfter: undefined,
+    maximum: undefined,
     body: '',
     ...fields,
   };

@@ -13,6 +13,8 @@ import {
 import type { RulesFile } from '../declared/rules-file.js';
 import type { TokensFile } from '../declared/tokens-file.js';
 import type { Fleet, Member } from '../fleet.js';
+import { WINDOW_MILLIS } from '../limits.js';
+import type { Random } from '../random.js';
 import { type FaultKind, nothingToMend } from './fault.js';
 
 /** The line of a replica that has found a file broken begins so. */
@@ -28,6 +30,11 @@ export function declarationFaults(fleet: Fleet, rules: RulesFile, tokens: Tokens
   ];
 }
 
+/** How long rules are the only ones in force, so that there are windows of which nobody has known others. */
+function inForceMillis(random: Random): number {
+  return random.whole(WINDOW_MILLIS, 6 * WINDOW_MILLIS);
+}
+
 /** Now and then a key is turned off by it for a while. */
 function rulesAreReplaced(fleet: Fleet, rules: RulesFile): FaultKind {
   return {
@@ -40,7 +47,7 @@ function rulesAreReplaced(fleet: Fleet, rules: RulesFile): FaultKind {
       return {
         target: describe(next),
         scope: 'rules',
-        millis: turnsOff ? random.whole(0, 1500) : 0,
+        millis: inForceMillis(random),
         begin: () => replaceRules(fleet, rules, next, format(next)),
         end: turnsOff ? () => replaceRules(fleet, rules, after, format(after)) : nothingToMend,
       };
@@ -60,7 +67,7 @@ function rulesAreOverwritten(fleet: Fleet, rules: RulesFile): FaultKind {
       return {
         target: `${describe(next)}, ${half} characters of it ${millis} ms before`,
         scope: 'rules',
-        millis: 0,
+        millis: inForceMillis(random),
         begin: () =>
           rules.change(fleet, next, text, {
             breakFirst: () => tear(rules.path, text, half, millis),
@@ -83,7 +90,7 @@ function rulesAreBroken(fleet: Fleet, rules: RulesFile): FaultKind {
       return {
         target: `${describe(next)}, after ${JSON.stringify(wrong.slice(0, 40))}`,
         scope: 'rules',
-        millis: 0,
+        millis: inForceMillis(random),
         begin: () =>
           rules.change(fleet, next, asJson(next), {
             breakFirst: async () => {
