@@ -1,9 +1,10 @@
+import { send } from '../support/http-client.js';
+import { bearer } from '../support/tokens.js';
 import { parse } from './answer-rules.js';
 import { mayTouch } from './answer-to.js';
 import { type Caller, SORTS, TREATMENTS } from './declared.js';
 import { answerOf, requestIdOf, type Session } from './scenarios.js';
-import { mightyHeaders, stateOf } from './target.js';
-import { send } from '../support/http-client.js';
+import { stateOf } from './target.js';
 
 const SET_MAXIMUM = 3;
 
@@ -63,8 +64,7 @@ export async function trespass(session: Session): Promise<void> {
 /** The list of keys has those of the caller only. */
 async function expectOwnKeys({ target, violated }: Session, caller: Caller): Promise<void> {
   if (!caller.scopes.includes('debug')) return;
-  const headers = { ...mightyHeaders(target), Authorization: `Bearer ${caller.token[0]}` };
-  const { status, json } = await send(target.replica.url, 'GET', '/debug', headers);
+  const { status, json } = await send(target.replica.url, 'GET', '/debug', bearer(caller));
   const keys = status === 200 ? Object.keys((json() as { Instances: object }).Instances) : [];
   const others = keys.filter((key) => !mayTouch(caller, key));
   if (status !== 200 || others.length > 0) {

@@ -123,7 +123,7 @@ function tokensAreRotated(fleet: Fleet, tokens: TokensFile): FaultKind {
             fleet,
             isTorn
               ? // Never nothing: tokens of which nothing is left at two looks in a row are revoked.
-                (text) => tear(tokens.path, text, Math.ceil(part * text.length), millis)
+                (text) => tear(tokens.path, text, 1 + Math.floor(part * (text.length - 1)), millis)
               : undefined,
           ),
         end: nothingToMend,
