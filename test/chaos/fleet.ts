@@ -1,4 +1,9 @@
+import { setTimeout as delay } from 'node:timers/promises';
+
 import { type ReplicaProcess, startReplica } from '../support/replica-process.js';
+
+/** How often a start that is to end is looked at. */
+const POLL_MILLIS = 5;
 
 type Environment = Readonly<Record<string, string>>;
 
@@ -17,7 +22,10 @@ export interface Exit {
 
 /** Replicas at numbered places; one that is killed has a successor at its place. */
 export class Fleet {
-  readonly #members: { place: number; process: ReplicaProcess; wasKilled: boolean }[] = [];
+  readonly #members: (Omit<Member, 'wasKilled'> & { wasKilled: boolean })[] = [];
+  #starting = 0;
+  /** Settles when replicas may start again. */
+  #startsHeld: Promise<unknown> = Promise.resolve();
 
   private constructor(
     readonly size: number,
@@ -57,8 +65,30 @@ export class Fleet {
 
   /** Starts a replica at a place where none serves, and resolves when it does. */
   async replace(place: number): Promise<void> {
-    const process = await startReplica(this.environmentOf(place));
-    this.#members.push({ place, process, wasKilled: false });
+    for (let held; held !== this.#startsHeld;) {
+      held = this.#startsHeld;
+      await held;
+    }
+    this.#starting += 1;
+    try {
+      const process = await startReplica(this.environmentOf(place));
+      this.#members.push({ place, process, wasKilled: false });
+    } finally {
+      this.#starting -= 1;
+    }
+  }
+
+  /** Whether a replica is between its first line of code and its first request. */
+  get isStarting(): boolean {
+    return this.#starting > 0;
+  }
+
+  /** Does something in which no replica starts: one that finds a broken file then ends. */
+  async whileNobodyStarts(work: () => Promise<void>): Promise<void> {
+    while (this.isStarting) await delay(POLL_MILLIS);
+    const done = work();
+    this.#startsHeld = Promise.allSettled([this.#startsHeld, done]);
+    await done;
   }
 
   signal(place: number, signal: 'SIGSTOP' | 'SIGCONT'): void {

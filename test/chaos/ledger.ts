@@ -21,6 +21,8 @@ export interface Entry {
   /** The approval, or what is to be released. */
   readonly requestId: string | undefined;
   readonly retryAfter: string | undefined;
+  /** The maximum of the key, as the answer says. */
+  readonly maximum: number | undefined;
   readonly body: string;
 }
 
@@ -34,6 +36,7 @@ export interface Ended {
   readonly status?: number;
   readonly requestId?: string | undefined;
   readonly retryAfter?: string | undefined;
+  readonly maximum?: number | undefined;
   readonly body?: string;
 }
 
@@ -73,6 +76,7 @@ export class Ledger {
       endedAt: undefined,
       status: undefined,
       retryAfter: undefined,
+      maximum: undefined,
       body: '',
     };
     this.#entries.push(entry);

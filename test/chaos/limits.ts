@@ -12,6 +12,13 @@ export const REPLICA_SETTINGS = {
   REPLICA_LEASE_MILLIS: String(REPLICA_LEASE_MILLIS),
 };
 
+/** What no key of the load has while its rules are in force: who goes by the settings alone is found out. */
+export const UNDECLARED = {
+  WINDOW_MILLIS: String(WINDOW_MILLIS + 200),
+  MAX_REQUESTS: '40',
+  UNKNOWN_KEYS: 'refuse',
+};
+
 /** Keys by what is done to them. */
 export const KEYS = {
   /** Checks that do not wait. */

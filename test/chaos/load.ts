@@ -1,3 +1,4 @@
+import type { OutgoingHttpHeaders } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 
 import { begin, type PendingRequest, ratePath } from '../support/http-client.js';
@@ -16,6 +17,8 @@ interface LoadParts {
   readonly fleet: Pick<Fleet, 'places' | 'urlOf'>;
   readonly ledger: Ledger;
   readonly random: Random;
+  /** Of each request, as of now. */
+  readonly headers?: () => OutgoingHttpHeaders;
 }
 
 type Target = Pick<Entry, 'key' | 'replica'>;
@@ -105,6 +108,7 @@ export class Load {
       this.parts.fleet.urlOf(target.replica),
       'POST',
       ratePath(target.key) + query,
+      this.parts.headers?.(),
     );
     const disconnects =
       disconnectsAfterMillis === undefined
@@ -127,7 +131,8 @@ export class Load {
   async #release(target: Target, requestId: string): Promise<void> {
     const ended = this.parts.ledger.sent({ ...target, kind: 'release', requestId });
     const path = `${ratePath(target.key)}/${requestId}`;
-    const answer = await answerTo(begin(this.parts.fleet.urlOf(target.replica), 'DELETE', path));
+    const url = this.parts.fleet.urlOf(target.replica);
+    const answer = await answerTo(begin(url, 'DELETE', path, this.parts.headers?.()));
     ended(answer ? { outcome: 'answered', ...answer } : { outcome: 'cut' });
   }
 }
@@ -135,10 +140,18 @@ export class Load {
 /** @returns nothing where the connection broke */
 async function answerTo(
   request: PendingRequest,
-): Promise<{ status: number; body: string; retryAfter: string | undefined } | undefined> {
+): Promise<
+  (Required<Pick<Entry, 'body' | 'retryAfter' | 'maximum'>> & { status: number }) | undefined
+> {
   try {
     const { status, text, headers } = await request.answer;
-    return { status, body: text, retryAfter: headers['retry-after'] };
+    const [, maximum] = /;q=(\d+)/.exec(String(headers['ratelimit-policy'])) ?? [];
+    return {
+      status,
+      body: text,
+      retryAfter: headers['retry-after'],
+      maximum: maximum === undefined ? undefined : Number(maximum),
+    };
   } catch {
     return undefined;
   }

@@ -1,3 +1,4 @@
+import type { OutgoingHttpHeaders } from 'node:http';
 import { fileURLToPath } from 'node:url';
 
 import { scrape } from '../support/prometheus-text.js';
@@ -22,13 +23,16 @@ export interface Reading {
 }
 
 /** Reads a replica after a garbage collection. */
-export async function read(replica: ReplicaProcess): Promise<Reading> {
+export async function read(
+  replica: ReplicaProcess,
+  headers?: OutgoingHttpHeaders,
+): Promise<Reading> {
   const before = collections(replica);
   replica.signal('SIGUSR2');
   await within(COLLECTED_WITHIN_MILLIS, 'a replica to collect garbage', () =>
     until(() => collections(replica) > before),
   );
-  const after = await scrape(replica.url);
+  const after = await scrape(replica.url, headers);
   return {
     heapBytes: after.value('nodejs_heap_size_used_bytes'),
     residentBytes: after.value('process_resident_memory_bytes'),

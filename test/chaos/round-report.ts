@@ -2,7 +2,6 @@ import type { Evidence } from './checks/evidence.js';
 import type { Overfull } from './checks/windows.js';
 import { type FaultRecord, overlaps } from './faults/fault.js';
 import type { Entry, RequestKind } from './ledger.js';
-import { MAX_REQUESTS } from './limits.js';
 import type { TopologyName } from './topologies/topology.js';
 
 /** How long a fault may be felt when it is over. */
@@ -34,6 +33,8 @@ export interface RoundReport extends Findings {
   readonly seconds: number;
   /** How often each fault happened. */
   readonly faults: Readonly<Record<string, number>>;
+  /** How often rules and tokens changed, by how. */
+  readonly reloads: Readonly<Record<string, number>>;
   /** What happened, and when in the round. */
   readonly timeline: readonly string[];
   /** How many requests had each status, or ended without one. */
@@ -49,12 +50,16 @@ export interface RoundReport extends Findings {
 export function summarize(
   round: Pick<RoundReport, 'topology' | 'seed' | 'seconds'>,
   { ledger, faults }: Pick<Evidence, 'ledger' | 'faults'>,
+  reloads: readonly FaultRecord[],
   findings: Findings,
 ): RoundReport {
   return {
     ...round,
     faults: count(faults.map(({ name }) => name)),
-    timeline: faults.map((fault) => describeFault(fault, ledger.entries[0]?.sentAt ?? 0)),
+    reloads: count(reloads.map(({ name }) => name)),
+    timeline: [...faults, ...reloads]
+      .sort((a, b) => a.beganAt - b.beganAt)
+      .map((fault) => describeFault(fault, ledger.entries[0]?.sentAt ?? 0)),
     requests: count(ledger.entries.map(outcomeOf)),
     unavailableWithoutFault: ledger.entries.filter(
       ({ status, sentAt, endedAt }) =>
@@ -69,13 +74,13 @@ export function summarize(
 
 function excessBy(overfull: readonly Overfull[]): Record<string, Excess> {
   const excess: Record<string, Excess> = {};
-  for (const { forgotBy = '', approved } of overfull) {
+  for (const { forgotBy = '', approved, maximum } of overfull) {
     const { windows, approvals, worst } = excess[forgotBy] ?? {
       windows: 0,
       approvals: 0,
       worst: 0,
     };
-    const more = approved - MAX_REQUESTS;
+    const more = approved - maximum;
     excess[forgotBy] = {
       windows: windows + 1,
       approvals: approvals + more,

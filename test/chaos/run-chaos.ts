@@ -1,4 +1,8 @@
-import { killReplicas } from '../support/replica-process.js';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { killReplicas, type LogLine } from '../support/replica-process.js';
 import { stopRedisProcesses } from '../support/redis-process.js';
 import { unfoundedApprovals } from './checks/approvals.js';
 import { wrongAnswers } from './checks/answers.js';
@@ -7,15 +11,20 @@ import type { Evidence } from './checks/evidence.js';
 import { overtakenByTimes, overtakenInRedis } from './checks/fifo.js';
 import { replicaLeftovers } from './checks/replica-leftovers.js';
 import { leftovers } from './checks/leftovers.js';
+import { answersByOtherRules, undeclaredLimits } from './checks/limits-given.js';
 import { notRecovered } from './checks/recovery.js';
 import { misbehaviour } from './checks/replicas.js';
 import { describeOverfull, judgeByRedis, judgeByTimes } from './checks/windows.js';
-import type { FaultRecord } from './faults/fault.js';
+import { RulesFile } from './declared/rules-file.js';
+import { HIGHEST_MAXIMUM } from './declared/rules-text.js';
+import { TokensFile } from './declared/tokens-file.js';
+import { declarationFaults, NOT_RELOADED } from './faults/declaration-faults.js';
+import { type FaultKind, type FaultRecord, overlaps } from './faults/fault.js';
 import { runFaults } from './faults/run-faults.js';
 import { Fleet, type Member } from './fleet.js';
 import { keepEvidence } from './keep-evidence.js';
 import { Ledger } from './ledger.js';
-import { ALL_KEYS, MAX_REQUESTS, REPLICA_SETTINGS } from './limits.js';
+import { ALL_KEYS, REPLICA_SETTINGS, UNDECLARED } from './limits.js';
 import { Load } from './load.js';
 import { RedisAccount } from './monitor/redis-account.js';
 import { Random } from './random.js';
@@ -45,33 +54,49 @@ export interface Round {
 /** Runs one round from the start of its servers to their end, and judges it. */
 export async function runChaos(round: Round): Promise<RoundReport> {
   const topology = await startTopology(round.topology, REPLICAS);
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-chaos-'));
   try {
-    return await runOn(topology, round);
+    return await runOn(topology, folder, round);
   } finally {
+    rmSync(folder, { recursive: true, force: true });
     await killReplicas();
     await topology.stop();
     await stopRedisProcesses();
   }
 }
 
-async function runOn(topology: Topology, round: Round): Promise<RoundReport> {
+async function runOn(topology: Topology, folder: string, round: Round): Promise<RoundReport> {
   const random = new Random(round.seed);
-  const account = new RedisAccount(topology.servers, ALL_KEYS, MAX_REQUESTS);
+  const account = new RedisAccount(topology.servers, ALL_KEYS, HIGHEST_MAXIMUM);
+  const tokens = new TokensFile(folder);
+  const rules = new RulesFile(folder, random.fork('rules'), tokens.observer);
   const standstills = new Standstills();
   const ledger = new Ledger();
   try {
     const fleet = await Fleet.start(REPLICAS, (place) => ({
       ...REPLICA_SETTINGS,
+      ...UNDECLARED,
       ...READABLE,
       ...topology.environmentOf(place),
+      CONFIG_FILE: rules.path,
+      AUTH_TOKENS_FILE: tokens.path,
     }));
-    const before = await warmUp(fleet, random.fork('warm-up'));
-    const load = new Load({ fleet, ledger, random: random.fork('load') });
-    const faults = await haveFaults(topology, fleet, load, random.fork('faults'), round.seconds);
-    const atTheEnd = await judgeTheEnd(topology, fleet, load, before);
+    const before = await warmUp(fleet, random.fork('warm-up'), tokens);
+    const headers = tokens.client;
+    const load = new Load({ fleet, ledger, random: random.fork('load'), headers });
+    const { faults, reloads } = await haveFaults(topology, fleet, load, random, round.seconds, {
+      rules,
+      tokens,
+    });
+    const atTheEnd = await judgeTheEnd(topology, fleet, load, before, tokens);
     await within(SETTLED_WITHIN_MILLIS, 'the accounts', () => account.upToNow());
-    atTheEnd.push(...misbehaviour(fleet.members, await fleet.stop()));
-    const result = report(round, { ledger, account, faults, standstills }, atTheEnd);
+    const mayLog = ({ msg, time }: LogLine): boolean => {
+      const at = Date.parse(String(time));
+      return NOT_RELOADED.test(String(msg)) && reloads.some((reload) => overlaps(reload, at, at));
+    };
+    atTheEnd.push(...misbehaviour(fleet.members, await fleet.stop(), mayLog));
+    const evidence = { ledger, account, maxima: rules.maxima, faults, standstills };
+    const result = report(round, evidence, reloads, atTheEnd);
     if (result.violations.length > 0) keepEvidence(result, account, fleet.members);
     return result;
   } finally {
@@ -80,19 +105,38 @@ async function runOn(topology: Topology, round: Round): Promise<RoundReport> {
   }
 }
 
+interface Declared {
+  readonly rules: RulesFile;
+  readonly tokens: TokensFile;
+}
+
+interface Happened {
+  readonly faults: readonly FaultRecord[];
+  readonly reloads: readonly FaultRecord[];
+}
+
+/** Has faults happen, and rules and tokens change at the same time. */
 async function haveFaults(
   topology: Topology,
   fleet: Fleet,
   load: Load,
   random: Random,
   seconds: number,
-): Promise<FaultRecord[]> {
+  { rules, tokens }: Declared,
+): Promise<Happened> {
+  const run = (kinds: readonly FaultKind[], stream: string): Promise<FaultRecord[]> =>
+    runFaults(kinds, random.fork(stream), seconds * 1000);
+  const both = [
+    run(topology.faults(fleet), 'faults'),
+    run(declarationFaults(fleet, rules, tokens), 'reloads'),
+  ];
   try {
-    const faults = await runFaults(topology.faults(fleet), random, seconds * 1000);
+    const [faults = [], reloads = []] = await Promise.all(both);
     await within(SETTLED_WITHIN_MILLIS, 'the servers to settle', () => topology.settled());
-    return faults;
+    return { faults, reloads };
   } catch (error) {
     void load.stop();
+    await Promise.allSettled(both);
     throw error;
   }
 }
@@ -103,29 +147,37 @@ async function judgeTheEnd(
   fleet: Fleet,
   load: Load,
   before: ReadonlyMap<Member, Reading>,
+  { observer }: TokensFile,
 ): Promise<string[]> {
-  const stuck = await notRecovered(fleet, ALL_KEYS);
+  const stuck = await notRecovered(fleet, ALL_KEYS, observer());
   await endLoad(load);
-  return [...stuck, ...(await leftovers(servers)), ...(await heldByVeterans(before))];
+  return [...stuck, ...(await leftovers(servers)), ...(await heldByVeterans(before, observer()))];
 }
 
 /** What each replica holds when it has done all that it can do, and nothing has gone wrong. */
-async function warmUp(fleet: Fleet, random: Random): Promise<Map<Member, Reading>> {
-  const load = new Load({ fleet, ledger: new Ledger(), random });
+async function warmUp(
+  fleet: Fleet,
+  random: Random,
+  { client, observer }: TokensFile,
+): Promise<Map<Member, Reading>> {
+  const load = new Load({ fleet, ledger: new Ledger(), random, headers: client });
   await new Promise((resolve) => setTimeout(resolve, WARM_UP_MILLIS));
   await within(ANSWERED_WITHIN_MILLIS, 'the warm-up to end', () => load.stop());
   return new Map(
     await Promise.all(
-      fleet.living.map(async (member) => [member, await read(member.process)] as const),
+      fleet.living.map(async (member) => [member, await read(member.process, observer())] as const),
     ),
   );
 }
 
 /** Those that live on are the more interesting the more they have been through. */
-async function heldByVeterans(before: ReadonlyMap<Member, Reading>): Promise<string[]> {
+async function heldByVeterans(
+  before: ReadonlyMap<Member, Reading>,
+  headers: Readonly<Record<string, string>>,
+): Promise<string[]> {
   const veterans = [...before].filter(([{ wasKilled }]) => !wasKilled);
   const held = await Promise.all(
-    veterans.map(([member, reading]) => replicaLeftovers(member, reading)),
+    veterans.map(([member, reading]) => replicaLeftovers(member, reading, headers)),
   );
   return held.flat();
 }
@@ -139,16 +191,23 @@ async function endLoad(load: Load): Promise<void> {
   }
 }
 
-function report(round: Round, evidence: Evidence, atTheEnd: readonly string[]): RoundReport {
+function report(
+  round: Round,
+  evidence: Evidence,
+  reloads: readonly FaultRecord[],
+  atTheEnd: readonly string[],
+): RoundReport {
   const byRedis = judgeByRedis(evidence);
   const byTimes = judgeByTimes(evidence);
   const overfull = [...byRedis.overfull, ...byTimes.overfull];
-  return summarize(round, evidence, {
+  return summarize(round, evidence, reloads, {
     windows: { byRedis: byRedis.windows, byTimes: byTimes.windows },
     observedApprovals: evidence.account.judged,
     excess: byRedis.overfull.filter(({ forgotBy }) => forgotBy !== undefined),
     violations: [
       ...evidence.account.violations,
+      ...undeclaredLimits(evidence),
+      ...answersByOtherRules(evidence),
       ...overfull.filter(({ forgotBy }) => forgotBy === undefined).map(describeOverfull),
       ...overtakenInRedis(evidence),
       ...overtakenByTimes(evidence),

@@ -10,6 +10,7 @@ function roundText(report: RoundReport): string {
   return [
     `${topology}, seed ${seed}, ${seconds} s of faults: ${violations.length} violations`,
     `  faults: ${countsText(report.faults)}`,
+    `  reloads: ${countsText(report.reloads)}`,
     `  requests: ${countsText(report.requests)}`,
     `  503 when nothing had been wrong for a second: ${report.unavailableWithoutFault}`,
     `  longest answers in ms: ${countsText(report.longestAnswerMillis)}`,

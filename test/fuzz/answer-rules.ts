@@ -16,6 +16,7 @@ export function flawsOf({ status, headers, body }: RawResponse, isHead = false):
   if (status === 429 && !/^[1-9]\d*$/.test(headers.get('retry-after') ?? '')) {
     flaws.push('429 without Retry-After');
   }
+  if (status === 401 || status === 403) flaws.push(...flawsOfRefusal(headers));
   const contentType = headers.get('content-type');
   // The reasons of /readyz are text.
   if (status >= 400 && status !== 503 && contentType !== 'application/json') {
@@ -25,10 +26,21 @@ export function flawsOf({ status, headers, body }: RawResponse, isHead = false):
   return flaws;
 }
 
+/** Who is refused learns nothing of a key. */
+function flawsOfRefusal(headers: RawResponse['headers']): string[] {
+  return [...headers.keys()]
+    .filter((name) => /^(x-)?ratelimit|^x-sluice/.test(name))
+    .map((name) => `${name} of a refused request`);
+}
+
 function flawsOfJson(status: number, body: string): string[] {
   const parsed = parse(body);
   if (parsed === undefined) return ['a body that is no JSON object'];
-  if (status >= 400) return typeof parsed.error === 'string' ? [] : ['an error without "error"'];
+  if (status >= 400) {
+    const others = Object.keys(parsed).filter((name) => name !== 'error' && name !== 'key');
+    if (others.length > 0) return [`an error with ${others.join()}`];
+    return typeof parsed.error === 'string' ? [] : ['an error without "error"'];
+  }
   const { request_id: requestId } = parsed;
   if (requestId === undefined) return [];
   return typeof requestId === 'string' && UUID.test(requestId) ? [] : ['a request_id that is none'];

@@ -6,6 +6,7 @@ import { killReplicas, startReplica } from '../support/replica-process.js';
 import { useTemporaryFolder } from '../support/temporary-folder.js';
 import { uniqueKey } from '../support/unique-key.js';
 import { useRedis } from '../support/use-redis.js';
+import { CALLERS, type Declared, rulesText, tokensText } from './declared.js';
 import { fuzzOptions } from './fuzz-options.js';
 import { KeyAccount } from './key-account.js';
 import { runFuzz } from './run-fuzz.js';
@@ -24,13 +25,6 @@ const SETTINGS = {
   LOG_2XX: 'true',
   LOG_4XX: 'true',
 };
-const TOKENS = {
-  all: 'token-for-everything',
-  check: 'token-for-checks-only',
-  release: 'token-for-releases-only',
-  debug: 'token-for-debugging-only',
-};
-
 /** In the ordinary tests the same requests at every run. */
 const ORDINARY = process.env.FUZZ_SECONDS ? {} : { FUZZ_SEED: '1' };
 const { seed, seconds } = fuzzOptions({ ...ORDINARY, ...process.env }, { seconds: 6 });
@@ -39,32 +33,48 @@ const folder = useTemporaryFolder();
 
 afterEach(killReplicas);
 
+/** Settings, and what the service goes by. */
+function declared(refusesStrangers: boolean): [Record<string, string>, Declared] {
+  const name = uniqueKey();
+  const [tokens, rules] = [join(folder, `${name}.tokens`), join(folder, `${name}.rules`)];
+  const goesBy = { callers: CALLERS, refusesStrangers };
+  writeFileSync(tokens, tokensText(goesBy));
+  writeFileSync(rules, rulesText());
+  const settings = {
+    ...SETTINGS,
+    AUTH_TOKENS_FILE: tokens,
+    CONFIG_FILE: rules,
+    UNKNOWN_KEYS: refusesStrangers ? 'refuse' : 'allow',
+  };
+  return [settings, goesBy];
+}
+
+async function onRedis(settings: Readonly<Record<string, string>>): Promise<Target> {
+  const prefix = `${uniqueKey()}:`;
+  return {
+    replica: await startReplica({ ...settings, REDIS_URL: redis.url, KEY_PREFIX: prefix }),
+    keys: new KeyAccount(),
+    store: { redis: redis.client, prefix },
+  };
+}
+
 const starts: Record<string, () => Promise<Target>> = {
   'the embedded limiter': async () => ({
     replica: await startReplica(SETTINGS),
     keys: new KeyAccount(),
   }),
-  Redis: async () => {
-    const prefix = `${uniqueKey()}:`;
+  Redis: () => onRedis(SETTINGS),
+  'rules and tokens': async () => {
+    const [settings, goesBy] = declared(true);
     return {
-      replica: await startReplica({ ...SETTINGS, REDIS_URL: redis.url, KEY_PREFIX: prefix }),
+      replica: await startReplica(settings),
       keys: new KeyAccount(),
-      store: { redis: redis.client, prefix },
+      declared: goesBy,
     };
   },
-  tokens: async () => {
-    const path = join(folder, 'tokens.json');
-    const entries = Object.entries(TOKENS).map(([name, token]) => {
-      const scopes = name === 'all' ? ['check', 'release', 'debug'] : [name];
-      // Half of the checks set limits.
-      return { name, token, scopes: [...scopes, 'configure'] };
-    });
-    writeFileSync(path, JSON.stringify(entries));
-    return {
-      replica: await startReplica({ ...SETTINGS, AUTH_TOKENS_FILE: path }),
-      keys: new KeyAccount(),
-      tokens: TOKENS,
-    };
+  'Redis, rules and tokens': async () => {
+    const [settings, goesBy] = declared(false);
+    return { ...(await onRedis(settings)), declared: goesBy };
   },
 };
 
@@ -77,7 +87,8 @@ describe.each(Object.entries(starts))('whatever is sent to a service with %s', (
   test.each(rounds)(
     'it answers well, counts what it accepted and nothing else, and goes on (seed $seed)',
     async (round) => {
-      const report = await runFuzz(await start(), round.seed, round.seconds);
+      const target = await start();
+      const report = await runFuzz(target, round.seed, round.seconds);
       const { violations, scenarios, statuses } = report;
       const answers = Object.values(statuses).reduce((sum, count) => sum + count, 0);
       const rate = Math.round(answers / report.seconds);
@@ -89,7 +100,10 @@ describe.each(Object.entries(starts))('whatever is sent to a service with %s', (
         const replay = `npm run test:fuzz -- --seed ${round.seed} --seconds ${round.seconds}`;
         throw new Error(`${violations.length} violations (${replay}):\n${violations.join('\n')}`);
       }
-      expect(Object.keys(statuses)).toEqual(expect.arrayContaining(['200', '400', '404', '405']));
+      const refusals = target.declared ? ['401', '403', '429'] : [];
+      expect(Object.keys(statuses)).toEqual(
+        expect.arrayContaining(['200', '400', '404', '405', ...refusals]),
+      );
     },
     ROUND_SECONDS * 1000 + OTHER_TIMEOUT_MILLIS,
   );

@@ -1,4 +1,6 @@
 import type { Random } from '../chaos/random.js';
+import { answerTo, answerToNobody, type Asked, firstAnswer } from './answer-to.js';
+import { type Caller, type Declared, markOf, type Sort, SORTS } from './declared.js';
 import { awkwardKey, badlyEncoded, encodeKey } from './key-generator.js';
 
 /** A request, and what its answer has to be. */
@@ -17,24 +19,11 @@ export interface ModelledRequest {
   readonly isUnreadable: boolean;
 }
 
-/** The token of somebody who may do everything, and of those who may do one thing. */
-export interface Tokens {
-  readonly all: string;
-  readonly check: string;
-  readonly release: string;
-  readonly debug: string;
-}
-
-type Scope = 'check' | 'release' | 'debug';
-
 /** What a request asks for, before headers and framing. */
-interface Ask {
-  method: string;
-  target: string;
-  statuses: readonly number[];
-  checkOf?: string | undefined;
-  /** What a token must be good for, where that is asked before all else. */
-  scope?: Scope;
+interface Ask extends Asked {
+  readonly method: string;
+  readonly target: string;
+  readonly checkOf?: string | undefined;
 }
 
 const METHODS = ['GET', 'POST', 'PUT', 'DELETE', 'PATCH', 'HEAD', 'OPTIONS', 'TRACE', 'PROPFIND', 'M-SEARCH', 'PURGE']; // prettier-ignore
@@ -50,6 +39,11 @@ const RIGHT_QUERIES = [
   '', '', '', 'canWait=true', 'canWait=FALSE', 'canWait=1&maxRequests=1000000000', 'maxRequests=7',
   'maxRequestsInQueue=0', 'maxRequests=%31', 'x=1', 'x=1&x=2', 'x[y][z]=1', '__proto__=1',
   '__proto__[canWait]=x', 'constructor=1', '%zz=%zz', '&&&', '=', '?', 'a=%00', 'a=1&'.repeat(500),
+]; // prettier-ignore
+/** Those that rules allow, and those that they do not. */
+const OVERRIDES = [
+  'maxRequests=10', 'maxRequests=11', 'maxRequestsInQueue=5', 'maxRequestsInQueue=6', 'maxRequests=9&canWait=true',
+  'maxRequests=10&maxRequestsInQueue=5', 'maxRequests=10&maxRequestsInQueue=6', 'maxRequests=11&maxRequestsInQueue=5',
 ]; // prettier-ignore
 const NO_PATHS = [
   '/', '/rate', '/rate/', '/rates', '/Rate/x', '//rate/x', '/rate//x', '/rate/x/y/z', '/../rate/x',
@@ -90,25 +84,38 @@ const WRONG_AUTHORIZATIONS = [
 export class RequestGenerator {
   #made = 0;
 
-  /** @param tokens those of the service, if it asks for any */
+  /** @param declared what the service goes by, if by anything */
   constructor(
     private readonly name: string,
     private readonly random: Random,
-    private readonly tokens?: Tokens,
+    private readonly declared?: Declared,
   ) {}
 
-  /** @param statuses what a right check of this key is answered */
+  /**
+   * A check of somebody who may make it.
+   * @param statuses what it is answered
+   */
   check(key: string, query = '', statuses: readonly number[] = [200]): ModelledRequest {
-    return this.#frame({ ...this.#checkTarget(key, query), statuses, scope: 'check' });
+    return this.#frameRight({ ...this.#checkTarget(key, query), statuses });
   }
 
   release(key: string, requestId: string, statuses: readonly number[]): ModelledRequest {
-    const target = `/rate/${encodeKey(key, this.random)}/${requestId}`;
-    return this.#frame({ method: 'DELETE', target, statuses, scope: 'release' });
+    return this.#frameRight({ ...this.#releaseTarget(key, requestId), statuses });
   }
 
   metrics(): ModelledRequest {
-    return this.#frame({ method: 'GET', target: '/metrics', statuses: [200], scope: 'debug' });
+    return this.#frameRight({ method: 'GET', target: '/metrics', statuses: [200], scope: 'debug' });
+  }
+
+  /** A caller's requests about a key, one of each sort: checks, a release, and a look. */
+  allOf(caller: Caller, key: string, requestId: string): ModelledRequest[] {
+    const asks: Ask[] = [
+      { ...this.#checkTarget(key, ''), statuses: [200] },
+      { ...this.#checkTarget(key, 'canWait=true&maxRequests=9'), statuses: [200] },
+      { ...this.#releaseTarget(key, requestId), statuses: [200] },
+      { ...this.#lookTarget(key), method: 'GET', statuses: [200] },
+    ];
+    return asks.map((ask) => this.#frameAs(caller, ask));
   }
 
   any(): ModelledRequest {
@@ -116,62 +123,80 @@ export class RequestGenerator {
     if (random.chance(0.06)) return this.#unreadable();
     if (random.chance(0.04)) return this.#withoutHost();
     const ask = this.#ask();
-    if (random.chance(0.03) && ask.target.startsWith('/')) return this.#frame(this.#overlong(ask));
-    return random.chance(0.15) ? this.#unauthorized(ask) : this.#frame(ask);
+    if (random.chance(0.03) && ask.target.startsWith('/'))
+      return this.#frame(this.#overlong(ask), 'none');
+    return this.#frameAsAnybody(ask);
   }
 
-  freshKey(): string {
-    return awkwardKey(this.#mark(), this.random);
+  /** A key that nobody knows yet. @param sort how the rules treat it, where there are any */
+  freshKey(sort: Sort = 'open'): string {
+    return awkwardKey(this.#mark(sort), this.random);
   }
 
-  #mark(): string {
+  #mark(sort: Sort): string {
     this.#made += 1;
-    return `${this.name}-${this.#made}`;
+    const mark = `${this.name}-${this.#made}`;
+    return this.declared ? mark + markOf(sort) : mark;
   }
 
-  #checkTarget(key: string, query: string): Pick<Ask, 'method' | 'target'> & { checkOf: string } {
+  #checkTarget(key: string, query: string): Omit<Ask, 'statuses'> {
     const method = this.random.pick(['GET', 'POST']);
     const target = `/rate/${encodeKey(key, this.random)}${query && `?${query}`}`;
-    return { method, target, checkOf: key };
+    return { method, target, query, key, checkOf: key, scope: 'check' };
+  }
+
+  #releaseTarget(key: string, requestId: string): Omit<Ask, 'statuses'> {
+    const target = `/rate/${encodeKey(key, this.random)}/${requestId}`;
+    return { method: 'DELETE', target, key, scope: 'release' };
+  }
+
+  #lookTarget(
+    key: string,
+    written = encodeKey(key, this.random),
+  ): Omit<Ask, 'statuses' | 'method'> {
+    return { target: `/debug/${written}`, key, scope: 'debug' };
   }
 
   #ask(): Ask {
     const { random } = this;
-    const key = this.freshKey();
+    const sort = random.pick(SORTS);
+    const key = this.freshKey(sort);
     const encoded = encodeKey(key, random);
     const method = random.pick(METHODS);
     const read = random.pick(['GET', 'HEAD']);
     switch (random.whole(0, 14)) {
       case 0:
       case 1: {
-        const ask = this.#checkTarget(key, random.pick(WRONG_QUERIES));
-        return { ...ask, statuses: [400], scope: 'check' };
+        return { ...this.#checkTarget(key, random.pick(WRONG_QUERIES)), statuses: [400] };
       }
       case 2: {
         const long = `${key}${'é'.repeat(256)}`;
-        return { ...this.#checkTarget(long, ''), statuses: [400], scope: 'check' };
+        return { ...this.#checkTarget(long, ''), statuses: [400] };
       }
       case 3: {
-        const path = `/rate/${badlyEncoded(this.#mark(), random)}`;
+        const path = `/rate/${badlyEncoded(this.#mark(sort), random)}`;
         if (random.chance(0.3)) return { method: 'DELETE', target: `${path}/x`, statuses: [400] };
         return { method: random.pick(['GET', 'POST']), target: path, statuses: [400] };
       }
       case 4:
         return { method, target: random.pick(NO_PATHS), statuses: [404] };
       case 5: {
-        const statuses = method === 'GET' || method === 'POST' ? [200] : [405];
-        const ask: Ask = { method, target: `/rate/${encoded}`, checkOf: key, statuses };
-        return statuses[0] === 200 ? { ...ask, scope: 'check' } : ask;
+        if (method === 'GET' || method === 'POST') {
+          return { ...this.#checkTarget(key, ''), method, statuses: firstAnswer(key, '') };
+        }
+        return { method, target: `/rate/${encoded}`, checkOf: key, statuses: [405] };
       }
       case 6: {
-        const target = `/rate/${encoded}/${encodeKey(random.pick(['x', '..', 'é', '/']), random)}`;
-        if (method === 'DELETE') return { method, target, statuses: [404], scope: 'release' };
-        return { method, target, statuses: [405] };
+        const ask = this.#releaseTarget(key, encodeKey(random.pick(['x', '..', 'é', '/']), random));
+        if (method === 'DELETE') return { ...ask, statuses: [404] };
+        return { method, target: ask.target, statuses: [405] };
       }
       case 7: {
-        const written = random.chance(0.3) ? badlyEncoded(this.#mark(), random) : encoded;
-        const target = `/debug/${written}`;
-        return { method: read, target, statuses: [200], scope: 'debug' };
+        const mark = this.#mark(sort);
+        const ask = random.chance(0.3)
+          ? this.#lookTarget(mark, badlyEncoded(mark, random))
+          : this.#lookTarget(key, encoded);
+        return { ...ask, method: read, statuses: [200] };
       }
       case 8: {
         const target = random.pick(['/healthz', '/healthz?x=%zz', '/readyz']);
@@ -187,14 +212,14 @@ export class RequestGenerator {
       case 11: {
         const authority = random.pick(['http://t', 'https://u:p@t:1', 'HTTP://T', 'x://t']);
         const target = `${authority}/rate/${encodeURIComponent(key)}`;
-        return { method: 'POST', target, checkOf: key, statuses: [200], scope: 'check' };
+        const ask = this.#checkTarget(key, '');
+        return { ...ask, method: 'POST', target, statuses: firstAnswer(key, '') };
       }
-      default:
-        return {
-          ...this.#checkTarget(key, random.pick(RIGHT_QUERIES)),
-          statuses: [200],
-          scope: 'check',
-        };
+      default: {
+        const isOverride = this.declared !== undefined && random.chance(0.5);
+        const query = random.pick(isOverride ? OVERRIDES : RIGHT_QUERIES);
+        return { ...this.#checkTarget(key, query), statuses: firstAnswer(key, query) };
+      }
     }
   }
 
@@ -219,7 +244,7 @@ export class RequestGenerator {
       ? `GET /rate/KEY HTTP/1.1\r\nHost: t\r\nX-Big: ${'b'.repeat(random.pick([16_400, 20_000]))}\r\n\r\n`
       : random.pick(UNREADABLE);
     return {
-      bytes: bytes.replace('KEY', this.#mark()),
+      bytes: bytes.replace('KEY', this.#mark('open')),
       statuses: [isLarge ? 431 : 400],
       isHead: false,
       isLast: true,
@@ -227,22 +252,41 @@ export class RequestGenerator {
     };
   }
 
-  /** Lacks what it needs, where it needs anything. */
-  #unauthorized(ask: Ask): ModelledRequest {
-    const { random, tokens } = this;
-    const { scope } = ask;
-    if (!tokens || !scope) return this.#frame(ask);
-    if (random.chance(0.3)) {
-      const other = random.pick(
-        (['check', 'release', 'debug'] as const).filter((s) => s !== scope),
-      );
-      return this.#frame({ ...ask, statuses: [403] }, `Bearer ${tokens[other]}`);
+  /** Of somebody who may ask it, and is answered so. */
+  #frameRight(ask: Ask): ModelledRequest {
+    const { declared } = this;
+    if (!declared) return this.#frameAsAnybody(ask);
+    const fitting = declared.callers.filter(
+      (caller) => answerTo(ask, caller, declared) === ask.statuses,
+    );
+    return this.#frameAs(this.random.pick(fitting), ask);
+  }
+
+  /** Of anybody, who may lack what it needs, where it needs anything. */
+  #frameAsAnybody(ask: Ask): ModelledRequest {
+    const { random, declared } = this;
+    if (!declared) {
+      return this.#frame(ask, random.chance(0.1) ? random.pick(WRONG_AUTHORIZATIONS) : 'none');
     }
-    return this.#frame({ ...ask, statuses: [401] }, random.pick(WRONG_AUTHORIZATIONS));
+    if (random.chance(0.1)) {
+      return this.#frame(
+        { ...ask, statuses: answerToNobody(ask) },
+        random.pick(WRONG_AUTHORIZATIONS),
+      );
+    }
+    const [mighty, ...others] = declared.callers;
+    return this.#frameAs(random.chance(0.4) ? mighty : random.pick(others), ask);
+  }
+
+  #frameAs(caller: Caller, ask: Ask): ModelledRequest {
+    const { random, declared } = this;
+    const statuses = declared ? answerTo(ask, caller, declared) : ask.statuses;
+    const scheme = random.pick(['Bearer', 'Bearer', 'bearer', 'BEARER ']);
+    return this.#frame({ ...ask, statuses }, `${scheme} ${random.pick(caller.token)}`);
   }
 
   /** Adds headers and a body that change nothing. */
-  #frame(ask: Ask, authorization = this.#goodAuthorization(ask)): ModelledRequest {
+  #frame(ask: Ask, authorization: string): ModelledRequest {
     const { random } = this;
     const { method, target } = ask;
     const isOld = random.chance(0.03);
@@ -275,7 +319,7 @@ export class RequestGenerator {
     const content = random.pick([
       'x',
       '{"canWait":true}',
-      `POST /rate/${this.#mark()} HTTP/1.1\r\nHost: t\r\n\r\n`,
+      `POST /rate/${this.#mark('open')} HTTP/1.1\r\nHost: t\r\n\r\n`,
       '\0\xff'.repeat(30_000),
     ]);
     if (random.chance(0.5)) return { header: `Content-Length: ${content.length}`, bytes: content };
@@ -286,12 +330,6 @@ export class RequestGenerator {
       header: random.pick(['Transfer-Encoding: chunked', 'transfer-encoding:CHUNKED']),
       bytes: `${size}${extension}\r\n${content}\r\n0\r\n${trailer}\r\n`,
     };
-  }
-
-  #goodAuthorization({ scope }: Ask): string {
-    const { random, tokens } = this;
-    if (!tokens) return random.chance(0.1) ? random.pick(WRONG_AUTHORIZATIONS) : 'none';
-    return `Bearer ${random.chance(0.5) ? tokens.all : tokens[scope ?? 'debug']}`;
   }
 
   #modelled({ method, statuses, checkOf }: Ask, bytes: string): ModelledRequest {

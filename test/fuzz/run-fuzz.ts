@@ -12,6 +12,7 @@ import {
   queue,
   type Session,
 } from './scenarios.js';
+import { limits, trespass } from './declared-scenarios.js';
 import { flawsAtTheEnd, type Target, vitals } from './target.js';
 
 /** What was sent, and what was wrong. */
@@ -32,6 +33,8 @@ const SHOWN_BYTES = 2000;
 const SCENARIOS = [
   pipeline, pipeline, pipeline, pipeline, mutation, mutation, mutation, queue, pileUp, abandoned, oddTarget,
 ]; // prettier-ignore
+/** More of a service with rules and tokens. */
+const DECLARED_SCENARIOS = [...SCENARIOS, limits, trespass];
 
 /** Sends to the service for so long whatever follows from the seed, and sees what it makes of it. */
 export async function runFuzz(target: Target, seed: number, seconds: number): Promise<FuzzReport> {
@@ -47,13 +50,13 @@ export async function runFuzz(target: Target, seed: number, seconds: number): Pr
       if (violations.length >= MAX_VIOLATIONS) return;
       const name = `s${seed}-c${client}-${number}`;
       const random = new Random(seed).fork(name);
-      const scenario = random.pick(SCENARIOS);
+      const scenario = random.pick(target.declared ? DECLARED_SCENARIOS : SCENARIOS);
       scenarios[scenario.name] = (scenarios[scenario.name] ?? 0) + 1;
       const clients: RawClient[] = [];
       const session: Session = {
         target,
         random,
-        requests: new RequestGenerator(name, random, target.tokens),
+        requests: new RequestGenerator(name, random, target.declared),
         open: async (isHead) => {
           const opened = await RawClient.open(target.replica.url, isHead);
           clients.push(opened);

@@ -5,7 +5,7 @@ import { mutate } from './mutator.js';
 import type { Parting, RawClient } from './raw-client.js';
 import type { ModelledRequest, RequestGenerator } from './request-generator.js';
 import type { RawResponse } from './response-reader.js';
-import { type Target, waitingFor } from './target.js';
+import { mightyHeaders, type Target, waitingFor } from './target.js';
 
 /** What a scenario works with, and where it says what it saw. */
 export interface Session {
@@ -125,8 +125,9 @@ export async function abandoned(session: Session): Promise<void> {
     const key = requests.freshKey();
     const bytes = `POST /rate/${encodeURIComponent(key)} HTTP/1.1\r\nHost: t\r\n`;
     const length = random.pick(['Content-Length: 9007199254740991', 'Transfer-Encoding: chunked']);
-    const token = target.tokens ? `Authorization: Bearer ${target.tokens.all}\r\n` : '';
-    await client.send(`${bytes}${token}${length}\r\n\r\n`, random);
+    const { Authorization: token } = mightyHeaders(target);
+    const authorization = token ? `Authorization: ${token}\r\n` : '';
+    await client.send(`${bytes}${authorization}${length}\r\n\r\n`, random);
     await client.answers(1);
     expectStatus(session, client, { statuses: [200], checkOf: key, isHead: false });
   } else {
@@ -157,9 +158,10 @@ export async function oddTarget(session: Session): Promise<void> {
     `//t${path}`,
     `x:${path}`,
   ]);
-  const token = target.tokens ? `\r\nAuthorization: Bearer ${target.tokens.all}` : '';
+  const { Authorization: token } = mightyHeaders(target);
+  const authorization = token ? `\r\nAuthorization: ${token}` : '';
   const hosts = random.pick(['Host: t', 'Host: t\r\nHost: u', 'Host:', 'Host: [']);
-  const bytes = `${random.pick(['GET', 'POST'])} ${odd} HTTP/1.1\r\n${hosts}${token}\r\n\r\n`;
+  const bytes = `${random.pick(['GET', 'POST'])} ${odd} HTTP/1.1\r\n${hosts}${authorization}\r\n\r\n`;
   const client = await session.open();
   client.sendWhole(bytes);
   target.keys.sent(client.sent);
@@ -179,11 +181,19 @@ function waitingBytes({ random, requests }: Session, key: string): string {
 
 /** @returns the request id, if there is one */
 async function soleAnswer(session: Session, request: ModelledRequest): Promise<string | undefined> {
+  return requestIdOf(await answerOf(session, request));
+}
+
+/** What a request has alone on its connection. */
+export async function answerOf(
+  session: Session,
+  request: ModelledRequest,
+): Promise<RawResponse | undefined> {
   const client = await session.open();
   await client.send(request.bytes, session.random);
   await expectAnswers(session, client, [request]);
   await client.part('destroy');
-  return requestIdOf(client.reader.responses[0]);
+  return client.reader.responses[0];
 }
 
 async function expectAnswers(
@@ -210,7 +220,11 @@ function expectStatus(
   }
   expectSound(session, client.sent, response, isHead);
   const { status, headers, body } = response;
-  if (checkOf !== undefined) session.target.keys.answered(checkOf, status);
+  if (checkOf !== undefined) {
+    // Who passes because the rule is in the shadow is counted as denied.
+    const isDenied = headers.get('x-sluice-shadow') === 'denied';
+    session.target.keys.answered(checkOf, isDenied ? 429 : status);
+  }
   if (!statuses.includes(status)) {
     session.violated(`not ${statuses.join()} to request ${index}`, client.sent, response);
   }
@@ -228,7 +242,7 @@ function expectSound(session: Session, sent: string, response: RawResponse, isHe
   for (const flaw of flawsOf(response, isHead)) session.violated(flaw, sent, response);
 }
 
-function requestIdOf(response: RawResponse | undefined): string | undefined {
+export function requestIdOf(response: RawResponse | undefined): string | undefined {
   const requestId = response && parse(response.body)?.request_id;
   return typeof requestId === 'string' ? requestId : undefined;
 }

@@ -8,7 +8,7 @@ import { send } from '../support/http-client.js';
 import { parsePrometheusText } from '../support/prometheus-text.js';
 import type { ReplicaProcess } from '../support/replica-process.js';
 import type { KeyAccount } from './key-account.js';
-import type { Tokens } from './request-generator.js';
+import type { Declared } from './declared.js';
 
 const SETTLING_MILLIS = 60_000;
 /** Timers and such, which come and go. */
@@ -18,7 +18,8 @@ const SPARE_HANDLES = 5;
 export interface Target {
   readonly replica: ReplicaProcess;
   readonly keys: KeyAccount;
-  readonly tokens?: Tokens | undefined;
+  /** What it goes by, if by any rules and tokens. */
+  readonly declared?: Declared | undefined;
   /** The Redis it is on, and what its names there start with. */
   readonly store?: { readonly redis: Redis; readonly prefix: string } | undefined;
 }
@@ -40,9 +41,13 @@ export async function vitals(target: Target): Promise<Vitals> {
   };
 }
 
-export async function waitingFor(target: Target, key: string): Promise<number> {
+export async function stateOf(target: Target, key: string): Promise<DebugState> {
   const { json } = await ask(target, `/debug/${encodeURIComponent(key)}`);
-  return (json() as DebugState).NumWaiting ?? 0;
+  return json() as DebugState;
+}
+
+export async function waitingFor(target: Target, key: string): Promise<number> {
+  return (await stateOf(target, key)).NumWaiting ?? 0;
 }
 
 /** What is wrong with the service now that nobody asks it for anything. */
@@ -63,7 +68,7 @@ export async function flawsAtTheEnd(target: Target, before: Vitals): Promise<str
   for (const line of replica.log) {
     if (line.level === 'error' || line.level === 'fatal') flaws.push(JSON.stringify(line));
   }
-  const { status, text } = await ask(target, '/rate/after-all-that');
+  const { status, text } = await ask(target, '/rate/after-all-that~open~');
   if (status !== 200) flaws.push(`in the end a check is answered ${status} ${text}`);
   return flaws;
 }
@@ -116,6 +121,11 @@ async function flawsOfNames(
   return [`in Redis: ${JSON.stringify({ missing, unexpected })}`];
 }
 
-function ask({ replica, tokens }: Target, path: string): ReturnType<typeof send> {
-  return send(replica.url, 'GET', path, tokens ? { Authorization: `Bearer ${tokens.all}` } : {});
+function ask(target: Target, path: string): ReturnType<typeof send> {
+  return send(target.replica.url, 'GET', path, mightyHeaders(target));
+}
+
+/** The headers of somebody who may do everything. */
+export function mightyHeaders({ declared }: Pick<Target, 'declared'>): Record<string, string> {
+  return declared ? { Authorization: `Bearer ${declared.callers[0].token[0]}` } : {};
 }

@@ -32,6 +32,18 @@ const ACTIONS: Readonly<Record<string, Action>> = {
     });
     return true;
   },
+  /** rules A max=N queue=N [most=N]: other rules of the key there, with the greatest overrides that count, -1 for none */
+  rules: (_world, replica, words) => {
+    const [max, queue, most] = ['max', 'queue', 'most'].map((name) => option(words, name));
+    if (!replica.isAlive || max === undefined || queue === undefined) return false;
+    replica.limits = {
+      windowMillis: replica.limits.windowMillis,
+      maxRequests: max,
+      maxRequestsInQueue: queue,
+      ...(most !== undefined && { ceilings: { maxRequests: most, maxRequestsInQueue: most } }),
+    };
+    return true;
+  },
   /** leave A c1: its connection to its replica closes */
   leave: running((world, replica, [name = '']) => {
     const client = world.clients.get(name);

@@ -1,4 +1,5 @@
 import type { SimulatedClient } from './client.js';
+import { limitsDuring, limitsOf } from './limits-model.js';
 import type { ScriptRun } from './script-run.js';
 import type { WorldShape } from './shape.js';
 import type { Snapshot } from './snapshot.js';
@@ -67,14 +68,18 @@ export class Judge {
     }
   }
 
-  #trackMaximum({ maxima }: ScriptRun, { state: was }: Snapshot, { state }: Snapshot): void {
-    if (!state) return;
+  /** Limits are those that rules and requests give, and each counts from the call that brings it. */
+  #trackMaximum(run: ScriptRun, { state: was }: Snapshot, { state }: Snapshot): void {
+    if (!state || run.script === 'inspect') return;
+    const during = limitsDuring(run, was?.born === state.born ? was : undefined);
+    const [is, expected] = [limitsOf(state), during.at(-1)].map((kept) => JSON.stringify(kept));
+    if (is !== expected) {
+      throw new Violation('limits follow the rules and the requests', `${is}, not ${expected}`);
+    }
     const isSame = this.#window.start === state.start;
     if (!isSame) this.#window = { start: state.start, highest: 0, approved: new Set() };
-    const isSameKey = was?.born === state.born;
-    const inForce = isSameKey ? was.max : this.shape.maxRequests;
-    const asked = maxima.map((max) => max ?? inForce);
-    this.#window.highest = Math.max(this.#window.highest, inForce, state.max, ...asked);
+    const maxima = during.map(({ max }) => max.value);
+    this.#window.highest = Math.max(this.#window.highest, ...maxima);
   }
 
   /** Takes note of what was withdrawn or released. */
@@ -178,7 +183,7 @@ export class Judge {
       this.#isLossKnown = true;
     }
     // Of several batches, one may be from before anybody waited at its replica, as far as that knew.
-    const isKnown = wasKnown || (this.#isLossKnown && run.maxima.length <= 1);
+    const isKnown = wasKnown || (this.#isLossKnown && run.batches.length <= 1);
     if (!isKnown || this.#isTorn) return;
     for (const id of approved) {
       const { ticket = Infinity } = this.clientOf(id)!;

@@ -157,6 +157,22 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
     scripts: edited('lib/queue', 'return replica.lease_ends > now_ms', 'return true'),
   },
   {
+    name: 'an override outlives the rules that forbid it',
+    scripts: edited('check', 'and state.max <= max_ceiling', ''),
+  },
+  {
+    name: 'a live key does not take a higher maximum of its rules',
+    scripts: edited(
+      'check',
+      'max or call.max, queue_max',
+      'max or math.min(state.max, call.max), queue_max',
+    ),
+  },
+  {
+    name: 'those who wait have nothing of a higher maximum',
+    scripts: edited('check', 'state.made_room or max > state.max', 'state.made_room'),
+  },
+  {
     name: 'keys of a queue are given no expiry',
     scripts: edited('lib/instance', "redis.call('PEXPIREAT', name, expire_at)", ''),
   },

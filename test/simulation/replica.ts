@@ -2,7 +2,7 @@ import type { Redis } from 'ioredis';
 import type { Logger } from 'pino';
 
 import type { CallerPresence } from '../../src/limiter/caller-presence.js';
-import type { CheckRequest, Decision } from '../../src/limiter/limiter.js';
+import type { CheckRequest, Decision, KeyLimits } from '../../src/limiter/limiter.js';
 import { CheckBatcher, denial } from '../../src/redis/check-batcher.js';
 import type { KeyNaming } from '../../src/redis/key-names.js';
 import { VERDICT } from '../../src/redis/scripts/check-codec.js';
@@ -45,6 +45,8 @@ export class SimulatedReplica {
   readonly connection: Connection;
   readonly mailbox: Mailbox;
   readonly room: WaitingRoom;
+  /** What its rules say of the key. */
+  limits: KeyLimits;
   life: 'up' | 'frozen' | 'closing' | 'closed' | 'dead' = 'up';
   /** It has stopped and left withdrawals to the leases. */
   hasGivenUp = false;
@@ -55,13 +57,14 @@ export class SimulatedReplica {
   constructor(private readonly parts: ReplicaParts) {
     const { name, index, shape, naming, scripts, now, lock } = parts;
     this.name = name;
+    this.limits = shape;
     this.clock = new DriftingClock(now, shape.drift[index] ?? 0);
     this.connection = new Connection(now);
     this.mailbox = new Mailbox(naming.namesOf(KEY).wakeChannel);
     this.#scripts = new Scripts(this.#client(), this.connection, {
       replicaId: name,
       leaseMillis: shape.leaseMillis,
-      limitsOf: () => shape,
+      limitsOf: () => this.limits,
       wakeArgument: naming.wakeArgument({ isCluster: false }),
       maxIdsPerKey: 1_000_000,
       replacements: scripts,
@@ -78,7 +81,7 @@ export class SimulatedReplica {
     this.room = new WaitingRoom({
       replicaId: name,
       leaseMillis: shape.leaseMillis,
-      limitsOf: () => shape,
+      limitsOf: () => this.limits,
       maxWaiters: Infinity,
       checks: this.#batcher,
       store: this.#scripts,

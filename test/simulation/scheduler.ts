@@ -18,6 +18,7 @@ const FAULTS = [
   'release',
   'no wait',
   'override',
+  'rules',
   'drop',
   'double',
   'reconnect',
@@ -37,6 +38,7 @@ type Choice = readonly [weight: number, step: string];
 export class Scheduler {
   readonly #faults = new Set<Fault>();
   #clients = 0;
+  #lastRules: string | undefined;
 
   constructor(
     private readonly random: Random,
@@ -132,6 +134,7 @@ export class Scheduler {
     if (this.#has('reconnect') && mailbox.isSubscribed) choices.push([0.5, `reconnect ${name}`]);
     if (this.#has('freeze') && life === 'up') choices.push([0.4, `freeze ${name}`]);
     if (this.#has('kill')) choices.push([0.2, `kill ${name}`]);
+    if (this.#has('rules')) choices.push([0.5, this.#rules(name)]);
     if (this.#has('stop') && life === 'up') choices.push([0.2, `stop ${name}`]);
     return choices;
   }
@@ -160,6 +163,18 @@ export class Scheduler {
       ]);
     }
     return choices;
+  }
+
+  /** Mostly those that another replica has already, as when a file changes for all. */
+  #rules(replica: string): string {
+    const { random } = this;
+    const isNew = this.#lastRules === undefined || random.chance(0.4);
+    if (isNew) {
+      const words = [`max=${random.whole(1, 4)}`, `queue=${random.whole(0, 5)}`];
+      if (random.chance(0.5)) words.push(`most=${random.whole(-1, 3)}`);
+      this.#lastRules = words.join(' ');
+    }
+    return `rules ${replica} ${this.#lastRules}`;
   }
 
   #ask(replica: string): string {

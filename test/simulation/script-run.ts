@@ -13,8 +13,17 @@ export interface ScriptRun {
   readonly tickets: ReadonlyMap<string, number>;
   /** The lowest ticket of those who wait at the caller, as far as it says. */
   readonly lowestTicket: number;
-  /** The maxima that its checks ask for; undefined for the default. */
-  readonly maxima: readonly (number | undefined)[];
+  /** What its caller goes by. */
+  readonly limits: { readonly max: number; readonly queueMax: number };
+  /** Those of a check call. */
+  readonly batches: readonly CheckBatchRun[];
+}
+
+/** What one batch of checks says of limits. */
+export interface CheckBatchRun {
+  readonly overrides: Partial<ScriptRun['limits']>;
+  /** Infinite where all overrides count. */
+  readonly ceilings: ScriptRun['limits'];
 }
 
 /** @param args of EVALSHA or EVAL: the script, the number of keys, the keys, ARGV */
@@ -24,9 +33,10 @@ export function readRun(
   now: number,
   args: readonly (string | number)[],
 ): ScriptRun {
-  const own = args.slice(2 + Number(args[1]) + SHARED_ARGUMENTS).map(String);
+  const [shared, own] = splitAt(args.slice(2 + Number(args[1])).map(String), SHARED_ARGUMENTS);
+  const limits = { max: Number(shared[3]), queueMax: Number(shared[4]) };
   const tickets = new Map<string, number>();
-  const run = { script, replica, now, maxima: [], tickets, lowestTicket: Infinity };
+  const run = { script, replica, now, limits, batches: [], tickets, lowestTicket: Infinity };
   if (script === 'check') return { ...run, ...readChecks(own, Number(args[1]) / KEYS_PER_KEY) };
   if (script === 'settle') {
     for (let i = 1; i < own.length; i += 2) tickets.set(own[i]!, Number(own[i + 1]));
@@ -41,18 +51,32 @@ export function readRun(
 
 function readChecks(
   own: readonly string[],
-  batches: number,
-): Pick<ScriptRun, 'requestIds' | 'maxima' | 'lowestTicket'> {
+  count: number,
+): Pick<ScriptRun, 'requestIds' | 'batches' | 'lowestTicket'> {
   const requestIds: string[] = [];
-  const maxima: (number | undefined)[] = [];
+  const batches: CheckBatchRun[] = [];
   let lowestTicket = Infinity;
   let position = 1;
-  for (let batch = 0; batch < batches; batch += 1) {
-    maxima.push(own[position + 2] ? Number(own[position + 2]) : undefined);
+  for (let batch = 0; batch < count; batch += 1) {
+    const [, ceilings = '', max, queueMax] = own.slice(position);
+    const [maxCeiling = Infinity, queueCeiling = Infinity] = ceilings
+      ? ceilings.split(':').map(Number)
+      : [];
+    batches.push({
+      overrides: {
+        ...(max && { max: Number(max) }),
+        ...(queueMax && { queueMax: Number(queueMax) }),
+      },
+      ceilings: { max: maxCeiling, queueMax: queueCeiling },
+    });
     if (own[position + 4]) lowestTicket = Math.min(lowestTicket, Number(own[position + 4]));
     const size = Number(own[position + 6]);
     position += 7;
     for (let i = 0; i < size; i += 1, position += 2) requestIds.push(own[position]!);
   }
-  return { requestIds, maxima, lowestTicket };
+  return { requestIds, batches, lowestTicket };
+}
+
+function splitAt<Item>(items: readonly Item[], index: number): [readonly Item[], readonly Item[]] {
+  return [items.slice(0, index), items.slice(index)];
 }

@@ -19,6 +19,9 @@ export interface StoredState {
   readonly start: number;
   readonly window: number;
   readonly max: number;
+  readonly queueMax: number;
+  /** The names of the limits that a request has set, with commas between them. */
+  readonly overridden: string;
   readonly approved: number;
   readonly expires: number;
   readonly born: number;
@@ -93,6 +96,8 @@ function readState(fields: Readonly<Record<string, string>>): StoredState {
     start: number('start'),
     window: number('window'),
     max: number('max'),
+    queueMax: number('queue_max'),
+    overridden: fields.overridden ?? '',
     approved: number('approved'),
     expires: number('expires'),
     born: number('born'),

@@ -1,3 +1,4 @@
+import type { MaximaInForce } from '../declared/maxima-in-force.js';
 import type { FaultRecord } from '../faults/fault.js';
 import type { Ledger } from '../ledger.js';
 import type { RedisAccount } from '../monitor/redis-account.js';
@@ -10,8 +11,9 @@ export interface Evidence {
   /** What the servers did. */
   readonly account: Pick<
     RedisAccount,
-    'violations' | 'approvals' | 'tickets' | 'windowStarts' | 'wasWatched' | 'judged'
+    'violations' | 'approvals' | 'tickets' | 'windowStarts' | 'wasWatched' | 'judged' | 'limits'
   >;
+  readonly maxima: Pick<MaximaInForce, 'highest' | 'allows'>;
   readonly faults: readonly FaultRecord[];
   readonly standstills: Pick<Standstills, 'millisWithin'>;
 }

@@ -1,3 +1,5 @@
+import type { OutgoingHttpHeaders } from 'node:http';
+
 import { ratePath, send } from '../../support/http-client.js';
 import type { Fleet } from '../fleet.js';
 import { lastWithin, within } from '../within.js';
@@ -10,6 +12,7 @@ const ANSWERED_WITHIN_MILLIS = 5_000;
 export async function notRecovered(
   fleet: Pick<Fleet, 'places' | 'urlOf'>,
   keys: readonly string[],
+  headers: OutgoingHttpHeaders,
 ): Promise<string[]> {
   const asked = fleet.places.flatMap((place) => keys.map((key) => ({ place, key })));
   const results = await Promise.all(
@@ -17,7 +20,7 @@ export async function notRecovered(
       lastWithin(
         RECOVERED_WITHIN_MILLIS,
         async () => {
-          const problem = await problemOf(fleet.urlOf(place), key);
+          const problem = await problemOf(fleet.urlOf(place), key, headers);
           return problem && `replica ${place} does not decide about ${key}: ${problem}`;
         },
         (problem) => problem === undefined,
@@ -27,12 +30,16 @@ export async function notRecovered(
   return results.filter((problem) => problem !== undefined);
 }
 
-async function problemOf(url: string, key: string): Promise<string | undefined> {
+async function problemOf(
+  url: string,
+  key: string,
+  headers: OutgoingHttpHeaders,
+): Promise<string | undefined> {
   try {
     const { status, text } = await within(ANSWERED_WITHIN_MILLIS, 'an answer', () =>
-      send(url, 'POST', ratePath(key)),
+      send(url, 'POST', ratePath(key), headers),
     );
-    return status === 503 ? text : undefined;
+    return status === 200 || status === 429 ? undefined : text;
   } catch (error) {
     return String(error);
   }

@@ -1,3 +1,5 @@
+import type { OutgoingHttpHeaders } from 'node:http';
+
 import type { Member } from '../fleet.js';
 import type { Reading } from '../replica-reading.js';
 import { lastWithin } from '../within.js';
@@ -14,10 +16,11 @@ const MORE_HEAP_BYTES = 6 * 1024 * 1024;
 export async function replicaLeftovers(
   { place, process }: Member,
   before: Reading,
+  headers: OutgoingHttpHeaders,
 ): Promise<string[]> {
   return lastWithin(
     SETTLED_WITHIN_MILLIS,
-    async () => compare(`replica ${place}`, before, await read(process)),
+    async () => compare(`replica ${place}`, before, await read(process, headers)),
     (violations) => violations.length === 0,
   );
 }

@@ -1,5 +1,7 @@
+import { type Maxima, MaximaInForce } from '../declared/maxima-in-force.js';
 import type { FaultRecord } from '../faults/fault.js';
 import type { Approval, Entry } from '../ledger.js';
+import { MAX_REQUESTS } from '../limits.js';
 import type { ObservedApproval } from '../monitor/key-account.js';
 import type { Evidence } from './evidence.js';
 
@@ -15,6 +17,7 @@ export function entry(fields: Partial<Entry> = {}): Entry {
     status: 200,
     requestId: undefined,
     retryAfter: undefined,
+    maximum: undefined,
     body: '',
     ...fields,
   };
@@ -39,12 +42,22 @@ interface Sample {
   readonly faults?: readonly FaultRecord[];
   readonly approvals?: readonly (readonly [string, ObservedApproval[]])[];
   readonly tickets?: readonly (readonly [string, number])[];
+  readonly limits?: Evidence['account']['limits'];
+  readonly maxima?: Maxima;
   readonly windowStarts?: readonly { readonly at: number; readonly start: number }[];
 }
 
 /** Evidence of one key on a machine that never stood still. */
 export function evidenceOf(sample: Sample): Evidence {
-  const { entries, faults = [], approvals = [], tickets = [], windowStarts = [] } = sample;
+  const {
+    entries,
+    faults = [],
+    approvals = [],
+    tickets = [],
+    windowStarts = [],
+    limits = [],
+    maxima = { key: MAX_REQUESTS },
+  } = sample;
   const released = entries.filter(({ kind, status }) => kind === 'release' && status === 200);
   return {
     ledger: {
@@ -61,8 +74,10 @@ export function evidenceOf(sample: Sample): Evidence {
       tickets: new Map(tickets),
       windowStarts: new Map([['key', [...windowStarts]]]),
       judged: 0,
+      limits,
       wasWatched: () => true,
     },
+    maxima: new MaximaInForce(maxima),
     faults,
     standstills: { millisWithin: () => 0 },
   };

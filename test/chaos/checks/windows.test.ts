@@ -17,7 +17,15 @@ describe.each([
   test('are found out where one approval is too many', () => {
     const { windows, overfull } = judged();
     expect(windows).toBe(1);
-    expect(overfull).toEqual([{ key: 'key', start: 0, approved: MAX_REQUESTS + 1 }]);
+    expect(overfull).toEqual([
+      { key: 'key', start: 0, approved: MAX_REQUESTS + 1, maximum: MAX_REQUESTS },
+    ]);
+  });
+
+  test('are judged by the maximum that their key has', () => {
+    const maxima = { key: MAX_REQUESTS + 1, other: 1 };
+    expect(judged({ maxima }).overfull).toEqual([]);
+    expect(judged({ maxima: { ...maxima, key: 2 } }).overfull[0]?.maximum).toBe(2);
   });
 
   test('may be full', () => {

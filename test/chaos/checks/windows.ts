@@ -1,6 +1,6 @@
 import { overlaps } from '../faults/fault.js';
 import type { Approval } from '../ledger.js';
-import { MAX_REQUESTS, WINDOW_MILLIS } from '../limits.js';
+import { WINDOW_MILLIS } from '../limits.js';
 import type { Evidence } from './evidence.js';
 
 /** A window in which more was approved than may be. */
@@ -8,6 +8,8 @@ export interface Overfull {
   readonly key: string;
   readonly start: number;
   readonly approved: number;
+  /** The greatest maximum that was in force in it. */
+  readonly maximum: number;
   /** What made Redis forget something in it, if anything did: then it could not know better. */
   readonly forgotBy: string | undefined;
 }
@@ -61,7 +63,11 @@ function judge(
     // A release made room for another.
     if (!released.has(approval.requestId)) window.approved += 1;
   }
-  const overfull = [...windows.values()].filter(({ approved }) => approved > MAX_REQUESTS);
+  const judged = [...windows.values()].map((window) => ({
+    ...window,
+    maximum: evidence.maxima.highest(window.key, window.start, window.start + WINDOW_MILLIS),
+  }));
+  const overfull = judged.filter(({ approved, maximum }) => approved > maximum);
   return {
     windows: windows.size,
     overfull: overfull.map((window) => ({ ...window, forgotBy: lossIn(evidence, window.start) })),
@@ -74,6 +80,6 @@ function lossIn({ faults }: Evidence, start: number): string | undefined {
   )?.name;
 }
 
-export function describeOverfull({ key, start, approved }: Overfull): string {
-  return `${key}: ${approved} approved in the window from ${start}, and not ${MAX_REQUESTS}`;
+export function describeOverfull({ key, start, approved, maximum }: Overfull): string {
+  return `${key}: ${approved} approved in the window from ${start}, and not ${maximum}`;
 }

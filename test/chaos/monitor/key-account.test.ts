@@ -7,20 +7,28 @@ const names = new KeyNaming('sluice:').namesOf('key');
 function openAccount() {
   const violations: string[] = [];
   const approved: string[] = [];
-  const account = new KeyAccount(names, 2, {
+  const limits: number[] = [];
+  const account = new KeyAccount(names, 9, {
     onApproved: ({ id }) => approved.push(id),
     onJoined: () => undefined,
     onWindow: () => undefined,
+    onLimits: ({ maximum }) => limits.push(maximum),
     onViolation: (violation) => violations.push(violation),
   });
-  account.adopt({ start: 0, approved: [], approvedBefore: [], queue: [], queueExpiresAt: -2 });
+  const nothing = { approved: [], approvedBefore: [], queue: [], queueExpiresAt: -2 };
+  account.adopt({ start: 0, maximum: 2, ...nothing });
   /** The commands of one script. */
   const follow = (at: number, ...commands: [string, ...string[]][]): void => {
     for (const [name, ...args] of commands) account.follow({ at, isOfScript: true, name, args });
     account.endOfScript();
   };
-  return { account, violations, approved, follow };
+  return { account, violations, approved, limits, follow };
 }
+
+/** A script that writes the state writes all of these. */
+const hasMaximum = (maximum: number): [string, ...string[]] => [
+  ...(['hset', names.state, 'start', '0', 'window', '500', 'max', String(maximum)] as const),
+];
 
 const waits = (id: string, ticket: number): [string, ...string[]] => [
   ...(['hset', names.waiting, id, String(ticket)] as const),
@@ -34,6 +42,27 @@ test('more approvals in a window than its maximum are found', () => {
   expect(violations).toEqual([]);
   follow(2, ['sadd', names.requests, 'c']);
   expect(violations).toEqual([expect.stringContaining('3 approved')]);
+});
+
+test('the maximum is the one that scripts gave the key last', () => {
+  const { violations, limits, follow } = openAccount();
+  follow(1, ['sadd', names.requests, 'a', 'b', 'c'], hasMaximum(3));
+  expect(violations).toEqual([]);
+  follow(2, hasMaximum(3));
+  follow(3, hasMaximum(1));
+  expect(violations).toEqual([]);
+  expect(limits).toEqual([3, 1]);
+  follow(4, ['srem', names.requests, 'a'], ['sadd', names.requests, 'd']);
+  expect(violations).toEqual([expect.stringContaining('3 approved in one window, and not 1')]);
+});
+
+test('a snapshot may have more than a maximum that has fallen, and no more than any', () => {
+  const { account, violations } = openAccount();
+  const snapshot = { start: 0, maximum: 2, approvedBefore: [], queue: [], queueExpiresAt: -2 };
+  account.adopt({ ...snapshot, approved: 'a b c d e f g h i'.split(' ') });
+  expect(violations).toEqual([]);
+  account.adopt({ ...snapshot, approved: 'a b c d e f g h i j'.split(' ') });
+  expect(violations).toHaveLength(1);
 });
 
 test('a new window, and a released approval, make room', () => {
@@ -98,6 +127,13 @@ test('a queue that has expired is no queue', () => {
   follow(1, waits('first', 1), ['pexpireat', names.waiting, '100']);
   follow(100, ['sadd', names.requests, 'newcomer']);
   expect(violations).toEqual([]);
+});
+
+test('an approval is known although the rest of its script is not', () => {
+  const { account, approved } = openAccount();
+  account.follow({ at: 1, isOfScript: true, name: 'sadd', args: [names.requests, 'a'] });
+  account.doubt();
+  expect(approved).toEqual(['a']);
 });
 
 test('nothing is judged once others have changed the key', () => {

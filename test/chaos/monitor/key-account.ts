@@ -15,9 +15,18 @@ export interface ObservedApproval {
   readonly isFromQueue: boolean;
 }
 
+/** Limits that a script gave a key, as its caller had them. */
+export interface ObservedLimits {
+  readonly at: number;
+  readonly maximum: number;
+  readonly windowMillis: number;
+}
+
 /** What a server holds of a key. */
 export interface Snapshot {
   readonly start: number | undefined;
+  /** Approvals per window. */
+  readonly maximum: number | undefined;
   readonly approved: readonly string[];
   /** Approved in windows that have ended, and remembered. */
   readonly approvedBefore: readonly string[];
@@ -31,6 +40,8 @@ export interface KeyAccountEvents {
   /** A request took a place in the queue for the first time, as far as this server knows. */
   onJoined(id: string, ticket: number): void;
   onWindow(start: number, at: number): void;
+  /** A script has given the key other limits than it had. */
+  onLimits(limits: ObservedLimits): void;
   onViolation(violation: string): void;
 }
 
@@ -48,6 +59,9 @@ const WRITES = new Set([
 export class KeyAccount {
   #isKnown = false;
   #window: Window = { start: undefined };
+  /** The maximum in force here, where it is known. */
+  #maximum = Infinity;
+  #windowMillis: number | undefined;
   /** Approved in this window, and not released. */
   #approved = new Set<string>();
   /** Approved in this window or an earlier one: a second approval of any would be nobody's. */
@@ -63,7 +77,7 @@ export class KeyAccount {
 
   constructor(
     readonly names: KeyNames,
-    private readonly maxRequests: number,
+    private readonly highestMaximum: number,
     private readonly events: KeyAccountEvents,
   ) {}
 
@@ -71,17 +85,21 @@ export class KeyAccount {
     return this.#isKnown;
   }
 
-  /** What the server holds is not known any more. */
+  /** What the server holds is not known any more. A script under way has approved whom it has, judged or not. */
   doubt(): void {
+    this.#tellApproved();
     this.#isKnown = false;
+    this.#maximum = Infinity;
     this.#window = { start: undefined };
     this.#script = undefined;
     this.#everApproved.clear();
   }
 
   /** What the server holds at this point of its commands. */
-  adopt({ start, approved, approvedBefore, queue, queueExpiresAt }: Snapshot): void {
+  adopt({ start, maximum, approved, approvedBefore, queue, queueExpiresAt }: Snapshot): void {
     this.#isKnown = true;
+    this.#maximum = maximum ?? Infinity;
+    this.#windowMillis = undefined;
     if (start !== undefined && this.#window.start === undefined) {
       this.#window.start = start;
       this.events.onWindow(start, Date.now());
@@ -93,7 +111,8 @@ export class KeyAccount {
     this.#lastTicket = Math.max(0, ...queue.map(({ ticket }) => ticket));
     this.#tickets.clear();
     for (const { id, ticket } of queue) this.#tickets.set(id, ticket);
-    this.#expectRoom('in a snapshot');
+    // A maximum that has fallen leaves approvals in the window.
+    this.#expectRoom('in a snapshot', this.highestMaximum);
   }
 
   isChangedBy({ name, args }: MonitoredCommand): boolean {
@@ -119,13 +138,13 @@ export class KeyAccount {
   /** The script whose commands came last is over: what it leaves is judged as a whole. */
   endOfScript(): void {
     const { approved = [], queued } = this.#script ?? {};
+    this.#tellApproved();
     this.#script = undefined;
     this.#putsBack = false;
     if (approved.length === 0 || !queued) return;
     const stillWaiting = this.#queue.filter(({ id }) => queued.has(id));
     for (const { id, at } of approved) {
       const isFromQueue = queued.has(id);
-      this.events.onApproved({ id, at, window: this.#window, isFromQueue });
       const ticket = this.#tickets.get(id) ?? Infinity;
       const overtaken = stillWaiting.filter((waiter) => !isFromQueue || waiter.ticket < ticket);
       if (this.#isKnown && overtaken.length > 0) {
@@ -137,7 +156,20 @@ export class KeyAccount {
         );
       }
     }
-    this.#expectRoom(`with ${approved.map(({ id }) => id).join()}`, approved[0]?.at);
+    const when = `with ${approved.map(({ id }) => id).join()}`;
+    this.#expectRoom(when, Math.min(this.#maximum, this.highestMaximum), approved[0]?.at);
+  }
+
+  #tellApproved(): void {
+    const { approved = [], queued } = this.#script ?? {};
+    for (const { id, at } of approved) {
+      this.events.onApproved({
+        id,
+        at,
+        window: this.#window,
+        isFromQueue: queued?.has(id) ?? false,
+      });
+    }
   }
 
   #onUnlink(keys: readonly string[]): void {
@@ -152,12 +184,26 @@ export class KeyAccount {
   }
 
   #onState(fields: readonly string[], at: number): void {
-    const position = fields.indexOf('start');
-    if (position === -1) return;
-    const start = Number(fields[position + 1]);
+    const value = (field: string): number | undefined => {
+      const position = fields.indexOf(field);
+      return position === -1 ? undefined : Number(fields[position + 1]);
+    };
+    const start = value('start');
+    if (start === undefined) return;
+    // A script that writes the one writes all of them.
+    this.#onLimits(value('max')!, value('window')!, at);
     if (this.#window.start === start) return;
     this.#window.start = start;
     this.events.onWindow(start, at);
+  }
+
+  #onLimits(maximum: number, windowMillis: number, at: number): void {
+    const hasOtherWindow = this.#windowMillis !== undefined && this.#windowMillis !== windowMillis;
+    const isOther = this.#maximum !== maximum || hasOtherWindow;
+    this.#maximum = maximum;
+    this.#windowMillis = windowMillis;
+    // What a key had before it was known may be old.
+    if (isOther && this.#isKnown) this.events.onLimits({ at, maximum, windowMillis });
   }
 
   #onRequests(name: string, ids: readonly string[], at: number): void {
@@ -208,9 +254,10 @@ export class KeyAccount {
     this.#queue.sort((a, b) => a.ticket - b.ticket);
   }
 
-  #expectRoom(when: string, at?: number): void {
-    if (!this.#isKnown || this.#approved.size <= this.maxRequests) return;
-    this.#violates(`${this.#approved.size} approved in one window ${when}`, at);
+  #expectRoom(when: string, maximum: number, at?: number): void {
+    const { size } = this.#approved;
+    if (!this.#isKnown || size <= maximum) return;
+    this.#violates(`${size} approved in one window, and not ${maximum}, ${when}`, at);
   }
 
   #violates(violation: string, at?: number): void {
@@ -227,6 +274,7 @@ return {
   redis.call('HGETALL', KEYS[3]),
   redis.call('PEXPIRETIME', KEYS[3]),
   redis.call('SUNION', unpack(KEYS, 4)),
+  redis.call('HGET', KEYS[1], 'max') or '',
 }`;
 
 /** The KEYS of {@link SNAPSHOT_SCRIPT}. */
@@ -235,18 +283,20 @@ export function keysOfSnapshot({ state, requests, waiting, pastRequests }: KeyNa
 }
 
 export function parseSnapshot(reply: unknown): Snapshot {
-  const [start, approved, waiting, queueExpiresAt, approvedBefore] = reply as [
+  const [start, approved, waiting, queueExpiresAt, approvedBefore, maximum] = reply as [
     string,
     string[],
     string[],
     number,
     string[],
+    string,
   ];
   const queue = waiting.flatMap((id, i) =>
     i % 2 === 0 ? [{ id, ticket: Number(waiting[i + 1]) }] : [],
   );
   return {
     start: start === '' ? undefined : Number(start),
+    maximum: maximum === '' ? undefined : Number(maximum),
     approved,
     approvedBefore,
     queue: queue.sort((a, b) => a.ticket - b.ticket),

@@ -7,6 +7,7 @@ import {
   KeyAccount,
   keysOfSnapshot,
   type ObservedApproval,
+  type ObservedLimits,
   parseSnapshot,
   type Snapshot,
   SNAPSHOT_SCRIPT,
@@ -47,6 +48,8 @@ export class RedisAccount {
   /** The last ticket of each request that has had a place in a queue. */
   readonly tickets = new Map<string, number>();
   readonly windowStarts = new Map<string, WindowStart[]>();
+  /** All that scripts gave a key other than it had. */
+  readonly limits: (ObservedLimits & { readonly key: string })[] = [];
   readonly gaps: Gap[] = [];
   /** The last commands on those keys, as text: evidence for who looks into a violation. */
   readonly commands: string[] = [];
@@ -54,8 +57,9 @@ export class RedisAccount {
   judged = 0;
   readonly #servers: ServerAccount[];
 
-  constructor(servers: readonly RedisProcess[], keys: readonly string[], maxRequests: number) {
-    this.#servers = servers.map((server) => new ServerAccount(server, keys, maxRequests, this));
+  /** @param highestMaximum that any of the keys may ever have */
+  constructor(servers: readonly RedisProcess[], keys: readonly string[], highestMaximum: number) {
+    this.#servers = servers.map((server) => new ServerAccount(server, keys, highestMaximum, this));
   }
 
   /** Resolves when all that has happened up to now is written down. */
@@ -95,12 +99,12 @@ class ServerAccount {
   constructor(
     private readonly server: RedisProcess,
     keys: readonly string[],
-    maxRequests: number,
+    highestMaximum: number,
     private readonly whole: RedisAccount,
   ) {
     this.#accounts = keys.map((key) => ({
       key,
-      account: new KeyAccount(naming.namesOf(key), maxRequests, {
+      account: new KeyAccount(naming.namesOf(key), highestMaximum, {
         onApproved: (approval) => {
           const others = whole.approvals.get(approval.id);
           if (others) others.push(approval);
@@ -112,6 +116,7 @@ class ServerAccount {
           whole.windowStarts.set(key, starts);
           starts.push({ start, at });
         },
+        onLimits: (limits) => whole.limits.push({ key, ...limits }),
         onViolation: (violation) => whole.violations.push(`${violation}, on ${server.address}`),
       }),
     }));
@@ -144,7 +149,8 @@ class ServerAccount {
   }
 
   #openGap(): Gap {
-    const gap = { from: this.#lastAt, to: Infinity };
+    // Clients write times down in whole milliseconds.
+    const gap = { from: Math.floor(this.#lastAt), to: Infinity };
     this.whole.gaps.push(gap);
     return gap;
   }

@@ -26,6 +26,7 @@ export function describeQuickChaos(topology: TopologyName): void {
         expect(report.windows.byTimes).toBeGreaterThan(0);
         expect(report.observedApprovals).toBeGreaterThan(0);
         expect(Object.keys(report.faults)).not.toEqual([]);
+        expect(Object.keys(report.reloads)).not.toEqual([]);
       },
       ROUND_TIMEOUT_MILLIS,
     );

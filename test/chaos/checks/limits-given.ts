@@ -1,0 +1,35 @@
+import { type FaultRecord, overlaps } from '../faults/fault.js';
+import { describeEntry } from '../ledger.js';
+import { WINDOW_MILLIS } from '../limits.js';
+import type { Evidence } from './evidence.js';
+
+/**
+ * Limits that some replica went by, and no rules gave it then. A primary that stood still, and is none any more, still
+ * runs the calls that came to it before.
+ */
+export function undeclaredLimits(evidence: Evidence): string[] {
+  return evidence.account.limits.flatMap(({ key, at, maximum, windowMillis }) => {
+    const losses = lossesIn(evidence, at, at);
+    const sentFrom = Math.min(at, ...losses.map(({ beganAt }) => beganAt));
+    return evidence.maxima.allows(key, maximum, sentFrom, at) && windowMillis === WINDOW_MILLIS
+      ? []
+      : [`${key} was given ${maximum} per ${windowMillis} ms at ${at}, as no rules had it then`];
+  });
+}
+
+/** Answers by a maximum that no rules gave since they were asked for. What Redis forgets may be a change of it. */
+export function answersByOtherRules(evidence: Evidence): string[] {
+  return evidence.ledger.entries.flatMap((entry) => {
+    const { key, maximum, sentAt, endedAt = Infinity } = entry;
+    if (maximum === undefined || evidence.maxima.allows(key, maximum, sentAt, endedAt)) return [];
+    if (lossesIn(evidence, sentAt, endedAt).length > 0) return [];
+    return [
+      `${describeEntry(entry)}, sent at ${sentAt} and answered at ${endedAt}, has a maximum of ` +
+        `${maximum}, as no rules had it then`,
+    ];
+  });
+}
+
+function lossesIn({ faults }: Evidence, from: number, to: number): FaultRecord[] {
+  return faults.filter((fault) => fault.loses !== undefined && overlaps(fault, from, to));
+}

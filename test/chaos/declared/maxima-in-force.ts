@@ -1,0 +1,47 @@
+/** The approvals per window of each key. */
+export type Maxima = Readonly<Record<string, number>>;
+
+/** Maxima that rules have given, and when some replica may have gone by them. Times are ms since 1970. */
+interface Generation {
+  readonly maxima: Maxima;
+  readonly since: number;
+  /** Infinite while they are not replaced for good. */
+  until: number;
+}
+
+/** The maxima of a round's keys, as the rules file has changed them. */
+export class MaximaInForce {
+  readonly #generations: Generation[];
+
+  constructor(first: Maxima) {
+    this.#generations = [{ maxima: first, since: 0, until: Infinity }];
+  }
+
+  /**
+   * To be called right before the file says so.
+   * @returns what to call when no replica, and no call that is under way, knows earlier ones any more
+   */
+  change(maxima: Maxima): () => void {
+    const replaced = this.#generations.filter(({ until }) => until === Infinity);
+    this.#generations.push({ maxima, since: Date.now(), until: Infinity });
+    return () => {
+      for (const generation of replaced) generation.until = Date.now();
+    };
+  }
+
+  /** The greatest maximum that a key may have had at any time of a span. */
+  highest(key: string, from: number, to: number): number {
+    return Math.max(0, ...this.#of(key, from, to));
+  }
+
+  /** Whether a key may have had this maximum at any time of a span. */
+  allows(key: string, maximum: number, from: number, to: number): boolean {
+    return this.#of(key, from, to).includes(maximum);
+  }
+
+  #of(key: string, from: number, to: number): number[] {
+    return this.#generations
+      .filter(({ since, until }) => since <= to && until >= from)
+      .map(({ maxima }) => maxima[key] ?? 0);
+  }
+}

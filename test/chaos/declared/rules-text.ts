@@ -1,0 +1,89 @@
+import { stringify } from 'yaml';
+
+import { ALL_KEYS, KEYS, WINDOW_MILLIS } from '../limits.js';
+import type { Random } from '../random.js';
+import type { Maxima } from './maxima-in-force.js';
+
+/** A rule, as the file has it. */
+type Rule = Readonly<Record<string, string | number | boolean>>;
+
+/** What a rules file declares. */
+export interface DeclaredRules {
+  readonly rules: readonly Rule[];
+  /** What they say of each key of the load. */
+  readonly maxima: Maxima;
+}
+
+/** The greatest maximum that is ever declared. */
+export const HIGHEST_MAXIMUM = 12;
+const LOWEST_MAXIMUM = 3;
+const SINGLE_KEY = 0.4;
+const TURNED_OFF = 0.2;
+
+/**
+ * Rules for the keys of the load: one for all, one for each sort of key, and some for single keys, of which the last
+ * that matches counts.
+ * @param number tells them from all others
+ */
+export function drawRules(random: Random, number: number): DeclaredRules {
+  const draw = (): number => random.whole(LOWEST_MAXIMUM, HIGHEST_MAXIMUM);
+  const maxima: Record<string, number> = {};
+  const rules: Rule[] = [
+    {
+      key_pattern: '[a-z]+-[1-9]',
+      key_pattern_is_regex: true,
+      name: `rules-${number}`,
+      max_requests_per_window: draw(),
+      window_millis: WINDOW_MILLIS,
+    },
+  ];
+  for (const [sort, keys] of Object.entries(KEYS)) {
+    const ofSort = draw();
+    rules.push({
+      key_pattern: `${sort}-\\d`,
+      key_pattern_is_regex: true,
+      max_requests_per_window: ofSort,
+    });
+    for (const key of keys) {
+      const isSingle = random.chance(SINGLE_KEY);
+      maxima[key] = isSingle ? draw() : ofSort;
+      if (isSingle) rules.push({ key_pattern: key, max_requests_per_window: maxima[key] });
+    }
+  }
+  return { rules, maxima };
+}
+
+/** The same, but that now and then a key is turned off. */
+export function drawRulesWithZero(random: Random, number: number): DeclaredRules {
+  const { rules, maxima } = drawRules(random, number);
+  if (!random.chance(TURNED_OFF)) return { rules, maxima };
+  const key = random.pick(ALL_KEYS);
+  return {
+    rules: [...rules, { key_pattern: key, max_requests_per_window: 0 }],
+    maxima: { ...maxima, [key]: 0 },
+  };
+}
+
+/** Of which no beginning is right. */
+export function asJson({ rules }: DeclaredRules): string {
+  return JSON.stringify({ keys: rules }, undefined, 2);
+}
+
+export function asYaml({ rules }: DeclaredRules): string {
+  return stringify({ keys: rules });
+}
+
+/** Texts that are no rules, made of right ones. */
+export function broken(random: Random, declared: DeclaredRules): string {
+  const text = asJson(declared);
+  return random.pick([
+    '',
+    text.slice(0, random.whole(1, text.length - 1)),
+    text.replace('"max_requests_per_window"', '"max_requests"'),
+    text.replace('"max_requests_per_window": ', '"max_requests_per_window": -'),
+    text.replace('[a-z]+', '([a-z]+'),
+    asYaml(declared).replace('name:', 'name'),
+    'keys: *unknown',
+    '\0',
+  ]);
+}

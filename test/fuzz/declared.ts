@@ -1,0 +1,108 @@
+/** How rules treat a key; a key of a service with rules says it of itself, as `~sort~`. */
+export const SORTS = ['open', 'fixed', 'capped', 'few', 'off', 'shadow', 'stranger'] as const;
+export type Sort = (typeof SORTS)[number];
+
+export const SCOPES = ['check', 'release', 'debug', 'configure'] as const;
+export type Scope = (typeof SCOPES)[number];
+
+/** What the rules say of keys of a sort. */
+export interface Treatment {
+  /** Approvals per window; undefined where there are more than anybody asks for. */
+  readonly maximum?: number;
+  readonly isShadow?: boolean;
+  /** The greatest overrides; undefined where none is too great. */
+  readonly ceilings?: { readonly maxRequests: number; readonly maxRequestsInQueue: number };
+  readonly canBeSet?: false;
+}
+
+export const TREATMENTS: Readonly<Record<Sort, Treatment>> = {
+  open: {},
+  fixed: { maximum: 2, canBeSet: false },
+  capped: { ceilings: { maxRequests: 10, maxRequestsInQueue: 5 } },
+  few: { maximum: 2 },
+  off: { maximum: 0, canBeSet: false },
+  shadow: { maximum: 1, isShadow: true },
+  stranger: {},
+};
+
+/** Somebody with tokens. */
+export interface Caller {
+  readonly name: string;
+  /** All are good. */
+  readonly token: readonly [string, ...string[]];
+  readonly scopes: readonly Scope[];
+  /** The keys that it may touch; all where it is undefined. */
+  readonly sorts?: readonly Sort[];
+}
+
+/** The first may do everything. */
+export const CALLERS: readonly [Caller, ...Caller[]] = [
+  { name: 'everything', token: ['token-for-everything'], scopes: SCOPES },
+  {
+    name: 'checks',
+    token: ['token-for-checks-only', 'another-token-for-checks-only'],
+    scopes: ['check'],
+  },
+  { name: 'settings', token: ['token-for-checks-that-set-limits'], scopes: ['check', 'configure'] },
+  { name: 'releases', token: ['token-for-releases-only'], scopes: ['release'] },
+  { name: 'debugging', token: ['token-for-debugging-only'], scopes: ['debug'] },
+  { name: 'limits', token: ['token-that-configures-only'], scopes: ['configure'] },
+  {
+    name: 'narrow',
+    token: ['token-for-some-keys', 'another-token-for-some-keys'],
+    scopes: SCOPES,
+    sorts: ['capped', 'shadow'],
+  },
+  {
+    name: 'narrow-checks',
+    token: ['token-for-checks-of-some-keys'],
+    scopes: ['check', 'release'],
+    sorts: ['few', 'off', 'stranger'],
+  },
+];
+
+/** What a service goes by. */
+export interface Declared {
+  readonly callers: readonly [Caller, ...Caller[]];
+  /** Whether keys without a rule are refused. */
+  readonly refusesStrangers: boolean;
+}
+
+export function tokensText({ callers }: Pick<Declared, 'callers'>): string {
+  return JSON.stringify(
+    callers.map(({ sorts, ...caller }) => ({
+      ...caller,
+      ...(sorts && { key_patterns: sorts.map((sort) => `(?s).*${markOf(sort)}.*`) }),
+    })),
+  );
+}
+
+/** The rules, of which the first holds for several sorts until later ones say more. */
+export function rulesText(): string {
+  const known = SORTS.filter((sort) => sort !== 'stranger');
+  return JSON.stringify({
+    keys: [
+      rule(`~(${known.join('|')})~`, { name: 'known', max_requests_per_window: 1000 }),
+      rule('~(few|fixed)~', { max_requests_per_window: 2 }),
+      rule('~(off|shadow)~', { max_requests_per_window: 1 }),
+      rule('~(fixed|off)~', { requests_can_set_rate: false, requests_can_mod_queue: false }),
+      rule('~capped~', { max_requests_ceiling: 10, max_requests_in_queue_ceiling: 5 }),
+      rule('~shadow~', { name: 'tried', shadow: true }),
+      rule('~off~', { max_requests_per_window: 0 }),
+    ],
+  });
+}
+
+function rule(pattern: string, fields: object): object {
+  return { key_pattern: `(?s).*${pattern}.*`, key_pattern_is_regex: true, ...fields };
+}
+
+/** The part of a key by which it is of a sort. */
+export function markOf(sort: Sort): string {
+  return `~${sort}~`;
+}
+
+/** The sort of a key, which may be badly encoded; none where the service has no rules. */
+export function sortOf(key: string): Sort | undefined {
+  return SORTS.find((sort) => key.includes(markOf(sort)));
+}
