@@ -219,6 +219,8 @@ local function serve_queue(keys, state, call)
   state.granted = granted
   if #granted > 0 then
     state.served = call.now_ms
+    -- When this window began, the lease of those who waited may have run out.
+    state.expires = math.max(state.expires, idle_at(state))
   end
   state.changed = true
 end

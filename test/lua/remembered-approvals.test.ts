@@ -166,3 +166,19 @@ test('a state that is kept for what is remembered counts no approvals', async ()
   expect(state).toMatchObject({ approved: 0 });
   expect(requests).toEqual([]);
 });
+
+test('an approval to a replica whose lease had run out keeps its key for as long as any other', async () => {
+  const replica = key.replica('r1', {
+    limits: { windowMillis: 1000, maxRequests: 1 },
+    leaseMillis: 1500,
+  });
+  await waitForB(replica);
+  // Nobody has been heard of for so long that the first call begins a recovery hold.
+  await key.setTime(3400);
+  expect((await replica.settle({ b: 1 })).granted).toEqual([]);
+  await key.setTime(3900);
+  expect((await replica.settle({ b: 1 })).granted).toEqual(['b']);
+  await key.setTime(4100);
+  await replica.release('unknown');
+  expect(await replica.settle({ b: 1 })).toMatchObject({ granted: ['b'], waiting: 0, approved: 0 });
+});
