@@ -92,6 +92,25 @@ describe('the check of settings', () => {
       /nothing is mounted at \/etc\/sluice\/tokens\.json/,
     ],
     [
+      'a key of a Secret that is not mounted',
+      deployment(
+        { volumeMounts: [{ name: 'redis', mountPath: '/redis' }] },
+        {},
+        { volumes: [{ name: 'redis', secret: { items: [{ key: 'a', path: 'user' }] } }] },
+      ),
+      { REDIS_PASSWORD_FILE: '/redis/password' },
+      /^REDIS_PASSWORD_FILE: nothing is mounted at \/redis\/password$/,
+    ],
+    [
+      'a secret that comes in two ways',
+      deployment({
+        env: [{ name: 'REDIS_PASSWORD' }],
+        volumeMounts: [{ name: 'redis', mountPath: '/redis' }],
+      }),
+      { REDIS_PASSWORD_FILE: '/redis/password' },
+      /nothing where REDIS_PASSWORD is set/,
+    ],
+    [
       'probes that do not speak TLS',
       deployment({ volumeMounts: [{ name: 'a', mountPath: '/tls' }] }),
       { TLS_CERT_FILE: '/tls/tls.crt', TLS_KEY_FILE: '/tls/tls.key' },

@@ -1,10 +1,20 @@
+import { basename } from 'node:path';
+
 import { type KubernetesObject, theOne } from './kubernetes-object.js';
 import { describeWithDeployTools, renderOverlay } from './rendered-objects.js';
 import { readText } from './repository-files.js';
+import { settingsIn } from './settings-check.js';
 
 interface Variable {
   readonly name: string;
   readonly valueFrom: { readonly secretKeyRef: { readonly name: string; readonly key: string } };
+}
+
+interface Volume {
+  readonly secret: {
+    readonly secretName: string;
+    readonly items: readonly { readonly key: string; readonly path: string }[];
+  };
 }
 
 interface Workload {
@@ -12,6 +22,7 @@ interface Workload {
     readonly template: {
       readonly metadata: { readonly labels: object };
       readonly spec: {
+        readonly volumes: readonly [Volume];
         readonly containers: readonly [
           { readonly args: readonly string[]; readonly env: readonly Variable[] },
         ];
@@ -28,27 +39,28 @@ describeWithDeployTools(['kustomize'], 'the Redis of the overlay dev', () => {
 
   const template = (kind: 'StatefulSet' | 'Deployment') =>
     (theOne(objects, kind) as unknown as Workload).spec.template;
-  const container = (kind: 'StatefulSet' | 'Deployment') => template(kind).spec.containers[0];
-  const password = (kind: 'StatefulSet' | 'Deployment', variable: string) =>
-    container(kind).env.find(({ name }) => name === variable)?.valueFrom.secretKeyRef;
+  const redis = () => template('StatefulSet').spec.containers[0];
+  const password = (variable: string) =>
+    redis().env.find(({ name }) => name === variable)!.valueFrom.secretKeyRef;
+  const filesOfReplicas = () => template('Deployment').spec.volumes[0].secret;
 
   test('is asked by a user of its own, with a password, and by nobody without one', () => {
-    const { args } = container('StatefulSet');
+    const { args } = redis();
 
     expect(args.join(' ')).toContain('--requirepass $(REDISCLI_AUTH) --user sluice on ');
     expect(args).toContain('>$(SLUICE_PASSWORD)');
-    expect(password('Deployment', 'REDIS_PASSWORD')).toMatchObject(
-      password('StatefulSet', 'SLUICE_PASSWORD')!,
-    );
+    expect(filesOfReplicas().items).toContainEqual({
+      key: password('SLUICE_PASSWORD').key,
+      path: basename(settingsIn(objects).REDIS_PASSWORD_FILE!),
+    });
     // Who has the replicas' password is not the default user.
-    expect(password('StatefulSet', 'REDISCLI_AUTH')!.key).not.toBe(
-      password('StatefulSet', 'SLUICE_PASSWORD')!.key,
-    );
+    const keys = filesOfReplicas().items.map(({ key }) => key);
+    expect(keys).not.toContain(password('REDISCLI_AUTH').key);
   });
 
   test('lets that user do what its rules say', () => {
     const rules = readText('deploy/redis/user.acl').trim().split(/\s+/);
-    const { args } = container('StatefulSet');
+    const { args } = redis();
 
     expect(args.slice(args.indexOf('>$(SLUICE_PASSWORD)') + 1)).toEqual(rules);
   });
@@ -65,10 +77,14 @@ describeWithDeployTools(['kustomize'], 'the Redis of the overlay dev', () => {
 
     expect(metadata.name).toMatch(/^sluice-redis-[a-z0-9]{10}$/);
     expect(Object.fromEntries(plain)).toMatchObject({ username: 'sluice' });
-    const asked = [...container('StatefulSet').env, ...container('Deployment').env];
-    for (const { valueFrom } of asked) {
-      expect(valueFrom.secretKeyRef.name).toBe(metadata.name);
-      expect(Object.keys(data)).toContain(valueFrom.secretKeyRef.key);
+    const { secretName, items } = filesOfReplicas();
+    const asked = [
+      ...redis().env.map(({ valueFrom }) => valueFrom.secretKeyRef),
+      ...items.map(({ key }) => ({ name: secretName, key })),
+    ];
+    for (const { name, key } of asked) {
+      expect(name).toBe(metadata.name);
+      expect(Object.keys(data)).toContain(key);
     }
   });
 

@@ -37,6 +37,7 @@ type Labels = Readonly<Record<string, string>>;
 
 const LIKE_DEV = {
   settings: { REDIS_URL: 'redis://sluice-redis:6379', LOG_LEVEL: 'debug' },
+  redis: { secretName: 'sluice-redis' },
   autoscaling: { enabled: false },
   replicas: 3,
 };
@@ -53,6 +54,7 @@ const LIKE_PROD = {
   rules: { text: readText('k8s/overlays/prod/rules.yaml') },
   tls: { secretName: 'sluice-tls' },
   tokens: { secretName: 'sluice-tokens' },
+  redis: { secretName: 'sluice-redis' },
   mountedSecrets: [
     { name: 'redis-ca', secretName: 'sluice-redis-ca', mountPath: '/etc/sluice/redis-ca' },
   ],
@@ -84,6 +86,7 @@ const EVERYTHING = {
   rules: { configMap: 'our-rules', key: 'rules.json' },
   tls: { secretName: 'our-tls' },
   tokens: { secretName: 'our-tokens' },
+  redis: { secretName: 'our-redis' },
   mountedSecrets: [{ name: 'redis-ca', secretName: 'our-ca', mountPath: '/etc/sluice/redis-ca' }],
   podDisruptionBudget: { maxUnavailable: '25%' },
   networkPolicy: {
@@ -110,6 +113,12 @@ const EVERYTHING = {
   },
   podAnnotations: { of: 'the pods', 'checksum/config': 'fixed' },
   podLabels: { team: 'limits', 'app.kubernetes.io/name': 'another' },
+};
+
+/** Two keys of the Secret, and no other. */
+const LOGIN = {
+  secretName: 'our-redis',
+  items: ['username', 'password'].map((key) => ({ key, path: key })),
 };
 
 const deployment = (objects: readonly KubernetesObject[]) =>
@@ -192,6 +201,7 @@ describeWithDeployTools(['helm'], 'the chart', () => {
                   { name: 'rules', configMap: { name: 'our-rules' } },
                   { name: 'tls', secret: { secretName: 'our-tls' } },
                   { name: 'tokens', secret: { secretName: 'our-tokens' } },
+                  { name: 'redis', secret: LOGIN },
                   { name: 'redis-ca', secret: { secretName: 'our-ca' } },
                 ],
                 containers: [
@@ -284,7 +294,6 @@ describeWithDeployTools(['helm'], 'the chart', () => {
       networkPolicy: { enabled: false },
       serviceAccount: { create: false },
       topologySpread: { enabled: false },
-      redis: { secretName: '' },
     });
 
     expect(kinds(objects)).toEqual(['ConfigMap', 'Deployment', 'Service']);
@@ -294,7 +303,6 @@ describeWithDeployTools(['helm'], 'the chart', () => {
     expect(template.spec).not.toHaveProperty('topologySpreadConstraints');
     expect(template.spec).not.toHaveProperty('volumes');
     expect(template.spec.containers[0]).not.toHaveProperty('volumeMounts');
-    expect(template.spec.containers[0]).not.toHaveProperty('env');
   });
 
   test('names its objects after the release, and selects only the pods of it', async () => {
@@ -390,6 +398,7 @@ describeWithDeployTools(['helm'], 'the chart', () => {
     expect(theOne(objects, 'ConfigMap').data).toEqual({
       WINDOW_MILLIS: '1000',
       MAX_REQUESTS_IN_QUEUE: '400',
+      MAX_CONNECTIONS: '10000',
       SHUTDOWN_DELAY_MILLIS: '5000',
       SHUTDOWN_GRACE_MILLIS: '10000',
     });

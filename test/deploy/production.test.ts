@@ -53,6 +53,16 @@ describeWithDeployTools(['kustomize'], 'the overlay prod', () => {
     expect(service('sluice-admin').ports.map(({ targetPort }) => targetPort)).toEqual(['admin']);
   });
 
+  test('takes every secret from a file, whose change needs no restart', () => {
+    const text = JSON.stringify(theOne(objects, 'Deployment'));
+
+    expect(settingsIn(objects)).toMatchObject({
+      REDIS_USERNAME_FILE: expect.any(String) as string,
+      REDIS_PASSWORD_FILE: expect.any(String) as string,
+    });
+    expect(text).not.toContain('secretKeyRef');
+  });
+
   test('mounts what may change as whole folders, and keeps the name of the rules', () => {
     const text = JSON.stringify(theOne(objects, 'Deployment'));
 

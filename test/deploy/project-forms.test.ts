@@ -2,11 +2,22 @@ import { existsSync, readdirSync } from 'node:fs';
 
 import { readData, ROOT } from './repository-files.js';
 
+interface Schedule {
+  readonly interval: string;
+}
+
 interface Update {
   readonly 'package-ecosystem': string;
   readonly directory?: string;
   readonly directories?: readonly string[];
-  readonly schedule: { readonly interval: string };
+  readonly schedule?: Schedule;
+  /** Requests of this name have the updates of several ecosystems, and its schedule. */
+  readonly 'multi-ecosystem-group'?: string;
+  readonly patterns?: readonly string[];
+  readonly ignore?: readonly {
+    readonly 'dependency-name': string;
+    readonly 'update-types': readonly string[];
+  }[];
   readonly groups?: Readonly<Record<string, { readonly patterns: readonly string[] }>>;
 }
 
@@ -40,8 +51,13 @@ function foldersWith(file: string, folder = '/'): string[] {
 const FORMS = '.github/ISSUE_TEMPLATE/';
 
 describe('the update bot', () => {
-  const { version, updates } = readData('.github/dependabot.yml') as {
+  const {
+    version,
+    updates,
+    'multi-ecosystem-groups': shared,
+  } = readData('.github/dependabot.yml') as {
     readonly version: number;
+    readonly 'multi-ecosystem-groups': Readonly<Record<string, { readonly schedule: Schedule }>>;
     readonly updates: readonly Update[];
   };
   const foldersOf = ({ directory, directories }: Update) => directories ?? [directory ?? ''];
@@ -64,9 +80,21 @@ describe('the update bot', () => {
   });
 
   test.each(updates)('sends few requests, each of many updates: $package-ecosystem', (update) => {
-    expect(update.schedule.interval).toBe('monthly');
-    const patterns = Object.values(update.groups ?? {}).flatMap((group) => group.patterns);
-    expect(patterns).toEqual(['*']);
+    const { schedule, patterns, groups = {}, 'multi-ecosystem-group': group = '' } = update;
+    expect((schedule ?? shared[group]?.schedule)?.interval).toBe('monthly');
+    const inGroups = Object.values(groups).flatMap((one) => one.patterns);
+    expect(patterns ?? inGroups).toEqual(['*']);
+  });
+
+  test('raises the Redis of all files in one request, within its line', () => {
+    const ofImages = updates.filter((update) => update['package-ecosystem'].startsWith('docker'));
+    expect(ofImages.map((update) => update['multi-ecosystem-group'])).toEqual(['images', 'images']);
+    for (const { ignore } of ofImages) {
+      expect(ignore).toContainEqual({
+        'dependency-name': 'redis',
+        'update-types': ['version-update:semver-major', 'version-update:semver-minor'],
+      });
+    }
   });
 });
 

@@ -1,4 +1,5 @@
 import { basename, dirname } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { isDeepStrictEqual } from 'node:util';
 
 import { parseSettings, settingsSchema } from '../../src/config/settings.js';
@@ -34,11 +35,15 @@ interface Deployment {
 interface Volume {
   readonly name: string;
   readonly configMap?: { readonly name: string };
+  readonly secret?: { readonly items?: readonly { readonly path: string }[] };
 }
 
 type Data = Readonly<Record<string, string>>;
 
-const KNOWN = [...Object.keys(settingsSchema.shape), ...SECRETS.map((name) => `${name}_FILE`)];
+const SECRET_FILES = SECRETS.map((name) => `${name}_FILE`);
+const KNOWN = [...Object.keys(settingsSchema.shape), ...SECRET_FILES];
+/** The program reads secrets with its settings. The mounted files are not here, and any text goes. */
+const ANY_FILE = fileURLToPath(import.meta.url);
 
 /** The settings that a rendered ConfigMap and Deployment give to the program. */
 export function settingsIn(objects: readonly KubernetesObject[]): Data {
@@ -60,7 +65,7 @@ export function settingsErrors(objects: readonly KubernetesObject[]): string[] {
   return [
     ...unknown.map((name) => `${name} is no setting`),
     ...refusals(settings),
-    ...filesThatAreNotMounted(settings, containerIn(objects)),
+    ...filesThatAreNotMounted(settings, objects),
     ...probesThatSpeakAnotherProtocol(settings, containerIn(objects)),
     ...portsThatAreAnother(settings, containerIn(objects)),
     ...rulesErrors(settings, objects),
@@ -91,18 +96,30 @@ function containerIn(objects: readonly KubernetesObject[]): Container {
 
 function refusals(settings: Data): string[] {
   try {
-    parseSettings(settings);
+    const secretFiles = SECRET_FILES.filter((name) => name in settings);
+    parseSettings({
+      ...settings,
+      ...Object.fromEntries(secretFiles.map((name) => [name, ANY_FILE])),
+    });
     return [];
   } catch (error) {
     return [(error as Error).message];
   }
 }
 
-function filesThatAreNotMounted(settings: Data, { volumeMounts = [] }: Container): string[] {
+function filesThatAreNotMounted(settings: Data, objects: readonly KubernetesObject[]): string[] {
   return Object.entries(settings)
     .filter(([name]) => name.endsWith('_FILE'))
-    .filter(([, path]) => !volumeMounts.some(({ mountPath }) => path.startsWith(`${mountPath}/`)))
+    .filter(([, path]) => !isMounted(path, objects))
     .map(([name, path]) => `${name}: nothing is mounted at ${path}`);
+}
+
+function isMounted(path: string, objects: readonly KubernetesObject[]): boolean {
+  const { volumeMounts = [] } = containerIn(objects);
+  const mount = volumeMounts.find(({ mountPath }) => path.startsWith(`${mountPath}/`));
+  const volume = volumesIn(objects).find(({ name }) => name === mount?.name);
+  const items = volume?.secret?.items;
+  return mount !== undefined && (items?.some((item) => item.path === basename(path)) ?? true);
 }
 
 /** The port of a name is that of its setting, and probes ask one that there is. */

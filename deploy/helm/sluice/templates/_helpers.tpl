@@ -67,6 +67,17 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
   secret:
     secretName: {{ . | quote }}
 {{- end }}
+{{- with .Values.redis.secretName }}
+- name: redis
+  secret:
+    secretName: {{ . | quote }}
+    # No other key, where the Secret has more.
+    items:
+      - key: username
+        path: username
+      - key: password
+        path: password
+{{- end }}
 {{- range .Values.mountedSecrets }}
 - name: {{ .name | quote }}
   secret:
@@ -76,7 +87,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 
 {{/* Never by subPath: a file that is mounted so never changes. */}}
 {{- define "sluice.volumeMounts" -}}
-{{- $folders := dict "rules" "/etc/sluice/rules" "tls" "/etc/sluice/tls" "tokens" "/etc/sluice/tokens" }}
+{{- $folders := dict "rules" "/etc/sluice/rules" "tls" "/etc/sluice/tls" "tokens" "/etc/sluice/tokens" "redis" "/etc/sluice/redis" }}
 {{- range .Values.mountedSecrets }}
 {{- $_ := set $folders .name .mountPath }}
 {{- end }}
@@ -108,6 +119,10 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- end }}
 {{- if .Values.tokens.secretName }}
 {{- $_ := set $files "AUTH_TOKENS_FILE" "/etc/sluice/tokens/tokens.json" }}
+{{- end }}
+{{- if .Values.redis.secretName }}
+{{- $_ := set $files "REDIS_USERNAME_FILE" "/etc/sluice/redis/username" }}
+{{- $_ := set $files "REDIS_PASSWORD_FILE" "/etc/sluice/redis/password" }}
 {{- end }}
 {{- mergeOverwrite $files .Values.settings | toYaml }}
 {{- end }}
