@@ -146,18 +146,19 @@ function answer({ answers }: PendingBatch, reply: CheckBatchReply | Error | unde
   // What was left before the batch. Its approvals are its first checks.
   let remaining = Math.max(0, maxRequests - reply.approved);
   for (const verdict of verdicts) if (verdict === VERDICT.approved) remaining += 1;
+  // One object for all checks that leave the same, so that their headers are made once.
+  let quota: Quota = { maxRequests, remaining, resetMillis: millisToRoom };
   for (const [i, answer] of answers.entries()) {
     const verdict = verdicts[i];
     if (verdict === undefined) {
       answer.reject(unanswered());
       continue;
     }
-    if (verdict === VERDICT.approved) remaining -= 1;
-    answer.resolve({
-      millisToRoom,
-      quota: { maxRequests, remaining, resetMillis: millisToRoom },
-      verdict,
-    });
+    if (verdict === VERDICT.approved) {
+      remaining -= 1;
+      quota = { maxRequests, remaining, resetMillis: millisToRoom };
+    }
+    answer.resolve({ millisToRoom, quota, verdict });
   }
 }
 

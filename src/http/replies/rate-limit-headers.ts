@@ -14,7 +14,7 @@ const DEFAULT_NAME = 'default';
 
 /** The headers in the form that the settings name. */
 export function rateLimitHeadersIn(form: Settings['RATE_LIMIT_HEADERS']): AddRateLimitHeaders {
-  return FORMS[form];
+  return form === 'draft' ? rememberingLast(FORMS[form]) : FORMS[form];
 }
 
 const FORMS: Readonly<Record<Settings['RATE_LIMIT_HEADERS'], AddRateLimitHeaders>> = {
@@ -22,6 +22,20 @@ const FORMS: Readonly<Record<Settings['RATE_LIMIT_HEADERS'], AddRateLimitHeaders
   draft,
   legacy,
 };
+
+/** Answers with the same quota are written one after the other. */
+function rememberingLast(make: AddRateLimitHeaders): AddRateLimitHeaders {
+  let last: { readonly quota: Quota; readonly policy: KeyPolicy } | undefined;
+  let made: (string | number)[] = [];
+  return (headers, quota, policy) => {
+    if (last?.quota !== quota || last.policy !== policy) {
+      last = { quota, policy };
+      made = [];
+      make(made, quota, policy);
+    }
+    for (const part of made) headers.push(part);
+  };
+}
 
 /**
  * `RateLimit-Policy` and `RateLimit` of draft-ietf-httpapi-ratelimit-headers-11. A window that is no whole number of
