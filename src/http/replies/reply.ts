@@ -4,6 +4,8 @@ import { isDraining } from './draining.js';
 import { CORRELATION_HEADER, type Headers } from './headers.js';
 import { logAnswer } from './request-log.js';
 
+export const JSON_TYPE = 'application/json';
+
 /**
  * Answers with JSON. Express's own `res.json` would add a charset to the content type, and an ETag
  * by which a cache could take one approval for another.
@@ -14,7 +16,7 @@ export function sendJson(
   body: object,
   headers: Headers = [],
 ): void {
-  send(response, status, 'application/json', JSON.stringify(body), headers);
+  send(response, status, JSON_TYPE, JSON.stringify(body), headers);
 }
 
 /** Answers with a text that is there as a whole. */

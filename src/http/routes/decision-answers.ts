@@ -9,7 +9,7 @@ import type { KeyPolicy } from '../../rules/policy.js';
 import { ERRORS } from '../replies/errors.js';
 import { retryAfter } from '../replies/headers.js';
 import { rateLimitHeadersIn } from '../replies/rate-limit-headers.js';
-import { sendJson } from '../replies/reply.js';
+import { JSON_TYPE, send } from '../replies/reply.js';
 
 const DENIAL = ERRORS.RATE_LIMIT_EXCEEDED;
 /** The status in the log when a waiting client disconnects. No client ever sees it. */
@@ -56,12 +56,13 @@ export function decisionAnswers({ limiter, settings, logger }: AnswerParts): Ans
       if (settings.LOG_4XX) logShadow(logOf(response, logger), key, denial.reason);
       headers.push(SHADOW_HEADER, 'denied');
       // The approval counts nowhere: a release of it is a 404.
-      sendJson(response, 200, { request_id: randomUUID() }, headers);
+      sendApproval(response, randomUUID(), headers);
       return;
     }
     response.locals.errorCode = 'RATE_LIMIT_EXCEEDED';
     headers.push(...retryAfter(denial.quota.resetMillis));
-    sendJson(response, DENIAL.status, { error: DENIAL.message, key }, headers);
+    const body = `{"error":"${DENIAL.message}","key":${JSON.stringify(key)}}`;
+    send(response, DENIAL.status, JSON_TYPE, body, headers);
   };
 
   return (response, key, decision, policy) => {
@@ -71,7 +72,7 @@ export function decisionAnswers({ limiter, settings, logger }: AnswerParts): Ans
         if (response.req.socket.destroyed) {
           return releaseUnused(limiter, key, requestId, logOf(response, logger));
         }
-        sendJson(response, 200, { request_id: requestId }, headersFor(decision, policy));
+        sendApproval(response, requestId, headersFor(decision, policy));
         return;
       }
       case 'denied':
@@ -84,6 +85,15 @@ export function decisionAnswers({ limiter, settings, logger }: AnswerParts): Ans
         );
     }
   };
+}
+
+/** @param requestId a UUID, which needs no escaping: the text is made in a tenth of the time of an object's */
+function sendApproval(
+  response: Response,
+  requestId: string,
+  headers: readonly (string | number)[],
+): void {
+  send(response, 200, JSON_TYPE, `{"request_id":"${requestId}"}`, headers);
 }
 
 function logOf(response: Response, logger: Logger): Logger {

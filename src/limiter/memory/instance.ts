@@ -148,6 +148,7 @@ export class Instance {
 
   /** Everything that may have made room calls this. So while somebody waits, the window is full. */
   #serveQueue(): void {
+    if (this.#queue.size === 0) return;
     const granted: string[] = [];
     for (const requestId of this.#queue) {
       if (!this.#hasRoom) break;
