@@ -14,48 +14,46 @@ const DEFAULT_NAME = 'default';
 
 /** The headers in the form that the settings name. */
 export function rateLimitHeadersIn(form: Settings['RATE_LIMIT_HEADERS']): AddRateLimitHeaders {
-  return form === 'draft' ? rememberingLast(FORMS[form]) : FORMS[form];
-}
-
-const FORMS: Readonly<Record<Settings['RATE_LIMIT_HEADERS'], AddRateLimitHeaders>> = {
-  off: () => undefined,
-  draft,
-  legacy,
-};
-
-/** Answers with the same quota are written one after the other. */
-function rememberingLast(make: AddRateLimitHeaders): AddRateLimitHeaders {
-  let last: { readonly quota: Quota; readonly policy: KeyPolicy } | undefined;
-  let made: (string | number)[] = [];
-  return (headers, quota, policy) => {
-    if (last?.quota !== quota || last.policy !== policy) {
-      last = { quota, policy };
-      made = [];
-      make(made, quota, policy);
-    }
-    for (const part of made) headers.push(part);
-  };
+  if (form === 'draft') return draft();
+  return form === 'legacy' ? legacy : () => undefined;
 }
 
 /**
  * `RateLimit-Policy` and `RateLimit` of draft-ietf-httpapi-ratelimit-headers-11. A window that is no whole number of
  * seconds can't be told, so its length is left out.
  * https://datatracker.ietf.org/doc/draft-ietf-httpapi-ratelimit-headers/11/
+ *
+ * The texts made last are kept: most keys have one policy, and answers of one call to Redis have one quota.
  */
-function draft(
-  headers: (string | number)[],
-  { maxRequests, remaining, resetMillis }: Quota,
-  policy: KeyPolicy,
-): void {
-  const name = policy.ruleName ?? DEFAULT_NAME;
+function draft(): AddRateLimitHeaders {
+  let lastPolicy: KeyPolicy | undefined;
+  let lastMax: number | undefined;
+  let lastQuota: Quota | undefined;
+  let policyText = '';
+  let quotaText = '';
+  return (headers, quota, policy) => {
+    const isSamePolicy = policy === lastPolicy && quota.maxRequests === lastMax;
+    if (!isSamePolicy) policyText = draftPolicy(quota, policy);
+    if (!isSamePolicy || quota !== lastQuota) quotaText = draftQuota(quota, policy);
+    lastPolicy = policy;
+    lastMax = quota.maxRequests;
+    lastQuota = quota;
+    headers.push('RateLimit-Policy', policyText, 'RateLimit', quotaText);
+  };
+}
+
+function draftPolicy({ maxRequests }: Quota, policy: KeyPolicy): string {
   const { windowMillis } = policy.limits;
   const length = windowMillis % 1000 === 0 ? `;w=${windowMillis / 1000}` : '';
-  headers.push(
-    'RateLimit-Policy',
-    `"${name}";q=${maxRequests}${length}`,
-    'RateLimit',
-    `"${name}";r=${remaining};t=${Math.ceil(resetMillis / 1000)}`,
-  );
+  return `"${nameOf(policy)}";q=${maxRequests}${length}`;
+}
+
+function draftQuota({ remaining, resetMillis }: Quota, policy: KeyPolicy): string {
+  return `"${nameOf(policy)}";r=${remaining};t=${Math.ceil(resetMillis / 1000)}`;
+}
+
+function nameOf({ ruleName = DEFAULT_NAME }: KeyPolicy): string {
+  return ruleName;
 }
 
 /** The headers of before the draft, with the seconds until the window ends. */
