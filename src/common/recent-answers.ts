@@ -5,8 +5,9 @@
 export class RecentAnswers<T extends object> {
   #young = new Map<string, T>();
   #old = new Map<string, T>();
-  /** The answer before: a request asks for its key more than once. */
-  #last: { readonly key: string; readonly answer: T } | undefined;
+  /** Those asked for last: a request asks for its key more than once. */
+  #lastKey: string | undefined;
+  #lastAnswer: T | undefined;
 
   /**
    * @param find the answer for a key that is not remembered
@@ -19,9 +20,10 @@ export class RecentAnswers<T extends object> {
 
   /** The answer for a key. While it is remembered this takes one look into a map. */
   of(key: string): T {
-    if (this.#last?.key === key) return this.#last.answer;
+    if (this.#lastAnswer !== undefined && this.#lastKey === key) return this.#lastAnswer;
     const answer = this.#young.get(key) ?? this.#remember(key);
-    this.#last = { key, answer };
+    this.#lastKey = key;
+    this.#lastAnswer = answer;
     return answer;
   }
 

@@ -15,8 +15,8 @@ const PAGE_PAUSE_MILLIS = 1;
 const READ_TIMEOUT_MILLIS = 30_000;
 
 /**
- * `GET /debug`, with the keys that the caller may see. The answer is streamed, so that any number of keys takes little memory. It ends with the digest of the
- * rules, where there are any.
+ * `GET /debug`, with the keys that the caller may see. The answer is streamed, so that any number of keys takes little
+ * memory. It ends with the digest of the rules, where there are any.
  */
 export function debugAll(
   limiter: Limiter,
