@@ -9,7 +9,7 @@ type Mode = 'pass' | 'swallow' | 'pause';
 export class ProxyDirection {
   #mode: Mode = 'pass';
   #delayMillis = 0;
-  #messageDelayMillis = 0;
+  #slowFrom: { readonly text: string; readonly millis: number } | undefined;
   #bytesIn = 0;
   #bytesOut = 0;
   #limit: { readonly bytes: number; readonly reached: () => void } | undefined;
@@ -37,7 +37,12 @@ export class ProxyDirection {
 
   /** The same for connections on which messages of pub/sub come, from the first one on. */
   delayMessages(millis: number): void {
-    this.#messageDelayMillis = millis;
+    this.delayFrom('\r\nmessage\r\n', millis);
+  }
+
+  /** The same for connections on which `text` comes, from there on. */
+  delayFrom(text: string, millis: number): void {
+    this.#slowFrom = { text, millis };
   }
 
   /**
@@ -69,9 +74,9 @@ export class ProxyDirection {
     this.#sources.add(from);
     // One after the other, whatever their delays.
     let last = Promise.resolve();
-    let hasMessages = false;
+    let isSlow = false;
     const afterwards = (action: () => void): void => {
-      const delay = hasMessages ? this.#messageDelayMillis : 0;
+      const delay = isSlow ? (this.#slowFrom?.millis ?? 0) : 0;
       const due = performance.now() + this.#delayMillis + delay;
       last = last.then(async () => {
         const rest = due - performance.now();
@@ -81,7 +86,7 @@ export class ProxyDirection {
     };
     from.on('data', (data: Buffer) => {
       this.#bytesIn += data.length;
-      hasMessages ||= data.includes('\r\nmessage\r\n');
+      isSlow ||= this.#slowFrom !== undefined && data.includes(this.#slowFrom.text);
       afterwards(() => this.#passOn(data, to, reset));
     });
     from.on('end', () => {

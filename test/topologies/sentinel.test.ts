@@ -1,8 +1,9 @@
 import { describeWithRedisProgram } from '../support/describe-with-redis-program.js';
+import { startFaultProxy } from '../support/fault-proxy.js';
 import { approve, send } from '../support/http-client.js';
 import { waitInTurn } from '../support/rate-client.js';
 import { type RedisSentinel, startRedisSentinel } from '../support/redis-sentinel.js';
-import { LIMITER_USER } from '../support/redis-user.js';
+import { asLimiterUser, LIMITER_USER } from '../support/redis-user.js';
 import { killReplicas, type ReplicaProcess, startReplica } from '../support/replica-process.js';
 import { uniqueKey } from '../support/unique-key.js';
 import { until } from '../support/until.js';
@@ -81,5 +82,38 @@ describeWithRedisProgram('with Sentinels and passwords', () => {
     expect(after).not.toBe(before);
     before.signal('SIGCONT');
     await serveInTurn(key, filled);
+  });
+
+  test('one that does not answer when it is listened to again does no harm', async () => {
+    const sentinel = setup.sentinels[0]!;
+    const proxy = await startFaultProxy(sentinel.port);
+    const listeners = async (): Promise<number> =>
+      String(await sentinel.command('CLIENT', 'LIST', 'TYPE', 'pubsub')).match(/ sub=1 /g)
+        ?.length ?? 0;
+    const others = await listeners();
+    try {
+      const replica = await startReplica({
+        ...setup.settings,
+        REDIS_URL: asLimiterUser(proxy.url),
+        STORE_TIMEOUT_MILLIS: '300',
+      });
+      await until(async () => (await send(replica.url, 'GET', '/readyz')).status === 200);
+      await until(async () => (await listeners()) > others);
+      proxy.toClient.delayFrom('subscribe\r\n', 60_000);
+      const before = proxy.accepted;
+      proxy.cut();
+      await until(() => replica.stderr !== '' || proxy.accepted >= before + 3);
+      expect(replica.stderr).toBe('');
+      expect((await send(replica.url, 'POST', `/rate/${uniqueKey()}`)).status).toBe(200);
+
+      proxy.toClient.delayFrom('subscribe\r\n', 0);
+      proxy.cut();
+      await setup.failover();
+      await until(
+        async () => (await send(replica.url, 'POST', `/rate/${uniqueKey()}`)).status === 200,
+      );
+    } finally {
+      proxy.stop();
+    }
   });
 });

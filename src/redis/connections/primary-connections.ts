@@ -16,6 +16,7 @@ import {
   sharedCredentialsIn,
 } from './connection-settings.js';
 import type { Connections } from './connections.js';
+import { FailoverWatch } from './failover-watch.js';
 import { PlainSubscriber } from './plain-subscriber.js';
 import { quit } from './quit.js';
 
@@ -45,9 +46,10 @@ export function connectToPrimary(settings: ConnectionSettings, logger: Logger): 
     logger,
   );
   let isClosing = false;
-  for (const client of [commands, subscriptions]) {
-    connectAgainAfterEnd(client, () => isClosing);
-  }
+  const clients = [commands, subscriptions];
+  for (const client of clients) connectAgainAfterEnd(client, () => isClosing);
+  const failovers =
+    settings.mode === 'sentinel' ? watchForFailovers(settings, clients, logger) : undefined;
   const subscriber = new PlainSubscriber(subscriptions, settings.timeoutMillis, logger);
   return {
     commands,
@@ -71,9 +73,9 @@ export function connectToPrimary(settings: ConnectionSettings, logger: Logger): 
       isClosing = true;
       subscriber.close();
       settings.stopWatching?.();
-      await Promise.all([quit(commands), quit(subscriptions)]);
-      // After QUIT ioredis 6.0 would go on listening to the sentinels.
-      for (const client of [commands, subscriptions]) client.disconnect();
+      await Promise.all([...clients.map(quit), failovers?.close()]);
+      // QUIT alone does not end an attempt of ioredis 6.0 to find the primary.
+      for (const client of clients) client.disconnect();
     },
   };
 }
@@ -84,29 +86,55 @@ function standaloneOptions(settings: ConnectionSettings): ClientOptions {
 }
 
 function sentinelOptions(settings: ConnectionSettings, tls: ClientOptions['tls']): ClientOptions {
-  const urls = settings.urls.map((url) => new URL(url));
-  const { username, password } = credentials(
-    { username: settings.sentinelUsername, password: settings.sentinelPassword },
-    sharedCredentialsIn(urls),
-  );
+  const { username, password } = sentinelCredentials(settings);
   return {
-    sentinels: urls.map((url) => addressIn(url, SENTINEL_PORT)),
+    sentinels: sentinelAddresses(settings),
     ...(settings.sentinelMaster !== undefined && { name: settings.sentinelMaster }),
     ...credentials(settings, {}),
     ...(username !== undefined && { sentinelUsername: username }),
     ...(password !== undefined && { sentinelPassword: password }),
     sentinelRetryStrategy: reconnectAfter,
-    sentinelReconnectStrategy: reconnectAfter,
     sentinelCommandTimeout: settings.timeoutMillis,
-    // The sentinels announce a failover. The connection to the old primary breaks later, if at all.
-    failoverDetector: true,
     ...(tls && { enableTLSForSentinelMode: true, sentinelTLS: tls }),
   };
 }
 
+function watchForFailovers(
+  settings: ConnectionSettings,
+  clients: readonly Redis[],
+  logger: Logger,
+): FailoverWatch {
+  const options = {
+    ...clientOptions(settings),
+    ...sentinelCredentials(settings),
+    // Its rules let the user do what is needed, and giving a name is not.
+    connectionName: '',
+  };
+  return new FailoverWatch(
+    sentinelAddresses(settings).map((address) => ({ ...options, ...address })),
+    settings.sentinelMaster ?? '',
+    settings.timeoutMillis,
+    () => {
+      for (const client of clients) client.disconnect(true);
+    },
+    logger,
+  );
+}
+
+function sentinelAddresses(settings: ConnectionSettings): { host: string; port: number }[] {
+  return settings.urls.map((url) => addressIn(new URL(url), SENTINEL_PORT));
+}
+
+function sentinelCredentials(settings: ConnectionSettings): ReturnType<typeof credentials> {
+  return credentials(
+    { username: settings.sentinelUsername, password: settings.sentinelPassword },
+    sharedCredentialsIn(settings.urls.map((url) => new URL(url))),
+  );
+}
+
 /**
- * ioredis 6.0 gives a connection up for good where sentinels announce a failover while it asks them for the
- * primary: its failover detector then ends the attempt, and no other follows.
+ * ioredis 6.0 gives a connection up for good that is told to connect anew while it asks sentinels for the primary, as
+ * when they announce a failover then: that ends the attempt, and no other follows.
  */
 function connectAgainAfterEnd(client: Redis, isClosing: () => boolean): void {
   client.on('end', () => {

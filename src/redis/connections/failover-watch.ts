@@ -1,0 +1,59 @@
+import { Redis } from 'ioredis';
+import type { Logger } from 'pino';
+
+import type { ClientOptions } from './client-options.js';
+import { logConnection } from './connection-log.js';
+import { PlainSubscriber } from './plain-subscriber.js';
+import { quit } from './quit.js';
+
+/** Its messages begin with the name of the primary that was replaced: https://redis.io/docs/latest/operate/oss_and_stack/management/sentinel/#pubsub-messages */
+const SWITCHES = '+switch-master';
+
+/**
+ * Listens to sentinels for failovers: the connection to the old primary breaks later, if at all. The detector of
+ * ioredis 6.0 ends the process where a sentinel does not answer when it is subscribed to again.
+ */
+export class FailoverWatch {
+  readonly #clients: readonly Redis[];
+  readonly #subscribers: readonly PlainSubscriber[];
+
+  /**
+   * @param sentinels how to connect to each sentinel
+   * @param primary the name by which they know it
+   * @param timeoutMillis the longest that a sentinel may take to answer
+   * @param onFailover called for each sentinel that announces that there is another primary
+   */
+  constructor(
+    sentinels: readonly ClientOptions[],
+    primary: string,
+    timeoutMillis: number,
+    onFailover: () => void,
+    logger: Logger,
+  ) {
+    this.#clients = sentinels.map((options) =>
+      logConnection(
+        new Redis({ ...options, enableReadyCheck: false, autoResubscribe: false }),
+        'sentinel',
+        logger,
+      ),
+    );
+    this.#subscribers = this.#clients.map(
+      (client) => new PlainSubscriber(client, timeoutMillis, logger),
+    );
+    for (const subscriber of this.#subscribers) {
+      subscriber.listen({
+        onMessage: (_channel, message) => {
+          if (message.startsWith(`${primary} `)) onFailover();
+        },
+        // What was announced before is asked for when a connection to the primary is made.
+        onSubscribed: () => undefined,
+      });
+      subscriber.subscribe(SWITCHES);
+    }
+  }
+
+  async close(): Promise<void> {
+    for (const subscriber of this.#subscribers) subscriber.close();
+    await Promise.all(this.#clients.map(quit));
+  }
+}
