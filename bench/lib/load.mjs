@@ -20,8 +20,9 @@ export const GENERATOR = HAS_WRK ? 'wrk' : 'autocannon';
 
 /**
  * As many checks as `CONNECTIONS` callers can make that each ask anew as soon as they are answered.
- * @param {{name: string, keys: number, seconds: number, mayRefuse?: boolean}} load keys are called
- *   `<name>-<1 to keys>` and drawn at random; `mayRefuse`: a 429 is a right answer, too
+ * @param {{name: string, keys: number, seconds: number, mayRefuse?: boolean, inOrder?: boolean}} load keys are called
+ *   `<name>-<1 to keys>` and drawn at random; `inOrder`: they are not drawn, but come one after the other;
+ *   `mayRefuse`: a 429 is a right answer, too
  */
 export async function saturate(server, load) {
   const result = await (HAS_WRK ? byWrk(server, load) : byAutocannon(server, load));
@@ -34,16 +35,23 @@ export async function saturate(server, load) {
   return { ...result, perSecond: result.answers / result.seconds };
 }
 
-async function byWrk(server, { name, keys, seconds, mayRefuse = false }) {
+async function byWrk(server, { name, keys, seconds, mayRefuse = false, inOrder = false }) {
   const options = ['-t1', `-c${CONNECTIONS}`, `-d${seconds}s`, '--latency', '-s', WRK_SCRIPT];
-  const wrk = spawn('wrk', [...options, server.url, '--', name, keys, mayRefuse ? '1' : '0']);
+  const load = [name, keys, ...[mayRefuse, inOrder].map((flag) => (flag ? '1' : '0'))];
+  const wrk = spawn('wrk', [...options, server.url, '--', ...load]);
   const [output] = await Promise.all([text(wrk.stdout), once(wrk, 'close')]);
   const result = /^RESULT (.*)$/m.exec(output);
   if (!result) throw new Error(`wrk measured nothing: ${output}`);
   return { ...JSON.parse(result[1]), example: /^EXAMPLE (.*)$/m.exec(output)?.[1] };
 }
 
-async function byAutocannon(server, { name, keys, seconds, mayRefuse = false }) {
+async function byAutocannon(server, { name, keys, seconds, mayRefuse = false, inOrder = false }) {
+  let last = 0;
+  const nextKey = () => {
+    if (!inOrder) return Math.ceil(Math.random() * keys);
+    last = (last % keys) + 1;
+    return last;
+  };
   let wrong = 0;
   let example = '';
   const latencies = createHistogram();
@@ -56,7 +64,7 @@ async function byAutocannon(server, { name, keys, seconds, mayRefuse = false }) 
         method: 'POST',
         setupRequest: (request) => ({
           ...request,
-          path: `/rate/${name}-${Math.ceil(Math.random() * keys)}`,
+          path: `/rate/${name}-${nextKey()}`,
         }),
       },
     ],

@@ -1,15 +1,22 @@
 -- What wrk asks for, and whether the answers are right.
--- wrk ... -- <name of the keys> <how many keys> <'1' if refusals are right answers>
-local name, keys, refusals
+-- wrk ... -- <name of the keys> <how many keys> <'1' if refusals are right answers> <'1' if one key after the other>
+local name, keys, refusals, in_order
+local last = 0
 
 function init(args)
-  name, keys, refusals = args[1], tonumber(args[2]), args[3] == '1'
+  name, keys, refusals, in_order = args[1], tonumber(args[2]), args[3] == '1', args[4] == '1'
   wrong, example = 0, ''
   math.randomseed(os.time())
 end
 
+local function next_key()
+  if not in_order then return math.random(keys) end
+  last = last % keys + 1
+  return last
+end
+
 function request()
-  return wrk.format('POST', '/rate/' .. name .. '-' .. math.random(keys))
+  return wrk.format('POST', '/rate/' .. name .. '-' .. next_key())
 end
 
 function response(status, _, body)

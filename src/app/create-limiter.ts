@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 
 import { type Clock, systemClock } from '../common/clock.js';
 import type { Settings } from '../config/settings.js';
-import type { Limiter, LimitsOf, StoreLimiter } from '../limiter/limiter.js';
+import type { Limiter, Policies, StoreLimiter } from '../limiter/limiter.js';
 import { type MemoryBounds, MemoryLimiter } from '../limiter/memory/memory-limiter.js';
 import { OutageLimiter } from '../limiter/outage/outage-limiter.js';
 import { OutageLog } from '../limiter/outage/outage-log.js';
@@ -11,6 +11,13 @@ import { connect, waitUntilReady } from '../redis/connections/connections.js';
 import { connectionSettingsFrom } from '../redis/connections/from-settings.js';
 import { RedisLimiter } from '../redis/redis-limiter.js';
 import type { StoreObserver } from '../redis/store-observer.js';
+import type { KeyPolicy } from '../rules/policy.js';
+
+/** A limiter, and what applies to each key by now, from where it is at hand. */
+export interface CreatedLimiter {
+  readonly limiter: Limiter;
+  readonly policyOf: (key: string) => KeyPolicy;
+}
 
 /**
  * Makes the limiter that the settings describe.
@@ -18,15 +25,16 @@ import type { StoreObserver } from '../redis/store-observer.js';
  */
 export async function createLimiter(
   settings: Settings,
-  limitsOf: LimitsOf,
+  rules: Policies<KeyPolicy>,
   replicaId: string,
   logger: Logger,
   observer: StoreObserver,
-): Promise<Limiter> {
+): Promise<CreatedLimiter> {
   const urls = settings.REDIS_URL;
   const maxWaiters = settings.MAX_WAITERS;
   if (urls === undefined) {
-    return new MemoryLimiter(limitsOf, systemClock, { ...boundsOf(settings), maxWaiters });
+    const limiter = new MemoryLimiter(rules, systemClock, { ...boundsOf(settings), maxWaiters });
+    return { limiter, policyOf: (key) => limiter.policyOf(key) };
   }
 
   const name = `sluice:${replicaId}`;
@@ -34,9 +42,10 @@ export async function createLimiter(
   const connections = connect(connectionSettings, logger);
   // Before its first connection a replica would turn callers away without need.
   await waitUntilReady(connections, settings.STORE_TIMEOUT_MILLIS);
+  const policyOf = (key: string): KeyPolicy => rules.current.policyOf(key);
   const limiter = new RedisLimiter({
     connections,
-    limitsOf,
+    limitsOf: (key) => policyOf(key).limits,
     keyPrefix: settings.KEY_PREFIX,
     replicaId,
     leaseMillis: settings.REPLICA_LEASE_MILLIS,
@@ -49,7 +58,7 @@ export async function createLimiter(
     logger,
     observer,
   });
-  return withPolicy(settings, limiter, limitsOf, systemClock, logger);
+  return { limiter: withPolicy(settings, limiter, rules, systemClock, logger), policyOf };
 }
 
 type Bounds = Pick<Settings, 'MAX_KEYS' | 'MAX_IDS_PER_KEY'>;
@@ -61,7 +70,7 @@ function boundsOf(settings: Bounds): Pick<MemoryBounds, 'maxKeys' | 'maxIdsPerKe
 function withPolicy(
   settings: Bounds & Pick<Settings, 'STORE_OUTAGE_POLICY' | 'MAX_WAITERS'>,
   limiter: StoreLimiter,
-  limitsOf: LimitsOf,
+  rules: Policies<KeyPolicy>,
   clock: Clock,
   logger: Logger,
 ): Limiter {
@@ -70,7 +79,7 @@ function withPolicy(
   const substitute =
     policy === 'allow'
       ? allowAll
-      : decideLocally(new MemoryLimiter(limitsOf, clock, boundsOf(settings)));
+      : decideLocally(new MemoryLimiter(rules, clock, boundsOf(settings)));
   return new OutageLimiter(
     limiter,
     substitute,

@@ -9,12 +9,11 @@ import { warnOfOpenAccess } from '../http/auth/open-access-warning.js';
 import { openPorts } from '../http/server/ports.js';
 import { UndecidedChecks } from '../http/routes/undecided-checks.js';
 import { openSecurity } from '../http/server/security.js';
-import type { Limiter } from '../limiter/limiter.js';
 import { createMetrics } from '../metrics/prometheus-metrics.js';
 import { EventLoopWatch } from '../readiness/event-loop-watch.js';
 import { openRules } from '../rules/rules.js';
 import { ServiceReadiness } from '../readiness/service-readiness.js';
-import { createLimiter } from './create-limiter.js';
+import { type CreatedLimiter, createLimiter } from './create-limiter.js';
 import { stopInOrder, untilSeen } from './stop-in-order.js';
 
 /** A serving replica. */
@@ -42,9 +41,9 @@ export async function startApp(settings: Settings, logger: Logger): Promise<App>
   const replicaId = `${hostname()}-${randomBytes(4).toString('hex')}`;
   const rules = await openRules(settings, logger);
   const metrics = createMetrics(() => limiter.waiting, rules, security.auth);
-  const limiter: Limiter = await createLimiter(
+  const { limiter, policyOf }: CreatedLimiter = await createLimiter(
     settings,
-    (key) => rules.current.policyOf(key).limits,
+    rules,
     replicaId,
     logger,
     metrics,
@@ -61,7 +60,7 @@ export async function startApp(settings: Settings, logger: Logger): Promise<App>
   });
   const undecided = new UndecidedChecks(metrics, systemClock, logger);
   const ports = await openPorts(
-    { limiter, rules, metrics, undecided, readiness, settings, logger },
+    { limiter, policyOf, rules, metrics, undecided, readiness, settings, logger },
     security,
   );
   const { port, adminPort } = ports;

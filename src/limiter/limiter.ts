@@ -26,6 +26,17 @@ export interface KeyLimits extends Limits {
 /** The limits of each key, as of now. One object for as long as they stay the same. */
 export type LimitsOf = (key: string) => KeyLimits;
 
+/** Anything that has a key's limits, and may say more of the key than a limiter has to know. */
+export interface WithLimits {
+  readonly limits: KeyLimits;
+}
+
+/** What applies to each key. */
+export interface Policies<Policy extends WithLimits = WithLimits> {
+  /** Another object whenever something else may apply to any key. */
+  readonly current: { policyOf(key: string): Policy };
+}
+
 /** One request for permission. An override that is left out changes nothing. */
 export interface CheckRequest {
   readonly key: string;

@@ -9,6 +9,7 @@ import { scrape } from '../support/prometheus-text.js';
 import { uniqueKey } from '../support/unique-key.js';
 import { until } from '../support/until.js';
 import { useRedis } from '../support/use-redis.js';
+import { policiesWith } from '../support/policies.js';
 
 const DECISIONS = 'ratelimit_decisions_total';
 const FAILED = 'ratelimit_failed_checks_total';
@@ -148,7 +149,10 @@ test('a check that finds the store down is a failed one; a release or a listing 
 
 test('a check that comes too late is a failed one', async () => {
   const limits = { windowMillis: 1000, maxRequests: 1, maxRequestsInQueue: 1 };
-  const limiter = new MemoryLimiter(() => limits, systemClock);
+  const limiter = new MemoryLimiter(
+    policiesWith(() => limits),
+    systemClock,
+  );
   const app = await serve(httpAppOver(limiter));
   await limiter.close();
   const { status } = await send(app.url, 'POST', ratePath(uniqueKey()));

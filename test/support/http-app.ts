@@ -20,6 +20,7 @@ export function httpAppOver(limiter: Limiter, parts: Partial<HttpParts> = {}): E
   return createHttpApp(
     {
       limiter,
+      policyOf: (key) => rules.current.policyOf(key),
       rules,
       metrics,
       undecided: { note: (reason) => metrics.failed(reason) },

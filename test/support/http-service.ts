@@ -8,6 +8,7 @@ import { httpAppOver } from './http-app.js';
 import { approve } from './http-client.js';
 import { uniqueKey } from './unique-key.js';
 import { until } from './until.js';
+import { policiesWith } from './policies.js';
 
 /** The HTTP surface on the service's own server, with a limiter at hand. */
 export interface HttpService {
@@ -32,7 +33,10 @@ interface Options extends Partial<Pick<ListenOptions, 'timeouts' | 'keyPair'>> {
 /** One approval per hour, and ten who wait. */
 export function smallLimiter(): MemoryLimiter {
   const limits = { windowMillis: 3_600_000, maxRequests: 1, maxRequestsInQueue: 10 };
-  return new MemoryLimiter(() => limits, systemClock);
+  return new MemoryLimiter(
+    policiesWith(() => limits),
+    systemClock,
+  );
 }
 
 /** Services for the tests of one file, each of which ends with its test. */

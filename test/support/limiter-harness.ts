@@ -16,6 +16,7 @@ import { controlledRedisTime, startOfControlledTime } from './redis-time.js';
 import { unobserved } from './unguarded.js';
 import { uniqueKey } from './unique-key.js';
 import type { RedisForTests } from './use-redis.js';
+import { policiesWith } from './policies.js';
 
 /** A limiter on a clock that the test moves. */
 export interface LimiterHarness {
@@ -43,7 +44,7 @@ const silent = pino({ level: 'silent' });
 
 export const createMemoryHarness: HarnessFactory = (limits, maxIdsPerKey = MANY) => {
   const clock = new ManualClock(startOfControlledTime());
-  const limiter = new MemoryLimiter(toLimitsOf(limits), clock, { maxIdsPerKey });
+  const limiter = new MemoryLimiter(policiesWith(toLimitsOf(limits)), clock, { maxIdsPerKey });
   return Promise.resolve({
     limiter,
     advance: (millis) => clock.advance(millis),

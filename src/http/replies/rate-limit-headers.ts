@@ -23,22 +23,27 @@ export function rateLimitHeadersIn(form: Settings['RATE_LIMIT_HEADERS']): AddRat
  * seconds can't be told, so its length is left out.
  * https://datatracker.ietf.org/doc/draft-ietf-httpapi-ratelimit-headers/11/
  *
- * The texts made last are kept: most keys have one policy, and answers of one call to Redis have one quota.
+ * The texts made last are kept: the one for each policy, and the other, since answers of one call to Redis have one
+ * quota.
  */
 function draft(): AddRateLimitHeaders {
-  let lastPolicy: KeyPolicy | undefined;
-  let lastMax: number | undefined;
+  const policyTexts = new WeakMap<KeyPolicy, { readonly max: number; readonly text: string }>();
   let lastQuota: Quota | undefined;
-  let policyText = '';
+  let lastPolicy: KeyPolicy | undefined;
   let quotaText = '';
+  const policyText = (quota: Quota, policy: KeyPolicy): string => {
+    const max = quota.maxRequests;
+    const last = policyTexts.get(policy);
+    if (last?.max === max) return last.text;
+    const text = draftPolicy(quota, policy);
+    policyTexts.set(policy, { max, text });
+    return text;
+  };
   return (headers, quota, policy) => {
-    const isSamePolicy = policy === lastPolicy && quota.maxRequests === lastMax;
-    if (!isSamePolicy) policyText = draftPolicy(quota, policy);
-    if (!isSamePolicy || quota !== lastQuota) quotaText = draftQuota(quota, policy);
-    lastPolicy = policy;
-    lastMax = quota.maxRequests;
+    if (quota !== lastQuota || policy !== lastPolicy) quotaText = draftQuota(quota, policy);
     lastQuota = quota;
-    headers.push('RateLimit-Policy', policyText, 'RateLimit', quotaText);
+    lastPolicy = policy;
+    headers.push('RateLimit-Policy', policyText(quota, policy), 'RateLimit', quotaText);
   };
 }
 

@@ -2,7 +2,6 @@ import type { RequestHandler, Response } from 'express';
 
 import type { Settings } from '../../config/settings.js';
 import type { KeyPolicy } from '../../rules/policy.js';
-import type { Rules } from '../../rules/rules.js';
 import { UnavailableError } from '../../limiter/errors.js';
 import type { CheckRequest, Decision, Limiter } from '../../limiter/limiter.js';
 import type { FailureReason, Metrics } from '../../metrics/metrics.js';
@@ -15,7 +14,8 @@ import type { UndecidedChecks } from './undecided-checks.js';
 
 interface CheckParts extends AnswerParts {
   readonly limiter: Limiter;
-  readonly rules: Pick<Rules, 'current'>;
+  /** What applies to a key as of now. */
+  readonly policyOf: (key: string) => KeyPolicy;
   readonly metrics: Pick<Metrics, 'decided'>;
   readonly undecided: Pick<UndecidedChecks, 'note'>;
   readonly access: Pick<Access, 'demand' | 'withPlace'>;
@@ -24,13 +24,13 @@ interface CheckParts extends AnswerParts {
 
 /** `POST` and `GET /rate/{key}` */
 export function checkRate(parts: CheckParts): RequestHandler<{ key: string }> {
-  const { rules, metrics, undecided, access, settings } = parts;
+  const { policyOf, metrics, undecided, access, settings } = parts;
   const refusesUnknownKeys = settings.UNKNOWN_KEYS === 'refuse';
   const answer = decisionAnswers(parts);
   return async (request, response) => {
     const check = parseCheck(request.params.key, request.query);
     if (isOverride(check)) access.demand('configure', response);
-    const policy = rules.current.policyOf(check.key);
+    const policy = policyOf(check.key);
     if (refusesUnknownKeys && !policy.isKnown) throw httpError('KEY_UNKNOWN', {});
     refuseForbiddenOverrides(check, policy);
     let decision: Decision;

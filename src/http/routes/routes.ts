@@ -6,6 +6,7 @@ import type { Logger } from 'pino';
 import type { Settings } from '../../config/settings.js';
 import type { Limiter } from '../../limiter/limiter.js';
 import type { Metrics } from '../../metrics/metrics.js';
+import type { KeyPolicy } from '../../rules/policy.js';
 import type { Rules } from '../../rules/rules.js';
 import type { Readiness } from '../../readiness/readiness.js';
 import type { Access } from '../auth/access.js';
@@ -22,6 +23,8 @@ import type { UndecidedChecks } from './undecided-checks.js';
 /** The parts of the service that the routes use. */
 export interface HttpParts {
   readonly limiter: Limiter;
+  /** What applies to a key as of now. */
+  readonly policyOf: (key: string) => KeyPolicy;
   readonly rules: Rules;
   readonly metrics: Metrics;
   readonly undecided: Pick<UndecidedChecks, 'note'>;

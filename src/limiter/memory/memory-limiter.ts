@@ -10,12 +10,14 @@ import type {
   Decision,
   InstanceState,
   Limiter,
-  LimitsOf,
+  Policies,
   Quota,
   StoreCondition,
+  WithLimits,
 } from '../limiter.js';
 import { Waiter } from '../waiter.js';
 import { Instance } from './instance.js';
+import { KeptPolicy } from './kept-policy.js';
 import { endOfTick } from './tick.js';
 
 /** How often idle keys are freed. They stop counting on time without that. */
@@ -42,27 +44,31 @@ const UNBOUNDED: MemoryBounds = {
   maxIdsPerKey: Infinity,
 };
 
-/** A key with the timer that ends its window while somebody waits. */
-interface Entry {
+interface Entry<Policy extends WithLimits> {
   readonly instance: Instance;
+  readonly policy: KeptPolicy<Policy>;
+  /** Set while somebody waits. It ends the window. */
   cancelTimer?: (() => void) | undefined;
 }
 
 /** The embedded limiter. Its whole state is in this process's memory, and ends with it. */
-export class MemoryLimiter implements Limiter {
-  readonly #entries = new Map<string, Entry>();
+export class MemoryLimiter<Policy extends WithLimits = WithLimits> implements Limiter {
+  readonly #entries = new Map<string, Entry<Policy>>();
   readonly #waiters = new Map<string, Waiter>();
   readonly #approvals = new ApprovalBatches(eventLoop);
+  /** What was looked up last. */
+  #lastKey: string | undefined;
+  #lastEntry: Entry<Policy> | undefined;
   #isClosed = false;
   #stopSweeping: (() => void) | undefined;
   /** Where the sweep goes on. A Map's iterator keeps its place while entries are added and removed. */
-  #sweepPosition: MapIterator<[string, Entry]> | undefined;
+  #sweepPosition: MapIterator<[string, Entry<Policy>]> | undefined;
 
   readonly #bounds: MemoryBounds;
 
   /** @param bounds those left out are infinite */
   constructor(
-    private readonly limitsOf: LimitsOf,
+    private readonly policies: Policies<Policy>,
     private readonly clock: Clock,
     bounds: Partial<MemoryBounds> = {},
   ) {
@@ -101,6 +107,12 @@ export class MemoryLimiter implements Limiter {
     }
   }
 
+  /** What applies to a key as of now. For a key that there is, this takes one look into a map. */
+  policyOf(key: string): Policy {
+    const entry = this.#entryOf(key);
+    return entry ? entry.policy.current : this.policies.current.policyOf(key);
+  }
+
   release(key: string, requestId: string): Promise<boolean> {
     const now = this.#now();
     return Promise.resolve(this.#find(key, now)?.instance.release(now, requestId) ?? false);
@@ -134,6 +146,7 @@ export class MemoryLimiter implements Limiter {
     this.#stopSweeping?.();
     for (const entry of this.#entries.values()) entry.cancelTimer?.();
     this.#entries.clear();
+    this.#lastKey = undefined;
     for (const waiter of this.#waiters.values()) waiter.fail(new ShuttingDownError());
     this.#waiters.clear();
     return Promise.resolve();
@@ -144,37 +157,53 @@ export class MemoryLimiter implements Limiter {
     return Math.floor(this.clock.now());
   }
 
-  #find(key: string, now: number): Entry | undefined {
-    const entry = this.#entries.get(key);
+  /** A request asks for its key more than once, and a look into a large map is not cheap. */
+  #entryOf(key: string): Entry<Policy> | undefined {
+    if (key !== this.#lastKey) {
+      this.#lastKey = key;
+      this.#lastEntry = this.#entries.get(key);
+    }
+    return this.#lastEntry;
+  }
+
+  #find(key: string, now: number): Entry<Policy> | undefined {
+    const entry = this.#entryOf(key);
     if (!entry?.instance.isIdle(now)) return entry;
     this.#remove(key, entry);
     return undefined;
   }
 
-  #create(key: string, now: number): Entry {
+  #create(key: string, now: number): Entry<Policy> {
     if (this.#entries.size >= this.#bounds.maxKeys) throw new StoreFullError();
+    const policy = new KeptPolicy(key, this.policies);
     const instance: Instance = new Instance(
       key,
       now,
-      () => this.limitsOf(key),
+      () => policy.current.limits,
       this.#bounds.maxIdsPerKey,
       (requestIds) => {
         const quota = instance.quota(this.#now());
         for (const requestId of requestIds) this.#approve(requestId, quota);
       },
     );
-    const entry = { instance };
+    const entry = { instance, policy };
     this.#entries.set(key, entry);
+    this.#lastKey = undefined;
     if (!this.#stopSweeping) this.#sweepAfter(SWEEP_INTERVAL_MILLIS);
     return entry;
   }
 
-  #remove(key: string, entry: Entry): void {
+  #remove(key: string, entry: Entry<Policy>): void {
     entry.cancelTimer?.();
     this.#entries.delete(key);
+    this.#lastKey = undefined;
   }
 
-  #wait(entry: Entry, requestId: string, caller: CallerPresence | undefined): Promise<Decision> {
+  #wait(
+    entry: Entry<Policy>,
+    requestId: string,
+    caller: CallerPresence | undefined,
+  ): Promise<Decision> {
     const waiter = new Waiter(requestId);
     this.#waiters.set(requestId, waiter);
     waiter.withdrawOnDisconnect(caller, () => {
@@ -192,7 +221,7 @@ export class MemoryLimiter implements Limiter {
     if (waiter) this.#approvals.approve(waiter, () => undefined, quota);
   }
 
-  #settleAtWindowEnd(entry: Entry): void {
+  #settleAtWindowEnd(entry: Entry<Policy>): void {
     if (entry.cancelTimer || entry.instance.waiting === 0) return;
     entry.cancelTimer = this.clock.after(entry.instance.windowEnd - this.clock.now(), () => {
       entry.cancelTimer = undefined;

@@ -8,6 +8,7 @@ import { decideLocally } from '../../../src/limiter/outage/substitute.js';
 import { ManualClock } from '../../support/manual-clock.js';
 import { recordLog } from '../../support/recorded-log.js';
 import { StoreLimiterStub } from '../../support/store-limiter-stub.js';
+import { policiesWith } from '../../support/policies.js';
 
 const LIMITS = { windowMillis: 1000, maxRequests: 1, maxRequestsInQueue: 100 };
 const MAX_WAITERS = 2;
@@ -34,7 +35,11 @@ async function expectTooMany(limiter: Limiter, key: string): Promise<void> {
 describe('the embedded limiter', () => {
   let limiter: MemoryLimiter;
   beforeEach(() => {
-    limiter = new MemoryLimiter(() => LIMITS, clock, { maxWaiters: MAX_WAITERS });
+    limiter = new MemoryLimiter(
+      policiesWith(() => LIMITS),
+      clock,
+      { maxWaiters: MAX_WAITERS },
+    );
     opened.push(limiter);
   });
 
@@ -79,7 +84,12 @@ describe('a limiter with a substitute', () => {
     store = new StoreLimiterStub();
     limiter = new OutageLimiter(
       store,
-      decideLocally(new MemoryLimiter(() => LIMITS, clock)),
+      decideLocally(
+        new MemoryLimiter(
+          policiesWith(() => LIMITS),
+          clock,
+        ),
+      ),
       new OutageLog('local', clock, recordLog('silent').logger),
       MAX_WAITERS,
     );

@@ -3,6 +3,7 @@ import { ShuttingDownError } from '../../../../src/limiter/errors.js';
 import type { CheckRequest, Decision, InstanceState } from '../../../../src/limiter/limiter.js';
 import { MemoryLimiter } from '../../../../src/limiter/memory/memory-limiter.js';
 import { ManualClock } from '../../../support/manual-clock.js';
+import { policiesWith } from '../../../support/policies.js';
 
 const LIMITS = { windowMillis: 1000, maxRequests: 1, maxRequestsInQueue: 2 };
 
@@ -32,7 +33,10 @@ let clock: CountingClock;
 let limiter: MemoryLimiter;
 beforeEach(() => {
   clock = new CountingClock(0);
-  limiter = new MemoryLimiter(() => LIMITS, clock);
+  limiter = new MemoryLimiter(
+    policiesWith(() => LIMITS),
+    clock,
+  );
 });
 
 const check = (key: string, more: Partial<CheckRequest> = {}): Promise<Decision> =>
@@ -142,13 +146,16 @@ describe('those who wait', () => {
 
   test('are asked about again when their timer fires early', async () => {
     let timers = 0;
-    const early = new MemoryLimiter(() => LIMITS, {
-      now: () => clock.now(),
-      after: (delayMillis, callback) => {
-        timers += 1;
-        return clock.after(timers === 2 ? delayMillis - 0.5 : delayMillis, callback);
+    const early = new MemoryLimiter(
+      policiesWith(() => LIMITS),
+      {
+        now: () => clock.now(),
+        after: (delayMillis, callback) => {
+          timers += 1;
+          return clock.after(timers === 2 ? delayMillis - 0.5 : delayMillis, callback);
+        },
       },
-    });
+    );
     await early.check({ key: 'k', canWait: false });
     const decision = early.check({ key: 'k', canWait: true });
     await clock.advance(999.5);
@@ -293,5 +300,42 @@ describe('list', () => {
     await approve('b');
     await clock.advance(2900);
     expect((await listed()).map(({ key }) => key)).toEqual(['b']);
+  });
+});
+
+describe('what applies to a key', () => {
+  const policiesCounting = (maxRequests: number) => {
+    const asked: string[] = [];
+    const policyOf = (key: string) => {
+      asked.push(key);
+      return { limits: { ...LIMITS, maxRequests } };
+    };
+    return { asked, policyOf };
+  };
+
+  test('is asked for once, and again when something else may apply', async () => {
+    const [before, after] = [policiesCounting(1), policiesCounting(2)];
+    const policies = { current: before };
+    const ruled = new MemoryLimiter(policies, clock);
+    const outcome = async () => (await ruled.check({ key: 'k', canWait: false })).outcome;
+    expect([await outcome(), await outcome()]).toEqual(['approved', 'denied']);
+    expect(ruled.policyOf('k').limits.maxRequests).toBe(1);
+    expect(before.asked).toEqual(['k']);
+
+    policies.current = after;
+    expect(ruled.policyOf('k').limits.maxRequests).toBe(2);
+    expect(await outcome()).toBe('approved');
+    expect(after.asked).toEqual(['k']);
+  });
+
+  test('is asked for anew where the key has been removed meanwhile', async () => {
+    const policies = { current: policiesCounting(1) };
+    const ruled = new MemoryLimiter(policies, clock);
+    await ruled.check({ key: 'k', canWait: false });
+    await clock.advance(10 * LIMITS.windowMillis);
+    expect(await ruled.inspect('k')).toBeUndefined();
+    expect(ruled.policyOf('k').limits.maxRequests).toBe(1);
+    expect(policies.current.asked).toEqual(['k', 'k']);
+    expect(await ruled.inspect('k')).toBeUndefined();
   });
 });

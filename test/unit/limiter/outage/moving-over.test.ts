@@ -15,6 +15,7 @@ import { recordLog } from '../../../support/recorded-log.js';
 import { StoreLimiterStub } from '../../../support/store-limiter-stub.js';
 import { startCheck, type WatchedCheck } from '../../../support/watched-check.js';
 import { quotaOf } from '../../../support/quota.js';
+import { policiesWith } from '../../../support/policies.js';
 
 const ONE_APPROVAL = { windowMillis: 1000, maxRequests: 1, maxRequestsInQueue: 100 };
 const WITHDRAWN = { outcome: 'withdrawn' };
@@ -25,7 +26,10 @@ let local: MemoryLimiter;
 beforeEach(() => {
   clock = new ManualClock(0);
   store = new StoreLimiterStub();
-  local = new MemoryLimiter(() => ONE_APPROVAL, clock);
+  local = new MemoryLimiter(
+    policiesWith(() => ONE_APPROVAL),
+    clock,
+  );
 });
 afterEach(() => local.close());
 

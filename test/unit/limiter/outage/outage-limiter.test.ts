@@ -9,6 +9,7 @@ import { recordLog, type RecordedLog } from '../../../support/recorded-log.js';
 import { instance, StoreLimiterStub } from '../../../support/store-limiter-stub.js';
 import { startCheck } from '../../../support/watched-check.js';
 import { quotaOf } from '../../../support/quota.js';
+import { policiesWith } from '../../../support/policies.js';
 
 const ALLOWED = { outcome: 'approved', policy: 'allow' };
 const APPROVED_LOCALLY = { outcome: 'approved', policy: 'local' };
@@ -26,7 +27,10 @@ beforeEach(() => {
   store = new StoreLimiterStub();
   log = recordLog();
   const limits = { windowMillis: 1000, maxRequests: 1, maxRequestsInQueue: 1 };
-  local = new MemoryLimiter(() => limits, clock);
+  local = new MemoryLimiter(
+    policiesWith(() => limits),
+    clock,
+  );
   allowing = new OutageLimiter(store, allowAll, new OutageLog('allow', clock, log.logger));
   deciding = new OutageLimiter(
     store,

@@ -8,6 +8,7 @@ import {
   type Substitute,
 } from '../../../../src/limiter/outage/substitute.js';
 import { ManualClock } from '../../../support/manual-clock.js';
+import { policiesWith } from '../../../support/policies.js';
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const check: CheckRequest = { key: 'key', canWait: false };
@@ -45,7 +46,10 @@ describe('to decide locally', () => {
   beforeEach(() => {
     clock = new ManualClock(0);
     const limits = { windowMillis: 1000, maxRequests: 1, maxRequestsInQueue: 1 };
-    limiter = new MemoryLimiter(() => limits, clock);
+    limiter = new MemoryLimiter(
+      policiesWith(() => limits),
+      clock,
+    );
     local = decideLocally(limiter);
   });
   afterEach(() => local.close());

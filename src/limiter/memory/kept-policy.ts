@@ -1,0 +1,24 @@
+import type { Policies, WithLimits } from '../limiter.js';
+
+/** The policy of a key, which is looked up again only when another may apply. */
+export class KeptPolicy<Policy extends WithLimits> {
+  #from: Policies<Policy>['current'];
+  #policy: Policy;
+
+  constructor(
+    private readonly key: string,
+    private readonly policies: Policies<Policy>,
+  ) {
+    this.#from = policies.current;
+    this.#policy = this.#from.policyOf(key);
+  }
+
+  get current(): Policy {
+    const { current } = this.policies;
+    if (current !== this.#from) {
+      this.#from = current;
+      this.#policy = current.policyOf(this.key);
+    }
+    return this.#policy;
+  }
+}
