@@ -2,7 +2,7 @@ import { BOUNDS } from '../limiter/bounds.js';
 import type { KeyLimits, OverrideCeilings } from '../limiter/limiter.js';
 
 /** Everything that rules say of a key. */
-export interface KeyPolicy {
+export interface DeclaredPolicy {
   readonly limits: KeyLimits;
   readonly requestsCanSetRate: boolean;
   readonly requestsCanModQueue: boolean;
@@ -17,15 +17,44 @@ export interface KeyPolicy {
   readonly ruleName: string | undefined;
 }
 
+/** What applies to a key, and what follows from it: one object for all keys to which the same applies. */
+export interface KeyPolicy extends DeclaredPolicy {
+  /** The value of `RateLimit-Policy` while no request has set another maximum. */
+  readonly item: string;
+}
+
 const NONE = -1;
+/** The name of the policy for keys whose rules have none. */
+const DEFAULT_NAME = 'default';
 
 /** The policy with the ceilings of overrides among its limits, so that the limiter forgets those set before. */
-export function withCeilings(policy: KeyPolicy): KeyPolicy {
-  return { ...policy, limits: { ...policy.limits, ceilings: ceilingsOf(policy) } };
+export function completed(declared: DeclaredPolicy): KeyPolicy {
+  const { limits } = declared;
+  return {
+    ...declared,
+    limits: { ...limits, ceilings: ceilingsOf(declared) },
+    item: policyItem(declared, limits.maxRequests),
+  };
+}
+
+/**
+ * The policy as draft-ietf-httpapi-ratelimit-headers-11 writes it. A window that is no whole number of seconds can't be
+ * told, so its length is left out.
+ * https://datatracker.ietf.org/doc/draft-ietf-httpapi-ratelimit-headers/11/
+ */
+export function policyItem(policy: DeclaredPolicy, maxRequests: number): string {
+  const { windowMillis } = policy.limits;
+  const length = windowMillis % 1000 === 0 ? `;w=${windowMillis / 1000}` : '';
+  return `"${policyName(policy)}";q=${maxRequests}${length}`;
+}
+
+/** The name by which clients know a policy. */
+export function policyName({ ruleName = DEFAULT_NAME }: DeclaredPolicy): string {
+  return ruleName;
 }
 
 /** @returns undefined where requests may set whatever there may be */
-function ceilingsOf(policy: KeyPolicy): OverrideCeilings | undefined {
+function ceilingsOf(policy: DeclaredPolicy): OverrideCeilings | undefined {
   const maxRequests = policy.requestsCanSetRate ? policy.maxRequestsCeiling : NONE;
   const maxRequestsInQueue = policy.requestsCanModQueue ? policy.maxRequestsInQueueCeiling : NONE;
   const isBounded =

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 
 import { RecentAnswers } from '../common/recent-answers.js';
 import { KeyPatterns } from './key-patterns.js';
-import { type KeyPolicy, withCeilings } from './policy.js';
+import { completed, type DeclaredPolicy, type KeyPolicy } from './policy.js';
 import type { Rule } from './rule.js';
 
 /** The most keys whose policies are kept, in each of two generations. */
@@ -55,8 +55,8 @@ export class RuleSet {
     const name = matches.map(({ index }) => index).join();
     let policy = this.#policies.get(name);
     if (!policy) {
-      policy = withCeilings(
-        matches.reduce((before, { rule }) => apply(before, rule), this.defaults),
+      policy = completed(
+        matches.reduce<DeclaredPolicy>((before, { rule }) => apply(before, rule), this.defaults),
       );
       if (this.#policies.size >= KEPT_POLICIES) this.#policies.clear();
       this.#policies.set(name, policy);
@@ -65,7 +65,7 @@ export class RuleSet {
   }
 }
 
-function apply(before: KeyPolicy, rule: Rule): KeyPolicy {
+function apply(before: DeclaredPolicy, rule: Rule): DeclaredPolicy {
   return {
     limits: {
       windowMillis: rule.window_millis ?? before.limits.windowMillis,

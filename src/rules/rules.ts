@@ -4,7 +4,7 @@ import type { Settings } from '../config/settings.js';
 import { SettingsError } from '../config/settings-error.js';
 import { WatchedFiles } from '../config/watched-files.js';
 import { parseRules } from './parse-rules.js';
-import { type KeyPolicy, withCeilings } from './policy.js';
+import { completed, type KeyPolicy } from './policy.js';
 import { RuleSet } from './rule-set.js';
 
 const VARIABLE = 'CONFIG_FILE';
@@ -26,7 +26,7 @@ type RulesSettings = Pick<
 
 /** What applies to a key that no rule matches. */
 export function defaultPolicy(settings: RulesSettings): KeyPolicy {
-  return withCeilings({
+  return completed({
     limits: {
       windowMillis: settings.WINDOW_MILLIS,
       maxRequests: settings.MAX_REQUESTS,

@@ -12,6 +12,11 @@ const querySchema = z.object({
   maxRequestsInQueue: wholeNumber(BOUNDS.maxRequestsInQueue).optional(),
 });
 
+/** Names and values, as Express has parsed them. */
+export type Query = Readonly<Record<string, unknown>>;
+
+export const NO_PARAMETERS: Query = {};
+
 const PARAMETERS = Object.keys(querySchema.shape);
 
 /**
@@ -30,8 +35,9 @@ export function parseKey(key: string): string {
  * The check that a request asks for.
  * @throws HttpError INVALID_KEY_LENGTH, MISSPELT_PARAMETER or INVALID_PARAMETER
  */
-export function parseCheck(key: string, query: Readonly<Record<string, unknown>>): CheckRequest {
+export function parseCheck(key: string, query: Query): CheckRequest {
   const parsedKey = parseKey(key);
+  if (query === NO_PARAMETERS) return { key, canWait: false };
   refuseMisspelt(query);
   const result = querySchema.safeParse(query);
   if (result.success) {
@@ -47,7 +53,7 @@ export function parseCheck(key: string, query: Readonly<Record<string, unknown>>
 }
 
 /** Refuses `canwait` or `maxRequests[]`: their sender believes to have set a limit. */
-function refuseMisspelt(query: Readonly<Record<string, unknown>>): void {
+function refuseMisspelt(query: Query): void {
   for (const given of Object.keys(query)) {
     const meant = given.replace(/\[.*$/, '').toLowerCase();
     const parameter = PARAMETERS.find((name) => name.toLowerCase() === meant);

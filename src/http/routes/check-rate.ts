@@ -1,4 +1,4 @@
-import type { RequestHandler, Response } from 'express';
+import type { Response } from 'express';
 
 import type { Settings } from '../../config/settings.js';
 import type { KeyPolicy } from '../../rules/policy.js';
@@ -6,7 +6,7 @@ import { UnavailableError } from '../../limiter/errors.js';
 import type { CheckRequest, Decision, Limiter } from '../../limiter/limiter.js';
 import type { FailureReason, Metrics } from '../../metrics/metrics.js';
 import type { Access } from '../auth/access.js';
-import { parseCheck } from '../intake/parameters.js';
+import { parseCheck, type Query } from '../intake/parameters.js';
 import { HttpError, httpError } from '../replies/http-error.js';
 import { type AnswerParts, decisionAnswers } from './decision-answers.js';
 import { untilDisconnect } from './disconnect.js';
@@ -22,13 +22,16 @@ interface CheckParts extends AnswerParts {
   readonly settings: AnswerParts['settings'] & Pick<Settings, 'UNKNOWN_KEYS'>;
 }
 
+/** Answers one check. @throws HttpError and what a limiter throws */
+export type CheckRate = (key: string, query: Query, response: Response) => Promise<void>;
+
 /** `POST` and `GET /rate/{key}` */
-export function checkRate(parts: CheckParts): RequestHandler<{ key: string }> {
+export function checkRate(parts: CheckParts): CheckRate {
   const { policyOf, metrics, undecided, access, settings } = parts;
   const refusesUnknownKeys = settings.UNKNOWN_KEYS === 'refuse';
   const answer = decisionAnswers(parts);
-  return async (request, response) => {
-    const check = parseCheck(request.params.key, request.query);
+  return async (key, query, response) => {
+    const check = parseCheck(key, query);
     if (isOverride(check)) access.demand('configure', response);
     const policy = policyOf(check.key);
     if (refusesUnknownKeys && !policy.isKnown) throw httpError('KEY_UNKNOWN', {});

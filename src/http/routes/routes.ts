@@ -1,6 +1,6 @@
 import { parse as parseQuery } from 'node:querystring';
 
-import express, { type Express, type Request, type RequestHandler } from 'express';
+import express, { type Express, type Request, type RequestHandler, type Response } from 'express';
 import type { Logger } from 'pino';
 
 import type { Settings } from '../../config/settings.js';
@@ -11,12 +11,14 @@ import type { Rules } from '../../rules/rules.js';
 import type { Readiness } from '../../readiness/readiness.js';
 import type { Access } from '../auth/access.js';
 import { takeIn } from '../intake/intake.js';
+import { NO_PARAMETERS, type Query } from '../intake/parameters.js';
 import { errorHandler } from '../replies/error-handler.js';
 import { httpError } from '../replies/http-error.js';
 import { logAnswersOf, logFailuresTo } from '../replies/request-log.js';
 import { checkRate } from './check-rate.js';
 import { debugAll, debugOne } from './debug-handlers.js';
 import { healthz, metricsText, readyz } from './health-handlers.js';
+import { answerPlainChecks } from './plain-checks.js';
 import { releaseRequest } from './release-request.js';
 import type { UndecidedChecks } from './undecided-checks.js';
 
@@ -59,18 +61,28 @@ export function createHttpApp(parts: HttpParts, surface: Surface): Express {
   );
   logAnswersOf(app, parts.logger, parts.settings);
   const logFailure = logFailuresTo(parts.logger);
-  // One layer does both, since every check goes through each layer.
-  app.use((request, response, next) => {
+  const begin = (request: Request, response: Response): void => {
     // An answer to a client that has just disconnected would end the process without a listener.
     response.on('error', logFailure);
     takeIn(request, response);
+  };
+  // One layer does both, since every request goes through each layer.
+  app.use((request, response, next) => {
+    begin(request, response);
     next();
   });
 
   if (surface.limiting) {
-    const check = access.guard('check', checkRate(parts) as RequestHandler);
+    const check = checkRate(parts);
+    const checkWith = (queryOf: (request: Request) => Query): RequestHandler =>
+      access.guard('check', (request, response) =>
+        check(request.params.key as string, queryOf(request), response),
+      );
+    const routedCheck = checkWith(({ query }) => query);
     const release = access.guard('release', releaseRequest(limiter) as RequestHandler);
-    route(app, '/rate/:key', { GET: check, POST: check });
+    route(app, '/rate/:key', { GET: routedCheck, POST: routedCheck });
+    const plainCheck = checkWith(() => NO_PARAMETERS);
+    answerPlainChecks(app, { takeIn: begin, check: plainCheck, fail: errorHandler });
     route(app, '/rate/:key/:requestId', { DELETE: release });
   }
   if (surface.debugging) {

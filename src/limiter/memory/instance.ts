@@ -1,4 +1,4 @@
-import type { CheckRequest, InstanceState, KeyLimits, Quota } from '../limiter.js';
+import type { CheckRequest, InstanceState, KeyLimits, Quota, WithLimits } from '../limiter.js';
 import { Window } from './window.js';
 
 export type InstanceDecision =
@@ -26,13 +26,13 @@ export class Instance {
   constructor(
     readonly key: string,
     now: number,
-    private readonly limits: () => KeyLimits,
+    private readonly policy: { readonly current: WithLimits },
     /** The most ids of approvals that are kept of a window. */
     private readonly maxIds: number,
     /** Gets the ids that were approved from the queue, in order. */
     private readonly onGrant: (requestIds: readonly string[]) => void,
   ) {
-    this.#limits = limits();
+    this.#limits = policy.current.limits;
     this.#window = new Window(now, this.#limits.windowMillis);
     this.#expires = this.#window.idleAt;
   }
@@ -52,7 +52,7 @@ export class Instance {
   check(now: number, requestId: string, request: CheckRequest): InstanceDecision {
     this.#roll(now);
     this.#expires = this.#window.idleAt;
-    this.#limits = this.limits();
+    this.#limits = this.policy.current.limits;
     this.#forgetOverridesAboveCeilings();
     this.#overriddenMax = request.maxRequests ?? this.#overriddenMax;
     this.#overriddenQueueMax = request.maxRequestsInQueue ?? this.#overriddenQueueMax;
@@ -139,7 +139,7 @@ export class Instance {
 
   #roll(now: number): void {
     if (now < this.#window.end) return;
-    this.#window.rollTo(now, this.limits().windowMillis);
+    this.#window.rollTo(now, this.policy.current.limits.windowMillis);
     this.#requests.clear();
     this.#denied = 0;
     // A window in which somebody waits counts as one with a check.

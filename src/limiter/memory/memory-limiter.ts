@@ -179,7 +179,7 @@ export class MemoryLimiter<Policy extends WithLimits = WithLimits> implements Li
     const instance: Instance = new Instance(
       key,
       now,
-      () => policy.current.limits,
+      policy,
       this.#bounds.maxIdsPerKey,
       (requestIds) => {
         const quota = instance.quota(this.#now());

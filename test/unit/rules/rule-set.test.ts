@@ -11,6 +11,7 @@ const DEFAULTS: KeyPolicy = {
   isShadow: false,
   isKnown: false,
   ruleName: undefined,
+  item: '"default";q=100;w=1',
 };
 
 function ruleSet(...rules: object[]): RuleSet {
@@ -42,6 +43,8 @@ test('every rule that matches applies, in the order of the file, field by field'
     isShadow: true,
     isKnown: true,
     ruleName: 'all',
+    // 50 ms are no whole number of seconds.
+    item: '"all";q=0',
   });
   expect(rules.matching('ab').map(({ index }) => index)).toEqual([0, 1, 2]);
 });

@@ -6,12 +6,8 @@ let granted: string[];
 let state: Instance;
 beforeEach(() => {
   granted = [];
-  state = new Instance(
-    'k',
-    0,
-    () => LIMITS,
-    Infinity,
-    (requestIds) => granted.push(...requestIds),
+  state = new Instance('k', 0, { current: { limits: LIMITS } }, Infinity, (requestIds) =>
+    granted.push(...requestIds),
   );
 });
 
