@@ -63,9 +63,12 @@ class WaitingClients {
     if (this.#isWatched || longest === undefined || !isHeldUp(this.socket)) return;
     this.#isWatched = true;
     setTimeout(() => {
-      this.#isWatched = false;
-      if (this.#clients.has(longest) && isHeldUp(this.socket)) this.socket.destroy();
-      else this.#watch();
+      // In a process that stood still, decisions that have come are read after timers that are due.
+      setImmediate(() => {
+        this.#isWatched = false;
+        if (this.#clients.has(longest) && isHeldUp(this.socket)) this.socket.destroy();
+        else this.#watch();
+      });
     }, HELD_UP_MILLIS).unref();
   };
 }

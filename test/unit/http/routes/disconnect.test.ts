@@ -1,0 +1,37 @@
+import type { Socket } from 'node:net';
+import { PassThrough } from 'node:stream';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+
+import { pauseReading } from '../../../../src/http/intake/reading.js';
+import { untilDisconnect } from '../../../../src/http/routes/disconnect.js';
+
+/** Longer than a connection may be held up while a request waits. */
+const STANDSTILL_MILLIS = 150;
+
+function heldUpSocket(): Socket {
+  const socket = new PassThrough() as unknown as Socket;
+  pauseReading(socket);
+  return socket;
+}
+
+function standStill(): void {
+  const endsAt = performance.now() + STANDSTILL_MILLIS;
+  while (performance.now() < endsAt);
+}
+
+test('a connection is cut while a request waits and it is not read', async () => {
+  const socket = heldUpSocket();
+  const cut = new Promise((resolve) => socket.once('close', resolve));
+  await untilDisconnect(socket, () => cut);
+  expect(socket.destroyed).toBe(true);
+});
+
+test('a process that stood still reads decisions that have come before it cuts a connection', async () => {
+  const socket = heldUpSocket();
+  await nextTurn();
+  const decided = untilDisconnect(socket, () => nextTurn());
+  standStill();
+  await decided;
+  await nextTurn();
+  expect(socket.destroyed).toBe(false);
+});
