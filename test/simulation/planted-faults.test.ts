@@ -1,3 +1,5 @@
+import { jest } from '@jest/globals';
+
 import { say } from '../chaos/expect-no-violations.js';
 import { useRedis } from '../support/use-redis.js';
 import { type CampaignReport, runCampaign, shrinkFailure } from './campaign.js';
@@ -9,6 +11,8 @@ import { Violation } from './violation.js';
 type Failure = NonNullable<CampaignReport['failure']>;
 
 const MOST_SCHEDULES = 4000;
+/** They bound a search, and not the time: a busy machine takes ten times as long. */
+jest.setTimeout(600_000);
 
 const redis = useRedis();
 beforeAll(() => loadHelpers(redis.client));
