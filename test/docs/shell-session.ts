@@ -114,7 +114,7 @@ export class ShellSession {
   /** Returns when what the command starts serves. */
   async #serve(code: string, address: string): Promise<void> {
     const log = join(this.folder, 'served.log');
-    const asking = `curl -s -o '${log}.health' --retry 60 --retry-connrefused --retry-delay 1`;
+    const asking = `curl -s -o '${log}.health' --retry 60 --retry-all-errors --retry-delay 1`;
     await this.#execute(`{ ${code}\n} > '${log}' 2>&1 &\n${asking} ${address}/healthz`);
   }
 
