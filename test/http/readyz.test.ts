@@ -9,6 +9,7 @@ import { openConnection, requestText } from '../support/raw-http.js';
 import { uniqueKey } from '../support/unique-key.js';
 import { until } from '../support/until.js';
 import { useRedis } from '../support/use-redis.js';
+import { holdEventLoop } from '../support/hold-event-loop.js';
 
 // Port 1 is reserved, so nobody listens there.
 const AWAY = { REDIS_URL: 'redis://127.0.0.1:1', STORE_TIMEOUT_MILLIS: '200' };
@@ -66,7 +67,8 @@ describe.each(bothLimiters(redis))('GET /readyz (%s limiter)', (_name, settings)
 
 test('GET /readyz says that the event loop does not keep up, until it does; each is logged once', async () => {
   const app = await startTestApp({ MAX_EVENT_LOOP_DELAY_MILLIS: '200' });
-  const busy = setInterval(holdEventLoop, 0);
+  // Each turn is longer than the limit.
+  const busy = setInterval(holdEventLoop, 0, 300);
   const overloaded = await until(async () => {
     const answer = await readyz(app);
     return answer.status !== 200 && answer;
@@ -82,11 +84,6 @@ test('GET /readyz says that the event loop does not keep up, until it does; each
     { msg: 'ready again' },
   ]);
 });
-/** A turn that is longer than the limit of the test. */
-function holdEventLoop(): void {
-  const endsAt = performance.now() + 300;
-  while (performance.now() < endsAt);
-}
 
 describe('while Redis is away', () => {
   test('GET /readyz says so, and GET /healthz does not care', async () => {

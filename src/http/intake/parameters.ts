@@ -37,7 +37,7 @@ export function parseKey(key: string): string {
  */
 export function parseCheck(key: string, query: Query): CheckRequest {
   const parsedKey = parseKey(key);
-  if (query === NO_PARAMETERS) return { key, canWait: false };
+  if (query === NO_PARAMETERS) return { key: parsedKey, canWait: false };
   refuseMisspelt(query);
   const result = querySchema.safeParse(query);
   if (result.success) {

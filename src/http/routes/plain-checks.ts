@@ -1,4 +1,4 @@
-import type { Express, NextFunction, Request, RequestHandler, Response } from 'express';
+import type { ErrorRequestHandler, Express, Request, RequestHandler, Response } from 'express';
 
 /** A key that stands for itself, and nothing else: `/rate/report`. */
 const PLAIN_CHECK = /^\/rate\/([\w.~:-]+)$/;
@@ -9,7 +9,7 @@ export interface PlainCheckSteps {
   /** Throws where a request is refused. */
   readonly takeIn: (request: Request, response: Response) => void;
   readonly check: RequestHandler;
-  readonly fail: (error: unknown, request: Request, response: Response, next: NextFunction) => void;
+  readonly fail: ErrorRequestHandler;
 }
 
 /**

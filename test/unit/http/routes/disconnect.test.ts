@@ -4,6 +4,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 
 import { pauseReading } from '../../../../src/http/intake/reading.js';
 import { untilDisconnect } from '../../../../src/http/routes/disconnect.js';
+import { holdEventLoop } from '../../../support/hold-event-loop.js';
 
 /** Longer than a connection may be held up while a request waits. */
 const STANDSTILL_MILLIS = 150;
@@ -12,11 +13,6 @@ function heldUpSocket(): Socket {
   const socket = new PassThrough() as unknown as Socket;
   pauseReading(socket);
   return socket;
-}
-
-function standStill(): void {
-  const endsAt = performance.now() + STANDSTILL_MILLIS;
-  while (performance.now() < endsAt);
 }
 
 test('a connection is cut while a request waits and it is not read', async () => {
@@ -30,7 +26,7 @@ test('a process that stood still reads decisions that have come before it cuts a
   const socket = heldUpSocket();
   await nextTurn();
   const decided = untilDisconnect(socket, () => nextTurn());
-  standStill();
+  holdEventLoop(STANDSTILL_MILLIS);
   await decided;
   await nextTurn();
   expect(socket.destroyed).toBe(false);
