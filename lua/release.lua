@@ -1,9 +1,9 @@
 -- Releases one approval of the current window. The head of the queue gets it.
 --
 -- KEYS  1 state, 2 requests, 3 queue, 4 waiting, 5 replicas, 6 to 8 past requests
--- ARGV  1 to 7 as every call has them: 1 replica id, 2 lease of a waiting replica in ms, 3 window length
---       in ms, 4 maximum per window, 5 maximum in the queue, 6 how wakes are sent, 7 the most ids in a set
---       8 request id
+-- ARGV  1 to 5 as every call has them: 1 replica id, 2 lease of a waiting replica in ms, 3 limits,
+--       4 how wakes are sent, 5 the most ids in a set
+--       6 request id
 -- Reply 1 released, 0 not found: unknown, released before, or approved in a window that has ended
 --@include lib/instance
 

@@ -3,10 +3,9 @@
 -- replica was thought dead. Such a waiter is put back in its old place.
 --
 -- KEYS  1 state, 2 requests, 3 queue, 4 waiting, 5 replicas, 6 to 8 past requests
--- ARGV  1 to 7 as every call has them: 1 replica id, whose lease is renewed, 2 lease of a waiting replica in
---       ms, 3 window length in ms, 4 maximum per window, 5 maximum in the queue, 6 how wakes are sent, 7 the
---       most ids in a set
---       8 ms until the window ends as far as the caller knows, for a key that Redis has lost
+-- ARGV  1 to 5 as every call has them: 1 replica id, whose lease is renewed, 2 lease of a waiting replica in
+--       ms, 3 limits, 4 how wakes are sent, 5 the most ids in a set
+--       6 ms until the window ends as far as the caller knows, for a key that Redis has lost
 --       then per waiter it asks about: request id, ticket
 -- Reply 1 microseconds until there may be room again: until the window ends, or sooner. 0: there is room
 --       now, and another call can serve more. -1: there is no such key
@@ -45,12 +44,12 @@ if not state then
   if #unheard == 0 then
     return reply
   end
-  state = restore_instance(keys, call, idle, call.max, tonumber(ARGV[FIRST_OWN]))
+  state = restore_instance(keys, call, idle, nil, tonumber(ARGV[FIRST_OWN]))
 end
 
 local queue = read_queue(keys, state, call.now_ms)
 local missing = without_place(keys, state, unheard)
-if was_lost or (#missing > 0 and is_older_than_key(state, missing[1].ticket)) then
+if was_lost or (#missing > 0 and is_older_than_key(keys, state, missing[1].ticket)) then
   hold_after_loss(keys, state, call)
 end
 if queue.places > 0 or #missing > 0 then

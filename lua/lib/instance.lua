@@ -2,12 +2,11 @@
 -- serve those who wait, close it.
 --@include lib/call
 --@include lib/keys
+--@include lib/state
 --@include lib/window
 --@include lib/requests
 --@include lib/queue
 --@include lib/recovery-hold
-
-local FIRST_TURN = 1
 
 -- A call that serves or takes more than this would keep other callers waiting for too long.
 local MOST_SERVED = 500
@@ -17,67 +16,10 @@ local MOST_TAKEN = 2000
 -- clock runs on while Redis stands still or can't be reached, and the queue must be known afterwards.
 local LEASES_KEPT = 6
 
--- The state as it is stored, or nil where there is none.
--- `call`: `redis.call`, or `redis.pcall` to have an error as a second value.
-local function read_state(state_key, call)
-  local values = (call or redis.call)(
-    'HMGET', state_key,
-    'start', 'window', 'max', 'queue_max', 'approved', 'denied', 'ticket', 'expires', 'overridden',
-    'born', 'turn', 'hold_until', 'unsorted', 'serving', 'served'
-  )
-  if not values[1] then
-    return nil, values.err and values
-  end
-  return {
-    start = tonumber(values[1]),
-    window = tonumber(values[2]),
-    max = tonumber(values[3]),
-    queue_max = tonumber(values[4]),
-    approved = tonumber(values[5]),
-    denied = tonumber(values[6]),
-    ticket = tonumber(values[7]),
-    expires = tonumber(values[8]),
-    overridden = values[9],
-    born = tonumber(values[10]),
-    turn = tonumber(values[11]),
-    hold_until = tonumber(values[12]) or 0,
-    unsorted = tonumber(values[13]) or 0,
-    serving = tonumber(values[14]) or 0,
-    served = tonumber(values[15]) or 0,
-    has_rare = values[12] ~= false,
-  }
-end
-
--- `state.has_rare`: the key stores the fields that most keys do not need.
-local function write_state(keys, state)
-  if state.rolled or state.changed then
-    redis.call(
-      'HSET', keys.state,
-      'start', state.start, 'window', state.window, 'max', state.max, 'queue_max', state.queue_max,
-      'approved', state.approved, 'denied', state.denied, 'ticket', state.ticket,
-      'expires', state.expires, 'overridden', state.overridden, 'born', state.born,
-      'turn', state.turn
-    )
-    if state.has_rare or state.hold_until + state.unsorted + state.serving + state.served > 0 then
-      redis.call(
-        'HSET', keys.state, 'hold_until', state.hold_until, 'unsorted', state.unsorted,
-        'serving', state.serving, 'served', state.served
-      )
-    end
-    return
-  end
-  if state.approved ~= state.stored_approved then
-    redis.call('HSET', keys.state, 'approved', state.approved)
-  end
-  if state.denied ~= state.stored_denied then
-    redis.call('HSET', keys.state, 'denied', state.denied)
-  end
-end
-
 -- A window in which somebody waits counts as one with a check. Waiters of dead replicas do not count, except
 -- in a recovery hold: their replicas may live.
 local function keep_while_waited_for(keys, state, call)
-  if count_waiting(state, read_queue(keys, state, call.now_ms)) > 0 then
+  if state.has_more and count_waiting(state, read_queue(keys, state, call.now_ms)) > 0 then
     state.expires = idle_at(state)
   end
 end
@@ -104,9 +46,8 @@ local function decide_in_full_memory(state_key, call)
   end
 end
 
--- The instance as of now, or nil where there is none. `state`: as `read_state` gives it. `state.rolled` says
--- that a new window began. The second value is the last state of an instance that has been idle for too long.
--- It stays while needed.
+-- The instance as of now, or nil where there is none. `state`: as `read_state` gives it. The second value is the
+-- last state of an instance that has been idle for too long. It stays while needed.
 local function open_instance(keys, call, state)
   if not state then
     return nil
@@ -123,12 +64,9 @@ local function open_instance(keys, call, state)
     end
     return nil, state
   end
-  state.stored_approved = state.approved
-  state.stored_denied = state.denied
   local ended_start = state.start
-  if roll_window(state, call.now_ms, call.window) then
-    state.rolled = true
-    end_window_of_requests(keys, state, call, ended_start)
+  if roll_window(state, call.now_ms, call.limits.window) then
+    end_window_of_requests(keys, state, call, ended_start, state.stored_approved > 0)
     keep_while_waited_for(keys, state, call)
   end
   return state
@@ -137,42 +75,28 @@ end
 -- An instance that begins now. Approvals of an evicted or deleted state do not count.
 -- `idle`: the last state of the instance before, where it is known. Approvals that it remembers stay known.
 local function new_instance(keys, call, idle)
-  local state = {
-    start = call.now_ms,
-    window = call.window,
-    max = call.max,
-    queue_max = call.queue_max,
-    approved = 0,
-    denied = 0,
-    ticket = call.now_us,
-    overridden = '',
-    turn = idle and idle.turn or FIRST_TURN,
-    born = call.now_ms,
-    hold_until = 0,
-    unsorted = 0,
-    serving = 0,
-    served = 0,
-    rolled = true,
-    has_rare = idle and idle.has_rare,
-  }
-  state.expires = idle_at(state)
-  end_window_of_requests(keys, state, call, idle and idle.start or state.start)
+  local state = new_state(call, idle and idle.turn)
+  if idle then
+    redis.call('UNLINK', keys.state)
+  end
+  local has_requests = redis.call('EXISTS', keys.requests) == 1
+  end_window_of_requests(keys, state, call, idle and idle.start or state.start, has_requests)
   if read_queue(keys, state, call.now_ms).places > 0 then
     -- The lost state knew whether its queue is in order.
-    state.unsorted = 1
+    set_more(state, 'unsorted', 1)
   end
   return state
 end
 
 -- An instance that Redis lost while somebody waited. The lost window was full, and stays full until it ends.
--- `max`: its maximum as far as it is known. `millis_left`: ms until the window ends, as the caller knows.
+-- `max`: its maximum where a request sets it, else nil. `millis_left`: ms until the window ends, as the caller knows.
 local function restore_instance(keys, call, idle, max, millis_left)
   local state = new_instance(keys, call, idle)
-  millis_left = math.min(math.max(1, math.floor(millis_left)), call.window)
-  state.start = state.born + millis_left - call.window
+  millis_left = math.min(math.max(1, math.floor(millis_left)), state.window)
+  state.start = state.born + millis_left - state.window
   state.expires = idle_at(state)
-  state.max = max
-  state.approved = max
+  state.max = max or state.max
+  state.approved = state.max
   return state
 end
 
@@ -215,20 +139,22 @@ local function serve_queue(keys, state, call)
   if queue.living == 0 and queue.places > 0 then
     drop_queue(keys, queue)
   end
-  state.serving = (state.approved < most and queue.living > 0) and 1 or 0
+  set_more(state, 'serving', (state.approved < most and queue.living > 0) and 1 or 0)
   state.granted = granted
   if #granted > 0 then
     state.served = call.now_ms
     -- When this window began, the lease of those who waited may have run out.
     state.expires = math.max(state.expires, idle_at(state))
   end
-  state.changed = true
 end
 
 -- Approves waiters if room was made. Every script calls it before it approves anybody else. So while somebody
 -- waits, the window is full, the queue is being served, or the key is in its recovery hold.
 -- `state.made_room`: an approval was released, the maximum raised, a hold ended, or a place put back.
 local function serve_waiting(keys, state, call)
+  if not state.has_more then
+    return
+  end
   if state.unsorted == 1 and not in_recovery_hold(state) then
     -- This call may put back some of the waiters that were lost together; calls for the others follow. Without
     -- room the sort can wait for them.
@@ -270,29 +196,31 @@ local function keep_until(state, call)
 end
 
 local function write_expiry(keys, state, call)
-  local expire_at = keep_until(state, call)
-  if read_queue(keys, state, call.now_ms).places > 0 then
-    expire_at = math.max(expire_at, call.now_ms + LEASES_KEPT * call.lease)
+  local until_ms = keep_until(state, call)
+  if state.has_more and read_queue(keys, state, call.now_ms).places > 0 then
+    until_ms = math.max(until_ms, call.now_ms + LEASES_KEPT * call.lease)
     for _, name in ipairs({ keys.queue, keys.waiting, keys.replicas }) do
-      redis.call('PEXPIREAT', name, expire_at)
+      redis.call('PEXPIREAT', name, until_ms)
     end
   end
+  local expire_at = digits(until_ms)
   redis.call('PEXPIREAT', keys.state, expire_at)
   expire_requests(keys, state, call, expire_at)
 end
 
 -- Writes the changes, sees that every key expires, and wakes the replicas of the approved waiters.
--- `state.changed`: more than the two counters changed.
 local function close_instance(keys, state, call)
   if state.queue and state.queue.places > 0 then
     write_replicas(keys, state.queue)
   end
+  if state.stored_expires ~= expires_to_store(state) then
+    state.has_more, state.changed = true, true
+  end
   write_state(keys, state)
-  if state.rolled or state.changed then
+  if state.is_new or state.rolled or state.changed then
     write_expiry(keys, state, call)
   elseif state.approved > state.stored_approved then
-    -- The set of ids may be new: empty until now, or lost to eviction.
-    expire_requests(keys, state, call, keep_until(state, call))
+    expire_new_requests(keys, state, call, digits(keep_until(state, call)))
   end
   if state.granted and (#state.granted > 0 or state.serving == 1) then
     publish_wake(keys, state, call)

@@ -1,14 +1,18 @@
 -- The names of one instance, in the order in which all scripts that change it get them.
 local KEYS_PER_INSTANCE = 8
+-- Where they stand after the first, which is that of the state.
+local REQUESTS, QUEUE, WAITING, REPLICAS, PAST_REQUESTS = 1, 2, 3, 4, 5
 
 local function read_keys(names, first)
   return {
     state = names[first],
-    requests = names[first + 1],
-    queue = names[first + 2],
-    waiting = names[first + 3],
-    replicas = names[first + 4],
+    requests = names[first + REQUESTS],
+    queue = names[first + QUEUE],
+    waiting = names[first + WAITING],
+    replicas = names[first + REPLICAS],
     -- By turn, a set of ids approved in windows that have ended.
-    past_requests = { names[first + 5], names[first + 6], names[first + 7] },
+    past_requests = {
+      names[first + PAST_REQUESTS], names[first + PAST_REQUESTS + 1], names[first + PAST_REQUESTS + 2],
+    },
   }
 end

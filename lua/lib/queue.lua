@@ -14,6 +14,7 @@
 -- While a slot of a cluster moves, Redis fails a script at the first key that it does not find, even a key
 -- that the script itself has emptied. So a script adds approved ids to the set before it touches the queue.
 -- And it removes a queue that has become empty as a whole, and does not read it again.
+--@include lib/state
 --@include lib/chunks
 
 -- A script reads at least this many entries where some at the head may have to be passed over.
@@ -37,8 +38,14 @@ local function split_entry(entry)
   return string.match(entry, '^(%d+):([^@]*)@(.*)$')
 end
 
-local function next_ticket(state, call)
-  state.ticket = math.max(call.now_us, state.ticket + 1)
+-- No ticket given out before was greater, unless Redis has lost the key. A clock that goes back gives none from before
+-- the key.
+local function last_ticket(keys, state)
+  return state.ticket > 0 and state.ticket or born_at(keys, state) * 1000
+end
+
+local function next_ticket(keys, state, call)
+  state.ticket = math.max(call.now_us, last_ticket(keys, state) + 1)
   return state.ticket
 end
 
@@ -202,7 +209,7 @@ local function join_queue(keys, state, call, waiters)
   renew_lease(queue, call)
   add_places(queue, call.replica, new, call.now_ms)
   compact_queue(keys, state, call.now_ms)
-  state.changed = true
+  state.has_more, state.changed = true, true
 end
 
 -- The waiters among these that have no place in the queue, lowest ticket first. A waiter that should stand
@@ -246,7 +253,7 @@ local function rejoin_queue(keys, state, call, waiters)
   end
   state.has_rejoined = true
   join_queue(keys, state, call, waiters)
-  state.ticket = math.max(state.ticket, waiters[#waiters].ticket)
+  state.ticket = math.max(last_ticket(keys, state), waiters[#waiters].ticket)
 end
 
 -- Withdraws waiters of the caller. Returns how many of the ids waited.

@@ -6,8 +6,9 @@
 --   the loss, and begins a hold that ends when the key has a certain age.
 --   Redis was away for so long that leases ran out. Without a hold, living replicas would count as dead.
 --
--- `state.born` is when the key was made. `state.hold_until` is when the hold ends; 0 means no hold. Both are
+-- `born` is when the key was made. `hold_until` is when the hold ends; 0 means no hold. Both are
 -- in ms since 1970.
+--@include lib/state
 --@include lib/queue
 --@include lib/wake
 
@@ -18,8 +19,8 @@ local HOLD_MILLIS = 500
 local LEASE_PART_LEFT = 0.4
 
 -- Whether a waiter with this ticket came before the key was made.
-local function is_older_than_key(state, ticket)
-  return ticket < state.born * 1000
+local function is_older_than_key(keys, state, ticket)
+  return ticket < born_at(keys, state) * 1000
 end
 
 local function in_recovery_hold(state)
@@ -36,14 +37,13 @@ local function begin_hold(state, now_ms, hold_until)
   if in_recovery_hold(state) or now_ms >= hold_until then
     return false
   end
-  state.hold_until = hold_until
-  state.changed = true
+  set_more(state, 'hold_until', hold_until)
   return true
 end
 
 -- Begins the hold of a lost key, and asks all replicas to put their waiters back.
 local function hold_after_loss(keys, state, call)
-  if begin_hold(state, call.now_ms, state.born + HOLD_MILLIS) then
+  if begin_hold(state, call.now_ms, born_at(keys, state) + HOLD_MILLIS) then
     publish(keys.state, call, '{"memoryLost":true}')
   end
 end

@@ -10,32 +10,25 @@
 --
 -- `state.turn` is the number of the set that was begun last.
 --@include lib/chunks
-
-local TURNS = 3
-
-local function share_turns(call)
-  return TURNS * call.window < call.lease
-end
+--@include lib/turns
 
 local function lease_number(start, call)
   return math.floor(start / call.lease)
 end
 
 local function begin_turn(keys, state)
-  state.turn = state.turn % TURNS + 1
+  state.turn = next_turn(state.turn)
   redis.call('UNLINK', keys.past_requests[state.turn])
 end
 
 -- Keeps the ids of the window that has ended apart from those of the one that begins.
---
--- Without a set there is nothing to remove, and the UNLINK has to be avoided: it would let a new key into a
--- full memory (`decide_in_full_memory` in lib/instance).
-local function end_window_of_requests(keys, state, call, ended_start)
-  local has_requests = redis.call('EXISTS', keys.requests) == 1
-  if not share_turns(call) then
+-- `has_requests`: the ended window may have a set. Where it has none, an UNLINK would let a new key into a full
+-- memory (`decide_in_full_memory` in lib/instance).
+local function end_window_of_requests(keys, state, call, ended_start, has_requests)
+  if not share_turns(call, call.limits) then
     if has_requests then
-      begin_turn(keys, state)
-      redis.call('RENAME', keys.requests, keys.past_requests[state.turn])
+      state.turn = next_turn(state.turn)
+      keep_requests(keys.requests, keys.past_requests[state.turn])
     end
     return
   end
@@ -50,7 +43,7 @@ end
 -- Adds ids to the approved ones. An id that is there already does not count again.
 local function add_requests(keys, state, call, ids)
   state.approved = state.approved + call_in_chunks('SADD', keys.requests, ids)
-  if share_turns(call) then
+  if share_turns(call, call.limits) then
     call_in_chunks('SADD', keys.past_requests[state.turn], ids)
   end
 end
@@ -91,7 +84,7 @@ end
 -- When the ids approved in this window may be forgotten, which can be after the end of the instance. The
 -- state is kept for as long, since it has the turn.
 local function remembered_until(state, call)
-  return share_turns(call) and state.start + state.window + (TURNS - 1) * call.lease or 0
+  return share_turns(call, call.limits) and state.start + state.window + (TURNS - 1) * call.lease or 0
 end
 
 -- Sets when the sets to which ids were added expire.
@@ -99,7 +92,18 @@ local function expire_requests(keys, state, call, expire_at)
   if state.approved > 0 then
     redis.call('PEXPIREAT', keys.requests, expire_at)
   end
-  if state.has_past or (share_turns(call) and state.approved > 0) then
+  if state.has_past or (share_turns(call, call.limits) and state.approved > 0) then
+    redis.call('PEXPIREAT', keys.past_requests[state.turn], expire_at)
+  end
+end
+
+-- The same where nothing but approvals was added. A set that had ids before expires already.
+local function expire_new_requests(keys, state, call, expire_at)
+  local added = state.approved - state.stored_approved
+  if redis.call('SCARD', keys.requests) == added then
+    redis.call('PEXPIREAT', keys.requests, expire_at)
+  end
+  if share_turns(call, call.limits) and redis.call('SCARD', keys.past_requests[state.turn]) == added then
     redis.call('PEXPIREAT', keys.past_requests[state.turn], expire_at)
   end
 end

@@ -1,19 +1,24 @@
 -- Fixed windows, back to back from the first check of a key. Pure arithmetic: no call to Redis.
 
--- A key is removed when this many windows have passed without a check.
-local IDLE_WINDOWS = 3
+-- A key is removed when three windows have passed without a check: it is kept for that window, and for these.
+local WINDOWS_KEPT = 4
 
 -- Microseconds until the window of `state` ends; at least 1 while the window holds `now_us`.
 local function micros_to_window_end(state, now_us)
   return (state.start + state.window) * 1000 - now_us
 end
 
--- When the key is removed if nobody checks it again: IDLE_WINDOWS after the end of the current window.
+-- When the key is removed if nobody checks it again.
 local function idle_at(state)
-  return state.start + state.window * (1 + IDLE_WINDOWS)
+  return state.start + state.window * WINDOWS_KEPT
 end
 
--- Moves `state` to the window that holds `now_ms`. Returns whether that is another window.
+-- The start of the window that holds `now_ms`, of those of a key with a window that began earlier.
+local function start_of_window(earlier_start, window, now_ms)
+  return now_ms - (now_ms - earlier_start) % window
+end
+
+-- Moves `state` to the window that holds `now_ms`. Returns whether that is another window, as `state.rolled` says, too.
 -- A changed window length counts from the first boundary after the change. A clock may go back by more
 -- than a window, as in a failover to a host with another time. Then a new window starts, since the key
 -- would stand still until the clock has caught up.
@@ -25,13 +30,15 @@ local function roll_window(state, now_ms, window_millis)
   if age < 0 then
     state.start = now_ms
   else
-    state.start = now_ms - age % state.window
+    state.start = start_of_window(state.start, state.window, now_ms)
   end
   if state.window ~= window_millis then
     state.window = window_millis
-    state.start = now_ms - (now_ms - state.start) % window_millis
+    state.limits_changed = true
+    state.start = start_of_window(state.start, window_millis, now_ms)
   end
   state.approved = 0
   state.denied = 0
+  state.rolled = true
   return true
 end

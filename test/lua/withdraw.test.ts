@@ -164,7 +164,7 @@ test('1000 ids go in one call', async () => {
 test('the reply says how many were withdrawn or released', async () => {
   const { text } = loadScript('withdraw', key.replacements);
   const keys = keysOf(key.names);
-  const shared = ['r1', 5000, 1000, 2, 3, 'PUBLISH :wake', 1000];
+  const shared = ['r1', 5000, '1000:2:3', 'PUBLISH :wake', 1000];
   const withdraw = (...ids: string[]): Promise<unknown> =>
     redis.client.eval(text, keys.length, ...keys, ...shared, ...ids);
   expect(await withdraw('a', 'c', 'e', 'unknown')).toBe(3);

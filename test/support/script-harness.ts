@@ -12,6 +12,7 @@ import { Scripts } from '../../src/redis/scripts/scripts.js';
 import type { SettleReply } from '../../src/redis/scripts/settle-codec.js';
 import { controlledRedisTime, startOfControlledTime } from './redis-time.js';
 import { storedQueue } from './stored-queue.js';
+import { readStoredState } from './stored-state.js';
 import { unguarded } from './unguarded.js';
 import { uniqueKey } from './unique-key.js';
 
@@ -111,7 +112,7 @@ export class ScriptHarness {
       this.expiry(),
     ]);
     return {
-      state: Object.keys(stateFields).length === 0 ? undefined : this.#readState(stateFields),
+      state: this.#readState(stateFields),
       requests: requestIds.sort(),
       pastRequests: past.sort(),
       queue: queue.waiting.map(
@@ -165,27 +166,22 @@ export class ScriptHarness {
     return ticket + this.startMillis * 1000;
   }
 
-  #readState(fields: Readonly<Record<string, string>>): Record<string, number | string> {
-    const {
-      overridden = '',
-      hold_until: holdUntil = '0',
-      served = '0',
-      unsorted = '0',
-      serving = '0',
-      ...numbers
-    } = fields;
-    const state = Object.fromEntries(
-      Object.entries(numbers).map(([name, value]) => [name, Number(value)]),
-    );
-    for (const moment of ['start', 'expires', 'born']) state[moment]! -= this.startMillis;
-    state.ticket = this.relativeTicket(state.ticket!);
+  #readState(
+    fields: Readonly<Record<string, string>>,
+  ): Record<string, number | string> | undefined {
+    const stored = readStoredState(fields);
+    if (!stored) return undefined;
+    const { hold_until: holdUntil, served, ticket, ...state } = stored;
+    const moment = (millis: number, never: string): number | string =>
+      millis === 0 ? never : millis - this.startMillis;
     return {
       ...state,
-      overridden,
-      unsorted: Number(unsorted),
-      serving: Number(serving),
-      holdUntil: holdUntil === '0' ? 'no' : Number(holdUntil) - this.startMillis,
-      served: served === '0' ? 'never' : Number(served) - this.startMillis,
+      start: state.start - this.startMillis,
+      expires: state.expires - this.startMillis,
+      born: state.born - this.startMillis,
+      ticket: this.relativeTicket(ticket === 0 ? state.born * 1000 : ticket),
+      holdUntil: moment(holdUntil, 'no'),
+      served: moment(served, 'never'),
     };
   }
 }

@@ -1,6 +1,6 @@
 import type { KeyLimits } from '../../limiter/limiter.js';
 import type { KeyNames } from '../key-names.js';
-import { type CallerSettings, sharedArguments } from './shared-arguments.js';
+import { type CallerSettings, encodeLimits, sharedArguments } from './shared-arguments.js';
 
 /** The verdicts of `lua/check.lua`; a larger number is a ticket in the queue. */
 export const VERDICT = { approved: 1, denied: 0, queueFull: -1, noPlace: -2, keyFull: -3 } as const;
@@ -61,34 +61,47 @@ export function encodeChecks(
   const limits = batches.map(({ names }) => settings.limitsOf(names.key));
   const [first] = limits;
   if (!first) throw new Error('a call without a batch');
-  const args = [...sharedArguments(settings, first), (isSentAgain ? 1 : 0) + (mayBeFull ? 2 : 0)];
-  for (const [i, batch] of batches.entries()) {
-    args.push(...encodeBatch(batch, limits[i] ?? first, first));
-  }
+  const args = [
+    ...sharedArguments(settings, first),
+    (isSentAgain ? 1 : 0) + (mayBeFull ? 2 : 0),
+    encodeShapes(batches, limits, first),
+  ];
+  for (const { checks } of batches) for (const { requestId } of checks) args.push(requestId);
   return args;
 }
 
-/**
- * @param limits of the batch's key
- * @param ofCall the limits that the call has for keys without their own
- */
-function encodeBatch(batch: CheckBatch, limits: KeyLimits, ofCall: KeyLimits): (string | number)[] {
-  const { overrides, waiting, checks } = batch;
-  const { maxRequests = '', maxRequestsInQueue = '' } = overrides;
-  const { ceilings } = limits;
-  const args: (string | number)[] = [
-    limits === ofCall
-      ? ''
-      : `${limits.windowMillis}:${limits.maxRequests}:${limits.maxRequestsInQueue}`,
+/** What each batch has. Most calls have one check for each key, and there is nothing more to say. */
+function encodeShapes(
+  batches: readonly CheckBatch[],
+  limits: readonly KeyLimits[],
+  ofCall: KeyLimits,
+): string {
+  const shapes = batches.map((batch, i) => {
+    const ofKey = limits[i] ?? ofCall;
+    const special = encodeSpecial(batch, ofKey);
+    const ownLimits = ofKey === ofCall ? '' : `=${encodeLimits(ofKey)}`;
+    return `${batch.checks.length}${ownLimits}${special && `/${special}`}`;
+  });
+  return shapes.every((shape) => shape === '1') ? '' : shapes.join(' ');
+}
+
+function encodeSpecial(
+  { overrides, waiting, checks }: CheckBatch,
+  { ceilings }: KeyLimits,
+): string {
+  const { maxRequests, maxRequestsInQueue } = overrides;
+  const canWait = checks.some((check) => check.canWait);
+  const isOverridden = maxRequests !== undefined || maxRequestsInQueue !== undefined;
+  if (!canWait && !isOverridden && !waiting && !ceilings) return '';
+  return [
     ceilings ? `${ceilings.maxRequests}:${ceilings.maxRequestsInQueue}` : '',
-    maxRequests,
-    maxRequestsInQueue,
+    maxRequests ?? '',
+    maxRequestsInQueue ?? '',
     waiting?.lowestTicket ?? '',
     waiting?.millisToWindowEnd ?? 0,
-    checks.length,
-  ];
-  for (const check of checks) args.push(check.requestId, encodeWait(check));
-  return args;
+    canWait ? checks.map(encodeWait).join('') : '',
+    '',
+  ].join(';');
 }
 
 function encodeWait({ canWait, noPlace }: BatchedCheck): string {
@@ -96,7 +109,26 @@ function encodeWait({ canWait, noPlace }: BatchedCheck): string {
   return noPlace ? '2' : '1';
 }
 
-export function decodeBatchReply(reply: readonly number[]): CheckBatchReply {
-  const [micros = 0, maxRequests = 0, approved = 0, ...verdicts] = reply;
-  return { millisToRoom: micros / 1000, maxRequests, approved, verdicts };
+/**
+ * @param reply of `lua/check.lua`
+ * @returns for each batch, in their order, its reply, or the error with which it failed alone
+ */
+export function decodeCheckReplies(
+  batches: readonly CheckBatch[],
+  reply: readonly (number | Error)[],
+): (CheckBatchReply | Error)[] {
+  let position = 0;
+  return batches.map(({ checks }) => {
+    const micros = reply[position] ?? new Error('check.lua left a batch unanswered');
+    if (micros instanceof Error) {
+      position += 1;
+      return micros;
+    }
+    const [maxRequests, approved, ...verdicts] = reply.slice(
+      position + 1,
+      position + 3 + checks.length,
+    ) as [number, number, ...number[]];
+    position += 3 + checks.length;
+    return { millisToRoom: micros / 1000, maxRequests, approved, verdicts };
+  });
 }

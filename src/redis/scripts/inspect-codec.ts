@@ -13,8 +13,14 @@ export function keysToInspect({ state, waiting, replicas }: KeyNames): string[] 
   return [state, waiting, replicas];
 }
 
-/** @returns nothing where there is no such key */
-export function decodeInstance(reply: readonly number[]): InspectReply | undefined {
+/** @returns for each key its state, nothing where there is none, or its error */
+export function decodeInstances(
+  replies: readonly (readonly number[] | Error)[],
+): (InspectReply | undefined | Error)[] {
+  return replies.map((reply) => (reply instanceof Error ? reply : decodeInstance(reply)));
+}
+
+function decodeInstance(reply: readonly number[]): InspectReply | undefined {
   if (reply.length === 0) return undefined;
   const [windowMillis, maxRequests, maxRequestsInQueue, approved, denied, waiting] = reply as [
     number,

@@ -7,10 +7,10 @@ import type { KeyNames } from '../key-names.js';
 import {
   type CheckBatch,
   type CheckBatchReply,
-  decodeBatchReply,
+  decodeCheckReplies,
   encodeChecks,
 } from './check-codec.js';
-import { decodeInstance, type InspectReply, keysToInspect } from './inspect-codec.js';
+import { decodeInstances, type InspectReply, keysToInspect } from './inspect-codec.js';
 import { type ScriptCall, ScriptClient } from './script-client.js';
 import { loadScript, type Script } from './script-loader.js';
 import { decodeSettleReply, encodeTickets, type SettleReply, type Ticket } from './settle-codec.js';
@@ -78,7 +78,10 @@ export class Scripts {
     const mayBeFull = performance.now() < this.#mayBeFullUntil;
     const keys = batches.flatMap(({ names }) => keysOf(names));
     const args = encodeChecks(this.settings, batches, { isSentAgain, mayBeFull });
-    const replies = await this.#sendForEach({ script: this.#check, keys, args }, decodeBatchReply);
+    const replies = await this.#sendForEach(
+      { script: this.#check, keys, args },
+      (reply: readonly (number | Error)[]) => decodeCheckReplies(batches, reply),
+    );
     const refused = batches.filter((_, i) => replies[i] instanceof StoreFullError);
     if (refused.length === 0) return replies;
     this.#mayBeFullUntil = performance.now() + FULL_MILLIS;
@@ -121,7 +124,7 @@ export class Scripts {
       size: keys.length,
       isWrite: false,
       isRepeatable: true,
-      send: () => this.#sendForEach(call, decodeInstance),
+      send: () => this.#sendForEach(call, decodeInstances),
     });
   }
 
@@ -144,16 +147,16 @@ export class Scripts {
   }
 
   /** Sends a script that replies for each of several limiter keys, with an error for each that failed. */
-  async #sendForEach<Reply>(
+  async #sendForEach<Reply, Element>(
     call: ScriptCall,
-    decode: (reply: readonly number[]) => Reply,
+    decode: (reply: readonly Element[]) => (Reply | Error)[],
   ): Promise<(Reply | Error)[]> {
-    const replies = (await this.#client.sendAtOnce(call)) as (number[] | Error)[];
+    const replies = decode((await this.#client.sendAtOnce(call)) as Element[]);
     const [first] = replies;
     // Nothing ran, so the store failed, and not a key.
     if (first instanceof Error && replies.every(isFailureOfStore)) throw first;
     return replies.map((reply) =>
-      reply instanceof Error ? (toLimiterError(reply) as Error) : decode(reply),
+      reply instanceof Error ? (toLimiterError(reply) as Error) : reply,
     );
   }
 }

@@ -22,15 +22,12 @@ export function sharedArguments(
   { replicaId, leaseMillis, wakeArgument, maxIdsPerKey }: Omit<CallerSettings, 'limitsOf'>,
   limits: Limits,
 ): readonly (string | number)[] {
-  return [
-    replicaId,
-    leaseMillis,
-    limits.windowMillis,
-    limits.maxRequests,
-    limits.maxRequestsInQueue,
-    wakeArgument,
-    maxIdsPerKey,
-  ];
+  return [replicaId, leaseMillis, encodeLimits(limits), wakeArgument, maxIdsPerKey];
+}
+
+/** The text of `lua/lib/limits.lua`. */
+export function encodeLimits({ windowMillis, maxRequests, maxRequestsInQueue }: Limits): string {
+  return `${windowMillis}:${maxRequests}:${maxRequestsInQueue}`;
 }
 
 /** The KEYS of one limiter key. `read_keys` in `lua/lib/keys.lua` reads them. */

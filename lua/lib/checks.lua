@@ -1,0 +1,144 @@
+-- Decides any checks. Included in a function of check.lua, whose locals it uses: the call, and whether it is sent
+-- again.
+--@include lib/instance
+
+local QUEUE_FULL, NO_PLACE, SET_FULL = -1, -2, -3
+local WAITS_NOT, WAITS_WITHOUT_PLACE = string.byte('0'), string.byte('2')
+
+-- The greatest overrides of the maximum and of the queue's maximum that count.
+local function read_ceilings(ceilings)
+  if not ceilings or ceilings == '' then
+    return math.huge, math.huge
+  end
+  local max, queue_max = string.match(ceilings, '^(-?%d+):(-?%d+)$')
+  return tonumber(max), tonumber(queue_max)
+end
+
+-- An override stays until the key is removed, or until it does not count any more. A limit without an override
+-- follows the caller's defaults.
+local function configure(state, call, batch)
+  local max, queue_max = batch.max, batch.queue_max
+  if state.max_is_set or state.queue_max_is_set then
+    local max_ceiling, queue_ceiling = read_ceilings(batch.ceilings)
+    max = max or (state.max_is_set and state.max <= max_ceiling and state.max)
+    queue_max = queue_max or (state.queue_max_is_set and state.queue_max <= queue_ceiling and state.queue_max)
+  end
+  state.max_is_set, state.queue_max_is_set = max and true, queue_max and true
+  max, queue_max = max or call.limits.max, queue_max or call.limits.queue_max
+  state.made_room = state.made_room or max > state.max
+  state.max, state.queue_max = max, queue_max
+  state.limits_changed = format_limits(state) ~= state.limits
+end
+
+-- The earlier replies to checks that are sent again: request id -> reply.
+local function find_decided(keys, batch)
+  local ids, decided = {}, {}
+  for i = 1, batch.size do
+    ids[i] = ARGV[batch.first_id + i - 1]
+  end
+  for i, ticket in ipairs(list_in_chunks('HMGET', keys.waiting, ids)) do
+    decided[ids[i]] = tonumber(ticket)
+  end
+  for id in pairs(find_approved(keys, ids)) do
+    decided[id] = APPROVED
+  end
+  return decided
+end
+
+-- Approves checks while there is room, from the first on. Returns the position of the first undecided check.
+local function approve(keys, state, call, batch, decided, replies)
+  local i = 1
+  local most = capacity(state, call)
+  while i <= batch.size and state.approved < most do
+    local ids = {}
+    local room = math.min(most - state.approved, CHUNK)
+    while i <= batch.size and #ids < room do
+      local id = ARGV[batch.first_id + i - 1]
+      replies[i + HEAD] = decided[id] or APPROVED
+      if not decided[id] then
+        ids[#ids + 1] = id
+      end
+      i = i + 1
+    end
+    add_requests(keys, state, call, ids)
+  end
+  return i
+end
+
+local function refuse_or_queue(keys, state, call, batch, first, decided, replies)
+  local joining = {}
+  -- Where the maximum is 0, nobody's turn ever comes.
+  local places = state.max == 0 and 0 or state.queue_max
+  local is_set_full = state.approved >= call.max_ids and state.approved < state.max
+  for i = first, batch.size do
+    local id = ARGV[batch.first_id + i - 1]
+    local waits = batch.waits and string.byte(batch.waits, i) or WAITS_NOT
+    local reply
+    if decided[id] then
+      reply = decided[id]
+    elseif waits == WAITS_NOT and is_set_full then
+      reply = SET_FULL
+    elseif waits == WAITS_NOT then
+      reply = DENIED
+      state.denied = state.denied + (is_sent_again and 0 or 1)
+    elseif count_waiting(state, read_queue(keys, state, call.now_ms)) + #joining >= places then
+      reply = QUEUE_FULL
+    elseif waits == WAITS_WITHOUT_PLACE then
+      reply = NO_PLACE
+    else
+      reply = next_ticket(keys, state, call)
+      joining[#joining + 1] = { request_id = id, ticket = reply }
+    end
+    replies[i + HEAD] = reply
+  end
+  if #joining > 0 then
+    join_queue(keys, state, call, joining)
+  end
+end
+
+-- `special`: as in ARGV[7].
+local function read_batch(first_id, size, special)
+  local batch = { first_id = first_id, size = size, is_special = special ~= '' }
+  if batch.is_special then
+    local max, queue_max, ticket, millis_left
+    batch.ceilings, max, queue_max, ticket, millis_left, batch.waits =
+      string.match(special, '^([^;]*);([^;]*);([^;]*);([^;]*);([^;]*);([^;]*);$')
+    batch.max, batch.queue_max = tonumber(max), tonumber(queue_max)
+    batch.ticket, batch.millis_left = tonumber(ticket), tonumber(millis_left)
+  end
+  return batch
+end
+
+local NOTHING_DECIDED = {}
+
+-- Decides a batch, and returns its reply. `values`: as `read_values` gives those of its key.
+local function decide(first_key, first_id, size, limits, special, values)
+  local keys, batch = read_keys(KEYS, first_key), read_batch(first_id, size, special)
+  local call = call_with_limits(call, limits)
+  local state, idle = open_instance(keys, call, state_of(keys.state, values))
+  if not state and batch.ticket then
+    state = restore_instance(keys, call, idle, batch.max, batch.millis_left)
+  end
+  state = state or new_instance(keys, call, idle)
+  if batch.is_special or state.limits ~= call.limits.text then
+    configure(state, call, batch)
+  end
+  state.expires = idle_at(state)
+  if batch.ticket and is_older_than_key(keys, state, batch.ticket) then
+    hold_after_loss(keys, state, call)
+  end
+  serve_waiting(keys, state, call)
+  -- Made with room for one verdict, since most batches have one.
+  local replies = { micros_to_room(state, call), state.max, 0, DENIED }
+  local decided = is_sent_again and find_decided(keys, batch) or NOTHING_DECIDED
+  local first_left = 1
+  if admits_newcomers(state, call) then
+    first_left = approve(keys, state, call, batch, decided, replies)
+  end
+  replies[HEAD] = state.approved
+  if first_left <= batch.size then
+    refuse_or_queue(keys, state, call, batch, first_left, decided, replies)
+  end
+  close_instance(keys, state, call)
+  return replies
+end

@@ -1,0 +1,137 @@
+-- The state of an instance, a hash; docs/redis.md says what its fields mean. What is read and written for each
+-- check decides what a check costs, so a field that says nothing for most keys is not there:
+--   start, limits, approved, turn, born   always
+--   denied                                from the first denial on
+--   more                                  with the fields of MORE, from then on that somebody has waited, or that
+--                                         the key was lost. One of them is 0 while it says nothing
+--@include lib/digits
+--@include lib/limits
+--@include lib/state-values
+--@include lib/window
+
+local FIRST_TURN = 1
+
+-- The fields of MORE, in a key that has none of them.
+local NO_MORE = { __index = { stored_expires = 0, ticket = 0, hold_until = 0, unsorted = 0, serving = 0, served = 0 } }
+
+local function read_more(state_key, state)
+  local values = redis.call('HMGET', state_key, 'expires', 'ticket', 'hold_until', 'unsorted', 'serving', 'served')
+  state.has_more = true
+  state.stored_expires = tonumber(values[1])
+  state.ticket = tonumber(values[2])
+  state.hold_until = tonumber(values[3])
+  state.unsorted = tonumber(values[4])
+  state.serving = tonumber(values[5])
+  state.served = tonumber(values[6])
+  if state.stored_expires > 0 then
+    state.expires = state.stored_expires
+  end
+end
+
+-- The state with these values, or nil where there is none.
+local function state_of(state_key, values)
+  if not values[2] then
+    return nil
+  end
+  local limits = parse_limits(values[2])
+  local approved, denied = tonumber(values[3]), tonumber(values[5] or 0)
+  local state = setmetatable({
+    start = tonumber(values[1]),
+    window = limits.window,
+    max = limits.max,
+    queue_max = limits.queue_max,
+    max_is_set = limits.max_is_set,
+    queue_max_is_set = limits.queue_max_is_set,
+    limits = limits.text,
+    approved = approved,
+    stored_approved = approved,
+    denied = denied,
+    stored_denied = denied,
+    turn = tonumber(values[4]),
+    expires = 0,
+    rolled = false,
+    changed = false,
+    has_more = false,
+  }, NO_MORE)
+  state.expires = idle_at(state)
+  if values[6] then
+    read_more(state_key, state)
+  end
+  return state
+end
+
+local function read_state(state_key)
+  return state_of(state_key, read_values(state_key))
+end
+
+-- The state of a key that begins now. `turn`: of the instance before, where that is remembered.
+local function new_state(call, turn)
+  local limits = call.limits
+  local state = setmetatable({
+    is_new = true,
+    rolled = true,
+    start = call.now_ms,
+    window = limits.window,
+    max = limits.max,
+    queue_max = limits.queue_max,
+    limits = limits.text,
+    approved = 0,
+    stored_approved = 0,
+    denied = 0,
+    stored_denied = 0,
+    turn = turn or FIRST_TURN,
+    born = call.now_ms,
+  }, NO_MORE)
+  state.expires = idle_at(state)
+  return state
+end
+
+-- When the key was made, in ms since 1970. Few calls need to know.
+local function born_at(keys, state)
+  state.born = state.born or tonumber(redis.call('HGET', keys.state, 'born'))
+  return state.born
+end
+
+-- When `expires` has to be stored: 0 where it follows from the window, as after each check.
+local function expires_to_store(state)
+  return state.expires == idle_at(state) and 0 or state.expires
+end
+
+local function write_more(state_key, state)
+  redis.call(
+    'HSET', state_key, 'more', 1, 'expires', expires_to_store(state), 'ticket', state.ticket, 'hold_until', state.hold_until,
+    'unsorted', state.unsorted, 'serving', state.serving, 'served', state.served
+  )
+end
+
+-- Sets a field of MORE.
+local function set_more(state, field, value)
+  state[field] = value
+  state.has_more, state.changed = true, true
+end
+
+-- `state.changed`: more than the counters, the window and the limits changed.
+local function write_state(keys, state)
+  local name = keys.state
+  if state.is_new then
+    redis.call(
+      'HSET', name, 'start', digits(state.start), 'limits', format_limits(state), 'approved', digits(state.approved),
+      'turn', digits(state.turn), 'born', digits(state.born)
+    )
+  elseif state.rolled or state.changed then
+    redis.call(
+      'HSET', name, 'start', digits(state.start), 'approved', digits(state.approved), 'turn', digits(state.turn)
+    )
+  elseif state.approved ~= state.stored_approved then
+    redis.call('HSET', name, 'approved', digits(state.approved))
+  end
+  if state.denied ~= state.stored_denied then
+    redis.call('HSET', name, 'denied', digits(state.denied))
+  end
+  if state.limits_changed and not state.is_new then
+    redis.call('HSET', name, 'limits', format_limits(state))
+  end
+  if state.has_more and state.changed then
+    write_more(name, state)
+  end
+end

@@ -1,0 +1,21 @@
+-- The turns of the sets that remember ids: lib/requests says what for.
+
+local TURNS = 3
+
+-- Whether so many windows of a key with these limits are shorter than a lease.
+local function share_turns(call, limits)
+  return TURNS * limits.window < call.lease
+end
+
+local function next_turn(turn)
+  return turn % TURNS + 1
+end
+
+-- Makes the set of a window that has ended the set of a turn. Somebody may have removed it.
+local function keep_requests(requests, past_requests)
+  redis.call('UNLINK', past_requests)
+  local failure = redis.pcall('RENAME', requests, past_requests).err
+  if failure and not string.find(failure, 'no such key', 1, true) then
+    redis.call('RENAME', requests, past_requests)
+  end
+end
