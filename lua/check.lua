@@ -45,9 +45,9 @@ local function load_checks()
 end
 
 local decide
-local function decide_any(...)
+local function decide_any(first_key, first_id, size, limits, special)
   decide = decide or load_checks()
-  return decide(...)
+  return decide(KEYS, first_key, ARGV, first_id, size, limits, special, read_values(KEYS[first_key]))
 end
 
 local replies = {}
@@ -86,7 +86,7 @@ end
 local function decide_in_order(first_key, first_id, size, limits, special)
   local values = read_values(KEYS[first_key])
   if special == '' and size <= CHUNK and not is_sent_again then
-    local start, approved, granted = decide_plainly(call, limits, values, first_key, first_id, size)
+    local start, approved, granted = decide_plainly(call, limits, values, KEYS, first_key, ARGV, first_id, size)
     if start then
       append_plain(limits, start, approved, granted, size)
       return true
@@ -95,7 +95,7 @@ local function decide_in_order(first_key, first_id, size, limits, special)
   if values[2] then
     return false
   end
-  append(decide_any(first_key, first_id, size, limits, special, values))
+  append(decide_any(first_key, first_id, size, limits, special))
   return true
 end
 
@@ -114,7 +114,6 @@ local function decide_new_first(first_key, first_id, size, limits, special, next
       local state_key = KEYS[batch[1]]
       if not decided[i] and is_due(state_key) then
         decided[i] = reply_of(function()
-          batch[6] = read_values(state_key)
           return decide_any(unpack(batch))
         end)
       end

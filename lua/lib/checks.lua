@@ -1,5 +1,5 @@
--- Decides any checks. Included in a function of check.lua, whose locals it uses: the call, and whether it is sent
--- again.
+-- Decides any checks. check.lua includes it in a function, and has the locals that it uses: the call, whether it is
+-- sent again, and what a reply consists of.
 --@include lib/instance
 
 local QUEUE_FULL, NO_PLACE, SET_FULL = -1, -2, -3
@@ -32,14 +32,11 @@ end
 
 -- The earlier replies to checks that are sent again: request id -> reply.
 local function find_decided(keys, batch)
-  local ids, decided = {}, {}
-  for i = 1, batch.size do
-    ids[i] = ARGV[batch.first_id + i - 1]
+  local decided = {}
+  for i, ticket in ipairs(list_in_chunks('HMGET', keys.waiting, batch.ids)) do
+    decided[batch.ids[i]] = tonumber(ticket)
   end
-  for i, ticket in ipairs(list_in_chunks('HMGET', keys.waiting, ids)) do
-    decided[ids[i]] = tonumber(ticket)
-  end
-  for id in pairs(find_approved(keys, ids)) do
+  for id in pairs(find_approved(keys, batch.ids)) do
     decided[id] = APPROVED
   end
   return decided
@@ -53,7 +50,7 @@ local function approve(keys, state, call, batch, decided, replies)
     local ids = {}
     local room = math.min(most - state.approved, CHUNK)
     while i <= batch.size and #ids < room do
-      local id = ARGV[batch.first_id + i - 1]
+      local id = batch.ids[i]
       replies[i + HEAD] = decided[id] or APPROVED
       if not decided[id] then
         ids[#ids + 1] = id
@@ -71,7 +68,7 @@ local function refuse_or_queue(keys, state, call, batch, first, decided, replies
   local places = state.max == 0 and 0 or state.queue_max
   local is_set_full = state.approved >= call.max_ids and state.approved < state.max
   for i = first, batch.size do
-    local id = ARGV[batch.first_id + i - 1]
+    local id = batch.ids[i]
     local waits = batch.waits and string.byte(batch.waits, i) or WAITS_NOT
     local reply
     if decided[id] then
@@ -96,9 +93,12 @@ local function refuse_or_queue(keys, state, call, batch, first, decided, replies
   end
 end
 
--- `special`: as in ARGV[7].
-local function read_batch(first_id, size, special)
-  local batch = { first_id = first_id, size = size, is_special = special ~= '' }
+-- `special`: what check.lua says of it.
+local function read_batch(arguments, first_id, size, special)
+  local batch = { ids = {}, size = size, is_special = special ~= '' }
+  for i = 1, size do
+    batch.ids[i] = arguments[first_id + i - 1]
+  end
   if batch.is_special then
     local max, queue_max, ticket, millis_left
     batch.ceilings, max, queue_max, ticket, millis_left, batch.waits =
@@ -111,9 +111,10 @@ end
 
 local NOTHING_DECIDED = {}
 
--- Decides a batch, and returns its reply. `values`: as `read_values` gives those of its key.
-local function decide(first_key, first_id, size, limits, special, values)
-  local keys, batch = read_keys(KEYS, first_key), read_batch(first_id, size, special)
+-- Decides a batch, and returns its reply. Its key's names begin at names[first_key], its ids at arguments[first_id].
+-- `values`: as `read_values` gives those of its key.
+local function decide(names, first_key, arguments, first_id, size, limits, special, values)
+  local keys, batch = read_keys(names, first_key), read_batch(arguments, first_id, size, special)
   local call = call_with_limits(call, limits)
   local state, idle = open_instance(keys, call, state_of(keys.state, values))
   if not state and batch.ticket then

@@ -14,20 +14,20 @@ local function count_approved(limits, approved, checks)
   return math.max(0, math.min(checks, limits.max - approved))
 end
 
-local function approve_plainly(requests, first_id, checks)
-  return redis.call('SADD', requests, unpack(ARGV, first_id, first_id + checks - 1))
+local function approve_plainly(requests, arguments, first_id, checks)
+  return redis.call('SADD', requests, unpack(arguments, first_id, first_id + checks - 1))
 end
 
 local function expiry_of(limits, start)
   return digits(start + limits.window * WINDOWS_KEPT)
 end
 
-local function decide_in_window(limits, values, first_key, first_id, checks)
-  local state, requests = KEYS[first_key], KEYS[first_key + REQUESTS]
+local function decide_in_window(limits, values, names, first_key, arguments, first_id, checks)
+  local state, requests = names[first_key], names[first_key + REQUESTS]
   local approved = tonumber(values[3])
   local granted = count_approved(limits, approved, checks)
   if granted > 0 then
-    local added = approve_plainly(requests, first_id, granted)
+    local added = approve_plainly(requests, arguments, first_id, granted)
     approved = approved + added
     redis.call('HSET', state, 'approved', digits(approved))
     if redis.call('SCARD', requests) == added then
@@ -35,13 +35,13 @@ local function decide_in_window(limits, values, first_key, first_id, checks)
     end
   end
   if granted < checks then
-    redis.call('HINCRBY', state, 'denied', digits(checks - granted))
+    redis.call('HSET', state, 'denied', digits((values[5] or 0) + checks - granted))
   end
   return values[1], approved, granted
 end
 
-local function decide_in_new_window(limits, values, first_key, first_id, checks, now_ms)
-  local state, requests = KEYS[first_key], KEYS[first_key + REQUESTS]
+local function decide_in_new_window(limits, values, names, first_key, arguments, first_id, checks, now_ms)
+  local state, requests = names[first_key], names[first_key + REQUESTS]
   local start, turn = start_of_window(values[1], limits.window, now_ms), tonumber(values[4])
   local had_requests = values[3] ~= '0'
   if had_requests then
@@ -53,24 +53,24 @@ local function decide_in_new_window(limits, values, first_key, first_id, checks,
     redis.call('HSET', state, 'denied', digits(checks - granted))
   end
   if had_requests then
-    keep_requests(requests, KEYS[first_key + PAST_REQUESTS - 1 + turn])
+    keep_requests(requests, names[first_key + PAST_REQUESTS - 1 + turn])
   end
   local expiry = expiry_of(limits, start)
   if granted > 0 then
-    approve_plainly(requests, first_id, granted)
+    approve_plainly(requests, arguments, first_id, granted)
     redis.call('PEXPIREAT', requests, expiry)
   end
   redis.call('PEXPIREAT', state, expiry)
   return start, granted, granted
 end
 
--- Decides checks of the key whose names begin at KEYS[first_key]. Their ids are ARGV[first_id] and those after it.
+-- Decides checks of the key whose names begin at names[first_key]. Their ids are arguments[first_id] and those after it.
 -- `limits`: those of the key. `values`: as `read_values` gives them. Returns the start of the window, its approvals,
 -- and how many of the checks are approved, from the first on. Returns nil, and changes nothing, where the key is not
 -- plain.
 --
 -- The first write takes memory, so that a full Redis refuses it (`decide_in_full_memory` in lib/instance).
-local function decide_plainly(call, limits, values, first_key, first_id, checks)
+local function decide_plainly(call, limits, values, names, first_key, arguments, first_id, checks)
   if values[2] ~= limits.text or values[6] or values[3] + checks > call.max_ids or share_turns(call, limits) then
     return nil
   end
@@ -79,5 +79,5 @@ local function decide_plainly(call, limits, values, first_key, first_id, checks)
     return nil
   end
   local decide = age < limits.window and decide_in_window or decide_in_new_window
-  return decide(limits, values, first_key, first_id, checks, call.now_ms)
+  return decide(limits, values, names, first_key, arguments, first_id, checks, call.now_ms)
 end

@@ -88,7 +88,7 @@ end
 
 -- When the key was made, in ms since 1970. Few calls need to know.
 local function born_at(keys, state)
-  state.born = state.born or tonumber(redis.call('HGET', keys.state, 'born'))
+  state.born = state.born or tonumber(redis.call('HMGET', keys.state, 'born')[1])
   return state.born
 end
 

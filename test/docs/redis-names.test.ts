@@ -18,7 +18,7 @@ test('the names in Redis are those that the code builds', () => {
 
 test('the fields of the state are those that the scripts write', () => {
   const { text } = loadScript('check');
-  const calls = text.matchAll(/redis\.call\(\s*'HSET', keys\.state,([^)]*)\)/g);
+  const calls = text.matchAll(/redis\.call\(\s*'HSET', (?:name|state|state_key),(.*?)\n? *\)\n/gs);
   const written = new Set([...calls].flatMap(([, list = '']) => quoted(list)));
   const fields = tableRows(PAGE, ['Field', 'Meaning']).map(([field]) => inBackticks(field));
   expect(written.size).toBeGreaterThan(10);

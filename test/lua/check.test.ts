@@ -22,21 +22,21 @@ beforeEach(async () => {
 });
 
 /** The fields of the state after the first check at 0, with what has changed since. */
-const state = (changed: Record<string, number | string> = {}): Record<string, number | string> => ({
+const state = (changed: Record<string, unknown> = {}): Record<string, unknown> => ({
   start: 0,
   window: 1000,
   max: 2,
-  queue_max: 3,
+  queueMax: 3,
   approved: 0,
   denied: 0,
   ticket: 0,
   expires: 4000,
-  overridden: '',
+  overridden: [],
   born: 0,
   holdUntil: 'no',
   turn: expect.any(Number) as number,
-  unsorted: 0,
-  serving: 0,
+  isUnsorted: false,
+  isServing: false,
   served: 'never',
   ...changed,
 });
@@ -331,21 +331,21 @@ describe('the limits', () => {
     expect(await changed.check(['b', 'c', 'd'])).toEqual(verdicts);
     expect((await key.stored()).state).toMatchObject({
       max: maxRequests,
-      queue_max: 9,
-      overridden: '',
+      queueMax: 9,
+      overridden: [],
     });
   });
 
   test.each([
-    [{ maxRequests: 5 }, { max: 5, queue_max: 8, overridden: 'max' }],
-    [{ maxRequestsInQueue: 0 }, { max: 9, queue_max: 0, overridden: 'queue_max' }],
+    [{ maxRequests: 5 }, { max: 5, queueMax: 8, overridden: ['max'] }],
+    [{ maxRequestsInQueue: 0 }, { max: 9, queueMax: 0, overridden: ['queueMax'] }],
     [
       { maxRequests: 5, maxRequestsInQueue: 6 },
-      { max: 5, queue_max: 6, overridden: 'max,queue_max' },
+      { max: 5, queueMax: 6, overridden: ['max', 'queueMax'] },
     ],
     [
       { maxRequests: 2, maxRequestsInQueue: 3 },
-      { max: 2, queue_max: 3, overridden: 'max,queue_max' },
+      { max: 2, queueMax: 3, overridden: ['max', 'queueMax'] },
     ],
   ])('that %j overrides no longer follow a default', async (overrides, fields) => {
     const other = key.replica('r2', { limits: { maxRequests: 9, maxRequestsInQueue: 8 } });
@@ -363,8 +363,8 @@ describe('the limits', () => {
     await replica.check(['c'], { maxRequests: 6 });
     expect((await key.stored()).state).toMatchObject({
       max: 6,
-      queue_max: 7,
-      overridden: 'max,queue_max',
+      queueMax: 7,
+      overridden: ['max', 'queueMax'],
     });
   });
 

@@ -65,7 +65,7 @@ describe('a check', () => {
     await key.setTime(END_OF_THIRD_IDLE_WINDOW + 500);
     await replica.check(['b']);
     expect(await key.stored()).toMatchObject({
-      state: { start: 4500, max: 2, approved: 1, expires: 8500, overridden: '' },
+      state: { start: 4500, max: 2, approved: 1, expires: 8500, overridden: [] },
       requests: ['b'],
       expiry: { state: 8500, requests: 8500 },
     });

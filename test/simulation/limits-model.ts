@@ -1,5 +1,5 @@
 import type { CheckBatchRun, ScriptRun } from './script-run.js';
-import type { StoredState } from './snapshot.js';
+import type { StoredState } from '../support/stored-state.js';
 
 /** The two limits of a key, and which of them a request has set. */
 export interface KeptLimits {
@@ -30,10 +30,9 @@ export function limitsDuring(run: ScriptRun, before: StoredState | undefined): K
 }
 
 export function limitsOf({ max, queueMax, overridden }: StoredState): KeptLimits {
-  const names = overridden.split(',');
   return {
-    max: { value: max, isOverridden: names.includes('max') },
-    queueMax: { value: queueMax, isOverridden: names.includes('queue_max') },
+    max: { value: max, isOverridden: overridden.includes('max') },
+    queueMax: { value: queueMax, isOverridden: overridden.includes('queueMax') },
   };
 }
 

@@ -106,7 +106,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'a newcomer comes before the queue at the end of a window',
-    scripts: edited('check', '  serve_waiting(keys, state, call)\n', ''),
+    scripts: edited('lib/checks', '  serve_waiting(keys, state, call)\n', ''),
   },
   {
     name: 'a window leader that dies before it wakes anybody is awaited',
@@ -131,7 +131,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'a check that is sent again counts again',
-    scripts: edited('check', 'is_sent_again and find_decided(keys, batch.ids) or {}', '{}'),
+    scripts: edited('lib/checks', 'is_sent_again and find_decided(keys, batch) or', ''),
   },
   {
     name: 'only the first withdrawal of a replica is made',
@@ -158,22 +158,22 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'an override outlives the rules that forbid it',
-    scripts: edited('check', 'and state.max <= max_ceiling', ''),
+    scripts: edited('lib/checks', 'and state.max <= max_ceiling', ''),
   },
   {
     name: 'a live key does not take a higher maximum of its rules',
     scripts: edited(
-      'check',
-      'max or call.max, queue_max',
-      'max or math.min(state.max, call.max), queue_max',
+      'lib/checks',
+      'max or call.limits.max, queue_max',
+      'max or math.min(state.max, call.limits.max), queue_max',
     ),
   },
   {
     name: 'those who wait have nothing of a higher maximum',
-    scripts: edited('check', 'state.made_room or max > state.max', 'state.made_room'),
+    scripts: edited('lib/checks', 'state.made_room or max > state.max', 'state.made_room'),
   },
   {
     name: 'keys of a queue are given no expiry',
-    scripts: edited('lib/instance', "redis.call('PEXPIREAT', name, expire_at)", ''),
+    scripts: edited('lib/instance', "redis.call('PEXPIREAT', name, until_ms)", ''),
   },
 ];

@@ -1,6 +1,6 @@
 import { KEYS_PER_KEY } from './stored-key.js';
 
-const SHARED_ARGUMENTS = 7;
+const SHARED_ARGUMENTS = 5;
 
 /** A script call as it arrives at Redis. */
 export interface ScriptRun {
@@ -34,7 +34,8 @@ export function readRun(
   args: readonly (string | number)[],
 ): ScriptRun {
   const [shared, own] = splitAt(args.slice(2 + Number(args[1])).map(String), SHARED_ARGUMENTS);
-  const limits = { max: Number(shared[3]), queueMax: Number(shared[4]) };
+  const [, max, queueMax] = shared[2]!.split(':').map(Number);
+  const limits = { max: max!, queueMax: queueMax! };
   const tickets = new Map<string, number>();
   const run = { script, replica, now, limits, batches: [], tickets, lowestTicket: Infinity };
   if (script === 'check') return { ...run, ...readChecks(own, Number(args[1]) / KEYS_PER_KEY) };
@@ -53,28 +54,24 @@ function readChecks(
   own: readonly string[],
   count: number,
 ): Pick<ScriptRun, 'requestIds' | 'batches' | 'lowestTicket'> {
-  const requestIds: string[] = [];
-  const batches: CheckBatchRun[] = [];
-  let lowestTicket = Infinity;
-  let position = 1;
-  for (let batch = 0; batch < count; batch += 1) {
-    const [, ceilings = '', max, queueMax] = own.slice(position);
+  const [, shapes = '', ...requestIds] = own;
+  const tickets: number[] = [];
+  const batches = Array.from({ length: count }, (_, i) => {
+    const special = shapes.split(' ')[i]?.split('/')[1] ?? '';
+    const [ceilings, max, queueMax, ticket] = special.split(';');
     const [maxCeiling = Infinity, queueCeiling = Infinity] = ceilings
       ? ceilings.split(':').map(Number)
       : [];
-    batches.push({
+    if (ticket) tickets.push(Number(ticket));
+    return {
       overrides: {
         ...(max && { max: Number(max) }),
         ...(queueMax && { queueMax: Number(queueMax) }),
       },
       ceilings: { max: maxCeiling, queueMax: queueCeiling },
-    });
-    if (own[position + 4]) lowestTicket = Math.min(lowestTicket, Number(own[position + 4]));
-    const size = Number(own[position + 6]);
-    position += 7;
-    for (let i = 0; i < size; i += 1, position += 2) requestIds.push(own[position]!);
-  }
-  return { requestIds, batches, lowestTicket };
+    };
+  });
+  return { requestIds, batches, lowestTicket: Math.min(...tickets) };
 }
 
 function splitAt<Item>(items: readonly Item[], index: number): [readonly Item[], readonly Item[]] {

@@ -1,4 +1,5 @@
 import { readQueue, type StoredQueue } from '../support/stored-queue.js';
+import { readStoredState, type StoredState } from '../support/stored-state.js';
 import { Violation } from './violation.js';
 
 /** What the snapshot script replies. */
@@ -13,20 +14,6 @@ export interface RawSnapshot {
   /** Of each key, in the order of KEYS. */
   readonly expiry: readonly number[];
   readonly sent: readonly string[] | Record<string, never>;
-}
-
-export interface StoredState {
-  readonly start: number;
-  readonly window: number;
-  readonly max: number;
-  readonly queueMax: number;
-  /** The names of the limits that a request has set, with commas between them. */
-  readonly overridden: string;
-  readonly approved: number;
-  readonly expires: number;
-  readonly born: number;
-  readonly holdUntil: number;
-  readonly isServing: boolean;
 }
 
 /** All that Redis holds of the key of a world. Times are ms since 1970. */
@@ -68,7 +55,7 @@ export function readSnapshot(raw: RawSnapshot): Snapshot {
     waiting.set(requestId, { ticket, replica });
   }
   return {
-    state: fields.start === undefined ? undefined : readState(fields),
+    state: readStoredState(fields),
     requests: new Set(list(raw.requests)),
     past: new Set(list(raw.past)),
     waiting,
@@ -88,22 +75,6 @@ function tryReadQueue(raw: RawSnapshot): StoredQueue | undefined {
   } catch {
     return undefined;
   }
-}
-
-function readState(fields: Readonly<Record<string, string>>): StoredState {
-  const number = (name: string): number => Number(fields[name] ?? 0);
-  return {
-    start: number('start'),
-    window: number('window'),
-    max: number('max'),
-    queueMax: number('queue_max'),
-    overridden: fields.overridden ?? '',
-    approved: number('approved'),
-    expires: number('expires'),
-    born: number('born'),
-    holdUntil: number('hold_until'),
-    isServing: fields.serving === '1',
-  };
 }
 
 function list(value: readonly string[] | Record<string, never>): readonly string[] {

@@ -33,7 +33,7 @@ export type Verdict = 'approved' | 'denied' | 'queue full' | number;
  * {@link ScriptHarness.startMillis}.
  */
 export interface StoredKey {
-  readonly state: Readonly<Record<string, number | string>> | undefined;
+  readonly state: Readonly<Record<string, unknown>> | undefined;
   /** Sorted. */
   readonly requests: readonly string[];
   /** Sorted; those approved in windows that have ended, and remembered. */
@@ -166,20 +166,18 @@ export class ScriptHarness {
     return ticket + this.startMillis * 1000;
   }
 
-  #readState(
-    fields: Readonly<Record<string, string>>,
-  ): Record<string, number | string> | undefined {
+  #readState(fields: Readonly<Record<string, string>>): Record<string, unknown> | undefined {
     const stored = readStoredState(fields);
     if (!stored) return undefined;
-    const { hold_until: holdUntil, served, ticket, ...state } = stored;
+    const { holdUntil, served, ticket, start, expires, born, ...state } = stored;
     const moment = (millis: number, never: string): number | string =>
       millis === 0 ? never : millis - this.startMillis;
     return {
       ...state,
-      start: state.start - this.startMillis,
-      expires: state.expires - this.startMillis,
-      born: state.born - this.startMillis,
-      ticket: this.relativeTicket(ticket === 0 ? state.born * 1000 : ticket),
+      start: start - this.startMillis,
+      expires: expires - this.startMillis,
+      born: born - this.startMillis,
+      ticket: this.relativeTicket(ticket === 0 ? born * 1000 : ticket),
       holdUntil: moment(holdUntil, 'no'),
       served: moment(served, 'never'),
     };

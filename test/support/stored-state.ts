@@ -1,11 +1,11 @@
-/** The fields of a key's state as they mean it, whichever of them are stored: docs/redis.md. */
+/** What a key's state says, whichever of its fields are stored: docs/redis.md. Times are ms since 1970. */
 export interface StoredState {
   readonly start: number;
   readonly window: number;
   readonly max: number;
-  readonly queue_max: number;
+  readonly queueMax: number;
   /** The maxima that requests have set. */
-  readonly overridden: '' | 'max' | 'queue_max' | 'max,queue_max';
+  readonly overridden: readonly ('max' | 'queueMax')[];
   readonly approved: number;
   readonly denied: number;
   readonly turn: number;
@@ -13,9 +13,11 @@ export interface StoredState {
   readonly expires: number;
   /** 0 where none was given out. */
   readonly ticket: number;
-  readonly hold_until: number;
-  readonly unsorted: number;
-  readonly serving: number;
+  /** 0 where the key is not held. */
+  readonly holdUntil: number;
+  readonly isUnsorted: boolean;
+  readonly isServing: boolean;
+  /** 0 where nobody was served. */
   readonly served: number;
 }
 
@@ -33,19 +35,20 @@ export function readStoredState(fields: Readonly<Record<string, string>>): Store
     start,
     window: Number(window),
     max: Number(max),
-    queue_max: Number(queueMax),
-    overridden: [maxMark && 'max', queueMark && 'queue_max']
-      .filter(Boolean)
-      .join(',') as StoredState['overridden'],
+    queueMax: Number(queueMax),
+    overridden: [
+      ...(maxMark ? (['max'] as const) : []),
+      ...(queueMark ? (['queueMax'] as const) : []),
+    ],
     approved: number('approved'),
     denied: number('denied'),
     turn: number('turn'),
     born: number('born'),
     expires: number('expires') || start + WINDOWS_KEPT * Number(window),
     ticket: number('ticket'),
-    hold_until: number('hold_until'),
-    unsorted: number('unsorted'),
-    serving: number('serving'),
+    holdUntil: number('hold_until'),
+    isUnsorted: number('unsorted') === 1,
+    isServing: number('serving') === 1,
     served: number('served'),
   };
 }

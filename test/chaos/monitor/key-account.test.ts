@@ -16,7 +16,7 @@ function openAccount() {
     onViolation: (violation) => violations.push(violation),
   });
   const nothing = { approved: [], approvedBefore: [], queue: [], queueExpiresAt: -2 };
-  account.adopt({ start: 0, maximum: 2, ...nothing });
+  account.adopt({ start: 0, limits: { maximum: 2, windowMillis: 500 }, ...nothing });
   /** The commands of one script. */
   const follow = (at: number, ...commands: [string, ...string[]][]): void => {
     for (const [name, ...args] of commands) account.follow({ at, isOfScript: true, name, args });
@@ -25,9 +25,8 @@ function openAccount() {
   return { account, violations, approved, limits, follow };
 }
 
-/** A script that writes the state writes all of these. */
 const hasMaximum = (maximum: number): [string, ...string[]] => [
-  ...(['hset', names.state, 'start', '0', 'window', '500', 'max', String(maximum)] as const),
+  ...(['hset', names.state, 'limits', `500:${maximum}*:0`] as const),
 ];
 
 const waits = (id: string, ticket: number): [string, ...string[]] => [
@@ -58,7 +57,8 @@ test('the maximum is the one that scripts gave the key last', () => {
 
 test('a snapshot may have more than a maximum that has fallen, and no more than any', () => {
   const { account, violations } = openAccount();
-  const snapshot = { start: 0, maximum: 2, approvedBefore: [], queue: [], queueExpiresAt: -2 };
+  const limits = { maximum: 2, windowMillis: 500 };
+  const snapshot = { start: 0, limits, approvedBefore: [], queue: [], queueExpiresAt: -2 };
   account.adopt({ ...snapshot, approved: 'a b c d e f g h i'.split(' ') });
   expect(violations).toEqual([]);
   account.adopt({ ...snapshot, approved: 'a b c d e f g h i j'.split(' ') });
@@ -69,15 +69,16 @@ test('a new window, and a released approval, make room', () => {
   const { violations, approved, follow } = openAccount();
   follow(1, ['sadd', names.requests, 'a', 'b'], ['srem', names.requests, 'a']);
   follow(2, ['sadd', names.requests, 'c']);
-  follow(3, ['exists', names.requests], ['sadd', names.requests, 'd', 'e']);
+  follow(3, ['hset', names.state, 'start', '500'], ['sadd', names.requests, 'd', 'e']);
+  follow(4, ['sadd', names.requests, 'f'], ['hset', names.state, 'start', '1000']);
   expect(violations).toEqual([]);
-  expect(approved).toEqual(['a', 'b', 'c', 'd', 'e']);
+  expect(approved).toEqual(['a', 'b', 'c', 'd', 'e', 'f']);
 });
 
 test('one that is approved a second time is found, in whatever window', () => {
   const { violations, follow } = openAccount();
   follow(1, ['sadd', names.requests, 'a']);
-  follow(2, ['exists', names.requests], ['rename', names.requests, names.pastRequests[0]!]);
+  follow(2, ['rename', names.requests, names.pastRequests[0]!]);
   follow(3, ['sadd', names.requests, 'a']);
   expect(violations).toEqual([expect.stringContaining('approved a twice')]);
 });

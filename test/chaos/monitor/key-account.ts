@@ -22,11 +22,16 @@ export interface ObservedLimits {
   readonly windowMillis: number;
 }
 
+/** The limits in a key's state. */
+export interface StoredLimits {
+  readonly maximum: number;
+  readonly windowMillis: number;
+}
+
 /** What a server holds of a key. */
 export interface Snapshot {
   readonly start: number | undefined;
-  /** Approvals per window. */
-  readonly maximum: number | undefined;
+  readonly limits: StoredLimits | undefined;
   readonly approved: readonly string[];
   /** Approved in windows that have ended, and remembered. */
   readonly approvedBefore: readonly string[];
@@ -96,10 +101,10 @@ export class KeyAccount {
   }
 
   /** What the server holds at this point of its commands. */
-  adopt({ start, maximum, approved, approvedBefore, queue, queueExpiresAt }: Snapshot): void {
+  adopt({ start, limits, approved, approvedBefore, queue, queueExpiresAt }: Snapshot): void {
     this.#isKnown = true;
-    this.#maximum = maximum ?? Infinity;
-    this.#windowMillis = undefined;
+    this.#maximum = limits?.maximum ?? Infinity;
+    this.#windowMillis = limits?.windowMillis;
     if (start !== undefined && this.#window.start === undefined) {
       this.#window.start = start;
       this.events.onWindow(start, Date.now());
@@ -184,20 +189,25 @@ export class KeyAccount {
   }
 
   #onState(fields: readonly string[], at: number): void {
-    const value = (field: string): number | undefined => {
+    const value = (field: string): string | undefined => {
       const position = fields.indexOf(field);
-      return position === -1 ? undefined : Number(fields[position + 1]);
+      return position === -1 ? undefined : fields[position + 1];
     };
-    const start = value('start');
-    if (start === undefined) return;
-    // A script that writes the one writes all of them.
-    this.#onLimits(value('max')!, value('window')!, at);
-    if (this.#window.start === start) return;
-    this.#window.start = start;
-    this.events.onWindow(start, at);
+    const [limits, start] = [value('limits'), value('start')];
+    if (limits !== undefined) this.#onLimits(parseLimits(limits), at);
+    if (start === undefined || this.#window.start === Number(start)) return;
+    if (this.#window.start !== undefined) this.#beginWindow();
+    this.#window.start = Number(start);
+    this.events.onWindow(Number(start), at);
   }
 
-  #onLimits(maximum: number, windowMillis: number, at: number): void {
+  /** The approvals of the script under way are those of the window that it begins. */
+  #beginWindow(): void {
+    this.#window = { start: undefined };
+    this.#approved = new Set(this.#script?.approved.map(({ id }) => id));
+  }
+
+  #onLimits({ maximum, windowMillis }: StoredLimits, at: number): void {
     const hasOtherWindow = this.#windowMillis !== undefined && this.#windowMillis !== windowMillis;
     const isOther = this.#maximum !== maximum || hasOtherWindow;
     this.#maximum = maximum;
@@ -207,11 +217,8 @@ export class KeyAccount {
   }
 
   #onRequests(name: string, ids: readonly string[], at: number): void {
-    // Asked by a script right when it begins a window, and at no other time.
-    if (name === 'exists') {
-      this.#window = { start: undefined };
-      this.#approved.clear();
-    }
+    // A script asks that where it makes a key, and at no other time.
+    if (name === 'exists') this.#beginWindow();
     if (name === 'srem') for (const id of ids) this.#approved.delete(id);
     if (name === 'sadd') {
       for (const id of ids) {
@@ -274,7 +281,7 @@ return {
   redis.call('HGETALL', KEYS[3]),
   redis.call('PEXPIRETIME', KEYS[3]),
   redis.call('SUNION', unpack(KEYS, 4)),
-  redis.call('HGET', KEYS[1], 'max') or '',
+  redis.call('HGET', KEYS[1], 'limits') or '',
 }`;
 
 /** The KEYS of {@link SNAPSHOT_SCRIPT}. */
@@ -283,7 +290,7 @@ export function keysOfSnapshot({ state, requests, waiting, pastRequests }: KeyNa
 }
 
 export function parseSnapshot(reply: unknown): Snapshot {
-  const [start, approved, waiting, queueExpiresAt, approvedBefore, maximum] = reply as [
+  const [start, approved, waiting, queueExpiresAt, approvedBefore, limits] = reply as [
     string,
     string[],
     string[],
@@ -296,10 +303,15 @@ export function parseSnapshot(reply: unknown): Snapshot {
   );
   return {
     start: start === '' ? undefined : Number(start),
-    maximum: maximum === '' ? undefined : Number(maximum),
+    limits: limits === '' ? undefined : parseLimits(limits),
     approved,
     approvedBefore,
     queue: queue.sort((a, b) => a.ticket - b.ticket),
     queueExpiresAt,
   };
+}
+
+function parseLimits(text: string): StoredLimits {
+  const [windowMillis, maximum] = text.split(':').map((part) => Number(part.replace('*', '')));
+  return { windowMillis: windowMillis!, maximum: maximum! };
 }
