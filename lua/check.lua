@@ -1,11 +1,13 @@
 -- Decides checks in batches, one batch for each key, and each batch in the order of its checks:
 -- approves, denies or queues.
 --
--- KEYS  per batch: 1 state, 2 requests, 3 queue, 4 waiting, 5 replicas, 6 to 8 past requests
+-- KEYS  per batch: 1 state, 2 requests, and but for the first ones 3 queue, 4 waiting, 5 replicas, 6 to 8 past
+--       requests. Redis takes longer for a name than for most of what a check does with it
 -- ARGV  1 to 5 as every call has them: 1 replica id, 2 lease of a waiting replica in ms, 3 limits, 4 how wakes
 --       are sent, 5 the most ids in a set
 --       6 the sum of: 1 if the call is sent again, and may have run before; 2 if Redis may have no memory left
---       7 '' where each batch has one check and nothing of its own; else, with a space between two, what each
+--       7 how many batches have two names only
+--       8 '' where each batch has one check and nothing of its own; else, with a space between two, what each
 --       batch has: the number of its checks; `=` and the key's limits, in place of 3; `/` and these texts with a
 --       `;` after each, '' where there is nothing to say:
 --         the greatest overrides that count, as `<maximum>:<maximum in the queue>` with -1 for none; override of
@@ -18,8 +20,8 @@
 --       then per check, in their order: 1 approved, 0 denied, -1 refused because the queue is full,
 --       -2 refused for lack of a place to wait in, -3 refused because the set of ids is full,
 --       else its ticket in the queue
---       A batch that fails, such as one with a key of a wrong type, has its error in place of all that. The
---       others are decided all the same.
+--       A batch that fails, such as one with a key of a wrong type, has its error in place of all that, and one
+--       with two names that needs all has false. The others are decided all the same.
 --
 -- A check that is sent again takes no second approval and no second place in the queue. Redis does not
 -- remember denied checks. They are decided anew, but a second denial is not counted.
@@ -83,19 +85,23 @@ end
 
 -- Decides the batch whose key's names begin at KEYS[first_key], and its ids at ARGV[first_id]. Returns false where
 -- keys that are new have to be seen to first.
-local function decide_in_order(first_key, first_id, size, limits, special)
+local function decide_in_order(first_key, has_all_names, first_id, size, limits, special)
   local values = read_values(KEYS[first_key])
   if special == '' and size <= CHUNK and not is_sent_again then
-    local start, approved, granted = decide_plainly(call, limits, values, KEYS, first_key, ARGV, first_id, size)
+    local start, approved, granted =
+      decide_plainly(call, limits, values, KEYS, first_key, has_all_names, ARGV, first_id, size)
     if start then
       append_plain(limits, start, approved, granted, size)
       return true
     end
   end
-  if values[2] then
+  if not has_all_names then
+    replies[#replies + 1] = false
+  elseif values[2] then
     return false
+  else
+    append(decide_any(first_key, first_id, size, limits, special))
   end
-  append(decide_any(first_key, first_id, size, limits, special))
   return true
 end
 
@@ -133,16 +139,18 @@ end
 -- Decides the batches in their order, as far as that can be done: with a full memory, either the first is refused, and
 -- all that follow, or new keys have to be seen to first.
 local function decide_batches()
-  local next_text = string.gmatch(ARGV[FIRST_OWN + 1], '%S+')
-  local first_id, refusal = FIRST_OWN + 2, nil
-  for first_key = 1, #KEYS, KEYS_PER_INSTANCE do
+  local next_text = string.gmatch(ARGV[FIRST_OWN + 2], '%S+')
+  local with_two_left = tonumber(ARGV[FIRST_OWN + 1])
+  local first_key, first_id, refusal = 1, FIRST_OWN + 3, nil
+  while first_key <= #KEYS do
     local size, limits, special = read_shape(next_text())
+    local has_all_names = with_two_left == 0
     if call.may_be_full then
       return decide_new_first(first_key, first_id, size, limits, special, next_text)
     end
     local succeeded, is_decided = not refusal, true
     if succeeded then
-      succeeded, is_decided = pcall(decide_in_order, first_key, first_id, size, limits, special)
+      succeeded, is_decided = pcall(decide_in_order, first_key, has_all_names, first_id, size, limits, special)
     end
     if not succeeded then
       local failure = refusal or error_reply(is_decided)
@@ -152,6 +160,11 @@ local function decide_batches()
       return decide_new_first(first_key, first_id, size, limits, special, next_text)
     end
     first_id = first_id + size
+    if has_all_names then
+      first_key = first_key + KEYS_PER_INSTANCE
+    else
+      first_key, with_two_left = first_key + NAMES_IN_WINDOW, with_two_left - 1
+    end
   end
 end
 

@@ -1,7 +1,6 @@
 import { KeyNaming } from '../../dist/redis/key-names.js';
 import { encodeChecks } from '../../dist/redis/scripts/check-codec.js';
 import { Scripts } from '../../dist/redis/scripts/scripts.js';
-import { keysOf } from '../../dist/redis/scripts/shared-arguments.js';
 
 /** The names of the service's keys. */
 export const naming = new KeyNaming('sluice:');
@@ -13,12 +12,11 @@ export function scriptsOn(client, limits) {
 
 /** The words of a call of `check.lua` as the service makes it, once Redis has loaded it. */
 export function checkCommand({ sha1 }, batches, limits) {
-  const names = batches.flatMap((batch) => keysOf(batch.names));
-  const args = encodeChecks(callerWith(limits), batches, {
+  const { keys, args } = encodeChecks(callerWith(limits), batches, {
     isSentAgain: false,
     mayBeFull: false,
   });
-  return ['EVALSHA', sha1, String(names.length), ...names, ...args.map(String)];
+  return ['EVALSHA', sha1, String(keys.length), ...keys, ...args.map(String)];
 }
 
 function callerWith(limits) {

@@ -67,15 +67,15 @@ end
 -- Decides checks of the key whose names begin at names[first_key]. Their ids are arguments[first_id] and those after it.
 -- `limits`: those of the key. `values`: as `read_values` gives them. Returns the start of the window, its approvals,
 -- and how many of the checks are approved, from the first on. Returns nil, and changes nothing, where the key is not
--- plain.
+-- plain, or begins a window and has not all names.
 --
 -- The first write takes memory, so that a full Redis refuses it (`decide_in_full_memory` in lib/instance).
-local function decide_plainly(call, limits, values, names, first_key, arguments, first_id, checks)
+local function decide_plainly(call, limits, values, names, first_key, has_all_names, arguments, first_id, checks)
   if values[2] ~= limits.text or values[6] or values[3] + checks > call.max_ids or share_turns(call, limits) then
     return nil
   end
   local age = call.now_ms - values[1]
-  if age < 0 or age >= limits.window * WINDOWS_KEPT then
+  if age < 0 or age >= (has_all_names and limits.window * WINDOWS_KEPT or limits.window) then
     return nil
   end
   local decide = age < limits.window and decide_in_window or decide_in_new_window

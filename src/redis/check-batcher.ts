@@ -1,8 +1,10 @@
 import { KeyFullError, TooManyWaitersError } from '../limiter/errors.js';
 import type { CheckRequest, Decision, Quota } from '../limiter/limiter.js';
+import type { Clock } from '../common/clock.js';
 import type { Ticks } from '../common/ticks.js';
 import { groupBySlot } from './by-slot.js';
 import type { KeyNaming } from './key-names.js';
+import { KnownWindows } from './known-windows.js';
 import {
   type BatchedCheck,
   type CheckBatch,
@@ -33,6 +35,7 @@ export interface CheckBatcherParts {
   readonly naming: Pick<KeyNaming, 'namesOf'>;
   readonly observer: Pick<StoreObserver, 'batched'>;
   readonly ticks: Ticks;
+  readonly clock: Pick<Clock, 'now'>;
   /** The slot of a name in Redis. One call can't touch names in two slots. */
   readonly slotOf: (name: string) => number;
   /** The waiters of a key on this replica, if there are any. */
@@ -48,6 +51,9 @@ interface PendingAnswer {
 interface PendingBatch extends CheckBatch {
   readonly key: string;
   waiting: KnownWaiting | undefined;
+  isInWindow: boolean;
+  /** No other batch of this call is of the same key, and nothing is special about its checks. */
+  isPlain: boolean;
   readonly checks: BatchedCheck[];
   readonly answers: PendingAnswer[];
 }
@@ -67,6 +73,7 @@ export class CheckBatcher {
   readonly #latest = new Map<string, PendingBatch>();
   #checks = 0;
   #flushIsDue = false;
+  readonly #windows = new KnownWindows();
 
   constructor(private readonly parts: CheckBatcherParts) {}
 
@@ -74,6 +81,7 @@ export class CheckBatcher {
     this.#flushAtEndOfTick();
     const batch = this.#batchFor(request);
     const { canWait, noPlace = false } = request;
+    if (canWait) batch.isPlain = false;
     batch.checks.push({ requestId, canWait, noPlace });
     const reply = new Promise<CheckReply>((resolve, reject) => {
       batch.answers.push({ resolve, reject });
@@ -101,12 +109,15 @@ export class CheckBatcher {
     ) {
       return latest;
     }
+    if (latest) latest.isPlain = false;
     if (this.#batches.length === MAX_KEYS_PER_CALL) this.#flush();
     const batch = {
       key,
       names: this.parts.naming.namesOf(key),
       overrides: { maxRequests, maxRequestsInQueue },
       waiting: undefined,
+      isInWindow: false,
+      isPlain: !latest && maxRequests === undefined && maxRequestsInQueue === undefined,
       checks: [],
       answers: [],
     };
@@ -117,24 +128,43 @@ export class CheckBatcher {
 
   #flush(): void {
     const batches = this.#batches;
-    // As late as can be: a ticket may have come while the batch grew.
-    for (const batch of batches) batch.waiting = this.parts.waitingFor(batch.key);
+    const now = this.parts.clock.now();
+    for (const batch of batches) {
+      // As late as can be: a ticket may have come while the batch grew.
+      batch.waiting = this.parts.waitingFor(batch.key);
+      batch.isInWindow = batch.isPlain && !batch.waiting && this.#windows.goesOn(batch.key, now);
+    }
     this.#batches = [];
     this.#latest.clear();
     this.parts.observer.batched(this.#checks);
     this.#checks = 0;
-    const calls = groupBySlot(batches, ({ names }) => this.parts.slotOf(names.state));
-    for (const call of calls) void this.#call(call);
+    const calls = groupBySlot(inWindowFirst(batches), ({ names }) =>
+      this.parts.slotOf(names.state),
+    );
+    for (const call of calls) void this.#call(call, now);
   }
 
-  async #call(batches: readonly PendingBatch[]): Promise<void> {
+  /** @param sentAt by the clock, no later than Redis is asked */
+  async #call(batches: readonly PendingBatch[], sentAt: number): Promise<void> {
     try {
       const replies = await this.parts.scripts.check(batches);
-      for (const [i, batch] of batches.entries()) answer(batch, replies[i]);
+      for (const [i, batch] of batches.entries()) {
+        const reply = replies[i];
+        if (batch.isPlain && reply && !(reply instanceof Error)) {
+          this.#windows.learn(batch.key, sentAt + reply.millisToRoom);
+        }
+        answer(batch, reply);
+      }
     } catch (error) {
       for (const batch of batches) answer(batch, error as Error);
     }
   }
+}
+
+function inWindowFirst(batches: readonly PendingBatch[]): readonly PendingBatch[] {
+  const rest = batches.filter(({ isInWindow }) => !isInWindow);
+  if (rest.length === 0 || rest.length === batches.length) return batches;
+  return [...batches.filter(({ isInWindow }) => isInWindow), ...rest];
 }
 
 function answer({ answers }: PendingBatch, reply: CheckBatchReply | Error | undefined): void {

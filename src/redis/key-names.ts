@@ -3,25 +3,61 @@ import type { Connections } from './connections/connections.js';
 /** The most names to try in the search for one on each shard. The search may miss shards with few slots. */
 const SHARD_SEARCH_LIMIT = 1000;
 
-/** The names in Redis of everything that belongs to one limiter key. */
-export interface KeyNames {
-  /** The limiter key itself. */
-  readonly key: string;
-  readonly state: string;
+/** What can't stand in a hash tag as it is. */
+const QUOTED = /[{}%]/;
+
+/** The names in Redis of everything that belongs to one limiter key. Most checks need the first two only. */
+export class KeyNames {
+  readonly #wakeSuffix: string;
+
+  /**
+   * @param key the limiter key itself
+   * @param state its state, whose name begins all others
+   * @param wakeSuffix what makes a channel's name of the state's
+   */
+  constructor(
+    readonly key: string,
+    readonly state: string,
+    wakeSuffix: string,
+  ) {
+    this.#wakeSuffix = wakeSuffix;
+  }
+
   /** The ids approved in the current window. */
-  readonly requests: string;
+  get requests(): string {
+    return `${this.state}:requests`;
+  }
+
   /** The waiters, first come first. */
-  readonly queue: string;
+  get queue(): string {
+    return `${this.state}:queue`;
+  }
+
   /** The entries of the queue that still wait. */
-  readonly waiting: string;
+  get waiting(): string {
+    return `${this.state}:waiting`;
+  }
+
   /** The replicas of the waiters, with their leases. */
-  readonly replicas: string;
+  get replicas(): string {
+    return `${this.state}:replicas`;
+  }
+
   /** The ids approved in windows that have ended, by turn. */
-  readonly pastRequests: readonly string[];
+  get pastRequests(): readonly string[] {
+    const { requests } = this;
+    return [`${requests}:1`, `${requests}:2`, `${requests}:3`];
+  }
+
   /** The pub/sub channel of wakes. */
-  readonly wakeChannel: string;
+  get wakeChannel(): string {
+    return this.state + this.#wakeSuffix;
+  }
+
   /** The mutex of the window leader. redis-semaphore puts `mutex:` before it. */
-  readonly leader: string;
+  get leader(): string {
+    return `${this.state}:leader`;
+  }
 }
 
 /** A name on the shard of `name` that is never used. A call for it shows whether the shard answers. */
@@ -56,18 +92,8 @@ export class KeyNaming {
   }
 
   namesOf(key: string): KeyNames {
-    const state = `${this.prefix}{${key.replace(/[{}%]/g, encodeURIComponent)}}`;
-    return {
-      key,
-      state,
-      requests: `${state}:requests`,
-      queue: `${state}:queue`,
-      waiting: `${state}:waiting`,
-      replicas: `${state}:replicas`,
-      pastRequests: [`${state}:requests:1`, `${state}:requests:2`, `${state}:requests:3`],
-      wakeChannel: state + this.#wakeSuffix,
-      leader: `${state}:leader`,
-    };
+    const quoted = QUOTED.test(key) ? key.replace(/[{}%]/g, encodeURIComponent) : key;
+    return new KeyNames(key, `${this.prefix}{${quoted}}`, this.#wakeSuffix);
   }
 
   /**

@@ -73,6 +73,7 @@ export class RedisLimiter implements StoreLimiter {
       naming: this.#naming,
       observer: options.observer,
       ticks: eventLoop,
+      clock: options.clock,
       slotOf: (name) => connections.slotOf(name),
       waitingFor: (key) => this.#room.known(key),
     });

@@ -24,7 +24,7 @@ export function limitsDuring(run: ScriptRun, before: StoredState | undefined): K
     queueMax: { value: limits.queueMax, isOverridden: false },
   };
   const were = before ? limitsOf(before) : ofCaller;
-  if (script !== 'check') return [were];
+  if (script !== 'check' || batches.length === 0) return [were];
   let now = were;
   return batches.map((batch) => (now = configured(now, ofCaller, batch)));
 }

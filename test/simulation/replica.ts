@@ -75,6 +75,7 @@ export class SimulatedReplica {
       naming,
       observer: unobserved,
       ticks,
+      clock: this.clock,
       slotOf: () => 0,
       waitingFor: (key) => this.room.known(key),
     });

@@ -1,5 +1,3 @@
-import { KEYS_PER_KEY } from './stored-key.js';
-
 const SHARED_ARGUMENTS = 5;
 
 /** A script call as it arrives at Redis. */
@@ -38,7 +36,7 @@ export function readRun(
   const limits = { max: max!, queueMax: queueMax! };
   const tickets = new Map<string, number>();
   const run = { script, replica, now, limits, batches: [], tickets, lowestTicket: Infinity };
-  if (script === 'check') return { ...run, ...readChecks(own, Number(args[1]) / KEYS_PER_KEY) };
+  if (script === 'check') return { ...run, ...readChecks(own) };
   if (script === 'settle') {
     for (let i = 1; i < own.length; i += 2) tickets.set(own[i]!, Number(own[i + 1]));
     return {
@@ -52,12 +50,11 @@ export function readRun(
 
 function readChecks(
   own: readonly string[],
-  count: number,
 ): Pick<ScriptRun, 'requestIds' | 'batches' | 'lowestTicket'> {
-  const [, shapes = '', ...requestIds] = own;
+  const [, , shapes = '', ...requestIds] = own;
   const tickets: number[] = [];
-  const batches = Array.from({ length: count }, (_, i) => {
-    const special = shapes.split(' ')[i]?.split('/')[1] ?? '';
+  const batches = (shapes === '' ? requestIds.map(() => '1') : shapes.split(' ')).map((shape) => {
+    const [, special = ''] = shape.split('/');
     const [ceilings, max, queueMax, ticket] = special.split(';');
     const [maxCeiling = Infinity, queueCeiling = Infinity] = ceilings
       ? ceilings.split(':').map(Number)

@@ -56,6 +56,8 @@ export interface ReplicaOptions {
   readonly client?: Redis;
   /** `sentAgain` for calls that may have run before. */
   readonly guard?: typeof unguarded;
+  /** Lua fragments in place of files. */
+  readonly replacements?: Readonly<Record<string, string>>;
 }
 
 const naming = new KeyNaming('sluice:');
@@ -96,7 +98,7 @@ export class ScriptHarness {
       leaseMillis: options.leaseMillis ?? TEST_LEASE_MILLIS,
       wakeArgument: naming.wakeArgument({ isCluster: false }),
       maxIdsPerKey: options.maxIdsPerKey ?? 1_000_000,
-      replacements: this.replacements,
+      replacements: { ...this.replacements, ...options.replacements },
     });
     return new TestReplica(this, scripts);
   }

@@ -1,6 +1,12 @@
 import type { KeyLimits } from '../../limiter/limiter.js';
 import type { KeyNames } from '../key-names.js';
-import { type CallerSettings, encodeLimits, sharedArguments } from './shared-arguments.js';
+import {
+  type CallerSettings,
+  encodeLimits,
+  keysInWindow,
+  keysOf,
+  sharedArguments,
+} from './shared-arguments.js';
 
 /** The verdicts of `lua/check.lua`; a larger number is a ticket in the queue. */
 export const VERDICT = { approved: 1, denied: 0, queueFull: -1, noPlace: -2, keyFull: -3 } as const;
@@ -29,6 +35,11 @@ export interface CheckBatch {
   readonly overrides: Overrides;
   /** The waiters of the key here, if there are any. They show whether Redis has lost its queue. */
   readonly waiting: KnownWaiting | undefined;
+  /**
+   * The window is thought to go on, and nobody to wait. Then a few names will do. Where that proves wrong,
+   * the batch is sent again with all.
+   */
+  readonly isInWindow?: boolean;
   readonly checks: readonly BatchedCheck[];
 }
 
@@ -50,24 +61,36 @@ export interface CheckBatchReply {
 }
 
 /**
- * The arguments of `lua/check.lua`. The limits of the first batch's key are those of the call.
- * @param batches one at least
+ * KEYS and ARGV of `lua/check.lua`. The limits of the first batch's key are those of the call.
+ * @param batches one at least; those in a window that goes on come first
  */
 export function encodeChecks(
   settings: CallerSettings,
   batches: readonly CheckBatch[],
   { isSentAgain, mayBeFull }: CheckCircumstances,
-): (string | number)[] {
+): { readonly keys: string[]; readonly args: (string | number)[] } {
+  const needsAllNames = isSentAgain || mayBeFull;
+  const keys: string[] = [];
+  let withTwoNames = 0;
+  for (const { names, isInWindow = false } of batches) {
+    if (needsAllNames || !isInWindow) {
+      keys.push(...keysOf(names));
+    } else {
+      keys.push(...keysInWindow(names));
+      withTwoNames += 1;
+    }
+  }
   const limits = batches.map(({ names }) => settings.limitsOf(names.key));
   const [first] = limits;
   if (!first) throw new Error('a call without a batch');
   const args = [
     ...sharedArguments(settings, first),
     (isSentAgain ? 1 : 0) + (mayBeFull ? 2 : 0),
+    withTwoNames,
     encodeShapes(batches, limits, first),
   ];
   for (const { checks } of batches) for (const { requestId } of checks) args.push(requestId);
-  return args;
+  return { keys, args };
 }
 
 /** What each batch has. Most calls have one check for each key, and there is nothing more to say. */
@@ -109,18 +132,22 @@ function encodeWait({ canWait, noPlace }: BatchedCheck): string {
   return noPlace ? '2' : '1';
 }
 
+/** In the place of a batch's reply: it needs all names. */
+export const NEEDS_ALL_NAMES = null;
+
 /**
  * @param reply of `lua/check.lua`
  * @returns for each batch, in their order, its reply, or the error with which it failed alone
  */
 export function decodeCheckReplies(
   batches: readonly CheckBatch[],
-  reply: readonly (number | Error)[],
-): (CheckBatchReply | Error)[] {
+  reply: readonly (number | Error | typeof NEEDS_ALL_NAMES)[],
+): (CheckBatchReply | Error | typeof NEEDS_ALL_NAMES)[] {
   let position = 0;
   return batches.map(({ checks }) => {
-    const micros = reply[position] ?? new Error('check.lua left a batch unanswered');
-    if (micros instanceof Error) {
+    const micros = reply[position];
+    if (micros === undefined) return new Error('check.lua left a batch unanswered');
+    if (micros === NEEDS_ALL_NAMES || micros instanceof Error) {
       position += 1;
       return micros;
     }

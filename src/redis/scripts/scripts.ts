@@ -9,6 +9,7 @@ import {
   type CheckBatchReply,
   decodeCheckReplies,
   encodeChecks,
+  NEEDS_ALL_NAMES,
 } from './check-codec.js';
 import { decodeInstances, type InspectReply, keysToInspect } from './inspect-codec.js';
 import { type ScriptCall, ScriptClient } from './script-client.js';
@@ -70,26 +71,31 @@ export class Scripts {
     });
   }
 
-  /** Sends batches again that a full Redis has refused, so that it refuses new keys only. */
+  /** Sends batches again that a full Redis has refused, so that it refuses new keys only, or that need all names. */
   async #sendChecks(
     batches: readonly CheckBatch[],
     isSentAgain: boolean,
   ): Promise<(CheckBatchReply | Error)[]> {
     const mayBeFull = performance.now() < this.#mayBeFullUntil;
-    const keys = batches.flatMap(({ names }) => keysOf(names));
-    const args = encodeChecks(this.settings, batches, { isSentAgain, mayBeFull });
+    const circumstances = { isSentAgain, mayBeFull };
     const replies = await this.#sendForEach(
-      { script: this.#check, keys, args },
-      (reply: readonly (number | Error)[]) => decodeCheckReplies(batches, reply),
+      { script: this.#check, ...encodeChecks(this.settings, batches, circumstances) },
+      (reply: readonly (number | Error | null)[]) => decodeCheckReplies(batches, reply),
     );
-    const refused = batches.filter((_, i) => replies[i] instanceof StoreFullError);
-    if (refused.length === 0) return replies;
-    this.#mayBeFullUntil = performance.now() + FULL_MILLIS;
-    if (mayBeFull) return replies;
-    const later = (await this.#sendChecks(refused, isSentAgain)).values();
-    return replies.map((reply) =>
-      reply instanceof StoreFullError ? (later.next().value ?? reply) : reply,
+    const isFull = replies.some((reply) => reply instanceof StoreFullError);
+    if (isFull) this.#mayBeFullUntil = performance.now() + FULL_MILLIS;
+    const isFinal = (
+      reply: CheckBatchReply | Error | typeof NEEDS_ALL_NAMES,
+    ): reply is CheckBatchReply | Error =>
+      reply !== NEEDS_ALL_NAMES && (mayBeFull || !(reply instanceof StoreFullError));
+    if (replies.every(isFinal)) return replies;
+    const rest = batches.filter((_, i) => !isFinal(replies[i]!));
+    const later = await this.#sendChecks(
+      rest.map((batch) => ({ ...batch, isInWindow: false })),
+      isSentAgain,
     );
+    const next = later.values();
+    return replies.map((reply) => (isFinal(reply) ? reply : next.next().value!));
   }
 
   /** @param knownMillisLeft until the window ends as the caller knows, for a key that Redis lost */

@@ -30,6 +30,11 @@ export function encodeLimits({ windowMillis, maxRequests, maxRequestsInQueue }: 
   return `${windowMillis}:${maxRequests}:${maxRequestsInQueue}`;
 }
 
+/** The KEYS of one limiter key where a check needs no more: `NAMES_IN_WINDOW` in `lua/lib/keys.lua`. */
+export function keysInWindow({ state, requests }: KeyNames): string[] {
+  return [state, requests];
+}
+
 /** The KEYS of one limiter key. `read_keys` in `lua/lib/keys.lua` reads them. */
 export function keysOf(names: KeyNames): string[] {
   const { state, requests, queue, waiting, replicas, pastRequests } = names;

@@ -9,6 +9,7 @@ import {
 } from '../../../src/redis/scripts/check-codec.js';
 import type { Scripts } from '../../../src/redis/scripts/scripts.js';
 import { eventLoop } from '../../../src/common/ticks.js';
+import { ManualClock } from '../../support/manual-clock.js';
 import { unobserved } from '../../support/unguarded.js';
 
 const APPROVED = VERDICT.approved;
@@ -23,6 +24,7 @@ let calls: Call[];
 let answer: (batch: CheckBatch) => CheckBatchReply | Error;
 let answerCall: (call: Call) => Promise<(CheckBatchReply | Error)[]>;
 let waiting: Map<string, KnownWaiting>;
+let clock: ManualClock;
 let batcher: CheckBatcher;
 beforeEach(() => {
   calls = [];
@@ -38,17 +40,20 @@ beforeEach(() => {
       names: batch.names,
       overrides: batch.overrides,
       waiting: batch.waiting,
+      isInWindow: batch.isInWindow!,
       checks: [...batch.checks],
     }));
     calls.push(call);
     return answerCall(call);
   };
   waiting = new Map();
+  clock = new ManualClock(0);
   batcher = new CheckBatcher({
     scripts: { check },
     naming,
     observer: unobserved,
     ticks: eventLoop,
+    clock,
     slotOf: () => 0,
     waitingFor: (key) => waiting.get(key),
   });
@@ -80,6 +85,7 @@ test('checks of a key in one tick of the event loop share a batch', async () => 
         names: naming.namesOf('k'),
         overrides: { maxRequests: undefined, maxRequestsInQueue: undefined },
         waiting: undefined,
+        isInWindow: false,
         checks: [
           { requestId: 'a', canWait: false, noPlace: false },
           { requestId: 'b', canWait: true, noPlace: false },
@@ -100,6 +106,63 @@ test('a batch tells of who waits here for its key', async () => {
   waiting.set('k', known);
   await Promise.all([send('a', 'k'), send('b', 'l')]);
   expect(calls[0]!.map((batch) => batch.waiting)).toEqual([known, undefined]);
+});
+
+test('a window goes on for as long as Redis has said, but for the way there', async () => {
+  const isInWindow = async (): Promise<boolean> => {
+    calls = [];
+    await send('a', 'k');
+    return calls[0]![0]!.isInWindow!;
+  };
+  answer = () => ({ millisToRoom: 100, maxRequests: 9, approved: 5, verdicts: [1] });
+  expect(await isInWindow()).toBe(false);
+  await clock.advance(50);
+  answer = () => ({ millisToRoom: 50, maxRequests: 9, approved: 5, verdicts: [1] });
+  expect(await isInWindow()).toBe(true);
+  await clock.advance(46);
+  answer = () => ({ millisToRoom: 4, maxRequests: 9, approved: 5, verdicts: [1] });
+  expect(await isInWindow()).toBe(true);
+  await clock.advance(2);
+  expect(await isInWindow()).toBe(false);
+});
+
+test('checks with something special about them, and of keys that are waited for, are in no window', async () => {
+  answer = ({ checks }) => ({
+    millisToRoom: 100,
+    maxRequests: 9,
+    approved: 5,
+    verdicts: checks.map(() => 1),
+  });
+  await Promise.all([send('a', 'k'), send('b', 'l'), send('c', 'm')]);
+  waiting.set('m', { lowestTicket: 42, millisToWindowEnd: 7 });
+  calls = [];
+  await Promise.all([
+    send('d', 'k', { canWait: true }),
+    send('e', 'l', { maxRequests: 5 }),
+    send('f', 'm'),
+    send('g', 'l'),
+  ]);
+  expect(calls[0]!.map((batch) => batch.isInWindow)).toEqual([false, false, false, false]);
+});
+
+test('batches in a window come before the others of their call', async () => {
+  answer = ({ checks }) => ({
+    millisToRoom: 100,
+    maxRequests: 9,
+    approved: 5,
+    verdicts: checks.map(({ requestId }) => Number(requestId)),
+  });
+  await send('1', 'known');
+  calls = [];
+  const replies = await Promise.all([send('2', 'new'), send('3', 'known'), send('4', 'newer')]);
+  expect(seen()).toEqual([
+    [
+      ['sluice:{known}', '3'],
+      ['sluice:{new}', '2'],
+      ['sluice:{newer}', '4'],
+    ],
+  ]);
+  expect(replies.map(({ verdict }) => verdict)).toEqual([2, 3, 4]);
 });
 
 test('nothing is sent before the tick ends', async () => {

@@ -44,9 +44,8 @@ function hashTagOf(name: string): string {
 }
 
 function namesIn(names: KeyNames): string[] {
-  return Object.entries(names).flatMap(([name, value]: [string, string | string[]]) =>
-    name === 'key' ? [] : value,
-  );
+  const { state, requests, queue, waiting, replicas, pastRequests, wakeChannel, leader } = names;
+  return [state, requests, queue, waiting, replicas, ...pastRequests, wakeChannel, leader];
 }
 
 function hashTagsOf(key: string): string[] {
@@ -55,21 +54,18 @@ function hashTagsOf(key: string): string[] {
 
 describe('namesOf', () => {
   test('puts the key into the hash tag', () => {
-    expect(naming.namesOf('user-7')).toEqual({
-      key: 'user-7',
-      state: 'sluice:{user-7}',
-      requests: 'sluice:{user-7}:requests',
-      queue: 'sluice:{user-7}:queue',
-      waiting: 'sluice:{user-7}:waiting',
-      replicas: 'sluice:{user-7}:replicas',
-      pastRequests: [
-        'sluice:{user-7}:requests:1',
-        'sluice:{user-7}:requests:2',
-        'sluice:{user-7}:requests:3',
-      ],
-      wakeChannel: 'sluice:{user-7}:wake',
-      leader: 'sluice:{user-7}:leader',
-    });
+    expect(namesIn(naming.namesOf('user-7'))).toEqual([
+      'sluice:{user-7}',
+      'sluice:{user-7}:requests',
+      'sluice:{user-7}:queue',
+      'sluice:{user-7}:waiting',
+      'sluice:{user-7}:replicas',
+      'sluice:{user-7}:requests:1',
+      'sluice:{user-7}:requests:2',
+      'sluice:{user-7}:requests:3',
+      'sluice:{user-7}:wake',
+      'sluice:{user-7}:leader',
+    ]);
   });
 
   test.each([
