@@ -21,7 +21,7 @@ export const ERRORS = {
   INVALID_PARAMETER: {
     status: 400,
     message: '{parameter} must {must}',
-    when: 'a parameter has a wrong value, or is given twice',
+    when: 'a parameter or field has a wrong value, is missing, given twice, or unknown in an element',
   },
   MISSPELT_PARAMETER: {
     status: 400,
@@ -59,6 +59,12 @@ export const ERRORS = {
     message: 'malformed request',
     when: 'the connection sends something other than HTTP',
     header: 'Connection',
+    body: 'without key',
+  },
+  INVALID_BODY: {
+    status: 400,
+    message: 'the body must be {what}',
+    when: 'the body of a call for many is no JSON array, or has over 1000 elements',
     body: 'without key',
   },
   TOKEN_REQUIRED: {
@@ -123,10 +129,22 @@ export const ERRORS = {
     header: 'Connection',
     body: 'without key',
   },
+  BODY_TOO_LARGE: {
+    status: 413,
+    message: 'the body must be at most {max} bytes',
+    when: 'the body of a call for many is over 1 MiB',
+    body: 'without key',
+  },
   URL_TOO_LONG: {
     status: 414,
     message: 'the URL must be at most {max} bytes, not {bytes}',
     when: 'the URL is over 8 KiB',
+  },
+  UNSUPPORTED_BODY: {
+    status: 415,
+    message: '{header} must be {value}',
+    when: 'the body of a call for many is not said to be JSON, or is compressed',
+    body: 'without key',
   },
   RATE_LIMIT_EXCEEDED: {
     status: 429,
@@ -187,6 +205,13 @@ export const ERRORS = {
     message: 'too many waiters of this caller on this replica',
     when: "the caller's waiters take all of its `waiting_share` or `MAX_WAITERS_PER_CALLER`, and one more would wait",
     retryAfter: 1,
+  },
+  NO_ROOM_FOR_BODY: {
+    status: 503,
+    message: 'no room for another body',
+    when: 'the bodies of the calls for many that are under way take 64 MiB with this one',
+    retryAfter: 1,
+    body: 'without key',
   },
   NOT_READY: {
     status: 503,
