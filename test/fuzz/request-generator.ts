@@ -46,7 +46,7 @@ const OVERRIDES = [
   'maxRequests=10&maxRequestsInQueue=5', 'maxRequests=10&maxRequestsInQueue=6', 'maxRequests=11&maxRequestsInQueue=5',
 ]; // prettier-ignore
 const NO_PATHS = [
-  '/', '/rate', '/rate/', '/rates', '/Rate/x', '//rate/x', '/rate//x', '/rate/x/y/z', '/../rate/x',
+  '/', '/rate/', '/rates', '/Rate/x', '//rate/x', '/rate//x', '/rate/x/y/z', '/../rate/x',
   '/debugs', '/healthz/', '/HEALTHZ', '/readyz/x', '/metrics/', '/favicon.ico', '/%72ate/x', '/.env',
 ]; // prettier-ignore
 const UNREADABLE = [

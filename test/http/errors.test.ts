@@ -10,6 +10,7 @@ import {
 } from '../../src/http/replies/errors.js';
 import { type Timeouts, TIMEOUTS } from '../../src/http/server/timeouts.js';
 import { startTestApp, type TestApp } from '../support/app.js';
+import { sendBody } from '../support/bulk-client.js';
 import { PATIENT_STORE } from '../support/both-limiters.js';
 import { untilWaiting } from '../support/debug-state.js';
 import { type Answer, approve, begin, ratePath, send } from '../support/http-client.js';
@@ -101,6 +102,10 @@ const PROVOCATIONS: { readonly [Code in ErrorCode]: Provocation<Code> } = {
     values: nothing,
   },
   MALFORMED_REQUEST: { provoke: (app) => sendText(app, 'no HTTP\r\n\r\n'), values: nothing },
+  INVALID_BODY: {
+    provoke: (app) => sendBody(app.url, 'POST', '{}'),
+    values: () => ({ what: 'a JSON array' }),
+  },
   TOKEN_REQUIRED: {
     environment: () => withTokens(),
     provoke: (app, key) => send(app.url, 'POST', ratePath(key)),
@@ -156,9 +161,17 @@ const PROVOCATIONS: { readonly [Code in ErrorCode]: Provocation<Code> } = {
     provoke: (app) => sendText(app, 'GET /healthz'),
     values: nothing,
   },
+  BODY_TOO_LARGE: {
+    provoke: (app) => sendBody(app.url, 'POST', ' '.repeat(1024 * 1024 + 1)),
+    values: () => ({ max: 1024 * 1024 }),
+  },
   URL_TOO_LONG: {
     provoke: (app, key) => send(app.url, 'POST', `${ratePath(key)}?`.padEnd(8193, 'x')),
     values: () => ({ max: 8192, bytes: 8193 }),
+  },
+  UNSUPPORTED_BODY: {
+    provoke: (app) => sendBody(app.url, 'POST', '[]', { 'Content-Type': 'text/plain' }),
+    values: () => ({ header: 'Content-Type', value: 'application/json' }),
   },
   RATE_LIMIT_EXCEEDED: {
     provoke: async (app, key) => {

@@ -34,7 +34,6 @@ describe.each(bothLimiters(redis))('routes (%s limiter)', (_name, settings) => {
 
   test.each([
     '/',
-    '/rate',
     '/rate/',
     '/rate//',
     '/rate//id',
@@ -60,6 +59,7 @@ describe.each(bothLimiters(redis))('routes (%s limiter)', (_name, settings) => {
   });
 
   describe.each([
+    ['/rate', 'POST, DELETE', ['HEAD', 'GET', 'PUT', 'PATCH', 'OPTIONS', 'PURGE']],
     ['/rate/{key}', 'GET, POST', ['HEAD', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'PURGE']],
     ['/rate/{key}/id', 'DELETE', ['HEAD', 'GET', 'POST', 'PUT', 'PATCH', 'OPTIONS']],
     ['/debug/{key}', 'GET, HEAD', ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']],

@@ -13,6 +13,8 @@ export interface Access {
   guardMetrics(handler: RequestHandler): RequestHandler;
   /** @throws HttpError SCOPE_MISSING where the caller lacks one more scope */
   demand(scope: Scope, response: Response): void;
+  /** @throws HttpError KEY_NOT_ALLOWED where the key is not for the caller */
+  demandKey(key: string, response: Response): void;
   /** Whether the caller may see a key. */
   mayUse(key: string, response: Response): boolean;
   /**
@@ -28,6 +30,7 @@ export const openAccess: Access = {
   guard: (_scope, handler) => handler,
   guardMetrics: (handler) => handler,
   demand: () => undefined,
+  demandKey: () => undefined,
   mayUse: () => true,
   withPlace: (_response, work) => work(false),
 };

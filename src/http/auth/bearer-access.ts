@@ -1,6 +1,7 @@
 import type { Request, RequestHandler, Response } from 'express';
 
 import { TooManyWaitersError } from '../../limiter/errors.js';
+import type { ErrorCode, ErrorValues } from '../replies/errors.js';
 import { type HttpError, httpError } from '../replies/http-error.js';
 import { keyOf } from '../replies/key-of.js';
 import type { Access, Scope } from './access.js';
@@ -20,38 +21,33 @@ export function bearerAccess(
   refusals: Pick<Refusals, 'note'>,
   places: Pick<CallerPlaces, 'take' | 'giveBack'>,
 ): Access {
-  const refusal = (
+  const refusal = <Code extends ErrorCode>(
     reason: RefusalReason,
-    error: HttpError,
-    response: Response,
+    code: Code,
+    values: ErrorValues<Code>,
     ...challenge: string[]
   ): HttpError => {
     refusals.note(reason);
-    response.setHeader('WWW-Authenticate', ['Bearer realm="sluice"', ...challenge].join(', '));
-    return error;
+    const header = ['Bearer realm="sluice"', ...challenge].join(', ');
+    return httpError(code, values, ['WWW-Authenticate', header]);
   };
 
-  const authenticate = (request: Request, response: Response, ownerOf: OwnerOf): Caller => {
+  const authenticate = (request: Request, ownerOf: OwnerOf): Caller => {
     const token = tokenOf(request);
-    if (token === undefined) {
-      throw refusal('token_required', httpError('TOKEN_REQUIRED', {}), response);
-    }
+    if (token === undefined) throw refusal('token_required', 'TOKEN_REQUIRED', {});
     const caller = ownerOf(token);
     if (caller) return caller;
-    const challenge = 'error="invalid_token"';
-    throw refusal('token_unknown', httpError('TOKEN_UNKNOWN', {}), response, challenge);
+    throw refusal('token_unknown', 'TOKEN_UNKNOWN', {}, 'error="invalid_token"');
   };
 
-  const demand = (scope: Scope, response: Response): void => {
-    if (response.locals.rights?.scopes.includes(scope)) return;
+  const demand = (scope: Scope, { locals: { rights } }: Response): void => {
+    if (rights?.scopes.includes(scope)) return;
     const challenge = ['error="insufficient_scope"', `scope="${scope}"`];
-    throw refusal('scope_missing', httpError('SCOPE_MISSING', { scope }), response, ...challenge);
+    throw refusal('scope_missing', 'SCOPE_MISSING', { scope }, ...challenge);
   };
 
-  const demandKey = (request: Request, { mayUse }: Caller): void => {
-    // A guard for several paths knows no parameter.
-    const key = (request.params.key as string | undefined) ?? keyOf(request);
-    if (key === undefined || mayUse(key)) return;
+  const demandKey = (key: string, { locals: { rights } }: Response): void => {
+    if (rights?.mayUse(key)) return;
     refusals.note('key_not_allowed');
     throw httpError('KEY_NOT_ALLOWED', {});
   };
@@ -59,11 +55,13 @@ export function bearerAccess(
   const guard =
     (scope: Scope, handler: RequestHandler, ownerOf: OwnerOf): RequestHandler =>
     (request, response, next) => {
-      const caller = authenticate(request, response, ownerOf);
+      const caller = authenticate(request, ownerOf);
       response.locals.caller = caller.name;
       response.locals.rights = caller;
       demand(scope, response);
-      demandKey(request, caller);
+      // A guard for several paths knows no parameter.
+      const key = (request.params.key as string | undefined) ?? keyOf(request);
+      if (key !== undefined) demandKey(key, response);
       return handler(request, response, next);
     };
 
@@ -71,6 +69,7 @@ export function bearerAccess(
     guard: (scope, handler) => guard(scope, handler, (token) => tokens.current.callerOf(token)),
     guardMetrics: (handler) => guard('debug', handler, (token) => tokens.current.readerOf(token)),
     demand,
+    demandKey,
     mayUse: (key, { locals }) => locals.rights?.mayUse(key) ?? false,
     withPlace: async ({ locals: { rights } }, work) => {
       if (!rights || !places.take(rights)) return withoutPlace(work);

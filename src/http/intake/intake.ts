@@ -12,6 +12,9 @@ const SCHEME_AND_AUTHORITY = /^[a-z][a-z\d+.-]*:\/\/[^/?#]*/i;
 /** Some parsers drop what follows a `#`, and take `\` for `/`. Node's refuses control characters by itself. */
 const AMBIGUOUS = /[#\\]/;
 
+/** The target of a request whose body a route reads, or of one that has no route. */
+const READ_BODY = /\/rate(?:\?|$)/;
+
 /** The last request with a body on each connection. */
 const lastWithBody = new WeakMap<Duplex, IncomingMessage>();
 
@@ -28,8 +31,8 @@ export function toOriginForm(request: IncomingMessage): void {
 }
 
 /**
- * Takes a request in: notes its correlation id and when it came, throws its body away, and refuses what no
- * request needs.
+ * Takes a request in: notes its correlation id and when it came, throws its body away unless somebody reads it in the
+ * same tick, and refuses what no request needs.
  * @throws HttpError URL_TOO_LONG, INVALID_TARGET, HOST_MISSING or HOST_REPEATED
  */
 export function takeIn(request: Request, response: Response): void {
@@ -46,15 +49,23 @@ export function isReceivingBody(socket: Duplex): boolean {
 }
 
 /**
- * Reads the body of a request and forgets it. No route needs a body. But a connection that is not read does
- * not tell that its client disconnects, and a request that has not come in full times out.
+ * Reads the body of a request and forgets what nobody listens to by the end of this tick. A connection that is not read
+ * does not tell that its client disconnects, and a request that has not come in full times out.
  */
 export function discardBody(request: IncomingMessage): void {
-  const { headers, socket } = request;
-  const length = headers['content-length'] ?? '0';
-  if (length === '0' && headers['transfer-encoding'] === undefined) return;
-  lastWithBody.set(socket, request);
+  if (!hasBody(request)) return;
+  lastWithBody.set(request.socket, request);
   request.resume();
+}
+
+/** Whether a request has a body that is to be read when the request is served, and not before. */
+export function keepsBody(request: IncomingMessage): boolean {
+  return hasBody(request) && READ_BODY.test(request.url ?? '');
+}
+
+function hasBody({ headers }: IncomingMessage): boolean {
+  const length = headers['content-length'] ?? '0';
+  return length !== '0' || headers['transfer-encoding'] !== undefined;
 }
 
 function checkUrl(request: Request): void {

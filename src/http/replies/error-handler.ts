@@ -1,25 +1,12 @@
 import type { ErrorRequestHandler, Request, Response } from 'express';
 
-import {
-  ListingForbiddenError,
-  UnavailableError,
-  type UnavailableReason,
-} from '../../limiter/errors.js';
-import { errorAnswer, type ErrorCode, ERRORS } from './errors.js';
+import { errorAnswer, ERRORS } from './errors.js';
 import { BROWSER_HEADERS } from './headers.js';
 import { HttpError, httpError } from './http-error.js';
+import { httpErrorFor } from './http-error-for.js';
 import { keyOf } from './key-of.js';
 import { sendJson } from './reply.js';
 import { logAnswer } from './request-log.js';
-
-/** The errors of a limiter that can't decide. */
-const UNAVAILABLE = {
-  store_unavailable: 'STORE_UNAVAILABLE',
-  store_full: 'STORE_FULL',
-  key_full: 'KEY_FULL',
-  shutting_down: 'SHUTTING_DOWN',
-  too_many_waiters: 'TOO_MANY_WAITERS',
-} as const satisfies Record<UnavailableReason, ErrorCode>;
 
 /** Answers every error with a JSON body; a fault of Sluice never looks like a refusal. */
 export const errorHandler: ErrorRequestHandler = (error: unknown, request, response, _next) => {
@@ -41,19 +28,19 @@ function cutShort(response: Response, fault: Error): void {
 
 /** The answer to an error. The log has the error itself, too, unless the service refused on purpose. */
 function toHttpError(error: unknown, response: Response): HttpError {
-  if (error instanceof HttpError) return error;
-  response.err = error as Error;
-  if (error instanceof ListingForbiddenError) return httpError('LISTING_FORBIDDEN', {});
-  return error instanceof UnavailableError
-    ? httpError(UNAVAILABLE[error.reason], {})
-    : httpError('INTERNAL_ERROR', {});
+  if (!(error instanceof HttpError)) response.err = error as Error;
+  return httpErrorFor(error);
 }
 
-function sendError(request: Request, response: Response, { code, message }: HttpError): void {
+function sendError(
+  request: Request,
+  response: Response,
+  { code, message, headers: itsOwn }: HttpError,
+): void {
   const { status, body, retryAfter } = errorAnswer(code);
   const key = body === 'without key' ? undefined : keyOf(request);
-  const headers =
-    retryAfter === undefined ? BROWSER_HEADERS : [...BROWSER_HEADERS, 'Retry-After', retryAfter];
+  const headers = [...BROWSER_HEADERS, ...itsOwn];
+  if (retryAfter !== undefined) headers.push('Retry-After', retryAfter);
   response.locals.errorCode = code;
   sendJson(
     response,

@@ -21,7 +21,7 @@ export const ERRORS = {
   INVALID_PARAMETER: {
     status: 400,
     message: '{parameter} must {must}',
-    when: 'a parameter has a wrong value, or is given twice',
+    when: 'a parameter or field has a wrong value, is missing, given twice, or unknown in an element',
   },
   MISSPELT_PARAMETER: {
     status: 400,
@@ -59,6 +59,12 @@ export const ERRORS = {
     message: 'malformed request',
     when: 'the connection sends something other than HTTP',
     header: 'Connection',
+    body: 'without key',
+  },
+  INVALID_BODY: {
+    status: 400,
+    message: 'the body must be {what}',
+    when: 'the body of a call for many is no JSON array, or has over 1000 elements',
     body: 'without key',
   },
   TOKEN_REQUIRED: {
@@ -123,10 +129,22 @@ export const ERRORS = {
     header: 'Connection',
     body: 'without key',
   },
+  BODY_TOO_LARGE: {
+    status: 413,
+    message: 'the body must be at most {max} bytes',
+    when: 'the body of a call for many is over 1 MiB',
+    body: 'without key',
+  },
   URL_TOO_LONG: {
     status: 414,
     message: 'the URL must be at most {max} bytes, not {bytes}',
     when: 'the URL is over 8 KiB',
+  },
+  UNSUPPORTED_BODY: {
+    status: 415,
+    message: '{header} must be {value}',
+    when: 'the body of a call for many is not said to be JSON, or is compressed',
+    body: 'without key',
   },
   RATE_LIMIT_EXCEEDED: {
     status: 429,

@@ -13,7 +13,7 @@ export const BROWSER_HEADERS: Headers = [
   'no-referrer',
 ];
 
-/** The header in whole seconds, rounded up, at least 1: RFC 9110, section 10.2.3. */
-export function retryAfter(millis: number): Headers {
-  return ['Retry-After', Math.max(1, Math.ceil(millis / 1000))];
+/** For `Retry-After`: whole seconds, rounded up, at least 1. RFC 9110, section 10.2.3. */
+export function retryAfterSeconds(millis: number): number {
+  return Math.max(1, Math.ceil(millis / 1000));
 }

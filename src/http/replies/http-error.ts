@@ -1,4 +1,5 @@
 import { type ErrorCode, type ErrorValues, messageOf } from './errors.js';
+import type { Headers } from './headers.js';
 
 /** A request that is answered with an error of the table. */
 export class HttpError extends Error {
@@ -7,6 +8,8 @@ export class HttpError extends Error {
   constructor(
     readonly code: ErrorCode,
     message: string,
+    /** Those of this one alone. */
+    readonly headers: Headers = [],
   ) {
     super(message);
   }
@@ -16,6 +19,7 @@ export class HttpError extends Error {
 export function httpError<Code extends ErrorCode>(
   code: Code,
   values: ErrorValues<Code>,
+  headers: Headers = [],
 ): HttpError {
-  return new HttpError(code, messageOf(code, values));
+  return new HttpError(code, messageOf(code, values), headers);
 }

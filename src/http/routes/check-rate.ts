@@ -1,92 +1,14 @@
 import type { Response } from 'express';
 
-import type { Settings } from '../../config/settings.js';
-import type { KeyPolicy } from '../../rules/policy.js';
-import { UnavailableError } from '../../limiter/errors.js';
-import type { CheckRequest, Decision, Limiter } from '../../limiter/limiter.js';
-import type { FailureReason, Metrics } from '../../metrics/metrics.js';
-import type { Access } from '../auth/access.js';
 import { parseCheck, type Query } from '../intake/parameters.js';
-import { HttpError, httpError } from '../replies/http-error.js';
+import type { DecideCheck } from './decide-check.js';
 import { type AnswerParts, decisionAnswers } from './decision-answers.js';
-import { untilDisconnect } from './disconnect.js';
-import type { UndecidedChecks } from './undecided-checks.js';
-
-interface CheckParts extends AnswerParts {
-  readonly limiter: Limiter;
-  /** What applies to a key as of now. */
-  readonly policyOf: (key: string) => KeyPolicy;
-  readonly metrics: Pick<Metrics, 'decided'>;
-  readonly undecided: Pick<UndecidedChecks, 'note'>;
-  readonly access: Pick<Access, 'demand' | 'withPlace'>;
-  readonly settings: AnswerParts['settings'] & Pick<Settings, 'UNKNOWN_KEYS'>;
-}
 
 /** Answers one check. @throws HttpError and what a limiter throws */
 export type CheckRate = (key: string, query: Query, response: Response) => Promise<void>;
 
 /** `POST` and `GET /rate/{key}` */
-export function checkRate(parts: CheckParts): CheckRate {
-  const { policyOf, metrics, undecided, access, settings } = parts;
-  const refusesUnknownKeys = settings.UNKNOWN_KEYS === 'refuse';
+export function checkRate(decide: DecideCheck, parts: AnswerParts): CheckRate {
   const answer = decisionAnswers(parts);
-  return async (key, query, response) => {
-    const check = parseCheck(key, query);
-    if (isOverride(check)) access.demand('configure', response);
-    const policy = policyOf(check.key);
-    if (refusesUnknownKeys && !policy.isKnown) throw httpError('KEY_UNKNOWN', {});
-    refuseForbiddenOverrides(check, policy);
-    let decision: Decision;
-    try {
-      // Nobody waits for a limit that lets everybody pass.
-      const asked = policy.isShadow ? { ...check, canWait: false } : check;
-      decision = await ask(parts, asked, response);
-    } catch (error) {
-      const reason = reasonOf(error);
-      if (reason) undecided.note(reason);
-      throw error;
-    }
-    metrics.decided(decision, (performance.now() - response.locals.startedAt) / 1000, policy);
-    return answer(response, check.key, decision, policy);
-  };
-}
-
-function ask(
-  { limiter, access }: CheckParts,
-  check: CheckRequest,
-  response: Response,
-): Promise<Decision> {
-  if (!check.canWait) return limiter.check(check);
-  return access.withPlace(response, (noPlace) => {
-    const asked = noPlace ? { ...check, noPlace } : check;
-    return untilDisconnect(response.req.socket, (client) => limiter.check(asked, client));
-  });
-}
-
-function isOverride({ maxRequests, maxRequestsInQueue }: CheckRequest): boolean {
-  return maxRequests !== undefined || maxRequestsInQueue !== undefined;
-}
-
-/** Why a check could not be decided; undefined where that is a fault. */
-function reasonOf(error: unknown): FailureReason | undefined {
-  if (error instanceof UnavailableError) return error.reason;
-  const isOverShare = error instanceof HttpError && error.code === 'TOO_MANY_WAITERS_OF_CALLER';
-  return isOverShare ? 'too_many_waiters_of_caller' : undefined;
-}
-
-function refuseForbiddenOverrides(check: CheckRequest, policy: KeyPolicy): void {
-  const { maxRequests, maxRequestsInQueue } = check;
-  if (maxRequests !== undefined) {
-    const max = policy.maxRequestsCeiling;
-    refuse('maxRequests', policy.requestsCanSetRate, maxRequests, max);
-  }
-  if (maxRequestsInQueue !== undefined) {
-    const max = policy.maxRequestsInQueueCeiling;
-    refuse('maxRequestsInQueue', policy.requestsCanModQueue, maxRequestsInQueue, max);
-  }
-}
-
-function refuse(parameter: string, isAllowed: boolean, value: number, max: number): void {
-  if (!isAllowed) throw httpError('OVERRIDE_FORBIDDEN', { parameter });
-  if (value > max) throw httpError('OVERRIDE_TOO_LARGE', { parameter, max });
+  return (key, query, response) => decide(parseCheck(key, query), response, answer, undefined);
 }

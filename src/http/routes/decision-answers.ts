@@ -7,9 +7,11 @@ import type { Settings } from '../../config/settings.js';
 import type { Decision, Limiter } from '../../limiter/limiter.js';
 import type { KeyPolicy } from '../../rules/policy.js';
 import { ERRORS } from '../replies/errors.js';
-import { retryAfter } from '../replies/headers.js';
+import { retryAfterSeconds } from '../replies/headers.js';
 import { rateLimitHeadersIn } from '../replies/rate-limit-headers.js';
 import { JSON_TYPE, send } from '../replies/reply.js';
+import type { AnswerDecision } from './decide-check.js';
+import { releaseUnused } from './release-unused.js';
 
 const DENIAL = ERRORS.RATE_LIMIT_EXCEEDED;
 /** The status in the log when a waiting client disconnects. No client ever sees it. */
@@ -30,16 +32,8 @@ export interface AnswerParts {
   readonly logger: Logger;
 }
 
-/** Answers a check with its decision. */
-export type AnswerDecision = (
-  response: Response,
-  key: string,
-  decision: Decision,
-  policy: KeyPolicy,
-) => void | Promise<void>;
-
 /** @returns what answers checks with their decisions, as the settings say */
-export function decisionAnswers({ limiter, settings, logger }: AnswerParts): AnswerDecision {
+export function decisionAnswers({ limiter, settings, logger }: AnswerParts): AnswerDecision<void> {
   const addRateLimitHeaders = rateLimitHeadersIn(settings.RATE_LIMIT_HEADERS);
 
   const headersFor = (decision: Approval | Denial, policy: KeyPolicy): (string | number)[] => {
@@ -60,7 +54,7 @@ export function decisionAnswers({ limiter, settings, logger }: AnswerParts): Ans
       return;
     }
     response.locals.errorCode = 'RATE_LIMIT_EXCEEDED';
-    headers.push(...retryAfter(denial.quota.resetMillis));
+    headers.push('Retry-After', retryAfterSeconds(denial.quota.resetMillis));
     const body = `{"error":"${DENIAL.message}","key":${JSON.stringify(key)}}`;
     send(response, DENIAL.status, JSON_TYPE, body, headers);
   };
@@ -104,19 +98,4 @@ function logOf(response: Response, logger: Logger): Logger {
 /** Where refusals are logged, those that a limit in the shadow would have made are, too. */
 function logShadow(log: Logger, key: string, reason: string): void {
   log.info({ key, reason }, 'would be denied; passes, since the rule is in the shadow');
-}
-
-/** Releases the approval of a client that disconnected while its check was decided. */
-async function releaseUnused(
-  limiter: Pick<Limiter, 'release'>,
-  key: string,
-  requestId: string,
-  log: Logger,
-): Promise<void> {
-  log.debug({ key, requestId }, 'client disconnected before its approval; released');
-  try {
-    await limiter.release(key, requestId);
-  } catch (error) {
-    log.warn({ err: error, key, requestId }, 'approval of a client that disconnected not released');
-  }
 }

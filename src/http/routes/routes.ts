@@ -3,6 +3,7 @@ import { parse as parseQuery } from 'node:querystring';
 import express, { type Express, type Request, type RequestHandler, type Response } from 'express';
 import type { Logger } from 'pino';
 
+import { eventLoop } from '../../common/ticks.js';
 import type { Settings } from '../../config/settings.js';
 import type { Limiter } from '../../limiter/limiter.js';
 import type { Metrics } from '../../metrics/metrics.js';
@@ -15,7 +16,11 @@ import { NO_PARAMETERS, type Query } from '../intake/parameters.js';
 import { errorHandler } from '../replies/error-handler.js';
 import { httpError } from '../replies/http-error.js';
 import { logAnswersOf, logFailuresTo } from '../replies/request-log.js';
+import { checkMany } from './bulk/check-many.js';
+import { releaseMany } from './bulk/release-many.js';
+import { Turns } from './bulk/turns.js';
 import { checkRate } from './check-rate.js';
+import { checkDecider } from './decide-check.js';
 import { debugAll, debugOne } from './debug-handlers.js';
 import { healthz, metricsText, readyz } from './health-handlers.js';
 import { answerPlainChecks } from './plain-checks.js';
@@ -73,13 +78,19 @@ export function createHttpApp(parts: HttpParts, surface: Surface): Express {
   });
 
   if (surface.limiting) {
-    const check = checkRate(parts);
+    const decide = checkDecider(parts);
+    const check = checkRate(decide, parts);
     const checkWith = (queryOf: (request: Request) => Query): RequestHandler =>
       access.guard('check', (request, response) =>
         check(request.params.key as string, queryOf(request), response),
       );
     const routedCheck = checkWith(({ query }) => query);
     const release = access.guard('release', releaseRequest(limiter) as RequestHandler);
+    const bulkParts = { ...parts, decide, turns: new Turns(eventLoop) };
+    route(app, '/rate', {
+      POST: access.guard('check', checkMany(bulkParts)),
+      DELETE: access.guard('release', releaseMany(bulkParts)),
+    });
     route(app, '/rate/:key', { GET: routedCheck, POST: routedCheck });
     const plainCheck = checkWith(() => NO_PARAMETERS);
     answerPlainChecks(app, { takeIn: begin, check: plainCheck, fail: errorHandler });

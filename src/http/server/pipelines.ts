@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
 import type { DropReason } from '../../metrics/metrics.js';
-import { discardBody } from '../intake/intake.js';
+import { discardBody, keepsBody } from '../intake/intake.js';
 import { pauseReading, resumeReading } from '../intake/reading.js';
 import { firstPendingResponse } from './first-pending-response.js';
 
@@ -110,11 +110,13 @@ class Pipeline {
       return;
     }
     this.port.onHeld();
+    const isBodyKept = keepsBody(request);
     // A body that nobody takes would keep the connection from being read.
-    discardBody(request);
+    if (!isBodyKept) discardBody(request);
     this.#held.push([request, response]);
     this.port.held += 1;
-    if (this.#held.length === MAX_HELD_WHILE_READ) pauseReading(this.socket);
+    // Many bodies would be many bytes that are held.
+    if (isBodyKept || this.#held.length === MAX_HELD_WHILE_READ) pauseReading(this.socket);
   }
 
   /** Makes room in the next turn of the event loop: other connections are served in between. */

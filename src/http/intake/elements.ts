@@ -1,0 +1,64 @@
+import type { z } from 'zod';
+
+import type { CheckRequest } from '../../limiter/limiter.js';
+import { type HttpError, httpError } from '../replies/http-error.js';
+import { checkElement, type ReleaseElement, releaseElement } from './bulk-schemas.js';
+import { parseKey } from './parameters.js';
+
+/** Half of a pair. UTF-8 has no bytes for it, so that keys with different halves would be one key. */
+const LONE_SURROGATE = /\p{Surrogate}/u;
+/** A sender may name what it likes, and is told no more of it than this. */
+const MAX_NAME_LENGTH = 64;
+
+/**
+ * The check that an element of a call asks for.
+ * @throws HttpError INVALID_PARAMETER or INVALID_KEY_LENGTH
+ */
+export function parseCheckElement(element: unknown): CheckRequest {
+  // Nearly all elements. The schema takes ten times as long.
+  const plainKey = soleKeyOf(element);
+  if (plainKey !== undefined) return { key: parseElementKey(plainKey), canWait: false };
+  const { key, ...overrides } = parse(checkElement, element);
+  return { key: parseElementKey(key), canWait: false, ...overrides };
+}
+
+/**
+ * The release that an element of a call asks for.
+ * @throws HttpError INVALID_PARAMETER or INVALID_KEY_LENGTH
+ */
+export function parseReleaseElement(element: unknown): ReleaseElement {
+  const release = parse(releaseElement, element);
+  parseElementKey(release.key);
+  return release;
+}
+
+/** @returns undefined unless the element is an object with a text as `key`, and nothing else */
+function soleKeyOf(element: unknown): string | undefined {
+  if (typeof element !== 'object' || element === null) return undefined;
+  for (const name in element) if (name !== 'key') return undefined;
+  const { key } = element as { key?: unknown };
+  return typeof key === 'string' ? key : undefined;
+}
+
+function parseElementKey(key: string): string {
+  if (LONE_SURROGATE.test(key)) throw wrong('key', 'be text that UTF-8 can write');
+  return parseKey(key);
+}
+
+function parse<Schema extends z.ZodType>(schema: Schema, element: unknown): z.infer<Schema> {
+  const result = schema.safeParse(element);
+  if (result.success) return result.data;
+  const [issue] = result.error.issues;
+  if (issue?.code === 'unrecognized_keys') throw unknownField(issue.keys[0] ?? '');
+  const parameter = issue?.path[0] ?? 'an element';
+  throw wrong(String(parameter), `be ${issue?.message ?? 'valid'}`);
+}
+
+function unknownField(name: string): HttpError {
+  const why = name === 'canWait' ? ': a check that may wait is sent alone' : '';
+  return wrong(name.slice(0, MAX_NAME_LENGTH), `be left out${why}`);
+}
+
+function wrong(parameter: string, must: string): HttpError {
+  return httpError('INVALID_PARAMETER', { parameter, must });
+}

@@ -1,0 +1,100 @@
+import type { Request, Response } from 'express';
+import type { Logger } from 'pino';
+
+import type { Settings } from '../../../config/settings.js';
+import { errorAnswer, type ErrorCode } from '../../replies/errors.js';
+import type { Headers } from '../../replies/headers.js';
+import { httpErrorFor } from '../../replies/http-error-for.js';
+import { JSON_TYPE, send } from '../../replies/reply.js';
+import type { Turns } from './turns.js';
+
+export interface BulkParts {
+  readonly turns: Turns;
+  readonly settings: Pick<Settings, 'LOG_4XX' | 'LOG_5XX'>;
+  readonly logger: Logger;
+}
+
+/**
+ * A call for many on its way to its answer, which has one result for each element, in their order. Whatever becomes of
+ * one element harms no other.
+ */
+export abstract class BulkCall {
+  /** Of the answer. */
+  protected readonly headers: Headers = [];
+  /** As JSON, by the place of the element. */
+  protected readonly results: string[] = [];
+  /** How many elements were refused, by why. */
+  readonly #refused: Partial<Record<ErrorCode, number>> = {};
+
+  constructor(
+    private readonly parts: BulkParts,
+    private readonly elements: readonly unknown[],
+    protected readonly request: Request,
+    protected readonly response: Response,
+  ) {}
+
+  /** Sets the result of an element, or throws where it has none. */
+  protected abstract deal(element: unknown, place: number): Promise<void>;
+
+  /** Whether elements are begun with for a client that has disconnected. */
+  protected abstract readonly goesOnAlone: boolean;
+
+  /** In the place of an answer to a client that has disconnected. */
+  protected abstract giveBack(): Promise<unknown> | undefined;
+
+  /** Deals with all elements, and answers. */
+  async run(): Promise<void> {
+    const { elements, parts } = this;
+    const { length } = elements;
+    const dealt: Promise<void>[] = [];
+    while (dealt.length < length && (this.goesOnAlone || !this.isDisconnected)) {
+      const end = dealt.length + (await parts.turns.next(length - dealt.length));
+      for (let place = dealt.length; place < end; place += 1) {
+        dealt.push(this.#dealOrFail(elements[place], place));
+      }
+    }
+    await Promise.all(dealt);
+    this.#logRefused();
+    if (this.isDisconnected) await this.giveBack();
+    else send(this.response, 200, JSON_TYPE, `[${this.results.join()}]`, this.headers);
+  }
+
+  protected get isDisconnected(): boolean {
+    return this.request.socket.destroyed;
+  }
+
+  protected get log(): Logger {
+    const { correlationId, caller } = this.response.locals;
+    return this.parts.logger.child({ correlationId, caller });
+  }
+
+  /** Has the log count the refusal. */
+  protected noteRefusal(code: ErrorCode): void {
+    this.#refused[code] = (this.#refused[code] ?? 0) + 1;
+  }
+
+  async #dealOrFail(element: unknown, place: number): Promise<void> {
+    try {
+      await this.deal(element, place);
+    } catch (error) {
+      this.#fail(place, error);
+    }
+  }
+
+  /** The element has the status and the message that its request would have, if it came alone. */
+  #fail(place: number, error: unknown): void {
+    const { code, message } = httpErrorFor(error);
+    const { status, retryAfter } = errorAnswer(code);
+    this.noteRefusal(code);
+    if (code === 'INTERNAL_ERROR' && this.parts.settings.LOG_5XX) {
+      this.log.error({ err: error, errorCode: code, place }, 'element of a call failed');
+    }
+    this.results[place] = JSON.stringify({ status, error: message, retryAfter });
+  }
+
+  #logRefused(): void {
+    const refused = this.#refused;
+    if (!this.parts.settings.LOG_4XX || Object.keys(refused).length === 0) return;
+    this.log.info({ refused }, 'elements of a call refused');
+  }
+}

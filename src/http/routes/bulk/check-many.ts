@@ -1,0 +1,88 @@
+import { randomUUID } from 'node:crypto';
+
+import type { Request, RequestHandler, Response } from 'express';
+
+import type { Decision, Limiter } from '../../../limiter/limiter.js';
+import type { KeyPolicy } from '../../../rules/policy.js';
+import type { Access } from '../../auth/access.js';
+import { parseCheckElement } from '../../intake/elements.js';
+import { readJsonArray } from '../../intake/json-array.js';
+import { ERRORS } from '../../replies/errors.js';
+import { retryAfterSeconds } from '../../replies/headers.js';
+import type { DecideCheck } from '../decide-check.js';
+import { releaseUnused } from '../release-unused.js';
+import { BulkCall, type BulkParts } from './bulk-call.js';
+
+interface CheckParts extends BulkParts {
+  readonly decide: DecideCheck;
+  readonly limiter: Pick<Limiter, 'release'>;
+  readonly access: Pick<Access, 'demandKey'>;
+}
+
+/** `POST /rate` */
+export function checkMany(parts: CheckParts): RequestHandler {
+  return async (request, response) => {
+    const elements = await readJsonArray(request, response);
+    if (elements) await new CheckCall(parts, elements, request, response).run();
+  };
+}
+
+class CheckCall extends BulkCall {
+  // Keeps approvals out of caches: one that came from a cache would be given out twice.
+  protected override readonly headers = ['Cache-Control', 'no-store'];
+  /** What is held when a client disconnects is never decided. */
+  protected readonly goesOnAlone = false;
+  readonly #approvals: { readonly key: string; readonly requestId: string }[] = [];
+
+  constructor(
+    private readonly checkParts: CheckParts,
+    elements: readonly unknown[],
+    request: Request,
+    response: Response,
+  ) {
+    super(checkParts, elements, request, response);
+  }
+
+  protected deal(element: unknown, place: number): Promise<void> {
+    const check = parseCheckElement(element);
+    const { response } = this;
+    this.checkParts.access.demandKey(check.key, response);
+    return this.checkParts.decide(check, response, this.#setResult, place);
+  }
+
+  protected giveBack(): Promise<unknown> {
+    const { limiter } = this.checkParts;
+    const { log } = this;
+    return Promise.all(
+      this.#approvals.map(({ key, requestId }) => releaseUnused(limiter, key, requestId, log)),
+    );
+  }
+
+  readonly #setResult = (
+    _response: Response,
+    key: string,
+    decision: Decision,
+    policy: KeyPolicy,
+    place: number,
+  ): void => {
+    if (decision.outcome === 'withdrawn') throw new Error('a check that may not wait has waited');
+    const byPolicy = decision.policy ? `,"outagePolicy":"${decision.policy}"` : '';
+    if (decision.outcome === 'approved') {
+      const { requestId } = decision;
+      this.#approvals.push({ key, requestId });
+      // A UUID needs no escaping: the text is made in a tenth of the time of an object's.
+      this.results[place] = `{"status":200,"request_id":"${requestId}"${byPolicy}}`;
+    } else if (policy.isShadow) {
+      this.noteRefusal('RATE_LIMIT_EXCEEDED');
+      // The approval counts nowhere: a release of it is a 404.
+      const start = `{"status":200,"request_id":"${randomUUID()}"`;
+      this.results[place] = `${start}${byPolicy},"shadow":"denied"}`;
+    } else {
+      this.noteRefusal('RATE_LIMIT_EXCEEDED');
+      const { status, message } = ERRORS.RATE_LIMIT_EXCEEDED;
+      const seconds = retryAfterSeconds(decision.quota.resetMillis);
+      const start = `{"status":${status},"error":"${message}","retryAfter":${seconds}`;
+      this.results[place] = `${start}${byPolicy}}`;
+    }
+  };
+}

@@ -1,0 +1,52 @@
+import type { Request, RequestHandler, Response } from 'express';
+
+import type { Limiter } from '../../../limiter/limiter.js';
+import type { Access } from '../../auth/access.js';
+import { parseReleaseElement } from '../../intake/elements.js';
+import { readJsonArray } from '../../intake/json-array.js';
+import { ERRORS } from '../../replies/errors.js';
+import { BulkCall, type BulkParts } from './bulk-call.js';
+
+interface ReleaseParts extends BulkParts {
+  readonly limiter: Pick<Limiter, 'release'>;
+  readonly access: Pick<Access, 'demandKey'>;
+}
+
+const { status, message } = ERRORS.REQUEST_NOT_FOUND;
+const RELEASED = '{"status":200}';
+const NOT_FOUND = `{"status":${status},"error":"${message}"}`;
+
+/** `DELETE /rate` */
+export function releaseMany(parts: ReleaseParts): RequestHandler {
+  return async (request, response) => {
+    const elements = await readJsonArray(request, response);
+    if (elements) await new ReleaseCall(parts, elements, request, response).run();
+  };
+}
+
+class ReleaseCall extends BulkCall {
+  /** Nobody else would release what the client has asked to. */
+  protected readonly goesOnAlone = true;
+
+  constructor(
+    private readonly releaseParts: ReleaseParts,
+    elements: readonly unknown[],
+    request: Request,
+    response: Response,
+  ) {
+    super(releaseParts, elements, request, response);
+  }
+
+  protected async deal(element: unknown, place: number): Promise<void> {
+    const { key, request_id: requestId } = parseReleaseElement(element);
+    const { access, limiter } = this.releaseParts;
+    access.demandKey(key, this.response);
+    const isReleased = await limiter.release(key, requestId);
+    if (!isReleased) this.noteRefusal('REQUEST_NOT_FOUND');
+    this.results[place] = isReleased ? RELEASED : NOT_FOUND;
+  }
+
+  protected giveBack(): undefined {
+    return undefined;
+  }
+}

@@ -1,0 +1,109 @@
+import type { Response } from 'express';
+
+import type { Settings } from '../../config/settings.js';
+import type { KeyPolicy } from '../../rules/policy.js';
+import { UnavailableError } from '../../limiter/errors.js';
+import type { CheckRequest, Decision, Limiter } from '../../limiter/limiter.js';
+import type { FailureReason, Metrics } from '../../metrics/metrics.js';
+import type { Access } from '../auth/access.js';
+import { HttpError, httpError } from '../replies/http-error.js';
+import { untilDisconnect } from './disconnect.js';
+import type { UndecidedChecks } from './undecided-checks.js';
+
+/** What decides checks. */
+export interface DecideParts {
+  readonly limiter: Limiter;
+  /** What applies to a key as of now. */
+  readonly policyOf: (key: string) => KeyPolicy;
+  readonly metrics: Pick<Metrics, 'decided'>;
+  readonly undecided: Pick<UndecidedChecks, 'note'>;
+  readonly access: Pick<Access, 'demand' | 'withPlace'>;
+  readonly settings: Pick<Settings, 'UNKNOWN_KEYS'>;
+}
+
+/**
+ * What is done with the decision on a check.
+ * @param place of the check among others, where it came with others
+ */
+export type AnswerDecision<Place> = (
+  response: Response,
+  key: string,
+  decision: Decision,
+  policy: KeyPolicy,
+  place: Place,
+) => void | Promise<void>;
+
+/**
+ * Decides a check, and hands the decision to `answer`. Returning it would cost another promise.
+ * @throws HttpError and what a limiter throws, where there is no decision
+ */
+export type DecideCheck = <Place>(
+  check: CheckRequest,
+  response: Response,
+  answer: AnswerDecision<Place>,
+  place: Place,
+) => Promise<void>;
+
+/** The one way of every check to its decision, for one check in a request and for many. */
+export function checkDecider(parts: DecideParts): DecideCheck {
+  const { policyOf, metrics, undecided, access, settings } = parts;
+  const refusesUnknownKeys = settings.UNKNOWN_KEYS === 'refuse';
+  return async (check, response, answer, place) => {
+    if (isOverride(check)) access.demand('configure', response);
+    const policy = policyOf(check.key);
+    if (refusesUnknownKeys && !policy.isKnown) throw httpError('KEY_UNKNOWN', {});
+    refuseForbiddenOverrides(check, policy);
+    let decision: Decision;
+    try {
+      // Nobody waits for a limit that lets everybody pass.
+      const asked = policy.isShadow ? { ...check, canWait: false } : check;
+      decision = await ask(parts, asked, response);
+    } catch (error) {
+      const reason = reasonOf(error);
+      if (reason) undecided.note(reason);
+      throw error;
+    }
+    metrics.decided(decision, (performance.now() - response.locals.startedAt) / 1000, policy);
+    return answer(response, check.key, decision, policy, place);
+  };
+}
+
+function ask(
+  { limiter, access }: DecideParts,
+  check: CheckRequest,
+  response: Response,
+): Promise<Decision> {
+  if (!check.canWait) return limiter.check(check);
+  return access.withPlace(response, (noPlace) => {
+    const asked = noPlace ? { ...check, noPlace } : check;
+    return untilDisconnect(response.req.socket, (client) => limiter.check(asked, client));
+  });
+}
+
+function isOverride({ maxRequests, maxRequestsInQueue }: CheckRequest): boolean {
+  return maxRequests !== undefined || maxRequestsInQueue !== undefined;
+}
+
+/** Why a check could not be decided; undefined where that is a fault. */
+function reasonOf(error: unknown): FailureReason | undefined {
+  if (error instanceof UnavailableError) return error.reason;
+  const isOverShare = error instanceof HttpError && error.code === 'TOO_MANY_WAITERS_OF_CALLER';
+  return isOverShare ? 'too_many_waiters_of_caller' : undefined;
+}
+
+function refuseForbiddenOverrides(check: CheckRequest, policy: KeyPolicy): void {
+  const { maxRequests, maxRequestsInQueue } = check;
+  if (maxRequests !== undefined) {
+    const max = policy.maxRequestsCeiling;
+    refuse('maxRequests', policy.requestsCanSetRate, maxRequests, max);
+  }
+  if (maxRequestsInQueue !== undefined) {
+    const max = policy.maxRequestsInQueueCeiling;
+    refuse('maxRequestsInQueue', policy.requestsCanModQueue, maxRequestsInQueue, max);
+  }
+}
+
+function refuse(parameter: string, isAllowed: boolean, value: number, max: number): void {
+  if (!isAllowed) throw httpError('OVERRIDE_FORBIDDEN', { parameter });
+  if (value > max) throw httpError('OVERRIDE_TOO_LARGE', { parameter, max });
+}
