@@ -2,7 +2,12 @@ import { decisionOf, isReleased, resultOf } from './calls/answers.js';
 import { Batcher } from './calls/batcher.js';
 import { type Handling, PendingRequest } from './calls/pending-request.js';
 import { Service } from './calls/service.js';
-import type { CheckElement, CheckResult, ReleaseElement, ReleaseResult } from './calls/wire.js';
+import type {
+  CheckElement,
+  CheckResult,
+  ReleaseElement,
+  ReleaseResult,
+} from '../http/intake/bulk-schemas.js';
 import type { Decision } from './decision.js';
 import { SluiceDeniedError } from './errors.js';
 import type { CheckOptions, ClientOptions, PermitOptions, RequestOptions } from './options.js';

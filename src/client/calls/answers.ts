@@ -2,7 +2,7 @@ import type { ERRORS } from '../../http/replies/errors.js';
 import type { Decision } from '../decision.js';
 import { SluiceError, SluiceUnavailableError } from '../errors.js';
 import type { Answer } from './exchange.js';
-import type { CheckResult, ReleaseResult } from './wire.js';
+import type { CheckResult, ReleaseResult } from '../../http/intake/bulk-schemas.js';
 
 type MessageOf<Code extends keyof typeof ERRORS> = (typeof ERRORS)[Code]['message'];
 

@@ -59,7 +59,7 @@ export class PendingRequest<Element, Result, Value> {
     if (timeoutMillis <= LONGEST_TIMER_MILLIS) {
       this.#deadline = setTimeout(outOfTime, timeoutMillis, this);
     }
-    handling.send(this);
+    this.#send();
   }
 
   /** Whether nobody waits for its answer any more. */
@@ -95,7 +95,7 @@ export class PendingRequest<Element, Result, Value> {
     this.#isSentAgain = true;
     this.isSent = false;
     this.#pause = setTimeout(() => {
-      this.handling.send(this);
+      this.#send();
     }, pauseMillis);
   }
 
@@ -109,6 +109,14 @@ export class PendingRequest<Element, Result, Value> {
   /** The signal is aborted. A method, since a function of its own for each request takes time. */
   handleEvent(): void {
     this.leave(this.#signal?.reason);
+  }
+
+  #send(): void {
+    try {
+      this.handling.send(this);
+    } catch (error) {
+      this.failed(error);
+    }
   }
 
   #end(): void {

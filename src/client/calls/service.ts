@@ -8,7 +8,7 @@ import {
   unanswered,
 } from './exchange.js';
 import type { ClientOptions } from '../options.js';
-import type { CheckElement } from './wire.js';
+import type { CheckElement } from '../../http/intake/bulk-schemas.js';
 
 /** The requests that Sluice takes. Each throws a SluiceError where there is no answer. */
 export class Service {
