@@ -47,7 +47,7 @@ export function rateLimit<Request>(
       return decision.approved;
     } catch (error) {
       if (signal.aborted) return false;
-      if (!(error instanceof SluiceUnavailableError)) throw error;
+      if (!(error instanceof SluiceUnavailableError)) throw faultOf(error);
       if (outagePolicy === 'allow') return true;
       refuse(response, 503, 'rate limiter unavailable', error.retryAfterSeconds ?? 1);
       return false;
@@ -58,6 +58,11 @@ export function rateLimit<Request>(
       if (passes) next();
     }, next);
   };
+}
+
+/** Its status is meant for this app, and Express would pass a 401 on to a client who has done nothing wrong. */
+function faultOf(cause: unknown): Error {
+  return new Error('Sluice refuses the check', { cause });
 }
 
 function refuse(

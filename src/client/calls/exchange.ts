@@ -52,6 +52,8 @@ export function exchangeByHttp(base: URL): Exchange {
         });
       });
       request.on('error', reject);
+      // Node sends the body of a DELETE without it, and so as something else than a body.
+      if (body !== undefined) request.setHeader('Content-Length', Buffer.byteLength(body));
       request.end(body);
     });
 }
@@ -72,20 +74,24 @@ export function unanswered(cause: unknown): SluiceUnavailableError {
     : new SluiceUnavailableError('the answer of Sluice is lost', { cause, mayHaveCounted: true });
 }
 
+interface Failure {
+  readonly syscall?: unknown;
+  readonly code?: unknown;
+  /** One for each address of a name. */
+  readonly errors?: readonly unknown[];
+  readonly cause?: unknown;
+}
+
 /** Whether there was no connection to send anything on. */
 function isNeverSent(error: unknown): boolean {
-  // Each address of a name has an error of its own.
-  if (error instanceof AggregateError && error.errors.length > 0) {
-    return error.errors.every(isNeverSent);
-  }
-  if (!(error instanceof Error)) return false;
-  const { syscall, code } = error as { syscall?: string; code?: string };
+  const { syscall, code, errors = [], cause } = (error ?? {}) as Failure;
   return (
     syscall === 'connect' ||
     syscall === 'getaddrinfo' ||
     // Of the `fetch` of Node.
     code === 'UND_ERR_CONNECT_TIMEOUT' ||
-    isNeverSent(error.cause)
+    (errors.length > 0 && errors.every(isNeverSent)) ||
+    (cause !== undefined && isNeverSent(cause))
   );
 }
 
