@@ -10,7 +10,7 @@ import {
 } from '../../src/http/replies/errors.js';
 import { type Timeouts, TIMEOUTS } from '../../src/http/server/timeouts.js';
 import { startTestApp, type TestApp } from '../support/app.js';
-import { sendBody } from '../support/bulk-client.js';
+import { JSON_HEADERS, sendBody } from '../support/bulk-client.js';
 import { PATIENT_STORE } from '../support/both-limiters.js';
 import { untilWaiting } from '../support/debug-state.js';
 import { type Answer, approve, begin, ratePath, send } from '../support/http-client.js';
@@ -258,6 +258,19 @@ const PROVOCATIONS: { readonly [Code in ErrorCode]: Provocation<Code> } = {
       const headers = { Authorization: `Bearer ${TOKEN}` };
       await send(app.url, 'POST', ratePath(key), headers);
       return send(app.url, 'POST', `${ratePath(key)}?canWait=true`, headers);
+    },
+    values: nothing,
+  },
+  NO_ROOM_FOR_BODY: {
+    provoke: async (app) => {
+      const headers = { ...JSON_HEADERS, 'Content-Length': '1048576', Expect: '100-continue' };
+      // The end of the service cuts them.
+      for (let taken = 0; taken < 64; taken += 1) {
+        const connection = await openConnection(app.url);
+        connection.write(requestText('POST', '/rate', headers));
+        await connection.receives(/100 Continue/);
+      }
+      return sendBody(app.url, 'POST', '[]');
     },
     values: nothing,
   },

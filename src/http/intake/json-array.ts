@@ -1,8 +1,10 @@
 import { isUtf8 } from 'node:buffer';
+import type { IncomingHttpHeaders } from 'node:http';
 
 import express, { type Request, type RequestHandler, type Response } from 'express';
 
 import { httpError } from '../replies/http-error.js';
+import type { BodyRoom } from './body-room.js';
 import { MAX_ELEMENTS } from './bulk-schemas.js';
 
 /** More than as many elements as there may be need, with the longest keys, and overrides. */
@@ -16,32 +18,35 @@ const readRaw: RequestHandler = express.raw({
 });
 
 /**
- * Reads the JSON array in the body of a request that was taken in in the same tick.
- * @returns undefined where the client disconnected before its end
- * @throws HttpError UNSUPPORTED_BODY, BODY_TOO_LARGE or INVALID_BODY
+ * Reads the JSON array in the body of a request that was taken in in the same tick, and hands it to `work`, unless the
+ * client disconnects before its end.
+ * @throws HttpError UNSUPPORTED_BODY, BODY_TOO_LARGE, NO_ROOM_FOR_BODY or INVALID_BODY
  */
-export async function readJsonArray(
+export async function withJsonArray(
   request: Request,
   response: Response,
-): Promise<readonly unknown[] | undefined> {
-  refuseUnread(request);
-  const body = await readBody(request, response);
-  return body && parseArray(body);
+  room: BodyRoom,
+  work: (elements: readonly unknown[]) => Promise<void>,
+): Promise<void> {
+  const { headers } = request;
+  refuseOtherTypes(headers);
+  // A body in chunks does not tell its length before its end.
+  const bytes = Number(headers['content-length'] ?? MAX_BODY_BYTES);
+  if (bytes > MAX_BODY_BYTES) throw tooLarge();
+  await room.hold(bytes, async () => {
+    const body = await readBody(request, response);
+    if (body) await work(parseArray(body));
+  });
 }
 
-/** Refuses what its headers say enough of. Its body is not kept then. */
-function refuseUnread({ headers }: Request): void {
-  const { 'content-type': type, 'content-encoding': encoding = 'identity' } = headers;
-  const isJson = type !== undefined && JSON_TYPE.test(type);
-  if (!isJson)
-    throw httpError('UNSUPPORTED_BODY', { header: 'Content-Type', value: 'application/json' });
+function refuseOtherTypes(headers: IncomingHttpHeaders): void {
+  const { 'content-type': type = '', 'content-encoding': encoding = 'identity' } = headers;
+  if (!JSON_TYPE.test(type)) throw unsupported('Content-Type', 'application/json');
   // A small body may inflate to a large one.
-  if (encoding.toLowerCase() !== 'identity') {
-    throw httpError('UNSUPPORTED_BODY', { header: 'Content-Encoding', value: 'identity' });
-  }
-  if (Number(headers['content-length']) > MAX_BODY_BYTES) throw tooLarge();
+  if (encoding.toLowerCase() !== 'identity') throw unsupported('Content-Encoding', 'identity');
 }
 
+/** @returns undefined where the client disconnected before the body's end */
 async function readBody(request: Request, response: Response): Promise<Buffer | undefined> {
   return new Promise((resolve, reject) => {
     readRaw(request, response, (error?: unknown) => {
@@ -73,6 +78,10 @@ function parseJson(body: Buffer): unknown {
 
 function invalid(what: string): Error {
   return httpError('INVALID_BODY', { what });
+}
+
+function unsupported(header: string, value: string): Error {
+  return httpError('UNSUPPORTED_BODY', { header, value });
 }
 
 function tooLarge(): Error {

@@ -52,6 +52,17 @@ export function parseCheck(key: string, query: Query): CheckRequest {
   throw httpError('INVALID_PARAMETER', { parameter, must });
 }
 
+/**
+ * Refuses the parameters of a check where a call for many has them: their sender believes to have set a limit.
+ * @throws HttpError INVALID_PARAMETER
+ */
+export function refuseParameters(query: Query): void {
+  refuseMisspelt(query);
+  const parameter = PARAMETERS.find((name) => name in query);
+  if (parameter === undefined) return;
+  throw httpError('INVALID_PARAMETER', { parameter, must: 'be left out of the URL' });
+}
+
 /** Refuses `canwait` or `maxRequests[]`: their sender believes to have set a limit. */
 function refuseMisspelt(query: Query): void {
   for (const given of Object.keys(query)) {

@@ -206,6 +206,13 @@ export const ERRORS = {
     when: "the caller's waiters take all of its `waiting_share` or `MAX_WAITERS_PER_CALLER`, and one more would wait",
     retryAfter: 1,
   },
+  NO_ROOM_FOR_BODY: {
+    status: 503,
+    message: 'no room for another body',
+    when: 'the bodies of the calls for many that are under way take 64 MiB with this one',
+    retryAfter: 1,
+    body: 'without key',
+  },
   NOT_READY: {
     status: 503,
     message: '{reasons}',

@@ -11,6 +11,7 @@ import type { KeyPolicy } from '../../rules/policy.js';
 import type { Rules } from '../../rules/rules.js';
 import type { Readiness } from '../../readiness/readiness.js';
 import type { Access } from '../auth/access.js';
+import { BodyRoom } from '../intake/body-room.js';
 import { takeIn } from '../intake/intake.js';
 import { NO_PARAMETERS, type Query } from '../intake/parameters.js';
 import { errorHandler } from '../replies/error-handler.js';
@@ -86,7 +87,7 @@ export function createHttpApp(parts: HttpParts, surface: Surface): Express {
       );
     const routedCheck = checkWith(({ query }) => query);
     const release = access.guard('release', releaseRequest(limiter) as RequestHandler);
-    const bulkParts = { ...parts, decide, turns: new Turns(eventLoop) };
+    const bulkParts = { ...parts, decide, turns: new Turns(eventLoop), room: new BodyRoom() };
     route(app, '/rate', {
       POST: access.guard('check', checkMany(bulkParts)),
       DELETE: access.guard('release', releaseMany(bulkParts)),

@@ -1,7 +1,10 @@
-import type { Request, Response } from 'express';
+import type { Request, RequestHandler, Response } from 'express';
 import type { Logger } from 'pino';
 
 import type { Settings } from '../../../config/settings.js';
+import type { BodyRoom } from '../../intake/body-room.js';
+import { withJsonArray } from '../../intake/json-array.js';
+import { refuseParameters } from '../../intake/parameters.js';
 import { errorAnswer, type ErrorCode } from '../../replies/errors.js';
 import type { Headers } from '../../replies/headers.js';
 import { httpErrorFor } from '../../replies/http-error-for.js';
@@ -10,8 +13,22 @@ import type { Turns } from './turns.js';
 
 export interface BulkParts {
   readonly turns: Turns;
+  readonly room: BodyRoom;
   readonly settings: Pick<Settings, 'LOG_4XX' | 'LOG_5XX'>;
   readonly logger: Logger;
+}
+
+/** @returns what answers calls for many, each with what `callOf` makes of it */
+export function answerMany(
+  { room }: BulkParts,
+  callOf: (elements: readonly unknown[], request: Request, response: Response) => BulkCall,
+): RequestHandler {
+  return (request, response) => {
+    refuseParameters(request.query);
+    return withJsonArray(request, response, room, (elements) =>
+      callOf(elements, request, response).run(),
+    );
+  };
 }
 
 /**
@@ -25,10 +42,14 @@ export abstract class BulkCall {
   protected readonly results: string[] = [];
   /** How many elements were refused, by why. */
   readonly #refused: Partial<Record<ErrorCode, number>> = {};
+  /** The elements that are begun and not dealt with, and one more until all are begun. */
+  #undealt = 1;
+  /** A promise of all their promises would cost a call of 50 a third of its time. */
+  #onAllDealt!: () => void;
 
   constructor(
     private readonly parts: BulkParts,
-    private readonly elements: readonly unknown[],
+    protected readonly elements: readonly unknown[],
     protected readonly request: Request,
     protected readonly response: Response,
   ) {}
@@ -44,19 +65,26 @@ export abstract class BulkCall {
 
   /** Deals with all elements, and answers. */
   async run(): Promise<void> {
-    const { elements, parts } = this;
-    const { length } = elements;
-    const dealt: Promise<void>[] = [];
-    while (dealt.length < length && (this.goesOnAlone || !this.isDisconnected)) {
-      const end = dealt.length + (await parts.turns.next(length - dealt.length));
-      for (let place = dealt.length; place < end; place += 1) {
-        dealt.push(this.#dealOrFail(elements[place], place));
-      }
-    }
-    await Promise.all(dealt);
+    await new Promise<void>((resolve) => {
+      this.#onAllDealt = resolve;
+      void this.#begin();
+    });
     this.#logRefused();
     if (this.isDisconnected) await this.giveBack();
     else send(this.response, 200, JSON_TYPE, `[${this.results.join()}]`, this.headers);
+  }
+
+  /** Begins with all elements, as fast as the turns let it. */
+  async #begin(): Promise<void> {
+    const { elements, parts } = this;
+    const { length } = elements;
+    let begun = 0;
+    while (begun < length && (this.goesOnAlone || !this.isDisconnected)) {
+      const end = begun + (await parts.turns.next(length - begun));
+      this.#undealt += end - begun;
+      for (; begun < end; begun += 1) void this.#dealOrFail(elements[begun], begun);
+    }
+    this.#wasDealt();
   }
 
   protected get isDisconnected(): boolean {
@@ -79,6 +107,12 @@ export abstract class BulkCall {
     } catch (error) {
       this.#fail(place, error);
     }
+    this.#wasDealt();
+  }
+
+  #wasDealt(): void {
+    this.#undealt -= 1;
+    if (this.#undealt === 0) this.#onAllDealt();
   }
 
   /** The element has the status and the message that its request would have, if it came alone. */

@@ -5,13 +5,13 @@ import type { Request, RequestHandler, Response } from 'express';
 import type { Decision, Limiter } from '../../../limiter/limiter.js';
 import type { KeyPolicy } from '../../../rules/policy.js';
 import type { Access } from '../../auth/access.js';
+import type { CheckElement } from '../../intake/bulk-schemas.js';
 import { parseCheckElement } from '../../intake/elements.js';
-import { readJsonArray } from '../../intake/json-array.js';
 import { ERRORS } from '../../replies/errors.js';
 import { retryAfterSeconds } from '../../replies/headers.js';
 import type { DecideCheck } from '../decide-check.js';
 import { releaseUnused } from '../release-unused.js';
-import { BulkCall, type BulkParts } from './bulk-call.js';
+import { answerMany, BulkCall, type BulkParts } from './bulk-call.js';
 
 interface CheckParts extends BulkParts {
   readonly decide: DecideCheck;
@@ -21,10 +21,7 @@ interface CheckParts extends BulkParts {
 
 /** `POST /rate` */
 export function checkMany(parts: CheckParts): RequestHandler {
-  return async (request, response) => {
-    const elements = await readJsonArray(request, response);
-    if (elements) await new CheckCall(parts, elements, request, response).run();
-  };
+  return answerMany(parts, (...call) => new CheckCall(parts, ...call));
 }
 
 class CheckCall extends BulkCall {
@@ -32,7 +29,8 @@ class CheckCall extends BulkCall {
   protected override readonly headers = ['Cache-Control', 'no-store'];
   /** What is held when a client disconnects is never decided. */
   protected readonly goesOnAlone = false;
-  readonly #approvals: { readonly key: string; readonly requestId: string }[] = [];
+  /** Of the approvals, by their places. */
+  readonly #requestIds: string[] = [];
 
   constructor(
     private readonly checkParts: CheckParts,
@@ -53,14 +51,18 @@ class CheckCall extends BulkCall {
   protected giveBack(): Promise<unknown> {
     const { limiter } = this.checkParts;
     const { log } = this;
+    // Calls back for no place without an id.
     return Promise.all(
-      this.#approvals.map(({ key, requestId }) => releaseUnused(limiter, key, requestId, log)),
+      this.#requestIds.map((requestId, place) => {
+        const { key } = this.elements[place] as CheckElement;
+        return releaseUnused(limiter, key, requestId, log);
+      }),
     );
   }
 
   readonly #setResult = (
     _response: Response,
-    key: string,
+    _key: string,
     decision: Decision,
     policy: KeyPolicy,
     place: number,
@@ -69,7 +71,7 @@ class CheckCall extends BulkCall {
     const byPolicy = decision.policy ? `,"outagePolicy":"${decision.policy}"` : '';
     if (decision.outcome === 'approved') {
       const { requestId } = decision;
-      this.#approvals.push({ key, requestId });
+      this.#requestIds[place] = requestId;
       // A UUID needs no escaping: the text is made in a tenth of the time of an object's.
       this.results[place] = `{"status":200,"request_id":"${requestId}"${byPolicy}}`;
     } else if (policy.isShadow) {

@@ -3,9 +3,8 @@ import type { Request, RequestHandler, Response } from 'express';
 import type { Limiter } from '../../../limiter/limiter.js';
 import type { Access } from '../../auth/access.js';
 import { parseReleaseElement } from '../../intake/elements.js';
-import { readJsonArray } from '../../intake/json-array.js';
 import { ERRORS } from '../../replies/errors.js';
-import { BulkCall, type BulkParts } from './bulk-call.js';
+import { answerMany, BulkCall, type BulkParts } from './bulk-call.js';
 
 interface ReleaseParts extends BulkParts {
   readonly limiter: Pick<Limiter, 'release'>;
@@ -18,10 +17,7 @@ const NOT_FOUND = `{"status":${status},"error":"${message}"}`;
 
 /** `DELETE /rate` */
 export function releaseMany(parts: ReleaseParts): RequestHandler {
-  return async (request, response) => {
-    const elements = await readJsonArray(request, response);
-    if (elements) await new ReleaseCall(parts, elements, request, response).run();
-  };
+  return answerMany(parts, (...call) => new ReleaseCall(parts, ...call));
 }
 
 class ReleaseCall extends BulkCall {
