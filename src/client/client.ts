@@ -13,8 +13,8 @@ import { SluiceDeniedError } from './errors.js';
 import type { CheckOptions, ClientOptions, PermitOptions, RequestOptions } from './options.js';
 
 const DEFAULT_TIMEOUT_MILLIS = 5000;
-/** While one is decided, the next is gathered and read: more only make each of them smaller. */
-const DEFAULT_MAX_CALLS = 2;
+/** Fewer or more are no faster, and one that takes long holds up no others. */
+const DEFAULT_MAX_CALLS = 8;
 
 const NO_OPTIONS = {};
 
@@ -24,10 +24,12 @@ export class SluiceClient {
   readonly #waits: Handling<CheckElement, CheckResult, Decision>;
   readonly #releases: Handling<ReleaseElement, ReleaseResult, boolean>;
 
+  /** @throws TypeError for an address that is none, RangeError for a number that is no use */
   constructor(options: string | URL | ClientOptions) {
     const given =
       typeof options === 'string' || options instanceof URL ? { url: options } : options;
     const { timeoutMillis = DEFAULT_TIMEOUT_MILLIS, maxCalls = DEFAULT_MAX_CALLS } = given;
+    demandAboveZero({ timeoutMillis, maxCalls });
     const service = new Service(given);
 
     const checks = new Batcher<CheckElement, CheckResult, Decision>(maxCalls, (body, millis) =>
@@ -122,6 +124,12 @@ export class SluiceClient {
 
   async #releaseUnnoticed(key: string, requestId: string): Promise<void> {
     await this.release(key, requestId).catch(() => undefined);
+  }
+}
+
+function demandAboveZero(numbers: Readonly<Record<string, number>>): void {
+  for (const [name, value] of Object.entries(numbers)) {
+    if (!(value > 0)) throw new RangeError(`${name} must be above 0, not ${value}`);
   }
 }
 

@@ -8,7 +8,7 @@ export interface ClientOptions {
   readonly timeoutMillis?: number | undefined;
   /** The `X-Correlation-ID` of a call; one of many checks has the id of its moment. */
   readonly correlationId?: (() => string | undefined) | undefined;
-  /** The most calls of many checks that are under way at a time. 2 if left out. */
+  /** The most calls of many checks that are under way at a time. 8 if left out. */
   readonly maxCalls?: number | undefined;
   /** In the place of `node:http`. */
   readonly fetch?: typeof fetch | undefined;

@@ -161,19 +161,24 @@ test('an address with a path is put before `/rate`', async () => {
   expect(server.calls[0]!.path).toBe('/limits/rate');
 });
 
-describe('with another fetch', () => {
-  test('calls go through it', async () => {
-    const server = await serve(answered);
-    let sent = 0;
-    const counting: typeof fetch = (input, init) => {
-      sent += 1;
-      return fetch(input, init);
-    };
-    const client = new SluiceClient({ url: `${server.url}/limits/`, fetch: counting });
+test.each([{ maxCalls: 0 }, { timeoutMillis: NaN }])(
+  'a number of no use is refused: %p',
+  (given) => {
+    expect(() => new SluiceClient({ url: 'http://localhost', ...given })).toThrow(RangeError);
+  },
+);
 
-    await Promise.all([client.check('a'), client.check('b')]);
+test('calls go through another fetch', async () => {
+  const server = await serve(answered);
+  let sent = 0;
+  const counting: typeof fetch = (input, init) => {
+    sent += 1;
+    return fetch(input, init);
+  };
+  const client = new SluiceClient({ url: `${server.url}/limits/`, fetch: counting });
 
-    expect(sent).toBe(1);
-    expect(server.calls).toMatchObject([{ path: '/limits/rate' }]);
-  });
+  await Promise.all([client.check('a'), client.check('b')]);
+
+  expect(sent).toBe(1);
+  expect(server.calls).toMatchObject([{ path: '/limits/rate' }]);
 });
