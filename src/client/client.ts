@@ -1,13 +1,13 @@
-import { decisionOf, isReleased, resultOf } from './calls/answers.js';
-import { Batcher } from './calls/batcher.js';
-import { type Handling, PendingRequest } from './calls/pending-request.js';
-import { Service } from './calls/service.js';
 import type {
   CheckElement,
   CheckResult,
   ReleaseElement,
   ReleaseResult,
 } from '../http/intake/bulk-schemas.js';
+import { decisionOf, isReleased, resultOf } from './calls/answers.js';
+import { Batcher } from './calls/batcher.js';
+import { type Handling, PendingRequest } from './calls/pending-request.js';
+import { Service } from './calls/service.js';
 import type { Decision } from './decision.js';
 import { SluiceDeniedError } from './errors.js';
 import type { CheckOptions, ClientOptions, PermitOptions, RequestOptions } from './options.js';
@@ -93,7 +93,7 @@ export class SluiceClient {
   }
 
   /**
-   * Waits for permission.
+   * Waits for permission, or asks once for it where `wait` is false.
    * @returns the id to release it with
    * @throws SluiceDeniedError where it is denied; as `check`
    */

@@ -97,6 +97,21 @@ test('one whose time ends before it is sent has not counted', async () => {
   await first;
 });
 
+test.each([Infinity, 2 ** 40])(
+  'a check may take as long as it likes: %d ms',
+  async (timeoutMillis) => {
+    const server = await serve();
+    const client = new SluiceClient({ url: server.url, timeoutMillis });
+    const check = client.check('a');
+    const call = await server.call(0);
+    await client.release('b', 'id', { timeoutMillis: 50 }).catch(() => undefined);
+
+    call.answer();
+
+    expect(await check).toMatchObject({ approved: true });
+  },
+);
+
 test('a call that hangs makes room for others when its last check is out of time', async () => {
   const server = await serve();
   const client = new SluiceClient({ url: server.url, maxCalls: 1, timeoutMillis: 50 });

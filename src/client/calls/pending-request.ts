@@ -1,5 +1,6 @@
 import { SluiceTimeoutError, SluiceUnavailableError } from '../errors.js';
 import type { RequestOptions } from '../options.js';
+import { LONGEST_TIMER_MILLIS, setTimer } from './timers.js';
 
 /** How all requests of one kind are handled. */
 export interface Handling<Element, Result, Value> {
@@ -17,8 +18,6 @@ export interface Handling<Element, Result, Value> {
 const UNREACHABLE_PAUSE_MILLIS = 100;
 /** By so much of itself a pause may be longer, so that many clients do not come back at once. */
 const JITTER = 0.2;
-/** What a timer of Node can take. */
-const LONGEST_TIMER_MILLIS = 2 ** 31 - 1;
 
 /**
  * A request of one caller until it is answered, out of time, or aborted. It is sent once more where that can count
@@ -56,9 +55,7 @@ export class PendingRequest<Element, Result, Value> {
       return;
     }
     signal?.addEventListener('abort', this);
-    if (timeoutMillis <= LONGEST_TIMER_MILLIS) {
-      this.#deadline = setTimeout(outOfTime, timeoutMillis, this);
-    }
+    this.#deadline = setTimer<Late>(outOfTime, timeoutMillis, this);
     this.#send();
   }
 
@@ -141,5 +138,6 @@ function pauseAfter(error: unknown): number {
   const { retryAfterSeconds } = error;
   const millis =
     retryAfterSeconds === undefined ? UNREACHABLE_PAUSE_MILLIS : retryAfterSeconds * 1000;
-  return millis * (1 + JITTER * Math.random());
+  const pauseMillis = millis * (1 + JITTER * Math.random());
+  return pauseMillis <= LONGEST_TIMER_MILLIS ? pauseMillis : Infinity;
 }

@@ -1,4 +1,6 @@
+import type { CheckElement } from '../../http/intake/bulk-schemas.js';
 import { SluiceError } from '../errors.js';
+import type { ClientOptions } from '../options.js';
 import {
   type Answer,
   type Call,
@@ -7,8 +9,7 @@ import {
   exchangeByHttp,
   unanswered,
 } from './exchange.js';
-import type { ClientOptions } from '../options.js';
-import type { CheckElement } from '../../http/intake/bulk-schemas.js';
+import { setTimer } from './timers.js';
 
 /** The requests that Sluice takes. Each throws a SluiceError where there is no answer. */
 export class Service {
@@ -22,8 +23,7 @@ export class Service {
   /** Many checks, or many releases. */
   async callMany(method: 'POST' | 'DELETE', body: string, timeoutMillis: number): Promise<Answer> {
     const deadline = new AbortController();
-    const isEndless = timeoutMillis === Infinity;
-    const timer = isEndless ? undefined : setTimeout(() => deadline.abort(), timeoutMillis);
+    const timer = setTimer(abort, timeoutMillis, deadline);
     try {
       return await this.#call({ method, path: '/rate', body, signal: deadline.signal });
     } finally {
@@ -61,6 +61,10 @@ export class Service {
     headers.Authorization = `Bearer ${typeof token === 'string' ? token : await tokenFrom(token)}`;
     return headers;
   }
+}
+
+function abort(call: AbortController): void {
+  call.abort();
 }
 
 async function tokenFrom(source: () => string | Promise<string>): Promise<string> {
