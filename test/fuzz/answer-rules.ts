@@ -1,7 +1,7 @@
 import type { RawResponse } from './response-reader.js';
 
 /** Those that docs/api.md names, without 500. */
-const DOCUMENTED = new Set([200, 400, 401, 403, 404, 405, 408, 414, 417, 429, 431, 503]);
+const DOCUMENTED = new Set([200, 400, 401, 403, 404, 405, 408, 413, 414, 415, 417, 429, 431, 503]);
 const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/;
 
 /** What every answer keeps, whatever was asked. @returns what is wrong with this one */

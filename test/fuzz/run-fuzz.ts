@@ -1,5 +1,6 @@
 import { Random } from '../chaos/random.js';
 import { within } from '../chaos/within.js';
+import { manyChecks, noCall } from './bulk-scenarios.js';
 import { RawClient } from './raw-client.js';
 import { RequestGenerator } from './request-generator.js';
 import type { RawResponse } from './response-reader.js';
@@ -32,6 +33,7 @@ const SHOWN_BYTES = 2000;
 /** The more often, the more often it stands here. */
 const SCENARIOS = [
   pipeline, pipeline, pipeline, pipeline, mutation, mutation, mutation, queue, pileUp, abandoned, oddTarget,
+  manyChecks, manyChecks, noCall,
 ]; // prettier-ignore
 /** More of a service with rules and tokens. */
 const DECLARED_SCENARIOS = [...SCENARIOS, limits, trespass];

@@ -236,7 +236,7 @@ describe.each(bothLimiters(redis))('calls for many (%s limiter)', (_name, settin
 
   test('are answered as their schemas say', async () => {
     const results = await checkMany(app.url, [{ key, maxRequests: 1 }, { key }, 5]);
-    const [{ request_id: requestId }] = results as [{ request_id: string }];
+    const { request_id: requestId } = results[0] as { request_id: string };
     const released = await releaseMany(app.url, [
       { key, request_id: requestId },
       { key, request_id: '' },

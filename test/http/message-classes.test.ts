@@ -7,7 +7,9 @@ import express, { type Express, type Request, type Response } from 'express';
 
 import { messageClassesFor } from '../../src/http/server/message-classes.js';
 import { startTestApp } from '../support/app.js';
+import { callText } from '../support/bulk-client.js';
 import { send } from '../support/http-client.js';
+import { openConnection } from '../support/raw-http.js';
 import { uniqueKey } from '../support/unique-key.js';
 import { useTls } from '../support/use-tls.js';
 
@@ -87,6 +89,10 @@ test.each(['http:', 'https:'])('no request by %s leaves the fast path', async (p
   await send(service.url, 'POST', `/rate/${key}?maxRequests=1`);
   await send(service.url, 'POST', `/rate/${key}`);
   await send(service.url, 'DELETE', `/rate/${key}/unknown`);
+  const call = await openConnection(service.url);
+  call.write(callText('POST', [{ key }]) + callText('DELETE', [{ key, request_id: 'unknown' }]));
+  await call.receives(/"status":429[^]*"status":404/);
+  call.disconnect();
   for (const path of ['/debug', `/debug/${key}`, '/healthz', '/unknown', '/rate/%zz']) {
     await send(service.url, 'GET', path);
   }
