@@ -14,7 +14,7 @@ function mayNotImport(folder, forbidden, reason) {
   };
 }
 
-const UPPER_PARTS = ['**/app/**', '**/main.js'];
+const UPPER_PARTS = ['**/app/**', '**/main.js', '**/client/**'];
 const ABOVE_HTTP = ['**/redis/**', ...UPPER_PARTS];
 
 export default tseslint.config(
@@ -97,6 +97,23 @@ export default tseslint.config(
     ['**/http/**', '**/redis/**', ...UPPER_PARTS],
     'readiness asks the limiter',
   ),
+  {
+    files: ['src/client/**/*.ts'],
+    rules: {
+      'no-restricted-imports': [
+        'error',
+        {
+          patterns: [
+            {
+              regex: '^(?!node:|\\./|\\.\\./errors\\.js$)',
+              message: 'users of the client load nothing of the service, and no package',
+              allowTypeImports: true,
+            },
+          ],
+        },
+      ],
+    },
+  },
   { files: ['src/main.ts'], rules: { 'no-console': 'off' } },
   {
     files: ['**/*.js', '**/*.mjs'],

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { ROOT, run } from './run.mjs';
 
 const COMPILER = 'scripts/compiler';
+const DECLARATIONS = join(COMPILER, 'client-declarations.json');
 const BUILT_STAMP = 'dist/.sluice-built';
 
 /** Installs the packages in the lock file, unless they are there. */
@@ -42,14 +43,16 @@ function lockedPackages(file) {
   return existsSync(path) ? JSON.parse(readFileSync(path, 'utf8')).packages : {};
 }
 
-/** Compiles `src` to `dist`, unless that has been done since its last change. */
+/** Compiles `src` to `dist`, with the types of the client, unless that has been done since its last change. */
 export function build() {
   const settings = ['package-lock.json', 'tsconfig.json'].map((file) => join(COMPILER, file));
-  onChange(BUILT_STAMP, [...settings, 'tsconfig.json', ...filesBelow('src')], () => {
+  onChange(BUILT_STAMP, [...settings, DECLARATIONS, 'tsconfig.json', ...filesBelow('src')], () => {
     installIn(COMPILER);
     rmSync(join(ROOT, 'dist'), { recursive: true, force: true });
     const compiler = join(COMPILER, 'node_modules/typescript/bin/tsc');
-    run(process.execPath, [compiler, '-p', COMPILER], { stdio: npmOutput() });
+    for (const project of [COMPILER, DECLARATIONS]) {
+      run(process.execPath, [compiler, '-p', project], { stdio: npmOutput() });
+    }
   });
 }
 

@@ -35,10 +35,11 @@ describe('the npm package', () => {
     files = pack();
   });
 
-  test('has the built program, its scripts, and nothing else', () => {
+  test('has the built program, its scripts, the types of its client, and nothing else', () => {
     expect([...files].sort()).toEqual(
       [
         ...filesBelow('dist', '.js'),
+        ...filesBelow('dist/client', '.d.ts'),
         ...filesBelow('lua', '.lua'),
         'LICENSE',
         'README.md',

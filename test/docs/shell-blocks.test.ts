@@ -16,6 +16,7 @@ test('the pages with commands are known', () => {
   expect(commands.map(({ page }) => page).sort()).toEqual([
     'README.md',
     'docs/api.md',
+    'docs/client.md',
     'docs/configuration.md',
     'docs/operations.md',
     'docs/redis.md',

@@ -1,0 +1,3 @@
+#!/usr/bin/env node
+// `npx sluice`
+import './main.js';

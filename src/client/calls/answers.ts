@@ -1,0 +1,97 @@
+import type { ERRORS } from '../../http/replies/errors.js';
+import type { Decision } from '../decision.js';
+import { SluiceError, SluiceUnavailableError } from '../errors.js';
+import type { Answer } from './exchange.js';
+import type { CheckResult, ReleaseResult } from '../../http/intake/bulk-schemas.js';
+
+type MessageOf<Code extends keyof typeof ERRORS> = (typeof ERRORS)[Code]['message'];
+
+/** What 503s say that are certain to have counted nothing: a second request is the first one that counts. */
+const COUNTED_NOTHING: Readonly<
+  Record<
+    MessageOf<
+      | 'STORE_FULL'
+      | 'KEY_FULL'
+      | 'SHUTTING_DOWN'
+      | 'TOO_MANY_WAITERS'
+      | 'TOO_MANY_WAITERS_OF_CALLER'
+    >,
+    true
+  >
+> = {
+  'store full: no room for another key': true,
+  'too many approvals of the key in this window': true,
+  'shutting down': true,
+  'too many waiters on this replica': true,
+  'too many waiters of this caller on this replica': true,
+};
+
+interface Refusal {
+  readonly status: number;
+  readonly error: string;
+  readonly retryAfter?: number | undefined;
+}
+
+/** @throws SluiceError where the check was not decided */
+export function decisionOf(result: CheckResult): Decision {
+  if (result.status === 200) return { approved: true, requestId: result.request_id };
+  if (result.status === 429) return { approved: false, retryAfterSeconds: result.retryAfter };
+  throw errorOf(result);
+}
+
+/**
+ * @returns false where there is no such approval any more
+ * @throws SluiceError where the release was refused
+ */
+export function isReleased(result: ReleaseResult): boolean {
+  if (result.status === 200) return true;
+  if (result.status === 404) return false;
+  throw errorOf(result);
+}
+
+/** The answer to a request that is alone, as one of many would be. @throws SluiceError for any other */
+export function resultOf(answer: Answer): CheckResult {
+  if (answer.status === 429) {
+    const { error, retryAfter = 1 } = refusalOf(answer);
+    return { status: 429, error, retryAfter };
+  }
+  if (answer.status !== 200) throw errorOf(refusalOf(answer));
+  const body = parsed(answer) as { readonly request_id?: string } | undefined;
+  if (typeof body?.request_id !== 'string') throw notOfSluice(answer);
+  return { status: 200, request_id: body.request_id };
+}
+
+/** The answers to many requests, in their order. @throws SluiceError where it is no such list */
+export function resultsOf(answer: Answer, count: number): readonly unknown[] {
+  if (answer.status !== 200) throw errorOf(refusalOf(answer));
+  const results = parsed(answer);
+  if (!Array.isArray(results) || results.length !== count) throw notOfSluice(answer);
+  return results as unknown[];
+}
+
+function errorOf({ status, error, retryAfter: retryAfterSeconds }: Refusal): SluiceError {
+  if (status >= 400 && status < 500) return new SluiceError(error, { status });
+  const mayHaveCounted = status !== 503 || !(error in COUNTED_NOTHING);
+  return new SluiceUnavailableError(error, { status, mayHaveCounted, retryAfterSeconds });
+}
+
+function refusalOf(answer: Answer): Refusal {
+  const { status, retryAfter } = answer;
+  const body = parsed(answer) as { readonly error?: unknown } | null | undefined;
+  const error = typeof body?.error === 'string' ? body.error : `status ${status}`;
+  const seconds = Number(retryAfter);
+  return { status, error, retryAfter: seconds > 0 ? seconds : undefined };
+}
+
+function parsed({ text }: Answer): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
+}
+
+function notOfSluice({ status }: Answer): SluiceError {
+  const message = 'the answer is none of Sluice';
+  return new SluiceUnavailableError(message, { status, mayHaveCounted: true });
+}

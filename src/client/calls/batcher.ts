@@ -1,0 +1,86 @@
+import { resultsOf } from './answers.js';
+import type { Answer } from './exchange.js';
+import type { PendingRequest } from './pending-request.js';
+
+/** More are refused. */
+const MOST_IN_A_CALL = 1000;
+/** A body of more than 1 MiB is refused. A character takes up to three bytes. */
+const LONGEST_BODY = (1024 * 1024) / 3;
+
+interface Passenger<Element, Result, Value> {
+  readonly request: PendingRequest<Element, Result, Value>;
+  /** Its element as JSON, made by itself, so that one that can't be written harms no other. */
+  readonly text: string;
+}
+
+/**
+ * Sends the requests of a tick of the event loop in one call. While `maxCalls` are under way, those that come wait
+ * for one to end, and then go together: the busier Sluice is, the more share a call.
+ */
+export class Batcher<Element, Result, Value> {
+  #line: Passenger<Element, Result, Value>[] = [];
+  #underWay = 0;
+  #departureIsDue = false;
+
+  /** @param call sends a body, and gives up after so long; it throws a SluiceError where there is no answer */
+  constructor(
+    private readonly maxCalls: number,
+    private readonly call: (body: string, timeoutMillis: number) => Promise<Answer>,
+  ) {}
+
+  add(request: PendingRequest<Element, Result, Value>): void {
+    this.#line.push({ request, text: JSON.stringify(request.element) });
+    this.#departSoon();
+  }
+
+  /** After the present tick, in which more may come. */
+  #departSoon(): void {
+    if (this.#departureIsDue || this.#line.length === 0) return;
+    if (this.#underWay >= this.maxCalls) return;
+    this.#departureIsDue = true;
+    setImmediate(() => {
+      this.#departureIsDue = false;
+      this.#depart();
+    });
+  }
+
+  #depart(): void {
+    let waiting = this.#line.filter(({ request }) => !request.isOver);
+    while (waiting.length > 0 && this.#underWay < this.maxCalls) {
+      const count = seats(waiting);
+      void this.#send(waiting.slice(0, count));
+      waiting = waiting.slice(count);
+    }
+    this.#line = waiting;
+  }
+
+  async #send(passengers: readonly Passenger<Element, Result, Value>[]): Promise<void> {
+    this.#underWay += 1;
+    let timeoutMillis = 0;
+    for (const { request } of passengers) {
+      request.isSent = true;
+      timeoutMillis = Math.max(timeoutMillis, request.timeoutMillis);
+    }
+    try {
+      const body = `[${passengers.map(({ text }) => text).join()}]`;
+      const answer = await this.call(body, timeoutMillis);
+      const results = resultsOf(answer, passengers.length) as readonly Result[];
+      for (const [i, result] of results.entries()) passengers[i]?.request.answered(result);
+    } catch (error) {
+      for (const { request } of passengers) request.failed(error);
+    } finally {
+      this.#underWay -= 1;
+      this.#departSoon();
+    }
+  }
+}
+
+/** How many of those first in the line one call takes: one at least, or it would never leave. */
+function seats(line: readonly { readonly text: string }[]): number {
+  let length = 0;
+  const tooMany = line.findIndex(({ text }, i) => {
+    length += text.length + 1;
+    return i === MOST_IN_A_CALL || length > LONGEST_BODY;
+  });
+  return tooMany === -1 ? line.length : Math.max(1, tooMany);
+}

@@ -1,0 +1,76 @@
+import type { CheckElement } from '../../http/intake/bulk-schemas.js';
+import { SluiceError } from '../errors.js';
+import type { ClientOptions } from '../options.js';
+import {
+  type Answer,
+  type Call,
+  type Exchange,
+  exchangeByFetch,
+  exchangeByHttp,
+  unanswered,
+} from './exchange.js';
+import { setTimer } from './timers.js';
+
+/** The requests that Sluice takes. Each throws a SluiceError where there is no answer. */
+export class Service {
+  readonly #exchange: Exchange;
+
+  constructor(private readonly options: ClientOptions) {
+    const base = new URL(options.url);
+    this.#exchange = options.fetch ? exchangeByFetch(base, options.fetch) : exchangeByHttp(base);
+  }
+
+  /** Many checks, or many releases. */
+  async callMany(method: 'POST' | 'DELETE', body: string, timeoutMillis: number): Promise<Answer> {
+    const deadline = new AbortController();
+    const timer = setTimer(abort, timeoutMillis, deadline);
+    try {
+      return await this.#call({ method, path: '/rate', body, signal: deadline.signal });
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /** A check that waits. Aborting closes its connection, by which Sluice knows that nobody waits. */
+  wait({ key, ...overrides }: CheckElement, signal: AbortSignal): Promise<Answer> {
+    const query = new URLSearchParams({ canWait: 'true' });
+    for (const name of ['maxRequests', 'maxRequestsInQueue'] as const) {
+      const value = overrides[name];
+      if (value !== undefined) query.set(name, String(value));
+    }
+    const path = `/rate/${encodeURIComponent(key)}?${query.toString()}`;
+    return this.#call({ method: 'POST', path, signal });
+  }
+
+  async #call(call: Omit<Call, 'headers'>): Promise<Answer> {
+    const headers = await this.#headers(call.body !== undefined);
+    try {
+      return await this.#exchange({ ...call, headers });
+    } catch (error) {
+      throw unanswered(error);
+    }
+  }
+
+  async #headers(hasBody: boolean): Promise<Record<string, string>> {
+    const { token, correlationId } = this.options;
+    const headers: Record<string, string> = {};
+    if (hasBody) headers['Content-Type'] = 'application/json';
+    const id = correlationId?.();
+    if (id !== undefined) headers['X-Correlation-ID'] = id;
+    if (token === undefined) return headers;
+    headers.Authorization = `Bearer ${typeof token === 'string' ? token : await tokenFrom(token)}`;
+    return headers;
+  }
+}
+
+function abort(call: AbortController): void {
+  call.abort();
+}
+
+async function tokenFrom(source: () => string | Promise<string>): Promise<string> {
+  try {
+    return await source();
+  } catch (cause) {
+    throw new SluiceError('there is no token', { cause });
+  }
+}

@@ -1,0 +1,155 @@
+import type {
+  CheckElement,
+  CheckResult,
+  ReleaseElement,
+  ReleaseResult,
+} from '../http/intake/bulk-schemas.js';
+import { decisionOf, isReleased, resultOf } from './calls/answers.js';
+import { Batcher } from './calls/batcher.js';
+import { type Handling, PendingRequest } from './calls/pending-request.js';
+import { Service } from './calls/service.js';
+import type { Decision } from './decision.js';
+import { SluiceDeniedError } from './errors.js';
+import type { CheckOptions, ClientOptions, PermitOptions, RequestOptions } from './options.js';
+
+const DEFAULT_TIMEOUT_MILLIS = 5000;
+/** Fewer or more are no faster, and one that takes long holds up no others. */
+const DEFAULT_MAX_CALLS = 8;
+
+const NO_OPTIONS = {};
+
+/** Asks Sluice for permission. One client for a process is enough, for any number of callers. */
+export class SluiceClient {
+  readonly #checks: Handling<CheckElement, CheckResult, Decision>;
+  readonly #waits: Handling<CheckElement, CheckResult, Decision>;
+  readonly #releases: Handling<ReleaseElement, ReleaseResult, boolean>;
+
+  /** @throws TypeError for an address that is none, RangeError for a number that is no use */
+  constructor(options: string | URL | ClientOptions) {
+    const given =
+      typeof options === 'string' || options instanceof URL ? { url: options } : options;
+    const { timeoutMillis = DEFAULT_TIMEOUT_MILLIS, maxCalls = DEFAULT_MAX_CALLS } = given;
+    demandAboveZero({ timeoutMillis, maxCalls });
+    const service = new Service(given);
+
+    const checks = new Batcher<CheckElement, CheckResult, Decision>(maxCalls, (body, millis) =>
+      service.callMany('POST', body, millis),
+    );
+    // An approval whose caller left while its call was under way is of no use to anybody.
+    const giveBack = ({ key }: CheckElement, decision: Decision): void => {
+      if (decision.approved) void this.#releaseUnnoticed(key, decision.requestId);
+    };
+    const deciding = { read: decisionOf, late: giveBack };
+    this.#checks = {
+      ...deciding,
+      send: (request) => {
+        checks.add(request);
+      },
+      timeoutMillis,
+    };
+    this.#waits = {
+      ...deciding,
+      send: (request) => void sendAlone(service, request),
+      timeoutMillis: Infinity,
+    };
+
+    const releases = new Batcher<ReleaseElement, ReleaseResult, boolean>(maxCalls, (body, millis) =>
+      service.callMany('DELETE', body, millis),
+    );
+    this.#releases = {
+      read: isReleased,
+      late: () => undefined,
+      send: (request) => {
+        releases.add(request);
+      },
+      timeoutMillis,
+    };
+  }
+
+  /**
+   * Asks for permission, and is approved or denied at once. The checks of a tick of the event loop travel together.
+   * @throws SluiceError where Sluice refuses the check, SluiceUnavailableError where there is no decision
+   */
+  check(key: string, options: CheckOptions = NO_OPTIONS): Promise<Decision> {
+    return new PendingRequest(elementOf(key, options), this.#checks, options).value;
+  }
+
+  /**
+   * Asks for permission, and waits for it in the key's queue. It is denied where the queue is full. Without
+   * `timeoutMillis` it waits as long as it takes; who aborts gives the place up.
+   * @throws as `check`
+   */
+  wait(key: string, options: CheckOptions = NO_OPTIONS): Promise<Decision> {
+    return new PendingRequest(elementOf(key, options), this.#waits, options).value;
+  }
+
+  /**
+   * Gives an approval back, so that another may have it in this window.
+   * @returns false where there is no such approval any more, as when its window has ended
+   * @throws as `check`
+   */
+  release(key: string, requestId: string, options: RequestOptions = NO_OPTIONS): Promise<boolean> {
+    return new PendingRequest({ key, request_id: requestId }, this.#releases, options).value;
+  }
+
+  /**
+   * Waits for permission, or asks once for it where `wait` is false.
+   * @returns the id to release it with
+   * @throws SluiceDeniedError where it is denied; as `check`
+   */
+  async permit(key: string, { wait = true, ...options }: PermitOptions = {}): Promise<string> {
+    const decision = await (wait ? this.wait(key, options) : this.check(key, options));
+    if (decision.approved) return decision.requestId;
+    throw new SluiceDeniedError(key, decision.retryAfterSeconds);
+  }
+
+  /**
+   * Waits for permission, runs `work`, and releases the approval, whatever came of it. A release that fails is no
+   * error: the approval ends with its window.
+   * @returns what `work` returns
+   * @throws as `permit`; what `work` throws
+   */
+  async withPermit<T>(
+    key: string,
+    work: () => T | Promise<T>,
+    options: PermitOptions = {},
+  ): Promise<T> {
+    const requestId = await this.permit(key, options);
+    try {
+      return await work();
+    } finally {
+      await this.#releaseUnnoticed(key, requestId);
+    }
+  }
+
+  async #releaseUnnoticed(key: string, requestId: string): Promise<void> {
+    await this.release(key, requestId).catch(() => undefined);
+  }
+}
+
+function demandAboveZero(numbers: Readonly<Record<string, number>>): void {
+  for (const [name, value] of Object.entries(numbers)) {
+    if (!(value > 0)) throw new RangeError(`${name} must be above 0, not ${value}`);
+  }
+}
+
+function elementOf(key: string, { maxRequests, maxRequestsInQueue }: CheckOptions): CheckElement {
+  return { key, maxRequests, maxRequestsInQueue };
+}
+
+async function sendAlone(
+  service: Service,
+  request: PendingRequest<CheckElement, CheckResult, Decision>,
+): Promise<void> {
+  const connection = new AbortController();
+  request.onGone = () => {
+    connection.abort();
+  };
+  request.isSent = true;
+  try {
+    const answer = await service.wait(request.element, connection.signal);
+    request.answered(resultOf(answer));
+  } catch (error) {
+    request.failed(error);
+  }
+}

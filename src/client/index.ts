@@ -1,0 +1,16 @@
+export type { Approval, Decision, Denial } from './decision.js';
+export { SluiceClient } from './client.js';
+export {
+  SluiceDeniedError,
+  SluiceError,
+  SluiceTimeoutError,
+  SluiceUnavailableError,
+} from './errors.js';
+export { limitedFetch, type LimitedFetchOptions } from './limited-fetch.js';
+export type { CheckOptions, ClientOptions, PermitOptions, RequestOptions } from './options.js';
+export {
+  type LimitedResponse,
+  type Middleware,
+  rateLimit,
+  type RateLimitOptions,
+} from './rate-limit.js';

@@ -1,0 +1,79 @@
+import type { SluiceClient } from './client.js';
+import { SluiceUnavailableError } from './errors.js';
+
+/** How the middleware limits requests. */
+export interface RateLimitOptions<Request> {
+  /** The key to check; a request without one passes. */
+  readonly keyOf: (request: Request) => string | undefined;
+  /** Whether requests wait for their turn. `false` if left out. */
+  readonly wait?: boolean | undefined;
+  /** What becomes of a request on which there is no decision: a 503, or it passes. `deny` if left out. */
+  readonly outagePolicy?: 'deny' | 'allow' | undefined;
+}
+
+/** What the middleware needs of a response of Node or Express. */
+export interface LimitedResponse {
+  statusCode: number;
+  setHeader(name: string, value: string | number): unknown;
+  end(body: string): unknown;
+  on(event: 'close', listener: () => void): unknown;
+}
+
+/** A middleware of Express, Connect and the like. */
+export type Middleware<Request> = (
+  request: Request,
+  response: LimitedResponse,
+  next: (error?: unknown) => void,
+) => void;
+
+/** Lets requests pass that Sluice approves, and answers others 429, with `Retry-After`. */
+export function rateLimit<Request>(
+  client: SluiceClient,
+  { keyOf, wait = false, outagePolicy = 'deny' }: RateLimitOptions<Request>,
+): Middleware<Request> {
+  const limit = async (request: Request, response: LimitedResponse): Promise<boolean> => {
+    const key = keyOf(request);
+    if (key === undefined) return true;
+    const disconnected = new AbortController();
+    response.on('close', () => {
+      disconnected.abort();
+    });
+    const { signal } = disconnected;
+    try {
+      const decision = await (wait ? client.wait(key, { signal }) : client.check(key, { signal }));
+      if (!decision.approved) {
+        refuse(response, 429, 'rate limit exceeded', decision.retryAfterSeconds);
+      }
+      return decision.approved;
+    } catch (error) {
+      if (signal.aborted) return false;
+      if (!(error instanceof SluiceUnavailableError)) throw faultOf(error);
+      if (outagePolicy === 'allow') return true;
+      refuse(response, 503, 'rate limiter unavailable', error.retryAfterSeconds ?? 1);
+      return false;
+    }
+  };
+  return (request, response, next) => {
+    limit(request, response).then((passes) => {
+      if (passes) next();
+    }, next);
+  };
+}
+
+/** Its status is meant for this app, and Express would pass a 401 on to a client who has done nothing wrong. */
+function faultOf(cause: unknown): Error {
+  return new Error('Sluice refuses the check', { cause });
+}
+
+function refuse(
+  response: LimitedResponse,
+  status: number,
+  error: string,
+  retryAfterSeconds: number,
+): void {
+  response.statusCode = status;
+  response.setHeader('Content-Type', 'application/json');
+  response.setHeader('Cache-Control', 'no-store');
+  response.setHeader('Retry-After', retryAfterSeconds);
+  response.end(JSON.stringify({ error }));
+}
