@@ -1,0 +1,46 @@
+// What `POST /rate` with fifty checks in a call is worth: decisions a second, against single checks.
+import { checksAtOnce, SINGLE_CHECK } from '../lib/asking.mjs';
+import { saturate } from '../lib/load.mjs';
+import { Server, SLUICE } from '../lib/processes.mjs';
+import { progress } from '../lib/progress.mjs';
+import { ratio, summary } from '../lib/statistics.mjs';
+
+const CHECKS = 50;
+const ASKINGS = { single: SINGLE_CHECK, atOnce: checksAtOnce(CHECKS) };
+const LOADS = { oneKey: { name: 'hot', keys: 1 }, manyKeys: { name: 'key', keys: 5000 } };
+
+export async function manyAtOnce({ redis, rounds, seconds }) {
+  const environment = { REDIS_URL: redis.url, MAX_REQUESTS: '1000000000' };
+  const replica = await Server.start('sluice', SLUICE, environment);
+  const measured = { checks: CHECKS };
+  for (const [name, load] of Object.entries(LOADS)) {
+    measured[name] = await inTurns(replica, name, load, { rounds, seconds });
+  }
+  await replica.stop();
+  return measured;
+}
+
+/** Single checks and calls of many, in turns, after a round that is not counted. */
+async function inTurns(replica, name, load, { rounds, seconds }) {
+  const runs = { single: [], atOnce: [] };
+  for (let round = -1; round < rounds; round += 1) {
+    for (const [how, asking] of Object.entries(ASKINGS)) {
+      const turn = round < 0 ? 'warm-up' : `round ${round + 1} of ${rounds}`;
+      progress(`many at once: ${name}, ${turn}, ${how}`);
+      const cpu = await replica.cpuMicros();
+      const { perSecond, answers } = await saturate(replica, { ...load, asking, seconds });
+      const cpuMicros = ((await replica.cpuMicros()) - cpu) / answers;
+      if (round >= 0) runs[how].push({ perSecond, cpuMicros });
+    }
+  }
+  const values = (how, figure) => runs[how].map((run) => run[figure]);
+  const summarize = (how) => ({
+    perSecond: summary(values(how, 'perSecond')),
+    cpuMicros: summary(values(how, 'cpuMicros')),
+  });
+  return {
+    single: summarize('single'),
+    atOnce: summarize('atOnce'),
+    toSingle: ratio(values('atOnce', 'perSecond'), values('single', 'perSecond')),
+  };
+}
