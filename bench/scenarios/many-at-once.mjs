@@ -1,4 +1,6 @@
 // What `POST /rate` with fifty checks in a call is worth: decisions a second, against single checks.
+import { setTimeout as delay } from 'node:timers/promises';
+
 import { checksAtOnce, SINGLE_CHECK } from '../lib/asking.mjs';
 import { saturate } from '../lib/load.mjs';
 import { Server, SLUICE } from '../lib/processes.mjs';
@@ -31,6 +33,7 @@ async function inTurns(replica, name, load, { rounds, seconds }) {
       const { perSecond, answers } = await saturate(replica, { ...load, asking, seconds });
       const cpuMicros = ((await replica.cpuMicros()) - cpu) / answers;
       if (round >= 0) runs[how].push({ perSecond, cpuMicros });
+      await untilIdle(replica);
     }
   }
   const values = (how, figure) => runs[how].map((run) => run[figure]);
@@ -43,4 +46,15 @@ async function inTurns(replica, name, load, { rounds, seconds }) {
     atOnce: summarize('atOnce'),
     toSingle: ratio(values('atOnce', 'perSecond'), values('single', 'perSecond')),
   };
+}
+
+/** wrk leaves calls unanswered at its end, of which the approvals are given back: that is not the next turn's work. */
+async function untilIdle(replica) {
+  const LOOK_MILLIS = 200;
+  for (let before = -Infinity; ;) {
+    const cpu = await replica.cpuMicros();
+    if (cpu - before < 0.05 * LOOK_MILLIS * 1000) return;
+    before = cpu;
+    await delay(LOOK_MILLIS);
+  }
 }
