@@ -123,14 +123,22 @@ const LOAD_NAMES = { oneKey: 'one key', manyKeys: '5,000 keys' };
 
 function manyAtOnceSection(measured) {
   if (!measured) return undefined;
+  const row = (load, asked, { perSecond, cpuMicros, redisCpuMicros }, toSingle) => [
+    load,
+    asked,
+    spread(perSecond, count),
+    spread(cpuMicros, tenths),
+    spread(redisCpuMicros, tenths),
+    times(toSingle),
+  ];
   const rows = Object.entries(LOAD_NAMES).flatMap(([name, load]) => {
     const { single, atOnce, toSingle } = measured[name];
     return [
-      [load, 'single checks', ...sideRow('', single).slice(1), times(1)],
-      [load, `${measured.checks} in a call`, ...sideRow('', atOnce).slice(1), times(toSingle)],
+      row(load, 'single checks', single, 1),
+      row(load, `${measured.checks} in a call`, atOnce, toSingle),
     ];
   });
-  const head = ['load', 'asked', 'decisions/s', 'replica CPU µs', 'to single'];
+  const head = ['load', 'asked', 'decisions/s', 'replica CPU µs', 'Redis CPU µs', 'to single'];
   return section('Many checks in a call', head, rows);
 }
 
