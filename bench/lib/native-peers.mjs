@@ -31,7 +31,8 @@ export function describePeer(peer, path) {
   const { stdout, status } = byOption
     ? spawnSync(path, ['--version'], { encoding: 'utf8' })
     : describeCheckout(dirname(path));
-  const version = status === 0 ? /v?\d\S*|[0-9a-f]{7,}\S*/.exec(stdout)?.[0] : undefined;
+  const version =
+    status === 0 ? /v?\d\S*(?: \([0-9a-f]+\))?|[0-9a-f]{7,}\S*/.exec(stdout)?.[0] : undefined;
   return `${peer} ${version ?? 'of unknown version'}`;
 }
 
