@@ -1,10 +1,11 @@
 // `npm run bench`: measures Sluice against its peers and against the limits of Node and Redis, prints
 // the tables, and writes them and a chart to bench/results/latest.*. See BENCHMARKS.md.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { parseArgs } from 'node:util';
 
 import { findRedisServer } from '../scripts/lib/find-redis.mjs';
 import { build, installDependencies, installIn } from '../scripts/lib/prepare.mjs';
+import { NATIVE_PEERS } from './lib/native-peers.mjs';
+import { publicCommand, readOptions } from './lib/options.mjs';
 
 /** The measurements: the module in scenarios/ of each, and the function that it exports. */
 const SCENARIOS = {
@@ -12,6 +13,9 @@ const SCENARIOS = {
   latency: ['latency', 'latency'],
   wake: ['wake', 'wake'],
   'many-waiters': ['many-waiters', 'manyWaiters'],
+  'idle-waiting': ['idle-waiting', 'idleWaiting'],
+  'many-at-once': ['many-at-once', 'manyAtOnce'],
+  client: ['client', 'client'],
   'many-keys': ['many-keys', 'manyKeys'],
   debug: ['debug-listing', 'debugListing'],
   logged: ['logged-answers', 'loggedAnswers'],
@@ -20,17 +24,19 @@ const SCENARIOS = {
 };
 const HELP = `npm run bench -- [options]
 
-  --rounds N     rounds of each measurement, interleaved (5)
-  --seconds N    of load in each round (3)
-  --windows N    windows' ends in the measurement of wakes (50)
-  --only A,B     only these: ${Object.keys(SCENARIOS).join(', ')}
-  --publish      put a whole run into BENCHMARKS.md and, for its chart, bench/results/published.*
+  --rounds N        rounds of each measurement, interleaved (5)
+  --seconds N       of load in each round (3)
+  --windows N       windows' ends in the measurement of wakes (50)
+  --only A,B        only these: ${Object.keys(SCENARIOS).join(', ')}
+  --with NAME=PATH  beside a peer that you have built: ${Object.keys(NATIVE_PEERS).join(', ')};
+                    once for each, with the path of its program
+  --before PATH     beside an older Sluice: a checkout that is built
+  --publish         put a whole run into BENCHMARKS.md and, for its chart, bench/results/published.*
 `;
 const RESULTS = new URL('results/', import.meta.url);
 const BENCHMARKS = new URL('../BENCHMARKS.md', import.meta.url);
 
-const argumentsGiven = process.argv.length > 2 ? ['--', ...process.argv.slice(2)] : [];
-const options = readOptions();
+const options = optionsGiven();
 installDependencies();
 installIn('bench');
 build();
@@ -47,8 +53,8 @@ const { chart } = await import('./lib/chart.mjs');
 const redis = await RedisServer.start(redisProgram);
 const results = {
   measuredAt: new Date().toISOString().slice(0, 10),
-  command: ['npm run bench', ...argumentsGiven].join(' '),
-  machine: machine(await redis.version(), GENERATOR),
+  command: publicCommand(process.argv.slice(2)),
+  machine: machine(await redis.version(), GENERATOR, options),
 };
 for (const [name, [module, scenario]] of Object.entries(SCENARIOS)) {
   if (!options.only.includes(name)) continue;
@@ -74,36 +80,19 @@ function write(name) {
   if (results.throughput) writeFileSync(new URL(`${name}.svg`, RESULTS), chart(results));
 }
 
-function readOptions() {
-  const { values } = parseArgs({
-    options: {
-      rounds: { type: 'string', default: '5' },
-      seconds: { type: 'string', default: '3' },
-      windows: { type: 'string', default: '50' },
-      only: { type: 'string', default: '' },
-      publish: { type: 'boolean', default: false },
-      help: { type: 'boolean', default: false },
-    },
-  });
-  if (values.help) {
+function optionsGiven() {
+  try {
+    const given = readOptions(process.argv.slice(2), {
+      scenarios: Object.keys(SCENARIOS),
+      peers: Object.keys(NATIVE_PEERS),
+    });
+    if (!given.help) return given;
     console.log(HELP);
     process.exit(0);
-  }
-  const all = Object.keys(SCENARIOS);
-  const only = values.only === '' ? all : values.only.split(',');
-  const unknown = only.filter((name) => !all.includes(name));
-  if (values.publish && values.only !== '') {
-    console.error('--publish takes a whole run, without --only');
+  } catch ({ message }) {
+    console.error(`${message}\n\n${HELP}`);
     process.exit(2);
   }
-  const [rounds, seconds, windows] = [values.rounds, values.seconds, values.windows].map(Number);
-  if (unknown.length > 0 || ![rounds, seconds, windows].every((n) => n > 0)) {
-    console.error(
-      `${unknown.length > 0 ? `no measurement is called ${unknown[0]}\n\n` : ''}${HELP}`,
-    );
-    process.exit(2);
-  }
-  return { rounds, seconds, windows, only, publish: values.publish };
 }
 
 function publish(table) {

@@ -1,29 +1,37 @@
-// Decisions a second as bars, as SVG: drawn by hand, since it is a dozen rectangles.
+// Decisions a second as bars, as SVG: Sluice and what could be taken instead. Drawn by hand, since it is rectangles.
 const WIDTH = 760;
-const LABEL_WIDTH = 190;
-const VALUE_WIDTH = 130;
+const LABEL_WIDTH = 215;
+const VALUE_WIDTH = 70;
 const BAR_HEIGHT = 22;
-const BAR_STEP = 30;
+const BAR_STEP = 28;
+const PART_GAP = 10;
 const GROUP_HEAD = 46;
 const MARGIN = 20;
 
-const COLOURS = {
-  sluice: '#0b7285',
-  embedded: '#3bc9db',
-  'rate-limiter-flexible': '#868e96',
-  'express-rate-limit': '#adb5bd',
-  bare: '#dee2e6',
-};
-const NAMES = {
-  sluice: 'Sluice on Redis',
-  embedded: 'Sluice, embedded',
-  bare: 'bare node:http, no limiter',
-};
+const [ON_REDIS, IN_MEMORY, LIMIT] = ['#868e96', '#adb5bd', '#dee2e6'];
+
+/** The bars in their order: what shares its limits through Redis, what has them in one process, and the limit. */
+const PARTS = [
+  {
+    sluice: ['Sluice on Redis', '#0b7285'],
+    'limitador-redis': ['Limitador on Redis', ON_REDIS],
+    'envoy-ratelimit': ['Envoy ratelimit on Redis', ON_REDIS],
+    'rate-limiter-flexible': ['rate-limiter-flexible on Redis', ON_REDIS],
+    'express-rate-limit': ['express-rate-limit on Redis', ON_REDIS],
+  },
+  {
+    embedded: ['Sluice, embedded', '#3bc9db'],
+    limitador: ['Limitador in memory', IN_MEMORY],
+    gocc: ['GoCC in memory', IN_MEMORY],
+  },
+  { bare: ['bare node:http, no limiter', LIMIT] },
+];
 
 export function chart({ throughput }) {
   const groups = throughput.slice(0, 2);
+  const drawn = ({ program }) => PARTS.some((bars) => program in bars);
   const most = Math.max(
-    ...groups.flatMap(({ programs }) => programs.map(({ perSecond }) => perSecond.max)),
+    ...groups.flatMap(({ programs }) => programs.filter(drawn).map((one) => one.perSecond.max)),
   );
   const toWidth = (value) => ((WIDTH - LABEL_WIDTH - VALUE_WIDTH - 2 * MARGIN) * value) / most;
   let y = MARGIN;
@@ -31,9 +39,14 @@ export function chart({ throughput }) {
   for (const { name, programs } of groups) {
     parts.push(text(MARGIN, y + 22, `Decisions per second: ${name}`, 'class="title"'));
     y += GROUP_HEAD;
-    for (const { program, perSecond } of programs) {
-      parts.push(bar(y, program, perSecond, toWidth));
-      y += BAR_STEP;
+    for (const bars of PARTS) {
+      for (const [program, look] of Object.entries(bars)) {
+        const measured = programs.find((entry) => entry.program === program);
+        if (!measured) continue;
+        parts.push(bar(y, look, measured.perSecond, toWidth));
+        y += BAR_STEP;
+      }
+      y += PART_GAP;
     }
   }
   const height = y + MARGIN + 16;
@@ -57,13 +70,13 @@ ${parts.join('\n')}
 `;
 }
 
-function bar(y, program, { median, min, max }, toWidth) {
+function bar(y, [name, colour], { median, min, max }, toWidth) {
   const x = MARGIN + LABEL_WIDTH;
   const middle = y + BAR_HEIGHT / 2;
   const value = Math.round(median).toLocaleString('en-US');
   return [
-    text(x - 8, middle + 4, NAMES[program] ?? program, 'text-anchor="end"'),
-    `<rect x="${x}" y="${y}" width="${toWidth(median).toFixed(1)}" height="${BAR_HEIGHT}" rx="2" fill="${COLOURS[program]}"/>`,
+    text(x - 8, middle + 4, name, 'text-anchor="end"'),
+    `<rect x="${x}" y="${y}" width="${toWidth(median).toFixed(1)}" height="${BAR_HEIGHT}" rx="2" fill="${colour}"/>`,
     `<path d="M${(x + toWidth(min)).toFixed(1)} ${middle}H${(x + toWidth(max)).toFixed(1)}" stroke="#212529"/>`,
     text(x + toWidth(max) + 8, middle + 4, value, ''),
   ].join('\n');

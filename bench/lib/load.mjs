@@ -9,10 +9,11 @@ import { fileURLToPath } from 'node:url';
 
 import autocannon from 'autocannon';
 
+import { callOf, isRight, SINGLE_CHECK } from './asking.mjs';
+
 export const CONNECTIONS = 64;
 
 const APPROVAL = /^\{"request_id":"([0-9a-f-]{36})"\}$/;
-const REFUSAL = /^\{"error":"rate limit exceeded",/;
 const WRK_SCRIPT = fileURLToPath(new URL('wrk.lua', import.meta.url));
 const HAS_WRK = !spawnSync('wrk', ['--version']).error;
 
@@ -20,69 +21,81 @@ export const GENERATOR = HAS_WRK ? 'wrk' : 'autocannon';
 
 /**
  * As many checks as `CONNECTIONS` callers can make that each ask anew as soon as they are answered.
- * @param {{name: string, keys: number, seconds: number, mayRefuse?: boolean, inOrder?: boolean}} load keys are called
- *   `<name>-<1 to keys>` and drawn at random; `inOrder`: they are not drawn, but come one after the other;
- *   `mayRefuse`: a 429 is a right answer, too
+ * @param {{name: string, keys: number, seconds: number, mayRefuse?: boolean, inOrder?: boolean,
+ *   perSecond?: number, asking?: object}} load keys are called `<name>-<1 to keys>` and drawn at random;
+ *   `inOrder`: they are not drawn, but come one after the other; `mayRefuse`: a 429 is a right answer, too;
+ *   `perSecond`: callers pause, so that they make about so many; `asking`: what a check is on the wire
  */
 export async function saturate(server, load) {
-  const result = await (HAS_WRK ? byWrk(server, load) : byAutocannon(server, load));
+  const asking = load.asking ?? server.asking ?? SINGLE_CHECK;
+  const result = await (HAS_WRK ? byWrk : byAutocannon)(server, { ...load, asking });
   if (result.wrong > 0 || result.failed > 0 || result.answers === 0) {
     throw new Error(
       `${server.name}: ${result.wrong} of ${result.answers} answers are wrong, ` +
         `${result.failed} failed. ${result.example}`,
     );
   }
-  return { ...result, perSecond: result.answers / result.seconds };
+  const answers = result.answers * (asking.checks ?? 1);
+  return { ...result, answers, perSecond: answers / result.seconds };
 }
 
-async function byWrk(server, { name, keys, seconds, mayRefuse = false, inOrder = false }) {
+async function byWrk(server, load) {
+  const { name, keys, seconds, mayRefuse = false, inOrder = false, perSecond, asking } = load;
   const options = ['-t1', `-c${CONNECTIONS}`, `-d${seconds}s`, '--latency', '-s', WRK_SCRIPT];
-  const load = [name, keys, ...[mayRefuse, inOrder].map((flag) => (flag ? '1' : '0'))];
-  const wrk = spawn('wrk', [...options, server.url, '--', ...load]);
+  const { path, body = '', checks = 1, approved, refused } = asking;
+  const pauseMillis = perSecond === undefined ? 0 : Math.round((1000 * CONNECTIONS) / perSecond);
+  const flags = [mayRefuse && refused !== undefined, inOrder].map((flag) => (flag ? '1' : '0'));
+  const answers = [approved, refused].flatMap((answer) => [answer?.text, answer?.length]);
+  const words = [name, keys, ...flags, path, body, checks, ...answers, pauseMillis];
+  const wrk = spawn('wrk', [...options, server.url, '--', ...words.map((word) => `${word ?? ''}`)]);
   const [output] = await Promise.all([text(wrk.stdout), once(wrk, 'close')]);
   const result = /^RESULT (.*)$/m.exec(output);
   if (!result) throw new Error(`wrk measured nothing: ${output}`);
   return { ...JSON.parse(result[1]), example: /^EXAMPLE (.*)$/m.exec(output)?.[1] };
 }
 
-async function byAutocannon(server, { name, keys, seconds, mayRefuse = false, inOrder = false }) {
+async function byAutocannon(server, load) {
+  const { name, keys, seconds, mayRefuse = false, inOrder = false, perSecond, asking } = load;
   let last = 0;
   const nextKey = () => {
-    if (!inOrder) return Math.ceil(Math.random() * keys);
+    if (!inOrder) return `${name}-${Math.ceil(Math.random() * keys)}`;
     last = (last % keys) + 1;
-    return last;
+    return `${name}-${last}`;
   };
   let wrong = 0;
+  let refused = 0;
   let example = '';
   const latencies = createHistogram();
+  const headers = asking.body === undefined ? {} : { 'Content-Type': 'application/json' };
   const run = autocannon({
     url: server.url,
     connections: CONNECTIONS,
     duration: seconds,
+    ...(perSecond === undefined ? {} : { overallRate: perSecond }),
     requests: [
       {
         method: 'POST',
-        setupRequest: (request) => ({
-          ...request,
-          path: `/rate/${name}-${nextKey()}`,
-        }),
+        headers,
+        setupRequest: (request) => ({ ...request, ...callOf(asking, nextKey) }),
       },
     ],
     verifyBody: (body) => {
-      const isRight = APPROVAL.test(body) || (mayRefuse && REFUSAL.test(body));
-      if (!isRight) {
-        wrong += 1;
-        example = body;
-      }
-      return isRight;
+      if (isRight(body, asking, mayRefuse)) return true;
+      wrong += 1;
+      example = body;
+      return false;
     },
   });
-  run.on('response', (_client, _status, _bytes, millis) => latencies.record(toMicros(millis)));
+  run.on('response', (_client, status, _bytes, millis) => {
+    latencies.record(toMicros(millis));
+    if (status === 429) refused += 1;
+  });
   const { requests, errors, duration } = await run;
   return {
     answers: requests.total,
     seconds: duration,
     wrong,
+    refused,
     failed: errors,
     example,
     p50Micros: latencies.percentile(50),

@@ -3,6 +3,8 @@ import { readFileSync } from 'node:fs';
 import { availableParallelism, cpus, release, totalmem, type } from 'node:os';
 import { spawnSync } from 'node:child_process';
 
+import { describeCheckout, describePeer } from './native-peers.mjs';
+
 const PEERS = [
   'express',
   'ioredis',
@@ -11,7 +13,7 @@ const PEERS = [
   'rate-limit-redis',
 ];
 
-export function machine(redisVersion, generator) {
+export function machine(redisVersion, generator, { with: natives, before }) {
   return {
     processor: cpus()[0]?.model.trim() ?? 'unknown',
     cores: availableParallelism(),
@@ -22,6 +24,8 @@ export function machine(redisVersion, generator) {
     loadGenerator: generator === 'wrk' ? wrkVersion() : versionOf('autocannon'),
     latencyGenerator: versionOf('autocannon'),
     peers: PEERS.map(versionOf),
+    nativePeers: Object.entries(natives).map(([peer, path]) => describePeer(peer, path)),
+    before: before && describeCheckout(before).stdout.trim(),
   };
 }
 

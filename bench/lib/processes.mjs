@@ -2,29 +2,19 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
-import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
 import { Redis } from 'ioredis';
 
 import { freePort } from '../../scripts/lib/free-port.mjs';
+import { accepts, end, track } from './children.mjs';
 
 const PROBE = new URL('probe.mjs', import.meta.url).href;
-const START_TIMEOUT_MILLIS = 20_000;
 
 export const SLUICE = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
 export const peer = (name) => fileURLToPath(new URL(`../peers/${name}.mjs`, import.meta.url));
-
-const running = new Set();
-
-/** Ends what is still running, in whatever way the benchmark ends. */
-process.on('exit', () => {
-  for (const child of running) child.kill('SIGKILL');
-});
-for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => process.exit(1));
 
 /** A Node program that serves HTTP on `port`, with the probe in it. */
 export class Server {
@@ -107,6 +97,11 @@ export class RedisServer {
     return seconds.reduce((sum, s) => sum + s, 0) * 1e6;
   }
 
+  async commandsProcessed() {
+    const info = await this.client.info('stats');
+    return Number(/^total_commands_processed:(\d+)/m.exec(info)[1]);
+  }
+
   async usedBytes() {
     return Number(/^used_memory:(\d+)/m.exec(await this.client.info('memory'))[1]);
   }
@@ -120,37 +115,4 @@ export class RedisServer {
     await end(this.child, 'SIGKILL');
     rmSync(this.folder, { recursive: true, force: true });
   }
-}
-
-/** A measurement without one of its processes measures nothing. */
-function track(child, name) {
-  running.add(child);
-  child.once('exit', (code, signal) => {
-    if (!running.delete(child)) return;
-    console.error(`${name} has ended with ${code ?? signal}`);
-    process.exit(1);
-  });
-}
-
-async function end(child, signal) {
-  running.delete(child);
-  const ended = once(child, 'exit');
-  child.kill(signal);
-  await ended;
-}
-
-async function accepts(port) {
-  const giveUpAt = Date.now() + START_TIMEOUT_MILLIS;
-  while (Date.now() < giveUpAt) {
-    const socket = connect(port, '127.0.0.1');
-    try {
-      await once(socket, 'connect');
-      return;
-    } catch {
-      await delay(50);
-    } finally {
-      socket.destroy();
-    }
-  }
-  throw new Error(`nothing listens on port ${port} after ${START_TIMEOUT_MILLIS} ms`);
 }

@@ -9,6 +9,9 @@ export function report(results) {
     latencySection(results.latency),
     wakeSection(results.wake),
     waitersSection(results['many-waiters']),
+    idleSection(results['idle-waiting']),
+    manyAtOnceSection(results['many-at-once']),
+    clientSection(results.client),
     keysSection(results['many-keys']),
     debugSection(results.debug),
     loggedSection(results.logged),
@@ -25,7 +28,8 @@ function machineSection({ measuredAt, command, machine }) {
     `- Machine: ${machine.processor}, ${machine.cores} cores, ${machine.memoryGiB} GiB, ${machine.system}`,
     `- Node ${machine.node}, Redis ${machine.redis}`,
     `- Load: ${machine.loadGenerator}; latency at a rate, and waiters: ${machine.latencyGenerator}`,
-    `- Peers: ${machine.peers.join(', ')}`,
+    `- Peers: ${[...machine.peers, ...machine.nativePeers].join(', ')}`,
+    ...(machine.before ? [`- \`before\`: Sluice at ${machine.before}`] : []),
     '',
   ].join('\n');
 }
@@ -50,8 +54,8 @@ function throughputSection({ name, programs }) {
     spread(entry.p99Micros, millis),
     spread(entry.cpuMicros, tenths),
     spread(entry.redisCpuMicros, tenths),
-    `${entry.toStock.toFixed(2)} x`,
-    entry.toBare === undefined ? '' : `${entry.toBare.toFixed(2)} x`,
+    times(entry.toStock),
+    times(entry.toBare),
   ]);
   const head = ['program', 'decisions/s', 'p50 ms', 'p99 ms', 'its CPU µs', 'Redis CPU µs'];
   return section(`Throughput: ${name}`, [...head, 'to stock', 'to bare'], rows);
@@ -100,6 +104,67 @@ function waitersSection(measured) {
   );
 }
 
+function idleSection(measured) {
+  if (!measured) return undefined;
+  const rows = measured.programs.map((entry) => [
+    entry.program,
+    spread(entry.commandsPerSecond, count),
+    spread(entry.redisCpuPercent, tenths),
+    spread(entry.replicaCpuPercent, tenths),
+  ]);
+  return section(
+    `${count(measured.keys)} keys with a waiter on each of two replicas, and nothing happens`,
+    ['program', 'Redis commands/s', 'Redis CPU, % of a core', 'a replica, % of a core'],
+    rows,
+  );
+}
+
+const LOAD_NAMES = { oneKey: 'one key', manyKeys: '5,000 keys' };
+
+function manyAtOnceSection(measured) {
+  if (!measured) return undefined;
+  const row = (load, asked, { perSecond, cpuMicros, redisCpuMicros }, toSingle) => [
+    load,
+    asked,
+    spread(perSecond, count),
+    spread(cpuMicros, tenths),
+    spread(redisCpuMicros, tenths),
+    times(toSingle),
+  ];
+  const rows = Object.entries(LOAD_NAMES).flatMap(([name, load]) => {
+    const { single, atOnce, toSingle } = measured[name];
+    return [
+      row(load, 'single checks', single, 1),
+      row(load, `${measured.checks} in a call`, atOnce, toSingle),
+    ];
+  });
+  const head = ['load', 'asked', 'decisions/s', 'replica CPU µs', 'Redis CPU µs', 'to single'];
+  return section('Many checks in a call', head, rows);
+}
+
+const WAYS = {
+  client: 'the Node client',
+  nodeSingle: 'node:http, a request for each check',
+  single: 'single checks of the load generator',
+  limitador: 'Limitador on Redis, by the load generator',
+};
+
+function clientSection(measured) {
+  if (!measured) return undefined;
+  const rows = Object.entries(LOAD_NAMES).flatMap(([name, load]) =>
+    Object.entries(measured[name].perSecond).map(([way, perSecond]) => [
+      load,
+      WAYS[way],
+      spread(perSecond, count),
+    ]),
+  );
+  return section(
+    `${measured.callers} callers in one Node process`,
+    ['load', 'asked by', 'decisions/s'],
+    rows,
+  );
+}
+
 function keysSection(measured) {
   if (!measured) return undefined;
   const rows = [measured.few, measured.many].map(({ keys, perSecond }) => [
@@ -107,6 +172,7 @@ function keysSection(measured) {
     spread(perSecond, count),
   ]);
   return `${section('Live keys', ['keys', 'decisions/s'], rows)}
+The ratio of the two was ${times(measured.leastManyToFew)} in the worst round.
 A live key with one approval takes ${Math.round(measured.many.redisBytesPerKey)} bytes of Redis's memory.
 `;
 }
@@ -163,6 +229,7 @@ function rawSection(commands) {
 const count = (value) => Math.round(value).toLocaleString('en-US');
 const millis = (micros) => (micros / 1000).toFixed(2);
 const tenths = (value) => value.toFixed(1);
+const times = (value) => (value === undefined ? '' : `${value.toFixed(2)} x`);
 
 function spread({ median, min, max }, format) {
   return `${format(median)} (${format(min)} to ${format(max)})`;

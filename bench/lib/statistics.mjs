@@ -11,5 +11,10 @@ export function summary(values) {
 
 /** The median of the ratios of each round: what slows a whole round down leaves them alone. */
 export function ratio(values, others) {
-  return median(values.map((value, round) => value / others[round]));
+  return median(ratios(values, others));
+}
+
+/** The ratio of each round. */
+export function ratios(values, others) {
+  return values.map((value, round) => value / others[round]);
 }

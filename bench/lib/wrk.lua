@@ -1,30 +1,78 @@
 -- What wrk asks for, and whether the answers are right.
 -- wrk ... -- <name of the keys> <how many keys> <'1' if refusals are right answers> <'1' if one key after the other>
-local name, keys, refusals, in_order
+--   <path> <body> <checks in a call> <text of an approval> <its length> <text of a refusal> <its length>
+--   <milliseconds to pause after an answer, on average>
+-- KEY stands for a key in path and body; a body of several checks is an array. A length may be empty, for any.
+
+-- Bodies of several checks are made beforehand: so many of them.
+local BODIES = 1000
+
+local name, keys, refusals, in_order, pause
+local path, body
+local approved, refused
 local last = 0
+local prepared
+
+local function next_key()
+  if not in_order then return name .. '-' .. math.random(keys) end
+  last = last % keys + 1
+  return name .. '-' .. last
+end
+
+-- What makes the text of a template; it is taken apart once.
+local function filled(template)
+  local from, to = template:find('KEY', 1, true)
+  if not from then return function() return template end end
+  local before, after = template:sub(1, from - 1), template:sub(to + 1)
+  return function(key) return before .. key .. after end
+end
+
+local function is(answer, expected)
+  if expected.length and #answer ~= expected.length then return false end
+  return answer:find(expected.text, 1, true) ~= nil
+end
+
+local function call_of(checks)
+  local elements = {}
+  for i = 1, checks do elements[i] = body(next_key()) end
+  return wrk.format('POST', path(), nil, '[' .. table.concat(elements, ',') .. ']')
+end
 
 function init(args)
   name, keys, refusals, in_order = args[1], tonumber(args[2]), args[3] == '1', args[4] == '1'
-  wrong, example = 0, ''
+  path = filled(args[5])
+  local has_body = args[6] ~= ''
+  body = has_body and filled(args[6]) or function() end
+  local checks = tonumber(args[7])
+  approved = { text = args[8], length = tonumber(args[9]) }
+  refused = { text = args[10], length = tonumber(args[11]) }
+  pause = tonumber(args[12])
+  wrong, refused_count, example = 0, 0, ''
   math.randomseed(os.time())
-end
-
-local function next_key()
-  if not in_order then return math.random(keys) end
-  last = last % keys + 1
-  return last
+  if has_body then wrk.headers['Content-Type'] = 'application/json' end
+  if checks > 1 then
+    prepared = {}
+    for i = 1, keys > 1 and BODIES or 1 do prepared[i] = call_of(checks) end
+  end
+  -- wrk calls this where there is one. Pauses differ, so that callers don't come all at once.
+  if pause > 0 then
+    function delay() return math.random(1, 2 * pause - 1) end
+  end
 end
 
 function request()
-  return wrk.format('POST', '/rate/' .. name .. '-' .. next_key())
+  if prepared then return prepared[math.random(#prepared)] end
+  local key = next_key()
+  return wrk.format('POST', path(key), nil, body(key))
 end
 
-function response(status, _, body)
-  local approved = status == 200 and #body == 53 and body:sub(1, 15) == '{"request_id":"'
-  local refused = refusals and status == 429 and body:sub(1, 30) == '{"error":"rate limit exceeded"'
-  if not approved and not refused then
+function response(status, _, answer)
+  local right = status == 200 and is(answer, approved)
+    or refusals and status == 429 and is(answer, refused)
+  if status == 429 then refused_count = refused_count + 1 end
+  if not right then
     wrong = wrong + 1
-    example = status .. ' ' .. body
+    example = status .. ' ' .. answer
   end
 end
 
@@ -35,15 +83,16 @@ function setup(thread)
 end
 
 function done(summary, latency)
-  local bad, example = 0, ''
+  local bad, refused, example = 0, 0, ''
   for _, thread in ipairs(threads) do
     bad = bad + thread:get('wrong')
+    refused = refused + thread:get('refused_count')
     example = example .. thread:get('example')
   end
   local errors = summary.errors
   io.write(string.format(
-    '\nRESULT {"answers":%d,"seconds":%f,"wrong":%d,"failed":%d,"p50Micros":%d,"p99Micros":%d}\n',
-    summary.requests, summary.duration / 1e6, bad,
+    '\nRESULT {"answers":%d,"seconds":%f,"wrong":%d,"refused":%d,"failed":%d,"p50Micros":%d,"p99Micros":%d}\n',
+    summary.requests, summary.duration / 1e6, bad, refused,
     errors.connect + errors.read + errors.write + errors.timeout,
     latency:percentile(50), latency:percentile(99)
   ))

@@ -5,7 +5,7 @@ import { saturate } from '../lib/load.mjs';
 import { RedisServer, Server, SLUICE } from '../lib/processes.mjs';
 import { progress } from '../lib/progress.mjs';
 import { naming, scriptsOn } from '../lib/script-calls.mjs';
-import { ratio, summary } from '../lib/statistics.mjs';
+import { ratio, ratios, summary } from '../lib/statistics.mjs';
 
 const FEW = 1000;
 const MANY = 1_000_000;
@@ -34,6 +34,7 @@ export async function manyKeys({ redisProgram, rounds, seconds }) {
     few: { keys: FEW, perSecond: summary(few.rates) },
     many: { keys: MANY, perSecond: summary(many.rates), redisBytesPerKey: many.bytesPerKey },
     manyToFew: ratio(many.rates, few.rates),
+    leastManyToFew: Math.min(...ratios(many.rates, few.rates)),
   };
 }
 

@@ -1,72 +1,83 @@
 // How many decisions a second, and at what cost in CPU time: Sluice, the peers, and the limit.
 import { saturate } from '../lib/load.mjs';
-import { peer, Server, SLUICE } from '../lib/processes.mjs';
+import { programsOf, startProgram } from '../lib/programs.mjs';
 import { progress } from '../lib/progress.mjs';
 import { ratio, summary } from '../lib/statistics.mjs';
 
-const MANY = 1_000_000_000;
 const WARM_UP_SECONDS = 3;
+const KEYS = 5000;
+const STOCK_PEERS = ['rate-limiter-flexible', 'express-rate-limit'];
 
-/** What is asked of whom; every program answers what Sluice answers. */
+/**
+ * What is asked of whom; every program answers in its own words what Sluice answers. A limit is out of reach, but no
+ * higher than it has to be: GoCC reserves memory for all that a key may approve.
+ */
 const WORKLOADS = [
-  {
-    name: 'one key, all approved',
-    load: { name: 'hot', keys: 1 },
-    programs: ['sluice', 'embedded', 'rate-limiter-flexible', 'express-rate-limit', 'bare'],
-  },
-  {
-    name: '5,000 keys, all approved',
-    load: { name: 'key', keys: 5000 },
-    programs: ['sluice', 'embedded', 'rate-limiter-flexible', 'express-rate-limit', 'bare'],
-  },
+  { name: 'one key, all approved', load: { name: 'hot', keys: 1 }, limit: 1_000_000 },
+  { name: '5,000 keys, all approved', load: { name: 'key', keys: KEYS }, limit: 1000 },
   {
     name: 'one key, nearly all refused',
     load: { name: 'full', keys: 1, mayRefuse: true },
     limit: 100,
-    programs: ['sluice', 'embedded', 'rate-limiter-flexible', 'express-rate-limit'],
+  },
+  {
+    name: '5,000 keys, each about twice a window',
+    load: { name: 'key', keys: KEYS, perSecond: 2 * KEYS },
+    limit: 1000,
+    // For Redis's part: the stock peers don't reach this rate everywhere.
+    includes: ({ name, usesRedis }) => usesRedis && !STOCK_PEERS.includes(name),
+    needsOthers: true,
   },
 ];
 
-export async function throughput({ redis, rounds, seconds }) {
+export async function throughput(options) {
   const results = [];
-  for (const { name, load, programs, limit = MANY } of WORKLOADS) {
-    const servers = await Promise.all(programs.map((program) => start(program, redis, limit)));
-    for (const server of servers) {
-      progress(`${name}: ${server.name} warms up`);
-      await saturate(server, { ...load, seconds: WARM_UP_SECONDS });
-    }
-    const runs = servers.map(() => []);
-    for (let round = 0; round < rounds; round += 1) {
-      for (const [i, server] of servers.entries()) {
-        progress(`${name}: round ${round + 1} of ${rounds}, ${server.name}`);
-        runs[i].push(await measure(server, redis, { ...load, seconds }));
-      }
-    }
-    await Promise.all(servers.map((server) => server.stop()));
-    results.push({ name, programs: programs.map((program, i) => summarize(program, runs[i])) });
-    addRatios(results.at(-1), programs, runs);
+  for (const { name, load, limit, includes = () => true, needsOthers } of WORKLOADS) {
+    const programs = programsOf(options).filter(includes);
+    if (needsOthers && programs.length === 1) continue;
+    const runs = await measureInTurns({ name, load, limit, programs }, options);
+    results.push({
+      name,
+      programs: [...runs].map(([program, measured]) => summarize(program, measured)),
+    });
+    addRatios(results.at(-1), runs);
   }
   return results;
 }
 
-function start(program, redis, limit) {
-  const environment = { REDIS_URL: redis.url, MAX_REQUESTS: String(limit) };
-  if (program === 'sluice') return Server.start(program, SLUICE, environment);
-  if (program === 'embedded') {
-    return Server.start(program, SLUICE, { MAX_REQUESTS: environment.MAX_REQUESTS });
+async function measureInTurns({ name, load, limit, programs }, options) {
+  const { redisProgram, rounds, seconds } = options;
+  const started = await Promise.all(
+    programs.map((program) => startProgram(program, { redisProgram, limit })),
+  );
+  for (const program of started) {
+    progress(`${name}: ${program.name} warms up`);
+    await saturate(program.server, { ...load, seconds: WARM_UP_SECONDS });
   }
-  return Server.start(program, peer(program), environment);
+  const runs = new Map(started.map((program) => [program.name, []]));
+  for (let round = 0; round < rounds; round += 1) {
+    for (const program of started) {
+      progress(`${name}: round ${round + 1} of ${rounds}, ${program.name}`);
+      runs.get(program.name).push(await measure(program, { ...load, seconds }));
+    }
+  }
+  await Promise.all(started.map((program) => program.stop()));
+  return runs;
 }
 
-async function measure(server, redis, load) {
-  const [cpu, redisCpu] = [await server.cpuMicros(), await redis.cpuMicros()];
-  const { perSecond, answers, p50Micros, p99Micros } = await saturate(server, load);
+async function measure(program, load) {
+  const [cpu, redisCpu] = [await program.cpuMicros(), await program.redisCpuMicros()];
+  const run = await saturate(program.server, load);
+  const { perSecond, answers, refused, p50Micros, p99Micros } = run;
+  if (load.mayRefuse && program.name !== 'bare' && refused < answers / 2) {
+    throw new Error(`${program.name} has refused only ${refused} of ${answers}: it knows no limit`);
+  }
   return {
     perSecond,
     p50Micros,
     p99Micros,
-    cpuMicros: ((await server.cpuMicros()) - cpu) / answers,
-    redisCpuMicros: ((await redis.cpuMicros()) - redisCpu) / answers,
+    cpuMicros: ((await program.cpuMicros()) - cpu) / answers,
+    redisCpuMicros: ((await program.redisCpuMicros()) - redisCpu) / answers,
   };
 }
 
@@ -77,17 +88,30 @@ function summarize(program, runs) {
   return { program, ...Object.fromEntries(figures) };
 }
 
-/** Of every program to the stock peer and to the limit, round by round. */
-function addRatios(result, programs, runs) {
-  const values = (program, figure) => runs[programs.indexOf(program)]?.map((run) => run[figure]);
-  const stock = 'rate-limiter-flexible';
-  for (const entry of result.programs) {
-    const rates = values(entry.program, 'perSecond');
-    entry.toStock = ratio(rates, values(stock, 'perSecond'));
-    if (programs.includes('bare')) entry.toBare = ratio(rates, values('bare', 'perSecond'));
-    entry.redisCpuToStock = ratio(
-      values(entry.program, 'redisCpuMicros'),
-      values(stock, 'redisCpuMicros'),
+/** What the goals compare, besides the stock peer and the limit. */
+const RATIOS = {
+  redisCpuToBefore: ['redisCpuMicros', 'sluice', 'before'],
+  redisCpuToLimitador: ['redisCpuMicros', 'sluice', 'limitador-redis'],
+  cpuToLimitador: ['cpuMicros', 'sluice', 'limitador-redis'],
+  cpuToBare: ['cpuMicros', 'sluice', 'bare'],
+  embeddedToGocc: ['perSecond', 'embedded', 'gocc'],
+};
+
+/** Of every program to the stock peer and to the limit, and of the pairs above, round by round. */
+function addRatios(result, runs) {
+  const ratioOf = (figure, program, other) => {
+    const [values, others] = [program, other].map((name) =>
+      runs.get(name)?.map((run) => run[figure]),
     );
+    return values && others && ratio(values, others);
+  };
+  const stock = STOCK_PEERS[0];
+  for (const entry of result.programs) {
+    entry.toStock = ratioOf('perSecond', entry.program, stock);
+    entry.toBare = ratioOf('perSecond', entry.program, 'bare');
+    entry.redisCpuToStock = ratioOf('redisCpuMicros', entry.program, stock);
   }
+  result.ratios = Object.fromEntries(
+    Object.entries(RATIOS).map(([name, [figure, ...pair]]) => [name, ratioOf(figure, ...pair)]),
+  );
 }

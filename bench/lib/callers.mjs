@@ -1,0 +1,48 @@
+// node callers.mjs <'client' or 'single'> <url> <name of the keys> <keys> <callers> <seconds>
+// So many callers in one process, each of which asks again as soon as it is answered: by the Node client, or by
+// one request for each check. Prints what they made, after a second that is not counted.
+import { Agent, request } from 'node:http';
+import { text } from 'node:stream/consumers';
+import { setTimeout as delay } from 'node:timers/promises';
+
+const [mode, url, name, keys, callers, seconds] = process.argv.slice(2);
+
+const isApproved = mode === 'client' ? await byClient() : bySingleChecks();
+let answers = 0;
+let wrong = 0;
+let ended = false;
+const all = Promise.all(Array.from({ length: Number(callers) }, callAgainAndAgain));
+await delay(1000);
+const [answersBefore, beganAt] = [answers, performance.now()];
+await delay(Number(seconds) * 1000);
+const counted = answers - answersBefore;
+const elapsed = (performance.now() - beganAt) / 1000;
+ended = true;
+await all;
+console.log(JSON.stringify({ perSecond: counted / elapsed, answers, wrong }));
+process.exit(0);
+
+async function callAgainAndAgain() {
+  while (!ended) {
+    const approved = await isApproved(`${name}-${Math.ceil(Math.random() * Number(keys))}`);
+    answers += 1;
+    if (!approved) wrong += 1;
+  }
+}
+
+async function byClient() {
+  const { SluiceClient } = await import('../../dist/client/index.js');
+  const client = new SluiceClient(url);
+  return async (key) => (await client.check(key)).approved;
+}
+
+function bySingleChecks() {
+  const agent = new Agent({ keepAlive: true, maxSockets: Number(callers) });
+  return async (key) => {
+    const response = await new Promise((resolve, reject) => {
+      request(`${url}/rate/${key}`, { method: 'POST', agent }, resolve).on('error', reject).end();
+    });
+    await text(response);
+    return response.statusCode === 200;
+  };
+}

@@ -1,0 +1,44 @@
+// The peers in other languages, for whoever has built them. Each is a program of its own (`--with NAME=PATH`).
+import { spawnSync } from 'node:child_process';
+import { dirname } from 'node:path';
+
+import * as envoyRatelimit from '../peers/envoy-ratelimit.mjs';
+import * as gocc from '../peers/gocc.mjs';
+import * as limitador from '../peers/limitador.mjs';
+
+export const NATIVE_PEERS = { gocc, limitador, 'envoy-ratelimit': envoyRatelimit };
+
+/**
+ * What can be started of the peers that are there.
+ * @param {Record<string, string>} paths of their programs
+ */
+export function nativePrograms(paths) {
+  return Object.entries(paths).flatMap(([peer, path]) => {
+    const { asking, programs } = NATIVE_PEERS[peer];
+    return Object.entries(programs).map(([name, { launch, usesRedis = false }]) => ({
+      name,
+      path,
+      asking,
+      usesRedis,
+      launch,
+    }));
+  });
+}
+
+/** A peer and its version, by its own account or by that of the checkout that its program lies in. */
+export function describePeer(peer, path) {
+  const byOption = NATIVE_PEERS[peer].version === 'option';
+  const { stdout, status } = byOption
+    ? spawnSync(path, ['--version'], { encoding: 'utf8' })
+    : describeCheckout(dirname(path));
+  const version =
+    status === 0 ? /v?\d\S*(?: \([0-9a-f]+\))?|[0-9a-f]{7,}\S*/.exec(stdout)?.[0] : undefined;
+  return `${peer} ${version ?? 'of unknown version'}`;
+}
+
+/** The version that git gives to a checkout. */
+export function describeCheckout(folder) {
+  return spawnSync('git', ['-C', folder, 'describe', '--tags', '--always', '--dirty'], {
+    encoding: 'utf8',
+  });
+}

@@ -1,0 +1,50 @@
+// The programs that are measured side by side, and how each is started.
+import { join } from 'node:path';
+
+import { nativePrograms } from './native-peers.mjs';
+import { NativeServer } from './native-server.mjs';
+import { peer, RedisServer, Server, SLUICE } from './processes.mjs';
+
+/**
+ * All programs that this run can measure, in the order of the tables. Each has a name, whether it `usesRedis`, and
+ * `start({redis, limit})`.
+ */
+export function programsOf({ with: paths, before }) {
+  const node = (name, file, usesRedis = true) => ({
+    name,
+    usesRedis,
+    start: ({ redis, limit }) =>
+      Server.start(name, file, {
+        MAX_REQUESTS: String(limit),
+        ...(usesRedis ? { REDIS_URL: redis.url } : {}),
+      }),
+  });
+  return [
+    node('sluice', SLUICE),
+    node('embedded', SLUICE, false),
+    ...(before ? [node('before', join(before, 'dist', 'main.js'))] : []),
+    ...nativePrograms(paths).map((program) => ({
+      ...program,
+      start: (settings) => NativeServer.start(program, settings),
+    })),
+    node('rate-limiter-flexible', peer('rate-limiter-flexible')),
+    node('express-rate-limit', peer('express-rate-limit')),
+    node('bare', peer('bare'), false),
+  ];
+}
+
+/** Starts a program, on a Redis of its own where it uses one: none pays for what another has left there. */
+export async function startProgram({ name, usesRedis, start }, { redisProgram, limit }) {
+  const redis = usesRedis ? await RedisServer.start(redisProgram) : undefined;
+  const server = await start({ redis, limit });
+  return {
+    name,
+    server,
+    cpuMicros: () => server.cpuMicros(),
+    redisCpuMicros: async () => (redis ? await redis.cpuMicros() : 0),
+    stop: async () => {
+      await server.stop();
+      await redis?.stop();
+    },
+  };
+}
