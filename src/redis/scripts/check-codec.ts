@@ -135,13 +135,16 @@ function encodeWait({ canWait, noPlace }: BatchedCheck): string {
 /** In the place of a batch's reply: it needs all names. */
 export const NEEDS_ALL_NAMES = null;
 
+/** What `lua/check.lua` replies. */
+export type CheckReplies = readonly (number | Error | typeof NEEDS_ALL_NAMES)[];
+
 /**
  * @param reply of `lua/check.lua`
  * @returns for each batch, in their order, its reply, or the error with which it failed alone
  */
 export function decodeCheckReplies(
   batches: readonly CheckBatch[],
-  reply: readonly (number | Error | typeof NEEDS_ALL_NAMES)[],
+  reply: CheckReplies,
 ): (CheckBatchReply | Error | typeof NEEDS_ALL_NAMES)[] {
   let position = 0;
   return batches.map(({ checks }) => {

@@ -13,10 +13,11 @@ export function keysToInspect({ state, waiting, replicas }: KeyNames): string[] 
   return [state, waiting, replicas];
 }
 
+/** What `lua/inspect.lua` replies. */
+export type InspectReplies = readonly (readonly number[] | Error)[];
+
 /** @returns for each key its state, nothing where there is none, or its error */
-export function decodeInstances(
-  replies: readonly (readonly number[] | Error)[],
-): (InspectReply | undefined | Error)[] {
+export function decodeInstances(replies: InspectReplies): (InspectReply | undefined | Error)[] {
   return replies.map((reply) => (reply instanceof Error ? reply : decodeInstance(reply)));
 }
 

@@ -7,11 +7,17 @@ import type { KeyNames } from '../key-names.js';
 import {
   type CheckBatch,
   type CheckBatchReply,
+  type CheckReplies,
   decodeCheckReplies,
   encodeChecks,
   NEEDS_ALL_NAMES,
 } from './check-codec.js';
-import { decodeInstances, type InspectReply, keysToInspect } from './inspect-codec.js';
+import {
+  decodeInstances,
+  type InspectReplies,
+  type InspectReply,
+  keysToInspect,
+} from './inspect-codec.js';
 import { type ScriptCall, ScriptClient } from './script-client.js';
 import { loadScript, type Script } from './script-loader.js';
 import { decodeSettleReply, encodeTickets, type SettleReply, type Ticket } from './settle-codec.js';
@@ -80,22 +86,21 @@ export class Scripts {
     const circumstances = { isSentAgain, mayBeFull };
     const replies = await this.#sendForEach(
       { script: this.#check, ...encodeChecks(this.settings, batches, circumstances) },
-      (reply: readonly (number | Error | null)[]) => decodeCheckReplies(batches, reply),
+      (reply) => decodeCheckReplies(batches, reply as CheckReplies),
     );
-    const isFull = replies.some((reply) => reply instanceof StoreFullError);
-    if (isFull) this.#mayBeFullUntil = performance.now() + FULL_MILLIS;
-    const isFinal = (
-      reply: CheckBatchReply | Error | typeof NEEDS_ALL_NAMES,
-    ): reply is CheckBatchReply | Error =>
-      reply !== NEEDS_ALL_NAMES && (mayBeFull || !(reply instanceof StoreFullError));
-    if (replies.every(isFinal)) return replies;
-    const rest = batches.filter((_, i) => !isFinal(replies[i]!));
-    const later = await this.#sendChecks(
-      rest.map((batch) => ({ ...batch, isInWindow: false })),
-      isSentAgain,
-    );
-    const next = later.values();
-    return replies.map((reply) => (isFinal(reply) ? reply : next.next().value!));
+    if (replies.some((reply) => reply instanceof StoreFullError)) {
+      this.#mayBeFullUntil = performance.now() + FULL_MILLIS;
+    }
+    const needsAnotherCall = (_: unknown, i: number): boolean => {
+      const reply = replies[i];
+      return reply === NEEDS_ALL_NAMES || (reply instanceof StoreFullError && !mayBeFull);
+    };
+    const rest = batches.filter(needsAnotherCall).map((batch) => ({ ...batch, isInWindow: false }));
+    if (rest.length === 0) return replies as (CheckBatchReply | Error)[];
+    const later = (await this.#sendChecks(rest, isSentAgain)).values();
+    return replies.map((reply, i) => (needsAnotherCall(reply, i) ? later.next().value : reply)) as (
+      CheckBatchReply | Error
+    )[];
   }
 
   /** @param knownMillisLeft until the window ends as the caller knows, for a key that Redis lost */
@@ -130,7 +135,7 @@ export class Scripts {
       size: keys.length,
       isWrite: false,
       isRepeatable: true,
-      send: () => this.#sendForEach(call, decodeInstances),
+      send: () => this.#sendForEach(call, (reply) => decodeInstances(reply as InspectReplies)),
     });
   }
 
@@ -153,11 +158,11 @@ export class Scripts {
   }
 
   /** Sends a script that replies for each of several limiter keys, with an error for each that failed. */
-  async #sendForEach<Reply, Element>(
+  async #sendForEach<Reply>(
     call: ScriptCall,
-    decode: (reply: readonly Element[]) => (Reply | Error)[],
+    decode: (reply: unknown) => (Reply | Error)[],
   ): Promise<(Reply | Error)[]> {
-    const replies = decode((await this.#client.sendAtOnce(call)) as Element[]);
+    const replies = decode(await this.#client.sendAtOnce(call));
     const [first] = replies;
     // Nothing ran, so the store failed, and not a key.
     if (first instanceof Error && replies.every(isFailureOfStore)) throw first;
