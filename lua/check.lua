@@ -1,13 +1,14 @@
 -- Decides checks in batches, one batch for each key, and each batch in the order of its checks:
 -- approves, denies or queues.
 --
--- KEYS  per batch: 1 state, 2 requests, and but for the first ones 3 queue, 4 waiting, 5 replicas, 6 to 8 past
---       requests. Redis takes longer for a name than for most of what a check does with it
+-- KEYS  per batch: 1 state, 2 requests, 3 queue, 4 waiting, 5 replicas, 6 to 8 past requests. Redis takes longer for
+--       a name than for most of what a check does with it, so the first batches have 1 and 2 only, for a plain check in
+--       a window that goes on, and those after them 1, 2 and 6 to 8, for one that may begin a window
 -- ARGV  1 to 5 as every call has them: 1 replica id, 2 lease of a waiting replica in ms, 3 limits, 4 how wakes
 --       are sent, 5 the most ids in a set
 --       6 the sum of: 1 if the call is sent again, and may have run before; 2 if Redis may have no memory left
---       7 how many batches have two names only
---       8 '' where each batch has one check and nothing of its own; else, with a space between two, what each
+--       7 how many batches have two names, 8 how many have five
+--       9 '' where each batch has one check and nothing of its own; else, with a space between two, what each
 --       batch has: the number of its checks; `=` and the key's limits, in place of 3; `/` and these texts with a
 --       `;` after each, '' where there is nothing to say:
 --         the greatest overrides that count, as `<maximum>:<maximum in the queue>` with -1 for none; override of
@@ -21,7 +22,7 @@
 --       -2 refused for lack of a place to wait in, -3 refused because the set of ids is full,
 --       else its ticket in the queue
 --       A batch that fails, such as one with a key of a wrong type, has its error in place of all that, and one
---       with two names that needs all has false. The others are decided all the same.
+--       that needs more names has false. The others are decided all the same.
 --
 -- A check that is sent again takes no second approval and no second place in the queue. Redis does not
 -- remember denied checks. They are decided anew, but a second denial is not counted.
@@ -85,17 +86,17 @@ end
 
 -- Decides the batch whose key's names begin at KEYS[first_key], and its ids at ARGV[first_id]. Returns false where
 -- keys that are new have to be seen to first.
-local function decide_in_order(first_key, has_all_names, first_id, size, limits, special)
+local function decide_in_order(first_key, names_given, first_id, size, limits, special)
   local values = read_values(KEYS[first_key])
   if special == '' and size <= CHUNK and not is_sent_again then
     local start, approved, granted =
-      decide_plainly(call, limits, values, KEYS, first_key, has_all_names, ARGV, first_id, size)
+      decide_plainly(call, limits, values, KEYS, first_key, names_given, ARGV, first_id, size)
     if start then
       append_plain(limits, start, approved, granted, size)
       return true
     end
   end
-  if not has_all_names then
+  if names_given < KEYS_PER_INSTANCE then
     replies[#replies + 1] = false
   elseif values[2] then
     return false
@@ -139,18 +140,22 @@ end
 -- Decides the batches in their order, as far as that can be done: with a full memory, either the first is refused, and
 -- all that follow, or new keys have to be seen to first.
 local function decide_batches()
-  local next_text = string.gmatch(ARGV[FIRST_OWN + 2], '%S+')
-  local with_two_left = tonumber(ARGV[FIRST_OWN + 1])
-  local first_key, first_id, refusal = 1, FIRST_OWN + 3, nil
+  local next_text = string.gmatch(ARGV[FIRST_OWN + 3], '%S+')
+  local two_names_until = tonumber(ARGV[FIRST_OWN + 1])
+  local five_names_until = two_names_until + ARGV[FIRST_OWN + 2]
+  local first_key, first_id, batch, refusal = 1, FIRST_OWN + 4, 0, nil
   while first_key <= #KEYS do
+    batch = batch + 1
+    local names_given = (batch <= two_names_until and NAMES_IN_WINDOW)
+      or (batch <= five_names_until and NAMES_FOR_WINDOW)
+      or KEYS_PER_INSTANCE
     local size, limits, special = read_shape(next_text())
-    local has_all_names = with_two_left == 0
     if call.may_be_full then
       return decide_new_first(first_key, first_id, size, limits, special, next_text)
     end
     local succeeded, is_decided = not refusal, true
     if succeeded then
-      succeeded, is_decided = pcall(decide_in_order, first_key, has_all_names, first_id, size, limits, special)
+      succeeded, is_decided = pcall(decide_in_order, first_key, names_given, first_id, size, limits, special)
     end
     if not succeeded then
       local failure = refusal or error_reply(is_decided)
@@ -160,11 +165,7 @@ local function decide_batches()
       return decide_new_first(first_key, first_id, size, limits, special, next_text)
     end
     first_id = first_id + size
-    if has_all_names then
-      first_key = first_key + KEYS_PER_INSTANCE
-    else
-      first_key, with_two_left = first_key + NAMES_IN_WINDOW, with_two_left - 1
-    end
+    first_key = first_key + names_given
   end
 end
 

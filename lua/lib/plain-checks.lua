@@ -40,7 +40,7 @@ local function decide_in_window(limits, values, names, first_key, arguments, fir
   return values[1], approved, granted
 end
 
-local function decide_in_new_window(limits, values, names, first_key, arguments, first_id, checks, now_ms)
+local function decide_in_new_window(limits, values, names, first_key, names_given, arguments, first_id, checks, now_ms)
   local state, requests = names[first_key], names[first_key + REQUESTS]
   local start, turn = start_of_window(values[1], limits.window, now_ms), tonumber(values[4])
   local had_requests = values[3] ~= '0'
@@ -53,7 +53,8 @@ local function decide_in_new_window(limits, values, names, first_key, arguments,
     redis.call('HSET', state, 'denied', digits(checks - granted))
   end
   if had_requests then
-    keep_requests(requests, names[first_key + PAST_REQUESTS - 1 + turn])
+    -- Those of past windows are the last names.
+    keep_requests(requests, names[first_key + names_given - TURNS + turn - 1])
   end
   local expiry = expiry_of(limits, start)
   if granted > 0 then
@@ -67,17 +68,21 @@ end
 -- Decides checks of the key whose names begin at names[first_key]. Their ids are arguments[first_id] and those after it.
 -- `limits`: those of the key. `values`: as `read_values` gives them. Returns the start of the window, its approvals,
 -- and how many of the checks are approved, from the first on. Returns nil, and changes nothing, where the key is not
--- plain, or begins a window and has not all names.
+-- plain, or begins a window without the names for it.
 --
 -- The first write takes memory, so that a full Redis refuses it (`decide_in_full_memory` in lib/instance).
-local function decide_plainly(call, limits, values, names, first_key, has_all_names, arguments, first_id, checks)
+local function decide_plainly(call, limits, values, names, first_key, names_given, arguments, first_id, checks)
   if values[2] ~= limits.text or values[6] or values[3] + checks > call.max_ids or share_turns(call, limits) then
     return nil
   end
   local age = call.now_ms - values[1]
-  if age < 0 or age >= (has_all_names and limits.window * WINDOWS_KEPT or limits.window) then
+  if age < 0 then
     return nil
+  elseif age < limits.window then
+    return decide_in_window(limits, values, names, first_key, arguments, first_id, checks)
+  elseif age < limits.window * WINDOWS_KEPT and names_given > NAMES_IN_WINDOW then
+    return decide_in_new_window(
+      limits, values, names, first_key, names_given, arguments, first_id, checks, call.now_ms
+    )
   end
-  local decide = age < limits.window and decide_in_window or decide_in_new_window
-  return decide(limits, values, names, first_key, arguments, first_id, checks, call.now_ms)
 end

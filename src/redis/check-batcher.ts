@@ -10,6 +10,7 @@ import {
   type CheckBatch,
   type CheckBatchReply,
   type KnownWaiting,
+  type ThoughtOfKey,
   VERDICT,
 } from './scripts/check-codec.js';
 import type { Scripts } from './scripts/scripts.js';
@@ -51,7 +52,7 @@ interface PendingAnswer {
 interface PendingBatch extends CheckBatch {
   readonly key: string;
   waiting: KnownWaiting | undefined;
-  isInWindow: boolean;
+  thoughtOf: ThoughtOfKey;
   /** No other batch of this call is of the same key, and nothing is special about its checks. */
   isPlain: boolean;
   readonly checks: BatchedCheck[];
@@ -116,7 +117,7 @@ export class CheckBatcher {
       names: this.parts.naming.namesOf(key),
       overrides: { maxRequests, maxRequestsInQueue },
       waiting: undefined,
-      isInWindow: false,
+      thoughtOf: 'unknown' as ThoughtOfKey,
       isPlain: !latest && maxRequests === undefined && maxRequestsInQueue === undefined,
       checks: [],
       answers: [],
@@ -132,15 +133,15 @@ export class CheckBatcher {
     for (const batch of batches) {
       // As late as can be: a ticket may have come while the batch grew.
       batch.waiting = this.parts.waitingFor(batch.key);
-      batch.isInWindow = batch.isPlain && !batch.waiting && this.#windows.goesOn(batch.key, now);
+      if (batch.isPlain && !batch.waiting) {
+        batch.thoughtOf = this.#windows.thoughtOf(batch.key, now);
+      }
     }
     this.#batches = [];
     this.#latest.clear();
     this.parts.observer.batched(this.#checks);
     this.#checks = 0;
-    const calls = groupBySlot(inWindowFirst(batches), ({ names }) =>
-      this.parts.slotOf(names.state),
-    );
+    const calls = groupBySlot(byThought(batches), ({ names }) => this.parts.slotOf(names.state));
     for (const call of calls) void this.#call(call, now);
   }
 
@@ -151,7 +152,8 @@ export class CheckBatcher {
       for (const [i, batch] of batches.entries()) {
         const reply = replies[i];
         if (batch.isPlain && reply && !(reply instanceof Error)) {
-          this.#windows.learn(batch.key, sentAt + reply.millisToRoom);
+          const isPlain = batch.thoughtOf === 'unknown' ? undefined : !reply.neededAllNames;
+          this.#windows.learn(batch.key, sentAt + reply.millisToRoom, isPlain);
         }
         answer(batch, reply);
       }
@@ -161,10 +163,13 @@ export class CheckBatcher {
   }
 }
 
-function inWindowFirst(batches: readonly PendingBatch[]): readonly PendingBatch[] {
-  const rest = batches.filter(({ isInWindow }) => !isInWindow);
-  if (rest.length === 0 || rest.length === batches.length) return batches;
-  return [...batches.filter(({ isInWindow }) => isInWindow), ...rest];
+/** In the order that a call needs. The order of the keys of a call matters to nobody. */
+function byThought(batches: readonly PendingBatch[]): readonly PendingBatch[] {
+  const [first] = batches;
+  if (batches.every(({ thoughtOf }) => thoughtOf === first?.thoughtOf)) return batches;
+  const those = (thought: ThoughtOfKey): PendingBatch[] =>
+    batches.filter(({ thoughtOf }) => thoughtOf === thought);
+  return [...those('inWindow'), ...those('plain'), ...those('unknown')];
 }
 
 function answer({ answers }: PendingBatch, reply: CheckBatchReply | Error | undefined): void {

@@ -1,6 +1,8 @@
 import fc from 'fast-check';
 
+import type { CheckBatchReply } from '../../src/redis/scripts/check-codec.js';
 import { type StoredKey, ScriptHarness } from '../support/script-harness.js';
+import { startOfControlledTime } from '../support/redis-time.js';
 import { useRedis } from '../support/use-redis.js';
 
 /** Decides nothing, so that every check takes the way of those that are not plain. */
@@ -12,6 +14,8 @@ end`,
 };
 
 const redis = useRedis();
+/** Of both histories: turns of a lease begin where that divides the time. */
+const START = startOfControlledTime();
 
 /** What happens to a key at a time, and then how many checks come for it. */
 const step = fc.record({
@@ -21,7 +25,7 @@ const step = fc.record({
     fc.integer({ min: 0, max: 6000 }),
   ),
   checks: fc.integer({ min: 1, max: 5 }),
-  isInWindow: fc.boolean(),
+  thoughtOf: fc.constantFrom('inWindow', 'plain', 'unknown'),
   releases: fc.boolean(),
   loses: fc.oneof(
     { weight: 8, arbitrary: fc.constant('nothing' as const) },
@@ -49,13 +53,13 @@ async function run(
   steps: readonly Step[],
   { maxRequests, ...rest }: Settings,
   replacements: Readonly<Record<string, string>>,
-): Promise<{ readonly verdicts: unknown; readonly stored: StoredKey }[]> {
-  const key = await ScriptHarness.create(redis.client);
+): Promise<{ readonly reply: unknown; readonly stored: StoredKey }[]> {
+  const key = await ScriptHarness.create(redis.client, START);
   const limits = { windowMillis: 1000, maxRequests };
   const { scripts } = key.replica('r1', { limits, ...rest, replacements });
-  const seen: { verdicts: unknown; stored: StoredKey }[] = [];
+  const seen: { reply: unknown; stored: StoredKey }[] = [];
   let now = 0;
-  for (const [i, { elapsed, checks, isInWindow, releases, loses }] of steps.entries()) {
+  for (const [i, { elapsed, checks, thoughtOf, releases, loses }] of steps.entries()) {
     now = Math.max(0, now + elapsed);
     await key.setTime(now);
     if (loses !== 'nothing') await redis.client.del(key.names[loses]);
@@ -65,14 +69,15 @@ async function run(
         names: key.names,
         overrides: { maxRequests: undefined, maxRequestsInQueue: undefined },
         waiting: undefined,
-        isInWindow,
+        thoughtOf,
         checks: Array.from({ length: checks }, (_, n) => ({
           requestId: `${i}-${n}`,
           canWait: false,
         })),
       },
     ]);
-    seen.push({ verdicts: reply, stored: await key.stored() });
+    const { millisToRoom, approved, verdicts } = reply as CheckBatchReply;
+    seen.push({ reply: [millisToRoom, approved, ...verdicts], stored: await key.stored() });
   }
   return seen;
 }

@@ -51,7 +51,7 @@ export function readRun(
 function readChecks(
   own: readonly string[],
 ): Pick<ScriptRun, 'requestIds' | 'batches' | 'lowestTicket'> {
-  const [, , shapes = '', ...requestIds] = own;
+  const [, , , shapes = '', ...requestIds] = own;
   const tickets: number[] = [];
   const batches = (shapes === '' ? requestIds.map(() => '1') : shapes.split(' ')).map((shape) => {
     const [, special = ''] = shape.split('/');

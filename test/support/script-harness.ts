@@ -66,17 +66,22 @@ const NOT_THERE = -2;
 
 /** One limiter key of its own in a real Redis, with Redis's clock under the test's control. */
 export class ScriptHarness {
-  readonly startMillis = startOfControlledTime();
   readonly names: KeyNames = naming.namesOf(uniqueKey());
   readonly #time;
 
-  private constructor(readonly client: Redis) {
+  private constructor(
+    readonly client: Redis,
+    readonly startMillis: number,
+  ) {
     this.#time = controlledRedisTime(client);
   }
 
   /** Starts with the clock at 0. */
-  static async create(client: Redis): Promise<ScriptHarness> {
-    const harness = new ScriptHarness(client);
+  static async create(
+    client: Redis,
+    startMillis = startOfControlledTime(),
+  ): Promise<ScriptHarness> {
+    const harness = new ScriptHarness(client, startMillis);
     await harness.setTime(0);
     return harness;
   }

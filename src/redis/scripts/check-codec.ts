@@ -3,6 +3,7 @@ import type { KeyNames } from '../key-names.js';
 import {
   type CallerSettings,
   encodeLimits,
+  keysForWindow,
   keysInWindow,
   keysOf,
   sharedArguments,
@@ -29,6 +30,11 @@ export interface KnownWaiting {
   readonly millisToWindowEnd: number;
 }
 
+/**
+ * `inWindow`: nobody waits, and the window goes on when the check comes. `plain`: nobody waits, and it may have ended.
+ */
+export type ThoughtOfKey = 'inWindow' | 'plain' | 'unknown';
+
 /** Checks of one key with the same overrides, in their order. */
 export interface CheckBatch {
   readonly names: KeyNames;
@@ -36,10 +42,10 @@ export interface CheckBatch {
   /** The waiters of the key here, if there are any. They show whether Redis has lost its queue. */
   readonly waiting: KnownWaiting | undefined;
   /**
-   * The window is thought to go on, and nobody to wait. Then a few names will do. Where that proves wrong,
-   * the batch is sent again with all.
+   * What is thought of the key, of which nothing follows but the names that Redis is given. Where they prove too few,
+   * the batch is sent again with all. Default: `unknown`.
    */
-  readonly isInWindow?: boolean;
+  readonly thoughtOf?: ThoughtOfKey;
   readonly checks: readonly BatchedCheck[];
 }
 
@@ -58,11 +64,15 @@ export interface CheckBatchReply {
   readonly approved: number;
   /** For each check, in their order: one of {@link VERDICT}, or the ticket of its place in the queue. */
   readonly verdicts: readonly number[];
+  /** Less was thought of the key than it needed. */
+  readonly neededAllNames?: boolean;
 }
+
+const NAMES_FOR = { inWindow: keysInWindow, plain: keysForWindow, unknown: keysOf } as const;
 
 /**
  * KEYS and ARGV of `lua/check.lua`. The limits of the first batch's key are those of the call.
- * @param batches one at least; those in a window that goes on come first
+ * @param batches one at least, ordered by what is thought of their keys: `inWindow`, `plain`, `unknown`
  */
 export function encodeChecks(
   settings: CallerSettings,
@@ -71,14 +81,11 @@ export function encodeChecks(
 ): { readonly keys: string[]; readonly args: (string | number)[] } {
   const needsAllNames = isSentAgain || mayBeFull;
   const keys: string[] = [];
-  let withTwoNames = 0;
-  for (const { names, isInWindow = false } of batches) {
-    if (needsAllNames || !isInWindow) {
-      keys.push(...keysOf(names));
-    } else {
-      keys.push(...keysInWindow(names));
-      withTwoNames += 1;
-    }
+  const counts = { inWindow: 0, plain: 0, unknown: 0 };
+  for (const { names, thoughtOf = 'unknown' } of batches) {
+    const thought = needsAllNames ? 'unknown' : thoughtOf;
+    counts[thought] += 1;
+    keys.push(...NAMES_FOR[thought](names));
   }
   const limits = batches.map(({ names }) => settings.limitsOf(names.key));
   const [first] = limits;
@@ -86,7 +93,8 @@ export function encodeChecks(
   const args = [
     ...sharedArguments(settings, first),
     (isSentAgain ? 1 : 0) + (mayBeFull ? 2 : 0),
-    withTwoNames,
+    counts.inWindow,
+    counts.plain,
     encodeShapes(batches, limits, first),
   ];
   for (const { checks } of batches) for (const { requestId } of checks) args.push(requestId);

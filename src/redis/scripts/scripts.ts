@@ -95,12 +95,18 @@ export class Scripts {
       const reply = replies[i];
       return reply === NEEDS_ALL_NAMES || (reply instanceof StoreFullError && !mayBeFull);
     };
-    const rest = batches.filter(needsAnotherCall).map((batch) => ({ ...batch, isInWindow: false }));
+    const rest = batches
+      .filter(needsAnotherCall)
+      .map((batch) => ({ ...batch, thoughtOf: 'unknown' as const }));
     if (rest.length === 0) return replies as (CheckBatchReply | Error)[];
     const later = (await this.#sendChecks(rest, isSentAgain)).values();
-    return replies.map((reply, i) => (needsAnotherCall(reply, i) ? later.next().value : reply)) as (
-      CheckBatchReply | Error
-    )[];
+    return replies.map((reply, i) => {
+      if (!needsAnotherCall(reply, i)) return reply;
+      const next = later.next().value;
+      return reply === NEEDS_ALL_NAMES && !(next instanceof Error)
+        ? { ...next, neededAllNames: true }
+        : next;
+    }) as (CheckBatchReply | Error)[];
   }
 
   /** @param knownMillisLeft until the window ends as the caller knows, for a key that Redis lost */

@@ -35,6 +35,11 @@ export function keysInWindow({ state, requests }: KeyNames): string[] {
   return [state, requests];
 }
 
+/** The KEYS of one limiter key with which a plain check begins a window: `NAMES_FOR_WINDOW` there. */
+export function keysForWindow({ state, requests, pastRequests }: KeyNames): string[] {
+  return [state, requests, ...pastRequests];
+}
+
 /** The KEYS of one limiter key. `read_keys` in `lua/lib/keys.lua` reads them. */
 export function keysOf(names: KeyNames): string[] {
   const { state, requests, queue, waiting, replicas, pastRequests } = names;

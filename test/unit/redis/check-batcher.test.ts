@@ -40,7 +40,7 @@ beforeEach(() => {
       names: batch.names,
       overrides: batch.overrides,
       waiting: batch.waiting,
-      isInWindow: batch.isInWindow!,
+      thoughtOf: batch.thoughtOf!,
       checks: [...batch.checks],
     }));
     calls.push(call);
@@ -85,7 +85,7 @@ test('checks of a key in one tick of the event loop share a batch', async () => 
         names: naming.namesOf('k'),
         overrides: { maxRequests: undefined, maxRequestsInQueue: undefined },
         waiting: undefined,
-        isInWindow: false,
+        thoughtOf: 'unknown',
         checks: [
           { requestId: 'a', canWait: false, noPlace: false },
           { requestId: 'b', canWait: true, noPlace: false },
@@ -109,21 +109,21 @@ test('a batch tells of who waits here for its key', async () => {
 });
 
 test('a window goes on for as long as Redis has said, but for the way there', async () => {
-  const isInWindow = async (): Promise<boolean> => {
+  const thoughtOf = async (): Promise<string> => {
     calls = [];
     await send('a', 'k');
-    return calls[0]![0]!.isInWindow!;
+    return calls[0]![0]!.thoughtOf!;
   };
   answer = () => ({ millisToRoom: 100, maxRequests: 9, approved: 5, verdicts: [1] });
-  expect(await isInWindow()).toBe(false);
+  expect(await thoughtOf()).toBe('unknown');
   await clock.advance(50);
   answer = () => ({ millisToRoom: 50, maxRequests: 9, approved: 5, verdicts: [1] });
-  expect(await isInWindow()).toBe(true);
+  expect(await thoughtOf()).toBe('inWindow');
   await clock.advance(46);
   answer = () => ({ millisToRoom: 4, maxRequests: 9, approved: 5, verdicts: [1] });
-  expect(await isInWindow()).toBe(true);
+  expect(await thoughtOf()).toBe('inWindow');
   await clock.advance(2);
-  expect(await isInWindow()).toBe(false);
+  expect(await thoughtOf()).toBe('plain');
 });
 
 test('checks with something special about them, and of keys that are waited for, are in no window', async () => {
@@ -142,7 +142,28 @@ test('checks with something special about them, and of keys that are waited for,
     send('f', 'm'),
     send('g', 'l'),
   ]);
-  expect(calls[0]!.map((batch) => batch.isInWindow)).toEqual([false, false, false, false]);
+  expect(calls[0]!.map((batch) => batch.thoughtOf)).toEqual(Array(4).fill('unknown'));
+});
+
+test('a key that needed all names has them until its window ends', async () => {
+  const reply = { maxRequests: 9, approved: 5, verdicts: [1] };
+  answer = () => ({ ...reply, millisToRoom: 100 - clock.now() });
+  await send('a', 'k');
+  answer = () => ({ ...reply, millisToRoom: 100 - clock.now(), neededAllNames: true });
+  await send('b', 'k');
+  answer = () => ({ ...reply, millisToRoom: 100 - clock.now() });
+  await clock.advance(50);
+  await send('c', 'k');
+  await send('d', 'k');
+  await clock.advance(48);
+  await send('e', 'k');
+  expect(calls.map(([batch]) => batch!.thoughtOf)).toEqual([
+    'unknown',
+    'inWindow',
+    'unknown',
+    'unknown',
+    'plain',
+  ]);
 });
 
 test('batches in a window come before the others of their call', async () => {
