@@ -43,20 +43,21 @@ export interface CheckBatcherParts {
   readonly waitingFor: (key: string) => KnownWaiting | undefined;
 }
 
-interface PendingAnswer {
-  resolve(reply: CheckReply): void;
-  reject(error: unknown): void;
+/** A check on its way to Redis. One of the two methods is called, once. */
+export interface PendingCheck extends BatchedCheck {
+  /** @param verdict as in {@link CheckReply} */
+  answered(verdict: number, quota: Quota): void;
+  failed(error: unknown): void;
 }
 
-/** A batch that may still grow, and the promises of its answers. */
+/** A batch that may still grow. */
 interface PendingBatch extends CheckBatch {
   readonly key: string;
   waiting: KnownWaiting | undefined;
   thoughtOf: ThoughtOfKey;
   /** No other batch of this call is of the same key, and nothing is special about its checks. */
   isPlain: boolean;
-  readonly checks: BatchedCheck[];
-  readonly answers: PendingAnswer[];
+  readonly checks: PendingCheck[];
 }
 
 /**
@@ -79,17 +80,23 @@ export class CheckBatcher {
   constructor(private readonly parts: CheckBatcherParts) {}
 
   send(request: CheckRequest, requestId: string): Promise<CheckReply> {
+    const { canWait, noPlace = false } = request;
+    return new Promise((resolve, failed) => {
+      const answered = (verdict: number, quota: Quota): void => {
+        resolve({ millisToRoom: quota.resetMillis, quota, verdict });
+      };
+      this.add(request, { requestId, canWait, noPlace, answered, failed });
+    });
+  }
+
+  /** The same for a check that hears of its reply by itself. A promise would cost a plain check as much as the rest. */
+  add(request: CheckRequest, check: PendingCheck): void {
     this.#flushAtEndOfTick();
     const batch = this.#batchFor(request);
-    const { canWait, noPlace = false } = request;
-    if (canWait) batch.isPlain = false;
-    batch.checks.push({ requestId, canWait, noPlace });
-    const reply = new Promise<CheckReply>((resolve, reject) => {
-      batch.answers.push({ resolve, reject });
-    });
+    if (check.canWait) batch.isPlain = false;
+    batch.checks.push(check);
     this.#checks += 1;
     if (this.#checks === MAX_CHECKS_PER_CALL) this.#flush();
-    return reply;
   }
 
   #flushAtEndOfTick(): void {
@@ -120,7 +127,6 @@ export class CheckBatcher {
       thoughtOf: 'unknown' as ThoughtOfKey,
       isPlain: !latest && maxRequests === undefined && maxRequestsInQueue === undefined,
       checks: [],
-      answers: [],
     };
     this.#batches.push(batch);
     this.#latest.set(key, batch);
@@ -172,9 +178,9 @@ function byThought(batches: readonly PendingBatch[]): readonly PendingBatch[] {
   return [...those('inWindow'), ...those('plain'), ...those('unknown')];
 }
 
-function answer({ answers }: PendingBatch, reply: CheckBatchReply | Error | undefined): void {
+function answer({ checks }: PendingBatch, reply: CheckBatchReply | Error | undefined): void {
   if (reply === undefined || reply instanceof Error) {
-    for (const answer of answers) answer.reject(reply ?? unanswered());
+    for (const check of checks) check.failed(reply ?? unanswered());
     return;
   }
   const { millisToRoom, maxRequests, verdicts } = reply;
@@ -183,17 +189,17 @@ function answer({ answers }: PendingBatch, reply: CheckBatchReply | Error | unde
   for (const verdict of verdicts) if (verdict === VERDICT.approved) remaining += 1;
   // One object for all checks that leave the same, so that their headers are made once.
   let quota: Quota = { maxRequests, remaining, resetMillis: millisToRoom };
-  for (const [i, answer] of answers.entries()) {
+  for (let i = 0; i < checks.length; i += 1) {
     const verdict = verdicts[i];
     if (verdict === undefined) {
-      answer.reject(unanswered());
+      checks[i]?.failed(unanswered());
       continue;
     }
     if (verdict === VERDICT.approved) {
       remaining -= 1;
       quota = { maxRequests, remaining, resetMillis: millisToRoom };
     }
-    answer.resolve({ millisToRoom, quota, verdict });
+    checks[i]?.answered(verdict, quota);
   }
 }
 
@@ -205,7 +211,7 @@ function unanswered(): Error {
  * The decision on a check that was neither approved nor queued.
  * @throws TooManyWaitersError or KeyFullError
  */
-export function denial({ verdict, quota }: CheckReply): Decision {
+export function denial({ verdict, quota }: Pick<CheckReply, 'verdict' | 'quota'>): Decision {
   if (verdict === VERDICT.noPlace) throw new TooManyWaitersError();
   if (verdict === VERDICT.keyFull) throw new KeyFullError();
   const reason = verdict === VERDICT.queueFull ? 'queue_full' : 'limit_reached';

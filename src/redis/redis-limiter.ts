@@ -10,12 +10,13 @@ import type {
   Decision,
   InstanceState,
   LimitsOf,
+  Quota,
   StoreCondition,
   StoreLimiter,
 } from '../limiter/limiter.js';
 import { eventLoop } from '../common/ticks.js';
 import { CallGuard } from './availability/call-guard.js';
-import { CheckBatcher, denial } from './check-batcher.js';
+import { CheckBatcher, denial, type PendingCheck } from './check-batcher.js';
 import type { Connections } from './connections/connections.js';
 import { KeyNaming } from './key-names.js';
 import { Listing } from './listing.js';
@@ -106,24 +107,18 @@ export class RedisLimiter implements StoreLimiter {
     this.#guard.breakers.onChange(listener);
   }
 
-  async check(request: CheckRequest, caller?: CallerPresence): Promise<Decision> {
-    if (this.#isClosing) throw new ShuttingDownError();
+  check(request: CheckRequest, caller?: CallerPresence): Promise<Decision> {
+    if (this.#isClosing) return Promise.reject(new ShuttingDownError());
     if (request.canWait && request.noPlace !== true && this.#room.hasPlace) {
       return this.#room.checkOrWait(request, caller);
     }
-    const requestId = randomUUID();
-    try {
-      const reply = await this.#checks.send(
-        request.canWait ? { ...request, noPlace: true } : request,
-        requestId,
-      );
-      return reply.verdict === VERDICT.approved
-        ? { outcome: 'approved', requestId, quota: reply.quota }
-        : denial(reply);
-    } catch (error) {
-      this.#room.checkFailed(request.key, requestId, error);
-      throw error;
-    }
+    return new Promise((resolve, reject) => {
+      const onFailed = (error: unknown, requestId: string): void => {
+        this.#room.checkFailed(request.key, requestId, error);
+        reject(error);
+      };
+      this.#checks.add(request, new ImmediateCheck(request.canWait, resolve, onFailed));
+    });
   }
 
   release(key: string, requestId: string): Promise<boolean> {
@@ -158,5 +153,33 @@ export class RedisLimiter implements StoreLimiter {
     await this.#room.close();
     this.#guard.breakers.dispose();
     await this.options.connections.close();
+  }
+}
+
+/** A check that is decided at once: it may not wait, or has no place to wait in. */
+class ImmediateCheck implements PendingCheck {
+  readonly requestId = randomUUID();
+  readonly noPlace = true;
+
+  constructor(
+    readonly canWait: boolean,
+    private readonly onDecided: (decision: Decision) => void,
+    private readonly onFailed: (error: unknown, requestId: string) => void,
+  ) {}
+
+  answered(verdict: number, quota: Quota): void {
+    if (verdict === VERDICT.approved) {
+      this.onDecided({ outcome: 'approved', requestId: this.requestId, quota });
+      return;
+    }
+    try {
+      this.onDecided(denial({ verdict, quota }));
+    } catch (error) {
+      this.failed(error);
+    }
+  }
+
+  failed(error: unknown): void {
+    this.onFailed(error, this.requestId);
   }
 }

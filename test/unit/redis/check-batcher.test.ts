@@ -41,7 +41,11 @@ beforeEach(() => {
       overrides: batch.overrides,
       waiting: batch.waiting,
       thoughtOf: batch.thoughtOf!,
-      checks: [...batch.checks],
+      checks: batch.checks.map(({ requestId, canWait, noPlace }) => ({
+        requestId,
+        canWait,
+        noPlace: noPlace!,
+      })),
     }));
     calls.push(call);
     return answerCall(call);
