@@ -16,6 +16,9 @@ local MOST_TAKEN = 2000
 -- While somebody waits, and after an approval from the queue, the keys outlive windows and leases. Redis's
 -- clock runs on while Redis stands still or can't be reached, and the queue must be known afterwards.
 local LEASES_KEPT = 6
+-- A replica that waits settles again within so many leases (src/redis/waiting/settle-calls.ts). Its renewals in
+-- between set no expiry.
+local LEASES_UNSETTLED = 15
 
 -- The state as it is stored, or nil where there is none.
 -- `call`: `redis.call`, or `redis.pcall` to have an error as a second value.
@@ -272,7 +275,7 @@ end
 local function write_expiry(keys, state, call)
   local expire_at = keep_until(state, call)
   if read_queue(keys, state, call.now_ms).places > 0 then
-    expire_at = math.max(expire_at, call.now_ms + LEASES_KEPT * call.lease)
+    expire_at = math.max(expire_at, call.now_ms + (LEASES_UNSETTLED + LEASES_KEPT) * call.lease)
     for _, name in ipairs({ keys.queue, keys.waiting, keys.replicas }) do
       redis.call('PEXPIREAT', name, expire_at)
     end

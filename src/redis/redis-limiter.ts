@@ -59,7 +59,7 @@ export class RedisLimiter implements StoreLimiter {
   #isClosing = false;
 
   constructor(private readonly options: RedisLimiterOptions) {
-    const { connections, database, logger } = options;
+    const { connections, database } = options;
     this.#guard = new CallGuard(options);
     this.#naming = new KeyNaming(options.keyPrefix, database);
     this.#scripts = new Scripts(connections.commands, this.#guard, {
@@ -81,8 +81,9 @@ export class RedisLimiter implements StoreLimiter {
       checks: this.#checks,
       store: this.#scripts,
       messages: connections,
-      createMutex: redisMutexes(connections.commands, logger),
+      createMutex: redisMutexes(connections.commands),
       naming: this.#naming,
+      slotOf: (name) => connections.slotOf(name),
       isAvailable: (key) => this.isAvailable(key),
       ticks: eventLoop,
       random: Math.random,

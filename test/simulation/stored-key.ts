@@ -27,7 +27,7 @@ const FRAGMENTS: Readonly<Record<string, string>> = {
 end`,
 };
 
-const SCRIPTS = ['check', 'settle', 'release', 'withdraw', 'inspect'];
+const SCRIPTS = ['check', 'settle', 'renew', 'release', 'withdraw', 'inspect'];
 
 /**
  * The real scripts, with the fragments of a world, each put together once.

@@ -18,6 +18,8 @@ import { uniqueKey } from './unique-key.js';
 /** What the scripts of a test get where it does not say otherwise. */
 export const TEST_LIMITS: Limits = { windowMillis: 1000, maxRequests: 2, maxRequestsInQueue: 3 };
 export const TEST_LEASE_MILLIS = 5000;
+/** For how long after a call Redis keeps a key for which somebody waits: 21 leases, at the least. */
+export const TEST_KEPT_MILLIS = 21 * TEST_LEASE_MILLIS;
 
 export interface Overrides {
   readonly maxRequests?: number;
@@ -259,6 +261,16 @@ export class TestReplica {
     );
     await this.harness.expiry();
     return { ...reply, waitingFrom: this.harness.relativeTicket(reply.waitingFrom) };
+  }
+
+  /**
+   * @param places how many the replica knows of
+   * @returns whether its lease was renewed
+   */
+  async renew(places: number): Promise<boolean> {
+    const notRenewed = await this.scripts.renew([{ names: this.harness.names, places }]);
+    await this.harness.expiry();
+    return notRenewed.length === 0;
   }
 
   async release(requestId: string): Promise<boolean> {

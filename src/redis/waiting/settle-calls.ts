@@ -19,6 +19,8 @@ export interface SettleCallsParts {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly leaseMillis: number;
+  /** After this time without a call another is made, which finds what renewals of the lease don't look at. */
+  readonly lookAgainMillis: number;
   /** Withdraws requests for which nobody here waits any more. */
   readonly withdraw: (requestIds: readonly string[]) => void;
 }
@@ -29,6 +31,7 @@ export interface SettleCallsParts {
  */
 export class SettleCalls {
   readonly #lease: Lease;
+  #settledAt = 0;
   /** Failures in a row, for the back-off. */
   #failures = 0;
   #underWay: Promise<SettleReply | undefined> | undefined;
@@ -46,9 +49,14 @@ export class SettleCalls {
     return this.#underWay;
   }
 
-  /** When the lease needs a call, unless there is one before. */
+  /** When the lease has to be renewed, unless a call does so before. */
   get renewalDueAt(): number {
     return this.#lease.renewalDueAt;
+  }
+
+  /** When a call is due in any case. */
+  get lookDueAt(): number {
+    return this.#settledAt + this.parts.lookAgainMillis;
   }
 
   /** Milliseconds to wait after calls that failed. */
@@ -59,6 +67,17 @@ export class SettleCalls {
   /** A check sent at this time has begun the lease. */
   leaseBegan(sentAt: number): void {
     this.#lease.renewed(sentAt);
+    this.#settledAt = sentAt;
+  }
+
+  /**
+   * The lease was renewed by another call, sent at this time.
+   * @returns false where it may have lapsed before, so that a settle has to follow
+   */
+  leaseRenewed(sentAt: number): boolean {
+    if (this.#lease.mayHaveLapsed(this.parts.clock.now())) return false;
+    this.#lease.renewed(sentAt);
+    return true;
   }
 
   /**
@@ -93,6 +112,7 @@ export class SettleCalls {
     // A slow call may have reached Redis after the end of the lease.
     if (!hadLapsed && this.#lease.mayHaveLapsed(clock.now())) this.places.doubtAll();
     this.#lease.renewed(sentAt);
+    this.#settledAt = sentAt;
     return reply;
   }
 

@@ -9,6 +9,7 @@ import { recordLog, type RecordedLog } from '../../../support/recorded-log.js';
 import { ScriptedStore } from '../../../support/waiting/scripted-store.js';
 
 const LEASE = 3000;
+const LOOK_AGAIN = 40_000;
 
 let store: ScriptedStore;
 let clock: ManualClock;
@@ -28,6 +29,7 @@ beforeEach(() => {
     clock,
     logger: log.logger,
     leaseMillis: LEASE,
+    lookAgainMillis: LOOK_AGAIN,
     withdraw: (requestIds) => withdrawn.push([...requestIds]),
   });
   calls.leaseBegan(0);
@@ -114,6 +116,15 @@ describe('the lease', () => {
     expect(calls.renewalDueAt).toBe(500 + LEASE / 3);
   });
 
+  test('is renewed by another call, unless it may have lapsed before that was answered', async () => {
+    await clock.advance(900);
+    expect(calls.leaseRenewed(600)).toBe(true);
+    expect(calls.renewalDueAt).toBe(600 + LEASE / 3);
+    await clock.advance(600 + LEASE - 900);
+    expect(calls.leaseRenewed(clock.now())).toBe(false);
+    expect(calls.renewalDueAt).toBe(600 + LEASE / 3);
+  });
+
   test('is not renewed by a call that fails', async () => {
     await clock.advance(500);
     void calls.settle(0);
@@ -161,6 +172,18 @@ describe('withdrawals', () => {
       expect(withdrawn).toHaveLength(2);
     },
   );
+});
+
+test('a look is due some time after the last call that succeeded, whatever renews the lease', async () => {
+  expect(calls.lookDueAt).toBe(LOOK_AGAIN);
+  await clock.advance(500);
+  await settle();
+  expect(calls.lookDueAt).toBe(500 + LOOK_AGAIN);
+  await clock.advance(500);
+  calls.leaseRenewed(1000);
+  void calls.settle(0);
+  await store.last.fail();
+  expect(calls.lookDueAt).toBe(500 + LOOK_AGAIN);
 });
 
 test('what is under way ends with the call', async () => {
