@@ -86,8 +86,7 @@ export class SimulatedReplica {
       checks: this.#batcher,
       store: this.#scripts,
       messages: this.#messages(),
-      createMutex: (_name, candidate) =>
-        new SimulatedMutex(candidate, lock, this.connection),
+      createMutex: (_name, candidate) => new SimulatedMutex(candidate, lock, this.connection),
       naming,
       slotOf: () => 0,
       isAvailable: () => !this.connection.isBroken,
