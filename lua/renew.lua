@@ -2,39 +2,36 @@
 -- at a key where anything may be other than the replica thinks: a key of Redis was lost, a place has left the
 -- queue, or the replica, Redis or its clock was away. There the lease is left as it is.
 --
--- KEYS  per key: 1 state, 2 queue, 3 waiting, 4 replicas
+-- KEYS  per key: 1 replicas, 2 another name that is there as long as anybody waits
 -- ARGV  1 to 7 as every call has them: 1 replica id, whose leases are renewed, 2 lease of a waiting replica in
 --       ms; 3 to 7 do not matter here
 --       then per key: how many places the replica has in the queue, as far as it knows
 -- Reply the numbers of the keys whose leases are not renewed, in their order, from 1 on
 --@include lib/instance
 
-local NAMES_PER_KEY = 4
--- Of those that are there as long as anybody waits, all but the last, which is read.
-local NAMES_ASKED_FOR = 3
+local NAMES_PER_KEY = 2
 
 local call = read_call(ARGV)
 
 -- Returns whether the lease is renewed.
-local function renew(names, known_places)
-  if redis.call('EXISTS', names.state, names.queue, names.waiting) < NAMES_ASKED_FOR then
-    return false
-  end
-  local replica = read_replica(redis.call('HMGET', names.replicas, call.replica)[1])
+local function renew(replicas, other, known_places)
+  local replica = read_replica(redis.call('HMGET', replicas, call.replica)[1])
   if not replica or replica.places < known_places or not was_heard_of(replica, call) then
     return false
   end
-  decide_in_full_memory(names.state, call)
+  if redis.call('EXISTS', other) == 0 then
+    return false
+  end
+  decide_in_full_memory(replicas, call)
   replica.lease_ends = call.now_ms + call.lease
-  redis.call('HSET', names.replicas, call.replica, format_replica(replica))
+  redis.call('HSET', replicas, call.replica, format_replica(replica))
   return true
 end
 
 local left = {}
 for i = 1, #KEYS / NAMES_PER_KEY do
-  local last = i * NAMES_PER_KEY
-  local names = { state = KEYS[last - 3], queue = KEYS[last - 2], waiting = KEYS[last - 1], replicas = KEYS[last] }
-  local succeeded, is_renewed = pcall(renew, names, tonumber(ARGV[FIRST_OWN + i - 1]))
+  local first = (i - 1) * NAMES_PER_KEY + 1
+  local succeeded, is_renewed = pcall(renew, KEYS[first], KEYS[first + 1], tonumber(ARGV[FIRST_OWN + i - 1]))
   -- The settle of a key that fails meets its error again.
   if not (succeeded and is_renewed) then
     left[#left + 1] = i

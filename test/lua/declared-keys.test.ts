@@ -97,16 +97,17 @@ describe('a user who may touch the eight keys and publish on the channel only', 
   });
 });
 
-test('renew needs four of the keys only', async () => {
+test('renew needs the leases, and the one of the other keys that it looks for', async () => {
   await key.replica('r1').checkOrWait(['a', 'b', 'c']);
-  const names = keysToRenew({ names: key.names, places: 1 });
-  const client = await restricted(
-    names.map((name) => `%RW~${name}`),
-    [],
-  );
-  expect(await key.replica('r1', { client }).renew(1)).toBe(true);
-  await key.setTime(5000);
-  expect(await key.replica('r1', { client }).renew(1)).toBe(false);
+  for (const lookFor of ['state', 'queue', 'waiting'] as const) {
+    const names = keysToRenew({ names: key.names, places: 1, lookFor });
+    expect(names).toHaveLength(2);
+    const client = await restricted(
+      names.map((name) => `%RW~${name}`),
+      [],
+    );
+    expect(await key.replica('r1', { client }).renew(1, lookFor)).toBe(true);
+  }
 });
 
 test('inspect needs to read three of the keys only', async () => {

@@ -1,9 +1,10 @@
-import type { KeyNames } from '../../src/redis/key-names.js';
 import { ScriptHarness, TEST_LEASE_MILLIS, type TestReplica } from '../support/script-harness.js';
 import { useRedis } from '../support/use-redis.js';
 
 /** How much of a lease is over when all who have one may have been cut off: lua/lib/recovery-hold.lua. */
 const SILENT_MILLIS = 0.6 * TEST_LEASE_MILLIS;
+
+const THERE_WHILE_WAITING = ['state', 'queue', 'waiting'] as const;
 
 const redis = useRedis();
 
@@ -71,14 +72,18 @@ describe('a settle is left to look at a key', () => {
     expect((await unknown.stored()).expiry).toEqual({});
   });
 
-  test.each(['state', 'queue', 'waiting', 'replicas'] as const)(
-    'of which Redis has lost the %s alone',
-    async (lost: keyof KeyNames) => {
-      await redis.client.del(key.names[lost] as string);
-      expect(await r1.renew(2)).toBe(false);
-      expect(await redis.client.exists(key.names[lost] as string)).toBe(0);
-    },
-  );
+  test.each(THERE_WHILE_WAITING)('of which Redis has lost the %s alone', async (lost) => {
+    for (const lookFor of THERE_WHILE_WAITING) expect(await r1.renew(2, lookFor)).toBe(true);
+    await redis.client.del(key.names[lost]);
+    expect(await r1.renew(2, lost)).toBe(false);
+    expect(await redis.client.exists(key.names[lost])).toBe(0);
+  });
+
+  test('of which Redis has lost the leases alone', async () => {
+    await redis.client.del(key.names.replicas);
+    expect(await r1.renew(2)).toBe(false);
+    expect(await redis.client.exists(key.names.replicas)).toBe(0);
+  });
 
   test('in which the caller has no place', async () => {
     await expectLeft(key.replica('r3', options).renew(1));
@@ -114,7 +119,11 @@ describe('a settle is left to look at a key', () => {
     for (const name of [state, queue, waiting, replicas]) {
       await redis.client.set(name, 'not ours', 'PX', 60_000);
     }
-    const leased = [names, key.names].map((each) => ({ names: each, places: 2 }));
+    const leased = [names, key.names].map((each) => ({
+      names: each,
+      places: 2,
+      lookFor: 'state' as const,
+    }));
     await key.setTime(100);
     expect(await r1.scripts.renew(leased)).toEqual([leased[0]]);
     expect((await key.stored()).replicas).toMatchObject({ r1: 100 + TEST_LEASE_MILLIS });

@@ -8,6 +8,7 @@ import {
   VERDICT,
 } from '../../src/redis/scripts/check-codec.js';
 import type { InspectReply } from '../../src/redis/scripts/inspect-codec.js';
+import type { ThereWhileWaiting } from '../../src/redis/scripts/renew-codec.js';
 import { Scripts } from '../../src/redis/scripts/scripts.js';
 import type { SettleReply } from '../../src/redis/scripts/settle-codec.js';
 import { controlledRedisTime, startOfControlledTime } from './redis-time.js';
@@ -267,8 +268,9 @@ export class TestReplica {
    * @param places how many the replica knows of
    * @returns whether its lease was renewed
    */
-  async renew(places: number): Promise<boolean> {
-    const notRenewed = await this.scripts.renew([{ names: this.harness.names, places }]);
+  async renew(places: number, lookFor: ThereWhileWaiting = 'state'): Promise<boolean> {
+    const { names } = this.harness;
+    const notRenewed = await this.scripts.renew([{ names, places, lookFor }]);
     await this.harness.expiry();
     return notRenewed.length === 0;
   }

@@ -9,11 +9,15 @@ import type { LeasedQueue, LeaseRenewals } from './lease-renewals.js';
 import { ModeTimer } from './mode-timer.js';
 import { type Place, Places } from './places.js';
 import { nextMode, type QueueEvent, type QueueMode } from './queue-mode.js';
+import type { ThereWhileWaiting } from '../scripts/renew-codec.js';
 import { SettleCalls, type SettleCallsParts } from './settle-calls.js';
 import type { SettleReply } from '../scripts/settle-codec.js';
 import type { Wake, WakeChannel, WakeListener } from './wake-channel.js';
 import type { WindowLeader } from './window-leader.js';
 import { WindowTiming } from './window-timing.js';
+
+/** What the renewals of a lease look for, by turns. */
+const LOOK_FOR_NEXT = { state: 'queue', queue: 'waiting', waiting: 'state' } as const;
 
 export interface LocalQueueParts extends SettleCallsParts {
   readonly wakes: Pick<WakeChannel, 'listen' | 'unlisten'>;
@@ -51,6 +55,7 @@ export class LocalQueue implements WakeListener, LeasedQueue {
   #leader: WindowLeader | undefined;
   /** Every lower ticket is out of Redis's queue. A lower ticket that arrives late has been passed over. */
   #waitingFrom = 0;
+  #lookFor: ThereWhileWaiting = 'state';
   /** As Redis said last. While nobody waits on any replica, no window leader is needed. */
   #isQueueEmpty = false;
 
@@ -78,8 +83,13 @@ export class LocalQueue implements WakeListener, LeasedQueue {
     return this.#mode === 'listening' ? this.#calls.renewalDueAt : Infinity;
   }
 
+  get lookFor(): ThereWhileWaiting {
+    return this.#lookFor;
+  }
+
   leaseRenewed(sentAt: number): void {
-    if (!this.#calls.leaseRenewed(sentAt)) this.#fire('due');
+    this.#lookFor = LOOK_FOR_NEXT[this.#lookFor];
+    if (this.#calls.leaseRenewed(sentAt)) this.#fire('due');
   }
 
   leaseDoubted(): void {
@@ -277,7 +287,7 @@ export class LocalQueue implements WakeListener, LeasedQueue {
   }
 
   #armForWindow(): void {
-    this.#timer.arm(Math.min(this.#windowDueAt, this.#calls.lookDueAt), () => {
+    this.#timer.arm(this.#windowDueAt, () => {
       // No wake has come in time: the leader is dead or there is none.
       if (this.parts.clock.now() >= this.#windowDueAt) this.#volunteer();
       this.#fire('due');

@@ -19,7 +19,7 @@ export interface SettleCallsParts {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly leaseMillis: number;
-  /** After this time without a call another is made, which finds what renewals of the lease don't look at. */
+  /** After this time without a call another has to follow, which finds what renewals of the lease don't look at. */
   readonly lookAgainMillis: number;
   /** Withdraws requests for which nobody here waits any more. */
   readonly withdraw: (requestIds: readonly string[]) => void;
@@ -54,11 +54,6 @@ export class SettleCalls {
     return this.#lease.renewalDueAt;
   }
 
-  /** When a call is due in any case. */
-  get lookDueAt(): number {
-    return this.#settledAt + this.parts.lookAgainMillis;
-  }
-
   /** Milliseconds to wait after calls that failed. */
   get retryMillis(): number {
     return backoffMillis(this.#failures, FIRST_RETRY_MILLIS);
@@ -72,12 +67,13 @@ export class SettleCalls {
 
   /**
    * The lease was renewed by another call, sent at this time.
-   * @returns false where it may have lapsed before, so that a settle has to follow
+   * @returns whether a settle has to follow: the lease may have lapsed before, or the last settle is long ago
    */
   leaseRenewed(sentAt: number): boolean {
-    if (this.#lease.mayHaveLapsed(this.parts.clock.now())) return false;
+    const now = this.parts.clock.now();
+    if (this.#lease.mayHaveLapsed(now)) return true;
     this.#lease.renewed(sentAt);
-    return true;
+    return now >= this.#settledAt + this.parts.lookAgainMillis;
   }
 
   /**

@@ -1,5 +1,5 @@
 import type { KeyNames } from '../../../src/redis/key-names.js';
-import type { LeasedPlaces } from '../../../src/redis/scripts/renew-codec.js';
+import type { LeasedPlaces, ThereWhileWaiting } from '../../../src/redis/scripts/renew-codec.js';
 import type { Ticket } from '../../../src/redis/scripts/settle-codec.js';
 import type { SettleReply } from '../../../src/redis/scripts/settle-codec.js';
 import type { WaitingStore } from '../../../src/redis/waiting/waiting-store.js';
@@ -20,6 +20,7 @@ export interface SettleCall {
 export interface RenewCall {
   /** The names of the states, and how many places the caller knows of. */
   readonly leased: readonly (readonly [state: string, places: number])[];
+  readonly lookedFor: readonly ThereWhileWaiting[];
   /** @param notRenewed the names of the states whose leases are not renewed */
   answer(notRenewed?: readonly string[]): Promise<void>;
   fail(error?: Error): Promise<void>;
@@ -75,6 +76,7 @@ export class ScriptedStore implements WaitingStore {
     return new Promise((resolve, reject) => {
       this.renewals.push({
         leased: leased.map(({ names, places }) => [names.state, places] as const),
+        lookedFor: leased.map(({ lookFor }) => lookFor),
         answer: (notRenewed = []) => {
           resolve(leased.filter(({ names }) => notRenewed.includes(names.state)));
           return quiet();

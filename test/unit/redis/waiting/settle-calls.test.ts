@@ -118,10 +118,10 @@ describe('the lease', () => {
 
   test('is renewed by another call, unless it may have lapsed before that was answered', async () => {
     await clock.advance(900);
-    expect(calls.leaseRenewed(600)).toBe(true);
+    expect(calls.leaseRenewed(600)).toBe(false);
     expect(calls.renewalDueAt).toBe(600 + LEASE / 3);
     await clock.advance(600 + LEASE - 900);
-    expect(calls.leaseRenewed(clock.now())).toBe(false);
+    expect(calls.leaseRenewed(clock.now())).toBe(true);
     expect(calls.renewalDueAt).toBe(600 + LEASE / 3);
   });
 
@@ -174,16 +174,23 @@ describe('withdrawals', () => {
   );
 });
 
-test('a look is due some time after the last call that succeeded, whatever renews the lease', async () => {
-  expect(calls.lookDueAt).toBe(LOOK_AGAIN);
+test('a settle has to follow a renewal some time after the last that succeeded', async () => {
+  const renewUntil = async (end: number): Promise<boolean> => {
+    while (clock.now() + LEASE / 3 < end) {
+      await clock.advance(LEASE / 3);
+      expect(calls.leaseRenewed(clock.now())).toBe(false);
+    }
+    await clock.advance(end - clock.now());
+    return calls.leaseRenewed(clock.now());
+  };
   await clock.advance(500);
   await settle();
-  expect(calls.lookDueAt).toBe(500 + LOOK_AGAIN);
-  await clock.advance(500);
-  calls.leaseRenewed(1000);
+  expect(await renewUntil(500 + LOOK_AGAIN)).toBe(true);
   void calls.settle(0);
   await store.last.fail();
-  expect(calls.lookDueAt).toBe(500 + LOOK_AGAIN);
+  expect(calls.leaseRenewed(clock.now())).toBe(true);
+  await settle();
+  expect(calls.leaseRenewed(clock.now())).toBe(false);
 });
 
 test('what is under way ends with the call', async () => {
