@@ -111,13 +111,15 @@ describe('those who wait on three replicas', () => {
       const [replica] = await start(1, {
         MAX_REQUESTS: '1',
         WINDOW_MILLIS: '3600000',
-        REPLICA_LEASE_MILLIS: '600',
+        // So long that the settle that comes in any case would come too late.
+        REPLICA_LEASE_MILLIS: '6000',
       });
       const key = uniqueKey();
-      const { state, queue, waiting, replicas } = naming.namesOf(key);
+      const { state, queue, waiting, replicas, leader } = naming.namesOf(key);
       await requestRate(replica!.url, key).answer;
       const waiter = requestRate(replica!.url, key, 'canWait=true');
-      await untilWaiting(replica!.url, key, 1);
+      // It settles before it volunteers, and asks about its waiter then.
+      await until(async () => (await redis.client.exists(`mutex:${leader}`)) === 1);
       const { waiting: before } = await storedQueue(redis.client, naming.namesOf(key));
       await redis.client.del(naming.namesOf(key)[lost]);
       await until(async () => (await redis.client.exists(state, queue, waiting, replicas)) === 4);
