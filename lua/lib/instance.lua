@@ -15,6 +15,9 @@ local MOST_TAKEN = 2000
 -- While somebody waits, and after an approval from the queue, the keys outlive windows and leases. Redis's
 -- clock runs on while Redis stands still or can't be reached, and the queue must be known afterwards.
 local LEASES_KEPT = 6
+-- A replica that waits settles again within so many leases (src/redis/waiting/settle-calls.ts). Its renewals in
+-- between set no expiry.
+local LEASES_UNSETTLED = 15
 
 -- A window in which somebody waits counts as one with a check. Waiters of dead replicas do not count, except
 -- in a recovery hold: their replicas may live.
@@ -198,7 +201,7 @@ end
 local function write_expiry(keys, state, call)
   local until_ms = keep_until(state, call)
   if state.has_more and read_queue(keys, state, call.now_ms).places > 0 then
-    until_ms = math.max(until_ms, call.now_ms + LEASES_KEPT * call.lease)
+    until_ms = math.max(until_ms, call.now_ms + (LEASES_UNSETTLED + LEASES_KEPT) * call.lease)
     for _, name in ipairs({ keys.queue, keys.waiting, keys.replicas }) do
       redis.call('PEXPIREAT', name, until_ms)
     end

@@ -49,6 +49,19 @@ local function next_ticket(keys, state, call)
   return state.ticket
 end
 
+-- A value of the hash `replicas`, or nil where there is none.
+local function read_replica(text)
+  if not text then
+    return nil
+  end
+  local lease_ends, places = string.match(text, '^(%d+):(%d+)$')
+  return { lease_ends = tonumber(lease_ends), places = tonumber(places) }
+end
+
+local function format_replica(replica)
+  return string.format('%.0f:%.0f', replica.lease_ends, replica.places)
+end
+
 local function is_alive(replica, now_ms)
   return replica.lease_ends > now_ms
 end
@@ -127,8 +140,7 @@ local function load_queue(keys, now_ms)
   local counted = 0
   local replicas = redis.call('HGETALL', keys.replicas)
   for i = 1, #replicas, 2 do
-    local lease_ends, places = string.match(replicas[i + 1], '^(%d+):(%d+)$')
-    local replica = { lease_ends = tonumber(lease_ends), places = tonumber(places) }
+    local replica = read_replica(replicas[i + 1])
     queue.replicas[replicas[i]] = replica
     counted = counted + replica.places
     if is_alive(replica, now_ms) then
@@ -346,7 +358,7 @@ local function write_replicas(keys, queue)
       gone[#gone + 1] = replica_id
     elseif replica.is_changed then
       changed[#changed + 1] = replica_id
-      changed[#changed + 1] = string.format('%.0f:%.0f', replica.lease_ends, replica.places)
+      changed[#changed + 1] = format_replica(replica)
     end
   end
   call_in_chunks('HSET', keys.replicas, changed)

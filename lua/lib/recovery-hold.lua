@@ -48,6 +48,17 @@ local function hold_after_loss(keys, state, call)
   end
 end
 
+-- When a replica whose lease ends then would have renewed it, if Redis had not been away.
+local function heard_until(lease_ends, call)
+  return lease_ends - call.lease * LEASE_PART_LEFT
+end
+
+-- Whether Redis was there when the caller had to renew its lease, and its clock has not gone back since. Then the
+-- caller's lease may be renewed, and no hold has to begin before.
+local function was_heard_of(caller, call)
+  return heard_until(caller.lease_ends, call) >= call.now_ms and caller.lease_ends <= call.now_ms + call.lease
+end
+
 -- Begins a hold where somebody waits and all replicas have been silent, before any of them counts as dead.
 -- The caller's own lease must be renewed after this. Replicas that fell silent before the last hold began
 -- have had their time. If they fell silent later, that hold ended while Redis was away, and another begins.
@@ -59,7 +70,7 @@ local function hold_if_redis_was_away(state, queue, call)
   for _, replica in pairs(queue.replicas) do
     freshest = math.max(freshest, replica.lease_ends)
   end
-  local silent_since = freshest - call.lease * LEASE_PART_LEFT
+  local silent_since = heard_until(freshest, call)
   if silent_since < call.now_ms and silent_since >= (state.ended_hold_began or -math.huge) then
     begin_hold(state, call.now_ms, call.now_ms + HOLD_MILLIS)
   end

@@ -60,7 +60,7 @@ export class RedisLimiter implements StoreLimiter {
   #isClosing = false;
 
   constructor(private readonly options: RedisLimiterOptions) {
-    const { connections, database, logger } = options;
+    const { connections, database } = options;
     this.#guard = new CallGuard(options);
     this.#naming = new KeyNaming(options.keyPrefix, database);
     this.#scripts = new Scripts(connections.commands, this.#guard, {
@@ -83,8 +83,9 @@ export class RedisLimiter implements StoreLimiter {
       checks: this.#checks,
       store: this.#scripts,
       messages: connections,
-      createMutex: redisMutexes(connections.commands, logger),
+      createMutex: redisMutexes(connections.commands),
       naming: this.#naming,
+      slotOf: (name) => connections.slotOf(name),
       isAvailable: (key) => this.isAvailable(key),
       ticks: eventLoop,
       random: Math.random,
@@ -113,7 +114,7 @@ export class RedisLimiter implements StoreLimiter {
       return this.#room.checkOrWait(request, caller);
     }
     return new Promise((resolve, reject) => {
-      const onFailed = (error: unknown, requestId: string): void => {
+      const onFailed = (error: Error, requestId: string): void => {
         this.#room.checkFailed(request.key, requestId, error);
         reject(error);
       };
@@ -164,7 +165,7 @@ class ImmediateCheck implements PendingCheck {
   constructor(
     readonly canWait: boolean,
     private readonly onDecided: (decision: Decision) => void,
-    private readonly onFailed: (error: unknown, requestId: string) => void,
+    private readonly onFailed: (error: Error, requestId: string) => void,
   ) {}
 
   answered(verdict: number, quota: Quota): void {
@@ -180,6 +181,6 @@ class ImmediateCheck implements PendingCheck {
   }
 
   failed(error: unknown): void {
-    this.onFailed(error, this.requestId);
+    this.onFailed(error as Error, this.requestId);
   }
 }

@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import {
   type Overrides,
   ScriptHarness,
+  TEST_KEPT_MILLIS,
   TEST_LEASE_MILLIS,
   type TestReplica,
   type Verdict,
@@ -77,7 +78,7 @@ describe('a check', () => {
     await fillWindow();
     await key.setTime(400);
     expect(await replica.checkOrWait(['c'])).toEqual([400_000]);
-    const expiresAt = 400 + 6 * TEST_LEASE_MILLIS;
+    const expiresAt = 400 + TEST_KEPT_MILLIS;
     expect(await key.stored()).toEqual({
       withdrawnEntries: 0,
       pastRequests: expect.any(Array) as unknown,

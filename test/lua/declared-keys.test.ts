@@ -1,6 +1,7 @@
 import type { Redis } from 'ioredis';
 
 import { keysToInspect } from '../../src/redis/scripts/inspect-codec.js';
+import { keysToRenew } from '../../src/redis/scripts/renew-codec.js';
 import { keysOf } from '../../src/redis/scripts/shared-arguments.js';
 import { ScriptHarness, type TestReplica } from '../support/script-harness.js';
 import { uniqueKey } from '../support/unique-key.js';
@@ -61,6 +62,7 @@ describe('a user who may touch the eight keys and publish on the channel only', 
     // Approves, denies, queues, refuses, purges.
     await replica.checkOrWait(['a', 'b', 'c', 'd', 'e', 'f']);
     await replica.check(['g'], { maxRequests: 3 });
+    expect(await replica.renew(1)).toBe(true);
     // Holds the key, since nobody was heard of for so long, and ends the hold.
     await key.setTime(5000);
     await key.replica('r2', { client }).settle();
@@ -93,6 +95,19 @@ describe('a user who may touch the eight keys and publish on the channel only', 
     await key.setTime(71_000);
     expect(await replica.settle()).toMatchObject({ granted: ['y'] });
   });
+});
+
+test('renew needs the leases, and the one of the other keys that it looks for', async () => {
+  await key.replica('r1').checkOrWait(['a', 'b', 'c']);
+  for (const lookFor of ['state', 'queue', 'waiting'] as const) {
+    const names = keysToRenew({ names: key.names, places: 1, lookFor });
+    expect(names).toHaveLength(2);
+    const client = await restricted(
+      names.map((name) => `%RW~${name}`),
+      [],
+    );
+    expect(await key.replica('r1', { client }).renew(1, lookFor)).toBe(true);
+  }
 });
 
 test('inspect needs to read three of the keys only', async () => {

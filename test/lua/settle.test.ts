@@ -1,5 +1,10 @@
 import { keysOf } from '../../src/redis/scripts/shared-arguments.js';
-import { ScriptHarness, TEST_LEASE_MILLIS, type TestReplica } from '../support/script-harness.js';
+import {
+  ScriptHarness,
+  TEST_KEPT_MILLIS,
+  TEST_LEASE_MILLIS,
+  type TestReplica,
+} from '../support/script-harness.js';
 import { useRedis } from '../support/use-redis.js';
 import { useWakeRecorder, type WakeRecorder } from '../support/wake-recorder.js';
 
@@ -65,7 +70,7 @@ describe('within the window', () => {
     await fill();
     await key.setTime(600);
     await r1.settle();
-    const expiresAt = 600 + 6 * TEST_LEASE_MILLIS;
+    const expiresAt = 600 + TEST_KEPT_MILLIS;
     expect(await key.stored()).toMatchObject({
       replicas: { r1: 600 + TEST_LEASE_MILLIS, r2: TEST_LEASE_MILLIS },
       expiry: { state: expiresAt, requests: expiresAt, queue: expiresAt, replicas: expiresAt },
@@ -96,12 +101,13 @@ describe('at the end of the window', () => {
       approved: 2,
       granted: ['c', 'd'],
     });
+    const keptUntil = 1000 + TEST_KEPT_MILLIS;
     expect(await key.stored()).toMatchObject({
       state: { start: 1000, approved: 2, denied: 0, expires: 5000 },
       requests: ['c', 'd'],
       queue: [['e@r1', 3]],
       replicas: { r1: 6000 },
-      expiry: { state: 31000, requests: 31000, queue: 31000, replicas: 31000 },
+      expiry: { state: keptUntil, requests: keptUntil, queue: keptUntil, replicas: keptUntil },
     });
   });
 
@@ -291,6 +297,7 @@ describe('lost waiters', () => {
       approved: 2,
       granted: [],
     });
+    const keptUntil = 300 + TEST_KEPT_MILLIS;
     expect(await key.stored()).toEqual({
       state: {
         start: 0,
@@ -318,7 +325,7 @@ describe('lost waiters', () => {
         ['e@r1', 3],
       ],
       replicas: { r1: 5300 },
-      expiry: { state: 30_300, queue: 30_300, waiting: 30_300, replicas: 30_300 },
+      expiry: { state: keptUntil, queue: keptUntil, waiting: keptUntil, replicas: keptUntil },
     });
   });
 

@@ -105,6 +105,30 @@ describe('those who wait on three replicas', () => {
     expect(ledger.violations).toEqual([]);
   });
 
+  test.each(['state', 'queue', 'waiting', 'replicas'] as const)(
+    'have their places again, in a long window, when somebody has removed the %s alone',
+    async (lost) => {
+      const [replica] = await start(1, {
+        MAX_REQUESTS: '1',
+        WINDOW_MILLIS: '3600000',
+        // So long that the settle that comes in any case would come too late.
+        REPLICA_LEASE_MILLIS: '6000',
+      });
+      const key = uniqueKey();
+      const { state, queue, waiting, replicas, leader } = naming.namesOf(key);
+      await requestRate(replica!.url, key).answer;
+      const waiter = requestRate(replica!.url, key, 'canWait=true');
+      // It settles before it volunteers, and asks about its waiter then.
+      await until(async () => (await redis.client.exists(`mutex:${leader}`)) === 1);
+      const { waiting: before } = await storedQueue(redis.client, naming.namesOf(key));
+      await redis.client.del(naming.namesOf(key)[lost]);
+      await until(async () => (await redis.client.exists(state, queue, waiting, replicas)) === 4);
+      const { waiting: after } = await storedQueue(redis.client, naming.namesOf(key));
+      expect(after).toEqual(before);
+      waiter.disconnect();
+    },
+  );
+
   test('are not overtaken by who asks their replica when Redis lost its memory', async () => {
     const [replica] = await start(1, { MAX_REQUESTS: '1', WINDOW_MILLIS: '3600000' });
     const key = uniqueKey();

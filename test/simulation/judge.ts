@@ -1,3 +1,5 @@
+import { isDeepStrictEqual } from 'node:util';
+
 import type { SimulatedClient } from './client.js';
 import { limitsDuring, limitsOf } from './limits-model.js';
 import type { ScriptRun } from './script-run.js';
@@ -8,6 +10,7 @@ import { Violation } from './violation.js';
 
 /** As lua/lib/recovery-hold.lua has it. */
 const HOLD_MILLIS = 500;
+const LEASE_PART_LEFT = 0.4;
 
 /** Holds each script call against what has been seen before. */
 export class Judge {
@@ -50,7 +53,8 @@ export class Judge {
     this.#checkReturn(run, approved, after);
     this.#checkNobodyIsLost(run, approved, before, after);
     this.#checkReply(run, reply, before, isNewWindow);
-    this.#checkRoomIsUsed(run, after);
+    if (run.script === 'renew') this.#checkRenewal(run, before, after);
+    else this.#checkRoomIsUsed(run, after);
   }
 
   /** Windows follow back to back. */
@@ -243,6 +247,19 @@ export class Judge {
       if ((leases[replica] ?? 0) > now) {
         throw new Violation('room is given to those who wait', `${id} waits all the same`);
       }
+    }
+  }
+
+  /** A renewal changes the caller's lease only, and not where Redis may have been away: a hold comes first. */
+  #checkRenewal({ replica, now }: ScriptRun, before: Snapshot, after: Snapshot): void {
+    const [was, is] = [before.leases[replica], after.leases[replica]];
+    const expected = was === undefined ? before.leases : { ...before.leases, [replica]: is };
+    if (!isDeepStrictEqual(after.leases, expected)) {
+      throw new Violation('a renewal changes one lease', JSON.stringify(after.leases));
+    }
+    if (is === was || was === undefined) return;
+    if (was - LEASE_PART_LEFT * this.shape.leaseMillis < now) {
+      throw new Violation('a hold comes before a renewal', `${replica} was silent`);
     }
   }
 

@@ -97,6 +97,22 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
     plant: () => put(Lease, 'renewalDueAt', () => ({ get: () => Infinity })),
   },
   {
+    name: 'a lease is renewed before those who were cut off, too, are held for',
+    scripts: edited('renew', 'or not was_heard_of(replica, call)', ''),
+  },
+  {
+    name: 'a lease is renewed where Redis has lost it',
+    scripts: edited(
+      'renew',
+      'if not replica or replica.places',
+      'replica = replica or { lease_ends = call.now_ms + call.lease, places = known_places }\n  if replica.places',
+    ),
+  },
+  {
+    name: 'a lease is taken for renewed where it is not',
+    plant: () => method(LocalQueue, 'leaseDoubted', () => () => undefined),
+  },
+  {
     name: 'a lost key is not held for those who come back',
     scripts: edited('lib/recovery-hold', 'if in_recovery_hold(state) or', 'if true or'),
   },

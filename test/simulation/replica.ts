@@ -87,9 +87,9 @@ export class SimulatedReplica {
       checks: this.#batcher,
       store: this.#scripts,
       messages: this.#messages(),
-      createMutex: (_name, candidate) =>
-        new SimulatedMutex(candidate, lock, this.connection, this.clock),
+      createMutex: (_name, candidate) => new SimulatedMutex(candidate, lock, this.connection),
       naming,
+      slotOf: () => 0,
       isAvailable: () => !this.connection.isBroken,
       clock: this.clock,
       ticks,

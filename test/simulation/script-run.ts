@@ -45,7 +45,7 @@ export function readRun(
       lowestTicket: Math.min(...tickets.values()),
     };
   }
-  return { ...run, requestIds: own };
+  return { ...run, requestIds: script === 'renew' ? [] : own };
 }
 
 function readChecks(

@@ -21,13 +21,16 @@ const SENT = ':sent';
 
 /** What stands in for Redis's clock and for PUBLISH: keys of the world, beside that of its state. */
 const FRAGMENTS: Readonly<Record<string, string>> = {
-  'lib/now': `local function now_micros() return tonumber(redis.call('GET', KEYS[1] .. '${CLOCK}')) end`,
+  'lib/now': `local function now_micros()
+  local state_key = string.match(KEYS[1], '^[^}]*}')
+  return tonumber(redis.call('GET', state_key .. '${CLOCK}'))
+end`,
   'lib/wake': `local function publish(state_key, call, message)
   redis.call('RPUSH', state_key .. '${SENT}', message)
 end`,
 };
 
-const SCRIPTS = ['check', 'settle', 'release', 'withdraw', 'inspect'];
+const SCRIPTS = ['check', 'settle', 'renew', 'release', 'withdraw', 'inspect'];
 
 /**
  * The real scripts, with the fragments of a world, each put together once.

@@ -8,6 +8,7 @@ import {
   VERDICT,
 } from '../../src/redis/scripts/check-codec.js';
 import type { InspectReply } from '../../src/redis/scripts/inspect-codec.js';
+import type { ThereWhileWaiting } from '../../src/redis/scripts/renew-codec.js';
 import { Scripts } from '../../src/redis/scripts/scripts.js';
 import type { SettleReply } from '../../src/redis/scripts/settle-codec.js';
 import { controlledRedisTime, startOfControlledTime } from './redis-time.js';
@@ -19,6 +20,8 @@ import { uniqueKey } from './unique-key.js';
 /** What the scripts of a test get where it does not say otherwise. */
 export const TEST_LIMITS: Limits = { windowMillis: 1000, maxRequests: 2, maxRequestsInQueue: 3 };
 export const TEST_LEASE_MILLIS = 5000;
+/** For how long after a call Redis keeps a key for which somebody waits: 21 leases, at the least. */
+export const TEST_KEPT_MILLIS = 21 * TEST_LEASE_MILLIS;
 
 export interface Overrides {
   readonly maxRequests?: number;
@@ -260,6 +263,17 @@ export class TestReplica {
     );
     await this.harness.expiry();
     return { ...reply, waitingFrom: this.harness.relativeTicket(reply.waitingFrom) };
+  }
+
+  /**
+   * @param places how many the replica knows of
+   * @returns whether its lease was renewed
+   */
+  async renew(places: number, lookFor: ThereWhileWaiting = 'state'): Promise<boolean> {
+    const { names } = this.harness;
+    const notRenewed = await this.scripts.renew([{ names, places, lookFor }]);
+    await this.harness.expiry();
+    return notRenewed.length === 0;
   }
 
   async release(requestId: string): Promise<boolean> {

@@ -18,6 +18,7 @@ import {
   type InspectReply,
   keysToInspect,
 } from './inspect-codec.js';
+import { decodeNotRenewed, keysToRenew, type LeasedPlaces } from './renew-codec.js';
 import { type ScriptCall, ScriptClient } from './script-client.js';
 import { loadScript, type Script } from './script-loader.js';
 import { decodeSettleReply, encodeTickets, type SettleReply, type Ticket } from './settle-codec.js';
@@ -41,6 +42,7 @@ export class Scripts {
   readonly #client: ScriptClient;
   readonly #check: Script;
   readonly #settle: Script;
+  readonly #renew: Script;
   readonly #release: Script;
   readonly #withdraw: Script;
   readonly #inspect: Script;
@@ -56,6 +58,7 @@ export class Scripts {
     const load = (name: string): Script => loadScript(name, settings.replacements);
     this.#check = load('check');
     this.#settle = load('settle');
+    this.#renew = load('renew');
     this.#release = load('release');
     this.#withdraw = load('withdraw');
     this.#inspect = load('inspect');
@@ -117,6 +120,30 @@ export class Scripts {
   ): Promise<SettleReply> {
     const args = [knownMillisLeft, ...encodeTickets(askedAbout)];
     return decodeSettleReply(await this.#run(this.#settle, names, args));
+  }
+
+  /**
+   * @param leased one at least; in a cluster, with names in one slot
+   * @returns those whose leases were not renewed
+   */
+  renew<Leased extends LeasedPlaces>(leased: readonly Leased[]): Promise<Leased[]> {
+    const [first] = leased;
+    if (!first) return Promise.resolve([]);
+    const shared = sharedArguments(this.settings, this.settings.limitsOf(first.names.key));
+    const call = {
+      script: this.#renew,
+      keys: leased.flatMap(keysToRenew),
+      args: [...shared, ...leased.map(({ places }) => places)],
+    };
+    return this.guard.run({
+      script: this.#renew.name,
+      name: first.names.state,
+      size: leased.length,
+      // It need not have written anything.
+      isWrite: false,
+      isRepeatable: true,
+      send: async () => decodeNotRenewed(leased, await this.#client.sendAtOnce(call)),
+    });
   }
 
   /** A call that may have run is not sent again: it would not find the released approval. */

@@ -1,4 +1,4 @@
-/** The part of its lease after which a replica renews it. `lua/lib/recovery-hold.lua` relies on it. */
+/** The part of its lease after which a replica renews it, at the latest. `lua/lib/recovery-hold.lua` relies on it. */
 const RENEWAL = 1 / 3;
 
 /**

@@ -4,17 +4,24 @@ import { ShuttingDownError } from '../../limiter/errors.js';
 import type { Quota } from '../../limiter/limiter.js';
 import type { Waiter } from '../../limiter/waiter.js';
 import type { KnownWaiting } from '../scripts/check-codec.js';
+import type { KeyNames } from '../key-names.js';
+import type { LeasedQueue, LeaseRenewals } from './lease-renewals.js';
 import { ModeTimer } from './mode-timer.js';
 import { type Place, Places } from './places.js';
 import { nextMode, type QueueEvent, type QueueMode } from './queue-mode.js';
+import type { ThereWhileWaiting } from '../scripts/renew-codec.js';
 import { SettleCalls, type SettleCallsParts } from './settle-calls.js';
 import type { SettleReply } from '../scripts/settle-codec.js';
 import type { Wake, WakeChannel, WakeListener } from './wake-channel.js';
 import type { WindowLeader } from './window-leader.js';
 import { WindowTiming } from './window-timing.js';
 
+/** What the renewals of a lease look for, by turns. */
+const LOOK_FOR_NEXT = { state: 'queue', queue: 'waiting', waiting: 'state' } as const;
+
 export interface LocalQueueParts extends SettleCallsParts {
   readonly wakes: Pick<WakeChannel, 'listen' | 'unlisten'>;
+  readonly renewals: Pick<LeaseRenewals, 'watch' | 'unwatch'>;
   readonly createLeader: () => WindowLeader;
   readonly clock: Clock;
   readonly approvals: Pick<ApprovalBatches, 'approve'>;
@@ -35,10 +42,10 @@ export interface LocalQueueParts extends SettleCallsParts {
  * The waiters of one key on this replica, from asking to decided.
  *
  * Its mode says what it does; {@link TRANSITIONS} has the diagram. From the first ticket on it listens to
- * the key's wakes, renews its lease, and sees that each window is ended: as the window leader on time,
+ * the key's wakes, has its lease renewed, and sees that each window is ended: as the window leader on time,
  * else a grace later if no wake has come. Wakes are hints; the replies of settle calls are the truth.
  */
-export class LocalQueue implements WakeListener {
+export class LocalQueue implements WakeListener, LeasedQueue {
   #mode: QueueMode = 'asking';
   readonly #places = new Places();
   readonly #timing: WindowTiming;
@@ -48,6 +55,7 @@ export class LocalQueue implements WakeListener {
   #leader: WindowLeader | undefined;
   /** Every lower ticket is out of Redis's queue. A lower ticket that arrives late has been passed over. */
   #waitingFrom = 0;
+  #lookFor: ThereWhileWaiting = 'state';
   /** As Redis said last. While nobody waits on any replica, no window leader is needed. */
   #isQueueEmpty = false;
 
@@ -59,6 +67,33 @@ export class LocalQueue implements WakeListener {
 
   get mode(): QueueMode {
     return this.#mode;
+  }
+
+  get names(): KeyNames {
+    return this.parts.names;
+  }
+
+  /** How many here have a ticket. */
+  get places(): number {
+    return this.#places.ticketed;
+  }
+
+  /** While a settle call is under way or due, it renews the lease. */
+  get renewalDueAt(): number {
+    return this.#mode === 'listening' ? this.#calls.renewalDueAt : Infinity;
+  }
+
+  get lookFor(): ThereWhileWaiting {
+    return this.#lookFor;
+  }
+
+  leaseRenewed(sentAt: number): void {
+    this.#lookFor = LOOK_FOR_NEXT[this.#lookFor];
+    if (this.#calls.leaseRenewed(sentAt)) this.#fire('due');
+  }
+
+  leaseDoubted(): void {
+    this.#fire('due');
   }
 
   /** The waiters here that have a ticket, if there are any. */
@@ -147,8 +182,9 @@ export class LocalQueue implements WakeListener {
     this.#timer.cancel();
     switch (mode) {
       case 'listening':
-        this.#armForWindowAndLease();
+        this.#armForWindow();
         if (!this.#leader) this.#listen();
+        this.parts.renewals.watch(this);
         break;
       case 'settling':
         void this.#settle();
@@ -173,7 +209,7 @@ export class LocalQueue implements WakeListener {
 
   #settleOrRearm(): void {
     if (this.#places.hasDoubted) this.#fire('due');
-    else if (this.#mode === 'listening') this.#armForWindowAndLease();
+    else if (this.#mode === 'listening') this.#armForWindow();
   }
 
   #endIfEmpty(): void {
@@ -200,6 +236,7 @@ export class LocalQueue implements WakeListener {
   #end(): void {
     const { underWay } = this.#calls;
     if (this.#leader) {
+      this.parts.renewals.unwatch(this);
       this.parts.wakes.unlisten(this.parts.names.wakeChannel, this);
       this.parts.onOver(Promise.all([this.#leader.resign(!this.#isQueueEmpty), underWay]));
     } else {
@@ -208,8 +245,8 @@ export class LocalQueue implements WakeListener {
   }
 
   #volunteer(): void {
-    void this.#leader?.volunteer().then(() => {
-      if (this.#mode === 'listening') this.#armForWindowAndLease();
+    void this.#leader?.volunteer(this.#timing.roomAt).then(() => {
+      if (this.#mode === 'listening') this.#armForWindow();
     });
   }
 
@@ -230,6 +267,7 @@ export class LocalQueue implements WakeListener {
     if (news.millisToRoom !== undefined) this.#timing.learn(now, news.millisToRoom);
     // While anybody has a ticket, the timing of the lost window is needed to make the key anew.
     else if (this.#places.lowestTicket === undefined) this.#timing.forget(now);
+    if (this.#leader?.needsTime(this.#timing.roomAt)) this.#volunteer();
     this.#waitingFrom = news.waitingFrom;
     this.#isQueueEmpty = news.waiting === 0;
     const quota = quotaIn(news);
@@ -248,9 +286,8 @@ export class LocalQueue implements WakeListener {
     this.parts.approvals.approve(place.waiter, release, quota);
   }
 
-  #armForWindowAndLease(): void {
-    const dueAt = Math.min(this.#windowDueAt, this.#calls.renewalDueAt);
-    this.#timer.arm(dueAt, () => {
+  #armForWindow(): void {
+    this.#timer.arm(this.#windowDueAt, () => {
       // No wake has come in time: the leader is dead or there is none.
       if (this.parts.clock.now() >= this.#windowDueAt) this.#volunteer();
       this.#fire('due');

@@ -26,6 +26,11 @@ export class Places {
     return this.#asking.size + this.#ticketed.size;
   }
 
+  /** How many have a ticket. */
+  get ticketed(): number {
+    return this.#ticketed.size;
+  }
+
   /** Undefined where nobody has a ticket. */
   get lowestTicket(): number | undefined {
     const [first] = this.#ticketed.values();

@@ -1,38 +1,49 @@
 import type { Cluster, Redis } from 'ioredis';
-import type { Logger } from 'pino';
 import { Mutex } from 'redis-semaphore';
 
-import type { CreateMutex } from './window-leader.js';
+import type { CreateMutex, ElectionMutex } from './window-leader.js';
 
-/** How long a dead leader's mutex keeps others from leading. Followers end its windows meanwhile. */
-const LOCK_TIMEOUT_MILLIS = 10_000;
-const REFRESH_INTERVAL_MILLIS = 3_000;
-
-/**
- * In redis-semaphore 5.8 a refresh that fails is an unhandled rejection. Here a lock that can't be refreshed
- * counts as lost.
- */
-class WatchedMutex extends Mutex {
-  protected override async _refresh(): Promise<boolean> {
-    try {
-      return await super._refresh();
-    } catch {
-      return false;
-    }
-  }
+/** Mutexes of redis-semaphore. None refreshes itself: a term is long enough, or is prolonged when it is needed. */
+export function redisMutexes(commands: Redis | Cluster): CreateMutex {
+  return (name, candidate) => new RedisElectionMutex(commands, name, candidate);
 }
 
-/** Mutexes of redis-semaphore, which refreshes those that are acquired. */
-export function redisMutexes(commands: Redis | Cluster, logger: Logger): CreateMutex {
-  return (name, candidate) =>
-    new WatchedMutex(commands, name, {
-      identifier: candidate,
-      lockTimeout: LOCK_TIMEOUT_MILLIS,
-      refreshInterval: REFRESH_INTERVAL_MILLIS,
+/** redis-semaphore has one time-out for the life of a `Mutex`, so each term has a `Mutex` of its own. */
+class RedisElectionMutex implements ElectionMutex {
+  #held: Mutex | undefined;
+
+  constructor(
+    private readonly commands: Redis | Cluster,
+    private readonly name: string,
+    private readonly candidate: string,
+  ) {}
+
+  tryAcquire(millis: number): Promise<boolean> {
+    return this.#take(this.#mutex(millis));
+  }
+
+  prolong(millis: number): Promise<boolean> {
+    return this.#take(this.#mutex(millis, { acquiredExternally: true }));
+  }
+
+  async release(): Promise<void> {
+    await this.#held?.release();
+  }
+
+  #mutex(millis: number, options: { readonly acquiredExternally?: true } = {}): Mutex {
+    return new Mutex(this.commands, this.name, {
+      identifier: this.candidate,
+      lockTimeout: Math.ceil(millis),
+      refreshInterval: 0,
       acquireAttemptsLimit: 1,
       retryInterval: 1,
-      onLockLost: () => {
-        logger.debug({ mutex: name }, 'no longer the window leader');
-      },
+      ...options,
     });
+  }
+
+  async #take(mutex: Mutex): Promise<boolean> {
+    const isTaken = await mutex.tryAcquire();
+    if (isTaken) this.#held = mutex;
+    return isTaken;
+  }
 }

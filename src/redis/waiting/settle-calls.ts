@@ -19,6 +19,8 @@ export interface SettleCallsParts {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly leaseMillis: number;
+  /** After this time without a call another has to follow, which finds what renewals of the lease don't look at. */
+  readonly lookAgainMillis: number;
   /** Withdraws requests for which nobody here waits any more. */
   readonly withdraw: (requestIds: readonly string[]) => void;
 }
@@ -29,6 +31,7 @@ export interface SettleCallsParts {
  */
 export class SettleCalls {
   readonly #lease: Lease;
+  #settledAt = 0;
   /** Failures in a row, for the back-off. */
   #failures = 0;
   #underWay: Promise<SettleReply | undefined> | undefined;
@@ -46,7 +49,7 @@ export class SettleCalls {
     return this.#underWay;
   }
 
-  /** When the lease needs a call, unless there is one before. */
+  /** When the lease has to be renewed, unless a call does so before. */
   get renewalDueAt(): number {
     return this.#lease.renewalDueAt;
   }
@@ -59,6 +62,18 @@ export class SettleCalls {
   /** A check sent at this time has begun the lease. */
   leaseBegan(sentAt: number): void {
     this.#lease.renewed(sentAt);
+    this.#settledAt = sentAt;
+  }
+
+  /**
+   * The lease was renewed by another call, sent at this time.
+   * @returns whether a settle has to follow: the lease may have lapsed before, or the last settle is long ago
+   */
+  leaseRenewed(sentAt: number): boolean {
+    const now = this.parts.clock.now();
+    if (this.#lease.mayHaveLapsed(now)) return true;
+    this.#lease.renewed(sentAt);
+    return now >= this.#settledAt + this.parts.lookAgainMillis;
   }
 
   /**
@@ -93,6 +108,7 @@ export class SettleCalls {
     // A slow call may have reached Redis after the end of the lease.
     if (!hadLapsed && this.#lease.mayHaveLapsed(clock.now())) this.places.doubtAll();
     this.#lease.renewed(sentAt);
+    this.#settledAt = sentAt;
     return reply;
   }
 

@@ -10,6 +10,7 @@ import type { Ticks } from '../../common/ticks.js';
 import { type CheckBatcher, type CheckReply, denial } from '../check-batcher.js';
 import type { KeyNaming } from '../key-names.js';
 import { type KnownWaiting, VERDICT } from '../scripts/check-codec.js';
+import { LeaseRenewals } from './lease-renewals.js';
 import { LocalQueue } from './local-queue.js';
 import type { WaitingStore } from './waiting-store.js';
 import { WakeChannel, type WakeMessages } from './wake-channel.js';
@@ -18,6 +19,11 @@ import { Withdrawals } from './withdrawals.js';
 
 /** The least time for which other replicas leave the end of a window to its leader. */
 const FOLLOWER_GRACE_MILLIS = 50;
+/**
+ * The least number of leases between two settles of a key that nothing happens to. The most is half as many more,
+ * by chance, so that not all keys are settled at once: `LEASES_UNSETTLED` in `lua/lib/instance.lua`.
+ */
+const LEASES_BETWEEN_LOOKS = 10;
 
 export interface WaitingRoomParts {
   readonly replicaId: string;
@@ -31,6 +37,8 @@ export interface WaitingRoomParts {
   readonly messages: WakeMessages;
   readonly createMutex: CreateMutex;
   readonly naming: Pick<KeyNaming, 'namesOf'>;
+  /** One call can touch names of one slot only. */
+  readonly slotOf: (name: string) => number;
   /** Whether the store can be asked about a key, as far as is known. */
   readonly isAvailable: (key: string) => boolean;
   readonly clock: Clock;
@@ -46,6 +54,7 @@ export interface WaitingRoomParts {
 export class WaitingRoom {
   readonly #queues = new Map<string, LocalQueue>();
   readonly #wakes: WakeChannel;
+  readonly #renewals: LeaseRenewals;
   readonly #withdrawals: Withdrawals;
   readonly #approvals: ApprovalBatches;
   /** The calls still under way of queues that are over. */
@@ -57,6 +66,7 @@ export class WaitingRoom {
 
   constructor(private readonly parts: WaitingRoomParts) {
     this.#wakes = new WakeChannel(parts.messages, parts.logger);
+    this.#renewals = new LeaseRenewals(parts);
     this.#withdrawals = new Withdrawals(parts);
     this.#approvals = new ApprovalBatches(parts.ticks);
   }
@@ -153,15 +163,20 @@ export class WaitingRoom {
       clock: parts.clock,
       logger: parts.logger,
       leaseMillis: parts.leaseMillis,
+      lookAgainMillis: parts.leaseMillis * LEASES_BETWEEN_LOOKS * (1 + parts.random() / 2),
       windowMillis: () => parts.limitsOf(key).windowMillis,
       wakes: this.#wakes,
+      renewals: this.#renewals,
       approvals: this.#approvals,
       graceMillis: FOLLOWER_GRACE_MILLIS * (1 + parts.random()),
       createLeader: () => {
         this.#candidates += 1;
-        const candidate = `${parts.replicaId}#${this.#candidates}`;
-        const announce = (): Promise<void> => this.#wakes.announceResignation(names.wakeChannel);
-        return new WindowLeader(parts.createMutex(names.leader, candidate), announce, parts.logger);
+        return new WindowLeader({
+          mutex: parts.createMutex(names.leader, `${parts.replicaId}#${this.#candidates}`),
+          announce: () => this.#wakes.announceResignation(names.wakeChannel),
+          clock: parts.clock,
+          logger: parts.logger,
+        });
       },
       withdraw: (requestIds) => {
         this.#withdrawals.add(key, requestIds);

@@ -1,4 +1,5 @@
 import type { KeyNames } from '../key-names.js';
+import type { LeasedPlaces } from '../scripts/renew-codec.js';
 import type { SettleReply, Ticket } from '../scripts/settle-codec.js';
 
 /**
@@ -17,6 +18,13 @@ export interface WaitingStore {
     knownMillisLeft: number,
     askedAbout: readonly Ticket[],
   ): Promise<SettleReply>;
+
+  /**
+   * Renews this replica's leases, where all is as it thinks; elsewhere a settle has to follow.
+   * @param leased in a cluster, with names in one slot
+   * @returns those whose leases were not renewed
+   */
+  renew<Leased extends LeasedPlaces>(leased: readonly Leased[]): Promise<Leased[]>;
 
   /** Withdraws waiters, and releases those that were approved. */
   withdraw(names: KeyNames, requestIds: readonly string[]): Promise<void>;

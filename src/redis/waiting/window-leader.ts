@@ -1,11 +1,27 @@
 import type { Logger } from 'pino';
 
+import type { Clock } from '../../common/clock.js';
+
+/**
+ * How long a term goes on after the end of the window for which it begins. A dead leader keeps others from leading
+ * for as long. Followers end its windows meanwhile.
+ */
+const TERM_AFTER_WINDOW_MILLIS = 10_000;
+/** A term that ends sooner after the end of a window than this is prolonged. A leader may be late by as much. */
+const LEAST_AFTER_WINDOW_MILLIS = 1_000;
+
 /** A mutex, as far as the election needs it. */
 export interface ElectionMutex {
-  /** As far as is known here. */
-  readonly isAcquired: boolean;
-  /** @returns false where another holds it */
-  tryAcquire(): Promise<boolean>;
+  /**
+   * @param millis how long it is held, unless it is prolonged
+   * @returns false where another holds it
+   */
+  tryAcquire(millis: number): Promise<boolean>;
+  /**
+   * Holds it for as long from now on.
+   * @returns false where it is not held any more
+   */
+  prolong(millis: number): Promise<boolean>;
   release(): Promise<void>;
 }
 
@@ -15,28 +31,41 @@ export interface ElectionMutex {
  */
 export type CreateMutex = (name: string, candidate: string) => ElectionMutex;
 
+export interface WindowLeaderParts {
+  readonly mutex: ElectionMutex;
+  /** Tells the other candidates that nobody leads. */
+  readonly announce: () => Promise<void>;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
 /**
  * A candidate for window leader of a key. The leader settles at the end of each window on time, which spares
  * Redis the calls of all other replicas. Nothing depends on it: their timers do the same a little later.
+ *
+ * A term goes beyond the end of the window in which it begins. So the leader of a long window asks nothing of
+ * Redis before that end, and the leader of short ones prolongs its term once in many.
  */
 export class WindowLeader {
   #attempts = Promise.resolve();
+  /** By the clock's milliseconds; never later than in Redis. */
+  #termEndsAt = -Infinity;
   #hasResigned = false;
 
-  /** @param announce tells the other candidates that nobody leads */
-  constructor(
-    private readonly mutex: ElectionMutex,
-    private readonly announce: () => Promise<void>,
-    private readonly logger: Logger,
-  ) {}
+  constructor(private readonly parts: WindowLeaderParts) {}
 
   get isLeading(): boolean {
-    return this.mutex.isAcquired && !this.#hasResigned;
+    return this.#isElected && !this.#hasResigned;
   }
 
-  /** Becomes the leader if there is none. Tries even after an attempt under way: it may be too early. */
-  volunteer(): Promise<void> {
-    this.#attempts = this.#attempts.then(() => this.#tryAcquire());
+  /** Whether it leads, and will not do so until the window has ended that ends then. */
+  needsTime(windowEndsAt: number): boolean {
+    return this.isLeading && this.#termEndsAt < windowEndsAt + LEAST_AFTER_WINDOW_MILLIS;
+  }
+
+  /** Leads until after the end of the window, if there is no other leader. */
+  volunteer(windowEndsAt: number): Promise<void> {
+    this.#attempts = this.#attempts.then(() => this.#tryToLead(windowEndsAt));
     return this.#attempts;
   }
 
@@ -47,22 +76,31 @@ export class WindowLeader {
   async resign(othersMayWait: boolean): Promise<void> {
     this.#hasResigned = true;
     await this.#attempts;
-    const wasLeading = this.mutex.isAcquired;
+    const wasLeading = this.#isElected;
     try {
-      await this.mutex.release();
+      await this.parts.mutex.release();
     } catch (error) {
-      this.logger.debug({ err: error }, 'window leader not released; its mutex will run out');
+      this.parts.logger.debug({ err: error }, 'window leader not released; its mutex will run out');
       return;
     }
-    if (wasLeading && othersMayWait) await this.announce();
+    if (wasLeading && othersMayWait) await this.parts.announce();
   }
 
-  async #tryAcquire(): Promise<void> {
-    if (this.isLeading || this.#hasResigned) return;
+  get #isElected(): boolean {
+    return this.parts.clock.now() < this.#termEndsAt;
+  }
+
+  async #tryToLead(windowEndsAt: number): Promise<void> {
+    if (this.#hasResigned || (this.isLeading && !this.needsTime(windowEndsAt))) return;
+    const { clock, mutex, logger } = this.parts;
+    const now = clock.now();
+    const millis = Math.max(0, windowEndsAt - now) + TERM_AFTER_WINDOW_MILLIS;
     try {
-      await this.mutex.tryAcquire();
+      const leads =
+        (this.isLeading && (await mutex.prolong(millis))) || (await mutex.tryAcquire(millis));
+      this.#termEndsAt = leads ? now + millis : -Infinity;
     } catch (error) {
-      this.logger.debug({ err: error }, 'no window leader elected');
+      logger.debug({ err: error }, 'no window leader elected');
     }
   }
 }

@@ -29,6 +29,11 @@ export class WindowTiming {
     this.#roomAt = now + this.windowMillis();
   }
 
+  /** When there will be room, as far as is known; a time that has passed where there is room now. */
+  get roomAt(): number {
+    return this.#roomAt;
+  }
+
   /** Whole milliseconds until there is room; 0 from that time on. */
   millisToRoom(now: number): number {
     return Math.max(0, Math.round(this.#roomAt - now));

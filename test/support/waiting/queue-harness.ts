@@ -3,6 +3,7 @@ import { CallerPresence } from '../../../src/limiter/caller-presence.js';
 import type { Decision } from '../../../src/limiter/limiter.js';
 import { Waiter } from '../../../src/limiter/waiter.js';
 import { KeyNaming } from '../../../src/redis/key-names.js';
+import { LeaseRenewals } from '../../../src/redis/waiting/lease-renewals.js';
 import { LocalQueue } from '../../../src/redis/waiting/local-queue.js';
 import { WakeChannel } from '../../../src/redis/waiting/wake-channel.js';
 import type { Wake } from '../../../src/redis/waiting/wake-channel.js';
@@ -17,6 +18,7 @@ import { quiet, ScriptedStore } from './scripted-store.js';
 export const WINDOW_MILLIS = 1000;
 export const GRACE_MILLIS = 60;
 export const LEASE_MILLIS = 30_000;
+export const LOOK_AGAIN_MILLIS = 10 * LEASE_MILLIS;
 
 /** A waiter of the harness. */
 export interface HeldWaiter {
@@ -50,15 +52,26 @@ export class QueueHarness {
       names: this.names,
       store: this.store,
       wakes,
+      renewals: new LeaseRenewals({
+        store: this.store,
+        clock: this.clock,
+        leaseMillis: LEASE_MILLIS,
+        slotOf: () => 0,
+      }),
       createLeader: () => {
         this.candidacies += 1;
-        const announce = (): Promise<void> => wakes.announceResignation(wakeChannel);
-        return new WindowLeader(this.mutex, announce, this.log.logger);
+        return new WindowLeader({
+          mutex: this.mutex,
+          announce: () => wakes.announceResignation(wakeChannel),
+          clock: this.clock,
+          logger: this.log.logger,
+        });
       },
       clock: this.clock,
       logger: this.log.logger,
       approvals: new ApprovalBatches(eventLoop),
       leaseMillis: LEASE_MILLIS,
+      lookAgainMillis: LOOK_AGAIN_MILLIS,
       windowMillis: () => WINDOW_MILLIS,
       graceMillis: GRACE_MILLIS,
       withdraw: (requestIds) => this.withdrawn.push([...requestIds]),

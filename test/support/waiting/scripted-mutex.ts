@@ -7,13 +7,25 @@ export class ScriptedMutex implements ElectionMutex {
   isTaken = false;
   attempts = 0;
   releases = 0;
-  /** Awaited by each attempt and each release; rejects where they are to fail. */
+  /** For how long it was to be held, each time. */
+  readonly terms: number[] = [];
+  /** How often it was prolonged, or was to be. */
+  prolonged = 0;
+  /** Awaited by each attempt, each prolongation and each release; rejects where they are to fail. */
   answer: () => Promise<void> = () => Promise.resolve();
 
-  async tryAcquire(): Promise<boolean> {
+  async tryAcquire(millis: number): Promise<boolean> {
     this.attempts += 1;
+    this.terms.push(millis);
     await this.answer();
     this.isAcquired = !this.isTaken;
+    return this.isAcquired;
+  }
+
+  async prolong(millis: number): Promise<boolean> {
+    this.prolonged += 1;
+    this.terms.push(millis);
+    await this.answer();
     return this.isAcquired;
   }
 

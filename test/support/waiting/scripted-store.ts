@@ -1,4 +1,5 @@
 import type { KeyNames } from '../../../src/redis/key-names.js';
+import type { LeasedPlaces, ThereWhileWaiting } from '../../../src/redis/scripts/renew-codec.js';
 import type { Ticket } from '../../../src/redis/scripts/settle-codec.js';
 import type { SettleReply } from '../../../src/redis/scripts/settle-codec.js';
 import type { WaitingStore } from '../../../src/redis/waiting/waiting-store.js';
@@ -12,6 +13,16 @@ export interface SettleCall {
   readonly ids: readonly string[];
   /** What is left out: there is a second until there is room, and nobody waits or was approved. */
   answer(reply?: Partial<SettleReply>): Promise<void>;
+  fail(error?: Error): Promise<void>;
+}
+
+/** A renewal of leases that the test answers. */
+export interface RenewCall {
+  /** The names of the states, and how many places the caller knows of. */
+  readonly leased: readonly (readonly [state: string, places: number])[];
+  readonly lookedFor: readonly ThereWhileWaiting[];
+  /** @param notRenewed the names of the states whose leases are not renewed */
+  answer(notRenewed?: readonly string[]): Promise<void>;
   fail(error?: Error): Promise<void>;
 }
 
@@ -29,10 +40,12 @@ export const quiet = (): Promise<void> => new Promise((resolve) => setImmediate(
 
 export const STORE_IS_AWAY = new Error('the store is away');
 
-/** A store that answers settle calls when the test says so, and withdrawals at once. */
+/** A store that answers settle calls and renewals when the test says so, and withdrawals at once. */
 export class ScriptedStore implements WaitingStore {
   /** All that were made, in their order. */
   readonly calls: SettleCall[] = [];
+  /** All that were made, in their order. */
+  readonly renewals: RenewCall[] = [];
   /** The ids of each withdrawal, in their order. */
   readonly withdrawn: (readonly string[])[] = [];
 
@@ -59,6 +72,23 @@ export class ScriptedStore implements WaitingStore {
     });
   }
 
+  renew<Leased extends LeasedPlaces>(leased: readonly Leased[]): Promise<Leased[]> {
+    return new Promise((resolve, reject) => {
+      this.renewals.push({
+        leased: leased.map(({ names, places }) => [names.state, places] as const),
+        lookedFor: leased.map(({ lookFor }) => lookFor),
+        answer: (notRenewed = []) => {
+          resolve(leased.filter(({ names }) => notRenewed.includes(names.state)));
+          return quiet();
+        },
+        fail: (error = STORE_IS_AWAY) => {
+          reject(error);
+          return quiet();
+        },
+      });
+    });
+  }
+
   withdraw(_names: KeyNames, requestIds: readonly string[]): Promise<void> {
     this.withdrawn.push([...requestIds]);
     return Promise.resolve();
@@ -66,5 +96,9 @@ export class ScriptedStore implements WaitingStore {
 
   get last(): SettleCall {
     return this.calls.at(-1)!;
+  }
+
+  get lastRenewal(): RenewCall {
+    return this.renewals.at(-1)!;
   }
 }

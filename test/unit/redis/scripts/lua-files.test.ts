@@ -21,7 +21,7 @@ const scripts = luaFilesIn('.');
 const fragments = luaFilesIn('lib/');
 
 test('there is one script for each operation', () => {
-  expect(scripts.sort()).toEqual(['check', 'inspect', 'release', 'settle', 'withdraw']);
+  expect(scripts.sort()).toEqual(['check', 'inspect', 'release', 'renew', 'settle', 'withdraw']);
 });
 
 describe.each(scripts)('%s.lua', (script) => {

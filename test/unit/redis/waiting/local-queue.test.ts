@@ -1,6 +1,7 @@
 import {
   GRACE_MILLIS,
   LEASE_MILLIS,
+  LOOK_AGAIN_MILLIS,
   QueueHarness,
   WINDOW_MILLIS,
 } from '../../../support/waiting/queue-harness.js';
@@ -261,9 +262,9 @@ describe('a queue in which somebody waits', () => {
     await h.advance(1000);
     h.queue.ticketed('a', 10, 3_600_000);
     await h.advance(LEASE_MILLIS / 3 - 1001);
-    expect(h.store.calls).toEqual([]);
+    expect(h.store.renewals).toEqual([]);
     await h.advance(1);
-    expect(h.store.calls.map(({ ids }) => ids)).toEqual([[]]);
+    expect(h.store.renewals).toHaveLength(1);
   });
 
   test('lets no timer ring while a call is under way', async () => {
@@ -329,16 +330,6 @@ describe('a queue in which somebody waits', () => {
     expect([h.mutex.isAcquired, h.store.calls.length]).toEqual([true, 2]);
   });
 
-  test('renews its lease in a long window, when a third of it is over', async () => {
-    h.wait('a', 10, 3_600_000);
-    h.confirmSubscription();
-    await h.store.last.answer({ millisToRoom: 3_600_000, waiting: 1 });
-    await h.advance(LEASE_MILLIS / 3 - 1);
-    expect(h.store.calls).toHaveLength(1);
-    await h.advance(1);
-    expect([h.store.calls.length, h.store.last.ids]).toEqual([2, []]);
-  });
-
   test('asks again after a timer that fired early', async () => {
     await h.waitAndListen({ a: 10 });
     await h.advance(WINDOW_MILLIS);
@@ -373,6 +364,131 @@ describe('a queue in which somebody waits', () => {
     expect([await h.outcome('a'), await h.outcome('b')]).toEqual(['approved', 'approved']);
     expect([h.size, h.over, h.withdrawn]).toEqual([0, 'ended', []]);
   });
+});
+
+describe('a queue in a long window', () => {
+  const LONG_MILLIS = 3_600_000;
+  beforeEach(async () => {
+    for (const [requestId, ticket] of [
+      ['a', 10],
+      ['b', 20],
+    ] as const) {
+      h.wait(requestId, ticket, LONG_MILLIS);
+    }
+    h.confirmSubscription();
+    await h.store.last.answer({ millisToRoom: LONG_MILLIS, waiting: 2 });
+  });
+
+  const renew = async (notRenewed: readonly string[] = []): Promise<void> => {
+    await h.advance(LEASE_MILLIS / 3);
+    await h.store.lastRenewal.answer(notRenewed);
+  };
+
+  test('has its lease renewed when a third of it is over, and asks nothing else', async () => {
+    await h.advance(LEASE_MILLIS / 3 - 1);
+    expect(h.store.renewals).toEqual([]);
+    await h.advance(1);
+    expect(h.store.lastRenewal.leased).toEqual([[h.names.state, 2]]);
+    await h.store.lastRenewal.answer();
+    for (let i = 0; i < 10; i += 1) await renew();
+    expect([h.store.renewals.length, h.store.calls.length, h.mutex.attempts]).toEqual([11, 1, 1]);
+  });
+
+  test('has each part of its queue looked for by turns', async () => {
+    for (let i = 0; i < 7; i += 1) await renew();
+    expect(h.store.renewals.map(({ lookedFor }) => lookedFor)).toEqual(
+      ['state', 'queue', 'waiting', 'state', 'queue', 'waiting', 'state'].map((part) => [part]),
+    );
+  });
+
+  test('settles where its lease is not renewed, and asks about nobody whom it does not doubt', async () => {
+    await renew([h.names.state]);
+    expect([h.queue.mode, h.store.calls.length, h.store.last.ids]).toEqual(['settling', 2, []]);
+    await h.store.last.answer({ waitingFrom: 15, waiting: 1, millisToRoom: LONG_MILLIS });
+    expect(h.store.last.ids).toEqual(['a']);
+  });
+
+  test('settles where the renewal fails', async () => {
+    await h.advance(LEASE_MILLIS / 3);
+    await h.store.lastRenewal.fail();
+    expect([h.queue.mode, h.store.calls.length]).toEqual(['settling', 2]);
+  });
+
+  test('leaves its lease to a settle that is under way', async () => {
+    await h.advance(LEASE_MILLIS / 3 - 1);
+    h.queue.onMemoryLost();
+    await h.advance(LEASE_MILLIS);
+    expect(h.store.renewals).toEqual([]);
+    await h.store.last.answer({ millisToRoom: LONG_MILLIS, waiting: 2 });
+    expect(h.queue.mode).toBe('settling');
+    await h.store.last.answer({ millisToRoom: LONG_MILLIS, waiting: 2 });
+    await h.advance(LEASE_MILLIS / 3);
+    expect(h.store.renewals).toHaveLength(1);
+  });
+
+  test('asks about all where the lease may have lapsed before the renewal', async () => {
+    await h.advance(LEASE_MILLIS / 3);
+    await h.advance(LEASE_MILLIS);
+    await h.store.lastRenewal.answer();
+    expect([h.queue.mode, h.store.last.ids]).toEqual(['settling', ['a', 'b']]);
+  });
+
+  test('says how many wait here, of whom it knows tickets', async () => {
+    h.ask('c');
+    h.disconnect('a');
+    await renew();
+    expect(h.store.lastRenewal.leased).toEqual([[h.names.state, 1]]);
+  });
+
+  test('is settled all the same after a while, when its lease has been renewed', async () => {
+    while (h.clock.now() + LEASE_MILLIS / 3 < LOOK_AGAIN_MILLIS) await renew();
+    expect(h.store.calls).toHaveLength(1);
+    await renew();
+    expect([h.store.calls.length, h.store.last.ids]).toEqual([2, []]);
+  });
+
+  test('is not renewed any more when it is over', async () => {
+    h.disconnect('a');
+    h.disconnect('b');
+    await h.advance(LEASE_MILLIS);
+    expect([h.over, h.store.renewals]).toEqual(['ended', []]);
+  });
+
+  test('keeps its leader without a call until the window ends', async () => {
+    const term = h.mutex.terms[0]!;
+    expect(term).toBeGreaterThan(LONG_MILLIS);
+    while (h.clock.now() + LOOK_AGAIN_MILLIS < LONG_MILLIS) {
+      await h.advance(LEASE_MILLIS / 3);
+      if (h.queue.mode === 'settling') {
+        await h.store.last.answer({ millisToRoom: LONG_MILLIS - h.clock.now(), waiting: 2 });
+      } else {
+        await h.store.lastRenewal.answer();
+      }
+    }
+    expect([h.mutex.attempts, h.mutex.prolonged]).toEqual([1, 0]);
+  });
+});
+
+test('a leader prolongs its term when the next window would end after it', async () => {
+  await h.waitAndListen({ a: 10 });
+  for (let window = 0; window < 9; window += 1) {
+    await h.advance(WINDOW_MILLIS);
+    await h.store.last.answer({ waiting: 1 });
+  }
+  expect(h.mutex.prolonged).toBe(0);
+  await h.advance(WINDOW_MILLIS);
+  await h.store.last.answer({ waiting: 1 });
+  expect([h.mutex.attempts, h.mutex.prolonged]).toEqual([1, 1]);
+});
+
+test('a follower leaves the term to the leader', async () => {
+  h.mutex.isTaken = true;
+  await h.waitAndListen({ a: 10 });
+  for (let window = 0; window < 20; window += 1) {
+    await h.advance(WINDOW_MILLIS);
+    h.wake({ waitingFrom: 10, waiting: 1 });
+  }
+  expect([h.mutex.attempts, h.mutex.prolonged]).toEqual([1, 0]);
 });
 
 describe('a queue that is over', () => {

@@ -9,6 +9,7 @@ import { recordLog, type RecordedLog } from '../../../support/recorded-log.js';
 import { ScriptedStore } from '../../../support/waiting/scripted-store.js';
 
 const LEASE = 3000;
+const LOOK_AGAIN = 40_000;
 
 let store: ScriptedStore;
 let clock: ManualClock;
@@ -28,6 +29,7 @@ beforeEach(() => {
     clock,
     logger: log.logger,
     leaseMillis: LEASE,
+    lookAgainMillis: LOOK_AGAIN,
     withdraw: (requestIds) => withdrawn.push([...requestIds]),
   });
   calls.leaseBegan(0);
@@ -114,6 +116,15 @@ describe('the lease', () => {
     expect(calls.renewalDueAt).toBe(500 + LEASE / 3);
   });
 
+  test('is renewed by another call, unless it may have lapsed before that was answered', async () => {
+    await clock.advance(900);
+    expect(calls.leaseRenewed(600)).toBe(false);
+    expect(calls.renewalDueAt).toBe(600 + LEASE / 3);
+    await clock.advance(600 + LEASE - 900);
+    expect(calls.leaseRenewed(clock.now())).toBe(true);
+    expect(calls.renewalDueAt).toBe(600 + LEASE / 3);
+  });
+
   test('is not renewed by a call that fails', async () => {
     await clock.advance(500);
     void calls.settle(0);
@@ -161,6 +172,25 @@ describe('withdrawals', () => {
       expect(withdrawn).toHaveLength(2);
     },
   );
+});
+
+test('a settle has to follow a renewal some time after the last that succeeded', async () => {
+  const renewUntil = async (end: number): Promise<boolean> => {
+    while (clock.now() + LEASE / 3 < end) {
+      await clock.advance(LEASE / 3);
+      expect(calls.leaseRenewed(clock.now())).toBe(false);
+    }
+    await clock.advance(end - clock.now());
+    return calls.leaseRenewed(clock.now());
+  };
+  await clock.advance(500);
+  await settle();
+  expect(await renewUntil(500 + LOOK_AGAIN)).toBe(true);
+  void calls.settle(0);
+  await store.last.fail();
+  expect(calls.leaseRenewed(clock.now())).toBe(true);
+  await settle();
+  expect(calls.leaseRenewed(clock.now())).toBe(false);
 });
 
 test('what is under way ends with the call', async () => {

@@ -76,6 +76,7 @@ function openRoom(maxWaiters: number): WaitingRoom {
       return mutex;
     },
     naming,
+    slotOf: () => 0,
     isAvailable: (key) => !unavailable.has(key),
     clock,
     ticks: eventLoop,

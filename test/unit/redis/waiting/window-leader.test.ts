@@ -1,21 +1,28 @@
 import { WindowLeader } from '../../../../src/redis/waiting/window-leader.js';
+import { ManualClock } from '../../../support/manual-clock.js';
 import { recordLog } from '../../../support/recorded-log.js';
 import { ScriptedMutex } from '../../../support/waiting/scripted-mutex.js';
 import { quiet } from '../../../support/waiting/scripted-store.js';
 
 const AWAY = new Error('the store is away');
+const WINDOW = 60_000;
+/** How long a term goes on after the window in which it begins. */
+const AFTER_WINDOW = 10_000;
 
+let clock: ManualClock;
 let mutex: ScriptedMutex;
 let announced: number;
 let leader: WindowLeader;
 beforeEach(() => {
+  clock = new ManualClock(0);
   mutex = new ScriptedMutex();
   announced = 0;
   const announce = (): Promise<void> => {
     announced += 1;
     return Promise.resolve();
   };
-  leader = new WindowLeader(mutex, announce, recordLog('silent').logger);
+  const { logger } = recordLog('silent');
+  leader = new WindowLeader({ mutex, announce, clock, logger });
 });
 
 /** Holds up attempts and releases until the function that it returns is called. */
@@ -28,26 +35,26 @@ function holdUp(): () => void {
 
 test('leads once it has volunteered, where nobody does', async () => {
   expect(leader.isLeading).toBe(false);
-  await leader.volunteer();
+  await leader.volunteer(WINDOW);
   expect(leader.isLeading).toBe(true);
-  await leader.volunteer();
+  await leader.volunteer(WINDOW);
   expect(mutex.attempts).toBe(1);
 });
 
 test('does not lead where another does, and may volunteer again', async () => {
   mutex.isTaken = true;
-  await leader.volunteer();
+  await leader.volunteer(WINDOW);
   expect(leader.isLeading).toBe(false);
   mutex.isTaken = false;
-  await leader.volunteer();
+  await leader.volunteer(WINDOW);
   expect(leader.isLeading).toBe(true);
 });
 
 test('volunteers again after an attempt under way, which may have come too early', async () => {
   mutex.isTaken = true;
   const letGo = holdUp();
-  const first = leader.volunteer();
-  const second = leader.volunteer();
+  const first = leader.volunteer(WINDOW);
+  const second = leader.volunteer(WINDOW);
   await quiet();
   expect(mutex.attempts).toBe(1);
   letGo();
@@ -59,23 +66,79 @@ test('volunteers again after an attempt under way, which may have come too early
 
 test('does not lead when the store fails, and may volunteer again', async () => {
   mutex.answer = () => Promise.reject(AWAY);
-  await leader.volunteer();
+  await leader.volunteer(WINDOW);
   expect(leader.isLeading).toBe(false);
   mutex.answer = () => Promise.resolve();
-  await leader.volunteer();
+  await leader.volunteer(WINDOW);
   expect(leader.isLeading).toBe(true);
 });
 
-test('leads no more when its mutex is lost, and may volunteer again', async () => {
-  await leader.volunteer();
-  mutex.isAcquired = false;
-  expect(leader.isLeading).toBe(false);
-  await leader.volunteer();
-  expect(leader.isLeading).toBe(true);
+describe('a term', () => {
+  beforeEach(() => leader.volunteer(WINDOW));
+
+  test('goes beyond the end of its window, counted from when it was asked for', async () => {
+    expect(mutex.terms).toEqual([WINDOW + AFTER_WINDOW]);
+    await clock.advance(WINDOW + AFTER_WINDOW - 1);
+    expect(leader.isLeading).toBe(true);
+    await clock.advance(1);
+    expect(leader.isLeading).toBe(false);
+  });
+
+  test('is short where the window has ended', async () => {
+    const late = new WindowLeader({
+      mutex,
+      announce: () => Promise.resolve(),
+      clock,
+      logger: recordLog('silent').logger,
+    });
+    await late.volunteer(clock.now() - 5);
+    expect(mutex.terms.at(-1)).toBe(AFTER_WINDOW);
+  });
+
+  test('needs no more time before it would end within a second after a window', () => {
+    const ends = WINDOW + AFTER_WINDOW;
+    expect([WINDOW, ends - 1000, ends - 999].map((at) => leader.needsTime(at))).toEqual([
+      false,
+      false,
+      true,
+    ]);
+  });
+
+  test('is prolonged for a window that ends after it, once', async () => {
+    await clock.advance(WINDOW);
+    await Promise.all([leader.volunteer(2 * WINDOW), leader.volunteer(2 * WINDOW)]);
+    expect([mutex.attempts, mutex.prolonged, mutex.terms.at(-1)]).toEqual([
+      1,
+      1,
+      WINDOW + AFTER_WINDOW,
+    ]);
+    await clock.advance(WINDOW);
+    expect(leader.isLeading).toBe(true);
+  });
+
+  test('that another has ended begins anew where nobody leads', async () => {
+    mutex.isAcquired = false;
+    await leader.volunteer(2 * WINDOW);
+    expect([mutex.prolonged, mutex.attempts, leader.isLeading]).toEqual([1, 2, true]);
+  });
+
+  test('that another has ended is over where that one leads', async () => {
+    mutex.isAcquired = false;
+    mutex.isTaken = true;
+    await leader.volunteer(2 * WINDOW);
+    expect(leader.isLeading).toBe(false);
+    expect(leader.needsTime(2 * WINDOW)).toBe(false);
+  });
+
+  test('goes on as it was where the store fails', async () => {
+    mutex.answer = () => Promise.reject(AWAY);
+    await leader.volunteer(2 * WINDOW);
+    expect([leader.isLeading, leader.needsTime(2 * WINDOW)]).toEqual([true, true]);
+  });
 });
 
 describe('a leader that resigns', () => {
-  beforeEach(() => leader.volunteer());
+  beforeEach(() => leader.volunteer(WINDOW));
 
   test('leads no more from then on, and announces it when its place is free', async () => {
     const letGo = holdUp();
@@ -99,23 +162,29 @@ describe('a leader that resigns', () => {
     expect(announced).toBe(0);
   });
 
+  test('announces nothing where its term was over', async () => {
+    await clock.advance(WINDOW + AFTER_WINDOW);
+    await leader.resign(true);
+    expect([mutex.releases, announced]).toEqual([1, 0]);
+  });
+
   test('volunteers no more', async () => {
     await leader.resign(true);
-    await leader.volunteer();
+    await leader.volunteer(WINDOW);
     expect([mutex.attempts, leader.isLeading]).toEqual([1, false]);
   });
 });
 
 test('one who never led announces nothing', async () => {
   mutex.isTaken = true;
-  await leader.volunteer();
+  await leader.volunteer(WINDOW);
   await leader.resign(true);
   expect([mutex.releases, announced]).toEqual([1, 0]);
 });
 
 test('one elected while it resigns frees the place, and announces that', async () => {
   const letGo = holdUp();
-  void leader.volunteer();
+  void leader.volunteer(WINDOW);
   await quiet();
   const resigned = leader.resign(true);
   letGo();

@@ -1,0 +1,24 @@
+import type { KeyNames } from '../key-names.js';
+
+/** A name of a key that is there, beside the leases, as long as anybody waits. */
+export type ThereWhileWaiting = 'state' | 'queue' | 'waiting';
+
+/** The places of a replica in the queue of one key, for which it has a lease. */
+export interface LeasedPlaces {
+  readonly names: KeyNames;
+  /** How many the replica knows of. */
+  readonly places: number;
+  /** What the renewal looks for. To look for one at a time, by turns, takes half the time. */
+  readonly lookFor: ThereWhileWaiting;
+}
+
+/** The KEYS of `lua/renew.lua` for one limiter key. */
+export function keysToRenew({ names, lookFor }: LeasedPlaces): string[] {
+  return [names.replicas, names[lookFor]];
+}
+
+/** @returns those whose leases were not renewed */
+export function decodeNotRenewed<Leased>(leased: readonly Leased[], reply: unknown): Leased[] {
+  const numbers = new Set(reply as readonly number[]);
+  return leased.filter((_, i) => numbers.has(i + 1));
+}

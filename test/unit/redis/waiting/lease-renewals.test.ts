@@ -1,0 +1,163 @@
+import { KeyNaming } from '../../../../src/redis/key-names.js';
+import { type LeasedQueue, LeaseRenewals } from '../../../../src/redis/waiting/lease-renewals.js';
+import { ManualClock } from '../../../support/manual-clock.js';
+import { quiet, ScriptedStore } from '../../../support/waiting/scripted-store.js';
+
+const LEASE = 3000;
+const DUE_AFTER = LEASE / 3;
+/** Leases that are due within this time of each other are renewed together. */
+const TOGETHER = LEASE / 12;
+
+const naming = new KeyNaming('');
+
+let clock: ManualClock;
+let store: ScriptedStore;
+let renewals: LeaseRenewals;
+let slots: Record<string, number>;
+beforeEach(() => {
+  clock = new ManualClock(0);
+  store = new ScriptedStore();
+  slots = {};
+  renewals = new LeaseRenewals({
+    store,
+    clock,
+    leaseMillis: LEASE,
+    slotOf: (name) => slots[name] ?? 0,
+  });
+});
+
+class FakeQueue implements LeasedQueue {
+  readonly names;
+  readonly places = 1;
+  readonly lookFor = 'state';
+  renewalDueAt = clock.now() + DUE_AFTER;
+  doubts = 0;
+
+  constructor(key: string) {
+    this.names = naming.namesOf(key);
+  }
+
+  leaseRenewed(sentAt: number): void {
+    this.renewalDueAt = sentAt + DUE_AFTER;
+  }
+
+  leaseDoubted(): void {
+    this.doubts += 1;
+    this.renewalDueAt = Infinity;
+  }
+}
+
+function watch(key: string): FakeQueue {
+  const queue = new FakeQueue(key);
+  renewals.watch(queue);
+  return queue;
+}
+
+async function advance(millis: number): Promise<void> {
+  await clock.advance(millis, { afterTimers: quiet });
+}
+
+/** The states in each call so far. */
+function called(): string[][] {
+  return store.renewals.map(({ leased }) => leased.map(([state]) => state));
+}
+
+test('all that are due soon share a call, and stay together', async () => {
+  watch('a');
+  await advance(TOGETHER);
+  watch('b');
+  await advance(1);
+  watch('c');
+  await advance(DUE_AFTER - TOGETHER - 1);
+  expect(called()).toEqual([['{a}', '{b}']]);
+  await store.lastRenewal.answer();
+  await advance(TOGETHER + 1);
+  expect(called()).toEqual([['{a}', '{b}'], ['{c}']]);
+  await store.lastRenewal.answer();
+  await advance(DUE_AFTER - TOGETHER - 1);
+  expect(called()).toEqual([['{a}', '{b}'], ['{c}'], ['{a}', '{b}']]);
+});
+
+test('a lease counts from when its call was sent', async () => {
+  watch('a');
+  await advance(DUE_AFTER);
+  await advance(400);
+  await store.lastRenewal.answer();
+  await advance(DUE_AFTER - 401);
+  expect(called()).toHaveLength(1);
+  await advance(1);
+  expect(called()).toHaveLength(2);
+});
+
+test('one that is due sooner than the others does not wait for them', async () => {
+  watch('a');
+  const early = new FakeQueue('early');
+  early.renewalDueAt = 100;
+  renewals.watch(early);
+  await advance(100);
+  expect(called()).toEqual([['{early}']]);
+});
+
+test('each slot has calls of its own, with a hundred keys at most', async () => {
+  for (let i = 0; i < 150; i += 1) watch(`a${i}`);
+  for (let i = 0; i < 2; i += 1) slots[watch(`b${i}`).names.state] = 1;
+  await advance(DUE_AFTER);
+  expect(called().map((states) => states.length)).toEqual([100, 50, 2]);
+  expect(called()[2]).toEqual(['{b0}', '{b1}']);
+});
+
+test('no more than four hundred are asked for at a time, and those that wait count from their own call', async () => {
+  const queues = Array.from({ length: 401 }, (_, i) => watch(`a${i}`));
+  await advance(DUE_AFTER);
+  expect(called()).toHaveLength(4);
+  await advance(50);
+  for (const call of store.renewals.slice(0, 4)) await call.answer();
+  expect(called().slice(4)).toEqual([['{a400}']]);
+  await store.lastRenewal.answer();
+  expect(queues[400]!.renewalDueAt).toBe(queues[0]!.renewalDueAt + 50);
+});
+
+test('only those that were not renewed are doubted', async () => {
+  const [a, b] = [watch('a'), watch('b')];
+  await advance(DUE_AFTER);
+  await store.lastRenewal.answer(['{b}']);
+  expect([a.doubts, b.doubts]).toEqual([0, 1]);
+});
+
+test('all of a call that fails are doubted, and none of another', async () => {
+  const [a, b] = [watch('a'), watch('b')];
+  slots['{b}'] = 1;
+  await advance(DUE_AFTER);
+  await store.renewals[0]!.fail();
+  await store.renewals[1]!.answer();
+  expect([a.doubts, b.doubts]).toEqual([1, 0]);
+});
+
+test('one that is settled meanwhile is left to that', async () => {
+  const [a] = [watch('a'), watch('b')];
+  a.renewalDueAt = Infinity;
+  await advance(DUE_AFTER);
+  expect(called()).toEqual([['{b}']]);
+});
+
+test('one that comes while calls are under way is renewed when it is due', async () => {
+  watch('a');
+  await advance(DUE_AFTER);
+  watch('b');
+  await advance(DUE_AFTER);
+  expect(called()).toHaveLength(1);
+  await store.lastRenewal.answer();
+  await advance(0);
+  expect(called()[1]).toContain('{b}');
+});
+
+test('no timer is left when all are over, whether or not a call is under way', async () => {
+  const queue = watch('a');
+  await advance(DUE_AFTER);
+  renewals.unwatch(queue);
+  await store.lastRenewal.answer();
+  const other = watch('b');
+  renewals.unwatch(other);
+  await advance(10 * LEASE);
+  expect(called()).toHaveLength(1);
+});
