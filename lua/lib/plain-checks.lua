@@ -65,10 +65,10 @@ local function decide_in_new_window(limits, values, names, first_key, names_give
   return start, granted, granted
 end
 
--- Decides checks of the key whose names begin at names[first_key]. Their ids are arguments[first_id] and those after it.
--- `limits`: those of the key. `values`: as `read_values` gives them. Returns the start of the window, its approvals,
--- and how many of the checks are approved, from the first on. Returns nil, and changes nothing, where the key is not
--- plain, or begins a window without the names for it.
+-- Decides checks of the key whose names begin at names[first_key]. Their ids are arguments[first_id] and those after
+-- it. `limits`: those of the key. `values`: as `read_values` gives them. Returns the start of the window, its
+-- approvals, and how many of the checks are approved, from the first on. Returns nil, and changes nothing, where the
+-- key is not plain, or begins a window without the names for it.
 --
 -- The first write takes memory, so that a full Redis refuses it (`decide_in_full_memory` in lib/instance).
 local function decide_plainly(call, limits, values, names, first_key, names_given, arguments, first_id, checks)

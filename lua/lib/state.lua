@@ -99,8 +99,8 @@ end
 
 local function write_more(state_key, state)
   redis.call(
-    'HSET', state_key, 'more', 1, 'expires', expires_to_store(state), 'ticket', state.ticket, 'hold_until', state.hold_until,
-    'unsorted', state.unsorted, 'serving', state.serving, 'served', state.served
+    'HSET', state_key, 'more', 1, 'expires', expires_to_store(state), 'ticket', state.ticket,
+    'hold_until', state.hold_until, 'unsorted', state.unsorted, 'serving', state.serving, 'served', state.served
   )
 end
 
