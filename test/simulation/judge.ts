@@ -54,7 +54,7 @@ export class Judge {
     this.#checkNobodyIsLost(run, approved, before, after);
     this.#checkReply(run, reply, before, isNewWindow);
     if (run.script === 'renew') this.#checkRenewal(run, before, after);
-    else this.#checkRoomIsUsed(run, after);
+    else if (!needsAllNames(reply)) this.#checkRoomIsUsed(run, after);
   }
 
   /** Windows follow back to back. */
