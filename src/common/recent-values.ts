@@ -1,0 +1,30 @@
+/**
+ * Keeps the values of the keys that were asked for lately. There are two generations of them: when the young one is
+ * full it becomes the old one, and the old one is forgotten.
+ */
+export class RecentValues<T> {
+  #young = new Map<string, T>();
+  #old = new Map<string, T>();
+
+  /** @param size the most keys in each generation */
+  constructor(private readonly size: number) {}
+
+  /** The value of a key, if it is kept. It is young again. */
+  get(key: string): T | undefined {
+    return this.#young.get(key) ?? this.#rejuvenated(key);
+  }
+
+  set(key: string, value: T): void {
+    if (this.#young.size >= this.size && !this.#young.has(key)) {
+      this.#old = this.#young;
+      this.#young = new Map();
+    }
+    this.#young.set(key, value);
+  }
+
+  #rejuvenated(key: string): T | undefined {
+    const value = this.#old.get(key);
+    if (value !== undefined) this.set(key, value);
+    return value;
+  }
+}
