@@ -48,9 +48,9 @@ local function load_checks()
 end
 
 local decide
-local function decide_any(first_key, first_id, size, limits, special)
+local function decide_any(first_key, first_id, size, limits, special, values)
   decide = decide or load_checks()
-  return decide(KEYS, first_key, ARGV, first_id, size, limits, special, read_values(KEYS[first_key]))
+  return decide(KEYS, first_key, ARGV, first_id, size, limits, special, values)
 end
 
 local replies = {}
@@ -101,7 +101,7 @@ local function decide_in_order(first_key, names_given, first_id, size, limits, s
   elseif values[2] then
     return false
   else
-    append(decide_any(first_key, first_id, size, limits, special))
+    append(decide_any(first_key, first_id, size, limits, special, values))
   end
   return true
 end
@@ -121,6 +121,7 @@ local function decide_new_first(first_key, first_id, size, limits, special, next
       local state_key = KEYS[batch[1]]
       if not decided[i] and is_due(state_key) then
         decided[i] = reply_of(function()
+          batch[6] = read_values(state_key)
           return decide_any(unpack(batch))
         end)
       end

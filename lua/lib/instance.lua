@@ -220,7 +220,7 @@ local function close_instance(keys, state, call)
     state.has_more, state.changed = true, true
   end
   write_state(keys, state)
-  if state.is_new or state.rolled or state.changed then
+  if state.rolled or state.changed then
     write_expiry(keys, state, call)
   elseif state.approved > state.stored_approved then
     expire_new_requests(keys, state, call, digits(keep_until(state, call)))

@@ -48,10 +48,6 @@ local function state_of(state_key, values)
     denied = denied,
     stored_denied = denied,
     turn = tonumber(values[4]),
-    expires = 0,
-    rolled = false,
-    changed = false,
-    has_more = false,
   }, NO_MORE)
   state.expires = idle_at(state)
   if values[6] then

@@ -89,7 +89,7 @@ export class CheckBatcher {
     });
   }
 
-  /** The same for a check that hears of its reply by itself. A promise would cost a plain check as much as the rest. */
+  /** The same for a check that hears of its reply by itself, and needs no promise of it. */
   add(request: CheckRequest, check: PendingCheck): void {
     this.#flushAtEndOfTick();
     const batch = this.#batchFor(request);

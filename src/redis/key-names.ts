@@ -3,9 +3,6 @@ import type { Connections } from './connections/connections.js';
 /** The most names to try in the search for one on each shard. The search may miss shards with few slots. */
 const SHARD_SEARCH_LIMIT = 1000;
 
-/** What can't stand in a hash tag as it is. */
-const QUOTED = /[{}%]/;
-
 /** The names in Redis of everything that belongs to one limiter key. Most checks need the first two only. */
 export class KeyNames {
   readonly #wakeSuffix: string;
@@ -92,8 +89,8 @@ export class KeyNaming {
   }
 
   namesOf(key: string): KeyNames {
-    const quoted = QUOTED.test(key) ? key.replace(/[{}%]/g, encodeURIComponent) : key;
-    return new KeyNames(key, `${this.prefix}{${quoted}}`, this.#wakeSuffix);
+    const tag = key.replace(/[{}%]/g, encodeURIComponent);
+    return new KeyNames(key, `${this.prefix}{${tag}}`, this.#wakeSuffix);
   }
 
   /**

@@ -94,17 +94,15 @@ export class Scripts {
     if (replies.some((reply) => reply instanceof StoreFullError)) {
       this.#mayBeFullUntil = performance.now() + FULL_MILLIS;
     }
-    const needsAnotherCall = (_: unknown, i: number): boolean => {
-      const reply = replies[i];
-      return reply === NEEDS_ALL_NAMES || (reply instanceof StoreFullError && !mayBeFull);
-    };
+    const needsAnotherCall = (reply: unknown): boolean =>
+      reply === NEEDS_ALL_NAMES || (reply instanceof StoreFullError && !mayBeFull);
     const rest = batches
-      .filter(needsAnotherCall)
+      .filter((_, i) => needsAnotherCall(replies[i]))
       .map((batch) => ({ ...batch, thoughtOf: 'unknown' as const }));
     if (rest.length === 0) return replies as (CheckBatchReply | Error)[];
     const later = (await this.#sendChecks(rest, isSentAgain)).values();
-    return replies.map((reply, i) => {
-      if (!needsAnotherCall(reply, i)) return reply;
+    return replies.map((reply) => {
+      if (!needsAnotherCall(reply)) return reply;
       const next = later.next().value;
       return reply === NEEDS_ALL_NAMES && !(next instanceof Error)
         ? { ...next, neededAllNames: true }
