@@ -2,12 +2,12 @@ import { execFile, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
 
 import { TEST_SETTINGS } from '../support/replica-process.js';
 import { useTemporaryFolder } from '../support/temporary-folder.js';
 import { ROOT } from './repository-files.js';
+import { servingPort } from './serving-port.js';
 
 interface Package {
   readonly version: string;
@@ -56,15 +56,7 @@ async function withService(use: (url: string) => Promise<void>): Promise<void> {
   });
   const closed = once(child, 'close');
   try {
-    const port = await new Promise((resolve, reject) => {
-      createInterface({ input: child.stdout }).on('line', (line) => {
-        const { msg, port } = JSON.parse(line) as { msg: string; port: number };
-        if (msg === 'serving') resolve(port);
-      });
-      child.once('exit', (code) => {
-        reject(new Error(`it ended with ${String(code)}`));
-      });
-    });
+    const port = await servingPort(child);
     await use(`http://127.0.0.1:${String(port)}`);
   } finally {
     if (child.exitCode === null && child.signalCode === null) process.kill(-child.pid!, 'SIGTERM');

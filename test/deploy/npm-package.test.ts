@@ -2,13 +2,13 @@ import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 
 import { TEST_SETTINGS } from '../support/replica-process.js';
 import { useTemporaryFolder } from '../support/temporary-folder.js';
 import { uniqueKey } from '../support/unique-key.js';
 import { useRedis } from '../support/use-redis.js';
 import { ROOT } from './repository-files.js';
+import { servingPort } from './serving-port.js';
 
 const redis = useRedis();
 const folder = useTemporaryFolder();
@@ -57,15 +57,7 @@ describe('the npm package', () => {
       stdio: ['ignore', 'pipe', 'inherit'],
     });
     try {
-      const port = await new Promise((resolve, reject) => {
-        createInterface({ input: child.stdout }).on('line', (line) => {
-          const { msg, port } = JSON.parse(line) as { msg: string; port: number };
-          if (msg === 'serving') resolve(port);
-        });
-        child.once('exit', (code) => {
-          reject(new Error(`it ended with ${String(code)}`));
-        });
-      });
+      const port = await servingPort(child);
       const key = uniqueKey();
       const url = `http://127.0.0.1:${String(port)}/rate/${key}`;
       expect((await fetch(url, { method: 'POST' })).status).toBe(200);

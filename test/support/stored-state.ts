@@ -23,16 +23,15 @@ export interface StoredState {
 
 const WINDOWS_KEPT = 4;
 
-/** @param fields of HGETALL; undefined where there are none */
-export function readStoredState(fields: Readonly<Record<string, string>>): StoredState | undefined {
-  const { limits = '' } = fields;
+/** The limits in a key's state. */
+export type StoredLimits = Pick<StoredState, 'window' | 'max' | 'queueMax' | 'overridden'>;
+
+/** @returns undefined where the text is none of limits, such as where there is no state */
+export function readStoredLimits(text: string): StoredLimits | undefined {
   const [, window, max, maxMark, queueMax, queueMark] =
-    /^(\d+):(\d+)(\*?):(\d+)(\*?)$/.exec(limits) ?? [];
+    /^(\d+):(\d+)(\*?):(\d+)(\*?)$/.exec(text) ?? [];
   if (window === undefined) return undefined;
-  const number = (name: string): number => Number(fields[name] ?? 0);
-  const start = number('start');
   return {
-    start,
     window: Number(window),
     max: Number(max),
     queueMax: Number(queueMax),
@@ -40,11 +39,23 @@ export function readStoredState(fields: Readonly<Record<string, string>>): Store
       ...(maxMark ? (['max'] as const) : []),
       ...(queueMark ? (['queueMax'] as const) : []),
     ],
+  };
+}
+
+/** @param fields of HGETALL; undefined where there are none */
+export function readStoredState(fields: Readonly<Record<string, string>>): StoredState | undefined {
+  const limits = readStoredLimits(fields.limits ?? '');
+  if (!limits) return undefined;
+  const number = (name: string): number => Number(fields[name] ?? 0);
+  const start = number('start');
+  return {
+    ...limits,
+    start,
     approved: number('approved'),
     denied: number('denied'),
     turn: number('turn'),
     born: number('born'),
-    expires: number('expires') || start + WINDOWS_KEPT * Number(window),
+    expires: number('expires') || start + WINDOWS_KEPT * limits.window,
     ticket: number('ticket'),
     holdUntil: number('hold_until'),
     isUnsorted: number('unsorted') === 1,

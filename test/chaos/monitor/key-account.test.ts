@@ -1,5 +1,6 @@
 import { KeyNaming } from '../../../src/redis/key-names.js';
 import { KeyAccount } from './key-account.js';
+import { readStoredLimits } from '../../support/stored-state.js';
 
 const names = new KeyNaming('sluice:').namesOf('key');
 
@@ -16,7 +17,7 @@ function openAccount() {
     onViolation: (violation) => violations.push(violation),
   });
   const nothing = { approved: [], approvedBefore: [], queue: [], queueExpiresAt: -2 };
-  account.adopt({ start: 0, limits: { maximum: 2, windowMillis: 500 }, ...nothing });
+  account.adopt({ start: 0, limits: readStoredLimits('500:2:0'), ...nothing });
   /** The commands of one script. */
   const follow = (at: number, ...commands: [string, ...string[]][]): void => {
     for (const [name, ...args] of commands) account.follow({ at, isOfScript: true, name, args });
@@ -57,7 +58,7 @@ test('the maximum is the one that scripts gave the key last', () => {
 
 test('a snapshot may have more than a maximum that has fallen, and no more than any', () => {
   const { account, violations } = openAccount();
-  const limits = { maximum: 2, windowMillis: 500 };
+  const limits = readStoredLimits('500:2:0');
   const snapshot = { start: 0, limits, approvedBefore: [], queue: [], queueExpiresAt: -2 };
   account.adopt({ ...snapshot, approved: 'a b c d e f g h i'.split(' ') });
   expect(violations).toEqual([]);

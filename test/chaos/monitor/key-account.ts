@@ -1,4 +1,5 @@
 import type { KeyNames } from '../../../src/redis/key-names.js';
+import { readStoredLimits, type StoredLimits } from '../../support/stored-state.js';
 import type { MonitoredCommand } from './server-monitor.js';
 
 /** A window as Redis has it. */
@@ -18,12 +19,6 @@ export interface ObservedApproval {
 /** Limits that a script gave a key, as its caller had them. */
 export interface ObservedLimits {
   readonly at: number;
-  readonly maximum: number;
-  readonly windowMillis: number;
-}
-
-/** The limits in a key's state. */
-export interface StoredLimits {
   readonly maximum: number;
   readonly windowMillis: number;
 }
@@ -103,8 +98,8 @@ export class KeyAccount {
   /** What the server holds at this point of its commands. */
   adopt({ start, limits, approved, approvedBefore, queue, queueExpiresAt }: Snapshot): void {
     this.#isKnown = true;
-    this.#maximum = limits?.maximum ?? Infinity;
-    this.#windowMillis = limits?.windowMillis;
+    this.#maximum = limits?.max ?? Infinity;
+    this.#windowMillis = limits?.window;
     if (start !== undefined && this.#window.start === undefined) {
       this.#window.start = start;
       this.events.onWindow(start, Date.now());
@@ -193,8 +188,8 @@ export class KeyAccount {
       const position = fields.indexOf(field);
       return position === -1 ? undefined : fields[position + 1];
     };
-    const [limits, start] = [value('limits'), value('start')];
-    if (limits !== undefined) this.#onLimits(parseLimits(limits), at);
+    const [limits, start] = [readStoredLimits(value('limits') ?? ''), value('start')];
+    if (limits) this.#onLimits(limits, at);
     if (start === undefined || this.#window.start === Number(start)) return;
     if (this.#window.start !== undefined) this.#beginWindow();
     this.#window.start = Number(start);
@@ -207,7 +202,7 @@ export class KeyAccount {
     this.#approved = new Set(this.#script?.approved.map(({ id }) => id));
   }
 
-  #onLimits({ maximum, windowMillis }: StoredLimits, at: number): void {
+  #onLimits({ max: maximum, window: windowMillis }: StoredLimits, at: number): void {
     const hasOtherWindow = this.#windowMillis !== undefined && this.#windowMillis !== windowMillis;
     const isOther = this.#maximum !== maximum || hasOtherWindow;
     this.#maximum = maximum;
@@ -303,15 +298,10 @@ export function parseSnapshot(reply: unknown): Snapshot {
   );
   return {
     start: start === '' ? undefined : Number(start),
-    limits: limits === '' ? undefined : parseLimits(limits),
+    limits: readStoredLimits(limits),
     approved,
     approvedBefore,
     queue: queue.sort((a, b) => a.ticket - b.ticket),
     queueExpiresAt,
   };
-}
-
-function parseLimits(text: string): StoredLimits {
-  const [windowMillis, maximum] = text.split(':').map((part) => Number(part.replace('*', '')));
-  return { windowMillis: windowMillis!, maximum: maximum! };
 }
