@@ -1,3 +1,4 @@
+import type { FaultRecord } from '../faults/fault.js';
 import { wrongAnswers } from './answers.js';
 import { unfoundedApprovals } from './approvals.js';
 import { lateAnswers, lateNews } from './bounds.js';
@@ -54,7 +55,11 @@ describe('an answer', () => {
     const entries = [entry({ kind: 'wait', requestId: 'id', endedAt: 4000 })];
     const approvals = [observed('id', 100)];
     expect(lateNews(evidenceOf({ entries, approvals }))).toHaveLength(1);
-    const faults = [fault({ isolates: [0], endedAt: 2500 })];
-    expect(lateNews(evidenceOf({ entries, approvals, faults }))).toEqual([]);
+    const isLate = (fault: FaultRecord): boolean =>
+      lateNews(evidenceOf({ entries, approvals, faults: [fault] })).length > 0;
+    expect(isLate(fault({ isolates: [0], endedAt: 2500 }))).toBe(false);
+    expect(isLate(fault({ silencesRedis: true, endedAt: 2500 }))).toBe(false);
+    expect(isLate(fault({ isolates: [1], endedAt: 2500 }))).toBe(true);
+    expect(isLate(fault({ endedAt: 2500 }))).toBe(true);
   });
 });

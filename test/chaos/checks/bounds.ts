@@ -1,4 +1,4 @@
-import { overlapMillis } from '../faults/fault.js';
+import { type FaultRecord, overlapMillis } from '../faults/fault.js';
 import { describeEntry } from '../ledger.js';
 import { STORE_TIMEOUT_MILLIS } from '../limits.js';
 import type { Evidence } from './evidence.js';
@@ -14,7 +14,8 @@ export function lateAnswers(
   const late = ledger.entries.flatMap((entry) => {
     const { kind, sentAt, endedAt, replica } = entry;
     if (endedAt === undefined || kind === 'wait' || kind === 'disconnect') return [];
-    const excused = excusedMillis(evidence, 'stops', replica, sentAt, endedAt);
+    const stops = (fault: FaultRecord): boolean => fault.stops?.includes(replica) === true;
+    const excused = excusedMillis(evidence, stops, sentAt, endedAt);
     const allowed = STORE_TIMEOUT_MILLIS + SLACK_MILLIS + excused;
     const took = endedAt - sentAt;
     return took > allowed ? [`${describeEntry(entry)} took ${took} ms, not ${allowed}`] : [];
@@ -31,7 +32,9 @@ export function lateNews(evidence: Evidence): string[] {
     const { requestId, replica, endedAt } = approval;
     const given = evidence.account.approvals.get(requestId)?.findLast(({ at }) => at <= endedAt);
     if (!given) return [];
-    const excused = excusedMillis(evidence, 'isolates', replica, given.at, endedAt);
+    const silences = ({ isolates, silencesRedis }: FaultRecord): boolean =>
+      silencesRedis === true || isolates?.includes(replica) === true;
+    const excused = excusedMillis(evidence, silences, given.at, endedAt);
     const took = endedAt - given.at;
     const allowed = SLACK_MILLIS + excused;
     return took > allowed
@@ -40,16 +43,15 @@ export function lateNews(evidence: Evidence): string[] {
   });
 }
 
-/** How long a replica stood still or was without Redis, or the whole machine stood still. */
+/** How long faults of a kind lasted, or the whole machine stood still. */
 function excusedMillis(
   { faults, standstills }: Pick<Evidence, 'faults' | 'standstills'>,
-  what: 'stops' | 'isolates',
-  replica: number,
+  isExcuse: (fault: FaultRecord) => boolean,
   from: number,
   to: number,
 ): number {
   return faults
-    .filter((fault) => fault[what]?.includes(replica))
+    .filter(isExcuse)
     .reduce(
       (sum, fault) => sum + overlapMillis(fault, from, to),
       standstills.millisWithin(from, to),

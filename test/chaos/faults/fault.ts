@@ -6,6 +6,8 @@ export interface Effect {
   readonly stops?: readonly number[];
   /** The places of the replicas that may be longer without Redis than others. */
   readonly isolates?: readonly number[];
+  /** A server of Redis answers nobody. A reply or a wake may have been waiting to be sent. */
+  readonly silencesRedis?: true;
   /** What Redis may forget: what it had not sent to its replicas yet, or all. */
   readonly loses?: 'unreplicated' | 'memory';
 }

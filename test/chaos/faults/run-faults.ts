@@ -61,12 +61,13 @@ async function happen(
   records: FaultRecord[],
 ): Promise<void> {
   await delay(afterMillis);
-  const { target, stops, isolates, loses } = fault;
+  const { target, stops, isolates, silencesRedis, loses } = fault;
   const record = {
     name,
     target,
     ...(stops && { stops }),
     ...(isolates && { isolates }),
+    ...(silencesRedis && { silencesRedis }),
     ...(loses && { loses }),
     beganAt: Date.now(),
     endedAt: Infinity,

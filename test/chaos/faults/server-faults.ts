@@ -43,6 +43,7 @@ export function commandsArePaused(
       return {
         target: `primary for ${millis} ms`,
         scope: SERVER_SCOPE,
+        silencesRedis: true,
         ...(loses && { loses }),
         // It ends by itself.
         millis,
@@ -114,6 +115,7 @@ function serverFault(
       return {
         target: `primary for ${millis} ms`,
         scope: SERVER_SCOPE,
+        silencesRedis: true,
         ...(loses && { loses }),
         millis,
         begin: async () => {
