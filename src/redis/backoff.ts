@@ -2,7 +2,7 @@
  * A replica learns of Redis's return within this time. `lua/lib/recovery-hold.lua` relies on it: a recovery
  * hold takes longer, so that the waiters of all replicas can come back.
  */
-const LONGEST_MILLIS = 250;
+export const LONGEST_BACKOFF_MILLIS = 250;
 
 /**
  * The wait before the next attempt: twice as long after each failure, up to a quarter of a second.
@@ -10,5 +10,5 @@ const LONGEST_MILLIS = 250;
  * @param firstMillis the wait after the first of them
  */
 export function backoffMillis(failures: number, firstMillis: number): number {
-  return Math.min(firstMillis * 2 ** (failures - 1), LONGEST_MILLIS);
+  return Math.min(firstMillis * 2 ** (failures - 1), LONGEST_BACKOFF_MILLIS);
 }

@@ -134,35 +134,4 @@ describeWithRedisProgram('a service whose Redis', () => {
       expect((await waiter.answer).status).toBe(200);
     });
   });
-
-  test('is still loading its data (LOADING) is asked when it has loaded', async () => {
-    const server = await startRedisProcess({
-      // Slow enough to be seen.
-      configure: () => [
-        'rdbcompression no',
-        'key-load-delay 100000',
-        'loading-process-events-interval-bytes 1024',
-      ],
-    });
-    const client = server.connect();
-    const fill = client.pipeline();
-    for (let i = 0; i < 40; i += 1) fill.set(`filler:${i}`, 'x'.repeat(2000));
-    await fill.exec();
-    client.disconnect();
-    await server.command('SAVE');
-    await server.kill();
-    const app = await startTestApp({ REDIS_URL: server.url });
-    const restarted = server.restart({ withData: true });
-    await until(() =>
-      server.command('GET', 'x').then(
-        () => false,
-        (error: unknown) => String(error).includes('LOADING'),
-      ),
-    );
-    expect((await send(app.url, 'POST', ratePath(uniqueKey()))).status).toBe(503);
-    await restarted;
-    await until(async () => (await send(app.url, 'POST', ratePath(uniqueKey()))).status === 200);
-    await app.stop(0);
-    await server.stop();
-  });
 });

@@ -1,6 +1,6 @@
 import type { RedisOptions } from 'ioredis';
 
-import { backoffMillis } from '../backoff.js';
+import { backoffMillis, LONGEST_BACKOFF_MILLIS } from '../backoff.js';
 import type { ConnectionSettings } from './connection-settings.js';
 import type { LiveText } from './live-text.js';
 
@@ -29,6 +29,8 @@ export function clientOptions(settings: ConnectionSettings): ClientOptions {
     // A command without an answer fails with its connection. The caller knows whether to send it again.
     maxRetriesPerRequest: 0,
     retryStrategy: reconnectAfter,
+    // Else a connection to a Redis that loads its data asks again when Redis thinks that it has, in seconds.
+    maxLoadingRetryTime: LONGEST_BACKOFF_MILLIS,
     ...(tls && { tls }),
   };
 }
