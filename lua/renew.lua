@@ -2,21 +2,27 @@
 -- at a key where anything may be other than the replica thinks: a key of Redis was lost, a place has left the
 -- queue, or the replica, Redis or its clock was away. There the lease is left as it is.
 --
--- KEYS  per key: 1 replicas, 2 another name that is there as long as anybody waits
+-- KEYS  per key: 1 replicas, 2 queue, 3 another name that is there as long as anybody waits
 -- ARGV  1 to 5 as every call has them: 1 replica id, whose leases are renewed, 2 lease of a waiting replica in
 --       ms; 3 to 5 do not matter here
---       then per key: how many places the replica has in the queue, as far as it knows
+--       then per key: how many places the replica has in the queue and its lowest ticket, as far as it knows
 -- Reply the numbers of the keys whose leases are not renewed, in their order, from 1 on
 --@include lib/instance
 
-local NAMES_PER_KEY = 2
+local NAMES_PER_KEY = 3
+local ARGUMENTS_PER_KEY = 2
 
 local call = read_call(ARGV)
 
--- Returns whether the lease is renewed.
-local function renew(replicas, other, known_places)
+-- Returns whether the lease is renewed. The number of places alone does not tell of one that has left: a newcomer
+-- whose answer is on its way makes up for it. But no ticket below the head's waits in a queue that is in order.
+local function renew(replicas, queue, other, known_places, lowest_ticket)
   local replica = read_replica(redis.call('HMGET', replicas, call.replica)[1])
   if not replica or replica.places < known_places or not was_heard_of(replica, call) then
+    return false
+  end
+  local head = redis.call('LINDEX', queue, 0)
+  if not head or tonumber(ticket_of(head)) > lowest_ticket then
     return false
   end
   if redis.call('EXISTS', other) == 0 then
@@ -30,8 +36,10 @@ end
 
 local left = {}
 for i = 1, #KEYS / NAMES_PER_KEY do
-  local first = (i - 1) * NAMES_PER_KEY + 1
-  local succeeded, is_renewed = pcall(renew, KEYS[first], KEYS[first + 1], tonumber(ARGV[FIRST_OWN + i - 1]))
+  local key = (i - 1) * NAMES_PER_KEY
+  local own = FIRST_OWN + (i - 1) * ARGUMENTS_PER_KEY
+  local places, lowest_ticket = tonumber(ARGV[own]), tonumber(ARGV[own + 1])
+  local succeeded, is_renewed = pcall(renew, KEYS[key + 1], KEYS[key + 2], KEYS[key + 3], places, lowest_ticket)
   -- The settle of a key that fails meets its error again.
   if not (succeeded and is_renewed) then
     left[#left + 1] = i

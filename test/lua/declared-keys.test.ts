@@ -97,16 +97,16 @@ describe('a user who may touch the eight keys and publish on the channel only', 
   });
 });
 
-test('renew needs the leases, and the one of the other keys that it looks for', async () => {
+test('renew needs the leases, the queue, and the one of the other keys that it looks for', async () => {
   await key.replica('r1').checkOrWait(['a', 'b', 'c']);
-  for (const lookFor of ['state', 'queue', 'waiting'] as const) {
-    const names = keysToRenew({ names: key.names, places: 1, lookFor });
-    expect(names).toHaveLength(2);
+  for (const lookFor of ['state', 'waiting'] as const) {
+    const names = keysToRenew({ names: key.names, places: 1, lowestTicket: 1, lookFor });
+    expect(names).toHaveLength(3);
     const client = await restricted(
       names.map((name) => `%RW~${name}`),
       [],
     );
-    expect(await key.replica('r1', { client }).renew(1, lookFor)).toBe(true);
+    expect(await key.replica('r1', { client }).renew(1, { lookFor })).toBe(true);
   }
 });
 

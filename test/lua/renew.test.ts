@@ -4,7 +4,7 @@ import { useRedis } from '../support/use-redis.js';
 /** How much of a lease is over when all who have one may have been cut off: lua/lib/recovery-hold.lua. */
 const SILENT_MILLIS = 0.6 * TEST_LEASE_MILLIS;
 
-const THERE_WHILE_WAITING = ['state', 'queue', 'waiting'] as const;
+const THERE_WHILE_WAITING = ['state', 'waiting'] as const;
 
 const redis = useRedis();
 
@@ -73,10 +73,16 @@ describe('a settle is left to look at a key', () => {
   });
 
   test.each(THERE_WHILE_WAITING)('of which Redis has lost the %s alone', async (lost) => {
-    for (const lookFor of THERE_WHILE_WAITING) expect(await r1.renew(2, lookFor)).toBe(true);
+    for (const lookFor of THERE_WHILE_WAITING) expect(await r1.renew(2, { lookFor })).toBe(true);
     await redis.client.del(key.names[lost]);
-    expect(await r1.renew(2, lost)).toBe(false);
+    expect(await r1.renew(2, { lookFor: lost })).toBe(false);
     expect(await redis.client.exists(key.names[lost])).toBe(0);
+  });
+
+  test('of which Redis has lost the queue alone', async () => {
+    await redis.client.del(key.names.queue);
+    expect(await r1.renew(2)).toBe(false);
+    expect(await redis.client.exists(key.names.queue)).toBe(0);
   });
 
   test('of which Redis has lost the leases alone', async () => {
@@ -92,6 +98,16 @@ describe('a settle is left to look at a key', () => {
   test('in which a place of the caller has left the queue', async () => {
     await r2.release('a');
     await expectLeft(r1.renew(2));
+  });
+
+  test('in which one has left, and a newcomer whose answer is on its way makes up for it', async () => {
+    const [[, lowestTicket]] = (await key.stored()).queue as [[string, number]];
+    expect(await r1.renew(2, { lowestTicket })).toBe(true);
+    await r2.release('a');
+    await r1.checkOrWait(['f']);
+    const { queue } = await key.stored();
+    expect(queue.map(([waiter]) => waiter)).toEqual(['d@r2', 'e@r1', 'f@r1']);
+    await expectLeft(r1.renew(2, { lowestTicket }));
   });
 
   test('whose lease should have been renewed before', async () => {
@@ -122,6 +138,7 @@ describe('a settle is left to look at a key', () => {
     const leased = [names, key.names].map((each) => ({
       names: each,
       places: 2,
+      lowestTicket: Infinity,
       lookFor: 'state' as const,
     }));
     await key.setTime(100);

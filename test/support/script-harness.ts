@@ -66,6 +66,8 @@ export interface ReplicaOptions {
 const naming = new KeyNaming('sluice:');
 const NO_EXPIRY = -1;
 const NOT_THERE = -2;
+/** Behind all that tests give out. */
+const LAST_TICKET = 1e12;
 
 /** One limiter key of its own in a real Redis, with Redis's clock under the test's control. */
 export class ScriptHarness {
@@ -267,11 +269,17 @@ export class TestReplica {
 
   /**
    * @param places how many the replica knows of
+   * @param knows its lowest ticket, behind all others where it is left out, and what it looks for
    * @returns whether its lease was renewed
    */
-  async renew(places: number, lookFor: ThereWhileWaiting = 'state'): Promise<boolean> {
+  async renew(
+    places: number,
+    knows: { readonly lowestTicket?: number; readonly lookFor?: ThereWhileWaiting } = {},
+  ): Promise<boolean> {
     const { names } = this.harness;
-    const notRenewed = await this.scripts.renew([{ names, places, lookFor }]);
+    const lowestTicket = this.harness.absoluteTicket(knows.lowestTicket ?? LAST_TICKET);
+    const lookFor = knows.lookFor ?? 'state';
+    const notRenewed = await this.scripts.renew([{ names, places, lowestTicket, lookFor }]);
     await this.harness.expiry();
     return notRenewed.length === 0;
   }

@@ -1,20 +1,27 @@
 import type { KeyNames } from '../key-names.js';
 
-/** A name of a key that is there, beside the leases, as long as anybody waits. */
-export type ThereWhileWaiting = 'state' | 'queue' | 'waiting';
+/** A name of a key that is there, beside the leases and the queue, as long as anybody waits. */
+export type ThereWhileWaiting = 'state' | 'waiting';
 
 /** The places of a replica in the queue of one key, for which it has a lease. */
 export interface LeasedPlaces {
   readonly names: KeyNames;
   /** How many the replica knows of. */
   readonly places: number;
+  /** The lowest that the replica knows of. */
+  readonly lowestTicket: number;
   /** What the renewal looks for. To look for one at a time, by turns, takes half the time. */
   readonly lookFor: ThereWhileWaiting;
 }
 
 /** The KEYS of `lua/renew.lua` for one limiter key. */
 export function keysToRenew({ names, lookFor }: LeasedPlaces): string[] {
-  return [names.replicas, names[lookFor]];
+  return [names.replicas, names.queue, names[lookFor]];
+}
+
+/** Its ARGV for one limiter key. */
+export function argumentsToRenew({ places, lowestTicket }: LeasedPlaces): number[] {
+  return [places, lowestTicket];
 }
 
 /** @returns those whose leases were not renewed */

@@ -18,7 +18,12 @@ import {
   type InspectReply,
   keysToInspect,
 } from './inspect-codec.js';
-import { decodeNotRenewed, keysToRenew, type LeasedPlaces } from './renew-codec.js';
+import {
+  argumentsToRenew,
+  decodeNotRenewed,
+  keysToRenew,
+  type LeasedPlaces,
+} from './renew-codec.js';
 import { type ScriptCall, ScriptClient } from './script-client.js';
 import { loadScript, type Script } from './script-loader.js';
 import { decodeSettleReply, encodeTickets, type SettleReply, type Ticket } from './settle-codec.js';
@@ -131,7 +136,7 @@ export class Scripts {
     const call = {
       script: this.#renew,
       keys: leased.flatMap(keysToRenew),
-      args: [...shared, ...leased.map(({ places }) => places)],
+      args: [...shared, ...leased.flatMap(argumentsToRenew)],
     };
     return this.guard.run({
       script: this.#renew.name,

@@ -17,7 +17,7 @@ import type { WindowLeader } from './window-leader.js';
 import { WindowTiming } from './window-timing.js';
 
 /** What the renewals of a lease look for, by turns. */
-const LOOK_FOR_NEXT = { state: 'queue', queue: 'waiting', waiting: 'state' } as const;
+const LOOK_FOR_NEXT = { state: 'waiting', waiting: 'state' } as const;
 
 export interface LocalQueueParts extends SettleCallsParts {
   readonly wakes: Pick<WakeChannel, 'listen' | 'unlisten'>;
@@ -76,6 +76,11 @@ export class LocalQueue implements WakeListener, LeasedQueue {
   /** How many here have a ticket. */
   get places(): number {
     return this.#places.ticketed;
+  }
+
+  /** 0 where nobody has a ticket. */
+  get lowestTicket(): number {
+    return this.#places.lowestTicket ?? 0;
   }
 
   /** While a settle call is under way or due, it renews the lease. */

@@ -18,8 +18,8 @@ export interface SettleCall {
 
 /** A renewal of leases that the test answers. */
 export interface RenewCall {
-  /** The names of the states, and how many places the caller knows of. */
-  readonly leased: readonly (readonly [state: string, places: number])[];
+  /** The names of the states, how many places the caller knows of, and their lowest ticket. */
+  readonly leased: readonly (readonly [state: string, places: number, lowestTicket: number])[];
   readonly lookedFor: readonly ThereWhileWaiting[];
   /** @param notRenewed the names of the states whose leases are not renewed */
   answer(notRenewed?: readonly string[]): Promise<void>;
@@ -75,7 +75,7 @@ export class ScriptedStore implements WaitingStore {
   renew<Leased extends LeasedPlaces>(leased: readonly Leased[]): Promise<Leased[]> {
     return new Promise((resolve, reject) => {
       this.renewals.push({
-        leased: leased.map(({ names, places }) => [names.state, places] as const),
+        leased: leased.map((each) => [each.names.state, each.places, each.lowestTicket] as const),
         lookedFor: leased.map(({ lookFor }) => lookFor),
         answer: (notRenewed = []) => {
           resolve(leased.filter(({ names }) => notRenewed.includes(names.state)));

@@ -29,6 +29,7 @@ beforeEach(() => {
 class FakeQueue implements LeasedQueue {
   readonly names;
   readonly places = 1;
+  readonly lowestTicket = 1;
   readonly lookFor = 'state';
   renewalDueAt = clock.now() + DUE_AFTER;
   doubts = 0;

@@ -388,7 +388,7 @@ describe('a queue in a long window', () => {
     await h.advance(LEASE_MILLIS / 3 - 1);
     expect(h.store.renewals).toEqual([]);
     await h.advance(1);
-    expect(h.store.lastRenewal.leased).toEqual([[h.names.state, 2]]);
+    expect(h.store.lastRenewal.leased).toEqual([[h.names.state, 2, 10]]);
     await h.store.lastRenewal.answer();
     for (let i = 0; i < 10; i += 1) await renew();
     expect([h.store.renewals.length, h.store.calls.length, h.mutex.attempts]).toEqual([11, 1, 1]);
@@ -397,7 +397,7 @@ describe('a queue in a long window', () => {
   test('has each part of its queue looked for by turns', async () => {
     for (let i = 0; i < 7; i += 1) await renew();
     expect(h.store.renewals.map(({ lookedFor }) => lookedFor)).toEqual(
-      ['state', 'queue', 'waiting', 'state', 'queue', 'waiting', 'state'].map((part) => [part]),
+      ['state', 'waiting', 'state', 'waiting', 'state', 'waiting', 'state'].map((part) => [part]),
     );
   });
 
@@ -433,11 +433,11 @@ describe('a queue in a long window', () => {
     expect([h.queue.mode, h.store.last.ids]).toEqual(['settling', ['a', 'b']]);
   });
 
-  test('says how many wait here, of whom it knows tickets', async () => {
+  test('says how many wait here, of whom it knows tickets, and the lowest of these', async () => {
     h.ask('c');
     h.disconnect('a');
     await renew();
-    expect(h.store.lastRenewal.leased).toEqual([[h.names.state, 1]]);
+    expect(h.store.lastRenewal.leased).toEqual([[h.names.state, 1, 20]]);
   });
 
   test('is settled all the same after a while, when its lease has been renewed', async () => {
