@@ -2,6 +2,7 @@ import { parseRulesCommand, runRulesCommand } from './app/rules-command.js';
 import { type App, startApp } from './app/start-app.js';
 import { parseSettings } from './config/settings.js';
 import { createLogger } from './common/logger.js';
+import { keepTickShape } from './common/tick-shape.js';
 import { SettingsError } from './config/settings-error.js';
 
 /** The longest an open socket may keep the process alive after a stop. */
@@ -15,6 +16,7 @@ async function main(): Promise<void> {
     return;
   }
   const logger = createLogger(settings.LOG_LEVEL);
+  void keepTickShape();
 
   const hurry = new AbortController();
   const stop = async (signal: NodeJS.Signals): Promise<void> => {

@@ -71,8 +71,12 @@ interface PendingBatch extends CheckBatch {
 export class CheckBatcher {
   /** In the order of their first checks. */
   #batches: PendingBatch[] = [];
-  /** The last batch of each key, the only one that may still grow. */
-  readonly #latest = new Map<string, PendingBatch>();
+  /**
+   * The last batch of each key, the only one that may still grow. Another map for each call: what `clear` throws away
+   * refers to what comes after it. Once the first is old, V8 moves each that follows among the old objects, with all
+   * requests that it holds, until it collects these: up to half of the time of a check.
+   */
+  #latest = new Map<string, PendingBatch>();
   #checks = 0;
   #flushIsDue = false;
   readonly #windows = new KnownWindows();
@@ -144,7 +148,7 @@ export class CheckBatcher {
       }
     }
     this.#batches = [];
-    this.#latest.clear();
+    this.#latest = new Map();
     this.parts.observer.batched(this.#checks);
     this.#checks = 0;
     const calls = groupBySlot(byThought(batches), ({ names }) => this.parts.slotOf(names.state));

@@ -10,7 +10,7 @@ export type InstanceDecision =
  */
 export class Instance {
   readonly #window: Window;
-  readonly #requests = new Set<string>();
+  #requests = new Set<string>();
   readonly #queue = new Set<string>();
   #denied = 0;
   #expires: number;
@@ -140,7 +140,8 @@ export class Instance {
   #roll(now: number): void {
     if (now < this.#window.end) return;
     this.#window.rollTo(now, this.policy.current.limits.windowMillis);
-    this.#requests.clear();
+    // Not `clear`: see `#latest` in src/redis/check-batcher.ts.
+    this.#requests = new Set();
     this.#denied = 0;
     // A window in which somebody waits counts as one with a check.
     if (this.#queue.size > 0) this.#expires = this.#window.idleAt;

@@ -1,0 +1,14 @@
+import { executionAsyncResource } from 'node:async_hooks';
+
+import { keepTickShape } from '../../../src/common/tick-shape.js';
+
+test('what is kept is what Node makes for each tick', async () => {
+  const kept = await keepTickShape();
+  const another = await new Promise<object>((resolve) => {
+    process.nextTick(() => {
+      resolve(executionAsyncResource());
+    });
+  });
+  expect(another).not.toBe(kept);
+  expect(Reflect.ownKeys(kept)).toEqual(Reflect.ownKeys(another));
+});
