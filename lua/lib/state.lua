@@ -3,7 +3,8 @@
 --   start, limits, approved, turn, born   always
 --   denied                                from the first denial on
 --   more                                  with the fields of MORE, from then on that somebody has waited, or that
---                                         the key was lost. One of them is 0 while it says nothing
+--                                         the key was lost, and while `expires` says something. One of them is 0
+--                                         while it says nothing
 --@include lib/digits
 --@include lib/limits
 --@include lib/state-values
@@ -93,7 +94,16 @@ local function expires_to_store(state)
   return state.expires == idle_at(state) and 0 or state.expires
 end
 
+local function says_nothing_more(state)
+  return state.ticket == 0 and state.hold_until == 0 and state.unsorted == 0 and state.serving == 0
+    and state.served == 0 and expires_to_store(state) == 0
+end
+
 local function write_more(state_key, state)
+  if says_nothing_more(state) then
+    redis.call('HDEL', state_key, 'more', 'expires', 'ticket', 'hold_until', 'unsorted', 'serving', 'served')
+    return
+  end
   redis.call(
     'HSET', state_key, 'more', 1, 'expires', expires_to_store(state), 'ticket', state.ticket,
     'hold_until', state.hold_until, 'unsorted', state.unsorted, 'serving', state.serving, 'served', state.served

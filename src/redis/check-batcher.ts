@@ -55,6 +55,8 @@ interface PendingBatch extends CheckBatch {
   readonly key: string;
   waiting: KnownWaiting | undefined;
   thoughtOf: ThoughtOfKey;
+  /** When the key's window ends, as far as was known when the call was sent. */
+  windowEndsAt: number;
   /** No other batch of this call is of the same key, and nothing is special about its checks. */
   isPlain: boolean;
   readonly checks: PendingCheck[];
@@ -129,6 +131,7 @@ export class CheckBatcher {
       overrides: { maxRequests, maxRequestsInQueue },
       waiting: undefined,
       thoughtOf: 'unknown' as ThoughtOfKey,
+      windowEndsAt: 0,
       isPlain: !latest && maxRequests === undefined && maxRequestsInQueue === undefined,
       checks: [],
     };
@@ -145,6 +148,7 @@ export class CheckBatcher {
       batch.waiting = this.parts.waitingFor(batch.key);
       if (batch.isPlain && !batch.waiting) {
         batch.thoughtOf = this.#windows.thoughtOf(batch.key, now);
+        batch.windowEndsAt = this.#windows.endOf(batch.key);
       }
     }
     this.#batches = [];
@@ -159,11 +163,13 @@ export class CheckBatcher {
   async #call(batches: readonly PendingBatch[], sentAt: number): Promise<void> {
     try {
       const replies = await this.parts.scripts.check(batches);
+      const now = this.parts.clock.now();
+      this.#windows.tookMillis(now - sentAt);
       for (const [i, batch] of batches.entries()) {
         const reply = replies[i];
         if (batch.isPlain && reply && !(reply instanceof Error)) {
-          const isPlain = batch.thoughtOf === 'unknown' ? undefined : !reply.neededAllNames;
-          this.#windows.learn(batch.key, sentAt + reply.millisToRoom, isPlain);
+          const endsAt = sentAt + reply.millisToRoom;
+          this.#windows.learn(batch.key, endsAt, provedPlain(batch, reply, now));
         }
         answer(batch, reply);
       }
@@ -171,6 +177,19 @@ export class CheckBatcher {
       for (const batch of batches) answer(batch, error as Error);
     }
   }
+}
+
+/** Whether the key proved plain; undefined where the reply does not show it. */
+function provedPlain(
+  { thoughtOf, windowEndsAt }: PendingBatch,
+  { neededAllNames }: CheckBatchReply,
+  now: number,
+): boolean | undefined {
+  if (thoughtOf === 'unknown') return undefined;
+  if (!neededAllNames) return true;
+  // Its window may have ended on the way, which any key's does.
+  const isOfWindow = thoughtOf === 'inWindow' && windowEndsAt <= now;
+  return isOfWindow ? undefined : false;
 }
 
 /** In the order that a call needs. The order of the keys of a call matters to nobody. */

@@ -4,7 +4,7 @@ import type { ThoughtOfKey } from './scripts/check-codec.js';
 /** The most keys in each of the two generations. */
 const KEPT_KEYS = 10_000;
 /** A call takes so long to reach Redis where nothing is slow. */
-const MARGIN_MILLIS = 3;
+const LEAST_MARGIN_MILLIS = 3;
 
 /**
  * Until when the windows of the keys asked for lately go on, as Redis said. Only hints come of it: another
@@ -13,6 +13,12 @@ const MARGIN_MILLIS = 3;
 export class KnownWindows {
   /** Of a key that proved not to be plain, the negative of that time. */
   readonly #ends = new RecentValues<number>(KEPT_KEYS);
+  #marginMillis = LEAST_MARGIN_MILLIS;
+
+  /** A call takes so long by now. What is thought of a key has to hold when the next one reaches Redis. */
+  tookMillis(millis: number): void {
+    this.#marginMillis = Math.max(LEAST_MARGIN_MILLIS, millis);
+  }
 
   /**
    * @param endsAt when the key's window ends, by the same clock as `thoughtOf`
@@ -27,8 +33,13 @@ export class KnownWindows {
   thoughtOf(key: string, now: number): ThoughtOfKey {
     const endsAt = this.#ends.get(key);
     if (endsAt === undefined) return 'unknown';
-    const goesOn = now + MARGIN_MILLIS < Math.abs(endsAt);
+    const goesOn = now + this.#marginMillis < Math.abs(endsAt);
     if (!goesOn) return 'plain';
     return endsAt > 0 ? 'inWindow' : 'unknown';
+  }
+
+  /** When the key's window ends, or ended, as far as is known. */
+  endOf(key: string): number {
+    return Math.abs(this.#ends.get(key) ?? 0);
   }
 }

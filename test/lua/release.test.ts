@@ -42,6 +42,18 @@ test('releases the last approval, and the next one is counted again', async () =
   });
 });
 
+test('in a later window leaves the key as it is after a check, once the next has come', async () => {
+  const fields = async (): Promise<string[]> =>
+    Object.keys(await redis.client.hgetall(key.names.state)).sort();
+  await replica.check(['a']);
+  const after = await fields();
+  await key.setTime(1000);
+  expect(await replica.release('a')).toBe(false);
+  expect(await fields()).toContain('more');
+  await replica.check(['b']);
+  expect(await fields()).toEqual(after);
+});
+
 test('finds an approval until the last millisecond of its window', async () => {
   await replica.check(['a']);
   await key.setTime(999);

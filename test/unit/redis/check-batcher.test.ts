@@ -170,6 +170,49 @@ test('a key that needed all names has them until its window ends', async () => {
   ]);
 });
 
+test('a window that ended on the way says nothing of its key', async () => {
+  const reply = { maxRequests: 9, approved: 5, verdicts: [1], millisToRoom: 100 };
+  answer = () => reply;
+  await send('a', 'k');
+  await clock.advance(90);
+  let arrive!: () => void;
+  const arrived = new Promise<void>((resolve) => (arrive = resolve));
+  answerCall = async (call) => {
+    await arrived;
+    return call.map(() => ({ ...reply, neededAllNames: true }));
+  };
+  const sent = [send('b', 'k')];
+  await nextTick();
+  sent.push(send('c', 'k'));
+  await nextTick();
+  await clock.advance(10);
+  arrive();
+  await Promise.all(sent);
+  answerCall = (call) => Promise.resolve(call.map(answer));
+  await send('d', 'k');
+  expect(calls.map(([batch]) => batch!.thoughtOf)).toEqual([
+    'unknown',
+    'inWindow',
+    'inWindow',
+    'inWindow',
+  ]);
+});
+
+test('a window has to go on for as long as the last call took', async () => {
+  const reply = { maxRequests: 9, approved: 5, verdicts: [1] };
+  const endsAt = 100;
+  answerCall = async (call) => {
+    await clock.advance(20);
+    return call.map(() => ({ ...reply, millisToRoom: endsAt - clock.now() + 20 }));
+  };
+  await send('a', 'k');
+  await clock.advance(55);
+  await send('b', 'k');
+  await send('c', 'k');
+  expect(clock.now()).toBe(115);
+  expect(calls.map(([batch]) => batch!.thoughtOf)).toEqual(['unknown', 'inWindow', 'plain']);
+});
+
 test('batches in a window come before the others of their call', async () => {
   answer = ({ checks }) => ({
     millisToRoom: 100,
