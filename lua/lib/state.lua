@@ -12,11 +12,12 @@
 
 local FIRST_TURN = 1
 
--- The fields of MORE, in a key that has none of them.
+local MORE = { 'expires', 'ticket', 'hold_until', 'unsorted', 'serving', 'served' }
+-- The same in a key that has none of them.
 local NO_MORE = { __index = { stored_expires = 0, ticket = 0, hold_until = 0, unsorted = 0, serving = 0, served = 0 } }
 
 local function read_more(state_key, state)
-  local values = redis.call('HMGET', state_key, 'expires', 'ticket', 'hold_until', 'unsorted', 'serving', 'served')
+  local values = redis.call('HMGET', state_key, unpack(MORE))
   state.has_more = true
   state.stored_expires = tonumber(values[1])
   state.ticket = tonumber(values[2])
@@ -101,7 +102,7 @@ end
 
 local function write_more(state_key, state)
   if says_nothing_more(state) then
-    redis.call('HDEL', state_key, 'more', 'expires', 'ticket', 'hold_until', 'unsorted', 'serving', 'served')
+    redis.call('HDEL', state_key, 'more', unpack(MORE))
     return
   end
   redis.call(

@@ -4,7 +4,7 @@ import type { Clock } from '../common/clock.js';
 import type { Ticks } from '../common/ticks.js';
 import { groupBySlot } from './by-slot.js';
 import type { KeyNaming } from './key-names.js';
-import { KnownWindows } from './known-windows.js';
+import { KnownWindows, type Thought } from './known-windows.js';
 import {
   type BatchedCheck,
   type CheckBatch,
@@ -51,12 +51,9 @@ export interface PendingCheck extends BatchedCheck {
 }
 
 /** A batch that may still grow. */
-interface PendingBatch extends CheckBatch {
-  readonly key: string;
+interface PendingBatch extends CheckBatch, Thought {
   waiting: KnownWaiting | undefined;
   thoughtOf: ThoughtOfKey;
-  /** When the key's window ends, as far as was known when the call was sent. */
-  windowEndsAt: number;
   /** No other batch of this call is of the same key, and nothing is special about its checks. */
   isPlain: boolean;
   readonly checks: PendingCheck[];
@@ -146,10 +143,7 @@ export class CheckBatcher {
     for (const batch of batches) {
       // As late as can be: a ticket may have come while the batch grew.
       batch.waiting = this.parts.waitingFor(batch.key);
-      if (batch.isPlain && !batch.waiting) {
-        batch.thoughtOf = this.#windows.thoughtOf(batch.key, now);
-        batch.windowEndsAt = this.#windows.endOf(batch.key);
-      }
+      if (batch.isPlain && !batch.waiting) this.#windows.thinkOf(batch, now);
     }
     this.#batches = [];
     this.#latest = new Map();
@@ -168,8 +162,8 @@ export class CheckBatcher {
       for (const [i, batch] of batches.entries()) {
         const reply = replies[i];
         if (batch.isPlain && reply && !(reply instanceof Error)) {
-          const endsAt = sentAt + reply.millisToRoom;
-          this.#windows.learn(batch.key, endsAt, provedPlain(batch, reply, now));
+          const { millisToRoom, neededAllNames = false } = reply;
+          this.#windows.learn(batch, sentAt + millisToRoom, neededAllNames, now);
         }
         answer(batch, reply);
       }
@@ -177,19 +171,6 @@ export class CheckBatcher {
       for (const batch of batches) answer(batch, error as Error);
     }
   }
-}
-
-/** Whether the key proved plain; undefined where the reply does not show it. */
-function provedPlain(
-  { thoughtOf, windowEndsAt }: PendingBatch,
-  { neededAllNames }: CheckBatchReply,
-  now: number,
-): boolean | undefined {
-  if (thoughtOf === 'unknown') return undefined;
-  if (!neededAllNames) return true;
-  // Its window may have ended on the way, which any key's does.
-  const isOfWindow = thoughtOf === 'inWindow' && windowEndsAt <= now;
-  return isOfWindow ? undefined : false;
 }
 
 /** In the order that a call needs. The order of the keys of a call matters to nobody. */

@@ -6,6 +6,15 @@ const KEPT_KEYS = 10_000;
 /** A call takes so long to reach Redis where nothing is slow. */
 const LEAST_MARGIN_MILLIS = 3;
 
+/** What is thought of a key when a call is sent. */
+export interface Thought {
+  readonly key: string;
+  /** `unknown` to begin with */
+  thoughtOf: ThoughtOfKey;
+  /** When the key's window ends, or ended, as far as is known; 0 to begin with. */
+  windowEndsAt: number;
+}
+
 /**
  * Until when the windows of the keys asked for lately go on, as Redis said. Only hints come of it: another
  * replica's request may have changed the key meanwhile.
@@ -20,26 +29,39 @@ export class KnownWindows {
     this.#marginMillis = Math.max(LEAST_MARGIN_MILLIS, millis);
   }
 
+  /** Notes what is thought of a key for a call of now. One that was not plain is tried again in the next window. */
+  thinkOf(thought: Thought, now: number): void {
+    const end = this.#ends.get(thought.key);
+    if (end === undefined) return;
+    thought.windowEndsAt = Math.abs(end);
+    const goesOn = now + this.#marginMillis < thought.windowEndsAt;
+    if (!goesOn) thought.thoughtOf = 'plain';
+    else if (end > 0) thought.thoughtOf = 'inWindow';
+  }
+
   /**
-   * @param endsAt when the key's window ends, by the same clock as `thoughtOf`
-   * @param isPlain whether the key proved plain; undefined where the call did not show it
+   * Learns from the reply to a call.
+   * @param thought as the call was sent
+   * @param endsAt when the key's window ends
+   * @param neededAllNames whether what was thought of the key was too little
+   * @param now all times are by the clock of `thinkOf`
    */
-  learn(key: string, endsAt: number, isPlain: boolean | undefined): void {
-    const seemsPlain = isPlain ?? (this.#ends.get(key) ?? 0) >= 0;
+  learn(thought: Readonly<Thought>, endsAt: number, neededAllNames: boolean, now: number): void {
+    const { key } = thought;
+    const seemsPlain = provedPlain(thought, neededAllNames, now) ?? (this.#ends.get(key) ?? 0) >= 0;
     this.#ends.set(key, seemsPlain ? endsAt : -endsAt);
   }
+}
 
-  /** What is thought of a key for a call of now. One that was not plain is tried again in the next window. */
-  thoughtOf(key: string, now: number): ThoughtOfKey {
-    const endsAt = this.#ends.get(key);
-    if (endsAt === undefined) return 'unknown';
-    const goesOn = now + this.#marginMillis < Math.abs(endsAt);
-    if (!goesOn) return 'plain';
-    return endsAt > 0 ? 'inWindow' : 'unknown';
-  }
-
-  /** When the key's window ends, or ended, as far as is known. */
-  endOf(key: string): number {
-    return Math.abs(this.#ends.get(key) ?? 0);
-  }
+/** Whether the key proved plain; undefined where the call did not show it. */
+function provedPlain(
+  { thoughtOf, windowEndsAt }: Readonly<Thought>,
+  neededAllNames: boolean,
+  now: number,
+): boolean | undefined {
+  if (thoughtOf === 'unknown') return undefined;
+  if (!neededAllNames) return true;
+  // Its window may have ended on the way, which any key's does.
+  const isOfWindow = thoughtOf === 'inWindow' && windowEndsAt <= now;
+  return isOfWindow ? undefined : false;
 }

@@ -23,7 +23,7 @@ export interface WithdrawalsParts {
  * with their callers' disconnects, calls of unknown outcome. It tries again until Redis has done it.
  */
 export class Withdrawals {
-  readonly #pending = new Map<string, Set<string>>();
+  #pending = new Map<string, Set<string>>();
   #flushing: Promise<void> | undefined;
   #cancelTimer: (() => void) | undefined;
   #failures = 0;
@@ -79,7 +79,8 @@ export class Withdrawals {
 
   async #flush(): Promise<void> {
     const withdrawals = [...this.#pending];
-    this.#pending.clear();
+    // Not `clear`: see `#latest` in src/redis/check-batcher.ts.
+    this.#pending = new Map();
     const results = await Promise.allSettled(
       withdrawals.map(([key, ids]) => this.#withdraw(key, [...ids])),
     );
