@@ -38,6 +38,7 @@ function limiterWith(substitute: Substitute): OutageLimiter {
     store,
     substitute,
     new OutageLog('local', clock, recordLog('silent').logger),
+    clock,
   );
 }
 
