@@ -75,10 +75,10 @@ local function open_instance(keys, call, state)
   return state
 end
 
--- An instance that begins now. Approvals of an evicted or deleted state do not count.
+-- An instance whose window begins now, or began at `start`. Approvals of an evicted or deleted state do not count.
 -- `idle`: the last state of the instance before, where it is known. Approvals that it remembers stay known.
-local function new_instance(keys, call, idle)
-  local state = new_state(call, idle and idle.turn)
+local function new_instance(keys, call, idle, start)
+  local state = new_state(call, start or call.now_ms, idle and idle.turn)
   if idle then
     redis.call('UNLINK', keys.state)
   end
@@ -94,10 +94,9 @@ end
 -- An instance that Redis lost while somebody waited. The lost window was full, and stays full until it ends.
 -- `max`: its maximum where a request sets it, else nil. `millis_left`: ms until the window ends, as the caller knows.
 local function restore_instance(keys, call, idle, max, millis_left)
-  local state = new_instance(keys, call, idle)
-  millis_left = math.min(math.max(1, math.floor(millis_left)), state.window)
-  state.start = state.born + millis_left - state.window
-  state.expires = idle_at(state)
+  local window = call.limits.window
+  millis_left = math.min(math.max(1, math.floor(millis_left)), window)
+  local state = new_instance(keys, call, idle, call.now_ms + millis_left - window)
   state.max = max or state.max
   state.approved = state.max
   return state

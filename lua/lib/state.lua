@@ -62,13 +62,13 @@ local function read_state(state_key)
   return state_of(state_key, read_values(state_key))
 end
 
--- The state of a key that begins now. `turn`: of the instance before, where that is remembered.
-local function new_state(call, turn)
+-- The state of a key that is made now. `start`: of its window. `turn`: of the instance before, where that is remembered.
+local function new_state(call, start, turn)
   local limits = call.limits
   local state = setmetatable({
     is_new = true,
     rolled = true,
-    start = call.now_ms,
+    start = start,
     window = limits.window,
     max = limits.max,
     queue_max = limits.queue_max,

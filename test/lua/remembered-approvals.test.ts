@@ -118,6 +118,30 @@ test('windows that share a set let it expire two leases after the last of them',
   expect(await key.pastExpiry()).toEqual({ 1: expireAt });
 });
 
+test('an instance that is put back in mid-window ends no turn twice', async () => {
+  const [windowMillis, leaseMillis] = [60, 600];
+  const limits = { windowMillis, maxRequests: 1 };
+  const replica = key.replica('r1', { limits, leaseMillis });
+  const other = key.replica('r2', { limits, leaseMillis });
+  // Turns end with leases, which are counted from 1970 on.
+  const turnEnd = 2 * leaseMillis - (key.startMillis % leaseMillis);
+  await key.setTime(turnEnd - 70);
+  await waitForB(replica);
+  await key.setTime(turnEnd - 10);
+  expect((await other.settle()).granted).toEqual(['b']);
+  await key.setTime(turnEnd + 50);
+  await other.check(['in the second turn']);
+
+  // The key has been idle for too long, and the replica, which believes that b waits, knows of its own window.
+  const nextTurnEnd = turnEnd + leaseMillis;
+  await key.setTime(nextTurnEnd + 10);
+  const known = { lowestTicket: (turnEnd - 70) * 1000 + 1, millisToWindowEnd: 20 };
+  await replica.checkBatch([{ requestId: 'c', canWait: true }], undefined, known);
+  await key.setTime(nextTurnEnd + 30);
+  await other.settle();
+  expect((await replica.settle({ b: known.lowestTicket })).granted).toEqual(['b']);
+});
+
 test('a waiter whose memory Redis has lost is put back, and not taken for approved', async () => {
   const replica = key.replica('r1', { limits: { maxRequests: 1 } });
   await waitForB(replica);
