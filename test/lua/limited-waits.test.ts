@@ -1,4 +1,5 @@
 import { ScriptHarness, type TestReplica, type Verdict } from '../support/script-harness.js';
+import { sentAgain } from '../support/unguarded.js';
 import { useRedis } from '../support/use-redis.js';
 
 const redis = useRedis();
@@ -24,10 +25,20 @@ test('each check of a batch has a limit of its own, and those refused take no pl
   await replica.check(['a', 'b']);
   await key.setTime(400);
   const longest = { c: 599, d: 600, e: undefined, f: 1599, g: 1600 };
-  expect(await waitAtMost(longest)).toEqual(['turn in 600 ms', 400_000, 400_001, 'turn in 1600 ms', 400_002]);
+  expect(await waitAtMost(longest)).toEqual([
+    'turn in 600 ms',
+    400_000,
+    400_001,
+    'turn in 1600 ms',
+    400_002,
+  ]);
   expect(await key.stored()).toMatchObject({
     state: { approved: 2, denied: 0 },
-    queue: [['d@r1', 400_000], ['e@r1', 400_001], ['g@r1', 400_002]],
+    queue: [
+      ['d@r1', 400_000],
+      ['e@r1', 400_001],
+      ['g@r1', 400_002],
+    ],
   });
 });
 
@@ -41,16 +52,19 @@ test('the limit of a check that does not wait in a batch of others says nothing'
   expect(await replica.checkBatch(batch)).toEqual(['denied', 1, 'denied']);
 });
 
-test('a window with room left, since the queue is served in parts, counts as a turn', async () => {
+test.each<[string, number, Verdict]>([
+  ['comes at once where the window has room for all before', 1301, 1_000_000],
+  ['comes with the next window where it has not', 1100, 'turn in 1000 ms'],
+])('while the queue is served in parts, a turn %s', async (_what, maxRequests, verdict) => {
   await replica.check(['a', 'b'], { maxRequests: 2, maxRequestsInQueue: 2000 });
-  const waiting = Array.from({ length: 600 }, (_, i) => `w${i}`);
-  await replica.checkOrWait(waiting);
+  await key.setTime(1);
+  await replica.checkOrWait(Array.from({ length: 1200 }, (_, i) => `w${i}`));
   await key.setTime(1000);
-  // 500 of 600 are served by one call.
-  await replica.check(['c'], { maxRequests: 602 });
-  expect(await key.stored()).toMatchObject({ state: { approved: 500, isServing: true } });
-  // A check serves the rest before it is decided.
-  expect(await waitAtMost({ x: 0 })).toEqual(['approved']);
+  // Each call serves 500.
+  await replica.check(['c'], { maxRequests });
+  const [reply] = await waitAtMost({ x: 0 });
+  expect(await key.stored()).toMatchObject({ state: { approved: 1000, isServing: true } });
+  expect(reply).toBe(verdict);
 });
 
 test('waiters of dead replicas do not count', async () => {
@@ -66,5 +80,5 @@ test('a call that is sent again gives the place that it gave', async () => {
   expect(await waitAtMost({ c: 1000 })).toEqual([1]);
   await key.setTime(10);
   const again = { requestId: 'c', canWait: true, maxWaitMillis: 5 };
-  expect(await key.replica('r1', { isSentAgain: true }).checkBatch([again])).toEqual([1]);
+  expect(await key.replica('r1', { guard: sentAgain }).checkBatch([again])).toEqual([1]);
 });
