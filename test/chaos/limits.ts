@@ -4,6 +4,12 @@ export const MAX_REQUESTS = 8;
 export const STORE_TIMEOUT_MILLIS = 500;
 export const REPLICA_LEASE_MILLIS = 2000;
 
+/** An approval is remembered for so long at the least: docs/reliability.md. */
+export function leastMemoryMillis(windowMillis = WINDOW_MILLIS): number {
+  const windows = 3 * windowMillis;
+  return windows < REPLICA_LEASE_MILLIS ? 2 * REPLICA_LEASE_MILLIS : windows;
+}
+
 export const REPLICA_SETTINGS = {
   WINDOW_MILLIS: String(WINDOW_MILLIS),
   MAX_REQUESTS: String(MAX_REQUESTS),

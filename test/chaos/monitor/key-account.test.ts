@@ -1,4 +1,5 @@
 import { KeyNaming } from '../../../src/redis/key-names.js';
+import { leastMemoryMillis } from '../limits.js';
 import { KeyAccount } from './key-account.js';
 import { readStoredLimits } from '../../support/stored-state.js';
 
@@ -82,6 +83,15 @@ test('one that is approved a second time is found, in whatever window', () => {
   follow(2, ['rename', names.requests, names.pastRequests[0]!]);
   follow(3, ['sadd', names.requests, 'a']);
   expect(violations).toEqual([expect.stringContaining('approved a twice')]);
+});
+
+test('one that is approved a second time is not, when the first is forgotten', () => {
+  const { violations, follow } = openAccount();
+  follow(1, ['sadd', names.requests, 'a']);
+  follow(leastMemoryMillis(), ['sadd', names.requests, 'a']);
+  expect(violations).toEqual([expect.stringContaining('approved a twice')]);
+  follow(2 * leastMemoryMillis(), ['sadd', names.requests, 'a']);
+  expect(violations).toHaveLength(1);
 });
 
 test('those who are put back take their old places', () => {

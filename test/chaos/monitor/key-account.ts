@@ -1,4 +1,5 @@
 import type { KeyNames } from '../../../src/redis/key-names.js';
+import { leastMemoryMillis } from '../limits.js';
 import { readStoredLimits, type StoredLimits } from '../../support/stored-state.js';
 import type { MonitoredCommand } from './server-monitor.js';
 
@@ -64,8 +65,8 @@ export class KeyAccount {
   #windowMillis: number | undefined;
   /** Approved in this window, and not released. */
   #approved = new Set<string>();
-  /** Approved in this window or an earlier one: a second approval of any would be nobody's. */
-  readonly #everApproved = new Set<string>();
+  /** Until when an approval has to be remembered: a second one before would be nobody's. */
+  readonly #rememberedUntil = new Map<string, number>();
   #queue: { id: string; ticket: number }[] = [];
   #queueExpiresAt = Infinity;
   /** Whom the script under way has approved, and who had come before those whom it decides about. */
@@ -92,7 +93,7 @@ export class KeyAccount {
     this.#maximum = Infinity;
     this.#window = { start: undefined };
     this.#script = undefined;
-    this.#everApproved.clear();
+    this.#rememberedUntil.clear();
   }
 
   /** What the server holds at this point of its commands. */
@@ -105,7 +106,9 @@ export class KeyAccount {
       this.events.onWindow(start, Date.now());
     }
     this.#approved = new Set(approved);
-    for (const id of [...approved, ...approvedBefore]) this.#everApproved.add(id);
+    // Nobody knows for how long those of earlier windows have been remembered.
+    for (const id of approvedBefore) this.#rememberedUntil.set(id, Date.now());
+    for (const id of approved) this.#rememberedUntil.set(id, Date.now() + this.#rememberedMillis);
     this.#queue = [...queue];
     this.#queueExpiresAt = queueExpiresAt < 0 ? Infinity : queueExpiresAt;
     this.#lastTicket = Math.max(0, ...queue.map(({ ticket }) => ticket));
@@ -217,9 +220,10 @@ export class KeyAccount {
     if (name === 'srem') for (const id of ids) this.#approved.delete(id);
     if (name === 'sadd') {
       for (const id of ids) {
-        if (this.#isKnown && this.#everApproved.has(id)) this.#violates(`approved ${id} twice`, at);
+        const isRemembered = at < (this.#rememberedUntil.get(id) ?? 0);
+        if (this.#isKnown && isRemembered) this.#violates(`approved ${id} twice`, at);
         this.#approved.add(id);
-        this.#everApproved.add(id);
+        this.#rememberedUntil.set(id, at + this.#rememberedMillis);
         this.#script?.approved.push({ id, at });
       }
     }
@@ -254,6 +258,10 @@ export class KeyAccount {
     if (isPutBack) this.#script?.queued.add(id);
     this.#queue.push({ id, ticket });
     this.#queue.sort((a, b) => a.ticket - b.ticket);
+  }
+
+  get #rememberedMillis(): number {
+    return leastMemoryMillis(this.#windowMillis);
   }
 
   #expectRoom(when: string, maximum: number, at?: number): void {
