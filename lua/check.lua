@@ -14,12 +14,14 @@
 --         the greatest overrides that count, as `<maximum>:<maximum in the queue>` with -1 for none; override of
 --         the maximum; override of the queue's maximum; the lowest ticket of the caller's waiters for the key; ms
 --         until the window ends as far as the caller knows; a digit for each check, 1 if it can wait, 2 if it can
---         but has no place left to wait in, else 0
+--         but has no place left to wait in, else 0; where a wait has a limit, the longest of each in ms or '', with a
+--         comma between two
 --       then the request ids of all checks
 -- Reply the replies to the batches, one after the other:
 --       1 microseconds until there may be room again, 2 maximum per window, 3 approvals of the window,
 --       then per check, in their order: 1 approved, 0 denied, -1 refused because the queue is full,
 --       -2 refused for lack of a place to wait in, -3 refused because the set of ids is full,
+--       -4 less the microseconds until its turn: refused because that is later than it can wait,
 --       else its ticket in the queue
 --       A batch that fails, such as one with a key of a wrong type, has its error in place of all that, and one
 --       that needs more names has false. The others are decided all the same.

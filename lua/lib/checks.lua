@@ -2,7 +2,7 @@
 -- sent again, and what a reply consists of.
 --@include lib/instance
 
-local QUEUE_FULL, NO_PLACE, SET_FULL = -1, -2, -3
+local QUEUE_FULL, NO_PLACE, SET_FULL, TURN_TOO_LATE = -1, -2, -3, -4
 local WAITS_NOT, WAITS_WITHOUT_PLACE = string.byte('0'), string.byte('2')
 
 -- The greatest overrides of the maximum and of the queue's maximum that count.
@@ -62,6 +62,12 @@ local function approve(keys, state, call, batch, decided, replies)
   return i
 end
 
+-- The reply to a check that would wait for longer than it can, else nil. `before`: how many wait before it.
+local function reply_too_late(state, call, before, longest_wait)
+  local micros = longest_wait and micros_to_turn(state, call, before)
+  return micros and micros > longest_wait * 1000 and TURN_TOO_LATE - micros or nil
+end
+
 local function refuse_or_queue(keys, state, call, batch, first, decided, replies)
   local joining = {}
   -- Where the maximum is 0, nobody's turn ever comes.
@@ -78,19 +84,31 @@ local function refuse_or_queue(keys, state, call, batch, first, decided, replies
     elseif waits == WAITS_NOT then
       reply = DENIED
       state.denied = state.denied + (is_sent_again and 0 or 1)
-    elseif count_waiting(state, read_queue(keys, state, call.now_ms)) + #joining >= places then
-      reply = QUEUE_FULL
-    elseif waits == WAITS_WITHOUT_PLACE then
-      reply = NO_PLACE
     else
-      reply = next_ticket(keys, state, call)
-      joining[#joining + 1] = { request_id = id, ticket = reply }
+      local before = count_waiting(state, read_queue(keys, state, call.now_ms)) + #joining
+      local longest_wait = batch.longest_waits and batch.longest_waits[i]
+      reply = before >= places and QUEUE_FULL
+        or reply_too_late(state, call, before, longest_wait)
+        or waits == WAITS_WITHOUT_PLACE and NO_PLACE
+        or next_ticket(keys, state, call)
+      if reply > APPROVED then
+        joining[#joining + 1] = { request_id = id, ticket = reply }
+      end
     end
     replies[i + HEAD] = reply
   end
   if #joining > 0 then
     join_queue(keys, state, call, joining)
   end
+end
+
+-- In ms, for each check of a batch; false where its wait has no limit.
+local function read_longest_waits(text)
+  local waits = {}
+  for millis in string.gmatch(text .. ',', '([^,]*),') do
+    waits[#waits + 1] = tonumber(millis) or false
+  end
+  return waits
 end
 
 -- `special`: what check.lua says of it.
@@ -100,9 +118,10 @@ local function read_batch(arguments, first_id, size, special)
     batch.ids[i] = arguments[first_id + i - 1]
   end
   if batch.is_special then
-    local max, queue_max, ticket, millis_left
-    batch.ceilings, max, queue_max, ticket, millis_left, batch.waits =
-      string.match(special, '^([^;]*);([^;]*);([^;]*);([^;]*);([^;]*);([^;]*);$')
+    local max, queue_max, ticket, millis_left, longest_waits
+    batch.ceilings, max, queue_max, ticket, millis_left, batch.waits, longest_waits =
+      string.match(special, '^([^;]*);([^;]*);([^;]*);([^;]*);([^;]*);([^;]*);([^;]*);$')
+    batch.longest_waits = longest_waits ~= '' and read_longest_waits(longest_waits)
     batch.max, batch.queue_max = tonumber(max), tonumber(queue_max)
     batch.ticket, batch.millis_left = tonumber(ticket), tonumber(millis_left)
   end

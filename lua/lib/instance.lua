@@ -117,6 +117,18 @@ local function micros_to_room(state, call)
   return state.serving == 1 and 0 or to_window_end
 end
 
+-- Microseconds until one who joined the queue now would have its turn, if nobody left it and nothing was released
+-- before. `places`: how many wait.
+local function micros_to_turn(state, call, places)
+  local most = capacity(state, call)
+  local room, to_room = math.max(0, most - state.approved), micros_to_room(state, call)
+  if places < room then
+    return to_room
+  end
+  local windows_before = math.floor((places - room) / most)
+  return math.max(to_room, micros_to_window_end(state, call.now_us) + windows_before * call.limits.window * 1000)
+end
+
 -- Whether a newcomer may be approved. Waiters come first.
 local function admits_newcomers(state, call)
   return state.approved < capacity(state, call) and state.serving == 0 and not in_recovery_hold(state)

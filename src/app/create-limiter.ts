@@ -84,6 +84,7 @@ function withPolicy(
     limiter,
     substitute,
     new OutageLog(policy, clock, logger),
+    clock,
     settings.MAX_WAITERS,
   );
 }

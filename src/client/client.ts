@@ -7,10 +7,16 @@ import type {
 import { decisionOf, isReleased, resultOf } from './calls/answers.js';
 import { Batcher } from './calls/batcher.js';
 import { type Handling, PendingRequest } from './calls/pending-request.js';
-import { Service } from './calls/service.js';
+import { Service, type WaitElement } from './calls/service.js';
 import type { Decision } from './decision.js';
 import { SluiceDeniedError } from './errors.js';
-import type { CheckOptions, ClientOptions, PermitOptions, RequestOptions } from './options.js';
+import type {
+  CheckOptions,
+  ClientOptions,
+  PermitOptions,
+  RequestOptions,
+  WaitOptions,
+} from './options.js';
 
 const DEFAULT_TIMEOUT_MILLIS = 5000;
 /** Fewer or more are no faster, and one that takes long holds up no others. */
@@ -21,7 +27,7 @@ const NO_OPTIONS = {};
 /** Asks Sluice for permission. One client for a process is enough, for any number of callers. */
 export class SluiceClient {
   readonly #checks: Handling<CheckElement, CheckResult, Decision>;
-  readonly #waits: Handling<CheckElement, CheckResult, Decision>;
+  readonly #waits: Handling<WaitElement, CheckResult, Decision>;
   readonly #releases: Handling<ReleaseElement, ReleaseResult, boolean>;
 
   /** @throws TypeError for an address that is none, RangeError for a number that is no use */
@@ -75,12 +81,13 @@ export class SluiceClient {
   }
 
   /**
-   * Asks for permission, and waits for it in the key's queue. It is denied where the queue is full. Without
-   * `timeoutMillis` it waits as long as it takes; who aborts gives the place up.
+   * Asks for permission, and waits for it in the key's queue. It is denied where the queue is full, and where its turn
+   * does not come within `maxWaitMillis`. Without that it waits as long as it takes; who aborts gives the place up.
    * @throws as `check`
    */
-  wait(key: string, options: CheckOptions = NO_OPTIONS): Promise<Decision> {
-    return new PendingRequest(elementOf(key, options), this.#waits, options).value;
+  wait(key: string, options: WaitOptions = NO_OPTIONS): Promise<Decision> {
+    const element = { ...elementOf(key, options), maxWaitMillis: options.maxWaitMillis };
+    return new PendingRequest(element, this.#waits, options).value;
   }
 
   /**
@@ -139,7 +146,7 @@ function elementOf(key: string, { maxRequests, maxRequestsInQueue }: CheckOption
 
 async function sendAlone(
   service: Service,
-  request: PendingRequest<CheckElement, CheckResult, Decision>,
+  request: PendingRequest<WaitElement, CheckResult, Decision>,
 ): Promise<void> {
   const connection = new AbortController();
   request.onGone = () => {

@@ -8,7 +8,7 @@ export interface Approval {
 /** Sluice turns the caller away. */
 export interface Denial {
   readonly approved: false;
-  /** Until the key's window ends, rounded up. */
+  /** Until the key's window ends, or until the turn of one that could not wait so long. Rounded up. */
   readonly retryAfterSeconds: number;
 }
 

@@ -7,7 +7,13 @@ export {
   SluiceUnavailableError,
 } from './errors.js';
 export { limitedFetch, type LimitedFetchOptions } from './limited-fetch.js';
-export type { CheckOptions, ClientOptions, PermitOptions, RequestOptions } from './options.js';
+export type {
+  CheckOptions,
+  ClientOptions,
+  PermitOptions,
+  RequestOptions,
+  WaitOptions,
+} from './options.js';
 export {
   type LimitedResponse,
   type Middleware,

@@ -30,8 +30,17 @@ export interface CheckOptions extends RequestOptions {
   readonly maxRequestsInQueue?: number | undefined;
 }
 
+/** How to ask for permission, and to wait for it. */
+export interface WaitOptions extends CheckOptions {
+  /**
+   * The longest to wait in the queue: denied at once where the turn can't come in time, and when that time is over. As
+   * long as it takes if left out. `timeoutMillis` limits the whole call, and rejects.
+   */
+  readonly maxWaitMillis?: number | undefined;
+}
+
 /** How `withPermit` and a limited `fetch` ask. */
-export interface PermitOptions extends CheckOptions {
+export interface PermitOptions extends WaitOptions {
   /** Whether to wait where there is no room. `true` if left out. */
   readonly wait?: boolean | undefined;
 }

@@ -7,6 +7,8 @@ export interface RateLimitOptions<Request> {
   readonly keyOf: (request: Request) => string | undefined;
   /** Whether requests wait for their turn. `false` if left out. */
   readonly wait?: boolean | undefined;
+  /** The longest that a request waits. As long as it takes if left out. */
+  readonly maxWaitMillis?: number | undefined;
   /** What becomes of a request on which there is no decision: a 503, or it passes. `deny` if left out. */
   readonly outagePolicy?: 'deny' | 'allow' | undefined;
 }
@@ -29,7 +31,7 @@ export type Middleware<Request> = (
 /** Lets requests pass that Sluice approves, and answers others 429, with `Retry-After`. */
 export function rateLimit<Request>(
   client: SluiceClient,
-  { keyOf, wait = false, outagePolicy = 'deny' }: RateLimitOptions<Request>,
+  { keyOf, wait = false, maxWaitMillis, outagePolicy = 'deny' }: RateLimitOptions<Request>,
 ): Middleware<Request> {
   const limit = async (request: Request, response: LimitedResponse): Promise<boolean> => {
     const key = keyOf(request);
@@ -40,7 +42,9 @@ export function rateLimit<Request>(
     });
     const { signal } = disconnected;
     try {
-      const decision = await (wait ? client.wait(key, { signal }) : client.check(key, { signal }));
+      const decision = await (wait
+        ? client.wait(key, { signal, maxWaitMillis })
+        : client.check(key, { signal }));
       if (!decision.approved) {
         refuse(response, 429, 'rate limit exceeded', decision.retryAfterSeconds);
       }

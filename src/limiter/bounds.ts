@@ -4,6 +4,8 @@ export const BOUNDS = {
   /** 0 turns queueing off. */
   maxRequestsInQueue: { min: 0, max: 100_000 },
   windowMillis: { min: 1, max: 366 * 24 * 60 * 60 * 1000 },
+  /** 0 waits for nothing but a turn that has come. */
+  maxWaitMillis: { min: 0, max: 366 * 24 * 60 * 60 * 1000 },
   /** UTF-8 bytes of a key, after percent-decoding. */
   keyBytes: { min: 1, max: 512 },
 } as const;

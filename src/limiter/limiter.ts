@@ -46,6 +46,11 @@ export interface CheckRequest {
    * the queue is full, or fails with a TooManyWaitersError.
    */
   readonly noPlace?: boolean;
+  /**
+   * Of a request that can wait: the longest that it waits in the queue. It is denied at once where its turn can't come
+   * in time, and when that time is over. Undefined: as long as it takes.
+   */
+  readonly maxWaitMillis?: number | undefined;
   readonly maxRequests?: number | undefined;
   readonly maxRequestsInQueue?: number | undefined;
 }
@@ -61,6 +66,12 @@ export interface Quota {
   readonly resetMillis: number;
 }
 
+/**
+ * Why a check is denied. `turn_too_late`: its turn could not come within its longest wait, which was clear at once;
+ * `wait_expired`: it did not come.
+ */
+export type DenialReason = 'limit_reached' | 'queue_full' | 'turn_too_late' | 'wait_expired';
+
 export type Decision =
   | {
       readonly outcome: 'approved';
@@ -74,8 +85,10 @@ export type Decision =
     }
   | {
       readonly outcome: 'denied';
-      readonly reason: 'limit_reached' | 'queue_full';
+      readonly reason: DenialReason;
       readonly quota: Quota;
+      /** Until its turn would have come, in milliseconds. Set where the reason is `turn_too_late`. */
+      readonly turnMillis?: number;
       /** Set if a substitute decided in place of the store. */
       readonly policy?: OutagePolicy;
     }
@@ -102,7 +115,8 @@ export interface InstanceState {
  */
 export interface Limiter {
   /**
-   * Asks for permission. With `canWait` the promise resolves when the request's turn has come.
+   * Asks for permission. With `canWait` the promise resolves when the request's turn has come, or its longest wait is
+   * over.
    * @param caller its disconnect withdraws a request that can wait
    * @throws ShuttingDownError when the replica stops while the request waits, or has stopped
    * @throws TooManyWaitersError when the request would have to wait, but too many wait already

@@ -1,9 +1,10 @@
+import type { Clock } from '../common/clock.js';
 import type { CallerPresence } from './caller-presence.js';
 import type { Decision, Quota } from './limiter.js';
 
 /**
  * A request that may have to wait for its turn. It is decided once: approved or refused, withdrawn
- * because its caller disconnected, or failed. The first decision holds. A later call learns that it is late.
+ * because its caller disconnected, expired, or failed. The first decision holds. A later call learns that it is late.
  */
 export class Waiter {
   /** Resolves or rejects when the request is decided. */
@@ -12,8 +13,13 @@ export class Waiter {
   #reject!: (error: unknown) => void;
   #decided = false;
   #caller: CallerPresence | undefined;
+  #cancelTimer: (() => void) | undefined;
 
-  constructor(readonly requestId: string) {
+  /** @param maxWaitMillis the longest that it waits; as long as it takes where that is undefined */
+  constructor(
+    readonly requestId: string,
+    private readonly maxWaitMillis?: number,
+  ) {
     this.decision = new Promise((resolve, reject) => {
       this.#resolve = resolve;
       this.#reject = reject;
@@ -41,6 +47,11 @@ export class Waiter {
     return this.decide({ outcome: 'approved', requestId: this.requestId, waited: true, quota });
   }
 
+  /** Denies a request whose longest wait is over. */
+  expire(quota: Quota): boolean {
+    return this.decide({ outcome: 'denied', reason: 'wait_expired', quota });
+  }
+
   fail(error: unknown): void {
     if (this.#end()) this.#reject(error);
   }
@@ -59,9 +70,16 @@ export class Waiter {
     this.#caller = caller;
   }
 
+  /** Calls `onExpired` if the request is undecided when its longest wait, which begins now, is over. */
+  onceExpired(clock: Clock, onExpired: () => void): void {
+    if (this.maxWaitMillis === undefined || this.#decided) return;
+    this.#cancelTimer = clock.after(this.maxWaitMillis, onExpired);
+  }
+
   #end(): boolean {
     if (this.#decided) return false;
     this.#decided = true;
+    this.#cancelTimer?.();
     if (this.#caller) this.#caller.onDisconnect = undefined;
     return true;
   }

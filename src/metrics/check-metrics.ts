@@ -53,6 +53,8 @@ function decisionCounter(registers: Registry[]): (decision: Decision, isShadow: 
     waited: fromTheStart(counter, 'approved', 'waited', who),
     limit_reached: fromTheStart(counter, 'denied', 'limit_reached', who),
     queue_full: fromTheStart(counter, 'denied', 'queue_full', who),
+    turn_too_late: fromTheStart(counter, 'denied', 'turn_too_late', who),
+    wait_expired: fromTheStart(counter, 'denied', 'wait_expired', who),
     shadowed: fromTheStart(counter, 'shadowed', 'limit_reached', who),
   });
   const series = {

@@ -83,12 +83,12 @@ export class CheckBatcher {
   constructor(private readonly parts: CheckBatcherParts) {}
 
   send(request: CheckRequest, requestId: string): Promise<CheckReply> {
-    const { canWait, noPlace = false } = request;
+    const { canWait, noPlace = false, maxWaitMillis } = request;
     return new Promise((resolve, failed) => {
       const answered = (verdict: number, quota: Quota): void => {
         resolve({ millisToRoom: quota.resetMillis, quota, verdict });
       };
-      this.add(request, { requestId, canWait, noPlace, answered, failed });
+      this.add(request, { requestId, canWait, noPlace, maxWaitMillis, answered, failed });
     });
   }
 
@@ -218,6 +218,10 @@ function unanswered(): Error {
 export function denial({ verdict, quota }: Pick<CheckReply, 'verdict' | 'quota'>): Decision {
   if (verdict === VERDICT.noPlace) throw new TooManyWaitersError();
   if (verdict === VERDICT.keyFull) throw new KeyFullError();
+  if (verdict <= VERDICT.turnTooLate) {
+    const turnMillis = (VERDICT.turnTooLate - verdict) / 1000;
+    return { outcome: 'denied', reason: 'turn_too_late', quota, turnMillis };
+  }
   const reason = verdict === VERDICT.queueFull ? 'queue_full' : 'limit_reached';
   return { outcome: 'denied', reason, quota };
 }

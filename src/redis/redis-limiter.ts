@@ -118,7 +118,7 @@ export class RedisLimiter implements StoreLimiter {
         this.#room.checkFailed(request.key, requestId, error);
         reject(error);
       };
-      this.#checks.add(request, new ImmediateCheck(request.canWait, resolve, onFailed));
+      this.#checks.add(request, new ImmediateCheck(request, resolve, onFailed));
     });
   }
 
@@ -160,13 +160,18 @@ export class RedisLimiter implements StoreLimiter {
 /** A check that is decided at once: it may not wait, or has no place to wait in. */
 class ImmediateCheck implements PendingCheck {
   readonly requestId = randomUUID();
+  readonly canWait: boolean;
   readonly noPlace = true;
+  readonly maxWaitMillis: number | undefined;
 
   constructor(
-    readonly canWait: boolean,
+    { canWait, maxWaitMillis }: CheckRequest,
     private readonly onDecided: (decision: Decision) => void,
     private readonly onFailed: (error: Error, requestId: string) => void,
-  ) {}
+  ) {
+    this.canWait = canWait;
+    this.maxWaitMillis = maxWaitMillis;
+  }
 
   answered(verdict: number, quota: Quota): void {
     if (verdict === VERDICT.approved) {

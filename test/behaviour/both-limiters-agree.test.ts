@@ -22,6 +22,7 @@ type Step =
       readonly key: number;
       readonly canWait: boolean;
       readonly noPlace: boolean;
+      readonly maxWaitMillis: number | undefined;
       readonly maxRequests: number | undefined;
       readonly maxRequestsInQueue: number | undefined;
     }
@@ -39,6 +40,10 @@ const anyStep: fc.Arbitrary<Step> = fc.oneof(
       key: fc.nat({ max: KEYS - 1 }),
       canWait: fc.boolean(),
       noPlace: fc.oneof({ weight: 4, arbitrary: fc.constant(false) }, fc.constant(true)),
+      maxWaitMillis: fc.option(
+        fc.oneof(fc.nat({ max: 450 }), fc.constantFrom(99, 100, 101, 200, 300)),
+        { nil: undefined },
+      ),
       maxRequests: fc.option(fc.integer({ min: 1, max: 5 }), { freq: 4, nil: undefined }),
       maxRequestsInQueue: fc.option(fc.nat({ max: 5 }), { freq: 4, nil: undefined }),
     }),

@@ -1,11 +1,14 @@
 import { createMemoryHarness, overHttp, redisHarnessFactory } from '../support/limiter-harness.js';
 import { useRedis } from '../support/use-redis.js';
+import { describeLimitedWaits } from './limited-waits.js';
 import { describeLimiter } from './limiter-behaviour.js';
 
 const redis = useRedis();
 const createRedisHarness = redisHarnessFactory(redis);
 
-describeLimiter('the embedded limiter', createMemoryHarness, 'direct');
-describeLimiter('the Redis limiter', createRedisHarness, 'direct');
-describeLimiter('the embedded limiter over HTTP', overHttp(createMemoryHarness), 'http');
-describeLimiter('the Redis limiter over HTTP', overHttp(createRedisHarness), 'http');
+for (const describeBehaviour of [describeLimiter, describeLimitedWaits]) {
+  describeBehaviour('the embedded limiter', createMemoryHarness, 'direct');
+  describeBehaviour('the Redis limiter', createRedisHarness, 'direct');
+  describeBehaviour('the embedded limiter over HTTP', overHttp(createMemoryHarness), 'http');
+  describeBehaviour('the Redis limiter over HTTP', overHttp(createRedisHarness), 'http');
+}

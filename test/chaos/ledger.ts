@@ -13,6 +13,8 @@ export interface Entry {
   readonly key: string;
   /** The number of the replica's place in the fleet. */
   readonly replica: number;
+  /** The longest that it waits, where that has a limit. */
+  readonly limitMillis?: number | undefined;
   readonly sentAt: number;
   readonly outcome: Outcome;
   /** When it was answered or cut, or its client disconnected. */
@@ -68,7 +70,9 @@ export class Ledger {
   }
 
   /** To be called right before a request is sent. @returns what to call when it has ended */
-  sent(request: Pick<Entry, 'kind' | 'key' | 'replica' | 'requestId'>): (ended: Ended) => void {
+  sent(
+    request: Pick<Entry, 'kind' | 'key' | 'replica' | 'requestId' | 'limitMillis'>,
+  ): (ended: Ended) => void {
     const entry: Mutable<Entry> = {
       ...request,
       sentAt: Date.now(),

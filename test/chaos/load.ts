@@ -21,7 +21,7 @@ interface LoadParts {
   readonly headers?: () => OutgoingHttpHeaders;
 }
 
-type Target = Pick<Entry, 'key' | 'replica'>;
+type Target = Pick<Entry, 'key' | 'replica' | 'limitMillis'>;
 
 /**
  * Clients that ask for permission, wait for it, disconnect, and release approvals. The seed alone decides
@@ -62,8 +62,9 @@ export class Load {
 
   async #wait(random: Random): Promise<void> {
     const target = this.#target(random, WAITED_KEYS);
+    const limitMillis = random.chance(0.3) ? random.whole(50, 3000) : undefined;
     await delay(random.whole(0, 300));
-    await this.#request('wait', target);
+    await this.#request('wait', { ...target, limitMillis });
   }
 
   async #waitAndDisconnect(random: Random): Promise<void> {
@@ -102,7 +103,9 @@ export class Load {
     target: Target,
     disconnectsAfterMillis?: number,
   ): Promise<string | undefined> {
-    const query = kind === 'check' ? '' : '?canWait=true';
+    const { limitMillis } = target;
+    const limit = limitMillis === undefined ? '' : `&maxWaitMillis=${limitMillis}`;
+    const query = kind === 'check' ? '' : `?canWait=true${limit}`;
     const ended = this.parts.ledger.sent({ ...target, kind, requestId: undefined });
     const request = begin(
       this.parts.fleet.urlOf(target.replica),

@@ -95,6 +95,18 @@ describe('a wait', () => {
     expect(await client.wait(key)).toEqual({ approved: false, retryAfterSeconds: 3600 });
   });
 
+  test('is denied where its turn comes too late, and told when one could be had', async () => {
+    const key = uniqueKey();
+    await permit(key, { maxRequests: 1 });
+
+    const denied = { approved: false, retryAfterSeconds: 3600 };
+    expect(await client.wait(key, { maxWaitMillis: 1000 })).toEqual(denied);
+    await expect(client.permit(key, { maxWaitMillis: 1000 })).rejects.toMatchObject({
+      name: 'SluiceDeniedError',
+      retryAfterSeconds: 3600,
+    });
+  });
+
   test('sets the maxima of the key', async () => {
     const key = uniqueKey();
 

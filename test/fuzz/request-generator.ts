@@ -32,11 +32,13 @@ const WRONG_QUERIES = [
   'maxRequests=0', 'maxRequests=-1', 'maxRequests=1.5', 'maxRequests=1e3', 'maxRequests=1000000001',
   'maxRequests=99999999999999999999', 'maxRequests=%00', 'maxRequests=1&maxRequests=2', 'maxRequests=0x1',
   'MaxRequests=1', 'maxrequestsinqueue=1', 'maxRequestsInQueue=100001', 'maxRequestsInQueue=+1',
+  'maxWaitMillis=5', 'canWait=0&maxWaitMillis=5', 'canWait=1&maxWaitMillis=-1', 'canWait=1&maxWaitMillis=31622400001',
+  'canWait=1&maxwaitmillis=5', 'canWait=1&maxWaitMillis=5&maxWaitMillis=5',
   'maxRequestsInQueue=%F0%9F%9A%B0', 'maxRequestsInQueue=NaN', 'canWait', '%63anWait=x', 'maxRequests=%31%30%2E',
   `${'a&'.repeat(1000)}canWait=x`,
 ]; // prettier-ignore
 const RIGHT_QUERIES = [
-  '', '', '', 'canWait=true', 'canWait=FALSE', 'canWait=1&maxRequests=1000000000', 'maxRequests=7',
+  '', '', '', 'canWait=true', 'canWait=FALSE', 'canWait=1&maxWaitMillis=0', 'canWait=1&maxWaitMillis=300', 'canWait=1&maxRequests=1000000000', 'maxRequests=7',
   'maxRequestsInQueue=0', 'maxRequests=%31', 'x=1', 'x=1&x=2', 'x[y][z]=1', '__proto__=1',
   '__proto__[canWait]=x', 'constructor=1', '%zz=%zz', '&&&', '=', '?', 'a=%00', 'a=1&'.repeat(500),
 ]; // prettier-ignore

@@ -102,6 +102,8 @@ const OUT_OF_BOUNDS: [name: string, value: string][] = [
   ['maxRequests', '999999999999999'],
   ['maxRequestsInQueue', '100001'],
   ['maxRequestsInQueue', '999999999999999'],
+  ['maxWaitMillis', '31622400001'],
+  ['maxWaitMillis', '999999999999999'],
 ];
 
 const AT_BOUNDS: [name: string, value: number, field: string][] = [
@@ -143,7 +145,7 @@ describe.each(bothLimiters(redis))('bad input (%s limiter)', (_name, settings) =
     expect(await redis.client.exists(`${keyPrefix}{${key}}`)).toBe(0);
   }
 
-  describe.each(['maxRequests', 'maxRequestsInQueue'])('%s', (parameter) => {
+  describe.each(['maxRequests', 'maxRequestsInQueue', 'maxWaitMillis'])('%s', (parameter) => {
     test.each(NO_WHOLE_NUMBER)('%s is refused', async (_kind, query) => {
       await expectRefused(parameter, query(parameter));
     });

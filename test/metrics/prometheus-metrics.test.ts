@@ -44,6 +44,8 @@ test('a series that may ever be is there from the start, at zero', async () => {
       ['approved', 'waited'],
       ['denied', 'limit_reached'],
       ['denied', 'queue_full'],
+      ['denied', 'turn_too_late'],
+      ['denied', 'wait_expired'],
       ['shadowed', 'limit_reached'],
     ].map(
       ([outcome, reason]) =>
@@ -94,6 +96,14 @@ test.each<[Decision, labels: string]>([
   [DENIED, 'decided_by="store",outcome="denied",reason="limit_reached"'],
   [{ ...DENIED, policy: 'local' }, 'decided_by="local",outcome="denied",reason="limit_reached"'],
   [{ ...DENIED, reason: 'queue_full' }, 'decided_by="store",outcome="denied",reason="queue_full"'],
+  [
+    { ...DENIED, reason: 'turn_too_late' },
+    'decided_by="store",outcome="denied",reason="turn_too_late"',
+  ],
+  [
+    { ...DENIED, reason: 'wait_expired' },
+    'decided_by="store",outcome="denied",reason="wait_expired"',
+  ],
   [{ outcome: 'withdrawn' }, 'decided_by="store",outcome="withdrawn",reason="client_left"'],
 ])('%j is counted once, as what it is', async (decision, labels) => {
   metrics.decided(decision, 1, NO_POLICY);

@@ -19,14 +19,16 @@ function running(action: Action): Action {
 
 /** By the first word of a step; the second names a replica. */
 const ACTIONS: Readonly<Record<string, Action>> = {
-  /** ask A c1 [wait] [max=N] [queue=N] */
+  /** ask A c1 [wait] [limit=N] [max=N] [queue=N]: `limit` is that of the wait */
   ask: (world, replica, words) => {
     const [name = ''] = words;
     if (replica.life !== 'up' || world.clients.has(name)) return false;
     const maxRequests = option(words, 'max');
     const maxRequestsInQueue = option(words, 'queue');
+    const maxWaitMillis = option(words, 'limit');
     world.ask(replica, name, {
       canWait: words.includes('wait'),
+      ...(maxWaitMillis !== undefined && { maxWaitMillis }),
       ...(maxRequests !== undefined && { maxRequests }),
       ...(maxRequestsInQueue !== undefined && { maxRequestsInQueue }),
     });

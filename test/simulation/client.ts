@@ -1,5 +1,5 @@
 import { CallerPresence } from '../../src/limiter/caller-presence.js';
-import type { Decision } from '../../src/limiter/limiter.js';
+import type { Decision, DenialReason } from '../../src/limiter/limiter.js';
 
 /** An approval as it was seen in Redis. */
 export interface SeenApproval {
@@ -17,6 +17,8 @@ export class SimulatedClient {
   readonly presence = new CallerPresence();
   /** What it was told. */
   outcome: Decision['outcome'] | 'failed' | undefined;
+  /** Why it was denied. */
+  reason: DenialReason | undefined;
   /** Of the place that it was given in Redis. */
   ticket: number | undefined;
   approval: SeenApproval | undefined;
@@ -29,5 +31,9 @@ export class SimulatedClient {
     readonly name: string,
     readonly replica: string,
     readonly canWait: boolean,
+    /** When it asked, in milliseconds since the world began. */
+    readonly askedAt: number,
+    /** The longest that it waits. */
+    readonly maxWaitMillis = Infinity,
   ) {}
 }

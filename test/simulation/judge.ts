@@ -11,6 +11,8 @@ import { Violation } from './violation.js';
 /** As lua/lib/recovery-hold.lua has it. */
 const HOLD_MILLIS = 500;
 const LEASE_PART_LEFT = 0.4;
+/** As lua/check.lua replies. */
+const TURN_TOO_LATE = -4;
 
 /** Holds each script call against what has been seen before. */
 export class Judge {
@@ -53,6 +55,7 @@ export class Judge {
     this.#checkReturn(run, approved, after);
     this.#checkNobodyIsLost(run, approved, before, after);
     this.#checkReply(run, reply, before, isNewWindow);
+    this.#checkForetoldTurn(run, reply, before, after);
     if (run.script === 'renew') this.#checkRenewal(run, before, after);
     else if (!needsAllNames(reply)) this.#checkRoomIsUsed(run, after);
   }
@@ -236,6 +239,38 @@ export class Judge {
     const wasApproved = isCurrent && before.requests.has(id);
     if ((reply === 1) !== wasApproved && !this.#isTorn) {
       throw new Violation('an approval is released once', `${id}: reply ${String(reply)}`);
+    }
+  }
+
+  /** Who waits can be in time, if nobody leaves and nothing is released, and who comes too late is told when it could. */
+  #checkForetoldTurn(
+    { script, now, requestIds }: ScriptRun,
+    reply: unknown,
+    before: Snapshot,
+    { state, waiting }: Snapshot,
+  ): void {
+    const [id = '', ...others] = requestIds;
+    const client = this.clientOf(id);
+    const isSimple = script === 'check' && others.length === 0 && !this.#isTorn;
+    if (!isSimple || !client?.canWait || !state || state.isServing || now < state.holdUntil) return;
+    const verdict = (reply as number[])[3]!;
+    const hasJoined = waiting.has(id);
+    // One that is sent again keeps the place that it has.
+    if (before.waiting.has(id) || (!hasJoined && verdict > TURN_TOO_LATE)) return;
+    // As the call found them: it renews the lease of its own replica when somebody joins.
+    const living = [...waiting.entries()].filter(
+      ([other, { replica }]) => other === id || (before.leases[replica] ?? 0) > now,
+    );
+    const ahead = living.length - (hasJoined ? 1 : 0);
+    const windowsBefore = Math.floor(ahead / state.max);
+    const turnMillis = state.start + state.window * (1 + windowsBefore) - now;
+    const isTooLate = turnMillis > client.maxWaitMillis;
+    if (hasJoined === isTooLate) {
+      const why = `${id}, whose turn comes in ${turnMillis} ms`;
+      throw new Violation('who waits can be in time', why);
+    }
+    if (isTooLate && TURN_TOO_LATE - verdict !== turnMillis * 1000) {
+      throw new Violation('a turn is foretold', `${id}: ${verdict}, not ${turnMillis} ms`);
     }
   }
 

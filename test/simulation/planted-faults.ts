@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 
 import { ApprovalBatches } from '../../src/limiter/approval-batches.js';
+import { Waiter } from '../../src/limiter/waiter.js';
 import { Lease } from '../../src/redis/waiting/lease.js';
 import { LocalQueue } from '../../src/redis/waiting/local-queue.js';
 import { Places } from '../../src/redis/waiting/places.js';
@@ -187,6 +188,27 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
     name: 'those who wait have nothing of a higher maximum',
     scripts: edited('lib/checks', 'state.made_room or max > state.max', 'state.made_room'),
+  },
+  {
+    name: 'a wait that is over goes on',
+    plant: () => method(Waiter, 'onceExpired', () => () => undefined),
+  },
+  {
+    name: 'a turn is foretold without those who wait before',
+    scripts: edited('lib/instance', 'math.floor((places - room) / most)', '0'),
+  },
+  {
+    name: 'a wait is over too early',
+    plant: () =>
+      method(Waiter, 'onceExpired', (onceExpired) => {
+        return function (this: Waiter, clock, onExpired) {
+          const early = {
+            now: () => clock.now(),
+            after: (millis: number, callback: () => void) => clock.after(millis / 2, callback),
+          };
+          onceExpired.call(this, early, onExpired);
+        };
+      }),
   },
   {
     name: 'keys of a queue are given no expiry',

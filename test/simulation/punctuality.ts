@@ -1,3 +1,4 @@
+import type { SimulatedClient } from './client.js';
 import type { World } from './world.js';
 import { Violation } from './violation.js';
 
@@ -5,6 +6,8 @@ import { Violation } from './violation.js';
 const LONGEST_GRACE_MILLIS = 100;
 /** What clocks are out by, at the most, over the longest window, and what is rounded. */
 const DRIFT_MILLIS = 100;
+/** Of a replica's clock to that of Redis: see `drift` in shape.ts. */
+const LEAST_RATE = 0.98;
 
 /** Before time goes on in a world where nothing is late, who is approved has been told. */
 export function checkEverybodyIsTold(world: World): void {
@@ -21,6 +24,30 @@ export function checkEverybodyIsTold(world: World): void {
       }
     }
   }
+}
+
+/** Before time goes on there, no wait is longer than its limit. */
+export function checkWaitsEnd(world: World): void {
+  for (const { name, replica, outcome, askedAt, maxWaitMillis } of world.clients.values()) {
+    const over = world.now - askedAt - maxWaitMillis - DRIFT_MILLIS;
+    if (outcome === undefined && over > 0 && world.isPunctual(replica)) {
+      throw new Violation('a wait ends with its limit', `${name} waits on for ${over} ms`);
+    }
+  }
+}
+
+/** What is wrong with the refusal of a client that can wait, if anything is. */
+export function refusalFault(world: World, client: SimulatedClient): Violation | undefined {
+  const { name, reason, askedAt, maxWaitMillis, replica, ticket } = client;
+  if (reason === 'wait_expired' && world.now - askedAt < maxWaitMillis * LEAST_RATE - 1) {
+    return new Violation('a wait is as long as its limit', `${name} is refused before`);
+  }
+  // One whose place was lost may come too late when it asks again.
+  const keepsPlace = world.isPunctual(replica) && !world.hasLostMemory;
+  if (reason === 'turn_too_late' && ticket !== undefined && keepsPlace) {
+    return new Violation('who comes too late has no place', name);
+  }
+  return undefined;
 }
 
 /** When time has gone on there, everybody who waits does so for the end of a window that has not come. */

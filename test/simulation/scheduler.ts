@@ -17,6 +17,7 @@ const FAULTS = [
   'leave',
   'release',
   'no wait',
+  'limited waits',
   'override',
   'rules',
   'drop',
@@ -177,10 +178,21 @@ export class Scheduler {
     return `rules ${replica} ${this.#lastRules}`;
   }
 
+  /** Of a wait: up to some windows, often to the millisecond in which one may end. */
+  #limit(): number {
+    const { windowMillis } = this.world.shape;
+    return this.random.chance(0.3)
+      ? windowMillis * this.random.whole(1, 2)
+      : this.random.whole(0, 3 * windowMillis);
+  }
+
   #ask(replica: string): string {
     const { random } = this;
     const words = [`ask ${replica} c${this.#clients + 1}`];
-    if (!this.#has('no wait') || random.chance(0.7)) words.push('wait');
+    if (!this.#has('no wait') || random.chance(0.7)) {
+      words.push('wait');
+      if (this.#has('limited waits') && random.chance(0.5)) words.push(`limit=${this.#limit()}`);
+    }
     if (this.#has('override') && random.chance(0.3)) words.push(`max=${random.whole(1, 4)}`);
     if (this.#has('override') && random.chance(0.2)) words.push(`queue=${random.whole(0, 4)}`);
     return words.join(' ');

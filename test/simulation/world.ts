@@ -5,7 +5,13 @@ import type { Redis } from 'ioredis';
 import { KeyNaming } from '../../src/redis/key-names.js';
 import { SimulatedClient } from './client.js';
 import { Judge } from './judge.js';
-import { checkEverybodyIsTold, checkWindowsEnd, isQuiet } from './punctuality.js';
+import {
+  checkEverybodyIsTold,
+  checkWaitsEnd,
+  checkWindowsEnd,
+  isQuiet,
+  refusalFault,
+} from './punctuality.js';
 import { LeaderLock } from './leader-lock.js';
 import { KEY, SimulatedReplica } from './replica.js';
 import { readRun } from './script-run.js';
@@ -102,19 +108,22 @@ export class World {
     name: string,
     request: {
       readonly canWait: boolean;
+      readonly maxWaitMillis?: number;
       readonly maxRequests?: number;
       readonly maxRequestsInQueue?: number;
     },
   ): void {
-    const client = new SimulatedClient(name, replica.name, request.canWait);
+    const { canWait, maxWaitMillis } = request;
+    const client = new SimulatedClient(name, replica.name, canWait, this.now, maxWaitMillis);
     this.clients.set(name, client);
     this.#nextRequestId = name;
     const decision = request.canWait
       ? replica.checkOrWait(request, client.presence)
       : replica.check(request, name);
     decision.then(
-      ({ outcome }) => {
-        this.#told(client, outcome);
+      (decision) => {
+        if (decision.outcome === 'denied') client.reason = decision.reason;
+        this.#told(client, decision.outcome);
       },
       () => {
         this.#told(client, 'failed');
@@ -132,7 +141,10 @@ export class World {
   /** Time goes on; what is due by then is still to be done. */
   pass(millis: number): void {
     const isPunctual = this.shape.isPrompt && isQuiet(this);
-    if (isPunctual) checkEverybodyIsTold(this);
+    if (isPunctual) {
+      checkEverybodyIsTold(this);
+      checkWaitsEnd(this);
+    }
     this.now += millis;
     if (isPunctual) checkWindowsEnd(this);
   }
@@ -183,7 +195,9 @@ export class World {
   #told(client: SimulatedClient, outcome: SimulatedClient['outcome']): void {
     if (this.replica(client.replica)?.life === 'dead') return;
     client.outcome = outcome;
-    this.trace.push(`  ${client.name} is told: ${String(outcome)}`);
+    this.trace.push(`  ${client.name} is told: ${client.reason ?? String(outcome)}`);
+    const fault = refusalFault(this, client);
+    if (fault) this.#fail(fault);
     if (outcome !== 'approved') return;
     const problem =
       client.approval === undefined

@@ -33,6 +33,9 @@ export class HttpLimiter implements Limiter {
     if (request.maxRequestsInQueue !== undefined) {
       query.set('maxRequestsInQueue', String(request.maxRequestsInQueue));
     }
+    if (request.maxWaitMillis !== undefined) {
+      query.set('maxWaitMillis', String(request.maxWaitMillis));
+    }
     const pending = begin(this.url, 'POST', `${ratePath(request.key)}?${query.toString()}`);
     if (caller) {
       caller.onDisconnect = () => {
@@ -56,6 +59,7 @@ export class HttpLimiter implements Limiter {
       outcome: 'denied',
       reason: 'limit_reached',
       quota: quotaIn(headers),
+      turnMillis: Number(headers['retry-after']) * 1000,
     };
   }
 

@@ -29,7 +29,7 @@ export interface Overrides {
 }
 
 /** A number is a ticket, relative to {@link ScriptHarness.startMillis}, in microseconds. */
-export type Verdict = 'approved' | 'denied' | 'queue full' | number;
+export type Verdict = 'approved' | 'denied' | 'queue full' | `turn in ${number} ms` | number;
 
 /**
  * Everything that Redis holds of one key. Times are milliseconds, and tickets microseconds, after
@@ -306,6 +306,9 @@ export class TestReplica {
     if (verdict === VERDICT.approved) return 'approved';
     if (verdict === VERDICT.denied) return 'denied';
     if (verdict === VERDICT.queueFull) return 'queue full';
+    if (verdict <= VERDICT.turnTooLate) {
+      return `turn in ${(VERDICT.turnTooLate - verdict) / 1000} ms`;
+    }
     return this.harness.relativeTicket(verdict);
   }
 }

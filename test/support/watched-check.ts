@@ -35,9 +35,13 @@ export function startCheck(
 }
 
 /** Adds a check to the queue and returns when the queue holds it. */
-export async function startWaiting(limiter: Limiter, key: string): Promise<WatchedCheck> {
+export async function startWaiting(
+  limiter: Limiter,
+  key: string,
+  { maxWaitMillis }: Pick<CheckRequest, 'maxWaitMillis'> = {},
+): Promise<WatchedCheck> {
   const before = (await limiter.inspect(key))?.waiting ?? 0;
-  const check = startCheck(limiter, { key, canWait: true });
+  const check = startCheck(limiter, { key, canWait: true, maxWaitMillis });
   await until(async () => {
     if (check.failure) throw check.failure;
     if (check.settled) throw new Error(`did not wait: ${check.settled.outcome}`);

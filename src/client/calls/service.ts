@@ -11,6 +11,13 @@ import {
 } from './exchange.js';
 import { setTimer } from './timers.js';
 
+/** A check that waits. */
+export interface WaitElement extends CheckElement {
+  readonly maxWaitMillis?: number | undefined;
+}
+
+const PARAMETERS = ['maxRequests', 'maxRequestsInQueue', 'maxWaitMillis'] as const;
+
 /** The requests that Sluice takes. Each throws a SluiceError where there is no answer. */
 export class Service {
   readonly #exchange: Exchange;
@@ -32,10 +39,10 @@ export class Service {
   }
 
   /** A check that waits. Aborting closes its connection, by which Sluice knows that nobody waits. */
-  wait({ key, ...overrides }: CheckElement, signal: AbortSignal): Promise<Answer> {
+  wait({ key, ...parameters }: WaitElement, signal: AbortSignal): Promise<Answer> {
     const query = new URLSearchParams({ canWait: 'true' });
-    for (const name of ['maxRequests', 'maxRequestsInQueue'] as const) {
-      const value = overrides[name];
+    for (const name of PARAMETERS) {
+      const value = parameters[name];
       if (value !== undefined) query.set(name, String(value));
     }
     const path = `/rate/${encodeURIComponent(key)}?${query.toString()}`;

@@ -7,6 +7,8 @@ import { parseKey } from './parameters.js';
 
 /** Half of a pair. UTF-8 has no bytes for it, so that keys with different halves would be one key. */
 const LONE_SURROGATE = /\p{Surrogate}/u;
+/** Parameters that only a check alone has. */
+const WAITING: readonly string[] = ['canWait', 'maxWaitMillis'];
 /** A sender may name what it likes, and is told no more of it than this. */
 const MAX_NAME_LENGTH = 64;
 
@@ -55,7 +57,7 @@ function parse<Schema extends z.ZodType>(schema: Schema, element: unknown): z.in
 }
 
 function unknownField(name: string): HttpError {
-  const why = name === 'canWait' ? ': a check that may wait is sent alone' : '';
+  const why = WAITING.includes(name) ? ': a check that may wait is sent alone' : '';
   return wrong(name.slice(0, MAX_NAME_LENGTH), `be left out${why}`);
 }
 

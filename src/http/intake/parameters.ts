@@ -10,6 +10,7 @@ const querySchema = z.object({
   canWait: yesOrNo().optional(),
   maxRequests: wholeNumber(BOUNDS.maxRequests).optional(),
   maxRequestsInQueue: wholeNumber(BOUNDS.maxRequestsInQueue).optional(),
+  maxWaitMillis: wholeNumber(BOUNDS.maxWaitMillis).optional(),
 });
 
 /** Names and values, as Express has parsed them. */
@@ -41,8 +42,13 @@ export function parseCheck(key: string, query: Query): CheckRequest {
   refuseMisspelt(query);
   const result = querySchema.safeParse(query);
   if (result.success) {
-    const { canWait = false, maxRequests, maxRequestsInQueue } = result.data;
-    return { key: parsedKey, canWait, maxRequests, maxRequestsInQueue };
+    const { canWait = false, maxWaitMillis, ...overrides } = result.data;
+    if (!canWait) {
+      if (maxWaitMillis === undefined) return { key: parsedKey, canWait, ...overrides };
+      const must = 'be left out, or come with canWait=true';
+      throw httpError('INVALID_PARAMETER', { parameter: 'maxWaitMillis', must });
+    }
+    return { key: parsedKey, canWait, maxWaitMillis, ...overrides };
   }
   const issue = result.error.issues[0];
   const parameter = String(issue?.path[0]);

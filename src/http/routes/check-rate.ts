@@ -1,6 +1,7 @@
 import type { Response } from 'express';
 
 import { parseCheck, type Query } from '../intake/parameters.js';
+import { preferredWaitSeconds } from '../intake/preferences.js';
 import type { DecideCheck } from './decide-check.js';
 import { type AnswerParts, decisionAnswers } from './decision-answers.js';
 
@@ -10,5 +11,13 @@ export type CheckRate = (key: string, query: Query, response: Response) => Promi
 /** `POST` and `GET /rate/{key}` */
 export function checkRate(decide: DecideCheck, parts: AnswerParts): CheckRate {
   const answer = decisionAnswers(parts);
-  return (key, query, response) => decide(parseCheck(key, query), response, answer, undefined);
+  return (key, query, response) => {
+    const check = parseCheck(key, query);
+    // A parameter says more than a preference.
+    const mayPrefer = check.canWait && check.maxWaitMillis === undefined;
+    const seconds = mayPrefer ? preferredWaitSeconds(response.req.get('prefer')) : undefined;
+    if (seconds === undefined) return decide(check, response, answer, undefined);
+    const limited = { ...check, maxWaitMillis: seconds * 1000 };
+    return decide(limited, response, answer, `wait=${seconds}`);
+  };
 }

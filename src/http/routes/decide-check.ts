@@ -23,32 +23,32 @@ export interface DecideParts {
 
 /**
  * What is done with the decision on a check.
- * @param place of the check among others, where it came with others
+ * @param context what its asker handed in with the check, such as its place among others
  */
-export type AnswerDecision<Place> = (
+export type AnswerDecision<Context> = (
   response: Response,
   key: string,
   decision: Decision,
   policy: KeyPolicy,
-  place: Place,
+  context: Context,
 ) => void | Promise<void>;
 
 /**
  * Decides a check, and hands the decision to `answer`. Returning it would cost another promise.
  * @throws HttpError and what a limiter throws, where there is no decision
  */
-export type DecideCheck = <Place>(
+export type DecideCheck = <Context>(
   check: CheckRequest,
   response: Response,
-  answer: AnswerDecision<Place>,
-  place: Place,
+  answer: AnswerDecision<Context>,
+  context: Context,
 ) => Promise<void>;
 
 /** The one way of every check to its decision, for one check in a request and for many. */
 export function checkDecider(parts: DecideParts): DecideCheck {
   const { policyOf, metrics, undecided, access, settings } = parts;
   const refusesUnknownKeys = settings.UNKNOWN_KEYS === 'refuse';
-  return async (check, response, answer, place) => {
+  return async (check, response, answer, context) => {
     if (isOverride(check)) access.demand('configure', response);
     const policy = policyOf(check.key);
     if (refusesUnknownKeys && !policy.isKnown) throw httpError('KEY_UNKNOWN', {});
@@ -64,7 +64,7 @@ export function checkDecider(parts: DecideParts): DecideCheck {
       throw error;
     }
     metrics.decided(decision, (performance.now() - response.locals.startedAt) / 1000, policy);
-    return answer(response, check.key, decision, policy, place);
+    return answer(response, check.key, decision, policy, context);
   };
 }
 

@@ -32,20 +32,34 @@ export interface AnswerParts {
   readonly logger: Logger;
 }
 
-/** @returns what answers checks with their decisions, as the settings say */
-export function decisionAnswers({ limiter, settings, logger }: AnswerParts): AnswerDecision<void> {
+/** @returns what answers checks with their decisions, as the settings say; a preference that was applied is named */
+export function decisionAnswers({
+  limiter,
+  settings,
+  logger,
+}: AnswerParts): AnswerDecision<string | undefined> {
   const addRateLimitHeaders = rateLimitHeadersIn(settings.RATE_LIMIT_HEADERS);
 
-  const headersFor = (decision: Approval | Denial, policy: KeyPolicy): (string | number)[] => {
+  const headersFor = (
+    decision: Approval | Denial,
+    policy: KeyPolicy,
+    preference: string | undefined,
+  ): (string | number)[] => {
     // Keeps approvals out of caches: one that came from a cache would be given out twice.
     const headers: (string | number)[] = ['Cache-Control', 'no-store'];
     if (decision.quota) addRateLimitHeaders(headers, decision.quota, policy);
     if (decision.policy) headers.push(OUTAGE_POLICY_HEADER, decision.policy);
+    if (preference !== undefined) headers.push('Preference-Applied', preference);
     return headers;
   };
 
-  const deny = (response: Response, key: string, denial: Denial, policy: KeyPolicy): void => {
-    const headers = headersFor(denial, policy);
+  const deny = (
+    response: Response,
+    key: string,
+    denial: Denial,
+    policy: KeyPolicy,
+    headers: (string | number)[],
+  ): void => {
     if (policy.isShadow) {
       if (settings.LOG_4XX) logShadow(logOf(response, logger), key, denial.reason);
       headers.push(SHADOW_HEADER, 'denied');
@@ -54,23 +68,24 @@ export function decisionAnswers({ limiter, settings, logger }: AnswerParts): Ans
       return;
     }
     response.locals.errorCode = 'RATE_LIMIT_EXCEEDED';
-    headers.push('Retry-After', retryAfterSeconds(denial.quota.resetMillis));
+    const { quota, turnMillis = quota.resetMillis } = denial;
+    headers.push('Retry-After', retryAfterSeconds(turnMillis));
     const body = `{"error":"${DENIAL.message}","key":${JSON.stringify(key)}}`;
     send(response, DENIAL.status, JSON_TYPE, body, headers);
   };
 
-  return (response, key, decision, policy) => {
+  return (response, key, decision, policy, preference) => {
     switch (decision.outcome) {
       case 'approved': {
         const { requestId } = decision;
         if (response.req.socket.destroyed) {
           return releaseUnused(limiter, key, requestId, logOf(response, logger));
         }
-        sendApproval(response, requestId, headersFor(decision, policy));
+        sendApproval(response, requestId, headersFor(decision, policy, preference));
         return;
       }
       case 'denied':
-        deny(response, key, decision, policy);
+        deny(response, key, decision, policy, headersFor(decision, policy, preference));
         return;
       case 'withdrawn':
         logOf(response, logger).info(

@@ -2,7 +2,7 @@ import type { CheckRequest, InstanceState, KeyLimits, Quota, WithLimits } from '
 import { Window } from './window.js';
 
 export type InstanceDecision =
-  'approved' | 'denied' | 'queue_full' | 'no_place' | 'key_full' | 'waiting';
+  'approved' | 'denied' | 'queue_full' | 'turn_too_late' | 'no_place' | 'key_full' | 'waiting';
 
 /**
  * The state of one key, and every rule of the limiter, without clock, timers or promises. The scripts in
@@ -69,6 +69,7 @@ export class Instance {
     // Where the maximum is 0, nobody's turn ever comes.
     const places = this.#maxRequests === 0 ? 0 : this.#maxRequestsInQueue;
     if (this.#queue.size >= places) return 'queue_full';
+    if (this.millisToTurn(now) > (request.maxWaitMillis ?? Infinity)) return 'turn_too_late';
     if (request.noPlace) return 'no_place';
     this.#queue.add(requestId);
     return 'waiting';
@@ -116,8 +117,19 @@ export class Instance {
     };
   }
 
+  /** Until one who joined the queue now would have its turn, if nobody left it and nothing was released before. */
+  millisToTurn(now: number): number {
+    const windowsBefore = Math.floor(this.#queue.size / this.#capacity);
+    return this.#window.end - now + windowsBefore * this.policy.current.limits.windowMillis;
+  }
+
   get #hasRoom(): boolean {
-    return this.#requests.size < Math.min(this.#maxRequests, this.maxIds);
+    return this.#requests.size < this.#capacity;
+  }
+
+  /** The approvals of a window that there may be. */
+  get #capacity(): number {
+    return Math.min(this.#maxRequests, this.maxIds);
   }
 
   get #maxRequests(): number {

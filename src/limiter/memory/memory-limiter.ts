@@ -90,8 +90,11 @@ export class MemoryLimiter<Policy extends WithLimits = WithLimits> implements Li
       requestId,
       request.canWait && !hasPlace ? { ...request, noPlace: true } : request,
     );
-    if (decision === 'waiting') return this.#wait(entry, requestId, caller);
+    if (decision === 'waiting') {
+      return this.#wait(entry, new Waiter(requestId, request.maxWaitMillis), caller);
+    }
     const quota = entry.instance.quota(now);
+    const turnMillis = decision === 'turn_too_late' ? entry.instance.millisToTurn(now) : 0;
     await endOfTick();
     switch (decision) {
       case 'approved':
@@ -100,6 +103,8 @@ export class MemoryLimiter<Policy extends WithLimits = WithLimits> implements Li
         return { outcome: 'denied', reason: 'limit_reached', quota };
       case 'queue_full':
         return { outcome: 'denied', reason: 'queue_full', quota };
+      case 'turn_too_late':
+        return { outcome: 'denied', reason: 'turn_too_late', quota, turnMillis };
       case 'no_place':
         throw new TooManyWaitersError();
       case 'key_full':
@@ -201,17 +206,30 @@ export class MemoryLimiter<Policy extends WithLimits = WithLimits> implements Li
 
   #wait(
     entry: Entry<Policy>,
-    requestId: string,
+    waiter: Waiter,
     caller: CallerPresence | undefined,
   ): Promise<Decision> {
-    const waiter = new Waiter(requestId);
+    const { requestId } = waiter;
     this.#waiters.set(requestId, waiter);
     waiter.withdrawOnDisconnect(caller, () => {
       this.#waiters.delete(requestId);
       entry.instance.withdraw(this.#now(), requestId);
     });
+    waiter.onceExpired(this.clock, () => {
+      this.#expire(entry, waiter);
+    });
     this.#settleAtWindowEnd(entry);
     return waiter.decision;
+  }
+
+  /** Denies a request whose longest wait is over, unless its turn has come in this very moment. */
+  #expire({ instance }: Entry<Policy>, waiter: Waiter): void {
+    const now = this.#now();
+    const { requestId } = waiter;
+    instance.settle(now);
+    if (!this.#waiters.delete(requestId)) return;
+    instance.withdraw(now, requestId);
+    waiter.expire(instance.quota(now));
   }
 
   #approve(requestId: string, quota: Quota): void {

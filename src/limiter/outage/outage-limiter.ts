@@ -1,3 +1,4 @@
+import type { Clock } from '../../common/clock.js';
 import { CallerPresence } from '../caller-presence.js';
 import { ShuttingDownError, StoreUnavailableError } from '../errors.js';
 import type {
@@ -50,6 +51,7 @@ export class OutageLimiter implements Limiter {
     private readonly primary: StoreLimiter,
     private readonly substitute: Substitute,
     private readonly log: OutageLog,
+    private readonly clock: Pick<Clock, 'now'>,
     private readonly maxWaiters = Infinity,
   ) {
     primary.onAvailabilityChange(() => {
@@ -72,6 +74,7 @@ export class OutageLimiter implements Limiter {
   }
 
   async #check(request: CheckRequest, caller: CallerPresence | undefined): Promise<Decision> {
+    const begunAt = request.maxWaitMillis === undefined ? 0 : this.clock.now();
     try {
       const decision = request.canWait
         ? await this.#checkOrWait(request, caller)
@@ -85,7 +88,7 @@ export class OutageLimiter implements Limiter {
     }
     if (this.#isClosing) throw new ShuttingDownError();
     this.log.policyDecides();
-    return this.substitute.check(request, caller);
+    return this.substitute.check(this.#withRestOfWait(request, begunAt), caller);
   }
 
   async release(key: string, requestId: string): Promise<boolean> {
@@ -145,6 +148,14 @@ export class OutageLimiter implements Limiter {
       this.#waiting.delete(waiting);
       if (caller) caller.onDisconnect = undefined;
     }
+  }
+
+  /** A request that waited before does not wait for longer in all. */
+  #withRestOfWait(request: CheckRequest, begunAt: number): CheckRequest {
+    const { maxWaitMillis } = request;
+    if (maxWaitMillis === undefined) return request;
+    const passed = Math.ceil(this.clock.now() - begunAt);
+    return { ...request, maxWaitMillis: Math.max(0, maxWaitMillis - passed) };
   }
 
   #moveOver(): void {

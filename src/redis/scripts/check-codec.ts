@@ -9,14 +9,26 @@ import {
   sharedArguments,
 } from './shared-arguments.js';
 
-/** The verdicts of `lua/check.lua`; a larger number is a ticket in the queue. */
-export const VERDICT = { approved: 1, denied: 0, queueFull: -1, noPlace: -2, keyFull: -3 } as const;
+/**
+ * The verdicts of `lua/check.lua`. A larger number is a ticket in the queue; a lower one than the last is that less the
+ * microseconds until the check's turn would come.
+ */
+export const VERDICT = {
+  approved: 1,
+  denied: 0,
+  queueFull: -1,
+  noPlace: -2,
+  keyFull: -3,
+  turnTooLate: -4,
+} as const;
 
 export interface BatchedCheck {
   readonly requestId: string;
   readonly canWait: boolean;
   /** With `canWait`: the check has no place to wait in. */
   readonly noPlace?: boolean;
+  /** With `canWait`: the longest that it waits. */
+  readonly maxWaitMillis?: number | undefined;
 }
 
 export interface Overrides {
@@ -131,6 +143,7 @@ function encodeSpecial(
     waiting?.lowestTicket ?? '',
     waiting?.millisToWindowEnd ?? 0,
     canWait ? checks.map(encodeWait).join('') : '',
+    encodeLongestWaits(checks),
     '',
   ].join(';');
 }
@@ -138,6 +151,12 @@ function encodeSpecial(
 function encodeWait({ canWait, noPlace }: BatchedCheck): string {
   if (!canWait) return '0';
   return noPlace ? '2' : '1';
+}
+
+/** '' where nobody's wait has a limit. */
+function encodeLongestWaits(checks: readonly BatchedCheck[]): string {
+  const longest = checks.map(({ canWait, maxWaitMillis }) => (canWait ? maxWaitMillis : undefined));
+  return longest.every((millis) => millis === undefined) ? '' : longest.join(',');
 }
 
 /** In the place of a batch's reply: it needs all names. */

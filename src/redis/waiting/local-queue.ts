@@ -125,6 +125,11 @@ export class LocalQueue implements WakeListener, LeasedQueue {
       return;
     }
     this.#places.giveTicket(requestId, ticket);
+    // From now on, not from its arrival: a turn that Redis saw to come in time comes before.
+    place.waiter.onceExpired(this.parts.clock, () => {
+      this.#places.expire(requestId);
+      this.#fire('due');
+    });
     if (ticket < this.#waitingFrom) this.#places.doubtBelow(this.#waitingFrom);
     this.#isQueueEmpty = false;
     this.#timing.learn(this.parts.clock.now(), millisToRoom);
@@ -233,6 +238,12 @@ export class LocalQueue implements WakeListener, LeasedQueue {
     this.#endIfEmpty();
   }
 
+  /** Ends waits without an approval. */
+  #endWaits(places: readonly Place[], end: (waiter: Waiter) => void): void {
+    for (const { waiter } of places) end(waiter);
+    this.#withdraw(places.map(({ waiter }) => waiter.requestId));
+  }
+
   #listen(): void {
     this.#leader = this.parts.createLeader();
     this.parts.wakes.listen(this.parts.names.wakeChannel, this);
@@ -258,10 +269,18 @@ export class LocalQueue implements WakeListener, LeasedQueue {
   async #settle(): Promise<void> {
     const reply = await this.#calls.settle(this.#timing.millisToRoom(this.parts.clock.now()));
     if (!reply) {
+      const { failure } = this.#calls;
+      this.#endWaits(this.#places.expired, (waiter) => {
+        waiter.fail(failure);
+      });
       this.#fire('failed');
       return;
     }
     this.#learn(reply);
+    const quota = quotaIn(reply);
+    // Those that are doubted came too late for this call to ask about them.
+    const expired = this.#places.expired.filter(({ isDoubted }) => !isDoubted);
+    if (quota) this.#endWaits(expired, (waiter) => waiter.expire(quota));
     if (reply.millisToRoom === 0 || this.#places.hasDoubted) this.#fire('due');
     this.#fire('answered');
   }

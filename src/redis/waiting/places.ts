@@ -19,6 +19,8 @@ export class Places {
   readonly #asking = new Map<string, Place>();
   /** In the order of their tickets. */
   #ticketed = new Map<string, TicketedPlace>();
+  /** The ids of those whose longest wait is over. */
+  readonly #expired = new Set<string>();
   #highestTicket = -Infinity;
   #doubted = 0;
 
@@ -81,8 +83,22 @@ export class Places {
     const place = this.#asking.get(requestId) ?? this.#ticketed.get(requestId);
     if (this.#ticketed.delete(requestId) && place?.isDoubted) this.#doubted -= 1;
     this.#asking.delete(requestId);
+    this.#expired.delete(requestId);
     if (this.#ticketed.size === 0) this.#highestTicket = -Infinity;
     return place;
+  }
+
+  /** The longest wait of a request is over. It is doubted, since its turn may have come in this very moment. */
+  expire(requestId: string): void {
+    const place = this.#ticketed.get(requestId);
+    if (!place) return;
+    this.#expired.add(requestId);
+    this.#doubt(place);
+  }
+
+  /** Those whose longest wait is over. */
+  get expired(): Place[] {
+    return [...this.#expired].flatMap((requestId) => this.#ticketed.get(requestId) ?? []);
   }
 
   /** Doubts all places, also those without a ticket: their tickets may be older than the doubt. */
@@ -96,8 +112,7 @@ export class Places {
   doubtBelow(ticket: number): void {
     for (const place of this.#ticketed.values()) {
       if (place.ticket >= ticket) return;
-      if (!place.isDoubted) this.#doubted += 1;
-      place.isDoubted = true;
+      this.#doubt(place);
     }
   }
 
@@ -113,6 +128,11 @@ export class Places {
     }
     this.#doubted -= taken.length;
     return taken;
+  }
+
+  #doubt(place: TicketedPlace): void {
+    if (!place.isDoubted) this.#doubted += 1;
+    place.isDoubted = true;
   }
 
   /** Tickets come in the order of calls, except where a call had to be sent again. */

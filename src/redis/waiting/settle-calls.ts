@@ -34,6 +34,7 @@ export class SettleCalls {
   #settledAt = 0;
   /** Failures in a row, for the back-off. */
   #failures = 0;
+  #failure: unknown;
   #underWay: Promise<SettleReply | undefined> | undefined;
   #withdrawAfterwards: string[] = [];
 
@@ -52,6 +53,11 @@ export class SettleCalls {
   /** When the lease has to be renewed, unless a call does so before. */
   get renewalDueAt(): number {
     return this.#lease.renewalDueAt;
+  }
+
+  /** With what the last call failed that did. */
+  get failure(): unknown {
+    return this.#failure;
   }
 
   /** Milliseconds to wait after calls that failed. */
@@ -122,6 +128,7 @@ export class SettleCalls {
       return reply;
     } catch (error) {
       this.#failures += 1;
+      this.#failure = error;
       if (this.#failures === 1) this.#log(error);
       return undefined;
     }

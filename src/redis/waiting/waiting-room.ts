@@ -94,7 +94,7 @@ export class WaitingRoom {
   async checkOrWait(request: CheckRequest, caller?: CallerPresence): Promise<Decision> {
     if (this.#isClosing) throw new ShuttingDownError();
     const { key } = request;
-    const waiter = new Waiter(this.parts.createRequestId());
+    const waiter = new Waiter(this.parts.createRequestId(), request.maxWaitMillis);
     const { requestId } = waiter;
     const queue = this.#queues.get(key) ?? this.#open(key);
     queue.ask(waiter);

@@ -1,22 +1,26 @@
 import { type FaultRecord, overlapMillis } from '../faults/fault.js';
-import { describeEntry } from '../ledger.js';
+import { describeEntry, type Entry } from '../ledger.js';
 import { STORE_TIMEOUT_MILLIS } from '../limits.js';
 import type { Evidence } from './evidence.js';
 
 /** What a busy machine may add. */
 const SLACK_MILLIS = 2000;
 
-/** Every request that does not wait is answered in time, and every other before the round ends. */
+/** At most one is under way when a wait is over, one follows, and one has asked for the place. */
+const CALLS_OF_A_LIMITED_WAIT = 3;
+
+/** Every request that does not wait, or not for long, is answered in time, and every other before the round ends. */
 export function lateAnswers(
   evidence: Pick<Evidence, 'ledger' | 'faults' | 'standstills'>,
 ): string[] {
   const { ledger } = evidence;
   const late = ledger.entries.flatMap((entry) => {
-    const { kind, sentAt, endedAt, replica } = entry;
-    if (endedAt === undefined || kind === 'wait' || kind === 'disconnect') return [];
+    const { sentAt, endedAt, replica } = entry;
+    const bound = boundOf(entry);
+    if (endedAt === undefined || bound === undefined) return [];
     const stops = (fault: FaultRecord): boolean => fault.stops?.includes(replica) === true;
     const excused = excusedMillis(evidence, stops, sentAt, endedAt);
-    const allowed = STORE_TIMEOUT_MILLIS + SLACK_MILLIS + excused;
+    const allowed = bound + SLACK_MILLIS + excused;
     const took = endedAt - sentAt;
     return took > allowed ? [`${describeEntry(entry)} took ${took} ms, not ${allowed}`] : [];
   });
@@ -24,6 +28,13 @@ export function lateAnswers(
     (entry) => `${describeEntry(entry)}, sent at ${entry.sentAt}, was never answered`,
   );
   return [...late, ...unanswered];
+}
+
+/** Undefined where a request waits for as long as it takes. */
+function boundOf({ kind, limitMillis }: Entry): number | undefined {
+  if (limitMillis !== undefined)
+    return limitMillis + CALLS_OF_A_LIMITED_WAIT * STORE_TIMEOUT_MILLIS;
+  return kind === 'wait' || kind === 'disconnect' ? undefined : STORE_TIMEOUT_MILLIS;
 }
 
 /** Every approval is told soon after Redis has given it: no lost wake leaves anybody waiting. */

@@ -87,8 +87,8 @@ export class QueueHarness {
   }
 
   /** A check is sent. */
-  ask(requestId: string): HeldWaiter {
-    const waiter = new Waiter(requestId);
+  ask(requestId: string, maxWaitMillis?: number): HeldWaiter {
+    const waiter = new Waiter(requestId, maxWaitMillis);
     const held: HeldWaiter = { caller: new CallerPresence(), outcome: undefined };
     this.#waiters.set(requestId, held);
     waiter.decision.then(

@@ -91,6 +91,7 @@ describe('a limiter with a substitute', () => {
         ),
       ),
       new OutageLog('local', clock, recordLog('silent').logger),
+      clock,
       MAX_WAITERS,
     );
     opened.push(limiter);

@@ -38,6 +38,7 @@ function limiterWith(substitute: Substitute): OutageLimiter {
     store,
     substitute,
     new OutageLog('local', clock, recordLog('silent').logger),
+    clock,
   );
 }
 
@@ -89,6 +90,22 @@ describe('those who wait when the store goes down', () => {
       expect(checks[i]!.settled).toMatchObject({ outcome: 'approved', policy: 'local' });
       await clock.advance(1000);
     }
+  });
+
+  test('wait for no longer in all than they can', async () => {
+    await local.check({ key: 'key', canWait: false });
+    const limiter = limiterWith(decideLocally(local));
+    const long = startCheck(limiter, { key: 'key', canWait: true, maxWaitMillis: 1000 });
+    const short = startCheck(limiter, { key: 'key', canWait: true, maxWaitMillis: 999 });
+    const shortest = startCheck(limiter, { key: 'key', canWait: true, maxWaitMillis: 300 });
+    await clock.advance(400);
+    store.goDown('key');
+    await quiet();
+    expect(shortest.settled).toMatchObject({ reason: 'turn_too_late', policy: 'local' });
+    expect(short.settled).toMatchObject({ reason: 'turn_too_late', policy: 'local' });
+    expect(long.settled).toBeUndefined();
+    await clock.advance(600, { afterTimers: quiet });
+    expect(long.settled).toMatchObject({ outcome: 'approved', waited: true });
   });
 
   test('come before those who ask when it is down', async () => {

@@ -31,11 +31,12 @@ beforeEach(() => {
     policiesWith(() => limits),
     clock,
   );
-  allowing = new OutageLimiter(store, allowAll, new OutageLog('allow', clock, log.logger));
+  allowing = new OutageLimiter(store, allowAll, new OutageLog('allow', clock, log.logger), clock);
   deciding = new OutageLimiter(
     store,
     decideLocally(local),
     new OutageLog('local', clock, log.logger),
+    clock,
   );
 });
 afterEach(() => local.close());

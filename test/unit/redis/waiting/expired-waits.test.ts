@@ -1,0 +1,106 @@
+import {
+  GRACE_MILLIS,
+  QueueHarness,
+  WINDOW_MILLIS,
+} from '../../../support/waiting/queue-harness.js';
+import { STORE_IS_AWAY } from '../../../support/waiting/scripted-store.js';
+
+const LONGEST_WAIT = 400;
+
+let h: QueueHarness;
+beforeEach(() => {
+  h = new QueueHarness();
+});
+
+/** `a` waits for at most LONGEST_WAIT, `b` as long as it takes; the queue listens. */
+async function waitAndListen(): Promise<void> {
+  h.ask('a', LONGEST_WAIT);
+  h.queue.ticketed('a', 10, WINDOW_MILLIS);
+  await h.waitAndListen({ b: 20 });
+}
+
+test('a wait that is over asks Redis, and is denied where its turn has not come', async () => {
+  await waitAndListen();
+  await h.advance(LONGEST_WAIT - 1);
+  expect(h.queue.mode).toBe('listening');
+  await h.advance(1);
+  expect(h.store.last.ids).toEqual(['a']);
+  expect(await h.outcome('a')).toBeUndefined();
+
+  await h.store.last.answer({ waitingFrom: 10, waiting: 2 });
+  expect(await h.outcome('a')).toBe('denied');
+  expect(await h.outcome('b')).toBeUndefined();
+  expect(h.withdrawn).toEqual([['a']]);
+  expect(h.size).toBe(1);
+});
+
+test('one whose turn has come in that moment is approved', async () => {
+  await waitAndListen();
+  await h.advance(LONGEST_WAIT);
+  await h.store.last.answer({ waitingFrom: 20, waiting: 1, granted: ['a'] });
+  expect(await h.outcome('a')).toBe('approved');
+  expect(h.withdrawn).toEqual([]);
+});
+
+test('one that is over while a call is under way is asked about by the next', async () => {
+  await waitAndListen();
+  await h.advance(LONGEST_WAIT - 1);
+  h.queue.onMemoryLost();
+  const underWay = h.store.last;
+  await h.advance(1);
+  await underWay.answer({ waitingFrom: 10, waiting: 2 });
+  expect(await h.outcome('a')).toBeUndefined();
+  expect(h.store.last).not.toBe(underWay);
+  expect(h.store.last.ids).toEqual(['a']);
+  await h.store.last.answer({ waitingFrom: 10, waiting: 2 });
+  expect(await h.outcome('a')).toBe('denied');
+});
+
+test('a wait is over where Redis can not be asked, and is withdrawn when it can', async () => {
+  await waitAndListen();
+  await h.advance(LONGEST_WAIT);
+  await h.store.last.fail();
+  expect(await h.outcome('a')).toBe(STORE_IS_AWAY.name);
+  expect(await h.outcome('b')).toBeUndefined();
+  expect(h.withdrawn).toEqual([['a']]);
+});
+
+test('in an outage a wait that is over does not wait for the next try', async () => {
+  await waitAndListen();
+  h.queue.onMemoryLost();
+  for (let millis = 0; millis < LONGEST_WAIT; millis += 1) {
+    if (h.queue.mode === 'settling') await h.store.last.fail();
+    await h.advance(1);
+  }
+  expect(h.queue.mode).toBe('settling');
+  await h.store.last.fail();
+  expect(await h.outcome('a')).toBe(STORE_IS_AWAY.name);
+});
+
+test('without a ticket no wait is over: it begins with the place', async () => {
+  h.ask('a', LONGEST_WAIT);
+  await h.advance(LONGEST_WAIT);
+  h.queue.ticketed('a', 10, WINDOW_MILLIS);
+  await h.advance(LONGEST_WAIT - 1);
+  expect(await h.outcome('a')).toBeUndefined();
+});
+
+test('the last wait that is over ends the queue', async () => {
+  h.ask('a', LONGEST_WAIT);
+  h.queue.ticketed('a', 10, WINDOW_MILLIS);
+  h.confirmSubscription();
+  await h.store.last.answer({ waiting: 1 });
+  await h.advance(LONGEST_WAIT);
+  await h.store.last.answer({ waitingFrom: 10, waiting: 1 });
+  expect(await h.outcome('a')).toBe('denied');
+  expect(h.over).toBe('ended');
+});
+
+test('who was approved or has left is not asked about when the wait would be over', async () => {
+  await waitAndListen();
+  h.wake({ waitingFrom: 20, granted: ['a'], waiting: 1 });
+  expect(await h.outcome('a')).toBe('approved');
+  const calls = h.store.calls.length;
+  await h.advance(LONGEST_WAIT + GRACE_MILLIS);
+  expect(h.store.calls).toHaveLength(calls);
+});
