@@ -30,7 +30,7 @@ export function httpAppOver(limiter: Limiter, parts: Partial<HttpParts> = {}): E
       logger: pino({ level: 'silent' }),
       ...parts,
     },
-    { limiting: true, debugging: true, metrics: true },
+    { limiting: true, debugging: true, metrics: true, documents: true },
   );
 }
 

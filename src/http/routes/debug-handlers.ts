@@ -6,6 +6,7 @@ import { type Clock, systemClock } from '../../common/clock.js';
 import type { InstanceState, Limiter } from '../../limiter/limiter.js';
 import type { Rules } from '../../rules/rules.js';
 import type { Access } from '../auth/access.js';
+import type { Instance, MissingInstance } from '../openapi/answers.js';
 import { BROWSER_HEADERS } from '../replies/headers.js';
 import { sendJson, writeHead } from '../replies/reply.js';
 
@@ -56,12 +57,14 @@ export function debugOne(limiter: Limiter): RequestHandler<{ key: string }> {
     // The contract has 200 always. A key that is too long to exist is merely not found.
     const { key } = request.params;
     const instance = await limiter.inspect(key);
-    const body = instance ? toBody(instance) : { Key: key, Found: false };
+    const body: Instance | MissingInstance = instance
+      ? toBody(instance)
+      : { Key: key, Found: false };
     sendJson(response, 200, body, BROWSER_HEADERS);
   };
 }
 
-function toBody({ key, limits, approved, denied, waiting }: InstanceState): object {
+function toBody({ key, limits, approved, denied, waiting }: InstanceState): Instance {
   return {
     Key: key,
     Config: {
