@@ -19,7 +19,8 @@ export const errorExamples: NonNullable<ZodOpenApiComponentsObject['examples']> 
       const { message, when } = ERRORS[code];
       const { body } = errorAnswer(code);
       const value = body === 'without key' ? { error: message } : { error: message, key: '{key}' };
-      return [code, { summary: when, value: body === 'plain text' ? message : value }];
+      const example = { summary: code, description: when };
+      return [code, { ...example, value: body === 'plain text' ? message : value }];
     }),
   );
 
