@@ -31,7 +31,7 @@ const OF_RELEASE: readonly ErrorCode[] = [
   'INVALID_ENCODING',
   'REQUEST_NOT_FOUND',
   'STORE_UNAVAILABLE',
-  'SHUTTING_DOWN',
+  'STORE_FULL',
 ];
 const OF_MANY: readonly ErrorCode[] = [
   'INVALID_PARAMETER',

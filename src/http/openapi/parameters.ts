@@ -16,11 +16,20 @@ const CHECK_PARAMETERS: Record<keyof typeof querySchema.shape, string> = {
 
 const key = z
   .string()
-  .min(1)
+  .min(min)
   .max(max)
   .meta({
     param: { id: 'Key' },
     description: `The limiter key, of ${min} to ${max} bytes of UTF-8 before it is percent-encoded. A \`/\` in it is \`%2F\`.`,
+    examples: ['report'],
+  });
+
+const anyKey = z
+  .string()
+  .min(1)
+  .meta({
+    param: { id: 'AnyKey' },
+    description: 'The limiter key. One that is too long to be one is merely not found.',
     examples: ['report'],
   });
 
@@ -60,4 +69,4 @@ export const ofCheck = {
 export const ofRelease = { ...ofRequest, path: z.object({ key, requestId }) };
 
 /** What one who asks for an instance says, besides. */
-export const ofInstance = { ...ofRequest, path: z.object({ key }) };
+export const ofInstance = { ...ofRequest, path: z.object({ key: anyKey }) };

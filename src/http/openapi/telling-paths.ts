@@ -1,7 +1,6 @@
 import type { ZodOpenApiPathsObject } from 'zod-openapi';
 import { z } from 'zod';
 
-import type { ErrorCode } from '../replies/errors.js';
 import { FOR_BROWSERS } from './answer-headers.js';
 import { instance, listing, missingInstance } from './answers.js';
 import { PAGE_FILE_NAMES } from './page.js';
@@ -12,7 +11,6 @@ export const INSTANCES = 'Instances';
 export const HEALTH = 'Health';
 export const DOCUMENTS = 'Documents';
 
-const OF_STORE: readonly ErrorCode[] = ['STORE_UNAVAILABLE', 'SHUTTING_DOWN'];
 const PLAIN_TEXT = { 'text/plain': { schema: { type: 'string' } } } as const;
 
 /** The paths that tell of keys and counts. */
@@ -31,7 +29,7 @@ export function debugPaths(settings: DescribedSettings): ZodOpenApiPathsObject {
           headers: FOR_BROWSERS,
           content: { 'application/json': { schema: listing } },
         },
-        errors: [...OF_STORE, 'LISTING_FORBIDDEN'],
+        errors: ['STORE_UNAVAILABLE', 'LISTING_FORBIDDEN'],
       }),
     ),
     '/debug/{key}': read(
@@ -46,7 +44,7 @@ export function debugPaths(settings: DescribedSettings): ZodOpenApiPathsObject {
           headers: FOR_BROWSERS,
           content: { 'application/json': { schema: z.union([instance, missingInstance]) } },
         },
-        errors: OF_STORE,
+        errors: ['STORE_UNAVAILABLE'],
         errorsWithTokens: ['KEY_NOT_ALLOWED'],
       }),
     ),

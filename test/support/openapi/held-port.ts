@@ -1,7 +1,5 @@
 import type { oas31 } from 'zod-openapi';
 
-import type { Settings } from '../../../src/config/settings.js';
-import { openApiDocument } from '../../../src/http/openapi/document.js';
 import { ERRORS } from '../../../src/http/replies/errors.js';
 import { AnswerChecker, type SentAnswer } from './answer-checker.js';
 import { UNDESCRIBED } from './undescribed.js';
@@ -21,8 +19,7 @@ export class HeldPort {
   readonly #responses: Responses;
   readonly #paths: readonly (readonly [RegExp, Operations])[];
 
-  constructor(settings: Settings, part: Part) {
-    const document = openApiDocument(settings);
+  constructor(document: oas31.OpenAPIObject, part: Part) {
     this.#checker = new AnswerChecker(document);
     this.#responses = document.components?.responses ?? {};
     this.#paths = Object.entries(document.paths ?? {})

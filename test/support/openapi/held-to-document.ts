@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
 import type { Settings } from '../../../src/config/settings.js';
+import { openApiDocument } from '../../../src/http/openapi/document.js';
 import type { SentAnswer } from './answer-checker.js';
 import { HeldPort, type Part } from './held-port.js';
 
@@ -23,7 +24,7 @@ const flaws: string[] = [];
 /** Compares the answers of a port with the document of its service, until that is called which it returns. */
 export function holdToDocument(url: string, settings: Settings, part: Part = 'all'): () => void {
   const port = Number(new URL(url).port);
-  ports.set(port, new HeldPort(settings, part));
+  ports.set(port, new HeldPort(openApiDocument(settings), part));
   return () => ports.delete(port);
 }
 
@@ -40,9 +41,10 @@ subscribe('http.server.request.start', (message) => {
       headers: headersOf(response),
       body: body(),
     };
-    for (const flaw of held.flawsOf(target, answer)) {
-      flaws.push(`${method} ${target}: ${answer.status} ${flaw} (${answer.body.slice(0, 200)})`);
-    }
+    const found = held.flawsOf(target, answer);
+    if (found.length === 0) return;
+    const { status, body: text } = answer;
+    flaws.push(`${method} ${target}: ${status} ${text.slice(0, 200)} ${found.join(', ')}`);
   });
 });
 
