@@ -1,28 +1,27 @@
-import { open } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
-import { pipeline } from 'node:stream/promises';
 
 import type { RequestHandler, Response } from 'express';
 
+import { type Clock, systemClock } from '../../common/clock.js';
 import type { DescribedSettings } from '../openapi/operation.js';
 import { PAGE, PAGE_FILES, PAGE_HEADERS, type PageFile, START_SCRIPT } from '../openapi/page.js';
 import { BROWSER_HEADERS } from '../replies/headers.js';
 import { httpError } from '../replies/http-error.js';
 import { JSON_TYPE, send, writeHead } from '../replies/reply.js';
+import { isDrained } from './drained.js';
 
-/** How long a client may read nothing of a file. A client that stopped would hold the file open for ever. */
-const READ_TIMEOUT_MILLIS = 30_000;
+const PART_BYTES = 64 * 1024;
 
 const { resolve } = createRequire(import.meta.url);
 
 /** `GET /openapi.json`. What makes the document is loaded by the first who asks for it. */
 export function openApiJson(settings: DescribedSettings): RequestHandler {
-  let text: Promise<string> | undefined;
+  let text: string | undefined;
   return async (_request, response) => {
-    text ??= import('../openapi/document.js').then(({ openApiDocument }) =>
-      JSON.stringify(openApiDocument(settings)),
-    );
-    send(response, 200, JSON_TYPE, await text, BROWSER_HEADERS);
+    const { openApiDocument } = await import('../openapi/document.js');
+    text ??= JSON.stringify(openApiDocument(settings));
+    send(response, 200, JSON_TYPE, text, BROWSER_HEADERS);
   };
 }
 
@@ -31,34 +30,38 @@ export const docsPage: RequestHandler = (_request, response) => {
   send(response, 200, 'text/html; charset=utf-8', PAGE, PAGE_HEADERS);
 };
 
-/** `GET /docs/{file}` */
-export const docsFile: RequestHandler<{ file: string }> = async (request, response) => {
-  const { file } = request.params;
-  if (!isPageFile(file)) throw httpError('PATH_NOT_FOUND', { path: request.path });
-  if (file === 'start.js') send(response, 200, PAGE_FILES[file], START_SCRIPT, PAGE_HEADERS);
-  else await sendFile(response, resolve(`swagger-ui-dist/${file}`), PAGE_FILES[file]);
-};
+/** `GET /docs/{file}`. The library's files are read by the first who asks for them, and kept. */
+export function docsFile(clock: Clock = systemClock): RequestHandler<{ file: string }> {
+  const contents = new Map<PageFile, Buffer>();
+  return async (request, response) => {
+    const { file } = request.params;
+    if (!isPageFile(file)) throw httpError('PATH_NOT_FOUND', { path: request.path });
+    const content = contents.get(file) ?? (await contentOf(file));
+    contents.set(file, content);
+    await sendInParts(response, PAGE_FILES[file], content, clock);
+  };
+}
 
 function isPageFile(name: string): name is PageFile {
   return Object.hasOwn(PAGE_FILES, name);
 }
 
-/** Streams a file, of which little is in memory at a time. */
-async function sendFile(response: Response, path: string, type: string): Promise<void> {
-  const file = await open(path);
-  try {
-    const { size } = await file.stat();
-    writeHead(response, 200, type, PAGE_HEADERS, size);
-    if (response.req.method === 'HEAD') {
-      response.end();
-      return;
-    }
-    response.setTimeout(READ_TIMEOUT_MILLIS, () => response.destroy());
-    await pipeline(file.createReadStream({ autoClose: false }), response);
-  } catch (error) {
-    // A client may leave before the end.
-    if (!response.destroyed) throw error;
-  } finally {
-    await file.close();
+async function contentOf(file: PageFile): Promise<Buffer> {
+  if (file === 'start.js') return Buffer.from(START_SCRIPT);
+  return readFile(resolve(`swagger-ui-dist/${file}`));
+}
+
+/** So that little of it is in memory for each client: TLS would encrypt all of it at once. */
+async function sendInParts(
+  response: Response,
+  type: string,
+  content: Buffer,
+  clock: Clock,
+): Promise<void> {
+  writeHead(response, 200, type, PAGE_HEADERS, content.length);
+  for (let start = 0; start < content.length; start += PART_BYTES) {
+    const part = content.subarray(start, start + PART_BYTES);
+    if (!response.write(part) && !(await isDrained(response, clock))) return;
   }
+  response.end();
 }

@@ -112,7 +112,7 @@ export function createHttpApp(parts: HttpParts, surface: Surface): Express {
   if (surface.documents) {
     routeReads(app, '/openapi.json', openApiJson(parts.settings));
     routeReads(app, '/docs', docsPage);
-    routeReads(app, '/docs/:file', docsFile as RequestHandler);
+    routeReads(app, '/docs/:file', docsFile() as RequestHandler);
   }
   routeReads(app, '/healthz', healthz);
   routeReads(app, '/readyz', readyz(parts.readiness));
