@@ -72,6 +72,11 @@ export default tseslint.config(
   // A request's way is server, routes, auth and intake, replies; each knows those after it.
   mayNotImport('http/routes', [...ABOVE_HTTP, '**/server/**'], 'routes know no server'),
   mayNotImport(
+    'http/openapi',
+    [...ABOVE_HTTP, '**/server/**', '**/routes/**'],
+    'the document knows what requests and answers have, and nobody who serves them',
+  ),
+  mayNotImport(
     'http/auth',
     [...ABOVE_HTTP, '**/server/**', '**/routes/**', '**/intake/**'],
     'auth knows replies only',

@@ -7,6 +7,7 @@ import { once } from 'node:events';
 import { findDeployTools } from './find-deploy-tools.mjs';
 import { findDocker, removeBuiltImage } from './find-docker.mjs';
 import { findNginx } from './find-nginx.mjs';
+import { findSchemathesis } from './find-schemathesis.mjs';
 import { endOwnDocker } from './own-docker.mjs';
 import { ROOT } from './run.mjs';
 
@@ -28,6 +29,7 @@ const environment = {
   ...docker,
   ...findDeployTools({ get }),
   SLUICE_TEST_NGINX: findNginx({ get }),
+  SLUICE_TEST_SCHEMATHESIS: findSchemathesis({ get }),
 };
 console.log(JSON.stringify({ environment, enter }));
 await once(process.stdin.resume(), 'end');

@@ -2,7 +2,7 @@ import { z } from 'zod';
 
 /**
  * Schemas for values that arrive as text, from the environment or a query. Each message names the values
- * that are taken, for the end of a sentence.
+ * that are taken, for the end of a sentence. In the OpenAPI document each is the value that the text stands for.
  */
 
 /** Decimal digits, from `min` to `max`. */
@@ -12,7 +12,13 @@ export function wholeNumber({ min, max }: { min: number; max: number }) {
     .string(takes)
     .regex(/^\d{1,15}$/, takes)
     .transform(Number)
-    .refine((value) => value >= min && value <= max, takes);
+    .refine((value) => value >= min && value <= max, takes)
+    .meta({
+      override: ({ jsonSchema }: { jsonSchema: { pattern?: string } }) => {
+        delete jsonSchema.pattern;
+        Object.assign(jsonSchema, { type: 'integer', minimum: min, maximum: max });
+      },
+    });
 }
 
 /** `true`, `false`, `1` or `0`, in any case. */
@@ -20,5 +26,6 @@ export function yesOrNo() {
   const takes = 'true, false, 1 or 0';
   return z
     .string(takes)
-    .pipe(z.stringbool({ truthy: ['true', '1'], falsy: ['false', '0'], error: takes }));
+    .pipe(z.stringbool({ truthy: ['true', '1'], falsy: ['false', '0'], error: takes }))
+    .meta({ override: { type: ['boolean', 'integer'], enum: [true, false, 1, 0] } });
 }

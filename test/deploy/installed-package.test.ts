@@ -101,6 +101,9 @@ describe('the npm package in an empty folder', () => {
       const { stdout } = await run(process.execPath, ['ask.mjs', url], { cwd: folder });
 
       expect(JSON.parse(stdout)).toEqual([true, false, true, true]);
+      for (const path of ['/openapi.json', '/docs', '/docs/swagger-ui-bundle.js']) {
+        expect([path, (await fetch(url + path)).status]).toEqual([path, 200]);
+      }
     });
   });
 

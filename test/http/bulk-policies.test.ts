@@ -217,9 +217,11 @@ test('a store that is away is the answer of each, or the policy decides and says
   }
 });
 
+const REQUEST_ID = 'a4e5d9b1-206d-4df5-bff1-7f4662b31529';
+
 test('each element has what becomes of it alone', async () => {
   const outcomes: Record<string, () => Promise<Decision>> = {
-    good: () => Promise.resolve({ outcome: 'approved', requestId: 'a' }),
+    good: () => Promise.resolve({ outcome: 'approved', requestId: REQUEST_ID }),
     full: () =>
       Promise.resolve({ outcome: 'denied', reason: 'limit_reached', quota: quotaOf(1500) }),
     away: () => Promise.reject(new StoreUnavailableError()),
@@ -240,7 +242,7 @@ test('each element has what becomes of it alone', async () => {
   );
   const released = await releaseMany(
     app.url,
-    keys.map((key) => ({ key, request_id: 'a' })),
+    keys.map((key) => ({ key, request_id: REQUEST_ID })),
   );
   const metrics = await scrape(app.url);
   await app.close();
@@ -252,7 +254,7 @@ test('each element has what becomes of it alone', async () => {
     { status: 500, error: 'internal error' },
   ];
   expect(checked).toStrictEqual([
-    { status: 200, request_id: 'a' },
+    { status: 200, request_id: REQUEST_ID },
     { status: 429, error: 'rate limit exceeded', retryAfter: 2 },
     ...failures,
   ]);

@@ -4,7 +4,10 @@ import { type Answer, send } from '../support/http-client.js';
 import { scrape } from '../support/prometheus-text.js';
 import { quotaOf } from '../support/quota.js';
 
-const APPROVED: Decision = { outcome: 'approved', requestId: 'a' };
+const APPROVED: Decision = {
+  outcome: 'approved',
+  requestId: 'a4e5d9b1-206d-4df5-bff1-7f4662b31529',
+};
 const DENIED: Decision = { outcome: 'denied', reason: 'limit_reached', quota: quotaOf(1) };
 
 async function answerTo(

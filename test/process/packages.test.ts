@@ -2,7 +2,15 @@ import { readFileSync } from 'node:fs';
 
 interface Lock {
   readonly packages: Readonly<
-    Record<string, { readonly version?: string; readonly integrity?: string }>
+    Record<
+      string,
+      {
+        readonly version?: string;
+        readonly integrity?: string;
+        readonly dev?: boolean;
+        readonly hasInstallScript?: boolean;
+      }
+    >
   >;
 }
 
@@ -21,6 +29,19 @@ test.each(LOCK_FILES)('every package of %s has a checksum', (file) => {
 
   expect(packages.length).toBeGreaterThan(0);
   expect(packages.filter(([, { integrity }]) => !integrity?.startsWith('sha512-'))).toEqual([]);
+});
+
+test('no package that is installed with Sluice runs a script then, but one that is told not to', () => {
+  const withScript = Object.entries(packagesOf('package-lock.json'))
+    .filter(([, { dev, hasInstallScript }]) => !dev && hasInstallScript)
+    .map(([path]) => path);
+  const { scarfSettings } = JSON.parse(readFileSync('package.json', 'utf8')) as {
+    scarfSettings: unknown;
+  };
+
+  // It would tell its makers who installs it, unless a package that depends on it says otherwise.
+  expect(withScript).toEqual(['node_modules/@scarf/scarf']);
+  expect(scarfSettings).toEqual({ enabled: false });
 });
 
 test('the compiler of `npm start` is the one that checks the types', () => {

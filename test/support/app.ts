@@ -3,6 +3,7 @@ import { Writable } from 'node:stream';
 import { type App, startApp } from '../../src/app/start-app.js';
 import { parseSettings } from '../../src/config/settings.js';
 import { createLogger } from '../../src/common/logger.js';
+import { holdToDocument } from './openapi/held-to-document.js';
 import { type LogLine, TEST_SETTINGS } from './replica-process.js';
 import { until } from './until.js';
 
@@ -31,15 +32,23 @@ export async function startTestApp(
   const settings = parseSettings({ ...TEST_SETTINGS, ...environment });
   const app = await startApp(settings, createLogger(settings.LOG_LEVEL, destination));
   const scheme = settings.TLS_CERT_FILE === undefined ? 'http' : 'https';
+  const url = `${scheme}://127.0.0.1:${app.port}`;
+  const adminUrl = app.adminPort && `${scheme}://127.0.0.1:${app.adminPort}`;
+  const letGo = adminUrl
+    ? [holdToDocument(url, settings, 'service'), holdToDocument(adminUrl, settings, 'admin')]
+    : [holdToDocument(url, settings)];
   return {
-    url: `${scheme}://127.0.0.1:${app.port}`,
+    url,
     get adminUrl() {
-      if (app.adminPort === undefined) throw new Error('no admin port');
-      return `${scheme}://127.0.0.1:${app.adminPort}`;
+      if (!adminUrl) throw new Error('no admin port');
+      return adminUrl;
     },
     log,
     logged: (matches) => until(() => log.find(matches)),
-    stop: (graceMillis, hurry) => app.stop(graceMillis, hurry),
+    stop: async (graceMillis, hurry) => {
+      await app.stop(graceMillis, hurry);
+      for (const each of letGo) each();
+    },
     reloadRules: () => app.reloadRules(),
   };
 }

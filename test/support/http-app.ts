@@ -5,19 +5,23 @@ import type { AddressInfo } from 'node:net';
 import type { Express } from 'express';
 import { pino } from 'pino';
 
-import { parseSettings } from '../../src/config/settings.js';
+import { parseSettings, type Settings } from '../../src/config/settings.js';
 import { openAccess } from '../../src/http/auth/access.js';
 import { createHttpApp, type HttpParts } from '../../src/http/routes/routes.js';
 import type { Limiter } from '../../src/limiter/limiter.js';
 import { withoutRules } from '../../src/rules/rules.js';
 import { createMetrics } from '../../src/metrics/prometheus-metrics.js';
+import { holdToDocument } from './openapi/held-to-document.js';
+
+/** Of the apps that are the service. */
+const settingsOf = new WeakMap<Express, Settings>();
 
 /** The HTTP surface over a limiter of the test's own, with everything else as by default. */
 export function httpAppOver(limiter: Limiter, parts: Partial<HttpParts> = {}): Express {
   const settings = parts.settings ?? parseSettings({});
   const rules = withoutRules(settings);
   const metrics = createMetrics(() => limiter.waiting, rules);
-  return createHttpApp(
+  const app = createHttpApp(
     {
       limiter,
       policyOf: (key) => rules.current.policyOf(key),
@@ -30,8 +34,10 @@ export function httpAppOver(limiter: Limiter, parts: Partial<HttpParts> = {}): E
       logger: pino({ level: 'silent' }),
       ...parts,
     },
-    { limiting: true, debugging: true, metrics: true },
+    { limiting: true, debugging: true, metrics: true, documents: true },
   );
+  settingsOf.set(app, settings);
+  return app;
 }
 
 /** By default they are 511. The operating system lets others knock again a second later, or three, or seven. */
@@ -51,8 +57,11 @@ export async function serve(app: Express): Promise<ServedApp> {
   server.listen({ port: 0, host: '127.0.0.1', backlog: MOST_CONNECTIONS_AT_ONCE });
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
+  const url = `http://127.0.0.1:${port}`;
+  const settings = settingsOf.get(app);
+  const letGo = settings && holdToDocument(url, settings);
   return {
-    url: `http://127.0.0.1:${port}`,
+    url,
     answerCloses: async () => {
       const [, response] = (await once(server, 'request')) as [unknown, ServerResponse];
       await once(response, 'close');
@@ -61,6 +70,7 @@ export async function serve(app: Express): Promise<ServedApp> {
       const closed = once(server, 'close');
       server.close();
       await closed;
+      letGo?.();
     },
   };
 }

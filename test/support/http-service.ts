@@ -1,4 +1,5 @@
 import { systemClock } from '../../src/common/clock.js';
+import { parseSettings } from '../../src/config/settings.js';
 import type { UnreadableRequest } from '../../src/http/server/unreadable-requests.js';
 import { listen, type ListenOptions } from '../../src/http/server/server.js';
 import type { Limiter } from '../../src/limiter/limiter.js';
@@ -6,6 +7,7 @@ import { MemoryLimiter } from '../../src/limiter/memory/memory-limiter.js';
 import type { DropReason } from '../../src/metrics/metrics.js';
 import { httpAppOver } from './http-app.js';
 import { approve } from './http-client.js';
+import { holdToDocument } from './openapi/held-to-document.js';
 import { uniqueKey } from './unique-key.js';
 import { until } from './until.js';
 import { policiesWith } from './policies.js';
@@ -68,16 +70,19 @@ export function useHttpServices(): (options?: Options) => Promise<HttpService> {
       },
       ...rest,
     });
+    const scheme = options.keyPair ? 'https' : 'http';
+    const url = `${scheme}://127.0.0.1:${server.port}`;
+    const letGo = holdToDocument(url, parseSettings({}));
     const stop = async (): Promise<void> => {
       const closed = server.stopAccepting();
       await limiter.close();
       server.cutConnections();
       await closed;
+      letGo();
     };
     stops.push(stop);
-    const scheme = options.keyPair ? 'https' : 'http';
     return {
-      url: `${scheme}://127.0.0.1:${server.port}`,
+      url,
       limiter,
       unreadable,
       get held() {

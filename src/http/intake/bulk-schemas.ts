@@ -15,57 +15,64 @@ function whole({ min, max }: { min: number; max: number }) {
 }
 
 /** An element of `POST /rate`. The bytes of the key are counted elsewhere, as those of a key in a path. */
-export const checkElement = z.strictObject(
-  {
-    key: z.string('a text'),
-    maxRequests: whole(BOUNDS.maxRequests).optional(),
-    maxRequestsInQueue: whole(BOUNDS.maxRequestsInQueue).optional(),
-  },
-  'an object',
-);
+export const checkElement = z
+  .strictObject(
+    {
+      key: z.string('a text'),
+      maxRequests: whole(BOUNDS.maxRequests).optional(),
+      maxRequestsInQueue: whole(BOUNDS.maxRequestsInQueue).optional(),
+    },
+    'an object',
+  )
+  .meta({ id: 'CheckElement' });
 
 /** An element of `DELETE /rate`. */
-export const releaseElement = z.strictObject(
-  { key: z.string('a text'), request_id: z.string('a text') },
-  'an object',
-);
+export const releaseElement = z
+  .strictObject({ key: z.string('a text'), request_id: z.string('a text') }, 'an object')
+  .meta({ id: 'ReleaseElement' });
 
 /** What an element has in the place of its answer, with the message that it would have alone. */
-const refusal = z.object({
-  status: z.union([z.literal(400), z.literal(403), z.literal(500), z.literal(503)]),
-  error: z.string(),
-  /** In seconds. */
-  retryAfter: z.int().optional(),
-});
+const refusal = z
+  .object({
+    status: z.union([z.literal(400), z.literal(403), z.literal(500), z.literal(503)]),
+    error: z.string(),
+    /** In seconds. */
+    retryAfter: z.int().min(1).optional(),
+  })
+  .meta({ id: 'ElementRefusal' });
 
 /** What decided in the place of a store that could not be asked. */
 const outagePolicy = z.enum(['allow', 'local']).optional();
 
 /** An element of the answer to `POST /rate`. */
-export const checkResult = z.union([
-  z.object({
-    status: z.literal(200),
-    request_id: z.string(),
-    outagePolicy,
-    /** Set on an approval that a rule would have denied, were it not in the shadow. */
-    shadow: z.literal('denied').optional(),
-  }),
-  z.object({
-    status: z.literal(429),
-    error: z.string(),
-    /** In seconds, until the window ends. */
-    retryAfter: z.int(),
-    outagePolicy,
-  }),
-  refusal,
-]);
+export const checkResult = z
+  .union([
+    z.object({
+      status: z.literal(200),
+      request_id: z.uuid(),
+      outagePolicy,
+      /** Set on an approval that a rule would have denied, were it not in the shadow. */
+      shadow: z.literal('denied').optional(),
+    }),
+    z.object({
+      status: z.literal(429),
+      error: z.string(),
+      /** In seconds, until the window ends. */
+      retryAfter: z.int().min(1),
+      outagePolicy,
+    }),
+    refusal,
+  ])
+  .meta({ id: 'CheckResult' });
 
 /** An element of the answer to `DELETE /rate`. */
-export const releaseResult = z.union([
-  z.object({ status: z.literal(200) }),
-  z.object({ status: z.literal(404), error: z.string() }),
-  refusal,
-]);
+export const releaseResult = z
+  .union([
+    z.object({ status: z.literal(200) }),
+    z.object({ status: z.literal(404), error: z.string() }),
+    refusal,
+  ])
+  .meta({ id: 'ReleaseResult' });
 
 export type CheckElement = z.infer<typeof checkElement>;
 export type CheckResult = z.infer<typeof checkResult>;

@@ -6,7 +6,7 @@ import { wholeNumber, yesOrNo } from '../../config/text-schemas.js';
 import { httpError } from '../replies/http-error.js';
 
 /** The query of a check. A parameter that is given twice arrives as a list, which no schema takes. */
-const querySchema = z.object({
+export const querySchema = z.object({
   canWait: yesOrNo().optional(),
   maxRequests: wholeNumber(BOUNDS.maxRequests).optional(),
   maxRequestsInQueue: wholeNumber(BOUNDS.maxRequestsInQueue).optional(),

@@ -1,18 +1,18 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
-import type { RequestHandler, Response } from 'express';
+import type { RequestHandler } from 'express';
 
 import { type Clock, systemClock } from '../../common/clock.js';
 import type { InstanceState, Limiter } from '../../limiter/limiter.js';
 import type { Rules } from '../../rules/rules.js';
 import type { Access } from '../auth/access.js';
+import type { Instance, MissingInstance } from '../openapi/answers.js';
 import { BROWSER_HEADERS } from '../replies/headers.js';
 import { sendJson, writeHead } from '../replies/reply.js';
+import { isDrained } from './drained.js';
 
 /** The pause after each page of a listing, in which the event loop serves checks. */
 const PAGE_PAUSE_MILLIS = 1;
-/** How long a client may read nothing of a listing. A client that stopped would hold its page for ever. */
-const READ_TIMEOUT_MILLIS = 30_000;
 
 /**
  * `GET /debug`, with the keys that the caller may see. The answer is streamed, so that any number of keys takes little
@@ -36,7 +36,8 @@ export function debugAll(
         .filter(({ key }) => access.mayUse(key, response))
         .map((instance) => `${JSON.stringify(instance.key)}:${JSON.stringify(toBody(instance))}`);
       if (entries.length === 0) continue;
-      if (!response.write(separator + entries.join())) await drained(response, clock);
+      if (!response.write(separator + entries.join()) && !(await isDrained(response, clock)))
+        return;
       separator = ',';
       await delay(PAGE_PAUSE_MILLIS);
     }
@@ -56,12 +57,14 @@ export function debugOne(limiter: Limiter): RequestHandler<{ key: string }> {
     // The contract has 200 always. A key that is too long to exist is merely not found.
     const { key } = request.params;
     const instance = await limiter.inspect(key);
-    const body = instance ? toBody(instance) : { Key: key, Found: false };
+    const body: Instance | MissingInstance = instance
+      ? toBody(instance)
+      : { Key: key, Found: false };
     sendJson(response, 200, body, BROWSER_HEADERS);
   };
 }
 
-function toBody({ key, limits, approved, denied, waiting }: InstanceState): object {
+function toBody({ key, limits, approved, denied, waiting }: InstanceState): Instance {
   return {
     Key: key,
     Config: {
@@ -74,17 +77,4 @@ function toBody({ key, limits, approved, denied, waiting }: InstanceState): obje
     NumWaiting: waiting,
     Found: true,
   };
-}
-
-/** Resolves when the client has read what was written, or has disconnected. Cuts a client that does not read. */
-async function drained(response: Response, clock: Clock): Promise<void> {
-  const cancelTimer = clock.after(READ_TIMEOUT_MILLIS, () => response.destroy());
-  await new Promise<void>((resolve) => {
-    const end = (): void => {
-      response.off('drain', end).off('close', end);
-      resolve();
-    };
-    response.on('drain', end).on('close', end);
-  });
-  cancelTimer();
 }

@@ -23,6 +23,7 @@ import { Turns } from './bulk/turns.js';
 import { checkRate } from './check-rate.js';
 import { checkDecider } from './decide-check.js';
 import { debugAll, debugOne } from './debug-handlers.js';
+import { docsFile, docsPage, openApiJson } from './document-handlers.js';
 import { healthz, metricsText, readyz } from './health-handlers.js';
 import { answerPlainChecks } from './plain-checks.js';
 import { releaseRequest } from './release-request.js';
@@ -50,6 +51,8 @@ export interface Surface {
   readonly debugging: boolean;
   /** `/metrics` */
   readonly metrics: boolean;
+  /** `/openapi.json` and `/docs` */
+  readonly documents: boolean;
 }
 
 /** The service's HTTP surface: every path, its methods, and what answers them. */
@@ -105,6 +108,11 @@ export function createHttpApp(parts: HttpParts, surface: Surface): Express {
   }
   if (surface.metrics) {
     routeReads(app, '/metrics', access.guardMetrics(metricsText(parts.metrics)));
+  }
+  if (surface.documents) {
+    routeReads(app, '/openapi.json', openApiJson(parts.settings));
+    routeReads(app, '/docs', docsPage);
+    routeReads(app, '/docs/:file', docsFile() as RequestHandler);
   }
   routeReads(app, '/healthz', healthz);
   routeReads(app, '/readyz', readyz(parts.readiness));

@@ -7,7 +7,7 @@ import { logUnreadable } from './unreadable-requests.js';
 
 /** The ports of the service. They begin and end together. */
 export interface Ports extends HttpServer {
-  /** Where `/debug` and `/metrics` are, if not on the port of the checks. */
+  /** Where `/debug`, `/metrics` and the documents are, if not on the port of the checks. */
   readonly adminPort: number | undefined;
   /** Has every answer from now on ask its client to use another connection, and so another replica. */
   startDraining(): void;
@@ -36,10 +36,11 @@ export async function openPorts(
     limiting: true,
     debugging: isShared && DEBUG_ENDPOINTS,
     metrics: isShared,
+    documents: isShared,
   });
   const ports = [service];
   if (!isShared) {
-    const admin = { limiting: false, debugging: DEBUG_ENDPOINTS, metrics: true };
+    const admin = { limiting: false, debugging: DEBUG_ENDPOINTS, metrics: true, documents: true };
     ports.push(await open(ADMIN_PORT, admin));
   }
   return {

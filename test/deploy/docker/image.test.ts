@@ -50,8 +50,11 @@ describeWithDocker('the image', () => {
     const container = await start();
     await untilHealthy(container);
 
-    const answer = await send(await urlOf(container), 'POST', '/rate/key');
-    expect(answer.status).toBe(200);
+    const url = await urlOf(container);
+    expect((await send(url, 'POST', '/rate/key')).status).toBe(200);
+    for (const path of ['/openapi.json', '/docs', '/docs/swagger-ui-bundle.js']) {
+      expect([path, (await send(url, 'GET', path)).status]).toEqual([path, 200]);
+    }
   });
 
   test('stops by itself on SIGTERM, with code 0', async () => {

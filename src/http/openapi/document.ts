@@ -1,0 +1,92 @@
+import { readFileSync } from 'node:fs';
+
+import { createDocument, type oas31, type ZodOpenApiPathsObject } from 'zod-openapi';
+
+import { SCOPES } from '../auth/access.js';
+import { MAX_ELEMENTS } from '../intake/bulk-schemas.js';
+import { HEADERS, ofDecisions } from './answer-headers.js';
+import { errorExamples, responsesByCode } from './error-responses.js';
+import { CHECKS, limitingPaths, MANY } from './limiting-paths.js';
+import type { DescribedSettings } from './operation.js';
+import {
+  debugPaths,
+  documentPaths,
+  DOCUMENTS,
+  HEALTH,
+  healthPaths,
+  INSTANCES,
+} from './telling-paths.js';
+
+/** Beside `src`, as beside `dist`. */
+const PACKAGE = new URL('../../../package.json', import.meta.url);
+
+const DESCRIPTION = `Exact limits by key, in fixed windows, and a fair queue for those who wait.
+
+An error has a message, and the key where the request has one. The examples have the messages by their codes, which are
+in the log only.
+
+A path that is not here is a 404 (\`PATH_NOT_FOUND\`), a method that a path does not take is a 405
+(\`METHOD_NOT_ALLOWED\`).`;
+
+/**
+ * The service as OpenAPI 3.1 describes it, with these settings. It is made of the schemas that check requests, and of
+ * the tables of errors and headers.
+ */
+export function openApiDocument(settings: DescribedSettings): oas31.OpenAPIObject {
+  const { version } = JSON.parse(readFileSync(PACKAGE, 'utf8')) as { version: string };
+  const hasTokens = settings.AUTH_TOKENS_FILE !== undefined;
+  return createDocument({
+    openapi: '3.1.1',
+    info: {
+      title: 'Sluice',
+      version,
+      description: DESCRIPTION,
+      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+    },
+    servers: [{ url: '/' }],
+    tags: [
+      { name: CHECKS, description: 'Ask for permission, and give it back.' },
+      { name: MANY, description: `Up to ${MAX_ELEMENTS} checks or releases.` },
+      { name: INSTANCES, description: 'The state of keys.' },
+      { name: HEALTH, description: 'How the replica is.' },
+      { name: DOCUMENTS, description: 'What you read.' },
+    ],
+    paths: {
+      ...withServers(limitingPaths(settings), settings),
+      ...debugPaths(settings),
+      ...healthPaths(settings),
+      ...documentPaths(settings),
+    },
+    components: {
+      headers: HEADERS,
+      examples: errorExamples,
+      responses: responsesByCode(ofDecisions(settings)),
+      ...(hasTokens && {
+        securitySchemes: {
+          bearer: {
+            type: 'http',
+            scheme: 'bearer',
+            description: `A token of the caller. It has some of the scopes ${SCOPES.join(', ')}.`,
+          },
+        },
+      }),
+    },
+  });
+}
+
+/** Says where paths are that are not on the port of this document. */
+function withServers(
+  paths: ZodOpenApiPathsObject,
+  { PORT, ADMIN_PORT, TLS_CERT_FILE }: DescribedSettings,
+): ZodOpenApiPathsObject {
+  if (ADMIN_PORT === undefined) return paths;
+  const server = {
+    url: `${TLS_CERT_FILE === undefined ? 'http' : 'https'}://{host}:{port}`,
+    description:
+      'PORT of the service. A page on ADMIN_PORT may not ask it: copy the command that it shows instead.',
+    variables: { host: { default: 'localhost' }, port: { default: String(PORT) } },
+  };
+  return Object.fromEntries(
+    Object.entries(paths).map(([path, item]) => [path, { servers: [server], ...item }]),
+  );
+}

@@ -1,0 +1,85 @@
+import type {
+  ZodOpenApiComponentsObject,
+  ZodOpenApiResponseObject,
+  ZodOpenApiResponsesObject,
+} from 'zod-openapi';
+
+import { errorAnswer, type ErrorCode, ERRORS } from '../replies/errors.js';
+import { FOR_BROWSERS, type HeaderName, headersOf } from './answer-headers.js';
+import { errorBody } from './answers.js';
+
+type Status = `${1 | 2 | 3 | 4 | 5}${string}`;
+
+const CODES = Object.keys(ERRORS) as ErrorCode[];
+
+/** The table of errors as examples, by their codes. Their texts have placeholders, as those of the table. */
+export const errorExamples: NonNullable<ZodOpenApiComponentsObject['examples']> =
+  Object.fromEntries(
+    CODES.map((code) => {
+      const { message, when } = ERRORS[code];
+      const { body } = errorAnswer(code);
+      const value = body === 'without key' ? { error: message } : { error: message, key: '{key}' };
+      const example = { summary: code, description: when };
+      return [code, { ...example, value: body === 'plain text' ? message : value }];
+    }),
+  );
+
+/** The answer with each error, by its code. @param decided the headers of a denial */
+export function responsesByCode(
+  decided: readonly HeaderName[],
+): Record<ErrorCode, ZodOpenApiResponseObject> {
+  const entries = CODES.map((code) => [code, errorResponse([code], decided)] as const);
+  return Object.fromEntries(entries) as Record<ErrorCode, ZodOpenApiResponseObject>;
+}
+
+/** The answers of an operation that has these errors, by their statuses. Each names its codes as its examples. */
+export function errorResponses(codes: readonly ErrorCode[]): ZodOpenApiResponsesObject {
+  const statuses = new Set(codes.map((code) => ERRORS[code].status));
+  const responses: ZodOpenApiResponsesObject = {};
+  for (const status of statuses) {
+    const [first, ...others] = codes.filter((code) => ERRORS[code].status === status);
+    if (first === undefined) continue;
+    responses[`${status}` as Status] =
+      others.length === 0
+        ? { $ref: `#/components/responses/${first}` }
+        : errorResponse([first, ...others]);
+  }
+  return responses;
+}
+
+function errorResponse(
+  codes: readonly ErrorCode[],
+  decided: readonly HeaderName[] = [],
+): ZodOpenApiResponseObject {
+  const isDenial = codes.includes('RATE_LIMIT_EXCEEDED');
+  const headers = new Set<HeaderName>(isDenial ? decided : FOR_BROWSERS);
+  for (const code of codes) {
+    const { retryAfter, header } = errorAnswer(code);
+    if (retryAfter !== undefined) headers.add('Retry-After');
+    if (header !== undefined) headers.add(header);
+  }
+  return {
+    description: codes.map((code) => `- \`${code}\`: ${ERRORS[code].when}`).join('\n'),
+    headers: headersOf([...headers]),
+    content: contentOf(codes),
+  };
+}
+
+function contentOf(codes: readonly ErrorCode[]): NonNullable<ZodOpenApiResponseObject['content']> {
+  const isText = (code: ErrorCode) => errorAnswer(code).body === 'plain text';
+  const [texts, objects] = [codes.filter(isText), codes.filter((code) => !isText(code))];
+  return {
+    ...(objects.length > 0 && {
+      'application/json': { schema: errorBody, examples: examplesOf(objects) },
+    }),
+    ...(texts.length > 0 && {
+      'text/plain': { schema: { type: 'string' }, examples: examplesOf(texts) },
+    }),
+  };
+}
+
+function examplesOf(codes: readonly ErrorCode[]) {
+  return Object.fromEntries(
+    codes.map((code) => [code, { $ref: `#/components/examples/${code}` }] as const),
+  );
+}

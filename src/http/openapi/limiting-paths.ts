@@ -1,0 +1,127 @@
+import type { ZodOpenApiPathsObject } from 'zod-openapi';
+import { z } from 'zod';
+
+import { checkElement, MAX_ELEMENTS, releaseElement } from '../intake/bulk-schemas.js';
+import type { ErrorCode } from '../replies/errors.js';
+import { ALWAYS, ofDecisions } from './answer-headers.js';
+import { approval, checkResults, releaseResults } from './answers.js';
+import { type Described, type DescribedSettings, operationMaker } from './operation.js';
+import { ofCheck, ofRelease } from './parameters.js';
+
+export const CHECKS = 'Checks';
+export const MANY = 'Many in one call';
+
+const OF_CHECK: readonly ErrorCode[] = [
+  'INVALID_PARAMETER',
+  'MISSPELT_PARAMETER',
+  'INVALID_KEY_LENGTH',
+  'INVALID_ENCODING',
+  'OVERRIDE_FORBIDDEN',
+  'OVERRIDE_TOO_LARGE',
+  'KEY_UNKNOWN',
+  'RATE_LIMIT_EXCEEDED',
+  'STORE_UNAVAILABLE',
+  'STORE_FULL',
+  'KEY_FULL',
+  'SHUTTING_DOWN',
+  'TOO_MANY_WAITERS',
+];
+const OF_RELEASE: readonly ErrorCode[] = [
+  'INVALID_KEY_LENGTH',
+  'INVALID_ENCODING',
+  'REQUEST_NOT_FOUND',
+  'STORE_UNAVAILABLE',
+  'STORE_FULL',
+];
+const OF_MANY: readonly ErrorCode[] = [
+  'INVALID_PARAMETER',
+  'MISSPELT_PARAMETER',
+  'INVALID_BODY',
+  'BODY_TOO_LARGE',
+  'UNSUPPORTED_BODY',
+  'NO_ROOM_FOR_BODY',
+];
+
+/** The paths of checks and releases. */
+export function limitingPaths(settings: DescribedSettings): ZodOpenApiPathsObject {
+  const operation = operationMaker(settings);
+  const decided = ofDecisions(settings);
+  const check = {
+    tags: [CHECKS],
+    summary: 'Ask for permission under a key',
+    description:
+      'The first check of a key creates it. Where there are tokens, `maxRequests` and `maxRequestsInQueue` take the scope `configure`, too.',
+    scope: 'check',
+    requestParams: ofCheck,
+    answer: {
+      description: 'Approved, at once or after waiting.',
+      headers: [...decided, 'X-Sluice-Shadow'],
+      content: { 'application/json': { schema: approval } },
+    },
+    errors: OF_CHECK,
+    errorsWithTokens: ['KEY_NOT_ALLOWED', 'TOO_MANY_WAITERS_OF_CALLER'],
+    more: {
+      499: {
+        description:
+          'The client disconnected while it waited. The log has this status; no client ever sees it.',
+        'x-never-sent': true,
+      },
+    },
+  } as const satisfies Omit<Described, 'operationId'>;
+  const many = (element: z.ZodType) => ({
+    tags: [MANY] as const,
+    requestBody: {
+      required: true,
+      content: { 'application/json': { schema: z.array(element).max(MAX_ELEMENTS) } },
+    },
+    errors: OF_MANY,
+  });
+  return {
+    '/rate/{key}': {
+      post: operation({ ...check, operationId: 'check' }),
+      get: operation({ ...check, operationId: 'checkByGet' }),
+    },
+    '/rate/{key}/{requestId}': {
+      delete: operation({
+        operationId: 'release',
+        tags: [CHECKS],
+        summary: 'Give an approval back before its window ends',
+        scope: 'release',
+        requestParams: ofRelease,
+        answer: {
+          description: 'Released.',
+          headers: ALWAYS,
+          content: { 'application/json': { schema: approval } },
+        },
+        errors: OF_RELEASE,
+        errorsWithTokens: ['KEY_NOT_ALLOWED'],
+      }),
+    },
+    '/rate': {
+      post: operation({
+        ...many(checkElement),
+        operationId: 'checkMany',
+        summary: 'Many checks in one call',
+        description:
+          'An element that is wrong has a result that says so, and harms no other. A check that may wait is sent alone.',
+        scope: 'check',
+        answer: {
+          description: 'A result for each element, in their order.',
+          headers: [...ALWAYS, 'Cache-Control'],
+          content: { 'application/json': { schema: checkResults } },
+        },
+      }),
+      delete: operation({
+        ...many(releaseElement),
+        operationId: 'releaseMany',
+        summary: 'Many releases in one call',
+        scope: 'release',
+        answer: {
+          description: 'A result for each element, in their order.',
+          headers: ALWAYS,
+          content: { 'application/json': { schema: releaseResults } },
+        },
+      }),
+    },
+  };
+}

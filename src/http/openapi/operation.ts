@@ -1,0 +1,88 @@
+import type {
+  ZodOpenApiContentObject,
+  ZodOpenApiOperationObject,
+  ZodOpenApiPathItemObject,
+  ZodOpenApiResponsesObject,
+} from 'zod-openapi';
+
+import type { Settings } from '../../config/settings.js';
+import type { Scope } from '../auth/access.js';
+import type { ErrorCode } from '../replies/errors.js';
+import { type HeaderName, headersOf } from './answer-headers.js';
+import { errorResponses } from './error-responses.js';
+import { ofRequest } from './parameters.js';
+
+/** The settings that the document depends on. */
+export type DescribedSettings = Pick<
+  Settings,
+  | 'RATE_LIMIT_HEADERS'
+  | 'AUTH_TOKENS_FILE'
+  | 'DEBUG_ENDPOINTS'
+  | 'PORT'
+  | 'ADMIN_PORT'
+  | 'TLS_CERT_FILE'
+>;
+
+/** What there is to say of an operation. The rest follows from the settings and the tables. */
+export interface Described {
+  readonly operationId: string;
+  readonly tags: readonly [string];
+  readonly summary: string;
+  readonly description?: string;
+  /** Its callers' tokens have it, where there are tokens. */
+  readonly scope?: Scope;
+  readonly requestParams?: NonNullable<ZodOpenApiOperationObject['requestParams']>;
+  readonly requestBody?: NonNullable<ZodOpenApiOperationObject['requestBody']>;
+  /** The answer with status 200. */
+  readonly answer: {
+    readonly description: string;
+    readonly headers: readonly HeaderName[];
+    readonly content: ZodOpenApiContentObject;
+  };
+  /** Those of this operation, besides what any request may be answered with. */
+  readonly errors?: readonly ErrorCode[];
+  /** Those that it has where there are tokens. */
+  readonly errorsWithTokens?: readonly ErrorCode[];
+  readonly more?: ZodOpenApiResponsesObject;
+}
+
+const OF_ANY: readonly ErrorCode[] = [
+  'INVALID_TARGET',
+  'HOST_MISSING',
+  'HOST_REPEATED',
+  'MALFORMED_REQUEST',
+  'REQUEST_TIMEOUT',
+  'URL_TOO_LONG',
+  'HEADERS_TOO_LARGE',
+  'INTERNAL_ERROR',
+];
+const OF_GUARDED: readonly ErrorCode[] = ['TOKEN_REQUIRED', 'TOKEN_UNKNOWN', 'SCOPE_MISSING'];
+
+/** @returns what makes operations of their descriptions, as the settings say */
+export function operationMaker({
+  AUTH_TOKENS_FILE,
+}: DescribedSettings): (described: Described) => ZodOpenApiOperationObject {
+  const hasTokens = AUTH_TOKENS_FILE !== undefined;
+  return ({ tags, scope, requestParams = ofRequest, answer, more, ...described }) => {
+    const { errors = [], errorsWithTokens = [], ...rest } = described;
+    const isGuarded = hasTokens && scope !== undefined;
+    const ofTokens = isGuarded ? [...OF_GUARDED, ...errorsWithTokens] : [];
+    return {
+      ...rest,
+      tags: [...tags],
+      requestParams,
+      ...(isGuarded && { security: [{ bearer: [scope] }] }),
+      responses: {
+        200: { ...answer, headers: headersOf(answer.headers) },
+        ...errorResponses([...errors, ...ofTokens, ...OF_ANY]),
+        ...more,
+      },
+    };
+  };
+}
+
+/** The methods of a path that is read: HEAD has the answers of GET, without their bodies. */
+export function read(get: ZodOpenApiOperationObject): ZodOpenApiPathItemObject {
+  const operationId = `${get.operationId ?? ''}Head`;
+  return { get, head: { ...get, operationId, summary: `${get.summary ?? ''} (the head alone)` } };
+}

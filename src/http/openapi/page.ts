@@ -1,0 +1,55 @@
+import type { Headers } from '../replies/headers.js';
+
+/** The page that shows the document. Its paths are relative, so that a proxy may put it below another. */
+export const PAGE = `<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Sluice: the HTTP API</title>
+<link rel="icon" href="data:,">
+<link rel="stylesheet" href="docs/swagger-ui.css">
+<main id="document"></main>
+<script src="docs/swagger-ui-bundle.js"></script>
+<script src="docs/start.js"></script>
+</html>
+`;
+
+/** What the page does. A token that is typed in is kept in memory only. */
+export const START_SCRIPT = `SwaggerUIBundle({
+  url: 'openapi.json',
+  dom_id: '#document',
+  deepLinking: true,
+  validatorUrl: null,
+});
+`;
+
+/** The files that the page loads, by their types. */
+export const PAGE_FILES = {
+  'start.js': 'text/javascript; charset=utf-8',
+  'swagger-ui-bundle.js': 'text/javascript; charset=utf-8',
+  'swagger-ui.css': 'text/css; charset=utf-8',
+} as const;
+
+export type PageFile = keyof typeof PAGE_FILES;
+
+export const PAGE_FILE_NAMES = Object.keys(PAGE_FILES) as [PageFile, ...PageFile[]];
+
+/** The page loads from the service alone, asks it alone, and runs no script that is not a file of it. */
+export const PAGE_HEADERS: Headers = [
+  'Cache-Control',
+  'no-store',
+  'Content-Security-Policy',
+  [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    // The library's icons are in its style sheet.
+    "img-src 'self' data:",
+    "connect-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join('; '),
+  'Referrer-Policy',
+  'no-referrer',
+];

@@ -1,0 +1,66 @@
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+
+import { PATIENT_STORE } from '../support/both-limiters.js';
+import { provided } from '../support/provided.js';
+import { killReplicas, startReplica } from '../support/replica-process.js';
+import { useTemporaryFolder } from '../support/temporary-folder.js';
+import { tokenFile } from '../support/tokens.js';
+import { uniqueKey } from '../support/unique-key.js';
+import { useRedis } from '../support/use-redis.js';
+
+const CONFIGURATION = fileURLToPath(new URL('schemathesis.toml', import.meta.url));
+const TIMEOUT_MILLIS = 10 * 60 * 1000;
+const TOKEN = 'token-for-everything';
+
+const run = promisify(execFile);
+const program = provided('SLUICE_TEST_SCHEMATHESIS');
+// `scripts/lib/find-schemathesis.mjs` says that it is missing.
+const describeWithSchemathesis = program === '' ? describe.skip : describe;
+
+describeWithSchemathesis('requests made of the document, good and bad', () => {
+  const redis = useRedis();
+  const folder = useTemporaryFolder();
+  afterEach(killReplicas);
+
+  /** What schemathesis prints of a service with these settings, or the error that it ends with. */
+  async function reportOn(
+    settings: Readonly<Record<string, string>>,
+    ...options: string[]
+  ): Promise<unknown> {
+    const { url } = await startReplica(settings);
+    const words = ['--no-color', `--config-file=${CONFIGURATION}`, 'run', ...options];
+    const report = await run(program, [...words, `${url}/openapi.json`], { cwd: folder }).catch(
+      (error: unknown) => error as { stdout: string },
+    );
+    return report.stdout;
+  }
+
+  test(
+    'have answers as the document says, from the embedded limiter',
+    async () => {
+      expect(await reportOn({})).toContain('No issues found');
+    },
+    TIMEOUT_MILLIS,
+  );
+
+  test(
+    'have answers as the document says, from the Redis limiter, with tokens and the older headers',
+    async () => {
+      const scopes = ['check', 'release', 'debug', 'configure'];
+      const settings = {
+        ...PATIENT_STORE,
+        REDIS_URL: redis.url,
+        KEY_PREFIX: `${uniqueKey()}:`,
+        RATE_LIMIT_HEADERS: 'legacy',
+        AUTH_TOKENS_FILE: await tokenFile(folder, { name: 'all', token: TOKEN, scopes }),
+      };
+
+      expect(await reportOn(settings, '--header', `Authorization: Bearer ${TOKEN}`)).toContain(
+        'No issues found',
+      );
+    },
+    TIMEOUT_MILLIS,
+  );
+});

@@ -1,0 +1,85 @@
+import { subscribe } from 'node:diagnostics_channel';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+
+import type { Settings } from '../../../src/config/settings.js';
+import { openApiDocument } from '../../../src/http/openapi/document.js';
+import type { SentAnswer } from './answer-checker.js';
+import { HeldPort, type Part } from './held-port.js';
+
+/**
+ * Holds the answers of the services in a test's process to their documents: each that goes out, whoever sees it. What
+ * an answer has and its document has not fails the test.
+ */
+
+interface Exchange {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly socket: Socket;
+}
+
+const ports = new Map<number, HeldPort>();
+const flaws: string[] = [];
+
+/** Compares the answers of a port with the document of its service, until that is called which it returns. */
+export function holdToDocument(url: string, settings: Settings, part: Part = 'all'): () => void {
+  const port = Number(new URL(url).port);
+  ports.set(port, new HeldPort(openApiDocument(settings), part));
+  return () => ports.delete(port);
+}
+
+subscribe('http.server.request.start', (message) => {
+  const { request, response, socket } = message as Exchange;
+  const held = ports.get(socket.localPort ?? 0);
+  if (!held) return;
+  const { method = '', url: target = '' } = request;
+  const body = bodyOf(response);
+  response.on('finish', () => {
+    const answer: SentAnswer = {
+      method,
+      status: response.statusCode,
+      headers: headersOf(response),
+      body: body(),
+    };
+    const found = held.flawsOf(target, answer);
+    if (found.length === 0) return;
+    const { status, body: text } = answer;
+    flaws.push(`${method} ${target}: ${status} ${text.slice(0, 200)} ${found.join(', ')}`);
+  });
+});
+
+/** Takes a copy of what is written to a response. */
+function bodyOf(response: ServerResponse): () => string {
+  const chunks: Buffer[] = [];
+  for (const name of ['write', 'end'] as const) {
+    const send = response[name].bind(response) as (...args: unknown[]) => unknown;
+    Object.assign(response, {
+      [name]: (...args: unknown[]) => {
+        const [chunk, encoding] = args;
+        if (typeof chunk === 'string') chunks.push(Buffer.from(chunk, encoding as BufferEncoding));
+        else if (chunk instanceof Uint8Array) chunks.push(Buffer.from(chunk));
+        return send(...args);
+      },
+    });
+  }
+  return () => Buffer.concat(chunks).toString();
+}
+
+/** The headers as they were sent. Node keeps those that `writeHead` is given nowhere else. */
+function headersOf(response: ServerResponse): ReadonlyMap<string, string> {
+  const { _header: head } = response as ServerResponse & { _header: string };
+  const lines = head.split('\r\n').slice(1).filter(Boolean);
+  return new Map(
+    lines.map((line) => [
+      line.slice(0, line.indexOf(':')).toLowerCase(),
+      line.replace(/^.*?: /, ''),
+    ]),
+  );
+}
+
+function expectNone(): void {
+  if (flaws.length > 0) throw new Error(`not as documented:\n${flaws.splice(0).join('\n')}`);
+}
+
+afterEach(expectNone);
+afterAll(expectNone);
