@@ -65,6 +65,10 @@ export const HEADERS = {
     description: 'A rule would have denied the check, were it not in the shadow.',
     schema: { type: 'string', const: 'denied' },
   },
+  'Preference-Applied': {
+    description: '`wait=N`, where the `Prefer` of a request that may wait was followed.',
+    schema: text,
+  },
   'WWW-Authenticate': { description: 'Of RFC 6750: which token is wanted.', schema: text },
   Allow: { description: 'The methods that the path takes.', schema: text },
   Connection: { description: '`close`, where the answer is the last.', schema: text },
@@ -93,7 +97,13 @@ const RATE_LIMIT_HEADERS: Record<Settings['RATE_LIMIT_HEADERS'], readonly Header
 export function ofDecisions({
   RATE_LIMIT_HEADERS: form,
 }: Pick<Settings, 'RATE_LIMIT_HEADERS'>): readonly HeaderName[] {
-  return [...ALWAYS, 'Cache-Control', ...RATE_LIMIT_HEADERS[form], 'X-Sluice-Outage-Policy'];
+  return [
+    ...ALWAYS,
+    'Cache-Control',
+    ...RATE_LIMIT_HEADERS[form],
+    'X-Sluice-Outage-Policy',
+    'Preference-Applied',
+  ];
 }
 
 /** References to the headers with these names. */

@@ -12,6 +12,8 @@ const CHECK_PARAMETERS: Record<keyof typeof querySchema.shape, string> = {
   maxRequests: "The key's approvals per window, for this check and all later ones of everybody.",
   maxRequestsInQueue:
     "The places in the key's queue, for this check and all later ones of everybody; 0 turns queueing off.",
+  maxWaitMillis:
+    'How long the request is ready to wait, with `canWait`. Where its turn can not come in time it is refused at once.',
 };
 
 const key = z
@@ -48,12 +50,22 @@ const requestHeaders = z.object({
     }),
 });
 
+const checkHeaders = requestHeaders.extend({
+  Prefer: z
+    .string()
+    .optional()
+    .meta({
+      description: '`wait=N` of RFC 7240: as `maxWaitMillis`, in seconds, where that is not given.',
+      examples: ['wait=5'],
+    }),
+});
+
 /** What each request may say. */
 export const ofRequest = { header: requestHeaders };
 
 /** What a check says, besides. */
 export const ofCheck = {
-  ...ofRequest,
+  header: checkHeaders,
   path: z.object({ key }),
   query: z.object(
     Object.fromEntries(

@@ -24,6 +24,7 @@ export class Breaker {
   #probeName = '';
   #probes = 0;
   #isProbing = false;
+  #isDisposed = false;
   #cancelTimer: (() => void) | undefined;
 
   constructor(private readonly parts: BreakerParts) {}
@@ -39,7 +40,7 @@ export class Breaker {
   /** @param name the name in Redis that the call was about */
   failed(name: string, cause: unknown): void {
     this.#failures += 1;
-    if (this.#isOpen || this.#failures < FAILURES_TO_OPEN) return;
+    if (this.#isDisposed || this.#isOpen || this.#failures < FAILURES_TO_OPEN) return;
     this.#isOpen = true;
     this.#probeName = name;
     this.#probes = 0;
@@ -52,8 +53,9 @@ export class Breaker {
     if (this.#isOpen) void this.#probe();
   }
 
-  /** Stops the probes for good. */
+  /** Stops the probes for good. Calls that fail later, such as those under way now, begin none. */
   dispose(): void {
+    this.#isDisposed = true;
     this.#cancelTimer?.();
     this.#isOpen = false;
   }

@@ -25,6 +25,7 @@ export class Breakers {
   readonly #breakers = new Map<string, Breaker>();
   readonly #listeners: OnBreakerChange[] = [];
   #open = 0;
+  #isDisposed = false;
 
   constructor(private readonly parts: BreakersParts) {
     parts.connections.onReady(() => {
@@ -42,6 +43,7 @@ export class Breakers {
     let breaker = this.#breakers.get(shard);
     if (!breaker) {
       breaker = this.#create(shard);
+      if (this.#isDisposed) breaker.dispose();
       this.#breakers.set(shard, breaker);
     }
     return breaker;
@@ -65,8 +67,8 @@ export class Breakers {
   }
 
   dispose(): void {
+    this.#isDisposed = true;
     for (const breaker of this.#breakers.values()) breaker.dispose();
-    this.#breakers.clear();
   }
 
   #create(shard: string): Breaker {
