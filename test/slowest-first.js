@@ -9,6 +9,7 @@ const SLOWEST = [
   'test/chaos/quick/cluster.test.ts',
   'test/chaos/quick/standalone.test.ts',
   'test/simulation/simulation.test.ts',
+  'test/deploy/gateways/gateways.test.ts',
   'test/deploy/installed-package.test.ts',
 ];
 

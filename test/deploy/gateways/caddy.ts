@@ -6,13 +6,17 @@ export const caddy: Gateway = {
   name: 'Caddy',
   program: provided('SLUICE_TEST_CADDY'),
   configure: async (place) => {
-    const { port, innerPort, sluice, app, isOpen } = place;
+    const { port, innerPort, sluice, app, isOpen, authorization } = place;
     const file = await writeFileHere(place, 'Caddyfile', [
       ['http://:8080 {', `http://:${port} {\n\tbind 127.0.0.1`],
       ['http://:8081 {', `http://:${innerPort} {`],
       ['forward_auth sluice:8080 127.0.0.1:8081', `forward_auth ${sluice} 127.0.0.1:${innerPort}`],
       ['1h\n\t\treverse_proxy app:8080', `1h\n\t\treverse_proxy ${app}`],
       ['2s\n\t\treverse_proxy app:8080', `2s\n\t\treverse_proxy ${app}`],
+      [
+        'header_up -Authorization\n',
+        `header_up ${authorization ? `Authorization "${authorization}"` : '-Authorization'}\n`,
+      ],
       ['respond 503', isOpen ? 'respond 204' : 'respond 503'],
     ]);
     return ['run', '--adapter', 'caddyfile', '--config', file];

@@ -14,6 +14,8 @@ export interface Surroundings {
   readonly folder: string;
   /** Whether requests pass while Sluice is away, by the one change of the file that does it. */
   readonly isOpen?: boolean;
+  /** With which the gateway asks, where Sluice has tokens. */
+  readonly authorization?: string;
 }
 
 /** The same with what one gateway has to itself. */

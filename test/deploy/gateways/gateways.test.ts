@@ -4,11 +4,12 @@ import { openConnection, requestText } from '../../support/raw-http.js';
 import { provided } from '../../support/provided.js';
 import { killReplicas, type ReplicaProcess, startReplica } from '../../support/replica-process.js';
 import { useTemporaryFolder } from '../../support/temporary-folder.js';
+import { bearer, tokenFile } from '../../support/tokens.js';
 import { until } from '../../support/until.js';
 import { ROOT } from '../repository-files.js';
 import { type AppBehind, startAppBehind } from './app-behind.js';
 import { caddy } from './caddy.js';
-import { type Gateway, startGateway } from './gateway.js';
+import { type Gateway, startGateway, type Surroundings } from './gateway.js';
 import { killGateways } from './gateway-process.js';
 import { haproxy } from './haproxy.js';
 import { nginx } from './nginx.js';
@@ -46,7 +47,7 @@ const folder = useTemporaryFolder();
 let sluice: ReplicaProcess;
 let app: AppBehind;
 
-async function start(gateway: Gateway, more: { isOpen?: boolean } = {}): Promise<string> {
+async function start(gateway: Gateway, more: Partial<Surroundings> = {}): Promise<string> {
   const host = new URL(sluice.url).host;
   return startGateway(gateway, { sluice: host, app: app.host, folder, ...more });
 }
@@ -78,17 +79,20 @@ for (const { gateway, keys, asksHealth } of CASES) {
   const describeIfThere = gateway.program === '' ? describe.skip : describe;
 
   describeIfThere(`${gateway.name} as a gateway`, () => {
-    test('passes a request for which there is room, and only its head to Sluice', async () => {
+    test.each([
+      ['at once', '/orders/1?a=b'],
+      ['that may wait', '/reports/1?a=b'],
+    ])('passes a request %s, and nothing of it to Sluice but its id', async (_, path) => {
       const url = await start(gateway);
       const headers = { Authorization: 'Basic of-the-app', Cookie: 'a=b', 'X-Correlation-ID': 'c' };
       const request = { method: 'PUT', body: 'content', headers };
-      const answer = await fetch(`${url}/orders/1?a=b`, request);
+      const answer = await fetch(url + path, request);
 
       expect([answer.status, await answer.text()]).toEqual([200, 'served']);
       expect(app.served).toMatchObject([
         {
           method: 'PUT',
-          url: '/orders/1?a=b',
+          url: path,
           body: 'content',
           headers: { authorization: 'Basic of-the-app', cookie: 'a=b' },
         },
@@ -169,6 +173,22 @@ for (const { gateway, keys, asksHealth } of CASES) {
       expect(refused.status).toBe(503);
       expect(refused.headers['retry-after']).toBe('1');
       expect(app.served).toHaveLength(1);
+    });
+
+    test('asks with its token, and passes nothing without one', async () => {
+      await killReplicas();
+      const caller = { name: 'gateway', token: 'token-of-the-gateway', scopes: ['check'] };
+      const AUTH_TOKENS_FILE = await tokenFile(folder, caller);
+      sluice = await startReplica({ ...SETTINGS, AUTH_TOKENS_FILE });
+      const headers = bearer(caller);
+      const without = await start(gateway);
+      const refused = await send(without, 'GET', '/', headers);
+      const url = await start(gateway, { authorization: headers.Authorization });
+      const passed = await send(url, 'GET', '/', { Authorization: 'Bearer of-the-app' });
+
+      expect([401, 500]).toContain(refused.status);
+      expect(passed.text).toBe('served');
+      expect(app.served.map((one) => one.headers.authorization)).toEqual(['Bearer of-the-app']);
     });
 
     test('refuses requests while Sluice is away', async () => {

@@ -11,9 +11,13 @@ export const haproxy: Gateway = {
   name: 'HAProxy',
   program: provided('SLUICE_TEST_HAPROXY'),
   configure: async (place) => {
+    const { authorization } = place;
     // Such names are the machine's, so it has to be another one for each.
     const inner = `abns@${basename(place.folder)}`;
-    const lua = await writeFileHere(place, 'haproxy.lua', [["'abns@sluice'", `'${inner}'`]]);
+    const lua = await writeFileHere(place, 'haproxy.lua', [
+      ["'abns@sluice'", `'${inner}'`],
+      ['AUTHORIZATION = nil', `AUTHORIZATION = ${authorization ? `'${authorization}'` : 'nil'}`],
+    ]);
     const file = await writeFileHere(place, 'haproxy.cfg', [
       ['/usr/local/etc/haproxy/haproxy.lua', lua],
       ['bind :8080', `bind 127.0.0.1:${place.port}`],

@@ -18,7 +18,9 @@ export function nginx(more: Replacements = []): Gateway {
   };
 }
 
-function replacements({ port, innerPort, sluice, app, folder, isOpen }: Place): Replacements {
+function replacements(place: Place): Replacements {
+  const { port, innerPort, sluice, app, folder, isOpen, authorization } = place;
+  const header = 'proxy_set_header Authorization';
   const temporary = TEMPORARY.map((name) => `${name}_temp_path ${join(folder, name)};`);
   const away = 'location @sluice_away {\n      return';
   return [
@@ -30,6 +32,7 @@ function replacements({ port, innerPort, sluice, app, folder, isOpen }: Place): 
     ['listen 127.0.0.1:8081;', `listen 127.0.0.1:${innerPort};`],
     ['127.0.0.1:8081/rate/$sluice_key;', `127.0.0.1:${innerPort}/rate/$sluice_key;`],
     ['127.0.0.1:8081/rate/$sluice_key?', `127.0.0.1:${innerPort}/rate/$sluice_key?`],
+    [`# ${header} "Bearer ...";`, authorization ? `${header} "${authorization}";` : ''],
     [`${away} 403;`, `${away} ${isOpen ? 204 : 403};`],
   ];
 }
