@@ -3,7 +3,7 @@
 -- was none, and txn.sluice_retry_after its Retry-After.
 
 -- By a socket: the check of a client that leaves would go on waiting with core.httpclient.
-local SLUICE = 'abns@sluice'
+local HOST, PORT = '127.0.0.1', 8081
 -- No limit of its own; those of haproxy.cfg hold.
 local SECONDS = 86400
 -- Where Sluice has tokens, one with the scope `check`.
@@ -36,7 +36,7 @@ local function ask(txn)
   local socket = core.tcp()
   socket:settimeout(SECONDS)
   local status, headers
-  if socket:connect(SLUICE) and socket:send(request_text(txn)) then status, headers = read_head(socket) end
+  if socket:connect(HOST, PORT) and socket:send(request_text(txn)) then status, headers = read_head(socket) end
   socket:close()
   -- Sluice sends the id of the request with every answer. Another answer is HAProxy's: nobody was there to ask.
   if not status or not headers['x-correlation-id'] then return 0 end

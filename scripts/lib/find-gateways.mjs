@@ -5,8 +5,19 @@ import { join } from 'node:path';
 import { commandToInstall, findOrInstall, findProgram, install } from './install-package.mjs';
 import { skipping } from './skipping.mjs';
 
-const HAPROXY = { apt: 'haproxy', brew: 'haproxy' };
-const CADDY = { apt: 'caddy', brew: 'caddy' };
+const HAPROXY = {
+  program: 'haproxy',
+  packages: { apt: 'haproxy', brew: 'haproxy' },
+  version: '-v',
+  oldest: [2, 6],
+};
+const CADDY = {
+  program: 'caddy',
+  packages: { apt: 'caddy', brew: 'caddy' },
+  version: 'version',
+  oldest: [2, 6],
+};
+const TRAEFIK = { version: 'version', oldest: [3, 0] };
 const NJS = { apt: 'libnginx-mod-http-js' };
 
 /**
@@ -18,24 +29,35 @@ const NJS = { apt: 'libnginx-mod-http-js' };
  */
 export function findGateways(nginx, { get }) {
   return {
-    SLUICE_TEST_HAPROXY: findOne('haproxy', HAPROXY, { get }),
-    SLUICE_TEST_CADDY: findOne('caddy', CADDY, { get }),
+    SLUICE_TEST_HAPROXY: findOne(HAPROXY, { get }),
+    SLUICE_TEST_CADDY: findOne(CADDY, { get }),
     SLUICE_TEST_TRAEFIK: findTraefik(),
     SLUICE_TEST_NJS: nginx && findNjs(nginx, { get }),
   };
 }
 
-function findOne(program, packages, { get }) {
+function findOne(gateway, { get }) {
+  const { program, packages, oldest } = gateway;
   const path = get ? findOrInstall(program, packages) : findProgram(program);
-  if (!path) skipping(program, `${program} as a gateway`, commandToInstall(packages));
-  return path ?? '';
+  if (path && isNewEnough(path, gateway)) return path;
+  const missing = `${program} ${oldest.join('.')} or newer`;
+  skipping(missing, `${program} as a gateway`, commandToInstall(packages));
+  return '';
 }
 
-/** Neither Debian nor Go's proxy has one to build, so it is never got. */
+/** It is never got: Debian has none, and Go can't install it, since its module replaces others. */
 function findTraefik() {
   const path = process.env.SLUICE_TEST_TRAEFIK || findProgram('traefik');
-  if (!path) skipping('traefik 3 (SLUICE_TEST_TRAEFIK may name one)', 'Traefik as a gateway');
-  return path ?? '';
+  if (path && isNewEnough(path, TRAEFIK)) return path;
+  skipping('traefik 3 (SLUICE_TEST_TRAEFIK may name one)', 'Traefik as a gateway');
+  return '';
+}
+
+function isNewEnough(path, { version, oldest }) {
+  const { stdout } = spawnSync(path, [version], { encoding: 'utf8' });
+  // One that was built by hand does not know.
+  const [, major, minor] = /^[^\d\n]*(\d+)\.(\d+)/.exec(stdout ?? '')?.map(Number) ?? [];
+  return major === undefined || major > oldest[0] || (major === oldest[0] && minor >= oldest[1]);
 }
 
 function findNjs(nginx, { get }) {

@@ -1,5 +1,3 @@
-import { basename } from 'node:path';
-
 import { provided } from '../../support/provided.js';
 import { type Gateway, writeFileHere } from './gateway.js';
 
@@ -12,16 +10,14 @@ export const haproxy: Gateway = {
   program: provided('SLUICE_TEST_HAPROXY'),
   configure: async (place) => {
     const { authorization } = place;
-    // Such names are the machine's, so it has to be another one for each.
-    const inner = `abns@${basename(place.folder)}`;
     const lua = await writeFileHere(place, 'haproxy.lua', [
-      ["'abns@sluice'", `'${inner}'`],
+      ["'127.0.0.1', 8081", `'127.0.0.1', ${place.innerPort}`],
       ['AUTHORIZATION = nil', `AUTHORIZATION = ${authorization ? `'${authorization}'` : 'nil'}`],
     ]);
     const file = await writeFileHere(place, 'haproxy.cfg', [
       ['/usr/local/etc/haproxy/haproxy.lua', lua],
       ['bind :8080', `bind 127.0.0.1:${place.port}`],
-      ['bind abns@sluice', `bind ${inner}`],
+      ['bind 127.0.0.1:8081', `bind 127.0.0.1:${place.innerPort}`],
       ['server sluice sluice:8080', `server sluice ${place.sluice}`],
       ['server app app:8080', `server app ${place.app}`],
       [SHUT_WHEN_AWAY, place.isOpen ? `# ${SHUT_WHEN_AWAY}` : SHUT_WHEN_AWAY],
