@@ -10,6 +10,7 @@ const SLOWEST = [
   'test/chaos/quick/standalone.test.ts',
   'test/simulation/simulation.test.ts',
   'test/deploy/schemathesis.test.ts',
+  'test/deploy/gateways/gateways.test.ts',
   'test/deploy/installed-package.test.ts',
 ];
 

@@ -6,7 +6,9 @@ import { once } from 'node:events';
 
 import { findDeployTools } from './find-deploy-tools.mjs';
 import { findDocker, removeBuiltImage } from './find-docker.mjs';
+import { findGateways } from './find-gateways.mjs';
 import { findNginx } from './find-nginx.mjs';
+import { findPrometheus } from './find-prometheus.mjs';
 import { findSchemathesis } from './find-schemathesis.mjs';
 import { endOwnDocker } from './own-docker.mjs';
 import { ROOT } from './run.mjs';
@@ -24,12 +26,15 @@ if (host !== '') {
   const options = { stdio: 'ignore', env: { ...process.env, ...npm, ...docker } };
   spawnSync('docker', ['--host', host, ...build], options);
 }
+const nginx = findNginx({ get });
 const environment = {
   ...npm,
   ...docker,
   ...findDeployTools({ get }),
-  SLUICE_TEST_NGINX: findNginx({ get }),
+  SLUICE_TEST_NGINX: nginx,
   SLUICE_TEST_SCHEMATHESIS: findSchemathesis({ get }),
+  ...findGateways(nginx, { get }),
+  ...findPrometheus({ get }),
 };
 console.log(JSON.stringify({ environment, enter }));
 await once(process.stdin.resume(), 'end');

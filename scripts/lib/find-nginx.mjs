@@ -8,7 +8,7 @@ const PACKAGES = { apt: 'nginx-light', brew: 'nginx' };
 const OLDEST = [1, 22];
 
 /**
- * The `nginx` for the tests behind a load balancer. Without a usable one the path is empty, and one line
+ * The `nginx` for the tests behind a load balancer and a gateway. Without a usable one the path is empty, and one line
  * says so.
  * @param options.get whether a missing one is installed
  */
@@ -17,7 +17,7 @@ export function findNginx({ get }) {
   if (path && isNewEnough(path)) return path;
   skipping(
     `nginx ${OLDEST.join('.')} or newer`,
-    'rolling updates behind a load balancer',
+    'rolling updates behind a load balancer, and nginx as a gateway',
     commandToInstall(PACKAGES),
   );
   return '';

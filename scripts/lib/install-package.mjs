@@ -48,7 +48,11 @@ export function findOrInstall(program, packages) {
   return findProgram(program) ?? install(program, packages);
 }
 
-function install(program, packages) {
+/**
+ * Installs a package, as root with apt-get or with brew, and starts no service of it.
+ * @returns the path of its program, or undefined
+ */
+export function install(program, packages) {
   const commands = installCommands(packages);
   for (const command of commands) {
     console.error(`no ${program} found; running ${command.join(' ')} ...`);

@@ -101,6 +101,11 @@ const EVERYTHING = {
     labels: { release: 'prometheus' },
     scrapeToken: { secretName: 'scrape', key: 'of-it' },
     tlsConfig: { serverName: 'sluice.example' },
+    dashboard: {
+      enabled: true,
+      labels: { grafana_dashboard: 'of-ours' },
+      annotations: { grafana_folder: 'Limits' },
+    },
   },
   nodeSelector: { 'kubernetes.io/arch': 'arm64' },
   tolerations: [{ key: 'spot', operator: 'Exists', effect: 'NoSchedule' }],
@@ -261,6 +266,14 @@ describeWithDeployTools(['helm'], 'the chart', () => {
           }) as unknown,
         }),
         expect.objectContaining({
+          kind: 'ConfigMap',
+          metadata: expect.objectContaining({
+            name: 'limits-dashboard',
+            labels: expect.objectContaining({ grafana_dashboard: 'of-ours' }) as unknown,
+            annotations: { grafana_folder: 'Limits' },
+          }) as unknown,
+        }),
+        expect.objectContaining({
           kind: 'PodDisruptionBudget',
           spec: expect.objectContaining({ maxUnavailable: '25%' }) as unknown,
         }),
@@ -284,6 +297,22 @@ describeWithDeployTools(['helm'], 'the chart', () => {
         }),
       ]),
     );
+  });
+
+  test("has the dashboard for Grafana's sidecar", async () => {
+    const objects = await renderChart({ monitoring: { dashboard: { enabled: true } } });
+    const { metadata, data } = objects.find(({ metadata: { name } }) =>
+      name.endsWith('-dashboard'),
+    )!;
+
+    expect(kinds(objects)).not.toContain('ServiceMonitor');
+    expect(metadata).toMatchObject({
+      name: 'sluice-dashboard',
+      labels: { grafana_dashboard: '1', 'app.kubernetes.io/name': 'sluice' },
+    });
+    expect(data).toEqual({
+      'sluice.json': readText('deploy/helm/sluice/files/grafana-dashboard.json'),
+    });
   });
 
   test('leaves out what is switched off', async () => {

@@ -50,6 +50,10 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- mergeOverwrite (dict) .Values.monitoring.labels (include "sluice.labels" . | fromYaml) | toYaml }}
 {{- end }}
 
+{{- define "sluice.dashboardName" -}}
+{{- printf "%s-dashboard" (include "sluice.fullname" . | trunc 53 | trimSuffix "-") }}
+{{- end }}
+
 {{/* Rules and Secrets, as files. */}}
 {{- define "sluice.volumes" -}}
 {{- with include "sluice.rulesName" . }}

@@ -132,15 +132,12 @@ test('a connection on which nothing came back is left when its shard counts as d
   expect(store.renewed).toEqual(['a']);
 });
 
-test.each(['a:1', 'b:1'])(
-  'calls of %s that fail once they are disposed of open none',
-  (name) => {
-    open('a:1');
-    breakers.dispose();
-    open(name);
-    expect(breakers.of(name).isOpen).toBe(false);
-  },
-);
+test.each(['a:1', 'b:1'])('calls of %s that fail once they are disposed of open none', (name) => {
+  open('a:1');
+  breakers.dispose();
+  open(name);
+  expect(breakers.of(name).isOpen).toBe(false);
+});
 
 test('once disposed of, nothing is asked any more', async () => {
   open('a:1');

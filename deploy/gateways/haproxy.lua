@@ -1,0 +1,50 @@
+-- The action `ask_sluice` of haproxy.cfg. It sends a check of the key in txn.sluice_key, which is percent-encoded,
+-- and may wait where txn.sluice_can_wait is set. Then txn.sluice_status has the status of the answer, or 0 where there
+-- was none, and txn.sluice_retry_after its Retry-After.
+
+-- By a socket: the check of a client that leaves would go on waiting with core.httpclient.
+local HOST, PORT = '127.0.0.1', 8081
+-- No limit of its own; those of haproxy.cfg hold.
+local SECONDS = 86400
+-- Where Sluice has tokens, one with the scope `check`.
+local AUTHORIZATION = nil
+
+local function request_text(txn)
+  local key = txn:get_var('txn.sluice_key')
+  local query = txn:get_var('txn.sluice_can_wait') and '?canWait=true' or ''
+  local lines = { 'POST /rate/' .. key .. query .. ' HTTP/1.1', 'Host: sluice', 'Content-Length: 0', 'Connection: close' }
+  local correlation_id = txn.f:req_fhdr('X-Correlation-ID')
+  if correlation_id then lines[#lines + 1] = 'X-Correlation-ID: ' .. correlation_id end
+  if AUTHORIZATION then lines[#lines + 1] = 'Authorization: ' .. AUTHORIZATION end
+  return table.concat(lines, '\r\n') .. '\r\n\r\n'
+end
+
+-- The status, or nil where there is none, and the headers by their names in lower case.
+local function read_head(socket)
+  local line = socket:receive('*l')
+  local status = tonumber((line or ''):match('^HTTP/1%.%d (%d%d%d)'))
+  local headers = {}
+  while line and line ~= '' do
+    line = socket:receive('*l')
+    local name, value = (line or ''):match('^([^:]+):%s*(.-)%s*$')
+    if name then headers[name:lower()] = value end
+  end
+  return status, headers
+end
+
+local function ask(txn)
+  local socket = core.tcp()
+  socket:settimeout(SECONDS)
+  local status, headers
+  if socket:connect(HOST, PORT) and socket:send(request_text(txn)) then status, headers = read_head(socket) end
+  socket:close()
+  -- Sluice sends the id of the request with every answer. Another answer is HAProxy's: nobody was there to ask.
+  if not status or not headers['x-correlation-id'] then return 0 end
+  return status, headers['retry-after']
+end
+
+core.register_action('ask_sluice', { 'http-req' }, function(txn)
+  local status, retry_after = ask(txn)
+  txn:set_var('txn.sluice_status', status)
+  txn:set_var('txn.sluice_retry_after', retry_after or '1')
+end)

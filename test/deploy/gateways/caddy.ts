@@ -1,0 +1,24 @@
+import { provided } from '../../support/provided.js';
+import { type Gateway, writeFileHere } from './gateway.js';
+
+/** Caddy with `deploy/gateways/Caddyfile`. */
+export const caddy: Gateway = {
+  name: 'Caddy',
+  program: provided('SLUICE_TEST_CADDY'),
+  configure: async (place) => {
+    const { port, innerPort, sluice, app, isOpen, authorization } = place;
+    const file = await writeFileHere(place, 'Caddyfile', [
+      ['http://:8080 {', `http://:${port} {\n\tbind 127.0.0.1`],
+      ['http://:8081 {', `http://:${innerPort} {`],
+      ['forward_auth sluice:8080 127.0.0.1:8081', `forward_auth ${sluice} 127.0.0.1:${innerPort}`],
+      ['1h\n\t\treverse_proxy app:8080', `1h\n\t\treverse_proxy ${app}`],
+      ['2s\n\t\treverse_proxy app:8080', `2s\n\t\treverse_proxy ${app}`],
+      [
+        'header_up -Authorization\n',
+        `header_up ${authorization ? `Authorization "${authorization}"` : '-Authorization'}\n`,
+      ],
+      ['respond 503', isOpen ? 'respond 204' : 'respond 503'],
+    ]);
+    return ['run', '--adapter', 'caddyfile', '--config', file];
+  },
+};

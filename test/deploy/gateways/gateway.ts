@@ -1,0 +1,62 @@
+import { mkdtemp, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { freePort } from '../../support/free-port.js';
+import { until } from '../../support/until.js';
+import { startGatewayProcess } from './gateway-process.js';
+import { fileHere, type Replacements } from './shipped-file.js';
+
+/** What a gateway is put between, as hosts with ports. */
+export interface Surroundings {
+  readonly sluice: string;
+  readonly app: string;
+  /** For all that it writes. */
+  readonly folder: string;
+  /** Whether requests pass while Sluice is away, by the one change of the file that does it. */
+  readonly isOpen?: boolean;
+  /** With which the gateway asks, where Sluice has tokens. */
+  readonly authorization?: string;
+}
+
+/** The same with what one gateway has to itself. */
+export interface Place extends Surroundings {
+  readonly port: number;
+  /** Another free port, for what it has inside. */
+  readonly innerPort: number;
+}
+
+/** A gateway of `deploy/gateways`. */
+export interface Gateway {
+  readonly name: string;
+  /** The path of its program; empty where it is missing, which `scripts/lib/find-gateways.mjs` has said. */
+  readonly program: string;
+  /** Writes its files. @returns the arguments of the program */
+  configure(place: Place): Promise<readonly string[]>;
+  /** Whether it serves, where that is later than it accepts connections. */
+  serves?(place: Place): Promise<boolean>;
+}
+
+/** Starts a gateway. @returns its URL */
+export async function startGateway(gateway: Gateway, surroundings: Surroundings): Promise<string> {
+  const folder = await mkdtemp(join(surroundings.folder, 'gateway-'));
+  const place = {
+    ...surroundings,
+    folder,
+    port: await freePort(),
+    innerPort: await freePort(),
+  };
+  await startGatewayProcess(gateway.program, await gateway.configure(place), place);
+  await until(async () => (await gateway.serves?.(place)) ?? true);
+  return `http://127.0.0.1:${place.port}`;
+}
+
+/** Writes a file as it ships but for the replacements. @returns its path */
+export async function writeFileHere(
+  { folder }: Place,
+  name: string,
+  replacements: Replacements,
+): Promise<string> {
+  const path = join(folder, name);
+  await writeFile(path, fileHere(name, replacements));
+  return path;
+}

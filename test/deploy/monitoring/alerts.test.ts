@@ -1,0 +1,114 @@
+import { execFileSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { stringify } from 'yaml';
+
+import { provided } from '../../support/provided.js';
+import { useTemporaryFolder } from '../../support/temporary-folder.js';
+import { ROOT } from '../repository-files.js';
+import { describeWithPrometheus } from './prometheus.js';
+import { alerts, RULES_FILE } from './shipped-queries.js';
+
+type Values = Readonly<Record<string, string>>;
+
+/** Of a replica that has work and no faults, one value a minute; what only counts up is written `0+10x40`. */
+const SOUND: Values = {
+  ratelimit_waiting: '7000x40',
+  'ratelimit_rules{digest="a"}': '3x40',
+  ratelimit_rules_stale: '0x40',
+  ratelimit_tokens_stale: '0x40',
+  ratelimit_tokens_gone: '0x40',
+  ratelimit_store_breakers_open: '0x40',
+  nodejs_eventloop_lag_p99_seconds: '0.05x40',
+  'ratelimit_decisions_total{outcome="approved",reason="room",decided_by="store"}': '0+1000x40',
+  'ratelimit_decisions_total{outcome="denied",reason="queue_full",decided_by="store"}': '0x40',
+  'ratelimit_decisions_total{outcome="approved",reason="room",decided_by="local"}': '0x40',
+  'ratelimit_rule_decisions_total{rule="r",outcome="approved"}': '0+60x40',
+  'ratelimit_rule_decisions_total{rule="r",outcome="denied"}': '0+40x40',
+  'ratelimit_failed_checks_total{reason="store_unavailable"}': '0+5x40',
+  'ratelimit_failed_checks_total{reason="shutting_down"}': '0+100x40',
+  'ratelimit_failed_checks_total{reason="store_full"}': '0x40',
+  'ratelimit_failed_checks_total{reason="key_full"}': '0x40',
+  'ratelimit_failed_checks_total{reason="too_many_waiters"}': '0x40',
+  'ratelimit_store_errors_total{kind="fault"}': '0x40',
+  'ratelimit_store_errors_total{kind="not_run"}': '0+5x40',
+  'ratelimit_auth_refusals_total{reason="token_unknown"}': '0+30x40',
+  'ratelimit_dropped_connections_total{reason="too_many_held"}': '0x40',
+  'ratelimit_store_duration_seconds_bucket{script="check",le="0.05"}': '0+995x40',
+  'ratelimit_store_duration_seconds_bucket{script="check",le="0.1"}': '0+1000x40',
+  'ratelimit_store_duration_seconds_bucket{script="check",le="0.25"}': '0+1000x40',
+  'ratelimit_store_duration_seconds_bucket{script="check",le="+Inf"}': '0+1000x40',
+};
+
+/** What is another where an alert fires, by the alert. */
+const FAULTS: Readonly<Record<string, Values>> = {
+  SluiceGone: { ratelimit_waiting: '_x40' },
+  SluiceStoreDown: { ratelimit_store_breakers_open: '1x40' },
+  SluiceStoreFull: { 'ratelimit_failed_checks_total{reason="store_full"}': '0+1x40' },
+  SluiceStoreFaults: { 'ratelimit_store_errors_total{kind="fault"}': '0+1x40' },
+  SluiceTokensGone: { ratelimit_tokens_gone: '1x40' },
+  SluiceChecksFail: { 'ratelimit_failed_checks_total{reason="store_unavailable"}': '0+20x40' },
+  SluiceDecidesByPolicy: {
+    'ratelimit_decisions_total{outcome="approved",reason="room",decided_by="local"}': '0+1x40',
+  },
+  SluiceTokensStale: { ratelimit_tokens_stale: '1x40' },
+  SluiceRulesStale: { ratelimit_rules_stale: '1x40' },
+  SluiceRulesDiffer: { 'ratelimit_rules{digest="b"}': '3x40' },
+  SluiceStoreSlow: {
+    'ratelimit_store_duration_seconds_bucket{script="check",le="0.05"}': '0+970x40',
+    'ratelimit_store_duration_seconds_bucket{script="check",le="0.1"}': '0+980x40',
+  },
+  SluiceManyWaiters: { ratelimit_waiting: '9000x40' },
+  SluiceTurnsWaitersAway: {
+    'ratelimit_failed_checks_total{reason="too_many_waiters"}': '0+1x40',
+  },
+  SluiceKeyFull: { 'ratelimit_failed_checks_total{reason="key_full"}': '0+1x40' },
+  SluiceDropsConnections: {
+    'ratelimit_dropped_connections_total{reason="too_many_held"}': '0+1x40',
+  },
+  SluiceEventLoopLate: { nodejs_eventloop_lag_p99_seconds: '0.2x40' },
+  SluiceTokensRefused: { 'ratelimit_auth_refusals_total{reason="token_unknown"}': '0+90x40' },
+  SluiceQueueFull: {
+    'ratelimit_decisions_total{outcome="denied",reason="queue_full",decided_by="store"}': '0+1x40',
+  },
+  SluiceRuleAtItsLimit: {
+    'ratelimit_rule_decisions_total{rule="r",outcome="denied"}': '0+80x40',
+  },
+};
+
+const folder = useTemporaryFolder();
+
+/** Series as promtool takes them, all of one namespace and pod. */
+function asInput(values: Values): object[] {
+  return Object.entries(values).map(([series, amounts]) => {
+    const [, name = '', labels = ''] = /^(\w+)(?:\{(.*)\})?$/.exec(series)!;
+    const all = [labels, 'namespace="shop"', 'pod="sluice-1"'].filter(Boolean);
+    return { series: `${name}{${all.join(',')}}`, values: amounts };
+  });
+}
+
+/** Has promtool find that exactly these alerts fire half an hour later. */
+function expectFiring(values: Values, names: readonly string[]): void {
+  const file = join(folder, 'test.yml');
+  const firing = {
+    expr: 'group by (alertname) (ALERTS{alertstate="firing"})',
+    eval_time: '30m',
+    exp_samples: names.map((name) => ({ labels: `{alertname="${name}"}`, value: 1 })),
+  };
+  const test = { interval: '1m', input_series: asInput(values), promql_expr_test: [firing] };
+  writeFileSync(file, stringify({ rule_files: [join(ROOT, RULES_FILE)], tests: [test] }));
+  // It fails, and says why, where it is otherwise.
+  execFileSync(provided('SLUICE_TEST_PROMTOOL'), ['test', 'rules', file], { stdio: 'pipe' });
+}
+
+describeWithPrometheus('an alert', () => {
+  test('is silent while nothing is wrong', () => {
+    expectFiring(SOUND, []);
+  });
+
+  test.each(alerts.map(({ alert }) => alert))('fires, and no other: %s', (alert) => {
+    expect(FAULTS).toHaveProperty(alert);
+    expectFiring({ ...SOUND, ...FAULTS[alert] }, [alert]);
+  });
+});

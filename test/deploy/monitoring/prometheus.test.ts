@@ -1,0 +1,95 @@
+import { execFileSync } from 'node:child_process';
+import { join } from 'node:path';
+
+import { provided } from '../../support/provided.js';
+import { killReplicas } from '../../support/replica-process.js';
+import { useTemporaryFolder } from '../../support/temporary-folder.js';
+import { until } from '../../support/until.js';
+import { useRedis } from '../../support/use-redis.js';
+import { ROOT } from '../repository-files.js';
+import { FaultyServices } from './faulty-services.js';
+import { describeWithPrometheus, Prometheus } from './prometheus.js';
+import { alerts, dashboard, panelQueries, RULES_FILE } from './shipped-queries.js';
+
+/** What is dear to provoke here; `alerts.test.ts` has these fire, too. */
+const NOT_PROVOKED = [
+  'SluiceGone',
+  'SluiceStoreFull',
+  'SluiceTokensGone',
+  'SluiceStoreSlow',
+  'SluiceManyWaiters',
+  'SluiceEventLoopLate',
+];
+/** What the variables of the dashboard stand for. */
+const CHOSEN: Readonly<Record<string, string>> = {
+  $namespace: 'shop',
+  $job: 'sluice',
+  $pod: '.*',
+  $__rate_interval: '1m',
+};
+
+const folder = useTemporaryFolder();
+const redis = useRedis();
+
+function withChosen(text: string): string {
+  return text.replaceAll(/\$\w+/g, (variable) => CHOSEN[variable] ?? variable);
+}
+
+describeWithPrometheus('in a Prometheus that scrapes replicas with faults', () => {
+  let services: FaultyServices;
+  let prometheus: Prometheus;
+  beforeAll(async () => {
+    services = await FaultyServices.start(folder, redis);
+    prometheus = await Prometheus.start(folder, services.targets);
+    await services.traffic();
+    await services.break();
+  });
+  afterAll(async () => {
+    await prometheus.stop();
+    await killReplicas();
+    services.stop();
+  });
+
+  test('every query of the dashboard shows something', async () => {
+    const queries = panelQueries.map(({ expr }) => withChosen(expr));
+    let silent = queries;
+    await until(async () => {
+      await services.traffic();
+      const answers = await Promise.all(silent.map((query) => prometheus.query(query)));
+      silent = silent.filter((_, i) => !answers[i]!.some(({ value }) => Number.isFinite(value)));
+      return silent.length === 0;
+    }).catch(() => undefined);
+    expect(silent).toEqual([]);
+  });
+
+  test('every alert that is provoked is active', async () => {
+    const provoked = alerts
+      .map(({ alert }) => alert)
+      .filter((name) => !NOT_PROVOKED.includes(name));
+    let active: string[] = [];
+    await until(async () => {
+      await services.traffic();
+      active = await prometheus.activeAlerts();
+      return provoked.every((name) => active.includes(name));
+    }).catch(() => undefined);
+    expect(provoked.filter((name) => !active.includes(name))).toEqual([]);
+  });
+
+  test.each(dashboard.templating.list.filter(({ type }) => type === 'query'))(
+    'the variable $name has values',
+    async ({ query }) => {
+      const text = typeof query === 'string' ? query : query.query;
+      const [, selector = '', label = ''] = /^label_values\((.+), (\w+)\)$/.exec(text)!;
+      expect(await prometheus.labelValues(withChosen(selector), label)).toContainEqual(
+        expect.stringMatching(/^(?:shop|sluice.*)$/),
+      );
+    },
+  );
+
+  test('promtool finds nothing wrong with the alerts', () => {
+    const check = ['check', 'rules', join(ROOT, RULES_FILE)];
+    expect(execFileSync(provided('SLUICE_TEST_PROMTOOL'), check, { encoding: 'utf8' })).toContain(
+      `SUCCESS: ${alerts.length} rules found`,
+    );
+  });
+});

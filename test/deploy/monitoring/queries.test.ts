@@ -1,0 +1,150 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { startTestApp } from '../../support/app.js';
+import { approve, ratePath, send } from '../../support/http-client.js';
+import { scrape, type Series } from '../../support/prometheus-text.js';
+import { useTemporaryFolder } from '../../support/temporary-folder.js';
+import { uniqueKey } from '../../support/unique-key.js';
+import { readText } from '../repository-files.js';
+import { groupingsIn, type Selector, selectorsIn } from './selectors.js';
+import { alerts, dashboard, panelQueries } from './shipped-queries.js';
+
+/** What Prometheus, or its operator, says of where it has scraped. */
+const OF_THE_TARGET = ['namespace', 'job', 'pod'];
+
+const folder = useTemporaryFolder();
+let series: readonly Series[];
+
+beforeAll(async () => {
+  const key = uniqueKey();
+  const CONFIG_FILE = join(folder, 'rules.json');
+  const rule = {
+    key_pattern: key,
+    name: 'one',
+    max_requests_per_window: 1,
+    window_millis: 3600000,
+  };
+  await writeFile(CONFIG_FILE, JSON.stringify({ keys: [rule] }));
+  const app = await startTestApp({ CONFIG_FILE });
+  // A rule with a name has series once one of its keys was checked.
+  await approve(app.url, key);
+  await send(app.url, 'POST', ratePath(key));
+  ({ series } = await scrape(app.url));
+  await app.stop(0);
+});
+
+/** What a selector asks for that no series of `/metrics` has. */
+function missingOf({ metric, matchers }: Selector): string[] {
+  const ofMetric = series.filter(({ name }) => name === metric);
+  if (ofMetric.length === 0) return [metric];
+  return matchers
+    .filter(({ label }) => !OF_THE_TARGET.includes(label))
+    .filter(({ label, operator, value }) => {
+      const values = ofMetric.flatMap(({ labels }) => labels[label] ?? []);
+      if (!operator.endsWith('~')) return !values.includes(value);
+      // Each of the alternatives.
+      return !value
+        .split('|')
+        .every((one) => values.some((each) => new RegExp(`^(?:${one})$`).test(each)));
+    })
+    .map(({ label, operator, value }) => `${metric}{${label}${operator}"${value}"}`);
+}
+
+/** The labels by which a query groups and which none of its metrics has. */
+function unknownGroupings(expr: string): string[] {
+  const metrics = selectorsIn(expr).map(({ metric }) => metric);
+  const labels = series
+    .filter(({ name }) => metrics.includes(name))
+    .flatMap((one) => Object.keys(one.labels));
+  return groupingsIn(expr).filter((label) => ![...labels, ...OF_THE_TARGET].includes(label));
+}
+
+describe.each([
+  ['alert', alerts.map(({ alert, expr }) => ({ name: alert, expr }))],
+  ['query of the dashboard', panelQueries.map(({ panel, expr }) => ({ name: panel, expr }))],
+])('each %s', (_what, queries) => {
+  test.each(queries)('asks for series that there are: $name', ({ expr }) => {
+    const selectors = selectorsIn(expr);
+
+    expect(selectors.length).toBeGreaterThan(0);
+    expect(selectors.flatMap(missingOf)).toEqual([]);
+    expect(unknownGroupings(expr)).toEqual([]);
+  });
+});
+
+test('a metric, label or value that there is not is found', () => {
+  const wrong =
+    'sum by (rool) (rate(ratelimit_rule_decisions_total{outcome="denyed",why=~"a|b"}[5m]))';
+
+  expect(selectorsIn(wrong).flatMap(missingOf)).toEqual([
+    'ratelimit_rule_decisions_total{outcome="denyed"}',
+    'ratelimit_rule_decisions_total{why=~"a|b"}',
+  ]);
+  expect(selectorsIn('ratelimit_wating').flatMap(missingOf)).toEqual(['ratelimit_wating']);
+  expect(unknownGroupings(wrong)).toEqual(['rool']);
+});
+
+describe('each alert', () => {
+  test.each(alerts)(
+    'has a severity and something to do: $alert',
+    ({ alert, labels, annotations }) => {
+      expect(['critical', 'warning', 'info']).toContain(labels.severity);
+      expect(annotations.runbook).toBe(`docs/operations.md#${alert.toLowerCase()}`);
+    },
+  );
+
+  test('has a place on the page, in the order of the file', () => {
+    const headings = [...readText('docs/operations.md').matchAll(/^### (Sluice\w+)$/gm)];
+    expect(headings.map(([, name]) => name)).toEqual(alerts.map(({ alert }) => alert));
+  });
+});
+
+describe('the dashboard', () => {
+  test('asks the chosen Prometheus of the chosen pods', () => {
+    for (const { panel, expr } of panelQueries) {
+      for (const { matchers } of selectorsIn(expr)) {
+        const chosen = matchers
+          .slice(0, 3)
+          .map(({ label, operator, value }) => label + operator + value);
+        expect([panel, ...chosen]).toEqual([
+          panel,
+          'namespace=~$namespace',
+          'job=~$job',
+          'pod=~$pod',
+        ]);
+      }
+    }
+    const withQueries = dashboard.panels.filter(({ type }) => type !== 'row');
+    expect(new Set(withQueries.map(({ datasource }) => datasource?.uid))).toEqual(
+      new Set(['${datasource}']),
+    );
+  });
+
+  test('has a legend for what it groups by', () => {
+    const unnamed = panelQueries.filter(({ expr, legend }) =>
+      [...legend.matchAll(/\{\{(\w+)\}\}/g)].some(
+        ([, label = '']) => !groupingsIn(expr).includes(label),
+      ),
+    );
+    expect(unnamed).toEqual([]);
+  });
+
+  test('has panels that do not overlap', () => {
+    const cells = dashboard.panels.flatMap(({ gridPos: { x, y, w, h } }) =>
+      Array.from({ length: w * h }, (_, i) => `${x + (i % w)},${y + Math.floor(i / w)}`),
+    );
+    expect(new Set(cells).size).toBe(cells.length);
+    expect(Math.max(...dashboard.panels.map(({ gridPos: { x, w } }) => x + w))).toBe(24);
+    const ids = dashboard.panels.map(({ id }) => id);
+    expect(new Set(ids).size).toBe(ids.length);
+  });
+
+  test('shows every metric of our own', () => {
+    const shown = panelQueries.flatMap(({ expr }) => selectorsIn(expr)).map(({ metric }) => metric);
+    const own = series.map(({ name }) => name).filter((name) => name.startsWith('ratelimit_'));
+    const whole = (name: string): string => name.replace(/_(?:bucket|sum|count)$/, '');
+    const missing = own.filter((name) => !shown.map(whole).includes(whole(name)));
+    expect(missing).toEqual([]);
+  });
+});

@@ -1,0 +1,62 @@
+import { parse } from 'yaml';
+
+import { readText } from '../repository-files.js';
+
+export const RULES_FILE = 'deploy/helm/sluice/files/prometheus-rules.yaml';
+const DASHBOARD_FILE = 'deploy/helm/sluice/files/grafana-dashboard.json';
+
+/** An alert, as Prometheus knows it. */
+export interface Alert {
+  readonly alert: string;
+  readonly expr: string;
+  readonly labels: { readonly severity: string };
+  readonly annotations: { readonly summary: string; readonly runbook: string };
+}
+
+/** A query of the dashboard. */
+export interface PanelQuery {
+  readonly panel: string;
+  readonly expr: string;
+  readonly legend: string;
+}
+
+/** A variable of the dashboard. */
+export interface Variable {
+  readonly name: string;
+  readonly type: string;
+  readonly allValue?: string;
+  readonly query: string | { readonly query: string };
+}
+
+interface Panel {
+  readonly id: number;
+  readonly title: string;
+  readonly type: string;
+  readonly gridPos: {
+    readonly x: number;
+    readonly y: number;
+    readonly w: number;
+    readonly h: number;
+  };
+  readonly datasource?: { readonly uid: string };
+  readonly targets?: readonly { readonly expr: string; readonly legendFormat: string }[];
+}
+
+/** What Grafana takes. */
+export interface Dashboard {
+  readonly panels: readonly Panel[];
+  readonly templating: { readonly list: readonly Variable[] };
+}
+
+export const dashboard = JSON.parse(readText(DASHBOARD_FILE)) as Dashboard;
+
+export const panelQueries: readonly PanelQuery[] = dashboard.panels.flatMap(
+  ({ title, targets = [] }) =>
+    targets.map(({ expr, legendFormat }) => ({ panel: title, expr, legend: legendFormat })),
+);
+
+export const alerts: readonly Alert[] = (
+  parse(readText(RULES_FILE)) as {
+    readonly groups: readonly { readonly rules: readonly Alert[] }[];
+  }
+).groups.flatMap(({ rules }) => rules);
