@@ -13,6 +13,8 @@ export const NOT_PUBLISHED = [
   '/debug?key',
   '/metrics',
   '/metrics?name',
+  '/openapi.json',
+  '/docs',
   '//debug',
   '/%64ebug',
   '/./debug',

@@ -35,7 +35,8 @@ export const HEADERS = {
     required: true,
   },
   'Retry-After': {
-    description: 'Whole seconds: until the window ends with a 429, and 1 with a 503.',
+    description:
+      'Whole seconds: with a 429 until the window ends, or until the turn of one that can not wait so long; 1 with a 503.',
     schema: { type: 'integer', minimum: 1 },
     required: true,
   },

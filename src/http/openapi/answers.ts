@@ -36,7 +36,7 @@ export const instance = z
       description: 'Approvals in the window, without those released.',
     }),
     NumDeniedThisWindow: count.meta({
-      description: 'Denials of checks that did not ask to wait, not those by a full queue.',
+      description: 'Denials of checks that did not ask to wait.',
     }),
     NumWaiting: count.meta({ description: 'Requests in the queue.' }),
     Found: z.literal(true),

@@ -149,7 +149,7 @@ export const ERRORS = {
   RATE_LIMIT_EXCEEDED: {
     status: 429,
     message: 'rate limit exceeded',
-    when: 'the limit is reached, and the request may not wait or the queue is full',
+    when: 'the limit is reached, and the request may not wait, the queue is full, or its turn does not come in time',
     retryAfter: 'window',
   },
   HEADERS_TOO_LARGE: {
