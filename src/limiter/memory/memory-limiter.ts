@@ -90,7 +90,10 @@ export class MemoryLimiter<Policy extends WithLimits = WithLimits> implements Li
       requestId,
       request.canWait && !hasPlace ? { ...request, noPlace: true } : request,
     );
-    if (decision === 'waiting') return this.#wait(entry, requestId, caller);
+    if (decision === 'waiting') {
+      request.trace?.queued();
+      return this.#wait(entry, requestId, caller);
+    }
     const quota = entry.instance.quota(now);
     await endOfTick();
     switch (decision) {
