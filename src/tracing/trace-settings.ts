@@ -22,11 +22,12 @@ function oneOf<const Values extends readonly string[]>(values: Values) {
 
 /** Values with commas between them. */
 function someOf<const Values extends readonly string[]>(values: Values) {
+  const error = `some of ${values.join(', ')}`;
   return z
     .string()
     .toLowerCase()
     .transform((text) => text.split(',').map((value) => value.trim()))
-    .pipe(z.array(z.enum(values), { error: `some of ${values.join(', ')}` }));
+    .pipe(z.array(z.enum(values, { error })));
 }
 
 function atLeast(min: number) {
