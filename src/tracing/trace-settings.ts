@@ -127,8 +127,12 @@ export interface AskedTracing {
   readonly isOn: boolean;
 }
 
-/** Without a good value of one of these nobody knows where to send spans, and how. */
-const NEEDED = /^OTEL_(TRACES_EXPORTER|EXPORTER_OTLP_(TRACES_)?(ENDPOINT|PROTOCOL))$/;
+/** They say where to send spans, and how. Of several the first that is set decides. */
+const DIRECTIONS = [
+  ['OTEL_TRACES_EXPORTER'],
+  ['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', 'OTEL_EXPORTER_OTLP_ENDPOINT'],
+  ['OTEL_EXPORTER_OTLP_TRACES_PROTOCOL', 'OTEL_EXPORTER_OTLP_PROTOCOL'],
+];
 
 /**
  * What the environment asks for. A wrong value never stops the start, as OpenTelemetry has it: the variables are often
@@ -148,7 +152,10 @@ export function askedTracing(environment: Environment): AskedTracing | undefined
     settings,
     ignored: isRatioIdle ? [...ignored, { variable: 'OTEL_TRACES_SAMPLER_ARG', takes }] : ignored,
     unknown: [...set.keys()].filter((name) => !(name in traceSettingsSchema.shape)),
-    isOn: !ignored.some(({ variable }) => NEEDED.test(variable)),
+    isOn: DIRECTIONS.every((names) => {
+      const deciding = names.find((name) => set.has(name));
+      return ignored.every(({ variable }) => variable !== deciding);
+    }),
   };
 }
 

@@ -59,6 +59,30 @@ test.each([
 });
 
 test.each([
+  ['OTEL_TRACES_EXPORTER', 'zipkin', {}, false],
+  ['OTEL_EXPORTER_OTLP_PROTOCOL', 'grpc', {}, false],
+  [
+    'OTEL_EXPORTER_OTLP_PROTOCOL',
+    'grpc',
+    { OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: 'http/json' },
+    true,
+  ],
+  ['OTEL_EXPORTER_OTLP_TRACES_PROTOCOL', 'grpc', {}, false],
+  ['OTEL_EXPORTER_OTLP_ENDPOINT', 'a:4317', {}, false],
+  [
+    'OTEL_EXPORTER_OTLP_ENDPOINT',
+    'a:4317',
+    { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://a' },
+    true,
+  ],
+])('with %s=%s and %j, traces are on: %s', (variable, value, others, isOn) => {
+  const result = asked({ ...ENDPOINT, [variable]: value, ...others });
+
+  expect(result.ignored.map((wrong) => wrong.variable)).toEqual([variable]);
+  expect(result.isOn).toBe(isOn);
+});
+
+test.each([
   ['2', 'parentbased_traceidratio'],
   ['-0.5', 'traceidratio'],
   ['0.1', 'always_on'],
