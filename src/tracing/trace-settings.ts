@@ -166,7 +166,7 @@ export function usesRatio({ OTEL_TRACES_SAMPLER: sampler }: TraceSettings): bool
 function asksForTraces(set: ReadonlyMap<string, string>): boolean {
   if (set.get('OTEL_SDK_DISABLED')?.toLowerCase() === 'true') return false;
   const exporter = set.get('OTEL_TRACES_EXPORTER');
-  if (exporter !== undefined) return exporter !== 'none';
+  if (exporter !== undefined) return exporter.toLowerCase() !== 'none';
   return set.has('OTEL_EXPORTER_OTLP_ENDPOINT') || set.has('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT');
 }
 
