@@ -1,6 +1,12 @@
 import js from '@eslint/js';
 import tseslint from 'typescript-eslint';
 
+/** It is loaded only where requests are traced: by `import()`, which this rule does not see. */
+const OPENTELEMETRY = {
+  group: ['@opentelemetry/**', '**/tracing/sdk/**', './sdk/**'],
+  message: 'only src/tracing/sdk knows OpenTelemetry',
+};
+
 /** Forbids imports, so that dependencies point one way. Of two calls for one file the last holds. */
 function mayNotImport(folder, forbidden, reason) {
   return {
@@ -8,13 +14,19 @@ function mayNotImport(folder, forbidden, reason) {
     rules: {
       'no-restricted-imports': [
         'error',
-        { patterns: [{ group: forbidden, message: reason, allowTypeImports: false }] },
+        {
+          patterns: [
+            { group: forbidden, message: reason, allowTypeImports: false },
+            ...(folder === 'tracing/sdk' ? [] : [OPENTELEMETRY]),
+          ],
+        },
       ],
     },
   };
 }
 
 const UPPER_PARTS = ['**/app/**', '**/main.js', '**/client/**'];
+const ABOVE_TRACING = ['**/http/**', '**/metrics/**', '**/readiness/**', ...UPPER_PARTS];
 const ABOVE_HTTP = ['**/redis/**', ...UPPER_PARTS];
 
 export default tseslint.config(
@@ -97,6 +109,8 @@ export default tseslint.config(
     'redis knows the limiter only',
   ),
   mayNotImport('metrics', ['**/http/**', ...UPPER_PARTS], 'metrics know what they measure'),
+  mayNotImport('tracing', ABOVE_TRACING, 'tracing knows what it follows'),
+  mayNotImport('tracing/sdk', ABOVE_TRACING, 'tracing knows what it follows'),
   mayNotImport(
     'readiness',
     ['**/http/**', '**/redis/**', ...UPPER_PARTS],

@@ -46,7 +46,7 @@ async function main(): Promise<void> {
     });
   }
 
-  const started: Promise<App> = startApp(settings, logger);
+  const started: Promise<App> = startApp(settings, logger, process.env);
   await started;
 }
 

@@ -12,6 +12,8 @@ import { openSecurity } from '../http/server/security.js';
 import { createMetrics } from '../metrics/prometheus-metrics.js';
 import { EventLoopWatch } from '../readiness/event-loop-watch.js';
 import { openRules } from '../rules/rules.js';
+import { openTracing } from '../tracing/open-tracing.js';
+import type { Environment } from '../tracing/trace-settings.js';
 import { ServiceReadiness } from '../readiness/service-readiness.js';
 import { type CreatedLimiter, createLimiter } from './create-limiter.js';
 import { stopInOrder, untilSeen } from './stop-in-order.js';
@@ -34,19 +36,25 @@ export interface App {
 
 /**
  * Puts the parts together and serves.
+ * @param environment has the variables of OpenTelemetry
  * @throws SettingsError for a file in the settings that can't be used
  */
-export async function startApp(settings: Settings, logger: Logger): Promise<App> {
+export async function startApp(
+  settings: Settings,
+  logger: Logger,
+  environment: Environment = {},
+): Promise<App> {
   const security = await openSecurity(settings, logger);
   const replicaId = `${hostname()}-${randomBytes(4).toString('hex')}`;
   const rules = await openRules(settings, logger);
   const metrics = createMetrics(() => limiter.waiting, rules, security.auth);
+  const tracing = await openTracing({ environment, replicaId, clock: systemClock, logger });
   const { limiter, policyOf }: CreatedLimiter = await createLimiter(
     settings,
     rules,
     replicaId,
     logger,
-    metrics,
+    tracing ? tracing.observerBefore(metrics) : metrics,
   );
   const eventLoop = new EventLoopWatch({
     limitMillis: settings.MAX_EVENT_LOOP_DELAY_MILLIS,
@@ -59,8 +67,9 @@ export async function startApp(settings: Settings, logger: Logger): Promise<App>
     readyDuringOutage: settings.READY_DURING_OUTAGE,
   });
   const undecided = new UndecidedChecks(metrics, systemClock, logger);
+  const tracer = tracing?.tracer;
   const ports = await openPorts(
-    { limiter, policyOf, rules, metrics, undecided, readiness, settings, logger },
+    { limiter, policyOf, rules, metrics, tracer, undecided, readiness, settings, logger },
     security,
   );
   const { port, adminPort } = ports;
@@ -80,6 +89,7 @@ export async function startApp(settings: Settings, logger: Logger): Promise<App>
       ports.startDraining();
       await untilSeen(settings.SHUTDOWN_DELAY_MILLIS, hurry);
       await stopInOrder(ports, limiter, graceMillis, hurry);
+      await tracing?.close();
       security.close();
       undecided.close();
       rules.close();

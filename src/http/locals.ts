@@ -1,3 +1,5 @@
+import type { TraceIds } from '../tracing/trace-ids.js';
+import type { CallSpan } from '../tracing/tracer.js';
 import type { Caller } from './auth/tokens.js';
 import type { ErrorCode } from './replies/errors.js';
 
@@ -16,6 +18,10 @@ declare global {
       caller?: string;
       /** What that token's owner may do. */
       rights?: Caller;
+      /** Of the request, where it is traced. */
+      span?: { readonly ids: TraceIds | undefined };
+      /** The same of a call for many, which has the spans of its elements below it. */
+      call?: CallSpan;
     }
   }
 }

@@ -37,6 +37,12 @@ export interface Policies<Policy extends WithLimits = WithLimits> {
   readonly current: { policyOf(key: string): Policy };
 }
 
+/** Follows a request through the limiter, where it is traced. */
+export interface RequestTrace {
+  /** The request has a place in the queue. */
+  queued(): void;
+}
+
 /** One request for permission. An override that is left out changes nothing. */
 export interface CheckRequest {
   readonly key: string;
@@ -53,6 +59,7 @@ export interface CheckRequest {
   readonly maxWaitMillis?: number | undefined;
   readonly maxRequests?: number | undefined;
   readonly maxRequestsInQueue?: number | undefined;
+  readonly trace?: RequestTrace | undefined;
 }
 
 /** While the store can't be asked, `allow` approves everything, and `local` has this replica decide alone. */
@@ -128,7 +135,7 @@ export interface Limiter {
    * Releases an approval of the current window. The head of the queue gets it.
    * @returns false where the id is unknown, was released before, or its window has ended
    */
-  release(key: string, requestId: string): Promise<boolean>;
+  release(key: string, requestId: string, trace?: RequestTrace): Promise<boolean>;
 
   /** @returns undefined where no such key exists */
   inspect(key: string): Promise<InstanceState | undefined>;

@@ -1,5 +1,5 @@
 import { KeyFullError, TooManyWaitersError } from '../limiter/errors.js';
-import type { CheckRequest, Decision, Quota } from '../limiter/limiter.js';
+import type { CheckRequest, Decision, Quota, RequestTrace } from '../limiter/limiter.js';
 import type { Clock } from '../common/clock.js';
 import type { Ticks } from '../common/ticks.js';
 import { groupBySlot } from './by-slot.js';
@@ -57,6 +57,7 @@ interface PendingBatch extends CheckBatch, Thought {
   /** No other batch of this call is of the same key, and nothing is special about its checks. */
   isPlain: boolean;
   readonly checks: PendingCheck[];
+  traces: RequestTrace[] | undefined;
 }
 
 /**
@@ -97,6 +98,7 @@ export class CheckBatcher {
     this.#flushAtEndOfTick();
     const batch = this.#batchFor(request);
     if (check.canWait) batch.isPlain = false;
+    if (request.trace) (batch.traces ??= []).push(request.trace);
     batch.checks.push(check);
     this.#checks += 1;
     if (this.#checks === MAX_CHECKS_PER_CALL) this.#flush();
@@ -131,6 +133,7 @@ export class CheckBatcher {
       windowEndsAt: 0,
       isPlain: !latest && maxRequests === undefined && maxRequestsInQueue === undefined,
       checks: [],
+      traces: undefined,
     };
     this.#batches.push(batch);
     this.#latest.set(key, batch);

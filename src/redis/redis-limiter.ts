@@ -11,6 +11,7 @@ import type {
   InstanceState,
   LimitsOf,
   Quota,
+  RequestTrace,
   StoreCondition,
   StoreLimiter,
 } from '../limiter/limiter.js';
@@ -122,8 +123,8 @@ export class RedisLimiter implements StoreLimiter {
     });
   }
 
-  release(key: string, requestId: string): Promise<boolean> {
-    return this.#scripts.release(this.#naming.namesOf(key), requestId);
+  release(key: string, requestId: string, trace?: RequestTrace): Promise<boolean> {
+    return this.#scripts.release(this.#naming.namesOf(key), requestId, trace);
   }
 
   async inspect(key: string): Promise<InstanceState | undefined> {

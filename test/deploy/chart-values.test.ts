@@ -147,6 +147,7 @@ describeWithDeployTools(['helm'], "the schema of the chart's values", () => {
       { mountedSecrets: [{ name: 'a', secretName: 'a', mountPath: '/a', subPath: 'a' }] },
       "additional properties 'subPath' not allowed",
     ],
+    [{ extraEnv: [{ value: 'a' }] }, "at '/extraEnv/0': missing property 'name'"],
     [{ resources: { limit: {} } }, "additional properties 'limit' not allowed"],
     [{ podDisruptionBudget: { maxUnavailable: 'one' } }, "'one' does not match pattern"],
     [{ resources: { limits: { memory: '1 GB' } } }, "at '/resources/limits/memory'"],

@@ -72,6 +72,11 @@ const LIKE_PROD_MONITORED = {
   },
 };
 
+const FROM_SECRET = {
+  name: 'REDIS_SENTINEL_PASSWORD',
+  valueFrom: { secretKeyRef: { name: 'our-sentinels', key: 'password' } },
+};
+
 /** Every value that puts something in, and none of the defaults. */
 const EVERYTHING = {
   fullnameOverride: 'limits',
@@ -88,6 +93,7 @@ const EVERYTHING = {
   tokens: { secretName: 'our-tokens' },
   redis: { secretName: 'our-redis' },
   mountedSecrets: [{ name: 'redis-ca', secretName: 'our-ca', mountPath: '/etc/sluice/redis-ca' }],
+  extraEnv: [FROM_SECRET],
   podDisruptionBudget: { maxUnavailable: '25%' },
   networkPolicy: {
     ingressFrom: [],
@@ -217,6 +223,7 @@ describeWithDeployTools(['helm'], 'the chart', () => {
                       { name: 'http', containerPort: 9000 },
                       { name: 'admin', containerPort: 9001 },
                     ],
+                    env: [FROM_SECRET],
                   }),
                 ],
               }) as unknown,

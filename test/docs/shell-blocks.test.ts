@@ -22,6 +22,7 @@ test('the pages with commands are known', () => {
     'docs/redis.md',
     'docs/rules.md',
     'docs/security.md',
+    'docs/tracing.md',
   ]);
 });
 

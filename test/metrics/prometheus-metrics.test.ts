@@ -145,10 +145,10 @@ test('how many wait is read when it is asked for', async () => {
 });
 
 test('a call of a script is measured, and one that failed is an error of its kind, too', async () => {
-  metrics.called('check', 0.002, 'ok');
-  metrics.called('check', 0.5, 'unknown');
-  metrics.called('settle', 0.001, 'fault');
-  metrics.called('settle', 0.001, 'not_run');
+  metrics.called('check', 0.002, 'ok', { size: 1 });
+  metrics.called('check', 0.5, 'unknown', { size: 1 });
+  metrics.called('settle', 0.001, 'fault', { size: 1 });
+  metrics.called('settle', 0.001, 'not_run', { size: 1 });
   const all = await scrape();
 
   const calls = (script: string) => all.value('ratelimit_store_duration_seconds_count', { script });

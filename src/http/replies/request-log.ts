@@ -4,6 +4,7 @@ import { pinoHttp, startTime } from 'pino-http';
 
 import type { Settings } from '../../config/settings.js';
 import { keyOf } from './key-of.js';
+import { logSubject } from './log-subject.js';
 
 export type LoggedStatuses = Pick<Settings, 'LOG_2XX' | 'LOG_4XX' | 'LOG_5XX'>;
 type LogAnswer = (response: Response, status: number) => void;
@@ -70,8 +71,7 @@ export function logAnswer(response: Response, status: number): void {
 /** A listener that logs the errors of responses. One function serves all: `this` is the response. */
 export function logFailuresTo(logger: Logger): (this: Response, error: Error) => void {
   return function (error) {
-    const { correlationId } = this.locals;
-    logger.error({ correlationId, err: error }, 'response failed');
+    logger.error({ ...logSubject(this), err: error }, 'response failed');
   };
 }
 
@@ -110,6 +110,6 @@ function hideSecret(value: unknown, path: readonly string[]): unknown {
 }
 
 function subjectOf(request: Request, response: Response): object {
-  const { correlationId, caller, errorCode } = response.locals;
-  return { correlationId, caller, key: keyOf(request), errorCode };
+  const { errorCode } = response.locals;
+  return { ...logSubject(response), key: keyOf(request), errorCode };
 }

@@ -8,6 +8,7 @@ import type { Decision, Limiter } from '../../limiter/limiter.js';
 import type { KeyPolicy } from '../../rules/policy.js';
 import { ERRORS } from '../replies/errors.js';
 import { retryAfterSeconds } from '../replies/headers.js';
+import { logSubject } from '../replies/log-subject.js';
 import { rateLimitHeadersIn } from '../replies/rate-limit-headers.js';
 import { JSON_TYPE, send } from '../replies/reply.js';
 import type { AnswerDecision } from './decide-check.js';
@@ -106,8 +107,7 @@ function sendApproval(
 }
 
 function logOf(response: Response, logger: Logger): Logger {
-  const { correlationId, caller } = response.locals;
-  return logger.child({ correlationId, caller });
+  return logger.child(logSubject(response));
 }
 
 /** Where refusals are logged, those that a limit in the shadow would have made are, too. */

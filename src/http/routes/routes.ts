@@ -10,6 +10,7 @@ import type { Metrics } from '../../metrics/metrics.js';
 import type { KeyPolicy } from '../../rules/policy.js';
 import type { Rules } from '../../rules/rules.js';
 import type { Readiness } from '../../readiness/readiness.js';
+import type { Tracer } from '../../tracing/tracer.js';
 import type { Access } from '../auth/access.js';
 import { BodyRoom } from '../intake/body-room.js';
 import { takeIn } from '../intake/intake.js';
@@ -26,7 +27,9 @@ import { debugAll, debugOne } from './debug-handlers.js';
 import { docsFile, docsPage, openApiJson } from './document-handlers.js';
 import { healthz, metricsText, readyz } from './health-handlers.js';
 import { answerPlainChecks } from './plain-checks.js';
+import { releaseBy } from './release.js';
 import { releaseRequest } from './release-request.js';
+import { tracedCall, tracedDecider, tracedRelease } from './traced-requests.js';
 import type { UndecidedChecks } from './undecided-checks.js';
 
 /** The parts of the service that the routes use. */
@@ -39,6 +42,8 @@ export interface HttpParts {
   readonly undecided: Pick<UndecidedChecks, 'note'>;
   readonly readiness: Readiness;
   readonly access: Access;
+  /** Undefined where requests are not traced. */
+  readonly tracer?: Tracer | undefined;
   readonly settings: Settings;
   readonly logger: Logger;
 }
@@ -82,23 +87,22 @@ export function createHttpApp(parts: HttpParts, surface: Surface): Express {
   });
 
   if (surface.limiting) {
-    const decide = checkDecider(parts);
+    const { decide, release, checkAll, releaseAll } = limitingParts(parts);
     const check = checkRate(decide, parts);
     const checkWith = (queryOf: (request: Request) => Query): RequestHandler =>
       access.guard('check', (request, response) =>
         check(request.params.key as string, queryOf(request), response),
       );
     const routedCheck = checkWith(({ query }) => query);
-    const release = access.guard('release', releaseRequest(limiter) as RequestHandler);
-    const bulkParts = { ...parts, decide, turns: new Turns(eventLoop), room: new BodyRoom() };
     route(app, '/rate', {
-      POST: access.guard('check', checkMany(bulkParts)),
-      DELETE: access.guard('release', releaseMany(bulkParts)),
+      POST: access.guard('check', checkAll),
+      DELETE: access.guard('release', releaseAll),
     });
     route(app, '/rate/:key', { GET: routedCheck, POST: routedCheck });
     const plainCheck = checkWith(() => NO_PARAMETERS);
     answerPlainChecks(app, { takeIn: begin, check: plainCheck, fail: errorHandler });
-    route(app, '/rate/:key/:requestId', { DELETE: release });
+    const releaseOne = access.guard('release', releaseRequest(release) as RequestHandler);
+    route(app, '/rate/:key/:requestId', { DELETE: releaseOne });
   }
   if (surface.debugging) {
     // The guard is for all paths below: a key that can't be decoded has an answer, but reaches no route.
@@ -122,6 +126,30 @@ export function createHttpApp(parts: HttpParts, surface: Surface): Express {
   });
   app.use(errorHandler);
   return app;
+}
+
+/** What decides and releases, for one in a request and for many; with spans where there is a tracer. */
+function limitingParts({ tracer, ...parts }: HttpParts) {
+  const decider = checkDecider(parts);
+  const releaser = releaseBy(parts.limiter);
+  const decide = tracer ? tracedDecider(decider, tracer) : decider;
+  const release = tracer ? tracedRelease(releaser, tracer) : releaser;
+  const bulkParts = {
+    ...parts,
+    decide,
+    release,
+    turns: new Turns(eventLoop),
+    room: new BodyRoom(),
+  };
+  const checkAll = checkMany(bulkParts);
+  const releaseAll = releaseMany(bulkParts);
+  if (!tracer) return { decide, release, checkAll, releaseAll };
+  return {
+    decide,
+    release,
+    checkAll: tracedCall(checkAll, 'check many', tracer),
+    releaseAll: tracedCall(releaseAll, 'release many', tracer),
+  };
 }
 
 const passOn: RequestHandler = (_request, _response, next) => {

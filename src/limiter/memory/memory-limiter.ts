@@ -91,6 +91,7 @@ export class MemoryLimiter<Policy extends WithLimits = WithLimits> implements Li
       request.canWait && !hasPlace ? { ...request, noPlace: true } : request,
     );
     if (decision === 'waiting') {
+      request.trace?.queued();
       return this.#wait(entry, new Waiter(requestId, request.maxWaitMillis), caller);
     }
     const quota = entry.instance.quota(now);

@@ -6,6 +6,7 @@ import type {
   Decision,
   InstanceState,
   Limiter,
+  RequestTrace,
   StoreCondition,
   StoreLimiter,
 } from '../limiter.js';
@@ -91,8 +92,10 @@ export class OutageLimiter implements Limiter {
     return this.substitute.check(this.#withRestOfWait(request, begunAt), caller);
   }
 
-  async release(key: string, requestId: string): Promise<boolean> {
-    return (await this.substitute.release(key, requestId)) || this.primary.release(key, requestId);
+  async release(key: string, requestId: string, trace?: RequestTrace): Promise<boolean> {
+    return (
+      (await this.substitute.release(key, requestId)) || this.primary.release(key, requestId, trace)
+    );
   }
 
   async inspect(key: string): Promise<InstanceState | undefined> {

@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 
 import { StoreFullError, StoreUnavailableError } from '../../limiter/errors.js';
 import { backoffMillis } from '../backoff.js';
+import type { CallLoad, CallOutcome } from '../store-observer.js';
 import type { Breaker } from './breaker.js';
 import { Breakers, type BreakersParts } from './breakers.js';
 import { TimeoutError, withinDeadline } from './deadline.js';
@@ -15,13 +16,11 @@ const MAX_UNDER_WAY = 20_000;
 const DEMOTED_INTERVAL_MILLIS = 250;
 
 /** A call to the store. */
-export interface Call<Reply> {
+export interface Call<Reply> extends CallLoad {
   /** The name of the script, for logs and metrics. */
   readonly script: string;
   /** A name in Redis that the call touches. It decides which shard is asked. */
   readonly name: string;
-  /** The amount of work, such as the number of checks. */
-  readonly size: number;
   /** The success of a write shows that the store takes writes. */
   readonly isWrite: boolean;
   /** Whether the call may be sent again although it may have run. */
@@ -90,12 +89,8 @@ export class CallGuard {
     return new StoreUnavailableError({ cause, mayHaveRun });
   }
 
-  #ended(
-    call: Call<unknown>,
-    startedAt: number,
-    outcome: 'ok' | 'not_run' | 'unknown' | 'fault',
-  ): void {
-    this.parts.observer.called(call.script, (performance.now() - startedAt) / 1000, outcome);
+  #ended(call: Call<unknown>, startedAt: number, outcome: CallOutcome): void {
+    this.parts.observer.called(call.script, (performance.now() - startedAt) / 1000, outcome, call);
   }
 
   #heal(name: string, failure: Failure, error: unknown): void {

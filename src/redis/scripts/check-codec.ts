@@ -1,4 +1,4 @@
-import type { KeyLimits } from '../../limiter/limiter.js';
+import type { KeyLimits, RequestTrace } from '../../limiter/limiter.js';
 import type { KeyNames } from '../key-names.js';
 import {
   type CallerSettings,
@@ -59,6 +59,8 @@ export interface CheckBatch {
    */
   readonly thoughtOf?: ThoughtOfKey;
   readonly checks: readonly BatchedCheck[];
+  /** Of those checks that are traced; undefined where none is. */
+  readonly traces?: readonly RequestTrace[] | undefined;
 }
 
 export interface CheckCircumstances {

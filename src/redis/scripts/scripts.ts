@@ -3,6 +3,7 @@ import type { Cluster, Redis } from 'ioredis';
 import type { CallGuard } from '../availability/call-guard.js';
 import { classifyFailure, toLimiterError } from '../availability/store-errors.js';
 import { StoreFullError } from '../../limiter/errors.js';
+import type { RequestTrace } from '../../limiter/limiter.js';
 import type { KeyNames } from '../key-names.js';
 import {
   type CheckBatch,
@@ -35,6 +36,11 @@ export interface ScriptSettings extends CallerSettings {
 }
 
 type Guard = Pick<CallGuard, 'run'>;
+
+interface RunOptions {
+  readonly isRepeatable?: boolean;
+  readonly traces?: readonly RequestTrace[] | undefined;
+}
 
 /** How long checks reckon with a Redis without memory after it has refused one for that. */
 const FULL_MILLIS = 1000;
@@ -79,6 +85,7 @@ export class Scripts {
       script: this.#check.name,
       name: batches[0]?.names.state ?? '',
       size,
+      traces: tracesOf(batches),
       isWrite: true,
       isRepeatable: true,
       send: (attempt) => this.#sendChecks(batches, attempt > 1),
@@ -150,8 +157,11 @@ export class Scripts {
   }
 
   /** A call that may have run is not sent again: it would not find the released approval. */
-  async release(names: KeyNames, requestId: string): Promise<boolean> {
-    const reply = await this.#run(this.#release, names, [requestId], { isRepeatable: false });
+  async release(names: KeyNames, requestId: string, trace?: RequestTrace): Promise<boolean> {
+    const reply = await this.#run(this.#release, names, [requestId], {
+      isRepeatable: false,
+      traces: trace && [trace],
+    });
     return reply === 1;
   }
 
@@ -179,7 +189,7 @@ export class Scripts {
     script: Script,
     names: KeyNames,
     ownArgs: readonly (string | number)[],
-    { isRepeatable = true } = {},
+    { isRepeatable = true, traces }: RunOptions = {},
   ): Promise<unknown> {
     const shared = sharedArguments(this.settings, this.settings.limitsOf(names.key));
     const call = { script, keys: keysOf(names), args: [...shared, ...ownArgs] };
@@ -187,6 +197,7 @@ export class Scripts {
       script: script.name,
       name: names.state,
       size: 1,
+      traces,
       isWrite: true,
       isRepeatable,
       send: () => this.#client.sendWithOthers(call),
@@ -206,6 +217,13 @@ export class Scripts {
       reply instanceof Error ? (toLimiterError(reply) as Error) : reply,
     );
   }
+}
+
+/** @returns undefined where no check is traced */
+function tracesOf(batches: readonly CheckBatch[]): RequestTrace[] | undefined {
+  let all: RequestTrace[] | undefined;
+  for (const { traces } of batches) if (traces) (all ??= []).push(...traces);
+  return all;
 }
 
 function isFailureOfStore(reply: unknown): boolean {

@@ -103,6 +103,7 @@ export class WaitingRoom {
     });
     this.parts.checks.send(request, requestId).then(
       (reply) => {
+        if (reply.verdict > VERDICT.approved) request.trace?.queued();
         this.#answered(key, queue, waiter, reply);
       },
       (error: unknown) => {

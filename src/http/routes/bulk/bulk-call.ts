@@ -8,6 +8,7 @@ import { refuseParameters } from '../../intake/parameters.js';
 import { errorAnswer, type ErrorCode } from '../../replies/errors.js';
 import type { Headers } from '../../replies/headers.js';
 import { httpErrorFor } from '../../replies/http-error-for.js';
+import { logSubject } from '../../replies/log-subject.js';
 import { JSON_TYPE, send } from '../../replies/reply.js';
 import type { Turns } from './turns.js';
 
@@ -92,8 +93,7 @@ export abstract class BulkCall {
   }
 
   protected get log(): Logger {
-    const { correlationId, caller } = this.response.locals;
-    return this.parts.logger.child({ correlationId, caller });
+    return this.parts.logger.child(logSubject(this.response));
   }
 
   /** Has the log count the refusal. */

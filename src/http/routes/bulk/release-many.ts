@@ -1,13 +1,13 @@
 import type { Request, RequestHandler, Response } from 'express';
 
-import type { Limiter } from '../../../limiter/limiter.js';
 import type { Access } from '../../auth/access.js';
 import { parseReleaseElement } from '../../intake/elements.js';
 import { ERRORS } from '../../replies/errors.js';
+import type { Release } from '../release.js';
 import { answerMany, BulkCall, type BulkParts } from './bulk-call.js';
 
 interface ReleaseParts extends BulkParts {
-  readonly limiter: Pick<Limiter, 'release'>;
+  readonly release: Release;
   readonly access: Pick<Access, 'demandKey'>;
 }
 
@@ -35,9 +35,9 @@ class ReleaseCall extends BulkCall {
 
   protected async deal(element: unknown, place: number): Promise<void> {
     const { key, request_id: requestId } = parseReleaseElement(element);
-    const { access, limiter } = this.releaseParts;
+    const { access, release } = this.releaseParts;
     access.demandKey(key, this.response);
-    const isReleased = await limiter.release(key, requestId);
+    const isReleased = await release(key, requestId, this.response);
     if (!isReleased) this.noteRefusal('REQUEST_NOT_FOUND');
     this.results[place] = isReleased ? RELEASED : NOT_FOUND;
   }

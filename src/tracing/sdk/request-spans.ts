@@ -1,0 +1,104 @@
+import {
+  type Attributes,
+  type Context,
+  type Span,
+  type SpanContext,
+  SpanStatusCode,
+  trace,
+  TraceFlags,
+} from '@opentelemetry/api';
+
+import type { Decision } from '../../limiter/limiter.js';
+import type { KeyPolicy } from '../../rules/policy.js';
+import { type TraceIds, traceIds } from '../trace-ids.js';
+import type { CheckSpan, ReleaseSpan } from '../tracer.js';
+
+/** The span of a request, or of an element of a call for many. No attribute has a limiter key: it may be personal. */
+export class RequestSpan implements CheckSpan, ReleaseSpan {
+  /** For spans below this one. */
+  readonly context: Context;
+  #queuedAt: number | undefined;
+
+  constructor(
+    protected readonly span: Span,
+    parent: Context,
+  ) {
+    this.context = trace.setSpan(parent, span);
+  }
+
+  get spanContext(): SpanContext {
+    return this.span.spanContext();
+  }
+
+  get ids(): TraceIds {
+    const { traceId, spanId, traceFlags } = this.spanContext;
+    return traceIds(traceId, spanId, (traceFlags & TraceFlags.SAMPLED) !== 0);
+  }
+
+  queued(): void {
+    if (!this.span.isRecording()) return;
+    const now = performance.now();
+    this.#queuedAt ??= now;
+    this.span.addEvent('queued', now);
+  }
+
+  /** A call to the store has carried this with others. @param other the call's span, if it is not below this one */
+  carried(size: number, other: SpanContext | undefined): void {
+    // A client may have disconnected before.
+    if (!this.span.isRecording()) return;
+    this.span.setAttribute('sluice.batch_size', size);
+    if (other) this.span.addLink({ context: other });
+  }
+
+  decided(decision: Decision, policy: Pick<KeyPolicy, 'isShadow' | 'ruleName'>): void {
+    const attributes = attributesOf(decision, policy.isShadow);
+    if (policy.ruleName !== undefined) attributes['sluice.rule'] = policy.ruleName;
+    this.end(attributes);
+  }
+
+  ended(isReleased: boolean): void {
+    this.end({ 'sluice.outcome': isReleased ? 'released' : 'not_found' });
+  }
+
+  /** A call for many has results of its elements, and none of its own. */
+  answered(elements: number): void {
+    this.end({ 'sluice.elements': elements });
+  }
+
+  failed(code: string, isFault: boolean): void {
+    if (isFault && this.span.isRecording()) this.span.setStatus({ code: SpanStatusCode.ERROR });
+    this.end({
+      'sluice.outcome': isFault ? 'failed' : 'refused',
+      'sluice.reason': code.toLowerCase(),
+      ...(isFault ? { 'error.type': code } : {}),
+    });
+  }
+
+  protected end(attributes: Attributes): void {
+    if (!this.span.isRecording()) return;
+    const now = performance.now();
+    if (this.#queuedAt !== undefined) attributes['sluice.waited_millis'] = now - this.#queuedAt;
+    this.span.setAttributes(attributes);
+    this.span.end(now);
+  }
+}
+
+/** In the words of `ratelimit_decisions_total`. */
+function attributesOf(decision: Decision, isShadow: boolean): Attributes {
+  if (decision.outcome === 'withdrawn') {
+    return { 'sluice.outcome': 'withdrawn', 'sluice.reason': 'client_left' };
+  }
+  const decidedBy = decision.policy ?? 'store';
+  if (decision.outcome === 'denied') {
+    return {
+      'sluice.outcome': isShadow ? 'shadowed' : 'denied',
+      'sluice.reason': decision.reason,
+      'sluice.decided_by': decidedBy,
+    };
+  }
+  return {
+    'sluice.outcome': 'approved',
+    'sluice.reason': decision.waited ? 'waited' : 'room',
+    'sluice.decided_by': decidedBy,
+  };
+}

@@ -1,0 +1,28 @@
+/** Where a request stands in the trace of its caller. */
+export interface TraceParent {
+  readonly traceId: string;
+  /** Of the caller's span. */
+  readonly spanId: string;
+  /** The caller records its span. */
+  readonly isSampled: boolean;
+}
+
+/** Version, trace, span, flags, and what later versions may add. */
+const TRACEPARENT =
+  /^(?!ff)([\da-f]{2})-(?!0{32})([\da-f]{32})-(?!0{16})([\da-f]{16})-([\da-f]{2})(?:-.*)?$/;
+const KNOWN_VERSION = '00';
+const KNOWN_LENGTH = 55;
+const SAMPLED_FLAG = 1;
+
+/**
+ * Reads the header `traceparent`. One that was sent twice is none: Node joins the two.
+ * https://www.w3.org/TR/trace-context/#traceparent-header
+ * @returns undefined where there is none, or it is not valid
+ */
+export function parseTraceparent(header: unknown): TraceParent | undefined {
+  if (typeof header !== 'string') return undefined;
+  const [, version, traceId, spanId, flags] = TRACEPARENT.exec(header) ?? [];
+  if (traceId === undefined || spanId === undefined || flags === undefined) return undefined;
+  if (version === KNOWN_VERSION && header.length !== KNOWN_LENGTH) return undefined;
+  return { traceId, spanId, isSampled: (Number.parseInt(flags, 16) & SAMPLED_FLAG) !== 0 };
+}
