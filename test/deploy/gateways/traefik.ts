@@ -15,6 +15,8 @@ export const traefik: Gateway = {
       ['url: http://sluice:8080', `url: http://${sluice}`],
       ['service: sluice\n      #', `service: ${isOpen ? 'sluice-or-pass' : 'sluice'}\n      #`],
       ['# middlewares: [token]', authorization ? 'middlewares: [token]' : ''],
+      // No window ends while a test waits.
+      ['maxWaitMillis=25000', 'maxWaitMillis=7200000'],
       ['Authorization: Bearer ...', `Authorization: ${authorization ?? 'none'}`],
     ]);
     const file = await writeFileHere(place, 'traefik.yml', [
