@@ -13,8 +13,10 @@ local function request_text(txn)
   local key = txn:get_var('txn.sluice_key')
   local query = txn:get_var('txn.sluice_can_wait') and '?canWait=true' or ''
   local lines = { 'POST /rate/' .. key .. query .. ' HTTP/1.1', 'Host: sluice', 'Content-Length: 0', 'Connection: close' }
-  local correlation_id = txn.f:req_fhdr('X-Correlation-ID')
-  if correlation_id then lines[#lines + 1] = 'X-Correlation-ID: ' .. correlation_id end
+  for _, name in ipairs({ 'X-Correlation-ID', 'traceparent' }) do
+    local value = txn.f:req_fhdr(name)
+    if value then lines[#lines + 1] = name .. ': ' .. value end
+  end
   if AUTHORIZATION then lines[#lines + 1] = 'Authorization: ' .. AUTHORIZATION end
   return table.concat(lines, '\r\n') .. '\r\n\r\n'
 end

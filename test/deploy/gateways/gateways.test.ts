@@ -82,9 +82,11 @@ for (const { gateway, keys, asksHealth } of CASES) {
     test.each([
       ['at once', '/orders/1?a=b'],
       ['that may wait', '/reports/1?a=b'],
-    ])('passes a request %s, and nothing of it to Sluice but its id', async (_, path) => {
+    ])('passes a request %s, and nothing of it to Sluice but its ids', async (_, path) => {
       const url = await start(gateway);
-      const headers = { Authorization: 'Basic of-the-app', Cookie: 'a=b', 'X-Correlation-ID': 'c' };
+      const traceparent = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
+      const ids = { 'x-correlation-id': 'c', traceparent };
+      const headers = { Authorization: 'Basic of-the-app', Cookie: 'a=b', ...ids };
       const request = { method: 'PUT', body: 'content', headers };
       const answer = await fetch(url + path, request);
 
@@ -98,7 +100,7 @@ for (const { gateway, keys, asksHealth } of CASES) {
         },
       ]);
       const check = await until(() => checks()[0]);
-      expect(check.headers).toMatchObject({ 'x-correlation-id': 'c' });
+      expect(check.headers).toMatchObject(ids);
       for (const name of ['authorization', 'cookie', 'transfer-encoding']) {
         expect(check.headers).not.toHaveProperty(name);
       }
