@@ -3,6 +3,7 @@ import { ShuttingDownError, StoreUnavailableError } from '../errors.js';
 import type {
   CheckRequest,
   Decision,
+  InstanceDetail,
   InstanceState,
   Limiter,
   StoreCondition,
@@ -97,6 +98,14 @@ export class OutageLimiter implements Limiter {
       return await this.primary.inspect(key);
     } catch (error) {
       return this.#inSubstitute(error).inspect(key);
+    }
+  }
+
+  async examine(key: string, mostQueued: number): Promise<InstanceDetail | undefined> {
+    try {
+      return await this.primary.examine(key, mostQueued);
+    } catch (error) {
+      return this.#inSubstitute(error).examine(key, mostQueued);
     }
   }
 

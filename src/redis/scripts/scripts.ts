@@ -19,6 +19,12 @@ import {
   keysToInspect,
 } from './inspect-codec.js';
 import {
+  decodeExamined,
+  type ExaminedReply,
+  type ExaminedKey,
+  keysToExamine,
+} from './examine-codec.js';
+import {
   argumentsToRenew,
   decodeNotRenewed,
   keysToRenew,
@@ -51,6 +57,7 @@ export class Scripts {
   readonly #release: Script;
   readonly #withdraw: Script;
   readonly #inspect: Script;
+  readonly #examine: Script;
   /** By `performance.now()`. */
   #mayBeFullUntil = 0;
 
@@ -67,6 +74,7 @@ export class Scripts {
     this.#release = load('release');
     this.#withdraw = load('withdraw');
     this.#inspect = load('inspect');
+    this.#examine = load('examine');
   }
 
   /**
@@ -172,6 +180,19 @@ export class Scripts {
       isWrite: false,
       isRepeatable: true,
       send: () => this.#sendForEach(call, (reply) => decodeInstances(reply as InspectReplies)),
+    });
+  }
+
+  /** @returns nothing where there is no such key */
+  examine(names: KeyNames, mostQueued: number): Promise<ExaminedKey | undefined> {
+    const call = { script: this.#examine, keys: keysToExamine(names), args: [mostQueued] };
+    return this.guard.run({
+      script: this.#examine.name,
+      name: names.state,
+      size: 1,
+      isWrite: false,
+      isRepeatable: true,
+      send: async () => decodeExamined((await this.#client.sendWithOthers(call)) as ExaminedReply),
     });
   }
 
