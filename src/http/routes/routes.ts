@@ -26,6 +26,8 @@ import { debugAll, debugOne } from './debug-handlers.js';
 import { healthz, metricsText, readyz } from './health-handlers.js';
 import { answerPlainChecks } from './plain-checks.js';
 import { releaseRequest } from './release-request.js';
+import { dashboardRoutes } from './ui/dashboard-routes.js';
+import type { LatelyRefused } from './ui/lately-refused.js';
 import type { UndecidedChecks } from './undecided-checks.js';
 
 /** The parts of the service that the routes use. */
@@ -36,6 +38,9 @@ export interface HttpParts {
   readonly rules: Rules;
   readonly metrics: Metrics;
   readonly undecided: Pick<UndecidedChecks, 'note'>;
+  readonly lately: LatelyRefused;
+  /** The name of this replica. */
+  readonly replica: string;
   readonly readiness: Readiness;
   readonly access: Access;
   readonly settings: Settings;
@@ -46,7 +51,7 @@ export interface HttpParts {
 export interface Surface {
   /** `/rate` */
   readonly limiting: boolean;
-  /** `/debug` */
+  /** `/debug` and `/ui` */
   readonly debugging: boolean;
   /** `/metrics` */
   readonly metrics: boolean;
@@ -78,9 +83,9 @@ export function createHttpApp(parts: HttpParts, surface: Surface): Express {
     next();
   });
 
+  const decide = checkDecider(parts);
+  const check = checkRate(decide, parts);
   if (surface.limiting) {
-    const decide = checkDecider(parts);
-    const check = checkRate(decide, parts);
     const checkWith = (queryOf: (request: Request) => Query): RequestHandler =>
       access.guard('check', (request, response) =>
         check(request.params.key as string, queryOf(request), response),
@@ -102,6 +107,7 @@ export function createHttpApp(parts: HttpParts, surface: Surface): Express {
     app.use('/debug', access.guard('debug', passOn));
     routeReads(app, '/debug', debugAll(limiter, parts.rules, access));
     routeReads(app, '/debug/:key', debugOne(limiter) as RequestHandler);
+    for (const [path, handlers] of dashboardRoutes(parts, check)) route(app, path, handlers);
   }
   if (surface.metrics) {
     routeReads(app, '/metrics', access.guardMetrics(metricsText(parts.metrics)));

@@ -114,6 +114,7 @@ describeWithDocker('the image', () => {
       'lua',
       'node_modules',
       'package.json',
+      'ui',
     ]);
   });
 });
