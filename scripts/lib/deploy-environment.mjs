@@ -4,6 +4,7 @@
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 
+import { findChromium } from './find-chromium.mjs';
 import { findDeployTools } from './find-deploy-tools.mjs';
 import { findDocker, removeBuiltImage } from './find-docker.mjs';
 import { findNginx } from './find-nginx.mjs';
@@ -28,6 +29,7 @@ const environment = {
   ...docker,
   ...findDeployTools({ get }),
   SLUICE_TEST_NGINX: findNginx({ get }),
+  SLUICE_TEST_CHROMIUM: findChromium({ get }),
 };
 console.log(JSON.stringify({ environment, enter }));
 await once(process.stdin.resume(), 'end');

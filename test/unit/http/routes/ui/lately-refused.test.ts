@@ -1,9 +1,6 @@
 import type { Response } from 'express';
 
-import {
-  LatelyRefused,
-  type RefusedKey,
-} from '../../../../../src/http/routes/ui/lately-refused.js';
+import { LatelyRefused } from '../../../../../src/http/routes/ui/lately-refused.js';
 import type { Decision } from '../../../../../src/limiter/limiter.js';
 import type { KeyPolicy } from '../../../../../src/rules/policy.js';
 
