@@ -14,11 +14,12 @@ const FOLDER = join(ROOT, 'docs/images');
 const LOAD_MILLIS = 90_000;
 const KEY = 'vendor/geocoder';
 
-const DESKTOP = { width: 1180, height: 780 };
+const WIDE = { width: 1180, height: 960 };
+const DESKTOP = { width: 1100, height: 660 };
 const PHONE = { width: 390, height: 844 };
 
 const PICTURES = [
-  { file: 'dashboard-light.png', viewport: DESKTOP, colorScheme: 'light' },
+  { file: 'dashboard-light.png', viewport: WIDE, colorScheme: 'light' },
   { file: 'dashboard-dark.png', viewport: DESKTOP, colorScheme: 'dark', key: KEY },
   { file: 'dashboard-phone.png', viewport: PHONE, colorScheme: 'light' },
 ];

@@ -4,7 +4,7 @@ import { copyButton } from './copy.js';
 import { byId, keepList, make, setBar, setText } from './dom.js';
 import { fillOf, noteRow, SPARKS } from './keys-view.js';
 import { drawSpark } from './spark.js';
-import { count, duration, moment, plural, rate, reason } from './text.js';
+import { ago, count, duration, moment, plural, rate, reason } from './text.js';
 
 const WINDOW_STEP_MILLIS = 100;
 
@@ -54,7 +54,7 @@ function stateText({ found, refused, isHeld }) {
     refused &&
       `Refused since ${moment(refused.sinceMillis)} (${duration(refused.sinceMillis)}): ${reason(refused)}. ` +
         `${plural(refused.count, 'time', 'times')} by this replica, ${rate(refused.perSecond)} a second` +
-        `${refused.caller ? `, last asked by ${refused.caller}` : ''}, last ${duration(refused.lastMillis)} ago.`,
+        `${refused.caller ? `, last asked by ${refused.caller}` : ''}, last ${ago(refused.lastMillis)}.`,
     found && !refused && 'Not refused by this replica of late.',
   ];
   return parts.filter(Boolean).join(' ');
@@ -78,7 +78,7 @@ function showGauges(detail) {
   const { key, approved, waiting, denied, limits } = detail;
   const gauges = [
     {
-      title: 'Approved in this window',
+      title: 'Approved',
       text: `${count(approved)} of ${count(limits.maxRequests)}`,
       part: fillOf(approved, limits),
       spark: SPARKS.fill(key),
@@ -89,7 +89,7 @@ function showGauges(detail) {
       part: waiting / Math.max(1, limits.maxRequestsInQueue),
       spark: SPARKS.waiting(key),
     },
-    { title: 'Denied in this window', text: count(denied), spark: SPARKS.refused(key) },
+    { title: 'Denied', text: count(denied), spark: SPARKS.refused(key) },
   ];
   keepList(byId('gauges'), gauges, ({ title }) => key + title, makeGauge, fillGauge);
 }

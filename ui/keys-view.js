@@ -4,7 +4,7 @@ import { addressOf, keyInAddress } from './address.js';
 import { byId, fromTemplate, keepList, setBar, setText } from './dom.js';
 import { note } from './history.js';
 import { drawSpark } from './spark.js';
-import { count, duration, moment, plural, rate, reason } from './text.js';
+import { ago, count, duration, moment, plural, rate, reason } from './text.js';
 
 /** @param data the answer of `ui/data` */
 export function showKeys({ keys, refusedNow, refusedKeys, matching }) {
@@ -78,7 +78,7 @@ function fillRefused(element, row) {
   setText(
     since,
     `since ${moment(refused.sinceMillis)} (${duration(refused.sinceMillis)}), ` +
-      `${plural(refused.count, 'time', 'times')}, last ${duration(refused.lastMillis)} ago`,
+      `${plural(refused.count, 'time', 'times')}, last ${ago(refused.lastMillis)}`,
   );
   setText(often, `${rate(refused.perSecond)}/s`);
   drawSpark(spark, SPARKS.refused(key));

@@ -35,6 +35,11 @@ function units(millis, large, largeName, small, smallName) {
   return rest === 0 ? main : `${main} ${rest} ${smallName}`;
 }
 
+/** How long ago something was. */
+export function ago(millis) {
+  return millis < SECOND ? 'just now' : `${duration(millis)} ago`;
+}
+
 /** When something was, by the clock of whoever looks, with the day where it was not today. */
 export function moment(millisAgo) {
   const at = new Date(Date.now() - millisAgo);

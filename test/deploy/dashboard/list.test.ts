@@ -44,7 +44,7 @@ describeInBrowser('the dashboard in a browser', () => {
 
       expect(await refused.count()).toBe(1);
       expect(await refused.textContent()).toMatch(
-        /refused\s+limit reached\s+since [\d:]+ \(.+\), 3 times, last .+ ago\s+[\d.]+\/s/,
+        /refused\s+limit reached\s+since [\d:]+ \(.+\), 3 times, last (?:just now|.+ ago)\s+[\d.]+\/s/,
       );
       expect(await page.title()).toBe('1 refused – Sluice');
       expect(complaints).toEqual([]);

@@ -11,10 +11,11 @@ const WORK_MILLIS = 1;
 const PAUSE_MILLIS = 1;
 /** What a pause itself takes. */
 const PAUSE_COST_MILLIS = 0.1;
-/** The shortest time between two walks through the keys. */
+/** The shortest time between two walks through the keys, and how much longer it is for each key. */
 const SHORTEST_REST_MILLIS = 2000;
+const REST_PER_KEY_MILLIS = 0.5;
 /** A walk is followed by so many times its own length without one. */
-const RESTS_PER_WALK = 100;
+const RESTS_PER_WALK = 150;
 /** How long the first one who looks waits for a walk to end; then it sees what there is. */
 const PATIENCE_MILLIS = 2000;
 /** What nobody has looked at for so long is forgotten. */
@@ -46,7 +47,7 @@ export interface Survey {
 
 /**
  * Walks through all keys for those who look at the page, and only then. All of them share one survey. The more a walk
- * takes, the longer the next one waits, so that walking takes a hundredth of the time at most.
+ * takes, the longer the next one waits, so that walking takes less than a hundredth of the time.
  */
 export class KeySurvey {
   #found: Walk | undefined;
@@ -92,7 +93,10 @@ export class KeySurvey {
     } finally {
       this.#walking = undefined;
       this.#underWay = undefined;
-      const rest = Math.max(this.restMillis, walk.millis * RESTS_PER_WALK);
+      const rest = Math.max(
+        this.restMillis + walk.keys * REST_PER_KEY_MILLIS,
+        walk.millis * RESTS_PER_WALK,
+      );
       this.#dueAt = performance.now() + rest;
     }
   }

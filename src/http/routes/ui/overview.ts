@@ -13,8 +13,9 @@ import { KeySurvey } from './key-survey.js';
 import type { LatelyRefused } from './lately-refused.js';
 import { parseListQuery } from './ui-parameters.js';
 
-/** How often a page asks. */
-const INTERVAL_MILLIS = 2000;
+/** How often a page asks: less often where there is more to choose from. */
+const SHORTEST_INTERVAL_MILLIS = 2000;
+const INTERVAL_PER_KEY_MILLIS = 0.3;
 /** How many of the keys that are refused are shown, whatever the others are sorted by. */
 const REFUSED_SHOWN = 8;
 
@@ -57,7 +58,7 @@ export function overview(parts: OverviewParts): RequestHandler {
         ...body,
         refusedNow,
         refusedKeys: refused.matching,
-        intervalMillis: INTERVAL_MILLIS,
+        intervalMillis: Math.max(SHORTEST_INTERVAL_MILLIS, states.size * INTERVAL_PER_KEY_MILLIS),
       },
       BROWSER_HEADERS,
     );

@@ -58,7 +58,7 @@ test('the next one who looks after a rest sees the old survey, and sets a new wa
   expect(keys).toBe('round-2');
 });
 
-test('a walk is followed by a hundred times its length without one', async () => {
+test('a walk is followed by many times its length without one', async () => {
   const limiter = new Listed(async function* () {
     const end = performance.now() + 30;
     while (performance.now() < end);
