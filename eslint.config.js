@@ -152,6 +152,18 @@ export default tseslint.config(
     },
   },
   {
+    // The dashboard's page runs in browsers.
+    files: ['ui/**/*.js'],
+    languageOptions: {
+      globals: Object.fromEntries(
+        [
+          ...['document', 'location', 'navigator', 'addEventListener', 'AbortController'],
+          ...['FormData', 'URLSearchParams'],
+        ].map((name) => [name, 'readonly']),
+      ),
+    },
+  },
+  {
     files: ['test/**/*.ts'],
     rules: {
       '@typescript-eslint/no-non-null-assertion': 'off',

@@ -7,23 +7,17 @@
 --       1 window length in ms, 2 maximum, 3 maximum in the queue, 4 approved, 5 denied, 6 waiting
 --       A key that fails, such as one of a wrong type, has its error in the list's place.
 --@include lib/errors
---@include lib/instance
+--@include lib/look
 
 local NAMES_PER_KEY = 3
 
 local now_ms = math.floor(now_micros() / 1000)
 
 local function inspect(names)
-  local state = read_state(names.state)
+  local state, _, waiting = look_at(names, now_ms)
   if not state then
     return {}
   end
-  end_hold(state, now_ms)
-  local waiting = count_waiting(state, (load_queue(names, now_ms)))
-  if now_ms >= state.expires and waiting == 0 then
-    return {}
-  end
-  roll_window(state, now_ms, state.window)
   return { state.window, state.max, state.queue_max, state.approved, state.denied, waiting }
 end
 

@@ -296,13 +296,13 @@ local function sort_queue(keys, state, now_ms)
   state.changed = true
 end
 
--- Reads entries: a list of { request_id, replica_id, is_waiting }.
+-- Reads entries: a list of { ticket, request_id, replica_id, is_waiting }.
 -- `has_withdrawn`: the list may hold entries that do not wait any more, or one entry twice.
 local function read_entries(keys, entries, has_withdrawn)
   local read, ids, tickets = {}, {}, {}
   for i, entry in ipairs(entries) do
     local ticket, request_id, replica_id = split_entry(entry)
-    read[i] = { request_id = request_id, replica_id = replica_id, is_waiting = true }
+    read[i] = { ticket = ticket, request_id = request_id, replica_id = replica_id, is_waiting = true }
     ids[i], tickets[i] = request_id, ticket
   end
   if has_withdrawn then

@@ -4,6 +4,7 @@
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 
+import { findChromium } from './find-chromium.mjs';
 import { findDeployTools } from './find-deploy-tools.mjs';
 import { findDocker, removeBuiltImage } from './find-docker.mjs';
 import { findGateways } from './find-gateways.mjs';
@@ -35,6 +36,7 @@ const environment = {
   SLUICE_TEST_SCHEMATHESIS: findSchemathesis({ get }),
   ...findGateways(nginx, { get }),
   ...findPrometheus({ get }),
+  SLUICE_TEST_CHROMIUM: findChromium({ get }),
 };
 console.log(JSON.stringify({ environment, enter }));
 await once(process.stdin.resume(), 'end');

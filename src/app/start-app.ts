@@ -7,6 +7,7 @@ import { systemClock } from '../common/clock.js';
 import type { Settings } from '../config/settings.js';
 import { warnOfOpenAccess } from '../http/auth/open-access-warning.js';
 import { openPorts } from '../http/server/ports.js';
+import { LatelyRefused } from '../http/routes/ui/lately-refused.js';
 import { UndecidedChecks } from '../http/routes/undecided-checks.js';
 import { openSecurity } from '../http/server/security.js';
 import { createMetrics } from '../metrics/prometheus-metrics.js';
@@ -69,7 +70,19 @@ export async function startApp(
   const undecided = new UndecidedChecks(metrics, systemClock, logger);
   const tracer = tracing?.tracer;
   const ports = await openPorts(
-    { limiter, policyOf, rules, metrics, tracer, undecided, readiness, settings, logger },
+    {
+      limiter,
+      policyOf,
+      rules,
+      metrics,
+      tracer,
+      undecided,
+      lately: new LatelyRefused(),
+      replica: replicaId,
+      readiness,
+      settings,
+      logger,
+    },
     security,
   );
   const { port, adminPort } = ports;

@@ -22,6 +22,12 @@ export class RecentValues<T> {
     this.#young.set(key, value);
   }
 
+  /** Every value that is kept, the latest for a key. */
+  *values(): Iterable<T> {
+    yield* this.#young.values();
+    for (const [key, value] of this.#old) if (!this.#young.has(key)) yield value;
+  }
+
   #rejuvenated(key: string): T | undefined {
     const value = this.#old.get(key);
     if (value !== undefined) this.set(key, value);

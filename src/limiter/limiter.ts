@@ -114,6 +114,42 @@ export interface InstanceState {
   readonly waiting: number;
 }
 
+/** A request that waits for its turn, as others see it: its id would let them release its approval. */
+export interface QueuedRequest {
+  /** Where it waits; undefined where there is only one replica. */
+  readonly replica: string | undefined;
+  readonly waitedMillis: number;
+}
+
+/** A replica that has places in a key's queue. */
+export interface QueueingReplica {
+  /** Undefined where there is only one. */
+  readonly replica: string | undefined;
+  readonly places: number;
+  /** Until its places count no longer, unless it is heard of; at most 0 where they don't count. */
+  readonly leaseMillis: number | undefined;
+}
+
+/** What a key has in the store. */
+export interface StoredName {
+  readonly holds: string;
+  readonly name: string;
+}
+
+/** Everything about a key as of now. */
+export interface InstanceDetail extends InstanceState {
+  readonly millisToWindowEnd: number;
+  /** Which maxima requests have set. */
+  readonly overridden: { readonly maxRequests: boolean; readonly maxRequestsInQueue: boolean };
+  /** In a recovery hold: nobody is approved for a moment. */
+  readonly isHeld: boolean;
+  /** The head of the queue, in its order. */
+  readonly queue: readonly QueuedRequest[];
+  readonly replicas: readonly QueueingReplica[];
+  /** Empty where there is no store. */
+  readonly names: readonly StoredName[];
+}
+
 /**
  * A rate limiter: exact fixed windows and a FIFO queue for each key.
  *
@@ -139,6 +175,12 @@ export interface Limiter {
 
   /** @returns undefined where no such key exists */
   inspect(key: string): Promise<InstanceState | undefined>;
+
+  /**
+   * The same with all there is to see.
+   * @param mostQueued how many requests of the queue to name
+   */
+  examine(key: string, mostQueued: number): Promise<InstanceDetail | undefined>;
 
   /**
    * Every key, in no order and in pages. A key that is made or removed meanwhile may be missing. A key may

@@ -1,4 +1,4 @@
-import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+import { Counter, Gauge, Histogram, type MetricValue, type Registry } from 'prom-client';
 
 import type { Decision, OutagePolicy } from '../limiter/limiter.js';
 import type { Metrics } from './metrics.js';
@@ -12,7 +12,7 @@ const QUEUE_WAIT_BUCKETS_SECONDS = [
 export function checkMetrics(
   registry: Registry,
   waiting: () => number,
-): Pick<Metrics, 'decided' | 'failed'> {
+): Pick<Metrics, 'decided' | 'failed' | 'decisionTotals'> {
   const registers = [registry];
   new Gauge({
     name: 'ratelimit_waiting',
@@ -28,7 +28,9 @@ export function checkMetrics(
     buckets: QUEUE_WAIT_BUCKETS_SECONDS,
     registers,
   });
-  const count = decisionCounter(registers);
+  const decisions = decisionCounter(registers);
+  const count = countInto(decisions);
+  const failures = failureCounter(registers);
   const countForRule = ruleCounter(registers);
   return {
     decided: (decision, seconds, { isShadow, ruleName }) => {
@@ -36,17 +38,40 @@ export function checkMetrics(
       if (ruleName !== undefined) countForRule(ruleName, decision, isShadow);
       if (decision.outcome === 'approved' && decision.waited) queueWait.observe(seconds);
     },
-    failed: failureCounter(registers),
+    failed: countFailuresInto(failures),
+    decisionTotals: async () => {
+      const [byOutcome, failed] = await Promise.all([totalsOf(decisions), totalsOf(failures)]);
+      const total = (outcome: Decision['outcome'] | 'shadowed'): number =>
+        sum(byOutcome.filter(({ labels }) => labels.outcome === outcome));
+      return {
+        approved: total('approved'),
+        denied: total('denied'),
+        shadowed: total('shadowed'),
+        withdrawn: total('withdrawn'),
+        failed: sum(failed),
+      };
+    },
   };
 }
 
-function decisionCounter(registers: Registry[]): (decision: Decision, isShadow: boolean) => void {
-  const counter = new Counter({
+async function totalsOf(counter: Counter): Promise<MetricValue<string>[]> {
+  return (await counter.get()).values;
+}
+
+function sum(values: readonly MetricValue<string>[]): number {
+  return values.reduce((total, { value }) => total + value, 0);
+}
+
+function decisionCounter(registers: Registry[]): Counter {
+  return new Counter({
     name: 'ratelimit_decisions_total',
     help: 'Checks decided, by what was decided, why, and who decided it.',
     labelNames: ['outcome', 'reason', 'decided_by'],
     registers,
   });
+}
+
+function countInto(counter: Counter): (decision: Decision, isShadow: boolean) => void {
   // The store is Redis, or the embedded limiter's own memory.
   const decidedBy = (who: 'store' | OutagePolicy) => ({
     room: fromTheStart(counter, 'approved', 'room', who),
@@ -91,13 +116,16 @@ function ruleCounter(
   };
 }
 
-function failureCounter(registers: Registry[]): Metrics['failed'] {
-  const counter = new Counter({
+function failureCounter(registers: Registry[]): Counter {
+  return new Counter({
     name: 'ratelimit_failed_checks_total',
     help: 'Checks that could not be decided and had a 503, by reason.',
     labelNames: ['reason'],
     registers,
   });
+}
+
+function countFailuresInto(counter: Counter): Metrics['failed'] {
   const series = {
     store_unavailable: fromTheStart(counter, 'store_unavailable'),
     store_full: fromTheStart(counter, 'store_full'),

@@ -11,6 +11,16 @@ export type DropReason = 'too_many_connections' | 'too_many_held' | 'answers_not
 /** Why a check has a 503. */
 export type FailureReason = UnavailableReason | 'too_many_waiters_of_caller';
 
+/** How many checks have had each outcome since the start. */
+export interface DecisionTotals {
+  readonly approved: number;
+  readonly denied: number;
+  readonly shadowed: number;
+  readonly withdrawn: number;
+  /** Those with a 503. */
+  readonly failed: number;
+}
+
 /** The counts and measurements of the service, for Prometheus. */
 export interface Metrics {
   /**
@@ -29,6 +39,7 @@ export interface Metrics {
   requestHeld(): void;
   /** One connection was dropped. */
   connectionDropped(reason: DropReason): void;
+  decisionTotals(): Promise<DecisionTotals>;
   /** All of it, in the text format of Prometheus. */
   text(): Promise<string>;
   readonly contentType: string;

@@ -1,3 +1,4 @@
+import type { StoredName } from '../limiter/limiter.js';
 import type { Connections } from './connections/connections.js';
 
 /** The most names to try in the search for one on each shard. The search may miss shards with few slots. */
@@ -55,6 +56,20 @@ export class KeyNames {
   get leader(): string {
     return `${this.state}:leader`;
   }
+}
+
+/** All names of a key, and what each holds, for those who look into Redis. */
+export function storedNames(names: KeyNames): StoredName[] {
+  return [
+    { holds: 'state', name: names.state },
+    { holds: 'approved request ids', name: names.requests },
+    ...names.pastRequests.map((name) => ({ holds: 'ids of earlier windows', name })),
+    { holds: 'queue', name: names.queue },
+    { holds: 'waiters', name: names.waiting },
+    { holds: 'replicas and leases', name: names.replicas },
+    { holds: 'window leader', name: `mutex:${names.leader}` },
+    { holds: 'channel of wakes', name: names.wakeChannel },
+  ];
 }
 
 /** A name on the shard of `name` that is never used. A call for it shows whether the shard answers. */

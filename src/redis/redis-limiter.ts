@@ -8,6 +8,7 @@ import { ShuttingDownError, StoreUnavailableError } from '../limiter/errors.js';
 import type {
   CheckRequest,
   Decision,
+  InstanceDetail,
   InstanceState,
   LimitsOf,
   Quota,
@@ -19,7 +20,7 @@ import { eventLoop } from '../common/ticks.js';
 import { CallGuard } from './availability/call-guard.js';
 import { CheckBatcher, denial, type PendingCheck } from './check-batcher.js';
 import type { Connections } from './connections/connections.js';
-import { KeyNaming } from './key-names.js';
+import { KeyNaming, storedNames } from './key-names.js';
 import { Listing } from './listing.js';
 import { VERDICT } from './scripts/check-codec.js';
 import { Scripts } from './scripts/scripts.js';
@@ -131,6 +132,12 @@ export class RedisLimiter implements StoreLimiter {
     const [reply] = await this.#scripts.inspect([this.#naming.namesOf(key)]);
     if (reply instanceof Error) throw reply;
     return reply && { key, ...reply };
+  }
+
+  async examine(key: string, mostQueued: number): Promise<InstanceDetail | undefined> {
+    const names = this.#naming.namesOf(key);
+    const reply = await this.#scripts.examine(names, mostQueued);
+    return reply && { key, ...reply, names: storedNames(names) };
   }
 
   list(): AsyncIterable<readonly InstanceState[]> {

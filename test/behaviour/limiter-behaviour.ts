@@ -2,6 +2,7 @@ import { KeyFullError, ShuttingDownError } from '../../src/limiter/errors.js';
 import type {
   CheckRequest,
   Decision,
+  InstanceDetail,
   InstanceState,
   Limits,
   Quota,
@@ -41,6 +42,68 @@ export function describeLimiter(
     const fill = async (): Promise<string[]> => [await approve(), await approve()];
     const inspect = (): Promise<InstanceState | undefined> => harness.limiter.inspect(key);
     const wait = (): Promise<WatchedCheck> => startWaiting(harness.limiter, key);
+
+    describe('a key in detail', () => {
+      const examine = (mostQueued = 10): Promise<InstanceDetail | undefined> =>
+        harness.limiter.examine(key, mostQueued);
+
+      test('is not there before its first check, and not after three windows without one', async () => {
+        expect(await examine()).toBeUndefined();
+        await approve();
+        await harness.advance(4 * WINDOW - 1);
+        expect(await examine()).toMatchObject({ key, approved: 0, millisToWindowEnd: 1 });
+        await harness.advance(1);
+        expect(await examine()).toBeUndefined();
+      });
+
+      test('has the state, and the time to the end of the window', async () => {
+        await fill();
+        await outcome();
+        await harness.advance(300);
+        expect(await examine()).toMatchObject({
+          ...(await inspect()),
+          millisToWindowEnd: 700,
+          overridden: { maxRequests: false, maxRequestsInQueue: false },
+          isHeld: false,
+          queue: [],
+          replicas: [],
+        });
+      });
+
+      test('tells which maxima requests have set', async () => {
+        await check({ maxRequests: 1 });
+        expect((await examine())?.overridden).toEqual({
+          maxRequests: true,
+          maxRequestsInQueue: false,
+        });
+        await check({ maxRequestsInQueue: 7 });
+        expect((await examine())?.overridden).toEqual({
+          maxRequests: true,
+          maxRequestsInQueue: true,
+        });
+      });
+
+      test('has those who wait in their order, with how long they have, and no more than asked for', async () => {
+        const small = await createHarness(LIMITS);
+        await small.limiter.check({ key, canWait: false, maxRequests: 1 });
+        await startWaiting(small.limiter, key);
+        await small.advance(300);
+        const second = await startWaiting(small.limiter, key);
+        await small.advance(200);
+        await startWaiting(small.limiter, key);
+        const waited = async (most: number): Promise<unknown> =>
+          (await small.limiter.examine(key, most))?.queue.map(({ waitedMillis }) => waitedMillis);
+        expect(await waited(10)).toEqual([500, 200, 0]);
+        expect(await waited(2)).toEqual([500, 200]);
+
+        second.disconnect();
+        await until(async () => (await small.limiter.inspect(key))?.waiting === 2);
+        expect(await waited(10)).toEqual([500, 0]);
+        const [replica, ...others] = (await small.limiter.examine(key, 0))!.replicas;
+        expect([replica?.places, others]).toEqual([2, []]);
+        await small.close();
+      });
+    });
 
     describe('windows', () => {
       test('approves up to the maximum, each with an id of its own, then denies', async () => {

@@ -35,12 +35,13 @@ describe('the npm package', () => {
     files = pack();
   });
 
-  test('has the built program, its scripts, the types of its client, and nothing else', () => {
+  test('has the built program, its scripts, its page, the types of its client, and nothing else', () => {
     expect([...files].sort()).toEqual(
       [
         ...filesBelow('dist', '.js'),
         ...filesBelow('dist/client', '.d.ts'),
         ...filesBelow('lua', '.lua'),
+        ...filesBelow('ui', ''),
         'LICENSE',
         'README.md',
         'package.json',
@@ -48,7 +49,7 @@ describe('the npm package', () => {
     );
   });
 
-  test('serves, and finds its scripts', async () => {
+  test('serves, and finds its scripts and its page', async () => {
     symlinkSync(`${ROOT}node_modules`, join(folder, 'node_modules'));
     const program = join(folder, 'package', 'dist', 'main.js');
     const child = spawn(process.execPath, [program], {
@@ -59,8 +60,9 @@ describe('the npm package', () => {
     try {
       const port = await servingPort(child);
       const key = uniqueKey();
-      const url = `http://127.0.0.1:${String(port)}/rate/${key}`;
-      expect((await fetch(url, { method: 'POST' })).status).toBe(200);
+      const url = `http://127.0.0.1:${String(port)}`;
+      expect((await fetch(`${url}/rate/${key}`, { method: 'POST' })).status).toBe(200);
+      expect((await fetch(`${url}/ui`)).status).toBe(200);
       expect(await redis.client.exists(`sluice:{${key}}`)).toBe(1);
     } finally {
       child.kill('SIGKILL');

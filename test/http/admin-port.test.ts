@@ -53,10 +53,10 @@ describe.each(bothLimiters(redis))('with an admin port (%s limiter)', (_name, se
   test('only the second tells of keys and metrics', async () => {
     const key = uniqueKey();
     await approve(app.url, key);
-    const paths = ['/debug', `/debug/${key}`, '/debug/%zz', '/metrics'];
+    const paths = ['/debug', `/debug/${key}`, '/debug/%zz', '/metrics', '/ui', '/ui/data'];
 
-    expect(Object.values(await statuses(app.url, paths))).toEqual([404, 404, 404, 404]);
-    expect(Object.values(await statuses(app.adminUrl, paths))).toEqual([200, 200, 200, 200]);
+    expect(Object.values(await statuses(app.url, paths))).toEqual(paths.map(() => 404));
+    expect(Object.values(await statuses(app.adminUrl, paths))).toEqual(paths.map(() => 200));
     const { json } = await send(app.adminUrl, 'GET', `/debug/${key}`);
     expect(json()).toMatchObject({ Found: true, NumApprovedThisWindow: 1 });
   });

@@ -22,17 +22,23 @@ describe.each(bothLimiters(redis))('what a browser may show (%s limiter)', (_nam
   });
   afterAll(() => app.stop(0));
 
-  test.each(['/debug', '/debug/some-key', '/debug/%zz', '/metrics', '/healthz', '/readyz'])(
-    '%s runs nothing in it, and is kept nowhere',
-    async (path) => {
-      for (const method of ['GET', 'HEAD']) {
-        const answer = await send(app.url, method, path);
+  test.each([
+    '/debug',
+    '/debug/some-key',
+    '/debug/%zz',
+    '/metrics',
+    '/healthz',
+    '/readyz',
+    '/ui/data',
+    '/ui/data/key?key=some-key',
+  ])('%s runs nothing in it, and is kept nowhere', async (path) => {
+    for (const method of ['GET', 'HEAD']) {
+      const answer = await send(app.url, method, path);
 
-        expect(answer.status).toBe(200);
-        expectForBrowsers(answer);
-      }
-    },
-  );
+      expect(answer.status).toBe(200);
+      expectForBrowsers(answer);
+    }
+  });
 
   test.each([
     [400, 'GET', '/rate/key?canWait=x'],

@@ -22,7 +22,7 @@ describe.each(bothLimiters(redis))('routes (%s limiter)', (_name, settings) => {
     expect(answer.text).toBe('OK');
   });
 
-  test.each(['/healthz', '/readyz', '/metrics', '/debug', '/debug/some-key'])(
+  test.each(['/healthz', '/readyz', '/metrics', '/debug', '/debug/some-key', '/ui', '/ui/data'])(
     'HEAD %s is 200',
     async (path) => {
       const answer = await send(app.url, 'HEAD', path);
@@ -46,6 +46,10 @@ describe.each(bothLimiters(redis))('routes (%s limiter)', (_name, settings) => {
     '/healthzz',
     '/readyz/',
     '/metrics/',
+    '/ui/',
+    '/ui/constructor',
+    '/ui/data/',
+    '/ui/try',
     '/unknown',
     '/constructor',
   ])('%s is no path', async (path) => {
@@ -66,6 +70,8 @@ describe.each(bothLimiters(redis))('routes (%s limiter)', (_name, settings) => {
     ['/debug', 'GET, HEAD', ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']],
     ['/healthz', 'GET, HEAD', ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']],
     ['/readyz', 'GET, HEAD', ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']],
+    ['/ui', 'GET, HEAD', ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']],
+    ['/ui/data', 'GET, HEAD', ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']],
     ['/metrics', 'GET, HEAD', ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']],
   ])('%s', (template, allow, methods) => {
     test.each(methods)(`does not allow %s, and says that it takes ${allow}`, async (method) => {

@@ -1,5 +1,6 @@
 import type { Redis } from 'ioredis';
 
+import { keysToExamine } from '../../src/redis/scripts/examine-codec.js';
 import { keysToInspect } from '../../src/redis/scripts/inspect-codec.js';
 import { keysToRenew } from '../../src/redis/scripts/renew-codec.js';
 import { keysOf } from '../../src/redis/scripts/shared-arguments.js';
@@ -125,4 +126,18 @@ test('inspect needs to read three of the keys only', async () => {
   }
   await key.setTime(500);
   expect(await replica.inspect()).toMatchObject({ approved: 2, waiting: 1 });
+});
+
+test('examine needs four of the keys only', async () => {
+  await key.replica('r1').checkOrWait(['a', 'b', 'c']);
+  const client = await restricted(
+    keysToExamine(key.names).map((name) => `%RW~${name}`),
+    [],
+  );
+  const replica = key.replica('r1', { client });
+  for (const now of [5000, 60_000, 500]) {
+    await key.setTime(now);
+    await replica.examine();
+  }
+  expect(await replica.examine()).toMatchObject({ approved: 2, waiting: 1 });
 });

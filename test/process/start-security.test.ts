@@ -112,7 +112,7 @@ describe('a replica that others than its machine can reach', () => {
     expect(replica.log.filter(isWarning)).toMatchObject([
       {
         host: HOST,
-        open: ['checks', 'releases', 'overrides of limits', '/debug', '/metrics'],
+        open: ['checks', 'releases', 'overrides of limits', '/debug', '/ui', '/metrics'],
         set: 'AUTH_TOKENS_FILE',
         msg: 'open to everybody who reaches the host',
       },

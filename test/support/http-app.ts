@@ -8,6 +8,7 @@ import { pino } from 'pino';
 import { parseSettings, type Settings } from '../../src/config/settings.js';
 import { openAccess } from '../../src/http/auth/access.js';
 import { createHttpApp, type HttpParts } from '../../src/http/routes/routes.js';
+import { LatelyRefused } from '../../src/http/routes/ui/lately-refused.js';
 import type { Limiter } from '../../src/limiter/limiter.js';
 import { withoutRules } from '../../src/rules/rules.js';
 import { createMetrics } from '../../src/metrics/prometheus-metrics.js';
@@ -28,6 +29,8 @@ export function httpAppOver(limiter: Limiter, parts: Partial<HttpParts> = {}): E
       rules,
       metrics,
       undecided: { note: (reason) => metrics.failed(reason) },
+      lately: new LatelyRefused(),
+      replica: 'replica',
       readiness: { assess: () => Promise.resolve({ reasons: [], remarks: [] }) },
       access: openAccess,
       settings,

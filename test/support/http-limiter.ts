@@ -3,6 +3,7 @@ import { ShuttingDownError } from '../../src/limiter/errors.js';
 import type {
   CheckRequest,
   Decision,
+  InstanceDetail,
   InstanceState,
   Limiter,
   Quota,
@@ -71,6 +72,10 @@ export class HttpLimiter implements Limiter {
   async inspect(key: string): Promise<InstanceState | undefined> {
     const body = await debugState(this.url, key);
     return body.Found ? toInstance(body as Required<DebugState>) : undefined;
+  }
+
+  examine(key: string, mostQueued: number): Promise<InstanceDetail | undefined> {
+    return this.inner.examine(key, mostQueued);
   }
 
   async *list(): AsyncIterable<readonly InstanceState[]> {

@@ -7,6 +7,7 @@ import {
   type KnownWaiting,
   VERDICT,
 } from '../../src/redis/scripts/check-codec.js';
+import type { ExaminedKey } from '../../src/redis/scripts/examine-codec.js';
 import type { InspectReply } from '../../src/redis/scripts/inspect-codec.js';
 import type { ThereWhileWaiting } from '../../src/redis/scripts/renew-codec.js';
 import { Scripts } from '../../src/redis/scripts/scripts.js';
@@ -298,6 +299,12 @@ export class TestReplica {
   async inspect(): Promise<InspectReply | undefined> {
     const [reply] = await this.scripts.inspect([this.harness.names]);
     if (reply instanceof Error) throw reply;
+    await this.harness.expiry();
+    return reply;
+  }
+
+  async examine(mostQueued = 100): Promise<ExaminedKey | undefined> {
+    const reply = await this.scripts.examine(this.harness.names, mostQueued);
     await this.harness.expiry();
     return reply;
   }

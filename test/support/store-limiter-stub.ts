@@ -3,6 +3,7 @@ import { ShuttingDownError, StoreUnavailableError } from '../../src/limiter/erro
 import type {
   CheckRequest,
   Decision,
+  InstanceDetail,
   InstanceState,
   StoreCondition,
   StoreLimiter,
@@ -45,6 +46,10 @@ export class StoreLimiterStub implements StoreLimiter {
 
   inspect(key: string): Promise<InstanceState | undefined> {
     return this.#answer(key, instance(key));
+  }
+
+  examine(key: string): Promise<InstanceDetail | undefined> {
+    return this.#answer(key, { ...instance(key), ...NOTHING_MORE });
   }
 
   list(): AsyncIterable<readonly InstanceState[]> {
@@ -90,6 +95,15 @@ export class StoreLimiterStub implements StoreLimiter {
     yield [];
   }
 }
+
+const NOTHING_MORE = {
+  millisToWindowEnd: 1,
+  overridden: { maxRequests: false, maxRequestsInQueue: false },
+  isHeld: false,
+  queue: [],
+  replicas: [],
+  names: [],
+};
 
 /** A key's state as the stub's store has it. */
 export function instance(key: string): InstanceState {

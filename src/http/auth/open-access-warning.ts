@@ -26,7 +26,7 @@ export function warnOfOpenAccess(settings: OpenSettings, logger: Logger): void {
     'checks',
     'releases',
     ...(canOverride ? ['overrides of limits'] : []),
-    ...(settings.DEBUG_ENDPOINTS ? ['/debug'] : []),
+    ...(settings.DEBUG_ENDPOINTS ? ['/debug', '/ui'] : []),
     '/metrics',
   ];
   logger.warn({ host, open, set: 'AUTH_TOKENS_FILE' }, 'open to everybody who reaches the host');

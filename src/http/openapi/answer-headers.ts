@@ -70,6 +70,7 @@ export const HEADERS = {
     description: '`wait=N`, where the `Prefer` of a request that may wait was followed.',
     schema: text,
   },
+  ETag: { description: 'Of a file that a browser keeps, and asks for again.', schema: text },
   'WWW-Authenticate': { description: 'Of RFC 6750: which token is wanted.', schema: text },
   Allow: { description: 'The methods that the path takes.', schema: text },
   Connection: { description: '`close`, where the answer is the last.', schema: text },

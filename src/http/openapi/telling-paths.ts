@@ -1,7 +1,7 @@
 import type { ZodOpenApiPathsObject } from 'zod-openapi';
 import { z } from 'zod';
 
-import { FOR_BROWSERS } from './answer-headers.js';
+import { FOR_BROWSERS, headersOf } from './answer-headers.js';
 import { instance, listing, missingInstance } from './answers.js';
 import { PAGE_FILE_NAMES } from './page.js';
 import { type DescribedSettings, operationMaker, read } from './operation.js';
@@ -11,6 +11,8 @@ export const INSTANCES = 'Instances';
 export const HEALTH = 'Health';
 export const DOCUMENTS = 'Documents';
 
+const OF_PAGE = [...FOR_BROWSERS, 'ETag'] as const;
+const HTML = { 'text/html': { schema: { type: 'string' } } } as const;
 const PLAIN_TEXT = { 'text/plain': { schema: { type: 'string' } } } as const;
 
 /** The paths that tell of keys and counts. */
@@ -46,6 +48,18 @@ export function debugPaths(settings: DescribedSettings): ZodOpenApiPathsObject {
         },
         errors: ['STORE_UNAVAILABLE'],
         errorsWithTokens: ['KEY_NOT_ALLOWED'],
+      }),
+    ),
+    '/ui': read(
+      operation({
+        operationId: 'dashboard',
+        tags: [INSTANCES],
+        summary: 'The dashboard, for a browser',
+        description: 'What it asks for below this path is for itself only, and may change.',
+        answer: { description: 'The page.', headers: OF_PAGE, content: HTML },
+        more: {
+          304: { description: 'It is the one that the browser has.', headers: headersOf(OF_PAGE) },
+        },
       }),
     ),
   };
@@ -119,7 +133,7 @@ export function documentPaths(settings: DescribedSettings): ZodOpenApiPathsObjec
         answer: {
           description: 'The page.',
           headers: FOR_BROWSERS,
-          content: { 'text/html': { schema: { type: 'string' } } },
+          content: HTML,
         },
       }),
     ),

@@ -1,16 +1,21 @@
 import type { Request } from 'express';
 
 /**
- * The limiter key in the path of a request. Express forgets the parameters of a route on the way to the
- * error handler.
+ * The limiter key in the path of a request, or in the query of the dashboard's. Express forgets the parameters of a
+ * route on the way to the error handler.
  * @returns the key decoded, or as it stands in the path if its encoding is wrong; undefined without one
  */
 export function keyOf(request: Request): string | undefined {
   const [, resource, key] = (request.baseUrl + request.path).split('/');
+  if (resource === 'ui') return keyInQuery(request);
   if (!key || (resource !== 'rate' && resource !== 'debug')) return undefined;
   try {
     return decodeURIComponent(key);
   } catch {
     return key;
   }
+}
+
+function keyInQuery({ query }: Request): string | undefined {
+  return typeof query.key === 'string' && query.key !== '' ? query.key : undefined;
 }

@@ -30,6 +30,8 @@ import { answerPlainChecks } from './plain-checks.js';
 import { releaseBy } from './release.js';
 import { releaseRequest } from './release-request.js';
 import { tracedCall, tracedDecider, tracedRelease } from './traced-requests.js';
+import { dashboardRoutes } from './ui/dashboard-routes.js';
+import type { LatelyRefused } from './ui/lately-refused.js';
 import type { UndecidedChecks } from './undecided-checks.js';
 
 /** The parts of the service that the routes use. */
@@ -40,6 +42,9 @@ export interface HttpParts {
   readonly rules: Rules;
   readonly metrics: Metrics;
   readonly undecided: Pick<UndecidedChecks, 'note'>;
+  readonly lately: LatelyRefused;
+  /** The name of this replica. */
+  readonly replica: string;
   readonly readiness: Readiness;
   readonly access: Access;
   /** Undefined where requests are not traced. */
@@ -52,7 +57,7 @@ export interface HttpParts {
 export interface Surface {
   /** `/rate` */
   readonly limiting: boolean;
-  /** `/debug` */
+  /** `/debug` and `/ui` */
   readonly debugging: boolean;
   /** `/metrics` */
   readonly metrics: boolean;
@@ -86,9 +91,9 @@ export function createHttpApp(parts: HttpParts, surface: Surface): Express {
     next();
   });
 
+  const { decide, release, checkAll, releaseAll } = limitingParts(parts);
+  const check = checkRate(decide, parts);
   if (surface.limiting) {
-    const { decide, release, checkAll, releaseAll } = limitingParts(parts);
-    const check = checkRate(decide, parts);
     const checkWith = (queryOf: (request: Request) => Query): RequestHandler =>
       access.guard('check', (request, response) =>
         check(request.params.key as string, queryOf(request), response),
@@ -109,6 +114,7 @@ export function createHttpApp(parts: HttpParts, surface: Surface): Express {
     app.use('/debug', access.guard('debug', passOn));
     routeReads(app, '/debug', debugAll(limiter, parts.rules, access));
     routeReads(app, '/debug/:key', debugOne(limiter) as RequestHandler);
+    for (const [path, handlers] of dashboardRoutes(parts, check)) route(app, path, handlers);
   }
   if (surface.metrics) {
     routeReads(app, '/metrics', access.guardMetrics(metricsText(parts.metrics)));

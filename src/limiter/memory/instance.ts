@@ -1,4 +1,11 @@
-import type { CheckRequest, InstanceState, KeyLimits, Quota, WithLimits } from '../limiter.js';
+import type {
+  CheckRequest,
+  InstanceDetail,
+  InstanceState,
+  KeyLimits,
+  Quota,
+  WithLimits,
+} from '../limiter.js';
 import { Window } from './window.js';
 
 export type InstanceDecision =
@@ -11,7 +18,8 @@ export type InstanceDecision =
 export class Instance {
   readonly #window: Window;
   #requests = new Set<string>();
-  readonly #queue = new Set<string>();
+  /** When each request that waits came, first come first. */
+  readonly #queue = new Map<string, number>();
   #denied = 0;
   #expires: number;
   /** As of the last check. */
@@ -71,7 +79,7 @@ export class Instance {
     if (this.#queue.size >= places) return 'queue_full';
     if (this.millisToTurn(now) > (request.maxWaitMillis ?? Infinity)) return 'turn_too_late';
     if (request.noPlace) return 'no_place';
-    this.#queue.add(requestId);
+    this.#queue.set(requestId, now);
     return 'waiting';
   }
 
@@ -105,6 +113,23 @@ export class Instance {
       approved: windowHasEnded ? 0 : this.#requests.size,
       denied: windowHasEnded ? 0 : this.#denied,
       waiting: this.#queue.size,
+    };
+  }
+
+  examine(now: number, mostQueued: number): InstanceDetail {
+    const queue = [...this.#queue.values()].slice(0, mostQueued);
+    const places = this.#queue.size;
+    return {
+      ...this.inspect(now),
+      millisToWindowEnd: this.#window.millisLeft(now),
+      overridden: {
+        maxRequests: this.#overriddenMax !== undefined,
+        maxRequestsInQueue: this.#overriddenQueueMax !== undefined,
+      },
+      isHeld: false,
+      queue: queue.map((arrival) => ({ replica: undefined, waitedMillis: now - arrival })),
+      replicas: places === 0 ? [] : [{ replica: undefined, places, leaseMillis: undefined }],
+      names: [],
     };
   }
 
@@ -163,7 +188,7 @@ export class Instance {
   #serveQueue(): void {
     if (this.#queue.size === 0) return;
     const granted: string[] = [];
-    for (const requestId of this.#queue) {
+    for (const requestId of this.#queue.keys()) {
       if (!this.#hasRoom) break;
       this.#queue.delete(requestId);
       this.#requests.add(requestId);

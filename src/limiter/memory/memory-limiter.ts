@@ -8,6 +8,7 @@ import { KeyFullError, ShuttingDownError, StoreFullError, TooManyWaitersError } 
 import type {
   CheckRequest,
   Decision,
+  InstanceDetail,
   InstanceState,
   Limiter,
   Policies,
@@ -127,6 +128,11 @@ export class MemoryLimiter<Policy extends WithLimits = WithLimits> implements Li
   inspect(key: string): Promise<InstanceState | undefined> {
     const now = this.#now();
     return Promise.resolve(this.#find(key, now)?.instance.inspect(now));
+  }
+
+  examine(key: string, mostQueued: number): Promise<InstanceDetail | undefined> {
+    const now = this.#now();
+    return Promise.resolve(this.#find(key, now)?.instance.examine(now, mostQueued));
   }
 
   // eslint-disable-next-line @typescript-eslint/require-await -- as the interface has it

@@ -20,6 +20,11 @@ export class Window {
     return this.start + this.length;
   }
 
+  /** Until the window that holds `now` ends, whether or not it was rolled to. */
+  millisLeft(now: number): number {
+    return this.length - (Math.max(0, now - this.start) % this.length);
+  }
+
   /** When the key is removed if nobody checks it again. */
   get idleAt(): number {
     return this.end + IDLE_WINDOWS * this.length;

@@ -4,6 +4,7 @@ import { ShuttingDownError, StoreUnavailableError } from '../errors.js';
 import type {
   CheckRequest,
   Decision,
+  InstanceDetail,
   InstanceState,
   Limiter,
   RequestTrace,
@@ -103,6 +104,14 @@ export class OutageLimiter implements Limiter {
       return await this.primary.inspect(key);
     } catch (error) {
       return this.#inSubstitute(error).inspect(key);
+    }
+  }
+
+  async examine(key: string, mostQueued: number): Promise<InstanceDetail | undefined> {
+    try {
+      return await this.primary.examine(key, mostQueued);
+    } catch (error) {
+      return this.#inSubstitute(error).examine(key, mostQueued);
     }
   }
 

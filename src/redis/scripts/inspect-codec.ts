@@ -21,7 +21,8 @@ export function decodeInstances(replies: InspectReplies): (InspectReply | undefi
   return replies.map((reply) => (reply instanceof Error ? reply : decodeInstance(reply)));
 }
 
-function decodeInstance(reply: readonly number[]): InspectReply | undefined {
+/** @returns undefined where there is no such key */
+export function decodeInstance(reply: readonly number[]): InspectReply | undefined {
   if (reply.length === 0) return undefined;
   const [windowMillis, maxRequests, maxRequestsInQueue, approved, denied, waiting] = reply as [
     number,

@@ -20,6 +20,12 @@ import {
   keysToInspect,
 } from './inspect-codec.js';
 import {
+  decodeExamined,
+  type ExaminedReply,
+  type ExaminedKey,
+  keysToExamine,
+} from './examine-codec.js';
+import {
   argumentsToRenew,
   decodeNotRenewed,
   keysToRenew,
@@ -57,6 +63,7 @@ export class Scripts {
   readonly #release: Script;
   readonly #withdraw: Script;
   readonly #inspect: Script;
+  readonly #examine: Script;
   /** By `performance.now()`. */
   #mayBeFullUntil = 0;
 
@@ -73,6 +80,7 @@ export class Scripts {
     this.#release = load('release');
     this.#withdraw = load('withdraw');
     this.#inspect = load('inspect');
+    this.#examine = load('examine');
   }
 
   /**
@@ -182,6 +190,19 @@ export class Scripts {
       isWrite: false,
       isRepeatable: true,
       send: () => this.#sendForEach(call, (reply) => decodeInstances(reply as InspectReplies)),
+    });
+  }
+
+  /** @returns nothing where there is no such key */
+  examine(names: KeyNames, mostQueued: number): Promise<ExaminedKey | undefined> {
+    const call = { script: this.#examine, keys: keysToExamine(names), args: [mostQueued] };
+    return this.guard.run({
+      script: this.#examine.name,
+      name: names.state,
+      size: 1,
+      isWrite: false,
+      isRepeatable: true,
+      send: async () => decodeExamined((await this.#client.sendWithOthers(call)) as ExaminedReply),
     });
   }
 

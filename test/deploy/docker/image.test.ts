@@ -117,6 +117,7 @@ describeWithDocker('the image', () => {
       'lua',
       'node_modules',
       'package.json',
+      'ui',
     ]);
   });
 });

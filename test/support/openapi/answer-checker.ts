@@ -60,7 +60,8 @@ export class AnswerChecker {
     return this.#flawsBy(schema, isNumber ? Number(value) : value).map((flaw) => `${name} ${flaw}`);
   }
 
-  #flawsOfBody({ headers, body }: SentAnswer, { content = {} }: oas31.ResponseObject) {
+  #flawsOfBody({ status, headers, body }: SentAnswer, { content = {} }: oas31.ResponseObject) {
+    if (status === 304) return [];
     const [type = ''] = (headers.get('content-type') ?? '').split(';');
     const described = content[type];
     if (!described) return [`is of type ${type}`];

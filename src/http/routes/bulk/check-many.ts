@@ -9,14 +9,16 @@ import type { CheckElement } from '../../intake/bulk-schemas.js';
 import { parseCheckElement } from '../../intake/elements.js';
 import { ERRORS } from '../../replies/errors.js';
 import { retryAfterSeconds } from '../../replies/headers.js';
-import type { DecideCheck } from '../decide-check.js';
+import type { AnswerDecision, DecideCheck } from '../decide-check.js';
 import { releaseUnused } from '../release-unused.js';
+import type { LatelyRefused } from '../ui/lately-refused.js';
 import { answerMany, BulkCall, type BulkParts } from './bulk-call.js';
 
 interface CheckParts extends BulkParts {
   readonly decide: DecideCheck;
   readonly limiter: Pick<Limiter, 'release'>;
   readonly access: Pick<Access, 'demandKey'>;
+  readonly lately: Pick<LatelyRefused, 'noting'>;
 }
 
 /** `POST /rate` */
@@ -31,6 +33,7 @@ class CheckCall extends BulkCall {
   protected readonly goesOnAlone = false;
   /** Of the approvals, by their places. */
   readonly #requestIds: string[] = [];
+  readonly #noteAndSetResult: AnswerDecision<number>;
 
   constructor(
     private readonly checkParts: CheckParts,
@@ -39,13 +42,18 @@ class CheckCall extends BulkCall {
     response: Response,
   ) {
     super(checkParts, elements, request, response);
+    this.#noteAndSetResult = checkParts.lately.noting<number>(
+      (_response, _key, decision, policy, place) => {
+        this.#setResult(decision, policy, place);
+      },
+    );
   }
 
   protected deal(element: unknown, place: number): Promise<void> {
     const check = parseCheckElement(element);
     const { response } = this;
     this.checkParts.access.demandKey(check.key, response);
-    return this.checkParts.decide(check, response, this.#setResult, place);
+    return this.checkParts.decide(check, response, this.#noteAndSetResult, place);
   }
 
   protected giveBack(): Promise<unknown> {
@@ -60,13 +68,7 @@ class CheckCall extends BulkCall {
     );
   }
 
-  readonly #setResult = (
-    _response: Response,
-    _key: string,
-    decision: Decision,
-    policy: KeyPolicy,
-    place: number,
-  ): void => {
+  #setResult(decision: Decision, policy: KeyPolicy, place: number): void {
     if (decision.outcome === 'withdrawn') throw new Error('a check that may not wait has waited');
     const byPolicy = decision.policy ? `,"outagePolicy":"${decision.policy}"` : '';
     if (decision.outcome === 'approved') {
@@ -86,5 +88,5 @@ class CheckCall extends BulkCall {
       const start = `{"status":${status},"error":"${message}","retryAfter":${seconds}`;
       this.results[place] = `${start}${byPolicy}}`;
     }
-  };
+  }
 }

@@ -219,6 +219,7 @@ describe('what is to be seen', () => {
     store.comeBack();
     store.pages = () => pages([instance('a')], [instance('b')]);
     expect(await deciding.inspect('key')).toEqual(instance('key'));
+    expect(await deciding.examine('key', 1)).toMatchObject(instance('key'));
     expect(await pagesOf(deciding)).toEqual([[instance('a')], [instance('b')]]);
   });
 
@@ -226,6 +227,7 @@ describe('what is to be seen', () => {
     await approveLocally();
     store.pages = () => pages(new StoreUnavailableError());
     expect(await deciding.inspect('key')).toMatchObject({ key: 'key', approved: 1 });
+    expect(await deciding.examine('key', 1)).toMatchObject({ key: 'key', approved: 1 });
     expect(await pagesOf(deciding)).toMatchObject([[{ key: 'key', approved: 1 }]]);
   });
 
@@ -233,6 +235,7 @@ describe('what is to be seen', () => {
     store.goDown('key');
     store.pages = () => pages(new StoreUnavailableError());
     await expect(allowing.inspect('key')).rejects.toThrow(StoreUnavailableError);
+    await expect(allowing.examine('key', 1)).rejects.toThrow(StoreUnavailableError);
     await expect(pagesOf(allowing)).rejects.toThrow(StoreUnavailableError);
   });
 

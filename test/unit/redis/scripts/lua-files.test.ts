@@ -21,7 +21,8 @@ const scripts = luaFilesIn('.');
 const fragments = luaFilesIn('lib/');
 
 test('there is one script for each operation', () => {
-  expect(scripts.sort()).toEqual(['check', 'inspect', 'release', 'renew', 'settle', 'withdraw']);
+  const operations = ['check', 'examine', 'inspect', 'release', 'renew', 'settle', 'withdraw'];
+  expect(scripts.sort()).toEqual(operations);
 });
 
 describe.each(scripts)('%s.lua', (script) => {

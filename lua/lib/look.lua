@@ -1,0 +1,19 @@
+-- A key as of now, for those who only look: writes nothing.
+--@include lib/instance
+
+-- Returns the state, the queue, and how many wait; nil where there is no such key. A window that has ended counts as
+-- empty, and a key that has been idle for too long as removed.
+local function look_at(keys, now_ms)
+  local state = read_state(keys.state)
+  if not state then
+    return nil
+  end
+  end_hold(state, now_ms)
+  local queue = load_queue(keys, now_ms)
+  local waiting = count_waiting(state, queue)
+  if now_ms >= state.expires and waiting == 0 then
+    return nil
+  end
+  roll_window(state, now_ms, state.window)
+  return state, queue, waiting
+end

@@ -1,0 +1,53 @@
+import type { Settings } from '../../../config/settings.js';
+import type { Limiter } from '../../../limiter/limiter.js';
+import type { DecisionTotals, Metrics } from '../../../metrics/metrics.js';
+import type { Readiness } from '../../../readiness/readiness.js';
+import type { Rules } from '../../../rules/rules.js';
+
+export interface ReplicaParts {
+  readonly limiter: Pick<Limiter, 'waiting'>;
+  readonly rules: Pick<Rules, 'current' | 'isStale'>;
+  readonly metrics: Pick<Metrics, 'decisionTotals'>;
+  readonly readiness: Pick<Readiness, 'assess'>;
+  readonly settings: Pick<Settings, 'REDIS_URL' | 'REDIS_MODE'>;
+  /** The name of this replica. */
+  readonly replica: string;
+}
+
+/** The replica that answers: a page behind a load balancer may ask another one next time. */
+export interface DescribedReplica {
+  readonly replica: string;
+  readonly store: 'memory' | `redis ${Settings['REDIS_MODE']}`;
+  /** What is wrong with it, as `/readyz` says; empty where nothing is. */
+  readonly problems: readonly string[];
+  readonly rules: {
+    readonly count: number;
+    readonly digest: string;
+    readonly isStale: boolean;
+  };
+  /** Since its start. */
+  readonly decisions: DecisionTotals;
+  /** Requests that wait here. */
+  readonly waiting: number;
+}
+
+/** What the head of the page tells. */
+export async function describeReplica(parts: ReplicaParts): Promise<DescribedReplica> {
+  const { rules, settings, replica } = parts;
+  const [{ reasons, remarks }, decisions] = await Promise.all([
+    parts.readiness.assess(),
+    parts.metrics.decisionTotals(),
+  ]);
+  return {
+    replica,
+    store: settings.REDIS_URL === undefined ? 'memory' : `redis ${settings.REDIS_MODE}`,
+    problems: [...reasons, ...remarks],
+    rules: {
+      count: rules.current.rules.length,
+      digest: rules.current.digest,
+      isStale: rules.isStale,
+    },
+    decisions,
+    waiting: parts.limiter.waiting,
+  };
+}

@@ -1,0 +1,78 @@
+import type { Limits } from '../../../limiter/limiter.js';
+import type { KeyPolicy } from '../../../rules/policy.js';
+import type { Match, RuleSet } from '../../../rules/rule-set.js';
+import type { Rule } from '../../../rules/rule.js';
+
+/** What a limit comes from: a request's override, a rule by its number in the file, or the settings. */
+export type Source =
+  | { readonly by: 'request' }
+  | { readonly by: 'rule'; readonly number: number; readonly name: string | undefined }
+  | { readonly by: 'settings' };
+
+/** Why the limits of a key are what they are. */
+export interface ExplainedKey {
+  readonly digest: string;
+  /** Those that apply, in their order; of several that say the same, the last holds. */
+  readonly rules: readonly ExplainedRule[];
+  /** What rules and settings say. */
+  readonly limits: Limits;
+  readonly sources: Readonly<Record<keyof Limits, Source>>;
+  readonly requestsCanSet: {
+    /** The greatest value that counts; undefined where none does. */
+    readonly maxRequests: number | undefined;
+    readonly maxRequestsInQueue: number | undefined;
+  };
+  readonly isShadow: boolean;
+}
+
+interface ExplainedRule {
+  readonly number: number;
+  readonly name: string | undefined;
+  readonly pattern: string;
+  readonly isRegex: boolean;
+  /** What it says, by the names of the file. */
+  readonly effects: Readonly<Record<string, unknown>>;
+}
+
+type Overridden = Readonly<Record<'maxRequests' | 'maxRequestsInQueue', boolean>>;
+
+/** @param overridden which limits requests have set */
+export function explainKey(key: string, rules: RuleSet, overridden: Overridden): ExplainedKey {
+  const matches = rules.matching(key);
+  const policy = rules.policyOf(key);
+  const sourceOf = (field: keyof Rule): Source => lastWith(matches, field);
+  const { windowMillis, maxRequests, maxRequestsInQueue } = policy.limits;
+  return {
+    digest: rules.digest,
+    rules: matches.map(explainRule),
+    limits: { windowMillis, maxRequests, maxRequestsInQueue },
+    sources: {
+      windowMillis: sourceOf('window_millis'),
+      maxRequests: overridden.maxRequests ? BY_REQUEST : sourceOf('max_requests_per_window'),
+      maxRequestsInQueue: overridden.maxRequestsInQueue
+        ? BY_REQUEST
+        : sourceOf('max_requests_in_queue'),
+    },
+    requestsCanSet: ceilingsOf(policy),
+    isShadow: policy.isShadow,
+  };
+}
+
+const BY_REQUEST: Source = { by: 'request' };
+
+function lastWith(matches: readonly Match[], field: keyof Rule): Source {
+  const last = matches.findLast(({ rule }) => rule[field] !== undefined);
+  return last ? { by: 'rule', number: last.index + 1, name: last.rule.name } : { by: 'settings' };
+}
+
+function explainRule({ index, rule }: Match): ExplainedRule {
+  const { key_pattern: pattern, key_pattern_is_regex: isRegex, name, ...effects } = rule;
+  return { number: index + 1, name, pattern, isRegex, effects };
+}
+
+function ceilingsOf(policy: KeyPolicy): ExplainedKey['requestsCanSet'] {
+  return {
+    maxRequests: policy.requestsCanSetRate ? policy.maxRequestsCeiling : undefined,
+    maxRequestsInQueue: policy.requestsCanModQueue ? policy.maxRequestsInQueueCeiling : undefined,
+  };
+}

@@ -1,0 +1,46 @@
+import type { RequestHandler } from 'express';
+
+import type { InstanceDetail, Limiter } from '../../../limiter/limiter.js';
+import type { Rules } from '../../../rules/rules.js';
+import { BROWSER_HEADERS } from '../../replies/headers.js';
+import { sendJson } from '../../replies/reply.js';
+import { explainKey } from './explain-key.js';
+import type { LatelyRefused } from './lately-refused.js';
+import { parseKeyIn } from './ui-parameters.js';
+
+/** How many of the queue are shown one by one. */
+const MOST_QUEUED = 50;
+
+const NOT_OVERRIDDEN = { maxRequests: false, maxRequestsInQueue: false };
+
+interface DetailParts {
+  readonly limiter: Pick<Limiter, 'examine'>;
+  readonly rules: Pick<Rules, 'current'>;
+  readonly lately: Pick<LatelyRefused, 'of'>;
+  readonly replica: string;
+}
+
+/** `GET /ui/data/key?key=`: everything about one key, and why its limits are what they are, whether or not it is there. */
+export function keyDetail({ limiter, rules, lately, replica }: DetailParts): RequestHandler {
+  return async (request, response) => {
+    const key = parseKeyIn(request.query);
+    const detail = await limiter.examine(key, MOST_QUEUED);
+    const explained = explainKey(key, rules.current, detail?.overridden ?? NOT_OVERRIDDEN);
+    const body = {
+      key,
+      found: detail !== undefined,
+      replica,
+      ...(detail && named(detail, replica)),
+      refused: lately.of(key),
+      explained,
+    };
+    sendJson(response, 200, body, BROWSER_HEADERS);
+  };
+}
+
+/** An embedded limiter knows no name of its replica. */
+function named(detail: InstanceDetail, replica: string): InstanceDetail {
+  const name = <T extends { readonly replica: string | undefined }>(one: T): T =>
+    one.replica === undefined ? { ...one, replica } : one;
+  return { ...detail, queue: detail.queue.map(name), replicas: detail.replicas.map(name) };
+}

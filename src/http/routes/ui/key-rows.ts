@@ -1,0 +1,118 @@
+import type { InstanceState, Limiter, Limits } from '../../../limiter/limiter.js';
+import { UnavailableError } from '../../../limiter/errors.js';
+import type { RefusedKey } from './lately-refused.js';
+import { Top } from './top.js';
+
+export const SORTS = ['refused', 'queue', 'fullest'] as const;
+export type Sort = (typeof SORTS)[number];
+
+const NOTHING_COUNTED = { approved: 0, denied: 0, waiting: 0 };
+
+/** A key in a list of the page. */
+export interface KeyRow {
+  readonly key: string;
+  readonly limits: Limits;
+  readonly approved: number;
+  readonly denied: number;
+  readonly waiting: number;
+  /** As far as this replica knows. */
+  readonly refused: RefusedKey | undefined;
+}
+
+/** What rows are made of: the keys as they were surveyed, and those that were refused since. */
+export interface RowSources {
+  readonly states: ReadonlyMap<string, InstanceState>;
+  readonly refused: readonly RefusedKey[];
+  readonly limitsOf: (key: string) => Limits;
+  /** Whether a key is to be listed. */
+  readonly accepts: (key: string) => boolean;
+}
+
+export interface ChosenRows {
+  readonly rows: readonly KeyRow[];
+  /** How many keys there were to choose from. */
+  readonly matching: number;
+}
+
+/** Chooses the rows that come first in an order. A key that has come since the survey is among them if it was refused. */
+export function chooseRows(sources: RowSources, sort: Sort, most: number): ChosenRows {
+  const { states, refused, accepts } = sources;
+  const refusedByKey = new Map(refused.map((one) => [one.key, one]));
+  const scoreOf = SCORES[sort];
+  const top = new Top<KeyRow | InstanceState>(most);
+  let matching = 0;
+  // No row is made of a key before it is chosen: there may be many thousands.
+  for (const state of states.values()) {
+    if (!accepts(state.key)) continue;
+    matching += 1;
+    top.offer(state, scoreOf(state, refusedByKey.get(state.key)));
+  }
+  for (const one of refused) {
+    if (states.has(one.key) || !accepts(one.key)) continue;
+    matching += 1;
+    const row = unseenRow(one, sources);
+    top.offer(row, scoreOf(row, one));
+  }
+  const rows = top.items.map((item) => ({ ...item, refused: refusedByKey.get(item.key) }));
+  return { rows, matching };
+}
+
+/** Those that are refused right now, the most refused first. */
+export function chooseRefused(sources: RowSources, most: number): ChosenRows {
+  return chooseRows({ ...sources, states: new Map() }, 'refused', most);
+}
+
+function unseenRow(refused: RefusedKey, { limitsOf }: RowSources): KeyRow {
+  const { key } = refused;
+  return { key, limits: limitsOf(key), ...NOTHING_COUNTED, refused };
+}
+
+/**
+ * The rows as of now. A row whose key is gone by now is left out, unless it was refused; one whose store is away stays.
+ */
+export async function refreshRows(
+  rows: readonly KeyRow[],
+  sort: Sort,
+  limiter: Pick<Limiter, 'inspect'>,
+): Promise<KeyRow[]> {
+  const fresh = await Promise.all(
+    rows.map(async (row): Promise<KeyRow[]> => {
+      try {
+        const state = await limiter.inspect(row.key);
+        if (state) return [{ ...state, refused: row.refused }];
+        return row.refused ? [{ ...row, ...NOTHING_COUNTED }] : [];
+      } catch (error) {
+        if (error instanceof UnavailableError) return [row];
+        throw error;
+      }
+    }),
+  );
+  const top = new Top<KeyRow>(rows.length);
+  for (const row of fresh.flat()) top.offer(row, SCORES[sort](row, row.refused));
+  return top.items;
+}
+
+type ScoreOf = (state: Omit<InstanceState, 'key'>, refused: RefusedKey | undefined) => number;
+
+/** By which rows are ordered. The later parts only order those that are equal in the first. */
+const SCORES: Readonly<Record<Sort, ScoreOf>> = {
+  fullest: (state, refused) => {
+    const refusals = refusalsOf(state, refused);
+    return fillOf(state) * 1e6 + Math.min(state.waiting, 1e5) + refusals / (1 + refusals);
+  },
+  queue: (state) => state.waiting * 10 + fillOf(state),
+  refused: (state, refused) => refusalsOf(state, refused) * 1000 + fillOf(state),
+};
+
+/** Never above 1: a maximum that was lowered in mid-window makes no key fuller than full. */
+function fillOf({ approved, limits: { maxRequests } }: Parameters<ScoreOf>[0]): number {
+  return maxRequests === 0 ? 1 : Math.min(1, approved / maxRequests);
+}
+
+/** Per second: as noted here, or by all replicas in this window, which may have just begun. */
+function refusalsOf(
+  { denied, limits }: Parameters<ScoreOf>[0],
+  refused: RefusedKey | undefined,
+): number {
+  return Math.max(refused?.perSecond ?? 0, (denied * 1000) / limits.windowMillis);
+}

@@ -1,0 +1,93 @@
+import type { RequestHandler } from 'express';
+import type { Logger } from 'pino';
+
+import { UnavailableError } from '../../../limiter/errors.js';
+import type { InstanceState, Limiter } from '../../../limiter/limiter.js';
+import type { KeyPolicy } from '../../../rules/policy.js';
+import type { Access } from '../../auth/access.js';
+import { BROWSER_HEADERS } from '../../replies/headers.js';
+import { sendJson } from '../../replies/reply.js';
+import { describeReplica, type ReplicaParts } from './describe-replica.js';
+import { chooseRefused, chooseRows, refreshRows, type RowSources } from './key-rows.js';
+import { KeySurvey } from './key-survey.js';
+import type { LatelyRefused } from './lately-refused.js';
+import { parseListQuery } from './ui-parameters.js';
+
+/** How often a page asks: less often where there is more to choose from. */
+const SHORTEST_INTERVAL_MILLIS = 2000;
+const INTERVAL_PER_KEY_MILLIS = 0.3;
+/** How many of the keys that are refused are shown, whatever the others are sorted by. */
+const REFUSED_SHOWN = 8;
+
+export interface OverviewParts extends ReplicaParts {
+  readonly limiter: Limiter;
+  readonly policyOf: (key: string) => KeyPolicy;
+  readonly access: Pick<Access, 'mayUse'>;
+  readonly lately: Pick<LatelyRefused, 'all'>;
+  readonly logger: Logger;
+}
+
+/** `GET /ui/data`: this replica, and the keys that come first in the order that the page asks for. */
+export function overview(parts: OverviewParts): RequestHandler {
+  const { limiter, access } = parts;
+  const keySurvey = new KeySurvey(limiter, parts.logger);
+  return async (request, response) => {
+    const { sort, limit, search } = parseListQuery(request.query);
+    const [{ states, ...survey }, replica] = await Promise.all([
+      keySurvey.look(),
+      describeReplica(parts),
+    ]);
+    const sources: RowSources = {
+      states,
+      refused: parts.lately.all(),
+      limitsOf: (key) => parts.policyOf(key).limits,
+      accepts: (key) => access.mayUse(key, response),
+    };
+    const chosen = chooseRows(await searched(sources, search, limiter), sort, limit);
+    const refused = chooseRefused(sources, REFUSED_SHOWN);
+    const [keys, refusedNow] = await Promise.all([
+      refreshRows(chosen.rows, sort, limiter),
+      refreshRows(refused.rows, 'refused', limiter),
+    ]);
+    const { matching } = chosen;
+    const body = { ...replica, survey: { ...survey, kept: states.size }, matching, keys };
+    sendJson(
+      response,
+      200,
+      {
+        ...body,
+        refusedNow,
+        refusedKeys: refused.matching,
+        intervalMillis: Math.max(SHORTEST_INTERVAL_MILLIS, states.size * INTERVAL_PER_KEY_MILLIS),
+      },
+      BROWSER_HEADERS,
+    );
+  };
+}
+
+/** Only the keys with a text in them, in any case. A whole key is found even if it was not surveyed. */
+async function searched(
+  sources: RowSources,
+  text: string,
+  limiter: Pick<Limiter, 'inspect'>,
+): Promise<RowSources> {
+  if (text === '') return sources;
+  const wanted = text.toLowerCase();
+  const accepts = (key: string): boolean =>
+    key.toLowerCase().includes(wanted) && sources.accepts(key);
+  if (sources.states.has(text)) return { ...sources, accepts };
+  const state = await unlessAway(limiter.inspect(text));
+  const states = state ? new Map([...sources.states, [text, state]]) : sources.states;
+  return { ...sources, states, accepts };
+}
+
+async function unlessAway(
+  found: Promise<InstanceState | undefined>,
+): Promise<InstanceState | undefined> {
+  try {
+    return await found;
+  } catch (error) {
+    if (error instanceof UnavailableError) return undefined;
+    throw error;
+  }
+}

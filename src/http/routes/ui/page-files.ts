@@ -1,0 +1,70 @@
+import { createHash } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { extname } from 'node:path';
+
+import type { RequestHandler } from 'express';
+
+import type { Headers } from '../../replies/headers.js';
+import { send, writeHead } from '../../replies/reply.js';
+
+/** Beside `src` and beside `dist` alike. */
+const FOLDER = new URL('../../../../ui/', import.meta.url);
+
+const TYPES: Readonly<Record<string, string>> = {
+  '.html': 'text/html; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.svg': 'image/svg+xml',
+};
+
+/** Only what the service itself serves is loaded and asked, no script makes HTML of a text, and nobody frames it. */
+const POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self'",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+  "require-trusted-types-for 'script'",
+  "trusted-types 'none'",
+].join('; ');
+
+interface PageFile {
+  readonly type: string;
+  readonly text: string;
+  readonly headers: Headers;
+}
+
+/**
+ * The handlers of the page's files, by name. They hold nothing secret, so they need no token. A browser keeps them, and
+ * asks each time whether they are still the same.
+ */
+export function pageFileHandlers(): ReadonlyMap<string, RequestHandler> {
+  return new Map(readdirSync(FOLDER).map((name) => [name, handlerOf(readPageFile(name))]));
+}
+
+function readPageFile(name: string): PageFile {
+  const text = readFileSync(new URL(name, FOLDER), 'utf8');
+  const type = TYPES[extname(name)];
+  if (type === undefined) throw new Error(`ui/${name} is of no type that a browser is told`);
+  const hash = createHash('sha256').update(text).digest('base64url').slice(0, 22);
+  const headers = [
+    ...['ETag', `"${hash}"`, 'Cache-Control', 'no-cache'],
+    ...['Content-Security-Policy', POLICY, 'Referrer-Policy', 'no-referrer'],
+  ];
+  return { type, text, headers };
+}
+
+function handlerOf({ type, text, headers }: PageFile): RequestHandler {
+  const [, tag] = headers;
+  return (request, response) => {
+    if (request.headers['if-none-match'] === tag) {
+      writeHead(response, 304, type, headers);
+      response.end();
+      return;
+    }
+    send(response, 200, type, text, headers);
+  };
+}

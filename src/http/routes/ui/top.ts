@@ -1,0 +1,30 @@
+interface Scored<T> {
+  readonly item: T;
+  readonly score: number;
+}
+
+/**
+ * The items with the highest scores, of any number that are offered. Most cost one comparison, since few of many get
+ * among the highest.
+ */
+export class Top<T> {
+  readonly #top: Scored<T>[] = [];
+  /** The score that an item has to be above, once there are as many as are wanted. */
+  #floor = -Infinity;
+
+  constructor(private readonly most: number) {}
+
+  offer(item: T, score: number): void {
+    if (score <= this.#floor) return;
+    let place = this.#top.length;
+    while (place > 0 && score > (this.#top[place - 1]?.score ?? 0)) place -= 1;
+    this.#top.splice(place, 0, { item, score });
+    if (this.#top.length > this.most) this.#top.pop();
+    if (this.#top.length === this.most) this.#floor = this.#top.at(-1)?.score ?? Infinity;
+  }
+
+  /** The highest first; of equal ones, those that were offered first. */
+  get items(): T[] {
+    return this.#top.map(({ item }) => item);
+  }
+}

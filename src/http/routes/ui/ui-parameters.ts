@@ -1,0 +1,44 @@
+import { z } from 'zod';
+
+import { wholeNumber } from '../../../config/text-schemas.js';
+import { BOUNDS } from '../../../limiter/bounds.js';
+import { type Query, parseKey } from '../../intake/parameters.js';
+import { httpError } from '../../replies/http-error.js';
+import { SORTS } from './key-rows.js';
+
+/** More rows than this nobody reads, and each is asked for anew each time. */
+const LIMIT = { min: 1, max: 200 };
+const DEFAULT_LIMIT = 50;
+
+const listSchema = z.object({
+  sort: z.enum(SORTS, `one of ${SORTS.join(', ')}`).default('refused'),
+  limit: wholeNumber(LIMIT).default(DEFAULT_LIMIT),
+  search: z.string('a text').max(BOUNDS.keyBytes.max, 'no longer than a key').default(''),
+});
+
+/** What of the keys the page shows. */
+export type ListQuery = z.infer<typeof listSchema>;
+
+/** @throws HttpError INVALID_PARAMETER */
+export function parseListQuery(query: Query): ListQuery {
+  const result = listSchema.safeParse(query);
+  if (result.success) return result.data;
+  const issue = result.error.issues[0];
+  const parameter = String(issue?.path[0]);
+  throw httpError('INVALID_PARAMETER', { parameter, must: `be ${issue?.message ?? 'valid'}` });
+}
+
+/**
+ * The key in a query: browsers fold `..` in a path.
+ * @throws HttpError INVALID_PARAMETER or INVALID_KEY_LENGTH
+ */
+export function parseKeyIn(query: Query): string {
+  return parseKey(parseText(query, 'key'));
+}
+
+/** @throws HttpError INVALID_PARAMETER */
+export function parseText(query: Query, parameter: string): string {
+  const value = query[parameter];
+  if (typeof value === 'string') return value;
+  throw httpError('INVALID_PARAMETER', { parameter, must: 'be given once' });
+}

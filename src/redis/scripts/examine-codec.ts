@@ -1,0 +1,50 @@
+import type { InstanceDetail, QueuedRequest, QueueingReplica } from '../../limiter/limiter.js';
+import type { KeyNames } from '../key-names.js';
+import { decodeInstance } from './inspect-codec.js';
+
+/** What Redis says of a key; its names are known without asking. */
+export type ExaminedKey = Omit<InstanceDetail, 'key' | 'names'>;
+
+/** What `lua/examine.lua` replies. */
+export type ExaminedReply =
+  | readonly []
+  | readonly [
+      ...inspected: [number, number, number, number, number, number],
+      millisToWindowEnd: number,
+      maxRequestsIsSet: number,
+      maxRequestsInQueueIsSet: number,
+      isHeld: number,
+      queue: readonly (string | number)[],
+      replicas: readonly (string | number)[],
+    ];
+
+/** How many of its numbers `lua/inspect.lua` has, too. */
+const INSPECTED = 6;
+
+/** The KEYS of `lua/examine.lua`. */
+export function keysToExamine({ state, queue, waiting, replicas }: KeyNames): string[] {
+  return [state, queue, waiting, replicas];
+}
+
+/** @returns undefined where there is no such key */
+export function decodeExamined(reply: ExaminedReply): ExaminedKey | undefined {
+  const inspected = decodeInstance(reply.slice(0, INSPECTED) as number[]);
+  if (!inspected || reply.length === 0) return undefined;
+  const [, , , , , , millisToWindowEnd, maxIsSet, queueMaxIsSet, isHeld, queue, replicas] = reply;
+  return {
+    ...inspected,
+    millisToWindowEnd,
+    overridden: { maxRequests: maxIsSet === 1, maxRequestsInQueue: queueMaxIsSet === 1 },
+    isHeld: isHeld === 1,
+    queue: inGroups(queue, 2).map(
+      ([replica, waitedMillis]) => ({ replica, waitedMillis }) as QueuedRequest,
+    ),
+    replicas: inGroups(replicas, 3).map(
+      ([replica, places, leaseMillis]) => ({ replica, places, leaseMillis }) as QueueingReplica,
+    ),
+  };
+}
+
+function inGroups<T>(list: readonly T[], size: number): T[][] {
+  return Array.from({ length: list.length / size }, (_, i) => list.slice(i * size, (i + 1) * size));
+}

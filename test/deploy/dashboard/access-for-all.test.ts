@@ -1,0 +1,113 @@
+import type { Page } from 'playwright-core';
+
+import { type TestApp, startTestApp } from '../../support/app.js';
+import { untilWaiting } from '../../support/debug-state.js';
+import { begin, type PendingRequest, ratePath, send } from '../../support/http-client.js';
+import { useTemporaryFolder } from '../../support/temporary-folder.js';
+import { tokenFile } from '../../support/tokens.js';
+import { until } from '../../support/until.js';
+import { violationsOf } from './axe.js';
+import { untilListed, untilText } from './seen.js';
+import { describeInBrowser, useBrowser } from './use-browser.js';
+
+const folder = useTemporaryFolder();
+
+const PHONE = { width: 360, height: 740 };
+const DESKTOP = { width: 1280, height: 900 };
+
+describeInBrowser('the dashboard for everybody', () => {
+  const open = useBrowser();
+  let app: TestApp;
+  let waiting: PendingRequest;
+  beforeAll(async () => {
+    app = await startTestApp({ MAX_REQUESTS: '2', WINDOW_MILLIS: '3600000' });
+    for (const key of ['one', 'two', 'two', 'two', 'three', 'three']) {
+      await send(app.url, 'POST', ratePath(key));
+    }
+    waiting = begin(app.url, 'POST', `${ratePath('three')}?canWait=true`);
+    await untilWaiting(app.url, 'three', 1);
+  });
+  afterAll(async () => {
+    waiting.disconnect();
+    await app.stop(0);
+  });
+
+  const isWiderThanSeen = (page: Page): Promise<boolean> =>
+    page.evaluate('document.documentElement.scrollWidth > innerWidth');
+
+  describe.each([
+    ['phone', PHONE],
+    ['desktop', DESKTOP],
+  ])('%s', (_size, viewport) => {
+    describe.each(['light', 'dark'] as const)('%s', (colorScheme) => {
+      test('the list breaks no rule of accessibility, and fits', async () => {
+        const { page } = await open(`${app.url}/ui`, { viewport, colorScheme });
+        await untilText(page, '#keys', 'three');
+        expect(await violationsOf(page)).toEqual([]);
+        expect(await isWiderThanSeen(page)).toBe(false);
+      });
+
+      test('nor does a key in detail', async () => {
+        const { page } = await open(`${app.url}/ui#key=three`, { viewport, colorScheme });
+        await untilText(page, '#waiting li', /on /);
+        await page.getByRole('button', { name: 'Check', exact: true }).click();
+        await untilText(page, '#tried li', '429');
+        expect(await violationsOf(page)).toEqual([]);
+        expect(await isWiderThanSeen(page)).toBe(false);
+      });
+
+      test('nor does the form that asks for a token', async () => {
+        const reader = { name: 'reader', token: 'token-of-the-reader', scopes: ['debug'] };
+        const guarded = await startTestApp({ AUTH_TOKENS_FILE: await tokenFile(folder, reader) });
+        const { page } = await open(`${guarded.url}/ui`, { viewport, colorScheme });
+        await untilText(page, '#token-problem', 'a bearer token is required');
+        expect(await violationsOf(page)).toEqual([]);
+        await guarded.stop(0);
+      });
+    });
+  });
+
+  test('everything can be reached and done by the keyboard', async () => {
+    const { page } = await open(`${app.url}/ui`, { viewport: DESKTOP });
+    await untilText(page, '#keys', 'three');
+    const focused = (): Promise<string> =>
+      page.evaluate(`document.activeElement.id || document.activeElement.textContent.trim()`);
+    const tabTo = async (wanted: string): Promise<void> => {
+      for (let i = 0; i < 40 && (await focused()) !== wanted; i += 1) {
+        await page.keyboard.press('Tab');
+      }
+      expect(await focused()).toBe(wanted);
+    };
+    await tabTo('search');
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('ArrowDown');
+    await untilListed(page, ['three', 'two', 'one']);
+    await tabTo('three');
+    await page.keyboard.press('Enter');
+    await until(async () => (await focused()) === 'detail-title');
+    await untilText(page, '#detail-state', /refused/i);
+    await tabTo('Check');
+    await page.keyboard.press('Enter');
+    await untilText(page, '#tried li', '429');
+    await page.keyboard.press('Escape');
+    await page.locator('#detail').waitFor({ state: 'hidden' });
+    expect(await focused()).toBe('three');
+  });
+
+  test('the row that has the focus keeps it, and its place, while others overtake it', async () => {
+    const own = await startTestApp({ MAX_REQUESTS: '9', WINDOW_MILLIS: '3600000' });
+    for (const key of ['first', 'first', 'second']) await send(own.url, 'POST', ratePath(key));
+    const { page } = await open(`${own.url}/ui`, { viewport: DESKTOP });
+    await untilListed(page, ['first', 'second']);
+    const link = page.locator('#keys').getByRole('link', { name: 'first' });
+    await link.focus();
+    for (let i = 0; i < 7; i += 1) await send(own.url, 'POST', ratePath('second'));
+    await untilText(page, '#keys', '8 of 9');
+    await untilListed(page, ['first', 'second']);
+    expect(await page.evaluate('document.activeElement.textContent')).toBe('first');
+    await page.getByLabel('Search for keys').focus();
+    await untilListed(page, ['second', 'first']);
+    await own.stop(0);
+  });
+});

@@ -1,0 +1,159 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { type TestApp, startTestApp } from '../../support/app.js';
+import { PATIENT_STORE } from '../../support/both-limiters.js';
+import { debugState, untilWaiting } from '../../support/debug-state.js';
+import { begin, ratePath, send } from '../../support/http-client.js';
+import { useTemporaryFolder } from '../../support/temporary-folder.js';
+import { uniqueKey } from '../../support/unique-key.js';
+import { until } from '../../support/until.js';
+import { useRedis } from '../../support/use-redis.js';
+import { untilText } from './seen.js';
+import { describeInBrowser, useBrowser } from './use-browser.js';
+
+const redis = useRedis();
+const folder = useTemporaryFolder();
+
+function addressOf(app: TestApp, key: string): string {
+  return `${app.url}/ui#key=${encodeURIComponent(key)}`;
+}
+
+describeInBrowser('a key in the dashboard', () => {
+  const open = useBrowser();
+
+  describe('of two replicas on a Redis', () => {
+    let replicas: readonly [TestApp, TestApp];
+    let prefix: string;
+    beforeEach(async () => {
+      prefix = `${uniqueKey()}:`;
+      const CONFIG_FILE = join(folder, uniqueKey());
+      const rule = { key_pattern: 'job', name: 'jobs', max_requests_in_queue: 7 };
+      await writeFile(CONFIG_FILE, JSON.stringify({ keys: [rule] }));
+      const settings = {
+        ...PATIENT_STORE,
+        REDIS_URL: redis.url,
+        KEY_PREFIX: prefix,
+        WINDOW_MILLIS: '3600000',
+        CONFIG_FILE,
+      };
+      replicas = await Promise.all([startTestApp(settings), startTestApp(settings)]);
+    });
+    afterEach(async () => {
+      await Promise.all(replicas.map((app) => app.stop(0)));
+    });
+
+    test('has its limits and why, and who waits on which replica for how long', async () => {
+      const [first, second] = replicas;
+      await send(first.url, 'POST', `${ratePath('job')}?maxRequests=1`);
+      const waiting = [];
+      for (const [i, { url }] of [second, first].entries()) {
+        waiting.push(begin(url, 'POST', `${ratePath('job')}?canWait=true`));
+        await untilWaiting(url, 'job', i + 1);
+      }
+      const { page, complaints } = await open(addressOf(first, 'job'));
+      await untilText(page, '#waiting li', /on .+ \(this one\)/);
+
+      const cells = (selector: string) => page.locator(selector).allTextContents();
+      expect(await cells('#limits tr')).toEqual([
+        'Length of a window1 hthe settings',
+        'Approvals per window1a request; else it would be 100',
+        'Places in the queue7rule 1, jobs',
+      ]);
+      expect(await cells('#matches li')).toEqual(['rule 1, jobs job max_requests_in_queue: 7']);
+      const places = (await cells('#waiting li')).map((text) => text.includes('(this one)'));
+      expect(places).toEqual([false, true]);
+      expect((await cells('#waiting-replicas li')).sort()).toEqual([
+        expect.stringMatching(/: 1 place, lease runs /),
+        expect.stringMatching(/: 1 place, lease runs /),
+      ]);
+      await untilText(page, '#replicas', /also seen: .+\(1 waits there\)/);
+      expect(complaints).toEqual([]);
+      for (const request of waiting) request.disconnect();
+    });
+
+    test('has its names in Redis, which a button copies', async () => {
+      const [first] = replicas;
+      await send(first.url, 'POST', ratePath('job'));
+      const permissions = ['clipboard-read', 'clipboard-write'];
+      const { page } = await open(addressOf(first, 'job'), { permissions });
+      await page.getByRole('button', { name: 'Copy the name of: state' }).click();
+      await untilText(page, '#names button', 'Copied');
+
+      expect(await page.evaluate('navigator.clipboard.readText()')).toBe(`${prefix}{job}`);
+      expect(await redis.client.exists(`${prefix}{job}`)).toBe(1);
+    });
+
+    test('copies over plain HTTP, too, where a page has no clipboard', async () => {
+      const [first] = replicas;
+      await send(first.url, 'POST', ratePath('job'));
+      const permissions = ['clipboard-read', 'clipboard-write'];
+      const { page } = await open(addressOf(first, 'job'), { permissions });
+      await page.evaluate(
+        `navigator.clipboard.writeText = () => Promise.reject(new Error('not here'))`,
+      );
+      await page.getByRole('button', { name: 'Copy key' }).click();
+      await untilText(page, '#copy-key', 'Copied');
+      expect(await page.evaluate('navigator.clipboard.readText()')).toBe('job');
+    });
+  });
+
+  describe('of an embedded limiter', () => {
+    let app: TestApp;
+    beforeEach(async () => {
+      app = await startTestApp({ WINDOW_MILLIS: '60000', MAX_REQUESTS: '1' });
+    });
+    afterEach(() => app.stop(0));
+
+    test('has a window that moves between answers', async () => {
+      await send(app.url, 'POST', ratePath('job'));
+      const { page } = await open(addressOf(app, 'job'));
+      await untilText(page, '#window-text', /1 min long; ends in \d+ s/);
+      await page.route('**/ui/data*', () => undefined);
+      const width = (): Promise<number> =>
+        page.evaluate(`parseFloat(document.querySelector('#window > div').style.width)`);
+      const before = await width();
+      await until(async () => (await width()) > before);
+      expect(await page.locator('#names li').count()).toBe(0);
+    });
+
+    test('that is not there says so, and what would apply', async () => {
+      const { page } = await open(`${app.url}/ui`);
+      await page.getByLabel('Search for keys').fill('no/such key');
+      await page.getByRole('button', { name: 'Open key' }).click();
+      await untilText(page, '#detail-state', 'There is no such key now');
+      await untilText(page, '#limits', 'Approvals per window1the settings');
+      expect(await page.locator('#detail-live').isVisible()).toBe(false);
+      expect(await debugState(app.url, 'no/such key')).toMatchObject({ Found: false });
+    });
+
+    test('can be checked, waited for and released by hand', async () => {
+      const { page, complaints } = await open(addressOf(app, 'job'));
+      const lines = page.locator('#tried li');
+      await page.getByRole('button', { name: 'Check', exact: true }).click();
+      await untilText(page, '#tried li', /Approved after .+; 0 left in this window/);
+      await page.getByRole('button', { name: 'Check', exact: true }).click();
+      await untilText(page, '#tried li', /429: rate limit exceeded; again in \d+ s/);
+      await untilText(page, '#detail-state', 'Refused since');
+
+      await page.getByRole('button', { name: 'Check, or wait' }).click();
+      await untilText(page, '#tried li', /waiting for/);
+      await untilWaiting(app.url, 'job', 1);
+      await page.getByRole('button', { name: 'Give up' }).click();
+      await untilText(page, '#tried li', 'Gave up after');
+      await untilWaiting(app.url, 'job', 0);
+
+      await page.getByRole('button', { name: 'Check, or wait' }).click();
+      await untilWaiting(app.url, 'job', 1);
+      await page.getByRole('button', { name: 'Release' }).click();
+      await untilText(page, '#tried li', 'Released');
+      await until(async () => (await lines.filter({ hasText: 'Approved' }).count()) === 2);
+      expect(await debugState(app.url, 'job')).toMatchObject({ NumApprovedThisWindow: 1 });
+
+      await page.getByLabel('maxRequests', { exact: true }).fill('9');
+      await page.getByRole('button', { name: 'Check', exact: true }).click();
+      await untilText(page, '#limits', 'Approvals per window9a request; else it would be 1');
+      expect(complaints).toEqual([]);
+    });
+  });
+});

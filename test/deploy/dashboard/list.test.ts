@@ -1,0 +1,156 @@
+import { type TestApp, startTestApp } from '../../support/app.js';
+import { bothLimiters } from '../../support/both-limiters.js';
+import { untilWaiting } from '../../support/debug-state.js';
+import { begin, type PendingRequest, ratePath, send } from '../../support/http-client.js';
+import { until } from '../../support/until.js';
+import { useRedis } from '../../support/use-redis.js';
+import { rowOf, untilListed, untilText } from './seen.js';
+import { describeInBrowser, useBrowser } from './use-browser.js';
+
+const redis = useRedis();
+
+async function check(url: string, key: string, times: number): Promise<void> {
+  for (let i = 0; i < times; i += 1) await send(url, 'POST', ratePath(key));
+}
+
+describeInBrowser('the dashboard in a browser', () => {
+  const open = useBrowser();
+
+  describe.each(bothLimiters(redis))('%s limiter', (_name, settings) => {
+    let app: TestApp;
+    let waiting: PendingRequest;
+    beforeEach(async () => {
+      app = await startTestApp({
+        ...settings(),
+        WINDOW_MILLIS: '3600000',
+        MAX_REQUESTS: '4',
+        MAX_REQUESTS_IN_QUEUE: '9',
+      });
+      await check(app.url, 'half', 2);
+      await check(app.url, 'queue', 4);
+      await check(app.url, 'refused', 7);
+      waiting = begin(app.url, 'POST', `${ratePath('queue')}?canWait=true`);
+      await untilWaiting(app.url, 'queue', 1);
+    });
+    afterEach(async () => {
+      waiting.disconnect();
+      await app.stop(0);
+    });
+
+    test('tells at once who is refused, why, and since when', async () => {
+      const { page, complaints } = await open(`${app.url}/ui`);
+      const refused = page.locator('#refused li');
+      await refused.first().waitFor();
+
+      expect(await refused.count()).toBe(1);
+      expect(await refused.textContent()).toMatch(
+        /refused\s+limit reached\s+since [\d:]+ \(.+\), 3 times, last (?:just now|.+ ago)\s+[\d.]+\/s/,
+      );
+      expect(await page.title()).toBe('1 refused – Sluice');
+      expect(complaints).toEqual([]);
+    });
+
+    test('shows keys with their fill, queue and refusals, sorted as one chooses', async () => {
+      const { page } = await open(`${app.url}/ui`);
+      await untilListed(page, ['refused', 'queue', 'half']);
+      await page.getByLabel('Longest queue').check();
+      await untilListed(page, ['queue', 'refused', 'half']);
+      await page.getByLabel('Fullest').check();
+      await untilListed(page, ['queue', 'refused', 'half']);
+
+      const cells = await rowOf(page, 'half').locator('.value').allTextContents();
+      expect(cells).toEqual(['2 of 4', '0 of 9', 'none']);
+      const queue = rowOf(page, 'queue').locator('.value').nth(1);
+      expect(await queue.textContent()).toBe('1 of 9');
+    });
+
+    test('follows what happens, without a reload', async () => {
+      const { page } = await open(`${app.url}/ui`);
+      await untilListed(page, ['refused', 'queue', 'half']);
+      await check(app.url, 'half', 6);
+      await untilListed(page, ['half', 'refused', 'queue']);
+      expect(await page.locator('#refused a').allTextContents()).toEqual(['half', 'refused']);
+    });
+
+    test('finds keys by a part of them', async () => {
+      const { page } = await open(`${app.url}/ui`);
+      await page.getByLabel('Search for keys').fill('QUE');
+      await untilListed(page, ['queue']);
+      await untilText(page, '#survey', '1 of 3 keys');
+      await page.getByLabel('Search for keys').fill('nobody');
+      await untilText(page, '#keys-none', 'No keys.');
+    });
+
+    test('names the replica, the store and the rules, and counts decisions', async () => {
+      const { page } = await open(`${app.url}/ui`);
+      await untilText(page, '#rate', /^[\d.]+$/);
+      const { replica, rules, store } = (await send(app.url, 'GET', '/ui/data')).json() as {
+        replica: string;
+        store: string;
+        rules: { digest: string };
+      };
+      await untilText(page, '#replica', replica);
+      await untilText(page, '#store', store);
+      expect(rules.digest).toMatch(/^[0-9a-f]{12}$/);
+      await untilText(page, '#rules', 'none, settings only');
+      await untilText(page, '#rate-parts', '1 waiting here');
+    });
+
+    test('asks nobody but the service', async () => {
+      const { page, requests } = await open(`${app.url}/ui`);
+      await until(() => requests.filter((one) => one.includes('/ui/data')).length >= 2);
+      await page.getByRole('link', { name: 'queue', exact: true }).first().click();
+      await untilText(page, '#waiting', /on /);
+      for (const request of requests) expect(request).toContain(` ${app.url}/`);
+    });
+  });
+
+  test('a page that is hidden asks nothing, and asks at once when it is seen again', async () => {
+    const app = await startTestApp();
+    const { page, requests } = await open(`${app.url}/ui`);
+    const asked = (): number => requests.filter((one) => one.includes('/ui/data')).length;
+    await until(() => asked() >= 1);
+    const setVisibility = (state: 'hidden' | 'visible'): Promise<void> =>
+      page.evaluate(`{
+        Object.defineProperty(document, 'visibilityState', { configurable: true, value: '${state}' });
+        document.dispatchEvent(new Event('visibilitychange'));
+      }`);
+    await page.clock.install();
+    await setVisibility('hidden');
+    const before = asked();
+    await page.clock.runFor(60_000);
+    expect(asked()).toBe(before);
+    await setVisibility('visible');
+    await until(() => asked() === before + 1);
+    await app.stop(0);
+  });
+
+  test('a service that is away is said, and found again', async () => {
+    const app = await startTestApp();
+    const { page } = await open(`${app.url}/ui`);
+    await untilText(page, '#pulse', 'live');
+    await page.route('**/ui/data*', (route) => route.abort());
+    await untilText(page, '#banner', /No answer since .+ Trying again/);
+    await page.unroute('**/ui/data*');
+    await page.locator('#banner').waitFor({ state: 'hidden' });
+    await app.stop(0);
+  });
+
+  test('keys of any text are texts', async () => {
+    const app = await startTestApp({ MAX_REQUESTS: '1', WINDOW_MILLIS: '3600000' });
+    const keys = ['<img src=x onerror=alert(1)>', '__proto__', '..', 'a/b?c#d', 'ключ'];
+    const body = JSON.stringify([...keys, ...keys].map((key) => ({ key })));
+    const headers = { 'Content-Type': 'application/json' };
+    await fetch(`${app.url}/rate`, { method: 'POST', headers, body });
+    const { page, complaints } = await open(`${app.url}/ui`);
+    await until(async () => (await page.locator('#keys a').count()) === keys.length);
+    for (const key of keys) {
+      await page.locator('#keys').getByRole('link', { name: key, exact: true }).click();
+      await until(async () => (await page.locator('#detail-title').textContent()) === key);
+      await untilText(page, '#detail-state', /Refused since/);
+      await page.keyboard.press('Escape');
+    }
+    expect(complaints).toEqual([]);
+    await app.stop(0);
+  });
+});

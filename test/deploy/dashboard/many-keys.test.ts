@@ -1,0 +1,49 @@
+import { type TestApp, startTestApp } from '../../support/app.js';
+import { bothLimiters } from '../../support/both-limiters.js';
+import { until } from '../../support/until.js';
+import { useRedis } from '../../support/use-redis.js';
+import { listedKeys, untilListed, untilText } from './seen.js';
+import { describeInBrowser, useBrowser } from './use-browser.js';
+
+const KEYS = 10_000;
+const PER_CALL = 1000;
+
+const redis = useRedis();
+
+describeInBrowser('the dashboard of ten thousand keys', () => {
+  const open = useBrowser();
+
+  test.each(bothLimiters(redis))('stays of use (%s limiter)', async (_name, settings) => {
+    const app: TestApp = await startTestApp({
+      ...settings(),
+      MAX_REQUESTS: '3',
+      WINDOW_MILLIS: '3600000',
+    });
+    const checkAll = async (keys: readonly string[]): Promise<void> => {
+      const body = JSON.stringify(keys.map((key) => ({ key })));
+      const headers = { 'Content-Type': 'application/json' };
+      const answer = await fetch(`${app.url}/rate`, { method: 'POST', headers, body });
+      await answer.arrayBuffer();
+    };
+    for (let first = 0; first < KEYS; first += PER_CALL) {
+      await checkAll(Array.from({ length: PER_CALL }, (_, i) => `tenant-${first + i}`));
+    }
+    await checkAll(['tenant-7777', 'tenant-7777', 'tenant-42']);
+    const { page, complaints } = await open(`${app.url}/ui`);
+
+    await untilText(page, '#survey', '10,000 keys');
+    await page.getByLabel('Fullest').check();
+    await until(
+      async () => (await listedKeys(page)).slice(0, 2).join() === 'tenant-7777,tenant-42',
+    );
+    expect(await page.locator('#keys tr').count()).toBe(50);
+    await page.getByRole('button', { name: 'Show more' }).click();
+    await until(async () => (await page.locator('#keys tr').count()) === 100);
+    await page.getByLabel('Search for keys').fill('tenant-9999');
+    await untilListed(page, ['tenant-9999']);
+    await checkAll(Array.from({ length: 5 }, () => 'tenant-1234'));
+    await untilText(page, '#refused', 'tenant-1234');
+    expect(complaints).toEqual([]);
+    await app.stop(0);
+  });
+});

@@ -1,0 +1,27 @@
+import type { Page } from 'playwright-core';
+
+import { until } from '../../support/until.js';
+
+/** The keys in the list, as it stands. */
+export function listedKeys(page: Page): Promise<string[]> {
+  return page.locator('#keys a').allTextContents();
+}
+
+/** Resolves when the list has exactly these keys, in their order. */
+export async function untilListed(page: Page, keys: readonly string[]): Promise<void> {
+  await until(async () => (await listedKeys(page)).join('\n') === keys.join('\n'));
+}
+
+/** The row of a key in the list. */
+export function rowOf(page: Page, key: string): ReturnType<Page['locator']> {
+  return page.locator('#keys tr', { has: page.getByRole('link', { name: key, exact: true }) });
+}
+
+/** Resolves when an element has a text in it. */
+export async function untilText(
+  page: Page,
+  selector: string,
+  text: string | RegExp,
+): Promise<void> {
+  await page.locator(selector).filter({ hasText: text }).first().waitFor();
+}

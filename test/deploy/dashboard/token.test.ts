@@ -1,0 +1,94 @@
+import { type TestApp, startTestApp } from '../../support/app.js';
+import { ratePath, send } from '../../support/http-client.js';
+import { useTemporaryFolder } from '../../support/temporary-folder.js';
+import { bearer, tokenFile } from '../../support/tokens.js';
+import { until } from '../../support/until.js';
+import { untilListed, untilText } from './seen.js';
+import { describeInBrowser, useBrowser } from './use-browser.js';
+
+const folder = useTemporaryFolder();
+
+const OWNER = {
+  name: 'owner',
+  token: 'token-for-everything',
+  scopes: ['check', 'release', 'debug'],
+};
+const SEER = { name: 'seer', token: 'token-to-look-only', scopes: ['debug'] };
+const CHECKER = { name: 'checker', token: 'token-to-check-only', scopes: ['check'] };
+
+describeInBrowser('the dashboard behind tokens', () => {
+  const open = useBrowser();
+  let app: TestApp;
+  beforeEach(async () => {
+    app = await startTestApp({
+      AUTH_TOKENS_FILE: await tokenFile(folder, OWNER, SEER, CHECKER),
+      MAX_REQUESTS: '1',
+      WINDOW_MILLIS: '3600000',
+    });
+    await send(app.url, 'POST', ratePath('job'), bearer(OWNER));
+    await send(app.url, 'POST', ratePath('job'), bearer(OWNER));
+  });
+  afterEach(() => app.stop(0));
+
+  test('asks for one, says what is wrong with it, and shows nothing before', async () => {
+    const { page, requests } = await open(`${app.url}/ui`);
+    await untilText(page, '#token-problem', 'a bearer token is required');
+    expect(await page.locator('#page').isVisible()).toBe(false);
+    for (const [token, problem] of [
+      ['token-of-nobody', 'unknown token'],
+      [CHECKER.token, 'the token lacks the scope debug'],
+    ] as const) {
+      await page.getByLabel('Bearer token').fill(token);
+      await page.getByRole('button', { name: 'Look' }).click();
+      await untilText(page, '#token-problem', problem);
+    }
+    await page.getByLabel('Bearer token').fill(SEER.token);
+    await page.keyboard.press('Enter');
+    await untilListed(page, ['job']);
+    await untilText(page, '#refused', 'last asked by owner');
+    expect(requests.join('\n')).not.toContain('token-');
+  });
+
+  test('keeps it in memory only: nothing is stored, and a reload has forgotten it', async () => {
+    const { page } = await open(`${app.url}/ui`);
+    await page.getByLabel('Bearer token').fill(OWNER.token);
+    await page.keyboard.press('Enter');
+    await untilListed(page, ['job']);
+
+    expect(await page.context().storageState({ indexedDB: true })).toEqual({
+      cookies: [],
+      origins: [],
+    });
+    const kept = '[localStorage.length, sessionStorage.length, document.cookie, location.href]';
+    expect(await page.evaluate(kept)).toEqual([0, 0, '', `${app.url}/ui`]);
+    expect(await page.content()).not.toContain(OWNER.token);
+    expect(await page.locator('#token').inputValue()).toBe('');
+    await page.reload();
+    await untilText(page, '#token-problem', 'a bearer token is required');
+  });
+
+  test('forgets it when one asks for that', async () => {
+    const { page, requests } = await open(`${app.url}/ui`);
+    await page.getByLabel('Bearer token').fill(OWNER.token);
+    await page.keyboard.press('Enter');
+    await untilListed(page, ['job']);
+    await page.getByRole('button', { name: 'Forget token' }).click();
+    await page.getByLabel('Bearer token').waitFor();
+    expect(await page.locator('#page').isVisible()).toBe(false);
+
+    const before = requests.length;
+    await page.getByLabel('Bearer token').fill(SEER.token);
+    await page.keyboard.press('Enter');
+    await until(() => requests.length > before);
+    await untilListed(page, ['job']);
+  });
+
+  test('trying takes the scopes of what is tried, and goes on looking without them', async () => {
+    const { page } = await open(`${app.url}/ui#key=job`);
+    await page.getByLabel('Bearer token').fill(SEER.token);
+    await page.keyboard.press('Enter');
+    await page.getByRole('button', { name: 'Check', exact: true }).click();
+    await untilText(page, '#tried li', '403: the token lacks the scope check');
+    await untilText(page, '#pulse', 'live');
+  });
+});

@@ -1,0 +1,129 @@
+import { ListingForbiddenError } from '../../../../../src/limiter/errors.js';
+import type { InstanceState } from '../../../../../src/limiter/limiter.js';
+import { KeySurvey } from '../../../../../src/http/routes/ui/key-survey.js';
+import { recordLog } from '../../../../support/recorded-log.js';
+import { until } from '../../../../support/until.js';
+
+const limits = { windowMillis: 1000, maxRequests: 2, maxRequestsInQueue: 3 };
+
+function state(key: string, counts: Partial<InstanceState> = {}): InstanceState {
+  return { key, limits, approved: 0, denied: 0, waiting: 0, ...counts };
+}
+
+/** A limiter whose pages the test hands out. */
+class Listed {
+  lists = 0;
+  examined: string[] = [];
+  constructor(private readonly pages: () => AsyncIterable<readonly InstanceState[]>) {}
+
+  list(): AsyncIterable<readonly InstanceState[]> {
+    this.lists += 1;
+    return this.pages();
+  }
+
+  examine(key: string): Promise<undefined> {
+    this.examined.push(key);
+    return Promise.resolve(undefined);
+  }
+}
+
+async function* pagesOf(...pages: InstanceState[][]): AsyncIterable<readonly InstanceState[]> {
+  for (const page of pages) yield await Promise.resolve(page);
+}
+
+const log = recordLog();
+
+test('nobody walks before somebody looks, and all who look at once share one walk', async () => {
+  const limiter = new Listed(() => pagesOf([state('a')], [state('b')]));
+  const survey = new KeySurvey(limiter, log.logger);
+  expect(limiter.lists).toBe(0);
+  const [first, second] = await Promise.all([survey.look(), survey.look()]);
+
+  expect(limiter.lists).toBe(1);
+  expect([...first.states.keys()]).toEqual(['a', 'b']);
+  expect(second.states).toBe(first.states);
+  expect((await survey.look()).states).toBe(first.states);
+  expect(limiter.lists).toBe(1);
+});
+
+test('the next one who looks after a rest sees the old survey, and sets a new walk off', async () => {
+  let round = 0;
+  const limiter = new Listed(() => pagesOf([state(`round-${(round += 1)}`)]));
+  const survey = new KeySurvey(limiter, log.logger, 0);
+  await survey.look();
+  const keys = await until(async () => {
+    const [key] = [...(await survey.look()).states.keys()];
+    return key !== 'round-1' && key;
+  });
+  expect(keys).toBe('round-2');
+});
+
+test('a walk is followed by many times its length without one', async () => {
+  const limiter = new Listed(async function* () {
+    const end = performance.now() + 30;
+    while (performance.now() < end);
+    yield await Promise.resolve([state('a')]);
+  });
+  const survey = new KeySurvey(limiter, log.logger, 0);
+  const begun = performance.now();
+  await survey.look();
+  await until(async () => {
+    await survey.look();
+    return limiter.lists === 2;
+  });
+  expect(performance.now() - begun).toBeGreaterThan(3000);
+});
+
+test('while the first walk takes long, those who look see what there is', async () => {
+  let goOn!: () => void;
+  const rest = new Promise<void>((resolve) => (goOn = resolve));
+  const limiter = new Listed(async function* () {
+    yield [state('a')];
+    await rest;
+    yield [state('b')];
+  });
+  const survey = new KeySurvey(limiter, log.logger);
+  const early = await survey.look();
+  expect([early.isComplete, [...early.states.keys()]]).toEqual([false, ['a']]);
+  goOn();
+  await until(async () => (await survey.look()).isComplete);
+  expect([...(await survey.look()).states.keys()]).toEqual(['a', 'b']);
+});
+
+test('of very many keys those of note are kept, and all are counted', async () => {
+  const many = Array.from({ length: 30_000 }, (_, i) => state(`key-${i}`, { approved: 1 }));
+  const noted = [state('full', { approved: 2 }), state('denies', { denied: 1 })];
+  const survey = new KeySurvey(new Listed(() => pagesOf(many, noted)), log.logger);
+  const { keys, states } = await survey.look();
+
+  expect([keys, states.size]).toEqual([30_002, 20_002]);
+  expect([states.has('full'), states.has('denies')]).toEqual([true, true]);
+});
+
+test('of very many keys of note a bounded number is kept', async () => {
+  const many = Array.from({ length: 60_000 }, (_, i) => state(`key-${i}`, { waiting: 1 }));
+  const survey = new KeySurvey(new Listed(() => pagesOf(many)), log.logger);
+  const { keys, states } = await survey.look();
+  expect([keys, states.size]).toEqual([60_000, 50_000]);
+});
+
+test('the longest queues are looked into for replicas', async () => {
+  const queues = Array.from({ length: 20 }, (_, i) => state(`key-${i}`, { waiting: i }));
+  const limiter = new Listed(() => pagesOf(queues));
+  await new KeySurvey(limiter, log.logger).look();
+  expect(limiter.examined).toEqual(['key-19', 'key-18', 'key-17', 'key-16', 'key-15']);
+});
+
+test.each([
+  ['forbidden', new ListingForbiddenError({}), []],
+  ['fault', new Error('broken'), ['keys not surveyed']],
+])('a walk that fails is said: %s', async (failure, error, lines) => {
+  const recorded = recordLog();
+  // eslint-disable-next-line require-yield -- fails before its first page
+  const limiter = new Listed(async function* () {
+    throw await Promise.resolve(error);
+  });
+  const survey = await new KeySurvey(limiter, recorded.logger).look();
+  expect(survey).toMatchObject({ failure, keys: 0 });
+  expect(recorded.messages).toEqual(lines);
+});

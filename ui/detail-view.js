@@ -1,0 +1,218 @@
+// One key: its window, its limits and why, who waits, and its names in Redis.
+
+import { copyButton } from './copy.js';
+import { byId, keepList, make, setBar, setText } from './dom.js';
+import { fillOf, noteRow, SPARKS } from './keys-view.js';
+import { drawSpark } from './spark.js';
+import { ago, count, duration, moment, plural, rate, reason } from './text.js';
+
+const WINDOW_STEP_MILLIS = 100;
+
+let windowTimer;
+
+/** Shows what does not depend on an answer. */
+export function openDetail(key) {
+  setText(byId('detail-title'), key);
+  byId('detail-live').hidden = true;
+  byId('detail-queue').hidden = true;
+  byId('detail-names').hidden = true;
+  for (const id of ['limits', 'matches']) keepList(byId(id), []);
+  setText(byId('overrides'), '');
+  setText(byId('detail-state'), 'looking …');
+}
+
+export function closeDetail() {
+  clearInterval(windowTimer);
+}
+
+/** @param detail the answer of `ui/data/key` */
+export function showDetail(detail) {
+  setText(byId('detail-state'), stateText(detail));
+  byId('detail-live').hidden = !detail.found;
+  byId('detail-queue').hidden = !detail.found;
+  byId('detail-names').hidden = !detail.found || detail.names.length === 0;
+  showLimits(detail);
+  clearInterval(windowTimer);
+  if (!detail.found) return;
+  noteRow(detail);
+  moveWindow(detail);
+  showGauges(detail);
+  showWaiting(detail);
+  keepList(
+    byId('names'),
+    detail.names,
+    ({ name }) => name,
+    makeName,
+    () => undefined,
+  );
+}
+
+function stateText({ found, refused, isHeld }) {
+  const parts = [
+    !found && 'There is no such key now. Below is what would apply to it.',
+    isHeld && 'Held for a moment after a loss of Redis: nobody is approved.',
+    refused &&
+      `Refused since ${moment(refused.sinceMillis)} (${duration(refused.sinceMillis)}): ${reason(refused)}. ` +
+        `${plural(refused.count, 'time', 'times')} by this replica, ${rate(refused.perSecond)} a second` +
+        `${refused.caller ? `, last asked by ${refused.caller}` : ''}, last ${ago(refused.lastMillis)}.`,
+    found && !refused && 'Not refused by this replica of late.',
+  ];
+  return parts.filter(Boolean).join(' ');
+}
+
+/** The bar goes on between answers. */
+function moveWindow({ millisToWindowEnd, limits: { windowMillis } }) {
+  const end = performance.now() + millisToWindowEnd;
+  const step = () => {
+    const left = end - performance.now();
+    const inWindow = left > 0 ? left : windowMillis - (-left % windowMillis);
+    byId('window').firstElementChild.style.width = `${100 - (inWindow / windowMillis) * 100}%`;
+    const shown = windowMillis < 10_000 ? '' : `; ends in ${duration(inWindow)}`;
+    setText(byId('window-text'), `${duration(windowMillis)} long${shown}`);
+  };
+  step();
+  windowTimer = setInterval(step, WINDOW_STEP_MILLIS);
+}
+
+function showGauges(detail) {
+  const { key, approved, waiting, denied, limits } = detail;
+  const gauges = [
+    {
+      title: 'Approved',
+      text: `${count(approved)} of ${count(limits.maxRequests)}`,
+      part: fillOf(approved, limits),
+      spark: SPARKS.fill(key),
+    },
+    {
+      title: 'Queue',
+      text: `${count(waiting)} of ${count(limits.maxRequestsInQueue)}`,
+      part: waiting / Math.max(1, limits.maxRequestsInQueue),
+      spark: SPARKS.waiting(key),
+    },
+    { title: 'Denied', text: count(denied), spark: SPARKS.refused(key) },
+  ];
+  keepList(byId('gauges'), gauges, ({ title }) => key + title, makeGauge, fillGauge);
+}
+
+function makeGauge({ title, part }) {
+  const bar = make('dd', { class: 'bar', 'aria-hidden': 'true' }, make('div', {}));
+  const shown = part === undefined ? [] : [bar];
+  const spark = make('span', { class: 'spark' });
+  return make('div', {}, make('dt', {}, title), make('dd', {}), ...shown, make('dd', {}, spark));
+}
+
+function fillGauge(element, { text, part, spark }) {
+  setText(element.children[1], text);
+  if (part !== undefined) setBar(element.children[2], part);
+  drawSpark(element.lastElementChild.firstElementChild, spark);
+}
+
+const LIMITS = [
+  ['windowMillis', 'Length of a window', duration],
+  ['maxRequests', 'Approvals per window', count],
+  ['maxRequestsInQueue', 'Places in the queue', count],
+];
+
+function showLimits({ key, limits, explained }) {
+  const inForce = limits ?? explained.limits;
+  const rows = LIMITS.map(([field, title, format]) => ({
+    title,
+    value: format(inForce[field]),
+    why: whyText(explained.sources[field], {
+      inForce: inForce[field],
+      declared: explained.limits[field],
+      format,
+    }),
+  }));
+  keepList(byId('limits'), rows, ({ title }) => key + title, makeLimit, fillLimit);
+  setText(byId('overrides'), overridesText(explained));
+  keepList(byId('matches'), explained.rules, (rule) => key + rule.number, makeMatch, fillMatch);
+}
+
+function makeLimit({ title }) {
+  return make('tr', {}, make('th', { scope: 'row' }, title), make('td', {}), make('td', {}));
+}
+
+function fillLimit(element, { value, why }) {
+  setText(element.children[1], value);
+  setText(element.children[2], why);
+}
+
+/** A live key takes what rules say at its next check, or window. */
+function whyText(source, { inForce, declared, format }) {
+  const differs = inForce !== declared;
+  if (source.by === 'request') return `a request; else it would be ${format(declared)}`;
+  const by = source.by === 'settings' ? 'the settings' : ruleName(source);
+  return differs ? `${by} say ${format(declared)} from the next check or window on` : by;
+}
+
+function ruleName({ number, name }) {
+  return name === undefined ? `rule ${number}` : `rule ${number}, ${name}`;
+}
+
+function overridesText({ requestsCanSet, isShadow, digest, rules }) {
+  const may = (parameter) =>
+    requestsCanSet[parameter] === undefined
+      ? `may not set ${parameter}`
+      : `may set ${parameter} up to ${count(requestsCanSet[parameter])}`;
+  const parts = [
+    `Requests ${may('maxRequests')}, and ${may('maxRequestsInQueue')}.`,
+    isShadow && 'In the shadow: it is decided and counted, and everybody passes.',
+    rules.length === 0 ? 'No rule matches this key.' : `Rules that match, digest ${digest}:`,
+  ];
+  return parts.filter(Boolean).join(' ');
+}
+
+function makeMatch() {
+  return make('li', {}, make('strong', {}), ' ', make('code', {}), ' ', make('span', {}));
+}
+
+function fillMatch(element, rule) {
+  const [name, pattern, effects] = element.children;
+  setText(name, ruleName(rule));
+  setText(pattern, rule.pattern);
+  const says = Object.entries(rule.effects).map(([field, value]) => `${field}: ${value}`);
+  setText(effects, `${rule.isRegex ? '(expression) ' : ''}${says.join(', ')}`);
+}
+
+function showWaiting({ waiting, queue, replicas, replica }) {
+  byId('waiting-none').hidden = replicas.length > 0;
+  const nameOf = (name) => (name === replica ? `${name} (this one)` : name);
+  keepList(
+    byId('waiting-replicas'),
+    replicas,
+    (one) => one.replica,
+    () => make('li', {}),
+    (element, one) =>
+      setText(
+        element,
+        `${nameOf(one.replica)}: ${plural(one.places, 'place', 'places')}${leaseText(one)}`,
+      ),
+  );
+  keepList(
+    byId('waiting'),
+    queue.map((one, place) => ({ ...one, place })),
+    ({ place }) => place,
+    () => make('li', {}),
+    (element, one) => setText(element, `${duration(one.waitedMillis)} on ${nameOf(one.replica)}`),
+  );
+  const rest = waiting - queue.length;
+  setText(byId('waiting-more'), rest > 0 ? `and ${count(rest)} more` : '');
+}
+
+function leaseText({ leaseMillis }) {
+  if (leaseMillis === undefined) return '';
+  return leaseMillis > 0
+    ? `, lease runs ${duration(leaseMillis)} more`
+    : `, not heard of for ${duration(-leaseMillis)} since its lease ran out: they do not count`;
+}
+
+function makeName({ holds, name }) {
+  return make(
+    'li',
+    {},
+    make('span', { class: 'muted' }, holds),
+    make('code', {}, name),
+    copyButton(name, `Copy the name of: ${holds}`),
+  );
+}

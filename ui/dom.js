@@ -1,0 +1,61 @@
+// Small helpers to make and change elements. Texts are always texts: nothing here makes HTML of them.
+
+export function byId(id) {
+  return document.getElementById(id);
+}
+
+/** @param attributes a `class`, and others by their names; functions are listeners */
+export function make(name, attributes, ...children) {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (typeof value === 'function') made.addEventListener(key, value);
+    else made.setAttribute(key, value);
+  }
+  made.append(...children);
+  return made;
+}
+
+/** Sets a text where it has changed, so that what is selected or read out stays. */
+export function setText(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
+/** A copy of the only element of a template. */
+export function fromTemplate(id) {
+  return byId(id).content.firstElementChild.cloneNode(true);
+}
+
+/** Shows how full something is, and whether that is a lot. */
+export function setBar(bar, part) {
+  const share = Math.min(1, Math.max(0, part));
+  bar.firstElementChild.style.width = `${share * 100}%`;
+  bar.dataset.level = share >= 1 ? 'full' : share >= 0.8 ? 'high' : 'low';
+}
+
+/**
+ * Makes the children of a list those of the items, and keeps the elements of those that stay.
+ * @param nameOf tells the items apart
+ * @param create an element for a new item
+ * @param update fills an element
+ */
+export function keepList(parent, items, nameOf, create, update) {
+  parent.kept ??= new Map();
+  const before = parent.kept;
+  const after = new Map();
+  for (const item of items) {
+    const name = nameOf(item);
+    const element = before.get(name) ?? create(item);
+    update(element, item);
+    after.set(name, element);
+  }
+  for (const [name, element] of before) if (!after.has(name)) element.remove();
+  parent.kept = after;
+  const focused = document.activeElement;
+  let place = parent.firstElementChild;
+  for (const element of after.values()) {
+    if (element === place) place = place.nextElementSibling;
+    else parent.insertBefore(element, place);
+  }
+  // An element that is moved loses the focus.
+  if (focused !== document.activeElement && parent.contains(focused)) focused.focus();
+}

@@ -1,0 +1,185 @@
+// Asks the service again and again while the page is seen, and shows its answers.
+
+import { addressOf, keyInAddress } from './address.js';
+import { copyBy } from './copy.js';
+import { closeDetail, openDetail, showDetail } from './detail-view.js';
+import { byId, setText } from './dom.js';
+import { showHead } from './head-view.js';
+import { showKeys } from './keys-view.js';
+import { hasToken, read, Refusal, useToken } from './service.js';
+import { duration, moment } from './text.js';
+import { forgetTried, watchTrying } from './try-view.js';
+
+const FIRST_LIMIT = 50;
+const MOST = 200;
+const DEFAULT_INTERVAL_MILLIS = 2000;
+const TYPING_MILLIS = 250;
+
+const wanted = { sort: 'refused', limit: FIRST_LIMIT, search: '' };
+let shownKey;
+let timer;
+let typing;
+let underWay;
+let lastAnswer;
+
+/** Asks now, in place of what is under way. */
+function refresh() {
+  clearTimeout(timer);
+  underWay?.abort();
+  underWay = undefined;
+  if (document.visibilityState === 'hidden' || !byId('token-form').hidden) return;
+  void look();
+}
+
+async function look() {
+  const asked = new AbortController();
+  underWay = asked;
+  let interval = DEFAULT_INTERVAL_MILLIS;
+  try {
+    const key = shownKey;
+    const [overview, detail] = await Promise.all([
+      read('data', wanted, asked.signal),
+      key !== undefined && readDetail(key, asked.signal),
+    ]);
+    if (underWay !== asked) return;
+    lastAnswer = performance.now();
+    interval = overview.body.intervalMillis;
+    showPage(overview.body);
+    if (detail && shownKey === key) showDetailAnswer(detail);
+  } catch (error) {
+    if (underWay !== asked) return;
+    if (isAboutToken(error)) {
+      askForToken(error);
+      return;
+    }
+    showBanner(
+      `No answer${lastAnswer ? ` since ${moment(performance.now() - lastAnswer)}` : ''}: ${error.message}. Trying again …`,
+    );
+  }
+  timer = setTimeout(refresh, interval);
+}
+
+/** What is wrong with one key hides nothing else. */
+async function readDetail(key, signal) {
+  try {
+    return (await read('data/key', { key }, signal)).body;
+  } catch (error) {
+    if (error instanceof Refusal && error.status !== 401) return { problem: error.message };
+    throw error;
+  }
+}
+
+function showPage(data) {
+  showBanner('');
+  byId('page').hidden = false;
+  setText(byId('pulse'), `live, every ${duration(data.intervalMillis)}`);
+  showHead(data);
+  showKeys(data);
+}
+
+function showDetailAnswer(detail) {
+  if (detail.problem) setText(byId('detail-state'), detail.problem);
+  else showDetail(detail);
+}
+
+function showBanner(text) {
+  const banner = byId('banner');
+  banner.hidden = text === '';
+  setText(banner, text);
+  if (text !== '') setText(byId('pulse'), 'not live');
+}
+
+function isAboutToken(error) {
+  return error instanceof Refusal && (error.status === 401 || error.status === 403);
+}
+
+function askForToken(error) {
+  useToken(undefined);
+  closeDetail();
+  showBanner('');
+  setText(byId('pulse'), 'needs a token');
+  byId('page').hidden = true;
+  byId('forget-token').hidden = true;
+  byId('token-form').hidden = false;
+  setText(byId('token-problem'), error?.message ?? '');
+  byId('token').focus();
+}
+
+function watchToken() {
+  byId('token-form').addEventListener('submit', (event) => {
+    event.preventDefault();
+    const field = byId('token');
+    useToken(field.value.trim());
+    field.value = '';
+    byId('token-form').hidden = true;
+    byId('forget-token').hidden = !hasToken();
+    refresh();
+  });
+  byId('forget-token').addEventListener('click', () => {
+    clearTimeout(timer);
+    underWay?.abort();
+    underWay = undefined;
+    askForToken();
+  });
+}
+
+function watchList() {
+  byId('sorts').addEventListener('change', ({ target }) => {
+    wanted.sort = target.value;
+    refresh();
+  });
+  byId('search').addEventListener('input', ({ target }) => {
+    clearTimeout(typing);
+    typing = setTimeout(() => {
+      wanted.search = target.value;
+      refresh();
+    }, TYPING_MILLIS);
+  });
+  byId('search-form').addEventListener('submit', (event) => {
+    event.preventDefault();
+    const key = byId('search').value;
+    if (key !== '') location.hash = addressOf(key);
+  });
+  byId('more').addEventListener('click', () => {
+    wanted.limit = Math.min(MOST, wanted.limit + FIRST_LIMIT);
+    refresh();
+  });
+}
+
+function watchAddress() {
+  const follow = () => {
+    const left = shownKey;
+    shownKey = keyInAddress();
+    closeDetail();
+    forgetTried();
+    const isOpen = shownKey !== undefined;
+    byId('detail').hidden = !isOpen;
+    document.body.classList.toggle('has-detail', isOpen);
+    if (isOpen) {
+      openDetail(shownKey);
+      byId('detail-title').focus();
+    } else if (left !== undefined) {
+      const link = [...document.querySelectorAll('#overview a')].find(
+        ({ textContent }) => textContent === left,
+      );
+      (link ?? byId('search')).focus();
+    }
+    refresh();
+  };
+  addEventListener('hashchange', follow);
+  byId('copy-key').addEventListener('click', ({ target }) => copyBy(target, shownKey));
+  byId('back').addEventListener('click', (event) => {
+    event.preventDefault();
+    location.hash = '';
+  });
+  document.addEventListener('keydown', ({ key }) => {
+    if (key === 'Escape' && shownKey !== undefined) location.hash = '';
+  });
+  follow();
+}
+
+watchToken();
+watchList();
+watchTrying(() => shownKey, refresh);
+document.addEventListener('visibilitychange', refresh);
+watchAddress();

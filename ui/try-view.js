@@ -1,0 +1,105 @@
+// A check, a wait and a release by hand.
+
+import { byId, make, setText } from './dom.js';
+import { attempt, Refusal } from './service.js';
+import { duration } from './text.js';
+
+/** The most lines of what was tried. */
+const MOST_LINES = 20;
+const STEP_MILLIS = 100;
+
+/** @param keyNow the key that is shown */
+export function watchTrying(keyNow, onTried) {
+  byId('try').addEventListener('submit', async (event) => {
+    event.preventDefault();
+    const fields = Object.fromEntries(new FormData(event.target));
+    await check(keyNow(), fields, event.submitter?.value === 'wait');
+    onTried();
+  });
+}
+
+export function forgetTried() {
+  byId('tried').replaceChildren();
+}
+
+async function check(key, limits, canWait) {
+  const line = addLine();
+  const leave = new AbortController();
+  const begun = performance.now();
+  const elapsed = () => duration(performance.now() - begun);
+  const waiting = canWait && showWaiting(line, elapsed, leave);
+  try {
+    const query = { key, ...limits, canWait: canWait ? 'true' : undefined };
+    const { body, headers } = await attempt('try/check', query, leave.signal);
+    setText(line.firstElementChild, `Approved after ${elapsed()}${leftText(headers)}`);
+    line.append(releaseButton(key, body.request_id));
+  } catch (error) {
+    setText(line.firstElementChild, problemText(error, `Gave up after ${elapsed()}`));
+  } finally {
+    if (waiting) waiting();
+  }
+}
+
+/** @returns what ends it */
+function showWaiting(line, elapsed, leave) {
+  const button = make('button', { type: 'button', class: 'small' }, 'Give up');
+  button.addEventListener('click', () => leave.abort());
+  line.append(button);
+  const clock = line.querySelector('.elapsed');
+  const timer = setInterval(() => setText(clock, `waiting for ${elapsed()}`), STEP_MILLIS);
+  return () => {
+    clearInterval(timer);
+    button.remove();
+    setText(clock, '');
+  };
+}
+
+function releaseButton(key, requestId) {
+  const button = make('button', { type: 'button', class: 'small' }, 'Release');
+  button.addEventListener('click', async () => {
+    button.disabled = true;
+    const line = addLine();
+    try {
+      await attempt('try/release', { key, request_id: requestId });
+      setText(line.firstElementChild, 'Released');
+      button.remove();
+    } catch (error) {
+      setText(line.firstElementChild, problemText(error, 'Not released'));
+      button.disabled = false;
+    }
+  });
+  return button;
+}
+
+/** From the headers of the answer, in the form that the service's settings choose. */
+function leftText(headers) {
+  const [, left] = /;r=(\d+)/.exec(headers.get('ratelimit') ?? '') ?? [];
+  const shadow = headers.get('x-sluice-shadow');
+  const parts = [
+    left !== undefined && `${left} left in this window`,
+    shadow && 'a rule in the shadow would have denied it',
+    headers.get('x-sluice-outage-policy') && 'decided without the store',
+  ];
+  return parts
+    .filter(Boolean)
+    .map((part) => `; ${part}`)
+    .join('');
+}
+
+function problemText(error, aborted) {
+  if (error.name === 'AbortError') return aborted;
+  if (!(error instanceof Refusal)) return `No answer: ${error.message}`;
+  const when = error.retryAfter ? `; again in ${error.retryAfter} s` : '';
+  return `${error.status}: ${error.message}${when}`;
+}
+
+/** The text that is read out stands apart from the clock that runs. */
+function addLine() {
+  const list = byId('tried');
+  const time = make('time', { class: 'muted' }, new Date().toLocaleTimeString());
+  const clock = make('span', { class: 'elapsed', 'aria-hidden': 'true' });
+  const line = make('li', {}, make('span', {}, 'Asking …'), clock, time);
+  list.prepend(line);
+  while (list.children.length > MOST_LINES) list.lastElementChild.remove();
+  return line;
+}
