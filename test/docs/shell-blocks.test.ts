@@ -18,6 +18,7 @@ test('the pages with commands are known', () => {
     'docs/api.md',
     'docs/client.md',
     'docs/configuration.md',
+    'docs/dashboard.md',
     'docs/operations.md',
     'docs/redis.md',
     'docs/rules.md',
