@@ -29,7 +29,8 @@ async function check(key, limits, canWait) {
   const elapsed = () => duration(performance.now() - begun);
   const waiting = canWait && showWaiting(line, elapsed, leave);
   try {
-    const query = { key, ...limits, canWait: canWait ? 'true' : undefined };
+    const ofWait = canWait ? { canWait: 'true' } : { maxWaitMillis: undefined };
+    const query = { key, ...limits, ...ofWait };
     const { body, headers } = await attempt('try/check', query, leave.signal);
     setText(line.firstElementChild, `Approved after ${elapsed()}${leftText(headers)}`);
     line.append(releaseButton(key, body.request_id));
