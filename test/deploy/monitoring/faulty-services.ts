@@ -9,6 +9,7 @@ import { openConnection, requestText } from '../../support/raw-http.js';
 import { type ReplicaProcess, startReplica } from '../../support/replica-process.js';
 import { bearer, tokenFile, writeTokens } from '../../support/tokens.js';
 import { uniqueKey } from '../../support/unique-key.js';
+import { until } from '../../support/until.js';
 import type { RedisForTests } from '../../support/use-redis.js';
 import type { Target } from './prometheus.js';
 
@@ -147,6 +148,14 @@ export class FaultyServices {
     await Promise.race(connections.map(({ closed }) => closed));
     for (const connection of connections) connection.disconnect();
     await Promise.all(connections.map(({ closed }) => closed));
+    // It has room again when it has heard of that.
+    const { url } = this.sound;
+    await until(() =>
+      send(url, 'GET', '/healthz').then(
+        () => true,
+        () => false,
+      ),
+    );
   }
 
   /** Another program has put something else where a key of Sluice's would be. */

@@ -35,6 +35,13 @@ function withChosen(text: string): string {
   return text.replaceAll(/\$\w+/g, (variable) => CHOSEN[variable] ?? variable);
 }
 
+/** @returns what throws an error again, with what was left then */
+const withList =
+  (what: string, left: () => readonly string[]) =>
+  (cause: unknown): never => {
+    throw new Error(`${what}: ${left().join(', ')}`, { cause });
+  };
+
 describeWithPrometheus('in a Prometheus that scrapes replicas with faults', () => {
   let services: FaultyServices;
   let prometheus: Prometheus;
@@ -58,21 +65,21 @@ describeWithPrometheus('in a Prometheus that scrapes replicas with faults', () =
       const answers = await Promise.all(silent.map((query) => prometheus.query(query)));
       silent = silent.filter((_, i) => !answers[i]!.some(({ value }) => Number.isFinite(value)));
       return silent.length === 0;
-    }).catch(() => undefined);
-    expect(silent).toEqual([]);
+    }).catch(withList('silent', () => silent));
   });
 
   test('every alert that is provoked is active', async () => {
     const provoked = alerts
       .map(({ alert }) => alert)
       .filter((name) => !NOT_PROVOKED.includes(name));
-    let active: string[] = [];
+    expect(provoked.length).toBeGreaterThan(0);
+    let inactive = provoked;
     await until(async () => {
       await services.traffic();
-      active = await prometheus.activeAlerts();
-      return provoked.every((name) => active.includes(name));
-    }).catch(() => undefined);
-    expect(provoked.filter((name) => !active.includes(name))).toEqual([]);
+      const active = await prometheus.activeAlerts();
+      inactive = inactive.filter((name) => !active.includes(name));
+      return inactive.length === 0;
+    }).catch(withList('inactive', () => inactive));
   });
 
   test.each(dashboard.templating.list.filter(({ type }) => type === 'query'))(
