@@ -23,5 +23,26 @@ export async function untilText(
   selector: string,
   text: string | RegExp,
 ): Promise<void> {
-  await page.locator(selector).filter({ hasText: text }).first().waitFor();
+  try {
+    await page.locator(selector).filter({ hasText: text }).first().waitFor();
+  } catch (cause) {
+    throw new Error(`${selector} has no ${String(text)}; the page: ${await stateOf(page)}`, {
+      cause,
+    });
+  }
+}
+
+/** Why a page may show nothing: what it says of itself, whether it is seen, and what it has loaded. */
+async function stateOf(page: Page): Promise<string> {
+  return page.evaluate<string>(`JSON.stringify({
+    visibility: document.visibilityState,
+    ready: document.readyState,
+    pulse: document.getElementById('pulse')?.textContent,
+    banner: document.getElementById('banner')?.textContent,
+    detail: document.getElementById('detail-state')?.textContent,
+    loaded: performance.getEntriesByType('resource').map(
+      ({ name, startTime, duration, responseStatus }) =>
+        [new URL(name).pathname, Math.round(startTime), Math.round(duration), responseStatus],
+    ),
+  })`);
 }
