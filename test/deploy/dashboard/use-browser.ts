@@ -11,6 +11,12 @@ export interface WatchedPage {
   readonly complaints: readonly string[];
 }
 
+/**
+ * Chromium drops the requests that wait for a connection when the machine gets another address, as it does with each
+ * network of containers that tests beside these begin or end. A page then lacks some of its scripts.
+ */
+const NETWORK_CHANGED = 'net::ERR_NETWORK_CHANGED';
+
 type ContextOptions = Parameters<Browser['newContext']>[0];
 
 /** The Chromium that `scripts/lib/find-chromium.mjs` has found, or empty. */
@@ -54,7 +60,12 @@ export function useBrowser(): (url: string, options?: ContextOptions) => Promise
       const isAnswer = message.text().startsWith('Failed to load resource');
       if (message.type() === 'error' && !isAnswer) complaints.push(message.text());
     });
+    const dropped: string[] = [];
+    page.on('requestfailed', (request) => {
+      if (request.failure()?.errorText === NETWORK_CHANGED) dropped.push(request.url());
+    });
     await page.goto(url);
+    while (dropped.splice(0).length > 0) await page.reload();
     return { page, requests, complaints };
   };
 }
