@@ -1,7 +1,6 @@
-import { readFileSync } from 'node:fs';
-
 import { createDocument, type oas31, type ZodOpenApiPathsObject } from 'zod-openapi';
 
+import { packageVersion } from '../../common/package-version.js';
 import { SCOPES } from '../auth/access.js';
 import { MAX_ELEMENTS } from '../intake/bulk-schemas.js';
 import { HEADERS, ofDecisions } from './answer-headers.js';
@@ -17,9 +16,6 @@ import {
   INSTANCES,
 } from './telling-paths.js';
 
-/** Beside `src`, as beside `dist`. */
-const PACKAGE = new URL('../../../package.json', import.meta.url);
-
 const DESCRIPTION = `Exact limits by key, in fixed windows, and a fair queue for those who wait.
 
 An error has a message, and the key where the request has one. The examples have the messages by their codes, which are
@@ -33,13 +29,12 @@ A path that is not here is a 404 (\`PATH_NOT_FOUND\`), a method that a path does
  * the tables of errors and headers.
  */
 export function openApiDocument(settings: DescribedSettings): oas31.OpenAPIObject {
-  const { version } = JSON.parse(readFileSync(PACKAGE, 'utf8')) as { version: string };
   const hasTokens = settings.AUTH_TOKENS_FILE !== undefined;
   return createDocument({
     openapi: '3.1.1',
     info: {
       title: 'Sluice',
-      version,
+      version: packageVersion(),
       description: DESCRIPTION,
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },

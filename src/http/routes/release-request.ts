@@ -1,4 +1,4 @@
-import type { RequestHandler } from 'express';
+import type { RequestHandler, Response } from 'express';
 
 import { parseKey } from '../intake/parameters.js';
 import { httpError } from '../replies/http-error.js';
@@ -9,12 +9,22 @@ import type { Release } from './release.js';
 export function releaseRequest(
   release: Release,
 ): RequestHandler<{ key: string; requestId: string }> {
-  return async (request, response) => {
-    const { requestId } = request.params;
-    const key = parseKey(request.params.key);
-    if (!(await release(key, requestId, response))) {
-      throw httpError('REQUEST_NOT_FOUND', {});
-    }
-    sendJson(response, 200, { request_id: requestId });
-  };
+  return ({ params: { key, requestId } }, response) =>
+    answerRelease(release, key, requestId, response);
+}
+
+/**
+ * Releases an approval, and answers its release.
+ * @throws HttpError INVALID_KEY_LENGTH or REQUEST_NOT_FOUND, and what a limiter throws
+ */
+export async function answerRelease(
+  release: Release,
+  key: string,
+  requestId: string,
+  response: Response,
+): Promise<void> {
+  if (!(await release(parseKey(key), requestId, response))) {
+    throw httpError('REQUEST_NOT_FOUND', {});
+  }
+  sendJson(response, 200, { request_id: requestId });
 }

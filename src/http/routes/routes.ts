@@ -114,7 +114,9 @@ export function createHttpApp(parts: HttpParts, surface: Surface): Express {
     app.use('/debug', access.guard('debug', passOn));
     routeReads(app, '/debug', debugAll(limiter, parts.rules, access));
     routeReads(app, '/debug/:key', debugOne(limiter) as RequestHandler);
-    for (const [path, handlers] of dashboardRoutes(parts, check)) route(app, path, handlers);
+    for (const [path, handlers] of dashboardRoutes(parts, check, release)) {
+      route(app, path, handlers);
+    }
   }
   if (surface.metrics) {
     routeReads(app, '/metrics', access.guardMetrics(metricsText(parts.metrics)));

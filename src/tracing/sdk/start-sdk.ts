@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 
 import { setGlobalErrorHandler } from '@opentelemetry/core';
@@ -13,6 +12,7 @@ import {
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
 
+import { packageVersion } from '../../common/package-version.js';
 import type { Tracing, TracingParts } from '../open-tracing.js';
 import { type TraceSettings, usesRatio } from '../trace-settings.js';
 import { observeCalls } from './call-spans.js';
@@ -43,7 +43,7 @@ export async function startSdk(settings: TraceSettings, parts: TracingParts): Pr
       }),
     ],
   });
-  const spans = provider.getTracer('sluice', version());
+  const spans = provider.getTracer('sluice', packageVersion());
   const readsTraceparent = settings.OTEL_PROPAGATORS.includes('tracecontext');
   const { OTEL_TRACES_SAMPLER: sampler, OTEL_TRACES_SAMPLER_ARG: ratio } = settings;
   logger.info({ sampler, ...(usesRatio(settings) ? { ratio } : {}) }, 'requests are traced');
@@ -79,16 +79,10 @@ function resourceOf(settings: TraceSettings, replicaId: string): Resource {
   return defaultResource().merge(
     resourceFromAttributes({
       'service.name': 'sluice',
-      'service.version': version(),
+      'service.version': packageVersion(),
       'service.instance.id': replicaId,
       ...attributes,
       ...(name === undefined ? {} : { 'service.name': name }),
     }),
   );
-}
-
-/** Beside `src` and beside `dist` alike. */
-function version(): string {
-  const text = readFileSync(new URL('../../../package.json', import.meta.url), 'utf8');
-  return (JSON.parse(text) as { version: string }).version;
 }

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { connect } from 'node:net';
 
+import { acceptsConnections } from '../../support/accepts-connections.js';
 import { until } from '../../support/until.js';
 
 const running = new Set<ChildProcess>();
@@ -22,7 +22,7 @@ export async function startGatewayProcess(
   child.once('exit', () => running.delete(child));
   await until(() => {
     if (!running.has(child)) throw new Error(`${program} ended: ${output}`);
-    return accepts(port);
+    return acceptsConnections(port);
   });
 }
 
@@ -34,16 +34,4 @@ export async function killGateways(): Promise<void> {
       await once(child, 'exit');
     }),
   );
-}
-
-async function accepts(port: number): Promise<boolean> {
-  const socket = connect(port, '127.0.0.1');
-  try {
-    await once(socket, 'connect');
-    return true;
-  } catch {
-    return false;
-  } finally {
-    socket.destroy();
-  }
 }

@@ -2,9 +2,9 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import { mkdir, rename, writeFile } from 'node:fs/promises';
-import { connect } from 'node:net';
 import { join } from 'node:path';
 
+import { acceptsConnections } from '../../support/accepts-connections.js';
 import { nginxProgram } from '../../support/describe-with-nginx.js';
 import { freePort } from '../../support/free-port.js';
 import { until } from '../../support/until.js';
@@ -120,7 +120,7 @@ export class Balancer {
     this.#child = child;
     await until(() => {
       if (this.#ended) throw new Error(`nginx ended with ${String(child.exitCode)}: ${stderr}`);
-      return accepts(this.port);
+      return acceptsConnections(this.port);
     });
   }
 
@@ -147,16 +147,4 @@ function leavingIn(logs: readonly string[]): string[] {
 
 function matchesIn(logs: readonly string[], pattern: RegExp): string[] {
   return logs.flatMap((log) => [...log.matchAll(pattern)].map(([, match]) => match!));
-}
-
-async function accepts(port: number): Promise<boolean> {
-  const socket = connect(port, '127.0.0.1');
-  try {
-    await once(socket, 'connect');
-    return true;
-  } catch {
-    return false;
-  } finally {
-    socket.destroy();
-  }
 }
