@@ -25,7 +25,7 @@ function mayNotImport(folder, forbidden, reason) {
   };
 }
 
-const UPPER_PARTS = ['**/app/**', '**/main.js', '**/client/**'];
+const UPPER_PARTS = ['**/app/**', '**/main.js', '**/client/**', '**/grpc/**'];
 const ABOVE_TRACING = ['**/http/**', '**/metrics/**', '**/readiness/**', ...UPPER_PARTS];
 const ABOVE_HTTP = ['**/redis/**', ...UPPER_PARTS];
 
@@ -89,19 +89,36 @@ export default tseslint.config(
     'the document knows what requests and answers have, and nobody who serves them',
   ),
   mayNotImport(
+    'http/deciding',
+    [...ABOVE_HTTP, '**/server/**', '**/routes/**', '**/intake/**', '**/openapi/**'],
+    'what decides knows who asks and how errors are told, for HTTP and gRPC alike',
+  ),
+  mayNotImport(
     'http/auth',
-    [...ABOVE_HTTP, '**/server/**', '**/routes/**', '**/intake/**'],
+    [...ABOVE_HTTP, '**/server/**', '**/routes/**', '**/intake/**', '**/deciding/**'],
     'auth knows replies only',
   ),
   mayNotImport(
     'http/intake',
-    [...ABOVE_HTTP, '**/server/**', '**/routes/**', '**/auth/**'],
+    [...ABOVE_HTTP, '**/server/**', '**/routes/**', '**/auth/**', '**/deciding/**'],
     'intake knows replies only',
   ),
   mayNotImport(
     'http/replies',
     [...ABOVE_HTTP, '**/server/**', '**/routes/**', '**/auth/**', '**/intake/**'],
     'replies know nothing else of http',
+  ),
+  mayNotImport(
+    'grpc',
+    [
+      '**/redis/**',
+      '**/app/**',
+      '**/main.js',
+      '**/client/**',
+      '**/http/routes/**',
+      '**/openapi/**',
+    ],
+    'gRPC is a way in beside the routes',
   ),
   mayNotImport(
     'redis',

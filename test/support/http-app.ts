@@ -8,7 +8,7 @@ import { pino } from 'pino';
 import { parseSettings, type Settings } from '../../src/config/settings.js';
 import { openAccess } from '../../src/http/auth/access.js';
 import { createHttpApp, type HttpParts } from '../../src/http/routes/routes.js';
-import { LatelyRefused } from '../../src/http/routes/ui/lately-refused.js';
+import { LatelyRefused } from '../../src/http/deciding/lately-refused.js';
 import type { Limiter } from '../../src/limiter/limiter.js';
 import { withoutRules } from '../../src/rules/rules.js';
 import { createMetrics } from '../../src/metrics/prometheus-metrics.js';

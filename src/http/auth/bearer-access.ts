@@ -1,6 +1,7 @@
-import type { Request, RequestHandler, Response } from 'express';
+import type { RequestHandler } from 'express';
 
 import { TooManyWaitersError } from '../../limiter/errors.js';
+import type { Asker } from '../asker.js';
 import type { ErrorCode, ErrorValues } from '../replies/errors.js';
 import { type HttpError, httpError } from '../replies/http-error.js';
 import { keyOf } from '../replies/key-of.js';
@@ -32,41 +33,49 @@ export function bearerAccess(
     return httpError(code, values, ['WWW-Authenticate', header]);
   };
 
-  const authenticate = (request: Request, ownerOf: OwnerOf): Caller => {
-    const token = tokenOf(request);
+  const authenticate = (from: Asker, ownerOf: OwnerOf): Caller => {
+    const token = tokenOf(from);
     if (token === undefined) throw refusal('token_required', 'TOKEN_REQUIRED', {});
     const caller = ownerOf(token);
     if (caller) return caller;
     throw refusal('token_unknown', 'TOKEN_UNKNOWN', {}, 'error="invalid_token"');
   };
 
-  const demand = (scope: Scope, { locals: { rights } }: Response): void => {
+  const demand = (scope: Scope, { locals: { rights } }: Asker): void => {
     if (rights?.scopes.includes(scope)) return;
     const challenge = ['error="insufficient_scope"', `scope="${scope}"`];
     throw refusal('scope_missing', 'SCOPE_MISSING', { scope }, ...challenge);
   };
 
-  const demandKey = (key: string, { locals: { rights } }: Response): void => {
+  const demandKey = (key: string, { locals: { rights } }: Asker): void => {
     if (rights?.mayUse(key)) return;
     refusals.note('key_not_allowed');
     throw httpError('KEY_NOT_ALLOWED', {});
   };
 
+  const enter = (scope: Scope, from: Asker, ownerOf: OwnerOf): void => {
+    const caller = authenticate(from, ownerOf);
+    from.locals.caller = caller.name;
+    from.locals.rights = caller;
+    demand(scope, from);
+  };
+
   const guard =
     (scope: Scope, handler: RequestHandler, ownerOf: OwnerOf): RequestHandler =>
     (request, response, next) => {
-      const caller = authenticate(request, ownerOf);
-      response.locals.caller = caller.name;
-      response.locals.rights = caller;
-      demand(scope, response);
+      enter(scope, response, ownerOf);
       // A guard for several paths knows no parameter.
       const key = (request.params.key as string | undefined) ?? keyOf(request);
       if (key !== undefined) demandKey(key, response);
       return handler(request, response, next);
     };
 
+  const callerOf: OwnerOf = (token) => tokens.current.callerOf(token);
   return {
-    guard: (scope, handler) => guard(scope, handler, (token) => tokens.current.callerOf(token)),
+    enter: (scope, from) => {
+      enter(scope, from, callerOf);
+    },
+    guard: (scope, handler) => guard(scope, handler, callerOf),
     guardMetrics: (handler) => guard('debug', handler, (token) => tokens.current.readerOf(token)),
     demand,
     demandKey,
@@ -92,6 +101,6 @@ async function withoutPlace<T>(work: (noPlace: boolean) => Promise<T>): Promise<
 }
 
 /** The token in `Authorization: Bearer <token>`; the scheme in any case, RFC 9110, section 11.1. */
-function tokenOf(request: Request): string | undefined {
-  return /^bearer +(\S.*)$/i.exec(request.headers.authorization ?? '')?.[1];
+function tokenOf({ req }: Asker): string | undefined {
+  return /^bearer +(\S.*)$/i.exec(req.headers.authorization ?? '')?.[1];
 }

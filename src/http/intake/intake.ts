@@ -36,7 +36,7 @@ export function toOriginForm(request: IncomingMessage): void {
  * @throws HttpError URL_TOO_LONG, INVALID_TARGET, HOST_MISSING or HOST_REPEATED
  */
 export function takeIn(request: Request, response: Response): void {
-  response.locals.correlationId = correlationIdOf(request);
+  response.locals.correlationId = correlationIdOf(request.headers);
   response.locals.startedAt = performance.now();
   discardBody(request);
   checkUrl(request);

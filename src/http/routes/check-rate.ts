@@ -2,9 +2,9 @@ import type { Response } from 'express';
 
 import { parseCheck, type Query } from '../intake/parameters.js';
 import { preferredWaitSeconds } from '../intake/preferences.js';
-import type { DecideCheck } from './decide-check.js';
+import type { DecideCheck } from '../deciding/decide-check.js';
 import { type AnswerParts, decisionAnswers } from './decision-answers.js';
-import type { LatelyRefused } from './ui/lately-refused.js';
+import type { LatelyRefused } from '../deciding/lately-refused.js';
 
 /** Answers one check. @throws HttpError and what a limiter throws */
 export type CheckRate = (key: string, query: Query, response: Response) => Promise<void>;

@@ -7,22 +7,16 @@ import type { Settings } from '../../config/settings.js';
 import type { Decision, Limiter } from '../../limiter/limiter.js';
 import type { KeyPolicy } from '../../rules/policy.js';
 import { ERRORS } from '../replies/errors.js';
-import { retryAfterSeconds } from '../replies/headers.js';
+import { OUTAGE_POLICY_HEADER, retryAfterSeconds, SHADOW_HEADER } from '../replies/headers.js';
 import { logSubject } from '../replies/log-subject.js';
 import { rateLimitHeadersIn } from '../replies/rate-limit-headers.js';
 import { JSON_TYPE, send } from '../replies/reply.js';
-import type { AnswerDecision } from './decide-check.js';
-import { releaseUnused } from './release-unused.js';
+import type { AnswerDecision } from '../deciding/decide-check.js';
+import { releaseUnused } from '../deciding/release-unused.js';
 
 const DENIAL = ERRORS.RATE_LIMIT_EXCEEDED;
 /** The status in the log when a waiting client disconnects. No client ever sees it. */
 const CLIENT_CLOSED_REQUEST = 499;
-
-/** The header that says what decided in the place of a store that could not be asked. */
-const OUTAGE_POLICY_HEADER = 'X-Sluice-Outage-Policy';
-
-/** The header of an approval that a rule would have denied, were it not in the shadow. */
-const SHADOW_HEADER = 'X-Sluice-Shadow';
 
 type Approval = Extract<Decision, { readonly outcome: 'approved' }>;
 type Denial = Extract<Decision, { readonly outcome: 'denied' }>;

@@ -3,7 +3,7 @@ import type { RequestHandler, Response } from 'express';
 import { parseKey } from '../intake/parameters.js';
 import { httpError } from '../replies/http-error.js';
 import { sendJson } from '../replies/reply.js';
-import type { Release } from './release.js';
+import type { Release } from '../deciding/release.js';
 
 /** `DELETE /rate/{key}/{requestId}` */
 export function releaseRequest(

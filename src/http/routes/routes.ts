@@ -22,17 +22,18 @@ import { checkMany } from './bulk/check-many.js';
 import { releaseMany } from './bulk/release-many.js';
 import { Turns } from './bulk/turns.js';
 import { checkRate } from './check-rate.js';
-import { checkDecider } from './decide-check.js';
+import { checkDecider } from '../deciding/decide-check.js';
 import { debugAll, debugOne } from './debug-handlers.js';
+import { untilDisconnect } from './disconnect.js';
 import { docsFile, docsPage, openApiJson } from './document-handlers.js';
 import { healthz, metricsText, readyz } from './health-handlers.js';
 import { answerPlainChecks } from './plain-checks.js';
-import { releaseBy } from './release.js';
+import { releaseBy } from '../deciding/release.js';
 import { releaseRequest } from './release-request.js';
-import { tracedCall, tracedDecider, tracedRelease } from './traced-requests.js';
+import { tracedCall, tracedDecider, tracedRelease } from '../deciding/traced-requests.js';
 import { dashboardRoutes } from './ui/dashboard-routes.js';
-import type { LatelyRefused } from './ui/lately-refused.js';
-import type { UndecidedChecks } from './undecided-checks.js';
+import type { LatelyRefused } from '../deciding/lately-refused.js';
+import type { UndecidedChecks } from '../deciding/undecided-checks.js';
 
 /** The parts of the service that the routes use. */
 export interface HttpParts {
@@ -138,7 +139,10 @@ export function createHttpApp(parts: HttpParts, surface: Surface): Express {
 
 /** What decides and releases, for one in a request and for many; with spans where there is a tracer. */
 function limitingParts({ tracer, ...parts }: HttpParts) {
-  const decider = checkDecider(parts);
+  const decider = checkDecider({
+    ...parts,
+    untilDisconnect: (response: Response, work) => untilDisconnect(response.req.socket, work),
+  });
   const releaser = releaseBy(parts.limiter);
   const decide = tracer ? tracedDecider(decider, tracer) : decider;
   const release = tracer ? tracedRelease(releaser, tracer) : releaser;

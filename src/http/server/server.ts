@@ -11,11 +11,10 @@ import type { ConnectionBounds } from './connection-bounds.js';
 import { type MessageClasses, messageClassesFor } from './message-classes.js';
 import { boundPipelines } from './pipelines.js';
 import { type Timeouts, TIMEOUTS } from './timeouts.js';
-import type { KeyPair } from './tls/key-pair.js';
+import { type KeyPair, secureWith } from './tls/key-pair.js';
 import { answerUnreadable, type UnreadableRequest } from './unreadable-requests.js';
 
 const MAX_HEADER_BYTES = 16 * 1024;
-const MIN_TLS_VERSION = 'TLSv1.2';
 
 /** A listening server, and how to end it without cutting an answer off. */
 export interface HttpServer {
@@ -95,10 +94,9 @@ function createHttpsServer(
   keyPair: WatchedFiles<KeyPair>,
   handshakeTimeout: number,
 ): Server {
-  const secure = (pair: KeyPair) => ({ ...pair, minVersion: MIN_TLS_VERSION }) as const;
-  const server = createTlsServer({ ...options, ...secure(keyPair.current), handshakeTimeout });
+  const server = createTlsServer({ ...options, ...secureWith(keyPair.current), handshakeTimeout });
   keyPair.onReload((pair) => {
-    server.setSecureContext(secure(pair));
+    server.setSecureContext(secureWith(pair));
   });
   return server;
 }

@@ -9,9 +9,9 @@ import type { CheckElement } from '../../intake/bulk-schemas.js';
 import { parseCheckElement } from '../../intake/elements.js';
 import { ERRORS } from '../../replies/errors.js';
 import { retryAfterSeconds } from '../../replies/headers.js';
-import type { AnswerDecision, DecideCheck } from '../decide-check.js';
-import { releaseUnused } from '../release-unused.js';
-import type { LatelyRefused } from '../ui/lately-refused.js';
+import type { AnswerDecision, DecideCheck } from '../../deciding/decide-check.js';
+import { releaseUnused } from '../../deciding/release-unused.js';
+import type { LatelyRefused } from '../../deciding/lately-refused.js';
 import { answerMany, BulkCall, type BulkParts } from './bulk-call.js';
 
 interface CheckParts extends BulkParts {
@@ -42,7 +42,7 @@ class CheckCall extends BulkCall {
     response: Response,
   ) {
     super(checkParts, elements, request, response);
-    this.#noteAndSetResult = checkParts.lately.noting<number>(
+    this.#noteAndSetResult = checkParts.lately.noting<number, Response>(
       (_response, _key, decision, policy, place) => {
         this.#setResult(decision, policy, place);
       },

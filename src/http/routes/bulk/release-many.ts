@@ -3,7 +3,7 @@ import type { Request, RequestHandler, Response } from 'express';
 import type { Access } from '../../auth/access.js';
 import { parseReleaseElement } from '../../intake/elements.js';
 import { ERRORS } from '../../replies/errors.js';
-import type { Release } from '../release.js';
+import type { Release } from '../../deciding/release.js';
 import { answerMany, BulkCall, type BulkParts } from './bulk-call.js';
 
 interface ReleaseParts extends BulkParts {

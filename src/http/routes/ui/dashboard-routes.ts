@@ -2,7 +2,7 @@ import type { RequestHandler } from 'express';
 
 import type { Access } from '../../auth/access.js';
 import type { CheckRate } from '../check-rate.js';
-import type { Release } from '../release.js';
+import type { Release } from '../../deciding/release.js';
 import { answerRelease } from '../release-request.js';
 import { keyDetail } from './key-detail.js';
 import { overview, type OverviewParts } from './overview.js';

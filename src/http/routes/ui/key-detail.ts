@@ -5,7 +5,7 @@ import type { Rules } from '../../../rules/rules.js';
 import { BROWSER_HEADERS } from '../../replies/headers.js';
 import { sendJson } from '../../replies/reply.js';
 import { explainKey } from './explain-key.js';
-import type { LatelyRefused } from './lately-refused.js';
+import type { LatelyRefused } from '../../deciding/lately-refused.js';
 import { parseKeyIn } from './ui-parameters.js';
 
 /** How many of the queue are shown one by one. */

@@ -1,6 +1,6 @@
 import type { InstanceState, Limiter, Limits } from '../../../limiter/limiter.js';
 import { UnavailableError } from '../../../limiter/errors.js';
-import type { RefusedKey } from './lately-refused.js';
+import type { RefusedKey } from '../../deciding/lately-refused.js';
 import { Top } from './top.js';
 
 export const SORTS = ['refused', 'queue', 'fullest'] as const;

@@ -10,7 +10,7 @@ import { sendJson } from '../../replies/reply.js';
 import { describeReplica, type ReplicaParts } from './describe-replica.js';
 import { chooseRefused, chooseRows, refreshRows, type RowSources } from './key-rows.js';
 import { KeySurvey } from './key-survey.js';
-import type { LatelyRefused } from './lately-refused.js';
+import type { LatelyRefused } from '../../deciding/lately-refused.js';
 import { parseListQuery } from './ui-parameters.js';
 
 /** How often a page asks: less often where there is more to choose from. */

@@ -15,6 +15,11 @@ export interface KeyPair {
   readonly key: Buffer;
 }
 
+/** What a server speaks TLS with. */
+export function secureWith(pair: KeyPair): KeyPair & { readonly minVersion: 'TLSv1.2' } {
+  return { ...pair, minVersion: 'TLSv1.2' };
+}
+
 /**
  * The key pair in two files, kept up to date.
  * @throws SettingsError where one can't be read or is wrong, or the two don't belong together

@@ -1,21 +1,25 @@
-import type { RequestHandler, Response } from 'express';
+import type { RequestHandler } from 'express';
 
 import type { CallSpan, SpanParent, Tracer } from '../../tracing/tracer.js';
 import { errorAnswer } from '../replies/errors.js';
 import { httpErrorFor } from '../replies/http-error-for.js';
+import type { Asker } from '../asker.js';
 import type { DecideCheck } from './decide-check.js';
 import type { Release } from './release.js';
 
 /** @returns what decides checks as `decide` does, each with a span */
-export function tracedDecider(decide: DecideCheck, tracer: Tracer): DecideCheck {
-  return async (check, response, answer, place) => {
-    const span = parentOf(response, tracer).beginCheck(startOf(response));
-    if (!span) return decide(check, response, answer, place);
-    response.locals.span ??= span;
+export function tracedDecider<From extends Asker>(
+  decide: DecideCheck<From>,
+  tracer: Tracer,
+): DecideCheck<From> {
+  return async (check, from, answer, place) => {
+    const span = parentOf(from, tracer).beginCheck(startOf(from));
+    if (!span) return decide(check, from, answer, place);
+    from.locals.span ??= span;
     try {
       await decide(
         { ...check, trace: span },
-        response,
+        from,
         (to, key, decision, policy, itsPlace) => {
           span.decided(decision, policy);
           return answer(to, key, decision, policy, itsPlace);
@@ -66,12 +70,12 @@ export function tracedCall(
   };
 }
 
-function parentOf({ locals, req }: Response, tracer: Tracer): SpanParent {
+function parentOf({ locals, req }: Asker, tracer: Tracer): SpanParent {
   return locals.call ?? tracer.callerOf(req.headers);
 }
 
 /** An element begins when its turn has come, everything else when it has arrived. */
-function startOf({ locals }: Response): number {
+function startOf({ locals }: Asker): number {
   return locals.call ? performance.now() : locals.startedAt;
 }
 

@@ -1,8 +1,8 @@
 import type { Response } from 'express';
 
-import { LatelyRefused } from '../../../../../src/http/routes/ui/lately-refused.js';
-import type { Decision } from '../../../../../src/limiter/limiter.js';
-import type { KeyPolicy } from '../../../../../src/rules/policy.js';
+import { LatelyRefused } from '../../../../src/http/deciding/lately-refused.js';
+import type { Decision } from '../../../../src/limiter/limiter.js';
+import type { KeyPolicy } from '../../../../src/rules/policy.js';
 
 const MINUTE = 60_000;
 const QUOTA = { maxRequests: 1, remaining: 0, resetMillis: 1 };
@@ -17,7 +17,7 @@ beforeEach(() => {
 });
 
 function decide(key: string, decision: Decision, windowMillis = 1000, caller?: string): void {
-  const answer = lately.noting<undefined>((_response, of) => {
+  const answer = lately.noting<undefined, Response>((_response, of) => {
     answered.push(of);
   });
   const response = { locals: { caller } } as unknown as Response;

@@ -1,9 +1,8 @@
-import type { Response } from 'express';
-
-import { RecentValues } from '../../../common/recent-values.js';
-import type { Decision } from '../../../limiter/limiter.js';
-import type { KeyPolicy } from '../../../rules/policy.js';
-import type { AnswerDecision } from '../decide-check.js';
+import { RecentValues } from '../../common/recent-values.js';
+import type { Decision } from '../../limiter/limiter.js';
+import type { KeyPolicy } from '../../rules/policy.js';
+import type { Asker } from '../asker.js';
+import type { AnswerDecision } from './decide-check.js';
 
 /** The most keys in each of the two generations that are remembered. */
 const KEPT_KEYS = 1000;
@@ -58,10 +57,12 @@ export class LatelyRefused {
   constructor(private readonly now: () => number = () => performance.now()) {}
 
   /** @returns `answer`, which has each denial noted before */
-  noting<Place>(answer: AnswerDecision<Place>): AnswerDecision<Place> {
-    return (response, key, decision, policy, place) => {
-      if (decision.outcome === 'denied') this.#note(key, decision.reason, policy, response);
-      return answer(response, key, decision, policy, place);
+  noting<Context, From extends Asker>(
+    answer: AnswerDecision<Context, From>,
+  ): AnswerDecision<Context, From> {
+    return (from, key, decision, policy, context) => {
+      if (decision.outcome === 'denied') this.#note(key, decision.reason, policy, from);
+      return answer(from, key, decision, policy, context);
     };
   }
 
@@ -77,7 +78,7 @@ export class LatelyRefused {
     return [...this.#runs.values()].flatMap((run) => this.#seen(run, now) ?? []);
   }
 
-  #note(key: string, reason: Denial['reason'], policy: KeyPolicy, { locals }: Response): void {
+  #note(key: string, reason: Denial['reason'], policy: KeyPolicy, { locals }: Asker): void {
     const now = this.now();
     let run = this.#runs.get(key);
     if (!run || now - run.last > run.quietMillis) {

@@ -3,15 +3,16 @@ import type { Response } from 'express';
 import type { Settings } from '../../config/settings.js';
 import type { KeyPolicy } from '../../rules/policy.js';
 import { UnavailableError } from '../../limiter/errors.js';
+import type { CallerPresence } from '../../limiter/caller-presence.js';
 import type { CheckRequest, Decision, Limiter } from '../../limiter/limiter.js';
 import type { FailureReason, Metrics } from '../../metrics/metrics.js';
+import type { Asker } from '../asker.js';
 import type { Access } from '../auth/access.js';
 import { HttpError, httpError } from '../replies/http-error.js';
-import { untilDisconnect } from './disconnect.js';
 import type { UndecidedChecks } from './undecided-checks.js';
 
 /** What decides checks. */
-export interface DecideParts {
+export interface DecideParts<From extends Asker> {
   readonly limiter: Limiter;
   /** What applies to a key as of now. */
   readonly policyOf: (key: string) => KeyPolicy;
@@ -19,14 +20,19 @@ export interface DecideParts {
   readonly undecided: Pick<UndecidedChecks, 'note'>;
   readonly access: Pick<Access, 'demand' | 'withPlace'>;
   readonly settings: Pick<Settings, 'UNKNOWN_KEYS'>;
+  /** Runs `work` with a client that hears when the asker disconnects. */
+  readonly untilDisconnect: <T>(
+    from: From,
+    work: (client: CallerPresence) => Promise<T>,
+  ) => Promise<T>;
 }
 
 /**
  * What is done with the decision on a check.
  * @param context what its asker handed in with the check, such as its place among others
  */
-export type AnswerDecision<Context> = (
-  response: Response,
+export type AnswerDecision<Context, From extends Asker = Response> = (
+  from: From,
   key: string,
   decision: Decision,
   policy: KeyPolicy,
@@ -37,19 +43,19 @@ export type AnswerDecision<Context> = (
  * Decides a check, and hands the decision to `answer`. Returning it would cost another promise.
  * @throws HttpError and what a limiter throws, where there is no decision
  */
-export type DecideCheck = <Context>(
+export type DecideCheck<From extends Asker = Response> = <Context>(
   check: CheckRequest,
-  response: Response,
-  answer: AnswerDecision<Context>,
+  from: From,
+  answer: AnswerDecision<Context, From>,
   context: Context,
 ) => Promise<void>;
 
-/** The one way of every check to its decision, for one check in a request and for many. */
-export function checkDecider(parts: DecideParts): DecideCheck {
+/** The one way of every check to its decision: one in a request, one of many, and the descriptor of a gateway. */
+export function checkDecider<From extends Asker>(parts: DecideParts<From>): DecideCheck<From> {
   const { policyOf, metrics, undecided, access, settings } = parts;
   const refusesUnknownKeys = settings.UNKNOWN_KEYS === 'refuse';
-  return async (check, response, answer, context) => {
-    if (isOverride(check)) access.demand('configure', response);
+  return async (check, from, answer, context) => {
+    if (isOverride(check)) access.demand('configure', from);
     const policy = policyOf(check.key);
     if (refusesUnknownKeys && !policy.isKnown) throw httpError('KEY_UNKNOWN', {});
     refuseForbiddenOverrides(check, policy);
@@ -57,26 +63,26 @@ export function checkDecider(parts: DecideParts): DecideCheck {
     try {
       // Nobody waits for a limit that lets everybody pass.
       const asked = policy.isShadow ? { ...check, canWait: false } : check;
-      decision = await ask(parts, asked, response);
+      decision = await ask(parts, asked, from);
     } catch (error) {
       const reason = reasonOf(error);
       if (reason) undecided.note(reason);
       throw error;
     }
-    metrics.decided(decision, (performance.now() - response.locals.startedAt) / 1000, policy);
-    return answer(response, check.key, decision, policy, context);
+    metrics.decided(decision, (performance.now() - from.locals.startedAt) / 1000, policy);
+    return answer(from, check.key, decision, policy, context);
   };
 }
 
-function ask(
-  { limiter, access }: DecideParts,
+function ask<From extends Asker>(
+  { limiter, access, untilDisconnect }: DecideParts<From>,
   check: CheckRequest,
-  response: Response,
+  from: From,
 ): Promise<Decision> {
   if (!check.canWait) return limiter.check(check);
-  return access.withPlace(response, (noPlace) => {
+  return access.withPlace(from, (noPlace) => {
     const asked = noPlace ? { ...check, noPlace } : check;
-    return untilDisconnect(response.req.socket, (client) => limiter.check(asked, client));
+    return untilDisconnect(from, (client) => limiter.check(asked, client));
   });
 }
 
