@@ -15,7 +15,8 @@
 --         the maximum; override of the queue's maximum; the lowest ticket of the caller's waiters for the key; ms
 --         until the window ends as far as the caller knows; a digit for each check, 1 if it can wait, 2 if it can
 --         but has no place left to wait in, else 0; where a wait has a limit, the longest of each in ms or '', with a
---         comma between two
+--         comma between two; where the batch has one check that can't wait, and that takes several approvals, all or
+--         none: how many
 --       then the request ids of all checks
 -- Reply the replies to the batches, one after the other:
 --       1 microseconds until there may be room again, 2 maximum per window, 3 approvals of the window,

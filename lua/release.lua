@@ -1,10 +1,11 @@
--- Releases one approval of the current window. The head of the queue gets it.
+-- Releases one approval of the current window, or those of a check with hits. The head of the queue gets it.
 --
 -- KEYS  1 state, 2 requests, 3 queue, 4 waiting, 5 replicas, 6 to 8 past requests
 -- ARGV  1 to 5 as every call has them: 1 replica id, 2 lease of a waiting replica in ms, 3 limits,
 --       4 how wakes are sent, 5 the most ids in a set
---       6 request id
--- Reply 1 released, 0 not found: unknown, released before, or approved in a window that has ended
+--       6 request id, 7 how many hits its check had
+-- Reply how many were released. 0: not found, that is unknown, released before, or approved in a window that has ended
+--@include lib/hits
 --@include lib/instance
 
 local call = read_call(ARGV)
@@ -14,7 +15,8 @@ local state = open_instance(keys, call, read_state(keys.state))
 if not state then
   return 0
 end
-local ids = { ARGV[FIRST_OWN] }
+local ids = {}
+append_hits(ids, ARGV[FIRST_OWN], tonumber(ARGV[FIRST_OWN + 1]))
 local released = release_requests(keys, state, ids)
 if released > 0 then
   remember_requests(keys, state, call, ids)

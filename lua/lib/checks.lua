@@ -1,5 +1,6 @@
 -- Decides any checks. check.lua includes it in a function, and has the locals that it uses: the call, whether it is
 -- sent again, and what a reply consists of.
+--@include lib/hits
 --@include lib/instance
 
 local QUEUE_FULL, NO_PLACE, SET_FULL, TURN_TOO_LATE = -1, -2, -3, -4
@@ -46,14 +47,14 @@ end
 local function approve(keys, state, call, batch, decided, replies)
   local i = 1
   local most = capacity(state, call)
-  while i <= batch.size and state.approved < most do
+  while i <= batch.size and state.approved + batch.hits <= most do
     local ids = {}
     local room = math.min(most - state.approved, CHUNK)
     while i <= batch.size and #ids < room do
       local id = batch.ids[i]
       replies[i + HEAD] = decided[id] or APPROVED
       if not decided[id] then
-        ids[#ids + 1] = id
+        append_hits(ids, id, batch.hits)
       end
       i = i + 1
     end
@@ -72,7 +73,8 @@ local function refuse_or_queue(keys, state, call, batch, first, decided, replies
   local joining = {}
   -- Where the maximum is 0, nobody's turn ever comes.
   local places = state.max == 0 and 0 or state.queue_max
-  local is_set_full = state.approved >= call.max_ids and state.approved < state.max
+  local approved_with_it = state.approved + batch.hits
+  local is_set_full = approved_with_it > call.max_ids and approved_with_it <= state.max
   for i = first, batch.size do
     local id = batch.ids[i]
     local waits = batch.waits and string.byte(batch.waits, i) or WAITS_NOT
@@ -113,15 +115,16 @@ end
 
 -- `special`: what check.lua says of it.
 local function read_batch(arguments, first_id, size, special)
-  local batch = { ids = {}, size = size, is_special = special ~= '' }
+  local batch = { ids = {}, size = size, hits = 1, is_special = special ~= '' }
   for i = 1, size do
     batch.ids[i] = arguments[first_id + i - 1]
   end
   if batch.is_special then
-    local max, queue_max, ticket, millis_left, longest_waits
-    batch.ceilings, max, queue_max, ticket, millis_left, batch.waits, longest_waits =
-      string.match(special, '^([^;]*);([^;]*);([^;]*);([^;]*);([^;]*);([^;]*);([^;]*);$')
+    local max, queue_max, ticket, millis_left, longest_waits, hits
+    batch.ceilings, max, queue_max, ticket, millis_left, batch.waits, longest_waits, hits =
+      string.match(special, '^([^;]*);([^;]*);([^;]*);([^;]*);([^;]*);([^;]*);([^;]*);([^;]*);$')
     batch.longest_waits = longest_waits ~= '' and read_longest_waits(longest_waits)
+    batch.hits = tonumber(hits) or 1
     batch.max, batch.queue_max = tonumber(max), tonumber(queue_max)
     batch.ticket, batch.millis_left = tonumber(ticket), tonumber(millis_left)
   end

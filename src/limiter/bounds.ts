@@ -6,6 +6,7 @@ export const BOUNDS = {
   windowMillis: { min: 1, max: 366 * 24 * 60 * 60 * 1000 },
   /** 0 waits for nothing but a turn that has come. */
   maxWaitMillis: { min: 0, max: 366 * 24 * 60 * 60 * 1000 },
+  hits: { min: 1, max: 1_000 },
   /** UTF-8 bytes of a key, after percent-decoding. */
   keyBytes: { min: 1, max: 512 },
 } as const;

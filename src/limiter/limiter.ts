@@ -57,8 +57,17 @@ export interface CheckRequest {
    * in time, and when that time is over. Undefined: as long as it takes.
    */
   readonly maxWaitMillis?: number | undefined;
+  /** Of a request that can't wait: how many approvals it takes, all or none. 1 where it is left out. */
+  readonly hits?: number | undefined;
   readonly maxRequests?: number | undefined;
   readonly maxRequestsInQueue?: number | undefined;
+  readonly trace?: RequestTrace | undefined;
+}
+
+/** What a release may say beside the id. */
+export interface ReleaseOptions {
+  /** As the check had them, to give all of its approvals back. 1 where it is left out. */
+  readonly hits?: number | undefined;
   readonly trace?: RequestTrace | undefined;
 }
 
@@ -168,10 +177,11 @@ export interface Limiter {
   check(request: CheckRequest, caller?: CallerPresence): Promise<Decision>;
 
   /**
-   * Releases an approval of the current window. The head of the queue gets it.
+   * Releases an approval of the current window, or with `hits` those of them that are left. The head of the queue gets
+   * it.
    * @returns false where the id is unknown, was released before, or its window has ended
    */
-  release(key: string, requestId: string, trace?: RequestTrace): Promise<boolean>;
+  release(key: string, requestId: string, options?: ReleaseOptions): Promise<boolean>;
 
   /** @returns undefined where no such key exists */
   inspect(key: string): Promise<InstanceState | undefined>;

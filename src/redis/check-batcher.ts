@@ -16,7 +16,7 @@ import {
 import type { Scripts } from './scripts/scripts.js';
 import type { StoreObserver } from './store-observer.js';
 
-/** A larger call would keep other callers of Redis waiting for too long. */
+/** A larger call would keep other callers of Redis waiting for too long. A check with hits counts as so many. */
 const MAX_CHECKS_PER_CALL = 100;
 /**
  * Redis decides one call while this replica prepares the next. With one call for all keys of a tick, each
@@ -56,6 +56,8 @@ interface PendingBatch extends CheckBatch, Thought {
   thoughtOf: ThoughtOfKey;
   /** No other batch of this call is of the same key, and nothing is special about its checks. */
   isPlain: boolean;
+  /** One with more has one check only. */
+  readonly hits: number;
   readonly checks: PendingCheck[];
   traces: RequestTrace[] | undefined;
 }
@@ -78,6 +80,7 @@ export class CheckBatcher {
    */
   #latest = new Map<string, PendingBatch>();
   #checks = 0;
+  #hits = 0;
   #flushIsDue = false;
   readonly #windows = new KnownWindows();
 
@@ -101,7 +104,8 @@ export class CheckBatcher {
     if (request.trace) (batch.traces ??= []).push(request.trace);
     batch.checks.push(check);
     this.#checks += 1;
-    if (this.#checks === MAX_CHECKS_PER_CALL) this.#flush();
+    this.#hits += batch.hits;
+    if (this.#hits >= MAX_CHECKS_PER_CALL) this.#flush();
   }
 
   #flushAtEndOfTick(): void {
@@ -113,10 +117,11 @@ export class CheckBatcher {
     });
   }
 
-  #batchFor({ key, maxRequests, maxRequestsInQueue }: CheckRequest): PendingBatch {
+  #batchFor({ key, hits = 1, maxRequests, maxRequestsInQueue }: CheckRequest): PendingBatch {
     const latest = this.#latest.get(key);
     if (
-      latest &&
+      latest?.hits === 1 &&
+      hits === 1 &&
       latest.overrides.maxRequests === maxRequests &&
       latest.overrides.maxRequestsInQueue === maxRequestsInQueue
     ) {
@@ -131,7 +136,9 @@ export class CheckBatcher {
       waiting: undefined,
       thoughtOf: 'unknown' as ThoughtOfKey,
       windowEndsAt: 0,
-      isPlain: !latest && maxRequests === undefined && maxRequestsInQueue === undefined,
+      isPlain:
+        !latest && hits === 1 && maxRequests === undefined && maxRequestsInQueue === undefined,
+      hits,
       checks: [],
       traces: undefined,
     };
@@ -152,6 +159,7 @@ export class CheckBatcher {
     this.#latest = new Map();
     this.parts.observer.batched(this.#checks);
     this.#checks = 0;
+    this.#hits = 0;
     const calls = groupBySlot(byThought(batches), ({ names }) => this.parts.slotOf(names.state));
     for (const call of calls) void this.#call(call, now);
   }
@@ -185,7 +193,7 @@ function byThought(batches: readonly PendingBatch[]): readonly PendingBatch[] {
   return [...those('inWindow'), ...those('plain'), ...those('unknown')];
 }
 
-function answer({ checks }: PendingBatch, reply: CheckBatchReply | Error | undefined): void {
+function answer({ checks, hits }: PendingBatch, reply: CheckBatchReply | Error | undefined): void {
   if (reply === undefined || reply instanceof Error) {
     for (const check of checks) check.failed(reply ?? unanswered());
     return;
@@ -193,7 +201,7 @@ function answer({ checks }: PendingBatch, reply: CheckBatchReply | Error | undef
   const { millisToRoom, maxRequests, verdicts } = reply;
   // What was left before the batch. Its approvals are its first checks.
   let remaining = Math.max(0, maxRequests - reply.approved);
-  for (const verdict of verdicts) if (verdict === VERDICT.approved) remaining += 1;
+  for (const verdict of verdicts) if (verdict === VERDICT.approved) remaining += hits;
   // One object for all checks that leave the same, so that their headers are made once.
   let quota: Quota = { maxRequests, remaining, resetMillis: millisToRoom };
   for (let i = 0; i < checks.length; i += 1) {
@@ -203,7 +211,7 @@ function answer({ checks }: PendingBatch, reply: CheckBatchReply | Error | undef
       continue;
     }
     if (verdict === VERDICT.approved) {
-      remaining -= 1;
+      remaining -= hits;
       quota = { maxRequests, remaining, resetMillis: millisToRoom };
     }
     checks[i]?.answered(verdict, quota);

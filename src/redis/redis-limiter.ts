@@ -12,7 +12,7 @@ import type {
   InstanceState,
   LimitsOf,
   Quota,
-  RequestTrace,
+  ReleaseOptions,
   StoreCondition,
   StoreLimiter,
 } from '../limiter/limiter.js';
@@ -117,15 +117,15 @@ export class RedisLimiter implements StoreLimiter {
     }
     return new Promise((resolve, reject) => {
       const onFailed = (error: Error, requestId: string): void => {
-        this.#room.checkFailed(request.key, requestId, error);
+        this.#room.checkFailed(request, requestId, error);
         reject(error);
       };
       this.#checks.add(request, new ImmediateCheck(request, resolve, onFailed));
     });
   }
 
-  release(key: string, requestId: string, trace?: RequestTrace): Promise<boolean> {
-    return this.#scripts.release(this.#naming.namesOf(key), requestId, trace);
+  release(key: string, requestId: string, options?: ReleaseOptions): Promise<boolean> {
+    return this.#scripts.release(this.#naming.namesOf(key), requestId, options);
   }
 
   async inspect(key: string): Promise<InstanceState | undefined> {

@@ -23,11 +23,14 @@ type Step =
       readonly canWait: boolean;
       readonly noPlace: boolean;
       readonly maxWaitMillis: number | undefined;
+      readonly hits: number | undefined;
       readonly maxRequests: number | undefined;
       readonly maxRequestsInQueue: number | undefined;
     }
   /** `which` counts back from the latest: of the approved for a release, of those waiting for a disconnect. */
-  | { readonly kind: 'release' | 'disconnect'; readonly which: number }
+  | { readonly kind: 'disconnect'; readonly which: number }
+  /** `all` of its hits, or one. */
+  | { readonly kind: 'release'; readonly which: number; readonly all: boolean }
   | { readonly kind: 'advance'; readonly millis: number }
   /** A key has other limits from now on. */
   | { readonly kind: 'limit'; readonly key: number; readonly limits: KeyLimits };
@@ -35,25 +38,32 @@ type Step =
 const anyStep: fc.Arbitrary<Step> = fc.oneof(
   {
     weight: 5,
-    arbitrary: fc.record({
-      kind: fc.constant('check' as const),
-      key: fc.nat({ max: KEYS - 1 }),
-      canWait: fc.boolean(),
-      noPlace: fc.oneof({ weight: 4, arbitrary: fc.constant(false) }, fc.constant(true)),
-      maxWaitMillis: fc.option(
-        fc.oneof(fc.nat({ max: 450 }), fc.constantFrom(99, 100, 101, 200, 300)),
-        { nil: undefined },
-      ),
-      maxRequests: fc.option(fc.integer({ min: 1, max: 5 }), { freq: 4, nil: undefined }),
-      maxRequestsInQueue: fc.option(fc.nat({ max: 5 }), { freq: 4, nil: undefined }),
-    }),
+    arbitrary: fc
+      .record({
+        kind: fc.constant('check' as const),
+        key: fc.nat({ max: KEYS - 1 }),
+        canWait: fc.boolean(),
+        noPlace: fc.oneof({ weight: 4, arbitrary: fc.constant(false) }, fc.constant(true)),
+        maxWaitMillis: fc.option(
+          fc.oneof(fc.nat({ max: 450 }), fc.constantFrom(99, 100, 101, 200, 300)),
+          { nil: undefined },
+        ),
+        hits: fc.option(fc.integer({ min: 2, max: 6 }), { nil: undefined }),
+        maxRequests: fc.option(fc.integer({ min: 1, max: 5 }), { freq: 4, nil: undefined }),
+        maxRequestsInQueue: fc.option(fc.nat({ max: 5 }), { freq: 4, nil: undefined }),
+      })
+      .map((check) => (check.canWait ? { ...check, hits: undefined } : check)),
   },
   {
     weight: 3,
-    arbitrary: fc.record({
-      kind: fc.constantFrom('release' as const, 'disconnect' as const),
-      which: fc.nat({ max: 4 }),
-    }),
+    arbitrary: fc.oneof(
+      fc.record({ kind: fc.constant('disconnect' as const), which: fc.nat({ max: 4 }) }),
+      fc.record({
+        kind: fc.constant('release' as const),
+        which: fc.nat({ max: 4 }),
+        all: fc.boolean(),
+      }),
+    ),
   },
   {
     weight: 2,
@@ -90,7 +100,11 @@ const anyStep: fc.Arbitrary<Step> = fc.oneof(
 class Subject {
   readonly #keys = Array.from({ length: KEYS }, uniqueKey);
   readonly #limits = Array.from({ length: KEYS }, () => LIMITS);
-  readonly #checks: { readonly key: string; readonly check: WatchedCheck }[] = [];
+  readonly #checks: {
+    readonly key: string;
+    readonly hits: number | undefined;
+    readonly check: WatchedCheck;
+  }[] = [];
 
   private constructor(private readonly harness: LimiterHarness) {}
 
@@ -120,7 +134,7 @@ class Subject {
     }
     if (step.kind === 'check') {
       const key = this.#keys[step.key]!;
-      this.#checks.push({ key, check: startCheck(limiter, { ...step, key }) });
+      this.#checks.push({ key, hits: step.hits, check: startCheck(limiter, { ...step, key }) });
       await this.harness.quiet();
       return undefined;
     }
@@ -131,12 +145,14 @@ class Subject {
       await this.harness.quiet();
       return undefined;
     }
-    const approved = this.#checks.flatMap(({ key, check: { settled } }) =>
-      settled?.outcome === 'approved' ? [{ key, requestId: settled.requestId }] : [],
+    const approved = this.#checks.flatMap(({ key, hits, check: { settled } }) =>
+      settled?.outcome === 'approved' ? [{ key, hits, requestId: settled.requestId }] : [],
     );
     const chosen = approved.at(-1 - step.which);
     if (!chosen) return undefined;
-    const released = await limiter.release(chosen.key, chosen.requestId);
+    const released = await limiter.release(chosen.key, chosen.requestId, {
+      hits: step.all ? chosen.hits : undefined,
+    });
     await this.harness.quiet();
     return released;
   }

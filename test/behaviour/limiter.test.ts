@@ -1,5 +1,6 @@
 import { createMemoryHarness, overHttp, redisHarnessFactory } from '../support/limiter-harness.js';
 import { useRedis } from '../support/use-redis.js';
+import { describeHits } from './hits.js';
 import { describeLimitedWaits } from './limited-waits.js';
 import { describeLimiter } from './limiter-behaviour.js';
 
@@ -12,3 +13,7 @@ for (const describeBehaviour of [describeLimiter, describeLimitedWaits]) {
   describeBehaviour('the embedded limiter over HTTP', overHttp(createMemoryHarness), 'http');
   describeBehaviour('the Redis limiter over HTTP', overHttp(createRedisHarness), 'http');
 }
+
+// HTTP offers none.
+describeHits('the embedded limiter', createMemoryHarness);
+describeHits('the Redis limiter', createRedisHarness);

@@ -19,16 +19,18 @@ function running(action: Action): Action {
 
 /** By the first word of a step; the second names a replica. */
 const ACTIONS: Readonly<Record<string, Action>> = {
-  /** ask A c1 [wait] [limit=N] [max=N] [queue=N]: `limit` is that of the wait */
+  /** ask A c1 [wait] [limit=N] [hits=N] [max=N] [queue=N]: `limit` is that of the wait */
   ask: (world, replica, words) => {
     const [name = ''] = words;
     if (replica.life !== 'up' || world.clients.has(name)) return false;
     const maxRequests = option(words, 'max');
     const maxRequestsInQueue = option(words, 'queue');
     const maxWaitMillis = option(words, 'limit');
+    const hits = option(words, 'hits');
     world.ask(replica, name, {
       canWait: words.includes('wait'),
       ...(maxWaitMillis !== undefined && { maxWaitMillis }),
+      ...(hits !== undefined && { hits }),
       ...(maxRequests !== undefined && { maxRequests }),
       ...(maxRequestsInQueue !== undefined && { maxRequestsInQueue }),
     });
@@ -53,7 +55,7 @@ const ACTIONS: Readonly<Record<string, Action>> = {
     client.presence.disconnect();
     return true;
   }),
-  /** release A c1 */
+  /** release A c1: all of its approvals */
   release: (world, replica, [name = '']) => {
     if (replica.life !== 'up' || world.clients.get(name)?.outcome !== 'approved') return false;
     world.release(replica, name);

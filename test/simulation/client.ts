@@ -1,4 +1,5 @@
 import { CallerPresence } from '../../src/limiter/caller-presence.js';
+import { idsOfHits } from '../../src/limiter/hits.js';
 import type { Decision, DenialReason } from '../../src/limiter/limiter.js';
 
 /** An approval as it was seen in Redis. */
@@ -35,5 +36,12 @@ export class SimulatedClient {
     readonly askedAt: number,
     /** The longest that it waits. */
     readonly maxWaitMillis = Infinity,
+    /** How many approvals it asks for, all or none. */
+    readonly hits = 1,
   ) {}
+
+  /** Those that its approval has. */
+  get ids(): readonly string[] {
+    return idsOfHits(this.name, this.hits);
+  }
 }

@@ -50,6 +50,7 @@ export class Judge {
     this.#trackMaximum(run, before, after);
     this.#given(run, before, after);
     for (const id of approved) this.#approved(id, run, before, after);
+    this.#checkHits(approved);
     this.#checkCount(after);
     this.#checkOrder(run, approved, before, after);
     this.#checkReturn(run, approved, after);
@@ -100,7 +101,10 @@ export class Judge {
       // A settle under way when its waiter is told, with a loss of memory in between, puts it back although
       // nobody needs it. The release is a 404 then, and may serve the place: docs/reliability.md.
       const isServedByRelease = run.script === 'release' && before.waiting.has(id);
-      const isApproved = after.state !== undefined && after.requests.has(id) && !isServedByRelease;
+      const isApproved =
+        after.state !== undefined &&
+        client.ids.some((each) => after.requests.has(each)) &&
+        !isServedByRelease;
       if (isApproved || (run.script === 'withdraw' && after.waiting.has(id))) {
         throw new Violation('who is withdrawn has left Redis', `${id} is still there`);
       }
@@ -115,6 +119,9 @@ export class Judge {
     const client = this.clientOf(id);
     if (!client) throw new Violation('only those who ask are approved', id);
     const { approval } = client;
+    this.#window.approved.add(id);
+    // One of several hits, of which another has been seen.
+    if (approval?.call === this.#calls) return;
     if (approval && !approval.isForgotten && now < this.#rememberedUntil(approval.windowEnd)) {
       const released = client.releasedBy === undefined ? '' : ', and released,';
       throw new Violation('nobody is approved twice', `${id}${released} is approved again`);
@@ -131,7 +138,17 @@ export class Judge {
       isForgotten: false,
     };
     client.releasedBy = undefined;
-    this.#window.approved.add(id);
+  }
+
+  /** Those of a check are approved together. */
+  #checkHits(approved: readonly string[]): void {
+    for (const id of approved) {
+      const { name, ids } = this.clientOf(id)!;
+      const missing = ids.filter((each) => !approved.includes(each));
+      if (missing.length > 0) {
+        throw new Violation('all hits are approved, or none', `${name} lacks ${missing.join(' ')}`);
+      }
+    }
   }
 
   #checkCount({ state, requests }: Snapshot): void {
@@ -233,11 +250,11 @@ export class Judge {
     isNewWindow: boolean,
   ): void {
     if (script !== 'release') return;
-    const [id = ''] = requestIds;
     const { state } = before;
     const isCurrent = state !== undefined && now < state.start + state.window && !isNewWindow;
-    const wasApproved = isCurrent && before.requests.has(id);
-    if ((reply === 1) !== wasApproved && !this.#isTorn) {
+    const released = isCurrent ? requestIds.filter((id) => before.requests.has(id)).length : 0;
+    if (reply !== released && !this.#isTorn) {
+      const [id = ''] = requestIds;
       throw new Violation('an approval is released once', `${id}: reply ${String(reply)}`);
     }
   }

@@ -5,6 +5,7 @@ import { Waiter } from '../../src/limiter/waiter.js';
 import { Lease } from '../../src/redis/waiting/lease.js';
 import { LocalQueue } from '../../src/redis/waiting/local-queue.js';
 import { Places } from '../../src/redis/waiting/places.js';
+import { WaitingRoom } from '../../src/redis/waiting/waiting-room.js';
 import { WindowLeader } from '../../src/redis/waiting/window-leader.js';
 import { WindowTiming } from '../../src/redis/waiting/window-timing.js';
 import { Withdrawals } from '../../src/redis/waiting/withdrawals.js';
@@ -149,6 +150,31 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
     name: 'a check that is sent again counts again',
     scripts: edited('lib/checks', 'is_sent_again and find_decided(keys, batch) or', ''),
+  },
+  {
+    name: 'a check with hits is approved where there is room for one',
+    scripts: edited('lib/checks', 'state.approved + batch.hits <= most', 'state.approved < most'),
+  },
+  {
+    name: 'a check with hits is approved in part',
+    scripts: edited(
+      'lib/checks',
+      'append_hits(ids, id, batch.hits)',
+      'append_hits(ids, id, math.ceil(batch.hits / 2))',
+    ),
+  },
+  {
+    name: 'a release gives back one of several hits',
+    scripts: edited('release', 'tonumber(ARGV[FIRST_OWN + 1])', '1'),
+  },
+  {
+    name: 'a failed check gives back one of several hits',
+    plant: () =>
+      method(WaitingRoom, 'checkFailed', (checkFailed) => {
+        return function (this: WaitingRoom, { key }, requestId, error) {
+          checkFailed.call(this, { key }, requestId, error);
+        };
+      }),
   },
   {
     name: 'only the first withdrawal of a replica is made',

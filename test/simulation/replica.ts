@@ -132,13 +132,13 @@ export class SimulatedReplica {
         ? { outcome: 'approved', requestId }
         : denial(reply);
     } catch (error) {
-      this.room.checkFailed(KEY, requestId, error);
+      this.room.checkFailed({ key: KEY, ...request }, requestId, error);
       throw error;
     }
   }
 
-  release(requestId: string): Promise<boolean> {
-    return this.#scripts.release(this.parts.naming.namesOf(KEY), requestId);
+  release(requestId: string, hits: number): Promise<boolean> {
+    return this.#scripts.release(this.parts.naming.namesOf(KEY), requestId, { hits });
   }
 
   /** Stops it as a deployment does. */

@@ -17,6 +17,7 @@ const FAULTS = [
   'leave',
   'release',
   'no wait',
+  'hits',
   'limited waits',
   'override',
   'rules',
@@ -189,7 +190,9 @@ export class Scheduler {
   #ask(replica: string): string {
     const { random } = this;
     const words = [`ask ${replica} c${this.#clients + 1}`];
-    if (!this.#has('no wait') || random.chance(0.7)) {
+    if (this.#has('hits') && random.chance(0.4)) {
+      words.push(`hits=${random.whole(2, 4)}`);
+    } else if (!this.#has('no wait') || random.chance(0.7)) {
       words.push('wait');
       if (this.#has('limited waits') && random.chance(0.5)) words.push(`limit=${this.#limit()}`);
     }

@@ -1,3 +1,5 @@
+import { idsOfHits } from '../../src/limiter/hits.js';
+
 const SHARED_ARGUMENTS = 5;
 
 /** A script call as it arrives at Redis. */
@@ -5,7 +7,7 @@ export interface ScriptRun {
   readonly script: string;
   readonly replica: string;
   readonly now: number;
-  /** Those it is about, in its order. */
+  /** Those it is about, in its order; of a check with hits the first one. */
   readonly requestIds: readonly string[];
   /** Of those a settle call asks about. */
   readonly tickets: ReadonlyMap<string, number>;
@@ -45,6 +47,7 @@ export function readRun(
       lowestTicket: Math.min(...tickets.values()),
     };
   }
+  if (script === 'release') return { ...run, requestIds: idsOfHits(own[0]!, Number(own[1])) };
   return { ...run, requestIds: script === 'renew' ? [] : own };
 }
 

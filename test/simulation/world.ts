@@ -87,7 +87,7 @@ export class World {
     );
     this.#judge = new Judge(
       shape,
-      (id) => this.clients.get(id),
+      (id) => this.clients.get(id.replace(/#\d+$/, '')),
       (name) => this.isPunctual(name),
       () => this.#waitersToReturn(),
     );
@@ -109,12 +109,13 @@ export class World {
     request: {
       readonly canWait: boolean;
       readonly maxWaitMillis?: number;
+      readonly hits?: number;
       readonly maxRequests?: number;
       readonly maxRequestsInQueue?: number;
     },
   ): void {
-    const { canWait, maxWaitMillis } = request;
-    const client = new SimulatedClient(name, replica.name, canWait, this.now, maxWaitMillis);
+    const { canWait, maxWaitMillis, hits } = request;
+    const client = new SimulatedClient(name, replica.name, canWait, this.now, maxWaitMillis, hits);
     this.clients.set(name, client);
     this.#nextRequestId = name;
     const decision = request.canWait
@@ -132,7 +133,7 @@ export class World {
   }
 
   release(replica: SimulatedReplica, name: string): void {
-    replica.release(name).then(
+    replica.release(name, this.clients.get(name)!.hits).then(
       (released) => this.trace.push(`  ${name} released: ${released}`),
       () => this.trace.push(`  ${name} released: unknown`),
     );

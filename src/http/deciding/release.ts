@@ -12,5 +12,5 @@ export type Release = (
 
 /** Releases by the limiter. */
 export function releaseBy(limiter: Pick<Limiter, 'release'>): Release {
-  return (key, requestId, _response, trace) => limiter.release(key, requestId, trace);
+  return (key, requestId, _response, trace) => limiter.release(key, requestId, { trace });
 }

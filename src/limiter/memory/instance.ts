@@ -1,3 +1,4 @@
+import { idsOfHits } from '../hits.js';
 import type {
   CheckRequest,
   InstanceDetail,
@@ -65,12 +66,14 @@ export class Instance {
     this.#overriddenMax = request.maxRequests ?? this.#overriddenMax;
     this.#overriddenQueueMax = request.maxRequestsInQueue ?? this.#overriddenQueueMax;
     this.#serveQueue();
-    if (this.#hasRoom) {
-      this.#requests.add(requestId);
+    const { hits = 1 } = request;
+    const approvedWithIt = this.#requests.size + hits;
+    if (approvedWithIt <= this.#capacity) {
+      for (const id of idsOfHits(requestId, hits)) this.#requests.add(id);
       return 'approved';
     }
     if (!request.canWait) {
-      if (this.#requests.size < this.#maxRequests) return 'key_full';
+      if (approvedWithIt <= this.#maxRequests) return 'key_full';
       this.#denied += 1;
       return 'denied';
     }
@@ -88,11 +91,11 @@ export class Instance {
     this.#serveQueue();
   }
 
-  release(now: number, requestId: string): boolean {
+  release(now: number, requestId: string, hits?: number): boolean {
     this.#roll(now);
-    const released = this.#requests.delete(requestId);
+    const released = idsOfHits(requestId, hits).filter((id) => this.#requests.delete(id));
     this.#serveQueue();
-    return released;
+    return released.length > 0;
   }
 
   withdraw(now: number, requestId: string): void {

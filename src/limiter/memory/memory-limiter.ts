@@ -13,6 +13,7 @@ import type {
   Limiter,
   Policies,
   Quota,
+  ReleaseOptions,
   StoreCondition,
   WithLimits,
 } from '../limiter.js';
@@ -120,9 +121,9 @@ export class MemoryLimiter<Policy extends WithLimits = WithLimits> implements Li
     return entry ? entry.policy.current : this.policies.current.policyOf(key);
   }
 
-  release(key: string, requestId: string): Promise<boolean> {
+  release(key: string, requestId: string, { hits }: ReleaseOptions = {}): Promise<boolean> {
     const now = this.#now();
-    return Promise.resolve(this.#find(key, now)?.instance.release(now, requestId) ?? false);
+    return Promise.resolve(this.#find(key, now)?.instance.release(now, requestId, hits) ?? false);
   }
 
   inspect(key: string): Promise<InstanceState | undefined> {

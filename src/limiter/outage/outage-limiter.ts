@@ -7,7 +7,7 @@ import type {
   InstanceDetail,
   InstanceState,
   Limiter,
-  RequestTrace,
+  ReleaseOptions,
   StoreCondition,
   StoreLimiter,
 } from '../limiter.js';
@@ -93,9 +93,10 @@ export class OutageLimiter implements Limiter {
     return this.substitute.check(this.#withRestOfWait(request, begunAt), caller);
   }
 
-  async release(key: string, requestId: string, trace?: RequestTrace): Promise<boolean> {
+  async release(key: string, requestId: string, options?: ReleaseOptions): Promise<boolean> {
     return (
-      (await this.substitute.release(key, requestId)) || this.primary.release(key, requestId, trace)
+      (await this.substitute.release(key, requestId, options)) ||
+      this.primary.release(key, requestId, options)
     );
   }
 

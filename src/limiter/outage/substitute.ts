@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 
 import type { CallerPresence } from '../caller-presence.js';
-import type { CheckRequest, Decision, Limiter } from '../limiter.js';
+import type { CheckRequest, Decision, Limiter, ReleaseOptions } from '../limiter.js';
 
 /** Decides while the store can't be asked. */
 export interface Substitute {
@@ -10,7 +10,7 @@ export interface Substitute {
   readonly waiting: number;
   check(request: CheckRequest, caller?: CallerPresence): Promise<Decision>;
   /** @returns false where the substitute gave no such approval, or does not remember it */
-  release(key: string, requestId: string): Promise<boolean>;
+  release(key: string, requestId: string, options?: ReleaseOptions): Promise<boolean>;
   close(): Promise<void>;
 }
 
@@ -34,7 +34,7 @@ export function decideLocally(limiter: Limiter): Substitute {
       const decision = await limiter.check(request, caller);
       return decision.outcome === 'withdrawn' ? decision : { ...decision, policy: 'local' };
     },
-    release: (key, requestId) => limiter.release(key, requestId),
+    release: (key, requestId, options) => limiter.release(key, requestId, options),
     close: () => limiter.close(),
   };
 }

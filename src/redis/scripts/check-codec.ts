@@ -59,6 +59,8 @@ export interface CheckBatch {
    */
   readonly thoughtOf?: ThoughtOfKey;
   readonly checks: readonly BatchedCheck[];
+  /** Of a batch with one check that can't wait: how many approvals it takes, all or none. Default: 1. */
+  readonly hits?: number;
   /** Of those checks that are traced; undefined where none is. */
   readonly traces?: readonly RequestTrace[] | undefined;
 }
@@ -131,13 +133,13 @@ function encodeShapes(
 }
 
 function encodeSpecial(
-  { overrides, waiting, checks }: CheckBatch,
+  { overrides, waiting, checks, hits = 1 }: CheckBatch,
   { ceilings }: KeyLimits,
 ): string {
   const { maxRequests, maxRequestsInQueue } = overrides;
   const canWait = checks.some((check) => check.canWait);
   const isOverridden = maxRequests !== undefined || maxRequestsInQueue !== undefined;
-  if (!canWait && !isOverridden && !waiting && !ceilings) return '';
+  if (!canWait && !isOverridden && !waiting && !ceilings && hits === 1) return '';
   return [
     ceilings ? `${ceilings.maxRequests}:${ceilings.maxRequestsInQueue}` : '',
     maxRequests ?? '',
@@ -146,6 +148,7 @@ function encodeSpecial(
     waiting?.millisToWindowEnd ?? 0,
     canWait ? checks.map(encodeWait).join('') : '',
     encodeLongestWaits(checks),
+    hits === 1 ? '' : hits,
     '',
   ].join(';');
 }

@@ -3,7 +3,7 @@ import type { Cluster, Redis } from 'ioredis';
 import type { CallGuard } from '../availability/call-guard.js';
 import { classifyFailure, toLimiterError } from '../availability/store-errors.js';
 import { StoreFullError } from '../../limiter/errors.js';
-import type { RequestTrace } from '../../limiter/limiter.js';
+import type { ReleaseOptions, RequestTrace } from '../../limiter/limiter.js';
 import type { KeyNames } from '../key-names.js';
 import {
   type CheckBatch,
@@ -165,12 +165,16 @@ export class Scripts {
   }
 
   /** A call that may have run is not sent again: it would not find the released approval. */
-  async release(names: KeyNames, requestId: string, trace?: RequestTrace): Promise<boolean> {
-    const reply = await this.#run(this.#release, names, [requestId], {
+  async release(
+    names: KeyNames,
+    requestId: string,
+    { hits = 1, trace }: ReleaseOptions = {},
+  ): Promise<boolean> {
+    const released = await this.#run(this.#release, names, [requestId, hits], {
       isRepeatable: false,
       traces: trace && [trace],
     });
-    return reply === 1;
+    return released !== 0;
   }
 
   async withdraw(names: KeyNames, requestIds: readonly string[]): Promise<void> {

@@ -4,6 +4,7 @@ import type { Clock } from '../../common/clock.js';
 import { ApprovalBatches } from '../../limiter/approval-batches.js';
 import type { CallerPresence } from '../../limiter/caller-presence.js';
 import { ShuttingDownError, StoreUnavailableError } from '../../limiter/errors.js';
+import { idsOfHits } from '../../limiter/hits.js';
 import type { CheckRequest, Decision, LimitsOf } from '../../limiter/limiter.js';
 import { Waiter } from '../../limiter/waiter.js';
 import type { Ticks } from '../../common/ticks.js';
@@ -49,6 +50,8 @@ export interface WaitingRoomParts {
   readonly createRequestId: () => string;
   readonly logger: Logger;
 }
+
+type FailedCheck = Pick<CheckRequest, 'key' | 'hits'>;
 
 /** Every request that waits on this replica, or asks for a place: one {@link LocalQueue} for each key. */
 export class WaitingRoom {
@@ -109,16 +112,16 @@ export class WaitingRoom {
       (error: unknown) => {
         if (!queue.answered(requestId)) return;
         waiter.fail(error);
-        this.checkFailed(key, requestId, error);
+        this.checkFailed(request, requestId, error);
       },
     );
     return waiter.decision;
   }
 
   /** Withdraws a check whose call failed and may have run: nobody waits for it any more. */
-  checkFailed(key: string, requestId: string, error: unknown): void {
+  checkFailed({ key, hits }: FailedCheck, requestId: string, error: unknown): void {
     if (error instanceof StoreUnavailableError && error.mayHaveRun) {
-      this.#withdrawals.add(key, [requestId]);
+      this.#withdrawals.add(key, idsOfHits(requestId, hits));
     }
   }
 
