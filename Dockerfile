@@ -25,8 +25,9 @@ WORKDIR /app
 # It says that the files in dist are ES modules.
 COPY package.json ./
 COPY --from=build /app/node_modules node_modules
-# The scripts and the dashboard's page are looked for beside dist.
+# The scripts, gRPC's messages and the dashboard's page are looked for beside dist.
 COPY lua lua
+COPY proto proto
 COPY ui ui
 COPY --from=build /app/dist dist
 # Node's image has it, with the id 1000; by number, so that Kubernetes sees that it is not root.

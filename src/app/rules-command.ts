@@ -79,6 +79,9 @@ function describePolicy(policy: KeyPolicy): string[] {
     `  window: ${limits.windowMillis} ms`,
     `  approvals per window: ${limits.maxRequests}; to be set ${rate}`,
     `  places in the queue: ${limits.maxRequestsInQueue}; to be set ${queue}`,
+    ...(policy.maxWaitMillis > 0
+      ? [`  checks of gateways wait for up to ${policy.maxWaitMillis} ms`]
+      : []),
     ...(policy.isShadow ? ['  in the shadow: everybody passes'] : []),
   ];
 }

@@ -8,7 +8,6 @@ import type { Settings } from '../config/settings.js';
 import { warnOfOpenAccess } from '../http/auth/open-access-warning.js';
 import { LatelyRefused } from '../http/deciding/lately-refused.js';
 import { UndecidedChecks } from '../http/deciding/undecided-checks.js';
-import { openPorts } from '../http/server/ports.js';
 import { openSecurity } from '../http/server/security.js';
 import { createMetrics } from '../metrics/prometheus-metrics.js';
 import { EventLoopWatch } from '../readiness/event-loop-watch.js';
@@ -17,6 +16,7 @@ import { openTracing } from '../tracing/open-tracing.js';
 import type { Environment } from '../tracing/trace-settings.js';
 import { ServiceReadiness } from '../readiness/service-readiness.js';
 import { type CreatedLimiter, createLimiter } from './create-limiter.js';
+import { openAllPorts } from './open-ports.js';
 import { stopInOrder, untilSeen } from './stop-in-order.js';
 
 /** A serving replica. */
@@ -24,6 +24,8 @@ export interface App {
   readonly port: number;
   /** Where `/debug` and `/metrics` are, if not on the port of the checks. */
   readonly adminPort: number | undefined;
+  /** Where gateways ask, if they can. */
+  readonly grpcPort: number | undefined;
   /**
    * Is not ready from now on, and serves for SHUTDOWN_DELAY_MILLIS more. Then it stops accepting, answers
    * the requests in flight, gives waiting requests up to `graceMillis`, and turns the rest away. Nothing of
@@ -69,7 +71,7 @@ export async function startApp(
   });
   const undecided = new UndecidedChecks(metrics, systemClock, logger);
   const tracer = tracing?.tracer;
-  const ports = await openPorts(
+  const ports = await openAllPorts(
     {
       limiter,
       policyOf,
@@ -85,17 +87,18 @@ export async function startApp(
     },
     security,
   );
-  const { port, adminPort } = ports;
+  const { port, adminPort, grpcPort } = ports;
   const kind =
     settings.REDIS_URL === undefined
       ? { limiter: 'embedded' }
       : { limiter: 'redis', replica: replicaId };
   const tls = security.keyPair ? { tls: true } : {};
-  logger.info({ host: settings.HOST, port, adminPort, ...tls, ...kind }, 'serving');
+  logger.info({ host: settings.HOST, port, adminPort, grpcPort, ...tls, ...kind }, 'serving');
   warnOfOpenAccess(settings, logger);
   return {
     port,
     adminPort,
+    grpcPort,
     reloadRules: () => rules.check(),
     stop: async (graceMillis, hurry) => {
       readiness.startDraining();

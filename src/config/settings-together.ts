@@ -12,15 +12,25 @@ export function checkTogether(settings: Settings): Settings {
   checkUrls(settings);
   checkPair(settings, 'REDIS_TLS_CERT_FILE', 'REDIS_TLS_KEY_FILE');
   checkPair(settings, 'TLS_CERT_FILE', 'TLS_KEY_FILE');
-  if (settings.ADMIN_PORT !== undefined && settings.ADMIN_PORT !== 0) {
-    if (settings.ADMIN_PORT === settings.PORT) {
-      throw new SettingsError('ADMIN_PORT', String(settings.PORT), 'another port than PORT');
-    }
-  }
+  checkPorts(settings);
   if (settings.UNKNOWN_KEYS === 'refuse' && settings.CONFIG_FILE === undefined) {
     throw new SettingsError('UNKNOWN_KEYS', '"refuse"', 'CONFIG_FILE to be set as well');
   }
   return settings;
+}
+
+function checkPorts(settings: Settings): void {
+  const taken = new Map<number, string>();
+  for (const name of ['PORT', 'ADMIN_PORT', 'GRPC_PORT'] as const) {
+    const port = settings[name];
+    // 0 is any port that is free.
+    if (port === undefined || port === 0) continue;
+    const other = taken.get(port);
+    if (other !== undefined) {
+      throw new SettingsError(name, String(port), `another port than ${other}`);
+    }
+    taken.set(port, name);
+  }
 }
 
 function checkMode({ REDIS_MODE, REDIS_URL, REDIS_SENTINEL_MASTER, ...rest }: Settings): void {

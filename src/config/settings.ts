@@ -17,6 +17,15 @@ function oneOf<const Values extends readonly string[]>(values: Values) {
   return z.enum(values, { error: `one of ${values.join(', ')}` });
 }
 
+function keyTemplate() {
+  return z
+    .string()
+    .regex(
+      /^(?=.*\{(entries|values)\})([^{}]|\{(domain|entries|values)\})*$/,
+      'a text with {entries} or {values}, {domain} where it matters, and no other braces',
+    );
+}
+
 function redisUrls() {
   return z
     .string()
@@ -35,6 +44,7 @@ export const settingsSchema = z.object({
   PORT: wholeNumber({ min: 0, max: 65_535 }).default(8080),
   HOST: z.string().default('0.0.0.0'),
   ADMIN_PORT: wholeNumber({ min: 0, max: 65_535 }).optional(),
+  GRPC_PORT: wholeNumber({ min: 0, max: 65_535 }).optional(),
   SHUTDOWN_DELAY_MILLIS: wholeNumber({ min: 0, max: ONE_HOUR_MILLIS }).default(0),
   SHUTDOWN_GRACE_MILLIS: wholeNumber({ min: 0, max: ONE_HOUR_MILLIS }).default(10_000),
 
@@ -49,6 +59,7 @@ export const settingsSchema = z.object({
   ),
   CONFIG_FILE: z.string().optional(),
   UNKNOWN_KEYS: oneOf(UNKNOWN_KEYS).default('allow'),
+  GRPC_KEY_TEMPLATE: keyTemplate().default('{domain}:{entries}'),
   RATE_LIMIT_HEADERS: oneOf(RATE_LIMIT_HEADERS).default('draft'),
 
   REDIS_URL: redisUrls().optional(),

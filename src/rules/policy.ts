@@ -9,6 +9,8 @@ export interface DeclaredPolicy {
   /** The greatest values that requests may set. */
   readonly maxRequestsCeiling: number;
   readonly maxRequestsInQueueCeiling: number;
+  /** How long the checks of a gateway may wait, which can't ask for it; 0 where they may not. */
+  readonly maxWaitMillis: number;
   /** Checks are decided and counted, and everybody passes. */
   readonly isShadow: boolean;
   /** Whether any rule matches. */

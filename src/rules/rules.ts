@@ -36,6 +36,7 @@ export function defaultPolicy(settings: RulesSettings): KeyPolicy {
     requestsCanModQueue: settings.REQUESTS_CAN_MOD_QUEUE,
     maxRequestsCeiling: settings.MAX_REQUESTS_CEILING,
     maxRequestsInQueueCeiling: settings.MAX_REQUESTS_IN_QUEUE_CEILING,
+    maxWaitMillis: 0,
     isShadow: false,
     isKnown: false,
     ruleName: undefined,

@@ -6,6 +6,7 @@ type Name = keyof Settings;
 const WHOLE_NUMBERS: [name: Name, min: number, max: number][] = [
   ['PORT', 0, 65_535],
   ['ADMIN_PORT', 0, 65_535],
+  ['GRPC_PORT', 0, 65_535],
   ['SHUTDOWN_DELAY_MILLIS', 0, 3_600_000],
   ['SHUTDOWN_GRACE_MILLIS', 0, 3_600_000],
   ['WINDOW_MILLIS', 1, 366 * 24 * 60 * 60 * 1000],
@@ -124,6 +125,25 @@ describe.each(CHOICES)('%s', (name, values) => {
     (value) => {
       expect(refusal({ ...COMPANIONS, [name]: value })).toBe(
         `${name}: got ${JSON.stringify(value)}, takes one of ${values.join(', ')}`,
+      );
+    },
+  );
+});
+
+describe('GRPC_KEY_TEMPLATE', () => {
+  test.each(['{entries}', '{values}', 'envoy:{domain}/{entries}', '{values}-{values}'])(
+    'takes %s',
+    (template) => {
+      const settings = parseSettings({ GRPC_KEY_TEMPLATE: template });
+      expect(settings.GRPC_KEY_TEMPLATE).toBe(template);
+    },
+  );
+
+  test.each(['all', '{domain}', '{entries', '{entries}}', '{entries}{other}', '{entries}{}'])(
+    'refuses %s',
+    (template) => {
+      expect(refusal({ GRPC_KEY_TEMPLATE: template })).toBe(
+        `GRPC_KEY_TEMPLATE: got "${template}", takes a text with {entries} or {values}, {domain} where it matters, and no other braces`,
       );
     },
   );

@@ -34,7 +34,7 @@ const GO_TOGETHER: [what: string, environment: Environment][] = [
   ['TLS to several nodes', { ...CLUSTER, REDIS_URL: 'rediss://a,rediss://b' }],
   ['a certificate and its key', { TLS_CERT_FILE: 'cert', TLS_KEY_FILE: 'key' }],
   ['two ports', { PORT: '1', ADMIN_PORT: '2' }],
-  ['two free ports', { PORT: '0', ADMIN_PORT: '0' }],
+  ['three free ports', { PORT: '0', ADMIN_PORT: '0', GRPC_PORT: '0' }],
 ];
 
 test.each(GO_TOGETHER)('%s go together', (_what, environment) => {
@@ -106,8 +106,10 @@ describe.each(CERTIFICATES)('a certificate of %s', (prefix) => {
 });
 
 test.each([
-  [{ PORT: '9000', ADMIN_PORT: '9000' }, '9000'],
-  [{ ADMIN_PORT: '8080' }, '8080'],
-])('the admin port is another than the port: %j', (environment, port) => {
-  expect(refusal(environment)).toBe(`ADMIN_PORT: got ${port}, takes another port than PORT`);
+  [{ PORT: '9000', ADMIN_PORT: '9000' }, 'ADMIN_PORT: got 9000, takes another port than PORT'],
+  [{ ADMIN_PORT: '8080' }, 'ADMIN_PORT: got 8080, takes another port than PORT'],
+  [{ GRPC_PORT: '8080' }, 'GRPC_PORT: got 8080, takes another port than PORT'],
+  [{ ADMIN_PORT: '1', GRPC_PORT: '1' }, 'GRPC_PORT: got 1, takes another port than ADMIN_PORT'],
+])('no two ports are the same: %j', (environment, message) => {
+  expect(refusal(environment)).toBe(message);
 });

@@ -19,6 +19,7 @@ export const DEFAULTS: Settings = {
   MAX_REQUESTS_CEILING: 1_000_000_000,
   MAX_REQUESTS_IN_QUEUE_CEILING: 100_000,
   UNKNOWN_KEYS: 'allow',
+  GRPC_KEY_TEMPLATE: '{domain}:{entries}',
   RATE_LIMIT_HEADERS: 'draft',
   REDIS_MODE: 'standalone',
   KEY_PREFIX: 'sluice:',

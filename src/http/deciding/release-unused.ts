@@ -2,17 +2,26 @@ import type { Logger } from 'pino';
 
 import type { Limiter } from '../../limiter/limiter.js';
 
-/** Releases the approval of a client that disconnected while its check was decided. */
+/** An approval that nobody will use. */
+interface UnusedApproval {
+  readonly key: string;
+  readonly requestId: string;
+  readonly hits?: number | undefined;
+}
+
+/**
+ * Releases an approval whose client disconnected while its check was decided, or that is refused with another. An error is
+ * logged: the approval counts until its window ends then.
+ */
 export async function releaseUnused(
   limiter: Pick<Limiter, 'release'>,
-  key: string,
-  requestId: string,
+  { key, requestId, hits }: UnusedApproval,
   log: Logger,
 ): Promise<void> {
-  log.debug({ key, requestId }, 'client disconnected before its approval; released');
+  log.debug({ key, requestId }, 'nobody uses the approval; released');
   try {
-    await limiter.release(key, requestId);
+    await limiter.release(key, requestId, { hits });
   } catch (error) {
-    log.warn({ err: error, key, requestId }, 'approval of a client that disconnected not released');
+    log.warn({ err: error, key, requestId }, 'approval that nobody uses not released');
   }
 }

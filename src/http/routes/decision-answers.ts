@@ -74,7 +74,7 @@ export function decisionAnswers({
       case 'approved': {
         const { requestId } = decision;
         if (response.req.socket.destroyed) {
-          return releaseUnused(limiter, key, requestId, logOf(response, logger));
+          return releaseUnused(limiter, { key, requestId }, logOf(response, logger));
         }
         sendApproval(response, requestId, headersFor(decision, policy, preference));
         return;

@@ -8,6 +8,7 @@ const DEFAULTS: KeyPolicy = {
   requestsCanModQueue: true,
   maxRequestsCeiling: 1_000_000_000,
   maxRequestsInQueueCeiling: 100_000,
+  maxWaitMillis: 0,
   isShadow: false,
   isKnown: false,
   ruleName: undefined,

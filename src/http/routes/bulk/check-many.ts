@@ -63,7 +63,7 @@ class CheckCall extends BulkCall {
     return Promise.all(
       this.#requestIds.map((requestId, place) => {
         const { key } = this.elements[place] as CheckElement;
-        return releaseUnused(limiter, key, requestId, log);
+        return releaseUnused(limiter, { key, requestId }, log);
       }),
     );
   }

@@ -1,0 +1,40 @@
+import type { HttpParts } from '../http/routes/routes.js';
+import { openPorts, type Ports } from '../http/server/ports.js';
+import type { Security } from '../http/server/security.js';
+
+/** The ports of the service, that of gRPC among them. They begin and end together. */
+export interface AllPorts extends Ports {
+  readonly grpcPort: number | undefined;
+}
+
+/**
+ * Serves on all ports that the settings name.
+ * @throws the error of listen(2), such as EADDRINUSE
+ */
+export async function openAllPorts(
+  parts: Omit<HttpParts, 'access'>,
+  security: Security,
+): Promise<AllPorts> {
+  const { GRPC_PORT } = parts.settings;
+  const http = await openPorts(parts, security);
+  if (GRPC_PORT === undefined) return { ...http, grpcPort: undefined };
+  // Nobody else pays for gRPC.
+  const { openGrpcPort } = await import('../grpc/grpc-port.js');
+  const grpc = await openGrpcPort(parts, security, GRPC_PORT);
+  return {
+    port: http.port,
+    adminPort: http.adminPort,
+    grpcPort: grpc.port,
+    startDraining: () => {
+      http.startDraining();
+      grpc.startDraining();
+    },
+    stopAccepting: async () => {
+      await Promise.all([http.stopAccepting(), grpc.stopAccepting()]);
+    },
+    cutConnections: () => {
+      http.cutConnections();
+      grpc.cutConnections();
+    },
+  };
+}

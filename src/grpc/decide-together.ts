@@ -1,0 +1,70 @@
+import type { CheckRequest, Decision } from '../limiter/limiter.js';
+import type { KeyPolicy } from '../rules/policy.js';
+
+/** What became of one check. */
+export interface Decided {
+  readonly check: CheckRequest;
+  readonly decision: Decision;
+  readonly policy: KeyPolicy;
+}
+
+interface Together {
+  decide(check: CheckRequest): Promise<Decided>;
+  /** Gives back an approval that is of no use. */
+  release(check: CheckRequest, requestId: string): Promise<void>;
+  /** Has nobody wait from now on: those who do are withdrawn. */
+  withdrawWaiting(): void;
+  /** Whether nobody hears of the answer. */
+  readonly isCancelled: boolean;
+}
+
+/**
+ * Decides checks of which all are approved, or none: where one is not, the approvals of the others are given back. Those
+ * that may wait come first, so that an approval of the others counts in the window in which it is used.
+ * @returns in the order of the checks; undefined for one that was not decided, where another is refused
+ * @throws what the first of them has thrown, where none is refused
+ */
+export async function decideTogether(
+  checks: readonly CheckRequest[],
+  together: Together,
+): Promise<(Decided | undefined)[]> {
+  const decided = new Map<CheckRequest, Decided>();
+  const failures: unknown[] = [];
+  const isOver = (): boolean =>
+    failures.length > 0 || ![...decided.values()].every((result) => passes(result));
+
+  const decideOne = async (check: CheckRequest): Promise<void> => {
+    try {
+      decided.set(check, await together.decide(check));
+    } catch (error) {
+      failures.push(error);
+    }
+    if (isOver()) together.withdrawWaiting();
+  };
+
+  for (const canWait of [true, false]) {
+    if (isOver()) break;
+    await Promise.all(checks.filter((check) => check.canWait === canWait).map(decideOne));
+  }
+  const results = [...decided.values()];
+  if (isOver() || together.isCancelled) await giveBack(results, together);
+  if (failures.length > 0 && !results.some(isRefused)) throw failures[0];
+  return checks.map((check) => decided.get(check));
+}
+
+/** Whether a check is no reason to refuse its request: it is approved, or its limit is in the shadow. */
+export function passes({ decision, policy }: Decided): boolean {
+  return decision.outcome === 'approved' || (decision.outcome === 'denied' && policy.isShadow);
+}
+
+function isRefused(decided: Decided): boolean {
+  return decided.decision.outcome === 'denied' && !passes(decided);
+}
+
+async function giveBack(all: readonly Decided[], together: Together): Promise<void> {
+  await Promise.all(
+    all.map(async ({ check, decision }) => {
+      if (decision.outcome === 'approved') await together.release(check, decision.requestId);
+    }),
+  );
+}

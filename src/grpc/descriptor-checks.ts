@@ -1,0 +1,96 @@
+import { z } from 'zod';
+
+import { parseKey } from '../http/intake/parameters.js';
+import { httpError } from '../http/replies/http-error.js';
+import { BOUNDS } from '../limiter/bounds.js';
+import type { CheckRequest } from '../limiter/limiter.js';
+import type { KeyPolicy } from '../rules/policy.js';
+import type { KeyOf } from './key-template.js';
+import { type Descriptor, type RateLimitRequest, UNIT_MILLIS } from './messages.js';
+
+/** Envoy's routes have a few. Each is a check, and all of a request are decided at once. */
+const MAX_DESCRIPTORS = 100;
+
+const name = z.string().min(1, 'not be empty');
+const hits = z.number().max(BOUNDS.hits.max, `be at most ${BOUNDS.hits.max}`);
+
+const descriptorSchema = z.object({
+  entries: z.array(z.object({ key: name })).min(1, 'have at least one entry'),
+  limit: z
+    .object({
+      requests_per_unit: z
+        .number()
+        .min(BOUNDS.maxRequests.min, `be at least ${BOUNDS.maxRequests.min}`)
+        .max(BOUNDS.maxRequests.max, `be at most ${BOUNDS.maxRequests.max}`),
+    })
+    .nullable(),
+  hits_addend: z
+    .object({ value: hits.min(BOUNDS.hits.min, `be at least ${BOUNDS.hits.min}`) })
+    .nullable(),
+});
+
+const requestSchema = z.object({
+  domain: name,
+  descriptors: z
+    .array(descriptorSchema)
+    .min(1, 'have at least one descriptor')
+    .max(MAX_DESCRIPTORS, `have at most ${MAX_DESCRIPTORS} descriptors`),
+  hits_addend: hits,
+});
+
+interface CheckParts {
+  readonly keyOf: KeyOf;
+  readonly policyOf: (key: string) => KeyPolicy;
+}
+
+/**
+ * The checks that a request of Envoy asks for, one for each descriptor, in their order. One may wait where its key's rule
+ * has a `max_wait`, and it asks for one approval.
+ * @param millisLeft until Envoy gives up
+ * @throws HttpError INVALID_PARAMETER or INVALID_KEY_LENGTH
+ */
+export function checksOf(
+  request: RateLimitRequest,
+  { keyOf, policyOf }: CheckParts,
+  millisLeft: number,
+): CheckRequest[] {
+  refuseInvalid(request);
+  return request.descriptors.map((descriptor, place) => {
+    const key = parseKey(keyOf(request.domain, descriptor.entries));
+    const policy = policyOf(key);
+    const hits = descriptor.hits_addend?.value ?? Math.max(1, request.hits_addend);
+    const maxWaitMillis = hits > 1 ? 0 : Math.min(policy.maxWaitMillis, Math.floor(millisLeft));
+    const maxRequests = maximumOf(descriptor, place, policy);
+    const check = { key, maxRequests, ...(hits > 1 ? { hits } : {}) };
+    return maxWaitMillis > 0
+      ? { ...check, canWait: true, maxWaitMillis }
+      : { ...check, canWait: false };
+  });
+}
+
+function refuseInvalid(request: RateLimitRequest): void {
+  const issue = requestSchema.safeParse(request).error?.issues[0];
+  if (!issue) return;
+  const path = issue.path.map((part) =>
+    typeof part === 'number' ? `[${part}]` : `.${String(part)}`,
+  );
+  throw httpError('INVALID_PARAMETER', {
+    parameter: path.join('').slice(1),
+    must: issue.message,
+  });
+}
+
+/** A descriptor's own limit is an override of the maximum. It can't change the window. */
+function maximumOf(
+  { limit }: Descriptor,
+  place: number,
+  { limits: { windowMillis } }: KeyPolicy,
+): number | undefined {
+  if (!limit) return undefined;
+  const { unit, requests_per_unit: maximum } = limit;
+  if (unit !== 'UNKNOWN' && UNIT_MILLIS[unit] === windowMillis) return maximum;
+  throw httpError('INVALID_PARAMETER', {
+    parameter: `descriptors[${place}].limit.unit`,
+    must: `be as long as the window of its key, which has ${windowMillis} ms`,
+  });
+}

@@ -1,0 +1,63 @@
+import type { IncomingHttpHeaders } from 'node:http';
+
+import type { ServerUnaryCall } from '@grpc/grpc-js';
+
+import type { Asker } from '../http/asker.js';
+import { correlationIdOf } from '../http/intake/correlation.js';
+import { CallerPresence } from '../limiter/caller-presence.js';
+import type { RateLimitRequest, RateLimitResponse } from './messages.js';
+
+type RateLimitCall = ServerUnaryCall<RateLimitRequest, RateLimitResponse>;
+
+/** The part of the time until Envoy gives up that an answer needs, and the least of it. */
+const ANSWER_PART = 0.1;
+const ANSWER_MILLIS = 5;
+
+/** A gateway's call, as those who decide see it. */
+export class GatewayCall implements Asker {
+  readonly locals: Express.Locals;
+  readonly req: { readonly headers: IncomingHttpHeaders };
+  /** Of its checks that may wait. */
+  readonly #waiting = new Set<CallerPresence>();
+  #isOver: boolean;
+
+  constructor(private readonly call: RateLimitCall) {
+    const headers = call.metadata.getMap() as IncomingHttpHeaders;
+    this.req = { headers };
+    this.locals = { correlationId: correlationIdOf(headers), startedAt: performance.now() };
+    this.#isOver = call.cancelled;
+    call.on('cancelled', () => {
+      this.withdrawWaiting();
+    });
+  }
+
+  /** Whether the gateway has given up. */
+  get isCancelled(): boolean {
+    return this.call.cancelled;
+  }
+
+  /** How long its checks may wait, so that the gateway hears of a refusal before it gives up; it may let pass then. */
+  get millisToWait(): number {
+    const deadline = this.call.getDeadline();
+    const left = Number(deadline) - Date.now();
+    return left - Math.max(ANSWER_MILLIS, left * ANSWER_PART);
+  }
+
+  /** Runs `work` with a client that disconnects when the gateway gives up, or when nobody is to wait any more. */
+  async whilePresent<T>(work: (client: CallerPresence) => Promise<T>): Promise<T> {
+    const client = new CallerPresence();
+    if (this.#isOver) client.disconnect();
+    this.#waiting.add(client);
+    try {
+      return await work(client);
+    } finally {
+      this.#waiting.delete(client);
+    }
+  }
+
+  /** Has nobody wait from now on. */
+  withdrawWaiting(): void {
+    this.#isOver = true;
+    for (const client of [...this.#waiting]) client.disconnect();
+  }
+}

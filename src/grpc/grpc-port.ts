@@ -1,0 +1,114 @@
+import type { AddressInfo } from 'node:net';
+
+import { type handleUnaryCall, Server, ServerCredentials } from '@grpc/grpc-js';
+import { ReflectionService } from '@grpc/reflection';
+import type { Logger } from 'pino';
+
+import { systemClock } from '../common/clock.js';
+import type { Settings } from '../config/settings.js';
+import { checkDecider } from '../http/deciding/decide-check.js';
+import type { LatelyRefused } from '../http/deciding/lately-refused.js';
+import { tracedDecider } from '../http/deciding/traced-requests.js';
+import type { UndecidedChecks } from '../http/deciding/undecided-checks.js';
+import { connectionBounds } from '../http/server/connection-bounds.js';
+import type { Security } from '../http/server/security.js';
+import type { HttpServer } from '../http/server/server.js';
+import type { Limiter } from '../limiter/limiter.js';
+import type { Metrics } from '../metrics/metrics.js';
+import type { Readiness } from '../readiness/readiness.js';
+import type { KeyPolicy } from '../rules/policy.js';
+import type { Tracer } from '../tracing/tracer.js';
+import type { GatewayCall } from './gateway-call.js';
+import { Health } from './health.js';
+import { listenForHttp2 } from './listener.js';
+import type { RateLimitRequest, RateLimitResponse } from './messages.js';
+import { loadHealthProto, loadProto, rateLimitService } from './proto.js';
+import { reflected } from './reflected-proto.js';
+import { shouldRateLimit } from './should-rate-limit.js';
+
+/** More than 100 descriptors of long values need. */
+const MAX_MESSAGE_BYTES = 256 * 1024;
+/** A gateway that has vanished is noticed after both together. */
+const KEEPALIVE_MILLIS = 60_000;
+const KEEPALIVE_TIMEOUT_MILLIS = 20_000;
+
+/** The parts of the service that gRPC uses. */
+export interface GrpcParts {
+  readonly limiter: Limiter;
+  readonly policyOf: (key: string) => KeyPolicy;
+  readonly undecided: Pick<UndecidedChecks, 'note'>;
+  readonly lately: LatelyRefused;
+  readonly metrics: Metrics;
+  readonly readiness: Readiness;
+  readonly tracer?: Tracer | undefined;
+  readonly settings: Settings;
+  readonly logger: Logger;
+}
+
+/** A port that serves Envoy's rate limit service, with health and reflection. */
+export interface GrpcPort extends HttpServer {
+  /** Has gateways hear that their calls should go elsewhere. */
+  startDraining(): void;
+}
+
+/**
+ * Serves Envoy's rate limit service.
+ * @throws the error of listen(2), such as EADDRINUSE
+ */
+export async function openGrpcPort(
+  parts: GrpcParts,
+  { access, keyPair }: Security,
+  port: number,
+): Promise<GrpcPort> {
+  const { settings, logger, readiness } = parts;
+  const bounds = connectionBounds(settings, parts.metrics, logger);
+  const server = new Server({
+    'grpc.max_receive_message_length': MAX_MESSAGE_BYTES,
+    'grpc.max_concurrent_streams': settings.MAX_IN_FLIGHT_PER_CONNECTION,
+    'grpc.keepalive_time_ms': KEEPALIVE_MILLIS,
+    'grpc.keepalive_timeout_ms': KEEPALIVE_TIMEOUT_MILLIS,
+  });
+  const proto = loadProto();
+  server.addService(rateLimitService(proto), { ShouldRateLimit: handlerOf({ ...parts, access }) });
+  const described = reflected({ ...proto, ...loadHealthProto() });
+  new ReflectionService(described).addToServer(server);
+  const health = new Health(readiness, systemClock, logger);
+  health.addTo(server);
+  await health.begin();
+
+  const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
+  const listener = await listenForHttp2(
+    { port, host: settings.HOST, keyPair, bounds },
+    (socket) => {
+      injector.injectConnection(socket);
+    },
+  );
+  return {
+    port: (listener.address() as AddressInfo).port,
+    startDraining: () => {
+      health.end();
+    },
+    stopAccepting: async () => {
+      await Promise.all([
+        new Promise<void>((resolve) => listener.close(() => resolve())),
+        new Promise<void>((resolve) => server.tryShutdown(() => resolve())),
+      ]);
+    },
+    cutConnections: () => {
+      server.forceShutdown();
+      injector.destroy();
+      bounds.close();
+    },
+  };
+}
+
+function handlerOf(
+  parts: GrpcParts & Pick<Security, 'access'>,
+): handleUnaryCall<RateLimitRequest, RateLimitResponse> {
+  const decider = checkDecider<GatewayCall>({
+    ...parts,
+    untilDisconnect: (call, work) => call.whilePresent(work),
+  });
+  const { tracer } = parts;
+  return shouldRateLimit({ ...parts, decide: tracer ? tracedDecider(decider, tracer) : decider });
+}

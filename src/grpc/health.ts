@@ -1,0 +1,66 @@
+import type { Server } from '@grpc/grpc-js';
+import { HealthImplementation, type ServingStatus } from 'grpc-health-check';
+import type { Logger } from 'pino';
+
+import type { Clock } from '../common/clock.js';
+import type { Readiness } from '../readiness/readiness.js';
+import { RATE_LIMIT_SERVICE } from './proto.js';
+
+/** How long a change of the readiness may take to be told. */
+const INTERVAL_MILLIS = 1000;
+/** The service as a whole, and the one that limits. */
+const SERVICES = ['', RATE_LIMIT_SERVICE];
+
+/** gRPC's health service, which tells the readiness: https://github.com/grpc/grpc/blob/master/doc/health-checking.md */
+export class Health {
+  readonly #service = new HealthImplementation();
+  #status: ServingStatus | undefined;
+  #isOver = false;
+  #cancelTimer: (() => void) | undefined;
+
+  constructor(
+    private readonly readiness: Readiness,
+    private readonly clock: Clock,
+    private readonly logger: Logger,
+  ) {}
+
+  addTo(server: Server): void {
+    this.#service.addToServer(server);
+  }
+
+  /** Resolves when the readiness is told for the first time. It is kept up to date from then on. */
+  async begin(): Promise<void> {
+    await this.#tell();
+  }
+
+  /** From now on requests should go elsewhere. */
+  end(): void {
+    this.#isOver = true;
+    this.#cancelTimer?.();
+    this.#set('NOT_SERVING');
+  }
+
+  async #tell(): Promise<void> {
+    const isReady = await this.#isReady();
+    if (this.#isOver) return;
+    this.#set(isReady ? 'SERVING' : 'NOT_SERVING');
+    this.#cancelTimer = this.clock.after(INTERVAL_MILLIS, () => void this.#tell());
+  }
+
+  async #isReady(): Promise<boolean> {
+    try {
+      const { reasons } = await this.readiness.assess();
+      return reasons.length === 0;
+    } catch (error) {
+      this.logger.error({ err: error }, 'readiness not known');
+      return false;
+    }
+  }
+
+  #set(status: ServingStatus): void {
+    // The service tells those who watch, whether or not anything has changed.
+    if (status === this.#status) return;
+    this.#status = status;
+    for (const service of SERVICES) this.#service.setStatus(service, status);
+  }
+}

@@ -1,0 +1,47 @@
+import { createHash } from 'node:crypto';
+import { StringDecoder } from 'node:string_decoder';
+
+import { BOUNDS } from '../limiter/bounds.js';
+import type { Entry } from './messages.js';
+
+/** Stands before the digest of a key that is cut. No other key has it: every `%` of a descriptor is encoded. */
+const CUT_MARK = '%~';
+
+/** The limiter key of a descriptor. */
+export type KeyOf = (domain: string, entries: readonly Entry[]) => string;
+
+/**
+ * Makes keys by a template with `{domain}`, `{entries}` and `{values}`. An entry is `key=value`, a comma stands between
+ * two. What would make two descriptors one key is percent-encoded: `%` and `,`, in a domain and the key of an entry `=`
+ * and `:`, too. A key that would be too long is cut and ends in the digest of the whole: a long path is no way round a
+ * limit.
+ */
+export function keyTemplate(template: string): KeyOf {
+  return (domain, entries) => {
+    const parts: Readonly<Record<string, () => string>> = {
+      domain: () => encodedName(domain),
+      entries: () =>
+        entries.map(({ key, value }) => `${encodedName(key)}=${encoded(value)}`).join(),
+      values: () => entries.map(({ value }) => encoded(value)).join(),
+    };
+    const key = template.replace(/\{(\w+)\}/g, (_, part: string) => parts[part]?.() ?? '');
+    return withinBounds(key);
+  };
+}
+
+function encoded(text: string): string {
+  return text.replace(/[%,]/g, encodeURIComponent);
+}
+
+function encodedName(text: string): string {
+  return text.replace(/[%,=:]/g, encodeURIComponent);
+}
+
+function withinBounds(key: string): string {
+  const { max } = BOUNDS.keyBytes;
+  if (Buffer.byteLength(key) <= max) return key;
+  const end = CUT_MARK + createHash('sha256').update(key).digest('base64url');
+  // Leaves out a character that the cut goes through.
+  const start = new StringDecoder('utf8').write(Buffer.from(key).subarray(0, max - end.length));
+  return start + end;
+}

@@ -1,0 +1,59 @@
+/** The messages of Envoy's rate limit service as they are in JavaScript, by the names of `proto/`. */
+
+/** What Envoy asks for, with defaults in the place of what it left out. */
+export interface RateLimitRequest {
+  readonly domain: string;
+  readonly descriptors: readonly Descriptor[];
+  readonly hits_addend: number;
+}
+
+export interface Descriptor {
+  readonly entries: readonly Entry[];
+  readonly limit: { readonly requests_per_unit: number; readonly unit: Unit } | null;
+  /** In place of the request's. */
+  readonly hits_addend: { readonly value: number } | null;
+}
+
+export interface Entry {
+  readonly key: string;
+  readonly value: string;
+}
+
+export type Code = 'UNKNOWN' | 'OK' | 'OVER_LIMIT';
+
+export type Unit = 'UNKNOWN' | keyof typeof UNIT_MILLIS;
+
+export interface RateLimitResponse {
+  readonly overall_code: Code;
+  readonly statuses: readonly DescriptorStatus[];
+  readonly response_headers_to_add: readonly { readonly key: string; readonly value: string }[];
+}
+
+export interface DescriptorStatus {
+  readonly code: Code;
+  readonly current_limit?: {
+    readonly requests_per_unit: number;
+    readonly unit: Unit;
+    readonly name: string;
+  };
+  readonly limit_remaining?: number;
+  readonly duration_until_reset?: { readonly seconds: number; readonly nanos: number };
+}
+
+const DAY_MILLIS = 24 * 60 * 60 * 1000;
+
+/** The windows that Envoy has a word for. Its own service takes months and years to be as long. */
+export const UNIT_MILLIS = {
+  SECOND: 1000,
+  MINUTE: 60 * 1000,
+  HOUR: 60 * 60 * 1000,
+  DAY: DAY_MILLIS,
+  MONTH: 30 * DAY_MILLIS,
+  YEAR: 365 * DAY_MILLIS,
+} as const;
+
+/** The word for a window; `UNKNOWN` where there is none. */
+export function unitOf(windowMillis: number): Unit {
+  const units = Object.entries(UNIT_MILLIS) as [keyof typeof UNIT_MILLIS, number][];
+  return units.find(([, millis]) => millis === windowMillis)?.[0] ?? 'UNKNOWN';
+}

@@ -1,0 +1,94 @@
+import type { PackageDefinition } from '@grpc/proto-loader';
+import descriptor from 'protobufjs/ext/descriptor/index.js';
+
+type File = ReturnType<typeof descriptor.FileDescriptorProto.decode> &
+  descriptor.IFileDescriptorProto;
+/** Full names, and the file of each. */
+type Symbols = ReadonlyMap<string, string>;
+
+/**
+ * The same for the reflection service, with full names of types and each file's dependencies. protobufjs writes names
+ * relative to their packages and leaves dependencies out, so that clients such as Python's can't put the files together.
+ */
+export function reflected(proto: PackageDefinition): PackageDefinition {
+  const files = new Map<string, File>();
+  for (const { fileDescriptorProtos } of Object.values(proto)) {
+    if (!Array.isArray(fileDescriptorProtos)) continue;
+    for (const bytes of fileDescriptorProtos) {
+      const file: File = descriptor.FileDescriptorProto.decode(bytes);
+      files.set(String(file.name), file);
+    }
+  }
+  const symbols = symbolsOf([...files.values()]);
+  for (const file of files.values()) complete(file, symbols);
+  const encoded = [...files.values()].map((file) =>
+    Buffer.from(descriptor.FileDescriptorProto.encode(file).finish()),
+  );
+  return Object.fromEntries(
+    Object.entries(proto).map(([name, definition]) => [
+      name,
+      'fileDescriptorProtos' in definition
+        ? { ...definition, fileDescriptorProtos: encoded }
+        : definition,
+    ]),
+  ) as PackageDefinition;
+}
+
+function symbolsOf(files: readonly File[]): Symbols {
+  const symbols = new Map<string, string>();
+  for (const file of files) {
+    const add = (scope: string, names: readonly { name?: string | null }[] = []): void => {
+      for (const { name } of names) symbols.set(`${scope}.${name ?? ''}`, String(file.name));
+    };
+    const addMessages = (scope: string, messages: descriptor.IDescriptorProto[] = []): void => {
+      add(scope, messages);
+      for (const { name, nestedType, enumType } of messages) {
+        const inner = `${scope}.${name ?? ''}`;
+        addMessages(inner, nestedType ?? undefined);
+        add(inner, enumType ?? undefined);
+      }
+    };
+    const scope = `.${file.package ?? ''}`;
+    addMessages(scope, file.messageType ?? undefined);
+    add(scope, file.enumType ?? undefined);
+  }
+  return symbols;
+}
+
+function complete(file: File, symbols: Symbols): void {
+  const needed = new Set<string>();
+  const full = (name: string | null | undefined, scope: string): string => {
+    const found = fullName(String(name), scope, symbols);
+    const of = symbols.get(found);
+    if (of !== undefined && of !== file.name) needed.add(of);
+    return found;
+  };
+  const completeMessages = (
+    scope: string,
+    messages: descriptor.IDescriptorProto[] | null | undefined,
+  ): void => {
+    for (const { name, field, nestedType } of messages ?? []) {
+      const inner = `${scope}.${name ?? ''}`;
+      for (const one of field ?? []) if (one.typeName) one.typeName = full(one.typeName, inner);
+      completeMessages(inner, nestedType);
+    }
+  };
+  const scope = `.${file.package ?? ''}`;
+  completeMessages(scope, file.messageType);
+  for (const { method } of file.service ?? []) {
+    for (const one of method ?? []) {
+      one.inputType = full(one.inputType, scope);
+      one.outputType = full(one.outputType, scope);
+    }
+  }
+  file.dependency = [...needed];
+}
+
+/** The innermost scope that has a name wins, as everywhere in proto files. */
+function fullName(name: string, scope: string, symbols: Symbols): string {
+  if (name.startsWith('.')) return name;
+  for (let at = scope; at !== ''; at = at.slice(0, at.lastIndexOf('.'))) {
+    if (symbols.has(`${at}.${name}`)) return `${at}.${name}`;
+  }
+  return `.${name}`;
+}
