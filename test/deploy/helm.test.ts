@@ -14,6 +14,7 @@ import {
   helm,
   renderChart,
   renderOverlay,
+  renderWithComponents,
   templateChart,
 } from './rendered-objects.js';
 import { schemaErrors } from './schema-check.js';
@@ -85,6 +86,7 @@ const EVERYTHING = {
   settings: {
     PORT: '9000',
     ADMIN_PORT: '9001',
+    GRPC_PORT: '9002',
     REDIS_URL: 'rediss://redis.example.internal:6379',
     REDIS_TLS_CA_FILE: '/etc/sluice/redis-ca/ca.crt',
   },
@@ -222,6 +224,7 @@ describeWithDeployTools(['helm'], 'the chart', () => {
                     ports: [
                       { name: 'http', containerPort: 9000 },
                       { name: 'admin', containerPort: 9001 },
+                      { name: 'grpc', containerPort: 9002 },
                     ],
                     env: [FROM_SECRET],
                   }),
@@ -258,10 +261,25 @@ describeWithDeployTools(['helm'], 'the chart', () => {
           },
         }),
         expect.objectContaining({
+          kind: 'Service',
+          metadata: expect.objectContaining({ name: 'limits-grpc' }) as unknown,
+          spec: {
+            clusterIP: 'None',
+            selector: expect.any(Object) as unknown,
+            ports: [{ name: 'grpc', port: 9002, targetPort: 'grpc' }],
+          },
+        }),
+        expect.objectContaining({
           kind: 'NetworkPolicy',
           spec: expect.objectContaining({
             ingress: [
-              { from: [], ports: [{ protocol: 'TCP', port: 'http' }] },
+              {
+                from: [],
+                ports: [
+                  { protocol: 'TCP', port: 'http' },
+                  { protocol: 'TCP', port: 'grpc' },
+                ],
+              },
               {
                 from: EVERYTHING.networkPolicy.adminFrom,
                 ports: [{ protocol: 'TCP', port: 'admin' }],
@@ -386,6 +404,15 @@ describeWithDeployTools(['helm'], 'the chart', () => {
     const before = await podTemplate(rules('keys: []'));
 
     expect(await podTemplate(rules('keys: [{ key_pattern: a }]'))).toEqual(before);
+  });
+
+  test('are those of the overlay prod with gRPC', async () => {
+    const withGrpc = await renderWithComponents('prod', 'grpc');
+    const settings = { ...LIKE_PROD.settings, GRPC_PORT: '8082' };
+
+    expect(schemaErrors(withGrpc)).toEqual([]);
+    expect(settingsErrors(withGrpc)).toEqual([]);
+    expect(comparable(await renderChart({ ...LIKE_PROD, settings }))).toEqual(comparable(withGrpc));
   });
 
   test('has a setting win over what it derives', async () => {

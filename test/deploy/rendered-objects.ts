@@ -1,4 +1,7 @@
 import { execFile } from 'node:child_process';
+import { mkdtemp, realpath, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 import { parseAllDocuments } from 'yaml';
@@ -46,9 +49,28 @@ export function describeWithDeployTools(
 }
 
 /** The objects that an overlay of `k8s/overlays` makes. */
-export async function renderOverlay(overlay: string): Promise<KubernetesObject[]> {
-  const [program, ...args] = JSON.parse(found('kustomize')) as [string, ...string[]];
-  return objectsIn(await run(program, [...args, `${ROOT}k8s/overlays/${overlay}`]));
+export function renderOverlay(overlay: string): Promise<KubernetesObject[]> {
+  return kustomize(`${ROOT}k8s/overlays/${overlay}`);
+}
+
+/** The same with components of `k8s/components`. */
+export async function renderWithComponents(
+  overlay: string,
+  ...components: readonly string[]
+): Promise<KubernetesObject[]> {
+  // kustomize takes a folder by a relative path only.
+  const folder = await mkdtemp(join(tmpdir(), 'sluice-overlay-'));
+  const toRoot = relative(await realpath(folder), ROOT);
+  const kustomization = {
+    resources: [`${toRoot}/k8s/overlays/${overlay}`],
+    components: components.map((name) => `${toRoot}/k8s/components/${name}`),
+  };
+  try {
+    await writeFile(join(folder, 'kustomization.yaml'), JSON.stringify(kustomization));
+    return await kustomize(folder);
+  } finally {
+    await rm(folder, { recursive: true });
+  }
 }
 
 /** The objects that the chart makes with these values. */
@@ -75,6 +97,11 @@ export function templateChart(
 /** Runs helm with these arguments. */
 export function helm(args: readonly string[], input = ''): Promise<Ended> {
   return run(found('helm'), args, input);
+}
+
+async function kustomize(folder: string): Promise<KubernetesObject[]> {
+  const [program, ...args] = JSON.parse(found('kustomize')) as [string, ...string[]];
+  return objectsIn(await run(program, [...args, folder]));
 }
 
 function found(tool: DeployTool): string {

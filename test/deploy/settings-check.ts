@@ -124,10 +124,14 @@ function isMounted(path: string, objects: readonly KubernetesObject[]): boolean 
 
 /** The port of a name is that of its setting, and probes ask one that there is. */
 function portsThatAreAnother(
-  { PORT = '8080', ADMIN_PORT }: Data,
+  { PORT = '8080', ADMIN_PORT, GRPC_PORT }: Data,
   { ports = [], livenessProbe, readinessProbe, startupProbe }: Container,
 ): string[] {
-  const wanted = { http: Number(PORT), ...(ADMIN_PORT && { admin: Number(ADMIN_PORT) }) };
+  const wanted = {
+    http: Number(PORT),
+    ...(ADMIN_PORT && { admin: Number(ADMIN_PORT) }),
+    ...(GRPC_PORT && { grpc: Number(GRPC_PORT) }),
+  };
   const there = Object.fromEntries(ports.map(({ name, containerPort }) => [name, containerPort]));
   const probes = Object.entries({ livenessProbe, readinessProbe, startupProbe });
   return [

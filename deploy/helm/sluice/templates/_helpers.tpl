@@ -19,6 +19,10 @@
 {{- printf "%s-admin" (include "sluice.fullname" . | trunc 57 | trimSuffix "-") }}
 {{- end }}
 
+{{- define "sluice.grpcName" -}}
+{{- printf "%s-grpc" (include "sluice.fullname" . | trunc 58 | trimSuffix "-") }}
+{{- end }}
+
 {{/* Kubernetes refuses to change a Deployment's selector, so nothing that changes with a version is here. */}}
 {{- define "sluice.selectorLabels" -}}
 app.kubernetes.io/name: {{ include "sluice.name" . }}
