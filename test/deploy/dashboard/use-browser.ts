@@ -20,7 +20,7 @@ type ContextOptions = Parameters<Browser['newContext']>[0];
 type Open = (
   url: string,
   options?: ContextOptions,
-  prepare?: (page: Page) => Promise<void>,
+  prepare?: (page: Page) => Promise<unknown>,
 ) => Promise<WatchedPage>;
 
 /** The Chromium that `scripts/lib/find-chromium.mjs` has found, or empty. */
