@@ -17,6 +17,6 @@ export function chromiumOnPath() {
 export function findChromium({ get }) {
   const path = chromiumOnPath() ?? (get ? findOrInstall('chromium', PACKAGES) : undefined);
   if (path) return path;
-  skipping('chromium', 'the dashboard in a browser', commandToInstall(PACKAGES));
+  skipping('chromium', 'the dashboard and /docs in a browser', commandToInstall(PACKAGES));
   return '';
 }

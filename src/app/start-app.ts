@@ -11,6 +11,7 @@ import { UndecidedChecks } from '../http/deciding/undecided-checks.js';
 import { openSecurity } from '../http/server/security.js';
 import { createMetrics } from '../metrics/prometheus-metrics.js';
 import { EventLoopWatch } from '../readiness/event-loop-watch.js';
+import { isReadySoon } from '../readiness/ready-soon.js';
 import { openRules } from '../rules/rules.js';
 import { openTracing } from '../tracing/open-tracing.js';
 import type { Environment } from '../tracing/trace-settings.js';
@@ -50,7 +51,12 @@ export async function startApp(
   const security = await openSecurity(settings, logger);
   const replicaId = `${hostname()}-${randomBytes(4).toString('hex')}`;
   const rules = await openRules(settings, logger);
-  const metrics = createMetrics(() => limiter.waiting, rules, security.auth);
+  const metrics = createMetrics(
+    () => limiter.waiting,
+    rules,
+    security.auth,
+    () => isReadySoon(readiness, systemClock),
+  );
   const tracing = await openTracing({ environment, replicaId, clock: systemClock, logger });
   const { limiter, policyOf }: CreatedLimiter = await createLimiter(
     settings,

@@ -5,6 +5,7 @@ import { authMetrics, type AuthState } from './auth-metrics.js';
 import { checkMetrics } from './check-metrics.js';
 import { connectionMetrics } from './connection-metrics.js';
 import type { Metrics } from './metrics.js';
+import { readinessMetrics } from './readiness-metrics.js';
 import { ruleMetrics, type RulesInForce } from './rule-metrics.js';
 import { storeMetrics } from './store-metrics.js';
 
@@ -12,16 +13,19 @@ import { storeMetrics } from './store-metrics.js';
  * Metrics of this process: of the checks, the calls to Redis, and Node itself. No label is a limiter key:
  * the number of keys has no bound, and Prometheus keeps a series for each.
  * @param waiting the number of requests that wait here for their turn
+ * @param isReady whether requests should come here; asked at each scrape
  */
 export function createMetrics(
   waiting: () => number,
   rules: RulesInForce,
   auth: AuthState = { isStale: false, isGone: false, refusals: {} },
+  isReady: () => Promise<boolean> = () => Promise.resolve(true),
 ): Metrics & StoreObserver {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   ruleMetrics(registry, rules);
   authMetrics(registry, auth);
+  readinessMetrics(registry, isReady);
   return {
     ...checkMetrics(registry, waiting),
     ...connectionMetrics(registry),

@@ -216,8 +216,9 @@ describe('the page', () => {
       expect.arrayContaining(["default-src 'none'", "script-src 'self'", "style-src 'self'"]),
     );
     expect(policy.join()).not.toMatch(/unsafe|\*|http/);
-    expect(loaded).toHaveLength(3);
+    expect(loaded).toHaveLength(4);
     expect(files.map(({ status, headers: { 'content-type': type } }) => [status, type])).toEqual([
+      [200, 'text/css; charset=utf-8'],
       [200, 'text/css; charset=utf-8'],
       [200, 'text/javascript; charset=utf-8'],
       [200, 'text/javascript; charset=utf-8'],

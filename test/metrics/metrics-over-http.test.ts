@@ -118,6 +118,20 @@ test('calls to Redis are counted by script, and the checks that went in them', a
   expect(all.value('ratelimit_store_breakers_open')).toBe(0);
 });
 
+test('a replica that nobody has asked yet is ready where it reaches Redis, and not where Redis is away', async () => {
+  const readyWith = async (settings: Record<string, string>): Promise<number[]> => {
+    const app = await startTestApp(settings);
+    const all = await scrape(app.url);
+    await app.stop(0);
+    return ['ratelimit_ready', 'ratelimit_store_breakers_open'].map((name) => all.value(name));
+  };
+  const away = { REDIS_URL: 'redis://127.0.0.1:1', STORE_TIMEOUT_MILLIS: '200' };
+
+  expect(await readyWith({ ...PATIENT_STORE, REDIS_URL: redis.url })).toEqual([1, 0]);
+  expect(await readyWith(away)).toEqual([0, 0]);
+  expect(await readyWith({ ...away, READY_DURING_OUTAGE: 'true' })).toEqual([1, 0]);
+});
+
 test('a Redis that is away shows in errors and as an open breaker', async () => {
   const app = await startTestApp({ REDIS_URL: 'redis://127.0.0.1:1', STORE_TIMEOUT_MILLIS: '100' });
   const all = await until(async () => {

@@ -75,6 +75,7 @@ test('a series that may ever be is there from the start, at zero', async () => {
   expect(all.value('ratelimit_check_batch_size_count')).toBe(0);
   expect(all.value('ratelimit_store_breakers_open')).toBe(0);
   expect(all.value('ratelimit_waiting')).toBe(0);
+  expect(all.value('ratelimit_ready')).toBe(1);
 });
 
 test('each script has a series of its calls from the start', async () => {

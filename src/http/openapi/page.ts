@@ -8,6 +8,7 @@ export const PAGE = `<!doctype html>
 <title>Sluice: the HTTP API</title>
 <link rel="icon" href="data:,">
 <link rel="stylesheet" href="docs/swagger-ui.css">
+<link rel="stylesheet" href="docs/phone.css">
 <main id="document"></main>
 <script src="docs/swagger-ui-bundle.js"></script>
 <script src="docs/start.js"></script>
@@ -23,8 +24,45 @@ export const START_SCRIPT = `SwaggerUIBundle({
 });
 `;
 
+/**
+ * On a phone the library's tables of parameters and responses are wider than the screen. Their cells are put below each
+ * other; what can't be broken scrolls within its own box. The document has no links between operations.
+ */
+export const PHONE_STYLE = `@media (max-width: 640px) {
+  .swagger-ui .parameters,
+  .swagger-ui .responses-table,
+  .swagger-ui :is(.parameters, .responses-table) > tbody,
+  .swagger-ui :is(.parameters, .responses-table) > tbody > tr,
+  .swagger-ui :is(.parameters, .responses-table) > tbody > tr > td {
+    display: block;
+  }
+  .swagger-ui :is(.parameters, .responses-table) > thead,
+  .swagger-ui .responses-table > tbody > tr > .response-col_links {
+    display: none;
+  }
+  .swagger-ui :is(.parameters, .responses-table) > tbody > tr > td {
+    width: auto;
+    max-width: none;
+    padding: 0.3rem 0;
+  }
+  .swagger-ui .response-col_status {
+    font-weight: bold;
+  }
+  .swagger-ui :is(.responses-inner, .table-container) {
+    padding: 0.6rem;
+  }
+  .swagger-ui :is(.headers, .model-box, .renderedMarkdown, pre) {
+    display: block;
+    max-width: 100%;
+    overflow-x: auto;
+    overflow-wrap: break-word;
+  }
+}
+`;
+
 /** The files that the page loads, by their types. */
 export const PAGE_FILES = {
+  'phone.css': 'text/css; charset=utf-8',
   'start.js': 'text/javascript; charset=utf-8',
   'swagger-ui-bundle.js': 'text/javascript; charset=utf-8',
   'swagger-ui.css': 'text/css; charset=utf-8',

@@ -5,7 +5,14 @@ import type { RequestHandler, Response } from 'express';
 
 import { type Clock, systemClock } from '../../common/clock.js';
 import type { DescribedSettings } from '../openapi/operation.js';
-import { PAGE, PAGE_FILES, PAGE_HEADERS, type PageFile, START_SCRIPT } from '../openapi/page.js';
+import {
+  PAGE,
+  PAGE_FILES,
+  PAGE_HEADERS,
+  type PageFile,
+  PHONE_STYLE,
+  START_SCRIPT,
+} from '../openapi/page.js';
 import { BROWSER_HEADERS } from '../replies/headers.js';
 import { httpError } from '../replies/http-error.js';
 import { JSON_TYPE, send, writeHead } from '../replies/reply.js';
@@ -48,6 +55,7 @@ function isPageFile(name: string): name is PageFile {
 
 async function contentOf(file: PageFile): Promise<Buffer> {
   if (file === 'start.js') return Buffer.from(START_SCRIPT);
+  if (file === 'phone.css') return Buffer.from(PHONE_STYLE);
   return readFile(resolve(`swagger-ui-dist/${file}`));
 }
 

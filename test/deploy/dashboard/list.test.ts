@@ -143,7 +143,7 @@ describeInBrowser('the dashboard in a browser', () => {
     const headers = { 'Content-Type': 'application/json' };
     await fetch(`${app.url}/rate`, { method: 'POST', headers, body });
     const { page, complaints } = await open(`${app.url}/ui`);
-    await until(async () => (await page.locator('#keys a').count()) === keys.length);
+    await untilText(page, '#survey', `${keys.length} keys`);
     for (const key of keys) {
       await page.locator('#keys').getByRole('link', { name: key, exact: true }).click();
       await until(async () => (await page.locator('#detail-title').textContent()) === key);

@@ -7,8 +7,10 @@ export function listedKeys(page: Page): Promise<string[]> {
   return page.locator('#keys a').allTextContents();
 }
 
-/** Resolves when the list has exactly these keys, in their order. */
+/** Resolves when the list of a page that is live has exactly these keys, in their order. */
 export async function untilListed(page: Page, keys: readonly string[]): Promise<void> {
+  // A page that lost a file loads itself again before that.
+  await untilText(page, '#pulse', 'live');
   await until(async () => (await listedKeys(page)).join('\n') === keys.join('\n'));
 }
 

@@ -11,13 +11,17 @@ export interface WatchedPage {
   readonly complaints: readonly string[];
 }
 
-/**
- * Chromium drops the requests that wait for a connection when the machine gets another address, as it does with each
- * network of containers that tests beside these begin or end. A page then lacks some of its scripts.
- */
-const NETWORK_CHANGED = 'net::ERR_NETWORK_CHANGED';
-
 type ContextOptions = Parameters<Browser['newContext']>[0];
+
+/**
+ * Opens a page.
+ * @param prepare what is to be done with it before it loads
+ */
+type Open = (
+  url: string,
+  options?: ContextOptions,
+  prepare?: (page: Page) => Promise<unknown>,
+) => Promise<WatchedPage>;
 
 /** The Chromium that `scripts/lib/find-chromium.mjs` has found, or empty. */
 export function chromiumProgram(): string {
@@ -31,7 +35,7 @@ export function describeInBrowser(title: string, tests: () => void): void {
 }
 
 /** One browser for the tests of a `describe`; each page has a profile of its own, which ends with its test. */
-export function useBrowser(): (url: string, options?: ContextOptions) => Promise<WatchedPage> {
+export function useBrowser(): Open {
   let browser: Browser;
   const contexts: BrowserContext[] = [];
   beforeAll(async () => {
@@ -46,7 +50,7 @@ export function useBrowser(): (url: string, options?: ContextOptions) => Promise
   });
   afterAll(() => browser.close());
 
-  return async (url, options = {}) => {
+  return async (url, options = {}, prepare) => {
     const context = await browser.newContext({ locale: 'en-GB', ...options });
     contexts.push(context);
     const page = await context.newPage();
@@ -60,12 +64,8 @@ export function useBrowser(): (url: string, options?: ContextOptions) => Promise
       const isAnswer = message.text().startsWith('Failed to load resource');
       if (message.type() === 'error' && !isAnswer) complaints.push(message.text());
     });
-    const dropped: string[] = [];
-    page.on('requestfailed', (request) => {
-      if (request.failure()?.errorText === NETWORK_CHANGED) dropped.push(request.url());
-    });
+    await prepare?.(page);
     await page.goto(url);
-    while (dropped.splice(0).length > 0) await page.reload();
     return { page, requests, complaints };
   };
 }

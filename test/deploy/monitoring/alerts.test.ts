@@ -14,6 +14,7 @@ type Values = Readonly<Record<string, string>>;
 
 /** Of a replica that has work and no faults, one value a minute; what only counts up is written `0+10x40`. */
 const SOUND: Values = {
+  ratelimit_ready: '1x40',
   ratelimit_waiting: '7000x40',
   'ratelimit_rules{digest="a"}': '3x40',
   ratelimit_rules_stale: '0x40',
@@ -49,6 +50,7 @@ const FAULTS: Readonly<Record<string, Values>> = {
   SluiceStoreFaults: { 'ratelimit_store_errors_total{kind="fault"}': '0+1x40' },
   SluiceTokensGone: { ratelimit_tokens_gone: '1x40' },
   SluiceChecksFail: { 'ratelimit_failed_checks_total{reason="store_unavailable"}': '0+20x40' },
+  SluiceNotReady: { ratelimit_ready: '0x40' },
   SluiceDecidesByPolicy: {
     'ratelimit_decisions_total{outcome="approved",reason="room",decided_by="local"}': '0+1x40',
   },

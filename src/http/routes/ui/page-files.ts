@@ -17,10 +17,16 @@ const TYPES: Readonly<Record<string, string>> = {
   '.svg': 'image/svg+xml',
 };
 
-/** Only what the service itself serves is loaded and asked, no script makes HTML of a text, and nobody frames it. */
+/** The script that stands in the page. */
+const INLINE_SCRIPT = /<script type="module">([^]+?)<\/script>/;
+
+/**
+ * Only what the service itself serves is loaded and asked, no script makes HTML of a text, and nobody frames it. The
+ * page's own script is allowed by its hash.
+ */
 const POLICY = [
   "default-src 'none'",
-  "script-src 'self'",
+  `script-src 'self' 'sha256-${hashOf(inlineScript(), 'base64')}'`,
   "style-src 'self'",
   "img-src 'self'",
   "connect-src 'self'",
@@ -49,12 +55,21 @@ function readPageFile(name: string): PageFile {
   const text = readFileSync(new URL(name, FOLDER), 'utf8');
   const type = TYPES[extname(name)];
   if (type === undefined) throw new Error(`ui/${name} is of no type that a browser is told`);
-  const hash = createHash('sha256').update(text).digest('base64url').slice(0, 22);
+  const hash = hashOf(text, 'base64url').slice(0, 22);
   const headers = [
     ...['ETag', `"${hash}"`, 'Cache-Control', 'no-cache'],
     ...['Content-Security-Policy', POLICY, 'Referrer-Policy', 'no-referrer'],
   ];
   return { type, text, headers };
+}
+
+function inlineScript(): string {
+  const page = readFileSync(new URL('index.html', FOLDER), 'utf8');
+  return INLINE_SCRIPT.exec(page)?.[1] ?? '';
+}
+
+function hashOf(text: string, encoding: 'base64' | 'base64url'): string {
+  return createHash('sha256').update(text).digest(encoding);
 }
 
 function handlerOf({ type, text, headers }: PageFile): RequestHandler {

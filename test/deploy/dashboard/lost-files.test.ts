@@ -1,0 +1,66 @@
+import type { Page, Route } from 'playwright-core';
+
+import { type TestApp, startTestApp } from '../../support/app.js';
+import { ratePath, send } from '../../support/http-client.js';
+import { until } from '../../support/until.js';
+import { untilListed, untilText } from './seen.js';
+import { describeInBrowser, useBrowser } from './use-browser.js';
+
+describeInBrowser('a dashboard of which a file is lost while it loads', () => {
+  const open = useBrowser();
+  let app: TestApp;
+  beforeAll(async () => {
+    app = await startTestApp({ WINDOW_MILLIS: '3600000' });
+    await send(app.url, 'POST', ratePath('job'));
+  });
+  afterAll(() => app.stop(0));
+
+  /** Opens the page when all requests for a file are lost. */
+  const openWithout = (file: string): ReturnType<typeof open> =>
+    open(`${app.url}/ui`, {}, (page) => page.route(`**/ui/${file}`, lose));
+  const lose = (route: Route): Promise<void> => route.abort('connectionreset');
+  const untilSaid = (page: Page): Promise<void> =>
+    untilText(page, '#pulse', /^not loaded: .+; trying again …$/);
+
+  test.each(['main.js', 'dom.js', 'spark.js', 'style.css'])(
+    'says so, and begins anew until it has all: %s',
+    async (file) => {
+      const { page, complaints } = await openWithout(file);
+      await untilSaid(page);
+      await page.unrouteAll();
+
+      await untilListed(page, ['job']);
+      expect(complaints).toEqual([]);
+    },
+  );
+
+  test('stays as it is while the service is away', async () => {
+    const { page, requests, complaints } = await openWithout('main.js');
+    await untilSaid(page);
+    await page.route('**/ui', lose);
+    const asked = (): number => requests.filter((one) => one === `HEAD ${app.url}/ui`).length;
+    await until(() => asked() >= 2);
+    await untilSaid(page);
+    await page.unrouteAll();
+
+    await untilListed(page, ['job']);
+    expect(complaints).toEqual([]);
+  });
+
+  test('asks nothing while it is hidden', async () => {
+    const setVisibility = (state: 'hidden' | 'visible'): string =>
+      `Object.defineProperty(document, 'visibilityState', { configurable: true, value: '${state}' })`;
+    const { page, requests } = await open(`${app.url}/ui`, {}, async (before) => {
+      await before.route('**/ui/main.js', lose);
+      await before.addInitScript(setVisibility('hidden'));
+      await before.clock.install();
+    });
+    await untilSaid(page);
+    const asked = (): string[] => requests.filter((one) => one.startsWith('HEAD'));
+    await page.clock.runFor(60_000);
+    expect(asked()).toEqual([]);
+    await page.evaluate(setVisibility('visible'));
+    await page.clock.runFor(2000);
+    await until(() => asked().length === 1);
+  });
+});
