@@ -1,5 +1,5 @@
--- Decides the checks that are nearly all: without overrides or waiting, of a key that has the caller's limits and
--- for which nobody has ever waited. check.lua decides them alike without this file, as it decides all others. But
+-- Decides the checks that are nearly all: without overrides, hits or waiting, of a key that has the caller's limits
+-- and for which nobody has ever waited. check.lua decides them alike without this file, as it decides all others. But
 -- such a check needs no tables and few calls, which spares Redis half of its time for it.
 -- test/lua/plain-checks.test.ts compares the two.
 --@include lib/call

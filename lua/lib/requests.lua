@@ -57,10 +57,10 @@ local function release_requests(keys, state, ids)
 end
 
 -- Remembers released and withdrawn ids. A settle that asks about them late, or once again, does not put them
--- back. Approving and releasing without end would make the set grow until the window ends. A set that is full
--- ends its turn before.
+-- back. Approving and releasing without end would make the set grow until the window ends. A set without
+-- room for them ends its turn before.
 local function remember_requests(keys, state, call, ids)
-  if redis.call('SCARD', keys.past_requests[state.turn]) >= call.max_ids then
+  if redis.call('SCARD', keys.past_requests[state.turn]) + #ids > call.max_ids then
     begin_turn(keys, state)
   end
   call_in_chunks('SADD', keys.past_requests[state.turn], ids)

@@ -193,15 +193,15 @@ function byThought(batches: readonly PendingBatch[]): readonly PendingBatch[] {
   return [...those('inWindow'), ...those('plain'), ...those('unknown')];
 }
 
-function answer({ checks, hits }: PendingBatch, reply: CheckBatchReply | Error | undefined): void {
+function answer({ checks }: PendingBatch, reply: CheckBatchReply | Error | undefined): void {
   if (reply === undefined || reply instanceof Error) {
     for (const check of checks) check.failed(reply ?? unanswered());
     return;
   }
   const { millisToRoom, maxRequests, verdicts } = reply;
-  // What was left before the batch. Its approvals are its first checks.
+  // What was left before the batch. Its approvals are its first checks. Where one counts for many, there is no other.
   let remaining = Math.max(0, maxRequests - reply.approved);
-  for (const verdict of verdicts) if (verdict === VERDICT.approved) remaining += hits;
+  for (const verdict of verdicts) if (verdict === VERDICT.approved) remaining += 1;
   // One object for all checks that leave the same, so that their headers are made once.
   let quota: Quota = { maxRequests, remaining, resetMillis: millisToRoom };
   for (let i = 0; i < checks.length; i += 1) {
@@ -211,7 +211,7 @@ function answer({ checks, hits }: PendingBatch, reply: CheckBatchReply | Error |
       continue;
     }
     if (verdict === VERDICT.approved) {
-      remaining -= hits;
+      remaining -= 1;
       quota = { maxRequests, remaining, resetMillis: millisToRoom };
     }
     checks[i]?.answered(verdict, quota);

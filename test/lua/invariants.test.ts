@@ -1,12 +1,13 @@
 import fc from 'fast-check';
 
-import { ScriptHarness } from '../support/script-harness.js';
+import { ScriptHarness, type TestReplica } from '../support/script-harness.js';
 import { sentAgain, unguarded } from '../support/unguarded.js';
 import { useRedis } from '../support/use-redis.js';
 
 const redis = useRedis();
 
 const requestId = fc.integer({ min: 1, max: 15 }).map((number) => `id${number}`);
+const hits = fc.integer({ min: 1, max: 5 });
 const requestIds = fc.array(requestId, { minLength: 1, maxLength: 5 });
 const replicaId = fc.constantFrom('r1', 'r2', 'r3');
 
@@ -34,7 +35,8 @@ const call = fc.record({
         { requiredKeys: [] },
       ),
     }),
-    fc.record({ script: fc.constant('release' as const), requestId }),
+    fc.record({ script: fc.constant('check with hits' as const), requestId, hits }),
+    fc.record({ script: fc.constant('release' as const), requestId, hits }),
     fc.record({
       script: fc.constant('withdraw' as const),
       requestIds,
@@ -66,20 +68,28 @@ async function run(
     const own = (id: string): string => `${replicaId}-${id}`;
     const options = { limits: { windowMillis }, leaseMillis: 2000 };
     const replica = key.replica(replicaId, options);
+    const checking = (ids: readonly string[]): TestReplica => {
+      const isSentAgain = ids.some((id) => checked.has(id));
+      for (const id of ids) checked.add(id);
+      return key.replica(replicaId, { ...options, guard: isSentAgain ? sentAgain : unguarded });
+    };
     switch (step.script) {
       case 'check': {
         const checks = step.checks.map((check) => ({ ...check, requestId: own(check.requestId) }));
         const once = checks.filter(
           ({ requestId }, i) => checks.findIndex((other) => other.requestId === requestId) === i,
         );
-        const isSentAgain = once.some(({ requestId }) => checked.has(requestId));
-        const guard = isSentAgain ? sentAgain : unguarded;
-        await key.replica(replicaId, { ...options, guard }).checkBatch(once, step.overrides);
-        for (const { requestId } of once) checked.add(requestId);
+        const ids = once.map(({ requestId }) => requestId);
+        await checking(ids).checkBatch(once, step.overrides);
+        break;
+      }
+      case 'check with hits': {
+        const id = own(step.requestId);
+        await checking([id]).checkHits(id, step.hits);
         break;
       }
       case 'release':
-        await replica.release(own(step.requestId));
+        await replica.release(own(step.requestId), step.hits);
         break;
       case 'withdraw':
         await replica.withdraw(step.requestIds.map(own));

@@ -30,7 +30,8 @@ export interface Overrides {
 }
 
 /** A number is a ticket, relative to {@link ScriptHarness.startMillis}, in microseconds. */
-export type Verdict = 'approved' | 'denied' | 'queue full' | `turn in ${number} ms` | number;
+export type Verdict =
+  'approved' | 'denied' | 'queue full' | 'key full' | `turn in ${number} ms` | number;
 
 /**
  * Everything that Redis holds of one key. Times are milliseconds, and tickets microseconds, after
@@ -223,11 +224,19 @@ export class TestReplica {
     );
   }
 
+  /** A check that asks for so many approvals, all or none. */
+  async checkHits(requestId: string, hits: number, overrides?: Overrides): Promise<Verdict> {
+    const checks = [{ requestId, canWait: false }];
+    const [verdict] = await this.checkBatch(checks, overrides, undefined, hits);
+    return verdict!;
+  }
+
   /** @param waiting what the replica knows of its waiters, the ticket relative to the start */
   async checkBatch(
     checks: readonly BatchedCheck[],
     overrides?: Overrides,
     waiting?: KnownWaiting,
+    hits = 1,
   ): Promise<Verdict[]> {
     const [reply] = await this.scripts.check([
       {
@@ -241,6 +250,7 @@ export class TestReplica {
           lowestTicket: this.harness.absoluteTicket(waiting.lowestTicket),
         },
         checks,
+        hits,
       },
     ]);
     if (reply instanceof Error) throw reply;
@@ -285,8 +295,8 @@ export class TestReplica {
     return notRenewed.length === 0;
   }
 
-  async release(requestId: string): Promise<boolean> {
-    const released = await this.scripts.release(this.harness.names, requestId);
+  async release(requestId: string, hits?: number): Promise<boolean> {
+    const released = await this.scripts.release(this.harness.names, requestId, { hits });
     await this.harness.expiry();
     return released;
   }
@@ -313,6 +323,7 @@ export class TestReplica {
     if (verdict === VERDICT.approved) return 'approved';
     if (verdict === VERDICT.denied) return 'denied';
     if (verdict === VERDICT.queueFull) return 'queue full';
+    if (verdict === VERDICT.keyFull) return 'key full';
     if (verdict <= VERDICT.turnTooLate) {
       return `turn in ${(VERDICT.turnTooLate - verdict) / 1000} ms`;
     }

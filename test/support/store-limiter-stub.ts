@@ -1,10 +1,12 @@
 import type { CallerPresence } from '../../src/limiter/caller-presence.js';
 import { ShuttingDownError, StoreUnavailableError } from '../../src/limiter/errors.js';
+import { idsOfHits } from '../../src/limiter/hits.js';
 import type {
   CheckRequest,
   Decision,
   InstanceDetail,
   InstanceState,
+  ReleaseOptions,
   StoreCondition,
   StoreLimiter,
 } from '../../src/limiter/limiter.js';
@@ -39,8 +41,8 @@ export class StoreLimiterStub implements StoreLimiter {
     return waiter.decision;
   }
 
-  release(key: string, requestId: string): Promise<boolean> {
-    this.released.push(requestId);
+  release(key: string, requestId: string, { hits }: ReleaseOptions = {}): Promise<boolean> {
+    this.released.push(...idsOfHits(requestId, hits));
     return this.#answer(key, requestId.startsWith('id '));
   }
 

@@ -39,6 +39,7 @@ beforeEach(() => {
     const call = batches.map((batch) => ({
       names: batch.names,
       overrides: batch.overrides,
+      hits: batch.hits!,
       waiting: batch.waiting,
       thoughtOf: batch.thoughtOf!,
       checks: batch.checks.map(({ requestId, canWait, noPlace }) => ({
@@ -88,6 +89,7 @@ test('checks of a key in one tick of the event loop share a batch', async () => 
       {
         names: naming.namesOf('k'),
         overrides: { maxRequests: undefined, maxRequestsInQueue: undefined },
+        hits: 1,
         waiting: undefined,
         thoughtOf: 'unknown',
         checks: [
@@ -301,6 +303,60 @@ test('checks with different overrides are batches of their own, in the order the
     { maxRequests: undefined, maxRequestsInQueue: 5 },
     { maxRequests: undefined, maxRequestsInQueue: 0 },
   ]);
+});
+
+test('a check with hits is a batch of its own, in the order they came', async () => {
+  await Promise.all([
+    send('a', 'k'),
+    send('b', 'k', { hits: 2 }),
+    send('c', 'k', { hits: 2 }),
+    send('d', 'k'),
+    send('e', 'k', { hits: 1 }),
+    send('f', 'k', { hits: 3, maxRequests: 5 }),
+    send('g', 'k', { maxRequests: 5 }),
+  ]);
+  expect(seen()).toEqual([
+    [['a'], ['b'], ['c'], ['d', 'e'], ['f'], ['g']].map((ids) => ['sluice:{k}', ...ids]),
+  ]);
+  expect(calls[0]!.map(({ hits }) => hits)).toEqual([1, 2, 2, 1, 3, 1]);
+});
+
+test('a check with hits is in no window, nor is another check of its key in the same call', async () => {
+  answer = ({ checks }) => ({
+    millisToRoom: 100,
+    maxRequests: 9,
+    approved: 5,
+    verdicts: checks.map(() => 1),
+  });
+  await Promise.all([send('a', 'k'), send('b', 'l')]);
+  calls = [];
+  await Promise.all([send('c', 'k', { hits: 2 }), send('d', 'l'), send('e', 'k')]);
+  const thoughts = calls[0]!.map(({ names, thoughtOf }) => [names.key, thoughtOf]);
+  expect(thoughts).toEqual([
+    ['l', 'inWindow'],
+    ['k', 'unknown'],
+    ['k', 'unknown'],
+  ]);
+});
+
+test('a check with hits counts as so many in a call', async () => {
+  const replies = [
+    send('a', 'k', { hits: 60 }),
+    send('b', 'l', { hits: 39 }),
+    send('c', 'l'),
+    send('d', 'k', { hits: 1000 }),
+    send('e', 'k'),
+  ];
+  expect(seen()).toEqual([
+    [
+      ['sluice:{k}', 'a'],
+      ['sluice:{l}', 'b'],
+      ['sluice:{l}', 'c'],
+    ],
+    [['sluice:{k}', 'd']],
+  ]);
+  await Promise.all(replies);
+  expect(seen()[2]).toEqual([['sluice:{k}', 'e']]);
 });
 
 test('a hundred checks are sent at once, and the rest of the tick in calls of their own', async () => {
