@@ -35,12 +35,13 @@ describe('the npm package', () => {
     files = pack();
   });
 
-  test('has the built program, its scripts, its page, the types of its client, and nothing else', () => {
+  test('has the built program, its scripts, messages and page, the types of its client, and nothing else', () => {
     expect([...files].sort()).toEqual(
       [
         ...filesBelow('dist', '.js'),
         ...filesBelow('dist/client', '.d.ts'),
         ...filesBelow('lua', '.lua'),
+        ...filesBelow('proto', '.proto'),
         ...filesBelow('ui', ''),
         'LICENSE',
         'README.md',
@@ -49,12 +50,12 @@ describe('the npm package', () => {
     );
   });
 
-  test('serves, and finds its scripts and its page', async () => {
+  test('serves, and finds its scripts, its messages and its page', async () => {
     symlinkSync(`${ROOT}node_modules`, join(folder, 'node_modules'));
     const program = join(folder, 'package', 'dist', 'main.js');
     const child = spawn(process.execPath, [program], {
       cwd: folder,
-      env: { PATH: process.env.PATH, ...TEST_SETTINGS, REDIS_URL: redis.url },
+      env: { PATH: process.env.PATH, ...TEST_SETTINGS, GRPC_PORT: '0', REDIS_URL: redis.url },
       stdio: ['ignore', 'pipe', 'inherit'],
     });
     try {
