@@ -47,7 +47,8 @@ describeWithDocker('the image', () => {
   }
 
   test('serves without rights, with nothing to write to, and is found healthy', async () => {
-    const container = await start();
+    // Without the messages of gRPC it would not start.
+    const container = await start('--env', 'GRPC_PORT=8082');
     await untilHealthy(container);
 
     const url = await urlOf(container);
@@ -117,6 +118,7 @@ describeWithDocker('the image', () => {
       'lua',
       'node_modules',
       'package.json',
+      'proto',
       'ui',
     ]);
   });
