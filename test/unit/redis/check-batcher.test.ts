@@ -328,14 +328,20 @@ test('a check with hits is in no window, nor is another check of its key in the 
     approved: 5,
     verdicts: checks.map(() => 1),
   });
-  await Promise.all([send('a', 'k'), send('b', 'l')]);
+  await Promise.all([send('a', 'k'), send('a', 'l'), send('a', 'm')]);
   calls = [];
-  await Promise.all([send('c', 'k', { hits: 2 }), send('d', 'l'), send('e', 'k')]);
+  await Promise.all([
+    send('b', 'k', { hits: 2 }),
+    send('c', 'l'),
+    send('d', 'k'),
+    send('e', 'm', { hits: 2 }),
+  ]);
   const thoughts = calls[0]!.map(({ names, thoughtOf }) => [names.key, thoughtOf]);
   expect(thoughts).toEqual([
     ['l', 'inWindow'],
     ['k', 'unknown'],
     ['k', 'unknown'],
+    ['m', 'unknown'],
   ]);
 });
 
