@@ -38,8 +38,8 @@ export class GatewayCall implements Asker {
 
   /** How long its checks may wait, so that the gateway hears of a refusal before it gives up; it may let pass then. */
   get millisToWait(): number {
-    const deadline = this.call.getDeadline();
-    const left = Number(deadline) - Date.now();
+    const left = Number(this.call.getDeadline()) - Date.now();
+    if (left === Infinity) return left;
     return left - Math.max(ANSWER_MILLIS, left * ANSWER_PART);
   }
 
