@@ -17,6 +17,8 @@ const ANSWER_MILLIS = 5;
 export class GatewayCall implements Asker {
   readonly locals: Express.Locals;
   readonly req: { readonly headers: IncomingHttpHeaders };
+  /** Those that it asks for, as far as they are known, for the log. */
+  keys: readonly string[] | undefined;
   /** Of its checks that may wait. */
   readonly #waiting = new Set<CallerPresence>();
   #isOver: boolean;
