@@ -14,6 +14,8 @@ interface Together {
   release(check: CheckRequest, requestId: string): Promise<void>;
   /** Has nobody wait from now on: those who do are withdrawn. */
   withdrawWaiting(): void;
+  /** Called with each error that is not thrown, since another is, or another check is refused. */
+  onUntold(error: unknown): void;
   /** Whether nobody hears of the answer. */
   readonly isCancelled: boolean;
 }
@@ -48,7 +50,9 @@ export async function decideTogether(
   }
   const results = [...decided.values()];
   if (isOver() || together.isCancelled) await giveBack(results, together);
-  if (failures.length > 0 && !results.some(isRefused)) throw failures[0];
+  const isTold = !results.some(isRefused);
+  for (const failure of isTold ? failures.slice(1) : failures) together.onUntold(failure);
+  if (isTold && failures.length > 0) throw failures[0];
   return checks.map((check) => decided.get(check));
 }
 

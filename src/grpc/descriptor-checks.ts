@@ -6,7 +6,12 @@ import { BOUNDS } from '../limiter/bounds.js';
 import type { CheckRequest } from '../limiter/limiter.js';
 import type { KeyPolicy } from '../rules/policy.js';
 import type { KeyOf } from './key-template.js';
-import { type Descriptor, type RateLimitRequest, UNIT_MILLIS } from './messages.js';
+import {
+  type Descriptor,
+  type RateLimitRequest,
+  UNIT_MILLIS,
+  type UNREADABLE,
+} from './messages.js';
 
 /** Envoy's routes have a few. Each is a check, and all of a request are decided at once. */
 const MAX_DESCRIPTORS = 100;
@@ -29,14 +34,17 @@ const descriptorSchema = z.object({
     .nullable(),
 });
 
-const requestSchema = z.object({
-  domain: name,
-  descriptors: z
-    .array(descriptorSchema)
-    .min(1, 'have at least one descriptor')
-    .max(MAX_DESCRIPTORS, `have at most ${MAX_DESCRIPTORS} descriptors`),
-  hits_addend: hits,
-});
+const requestSchema = z.object(
+  {
+    domain: name,
+    descriptors: z
+      .array(descriptorSchema)
+      .min(1, 'have at least one descriptor')
+      .max(MAX_DESCRIPTORS, `have at most ${MAX_DESCRIPTORS} descriptors`),
+    hits_addend: hits,
+  },
+  'be a RateLimitRequest',
+);
 
 interface CheckParts {
   readonly keyOf: KeyOf;
@@ -50,7 +58,7 @@ interface CheckParts {
  * @throws HttpError INVALID_PARAMETER or INVALID_KEY_LENGTH
  */
 export function checksOf(
-  request: RateLimitRequest,
+  request: RateLimitRequest | typeof UNREADABLE,
   { keyOf, policyOf }: CheckParts,
   millisLeft: number,
 ): CheckRequest[] {
@@ -68,14 +76,16 @@ export function checksOf(
   });
 }
 
-function refuseInvalid(request: RateLimitRequest): void {
+function refuseInvalid(
+  request: RateLimitRequest | typeof UNREADABLE,
+): asserts request is RateLimitRequest {
   const issue = requestSchema.safeParse(request).error?.issues[0];
   if (!issue) return;
   const path = issue.path.map((part) =>
     typeof part === 'number' ? `[${part}]` : `.${String(part)}`,
   );
   throw httpError('INVALID_PARAMETER', {
-    parameter: path.join('').slice(1),
+    parameter: path.join('').slice(1) || 'the message',
     must: issue.message,
   });
 }

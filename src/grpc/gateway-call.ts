@@ -17,6 +17,8 @@ const ANSWER_MILLIS = 5;
 export class GatewayCall implements Asker {
   readonly locals: Express.Locals;
   readonly req: { readonly headers: IncomingHttpHeaders };
+  /** Those that it asks for, as far as they are known, for the log. */
+  keys: readonly string[] | undefined;
   /** Of its checks that may wait. */
   readonly #waiting = new Set<CallerPresence>();
   #isOver: boolean;
@@ -38,8 +40,8 @@ export class GatewayCall implements Asker {
 
   /** How long its checks may wait, so that the gateway hears of a refusal before it gives up; it may let pass then. */
   get millisToWait(): number {
-    const deadline = this.call.getDeadline();
-    const left = Number(deadline) - Date.now();
+    const left = Number(this.call.getDeadline()) - Date.now();
+    if (left === Infinity) return left;
     return left - Math.max(ANSWER_MILLIS, left * ANSWER_PART);
   }
 

@@ -1,5 +1,3 @@
-import type { AddressInfo } from 'node:net';
-
 import { type handleUnaryCall, Server, ServerCredentials } from '@grpc/grpc-js';
 import { ReflectionService } from '@grpc/reflection';
 import type { Logger } from 'pino';
@@ -84,19 +82,19 @@ export async function openGrpcPort(
     },
   );
   return {
-    port: (listener.address() as AddressInfo).port,
+    port: listener.port,
     startDraining: () => {
       health.end();
     },
     stopAccepting: async () => {
       await Promise.all([
-        new Promise<void>((resolve) => listener.close(() => resolve())),
+        listener.stopAccepting(),
         new Promise<void>((resolve) => server.tryShutdown(() => resolve())),
       ]);
     },
     cutConnections: () => {
       server.forceShutdown();
-      injector.destroy();
+      listener.cutConnections();
       bounds.close();
     },
   };

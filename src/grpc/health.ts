@@ -1,4 +1,4 @@
-import type { Server } from '@grpc/grpc-js';
+import type { handleServerStreamingCall, Server } from '@grpc/grpc-js';
 import { HealthImplementation, type ServingStatus } from 'grpc-health-check';
 import type { Logger } from 'pino';
 
@@ -10,6 +10,11 @@ import { RATE_LIMIT_SERVICE } from './proto.js';
 const INTERVAL_MILLIS = 1000;
 /** The service as a whole, and the one that limits. */
 const SERVICES = ['', RATE_LIMIT_SERVICE];
+
+type Watch = handleServerStreamingCall<
+  { readonly service: string },
+  { readonly status: ServingStatus | 'SERVICE_UNKNOWN' }
+>;
 
 /** gRPC's health service, which tells the readiness: https://github.com/grpc/grpc/blob/master/doc/health-checking.md */
 export class Health {
@@ -25,7 +30,14 @@ export class Health {
   ) {}
 
   addTo(server: Server): void {
-    this.#service.addToServer(server);
+    this.#service.addToServer({
+      addService: (service, handlers) => {
+        server.addService(service, {
+          ...handlers,
+          watch: watchingKnown(handlers.watch as unknown as Watch),
+        });
+      },
+    });
   }
 
   /** Resolves when the readiness is told for the first time. It is kept up to date from then on. */
@@ -63,4 +75,12 @@ export class Health {
     this.#status = status;
     for (const service of SERVICES) this.#service.setStatus(service, status);
   }
+}
+
+/** Watches as `watch` does, which would remember the name of each service that there is not for ever. */
+function watchingKnown(watch: Watch): Watch {
+  return (call) => {
+    if (SERVICES.includes(call.request.service)) watch(call);
+    else call.write({ status: 'SERVICE_UNKNOWN' });
+  };
 }

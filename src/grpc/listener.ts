@@ -1,8 +1,9 @@
-import { createServer, type Server, type Socket } from 'node:net';
-import { createServer as createTlsServer } from 'node:tls';
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
+import { createServer as createTlsServer, type TLSSocket } from 'node:tls';
 
 import type { WatchedFiles } from '../config/watched-files.js';
 import type { ConnectionBounds } from '../http/server/connection-bounds.js';
+import type { HttpServer } from '../http/server/server.js';
 import { TIMEOUTS } from '../http/server/timeouts.js';
 import { type KeyPair, secureWith } from '../http/server/tls/key-pair.js';
 
@@ -12,18 +13,26 @@ export interface ListenerOptions {
   readonly host: string;
   readonly keyPair?: WatchedFiles<KeyPair> | undefined;
   readonly bounds: Pick<ConnectionBounds, 'maxConnections' | 'onDropped'>;
+  /** How long a client may take to agree on TLS. */
+  readonly handshakeMillis?: number;
 }
+
+type Serve = (socket: Socket) => void;
 
 /**
  * Listens for connections that speak HTTP/2, by TLS where there is a key pair, and hands each to `serve`. grpc-js would
  * listen by itself, but it bounds no connections, and keeps the first certificate.
  * @throws the error of listen(2), such as EADDRINUSE
  */
-export async function listenForHttp2(
-  { port, host, keyPair, bounds }: ListenerOptions,
-  serve: (socket: Socket) => void,
-): Promise<Server> {
-  const server = keyPair ? createSecureListener(keyPair, serve) : createServer(serve);
+export async function listenForHttp2(options: ListenerOptions, serve: Serve): Promise<HttpServer> {
+  const { port, host, bounds } = options;
+  let isStopping = false;
+  const server = createListener(options, (socket) => {
+    // One that agrees on TLS just now would never hear that it should go elsewhere.
+    if (isStopping) socket.destroy();
+    else serve(socket);
+  });
+  const connections = connectionsOf(server);
   server.maxConnections = bounds.maxConnections;
   server.on('drop', () => {
     bounds.onDropped('too_many_connections');
@@ -35,23 +44,48 @@ export async function listenForHttp2(
       resolve();
     });
   });
-  return server;
+  return {
+    port: (server.address() as AddressInfo).port,
+    stopAccepting: () => {
+      isStopping = true;
+      return new Promise((resolve) => server.close(() => resolve()));
+    },
+    cutConnections: () => {
+      for (const socket of connections) socket.destroy();
+    },
+  };
 }
 
-function createSecureListener(
-  keyPair: WatchedFiles<KeyPair>,
-  serve: (socket: Socket) => void,
-): Server {
+function createListener({ keyPair, handshakeMillis }: ListenerOptions, serve: Serve): Server {
+  if (!keyPair) return createServer(serve);
   const server = createTlsServer(
     {
       ...secureWith(keyPair.current),
       ALPNProtocols: ['h2'],
-      handshakeTimeout: TIMEOUTS.headMillis,
+      handshakeTimeout: handshakeMillis ?? TIMEOUTS.headMillis,
     },
-    serve,
+    (socket) => {
+      // HTTP/2 leaves some to us: https://github.com/nodejs/node/issues/35824
+      socket.on('error', () => undefined);
+      serve(socket);
+    },
   );
+  // Node tells of a client that does not agree in time, and leaves its connection open.
+  server.on('tlsClientError', (_error: Error, socket: TLSSocket) => {
+    socket.destroy();
+  });
   keyPair.onReload((pair) => {
     server.setSecureContext(secureWith(pair));
   });
   return server;
+}
+
+/** All connections, those that have not agreed on TLS yet included. */
+function connectionsOf(server: Server): ReadonlySet<Socket> {
+  const connections = new Set<Socket>();
+  server.on('connection', (socket: Socket) => {
+    connections.add(socket);
+    socket.once('close', () => connections.delete(socket));
+  });
+  return connections;
 }

@@ -4,6 +4,8 @@ import type { ServiceDefinition, UntypedHandleCall } from '@grpc/grpc-js';
 import { loadSync, type PackageDefinition } from '@grpc/proto-loader';
 import { protoPath as healthProto } from 'grpc-health-check';
 
+import { UNREADABLE } from './messages.js';
+
 /** Beside `src`, as beside `dist`. */
 const FOLDER = fileURLToPath(new URL('../../proto', import.meta.url));
 
@@ -25,9 +27,19 @@ export function loadHealthProto(): PackageDefinition {
   return loadSync(healthProto);
 }
 
-/** Envoy's rate limit service. */
+/** Envoy's rate limit service. A request that can't be read is handed over as `UNREADABLE`. */
 export function rateLimitService(
   proto: PackageDefinition,
 ): ServiceDefinition<{ ShouldRateLimit: UntypedHandleCall }> {
-  return proto[RATE_LIMIT_SERVICE] as unknown as ReturnType<typeof rateLimitService>;
+  const { ShouldRateLimit: method } = proto[RATE_LIMIT_SERVICE] as unknown as ReturnType<
+    typeof rateLimitService
+  >;
+  const requestDeserialize = (bytes: Buffer): unknown => {
+    try {
+      return method.requestDeserialize(bytes);
+    } catch {
+      return UNREADABLE;
+    }
+  };
+  return { ShouldRateLimit: { ...method, requestDeserialize } };
 }

@@ -44,8 +44,17 @@ export function shouldRateLimit(
   const { access, decide, limiter, settings, logger } = parts;
   const keyOf = keyTemplate(settings.GRPC_KEY_TEMPLATE);
   const replyTo = repliesBy(settings);
+  // A call has its caller and its span only once it is decided.
+  const logOf = (call: GatewayCall): Logger => logger.child(logSubject(call));
   const noteAndSet = parts.lately.noting<(decided: Omit<Decided, 'check'>) => void, GatewayCall>(
-    (_call, _key, decision, policy, set) => {
+    (call, key, decision, policy, set) => {
+      if (policy.isShadow && decision.outcome === 'denied' && settings.LOG_4XX) {
+        const { reason } = decision;
+        logOf(call).info(
+          { key, reason },
+          'would be denied; passes, since the rule is in the shadow',
+        );
+      }
       set({ decision, policy });
     },
   );
@@ -60,50 +69,67 @@ export function shouldRateLimit(
   const answer = async (
     request: RateLimitRequest,
     call: GatewayCall,
-    log: Logger,
-  ): Promise<RateLimitResponse> => {
+  ): Promise<(Decided | undefined)[]> => {
     access.enter('check', call);
     const checks = checksOf(request, { ...parts, keyOf }, call.millisToWait);
-    for (const { key } of checks) access.demandKey(key, call);
-    const decided = await decideTogether(checks, {
+    call.keys = checks.map(({ key }) => key);
+    for (const key of call.keys) access.demandKey(key, call);
+    return decideTogether(checks, {
       decide: (check) => decideOne(check, call),
-      release: ({ key, hits }, requestId) => releaseUnused(limiter, { key, requestId, hits }, log),
+      release: ({ key, hits }, requestId) =>
+        releaseUnused(limiter, { key, requestId, hits }, logOf(call)),
       withdrawWaiting: () => {
         call.withdrawWaiting();
+      },
+      onUntold: (error) => {
+        logUntold(error, call);
       },
       get isCancelled() {
         return call.isCancelled;
       },
     });
-    return replyTo(decided);
+  };
+
+  const logAnswer = (status: number, call: GatewayCall, line: object): void => {
+    const level = levelOf(status, settings);
+    if (level === 'silent' || !logger.isLevelEnabled(level)) return;
+    const responseTime = Math.round(performance.now() - call.locals.startedAt);
+    logOf(call)[level]({ keys: call.keys, status, ...line, responseTime }, 'call answered');
+  };
+
+  const logUntold = (error: unknown, call: GatewayCall): void => {
+    if (!isFault(error) || !settings.LOG_5XX) return;
+    logOf(call).error({ keys: call.keys, err: error }, 'descriptor not decided');
   };
 
   return (unary, callback) => {
     const call = new GatewayCall(unary);
-    const log = logger.child(logSubject(call));
-    const logAnswer = (status: number, line: object): void => {
-      const level = levelOf(status, settings);
-      if (level !== 'silent') log[level](line, 'call answered');
-    };
-    answer(unary.request, call, log).then(
-      (reply) => {
+    answer(unary.request, call)
+      .then((decided) => {
         if (call.isCancelled) {
-          log.info({ status: CLIENT_CLOSED_REQUEST }, 'gateway gave up before the answer');
+          // As over HTTP, a client is missed that waited.
+          const level = decided.some((one) => one?.decision.outcome === 'withdrawn')
+            ? 'info'
+            : 'debug';
+          const line = { keys: call.keys, status: CLIENT_CLOSED_REQUEST };
+          logOf(call)[level](line, 'gateway gave up before the answer');
           return;
         }
-        const isApproved = reply.overall_code === 'OK';
-        logAnswer(isApproved ? 200 : DENIED_STATUS, { code: reply.overall_code });
+        const reply = replyTo(decided);
+        const code = reply.overall_code;
+        logAnswer(code === 'OK' ? 200 : DENIED_STATUS, call, { code });
         callback(null, reply);
-      },
-      (error: unknown) => {
+      })
+      .catch((error: unknown) => {
         const { code: errorCode, message } = httpErrorFor(error);
         const { status } = errorAnswer(errorCode);
-        logAnswer(status, {
-          errorCode,
-          ...(status === 500 ? { err: error } : { reason: message }),
-        });
+        const cause = isFault(error) ? { err: error } : { reason: message };
+        logAnswer(status, call, { errorCode, ...cause });
         callback({ code: grpcStatusOf(status), details: message });
-      },
-    );
+      });
   };
+}
+
+function isFault(error: unknown): boolean {
+  return httpErrorFor(error).code === 'INTERNAL_ERROR';
 }
