@@ -8,6 +8,7 @@ import { findChromium } from './find-chromium.mjs';
 import { findDeployTools } from './find-deploy-tools.mjs';
 import { findDocker, removeBuiltImage } from './find-docker.mjs';
 import { findGateways } from './find-gateways.mjs';
+import { findGrpcPython } from './find-grpc-python.mjs';
 import { findNginx } from './find-nginx.mjs';
 import { findPrometheus } from './find-prometheus.mjs';
 import { findSchemathesis } from './find-schemathesis.mjs';
@@ -34,6 +35,7 @@ const environment = {
   ...findDeployTools({ get }),
   SLUICE_TEST_NGINX: nginx,
   SLUICE_TEST_SCHEMATHESIS: findSchemathesis({ get }),
+  SLUICE_TEST_GRPC_PYTHON: findGrpcPython({ get }),
   ...findGateways(nginx, { get }),
   ...findPrometheus({ get }),
   SLUICE_TEST_CHROMIUM: findChromium({ get }),

