@@ -87,6 +87,11 @@ async function untilUnasked(replica: ReplicaProcess, statuses: readonly number[]
   });
 }
 
+/** The timeout of the filter for those who wait. */
+function givingUpAfter(time: string): Replacements {
+  return [[' timeout: 3600s', ` timeout: ${time}`]];
+}
+
 function servedUrls(): string[] {
   return app.served.map(({ url }) => url);
 }
@@ -192,20 +197,29 @@ describeWithEnvoy('Envoy as a gateway', () => {
     expect((await debugState(sluice.url, WAITING)).NumApprovedThisWindow).toBe(1);
   });
 
-  test('refuses a wait that Envoy would not see the end of', async () => {
-    const url = await start(
-      envoy([
-        [
-          'timeout: 3600s\n                      failure',
-          'timeout: 30s\n                      failure',
-        ],
-      ]),
-    );
+  test('refuses at once whose turn comes after Envoy gives up', async () => {
+    const url = await start(envoy(givingUpAfter('30s')));
     await send(url, 'GET', '/reports/1');
     const refused = await send(url, 'GET', '/reports/1');
 
     expect(refused.status).toBe(429);
     expect(refused.headers['retry-after']).toMatch(TEN_MINUTES);
+  });
+
+  test('refuses whose turn does not come as it was told, before Envoy gives up', async () => {
+    await restartSluice({ WINDOW_MILLIS: '6000', MAX_REQUESTS: '2' });
+    const url = await start(envoy(givingUpAfter('9s')));
+    await approve(sluice.url, WAITING);
+    await approve(sluice.url, WAITING);
+    const first = begin(url, 'GET', '/reports/first');
+    await untilWaiting(sluice.url, WAITING, 1);
+    const second = begin(url, 'GET', '/reports/second');
+    await untilWaiting(sluice.url, WAITING, 2);
+    // The next window has room for one only.
+    await send(sluice.url, 'POST', `${ratePath(WAITING)}?maxRequests=1`);
+
+    expect((await first.answer).status).toBe(200);
+    expect((await second.answer).status).toBe(429);
   });
 
   test('has more requests wait than a connection to Sluice takes, all at once', async () => {
