@@ -7,9 +7,10 @@ type File = ReturnType<typeof descriptor.FileDescriptorProto.decode> &
 type Symbols = ReadonlyMap<string, string>;
 
 /**
- * The same for the reflection service, with full names of types, each file's dependencies, and Google's own types in the
- * files in which clients know them. protobufjs writes names relative to their packages, leaves dependencies out and makes
- * a file of each package, so that clients such as Python's can't put the files together.
+ * The same for the reflection service, with full names of types, each file's dependencies, Google's own types in the files
+ * in which clients know them, and the entries of maps by the names that clients in Go insist on. protobufjs writes names
+ * relative to their packages, leaves dependencies out and makes a file of each package, so that clients such as Python's
+ * can't put the files together.
  */
 export function reflected(proto: PackageDefinition): PackageDefinition {
   const files = new Map<string, File>();
@@ -17,6 +18,7 @@ export function reflected(proto: PackageDefinition): PackageDefinition {
     if (!Array.isArray(fileDescriptorProtos)) continue;
     for (const bytes of fileDescriptorProtos) {
       const decoded: File = descriptor.FileDescriptorProto.decode(bytes);
+      nameMapEntries(decoded);
       for (const file of asKnown(decoded)) files.set(String(file.name), file);
     }
   }
@@ -49,6 +51,17 @@ function asKnown(file: File): File[] {
     part('duration', (message) => message === 'Duration'),
     part('wrappers', (message) => message.endsWith('Value')),
   ];
+}
+
+function nameMapEntries({ messageType }: File): void {
+  for (const { field, nestedType } of messageType ?? []) {
+    for (const entry of nestedType ?? []) {
+      const map = field?.find(({ typeName }) => typeName === entry.name);
+      if (!entry.options?.mapEntry || !map) continue;
+      entry.name = `${entry.name ?? ''}Entry`;
+      map.typeName = entry.name;
+    }
+  }
 }
 
 function symbolsOf(files: readonly File[]): Symbols {
