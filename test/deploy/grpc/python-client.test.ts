@@ -71,6 +71,26 @@ describeWithPython('a client in Python', () => {
     );
   });
 
+  test('is told of types by the names that protoc gives them', async () => {
+    await serve();
+    const types = [
+      'grpc.health.v1.HealthListResponse',
+      'envoy.extensions.common.ratelimit.v3.RateLimitDescriptor',
+    ].map((message) => client.types(message).outcome());
+
+    expect(await Promise.all(types)).toEqual([
+      // Clients in Go take no map whose entries have another name.
+      { types: { statuses: 'grpc.health.v1.HealthListResponse.StatusesEntry' } },
+      {
+        types: {
+          entries: 'envoy.extensions.common.ratelimit.v3.RateLimitDescriptor.Entry',
+          limit: 'envoy.extensions.common.ratelimit.v3.RateLimitDescriptor.RateLimitOverride',
+          hits_addend: 'google.protobuf.UInt64Value',
+        },
+      },
+    ]);
+  });
+
   test('is approved until the limit is reached, and told of it', async () => {
     await serve();
     const replies = [];

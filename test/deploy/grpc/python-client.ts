@@ -14,6 +14,7 @@ export interface Outcome {
   readonly details?: string;
   readonly reply?: unknown;
   readonly services?: readonly string[];
+  readonly types?: Readonly<Record<string, string>>;
 }
 
 /** A call whose outcomes come by and by. */
@@ -58,6 +59,11 @@ export class PythonClient {
   /** Asks for the names of all services. */
   services(): Call {
     return this.#begin({ do: 'services' });
+  }
+
+  /** Asks for the types of a message's fields that are messages. */
+  types(message: string): Call {
+    return this.#begin({ do: 'types', message });
   }
 
   /** Asks whether a service serves, once. */

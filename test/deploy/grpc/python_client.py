@@ -67,6 +67,13 @@ def services(call_id):
     tell(call_id, services=sorted(reflected.get_services()))
 
 
+def types(call_id, message):
+    """Tells the types of a message's fields that are messages."""
+    fields = descriptors.FindMessageTypeByName(message).fields
+    found = {field.name: field.message_type for field in fields}
+    tell(call_id, types={name: type.full_name for name, type in found.items() if type})
+
+
 def check(call_id, service):
     request = health_pb2.HealthCheckRequest(service=service)
     call = health.Check.future(request)
@@ -86,7 +93,7 @@ def watch(call_id, service):
     threading.Thread(target=follow, daemon=True).start()
 
 
-ACTIONS = {action.__name__: action for action in (ask, cancel, services, check, watch)}
+ACTIONS = {action.__name__: action for action in (ask, cancel, services, types, check, watch)}
 
 for line in sys.stdin:
     command = json.loads(line)
