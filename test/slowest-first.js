@@ -11,6 +11,7 @@ const SLOWEST = [
   'test/simulation/simulation.test.ts',
   'test/deploy/schemathesis.test.ts',
   'test/deploy/gateways/gateways.test.ts',
+  'test/deploy/gateways/envoy.test.ts',
   'test/deploy/installed-package.test.ts',
 ];
 

@@ -7,16 +7,19 @@ type File = ReturnType<typeof descriptor.FileDescriptorProto.decode> &
 type Symbols = ReadonlyMap<string, string>;
 
 /**
- * The same for the reflection service, with full names of types and each file's dependencies. protobufjs writes names
- * relative to their packages and leaves dependencies out, so that clients such as Python's can't put the files together.
+ * The same for the reflection service, with full names of types, each file's dependencies, Google's own types in the files
+ * in which clients know them, and the entries of maps by the names that clients in Go insist on. protobufjs writes names
+ * relative to their packages, leaves dependencies out and makes a file of each package, so that clients such as Python's
+ * can't put the files together.
  */
 export function reflected(proto: PackageDefinition): PackageDefinition {
   const files = new Map<string, File>();
   for (const { fileDescriptorProtos } of Object.values(proto)) {
     if (!Array.isArray(fileDescriptorProtos)) continue;
     for (const bytes of fileDescriptorProtos) {
-      const file: File = descriptor.FileDescriptorProto.decode(bytes);
-      files.set(String(file.name), file);
+      const decoded: File = descriptor.FileDescriptorProto.decode(bytes);
+      nameMapEntries(decoded);
+      for (const file of asKnown(decoded)) files.set(String(file.name), file);
     }
   }
   const symbols = symbolsOf([...files.values()]);
@@ -32,6 +35,33 @@ export function reflected(proto: PackageDefinition): PackageDefinition {
         : definition,
     ]),
   ) as PackageDefinition;
+}
+
+/** Of Google's types there are a duration and the wrappers. */
+function asKnown(file: File): File[] {
+  if (file.package !== 'google.protobuf') return [file];
+  const part = (name: string, has: (message: string) => boolean): File =>
+    descriptor.FileDescriptorProto.create({
+      name: `google/protobuf/${name}.proto`,
+      package: file.package,
+      syntax: file.syntax,
+      messageType: (file.messageType ?? []).filter((message) => has(String(message.name))),
+    });
+  return [
+    part('duration', (message) => message === 'Duration'),
+    part('wrappers', (message) => message.endsWith('Value')),
+  ];
+}
+
+function nameMapEntries({ messageType }: File): void {
+  for (const { field, nestedType } of messageType ?? []) {
+    for (const entry of nestedType ?? []) {
+      const map = field?.find(({ typeName }) => typeName === entry.name);
+      if (!entry.options?.mapEntry || !map) continue;
+      entry.name = `${entry.name ?? ''}Entry`;
+      map.typeName = entry.name;
+    }
+  }
 }
 
 function symbolsOf(files: readonly File[]): Symbols {

@@ -11,6 +11,7 @@ import { useTemporaryFolder } from '../../support/temporary-folder.js';
 import { bearer, tokenFile } from '../../support/tokens.js';
 import { until } from '../../support/until.js';
 import { useRedis } from '../../support/use-redis.js';
+import { useTls } from '../../support/use-tls.js';
 import { grpcHost } from '../grpc/grpc-host.js';
 import { ROOT } from '../repository-files.js';
 import { type AppBehind, startAppBehind } from './app-behind.js';
@@ -18,6 +19,7 @@ import { envoy } from './envoy.js';
 import { type Gateway, startGateway, type Surroundings } from './gateway.js';
 import { killGateways } from './gateway-process.js';
 import type { Replacements } from './shipped-file.js';
+import { yamlOfPage } from './yaml-of-page.js';
 
 /**
  * One approval in ten minutes, so that no window ends while a test waits, and the next ones come in time for those who
@@ -38,7 +40,7 @@ const WAITING = 'edge:route=reports,remote_address=127.0.0.1';
 /** Stops when it has a second signal. */
 const DRAINING = { SHUTDOWN_DELAY_MILLIS: '3600000' };
 
-/** As docs/gateways.md says. */
+/** A route whose requests take three approvals, as docs/gateways.md says. */
 const TAKING_THREE: Replacements = [
   [
     `
@@ -47,16 +49,7 @@ const TAKING_THREE: Replacements = [
                                   - generic_key: { descriptor_key: route, descriptor_value: api }
                                   - remote_address: {}
 `,
-    `
-                          typed_per_filter_config:
-                            check:
-                              '@type': type.googleapis.com/envoy.extensions.filters.http.ratelimit.v3.RateLimitPerRoute
-                              rate_limits:
-                                - hits_addend: { number: 3 }
-                                  actions:
-                                    - generic_key: { descriptor_key: route, descriptor_value: api }
-                                    - remote_address: {}
-`,
+    `\n${yamlOfPage('hits_addend: { number: 3 }', 26)}`,
   ],
 ];
 
@@ -87,21 +80,43 @@ async function untilUnasked(replica: ReplicaProcess, statuses: readonly number[]
   });
 }
 
+/** With a Sluice that speaks TLS, as docs/gateways.md says. */
+function checkingCertificate(caFile: string, name: string): Replacements {
+  return [
+    [
+      '      # Those who wait are more',
+      `${yamlOfPage('alpn_protocols', 6)}      # Those who wait are more`,
+    ],
+    ['/etc/envoy/sluice-ca.pem', caFile],
+    ['sni: sluice.example', `sni: ${name}`],
+    ['exact: sluice.example', `exact: ${name}`],
+  ];
+}
+
+/** The timeout of the filter for those who wait. */
+function givingUpAfter(time: string): Replacements {
+  return [[' timeout: 3600s', ` timeout: ${time}`]];
+}
+
 function servedUrls(): string[] {
   return app.served.map(({ url }) => url);
 }
+
+beforeEach(async () => {
+  app = await startAppBehind();
+});
+afterEach(async () => {
+  await killGateways();
+  await killReplicas();
+  app.stop();
+});
 
 // `npm test` says that there is no Envoy.
 const describeWithEnvoy = envoy().program === '' ? describe.skip : describe;
 
 describeWithEnvoy('Envoy as a gateway', () => {
   beforeEach(async () => {
-    [sluice, app] = await Promise.all([startReplica(SETTINGS), startAppBehind()]);
-  });
-  afterEach(async () => {
-    await killGateways();
-    await killReplicas();
-    app.stop();
+    sluice = await startReplica(SETTINGS);
   });
 
   test.each([
@@ -192,20 +207,29 @@ describeWithEnvoy('Envoy as a gateway', () => {
     expect((await debugState(sluice.url, WAITING)).NumApprovedThisWindow).toBe(1);
   });
 
-  test('refuses a wait that Envoy would not see the end of', async () => {
-    const url = await start(
-      envoy([
-        [
-          'timeout: 3600s\n                      failure',
-          'timeout: 30s\n                      failure',
-        ],
-      ]),
-    );
+  test('refuses at once whose turn comes after Envoy gives up', async () => {
+    const url = await start(envoy(givingUpAfter('30s')));
     await send(url, 'GET', '/reports/1');
     const refused = await send(url, 'GET', '/reports/1');
 
     expect(refused.status).toBe(429);
     expect(refused.headers['retry-after']).toMatch(TEN_MINUTES);
+  });
+
+  test('refuses whose turn does not come as it was told, before Envoy gives up', async () => {
+    await restartSluice({ WINDOW_MILLIS: '6000', MAX_REQUESTS: '2' });
+    const url = await start(envoy(givingUpAfter('9s')));
+    await approve(sluice.url, WAITING);
+    await approve(sluice.url, WAITING);
+    const first = begin(url, 'GET', '/reports/first');
+    await untilWaiting(sluice.url, WAITING, 1);
+    const second = begin(url, 'GET', '/reports/second');
+    await untilWaiting(sluice.url, WAITING, 2);
+    // The next window has room for one only.
+    await send(sluice.url, 'POST', `${ratePath(WAITING)}?maxRequests=1`);
+
+    expect((await first.answer).status).toBe(200);
+    expect((await second.answer).status).toBe(429);
   });
 
   test('has more requests wait than a connection to Sluice takes, all at once', async () => {
@@ -306,16 +330,24 @@ describeWithEnvoy('Envoy as a gateway', () => {
   });
 });
 
+describeWithEnvoy('Envoy before a Sluice with a certificate', () => {
+  const tls = useTls();
+  beforeEach(async () => {
+    sluice = await startReplica({ ...SETTINGS, ...tls.settings });
+  });
+
+  test.each([
+    ['asks it by the name in the certificate', 'localhost', 200],
+    ['asks nobody by another name', 'another.example', 503],
+  ])('%s', async (_, name, status) => {
+    const url = await start(envoy(checkingCertificate(tls.authority.caFile, name)));
+
+    expect((await send(url, 'GET', '/')).status).toBe(status);
+  });
+});
+
 describeWithEnvoy('Envoy before two replicas', () => {
   const redis = useRedis();
-  beforeEach(async () => {
-    app = await startAppBehind();
-  });
-  afterEach(async () => {
-    await killGateways();
-    await killReplicas();
-    app.stop();
-  });
 
   test('has no request fail while one of them stops', async () => {
     const settings = {

@@ -1,0 +1,105 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+
+import { until } from '../../support/until.js';
+
+const SCRIPT = fileURLToPath(new URL('python_client.py', import.meta.url));
+const SERVICE = 'envoy.service.ratelimit.v3.RateLimitService';
+
+/** What has become of a call, in the names of gRPC. */
+export interface Outcome {
+  readonly code?: string;
+  readonly details?: string;
+  readonly reply?: unknown;
+  readonly services?: readonly string[];
+  readonly types?: Readonly<Record<string, string>>;
+}
+
+/** A call whose outcomes come by and by. */
+export interface Call {
+  readonly outcomes: readonly Outcome[];
+  /** The first outcome that it has had, or will have. */
+  readonly outcome: () => Promise<Outcome>;
+  cancel(): void;
+}
+
+export interface CallOptions {
+  /** In seconds. */
+  readonly timeout?: number;
+  readonly metadata?: Readonly<Record<string, string>>;
+}
+
+const running = new Set<ChildProcess>();
+
+/** gRPC in Python, which knows of the service only what its reflection says. */
+export class PythonClient {
+  readonly #process: ChildProcess;
+  readonly #calls: Outcome[][] = [];
+  #errors = '';
+
+  /** @param host of the service, with its port */
+  constructor(python: string, host: string) {
+    this.#process = spawn(python, [SCRIPT, host]);
+    running.add(this.#process);
+    this.#process.stderr!.on('data', (data: Buffer) => (this.#errors += data.toString()));
+    createInterface({ input: this.#process.stdout! }).on('line', (line) => {
+      const { id, ...outcome } = JSON.parse(line) as Outcome & { id: number };
+      this.#calls[id]!.push(outcome);
+    });
+  }
+
+  /** Asks whether descriptors are within their limits. */
+  shouldRateLimit(request: unknown, options: CallOptions = {}): Call {
+    const what = { service: SERVICE, method: 'ShouldRateLimit', request };
+    return this.#begin({ do: 'ask', ...what, ...options });
+  }
+
+  /** Asks for the names of all services. */
+  services(): Call {
+    return this.#begin({ do: 'services' });
+  }
+
+  /** Asks for the types of a message's fields that are messages. */
+  types(message: string): Call {
+    return this.#begin({ do: 'types', message });
+  }
+
+  /** Asks whether a service serves, once. */
+  check(service: string): Call {
+    return this.#begin({ do: 'check', service });
+  }
+
+  /** Asks whether a service serves, from now on. */
+  watch(service: string): Call {
+    return this.#begin({ do: 'watch', service });
+  }
+
+  #begin(command: Readonly<Record<string, unknown>>): Call {
+    const outcomes: Outcome[] = [];
+    const id = this.#calls.push(outcomes) - 1;
+    this.#process.stdin!.write(`${JSON.stringify({ id, ...command })}\n`);
+    return {
+      outcomes,
+      outcome: () =>
+        until(() => {
+          if (this.#process.exitCode === null) return outcomes[0];
+          throw new Error(`the client in Python has ended: ${this.#errors}`);
+        }),
+      cancel: () => void this.#begin({ do: 'cancel', other: id }),
+    };
+  }
+}
+
+/** Ends every client that the test file has started. */
+export async function endPythonClients(): Promise<void> {
+  await Promise.all(
+    [...running].map(async (child) => {
+      running.delete(child);
+      if (child.exitCode !== null) return;
+      child.kill('SIGKILL');
+      await once(child, 'exit');
+    }),
+  );
+}
