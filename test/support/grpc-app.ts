@@ -1,0 +1,59 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { startTestApp, type TestApp } from './app.js';
+import type { Environment } from './both-limiters.js';
+import { uniqueKey } from './unique-key.js';
+
+/** The whole service with a port for gateways. */
+export interface GrpcApp extends TestApp {
+  readonly grpcPort: number;
+}
+
+/** Keys are what descriptors have as values, and have one approval an hour. */
+export const GATEWAY_SETTINGS: Environment = {
+  GRPC_PORT: '0',
+  GRPC_KEY_TEMPLATE: '{values}',
+  WINDOW_MILLIS: '3600000',
+  MAX_REQUESTS: '1',
+};
+
+/** @param environment settings beyond {@link GATEWAY_SETTINGS}, or in their place */
+export async function startGrpcApp(environment: Environment = {}): Promise<GrpcApp> {
+  const app = await startTestApp({ ...GATEWAY_SETTINGS, ...environment });
+  const serving = app.log.find(({ msg }) => msg === 'serving');
+  return Object.assign(app, { grpcPort: Number(serving?.grpcPort) });
+}
+
+/** Services of one file's tests. Each ends with its test, unless the test ends it before. */
+export function useGrpcApps(): (environment?: Environment) => Promise<GrpcApp> {
+  const apps = new Set<GrpcApp>();
+  afterEach(async () => {
+    await Promise.all([...apps].map((app) => app.stop(0, AbortSignal.abort())));
+  });
+  return async (environment) => {
+    const app = await startGrpcApp(environment);
+    const { stop } = app;
+    app.stop = (...args) => {
+      apps.delete(app);
+      return stop(...args);
+    };
+    apps.add(app);
+    return app;
+  };
+}
+
+/** Writes a file of rules. @returns the setting that names it */
+export async function rulesFile(
+  folder: string,
+  ...rules: readonly object[]
+): Promise<{ CONFIG_FILE: string }> {
+  const file = join(folder, uniqueKey());
+  await writeFile(file, JSON.stringify({ keys: rules }));
+  return { CONFIG_FILE: file };
+}
+
+/** A rule for all keys. */
+export function ruleForAll(fields: object): object {
+  return { key_pattern: '.*', key_pattern_is_regex: true, ...fields };
+}

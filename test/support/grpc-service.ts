@@ -1,0 +1,70 @@
+import { parseSettings } from '../../src/config/settings.js';
+import { openGrpcPort } from '../../src/grpc/grpc-port.js';
+import { openAccess } from '../../src/http/auth/access.js';
+import { LatelyRefused } from '../../src/http/deciding/lately-refused.js';
+import type { Limiter } from '../../src/limiter/limiter.js';
+import { createMetrics } from '../../src/metrics/prometheus-metrics.js';
+import { parseRules } from '../../src/rules/parse-rules.js';
+import { RuleSet } from '../../src/rules/rule-set.js';
+import { defaultPolicy, withoutRules } from '../../src/rules/rules.js';
+import type { Environment } from './both-limiters.js';
+import { recordLog, type RecordedLog } from './recorded-log.js';
+import { GATEWAY_SETTINGS } from './grpc-app.js';
+
+/** The port for gateways alone, over a limiter of the test's own. */
+export interface GrpcService {
+  readonly grpcPort: number;
+  readonly log: RecordedLog;
+}
+
+interface Options {
+  readonly environment?: Environment;
+  /** As a rules file has them. */
+  readonly rules?: readonly object[];
+}
+
+/** Services of one file's tests, each of which ends with its test. */
+export function useGrpcServices(): (limiter: Limiter, options?: Options) => Promise<GrpcService> {
+  const stops: (() => Promise<void>)[] = [];
+  afterEach(async () => {
+    await Promise.all(stops.splice(0).map((stop) => stop()));
+  });
+
+  return async (limiter, options = {}) => {
+    const settings = parseSettings({
+      ...GATEWAY_SETTINGS,
+      HOST: '127.0.0.1',
+      ...options.environment,
+    });
+    const log = recordLog('debug');
+    const keys = parseRules(JSON.stringify({ keys: options.rules ?? [] }));
+    const rules = new RuleSet(keys, defaultPolicy(settings));
+    const metrics = createMetrics(() => limiter.waiting, withoutRules(settings));
+    const port = await openGrpcPort(
+      {
+        limiter,
+        policyOf: (key) => rules.policyOf(key),
+        metrics,
+        undecided: { note: (reason) => metrics.failed(reason) },
+        lately: new LatelyRefused(),
+        readiness: { assess: () => Promise.resolve({ reasons: [], remarks: [] }) },
+        settings,
+        logger: log.logger,
+      },
+      {
+        access: openAccess,
+        auth: { isStale: false, isGone: false, refusals: {} },
+        close: () => undefined,
+      },
+      0,
+    );
+    stops.push(async () => {
+      port.startDraining();
+      const closed = port.stopAccepting();
+      await limiter.close();
+      port.cutConnections();
+      await closed;
+    });
+    return { grpcPort: port.port, log };
+  };
+}

@@ -1,0 +1,116 @@
+import fc from 'fast-check';
+
+import { keyTemplate } from '../../../src/grpc/key-template.js';
+import type { Entry } from '../../../src/grpc/messages.js';
+
+/** Few characters, so that what separates parts comes often, and is next to itself. */
+const text = fc.string({
+  unit: fc.constantFrom('a', '%', ',', '=', ':', '2', 'C', '~', 'é', '💧'),
+});
+const domains = text.filter((domain) => domain !== '');
+const entries = fc.array(fc.record({ key: domains, value: text }), { minLength: 1, maxLength: 3 });
+
+const keyOf = keyTemplate('{domain}:{entries}');
+
+test.each<[template: string, domain: string, given: Entry[], key: string]>([
+  ['{domain}:{entries}', 'edge', [{ key: 'path', value: '/' }], 'edge:path=/'],
+  [
+    '{domain}:{entries}',
+    'edge',
+    [
+      { key: 'path', value: '/a' },
+      { key: 'ip', value: '::1' },
+    ],
+    'edge:path=/a,ip=::1',
+  ],
+  ['{domain}:{entries}', 'a:b,c', [{ key: 'd=e', value: 'f=g,h%' }], 'a%3Ab%2Cc:d%3De=f=g%2Ch%25'],
+  ['{domain}:{entries}', 'edge', [{ key: 'generic', value: '' }], 'edge:generic='],
+  ['{values}', 'edge', [{ key: 'tenant', value: 'tenant-7' }], 'tenant-7'],
+  [
+    'limits/{values}',
+    'edge',
+    [
+      { key: 'a', value: '1,2' },
+      { key: 'b', value: '3' },
+    ],
+    'limits/1%2C2,3',
+  ],
+  ['{entries}@{domain}', '{values}', [{ key: '{domain}', value: '$&' }], '{domain}=$&@{values}'],
+])('by %s the domain %j with %j is its key', (template, domain, given, key) => {
+  expect(keyTemplate(template)(domain, given)).toBe(key);
+});
+
+/** Entries can be read back from what the template made of them. */
+function entriesIn(key: string): Entry[] {
+  return key.split(',').map((entry) => {
+    const end = entry.indexOf('=');
+    return {
+      key: decodeURIComponent(entry.slice(0, end)),
+      value: decodeURIComponent(entry.slice(end + 1)),
+    };
+  });
+}
+
+test('no two descriptors have the same key: domain and entries can be read back from it', () => {
+  fc.assert(
+    fc.property(domains, entries, (domain, given) => {
+      const key = keyOf(domain, given);
+      const end = key.indexOf(':');
+      expect(decodeURIComponent(key.slice(0, end))).toBe(domain);
+      expect(entriesIn(key.slice(end + 1))).toEqual(given);
+    }),
+    { numRuns: 2000 },
+  );
+});
+
+test('the same is so of the entries alone', () => {
+  const byEntries = keyTemplate('{entries}');
+  fc.assert(
+    fc.property(entries, (given) => {
+      expect(entriesIn(byEntries('edge', given))).toEqual(given);
+    }),
+    { numRuns: 2000 },
+  );
+});
+
+describe('a key that would be too long', () => {
+  const pathOf = (value: string): string => keyOf('edge', [{ key: 'path', value }]);
+  const room = 512 - Buffer.byteLength('edge:path=');
+
+  test('stays as it is up to 512 bytes', () => {
+    expect(pathOf('a'.repeat(room))).toBe(`edge:path=${'a'.repeat(room)}`);
+  });
+
+  test('is cut to 512 bytes with the digest of the whole at its end', () => {
+    const key = pathOf('a'.repeat(room + 1));
+
+    expect(Buffer.byteLength(key)).toBe(512);
+    expect(key).toMatch(/^edge:path=a{457}%~[\w-]{43}$/);
+  });
+
+  test('differs from another that differs in its last character only', () => {
+    const long = 'a'.repeat(5000);
+
+    expect(pathOf(`${long}b`)).not.toBe(pathOf(`${long}c`));
+    expect(pathOf(`${long}b`)).toBe(pathOf(`${long}b`));
+  });
+
+  test('is never cut within a character', () => {
+    fc.assert(
+      fc.property(fc.nat(6), fc.constantFrom('é', '€', '💧'), (start, character) => {
+        const key = pathOf('a'.repeat(start) + character.repeat(600));
+
+        expect(Buffer.byteLength(key)).toBeLessThanOrEqual(512);
+        expect(Buffer.byteLength(key)).toBeGreaterThan(512 - 4);
+        expect(key).not.toContain('\ufffd');
+        expect(Buffer.from(key).toString()).toBe(key);
+      }),
+    );
+  });
+
+  test('is the key of no other descriptor that has it as its value', () => {
+    const cut = pathOf('a'.repeat(600)).slice('edge:path='.length);
+
+    expect(pathOf(cut)).not.toBe(`edge:path=${cut}`);
+  });
+});
