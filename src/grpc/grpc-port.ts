@@ -70,7 +70,7 @@ export async function openGrpcPort(
   server.addService(rateLimitService(proto), { ShouldRateLimit: handlerOf({ ...parts, access }) });
   const described = reflected({ ...proto, ...loadHealthProto() });
   new ReflectionService(described).addToServer(server);
-  const health = new Health(readiness, systemClock, logger);
+  const health = new Health(readiness, systemClock);
   health.addTo(server);
   await health.begin();
 

@@ -1,9 +1,9 @@
 import type { handleServerStreamingCall, Server } from '@grpc/grpc-js';
 import { HealthImplementation, type ServingStatus } from 'grpc-health-check';
-import type { Logger } from 'pino';
 
 import type { Clock } from '../common/clock.js';
 import type { Readiness } from '../readiness/readiness.js';
+import { isReadySoon } from '../readiness/ready-soon.js';
 import { RATE_LIMIT_SERVICE } from './proto.js';
 
 /** How long a change of the readiness may take to be told. */
@@ -26,7 +26,6 @@ export class Health {
   constructor(
     private readonly readiness: Readiness,
     private readonly clock: Clock,
-    private readonly logger: Logger,
   ) {}
 
   addTo(server: Server): void {
@@ -53,20 +52,10 @@ export class Health {
   }
 
   async #tell(): Promise<void> {
-    const isReady = await this.#isReady();
+    const isReady = await isReadySoon(this.readiness, this.clock);
     if (this.#isOver) return;
     this.#set(isReady ? 'SERVING' : 'NOT_SERVING');
     this.#cancelTimer = this.clock.after(INTERVAL_MILLIS, () => void this.#tell());
-  }
-
-  async #isReady(): Promise<boolean> {
-    try {
-      const { reasons } = await this.readiness.assess();
-      return reasons.length === 0;
-    } catch (error) {
-      this.logger.error({ err: error }, 'readiness not known');
-      return false;
-    }
   }
 
   #set(status: ServingStatus): void {
