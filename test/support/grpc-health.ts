@@ -45,7 +45,7 @@ export class HealthClient {
       responseDeserialize,
       { service: name },
     ) as ClientReadableStream<{ status: Status }>;
-    stream.on('data', ({ status }) => told.push(status));
+    stream.on('data', ({ status }: { status: Status }) => told.push(status));
     // It ends with its service, or by the test.
     stream.on('error', () => undefined);
     return {
