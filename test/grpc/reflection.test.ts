@@ -61,9 +61,7 @@ describe.each(['v1', 'v1alpha'])('reflection %s', (version) => {
     const names = files.map(({ name }) => name);
 
     expect(new Set(names).size).toBe(names.length);
-    for (const { dependency } of files) {
-      for (const needed of dependency ?? []) expect(names).toContain(needed);
-    }
+    for (const needed of files.flatMap(dependenciesOf)) expect(names).toContain(needed);
   });
 
   test('names every type by its whole name, which one of the files has', async () => {
@@ -82,7 +80,7 @@ describe.each(['v1', 'v1alpha'])('reflection %s', (version) => {
     for (const file of files) {
       const needed = new Set(usedIn(file).map((type) => home.get(type)));
       needed.delete(file.name);
-      expect((file.dependency ?? []).map(String).sort()).toEqual([...needed].sort());
+      expect(dependenciesOf(file).sort()).toEqual([...needed].sort());
     }
   });
 
@@ -109,6 +107,10 @@ describe.each(['v1', 'v1alpha'])('reflection %s', (version) => {
     ).toEqual(expect.objectContaining({ errorCode: 5 }));
   });
 });
+
+function dependenciesOf({ dependency }: File): string[] {
+  return [...((dependency as string[] | null | undefined) ?? [])];
+}
 
 interface Scope {
   readonly name?: string | null;

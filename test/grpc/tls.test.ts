@@ -148,6 +148,17 @@ describe('a listener', () => {
     expect(served).toEqual([]);
   });
 
+  test('cuts a client that does not agree on TLS with all others', async () => {
+    const { listener, grpcPort } = await listen(3_600_000);
+    const socket = (await plainConnection({ grpcPort })).resume();
+    const other = (await handshake({ grpcPort })).resume();
+    const stopped = listener.stopAccepting();
+    listener.cutConnections();
+    await stopped;
+
+    await until(() => socket.destroyed && other.destroyed);
+  });
+
   test('that stops serves nobody any more who agrees on TLS just then', async () => {
     const { listener, grpcPort, served } = await listen();
     const socket = await plainConnection({ grpcPort });
