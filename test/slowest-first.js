@@ -13,6 +13,8 @@ const SLOWEST = [
   'test/deploy/gateways/gateways.test.ts',
   'test/deploy/gateways/envoy.test.ts',
   'test/deploy/installed-package.test.ts',
+  'test/grpc/stop.test.ts',
+  'test/grpc/account.test.ts',
 ];
 
 /** The slowest files first, then the others as Jest has them. */

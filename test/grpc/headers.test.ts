@@ -68,6 +68,22 @@ describe('the headers for the client', () => {
   });
 });
 
+test('of several refusals say to come back when the last of them is over', async () => {
+  const app = await start(
+    await rulesFile(
+      folder,
+      { key_pattern: 'minute', window_millis: 60_000 },
+      { key_pattern: 'day', window_millis: 86_400_000 },
+    ),
+  );
+  const gateway = gatewayOf(app);
+  const keys = ['minute', 'day', 'minute'];
+  for (const key of ['minute', 'day']) await gateway.askFor(key);
+  const response = await gateway.ask({ descriptors: keys.map((key) => of(key)) });
+
+  expect(Number(headersOf(response)['Retry-After'])).toBeGreaterThan(86_000);
+});
+
 test('RATE_LIMIT_HEADERS=off leaves the limit out, and when to come back in', async () => {
   const app = await start({ RATE_LIMIT_HEADERS: 'off' });
   const gateway = gatewayOf(app);

@@ -14,6 +14,7 @@ import { failureOf, useGateways } from '../support/grpc-gateway.js';
 import { recordLog } from '../support/recorded-log.js';
 import { useTemporaryFolder } from '../support/temporary-folder.js';
 import { uniqueKey } from '../support/unique-key.js';
+import { until } from '../support/until.js';
 import { useTls } from '../support/use-tls.js';
 
 const tls = useTls();
@@ -23,10 +24,13 @@ const gatewayOf = useGateways();
 
 const trusting = () => credentials.createSsl(Buffer.from(tls.authority.ca));
 
-async function handshake(app: GrpcApp, options: ConnectionOptions = {}): Promise<TLSSocket> {
+async function handshake(
+  { grpcPort }: { readonly grpcPort: number },
+  options: ConnectionOptions = {},
+): Promise<TLSSocket> {
   const socket = connect({
     host: '127.0.0.1',
-    port: app.grpcPort,
+    port: grpcPort,
     ca: tls.authority.ca,
     ALPNProtocols: ['h2'],
     ...options,
@@ -116,23 +120,61 @@ describe('by TLS', () => {
   });
 });
 
-test('a client that does not agree on TLS is cut in time', async () => {
-  const { certFile, keyFile } = await tls.authority.issueServerCertificate();
-  const keyPair = await watchKeyPair(certFile, keyFile, recordLog().logger);
-  const listener = await listenForHttp2(
-    {
-      port: 0,
-      host: '127.0.0.1',
-      keyPair,
-      bounds: { maxConnections: 10, onDropped: () => undefined },
-      handshakeMillis: 100,
-    },
-    () => undefined,
-  );
-  const socket = (await plainConnection({ grpcPort: listener.port })).resume();
-  await once(socket, 'close');
-  await listener.stopAccepting();
-  keyPair.close();
+describe('a listener', () => {
+  async function listen(handshakeMillis?: number) {
+    const { certFile, keyFile } = await tls.authority.issueServerCertificate();
+    const keyPair = await watchKeyPair(certFile, keyFile, recordLog().logger);
+    const served: Socket[] = [];
+    const listener = await listenForHttp2(
+      {
+        port: 0,
+        host: '127.0.0.1',
+        keyPair,
+        bounds: { maxConnections: 10, onDropped: () => undefined },
+        ...(handshakeMillis === undefined ? {} : { handshakeMillis }),
+      },
+      (socket) => served.push(socket),
+    );
+    keyPair.close();
+    return { listener, grpcPort: listener.port, served };
+  }
+
+  test('cuts a client in time that does not agree on TLS', async () => {
+    const { listener, grpcPort, served } = await listen(100);
+    const socket = (await plainConnection({ grpcPort })).resume();
+    await once(socket, 'close');
+    await listener.stopAccepting();
+
+    expect(served).toEqual([]);
+  });
+
+  test('cuts a client that does not agree on TLS with all others', async () => {
+    const { listener, grpcPort } = await listen(3_600_000);
+    const socket = (await plainConnection({ grpcPort })).resume();
+    const other = (await handshake({ grpcPort })).resume();
+    const stopped = listener.stopAccepting();
+    listener.cutConnections();
+    await stopped;
+
+    await until(() => socket.destroyed && other.destroyed);
+  });
+
+  test('that stops serves nobody any more who agrees on TLS just then', async () => {
+    const { listener, grpcPort, served } = await listen();
+    const socket = await plainConnection({ grpcPort });
+    // Answered on another connection, so the first has been accepted before.
+    const other = await handshake({ grpcPort });
+    await until(() => served.length === 1);
+    const stopped = listener.stopAccepting();
+    const late = await handshake({ grpcPort }, { socket });
+    // A reset is one of the ways to be closed.
+    late.on('error', () => undefined);
+    await until(() => late.destroyed);
+    other.destroy();
+    await stopped;
+
+    expect(served).toHaveLength(1);
+  });
 });
 
 describe('when the certificate changes', () => {

@@ -205,6 +205,18 @@ describe('the command line', () => {
     ]);
   });
 
+  test('explains how long the checks of gateways wait, where they may', async () => {
+    const path = await fileWith(
+      'keys:\n  - { key_pattern: a, max_wait: 1500 }\n  - { key_pattern: b, max_wait: 0 }\n',
+    );
+    const line = '  checks of gateways wait for up to 1500 ms';
+    const explained = async (key: string): Promise<string[]> =>
+      (await run('--check-config', path, '--explain', key)).stdout.split('\n');
+
+    expect(await explained('a')).toContain(line);
+    expect((await explained('b')).filter((text) => text.includes('gateways'))).toEqual([]);
+  });
+
   test.each([[['--chek-config', 'x']], [['serve']], [['--explain']]])(
     '%j is refused with one line',
     async (args) => {

@@ -69,6 +69,15 @@ test('an expression has to match the whole key, a key is no expression', () => {
   expect(known).toEqual(['a', 'b', 'c.']);
 });
 
+test('the last rule that says how long gateways wait holds, 0 included', () => {
+  const rules = ruleSet(
+    { key_pattern: '[ab]', key_pattern_is_regex: true, max_wait: 1500 },
+    { key_pattern: 'a', max_requests_per_window: 1 },
+    { key_pattern: 'b', max_wait: 0 },
+  );
+  expect(['a', 'b', 'c'].map((key) => rules.policyOf(key).maxWaitMillis)).toEqual([1500, 0, 0]);
+});
+
 test('keys of the same rules share one policy', () => {
   const rules = ruleSet({ key_pattern: 'a.*', key_pattern_is_regex: true, window_millis: 9 });
   expect(rules.policyOf('a1')).toBe(rules.policyOf('a2'));
