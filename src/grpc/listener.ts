@@ -3,6 +3,7 @@ import { createServer as createTlsServer, type TLSSocket } from 'node:tls';
 
 import type { WatchedFiles } from '../config/watched-files.js';
 import type { ConnectionBounds } from '../http/server/connection-bounds.js';
+import { connectionsOf } from '../http/server/connections.js';
 import type { HttpServer } from '../http/server/server.js';
 import { TIMEOUTS } from '../http/server/timeouts.js';
 import { type KeyPair, secureWith } from '../http/server/tls/key-pair.js';
@@ -78,14 +79,4 @@ function createListener({ keyPair, handshakeMillis }: ListenerOptions, serve: Se
     server.setSecureContext(secureWith(pair));
   });
   return server;
-}
-
-/** All connections, those that have not agreed on TLS yet included. */
-function connectionsOf(server: Server): ReadonlySet<Socket> {
-  const connections = new Set<Socket>();
-  server.on('connection', (socket: Socket) => {
-    connections.add(socket);
-    socket.once('close', () => connections.delete(socket));
-  });
-  return connections;
 }

@@ -1,9 +1,9 @@
-import type { Server } from 'node:http';
-import type { Socket } from 'node:net';
+import type { Server as HttpServer } from 'node:http';
+import type { Server, Socket } from 'node:net';
 
 const IDLE_SWEEP_MILLIS = 20;
 
-/** All connections of `server`. `closeAllConnections` leaves out those that have not agreed on TLS yet. */
+/** All connections of `server`. Those that have not agreed on TLS yet are among them, unlike for `closeAllConnections`. */
 export function connectionsOf(server: Server): ReadonlySet<Socket> {
   const connections = new Set<Socket>();
   server.on('connection', (socket: Socket) => {
@@ -14,7 +14,7 @@ export function connectionsOf(server: Server): ReadonlySet<Socket> {
 }
 
 /** Has `server` take no new connection. Resolves when the last has ended. */
-export async function stopAccepting(server: Server): Promise<void> {
+export async function stopAccepting(server: HttpServer): Promise<void> {
   const closed = new Promise<void>((resolve) => {
     server.close(() => {
       resolve();
