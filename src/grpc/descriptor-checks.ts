@@ -1,5 +1,6 @@
 import { z } from 'zod';
 
+import { pathText } from '../common/path-text.js';
 import { parseKey } from '../http/intake/parameters.js';
 import { httpError } from '../http/replies/http-error.js';
 import { BOUNDS } from '../limiter/bounds.js';
@@ -81,11 +82,8 @@ function refuseInvalid(
 ): asserts request is RateLimitRequest {
   const issue = requestSchema.safeParse(request).error?.issues[0];
   if (!issue) return;
-  const path = issue.path.map((part) =>
-    typeof part === 'number' ? `[${part}]` : `.${String(part)}`,
-  );
   throw httpError('INVALID_PARAMETER', {
-    parameter: path.join('').slice(1) || 'the message',
+    parameter: pathText(issue.path) || 'the message',
     must: issue.message,
   });
 }

@@ -1,19 +1,14 @@
-import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
+import { createServer, type Server, type Socket } from 'node:net';
 import { createServer as createTlsServer, type TLSSocket } from 'node:tls';
 
 import type { WatchedFiles } from '../config/watched-files.js';
-import type { ConnectionBounds } from '../http/server/connection-bounds.js';
-import { connectionsOf } from '../http/server/connections.js';
+import { type ListeningOptions, startListening } from '../http/server/listening.js';
 import type { HttpServer } from '../http/server/server.js';
 import { TIMEOUTS } from '../http/server/timeouts.js';
 import { type KeyPair, secureWith } from '../http/server/tls/key-pair.js';
 
-export interface ListenerOptions {
-  /** 0 for any that is free */
-  readonly port: number;
-  readonly host: string;
+export interface ListenerOptions extends ListeningOptions {
   readonly keyPair?: WatchedFiles<KeyPair> | undefined;
-  readonly bounds: Pick<ConnectionBounds, 'maxConnections' | 'onDropped'>;
   /** How long a client may take to agree on TLS. */
   readonly handshakeMillis?: number;
 }
@@ -26,33 +21,18 @@ type Serve = (socket: Socket) => void;
  * @throws the error of listen(2), such as EADDRINUSE
  */
 export async function listenForHttp2(options: ListenerOptions, serve: Serve): Promise<HttpServer> {
-  const { port, host, bounds } = options;
   let isStopping = false;
   const server = createListener(options, (socket) => {
     // One that agrees on TLS just now would never hear that it should go elsewhere.
     if (isStopping) socket.destroy();
     else serve(socket);
   });
-  const connections = connectionsOf(server);
-  server.maxConnections = bounds.maxConnections;
-  server.on('drop', () => {
-    bounds.onDropped('too_many_connections');
-  });
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(port, host, () => {
-      server.off('error', reject);
-      resolve();
-    });
-  });
+  const listening = await startListening(server, options);
   return {
-    port: (server.address() as AddressInfo).port,
+    ...listening,
     stopAccepting: () => {
       isStopping = true;
       return new Promise((resolve) => server.close(() => resolve()));
-    },
-    cutConnections: () => {
-      for (const socket of connections) socket.destroy();
     },
   };
 }

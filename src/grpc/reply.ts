@@ -1,12 +1,15 @@
 import type { Settings } from '../config/settings.js';
 import { OUTAGE_POLICY_HEADER, retryAfterSeconds, SHADOW_HEADER } from '../http/replies/headers.js';
 import { rateLimitHeadersIn } from '../http/replies/rate-limit-headers.js';
-import type { Quota } from '../limiter/limiter.js';
+import type { Decision } from '../limiter/limiter.js';
 import { policyName } from '../rules/policy.js';
 import { type Decided, passes } from './decide-together.js';
 import { type DescriptorStatus, type RateLimitResponse, unitOf } from './messages.js';
 
 type Headers = RateLimitResponse['response_headers_to_add'];
+
+/** One that was decided. One that was withdrawn since another was refused was not. */
+type Told = Decided & { readonly decision: Exclude<Decision, { readonly outcome: 'withdrawn' }> };
 
 const addRateLimit = rateLimitHeadersIn('legacy');
 
@@ -21,23 +24,18 @@ export function repliesBy({
     const isApproved = decided.every((one) => one && passes(one));
     return {
       overall_code: isApproved ? 'OK' : 'OVER_LIMIT',
-      statuses: decided.map((one) => (one ? statusOf(one) : { code: 'UNKNOWN' })),
-      response_headers_to_add: headersOf(
-        decided.filter((one) => one !== undefined),
-        showsLimit,
-      ),
+      statuses: decided.map(statusOf),
+      response_headers_to_add: headersOf(decided.filter(isTold), showsLimit),
     };
   };
 }
 
-function statusOf(decided: Decided): DescriptorStatus {
-  const { policy } = decided;
-  const quota = quotaOf(decided);
-  // One that was withdrawn since another was refused is not decided.
-  const isWithdrawn = decided.decision.outcome === 'withdrawn';
-  const code = passes(decided) ? 'OK' : 'OVER_LIMIT';
+function statusOf(decided: Decided | undefined): DescriptorStatus {
+  if (!isTold(decided)) return { code: 'UNKNOWN' };
+  const { decision, policy } = decided;
+  const { quota } = decision;
   return {
-    code: isWithdrawn ? 'UNKNOWN' : code,
+    code: passes(decided) ? 'OK' : 'OVER_LIMIT',
     ...(quota
       ? {
           current_limit: {
@@ -52,43 +50,32 @@ function statusOf(decided: Decided): DescriptorStatus {
   };
 }
 
-function headersOf(decided: readonly Decided[], showsLimit: boolean): Headers {
-  const refused = decided.filter((one) => !passes(one));
+function headersOf(told: readonly Told[], showsLimit: boolean): Headers {
+  const refused = told.filter((one) => !passes(one));
   const headers: (string | number)[] = [];
-  const nearest = nearestLimit(refused.length > 0 ? refused : decided);
-  if (nearest && showsLimit) addRateLimit(headers, nearest.quota, nearest.decided.policy);
+  const nearest = nearestLimit(refused.length > 0 ? refused : told);
+  if (nearest?.decision.quota && showsLimit) {
+    addRateLimit(headers, nearest.decision.quota, nearest.policy);
+  }
   const turns = refused.flatMap(({ decision }) =>
     decision.outcome === 'denied' ? [decision.turnMillis ?? decision.quota.resetMillis] : [],
   );
   if (turns.length > 0) headers.push('Retry-After', retryAfterSeconds(Math.max(...turns)));
-  const substitute = decided.map(({ decision }) => outagePolicyOf(decision)).find(Boolean);
-  if (substitute) headers.push(OUTAGE_POLICY_HEADER, substitute);
-  const isShadow = refused.length === 0 && decided.some((one) => one.decision.outcome === 'denied');
+  const outagePolicy = told.find(({ decision }) => decision.policy)?.decision.policy;
+  if (outagePolicy) headers.push(OUTAGE_POLICY_HEADER, outagePolicy);
+  const isShadow = refused.length === 0 && told.some((one) => one.decision.outcome === 'denied');
   if (isShadow) headers.push(SHADOW_HEADER, 'denied');
   return pairs(headers);
 }
 
-/** The one that has the least left, of which a client should know. */
-function nearestLimit(
-  decided: readonly Decided[],
-): { readonly decided: Decided; readonly quota: Quota } | undefined {
-  return decided
-    .flatMap((one) => {
-      const quota = quotaOf(one);
-      return quota ? [{ decided: one, quota }] : [];
-    })
-    .reduce<ReturnType<typeof nearestLimit>>(
-      (least, one) => (least && least.quota.remaining <= one.quota.remaining ? least : one),
-      undefined,
-    );
+/** The one that has the least left, of which a client should know. One of which nothing was counted has all. */
+function nearestLimit(told: readonly Told[]): Told | undefined {
+  const left = ({ decision }: Told): number => decision.quota?.remaining ?? Infinity;
+  return told.toSorted((a, b) => left(a) - left(b))[0];
 }
 
-function quotaOf({ decision }: Decided): Quota | undefined {
-  return decision.outcome === 'withdrawn' ? undefined : decision.quota;
-}
-
-function outagePolicyOf(decision: Decided['decision']): string | undefined {
-  return decision.outcome === 'withdrawn' ? undefined : decision.policy;
+function isTold(decided: Decided | undefined): decided is Told {
+  return decided !== undefined && decided.decision.outcome !== 'withdrawn';
 }
 
 function durationOf(millis: number): { seconds: number; nanos: number } {

@@ -6,10 +6,11 @@ import type { Access } from '../http/auth/access.js';
 import type { DecideCheck } from '../http/deciding/decide-check.js';
 import type { LatelyRefused } from '../http/deciding/lately-refused.js';
 import { releaseUnused } from '../http/deciding/release-unused.js';
+import { logShadow } from '../http/deciding/shadow-log.js';
 import { errorAnswer } from '../http/replies/errors.js';
 import { httpErrorFor } from '../http/replies/http-error-for.js';
 import { logSubject } from '../http/replies/log-subject.js';
-import { levelOf } from '../http/replies/request-log.js';
+import { CLIENT_CLOSED_REQUEST, levelOf } from '../http/replies/request-log.js';
 import type { CheckRequest, Limiter } from '../limiter/limiter.js';
 import type { KeyPolicy } from '../rules/policy.js';
 import { type Decided, decideTogether } from './decide-together.js';
@@ -34,8 +35,6 @@ export interface ShouldRateLimitParts {
 }
 
 const DENIED_STATUS = errorAnswer('RATE_LIMIT_EXCEEDED').status;
-/** The status in the log when a gateway gives up. It never sees it. */
-const CLIENT_CLOSED_REQUEST = 499;
 
 /** The one call of Envoy's rate limit service: approves all descriptors of a request, or none. */
 export function shouldRateLimit(
@@ -49,11 +48,7 @@ export function shouldRateLimit(
   const noteAndSet = parts.lately.noting<(decided: Omit<Decided, 'check'>) => void, GatewayCall>(
     (call, key, decision, policy, set) => {
       if (policy.isShadow && decision.outcome === 'denied' && settings.LOG_4XX) {
-        const { reason } = decision;
-        logOf(call).info(
-          { key, reason },
-          'would be denied; passes, since the rule is in the shadow',
-        );
+        logShadow(logOf(call), key, decision.reason);
       }
       set({ decision, policy });
     },

@@ -1,5 +1,6 @@
 import { type Document, isNode, LineCounter, parseDocument } from 'yaml';
 
+import { pathText } from '../common/path-text.js';
 import { problemOfPattern } from './key-patterns.js';
 import { type Rule, rulesSchema } from './rule.js';
 import { RulesError } from './rules-error.js';
@@ -63,10 +64,8 @@ function errorAt(lines: LineCounter, offset: number, problem: string): RulesErro
   return new RulesError(Math.max(1, line), Math.max(1, col), problem);
 }
 
-/** A path as a reader would write it, such as `keys[2].window_millis`. */
 function named(path: Path): string {
-  const text = path.map((part) => (typeof part === 'number' ? `[${part}]` : `.${part}`)).join('');
-  return text === '' ? 'the file' : text.replace(/^\./, '');
+  return pathText(path) || 'the file';
 }
 
 function firstSentence(message: string): string {

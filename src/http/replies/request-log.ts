@@ -10,6 +10,9 @@ export type LoggedStatuses = Pick<Settings, 'LOG_2XX' | 'LOG_4XX' | 'LOG_5XX'>;
 type LogAnswer = (response: Response, status: number) => void;
 type Level = 'debug' | 'info' | 'error' | 'silent';
 
+/** The status in the log when a waiting client disconnects. No client ever sees it. */
+export const CLIENT_CLOSED_REQUEST = 499;
+
 /** Names of headers whose values may be secrets, such as `Authorization`, `Cookie` or `X-Api-Key`. */
 const SECRET_HEADER = /auth|cookie|token|secret|key|password|signature/i;
 

@@ -11,12 +11,12 @@ import { OUTAGE_POLICY_HEADER, retryAfterSeconds, SHADOW_HEADER } from '../repli
 import { logSubject } from '../replies/log-subject.js';
 import { rateLimitHeadersIn } from '../replies/rate-limit-headers.js';
 import { JSON_TYPE, send } from '../replies/reply.js';
+import { CLIENT_CLOSED_REQUEST } from '../replies/request-log.js';
 import type { AnswerDecision } from '../deciding/decide-check.js';
 import { releaseUnused } from '../deciding/release-unused.js';
+import { logShadow } from '../deciding/shadow-log.js';
 
 const DENIAL = ERRORS.RATE_LIMIT_EXCEEDED;
-/** The status in the log when a waiting client disconnects. No client ever sees it. */
-const CLIENT_CLOSED_REQUEST = 499;
 
 type Approval = Extract<Decision, { readonly outcome: 'approved' }>;
 type Denial = Extract<Decision, { readonly outcome: 'denied' }>;
@@ -102,9 +102,4 @@ function sendApproval(
 
 function logOf(response: Response, logger: Logger): Logger {
   return logger.child(logSubject(response));
-}
-
-/** Where refusals are logged, those that a limit in the shadow would have made are, too. */
-function logShadow(log: Logger, key: string, reason: string): void {
-  log.info({ key, reason }, 'would be denied; passes, since the rule is in the shadow');
 }

@@ -1,13 +1,13 @@
 import { createServer, type Server, type ServerOptions } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
 
 import type { Express } from 'express';
 
 import type { WatchedFiles } from '../../config/watched-files.js';
 import { toOriginForm } from '../intake/intake.js';
-import { connectionsOf, stopAccepting } from './connections.js';
+import { stopAccepting } from './connections.js';
 import type { ConnectionBounds } from './connection-bounds.js';
+import { type Listening, type ListeningOptions, startListening } from './listening.js';
 import { type MessageClasses, messageClassesFor } from './message-classes.js';
 import { boundPipelines } from './pipelines.js';
 import { type Timeouts, TIMEOUTS } from './timeouts.js';
@@ -17,18 +17,12 @@ import { answerUnreadable, type UnreadableRequest } from './unreadable-requests.
 const MAX_HEADER_BYTES = 16 * 1024;
 
 /** A listening server, and how to end it without cutting an answer off. */
-export interface HttpServer {
-  readonly port: number;
+export interface HttpServer extends Listening {
   /** Takes no new connection from now on. Resolves when the last has ended. */
   stopAccepting(): Promise<void>;
-  /** Ends all connections, those with a request that is half sent included. */
-  cutConnections(): void;
 }
 
-export interface ListenOptions {
-  /** 0 for any that is free */
-  readonly port: number;
-  readonly host: string;
+export interface ListenOptions extends ListeningOptions {
   /** The key pair of a server that speaks TLS. A pair that comes later is for later connections. */
   readonly keyPair?: WatchedFiles<KeyPair> | undefined;
   readonly onUnreadable: (request: UnreadableRequest) => void;
@@ -43,7 +37,7 @@ type Options = ServerOptions<MessageClasses['IncomingMessage'], MessageClasses['
  * @throws the error of listen(2), such as EADDRINUSE
  */
 export async function listen(app: Express, options: ListenOptions): Promise<HttpServer> {
-  const { port, host, keyPair, onUnreadable, bounds, timeouts = TIMEOUTS } = options;
+  const { keyPair, onUnreadable, bounds, timeouts = TIMEOUTS } = options;
   const httpOptions: Options = {
     ...messageClassesFor(app),
     maxHeaderSize: MAX_HEADER_BYTES,
@@ -58,10 +52,6 @@ export async function listen(app: Express, options: ListenOptions): Promise<Http
     ? createHttpsServer(httpOptions, keyPair, timeouts.headMillis)
     : createServer(httpOptions);
   answerUnreadable(server, onUnreadable);
-  server.maxConnections = bounds.maxConnections;
-  server.on('drop', () => {
-    bounds.onDropped('too_many_connections');
-  });
   const serve = boundPipelines(
     (request, response) => {
       toOriginForm(request);
@@ -72,21 +62,8 @@ export async function listen(app: Express, options: ListenOptions): Promise<Http
   server.on('request', serve);
   // Node would answer an unknown expectation by itself, with a 417 that has no body.
   server.on('checkExpectation', serve);
-  const connections = connectionsOf(server);
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(port, host, () => {
-      server.off('error', reject);
-      resolve();
-    });
-  });
-  return {
-    port: (server.address() as AddressInfo).port,
-    stopAccepting: () => stopAccepting(server),
-    cutConnections: () => {
-      for (const socket of connections) socket.destroy();
-    },
-  };
+  const listening = await startListening(server, options);
+  return { ...listening, stopAccepting: () => stopAccepting(server) };
 }
 
 function createHttpsServer(
