@@ -9,6 +9,7 @@ import { StoreFullError } from '../../src/limiter/errors.js';
 import { sentAgain, unguarded } from '../support/unguarded.js';
 import { uniqueKey } from '../support/unique-key.js';
 import { useRedis } from '../support/use-redis.js';
+import { whileFull } from '../support/while-full.js';
 
 const redis = useRedis();
 const { approved, denied } = VERDICT;
@@ -117,18 +118,10 @@ test('refusals of checks that are sent again are not counted again', async () =>
 });
 
 describe('a full Redis', () => {
-  async function whileFull<T>(work: () => Promise<T>): Promise<T> {
-    const [, limit] = await redis.client.config('GET', 'maxmemory');
-    await redis.client.config('SET', 'maxmemory', '1');
-    try {
-      return await work();
-    } finally {
-      await redis.client.config('SET', 'maxmemory', limit!);
-    }
-  }
-
   test('refuses keys that are new, and takes them when it has room again', async () => {
-    const replies = await whileFull(() => scripts.check([batch('k', ['a']), batch('l', ['b'])]));
+    const replies = await whileFull(redis.client, () =>
+      scripts.check([batch('k', ['a']), batch('l', ['b'])]),
+    );
     const [refusal] = replies;
     expect(replies).toEqual([expect.any(StoreFullError), expect.any(StoreFullError)]);
     expect(refusal).toMatchObject({
@@ -140,7 +133,7 @@ describe('a full Redis', () => {
 
   test('decides on a key in mid-window', async () => {
     await decide(batch('k', ['a']));
-    const [reply] = await whileFull(() => scripts.check([batch('k', ['b', 'c'])]));
+    const [reply] = await whileFull(redis.client, () => scripts.check([batch('k', ['b', 'c'])]));
     expect(reply).toMatchObject({ verdicts: [approved, denied] });
   });
 
@@ -149,7 +142,7 @@ describe('a full Redis', () => {
     const known = [naming.namesOf('k'), naming.namesOf('l')];
     // Their windows have ended, so that a decision begins with a write that takes no memory.
     for (const { state } of known) await redis.client.hincrby(state, 'start', -3_600_000);
-    const [k, first, l, second, again] = await whileFull(() =>
+    const [k, first, l, second, again] = await whileFull(redis.client, () =>
       scripts.check([
         batch('k', ['c', 'd', 'e']),
         batch('new', ['f']),

@@ -4,6 +4,7 @@ import { type CheckBatch, VERDICT } from '../../src/redis/scripts/check-codec.js
 import { ScriptHarness, type TestReplica } from '../support/script-harness.js';
 import { sentAgain } from '../support/unguarded.js';
 import { useRedis } from '../support/use-redis.js';
+import { whileFull } from '../support/while-full.js';
 
 /** More than one call of Redis can be given. */
 const SEVERAL_CHUNKS = 2500;
@@ -16,16 +17,6 @@ beforeEach(async () => {
   key = await ScriptHarness.create(redis.client);
   replica = key.replica('r1', { limits: { maxRequests: 5 } });
 });
-
-async function whileFull<T>(work: () => Promise<T>): Promise<T> {
-  const [, limit] = await redis.client.config('GET', 'maxmemory');
-  await redis.client.config('SET', 'maxmemory', '1');
-  try {
-    return await work();
-  } finally {
-    await redis.client.config('SET', 'maxmemory', limit!);
-  }
-}
 
 describe('a check with hits', () => {
   test('leaves an id for each of them, and no more than any other', async () => {
@@ -210,7 +201,7 @@ describe('batches of one call', () => {
   });
 
   test('with hits of a new key are refused by a full Redis as a whole', async () => {
-    const [reply] = await whileFull(() => replica.scripts.check([batch('a', 3)]));
+    const [reply] = await whileFull(redis.client, () => replica.scripts.check([batch('a', 3)]));
     expect(reply).toBeInstanceOf(StoreFullError);
     expect(await key.stored()).toMatchObject({ state: undefined, requests: [] });
   });
@@ -218,7 +209,9 @@ describe('batches of one call', () => {
   test('with hits of a key that is there are decided by a full Redis as a whole', async () => {
     const large = key.replica('r1', { limits: { maxRequests: SEVERAL_CHUNKS + 1 } });
     await large.check(['a']);
-    const [reply] = await whileFull(() => large.scripts.check([batch('b', SEVERAL_CHUNKS)]));
+    const [reply] = await whileFull(redis.client, () =>
+      large.scripts.check([batch('b', SEVERAL_CHUNKS)]),
+    );
     expect(reply).toMatchObject({ verdicts: [approved], approved: SEVERAL_CHUNKS + 1 });
     expect((await key.stored()).requests).toHaveLength(SEVERAL_CHUNKS + 1);
   });

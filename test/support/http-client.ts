@@ -80,3 +80,13 @@ export function approvedId({ status, text, json }: Answer): string {
   if (status !== 200) throw new Error(`not approved: ${status} ${text}`);
   return (json() as { request_id: string }).request_id;
 }
+
+/** Checks a key so many times, one after the other, whatever becomes of it. */
+export async function checkTimes(
+  url: string,
+  key: string,
+  times: number,
+  query = '',
+): Promise<void> {
+  for (let i = 0; i < times; i += 1) await send(url, 'POST', ratePath(key) + query);
+}

@@ -1,17 +1,19 @@
 import { type TestApp, startTestApp } from '../../support/app.js';
 import { bothLimiters } from '../../support/both-limiters.js';
 import { untilWaiting } from '../../support/debug-state.js';
-import { begin, type PendingRequest, ratePath, send } from '../../support/http-client.js';
+import {
+  begin,
+  checkTimes,
+  type PendingRequest,
+  ratePath,
+  send,
+} from '../../support/http-client.js';
 import { until } from '../../support/until.js';
 import { useRedis } from '../../support/use-redis.js';
 import { rowOf, untilListed, untilText } from './seen.js';
 import { describeInBrowser, useBrowser } from './use-browser.js';
 
 const redis = useRedis();
-
-async function check(url: string, key: string, times: number): Promise<void> {
-  for (let i = 0; i < times; i += 1) await send(url, 'POST', ratePath(key));
-}
 
 describeInBrowser('the dashboard in a browser', () => {
   const open = useBrowser();
@@ -26,9 +28,9 @@ describeInBrowser('the dashboard in a browser', () => {
         MAX_REQUESTS: '4',
         MAX_REQUESTS_IN_QUEUE: '9',
       });
-      await check(app.url, 'half', 2);
-      await check(app.url, 'queue', 4);
-      await check(app.url, 'refused', 7);
+      await checkTimes(app.url, 'half', 2);
+      await checkTimes(app.url, 'queue', 4);
+      await checkTimes(app.url, 'refused', 7);
       waiting = begin(app.url, 'POST', `${ratePath('queue')}?canWait=true`);
       await untilWaiting(app.url, 'queue', 1);
     });
@@ -67,7 +69,7 @@ describeInBrowser('the dashboard in a browser', () => {
     test('follows what happens, without a reload', async () => {
       const { page } = await open(`${app.url}/ui`);
       await untilListed(page, ['refused', 'queue', 'half']);
-      await check(app.url, 'half', 6);
+      await checkTimes(app.url, 'half', 6);
       await untilListed(page, ['half', 'refused', 'queue']);
       expect(await page.locator('#refused a').allTextContents()).toEqual(['half', 'refused']);
     });

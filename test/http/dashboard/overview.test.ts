@@ -3,7 +3,7 @@ import { join } from 'node:path';
 
 import { type TestApp, startTestApp } from '../../support/app.js';
 import { bothLimiters, PATIENT_STORE } from '../../support/both-limiters.js';
-import { begin, ratePath, send } from '../../support/http-client.js';
+import { begin, checkTimes, ratePath, send } from '../../support/http-client.js';
 import { untilWaiting } from '../../support/debug-state.js';
 import { startRedisServer } from '../../support/redis-server.js';
 import { useTemporaryFolder } from '../../support/temporary-folder.js';
@@ -14,10 +14,6 @@ import { keysOf, overviewOf } from './dashboard-page.js';
 
 const redis = useRedis();
 const folder = useTemporaryFolder();
-
-async function check(url: string, key: string, times: number, query = ''): Promise<void> {
-  for (let i = 0; i < times; i += 1) await send(url, 'POST', ratePath(key) + query);
-}
 
 describe.each(bothLimiters(redis))('the overview (%s limiter)', (name, settings) => {
   let app: TestApp;
@@ -59,11 +55,11 @@ describe.each(bothLimiters(redis))('the overview (%s limiter)', (name, settings)
   });
 
   test('sorts by fill, by queue and by refusals, and lists no more than asked for', async () => {
-    await check(app.url, 'half', 2);
-    await check(app.url, 'full', 4);
-    await check(app.url, 'refused', 7);
-    await check(app.url, 'low', 1);
-    await check(app.url, 'queue', 4);
+    await checkTimes(app.url, 'half', 2);
+    await checkTimes(app.url, 'full', 4);
+    await checkTimes(app.url, 'refused', 7);
+    await checkTimes(app.url, 'low', 1);
+    await checkTimes(app.url, 'queue', 4);
     const waiting = begin(app.url, 'POST', `${ratePath('queue')}?canWait=true`);
     await untilWaiting(app.url, 'queue', 1);
 
@@ -86,9 +82,9 @@ describe.each(bothLimiters(redis))('the overview (%s limiter)', (name, settings)
   });
 
   test('tells who is refused, why and since when, whatever it is sorted by', async () => {
-    await check(app.url, 'plain', 6);
-    await check(app.url, 'no-queue', 4, '?maxRequestsInQueue=0');
-    await check(app.url, 'no-queue', 3, '?canWait=true');
+    await checkTimes(app.url, 'plain', 6);
+    await checkTimes(app.url, 'no-queue', 4, '?maxRequestsInQueue=0');
+    await checkTimes(app.url, 'no-queue', 3, '?canWait=true');
     const { refusedNow, refusedKeys } = await overviewOf(app.url, { sort: 'fullest', limit: '1' });
 
     expect(refusedKeys).toBe(2);
@@ -116,9 +112,9 @@ describe.each(bothLimiters(redis))('the overview (%s limiter)', (name, settings)
   });
 
   test('a key that has come since the keys were surveyed is listed at once when it is refused', async () => {
-    await check(app.url, 'before', 1);
+    await checkTimes(app.url, 'before', 1);
     await overviewOf(app.url);
-    await check(app.url, 'since', 5);
+    await checkTimes(app.url, 'since', 5);
     const { keys, refusedNow, survey } = await overviewOf(app.url, { sort: 'refused' });
 
     expect(survey.keys).toBe(1);
@@ -127,16 +123,16 @@ describe.each(bothLimiters(redis))('the overview (%s limiter)', (name, settings)
   });
 
   test('shows the rows as of now, however old the survey is', async () => {
-    await check(app.url, 'key', 1);
+    await checkTimes(app.url, 'key', 1);
     await overviewOf(app.url);
-    await check(app.url, 'key', 2);
+    await checkTimes(app.url, 'key', 2);
 
     expect((await overviewOf(app.url)).keys).toMatchObject([{ key: 'key', approved: 3 }]);
   });
 
   test('finds keys by a part of them, in any case, and a whole key that is new', async () => {
     for (const key of ['tenant/7', 'Tenant/8', 'other', '__proto__', 'constructor', 'ключ']) {
-      await check(app.url, key, 1);
+      await checkTimes(app.url, key, 1);
     }
     const found = async (search: string): Promise<string[]> =>
       keysOf((await overviewOf(app.url, { search, sort: 'fullest' })).keys).sort();
@@ -146,12 +142,12 @@ describe.each(bothLimiters(redis))('the overview (%s limiter)', (name, settings)
     expect(await found('constructor')).toEqual(['constructor']);
     expect(await found('КЛЮЧ')).toEqual(['ключ']);
     expect(await found('nobody')).toEqual([]);
-    await check(app.url, 'brand-new', 1);
+    await checkTimes(app.url, 'brand-new', 1);
     expect(await found('brand-new')).toEqual(['brand-new']);
   });
 
   test('counts what was decided here', async () => {
-    await check(app.url, 'key', 6);
+    await checkTimes(app.url, 'key', 6);
     expect((await overviewOf(app.url)).decisions).toMatchObject({ approved: 4, denied: 2 });
   });
 
@@ -227,7 +223,7 @@ test('a refusal by a rule in the shadow is told from one that bites', async () =
   const rule = { key_pattern: 'tried', max_requests_per_window: 1, shadow: true };
   await writeFile(CONFIG_FILE, JSON.stringify({ keys: [rule] }));
   const app = await startTestApp({ CONFIG_FILE });
-  await check(app.url, 'tried', 2);
+  await checkTimes(app.url, 'tried', 2);
   const { refusedNow, rules, decisions } = await overviewOf(app.url);
   await app.stop(0);
 
@@ -257,7 +253,7 @@ describe('a store that is away', () => {
       WINDOW_MILLIS: '3600000',
       STORE_TIMEOUT_MILLIS: '1000',
     });
-    await check(app.url, 'key', 1);
+    await checkTimes(app.url, 'key', 1);
     expect(keysOf((await overviewOf(app.url)).keys)).toEqual(['key']);
     await server.stop();
     const { keys, problems } = await overviewOf(app.url);
@@ -277,7 +273,7 @@ test('replicas that have waiters in the longest queues are named', async () => {
     MAX_REQUESTS: '1',
   };
   const [first, second] = await Promise.all([startTestApp(settings), startTestApp(settings)]);
-  await check(first.url, 'key', 1);
+  await checkTimes(first.url, 'key', 1);
   const waiting = begin(second.url, 'POST', `${ratePath('key')}?canWait=true`);
   await untilWaiting(first.url, 'key', 1);
   const { replica, survey } = await overviewOf(first.url);
