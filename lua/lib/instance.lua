@@ -67,9 +67,9 @@ local function open_instance(keys, call, state)
     end
     return nil, state
   end
-  local ended_start = state.start
+  local ended = { start = state.start, window = state.window }
   if roll_window(state, call.now_ms, call.limits.window) then
-    end_window_of_requests(keys, state, call, ended_start, state.stored_approved > 0)
+    end_window_of_requests(keys, state, call, ended, state.stored_approved > 0)
     keep_while_waited_for(keys, state, call)
   end
   return state
@@ -83,7 +83,7 @@ local function new_instance(keys, call, idle, start)
     redis.call('UNLINK', keys.state)
   end
   local has_requests = redis.call('EXISTS', keys.requests) == 1
-  end_window_of_requests(keys, state, call, idle and idle.start or state.start, has_requests)
+  end_window_of_requests(keys, state, call, idle or state, has_requests)
   if read_queue(keys, state, call.now_ms).places > 0 then
     -- The lost state knew whether its queue is in order.
     set_more(state, 'unsorted', 1)

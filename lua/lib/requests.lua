@@ -22,10 +22,12 @@ local function begin_turn(keys, state)
 end
 
 -- Keeps the ids of the window that has ended apart from those of the one that begins.
+-- `ended`: the start and the length of that window. Its own length decides whether its ids are in the set of a turn
+-- already: the next window may be shorter.
 -- `has_requests`: the ended window may have a set. Where it has none, an UNLINK would let a new key into a full
 -- memory (`decide_in_full_memory` in lib/instance).
-local function end_window_of_requests(keys, state, call, ended_start, has_requests)
-  if not share_turns(call, call.limits) then
+local function end_window_of_requests(keys, state, call, ended, has_requests)
+  if not share_turns(call, ended.window) then
     if has_requests then
       state.turn = next_turn(state.turn)
       keep_requests(keys.requests, keys.past_requests[state.turn])
@@ -35,7 +37,7 @@ local function end_window_of_requests(keys, state, call, ended_start, has_reques
   if has_requests then
     redis.call('UNLINK', keys.requests)
   end
-  if lease_number(ended_start, call) ~= lease_number(state.start, call) then
+  if lease_number(ended.start, call) ~= lease_number(state.start, call) then
     begin_turn(keys, state)
   end
 end
@@ -43,7 +45,7 @@ end
 -- Adds ids to the approved ones. An id that is there already does not count again.
 local function add_requests(keys, state, call, ids)
   state.approved = state.approved + call_in_chunks('SADD', keys.requests, ids)
-  if share_turns(call, call.limits) then
+  if share_turns(call, state.window) then
     call_in_chunks('SADD', keys.past_requests[state.turn], ids)
   end
 end
@@ -84,7 +86,7 @@ end
 -- When the ids approved in this window may be forgotten, which can be after the end of the instance. The
 -- state is kept for as long, since it has the turn.
 local function remembered_until(state, call)
-  return share_turns(call, call.limits) and state.start + state.window + (TURNS - 1) * call.lease or 0
+  return share_turns(call, state.window) and state.start + state.window + (TURNS - 1) * call.lease or 0
 end
 
 -- Sets when the sets to which ids were added expire.
@@ -92,7 +94,7 @@ local function expire_requests(keys, state, call, expire_at)
   if state.approved > 0 then
     redis.call('PEXPIREAT', keys.requests, expire_at)
   end
-  if state.has_past or (share_turns(call, call.limits) and state.approved > 0) then
+  if state.has_past or (share_turns(call, state.window) and state.approved > 0) then
     redis.call('PEXPIREAT', keys.past_requests[state.turn], expire_at)
   end
 end
@@ -103,7 +105,7 @@ local function expire_new_requests(keys, state, call, expire_at)
   if redis.call('SCARD', keys.requests) == added then
     redis.call('PEXPIREAT', keys.requests, expire_at)
   end
-  if share_turns(call, call.limits) and redis.call('SCARD', keys.past_requests[state.turn]) == added then
+  if share_turns(call, state.window) and redis.call('SCARD', keys.past_requests[state.turn]) == added then
     redis.call('PEXPIREAT', keys.past_requests[state.turn], expire_at)
   end
 end

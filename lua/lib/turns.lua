@@ -2,9 +2,9 @@
 
 local TURNS = 3
 
--- Whether so many windows of a key with these limits are shorter than a lease.
-local function share_turns(call, limits)
-  return TURNS * limits.window < call.lease
+-- Whether so many windows of this length, in ms, are shorter than a lease.
+local function share_turns(call, window)
+  return TURNS * window < call.lease
 end
 
 local function next_turn(turn)

@@ -142,6 +142,23 @@ test('an instance that is put back in mid-window ends no turn twice', async () =
   expect((await replica.settle({ b: known.lowestTicket })).granted).toEqual(['b']);
 });
 
+test('an approval is remembered when the next windows are shorter than a third of a lease', async () => {
+  const leaseMillis = 3000;
+  const long = { limits: { windowMillis: 2000, maxRequests: 1 }, leaseMillis };
+  const short = { limits: { windowMillis: 300, maxRequests: 1 }, leaseMillis };
+  const replica = key.replica('r1', long);
+  await waitForB(replica);
+  await key.setTime(1000);
+  await key.replica('r2', long).release('a');
+  await key.setTime(2000);
+  await key.replica('r2', short).check(['c']);
+  await key.setTime(2400);
+  expect(await key.replica('r1', short).settle({ b: 1 })).toMatchObject({
+    waiting: 0,
+    granted: ['b'],
+  });
+});
+
 test('a waiter whose memory Redis has lost is put back, and not taken for approved', async () => {
   const replica = key.replica('r1', { limits: { maxRequests: 1 } });
   await waitForB(replica);
@@ -183,9 +200,10 @@ test('an instance that follows an idle one takes over nothing of its queue', asy
 });
 
 test('a state that is kept for what is remembered counts no approvals', async () => {
-  await key.replica('r1').check(['a']);
-  await key.setTime(4000);
-  await key.replica('r2', { limits: { windowMillis: 250 }, leaseMillis: 2000 }).release('a');
+  const replica = key.replica('r1', { limits: { windowMillis: 250 }, leaseMillis: 2000 });
+  await replica.check(['a']);
+  await key.setTime(1000);
+  await replica.release('a');
   const { state, requests } = await key.stored();
   expect(state).toMatchObject({ approved: 0 });
   expect(requests).toEqual([]);
