@@ -39,12 +39,12 @@ for i, id in ipairs(ids) do
 end
 
 local state, idle = open_instance(keys, call, read_state(keys.state))
-local was_lost = not state
+local was_lost = not state and not idle
 if not state then
   if #unheard == 0 then
     return reply
   end
-  state = restore_instance(keys, call, idle, nil, tonumber(ARGV[FIRST_OWN]))
+  state = was_lost and restore_instance(keys, call, nil, tonumber(ARGV[FIRST_OWN])) or new_instance(keys, call, idle)
 end
 
 local queue = read_queue(keys, state, call.now_ms)

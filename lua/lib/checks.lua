@@ -139,8 +139,8 @@ local function decide(names, first_key, arguments, first_id, size, limits, speci
   local keys, batch = read_keys(names, first_key), read_batch(arguments, first_id, size, special)
   local call = call_with_limits(call, limits)
   local state, idle = open_instance(keys, call, state_of(keys.state, values))
-  if not state and batch.ticket then
-    state = restore_instance(keys, call, idle, batch.max, batch.millis_left)
+  if not state and not idle and batch.ticket then
+    state = restore_instance(keys, call, batch.max, batch.millis_left)
   end
   state = state or new_instance(keys, call, idle)
   if batch.is_special or state.limits ~= call.limits.text then

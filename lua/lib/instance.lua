@@ -49,8 +49,14 @@ local function decide_in_full_memory(state_key, call)
   end
 end
 
+local function keep_until(state, call)
+  local outage_ends = state.served > 0 and state.served + LEASES_KEPT * call.lease or 0
+  return math.max(state.expires, remembered_until(state, call), outage_ends, state.hold_until)
+end
+
 -- The instance as of now, or nil where there is none. `state`: as `read_state` gives it. The second value is the
--- last state of an instance that has been idle for too long. It stays while needed.
+-- last state of an instance that has been idle for too long. It stays while needed: it shows that Redis has not lost
+-- the key, whatever a replica believes that has not heard of its waiter's approval yet.
 local function open_instance(keys, call, state)
   if not state then
     return nil
@@ -58,8 +64,9 @@ local function open_instance(keys, call, state)
   decide_in_full_memory(keys.state, call)
   end_hold(state, call.now_ms)
   if is_idle(keys, state, call) then
+    born_at(keys, state)
     redis.call('UNLINK', keys.requests, keys.queue, keys.waiting, keys.replicas)
-    if remembered_until(state, call) <= call.now_ms then
+    if keep_until(state, call) <= call.now_ms then
       redis.call('UNLINK', keys.state)
     elseif state.approved > 0 then
       -- A clock that goes back finds no approvals without ids.
@@ -76,9 +83,10 @@ local function open_instance(keys, call, state)
 end
 
 -- An instance whose window begins now, or began at `start`. Approvals of an evicted or deleted state do not count.
--- `idle`: the last state of the instance before, where it is known. Approvals that it remembers stay known.
+-- `idle`: the last state of the instance before, where it is known. Approvals that it remembers stay known, and tickets
+-- that it gave show no loss.
 local function new_instance(keys, call, idle, start)
-  local state = new_state(call, start or call.now_ms, idle and idle.turn)
+  local state = new_state(call, start or call.now_ms, idle)
   if idle then
     redis.call('UNLINK', keys.state)
   end
@@ -93,10 +101,10 @@ end
 
 -- An instance that Redis lost while somebody waited. The lost window was full, and stays full until it ends.
 -- `max`: its maximum where a request sets it, else nil. `millis_left`: ms until the window ends, as the caller knows.
-local function restore_instance(keys, call, idle, max, millis_left)
+local function restore_instance(keys, call, max, millis_left)
   local window = call.limits.window
   millis_left = math.min(math.max(1, math.floor(millis_left)), window)
-  local state = new_instance(keys, call, idle, call.now_ms + millis_left - window)
+  local state = new_instance(keys, call, nil, call.now_ms + millis_left - window)
   state.max = max or state.max
   state.approved = state.max
   return state
@@ -202,11 +210,6 @@ local function publish_wake(keys, state, call)
     state.approved,
     #state.granted > 0 and '"' .. table.concat(state.granted, '","') .. '"' or ''
   ))
-end
-
-local function keep_until(state, call)
-  local outage_ends = state.served > 0 and state.served + LEASES_KEPT * call.lease or 0
-  return math.max(state.expires, remembered_until(state, call), outage_ends, state.hold_until)
 end
 
 local function write_expiry(keys, state, call)

@@ -6,7 +6,7 @@
 --   the loss, and begins a hold that ends when the key has a certain age.
 --   Redis was away for so long that leases ran out. Without a hold, living replicas would count as dead.
 --
--- `born` is when the key was made. `hold_until` is when the hold ends; 0 means no hold. Both are
+-- `born` is since when Redis has the key. `hold_until` is when the hold ends; 0 means no hold. Both are
 -- in ms since 1970.
 --@include lib/state
 --@include lib/queue
@@ -18,7 +18,7 @@ local HOLD_MILLIS = 500
 -- freshest lease has at most a third left. This is a little more.
 local LEASE_PART_LEFT = 0.4
 
--- Whether a waiter with this ticket came before the key was made.
+-- Whether a waiter with this ticket came before Redis had the key: Redis has lost it since.
 local function is_older_than_key(keys, state, ticket)
   return ticket < born_at(keys, state) * 1000
 end

@@ -62,8 +62,9 @@ local function read_state(state_key)
   return state_of(state_key, read_values(state_key))
 end
 
--- The state of a key that is made now. `start`: of its window. `turn`: of the instance before, where that is remembered.
-local function new_state(call, start, turn)
+-- The state of a key that is made now. `start`: of its window. `idle`: the state of the instance before, where that is
+-- known.
+local function new_state(call, start, idle)
   local limits = call.limits
   local state = setmetatable({
     is_new = true,
@@ -77,14 +78,14 @@ local function new_state(call, start, turn)
     stored_approved = 0,
     denied = 0,
     stored_denied = 0,
-    turn = turn or FIRST_TURN,
-    born = call.now_ms,
+    turn = idle and idle.turn or FIRST_TURN,
+    born = idle and idle.born or call.now_ms,
   }, NO_MORE)
   state.expires = idle_at(state)
   return state
 end
 
--- When the key was made, in ms since 1970. Few calls need to know.
+-- Since when Redis has the key, in ms since 1970. Few calls need to know.
 local function born_at(keys, state)
   state.born = state.born or tonumber(redis.call('HMGET', keys.state, 'born')[1])
   return state.born

@@ -374,7 +374,8 @@ describe('the limits', () => {
     await key.setTime(4000);
     await replica.check(['b']);
     expect((await key.stored()).state).toEqual(
-      state({ start: 4000, approved: 1, ticket: 4_000_000, expires: 8000, born: 4000 }),
+      // Redis has not lost it: what it remembers of approvals outlives the instance.
+      state({ start: 4000, approved: 1, ticket: 0, expires: 8000, born: 0 }),
     );
   });
 

@@ -159,3 +159,17 @@ test('a key in a recovery hold is not idle, however short its windows', async ()
   await key.setTime(510);
   expect(await r2.check(['later'])).toEqual(['approved']);
 });
+
+test('a replica that has not heard of an approval takes no key that idled out for lost', async () => {
+  const limits = { windowMillis: 5, maxRequests: 1 };
+  const late = key.replica('r1', { limits });
+  await late.check(['a']);
+  const [lowestTicket] = (await late.checkOrWait(['b'])) as number[];
+  await key.setTime(5);
+  expect(await key.replica('r2', { limits }).settle()).toMatchObject({ granted: ['b'] });
+  await key.setTime(30);
+  const known = { lowestTicket: lowestTicket!, millisToWindowEnd: 0 };
+  const check = { requestId: 'c', canWait: false };
+  expect(await late.checkBatch([check], undefined, known)).toEqual(['approved']);
+  expect((await key.stored()).state).toMatchObject({ start: 30, holdUntil: 'no' });
+});
