@@ -4,22 +4,23 @@
 -- KEYS  per batch: 1 state, 2 requests, 3 queue, 4 waiting, 5 replicas, 6 to 8 past requests. Redis takes longer for
 --       a name than for most of what a check does with it, so the first batches have 1 and 2 only, for a plain check in
 --       a window that goes on, and those after them 1, 2 and 6 to 8, for one that may begin a window
--- ARGV  1 to 5 as every call has them: 1 replica id, 2 lease of a waiting replica in ms, 3 limits, 4 how wakes
---       are sent, 5 the most ids in a set
---       6 the sum of: 1 if the call is sent again, and may have run before; 2 if Redis may have no memory left
---       7 how many batches have two names, 8 how many have five
---       9 '' where each batch has one check and nothing of its own; else, with a space between two, what each
+-- ARGV  1 to 6 as every call has them: 1 replica id, 2 lease of a waiting replica in ms, 3 limits, 4 how wakes
+--       are sent, 5 the most ids in a set, 6 the caller's history
+--       7 the sum of: 1 if the call is sent again, and may have run before; 2 if Redis may have no memory left
+--       8 how many batches have two names, 9 how many have five
+--       10 '' where each batch has one check and nothing of its own; else, with a space between two, what each
 --       batch has: the number of its checks; `=` and the key's limits, in place of 3; `/` and these texts with a
 --       `;` after each, '' where there is nothing to say:
 --         the greatest overrides that count, as `<maximum>:<maximum in the queue>` with -1 for none; override of
 --         the maximum; override of the queue's maximum; the lowest ticket of the caller's waiters for the key; ms
---         until the window ends as far as the caller knows; a digit for each check, 1 if it can wait, 2 if it can
+--         until the window ends, and the limits in force, as far as the caller knows; a digit for each check, 1 if it can wait, 2 if it can
 --         but has no place left to wait in, else 0; where a wait has a limit, the longest of each in ms or '', with a
 --         comma between two; where the batch has one check that can't wait, and that takes several approvals, all or
 --         none: how many
 --       then the request ids of all checks
 -- Reply the replies to the batches, one after the other:
---       1 microseconds until there may be room again, 2 maximum per window, 3 approvals of the window,
+--       1 microseconds until there may be room again, 2 maximum per window, or the limits in force where a check has a
+--       place in the queue, 3 approvals of the window,
 --       then per check, in their order: 1 approved, 0 denied, -1 refused because the queue is full,
 --       -2 refused for lack of a place to wait in, -3 refused because the set of ids is full,
 --       -4 less the microseconds until its turn: refused because that is later than it can wait,

@@ -3,8 +3,8 @@
 -- queue, or the replica, Redis or its clock was away. There the lease is left as it is.
 --
 -- KEYS  per key: 1 replicas, 2 queue, 3 another name that is there as long as anybody waits
--- ARGV  1 to 5 as every call has them: 1 replica id, whose leases are renewed, 2 lease of a waiting replica in
---       ms; 3 to 5 do not matter here
+-- ARGV  1 to 6 as every call has them: 1 replica id, whose leases are renewed, 2 lease of a waiting replica in
+--       ms; 3 to 6 do not matter here
 --       then per key: how many places the replica has in the queue and its lowest ticket, as far as it knows
 -- Reply the numbers of the keys whose leases are not renewed, in their order, from 1 on
 --@include lib/instance

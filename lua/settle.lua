@@ -3,23 +3,25 @@
 -- replica was thought dead. Such a waiter is put back in its old place.
 --
 -- KEYS  1 state, 2 requests, 3 queue, 4 waiting, 5 replicas, 6 to 8 past requests
--- ARGV  1 to 5 as every call has them: 1 replica id, whose lease is renewed, 2 lease of a waiting replica in
---       ms, 3 limits, 4 how wakes are sent, 5 the most ids in a set
---       6 ms until the window ends as far as the caller knows, for a key that Redis has lost
+-- ARGV  1 to 6 as every call has them: 1 replica id, whose lease is renewed, 2 lease of a waiting replica in
+--       ms, 3 limits, 4 how wakes are sent, 5 the most ids in a set, 6 the caller's history
+--       7 ms until the window ends, 8 the limits in force or '', as far as the caller knows, for a key that Redis has
+--       lost
 --       then per waiter it asks about: request id, ticket
 -- Reply 1 microseconds until there may be room again: until the window ends, or sooner. 0: there is room
 --       now, and another call can serve more. -1: there is no such key
---       2 the lowest ticket that may still be waiting, 3 how many wait, 4 maximum per window, 5 approvals
---       of the window
+--       2 the lowest ticket that may still be waiting, 3 how many wait, 4 the limits in force, 5 approvals of the
+--       window
 --       then the ids approved by this call, and the ids asked about that were approved before
 --@include lib/instance
 
-local FIRST_WAITER = FIRST_OWN + 1
+local FIRST_WAITER = FIRST_OWN + 2
 local NO_SUCH_KEY = -1
 
 local call = read_call(ARGV)
 local keys = read_keys(KEYS, 1)
-local reply = { NO_SUCH_KEY, 0, 0, 0, 0 }
+local millis_left, known_limits = tonumber(ARGV[FIRST_OWN]), ARGV[FIRST_OWN + 1]
+local reply = { NO_SUCH_KEY, 0, 0, '', 0 }
 
 local ids, tickets = {}, {}
 for i = FIRST_WAITER, #ARGV, 2 do
@@ -44,13 +46,14 @@ if not state then
   if #unheard == 0 then
     return reply
   end
-  state = was_lost and restore_instance(keys, call, nil, tonumber(ARGV[FIRST_OWN])) or new_instance(keys, call, idle)
+  state = was_lost and restore_instance(keys, call, known_limits, millis_left) or new_instance(keys, call, idle)
 end
 
-local queue = read_queue(keys, state, call.now_ms)
+local queue = read_queue(keys, state, call)
 local missing = without_place(keys, state, unheard)
 if was_lost or (#missing > 0 and is_older_than_key(keys, state, missing[1].ticket)) then
-  hold_after_loss(keys, state, call)
+  hold_after_loss(keys, state, call, born_at(keys, state))
+  restore_overrides(state, known_limits)
 end
 if queue.places > 0 or #missing > 0 then
   hold_if_redis_was_away(state, queue, call)
@@ -72,7 +75,7 @@ for _, id in ipairs(state.granted or {}) do
 end
 reply[1] = micros_to_room(state, call)
 reply[2] = lowest_waiting_ticket(keys, state, call)
-reply[3] = count_waiting(state, read_queue(keys, state, call.now_ms))
-reply[4] = state.max
+reply[3] = count_waiting(state, read_queue(keys, state, call))
+reply[4] = format_limits(state)
 reply[5] = state.approved
 return reply

@@ -2,8 +2,8 @@
 -- is released, and the next waiter gets it. The replica's lease ends with its last place.
 --
 -- KEYS  1 state, 2 requests, 3 queue, 4 waiting, 5 replicas, 6 to 8 past requests
--- ARGV  1 to 5 as every call has them: 1 replica id, 2 lease of a waiting replica in ms, 3 limits,
---       4 how wakes are sent, 5 the most ids in a set
+-- ARGV  1 to 6 as every call has them: 1 replica id, 2 lease of a waiting replica in ms, 3 limits,
+--       4 how wakes are sent, 5 the most ids in a set, 6 the caller's history
 --       then the request ids, at most 1000
 -- Reply how many were withdrawn or released
 --@include lib/instance

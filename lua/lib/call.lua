@@ -4,7 +4,7 @@
 --@include lib/limits
 
 -- The position of the first argument that is a script's own.
-local FIRST_OWN = 6
+local FIRST_OWN = 7
 
 -- The call as for a key with these limits.
 local function call_with_limits(call, limits)
@@ -17,6 +17,7 @@ local function call_with_limits(call, limits)
     limits = limits,
     wake = call.wake,
     max_ids = call.max_ids,
+    history = call.history,
     may_be_full = call.may_be_full,
     now_us = call.now_us,
     now_ms = call.now_ms,
@@ -32,6 +33,8 @@ local function read_call(arguments)
     limits = parse_limits(arguments[3]),
     wake = arguments[4],
     max_ids = tonumber(arguments[5]),
+    -- Read by lib/history.
+    history = arguments[6],
     -- Redis may have no memory left. A script that is called often is told, and saves a write.
     may_be_full = true,
     now_us = now_us,

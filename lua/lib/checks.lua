@@ -15,17 +15,32 @@ local function read_ceilings(ceilings)
   return tonumber(max), tonumber(queue_max)
 end
 
--- An override stays until the key is removed, or until it does not count any more. A limit without an override
--- follows the caller's defaults.
-local function configure(state, call, batch)
+-- A maximum that no request sets from now on, where the rules have another: that of the rules, if it may come into
+-- force in mid-window. `lapses`: a request had set it.
+local function base_maximum(keys, state, call, current, of_rules, lapses)
+  if lapses or current == of_rules then
+    return of_rules
+  end
+  local changes = state.window == call.limits.window and may_change_limits(keys, state, call)
+  state.limits_changed_at = changes and call.now_ms or state.limits_changed_at
+  return changes and of_rules or current
+end
+
+-- An override stays until the key is removed, or until the rules of the window do not let it count any more. A maximum
+-- without an override is that of the rules.
+local function configure(keys, state, call, batch)
   local max, queue_max = batch.max, batch.queue_max
-  if state.max_is_set or state.queue_max_is_set then
-    local max_ceiling, queue_ceiling = read_ceilings(batch.ceilings)
-    max = max or (state.max_is_set and state.max <= max_ceiling and state.max)
-    queue_max = queue_max or (state.queue_max_is_set and state.queue_max <= queue_ceiling and state.queue_max)
+  local max_was_set, queue_max_was_set = state.max_is_set, state.queue_max_is_set
+  if max_was_set or queue_max_was_set then
+    local is_of_window = state.window == call.limits.window
+    local max_ceiling, queue_ceiling = read_ceilings(is_of_window and batch.ceilings)
+    max = max or (max_was_set and state.max <= max_ceiling and state.max)
+    queue_max = queue_max or (queue_max_was_set and state.queue_max <= queue_ceiling and state.queue_max)
   end
   state.max_is_set, state.queue_max_is_set = max and true, queue_max and true
-  max, queue_max = max or call.limits.max, queue_max or call.limits.queue_max
+  max = max or base_maximum(keys, state, call, state.max, call.limits.max, max_was_set)
+  queue_max = queue_max
+    or base_maximum(keys, state, call, state.queue_max, call.limits.queue_max, queue_max_was_set)
   state.made_room = state.made_room or max > state.max
   state.max, state.queue_max = max, queue_max
   state.limits_changed = format_limits(state) ~= state.limits
@@ -64,8 +79,8 @@ local function approve(keys, state, call, batch, decided, replies)
 end
 
 -- The reply to a check that would wait for longer than it can, else nil. `before`: how many wait before it.
-local function reply_too_late(state, call, before, longest_wait)
-  local micros = longest_wait and micros_to_turn(state, call, before)
+local function reply_too_late(keys, state, call, before, longest_wait)
+  local micros = longest_wait and micros_to_turn(keys, state, call, before)
   return micros and micros > longest_wait * 1000 and TURN_TOO_LATE - micros or nil
 end
 
@@ -87,10 +102,10 @@ local function refuse_or_queue(keys, state, call, batch, first, decided, replies
       reply = DENIED
       state.denied = state.denied + (is_sent_again and 0 or 1)
     else
-      local before = count_waiting(state, read_queue(keys, state, call.now_ms)) + #joining
+      local before = count_waiting(state, read_queue(keys, state, call)) + #joining
       local longest_wait = batch.longest_waits and batch.longest_waits[i]
       reply = before >= places and QUEUE_FULL
-        or reply_too_late(state, call, before, longest_wait)
+        or reply_too_late(keys, state, call, before, longest_wait)
         or waits == WAITS_WITHOUT_PLACE and NO_PLACE
         or next_ticket(keys, state, call)
       if reply > APPROVED then
@@ -101,6 +116,8 @@ local function refuse_or_queue(keys, state, call, batch, first, decided, replies
   end
   if #joining > 0 then
     join_queue(keys, state, call, joining)
+    -- Instead of the maximum alone: should Redis lose the key, the caller can tell its limits.
+    replies[2] = format_limits(state)
   end
 end
 
@@ -121,8 +138,8 @@ local function read_batch(arguments, first_id, size, special)
   end
   if batch.is_special then
     local max, queue_max, ticket, millis_left, longest_waits, hits
-    batch.ceilings, max, queue_max, ticket, millis_left, batch.waits, longest_waits, hits =
-      string.match(special, '^([^;]*);([^;]*);([^;]*);([^;]*);([^;]*);([^;]*);([^;]*);([^;]*);$')
+    batch.ceilings, max, queue_max, ticket, millis_left, batch.known_limits, batch.waits, longest_waits, hits =
+      string.match(special, '^([^;]*);([^;]*);([^;]*);([^;]*);([^;]*);([^;]*);([^;]*);([^;]*);([^;]*);$')
     batch.longest_waits = longest_waits ~= '' and read_longest_waits(longest_waits)
     batch.hits = tonumber(hits) or 1
     batch.max, batch.queue_max = tonumber(max), tonumber(queue_max)
@@ -140,17 +157,22 @@ local function decide(names, first_key, arguments, first_id, size, limits, speci
   local call = call_with_limits(call, limits)
   local state, idle = open_instance(keys, call, state_of(keys.state, values))
   if not state and not idle and batch.ticket then
-    state = restore_instance(keys, call, batch.max, batch.millis_left)
+    state = restore_instance(keys, call, batch.known_limits, batch.millis_left)
   end
   state = state or new_instance(keys, call, idle)
+  if batch.ticket and is_older_than_key(keys, state, batch.ticket) then
+    hold_after_loss(keys, state, call, born_at(keys, state))
+    restore_overrides(state, batch.known_limits)
+  end
   if batch.is_special or state.limits ~= call.limits.text then
-    configure(state, call, batch)
+    configure(keys, state, call, batch)
   end
   state.expires = idle_at(state)
-  if batch.ticket and is_older_than_key(keys, state, batch.ticket) then
-    hold_after_loss(keys, state, call)
-  end
   serve_waiting(keys, state, call)
+  if batch.waits and batch.waits ~= '' and state.has_more and read_queue(keys, state, call).places > 0 then
+    -- Who joins the queue renews the caller's lease, and then nobody sees any more that all were silent.
+    hold_if_redis_was_away(state, read_queue(keys, state, call), call)
+  end
   -- Made with room for one verdict, since most batches have one.
   local replies = { micros_to_room(state, call), state.max, 0, DENIED }
   local decided = is_sent_again and find_decided(keys, batch) or NOTHING_DECIDED

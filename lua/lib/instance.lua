@@ -5,6 +5,7 @@
 --@include lib/state
 --@include lib/window
 --@include lib/requests
+--@include lib/rules
 --@include lib/queue
 --@include lib/recovery-hold
 
@@ -22,7 +23,7 @@ local LEASES_UNSETTLED = 15
 -- A window in which somebody waits counts as one with a check. Waiters of dead replicas do not count, except
 -- in a recovery hold: their replicas may live.
 local function keep_while_waited_for(keys, state, call)
-  if state.has_more and count_waiting(state, read_queue(keys, state, call.now_ms)) > 0 then
+  if state.has_more and count_waiting(state, read_queue(keys, state, call)) > 0 then
     state.expires = idle_at(state)
   end
 end
@@ -32,7 +33,7 @@ local function is_idle(keys, state, call)
   if call.now_ms < state.expires or in_recovery_hold(state) then
     return false
   end
-  local queue = read_queue(keys, state, call.now_ms)
+  local queue = read_queue(keys, state, call)
   if queue.places > 0 then
     hold_if_redis_was_away(state, queue, call)
   end
@@ -74,8 +75,13 @@ local function open_instance(keys, call, state)
     end
     return nil, state
   end
-  local ended = { start = state.start, window = state.window }
-  if roll_window(state, call.now_ms, call.limits.window) then
+  if not is_in_window(state, call.now_ms) then
+    local ended = { start = state.start, window = state.window }
+    local rules = limits_of_next_window(keys, state, call)
+    roll_window(state, call.now_ms, (rules or state).window)
+    if rules then
+      take_maxima(state, call)
+    end
     end_window_of_requests(keys, state, call, ended, state.stored_approved > 0)
     keep_while_waited_for(keys, state, call)
   end
@@ -84,15 +90,16 @@ end
 
 -- An instance whose window begins now, or began at `start`. Approvals of an evicted or deleted state do not count.
 -- `idle`: the last state of the instance before, where it is known. Approvals that it remembers stay known, and tickets
--- that it gave show no loss.
-local function new_instance(keys, call, idle, start)
-  local state = new_state(call, start or call.now_ms, idle)
+-- that it gave show no loss. `limits`: those of the caller where others are not known.
+local function new_instance(keys, call, idle, start, limits)
+  local state = new_state(call, start or call.now_ms, idle, limits or call.limits)
   if idle then
     redis.call('UNLINK', keys.state)
+    state.limits_changed_at = call.now_ms
   end
   local has_requests = redis.call('EXISTS', keys.requests) == 1
   end_window_of_requests(keys, state, call, idle or state, has_requests)
-  if read_queue(keys, state, call.now_ms).places > 0 then
+  if read_queue(keys, state, call).places > 0 then
     -- The lost state knew whether its queue is in order.
     set_more(state, 'unsorted', 1)
   end
@@ -100,14 +107,32 @@ local function new_instance(keys, call, idle, start)
 end
 
 -- An instance that Redis lost while somebody waited. The lost window was full, and stays full until it ends.
--- `max`: its maximum where a request sets it, else nil. `millis_left`: ms until the window ends, as the caller knows.
-local function restore_instance(keys, call, max, millis_left)
-  local window = call.limits.window
-  millis_left = math.min(math.max(1, math.floor(millis_left)), window)
-  local state = new_instance(keys, call, nil, call.now_ms + millis_left - window)
-  state.max = max or state.max
+-- As far as the caller knows: `limits`, a text, those that were in force, or '', and `millis_left`, ms until the window
+-- ends.
+local function restore_instance(keys, call, limits, millis_left)
+  limits = limits == '' and call.limits or parse_limits(limits)
+  millis_left = math.min(math.max(1, math.floor(millis_left)), limits.window)
+  local state = new_instance(keys, call, nil, call.now_ms + millis_left - limits.window, limits)
   state.approved = state.max
   return state
+end
+
+-- Puts the maxima that requests had set back into an instance that was made again after a loss, unless requests have
+-- set others since. `limits`: as for `restore_instance`.
+local function restore_overrides(state, limits)
+  if limits == '' then
+    return
+  end
+  limits = parse_limits(limits)
+  if limits.max_is_set and not state.max_is_set then
+    state.made_room = state.made_room or limits.max > state.max
+    state.max, state.max_is_set = limits.max, true
+    state.limits_changed = true
+  end
+  if limits.queue_max_is_set and not state.queue_max_is_set then
+    state.queue_max, state.queue_max_is_set = limits.queue_max, true
+    state.limits_changed = true
+  end
 end
 
 -- The approvals of a window that there may be: its maximum, but no more ids than a set may hold.
@@ -127,14 +152,15 @@ end
 
 -- Microseconds until one who joined the queue now would have its turn, if nobody left it and nothing was released
 -- before. `places`: how many wait.
-local function micros_to_turn(state, call, places)
+local function micros_to_turn(keys, state, call, places)
   local most = capacity(state, call)
   local room, to_room = math.max(0, most - state.approved), micros_to_room(state, call)
   if places < room then
     return to_room
   end
   local windows_before = math.floor((places - room) / most)
-  return math.max(to_room, micros_to_window_end(state, call.now_us) + windows_before * call.limits.window * 1000)
+  local next_window = (limits_of_next_window(keys, state, call) or state).window
+  return math.max(to_room, micros_to_window_end(state, call.now_us) + windows_before * next_window * 1000)
 end
 
 -- Whether a newcomer may be approved. Waiters come first.
@@ -145,7 +171,7 @@ end
 -- Approves waiters from the head of the queue while the window has room. One call serves a limited number, so
 -- that Redis answers others in between. `state.serving` notes that the next call can approve more.
 local function serve_queue(keys, state, call)
-  local queue = read_queue(keys, state, call.now_ms)
+  local queue = read_queue(keys, state, call)
   local granted, taken = {}, 0
   local function approve(ids)
     add_requests(keys, state, call, ids)
@@ -181,13 +207,13 @@ local function serve_waiting(keys, state, call)
     -- This call may put back some of the waiters that were lost together; calls for the others follow. Without
     -- room the sort can wait for them.
     if state.approved < capacity(state, call) or not state.has_rejoined then
-      sort_queue(keys, state, call.now_ms)
+      sort_queue(keys, state, call)
     end
   end
   if not (state.rolled or state.made_room or state.serving == 1) then
     return
   end
-  local queue = read_queue(keys, state, call.now_ms)
+  local queue = read_queue(keys, state, call)
   if queue.places == 0 then
     state.serving = 0
     return
@@ -202,10 +228,11 @@ end
 -- be room again. The replicas make the ids as UUIDs, so they need no escaping.
 local function publish_wake(keys, state, call)
   publish(keys.state, call, string.format(
-    '{"millisToRoom":%.14g,"waiting":%.0f,"waitingFrom":%.0f,"max":%.0f,"approved":%.0f,"granted":[%s]}',
+    '{"millisToRoom":%.14g,"waiting":%.0f,"waitingFrom":%.0f,"limits":"%s","max":%.0f,"approved":%.0f,"granted":[%s]}',
     micros_to_room(state, call) / 1000,
-    count_waiting(state, read_queue(keys, state, call.now_ms)),
+    count_waiting(state, read_queue(keys, state, call)),
     lowest_waiting_ticket(keys, state, call),
+    format_limits(state),
     state.max,
     state.approved,
     #state.granted > 0 and '"' .. table.concat(state.granted, '","') .. '"' or ''
@@ -214,7 +241,7 @@ end
 
 local function write_expiry(keys, state, call)
   local until_ms = keep_until(state, call)
-  if state.has_more and read_queue(keys, state, call.now_ms).places > 0 then
+  if state.has_more and read_queue(keys, state, call).places > 0 then
     until_ms = math.max(until_ms, call.now_ms + (LEASES_UNSETTLED + LEASES_KEPT) * call.lease)
     for _, name in ipairs({ keys.queue, keys.waiting, keys.replicas }) do
       redis.call('PEXPIREAT', name, until_ms)

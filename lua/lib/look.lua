@@ -14,6 +14,8 @@ local function look_at(keys, now_ms)
   if now_ms >= state.expires and waiting == 0 then
     return nil
   end
-  roll_window(state, now_ms, state.window)
+  if not is_in_window(state, now_ms) then
+    roll_window(state, now_ms, state.window)
+  end
   return state, queue, waiting
 end

@@ -16,6 +16,7 @@
 -- And it removes a queue that has become empty as a whole, and does not read it again.
 --@include lib/state
 --@include lib/chunks
+--@include lib/recovery-hold
 
 -- A script reads at least this many entries where some at the head may have to be passed over.
 local LOOK_AHEAD = 100
@@ -108,7 +109,7 @@ local function waiting_tickets(keys)
   return tickets
 end
 
--- Counts the places of each replica anew after somebody else has removed one of the three keys.
+-- Counts the places of each replica from the list, and drops a queue that can't be told any more.
 local function recount(keys, queue, now_ms)
   local places = queue.places
   queue.places, queue.living = 0, 0
@@ -124,18 +125,18 @@ local function recount(keys, queue, now_ms)
       add_places(queue, replica_id, 1, now_ms)
     end
   end
-  if queue.places ~= places then
+  if queue.places == 0 or queue.places ~= places then
     drop_queue(keys, queue)
   end
 end
 
 -- Reads how many waiters each replica has: `places` counts all, `living` those whose replicas live.
--- Returns the queue, and whether the replicas' places add up.
+-- Returns the queue, and whether the two hashes agree. A queue that becomes empty is removed as a whole.
 local function load_queue(keys, now_ms)
   local queue = new_queue()
   queue.places = redis.call('HLEN', keys.waiting)
   if queue.places == 0 then
-    return queue, true
+    return queue, redis.call('EXISTS', keys.replicas) == 0
   end
   local counted = 0
   local replicas = redis.call('HGETALL', keys.replicas)
@@ -150,14 +151,16 @@ local function load_queue(keys, now_ms)
   return queue, counted == queue.places
 end
 
--- The queue, read once per script at most, and mended where somebody else has removed one of its keys.
-local function read_queue(keys, state, now_ms)
+-- The queue, read once per script at most. If somebody else has removed one of its keys, it is mended, and replicas get
+-- time to put back the waiters that were lost with it.
+local function read_queue(keys, state, call)
   if not state.queue then
-    local adds_up
-    state.queue, adds_up = load_queue(keys, now_ms)
-    if not adds_up then
-      recount(keys, state.queue, now_ms)
-      -- A key made anew needs an expiry.
+    local hashes_agree
+    state.queue, hashes_agree = load_queue(keys, call.now_ms)
+    if not hashes_agree or redis.call('LLEN', keys.queue) < state.queue.places then
+      recount(keys, state.queue, call.now_ms)
+      hold_after_loss(keys, state, call, call.now_ms)
+      -- A key that is made again needs an expiry.
       state.changed = true
     end
   end
@@ -204,7 +207,7 @@ end
 
 -- Adds waiters of the caller to the end of the queue. `waiters`: pairs of request id and ticket.
 local function join_queue(keys, state, call, waiters)
-  local queue = read_queue(keys, state, call.now_ms)
+  local queue = read_queue(keys, state, call)
   local tickets, entries = {}, {}
   for _, waiter in ipairs(waiters) do
     local ticket = format_ticket(waiter.ticket)
@@ -213,11 +216,7 @@ local function join_queue(keys, state, call, waiters)
     entries[#entries + 1] = ticket .. ':' .. waiter.request_id .. '@' .. call.replica
   end
   local new = call_in_chunks('HSET', keys.waiting, tickets)
-  if call_in_chunks('RPUSH', keys.queue, entries) < queue.places + new then
-    -- Somebody has removed the list alone. The others are put back by those who ask about them.
-    drop_queue(keys, queue)
-    return join_queue(keys, state, call, waiters)
-  end
+  call_in_chunks('RPUSH', keys.queue, entries)
   renew_lease(queue, call)
   add_places(queue, call.replica, new, call.now_ms)
   compact_queue(keys, state, call.now_ms)
@@ -225,8 +224,7 @@ local function join_queue(keys, state, call, waiters)
 end
 
 -- The waiters among these that have no place in the queue, lowest ticket first. A waiter that should stand
--- before the head has none: somebody has removed the list alone, or the state, which knew that it is out of
--- order.
+-- before the head has none: somebody has removed the state, which knew that the list is out of order.
 local function without_place(keys, state, waiters)
   local ids, missing = {}, {}
   for i, waiter in ipairs(waiters) do
@@ -235,11 +233,7 @@ local function without_place(keys, state, waiters)
   local first = 0
   if #waiters > 0 and state.queue.places > 0 and state.unsorted ~= 1 then
     local head = redis.call('LINDEX', keys.queue, 0)
-    if head then
-      first = tonumber(ticket_of(head))
-    else
-      drop_queue(keys, state.queue)
-    end
+    first = head and tonumber(ticket_of(head)) or 0
   end
   for i, ticket in ipairs(list_in_chunks('HMGET', keys.waiting, ids)) do
     local belongs_before_head = ticket and tonumber(ticket) < first
@@ -270,7 +264,7 @@ end
 
 -- Withdraws waiters of the caller. Returns how many of the ids waited.
 local function withdraw_waiters(keys, state, call, ids)
-  local queue = read_queue(keys, state, call.now_ms)
+  local queue = read_queue(keys, state, call)
   if queue.places == 0 then
     return 0
   end
@@ -287,9 +281,9 @@ local function withdraw_waiters(keys, state, call, ids)
   return withdrawn
 end
 
-local function sort_queue(keys, state, now_ms)
+local function sort_queue(keys, state, call)
   -- What is left of a list that nobody waits in would be stored without an expiry.
-  if read_queue(keys, state, now_ms).places > 0 then
+  if read_queue(keys, state, call).places > 0 then
     redis.call('SORT', keys.queue, 'ALPHA', 'STORE', keys.queue)
   end
   state.unsorted = 0
@@ -341,7 +335,7 @@ local function take_heads(keys, state, now_ms, room, approve)
     approve(ids)
   end
   if queue.places == 0 or taken == 0 then
-    -- The list is at its end, or somebody else has removed it.
+    -- The list is at its end.
     drop_queue(keys, queue)
   else
     call_in_chunks('HDEL', keys.waiting, gone)
@@ -371,14 +365,6 @@ local function lowest_waiting_ticket(keys, state, call)
   if state.unsorted == 1 then
     return 0
   end
-  local queue = read_queue(keys, state, call.now_ms)
-  if queue.places > 0 then
-    local head = redis.call('LINDEX', keys.queue, 0)
-    if head then
-      return tonumber(ticket_of(head))
-    end
-    -- Somebody has removed the list alone.
-    drop_queue(keys, queue)
-  end
-  return math.max(state.ticket + 1, call.now_us)
+  local head = read_queue(keys, state, call).places > 0 and redis.call('LINDEX', keys.queue, 0)
+  return head and tonumber(ticket_of(head)) or math.max(state.ticket + 1, call.now_us)
 end

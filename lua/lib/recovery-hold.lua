@@ -1,15 +1,17 @@
 -- Replicas do not all come back at once after Redis was away. In the recovery hold of a key nobody is
 -- approved, so that the queue is served in order all the same.
 --
--- Two losses begin a recovery hold:
---   Redis lost the key, with all who waited. The first call makes the key anew. A ticket from before shows
+-- Three losses begin a recovery hold:
+--   Redis lost the key, with all who waited. The first call makes the key again. A ticket from before shows
 --   the loss, and begins a hold that ends when the key has a certain age.
---   Redis was away for so long that leases ran out. Without a hold, living replicas would count as dead.
+--   Somebody removed one of the three keys of the queue alone.
+--   Redis was away for so long that leases ran out. Without a hold, living replicas would count as dead. The silence
+--   of replicas alone does not show that: the caller must not know better.
 --
 -- `born` is since when Redis has the key. `hold_until` is when the hold ends; 0 means no hold. Both are
 -- in ms since 1970.
+--@include lib/history
 --@include lib/state
---@include lib/queue
 --@include lib/wake
 
 -- A replica learns of Redis's return in less time: src/redis/backoff.ts.
@@ -41,9 +43,10 @@ local function begin_hold(state, now_ms, hold_until)
   return true
 end
 
--- Begins the hold of a lost key, and asks all replicas to put their waiters back.
-local function hold_after_loss(keys, state, call)
-  if begin_hold(state, call.now_ms, born_at(keys, state) + HOLD_MILLIS) then
+-- Begins the hold of a key or a queue that was lost, and asks all replicas to put their waiters back. `since`: when the
+-- first of them could do so.
+local function hold_after_loss(keys, state, call, since)
+  if begin_hold(state, call.now_ms, since + HOLD_MILLIS) then
     publish(keys.state, call, '{"memoryLost":true}')
   end
 end
@@ -59,9 +62,9 @@ local function was_heard_of(caller, call)
   return heard_until(caller.lease_ends, call) >= call.now_ms and caller.lease_ends <= call.now_ms + call.lease
 end
 
--- Begins a hold where somebody waits and all replicas have been silent, before any of them counts as dead.
--- The caller's own lease must be renewed after this. Replicas that fell silent before the last hold began
--- have had their time. If they fell silent later, that hold ended while Redis was away, and another begins.
+-- Begins a hold if somebody waits, all replicas with waiters have been silent, and the caller can't tell that Redis was
+-- there meanwhile. The caller's own lease must be renewed after this. Replicas that fell silent before the last hold
+-- began have had their time. If they fell silent later, that hold ended while Redis was away, and another begins.
 local function hold_if_redis_was_away(state, queue, call)
   if in_recovery_hold(state) then
     return
@@ -71,7 +74,8 @@ local function hold_if_redis_was_away(state, queue, call)
     freshest = math.max(freshest, replica.lease_ends)
   end
   local silent_since = heard_until(freshest, call)
-  if silent_since < call.now_ms and silent_since >= (state.ended_hold_began or -math.huge) then
+  local is_new_silence = silent_since < call.now_ms and silent_since >= (state.ended_hold_began or -math.huge)
+  if is_new_silence and not was_there_since(call, silent_since) then
     begin_hold(state, call.now_ms, call.now_ms + HOLD_MILLIS)
   end
 end

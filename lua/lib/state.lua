@@ -2,6 +2,7 @@
 -- check decides what a check costs, so a field that says nothing for most keys is not there:
 --   start, limits, approved, turn, born   always
 --   denied                                from the first denial on
+--   changed                               from then on that other rules came into force (lib/rules)
 --   more                                  with the fields of MORE, from then on that somebody has waited, or that
 --                                         the key was lost, and while `expires` says something. One of them is 0
 --                                         while it says nothing
@@ -64,8 +65,7 @@ end
 
 -- The state of a key that is made now. `start`: of its window. `idle`: the state of the instance before, where that is
 -- known.
-local function new_state(call, start, idle)
-  local limits = call.limits
+local function new_state(call, start, idle, limits)
   local state = setmetatable({
     is_new = true,
     rolled = true,
@@ -73,6 +73,8 @@ local function new_state(call, start, idle)
     window = limits.window,
     max = limits.max,
     queue_max = limits.queue_max,
+    max_is_set = limits.max_is_set,
+    queue_max_is_set = limits.queue_max_is_set,
     limits = limits.text,
     approved = 0,
     stored_approved = 0,
@@ -138,6 +140,9 @@ local function write_state(keys, state)
   end
   if state.limits_changed and not state.is_new then
     redis.call('HSET', name, 'limits', format_limits(state))
+  end
+  if state.limits_changed_at then
+    redis.call('HSET', name, 'changed', digits(state.limits_changed_at))
   end
   if state.has_more and state.changed then
     write_more(name, state)

@@ -18,27 +18,26 @@ local function start_of_window(earlier_start, window, now_ms)
   return now_ms - (now_ms - earlier_start) % window
 end
 
--- Moves `state` to the window that holds `now_ms`. Returns whether that is another window, as `state.rolled` says, too.
--- A changed window length counts from the first boundary after the change. A clock may go back by more
--- than a window, as in a failover to a host with another time. Then a new window starts, since the key
--- would stand still until the clock has caught up.
-local function roll_window(state, now_ms, window_millis)
+-- Whether the window of `state` goes on. A clock may go back by more than a window, as in a failover to a host with
+-- another time. Then the window is over, since the key would stand still until the clock has caught up.
+local function is_in_window(state, now_ms)
   local age = now_ms - state.start
-  if age >= -state.window and age < state.window then
-    return false
-  end
-  if age < 0 then
+  return age >= -state.window and age < state.window
+end
+
+-- Moves `state` to the window that holds `now_ms`, where that is another one. A changed window length counts from the
+-- first boundary after the change.
+local function roll_window(state, now_ms, window_millis)
+  if now_ms < state.start then
     state.start = now_ms
   else
     state.start = start_of_window(state.start, state.window, now_ms)
   end
   if state.window ~= window_millis then
     state.window = window_millis
-    state.limits_changed = true
     state.start = start_of_window(state.start, window_millis, now_ms)
   end
   state.approved = 0
   state.denied = 0
   state.rolled = true
-  return true
 end

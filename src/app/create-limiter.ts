@@ -46,6 +46,7 @@ export async function createLimiter(
   const limiter = new RedisLimiter({
     connections,
     limitsOf: (key) => policyOf(key).limits,
+    rulesLoadedAt: loadedAt(rules, systemClock),
     keyPrefix: settings.KEY_PREFIX,
     replicaId,
     leaseMillis: settings.REPLICA_LEASE_MILLIS,
@@ -59,6 +60,19 @@ export async function createLimiter(
     observer,
   });
   return { limiter: withPolicy(settings, limiter, rules, systemClock, logger), policyOf };
+}
+
+/** @returns when the rules that are in use now came into use, as far as it was asked before and after */
+function loadedAt(rules: Policies, clock: Clock): () => number {
+  let { current } = rules;
+  let at = clock.now();
+  return () => {
+    if (rules.current !== current) {
+      current = rules.current;
+      at = clock.now();
+    }
+    return at;
+  };
 }
 
 type Bounds = Pick<Settings, 'MAX_KEYS' | 'MAX_IDS_PER_KEY'>;

@@ -29,6 +29,8 @@ export interface CheckReply {
   readonly quota: Quota;
   /** One of `VERDICT`, or the ticket of the place in the queue. */
   readonly verdict: number;
+  /** The limits in force, as Redis writes them, where the check has a place in the queue. */
+  readonly limits?: string | undefined;
 }
 
 export interface CheckBatcherParts {
@@ -46,7 +48,7 @@ export interface CheckBatcherParts {
 /** A check on its way to Redis. One of the two methods is called, once. */
 export interface PendingCheck extends BatchedCheck {
   /** @param verdict as in {@link CheckReply} */
-  answered(verdict: number, quota: Quota): void;
+  answered(verdict: number, quota: Quota, limits?: string): void;
   failed(error: unknown): void;
 }
 
@@ -89,8 +91,8 @@ export class CheckBatcher {
   send(request: CheckRequest, requestId: string): Promise<CheckReply> {
     const { canWait, noPlace = false, maxWaitMillis } = request;
     return new Promise((resolve, failed) => {
-      const answered = (verdict: number, quota: Quota): void => {
-        resolve({ millisToRoom: quota.resetMillis, quota, verdict });
+      const answered = (verdict: number, quota: Quota, limits?: string): void => {
+        resolve({ millisToRoom: quota.resetMillis, quota, verdict, limits });
       };
       this.add(request, { requestId, canWait, noPlace, maxWaitMillis, answered, failed });
     });
@@ -214,7 +216,7 @@ function answer({ checks }: PendingBatch, reply: CheckBatchReply | Error | undef
       remaining -= 1;
       quota = { maxRequests, remaining, resetMillis: millisToRoom };
     }
-    checks[i]?.answered(verdict, quota);
+    checks[i]?.answered(verdict, quota, reply.limits);
   }
 }
 

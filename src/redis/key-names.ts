@@ -114,7 +114,7 @@ export class KeyNaming {
    */
   namesOnEachShard({ primaries, shardOf }: Pick<Connections, 'primaries' | 'shardOf'>): string[] {
     const names = new Map<string, string>();
-    const shards = Math.max(1, primaries().length);
+    const shards = Math.max(1, primaries().size);
     for (let i = 0; names.size < shards && i < SHARD_SEARCH_LIMIT; i += 1) {
       const { state } = this.namesOf(String(i));
       const shard = shardOf(state);

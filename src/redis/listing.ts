@@ -29,8 +29,8 @@ export class Listing {
 
   async *pages(): AsyncIterable<readonly InstanceState[]> {
     const primaries = this.parts.connections.primaries();
-    if (primaries.length === 0) throw toLimiterError(new Error('no primary is known'));
-    for (const primary of primaries) {
+    if (primaries.size === 0) throw toLimiterError(new Error('no primary is known'));
+    for (const primary of primaries.values()) {
       let cursor = '0';
       do {
         const [next, names] = await this.#scan(primary, cursor);

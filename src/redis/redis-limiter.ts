@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 
+import type { Redis } from 'ioredis';
 import type { Logger } from 'pino';
 
 import type { Clock } from '../common/clock.js';
@@ -18,6 +19,7 @@ import type {
 } from '../limiter/limiter.js';
 import { eventLoop } from '../common/ticks.js';
 import { CallGuard } from './availability/call-guard.js';
+import { CallerHistory } from './caller-history.js';
 import { CheckBatcher, denial, type PendingCheck } from './check-batcher.js';
 import type { Connections } from './connections/connections.js';
 import { KeyNaming, storedNames } from './key-names.js';
@@ -31,6 +33,8 @@ import { WaitingRoom } from './waiting/waiting-room.js';
 export interface RedisLimiterOptions {
   readonly connections: Connections;
   readonly limitsOf: LimitsOf;
+  /** When the rules that the limits are from were loaded, by the clock. */
+  readonly rulesLoadedAt: () => number;
   readonly keyPrefix: string;
   /** The name of this replica, unique among all that share the Redis. */
   readonly replicaId: string;
@@ -49,6 +53,8 @@ export interface RedisLimiterOptions {
   readonly observer: StoreObserver;
   /** Lua fragments in place of files. Tests control Redis's time with them. */
   readonly luaReplacements?: Readonly<Record<string, string>>;
+  /** A server's time. Tests control it, see `CallerHistory`. */
+  readonly readTime?: (server: Redis) => Promise<number>;
 }
 
 /** The limiter for any number of replicas. Its whole state is in Redis. */
@@ -56,6 +62,7 @@ export class RedisLimiter implements StoreLimiter {
   readonly #guard: CallGuard;
   readonly #scripts: Scripts;
   readonly #naming: KeyNaming;
+  readonly #history: CallerHistory;
   readonly #listing: Listing;
   readonly #checks: CheckBatcher;
   readonly #room: WaitingRoom;
@@ -65,8 +72,10 @@ export class RedisLimiter implements StoreLimiter {
     const { connections, database } = options;
     this.#guard = new CallGuard(options);
     this.#naming = new KeyNaming(options.keyPrefix, database);
+    this.#history = new CallerHistory(options);
     this.#scripts = new Scripts(connections.commands, this.#guard, {
       ...options,
+      historyOf: (name) => this.#history.of(name),
       wakeArgument: this.#naming.wakeArgument(connections),
       replacements: options.luaReplacements,
     });
@@ -161,6 +170,7 @@ export class RedisLimiter implements StoreLimiter {
     this.#isClosing = true;
     await this.#room.close();
     this.#guard.breakers.dispose();
+    this.#history.dispose();
     await this.options.connections.close();
   }
 }

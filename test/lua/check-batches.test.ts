@@ -1,3 +1,4 @@
+import { UNKNOWN_HISTORY } from '../../src/redis/caller-history.js';
 import { type KeyNames, KeyNaming } from '../../src/redis/key-names.js';
 import {
   type BatchedCheck,
@@ -19,6 +20,7 @@ const SETTINGS = {
   leaseMillis: 5000,
   maxIdsPerKey: 1000,
   wakeArgument: 'PUBLISH :wake',
+  historyOf: () => UNKNOWN_HISTORY,
 };
 
 let scripts: Scripts;

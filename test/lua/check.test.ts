@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 
+import { keysOf } from '../../src/redis/scripts/shared-arguments.js';
 import {
   type Overrides,
   ScriptHarness,
@@ -428,7 +429,7 @@ describe('raising the maximum within the window', () => {
     await replica.check(['f']);
     expect(await wakes.take()).toEqual([
       `{"millisToRoom":990,"waiting":0,"waitingFrom":${key.absoluteTicket(10_000)},` +
-        '"max":5,"approved":5,"granted":["c","d"]}',
+        '"limits":"1000:5*:3","max":5,"approved":5,"granted":["c","d"]}',
     ]);
   });
 });
@@ -462,7 +463,8 @@ describe('a queue that looks full', () => {
   const long = { limits: { windowMillis: 60_000 } };
 
   test('has room again when the lease of a replica has run out', async () => {
-    const [dead, living] = [key.replica('dead', long), key.replica('living', long)];
+    const dead = key.replica('dead', long);
+    const living = key.replica('living', { ...long, history: { since: 0 } });
     await dead.check(['a', 'b']);
     await dead.checkOrWait(['c', 'd', 'e']);
     await key.setTime(TEST_LEASE_MILLIS - 1);
@@ -614,13 +616,13 @@ describe('a check that shows by a ticket that Redis has lost a queue', () => {
     replica.checkBatch([{ requestId, canWait: false }], overrides, {
       lowestTicket,
       millisToWindowEnd: 700,
+      limits: '1000:2:3',
     });
 
   async function loseQueue(): Promise<void> {
     await fillWindow();
     await replica.checkOrWait(['c']);
-    const { state: stateName, requests, queue, replicas } = key.names;
-    await redis.client.del(stateName, requests, queue, replicas);
+    await redis.client.del(...keysOf(key.names));
     await key.setTime(300);
   }
 
@@ -666,10 +668,10 @@ describe('a check that shows by a ticket that Redis has lost a queue', () => {
     expect(await key.stored()).toMatchObject({ state: { holdUntil: 'no' } });
   });
 
-  test('restores a window that was full with the maximum that it asks for', async () => {
+  test('restores a window that was full, and has it follow the maximum that it asks for', async () => {
     await loseQueue();
     expect(await checkKnowing('x', 1, { maxRequests: 5 })).toEqual(['denied']);
-    expect(await key.stored()).toMatchObject({ state: { approved: 5, max: 5 } });
+    expect(await key.stored()).toMatchObject({ state: { approved: 2, max: 5, holdUntil: 800 } });
   });
 
   test('does nothing where the ticket is of this key', async () => {

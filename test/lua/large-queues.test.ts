@@ -73,7 +73,7 @@ test('as many waiters as that are served in several calls, in order, with a wake
 test('while a window is being served nobody is approved before those who wait', async () => {
   await fill();
   await replica.check(['late'], { maxRequests: 1_000_000 });
-  const other = key.replica('r2', { limits });
+  const other = key.replica('r2', { limits, history: { since: 0 } });
   expect(await other.check(['x'])).toEqual(['denied']);
   const [ticket] = await other.checkOrWait(['y']);
   expect(ticket).toBeGreaterThan(MANY);
@@ -98,7 +98,7 @@ test('as many waiters as that are served at the end of a window, and reported in
 test('as many waiters of a dead replica as that take no place from the living', async () => {
   await fill();
   await key.setTime(5000);
-  const other = key.replica('r2', { limits });
+  const other = key.replica('r2', { limits, history: { since: 0 } });
   expect(await other.checkOrWait(['new'])).toEqual([5_000_000]);
   expect(await other.inspect()).toMatchObject({ approved: 1, waiting: 1 });
 });
@@ -119,7 +119,7 @@ test('as many waiters of a dead replica as that are passed over, in several call
   await fill();
   await key.setTime(4999);
   await replica.withdraw(['w0000']);
-  const other = key.replica('r2', { limits });
+  const other = key.replica('r2', { limits, history: { since: 0 } });
   await other.checkOrWait(['new']);
   await key.setTime(5000);
   expect(await other.release('first')).toBe(true);

@@ -49,10 +49,25 @@ describe('a list that Redis has lost alone', () => {
     await replica.checkOrWait(['c']);
     const { waitingFrom } = await replica.settle({ b: ticket });
     expect(waitingFrom).toBeLessThanOrEqual(ticket);
+    await key.setTime(600);
     await replica.settle();
     expect(await waiters()).toEqual(['b@r1', 'c@r1']);
   });
 });
+
+test.each(['queue', 'waiting', 'replicas'] as const)(
+  'no newcomer overtakes those who waited when somebody has removed %s alone',
+  async (removed) => {
+    const other = key.replica('r2', { limits: { maxRequests: 1 }, history: { since: 0 } });
+    await redis.client.del(key.names[removed]);
+    await key.setTime(1000);
+    expect(await other.check(['x'])).toEqual(['denied']);
+    await replica.settle({ b: ticket });
+    await key.setTime(1500);
+    expect(await other.check(['y'])).toEqual(['denied']);
+    expect(await replica.settle({ b: ticket })).toMatchObject({ granted: ['b'] });
+  },
+);
 
 test('a list out of order, when Redis has lost the state alone, is put in order again', async () => {
   const ticketOfC = await loseOrder();

@@ -97,6 +97,7 @@ test('those who are put back are served in the order of their tickets among all 
   await r1.checkOrWait(['c']);
   // As after a failover that lost its place.
   await redis.client.hdel(key.names.waiting, 'b');
+  await redis.client.hdel(key.names.replicas, 'r2');
   await r2.settle({ b: 2 });
   await r1.checkOrWait(['d']);
   for (const [served, next] of [

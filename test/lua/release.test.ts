@@ -128,7 +128,7 @@ describe('while others wait', () => {
     });
     expect(await wakes.take()).toEqual([
       `{"millisToRoom":990,"waiting":1,"waitingFrom":${key.absoluteTicket(2)},` +
-        '"max":2,"approved":2,"granted":["c"]}',
+        '"limits":"1000:2:3","max":2,"approved":2,"granted":["c"]}',
     ]);
   });
 
@@ -144,7 +144,7 @@ describe('while others wait', () => {
     });
     expect((await wakes.take()).at(-1)).toBe(
       `{"millisToRoom":990,"waiting":0,"waitingFrom":${key.absoluteTicket(10_000)},` +
-        '"max":2,"approved":2,"granted":["d"]}',
+        '"limits":"1000:2:3","max":2,"approved":2,"granted":["d"]}',
     );
   });
 
@@ -167,7 +167,7 @@ describe('while others wait', () => {
     });
     expect(await wakes.take()).toEqual([
       `{"millisToRoom":1000,"waiting":0,"waitingFrom":${key.absoluteTicket(1_000_000)},` +
-        '"max":2,"approved":2,"granted":["c","d"]}',
+        '"limits":"1000:2:3","max":2,"approved":2,"granted":["c","d"]}',
     ]);
   });
 });

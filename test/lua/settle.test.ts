@@ -43,6 +43,7 @@ describe('a key that there is not', () => {
       millisToRoom: undefined,
       waitingFrom: Infinity,
       waiting: 0,
+      limits: '',
       max: 0,
       approved: 0,
       granted: [],
@@ -59,6 +60,7 @@ describe('within the window', () => {
       millisToRoom: 1,
       waitingFrom: 1,
       waiting: 3,
+      limits: '1000:2:3',
       max: 2,
       approved: 2,
       granted: [],
@@ -97,6 +99,7 @@ describe('at the end of the window', () => {
       millisToRoom: 1000,
       waitingFrom: 3,
       waiting: 1,
+      limits: '1000:2:3',
       max: 2,
       approved: 2,
       granted: ['c', 'd'],
@@ -116,7 +119,7 @@ describe('at the end of the window', () => {
     await r2.settle();
     expect(await wakes.take()).toEqual([
       `{"millisToRoom":1000,"waiting":1,"waitingFrom":${key.absoluteTicket(3)},` +
-        '"max":2,"approved":2,"granted":["c","d"]}',
+        '"limits":"1000:2:3","max":2,"approved":2,"granted":["c","d"]}',
     ]);
   });
 
@@ -293,6 +296,7 @@ describe('lost waiters', () => {
       millisToRoom: 700,
       waitingFrom: 1,
       waiting: 3,
+      limits: '1000:2:3',
       max: 2,
       approved: 2,
       granted: [],
@@ -507,7 +511,8 @@ describe('lost waiters', () => {
 
   test('of a replica that was thought dead get their old places back', async () => {
     const long = { limits: { windowMillis: 60_000, maxRequests: 1 } };
-    const [slow, living] = [key.replica('slow', long), key.replica('living', long)];
+    const slow = key.replica('slow', long);
+    const living = key.replica('living', { ...long, history: { since: 0 } });
     await slow.check(['a']);
     await slow.checkOrWait(['c', 'd']);
     await key.setTime(6000);

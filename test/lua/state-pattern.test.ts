@@ -1,3 +1,4 @@
+import { UNKNOWN_HISTORY } from '../../src/redis/caller-history.js';
 import { KeyNaming } from '../../src/redis/key-names.js';
 import { Scripts } from '../../src/redis/scripts/scripts.js';
 import { TEST_LIMITS } from '../support/script-harness.js';
@@ -33,6 +34,7 @@ test.each([
       leaseMillis: 600_000,
       maxIdsPerKey: 1000,
       wakeArgument: naming.wakeArgument({ isCluster: false }),
+      historyOf: () => UNKNOWN_HISTORY,
     });
     const overrides = { maxRequests: undefined, maxRequestsInQueue: undefined };
     const keys = ['%', '%7B', '*', ':queue', 'a', 'a/b c', '{', '}x', '🚰'];

@@ -1,3 +1,4 @@
+import { UNKNOWN_HISTORY } from '../../src/redis/caller-history.js';
 import { loadScript } from '../../src/redis/scripts/script-loader.js';
 import { keysOf } from '../../src/redis/scripts/shared-arguments.js';
 import { ScriptHarness, type TestReplica } from '../support/script-harness.js';
@@ -68,7 +69,7 @@ describe('an approval that crossed', () => {
     });
     expect(await wakes.take()).toEqual([
       `{"millisToRoom":990,"waiting":1,"waitingFrom":${key.absoluteTicket(3)},` +
-        '"max":2,"approved":2,"granted":["d"]}',
+        '"limits":"1000:2:3","max":2,"approved":2,"granted":["d"]}',
     ]);
   });
 
@@ -164,7 +165,7 @@ test('1000 ids go in one call', async () => {
 test('the reply says how many were withdrawn or released', async () => {
   const { text } = loadScript('withdraw', key.replacements);
   const keys = keysOf(key.names);
-  const shared = ['r1', 5000, '1000:2:3', 'PUBLISH :wake', 1000];
+  const shared = ['r1', 5000, '1000:2:3', 'PUBLISH :wake', 1000, UNKNOWN_HISTORY];
   const withdraw = (...ids: string[]): Promise<unknown> =>
     redis.client.eval(text, keys.length, ...keys, ...shared, ...ids);
   expect(await withdraw('a', 'c', 'e', 'unknown')).toBe(3);

@@ -3,6 +3,7 @@ import type { Logger } from 'pino';
 
 import type { CallerPresence } from '../../src/limiter/caller-presence.js';
 import type { CheckRequest, Decision, KeyLimits } from '../../src/limiter/limiter.js';
+import { UNKNOWN_HISTORY } from '../../src/redis/caller-history.js';
 import { CheckBatcher, denial } from '../../src/redis/check-batcher.js';
 import type { KeyNaming } from '../../src/redis/key-names.js';
 import { VERDICT } from '../../src/redis/scripts/check-codec.js';
@@ -67,6 +68,7 @@ export class SimulatedReplica {
       limitsOf: () => this.limits,
       wakeArgument: naming.wakeArgument({ isCluster: false }),
       maxIdsPerKey: 1_000_000,
+      historyOf: () => UNKNOWN_HISTORY,
       replacements: scripts,
     });
     const ticks = { next: (callback: () => void) => void this.#ticks.push(callback) };

@@ -1,6 +1,6 @@
 import { idsOfHits } from '../../src/limiter/hits.js';
 
-const SHARED_ARGUMENTS = 5;
+const SHARED_ARGUMENTS = 6;
 
 /** A script call as it arrives at Redis. */
 export interface ScriptRun {
@@ -40,7 +40,7 @@ export function readRun(
   const run = { script, replica, now, limits, batches: [], tickets, lowestTicket: Infinity };
   if (script === 'check') return { ...run, ...readChecks(own) };
   if (script === 'settle') {
-    for (let i = 1; i < own.length; i += 2) tickets.set(own[i]!, Number(own[i + 1]));
+    for (let i = 2; i < own.length; i += 2) tickets.set(own[i]!, Number(own[i + 1]));
     return {
       ...run,
       requestIds: [...tickets.keys()],

@@ -74,6 +74,8 @@ export function redisHarnessFactory(redis: RedisForTests): HarnessFactory {
     const limiter = new RedisLimiter({
       connections,
       limitsOf: toLimitsOf(limits),
+      // Whatever changes has just been loaded.
+      rulesLoadedAt: () => clock.now(),
       keyPrefix: `${uniqueKey()}:`,
       replicaId: 'replica',
       leaseMillis: 5_000,
@@ -85,6 +87,7 @@ export function redisHarnessFactory(redis: RedisForTests): HarnessFactory {
       logger: silent,
       observer: unobserved,
       luaReplacements: time.replacements,
+      readTime: () => Promise.resolve(clock.now()),
     });
 
     // Redis answers in order, so a pong means that everything before it has been answered; what an

@@ -57,6 +57,12 @@ export interface ReplicaOptions {
   readonly limits?: Partial<Limits>;
   readonly leaseMillis?: number;
   readonly maxIdsPerKey?: number;
+  /**
+   * What the replica knows of the time before its calls, in ms after the start: when its rules were loaded, after
+   * everything else where that is left out; and from when to when Redis has answered it, until now where only the first
+   * is given.
+   */
+  readonly history?: { readonly loaded?: number; readonly since?: number; readonly until?: number };
   /** The connection that the scripts are called on, where it is another one. */
   readonly client?: Redis;
   /** `sentAgain` for calls that may have run before. */
@@ -65,6 +71,8 @@ export interface ReplicaOptions {
   readonly replacements?: Readonly<Record<string, string>>;
 }
 
+/** After anything that a test does. */
+const LONG_AFTER_MILLIS = 1e12;
 const naming = new KeyNaming('sluice:');
 const NO_EXPIRY = -1;
 const NOT_THERE = -2;
@@ -75,6 +83,7 @@ const LAST_TICKET = 1e12;
 export class ScriptHarness {
   readonly names: KeyNames = naming.namesOf(uniqueKey());
   readonly #time;
+  #nowMillis = 0;
 
   private constructor(
     readonly client: Redis,
@@ -100,6 +109,7 @@ export class ScriptHarness {
 
   /** Sets Redis's clock to this many milliseconds after the start. */
   setTime(millis: number): Promise<void> {
+    this.#nowMillis = millis;
     return this.#time.set(this.startMillis + millis);
   }
 
@@ -110,6 +120,7 @@ export class ScriptHarness {
       leaseMillis: options.leaseMillis ?? TEST_LEASE_MILLIS,
       wakeArgument: naming.wakeArgument({ isCluster: false }),
       maxIdsPerKey: options.maxIdsPerKey ?? 1_000_000,
+      historyOf: () => this.#history(options.history),
       replacements: { ...this.replacements, ...options.replacements },
     });
     return new TestReplica(this, scripts);
@@ -180,6 +191,16 @@ export class ScriptHarness {
     return ticket + this.startMillis * 1000;
   }
 
+  #history({
+    loaded = LONG_AFTER_MILLIS,
+    since,
+    until = this.#nowMillis,
+  }: ReplicaOptions['history'] = {}): string {
+    const { startMillis } = this;
+    const contact = since === undefined ? '0:0' : `${since + startMillis}:${until + startMillis}`;
+    return `${loaded + startMillis}:${contact}`;
+  }
+
   #readState(fields: Readonly<Record<string, string>>): Record<string, unknown> | undefined {
     const stored = readStoredState(fields);
     if (!stored) return undefined;
@@ -235,7 +256,7 @@ export class TestReplica {
   async checkBatch(
     checks: readonly BatchedCheck[],
     overrides?: Overrides,
-    waiting?: KnownWaiting,
+    waiting?: Omit<KnownWaiting, 'limits'> & Partial<KnownWaiting>,
     hits = 1,
   ): Promise<Verdict[]> {
     const [reply] = await this.scripts.check([
@@ -246,6 +267,7 @@ export class TestReplica {
           maxRequestsInQueue: overrides?.maxRequestsInQueue,
         },
         waiting: waiting && {
+          limits: '',
           ...waiting,
           lowestTicket: this.harness.absoluteTicket(waiting.lowestTicket),
         },
@@ -260,15 +282,16 @@ export class TestReplica {
 
   /**
    * @param tickets the waiters asked about, with their tickets relative to the start
-   * @param millisToWindowEnd as far as the replica knows
+   * @param millisLeft until the window ends, and `limits` those in force, as far as the replica knows
    */
   async settle(
     tickets: Readonly<Record<string, number>> = {},
-    millisToWindowEnd = 0,
+    millisLeft = 0,
+    limits = '',
   ): Promise<SettleReply> {
     const reply = await this.scripts.settle(
       this.harness.names,
-      millisToWindowEnd,
+      { millisLeft, limits },
       Object.entries(tickets).map(([requestId, ticket]) => ({
         requestId,
         ticket: this.harness.absoluteTicket(ticket),

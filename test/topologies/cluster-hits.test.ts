@@ -31,6 +31,7 @@ describeWithRedisProgram('checks with hits in a Redis Cluster', () => {
     await waitUntilReady(connections, TIMEOUT_MILLIS);
     limiter = new RedisLimiter({
       connections,
+      rulesLoadedAt: () => 0,
       limitsOf: () => ({ windowMillis: 3_600_000, maxRequests: 5, maxRequestsInQueue: 5 }),
       keyPrefix: 'sluice:',
       replicaId: 'replica',

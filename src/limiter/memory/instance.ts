@@ -23,7 +23,7 @@ export class Instance {
   readonly #queue = new Map<string, number>();
   #denied = 0;
   #expires: number;
-  /** As of the last check. */
+  /** In force: the length of the window and the maxima are one unit, and change together. */
   #limits: KeyLimits;
   /**
    * The maxima that requests have set. They win over the limits, and stay until the key is removed, or the limits'
@@ -61,8 +61,7 @@ export class Instance {
   check(now: number, requestId: string, request: CheckRequest): InstanceDecision {
     this.#roll(now);
     this.#expires = this.#window.idleAt;
-    this.#limits = this.policy.current.limits;
-    this.#forgetOverridesAboveCeilings();
+    this.#takeMaxima();
     this.#overriddenMax = request.maxRequests ?? this.#overriddenMax;
     this.#overriddenQueueMax = request.maxRequestsInQueue ?? this.#overriddenQueueMax;
     this.#serveQueue();
@@ -168,6 +167,14 @@ export class Instance {
     return this.#overriddenQueueMax ?? this.#limits.maxRequestsInQueue;
   }
 
+  /** Other limits come into force with the next window, or at once where its length stays. */
+  #takeMaxima(): void {
+    const { limits } = this.policy.current;
+    if (limits.windowMillis !== this.#window.millis) return;
+    this.#limits = limits;
+    this.#forgetOverridesAboveCeilings();
+  }
+
   #forgetOverridesAboveCeilings(): void {
     const { ceilings } = this.#limits;
     if (!ceilings) return;
@@ -179,7 +186,8 @@ export class Instance {
 
   #roll(now: number): void {
     if (now < this.#window.end) return;
-    this.#window.rollTo(now, this.policy.current.limits.windowMillis);
+    this.#limits = this.policy.current.limits;
+    this.#window.rollTo(now, this.#limits.windowMillis);
     // Not `clear`: see `#latest` in src/redis/check-batcher.ts.
     this.#requests = new Set();
     this.#denied = 0;

@@ -59,7 +59,7 @@ export function connectToCluster(settings: ConnectionSettings, logger: Logger): 
   );
   const shardOf = (name: string): string => commands.slots[calculateSlot(name)]?.[0] ?? NO_SHARD;
   const nodeOf = (shard: string): Redis | undefined =>
-    commands.nodes('all').find(({ options }) => `${options.host}:${options.port}` === shard);
+    commands.nodes('all').find((node) => shardAt(node) === shard);
   const subscriber = new ShardedSubscriber(
     { shardOf, nodeOf, refresh: () => commands.refreshSlotsCache() },
     { ...redisOptions, enableOfflineQueue: false, autoResubscribe: false, readOnly: false },
@@ -75,7 +75,7 @@ export function connectToCluster(settings: ConnectionSettings, logger: Logger): 
     isCluster: true,
     slotOf: calculateSlot,
     shardOf,
-    primaries: () => commands.nodes('master'),
+    primaries: () => new Map(commands.nodes('master').map((node) => [shardAt(node), node])),
     renew: (shard) => {
       nodeOf(shard)?.disconnect();
       commands.refreshSlotsCache();
@@ -96,4 +96,9 @@ export function connectToCluster(settings: ConnectionSettings, logger: Logger): 
       await quit(commands);
     },
   };
+}
+
+/** As ioredis names the owner of a slot. */
+function shardAt({ options }: Redis): string {
+  return `${options.host}:${options.port}`;
 }

@@ -23,8 +23,8 @@ export interface Connections {
   slotOf(name: string): number;
   /** An identifier of the primary that holds a name, as far as is known. */
   shardOf(name: string): string;
-  /** A connection to each primary, to look through all its names. */
-  primaries(): readonly Redis[];
+  /** A connection to each primary, by the identifiers of `shardOf`. */
+  primaries(): ReadonlyMap<string, Redis>;
   /** Closes a connection that is of no use any more, and makes another. */
   renew(shard: string): void;
   /** Has the topology looked up again. Does nothing where there is none. */

@@ -21,6 +21,8 @@ import { PlainSubscriber } from './plain-subscriber.js';
 import { quit } from './quit.js';
 
 const SENTINEL_PORT = 26_379;
+/** There is one. */
+const SHARD = 'primary';
 /** The wait is that after three failures, since the sentinels are busy with a failover. */
 const CONNECT_AGAIN_ATTEMPT = 3;
 
@@ -51,13 +53,14 @@ export function connectToPrimary(settings: ConnectionSettings, logger: Logger): 
   const failovers =
     settings.mode === 'sentinel' ? watchForFailovers(settings, clients, logger) : undefined;
   const subscriber = new PlainSubscriber(subscriptions, settings.timeoutMillis, logger);
+  const primaries = new Map([[SHARD, commands]]);
   return {
     commands,
     subscriber,
     isCluster: false,
     slotOf: () => 0,
-    shardOf: () => 'primary',
-    primaries: () => [commands],
+    shardOf: () => SHARD,
+    primaries: () => primaries,
     renew: () => {
       if (commands.status === 'ready') commands.disconnect(true);
     },

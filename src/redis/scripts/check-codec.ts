@@ -6,6 +6,7 @@ import {
   keysForWindow,
   keysInWindow,
   keysOf,
+  maximumIn,
   sharedArguments,
 } from './shared-arguments.js';
 
@@ -40,6 +41,8 @@ export interface Overrides {
 export interface KnownWaiting {
   readonly lowestTicket: number;
   readonly millisToWindowEnd: number;
+  /** The limits in force, as Redis writes them; '' where it has not said. */
+  readonly limits: string;
 }
 
 /**
@@ -76,6 +79,8 @@ export interface CheckBatchReply {
   /** Until the window ends, or until there may be room sooner. 0: there is room for waiters now. */
   readonly millisToRoom: number;
   readonly maxRequests: number;
+  /** The limits in force, as Redis writes them; undefined where no check has a place in the queue. */
+  readonly limits?: string | undefined;
   /** In the window, after these checks. */
   readonly approved: number;
   /** For each check, in their order: one of {@link VERDICT}, or the ticket of its place in the queue. */
@@ -105,9 +110,10 @@ export function encodeChecks(
   }
   const limits = batches.map(({ names }) => settings.limitsOf(names.key));
   const [first] = limits;
-  if (!first) throw new Error('a call without a batch');
+  const [{ names } = {}] = batches;
+  if (!first || !names) throw new Error('a call without a batch');
   const args = [
-    ...sharedArguments(settings, first),
+    ...sharedArguments(settings, names, first),
     (isSentAgain ? 1 : 0) + (mayBeFull ? 2 : 0),
     counts.inWindow,
     counts.plain,
@@ -146,6 +152,7 @@ function encodeSpecial(
     maxRequestsInQueue ?? '',
     waiting?.lowestTicket ?? '',
     waiting?.millisToWindowEnd ?? 0,
+    waiting?.limits ?? '',
     canWait ? checks.map(encodeWait).join('') : '',
     encodeLongestWaits(checks),
     hits === 1 ? '' : hits,
@@ -168,7 +175,7 @@ function encodeLongestWaits(checks: readonly BatchedCheck[]): string {
 export const NEEDS_ALL_NAMES = null;
 
 /** What `lua/check.lua` replies. */
-export type CheckReplies = readonly (number | Error | typeof NEEDS_ALL_NAMES)[];
+export type CheckReplies = readonly (number | string | Error | typeof NEEDS_ALL_NAMES)[];
 
 /**
  * @param reply of `lua/check.lua`
@@ -186,11 +193,13 @@ export function decodeCheckReplies(
       position += 1;
       return micros;
     }
-    const [maxRequests, approved, ...verdicts] = reply.slice(
+    const [max, approved, ...verdicts] = reply.slice(
       position + 1,
       position + 3 + checks.length,
-    ) as [number, number, ...number[]];
+    ) as [number | string, number, ...number[]];
     position += 3 + checks.length;
-    return { millisToRoom: micros / 1000, maxRequests, approved, verdicts };
+    const millisToRoom = Number(micros) / 1000;
+    if (typeof max === 'number') return { millisToRoom, maxRequests: max, approved, verdicts };
+    return { millisToRoom, maxRequests: maximumIn(max), limits: max, approved, verdicts };
   });
 }

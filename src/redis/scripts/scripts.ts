@@ -33,7 +33,13 @@ import {
 } from './renew-codec.js';
 import { type ScriptCall, ScriptClient } from './script-client.js';
 import { loadScript, type Script } from './script-loader.js';
-import { decodeSettleReply, encodeTickets, type SettleReply, type Ticket } from './settle-codec.js';
+import {
+  decodeSettleReply,
+  encodeTickets,
+  type KnownWindow,
+  type SettleReply,
+  type Ticket,
+} from './settle-codec.js';
 import { type CallerSettings, keysOf, sharedArguments } from './shared-arguments.js';
 
 export interface ScriptSettings extends CallerSettings {
@@ -130,13 +136,13 @@ export class Scripts {
     }) as (CheckBatchReply | Error)[];
   }
 
-  /** @param knownMillisLeft until the window ends as the caller knows, for a key that Redis lost */
+  /** @param known of a key that Redis may have lost */
   async settle(
     names: KeyNames,
-    knownMillisLeft: number,
+    known: KnownWindow,
     askedAbout: readonly Ticket[],
   ): Promise<SettleReply> {
-    const args = [knownMillisLeft, ...encodeTickets(askedAbout)];
+    const args = [known.millisLeft, known.limits, ...encodeTickets(askedAbout)];
     return decodeSettleReply(await this.#run(this.#settle, names, args));
   }
 
@@ -147,7 +153,11 @@ export class Scripts {
   renew<Leased extends LeasedPlaces>(leased: readonly Leased[]): Promise<Leased[]> {
     const [first] = leased;
     if (!first) return Promise.resolve([]);
-    const shared = sharedArguments(this.settings, this.settings.limitsOf(first.names.key));
+    const shared = sharedArguments(
+      this.settings,
+      first.names,
+      this.settings.limitsOf(first.names.key),
+    );
     const call = {
       script: this.#renew,
       keys: leased.flatMap(keysToRenew),
@@ -216,7 +226,7 @@ export class Scripts {
     ownArgs: readonly (string | number)[],
     { isRepeatable = true, traces }: RunOptions = {},
   ): Promise<unknown> {
-    const shared = sharedArguments(this.settings, this.settings.limitsOf(names.key));
+    const shared = sharedArguments(this.settings, names, this.settings.limitsOf(names.key));
     const call = { script, keys: keysOf(names), args: [...shared, ...ownArgs] };
     return this.guard.run({
       script: script.name,

@@ -1,7 +1,17 @@
+import { maximumIn } from './shared-arguments.js';
+
 /** A waiter about which a replica asks. */
 export interface Ticket {
   readonly requestId: string;
   readonly ticket: number;
+}
+
+/** What a replica knows of a key's window. */
+export interface KnownWindow {
+  /** Until there is room, in milliseconds. */
+  readonly millisLeft: number;
+  /** The limits in force, as Redis writes them; '' where it has not said. */
+  readonly limits: string;
 }
 
 /** The state of a key's queue after Redis has served it. */
@@ -15,6 +25,8 @@ export interface SettleReply {
   readonly waitingFrom: number;
   /** How many wait, on all replicas. */
   readonly waiting: number;
+  /** The limits in force, as Redis writes them; '' where Redis knows no such key. */
+  readonly limits: string;
   /** Of the window, after this call; 0 where Redis knows no such key. */
   readonly max: number;
   readonly approved: number;
@@ -28,11 +40,11 @@ export function encodeTickets(tickets: readonly Ticket[]): (string | number)[] {
 }
 
 export function decodeSettleReply(reply: unknown): SettleReply {
-  const [micros, waitingFrom, waiting, max, approved, ...granted] = reply as [
+  const [micros, waitingFrom, waiting, limits, approved, ...granted] = reply as [
     number,
     number,
     number,
-    number,
+    string,
     number,
     ...string[],
   ];
@@ -41,7 +53,8 @@ export function decodeSettleReply(reply: unknown): SettleReply {
     millisToRoom: isKnown ? micros / 1000 : undefined,
     waitingFrom: isKnown ? waitingFrom : Infinity,
     waiting,
-    max,
+    limits,
+    max: isKnown ? maximumIn(limits) : 0,
     approved,
     granted,
   };

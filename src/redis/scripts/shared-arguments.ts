@@ -12,22 +12,45 @@ export interface CallerSettings {
   readonly wakeArgument: string;
   /** The most ids of approvals that are kept of one key's window. */
   readonly maxIdsPerKey: number;
+  /**
+   * What this replica knows of the time before a call, as `lua/lib/history.lua` reads it.
+   * @param name a name in Redis that the call is about
+   */
+  readonly historyOf: (name: string) => string;
 }
 
 /**
  * The start of ARGV. `read_call` in `lua/lib/call.lua` reads it.
- * @param limits of the key, or of the first of several
+ * @param names of the key, or of the first of several
+ * @param limits of that key
  */
 export function sharedArguments(
-  { replicaId, leaseMillis, wakeArgument, maxIdsPerKey }: Omit<CallerSettings, 'limitsOf'>,
+  { replicaId, leaseMillis, wakeArgument, maxIdsPerKey, historyOf }: CallerSettings,
+  names: KeyNames,
   limits: Limits,
 ): readonly (string | number)[] {
-  return [replicaId, leaseMillis, encodeLimits(limits), wakeArgument, maxIdsPerKey];
+  const history = historyOf(names.state);
+  return [replicaId, leaseMillis, encodeLimits(limits), wakeArgument, maxIdsPerKey, history];
 }
 
 /** The text of `lua/lib/limits.lua`. */
 export function encodeLimits({ windowMillis, maxRequests, maxRequestsInQueue }: Limits): string {
   return `${windowMillis}:${maxRequests}:${maxRequestsInQueue}`;
+}
+
+/** The maximum in a text of `lua/lib/limits.lua`. */
+export function maximumIn(limits: string): number {
+  return partIn(limits, 1);
+}
+
+/** The length of a window, in milliseconds, in such a text. */
+export function windowMillisIn(limits: string): number {
+  return partIn(limits, 0);
+}
+
+/** A `*` may follow the digits. */
+function partIn(limits: string, place: number): number {
+  return parseInt(limits.split(':')[place] ?? '', 10);
 }
 
 /** The KEYS of one limiter key where a check needs no more: `NAMES_IN_WINDOW` in `lua/lib/keys.lua`. */

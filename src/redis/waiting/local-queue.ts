@@ -11,7 +11,8 @@ import { type Place, Places } from './places.js';
 import { nextMode, type QueueEvent, type QueueMode } from './queue-mode.js';
 import type { ThereWhileWaiting } from '../scripts/renew-codec.js';
 import { SettleCalls, type SettleCallsParts } from './settle-calls.js';
-import type { SettleReply } from '../scripts/settle-codec.js';
+import type { KnownWindow, SettleReply } from '../scripts/settle-codec.js';
+import { windowMillisIn } from '../scripts/shared-arguments.js';
 import type { Wake, WakeChannel, WakeListener } from './wake-channel.js';
 import type { WindowLeader } from './window-leader.js';
 import { WindowTiming } from './window-timing.js';
@@ -25,7 +26,7 @@ export interface LocalQueueParts extends SettleCallsParts {
   readonly createLeader: () => WindowLeader;
   readonly clock: Clock;
   readonly approvals: Pick<ApprovalBatches, 'approve'>;
-  /** The length of the key's windows, as of now. */
+  /** The length of the key's windows by this replica's rules, as of now. */
   readonly windowMillis: () => number;
   /** How long this replica leaves the end of a window to another window leader. */
   readonly graceMillis: number;
@@ -58,9 +59,14 @@ export class LocalQueue implements WakeListener, LeasedQueue {
   #lookFor: ThereWhileWaiting = 'state';
   /** As Redis said last. While nobody waits on any replica, no window leader is needed. */
   #isQueueEmpty = false;
+  /** The limits in force, as Redis wrote them last. It may lose them, and has to be told then. */
+  #limits = '';
 
   constructor(private readonly parts: LocalQueueParts) {
-    this.#timing = new WindowTiming(parts.windowMillis, parts.graceMillis);
+    this.#timing = new WindowTiming(
+      () => (this.#limits === '' ? parts.windowMillis() : windowMillisIn(this.#limits)),
+      parts.graceMillis,
+    );
     this.#calls = new SettleCalls(this.#places, parts);
     this.#timer = new ModeTimer(parts.clock);
   }
@@ -105,7 +111,8 @@ export class LocalQueue implements WakeListener, LeasedQueue {
   get known(): KnownWaiting | undefined {
     const { lowestTicket } = this.#places;
     if (lowestTicket === undefined) return undefined;
-    return { lowestTicket, millisToWindowEnd: this.#timing.millisToRoom(this.parts.clock.now()) };
+    const { millisLeft, limits } = this.#knownWindow;
+    return { lowestTicket, millisToWindowEnd: millisLeft, limits };
   }
 
   /** Has to be called before Redis is asked: a grant can overtake the answer. */
@@ -115,8 +122,11 @@ export class LocalQueue implements WakeListener, LeasedQueue {
     this.parts.onSizeChange(1);
   }
 
-  /** The check was answered with a place in the queue. */
-  ticketed(requestId: string, ticket: number, millisToRoom: number): void {
+  /**
+   * The check was answered with a place in the queue.
+   * @param limits those in force, as Redis writes them
+   */
+  ticketed(requestId: string, ticket: number, millisToRoom: number, limits: string): void {
     const place = this.#places.asking(requestId);
     // A wake that overtook this answer has approved the request.
     if (!place) return;
@@ -132,6 +142,7 @@ export class LocalQueue implements WakeListener, LeasedQueue {
     });
     if (ticket < this.#waitingFrom) this.#places.doubtBelow(this.#waitingFrom);
     this.#isQueueEmpty = false;
+    this.#limits = limits;
     this.#timing.learn(this.parts.clock.now(), millisToRoom);
     if (!this.#leader) this.#calls.leaseBegan(place.askedAt);
     this.#fire('ticketed');
@@ -267,7 +278,7 @@ export class LocalQueue implements WakeListener, LeasedQueue {
   }
 
   async #settle(): Promise<void> {
-    const reply = await this.#calls.settle(this.#timing.millisToRoom(this.parts.clock.now()));
+    const reply = await this.#calls.settle(this.#knownWindow);
     if (!reply) {
       const { failure } = this.#calls;
       this.#endWaits(this.#places.expired, (waiter) => {
@@ -294,6 +305,8 @@ export class LocalQueue implements WakeListener, LeasedQueue {
     if (this.#leader?.needsTime(this.#timing.roomAt)) this.#volunteer();
     this.#waitingFrom = news.waitingFrom;
     this.#isQueueEmpty = news.waiting === 0;
+    // A key that Redis does not know has none. Those from before are what it has to be told.
+    if (news.limits) this.#limits = news.limits;
     const quota = quotaIn(news);
     for (const requestId of news.granted) this.#granted(requestId, quota);
     this.#places.doubtBelow(news.waitingFrom);
@@ -316,6 +329,13 @@ export class LocalQueue implements WakeListener, LeasedQueue {
       if (this.parts.clock.now() >= this.#windowDueAt) this.#volunteer();
       this.#fire('due');
     });
+  }
+
+  get #knownWindow(): KnownWindow {
+    return {
+      millisLeft: this.#timing.millisToRoom(this.parts.clock.now()),
+      limits: this.#limits,
+    };
   }
 
   get #windowDueAt(): number {

@@ -4,7 +4,7 @@ import type { Clock } from '../../common/clock.js';
 import { StoreUnavailableError } from '../../limiter/errors.js';
 import { backoffMillis } from '../backoff.js';
 import type { KeyNames } from '../key-names.js';
-import type { SettleReply, Ticket } from '../scripts/settle-codec.js';
+import type { KnownWindow, SettleReply, Ticket } from '../scripts/settle-codec.js';
 import { Lease } from './lease.js';
 import type { Places } from './places.js';
 import type { WaitingStore } from './waiting-store.js';
@@ -84,11 +84,11 @@ export class SettleCalls {
 
   /**
    * Calls the script, and doubts the places that Redis may have dropped.
-   * @param knownMillisLeft milliseconds until there is room, for a key that Redis lost
+   * @param known of a key that Redis may have lost
    * @returns undefined where the call failed
    */
-  settle(knownMillisLeft: number): Promise<SettleReply | undefined> {
-    this.#underWay = this.#settle(knownMillisLeft);
+  settle(known: KnownWindow): Promise<SettleReply | undefined> {
+    this.#underWay = this.#settle(known);
     return this.#underWay;
   }
 
@@ -99,12 +99,12 @@ export class SettleCalls {
     else this.parts.withdraw(requestIds);
   }
 
-  async #settle(knownMillisLeft: number): Promise<SettleReply | undefined> {
+  async #settle(known: KnownWindow): Promise<SettleReply | undefined> {
     const { clock } = this.parts;
     const sentAt = clock.now();
     const hadLapsed = this.#lease.mayHaveLapsed(sentAt);
     if (hadLapsed) this.places.doubtAll();
-    const reply = await this.#call(knownMillisLeft, this.places.takeDoubted(MAX_ASKED_PER_CALL));
+    const reply = await this.#call(known, this.places.takeDoubted(MAX_ASKED_PER_CALL));
     this.#underWay = undefined;
     this.withdraw(this.#withdrawAfterwards.splice(0));
     if (!reply) {
@@ -118,12 +118,9 @@ export class SettleCalls {
     return reply;
   }
 
-  async #call(
-    knownMillisLeft: number,
-    askedAbout: readonly Ticket[],
-  ): Promise<SettleReply | undefined> {
+  async #call(known: KnownWindow, askedAbout: readonly Ticket[]): Promise<SettleReply | undefined> {
     try {
-      const reply = await this.parts.store.settle(this.parts.names, knownMillisLeft, askedAbout);
+      const reply = await this.parts.store.settle(this.parts.names, known, askedAbout);
       this.#failures = 0;
       return reply;
     } catch (error) {

@@ -150,7 +150,7 @@ export class WaitingRoom {
   #answered(key: string, queue: LocalQueue, waiter: Waiter, reply: CheckReply): void {
     const { requestId } = waiter;
     if (reply.verdict > VERDICT.approved) {
-      queue.ticketed(requestId, reply.verdict, reply.millisToRoom);
+      queue.ticketed(requestId, reply.verdict, reply.millisToRoom, reply.limits ?? '');
       return;
     }
     if (!queue.answered(requestId)) return;

@@ -1,6 +1,6 @@
 import type { KeyNames } from '../key-names.js';
 import type { LeasedPlaces } from '../scripts/renew-codec.js';
-import type { SettleReply, Ticket } from '../scripts/settle-codec.js';
+import type { KnownWindow, SettleReply, Ticket } from '../scripts/settle-codec.js';
 
 /**
  * The script calls for waiters. Each ends within a bounded time, and rejects with a StoreUnavailableError
@@ -10,14 +10,10 @@ export interface WaitingStore {
   /**
    * Serves the queue as of now, renews this replica's lease, and tells where its waiters stand. A waiter
    * that is neither approved nor in the queue is put back in its place.
-   * @param knownMillisLeft milliseconds until there is room as the caller knows, for a key that Redis lost
+   * @param known of a key that Redis may have lost
    * @param askedAbout in the order of their tickets
    */
-  settle(
-    names: KeyNames,
-    knownMillisLeft: number,
-    askedAbout: readonly Ticket[],
-  ): Promise<SettleReply>;
+  settle(names: KeyNames, known: KnownWindow, askedAbout: readonly Ticket[]): Promise<SettleReply>;
 
   /**
    * Renews this replica's leases, where all is as it thinks; elsewhere a settle has to follow.

@@ -11,6 +11,8 @@ const wakeSchema = z.object({
   waiting: z.number(),
   /** Every lower ticket is out of the queue. */
   waitingFrom: z.number(),
+  /** Those in force, as Redis writes them. Replicas of an older version did not tell. */
+  limits: z.string().optional(),
   /** Of the window. Replicas of an older version did not tell. */
   max: z.number().optional(),
   approved: z.number().optional(),

@@ -17,6 +17,8 @@ import { quiet, ScriptedStore } from './scripted-store.js';
 
 export const WINDOW_MILLIS = 1000;
 export const GRACE_MILLIS = 60;
+/** As Redis writes them. */
+export const LIMITS = '1000:1:5';
 export const LEASE_MILLIS = 30_000;
 export const LOOK_AGAIN_MILLIS = 10 * LEASE_MILLIS;
 
@@ -116,7 +118,7 @@ export class QueueHarness {
   /** A check is sent, and answered with a ticket. There is room in a second. */
   wait(requestId: string, ticket: number, millisToRoom = WINDOW_MILLIS): void {
     this.ask(requestId);
-    this.queue.ticketed(requestId, ticket, millisToRoom);
+    this.queue.ticketed(requestId, ticket, millisToRoom, LIMITS);
   }
 
   wake(wake: Partial<Wake> = {}): void {

@@ -1,13 +1,12 @@
 import type { KeyNames } from '../../../src/redis/key-names.js';
 import type { LeasedPlaces, ThereWhileWaiting } from '../../../src/redis/scripts/renew-codec.js';
-import type { Ticket } from '../../../src/redis/scripts/settle-codec.js';
-import type { SettleReply } from '../../../src/redis/scripts/settle-codec.js';
+import type { KnownWindow, SettleReply, Ticket } from '../../../src/redis/scripts/settle-codec.js';
 import type { WaitingStore } from '../../../src/redis/waiting/waiting-store.js';
 
 /** A settle call that the test answers. */
 export interface SettleCall {
   readonly state: string;
-  readonly knownMillisLeft: number;
+  readonly known: KnownWindow;
   readonly askedAbout: readonly Ticket[];
   /** The ids asked about, in the order of the call. */
   readonly ids: readonly string[];
@@ -30,6 +29,7 @@ const NOTHING_NEW: SettleReply = {
   millisToRoom: 1000,
   waitingFrom: 0,
   waiting: 0,
+  limits: '1000:1:5',
   max: 1,
   approved: 1,
   granted: [],
@@ -49,15 +49,11 @@ export class ScriptedStore implements WaitingStore {
   /** The ids of each withdrawal, in their order. */
   readonly withdrawn: (readonly string[])[] = [];
 
-  settle(
-    names: KeyNames,
-    knownMillisLeft: number,
-    askedAbout: readonly Ticket[],
-  ): Promise<SettleReply> {
+  settle(names: KeyNames, known: KnownWindow, askedAbout: readonly Ticket[]): Promise<SettleReply> {
     return new Promise((resolve, reject) => {
       this.calls.push({
         state: names.state,
-        knownMillisLeft,
+        known,
         askedAbout,
         ids: askedAbout.map(({ requestId }) => requestId),
         answer: (reply = {}) => {

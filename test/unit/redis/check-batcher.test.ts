@@ -108,7 +108,7 @@ test('checks of a key in one tick of the event loop share a batch', async () => 
 });
 
 test('a batch tells of who waits here for its key', async () => {
-  const known = { lowestTicket: 42, millisToWindowEnd: 7 };
+  const known = { lowestTicket: 42, millisToWindowEnd: 7, limits: '1000:9:5' };
   waiting.set('k', known);
   await Promise.all([send('a', 'k'), send('b', 'l')]);
   expect(calls[0]!.map((batch) => batch.waiting)).toEqual([known, undefined]);
@@ -140,7 +140,7 @@ test('checks with something special about them, and of keys that are waited for,
     verdicts: checks.map(() => 1),
   });
   await Promise.all([send('a', 'k'), send('b', 'l'), send('c', 'm')]);
-  waiting.set('m', { lowestTicket: 42, millisToWindowEnd: 7 });
+  waiting.set('m', { lowestTicket: 42, millisToWindowEnd: 7, limits: '1000:9:5' });
   calls = [];
   await Promise.all([
     send('d', 'k', { canWait: true }),

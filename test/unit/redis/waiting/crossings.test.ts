@@ -3,6 +3,7 @@ import {
   LEASE_MILLIS,
   QueueHarness,
   WINDOW_MILLIS,
+  LIMITS,
 } from '../../../support/waiting/queue-harness.js';
 import { quiet } from '../../../support/waiting/scripted-store.js';
 
@@ -20,7 +21,7 @@ describe('a reply and a wake', () => {
   test('an approval that overtakes the ticket holds, and the ticket is no news', async () => {
     h.ask('c');
     h.wake({ granted: ['c'], waitingFrom: 31 });
-    h.queue.ticketed('c', 30, 500);
+    h.queue.ticketed('c', 30, 500, LIMITS);
     expect(await h.outcome('c')).toBe('approved');
     expect([h.size, h.withdrawn]).toEqual([2, []]);
     h.queue.onStoreAvailable();
@@ -38,7 +39,7 @@ describe('a reply and a wake', () => {
     h.ask('c');
     h.wake({ waitingFrom: 31, granted: ['a', 'b'] });
     expect(h.queue.mode).toBe('listening');
-    h.queue.ticketed('c', 30, 500);
+    h.queue.ticketed('c', 30, 500, LIMITS);
     expect([h.queue.mode, h.store.last.ids]).toEqual(['settling', ['c']]);
     await h.store.last.answer({ granted: ['c'], waitingFrom: 31 });
     expect(await h.outcome('c')).toBe('approved');
@@ -106,7 +107,7 @@ describe('a wake and a disconnect', () => {
     h.disconnect('c');
     h.wake({ granted: ['c'] });
     expect(h.withdrawn).toEqual([['c']]);
-    h.queue.ticketed('c', 30, 500);
+    h.queue.ticketed('c', 30, 500, LIMITS);
     expect([h.withdrawn, h.size]).toEqual([[['c']], 2]);
   });
 });
@@ -116,7 +117,7 @@ describe('a disconnect and a reply', () => {
     h.ask('c');
     h.disconnect('c');
     expect([h.withdrawn, h.size]).toEqual([[], 3]);
-    h.queue.ticketed('c', 30, 500);
+    h.queue.ticketed('c', 30, 500, LIMITS);
     expect([h.withdrawn, h.size]).toEqual([[['c']], 2]);
     expect(await h.outcome('c')).toBe('withdrawn');
   });
@@ -125,7 +126,7 @@ describe('a disconnect and a reply', () => {
     const alone = new QueueHarness();
     alone.ask('c');
     alone.disconnect('c');
-    alone.queue.ticketed('c', 30, 500);
+    alone.queue.ticketed('c', 30, 500, LIMITS);
     expect([alone.withdrawn, alone.over, alone.messages.channels.size]).toEqual([
       [['c']],
       'ending',
@@ -174,7 +175,7 @@ describe('a lost subscription and the end of a window', () => {
     h.confirmSubscription();
     await h.store.last.answer({ waiting: 2 });
     expect(h.queue.mode).toBe('listening');
-    h.queue.ticketed('c', 30, 500);
+    h.queue.ticketed('c', 30, 500, LIMITS);
     expect(h.store.last.ids).toEqual(['c']);
   });
 });
@@ -212,7 +213,8 @@ describe('the end of the lease and the return of the store', () => {
 
   test('many are put back in the order of their tickets, however those came', async () => {
     for (let i = 0; i < MAX_ASKED_PER_CALL; i += 1) h.ask(`w${i}`);
-    for (let i = MAX_ASKED_PER_CALL - 1; i >= 0; i -= 1) h.queue.ticketed(`w${i}`, 100 + i, 500);
+    for (let i = MAX_ASKED_PER_CALL - 1; i >= 0; i -= 1)
+      h.queue.ticketed(`w${i}`, 100 + i, 500, LIMITS);
     h.queue.onMemoryLost();
     await h.store.last.answer({ waiting: 500, waitingFrom: 10 });
     await h.store.last.answer({ waiting: 502, waitingFrom: 10 });
@@ -246,7 +248,7 @@ describe('the end of the replica', () => {
     h.ask('c');
     h.queue.turnAway();
     expect([await h.outcome('c'), h.over, h.size]).toEqual(['ShuttingDownError', 'no', 1]);
-    h.queue.ticketed('c', 30, 500);
+    h.queue.ticketed('c', 30, 500, LIMITS);
     await quiet();
     expect([h.withdrawn, h.over, h.size]).toEqual([[['a', 'b'], ['c']], 'ended', 0]);
   });

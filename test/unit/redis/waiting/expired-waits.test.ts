@@ -2,6 +2,7 @@ import {
   GRACE_MILLIS,
   QueueHarness,
   WINDOW_MILLIS,
+  LIMITS,
 } from '../../../support/waiting/queue-harness.js';
 import { STORE_IS_AWAY } from '../../../support/waiting/scripted-store.js';
 
@@ -15,7 +16,7 @@ beforeEach(() => {
 /** `a` waits for at most LONGEST_WAIT, `b` as long as it takes; the queue listens. */
 async function waitAndListen(): Promise<void> {
   h.ask('a', LONGEST_WAIT);
-  h.queue.ticketed('a', 10, WINDOW_MILLIS);
+  h.queue.ticketed('a', 10, WINDOW_MILLIS, LIMITS);
   await h.waitAndListen({ b: 20 });
 }
 
@@ -80,14 +81,14 @@ test('in an outage a wait that is over does not wait for the next try', async ()
 test('without a ticket no wait is over: it begins with the place', async () => {
   h.ask('a', LONGEST_WAIT);
   await h.advance(LONGEST_WAIT);
-  h.queue.ticketed('a', 10, WINDOW_MILLIS);
+  h.queue.ticketed('a', 10, WINDOW_MILLIS, LIMITS);
   await h.advance(LONGEST_WAIT - 1);
   expect(await h.outcome('a')).toBeUndefined();
 });
 
 test('the last wait that is over ends the queue', async () => {
   h.ask('a', LONGEST_WAIT);
-  h.queue.ticketed('a', 10, WINDOW_MILLIS);
+  h.queue.ticketed('a', 10, WINDOW_MILLIS, LIMITS);
   h.confirmSubscription();
   await h.store.last.answer({ waiting: 1 });
   await h.advance(LONGEST_WAIT);

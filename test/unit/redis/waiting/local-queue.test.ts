@@ -4,6 +4,7 @@ import {
   LOOK_AGAIN_MILLIS,
   QueueHarness,
   WINDOW_MILLIS,
+  LIMITS,
 } from '../../../support/waiting/queue-harness.js';
 import type { QueueMode } from '../../../../src/redis/waiting/queue-mode.js';
 import { quiet } from '../../../support/waiting/scripted-store.js';
@@ -54,7 +55,7 @@ const HAPPENINGS: [
     'a ticket',
     () => {
       h.ask('c');
-      h.queue.ticketed('c', 30, 500);
+      h.queue.ticketed('c', 30, 500, LIMITS);
     },
     { asking: 'listening', retrying: 'settling' },
   ],
@@ -173,7 +174,10 @@ describe('the answer to a settle call', () => {
     h.wake({ waitingFrom: 5 });
     h.queue.onMemoryLost();
     await h.store.last.answer({ millisToRoom: undefined, waitingFrom: Infinity });
-    expect(h.store.last).toMatchObject({ ids: ['a', 'b'], knownMillisLeft: 500 });
+    expect(h.store.last).toMatchObject({
+      ids: ['a', 'b'],
+      known: { millisLeft: 500, limits: LIMITS },
+    });
   });
 
   test('that no such key is known leads to no more calls where nobody has a ticket', async () => {
@@ -260,7 +264,7 @@ describe('a queue in which somebody waits', () => {
     await h.advance(10 * LEASE_MILLIS);
     h.ask('a');
     await h.advance(1000);
-    h.queue.ticketed('a', 10, 3_600_000);
+    h.queue.ticketed('a', 10, 3_600_000, LIMITS);
     await h.advance(LEASE_MILLIS / 3 - 1001);
     expect(h.store.renewals).toEqual([]);
     await h.advance(1);
@@ -354,7 +358,11 @@ describe('a queue in which somebody waits', () => {
     h.wait('b', 20);
     h.wait('a', 10);
     await h.advance(250);
-    expect(h.queue.known).toEqual({ lowestTicket: 10, millisToWindowEnd: 750 });
+    expect(h.queue.known).toEqual({
+      lowestTicket: 10,
+      millisToWindowEnd: 750,
+      limits: LIMITS,
+    });
   });
 
   test('approves those whom a call has approved, in whatever window', async () => {
@@ -511,7 +519,7 @@ describe('a queue that is over', () => {
     await h.waitAndListen({ a: 10 });
     h.ask('b');
     h.wake({ granted: ['a'], waitingFrom: 11, waiting: 0 });
-    h.queue.ticketed('b', 20, 500);
+    h.queue.ticketed('b', 20, 500, LIMITS);
     h.disconnect('b');
     await quiet();
     expect(h.messages.published).toHaveLength(1);
@@ -543,7 +551,7 @@ describe('a queue that is over', () => {
     ],
     ['a resignation', () => h.queue.onLeaderResigned()],
     ['an answer', () => void h.queue.answered('a')],
-    ['a ticket', () => h.queue.ticketed('a', 10, 5)],
+    ['a ticket', () => h.queue.ticketed('a', 10, 5, LIMITS)],
   ])('takes no notice of %s that comes late', async (_what, happen) => {
     await REACH.over();
     await h.store.last.answer();

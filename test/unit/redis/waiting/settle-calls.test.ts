@@ -3,7 +3,7 @@ import { Waiter } from '../../../../src/limiter/waiter.js';
 import { KeyNaming } from '../../../../src/redis/key-names.js';
 import { Places } from '../../../../src/redis/waiting/places.js';
 import { SettleCalls } from '../../../../src/redis/waiting/settle-calls.js';
-import type { SettleReply } from '../../../../src/redis/scripts/settle-codec.js';
+import type { KnownWindow, SettleReply } from '../../../../src/redis/scripts/settle-codec.js';
 import { ManualClock } from '../../../support/manual-clock.js';
 import { recordLog, type RecordedLog } from '../../../support/recorded-log.js';
 import { ScriptedStore } from '../../../support/waiting/scripted-store.js';
@@ -40,15 +40,17 @@ beforeEach(() => {
 });
 
 /** A call that is answered at once. */
+const KNOWN: KnownWindow = { millisLeft: 700, limits: '1000:1:5' };
+
 async function settle(): Promise<SettleReply | undefined> {
-  const reply = calls.settle(0);
+  const reply = calls.settle(KNOWN);
   await store.last.answer();
   return reply;
 }
 
 test('a call says what is known, and asks about nobody who is not doubted', async () => {
-  const reply = calls.settle(700);
-  expect(store.last).toMatchObject({ state: '{k}', knownMillisLeft: 700, ids: [] });
+  const reply = calls.settle(KNOWN);
+  expect(store.last).toMatchObject({ state: '{k}', known: KNOWN, ids: [] });
   await store.last.answer({ waiting: 3 });
   expect(await reply).toMatchObject({ waiting: 3 });
 });
@@ -71,7 +73,7 @@ test('calls ask about the doubted in the order of their tickets, 500 at a time',
 describe('a call that fails', () => {
   test('leaves all doubted, those too that it asked about', async () => {
     places.doubtBelow(2);
-    const failed = calls.settle(0);
+    const failed = calls.settle(KNOWN);
     await store.last.fail();
     expect(await failed).toBeUndefined();
     await settle();
@@ -81,13 +83,13 @@ describe('a call that fails', () => {
   test('is left alone for longer each time, until one succeeds', async () => {
     const waits: number[] = [];
     for (let i = 0; i < 5; i += 1) {
-      void calls.settle(0);
+      void calls.settle(KNOWN);
       await store.last.fail();
       waits.push(calls.retryMillis);
     }
     expect(waits).toEqual([50, 100, 200, 250, 250]);
     await settle();
-    void calls.settle(0);
+    void calls.settle(KNOWN);
     await store.last.fail();
     expect(calls.retryMillis).toBe(50);
   });
@@ -97,7 +99,7 @@ describe('a call that fails', () => {
     ['debug', 'a store that is away', new StoreUnavailableError()],
   ])('is logged once in a row: at level %s, %s', async (level, _what, error) => {
     for (let i = 0; i < 3; i += 1) {
-      void calls.settle(0);
+      void calls.settle(KNOWN);
       await store.last.fail(error);
     }
     expect(log.lines).toMatchObject([
@@ -109,7 +111,7 @@ describe('a call that fails', () => {
 describe('the lease', () => {
   test('is renewed by a call, from when it was sent', async () => {
     await clock.advance(500);
-    const reply = calls.settle(0);
+    const reply = calls.settle(KNOWN);
     await clock.advance(400);
     await store.last.answer();
     await reply;
@@ -127,7 +129,7 @@ describe('the lease', () => {
 
   test('is not renewed by a call that fails', async () => {
     await clock.advance(500);
-    void calls.settle(0);
+    void calls.settle(KNOWN);
     await store.last.fail();
     expect(calls.renewalDueAt).toBe(LEASE / 3);
   });
@@ -141,7 +143,7 @@ describe('the lease', () => {
 
   test('that may have lapsed while a call was on its way leaves all doubted', async () => {
     await clock.advance(LEASE - 1);
-    const reply = calls.settle(0);
+    const reply = calls.settle(KNOWN);
     await clock.advance(1);
     await store.last.answer();
     await reply;
@@ -160,7 +162,7 @@ describe('withdrawals', () => {
   test.each(['answer', 'fail'] as const)(
     'come after a call under way, which may put back whom it asks about: %s',
     async (end) => {
-      void calls.settle(0);
+      void calls.settle(KNOWN);
       calls.withdraw(['a']);
       calls.withdraw(['b']);
       expect(withdrawn).toEqual([]);
@@ -186,7 +188,7 @@ test('a settle has to follow a renewal some time after the last that succeeded',
   await clock.advance(500);
   await settle();
   expect(await renewUntil(500 + LOOK_AGAIN)).toBe(true);
-  void calls.settle(0);
+  void calls.settle(KNOWN);
   await store.last.fail();
   expect(calls.leaseRenewed(clock.now())).toBe(true);
   await settle();
@@ -195,7 +197,7 @@ test('a settle has to follow a renewal some time after the last that succeeded',
 
 test('what is under way ends with the call', async () => {
   expect(calls.underWay).toBeUndefined();
-  void calls.settle(0);
+  void calls.settle(KNOWN);
   const { underWay } = calls;
   expect(underWay).toBeDefined();
   await store.last.answer();

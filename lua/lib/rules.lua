@@ -1,0 +1,43 @@
+-- Which limits are in force where callers have different rules, as while a rollout goes on. The limits of a key, its
+-- window's length and its maxima, are one unit: a window of one caller with the maximum of another would let through
+-- more than either. They change at a boundary, all together; maxima alone change at once where the length stays.
+--
+-- The newer rules win. A caller's rules are newer if they were loaded since the limits in force came into force. If they
+-- were loaded before, nobody can tell. Then the limits stay, so that callers do not undo each other's changes with each
+-- check, but not for longer than RULES_STAY_MILLIS: the caller that brought them may be gone.
+--
+-- `changed`: since when the limits are in force, in ms since 1970; absent while they are those that the key was made
+-- with. A maximum that a request has set is not of the rules, and stays as it is.
+--@include lib/history
+--@include lib/state
+
+local RULES_STAY_MILLIS = 60000
+
+-- Whether the limits in force are others than those of the caller's rules.
+local function differs_from_rules(state, rules)
+  return state.window ~= rules.window
+    or (state.max ~= rules.max and not state.max_is_set)
+    or (state.queue_max ~= rules.queue_max and not state.queue_max_is_set)
+end
+
+-- Whether the caller's limits may take the place of those in force.
+local function may_change_limits(keys, state, call)
+  local born, changed = unpack(redis.call('HMGET', keys.state, 'born', 'changed'))
+  local since = tonumber(changed or born)
+  return read_history(call) >= since or call.now_ms >= since + RULES_STAY_MILLIS
+end
+
+-- The caller's limits, where they come into force with the next window; else nil.
+local function limits_of_next_window(keys, state, call)
+  local rules = call.limits
+  return differs_from_rules(state, rules) and may_change_limits(keys, state, call) and rules or nil
+end
+
+-- Takes the maxima of rules that come into force now.
+local function take_maxima(state, call)
+  local rules = call.limits
+  state.max = state.max_is_set and state.max or rules.max
+  state.queue_max = state.queue_max_is_set and state.queue_max or rules.queue_max
+  state.limits_changed = true
+  state.limits_changed_at = call.now_ms
+end

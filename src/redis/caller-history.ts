@@ -1,0 +1,118 @@
+import type { Redis } from 'ioredis';
+
+import type { Clock } from '../common/clock.js';
+import type { Connections } from './connections/connections.js';
+
+/** How often each shard is asked for its time: this part of a lease. */
+const BEAT = 1 / 6;
+/** Redis was away if it has not been heard of for this part of a lease: `CONTACT_GAP` in `lua/lib/history.lua`. */
+const CONTACT_GAP = 1 / 2;
+/** Of a caller that knows nothing yet. */
+export const UNKNOWN_HISTORY = '0:0:0';
+
+export interface CallerHistoryParts {
+  readonly connections: Pick<Connections, 'primaries' | 'shardOf' | 'onReady'>;
+  readonly clock: Clock;
+  /** When the rules that are in use were loaded, by the clock. */
+  readonly rulesLoadedAt: () => number;
+  readonly leaseMillis: number;
+  /** The time of a server, in milliseconds since 1970. Default: that of TIME. Tests control it. */
+  readonly readTime?: ((server: Redis) => Promise<number>) | undefined;
+}
+
+/**
+ * What this replica knows of the time before its calls, for `lua/lib/history.lua`: since when it has its rules, and
+ * that Redis was there while other replicas were silent. It asks each shard for its time now and then, also while
+ * there is nothing else to ask.
+ */
+export class CallerHistory {
+  readonly #contacts = new Map<string, Contact>();
+  #cancelTimer: (() => void) | undefined;
+
+  constructor(private readonly parts: CallerHistoryParts) {
+    parts.connections.onReady(() => {
+      this.#askAll();
+    });
+    this.#beat();
+  }
+
+  /** @param name a name in Redis that a call is about */
+  of(name: string): string {
+    const contact = this.#contacts.get(this.parts.connections.shardOf(name));
+    return contact ? contact.history(this.parts.rulesLoadedAt()) : UNKNOWN_HISTORY;
+  }
+
+  dispose(): void {
+    this.#cancelTimer?.();
+  }
+
+  #beat(): void {
+    this.#askAll();
+    this.#cancelTimer = this.parts.clock.after(this.parts.leaseMillis * BEAT, () => {
+      this.#beat();
+    });
+  }
+
+  #askAll(): void {
+    const servers = this.parts.connections.primaries();
+    for (const [shard, server] of servers) void this.#ask(shard, server);
+    for (const shard of this.#contacts.keys())
+      if (!servers.has(shard)) this.#contacts.delete(shard);
+  }
+
+  async #ask(shard: string, server: Redis): Promise<void> {
+    const { clock, leaseMillis, readTime = timeOf } = this.parts;
+    let contact = this.#contacts.get(shard);
+    if (!contact) {
+      contact = new Contact(leaseMillis * CONTACT_GAP);
+      this.#contacts.set(shard, contact);
+    }
+    if (contact.isAsking) return;
+    contact.isAsking = true;
+    const sentAt = clock.now();
+    try {
+      contact.heard(await readTime(server), sentAt);
+    } catch {
+      // A gap in the contact shows that there was no answer.
+    } finally {
+      contact.isAsking = false;
+    }
+  }
+}
+
+/** From when to when a shard has answered, by its own clock. */
+class Contact {
+  isAsking = false;
+  #since = 0;
+  #until = 0;
+  /** Of the shard's clock before this replica's. */
+  #aheadMillis = 0;
+  #rulesLoadedAt = NaN;
+  #history = UNKNOWN_HISTORY;
+
+  constructor(private readonly gapMillis: number) {}
+
+  /** @param sentAt when it was asked for its time, by this replica's clock */
+  heard(time: number, sentAt: number): void {
+    if (time < this.#until || time - this.#until >= this.gapMillis) this.#since = time;
+    this.#until = time;
+    // At the least: rules that were loaded while the answer was on its way count as loaded after it.
+    this.#aheadMillis = time - sentAt;
+    this.#rulesLoadedAt = NaN;
+  }
+
+  history(rulesLoadedAt: number): string {
+    if (this.#until === 0) return UNKNOWN_HISTORY;
+    if (rulesLoadedAt !== this.#rulesLoadedAt) {
+      this.#rulesLoadedAt = rulesLoadedAt;
+      const loaded = Math.max(0, Math.floor(rulesLoadedAt + this.#aheadMillis));
+      this.#history = `${loaded}:${this.#since}:${this.#until}`;
+    }
+    return this.#history;
+  }
+}
+
+async function timeOf(server: Redis): Promise<number> {
+  const [seconds, micros] = await server.time();
+  return Number(seconds) * 1000 + Math.floor(Number(micros) / 1000);
+}
