@@ -1,5 +1,6 @@
 import { KeyNaming } from '../../src/redis/key-names.js';
 import { ApprovalLedger } from '../support/approval-ledger.js';
+import { debugState } from '../support/debug-state.js';
 import { requestRate, waitingCount } from '../support/rate-client.js';
 import type { ReplicaProcess } from '../support/replica-process.js';
 import { uniqueKey } from '../support/unique-key.js';
@@ -105,6 +106,21 @@ describe('when a replica dies', () => {
     const taken = requestRate(living!.url, key, 'canWait=true');
     await until(async () => (await waitingCount(living!.url, key)) === 1);
     taken.disconnect();
+  });
+
+  test('a key for which nobody else waited is decided on at once in the next window', async () => {
+    const [dying, living] = await start(2, {
+      MAX_REQUESTS: '1',
+      WINDOW_MILLIS: '3000',
+      ...LEASE,
+    });
+    const key = uniqueKey();
+    await requestRate(dying!.url, key).answer;
+    await waitOn([dying!], key, 2);
+    await dying!.kill('SIGKILL');
+    await leaseLapsed(dying!, key);
+    await until(async () => (await debugState(living!.url, key)).NumApprovedThisWindow === 0);
+    expect(await requestRate(living!.url, key).answer).toMatchObject({ status: 200 });
   });
 
   test('the windows go on when it was the one that ended them', async () => {

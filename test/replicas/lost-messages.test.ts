@@ -105,6 +105,22 @@ describe('those who wait on three replicas', () => {
     expect(ledger.violations).toEqual([]);
   });
 
+  test('keep the maximum that requests had set when Redis lost its memory', async () => {
+    const replicas = await start(3, { WINDOW_MILLIS: '600' });
+    const key = uniqueKey();
+    const ask = (i: number, parameters: string) =>
+      requestRate(replicas[i % 3]!.url, key, `maxRequests=2${parameters}`);
+    const ledger = await ApprovalLedger.open(redis.client, key, 2);
+    await Promise.all([0, 1].map((i) => ask(i, '').answer));
+    const requests = Array.from({ length: 9 }, (_, i) => ask(i, '&canWait=true'));
+    await until(() => ledger.joined.length >= 7);
+    await redis.client.flushall();
+    const answers = await Promise.all(requests.map(({ answer }) => answer));
+    await ledger.close(redis.client);
+    expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
+    expect(ledger.violations).toEqual([]);
+  });
+
   test.each(['state', 'queue', 'waiting', 'replicas'] as const)(
     'have their places again, in a long window, when somebody has removed the %s alone',
     async (lost) => {
