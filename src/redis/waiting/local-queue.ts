@@ -1,6 +1,6 @@
 import type { Clock } from '../../common/clock.js';
 import type { ApprovalBatches } from '../../limiter/approval-batches.js';
-import { ShuttingDownError } from '../../limiter/errors.js';
+import { ShuttingDownError, StoreUnavailableError } from '../../limiter/errors.js';
 import type { Quota } from '../../limiter/limiter.js';
 import type { Waiter } from '../../limiter/waiter.js';
 import type { KnownWaiting } from '../scripts/check-codec.js';
@@ -11,6 +11,7 @@ import { type Place, Places } from './places.js';
 import { nextMode, type QueueEvent, type QueueMode } from './queue-mode.js';
 import type { ThereWhileWaiting } from '../scripts/renew-codec.js';
 import { SettleCalls, type SettleCallsParts } from './settle-calls.js';
+import type { SettleLine, Unsettled } from './settle-line.js';
 import type { KnownWindow, SettleReply } from '../scripts/settle-codec.js';
 import { windowMillisIn } from '../scripts/shared-arguments.js';
 import type { Wake, WakeChannel, WakeListener } from './wake-channel.js';
@@ -23,6 +24,7 @@ const LOOK_FOR_NEXT = { state: 'waiting', waiting: 'state' } as const;
 export interface LocalQueueParts extends SettleCallsParts {
   readonly wakes: Pick<WakeChannel, 'listen' | 'unlisten'>;
   readonly renewals: Pick<LeaseRenewals, 'watch' | 'unwatch'>;
+  readonly line: Pick<SettleLine, 'join' | 'joinLater' | 'leave'>;
   readonly createLeader: () => WindowLeader;
   readonly clock: Clock;
   readonly approvals: Pick<ApprovalBatches, 'approve'>;
@@ -46,7 +48,7 @@ export interface LocalQueueParts extends SettleCallsParts {
  * the key's wakes, has its lease renewed, and sees that each window is ended: as the window leader on time,
  * else a grace later if no wake has come. Wakes are hints; the replies of settle calls are the truth.
  */
-export class LocalQueue implements WakeListener, LeasedQueue {
+export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
   #mode: QueueMode = 'asking';
   readonly #places = new Places();
   readonly #timing: WindowTiming;
@@ -77,6 +79,10 @@ export class LocalQueue implements WakeListener, LeasedQueue {
 
   get names(): KeyNames {
     return this.parts.names;
+  }
+
+  get name(): string {
+    return this.parts.names.state;
   }
 
   /** How many here have a ticket. */
@@ -139,6 +145,8 @@ export class LocalQueue implements WakeListener, LeasedQueue {
     place.waiter.onceExpired(this.parts.clock, () => {
       this.#places.expire(requestId);
       this.#fire('due');
+      // It does not wait for the others' next try.
+      if (this.#mode === 'inLine') this.parts.line.join(this);
     });
     if (ticket < this.#waitingFrom) this.#places.doubtBelow(this.#waitingFrom);
     this.#isQueueEmpty = false;
@@ -207,18 +215,16 @@ export class LocalQueue implements WakeListener, LeasedQueue {
         if (!this.#leader) this.#listen();
         this.parts.renewals.watch(this);
         break;
-      case 'settling':
-        void this.#settle();
-        break;
-      case 'retrying':
-        this.#timer.arm(this.parts.clock.now() + this.#calls.retryMillis, () => {
-          this.#fire('due');
-        });
+      case 'inLine':
+        if (event === 'failed') this.parts.line.joinLater(this);
+        else this.parts.line.join(this);
         break;
       case 'over':
+        this.parts.line.leave(this);
         this.#end();
         break;
       case 'asking':
+      case 'settling':
       case 'resettling':
     }
   }
@@ -277,13 +283,11 @@ export class LocalQueue implements WakeListener, LeasedQueue {
     });
   }
 
-  async #settle(): Promise<void> {
+  async settle(): Promise<void> {
+    this.#fire('begun');
     const reply = await this.#calls.settle(this.#knownWindow);
     if (!reply) {
-      const { failure } = this.#calls;
-      this.#endWaits(this.#places.expired, (waiter) => {
-        waiter.fail(failure);
-      });
+      this.#failExpired(this.#calls.failure);
       this.#fire('failed');
       return;
     }
@@ -294,6 +298,16 @@ export class LocalQueue implements WakeListener, LeasedQueue {
     if (quota) this.#endWaits(expired, (waiter) => waiter.expire(quota));
     if (reply.millisToRoom === 0 || this.#places.hasDoubted) this.#fire('due');
     this.#fire('answered');
+  }
+
+  notAsked(): void {
+    if (this.#places.expired.length > 0) this.#failExpired(new StoreUnavailableError());
+  }
+
+  #failExpired(error: unknown): void {
+    this.#endWaits(this.#places.expired, (waiter) => {
+      waiter.fail(error);
+    });
   }
 
   /** Learns the state of the queue from Redis, and answers the requests that Redis has approved. */

@@ -32,7 +32,7 @@ const REACH: Record<QueueMode, () => Promise<void>> = {
     await REACH.settling();
     h.queue.onMemoryLost();
   },
-  retrying: async () => {
+  inLine: async () => {
     await REACH.settling();
     await h.store.last.fail();
   },
@@ -57,42 +57,42 @@ const HAPPENINGS: [
       h.ask('c');
       h.queue.ticketed('c', 30, 500, LIMITS);
     },
-    { asking: 'listening', retrying: 'settling' },
+    { asking: 'listening' },
   ],
   [
     'a wake that changes nothing',
     () => {
       h.wake();
     },
-    { retrying: 'settling' },
+    {},
   ],
   [
     'a wake that has passed somebody over',
     () => {
       h.wake({ waitingFrom: 15 });
     },
-    { listening: 'settling', settling: 'resettling', retrying: 'settling' },
+    { listening: 'settling', settling: 'resettling' },
   ],
   [
     'a subscription made again',
     () => {
       h.confirmSubscription();
     },
-    { listening: 'settling', settling: 'resettling', retrying: 'settling' },
+    { listening: 'settling', settling: 'resettling' },
   ],
   [
     'the loss of what Redis knew',
     () => {
       h.messages.say(h.names.wakeChannel, { memoryLost: true });
     },
-    { listening: 'settling', settling: 'resettling', retrying: 'settling' },
+    { listening: 'settling', settling: 'resettling' },
   ],
   [
     'the return of the store',
     () => {
       h.queue.onStoreAvailable();
     },
-    { listening: 'settling', settling: 'resettling', retrying: 'settling' },
+    { listening: 'settling', settling: 'resettling' },
   ],
   [
     'a resignation',
@@ -106,7 +106,7 @@ const HAPPENINGS: [
     () => {
       h.wake({ granted: ['a'], waitingFrom: 11 });
     },
-    { retrying: 'settling' },
+    {},
   ],
   [
     'the end of all',
@@ -119,7 +119,7 @@ const HAPPENINGS: [
       listening: 'over',
       settling: 'over',
       resettling: 'over',
-      retrying: 'over',
+      inLine: 'over',
     },
   ],
 ];
@@ -196,8 +196,8 @@ describe('the answer to a settle call', () => {
 
 describe('the failure of a settle call', () => {
   test.each<[from: QueueMode, to: QueueMode]>([
-    ['settling', 'retrying'],
-    ['resettling', 'retrying'],
+    ['settling', 'inLine'],
+    ['resettling', 'inLine'],
     ['over', 'over'],
   ])('leads from %s to %s', async (from, to) => {
     await REACH[from]();
@@ -206,7 +206,7 @@ describe('the failure of a settle call', () => {
   });
 
   test('is tried again after its back-off, about all, whatever the election does meanwhile', async () => {
-    await REACH.retrying();
+    await REACH.inLine();
     h.messages.say(h.names.wakeChannel, { leaderResigned: true });
     await quiet();
     const calls = h.store.calls.length;
