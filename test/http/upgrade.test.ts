@@ -28,7 +28,11 @@ function answers(received: string): number {
 describe.each([
   ['GET', '/healthz', UPGRADE],
   ['POST', '/healthz', { ...UPGRADE, 'Content-Length': '0' }],
-  ['GET', '/healthz', { Connection: 'Upgrade, HTTP2-Settings', Upgrade: 'h2c', 'HTTP2-Settings': '' }],
+  [
+    'GET',
+    '/healthz',
+    { Connection: 'Upgrade, HTTP2-Settings', Upgrade: 'h2c', 'HTTP2-Settings': '' },
+  ],
 ])('%s %s with an Upgrade', (method, path, headers) => {
   test('is answered, and the connection ends with the answer', async () => {
     const service = await startService();
