@@ -56,7 +56,7 @@ beforeEach(async () => {
   clock = new ManualClock(0);
   response = undefined;
   const server = express();
-  logAnswersOf(server, pino({ level: 'silent' }), parseSettings({}));
+  logAnswersOf(server, pino({ level: 'silent' }), parseSettings({}), new Set());
   server.use((_request, ours, next) => {
     ours.locals.correlationId = 'id';
     response = ours;

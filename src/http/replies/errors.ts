@@ -209,7 +209,7 @@ export const ERRORS = {
   NO_ROOM_FOR_BODY: {
     status: 503,
     message: 'no room for another body',
-    when: 'the bodies of the calls for many that are under way take 64 MiB with this one',
+    when: "bulk bodies that have come and are not dealt with take 16 MiB of the caller (without tokens, of the client's address), 4 MiB of the connection, or 64 MiB of the port",
     retryAfter: 1,
     body: 'without key',
   },
