@@ -80,10 +80,10 @@ describe.each([
 test('SCANs without an end are not asked for a client that has left', async () => {
   const cursorOf = counter((i) => String(i + 1));
   await startOn(() => page(cursorOf()));
-  const { disconnect } = begin(app.url, 'GET', '/debug');
+  const leaving = begin(app.url, 'GET', '/debug');
   const scans = (): number => fake.commands.filter((command) => command === 'SCAN').length;
   await until(() => scans() > 10);
-  disconnect();
+  leaving.disconnect();
 
   await until(async () => {
     const before = scans();
