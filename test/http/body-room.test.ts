@@ -70,6 +70,18 @@ test('one caller takes its share at most, and has it back when its clients are g
   await untilStatus(200, bearer(one));
 });
 
+test('bodies without a good token take nothing', async () => {
+  const caller = { name: 'one', token: `token-of-one-${uniqueKey()}`, scopes: ['check'] };
+  app = await startTestApp({ AUTH_TOKENS_FILE: await tokenFile(folder, caller) });
+  for (const headers of [{}, bearer({ token: 'unknown' })]) {
+    await begin({ ...NEARLY_ALL, connections: IN_A_SHARE, headers });
+  }
+  await Promise.all(connections.map((connection) => connection.receives(/ 401 /)));
+  await begin({ ...NEARLY_ALL, connections: IN_A_SHARE - 1, headers: bearer(caller) });
+
+  expect(await statusOf(bearer(caller))).toBe(200);
+});
+
 test('without tokens one address takes its share at most', async () => {
   app = await startTestApp();
   await begin({ ...NEARLY_ALL, connections: IN_ALL });

@@ -126,6 +126,14 @@ const PROVOCATIONS: { readonly [Code in ErrorCode]: Provocation<Code> } = {
       send(app.url, 'GET', `/debug/${key}`, { Authorization: `Bearer ${TOKEN}` }),
     values: () => ({ scope: 'debug' }),
   },
+  HOST_NOT_ALLOWED: {
+    provoke: (app, key) => send(app.url, 'POST', ratePath(key), { Host: 'other.example:8080' }),
+    values: () => ({ host: 'other.example:8080' }),
+  },
+  ORIGIN_NOT_ALLOWED: {
+    provoke: (app, key) => send(app.url, 'POST', ratePath(key), { 'Sec-Fetch-Site': 'cross-site' }),
+    values: nothing,
+  },
   KEY_NOT_ALLOWED: {
     environment: () => withTokens({ key_patterns: [] }),
     provoke: (app, key) =>

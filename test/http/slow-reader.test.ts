@@ -64,7 +64,7 @@ beforeEach(async () => {
   });
   server.get(
     '/debug',
-    debugAll(limiter as Partial<Limiter> as Limiter, NO_RULES, openAccess, clock),
+    debugAll(limiter as Partial<Limiter> as Limiter, NO_RULES, openAccess(), clock),
   );
   app = await serve(server);
   client = connect(Number(new URL(app.url).port), '127.0.0.1');

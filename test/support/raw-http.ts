@@ -60,5 +60,5 @@ export function requestText(
   headers: Readonly<Record<string, string>> = {},
 ): string {
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
-  return `${method} ${path} HTTP/1.1\r\nHost: test\r\n${lines.join('')}\r\n`;
+  return `${method} ${path} HTTP/1.1\r\nHost: localhost\r\n${lines.join('')}\r\n`;
 }

@@ -11,7 +11,7 @@ import { MAX_ELEMENTS } from './bulk-schemas.js';
 const JSON_TYPE = /^application\/json *(?:;|$)/i;
 
 /** What an element takes in memory besides its text, until its call ends. */
-const BYTES_OF_ELEMENT = 128;
+export const BYTES_OF_ELEMENT = 128;
 /** More than any element has. */
 const MAX_FIELDS = 8;
 

@@ -13,6 +13,7 @@ import type { Readiness } from '../../readiness/readiness.js';
 import type { Tracer } from '../../tracing/tracer.js';
 import type { Access } from '../auth/access.js';
 import { BodyRoom } from '../intake/body-room.js';
+import { hostNameCheck } from '../intake/host-names.js';
 import { takeIn } from '../intake/intake.js';
 import { NO_PARAMETERS, PARAMETERS, type Query } from '../intake/parameters.js';
 import { errorHandler } from '../replies/error-handler.js';
@@ -84,10 +85,12 @@ export function createHttpApp(parts: HttpParts, surface: Surface): Express {
   );
   logAnswersOf(app, parts.logger, parts.settings, LOGGED_PARAMETERS);
   const logFailure = logFailuresTo(parts.logger);
+  const checkHostName = hostNameCheck(parts.settings);
   const begin = (request: Request, response: Response): void => {
     // An answer to a client that has just disconnected would end the process without a listener.
     response.on('error', logFailure);
     takeIn(request, response);
+    checkHostName?.(request.headers.host);
   };
   // One layer does both, since every request goes through each layer.
   app.use((request, response, next) => {

@@ -15,7 +15,7 @@ import { type KeyPair, secureWith } from './tls/key-pair.js';
 import { answerUnreadable, type UnreadableRequest } from './unreadable-requests.js';
 import { endAtUpgrades } from './upgrades.js';
 
-const MAX_HEADER_BYTES = 16 * 1024;
+export const MAX_HEADER_BYTES = 16 * 1024;
 
 /** A listening server, and how to end it without cutting an answer off. */
 export interface HttpServer extends Listening {
