@@ -1,10 +1,12 @@
+import { isIP } from 'node:net';
+
 import { z } from 'zod';
 
 import { BOUNDS } from '../limiter/bounds.js';
 import { readSecretFiles, SECRETS, secretFilesIn, type SecretFiles } from './secret-files.js';
 import { SettingsError } from './settings-error.js';
 import { checkTogether } from './settings-together.js';
-import { wholeNumber, yesOrNo } from './text-schemas.js';
+import { listOf, wholeNumber, yesOrNo } from './text-schemas.js';
 
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
 const REDIS_MODES = ['standalone', 'sentinel', 'cluster'] as const;
@@ -34,6 +36,16 @@ function redisUrls() {
       (urls) => urls.every((url) => /^rediss?:\/\/\S+$/.test(url) && URL.canParse(url)),
       'a URL that starts with redis:// or rediss://, or several with commas between them',
     );
+}
+
+/** As a browser sends it. */
+function isOrigin(text: string): boolean {
+  return /^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text;
+}
+
+/** An address of IPv6 is without brackets. */
+function isHostName(text: string): boolean {
+  return text === '*' || isIP(text) !== 0 || /^[\w.-]+$/.test(text);
 }
 
 /**
@@ -95,6 +107,8 @@ export const settingsSchema = z.object({
   TLS_CERT_FILE: z.string().optional(),
   TLS_KEY_FILE: z.string().optional(),
   DEBUG_ENDPOINTS: yesOrNo().default(true),
+  ALLOWED_ORIGINS: listOf(isOrigin, 'origins such as https://app.example').optional(),
+  ALLOWED_HOSTS: listOf(isHostName, 'names without ports, or *').optional(),
 
   LOG_LEVEL: oneOf(LOG_LEVELS).default('info'),
   LOG_2XX: yesOrNo().default(false),

@@ -21,6 +21,14 @@ export function wholeNumber({ min, max }: { min: number; max: number }) {
     });
 }
 
+/** Texts of which each is right, with commas between them. @param what names them */
+export function listOf(isRight: (text: string) => boolean, what: string) {
+  return z
+    .string()
+    .transform((text) => text.split(',').map((part) => part.trim()))
+    .refine((parts) => parts.every(isRight), `${what}, with commas between them`);
+}
+
 /** `true`, `false`, `1` or `0`, in any case. */
 export function yesOrNo() {
   const takes = 'true, false, 1 or 0';

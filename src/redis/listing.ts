@@ -12,6 +12,10 @@ import type { Scripts } from './scripts/scripts.js';
 
 /** The number of names that one SCAN call looks at. Its keys are one page of a listing. */
 const SCAN_COUNT = 100;
+/** How long Redis may take for one listing in all. One of a million keys takes it some seconds. */
+const LONGEST_MILLIS = 10 * 60 * 1000;
+/** An unsigned number of 64 bits. */
+const CURSOR = /^\d{1,20}$/;
 
 interface ListingParts {
   readonly connections: Pick<Connections, 'primaries' | 'slotOf'>;
@@ -25,18 +29,25 @@ export class Listing {
     private readonly scripts: Pick<Scripts, 'inspect'>,
     private readonly naming: KeyNaming,
     private readonly parts: ListingParts,
+    private readonly longestMillis = LONGEST_MILLIS,
   ) {}
 
+  /** A page may be empty, so that the one who lists can stop where there is no key for long. */
   async *pages(): AsyncIterable<readonly InstanceState[]> {
     const primaries = this.parts.connections.primaries();
     if (primaries.size === 0) throw toLimiterError(new Error('no primary is known'));
+    let millis = 0;
     for (const primary of primaries.values()) {
-      let cursor = '0';
+      const cursors = new Cursors();
       do {
-        const [next, names] = await this.#scan(primary, cursor);
-        cursor = next;
-        if (names.length > 0) yield await this.#inspectAll(names);
-      } while (cursor !== '0');
+        const begun = performance.now();
+        const [next, names] = await this.#scan(primary, cursors.current);
+        cursors.next(next);
+        const page = names.length > 0 ? await this.#inspectAll(names) : [];
+        millis += performance.now() - begun;
+        if (millis > this.longestMillis) throw endless(`${this.longestMillis} ms`);
+        yield page;
+      } while (cursors.current !== '0');
     }
   }
 
@@ -60,15 +71,55 @@ export class Listing {
 
   async #scan(primary: Redis, cursor: string): Promise<[cursor: string, names: string[]]> {
     try {
-      return await withinDeadline(
+      const reply: unknown = await withinDeadline(
         primary.scan(cursor, 'MATCH', this.naming.statePattern, 'COUNT', SCAN_COUNT),
         this.parts.timeoutMillis,
       );
+      return decodeScan(reply);
     } catch (error) {
       if (isForbidden(error)) throw new ListingForbiddenError({ cause: error });
       throw toLimiterError(error);
     }
   }
+}
+
+/**
+ * The cursors of a SCAN. None comes twice before the end, or the SCAN has none: so one of them is kept and compared with
+ * the next, then with the next two, four, and so on, which finds each circle.
+ */
+class Cursors {
+  current = '0';
+  #kept = '0';
+  #compared = 0;
+  #toCompare = 1;
+
+  /** @throws Error that ends the listing */
+  next(cursor: string): void {
+    this.current = cursor;
+    if (cursor === '0') return;
+    if (cursor === this.#kept) throw endless(`a second cursor ${cursor}`);
+    this.#compared += 1;
+    if (this.#compared < this.#toCompare) return;
+    this.#kept = cursor;
+    this.#compared = 0;
+    this.#toCompare *= 2;
+  }
+}
+
+function endless(after: string): unknown {
+  return toLimiterError(new Error(`SCAN has no end after ${after}`));
+}
+
+function decodeScan(reply: unknown): [cursor: string, names: string[]] {
+  const [cursor, names] = Array.isArray(reply) ? (reply as unknown[]) : [];
+  if (typeof cursor === 'string' && CURSOR.test(cursor) && isListOfTexts(names)) {
+    return [cursor, names];
+  }
+  throw new Error('the reply to SCAN is none');
+}
+
+function isListOfTexts(list: unknown): list is string[] {
+  return Array.isArray(list) && list.every((item) => typeof item === 'string');
 }
 
 /** Whether the user's rules lack `+scan`, which shows the names of a whole database. */

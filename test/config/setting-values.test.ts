@@ -130,6 +130,46 @@ describe.each(CHOICES)('%s', (name, values) => {
   );
 });
 
+describe('ALLOWED_ORIGINS', () => {
+  test('takes several', () => {
+    const text = 'https://app.example, http://[::1]:3000,http://10.1.2.3';
+    expect(parseSettings({ ALLOWED_ORIGINS: text }).ALLOWED_ORIGINS).toEqual([
+      'https://app.example',
+      'http://[::1]:3000',
+      'http://10.1.2.3',
+    ]);
+  });
+
+  test.each([
+    ...['*', 'null', 'app.example', 'https://app.example/', 'https://app.example/page'],
+    ...['https://App.example', 'https://app.example:443', 'ftp://app.example', 'https://a,'],
+  ])('does not take %j', (value) => {
+    const takes = 'origins such as https://app.example, with commas between them';
+    expect(refusal({ ALLOWED_ORIGINS: value })).toBe(
+      `ALLOWED_ORIGINS: got ${JSON.stringify(value)}, takes ${takes}`,
+    );
+  });
+});
+
+describe('ALLOWED_HOSTS', () => {
+  test('takes several', () => {
+    const text = 'sluice.example,10.1.2.3, ::1,*,my_host';
+    expect(parseSettings({ ALLOWED_HOSTS: text }).ALLOWED_HOSTS).toEqual([
+      ...['sluice.example', '10.1.2.3', '::1', '*', 'my_host'],
+    ]);
+  });
+
+  test.each(['a:8080', '[::1]', 'https://a', '*.example', 'a b', 'a,,b', 'a/'])(
+    'does not take %j',
+    (value) => {
+      const takes = 'names without ports, or *, with commas between them';
+      expect(refusal({ ALLOWED_HOSTS: value })).toBe(
+        `ALLOWED_HOSTS: got ${JSON.stringify(value)}, takes ${takes}`,
+      );
+    },
+  );
+});
+
 describe('GRPC_KEY_TEMPLATE', () => {
   test.each(['{entries}', '{values}', 'envoy:{domain}/{entries}', '{values}-{values}'])(
     'takes %s',

@@ -34,6 +34,9 @@ const SORTS: readonly Sort[] = [
 /** Those who keep their connections, and ask again at once: one is always about to ask when a connection ends. */
 const KEPT: Sort = { key: uniqueKey(), maxRequests: 1_000_000, canWait: false, clients: 30 };
 
+/** The balancer sends the name of its upstream servers on. */
+const BEHIND = { ALLOWED_HOSTS: '*' };
+
 const folder = useTemporaryFolder();
 const redis = useRedis();
 afterAll(async () => {
@@ -70,6 +73,7 @@ describeWithNginx('a rolling update under load', () => {
     expect(deployment).toMatchObject({ maxSurge: 1, maxUnavailable: 0 });
     const start = (): Promise<ReplicaProcess> =>
       startReplica({
+        ...BEHIND,
         REDIS_URL: redis.url,
         WINDOW_MILLIS: String(WINDOW_MILLIS),
         SHUTDOWN_DELAY_MILLIS: String(deployment.shutdownDelayMillis),
@@ -198,7 +202,7 @@ describeWithNginx('a rolling update under load', () => {
 
 describeWithNginx('nginx with deploy/nginx.conf', () => {
   test('tells the replica when a client that waits disconnects', async () => {
-    const replica = await startReplica({ WINDOW_MILLIS: '3600000', MAX_REQUESTS: '1' });
+    const replica = await startReplica({ ...BEHIND, WINDOW_MILLIS: '3600000', MAX_REQUESTS: '1' });
     const balancer = await Balancer.start(folder, [replica.url]);
     const key = uniqueKey();
     await approve(balancer.url, key);
@@ -211,7 +215,7 @@ describeWithNginx('nginx with deploy/nginx.conf', () => {
   });
 
   test('publishes nothing but checks and health', async () => {
-    const replica = await startReplica({});
+    const replica = await startReplica(BEHIND);
     const balancer = await Balancer.start(folder, [replica.url]);
 
     expect(await statusesOf(replica.url, ['/debug', '/metrics'])).toEqual(
@@ -224,7 +228,7 @@ describeWithNginx('nginx with deploy/nginx.conf', () => {
 
 describe('deploy/nginx.conf', () => {
   test('ends a connection that is not used before the replica does', async () => {
-    const replica = await startReplica({});
+    const replica = await startReplica(BEHIND);
     const answer = await send(replica.url, 'GET', '/healthz', { Connection: 'keep-alive' });
     const [, seconds] = /^timeout=(\d+)/.exec(String(answer.headers['keep-alive'])) ?? [];
 

@@ -24,6 +24,7 @@ const SETTINGS = {
   LOG_LEVEL: 'debug',
   LOG_2XX: 'true',
   LOG_4XX: 'true',
+  ALLOWED_HOSTS: 't',
 };
 /** In the ordinary tests the same requests at every run. */
 const ORDINARY = process.env.FUZZ_SECONDS ? {} : { FUZZ_SEED: '1' };

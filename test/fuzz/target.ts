@@ -76,10 +76,8 @@ export async function flawsAtTheEnd(target: Target, before: Vitals): Promise<str
 /** What the service has logged may be on its way here when its answers have come already. */
 async function untilLogRead(target: Target): Promise<void> {
   const mark = randomUUID();
-  await ask(target, `/healthz?${mark}`);
-  await target.replica.logged(
-    ({ req }) => (req as { url?: string } | undefined)?.url?.endsWith(mark) === true,
-  );
+  await send(target.replica.url, 'GET', '/healthz', { 'X-Correlation-ID': mark });
+  await target.replica.logged(({ correlationId }) => correlationId === mark);
 }
 
 async function existingKeys(target: Target): Promise<Map<string, number>> {

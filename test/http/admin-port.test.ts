@@ -71,7 +71,9 @@ describe.each(bothLimiters(redis))('with an admin port (%s limiter)', (_name, se
   });
 
   test('both are closed when it stops, and their connections too', async () => {
-    const connections = await Promise.all([app.url, app.adminUrl].map(openConnection));
+    const connections = await Promise.all(
+      [app.url, app.adminUrl].map((url) => openConnection(url)),
+    );
     for (const connection of connections) {
       connection.write(requestText('GET', '/healthz'));
       await connection.receives(/OK$/);

@@ -1,4 +1,3 @@
-import { openAccess } from '../../src/http/auth/access.js';
 import { type TestApp, startTestApp } from '../support/app.js';
 import { bothLimiters } from '../support/both-limiters.js';
 import type { DebugState } from '../support/debug-state.js';
@@ -203,11 +202,5 @@ describe('without tokens', () => {
     await app.stop(0);
 
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
-  });
-
-  test('nothing stands before a handler', () => {
-    const handler = (): void => undefined;
-
-    expect(openAccess.guard('check', handler)).toBe(handler);
   });
 });

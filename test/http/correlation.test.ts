@@ -73,7 +73,7 @@ describe.each(bothLimiters(redis))('X-Correlation-ID (%s limiter)', (_name, sett
     const correlationId = `Zürich-${uniqueKey()}`;
     const connection = await openConnection(app.url);
     connection.write(
-      `GET ${path} ${version}\r\nHost: test\r\nConnection: close\r\n` +
+      `GET ${path} ${version}\r\nHost: localhost\r\nConnection: close\r\n` +
         `X-Correlation-ID: ${correlationId}\r\n\r\n`,
     );
     await connection.closed;
@@ -95,7 +95,7 @@ describe.each(bothLimiters(redis))('X-Correlation-ID (%s limiter)', (_name, sett
     const [first, second] = [uniqueKey(), uniqueKey()];
     const connection = await openConnection(app.url);
     connection.write(
-      'GET /healthz HTTP/1.1\r\nHost: test\r\nConnection: close\r\n' +
+      'GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n' +
         `X-Correlation-ID: ${first}\r\nX-Correlation-ID: ${second}\r\n\r\n`,
     );
     await connection.closed;

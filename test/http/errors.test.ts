@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
+import { BODY_BYTES } from '../../src/http/intake/body-room.js';
 import {
   errorAnswer,
   type ErrorCode,
@@ -10,14 +11,16 @@ import {
 } from '../../src/http/replies/errors.js';
 import { type Timeouts, TIMEOUTS } from '../../src/http/server/timeouts.js';
 import { startTestApp, type TestApp } from '../support/app.js';
-import { JSON_HEADERS, sendBody } from '../support/bulk-client.js';
+import { sendBody } from '../support/bulk-client.js';
 import { PATIENT_STORE } from '../support/both-limiters.js';
 import { untilWaiting } from '../support/debug-state.js';
 import { type Answer, approve, begin, ratePath, send } from '../support/http-client.js';
 import { openConnection, requestText } from '../support/raw-http.js';
 import { createUser, rulesIn } from '../support/redis-user.js';
 import { useTemporaryFolder } from '../support/temporary-folder.js';
+import { sendUnended } from '../support/unended-bodies.js';
 import { uniqueKey } from '../support/unique-key.js';
+import { until } from '../support/until.js';
 import { useRedis } from '../support/use-redis.js';
 
 const redis = useRedis();
@@ -122,6 +125,14 @@ const PROVOCATIONS: { readonly [Code in ErrorCode]: Provocation<Code> } = {
     provoke: (app, key) =>
       send(app.url, 'GET', `/debug/${key}`, { Authorization: `Bearer ${TOKEN}` }),
     values: () => ({ scope: 'debug' }),
+  },
+  HOST_NOT_ALLOWED: {
+    provoke: (app, key) => send(app.url, 'POST', ratePath(key), { Host: 'other.example:8080' }),
+    values: () => ({ host: 'other.example:8080' }),
+  },
+  ORIGIN_NOT_ALLOWED: {
+    provoke: (app, key) => send(app.url, 'POST', ratePath(key), { 'Sec-Fetch-Site': 'cross-site' }),
+    values: nothing,
   },
   KEY_NOT_ALLOWED: {
     environment: () => withTokens({ key_patterns: [] }),
@@ -263,14 +274,15 @@ const PROVOCATIONS: { readonly [Code in ErrorCode]: Provocation<Code> } = {
   },
   NO_ROOM_FOR_BODY: {
     provoke: async (app) => {
-      const headers = { ...JSON_HEADERS, 'Content-Length': '1048576', Expect: '100-continue' };
+      const [length, connections] = [1024 * 1024, BODY_BYTES.caller / (1024 * 1024)];
       // The end of the service cuts them.
-      for (let taken = 0; taken < 64; taken += 1) {
-        const connection = await openConnection(app.url);
-        connection.write(requestText('POST', '/rate', headers));
-        await connection.receives(/100 Continue/);
-      }
-      return sendBody(app.url, 'POST', '[]');
+      await sendUnended(app.url, { connections, length, sent: length - 1 });
+      const answers: Answer[] = [];
+      await until(async () => {
+        answers.push(await sendBody(app.url, 'POST', '[]'));
+        return answers.at(-1)?.status !== 200;
+      });
+      return answers.at(-1)!;
     },
     values: nothing,
   },

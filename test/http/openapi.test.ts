@@ -78,11 +78,13 @@ describe('the document', () => {
 
   test('names every error of the table, with its message', async () => {
     const document = await documentWith(await withTokens());
-    const named = operationsOf(document).flatMap(({ operation }) =>
-      Object.values(operation.responses as Record<string, object>).flatMap((response) => {
-        const { content = {} } = responseOf(document, response);
-        return Object.values(content).flatMap(({ examples = {} }) => Object.keys(examples));
-      }),
+    const named = [document, await documentWith()].flatMap((each) =>
+      operationsOf(each).flatMap(({ operation }) =>
+        Object.values(operation.responses as Record<string, object>).flatMap((response) => {
+          const { content = {} } = responseOf(each, response);
+          return Object.values(content).flatMap(({ examples = {} }) => Object.keys(examples));
+        }),
+      ),
     );
     // Of a method that is not there, and so of no operation.
     const all = new Set([...named, 'METHOD_NOT_ALLOWED']);

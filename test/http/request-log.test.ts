@@ -212,6 +212,58 @@ describe('the line of an answer', () => {
   });
 });
 
+describe('the query of a request in the log', () => {
+  const SECRET = 's3cr3t';
+
+  async function loggedRequest(path: string, headers: Record<string, string> = {}) {
+    const app = await startTestApp({ LOG_2XX: 'true', LOG_4XX: 'true', LOG_LEVEL: 'trace' });
+    await send(app.url, 'POST', path, { ...headers, 'X-Correlation-ID': 'this' });
+    await app.stop(0);
+    expect(JSON.stringify(app.log)).not.toContain(SECRET);
+    const line = app.log.find(({ correlationId }) => correlationId === 'this');
+    return line?.req as { url: string; headers: Record<string, string> };
+  }
+
+  test.each([
+    [`?token=${SECRET}`, '?[Redacted]'],
+    [`?${SECRET}`, '?[Redacted]'],
+    [
+      `?canWait=false&access_token=${SECRET}&maxRequests=5`,
+      '?canWait=false&[Redacted]&maxRequests=5',
+    ],
+    [`?maxrequests=${SECRET}`, '?[Redacted]'],
+    [`?a&${SECRET}=`, '?[Redacted]&[Redacted]'],
+    [`?canWait=false#${SECRET}`, '?canWait=false&[Redacted]'],
+    [`#${SECRET}`, '?[Redacted]'],
+    ['?', '?'],
+  ])('%s is %s', async (query, logged) => {
+    const key = uniqueKey();
+    expect((await loggedRequest(`/rate/${key}${query}`)).url).toBe(`/rate/${key}${logged}`);
+  });
+
+  test.each(['/unknown', '/healthz', '/debug', '/rate', '/rate/a/b'])('of %s', async (path) => {
+    expect((await loggedRequest(`${path}?key=a&token=${SECRET}`)).url).toBe(
+      `${path}?key=a&[Redacted]`,
+    );
+  });
+
+  test('is in no header that has a URL', async () => {
+    const { headers } = await loggedRequest('/healthz', {
+      Referer: `http://localhost/page?token=${SECRET}`,
+      'X-Forwarded-Uri': `/rate/a?token=${SECRET}&canWait=true`,
+      'X-Original-Url': `http://a/b#${SECRET} and http://a?${SECRET}`,
+      'Sec-CH-UA-Mobile': '?0',
+    });
+
+    expect(headers).toMatchObject({
+      referer: 'http://localhost/page?[Redacted]',
+      'x-forwarded-uri': '/rate/a?[Redacted]',
+      'x-original-url': 'http://a/b?[Redacted] and http://a?[Redacted]',
+      'sec-ch-ua-mobile': '?0',
+    });
+  });
+});
+
 test('the line of a fault has nothing of what a library attached to its error', async () => {
   const limiter: Limiter = smallLimiter();
   const command = { name: 'auth', args: ['user', 'secret-password'] };

@@ -56,7 +56,7 @@ beforeEach(async () => {
   clock = new ManualClock(0);
   response = undefined;
   const server = express();
-  logAnswersOf(server, pino({ level: 'silent' }), parseSettings({}));
+  logAnswersOf(server, pino({ level: 'silent' }), parseSettings({}), new Set());
   server.use((_request, ours, next) => {
     ours.locals.correlationId = 'id';
     response = ours;
@@ -64,7 +64,7 @@ beforeEach(async () => {
   });
   server.get(
     '/debug',
-    debugAll(limiter as Partial<Limiter> as Limiter, NO_RULES, openAccess, clock),
+    debugAll(limiter as Partial<Limiter> as Limiter, NO_RULES, openAccess(), clock),
   );
   app = await serve(server);
   client = connect(Number(new URL(app.url).port), '127.0.0.1');

@@ -49,7 +49,7 @@ describe('a client that takes too long', () => {
   test('is cut although it sends a byte now and then', async () => {
     const service = await startService({ timeouts: SHORT });
     const connection = await openConnection(service.url);
-    connection.write('POST /rate/key HTTP/1.1\r\nHost: test\r\nX-Slow: ');
+    connection.write('POST /rate/key HTTP/1.1\r\nHost: localhost\r\nX-Slow: ');
     const drip = setInterval(() => {
       connection.write('x');
     }, 20);

@@ -26,7 +26,7 @@ describe('what is no request', () => {
     ['a method that does not exist', requestText('FETCH', '/rate/key')],
     ['HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
     ['TLS', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03'],
-    ['a header without a name', 'GET /healthz HTTP/1.1\r\nHost: test\r\n: x\r\n\r\n'],
+    ['a header without a name', 'GET /healthz HTTP/1.1\r\nHost: localhost\r\n: x\r\n\r\n'],
     ['a header with a NUL', requestText('GET', '/healthz', { 'X-Nul': '\0' })],
     ['a length that is no number', requestText('POST', '/rate/key', { 'Content-Length': 'ten' })],
     [

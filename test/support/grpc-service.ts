@@ -52,7 +52,7 @@ export function useGrpcServices(): (limiter: Limiter, options?: Options) => Prom
         logger: log.logger,
       },
       {
-        access: openAccess,
+        access: openAccess(),
         auth: { isStale: false, isGone: false, refusals: {} },
         close: () => undefined,
       },

@@ -32,7 +32,7 @@ export function httpAppOver(limiter: Limiter, parts: Partial<HttpParts> = {}): E
       lately: new LatelyRefused(),
       replica: 'replica',
       readiness: { assess: () => Promise.resolve({ reasons: [], remarks: [] }) },
-      access: openAccess,
+      access: openAccess(),
       settings,
       logger: pino({ level: 'silent' }),
       ...parts,

@@ -17,9 +17,11 @@ export interface RawConnection {
   disconnect(): void;
 }
 
-export async function openConnection(url: string): Promise<RawConnection> {
-  const { protocol, hostname, port } = new URL(url);
-  const socket = protocol === 'https:' ? openTls(hostname, port) : connect(Number(port), hostname);
+/** @param from the address to connect from, if that matters */
+export async function openConnection(url: string, from?: string): Promise<RawConnection> {
+  const { protocol, hostname: host, port } = new URL(url);
+  const plain = { host, port: Number(port), ...(from !== undefined && { localAddress: from }) };
+  const socket = protocol === 'https:' ? openTls(host, port) : connect(plain);
   await once(socket, protocol === 'https:' ? 'secureConnect' : 'connect');
   let received = '';
   socket.setEncoding('latin1').on('data', (text: string) => (received += text));
@@ -58,5 +60,5 @@ export function requestText(
   headers: Readonly<Record<string, string>> = {},
 ): string {
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
-  return `${method} ${path} HTTP/1.1\r\nHost: test\r\n${lines.join('')}\r\n`;
+  return `${method} ${path} HTTP/1.1\r\nHost: localhost\r\n${lines.join('')}\r\n`;
 }

@@ -1,6 +1,7 @@
 import type { RequestHandler } from 'express';
 
 import type { Asker } from '../asker.js';
+import { foreignPageRefusal } from './foreign-pages.js';
 
 export const SCOPES = ['check', 'release', 'debug', 'configure'] as const;
 
@@ -32,13 +33,23 @@ export interface Access {
   withPlace<T>(from: Asker, work: (noPlace: boolean) => Promise<T>): Promise<T>;
 }
 
-/** Without tokens everybody has every scope. */
-export const openAccess: Access = {
-  enter: () => undefined,
-  guard: (_scope, handler) => handler,
-  guardMetrics: (handler) => handler,
-  demand: () => undefined,
-  demandKey: () => undefined,
-  mayUse: () => true,
-  withPlace: (_from, work) => work(false),
-};
+/**
+ * Without tokens everybody has every scope, but for pages of other origins: they have no token, but the address of a
+ * browser that reaches the service. The metrics may be asked for: they change nothing, and no other page can read them.
+ * @param allowedOrigins origins whose pages may ask as well
+ */
+export function openAccess(allowedOrigins: readonly string[] = []): Access {
+  const refuseForeignPages = foreignPageRefusal(allowedOrigins);
+  return {
+    enter: () => undefined,
+    guard: (_scope, handler) => (request, response, next) => {
+      refuseForeignPages(request.headers);
+      return handler(request, response, next);
+    },
+    guardMetrics: (handler) => handler,
+    demand: () => undefined,
+    demandKey: () => undefined,
+    mayUse: () => true,
+    withPlace: (_from, work) => work(false),
+  };
+}

@@ -1,7 +1,6 @@
-import { BlockList, isIP } from 'node:net';
-
 import type { Logger } from 'pino';
 
+import { isLoopback } from '../../common/loopback.js';
 import type { Settings } from '../../config/settings.js';
 
 type OpenSettings = Pick<
@@ -12,10 +11,6 @@ type OpenSettings = Pick<
   | 'REQUESTS_CAN_SET_RATE'
   | 'REQUESTS_CAN_MOD_QUEUE'
 >;
-
-const loopback = new BlockList();
-loopback.addSubnet('127.0.0.0', 8, 'ipv4');
-loopback.addAddress('::1', 'ipv6');
 
 /** Warns of a service without tokens that others than this machine can reach. */
 export function warnOfOpenAccess(settings: OpenSettings, logger: Logger): void {
@@ -30,10 +25,4 @@ export function warnOfOpenAccess(settings: OpenSettings, logger: Logger): void {
     '/metrics',
   ];
   logger.warn({ host, open, set: 'AUTH_TOKENS_FILE' }, 'open to everybody who reaches the host');
-}
-
-function isLoopback(host: string): boolean {
-  const family = isIP(host);
-  if (family === 0) return host.toLowerCase() === 'localhost';
-  return loopback.check(host, family === 4 ? 'ipv4' : 'ipv6');
 }

@@ -1,21 +1,19 @@
 import { isUtf8 } from 'node:buffer';
 import type { IncomingHttpHeaders } from 'node:http';
 
-import express, { type Request, type RequestHandler, type Response } from 'express';
+import type { Request, Response } from 'express';
 
 import { httpError } from '../replies/http-error.js';
-import type { BodyRoom } from './body-room.js';
+import { BodyBuffer, MAX_BODY_BYTES, tooLarge } from './body-buffer.js';
+import type { BodyPlace, BodyRoom } from './body-room.js';
 import { MAX_ELEMENTS } from './bulk-schemas.js';
 
-/** More than as many elements as there may be need, with the longest keys, and overrides. */
-const MAX_BODY_BYTES = 1024 * 1024;
 const JSON_TYPE = /^application\/json *(?:;|$)/i;
 
-const readRaw: RequestHandler = express.raw({
-  type: () => true,
-  limit: MAX_BODY_BYTES,
-  inflate: false,
-});
+/** What an element takes in memory besides its text, until its call ends. */
+export const BYTES_OF_ELEMENT = 128;
+/** More than any element has. */
+const MAX_FIELDS = 8;
 
 /**
  * Reads the JSON array in the body of a request that was taken in in the same tick, and hands it to `work`, unless the
@@ -28,15 +26,22 @@ export async function withJsonArray(
   room: BodyRoom,
   work: (elements: readonly unknown[]) => Promise<void>,
 ): Promise<void> {
-  const { headers } = request;
+  const { headers, socket } = request;
   refuseOtherTypes(headers);
   // A body in chunks does not tell its length before its end.
-  const bytes = Number(headers['content-length'] ?? MAX_BODY_BYTES);
-  if (bytes > MAX_BODY_BYTES) throw tooLarge();
-  await room.hold(bytes, async () => {
-    const body = await readBody(request, response);
-    if (body) await work(parseArray(body));
-  });
+  const announced = Number(headers['content-length'] ?? MAX_BODY_BYTES);
+  if (announced > MAX_BODY_BYTES) throw tooLarge();
+  const caller = response.locals.caller ?? socket.remoteAddress ?? '';
+  const place = room.enter({ caller, connection: socket });
+  try {
+    const body = await readBody(request, announced, place);
+    if (!body) return;
+    const elements = parseArray(body);
+    place.take(elements.length * BYTES_OF_ELEMENT);
+    await work(elements);
+  } finally {
+    place.leave();
+  }
 }
 
 function refuseOtherTypes(headers: IncomingHttpHeaders): void {
@@ -46,14 +51,35 @@ function refuseOtherTypes(headers: IncomingHttpHeaders): void {
   if (encoding.toLowerCase() !== 'identity') throw unsupported('Content-Encoding', 'identity');
 }
 
-/** @returns undefined where the client disconnected before the body's end */
-async function readBody(request: Request, response: Response): Promise<Buffer | undefined> {
+/**
+ * Reads a body. One that is refused is read to its end all the same, and forgotten: its client may not read an answer
+ * before it has sent all.
+ * @returns undefined if the client disconnected before the body's end
+ */
+async function readBody(
+  request: Request,
+  announced: number,
+  place: BodyPlace,
+): Promise<Buffer | undefined> {
   return new Promise((resolve, reject) => {
-    readRaw(request, response, (error?: unknown) => {
-      const { type } = (error ?? {}) as { type?: string };
-      if (error === undefined) resolve((request.body as Buffer | undefined) ?? Buffer.alloc(0));
-      else if (type === 'request.aborted') resolve(undefined);
-      else reject(type === 'entity.too.large' ? tooLarge() : (error as Error));
+    let body: BodyBuffer | undefined = new BodyBuffer(place, announced);
+    let refusal: Error | undefined;
+    request.on('data', (chunk: Buffer) => {
+      try {
+        body?.append(chunk);
+      } catch (error) {
+        refusal = error as Error;
+        body = undefined;
+        place.leave();
+      }
+    });
+    request.once('end', () => {
+      if (refusal) reject(refusal);
+      else resolve(body?.bytes);
+    });
+    // After an end this changes nothing.
+    request.once('close', () => {
+      resolve(undefined);
     });
   });
 }
@@ -63,7 +89,32 @@ function parseArray(body: Buffer): readonly unknown[] {
   if (!Array.isArray(array)) throw invalid('a JSON array');
   const { length } = array;
   if (length > MAX_ELEMENTS) throw invalid(`an array of at most ${MAX_ELEMENTS}, not ${length}`);
-  return array;
+  return array.map(flat);
+}
+
+/**
+ * An element without what no element has: values in values, and many fields, would take twenty times their bytes of the
+ * body. What is left is refused as the element would be.
+ */
+function flat(element: unknown): unknown {
+  if (typeof element !== 'object' || element === null) return element;
+  if (Array.isArray(element)) return null;
+  const fields = element as Record<string, unknown>;
+  let count = 0;
+  for (const name in fields) {
+    count += 1;
+    if (count > MAX_FIELDS || isNested(fields[name])) return flattened(fields);
+  }
+  return element;
+}
+
+function flattened(fields: Readonly<Record<string, unknown>>): object {
+  const first = Object.entries(fields).slice(0, MAX_FIELDS);
+  return Object.fromEntries(first.map(([name, value]) => [name, isNested(value) ? null : value]));
+}
+
+function isNested(value: unknown): boolean {
+  return typeof value === 'object' && value !== null;
 }
 
 function parseJson(body: Buffer): unknown {
@@ -82,8 +133,4 @@ function invalid(what: string): Error {
 
 function unsupported(header: string, value: string): Error {
   return httpError('UNSUPPORTED_BODY', { header, value });
-}
-
-function tooLarge(): Error {
-  return httpError('BODY_TOO_LARGE', { max: MAX_BODY_BYTES });
 }

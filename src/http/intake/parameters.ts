@@ -18,7 +18,8 @@ export type Query = Readonly<Record<string, unknown>>;
 
 export const NO_PARAMETERS: Query = {};
 
-const PARAMETERS = Object.keys(querySchema.shape);
+/** The names of the parameters of a check. */
+export const PARAMETERS: readonly string[] = Object.keys(querySchema.shape);
 
 /**
  * Checks the length of a key.

@@ -43,6 +43,8 @@ export interface Described {
   readonly errors?: readonly ErrorCode[];
   /** Those that it has where there are tokens. */
   readonly errorsWithTokens?: readonly ErrorCode[];
+  /** Pages of other origins may ask for it where there are no tokens, although it has a scope. */
+  readonly isForAllPages?: boolean;
   readonly more?: ZodOpenApiResponsesObject;
 }
 
@@ -50,13 +52,15 @@ const OF_ANY: readonly ErrorCode[] = [
   'INVALID_TARGET',
   'HOST_MISSING',
   'HOST_REPEATED',
+  'HOST_NOT_ALLOWED',
   'MALFORMED_REQUEST',
   'REQUEST_TIMEOUT',
   'URL_TOO_LONG',
   'HEADERS_TOO_LARGE',
   'INTERNAL_ERROR',
 ];
-const OF_GUARDED: readonly ErrorCode[] = ['TOKEN_REQUIRED', 'TOKEN_UNKNOWN', 'SCOPE_MISSING'];
+const WITH_TOKENS: readonly ErrorCode[] = ['TOKEN_REQUIRED', 'TOKEN_UNKNOWN', 'SCOPE_MISSING'];
+const WITHOUT_TOKENS: readonly ErrorCode[] = ['ORIGIN_NOT_ALLOWED'];
 
 /** @returns what makes operations of their descriptions, as the settings say */
 export function operationMaker({
@@ -64,9 +68,10 @@ export function operationMaker({
 }: DescribedSettings): (described: Described) => ZodOpenApiOperationObject {
   const hasTokens = AUTH_TOKENS_FILE !== undefined;
   return ({ tags, scope, requestParams = ofRequest, answer, more, ...described }) => {
-    const { errors = [], errorsWithTokens = [], ...rest } = described;
+    const { errors = [], errorsWithTokens = [], isForAllPages = false, ...rest } = described;
     const isGuarded = hasTokens && scope !== undefined;
-    const ofTokens = isGuarded ? [...OF_GUARDED, ...errorsWithTokens] : [];
+    const ofTokens = isGuarded ? [...WITH_TOKENS, ...errorsWithTokens] : [];
+    const ofPages = hasTokens || scope === undefined || isForAllPages ? [] : WITHOUT_TOKENS;
     return {
       ...rest,
       tags: [...tags],
@@ -74,7 +79,7 @@ export function operationMaker({
       ...(isGuarded && { security: [{ bearer: [scope] }] }),
       responses: {
         200: { ...answer, headers: headersOf(answer.headers) },
-        ...errorResponses([...errors, ...ofTokens, ...OF_ANY]),
+        ...errorResponses([...errors, ...ofTokens, ...ofPages, ...OF_ANY]),
         ...more,
       },
     };

@@ -70,6 +70,7 @@ export function debugPaths(settings: DescribedSettings): ZodOpenApiPathsObject {
         tags: [HEALTH],
         summary: 'Counts and measures, for Prometheus',
         scope: 'debug',
+        isForAllPages: true,
         answer: { description: 'The metrics.', headers: FOR_BROWSERS, content: PLAIN_TEXT },
       }),
     ),

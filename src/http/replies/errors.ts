@@ -85,6 +85,16 @@ export const ERRORS = {
     when: 'the token is for something else; an override takes the scope `configure`, too',
     header: 'WWW-Authenticate',
   },
+  HOST_NOT_ALLOWED: {
+    status: 403,
+    message: 'the host {host} is not in ALLOWED_HOSTS',
+    when: '`HOST` is on loopback and there are no tokens, or `ALLOWED_HOSTS` is set, and `Host` names another',
+  },
+  ORIGIN_NOT_ALLOWED: {
+    status: 403,
+    message: "the page's origin is not in ALLOWED_ORIGINS",
+    when: 'a browser sends the request for a page of another origin, and there are no tokens',
+  },
   KEY_NOT_ALLOWED: {
     status: 403,
     message: 'the token is not for this key',
@@ -209,7 +219,7 @@ export const ERRORS = {
   NO_ROOM_FOR_BODY: {
     status: 503,
     message: 'no room for another body',
-    when: 'the bodies of the calls for many that are under way take 64 MiB with this one',
+    when: 'the bodies under way take 16 MiB of the caller, 4 MiB of the connection, or 64 MiB of the port',
     retryAfter: 1,
     body: 'without key',
   },

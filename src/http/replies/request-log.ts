@@ -5,6 +5,7 @@ import { pinoHttp, startTime } from 'pino-http';
 import type { Settings } from '../../config/settings.js';
 import { keyOf } from './key-of.js';
 import { logSubject } from './log-subject.js';
+import { loggedUrl, withoutUrlTails } from './logged-url.js';
 
 export type LoggedStatuses = Pick<Settings, 'LOG_2XX' | 'LOG_4XX' | 'LOG_5XX'>;
 type LogAnswer = (response: Response, status: number) => void;
@@ -22,13 +23,22 @@ const SECRET_HEADER = /auth|cookie|token|secret|key|password|signature/i;
  *
  * pino-http makes a logger for each request that it gets. This module hands a request over when the status
  * of its answer is known, and only if the answer is logged. Other answers cost nothing (BENCHMARKS.md).
+ * @param parameters those of queries that the log may show
  */
-export function logAnswersOf(app: Express, logger: Logger, statuses: LoggedStatuses): void {
+export function logAnswersOf(
+  app: Express,
+  logger: Logger,
+  statuses: LoggedStatuses,
+  parameters: ReadonlySet<string>,
+): void {
   const followWithPinoHttp = pinoHttp<Request, Response>({
     logger,
     // The logger's own serializer of errors stays: pino-http's shows what libraries attach to an error.
     wrapSerializers: false,
-    serializers: { req: describeRequest, res: describeResponse },
+    serializers: {
+      req: (request: Request) => describeRequest(request, parameters),
+      res: describeResponse,
+    },
     redact: { paths: ['req.headers.*'], censor: hideSecret },
     customLogLevel: (_request, response, error) => {
       // `logFailuresTo` logs a response that fails. A client that disconnects has had no answer.
@@ -92,11 +102,11 @@ function finalStatus({ err, statusCode }: Response): number {
   return err ? Math.max(500, statusCode) : statusCode;
 }
 
-function describeRequest(request: Request): object {
-  const { method, originalUrl: url, headers, socket } = request;
+function describeRequest(request: Request, parameters: ReadonlySet<string>): object {
+  const { method, originalUrl, headers, socket } = request;
   return {
     method,
-    url,
+    url: loggedUrl(originalUrl, parameters),
     headers,
     remoteAddress: socket.remoteAddress,
     remotePort: socket.remotePort,
@@ -109,7 +119,8 @@ function describeResponse({ statusCode }: Response): object {
 }
 
 function hideSecret(value: unknown, path: readonly string[]): unknown {
-  return SECRET_HEADER.test(path.at(-1) ?? '') ? '[Redacted]' : value;
+  if (SECRET_HEADER.test(path.at(-1) ?? '')) return '[Redacted]';
+  return typeof value === 'string' ? withoutUrlTails(value) : value;
 }
 
 function subjectOf(request: Request, response: Response): object {

@@ -13,8 +13,9 @@ import type { Readiness } from '../../readiness/readiness.js';
 import type { Tracer } from '../../tracing/tracer.js';
 import type { Access } from '../auth/access.js';
 import { BodyRoom } from '../intake/body-room.js';
+import { hostNameCheck } from '../intake/host-names.js';
 import { takeIn } from '../intake/intake.js';
-import { NO_PARAMETERS, type Query } from '../intake/parameters.js';
+import { NO_PARAMETERS, PARAMETERS, type Query } from '../intake/parameters.js';
 import { errorHandler } from '../replies/error-handler.js';
 import { httpError } from '../replies/http-error.js';
 import { logAnswersOf, logFailuresTo } from '../replies/request-log.js';
@@ -32,6 +33,7 @@ import { releaseBy } from '../deciding/release.js';
 import { releaseRequest } from './release-request.js';
 import { tracedCall, tracedDecider, tracedRelease } from '../deciding/traced-requests.js';
 import { dashboardRoutes } from './ui/dashboard-routes.js';
+import { UI_PARAMETERS } from './ui/ui-parameters.js';
 import type { LatelyRefused } from '../deciding/lately-refused.js';
 import type { UndecidedChecks } from '../deciding/undecided-checks.js';
 
@@ -66,6 +68,8 @@ export interface Surface {
   readonly documents: boolean;
 }
 
+const LOGGED_PARAMETERS: ReadonlySet<string> = new Set([...PARAMETERS, ...UI_PARAMETERS]);
+
 /** The service's HTTP surface: every path, its methods, and what answers them. */
 export function createHttpApp(parts: HttpParts, surface: Surface): Express {
   const { limiter, access } = parts;
@@ -79,12 +83,14 @@ export function createHttpApp(parts: HttpParts, surface: Surface): Express {
   app.set('query parser', (query: string | null) =>
     parseQuery(query ?? '', '&', '=', { maxKeys: 0 }),
   );
-  logAnswersOf(app, parts.logger, parts.settings);
+  logAnswersOf(app, parts.logger, parts.settings, LOGGED_PARAMETERS);
   const logFailure = logFailuresTo(parts.logger);
+  const checkHostName = hostNameCheck(parts.settings);
   const begin = (request: Request, response: Response): void => {
     // An answer to a client that has just disconnected would end the process without a listener.
     response.on('error', logFailure);
     takeIn(request, response);
+    checkHostName?.(request.headers.host);
   };
   // One layer does both, since every request goes through each layer.
   app.use((request, response, next) => {

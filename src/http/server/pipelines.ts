@@ -10,9 +10,9 @@ import { firstPendingResponse } from './first-pending-response.js';
  * How many requests a connection may hold while it is read: only who reads hears that a client disconnects.
  * Node reads 64 KB at a time, so that those of 64 KB more may be held.
  */
-const MAX_HELD_WHILE_READ = 1000;
+export const MAX_HELD_WHILE_READ = 1000;
 /** How many requests all connections together may hold; about 6 KB each. */
-const MAX_HELD_IN_ALL = 10_000;
+export const MAX_HELD_IN_ALL = 10_000;
 
 type Serve = (request: IncomingMessage, response: ServerResponse) => void;
 

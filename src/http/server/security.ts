@@ -23,7 +23,12 @@ export interface Security {
 
 type SecuritySettings = Pick<
   Settings,
-  'AUTH_TOKENS_FILE' | 'TLS_CERT_FILE' | 'TLS_KEY_FILE' | 'MAX_WAITERS' | 'MAX_WAITERS_PER_CALLER'
+  | 'ALLOWED_ORIGINS'
+  | 'AUTH_TOKENS_FILE'
+  | 'TLS_CERT_FILE'
+  | 'TLS_KEY_FILE'
+  | 'MAX_WAITERS'
+  | 'MAX_WAITERS_PER_CALLER'
 >;
 
 /**
@@ -41,7 +46,7 @@ export async function openSecurity(settings: SecuritySettings, logger: Logger): 
   const refusals = new Refusals(systemClock, logger);
   const places = new CallerPlaces(settings.MAX_WAITERS, settings.MAX_WAITERS_PER_CALLER);
   return {
-    access: tokens ? bearerAccess(tokens, refusals, places) : openAccess,
+    access: tokens ? bearerAccess(tokens, refusals, places) : openAccess(settings.ALLOWED_ORIGINS),
     auth: {
       get isStale() {
         return tokens?.isStale ?? false;

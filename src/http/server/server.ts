@@ -13,8 +13,9 @@ import { boundPipelines } from './pipelines.js';
 import { type Timeouts, TIMEOUTS } from './timeouts.js';
 import { type KeyPair, secureWith } from './tls/key-pair.js';
 import { answerUnreadable, type UnreadableRequest } from './unreadable-requests.js';
+import { endAtUpgrades } from './upgrades.js';
 
-const MAX_HEADER_BYTES = 16 * 1024;
+export const MAX_HEADER_BYTES = 16 * 1024;
 
 /** A listening server, and how to end it without cutting an answer off. */
 export interface HttpServer extends Listening {
@@ -52,12 +53,14 @@ export async function listen(app: Express, options: ListenOptions): Promise<Http
     ? createHttpsServer(httpOptions, keyPair, timeouts.headMillis)
     : createServer(httpOptions);
   answerUnreadable(server, onUnreadable);
-  const serve = boundPipelines(
-    (request, response) => {
-      toOriginForm(request);
-      app(request, response);
-    },
-    { ...bounds, stallMillis: timeouts.requestMillis },
+  const serve = endAtUpgrades(
+    boundPipelines(
+      (request, response) => {
+        toOriginForm(request);
+        app(request, response);
+      },
+      { ...bounds, stallMillis: timeouts.requestMillis },
+    ),
   );
   server.on('request', serve);
   // Node would answer an unknown expectation by itself, with a 417 that has no body.

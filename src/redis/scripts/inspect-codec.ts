@@ -13,12 +13,26 @@ export function keysToInspect({ state, waiting, replicas }: KeyNames): string[] 
   return [state, waiting, replicas];
 }
 
+/** How many numbers there are for a key that exists. */
+const FIELDS = 6;
+
 /** What `lua/inspect.lua` replies. */
 export type InspectReplies = readonly (readonly number[] | Error)[];
 
 /** @returns for each key its state, nothing where there is none, or its error */
 export function decodeInstances(replies: InspectReplies): (InspectReply | undefined | Error)[] {
-  return replies.map((reply) => (reply instanceof Error ? reply : decodeInstance(reply)));
+  if (!Array.isArray(replies)) throw new Error('the reply of inspect is no list');
+  return replies.map((reply) => {
+    if (reply instanceof Error) return reply;
+    return isInstance(reply)
+      ? decodeInstance(reply)
+      : new Error('the reply of inspect is no state');
+  });
+}
+
+function isInstance(reply: unknown): reply is readonly number[] {
+  if (!Array.isArray(reply) || (reply.length !== 0 && reply.length !== FIELDS)) return false;
+  return reply.every((field) => typeof field === 'number');
 }
 
 /** @returns undefined where there is no such key */

@@ -34,15 +34,18 @@ export function describeInBrowser(title: string, tests: () => void): void {
   else describe(title, tests);
 }
 
-/** One browser for the tests of a `describe`; each page has a profile of its own, which ends with its test. */
-export function useBrowser(): Open {
+/**
+ * One browser for the tests of a `describe`; each page has a profile of its own, which ends with its test.
+ * @param args more arguments for its process
+ */
+export function useBrowser(...args: string[]): Open {
   let browser: Browser;
   const contexts: BrowserContext[] = [];
   beforeAll(async () => {
     // Its own sandbox is more than a container lets root have.
     browser = await chromium.launch({
       executablePath: chromiumProgram(),
-      args: ['--no-sandbox', '--disable-dev-shm-usage'],
+      args: ['--no-sandbox', '--disable-dev-shm-usage', ...args],
     });
   });
   afterEach(async () => {

@@ -16,7 +16,14 @@ export const UNDESCRIBED: readonly Undescribed[] = [
   {
     why: 'any target may be refused before its path is looked at',
     isFor: () => true,
-    codes: ['INVALID_TARGET', 'HOST_MISSING', 'HOST_REPEATED', 'URL_TOO_LONG', 'INVALID_ENCODING'],
+    codes: [
+      'INVALID_TARGET',
+      'HOST_MISSING',
+      'HOST_REPEATED',
+      'HOST_NOT_ALLOWED',
+      'URL_TOO_LONG',
+      'INVALID_ENCODING',
+    ],
   },
   {
     why: 'the service has no such path',
@@ -31,6 +38,12 @@ export const UNDESCRIBED: readonly Undescribed[] = [
   {
     why: 'one guard is in front of all below /debug, whether there is such a path and method or not',
     isFor: (path) => /^\/debug(\/|$)/i.test(path),
-    codes: ['TOKEN_REQUIRED', 'TOKEN_UNKNOWN', 'SCOPE_MISSING', 'KEY_NOT_ALLOWED'],
+    codes: [
+      'TOKEN_REQUIRED',
+      'TOKEN_UNKNOWN',
+      'SCOPE_MISSING',
+      'KEY_NOT_ALLOWED',
+      'ORIGIN_NOT_ALLOWED',
+    ],
   },
 ];

@@ -16,6 +16,13 @@ const listSchema = z.object({
   search: z.string('a text').max(BOUNDS.keyBytes.max, 'no longer than a key').default(''),
 });
 
+/** The names of the parameters of the dashboard's paths, besides those of a check. */
+export const UI_PARAMETERS: readonly string[] = [
+  ...Object.keys(listSchema.shape),
+  'key',
+  'request_id',
+];
+
 /** What of the keys the page shows. */
 export type ListQuery = z.infer<typeof listSchema>;
 

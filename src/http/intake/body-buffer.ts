@@ -1,0 +1,51 @@
+import { httpError } from '../replies/http-error.js';
+import type { BodyPlace } from './body-room.js';
+
+/** More than as many elements as there may be need, with the longest keys, and overrides. */
+export const MAX_BODY_BYTES = 1024 * 1024;
+
+/**
+ * The bytes of a body as they come, in one piece of memory. A list of its chunks would take a hundred times the bytes
+ * of a body whose chunks have one byte each.
+ */
+export class BodyBuffer {
+  #buffer: Buffer = Buffer.alloc(0);
+  #length = 0;
+
+  /** @param announced how many bytes are to come, as far as the sender says */
+  constructor(
+    private readonly place: Pick<BodyPlace, 'take'>,
+    private readonly announced = MAX_BODY_BYTES,
+  ) {}
+
+  /** @throws HttpError BODY_TOO_LARGE or NO_ROOM_FOR_BODY */
+  append(chunk: Buffer): void {
+    const length = this.#length + chunk.length;
+    if (length > MAX_BODY_BYTES) throw tooLarge();
+    if (length > this.#buffer.length) this.#grow(length, chunk);
+    else chunk.copy(this.#buffer, this.#length);
+    this.#length = length;
+  }
+
+  get bytes(): Buffer {
+    return this.#buffer.subarray(0, this.#length);
+  }
+
+  #grow(length: number, chunk: Buffer): void {
+    const before = this.#buffer;
+    // Nearly all bodies come in one chunk, which is kept as it is.
+    const isFirst = before.length === 0;
+    const doubled = Math.min(2 * before.length, this.announced);
+    const size = isFirst ? length : Math.max(length, doubled);
+    this.place.take(size - before.length);
+    // Not from Node's pool, of which a small piece would keep all in memory.
+    this.#buffer = isFirst ? chunk : Buffer.allocUnsafeSlow(size);
+    if (isFirst) return;
+    before.copy(this.#buffer, 0, 0, this.#length);
+    chunk.copy(this.#buffer, this.#length);
+  }
+}
+
+export function tooLarge(): Error {
+  return httpError('BODY_TOO_LARGE', { max: MAX_BODY_BYTES });
+}

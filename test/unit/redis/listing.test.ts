@@ -1,0 +1,43 @@
+import type { Redis } from 'ioredis';
+import { pino } from 'pino';
+
+import { KeyNaming } from '../../../src/redis/key-names.js';
+import { Listing } from '../../../src/redis/listing.js';
+
+/** How many pages a listing has of SCANs with these cursors. */
+async function pagesOf(nextCursor: (cursor: number) => number, longestMillis?: number) {
+  const scan = (cursor: string) => Promise.resolve([String(nextCursor(Number(cursor))), []]);
+  const connections = { primaries: () => [{ scan } as unknown as Redis], slotOf: () => 0 };
+  const parts = { connections, timeoutMillis: 1000, logger: pino({ level: 'silent' }) };
+  const scripts = { inspect: () => Promise.reject(new Error('there is nothing to inspect')) };
+  const listing = new Listing(scripts, new KeyNaming('sluice:'), parts, longestMillis);
+  let pages = 0;
+  for await (const page of listing.pages()) pages += page.length + 1;
+  return pages;
+}
+
+test('a listing ends with the cursor 0', async () => {
+  expect(await pagesOf((cursor) => (cursor + 1) % 1000)).toBe(1000);
+});
+
+// What leads into the circle, and how long it is.
+test.each([
+  [0, 1],
+  [1, 2],
+  [500, 1],
+  [500, 333],
+  [3, 1000],
+])('a listing ends where its cursors go round in a circle (%d, %d)', async (before, circle) => {
+  const next = (cursor: number) => (cursor < before + circle ? cursor + 1 : before + 1);
+
+  await expect(pagesOf(next)).rejects.toMatchObject({
+    reason: 'store_unavailable',
+    cause: { message: expect.stringContaining('SCAN has no end after a second cursor') as unknown },
+  });
+});
+
+test('a listing ends in time if its cursors never come to an end', async () => {
+  await expect(pagesOf((cursor) => cursor + 1, 20)).rejects.toMatchObject({
+    cause: { message: 'SCAN has no end after 20 ms' },
+  });
+});
