@@ -7,7 +7,10 @@ import { Listing } from '../../../src/redis/listing.js';
 /** How many pages a listing has of SCANs with these cursors. */
 async function pagesOf(nextCursor: (cursor: number) => number, longestMillis?: number) {
   const scan = (cursor: string) => Promise.resolve([String(nextCursor(Number(cursor))), []]);
-  const connections = { primaries: () => [{ scan } as unknown as Redis], slotOf: () => 0 };
+  const connections = {
+    primaries: () => new Map([['primary', { scan } as unknown as Redis]]),
+    slotOf: () => 0,
+  };
   const parts = { connections, timeoutMillis: 1000, logger: pino({ level: 'silent' }) };
   const scripts = { inspect: () => Promise.reject(new Error('there is nothing to inspect')) };
   const listing = new Listing(scripts, new KeyNaming('sluice:'), parts, longestMillis);
