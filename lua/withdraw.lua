@@ -1,27 +1,41 @@
--- Withdraws waiters whose clients have disconnected. A waiter may have been approved meanwhile: its approval
--- is released, and the next waiter gets it. The replica's lease ends with its last place.
+-- Withdraws waiters whose clients have disconnected, of several limiter keys. A waiter may have been approved
+-- meanwhile: its approval is released, and the next waiter gets it. The replica's lease ends with its last place.
 --
--- KEYS  1 state, 2 requests, 3 queue, 4 waiting, 5 replicas, 6 to 8 past requests
+-- KEYS  per key: 1 state, 2 requests, 3 queue, 4 waiting, 5 replicas, 6 to 8 past requests
 -- ARGV  1 to 5 as every call has them: 1 replica id, 2 lease of a waiting replica in ms, 3 limits,
 --       4 how wakes are sent, 5 the most ids in a set
---       then the request ids, at most 1000
--- Reply how many were withdrawn or released
+--       6 with a space between two, what each key has: the number of its request ids, at most 1000, and, where its
+--       limits are not those in 3, `=` and its limits
+--       then the request ids of all keys
+-- Reply per key how many were withdrawn or released, or the error with which the key failed
+--@include lib/errors
 --@include lib/instance
 
 local call = read_call(ARGV)
-local keys = read_keys(KEYS, 1)
 
-local ids = { unpack(ARGV, FIRST_OWN) }
-local state = open_instance(keys, call, read_state(keys.state))
-if not state then
-  -- Where Redis has lost the state alone, the places are still there.
-  return redis.call('HDEL', keys.waiting, unpack(ids))
+local function withdraw(first_key, call, ids)
+  local keys = read_keys(KEYS, first_key)
+  local state = open_instance(keys, call, read_state(keys.state))
+  if not state then
+    -- Where Redis has lost the state alone, the places are still there.
+    return redis.call('HDEL', keys.waiting, unpack(ids))
+  end
+  local released = release_requests(keys, state, ids)
+  local gone = released + withdraw_waiters(keys, state, call, ids)
+  if gone > 0 then
+    remember_requests(keys, state, call, ids)
+  end
+  serve_waiting(keys, state, call)
+  close_instance(keys, state, call)
+  return gone
 end
-local released = release_requests(keys, state, ids)
-local gone = released + withdraw_waiters(keys, state, call, ids)
-if gone > 0 then
-  remember_requests(keys, state, call, ids)
+
+local replies = {}
+local first_key, first_id = 1, FIRST_OWN + 1
+for size, limits in string.gmatch(ARGV[FIRST_OWN], '(%d+)=?(%S*)') do
+  local next_id = first_id + tonumber(size)
+  local of_key = call_with_limits(call, limits == '' and call.limits or parse_limits(limits))
+  replies[#replies + 1] = reply_of(withdraw, first_key, of_key, { unpack(ARGV, first_id, next_id - 1) })
+  first_key, first_id = first_key + KEYS_PER_INSTANCE, next_id
 end
-serve_waiting(keys, state, call)
-close_instance(keys, state, call)
-return gone
+return replies

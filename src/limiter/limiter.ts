@@ -61,6 +61,8 @@ export interface CheckRequest {
   readonly hits?: number | undefined;
   readonly maxRequests?: number | undefined;
   readonly maxRequestsInQueue?: number | undefined;
+  /** Of those with this, each key's are decided in the order in which they were asked, whatever happens to calls. */
+  readonly isOrdered?: boolean;
   readonly trace?: RequestTrace | undefined;
 }
 

@@ -9,6 +9,7 @@ const BATCH_BUCKETS = [1, 2, 4, 8, 16, 32, 64, 100];
 
 /** The scripts and the outcomes of a call. Their series are there from the start. */
 const SCRIPTS = ['check', 'settle', 'renew', 'release', 'withdraw', 'inspect', 'examine'];
+const CATCH_UP_KINDS = ['withdrawal', 'settle'] as const;
 const ERROR_KINDS = ['not_run', 'unknown', 'fault'] as const;
 
 /** Metrics of the calls to Redis; with the embedded limiter they stay at zero. */
@@ -32,6 +33,12 @@ export function storeMetrics(registry: Registry): StoreObserver {
     help: 'Shards of the store that are known to be down and not asked.',
     registers,
   });
+  const catchUp = new Gauge({
+    name: 'ratelimit_store_catch_up_pending',
+    help: 'What an outage left to do: request ids to withdraw (withdrawal), keys with waiters to settle (settle).',
+    labelNames: ['kind'],
+    registers,
+  });
   const batchSizes = new Histogram({
     name: 'ratelimit_check_batch_size',
     help: 'Checks that went to Redis in one call.',
@@ -39,6 +46,7 @@ export function storeMetrics(registry: Registry): StoreObserver {
     registers,
   });
   for (const script of SCRIPTS) durations.zero({ script });
+  for (const kind of CATCH_UP_KINDS) catchUp.set({ kind }, 0);
   for (const kind of ERROR_KINDS) errors.inc({ kind }, 0);
 
   return {
@@ -48,5 +56,6 @@ export function storeMetrics(registry: Registry): StoreObserver {
     },
     batched: (checks) => batchSizes.observe(checks),
     breakersOpen: (count) => breakers.set(count),
+    catchingUp: (kind, undone) => catchUp.set({ kind }, undone),
   };
 }

@@ -1,4 +1,4 @@
-import { KeyFullError, TooManyWaitersError } from '../limiter/errors.js';
+import { KeyFullError, StoreUnavailableError, TooManyWaitersError } from '../limiter/errors.js';
 import type { CheckRequest, Decision, Quota, RequestTrace } from '../limiter/limiter.js';
 import type { Clock } from '../common/clock.js';
 import type { Ticks } from '../common/ticks.js';
@@ -56,16 +56,29 @@ interface PendingBatch extends CheckBatch, Thought {
   thoughtOf: ThoughtOfKey;
   /** No other batch of this call is of the same key, and nothing is special about its checks. */
   isPlain: boolean;
+  /** It has checks whose order matters. */
+  isOrdered: boolean;
   /** One with more has one check only. */
   readonly hits: number;
   readonly checks: PendingCheck[];
   traces: RequestTrace[] | undefined;
 }
 
+/** Of a key with ordered checks. */
+interface OrderedKey {
+  /** How many batches of these are at Redis. */
+  underWay: number;
+  /** Those that follow when they are answered, in their order. */
+  held: PendingBatch[] | undefined;
+}
+
 /**
  * Sends the checks that arrive in the same tick of the event loop together: the checks of one key as one
  * batch, all batches as one script call. No check waits for others: the end of the tick sends all that
  * have come, each key's checks in the order they came. In a cluster there is a call for each slot.
+ *
+ * Ordered checks are the exception: those of a key wait for the answers to the ones before. A call that has to be sent
+ * again would otherwise come after those that were sent later.
  *
  * A batch of 64 checks costs Redis a fifteenth of 64 calls, and the replica one command. Where each check
  * has another key, calls that keys share bring a third more decisions a second.
@@ -82,6 +95,8 @@ export class CheckBatcher {
   #checks = 0;
   #hits = 0;
   #flushIsDue = false;
+  /** By key, as long as any are under way. */
+  readonly #ordered = new Map<string, OrderedKey>();
   readonly #windows = new KnownWindows();
 
   constructor(private readonly parts: CheckBatcherParts) {}
@@ -98,14 +113,31 @@ export class CheckBatcher {
 
   /** The same for a check that hears of its reply by itself, and needs no promise of it. */
   add(request: CheckRequest, check: PendingCheck): void {
+    const latest = this.#latest.get(request.key);
+    const grows = latest && takes(latest, request) ? latest : undefined;
+    // What is sent here may be of the same key.
+    if (!grows && this.#batches.length === MAX_KEYS_PER_CALL) this.#flush();
+    const before = request.isOrdered ? this.#ordered.get(request.key) : undefined;
+    if (before) {
+      this.#hold(before, request, check);
+      return;
+    }
     this.#flushAtEndOfTick();
-    const batch = this.#batchFor(request);
-    if (check.canWait) batch.isPlain = false;
-    if (request.trace) (batch.traces ??= []).push(request.trace);
-    batch.checks.push(check);
+    const batch = grows ?? this.#put(this.#newBatch(request));
+    append(batch, request, check);
     this.#checks += 1;
     this.#hits += batch.hits;
     if (this.#hits >= MAX_CHECKS_PER_CALL) this.#flush();
+  }
+
+  #hold(before: OrderedKey, request: CheckRequest, check: PendingCheck): void {
+    const held = (before.held ??= []);
+    let batch = held.at(-1);
+    if (!batch || !takes(batch, request) || batch.checks.length >= MAX_CHECKS_PER_CALL) {
+      batch = this.#newBatch(request);
+      held.push(batch);
+    }
+    append(batch, request, check);
   }
 
   #flushAtEndOfTick(): void {
@@ -117,34 +149,28 @@ export class CheckBatcher {
     });
   }
 
-  #batchFor({ key, hits = 1, maxRequests, maxRequestsInQueue }: CheckRequest): PendingBatch {
-    const latest = this.#latest.get(key);
-    if (
-      latest?.hits === 1 &&
-      hits === 1 &&
-      latest.overrides.maxRequests === maxRequests &&
-      latest.overrides.maxRequestsInQueue === maxRequestsInQueue
-    ) {
-      return latest;
-    }
-    if (latest) latest.isPlain = false;
-    if (this.#batches.length === MAX_KEYS_PER_CALL) this.#flush();
-    const batch = {
+  #put(batch: PendingBatch): PendingBatch {
+    const latest = this.#latest.get(batch.key);
+    if (latest) latest.isPlain = batch.isPlain = false;
+    this.#batches.push(batch);
+    this.#latest.set(batch.key, batch);
+    return batch;
+  }
+
+  #newBatch({ key, hits = 1, maxRequests, maxRequestsInQueue }: CheckRequest): PendingBatch {
+    return {
       key,
       names: this.parts.naming.namesOf(key),
       overrides: { maxRequests, maxRequestsInQueue },
       waiting: undefined,
       thoughtOf: 'unknown' as ThoughtOfKey,
       windowEndsAt: 0,
-      isPlain:
-        !latest && hits === 1 && maxRequests === undefined && maxRequestsInQueue === undefined,
+      isPlain: hits === 1 && maxRequests === undefined && maxRequestsInQueue === undefined,
+      isOrdered: false,
       hits,
       checks: [],
       traces: undefined,
     };
-    this.#batches.push(batch);
-    this.#latest.set(key, batch);
-    return batch;
   }
 
   #flush(): void {
@@ -154,6 +180,7 @@ export class CheckBatcher {
       // As late as can be: a ticket may have come while the batch grew.
       batch.waiting = this.parts.waitingFor(batch.key);
       if (batch.isPlain && !batch.waiting) this.#windows.thinkOf(batch, now);
+      if (batch.isOrdered) this.#isSent(batch.key);
     }
     this.#batches = [];
     this.#latest = new Map();
@@ -177,11 +204,69 @@ export class CheckBatcher {
           this.#windows.learn(batch, sentAt + millisToRoom, neededAllNames, now);
         }
         answer(batch, reply);
+        if (batch.isOrdered) this.#isAnswered(batch.key);
       }
     } catch (error) {
-      for (const batch of batches) answer(batch, error as Error);
+      for (const batch of batches) {
+        answer(batch, error as Error);
+        if (batch.isOrdered) this.#isAnswered(batch.key, error);
+      }
     }
   }
+
+  #isSent(key: string): void {
+    const ordered = this.#ordered.get(key);
+    if (ordered) ordered.underWay += 1;
+    else this.#ordered.set(key, { underWay: 1, held: undefined });
+  }
+
+  /** @param error with which the call failed: those that follow fail, too, for each might take as long */
+  #isAnswered(key: string, error?: unknown): void {
+    const ordered = this.#ordered.get(key);
+    if (!ordered) return;
+    const { held } = ordered;
+    if (error !== undefined && held) {
+      ordered.held = undefined;
+      const notAsked =
+        error instanceof StoreUnavailableError ? new StoreUnavailableError({ cause: error }) : error;
+      for (const batch of held) answer(batch, notAsked as Error);
+    }
+    ordered.underWay -= 1;
+    if (ordered.underWay > 0) return;
+    const next = ordered.held?.shift();
+    if (next) this.#send(next);
+    else this.#ordered.delete(key);
+  }
+
+  /** Sends a batch that was held, with what else this tick has. */
+  #send(batch: PendingBatch): void {
+    if (this.#batches.length === MAX_KEYS_PER_CALL) this.#flush();
+    this.#flushAtEndOfTick();
+    this.#put(batch);
+    this.#checks += batch.checks.length;
+    this.#hits += batch.checks.length * batch.hits;
+    if (this.#hits >= MAX_CHECKS_PER_CALL) this.#flush();
+  }
+}
+
+/** Whether a batch may grow by a check. */
+function takes(
+  batch: PendingBatch,
+  { hits = 1, maxRequests, maxRequestsInQueue }: CheckRequest,
+): boolean {
+  return (
+    batch.hits === 1 &&
+    hits === 1 &&
+    batch.overrides.maxRequests === maxRequests &&
+    batch.overrides.maxRequestsInQueue === maxRequestsInQueue
+  );
+}
+
+function append(batch: PendingBatch, request: CheckRequest, check: PendingCheck): void {
+  if (check.canWait) batch.isPlain = false;
+  if (request.isOrdered) batch.isOrdered = true;
+  if (request.trace) (batch.traces ??= []).push(request.trace);
+  batch.checks.push(check);
 }
 
 /** In the order that a call needs. The order of the keys of a call matters to nobody. */

@@ -69,6 +69,7 @@ export class RedisLimiter implements StoreLimiter {
       ...options,
       wakeArgument: this.#naming.wakeArgument(connections),
       replacements: options.luaReplacements,
+      nodeOf: (name) => connections.shardOf(name),
     });
     this.#listing = new Listing(this.#scripts, this.#naming, options);
     this.#checks = new CheckBatcher({
@@ -84,11 +85,14 @@ export class RedisLimiter implements StoreLimiter {
       ...options,
       checks: this.#checks,
       store: this.#scripts,
-      messages: connections,
-      createMutex: redisMutexes(connections.commands),
+      messages: {
+        subscriber: connections.subscriber,
+        publish: (channel, message) => this.#publish(channel, message),
+      },
+      createMutex: redisMutexes(connections.commands, this.#guard),
       naming: this.#naming,
       slotOf: (name) => connections.slotOf(name),
-      isAvailable: (key) => this.isAvailable(key),
+      isAvailable: (name) => !this.#guard.breakers.of(name).isOpen,
       ticks: eventLoop,
       random: Math.random,
       createRequestId: randomUUID,
@@ -155,6 +159,18 @@ export class RedisLimiter implements StoreLimiter {
     } catch (error) {
       throw new StoreUnavailableError({ cause: error });
     }
+  }
+
+  #publish(channel: string, message: string): Promise<unknown> {
+    return this.#guard.run({
+      script: 'publish',
+      isCommand: true,
+      name: channel,
+      size: 1,
+      isWrite: false,
+      isRepeatable: true,
+      send: () => this.options.connections.publish(channel, message),
+    });
   }
 
   async close(): Promise<void> {

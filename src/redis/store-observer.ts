@@ -11,6 +11,13 @@ export interface CallLoad {
   readonly traces?: readonly RequestTrace[] | undefined;
 }
 
+/**
+ * What a replica catches up with after an outage.
+ * - `withdrawal`: request ids that Redis has yet to withdraw
+ * - `settle`: keys with waiters whose settle failed, or waits for its turn
+ */
+export type CatchUp = 'withdrawal' | 'settle';
+
 /** Observes the calls to Redis. The metrics implement it. */
 export interface StoreObserver {
   /** A call of a script ended. @param outcome `ok`, or the kind of its failure */
@@ -19,4 +26,6 @@ export interface StoreObserver {
   batched(checks: number): void;
   /** The number of shards known to be down, which are not asked. A store without shards counts as one. */
   breakersOpen(count: number): void;
+  /** So much of it is not done. */
+  catchingUp(what: CatchUp, undone: number): void;
 }

@@ -57,7 +57,9 @@ export class Connection {
   /** As the product's CallGuard. */
   run<Reply>(call: Call<Reply>): Promise<Reply> {
     if (this.#isOpen) return Promise.reject(new StoreUnavailableError());
-    return this.#ask(call.script, call.isRepeatable, true, (attempt) => call.send(attempt));
+    return this.#ask(call.script, call.isRepeatable, true, (attempt) =>
+      call.send(attempt, () => true),
+    );
   }
 
   /** Asks for something that is no script: it fails with the connection, and is not sent again. */

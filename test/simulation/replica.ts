@@ -91,6 +91,7 @@ export class SimulatedReplica {
       naming,
       slotOf: () => 0,
       isAvailable: () => !this.connection.isBroken,
+      observer: unobserved,
       clock: this.clock,
       ticks,
       random: () => index / 4,

@@ -48,7 +48,8 @@ export function readRun(
     };
   }
   if (script === 'release') return { ...run, requestIds: idsOfHits(own[0]!, Number(own[1])) };
-  return { ...run, requestIds: script === 'renew' ? [] : own };
+  // Of the one key of a world, after how many there are.
+  return { ...run, requestIds: script === 'withdraw' ? own.slice(1) : [] };
 }
 
 function readChecks(

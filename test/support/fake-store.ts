@@ -6,6 +6,8 @@ import type { Connections } from '../../src/redis/connections/connections.js';
 export class FakeStore {
   /** The shards whose connections were given up, in order. */
   readonly renewed: string[] = [];
+  /** The shards whose connections were to be given up if they are dead, in order. */
+  readonly suspected: string[] = [];
   refreshes = 0;
   /** The commands of the probes, in order. */
   readonly probes: unknown[][] = [];
@@ -22,6 +24,10 @@ export class FakeStore {
     } as unknown as Redis,
     shardOf: (name: string) => name.split(':')[0]!,
     renew: (shard: string) => void this.renewed.push(shard),
+    renewIfDead: (shard: string) => {
+      this.suspected.push(shard);
+      return Promise.resolve();
+    },
     refresh: () => void (this.refreshes += 1),
     onReady: (callback: () => void) => void this.#onReady.push(callback),
   } as Partial<Connections> as Connections;

@@ -302,8 +302,9 @@ export class TestReplica {
   }
 
   async withdraw(requestIds: readonly string[]): Promise<void> {
-    await this.scripts.withdraw(this.harness.names, requestIds);
+    const [reply] = await this.scripts.withdraw([{ names: this.harness.names, requestIds }]);
     await this.harness.expiry();
+    if (reply instanceof Error) throw reply;
   }
 
   async inspect(): Promise<InspectReply | undefined> {

@@ -7,7 +7,7 @@ function guardThatSends(attempt: number): Guard {
   return {
     run: async (call) => {
       try {
-        return await call.send(attempt);
+        return await call.send(attempt, () => true);
       } catch (error) {
         throw toLimiterError(error);
       }
@@ -26,4 +26,5 @@ export const unobserved = {
   called: () => undefined,
   batched: () => undefined,
   breakersOpen: () => undefined,
+  catchingUp: () => undefined,
 };

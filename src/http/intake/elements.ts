@@ -19,9 +19,11 @@ const MAX_NAME_LENGTH = 64;
 export function parseCheckElement(element: unknown): CheckRequest {
   // Nearly all elements. The schema takes ten times as long.
   const plainKey = soleKeyOf(element);
-  if (plainKey !== undefined) return { key: parseElementKey(plainKey), canWait: false };
+  if (plainKey !== undefined) {
+    return { key: parseElementKey(plainKey), canWait: false, isOrdered: true };
+  }
   const { key, ...overrides } = parse(checkElement, element);
-  return { key: parseElementKey(key), canWait: false, ...overrides };
+  return { key: parseElementKey(key), canWait: false, isOrdered: true, ...overrides };
 }
 
 /**

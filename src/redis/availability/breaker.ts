@@ -19,6 +19,8 @@ export interface BreakerParts {
  *     closed ──calls fail in a row──▶ open ──a probe is answered──▶ closed
  */
 export class Breaker {
+  /** The amount of work that the shard has been sent, and has not replied to. */
+  underWay = 0;
   #failures = 0;
   #isOpen = false;
   #probeName = '';

@@ -24,6 +24,10 @@ export type OnBreakerChange = (isOpen: boolean) => void;
 export class Breakers {
   readonly #breakers = new Map<string, Breaker>();
   readonly #listeners: OnBreakerChange[] = [];
+  /** The shards whose connections are being looked at. */
+  readonly #suspected = new Set<string>();
+  /** The probes without a reply, by their shards. */
+  readonly #probes = new Map<string, Promise<unknown>>();
   #open = 0;
   #isDisposed = false;
 
@@ -56,14 +60,27 @@ export class Breakers {
    */
   async probe(name: string): Promise<StoreCondition> {
     const { connections, timeoutMillis } = this.parts;
+    const shard = connections.shardOf(name);
     try {
-      await withinDeadline(connections.commands.setrange(probeName(name), 0, ''), timeoutMillis);
+      await withinDeadline(this.#sentProbe(shard, name), timeoutMillis);
       return 'ok';
     } catch (error) {
       // The keys that are there are decided on.
       if (classifyFailure(error) === 'full') return 'full';
+      if (error instanceof TimeoutError) void this.#renewIfDead(shard);
       throw error;
     }
+  }
+
+  /** A shard that does not reply is not sent another probe, for then they would pile up. */
+  #sentProbe(shard: string, name: string): Promise<unknown> {
+    const sent = this.#probes.get(shard);
+    if (sent) return sent;
+    const probe = this.parts.connections.commands.setrange(probeName(name), 0, '');
+    this.#probes.set(shard, probe);
+    const hasEnded = (): void => void this.#probes.delete(shard);
+    probe.then(hasEnded, hasEnded);
+    return probe;
   }
 
   dispose(): void {
@@ -72,15 +89,14 @@ export class Breakers {
   }
 
   #create(shard: string): Breaker {
-    const { connections, clock, logger } = this.parts;
+    const { clock, logger } = this.parts;
     return new Breaker({
       clock,
       probe: (name) => this.probe(name),
       onOpen: (cause) => {
         const reason = cause instanceof Error ? cause.message : cause;
         logger.warn({ shard, reason }, 'store unavailable; not asked until it is back');
-        // A connection without answers may be dead, and TCP may not have noticed.
-        if (cause instanceof TimeoutError) connections.renew(shard);
+        if (cause instanceof TimeoutError) void this.#renewIfDead(shard);
         this.#changed(1);
       },
       onClose: () => {
@@ -88,6 +104,14 @@ export class Breakers {
         this.#changed(-1);
       },
     });
+  }
+
+  /** A connection without answers may be dead, and TCP may not have noticed. Or Redis is slow, and works. */
+  async #renewIfDead(shard: string): Promise<void> {
+    if (this.#suspected.has(shard)) return;
+    this.#suspected.add(shard);
+    await this.parts.connections.renewIfDead(shard);
+    this.#suspected.delete(shard);
   }
 
   #changed(by: 1 | -1): void {

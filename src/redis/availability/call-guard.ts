@@ -10,7 +10,7 @@ import { FailureLog } from './failure-log.js';
 import { classifyFailure, type Failure, isDemoted } from './store-errors.js';
 
 const FIRST_RETRY_MILLIS = 10;
-/** Redis can't answer more than this in time. More would only take memory. */
+/** Of one shard, which can't answer more than this in time. More would only take memory. */
 const MAX_UNDER_WAY = 20_000;
 /** The least time between two renewals of a shard's connection after its server was demoted. */
 const DEMOTED_INTERVAL_MILLIS = 250;
@@ -19,14 +19,19 @@ const DEMOTED_INTERVAL_MILLIS = 250;
 export interface Call<Reply> extends CallLoad {
   /** The name of the script, for logs and metrics. */
   readonly script: string;
+  /** It is no script but a command, which is neither measured nor traced. */
+  readonly isCommand?: true;
   /** A name in Redis that the call touches. It decides which shard is asked. */
   readonly name: string;
   /** The success of a write shows that the store takes writes. */
   readonly isWrite: boolean;
   /** Whether the call may be sent again although it may have run. */
   readonly isRepeatable: boolean;
-  /** @param attempt 1, then 2 and so on when the call is sent again */
-  send(attempt: number): Promise<Reply>;
+  /**
+   * @param attempt 1, then 2 and so on when the call is sent again
+   * @param isWanted whether anybody still waits for the reply
+   */
+  send(attempt: number, isWanted: () => boolean): Promise<Reply>;
 }
 
 /**
@@ -37,7 +42,6 @@ export interface Call<Reply> extends CallLoad {
 export class CallGuard {
   readonly breakers: Breakers;
   readonly #failures: FailureLog;
-  #underWay = 0;
   readonly #lastDemotions = new Map<string, number>();
 
   constructor(private readonly parts: BreakersParts) {
@@ -48,14 +52,18 @@ export class CallGuard {
   async run<Reply>(call: Call<Reply>): Promise<Reply> {
     const breaker = this.breakers.of(call.name);
     if (breaker.isOpen) throw notAsked('it is known to be down');
-    if (this.#underWay + call.size > MAX_UNDER_WAY) throw notAsked('too much is under way');
-    this.#underWay += call.size;
+    if (breaker.underWay + call.size > MAX_UNDER_WAY) throw notAsked('too much is under way');
+    breaker.underWay += call.size;
     const startedAt = performance.now();
     const attempts = new Attempts(call, (failure, error) => {
       this.#heal(call.name, failure, error);
     });
+    const running = attempts.run();
+    // A call that has missed its deadline is under way until its reply comes, or its connection has ended.
+    const hasEnded = (): void => void (breaker.underWay -= call.size);
+    running.then(hasEnded, hasEnded);
     try {
-      const reply = await withinDeadline(attempts.run(), this.parts.timeoutMillis);
+      const reply = await withinDeadline(running, this.parts.timeoutMillis);
       this.#ended(call, startedAt, 'ok');
       if (call.isWrite) breaker.succeeded();
       return reply;
@@ -63,7 +71,6 @@ export class CallGuard {
       throw this.#failed(call, breaker, attempts, error, startedAt);
     } finally {
       attempts.end();
-      this.#underWay -= call.size;
     }
   }
 
@@ -90,6 +97,7 @@ export class CallGuard {
   }
 
   #ended(call: Call<unknown>, startedAt: number, outcome: CallOutcome): void {
+    if (call.isCommand) return;
     this.parts.observer.called(call.script, (performance.now() - startedAt) / 1000, outcome, call);
   }
 
@@ -125,11 +133,12 @@ class Attempts<Reply> {
   }
 
   async run(): Promise<Reply> {
+    const isWanted = (): boolean => !this.#isOver;
     for (let attempt = 1; ; attempt += 1) {
       try {
         this.#isSent = true;
         this.lastError = undefined;
-        return await this.call.send(attempt);
+        return await this.call.send(attempt, isWanted);
       } catch (error) {
         this.lastError = error;
         this.#isSent = false;

@@ -21,9 +21,6 @@ export function clientOptions(settings: ConnectionSettings): ClientOptions {
   return {
     connectionName: name,
     connectTimeout: timeoutMillis,
-    // Calls have time limits of their own. This limit ends handshakes without an answer, and calls that
-    // nobody waits for any more.
-    commandTimeout: 2 * timeoutMillis,
     disconnectTimeout: FAREWELL_MILLIS,
     enableOfflineQueue: false,
     // A command without an answer fails with its connection. The caller knows whether to send it again.

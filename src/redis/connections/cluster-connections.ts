@@ -18,6 +18,7 @@ import {
 import type { Connections } from './connections.js';
 import { quit } from './quit.js';
 import { ShardedSubscriber } from './sharded-subscriber.js';
+import { isDead, limitHandshake } from './silence.js';
 
 /** How often the topology is looked up without a sign of a change. */
 const TOPOLOGY_INTERVAL_MILLIS = 5000;
@@ -69,6 +70,11 @@ export function connectToCluster(settings: ConnectionSettings, logger: Logger): 
   commands.on('refresh', () => {
     subscriber.place();
   });
+  commands.on('+node', (node: Redis) => limitHandshake(node, 2 * settings.timeoutMillis));
+  const renew = (shard: string): void => {
+    nodeOf(shard)?.disconnect();
+    commands.refreshSlotsCache();
+  };
   return {
     commands,
     subscriber,
@@ -76,9 +82,12 @@ export function connectToCluster(settings: ConnectionSettings, logger: Logger): 
     slotOf: calculateSlot,
     shardOf,
     primaries: () => commands.nodes('master'),
-    renew: (shard) => {
-      nodeOf(shard)?.disconnect();
+    renew,
+    renewIfDead: async (shard) => {
+      // Its slots may have another node by now.
       commands.refreshSlotsCache();
+      const node = nodeOf(shard);
+      if (node && (await isDead(node, settings.timeoutMillis))) renew(shard);
     },
     refresh: () => {
       commands.refreshSlotsCache();
@@ -93,7 +102,7 @@ export function connectToCluster(settings: ConnectionSettings, logger: Logger): 
     close: async () => {
       subscriber.close();
       settings.stopWatching?.();
-      await quit(commands);
+      await quit(commands, 2 * settings.timeoutMillis);
     },
   };
 }

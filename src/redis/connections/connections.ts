@@ -27,6 +27,8 @@ export interface Connections {
   primaries(): readonly Redis[];
   /** Closes a connection that is of no use any more, and makes another. */
   renew(shard: string): void;
+  /** Does so where nothing arrives on it any more, but on another one to the same server. */
+  renewIfDead(shard: string): Promise<void>;
   /** Has the topology looked up again. Does nothing where there is none. */
   refresh(): void;
   publish(channel: string, message: string): Promise<unknown>;

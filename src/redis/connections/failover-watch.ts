@@ -5,6 +5,7 @@ import type { ClientOptions } from './client-options.js';
 import { logConnection } from './connection-log.js';
 import { PlainSubscriber } from './plain-subscriber.js';
 import { quit } from './quit.js';
+import { limitHandshake } from './silence.js';
 
 /** Its messages begin with the name of the primary that was replaced: https://redis.io/docs/latest/operate/oss_and_stack/management/sentinel/#pubsub-messages */
 const SWITCHES = '+switch-master';
@@ -26,13 +27,16 @@ export class FailoverWatch {
   constructor(
     sentinels: readonly ClientOptions[],
     primary: string,
-    timeoutMillis: number,
+    private readonly timeoutMillis: number,
     onFailover: () => void,
     logger: Logger,
   ) {
     this.#clients = sentinels.map((options) =>
       logConnection(
-        new Redis({ ...options, enableReadyCheck: false, autoResubscribe: false }),
+        limitHandshake(
+          new Redis({ ...options, enableReadyCheck: false, autoResubscribe: false }),
+          2 * timeoutMillis,
+        ),
         'sentinel',
         logger,
       ),
@@ -54,6 +58,6 @@ export class FailoverWatch {
 
   async close(): Promise<void> {
     for (const subscriber of this.#subscribers) subscriber.close();
-    await Promise.all(this.#clients.map(quit));
+    await Promise.all(this.#clients.map((client) => quit(client, 2 * this.timeoutMillis)));
   }
 }

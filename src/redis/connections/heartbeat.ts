@@ -2,12 +2,13 @@ import type { Redis } from 'ioredis';
 import type { Logger } from 'pino';
 
 import { TimeoutError, withinDeadline } from '../availability/deadline.js';
+import { isDead } from './silence.js';
 
 const HEARTBEAT_MILLIS = 2000;
 
 /**
- * Pings a connection now and then, and has it made anew where it does not answer. A silent connection can
- * be dead for long before anybody notices.
+ * Pings a connection now and then, and has it made again if it is dead. A silent connection can be dead for long
+ * before anybody notices.
  */
 export class Heartbeat {
   readonly #timer: NodeJS.Timeout;
@@ -37,7 +38,7 @@ export class Heartbeat {
       await withinDeadline(this.client.ping(), this.timeoutMillis);
     } catch (error) {
       // Any other error is an answer, too, or the connection broke, and will be made again.
-      if (error instanceof TimeoutError) {
+      if (error instanceof TimeoutError && (await isDead(this.client, this.timeoutMillis))) {
         this.logger.warn('subscriber does not answer; connecting anew');
         this.client.disconnect(true);
       }

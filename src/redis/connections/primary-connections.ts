@@ -19,6 +19,7 @@ import type { Connections } from './connections.js';
 import { FailoverWatch } from './failover-watch.js';
 import { PlainSubscriber } from './plain-subscriber.js';
 import { quit } from './quit.js';
+import { isDead, limitHandshake } from './silence.js';
 
 const SENTINEL_PORT = 26_379;
 /** The wait is that after three failures, since the sentinels are busy with a failover. */
@@ -47,10 +48,16 @@ export function connectToPrimary(settings: ConnectionSettings, logger: Logger): 
   );
   let isClosing = false;
   const clients = [commands, subscriptions];
-  for (const client of clients) connectAgainAfterEnd(client, () => isClosing);
+  for (const client of clients) {
+    connectAgainAfterEnd(client, () => isClosing);
+    limitHandshake(client, 2 * settings.timeoutMillis);
+  }
   const failovers =
     settings.mode === 'sentinel' ? watchForFailovers(settings, clients, logger) : undefined;
   const subscriber = new PlainSubscriber(subscriptions, settings.timeoutMillis, logger);
+  const renew = (): void => {
+    if (commands.status === 'ready') commands.disconnect(true);
+  };
   return {
     commands,
     subscriber,
@@ -58,8 +65,9 @@ export function connectToPrimary(settings: ConnectionSettings, logger: Logger): 
     slotOf: () => 0,
     shardOf: () => 'primary',
     primaries: () => [commands],
-    renew: () => {
-      if (commands.status === 'ready') commands.disconnect(true);
+    renew,
+    renewIfDead: async () => {
+      if (await isDead(commands, settings.timeoutMillis)) renew();
     },
     refresh: () => undefined,
     publish: (channel, message) => commands.publish(channel, message),
@@ -73,7 +81,10 @@ export function connectToPrimary(settings: ConnectionSettings, logger: Logger): 
       isClosing = true;
       subscriber.close();
       settings.stopWatching?.();
-      await Promise.all([...clients.map(quit), failovers?.close()]);
+      await Promise.all([
+        ...clients.map((client) => quit(client, 2 * settings.timeoutMillis)),
+        failovers?.close(),
+      ]);
       // QUIT alone does not end an attempt of ioredis 6.0 to find the primary.
       for (const client of clients) client.disconnect();
     },

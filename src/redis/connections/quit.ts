@@ -1,12 +1,14 @@
+import { withinDeadline } from '../availability/deadline.js';
+
 interface Client {
   quit(): Promise<unknown>;
   disconnect(): void;
 }
 
-/** Closes a connection once all its commands have been answered. */
-export async function quit(client: Client): Promise<void> {
+/** Closes a connection once all its commands have been answered, or when that takes longer than `timeoutMillis`. */
+export async function quit(client: Client, timeoutMillis: number): Promise<void> {
   try {
-    await client.quit();
+    await withinDeadline(client.quit(), timeoutMillis);
   } catch {
     // Without a connection QUIT can't be sent.
     client.disconnect();

@@ -3,6 +3,7 @@ import type { Logger } from 'pino';
 
 import type { ClientOptions } from './client-options.js';
 import { Heartbeat } from './heartbeat.js';
+import { limitHandshake } from './silence.js';
 import type { Subscriber, SubscriberEvents } from './subscriber.js';
 
 /** A subscriber's view of a cluster. */
@@ -89,11 +90,14 @@ export class ShardedSubscriber implements Subscriber {
     const node = this.topology.nodeOf(shard);
     if (!node || this.#isClosed) return undefined;
     const { host, port } = node.options;
-    const client = new Redis({
-      ...this.options,
-      ...(host !== undefined && { host }),
-      ...(port !== undefined && { port }),
-    });
+    const client = limitHandshake(
+      new Redis({
+        ...this.options,
+        ...(host !== undefined && { host }),
+        ...(port !== undefined && { port }),
+      }),
+      2 * this.timeoutMillis,
+    );
     const heartbeat = new Heartbeat(client, this.timeoutMillis, () => true, this.logger);
     this.#connections.set(shard, { client, heartbeat });
     client.on('smessage', (channel: string, message: string) => {

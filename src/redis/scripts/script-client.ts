@@ -16,37 +16,74 @@ type Send = (
 
 /** Sends scripts by their SHA-1, or whole where Redis has forgotten them. */
 export class ScriptClient {
-  constructor(private readonly client: Redis | Cluster) {}
+  /** The calls that send a script as a whole, by script and node. They end when Redis knows the script. */
+  readonly #loading = new Map<string, Promise<unknown>>();
 
-  /** Shares one write with all calls of this tick of the event loop. ioredis writes in the next tick. */
-  sendWithOthers(call: ScriptCall): Promise<unknown> {
+  /** @param nodeOf the node that is asked about a name. Each has scripts of its own. */
+  constructor(
+    private readonly client: Redis | Cluster,
+    private readonly nodeOf: (name: string) => string,
+  ) {}
+
+  /**
+   * Shares one write with all calls of this tick of the event loop. ioredis writes in the next tick.
+   * @param isWanted whether anybody still waits for the reply
+   */
+  sendWithOthers(call: ScriptCall, isWanted: () => boolean): Promise<unknown> {
     // A cluster's automatic pipelines wait for one another, and fail together when a slot moves.
-    if (this.client.isCluster) return this.sendAtOnce(call);
-    return run(call, (command, [script, ...rest]) => this.client[command](script, ...rest));
+    if (this.client.isCluster) return this.sendAtOnce(call, isWanted);
+    return this.#run(call, isWanted, (command, [script, ...rest]) =>
+      this.client[command](script, ...rest),
+    );
   }
 
   /**
    * Writes at once a call whose parts have been gathered before. The automatic pipeline of ioredis would
    * wait for another tick. An explicit pipeline would not, but its objects outlive the young generation:
    * a sixth fewer decisions a second, and longer garbage collections.
+   * @param isWanted whether anybody still waits for the reply
    */
-  sendAtOnce(call: ScriptCall): Promise<unknown> {
-    return run(
+  sendAtOnce(call: ScriptCall, isWanted: () => boolean): Promise<unknown> {
+    return this.#run(
       call,
+      isWanted,
       (command, args) =>
         this.client.sendCommand(
           new Command(command, args, { replyEncoding: 'utf8' }),
         ) as Promise<unknown>,
     );
   }
+
+  /**
+   * EVALSHA. After SCRIPT FLUSH, a restart or a failover thousands of calls may be under way that Redis does not know
+   * the script of. The first of them sends it, by EVAL; the others wait for that one, and are sent once more.
+   */
+  async #run(
+    { script, keys, args }: ScriptCall,
+    isWanted: () => boolean,
+    send: Send,
+  ): Promise<unknown> {
+    for (;;) {
+      try {
+        return await send('evalsha', [script.sha1, keys.length, ...keys, ...args]);
+      } catch (error) {
+        // A call that nobody waits for any more has not run, and must not.
+        if (!isNotKnown(error) || !isWanted()) throw error;
+        const node = `${script.sha1} ${this.nodeOf(keys[0] ?? '')}`;
+        const loading = this.#loading.get(node);
+        if (!loading) {
+          const loaded = send('eval', [script.text, keys.length, ...keys, ...args]);
+          this.#loading.set(node, loaded);
+          return await loaded.finally(() => this.#loading.delete(node));
+        }
+        // With what it fails is for its own caller.
+        await loading.catch(() => undefined);
+        if (!isWanted()) throw error;
+      }
+    }
+  }
 }
 
-/** EVALSHA, or EVAL after SCRIPT FLUSH, a restart or a failover. */
-async function run({ script, keys, args }: ScriptCall, send: Send): Promise<unknown> {
-  try {
-    return await send('evalsha', [script.sha1, keys.length, ...keys, ...args]);
-  } catch (error) {
-    if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw error;
-    return send('eval', [script.text, keys.length, ...keys, ...args]);
-  }
+function isNotKnown(error: unknown): boolean {
+  return error instanceof Error && error.message.startsWith('NOSCRIPT');
 }

@@ -35,10 +35,13 @@ import { type ScriptCall, ScriptClient } from './script-client.js';
 import { loadScript, type Script } from './script-loader.js';
 import { decodeSettleReply, encodeTickets, type SettleReply, type Ticket } from './settle-codec.js';
 import { type CallerSettings, keysOf, sharedArguments } from './shared-arguments.js';
+import { encodeWithdrawals, type Withdrawal } from './withdraw-codec.js';
 
 export interface ScriptSettings extends CallerSettings {
   /** Lua fragments in place of files, see {@link loadScript}. */
   readonly replacements?: Readonly<Record<string, string>> | undefined;
+  /** The node that holds a name in Redis. Left out where there is one. */
+  readonly nodeOf?: (name: string) => string;
 }
 
 type Guard = Pick<CallGuard, 'run'>;
@@ -72,7 +75,7 @@ export class Scripts {
     private readonly guard: Guard,
     private readonly settings: ScriptSettings,
   ) {
-    this.#client = new ScriptClient(client);
+    this.#client = new ScriptClient(client, settings.nodeOf ?? (() => ''));
     const load = (name: string): Script => loadScript(name, settings.replacements);
     this.#check = load('check');
     this.#settle = load('settle');
@@ -96,7 +99,7 @@ export class Scripts {
       traces: tracesOf(batches),
       isWrite: true,
       isRepeatable: true,
-      send: (attempt) => this.#sendChecks(batches, attempt > 1),
+      send: (attempt, isWanted) => this.#sendChecks(batches, attempt > 1, isWanted),
     });
   }
 
@@ -104,11 +107,13 @@ export class Scripts {
   async #sendChecks(
     batches: readonly CheckBatch[],
     isSentAgain: boolean,
+    isWanted: () => boolean,
   ): Promise<(CheckBatchReply | Error)[]> {
     const mayBeFull = performance.now() < this.#mayBeFullUntil;
     const circumstances = { isSentAgain, mayBeFull };
     const replies = await this.#sendForEach(
       { script: this.#check, ...encodeChecks(this.settings, batches, circumstances) },
+      isWanted,
       (reply) => decodeCheckReplies(batches, reply as CheckReplies),
     );
     if (replies.some((reply) => reply instanceof StoreFullError)) {
@@ -120,7 +125,7 @@ export class Scripts {
       .filter((_, i) => needsAnotherCall(replies[i]))
       .map((batch) => ({ ...batch, thoughtOf: 'unknown' as const }));
     if (rest.length === 0) return replies as (CheckBatchReply | Error)[];
-    const later = (await this.#sendChecks(rest, isSentAgain)).values();
+    const later = (await this.#sendChecks(rest, isSentAgain, isWanted)).values();
     return replies.map((reply) => {
       if (!needsAnotherCall(reply)) return reply;
       const next = later.next().value;
@@ -160,7 +165,8 @@ export class Scripts {
       // It need not have written anything.
       isWrite: false,
       isRepeatable: true,
-      send: async () => decodeNotRenewed(leased, await this.#client.sendAtOnce(call)),
+      send: async (_attempt, isWanted) =>
+        decodeNotRenewed(leased, await this.#client.sendAtOnce(call, isWanted)),
     });
   }
 
@@ -177,8 +183,24 @@ export class Scripts {
     return released !== 0;
   }
 
-  async withdraw(names: KeyNames, requestIds: readonly string[]): Promise<void> {
-    await this.#run(this.#withdraw, names, requestIds);
+  /**
+   * @param withdrawals in a cluster, with names in one slot
+   * @returns for each key, in their order, how many were withdrawn or released, or its error
+   */
+  withdraw(withdrawals: readonly Withdrawal[]): Promise<(number | Error)[]> {
+    const [first, ...others] = withdrawals;
+    if (!first) return Promise.resolve([]);
+    const { keys, args } = encodeWithdrawals(this.settings, [first, ...others]);
+    const call = { script: this.#withdraw, keys, args };
+    return this.guard.run({
+      script: this.#withdraw.name,
+      name: first.names.state,
+      size: withdrawals.length,
+      isWrite: true,
+      isRepeatable: true,
+      send: (_attempt, isWanted) =>
+        this.#sendForEach(call, isWanted, (reply) => reply as (number | Error)[]),
+    });
   }
 
   /**
@@ -193,7 +215,8 @@ export class Scripts {
       size: keys.length,
       isWrite: false,
       isRepeatable: true,
-      send: () => this.#sendForEach(call, (reply) => decodeInstances(reply as InspectReplies)),
+      send: (_attempt, isWanted) =>
+        this.#sendForEach(call, isWanted, (reply) => decodeInstances(reply as InspectReplies)),
     });
   }
 
@@ -206,7 +229,8 @@ export class Scripts {
       size: 1,
       isWrite: false,
       isRepeatable: true,
-      send: async () => decodeExamined((await this.#client.sendWithOthers(call)) as ExaminedReply),
+      send: async (_attempt, isWanted) =>
+        decodeExamined((await this.#client.sendWithOthers(call, isWanted)) as ExaminedReply),
     });
   }
 
@@ -225,16 +249,17 @@ export class Scripts {
       traces,
       isWrite: true,
       isRepeatable,
-      send: () => this.#client.sendWithOthers(call),
+      send: (_attempt, isWanted) => this.#client.sendWithOthers(call, isWanted),
     });
   }
 
   /** Sends a script that replies for each of several limiter keys, with an error for each that failed. */
   async #sendForEach<Reply>(
     call: ScriptCall,
+    isWanted: () => boolean,
     decode: (reply: unknown) => (Reply | Error)[],
   ): Promise<(Reply | Error)[]> {
-    const replies = decode(await this.#client.sendAtOnce(call));
+    const replies = decode(await this.#client.sendAtOnce(call, isWanted));
     const [first] = replies;
     // Nothing ran, so the store failed, and not a key.
     if (first instanceof Error && replies.every(isFailureOfStore)) throw first;

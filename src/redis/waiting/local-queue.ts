@@ -1,6 +1,6 @@
 import type { Clock } from '../../common/clock.js';
 import type { ApprovalBatches } from '../../limiter/approval-batches.js';
-import { ShuttingDownError } from '../../limiter/errors.js';
+import { ShuttingDownError, StoreUnavailableError } from '../../limiter/errors.js';
 import type { Quota } from '../../limiter/limiter.js';
 import type { Waiter } from '../../limiter/waiter.js';
 import type { KnownWaiting } from '../scripts/check-codec.js';
@@ -11,6 +11,7 @@ import { type Place, Places } from './places.js';
 import { nextMode, type QueueEvent, type QueueMode } from './queue-mode.js';
 import type { ThereWhileWaiting } from '../scripts/renew-codec.js';
 import { SettleCalls, type SettleCallsParts } from './settle-calls.js';
+import type { SettleLine, Unsettled } from './settle-line.js';
 import type { SettleReply } from '../scripts/settle-codec.js';
 import type { Wake, WakeChannel, WakeListener } from './wake-channel.js';
 import type { WindowLeader } from './window-leader.js';
@@ -22,6 +23,7 @@ const LOOK_FOR_NEXT = { state: 'waiting', waiting: 'state' } as const;
 export interface LocalQueueParts extends SettleCallsParts {
   readonly wakes: Pick<WakeChannel, 'listen' | 'unlisten'>;
   readonly renewals: Pick<LeaseRenewals, 'watch' | 'unwatch'>;
+  readonly line: Pick<SettleLine, 'join' | 'joinLater' | 'leave'>;
   readonly createLeader: () => WindowLeader;
   readonly clock: Clock;
   readonly approvals: Pick<ApprovalBatches, 'approve'>;
@@ -45,7 +47,7 @@ export interface LocalQueueParts extends SettleCallsParts {
  * the key's wakes, has its lease renewed, and sees that each window is ended: as the window leader on time,
  * else a grace later if no wake has come. Wakes are hints; the replies of settle calls are the truth.
  */
-export class LocalQueue implements WakeListener, LeasedQueue {
+export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
   #mode: QueueMode = 'asking';
   readonly #places = new Places();
   readonly #timing: WindowTiming;
@@ -71,6 +73,10 @@ export class LocalQueue implements WakeListener, LeasedQueue {
 
   get names(): KeyNames {
     return this.parts.names;
+  }
+
+  get name(): string {
+    return this.parts.names.state;
   }
 
   /** How many here have a ticket. */
@@ -196,18 +202,16 @@ export class LocalQueue implements WakeListener, LeasedQueue {
         if (!this.#leader) this.#listen();
         this.parts.renewals.watch(this);
         break;
-      case 'settling':
-        void this.#settle();
-        break;
-      case 'retrying':
-        this.#timer.arm(this.parts.clock.now() + this.#calls.retryMillis, () => {
-          this.#fire('due');
-        });
+      case 'inLine':
+        if (event === 'failed') this.parts.line.joinLater(this);
+        else this.parts.line.join(this);
         break;
       case 'over':
+        this.parts.line.leave(this);
         this.#end();
         break;
       case 'asking':
+      case 'settling':
       case 'resettling':
     }
   }
@@ -266,13 +270,11 @@ export class LocalQueue implements WakeListener, LeasedQueue {
     });
   }
 
-  async #settle(): Promise<void> {
+  async settle(): Promise<void> {
+    this.#fire('begun');
     const reply = await this.#calls.settle(this.#timing.millisToRoom(this.parts.clock.now()));
     if (!reply) {
-      const { failure } = this.#calls;
-      this.#endWaits(this.#places.expired, (waiter) => {
-        waiter.fail(failure);
-      });
+      this.#failExpired(this.#calls.failure);
       this.#fire('failed');
       return;
     }
@@ -283,6 +285,16 @@ export class LocalQueue implements WakeListener, LeasedQueue {
     if (quota) this.#endWaits(expired, (waiter) => waiter.expire(quota));
     if (reply.millisToRoom === 0 || this.#places.hasDoubted) this.#fire('due');
     this.#fire('answered');
+  }
+
+  notAsked(): void {
+    if (this.#places.expired.length > 0) this.#failExpired(new StoreUnavailableError());
+  }
+
+  #failExpired(error: unknown): void {
+    this.#endWaits(this.#places.expired, (waiter) => {
+      waiter.fail(error);
+    });
   }
 
   /** Learns the state of the queue from Redis, and answers the requests that Redis has approved. */

@@ -4,12 +4,12 @@ export type QueueMode =
   | 'asking'
   /** Subscribed to the key's wakes; a timer is armed for the window's end and for the lease. */
   | 'listening'
+  /** Redis has to be asked, and it waits for its turn to do so. */
+  | 'inLine'
   /** A settle call is under way. */
   | 'settling'
   /** The same, and another call is to follow at once. */
   | 'resettling'
-  /** The last settle call failed; a timer is armed for the next. */
-  | 'retrying'
   /** No place remains. The queue is not used again. */
   | 'over';
 
@@ -20,6 +20,8 @@ export type QueueEvent =
   | 'ticketed'
   /** Redis has to be asked: because of a timer, a subscription, or a doubted place. */
   | 'due'
+  /** Its turn has come. */
+  | 'begun'
   /** The settle call succeeded. */
   | 'answered'
   /** The settle call failed. */
@@ -30,12 +32,14 @@ export type QueueEvent =
 /**
  * The mode after each event. Events that lead to the same mode are ignored. Events not listed can't happen.
  *
- *     asking ──ticketed──▶ listening ◀──answered── settling ──failed──▶ retrying
- *                              │                    ▲ ▲ │ ▲               │  ▲
- *                              └────────due─────────┘ │ │ └──────due──────┘  │
- *                                            answered │ │ due                │
- *                                                     │ ▼                    │
- *                                                  resettling ────failed─────┘
+ *     asking ──ticketed──▶ listening ◀──answered── settling
+ *                              │                    ▲ │ │
+ *                             due             begun │ │ │ due
+ *                              ▼                    │ │ ▼
+ *                            inLine ────────────────┘ │ resettling
+ *                              ▲                      │     │
+ *                              └───────failed─────────┘     │
+ *                              └──────answered, failed──────┘
  *
  *     each of them ──emptied──▶ over
  */
@@ -52,7 +56,14 @@ export const TRANSITIONS: Readonly<
   listening: {
     asked: 'listening',
     ticketed: 'listening',
-    due: 'settling',
+    due: 'inLine',
+    emptied: 'over',
+  },
+  inLine: {
+    asked: 'inLine',
+    ticketed: 'inLine',
+    due: 'inLine',
+    begun: 'settling',
     emptied: 'over',
   },
   settling: {
@@ -60,21 +71,15 @@ export const TRANSITIONS: Readonly<
     ticketed: 'settling',
     due: 'resettling',
     answered: 'listening',
-    failed: 'retrying',
+    failed: 'inLine',
     emptied: 'over',
   },
   resettling: {
     asked: 'resettling',
     ticketed: 'resettling',
     due: 'resettling',
-    answered: 'settling',
-    failed: 'retrying',
-    emptied: 'over',
-  },
-  retrying: {
-    asked: 'retrying',
-    ticketed: 'retrying',
-    due: 'settling',
+    answered: 'inLine',
+    failed: 'inLine',
     emptied: 'over',
   },
   over: {

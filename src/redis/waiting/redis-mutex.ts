@@ -1,12 +1,39 @@
 import type { Cluster, Redis } from 'ioredis';
 import { Mutex } from 'redis-semaphore';
 
+import type { CallGuard } from '../availability/call-guard.js';
+import { AtATime } from './at-a-time.js';
 import type { CreateMutex, ElectionMutex } from './window-leader.js';
 
+/**
+ * The most elections under way at a time. After an outage, or when all leave, tens of thousands of keys have one to
+ * hold, and nobody waits for any of them.
+ */
+const MAX_UNDER_WAY = 16;
+
+type Guard = Pick<CallGuard, 'run'>;
+
 /** Mutexes of redis-semaphore. None refreshes itself: a term is long enough, or is prolonged when it is needed. */
-export function redisMutexes(commands: Redis | Cluster): CreateMutex {
-  return (name, candidate) => new RedisElectionMutex(commands, name, candidate);
+export function redisMutexes(commands: Redis | Cluster, guard: Guard): CreateMutex {
+  const turns = new AtATime(MAX_UNDER_WAY);
+  return (name, candidate) =>
+    new RedisElectionMutex(commands, name, candidate, (send) =>
+      turns.run(() =>
+        guard.run({
+          script: 'elect',
+          isCommand: true,
+          name,
+          size: 1,
+          isWrite: true,
+          // A mutex that is taken is not taken once more by the same candidate.
+          isRepeatable: false,
+          send,
+        }),
+      ),
+    );
 }
+
+type Run = <Reply>(send: () => Promise<Reply>) => Promise<Reply>;
 
 /** redis-semaphore has one time-out for the life of a `Mutex`, so each term has a `Mutex` of its own. */
 class RedisElectionMutex implements ElectionMutex {
@@ -16,6 +43,7 @@ class RedisElectionMutex implements ElectionMutex {
     private readonly commands: Redis | Cluster,
     private readonly name: string,
     private readonly candidate: string,
+    private readonly run: Run,
   ) {}
 
   tryAcquire(millis: number): Promise<boolean> {
@@ -27,7 +55,8 @@ class RedisElectionMutex implements ElectionMutex {
   }
 
   async release(): Promise<void> {
-    await this.#held?.release();
+    const held = this.#held;
+    if (held) await this.run(() => held.release());
   }
 
   #mutex(millis: number, options: { readonly acquiredExternally?: true } = {}): Mutex {
@@ -42,7 +71,7 @@ class RedisElectionMutex implements ElectionMutex {
   }
 
   async #take(mutex: Mutex): Promise<boolean> {
-    const isTaken = await mutex.tryAcquire();
+    const isTaken = await this.run(() => mutex.tryAcquire());
     if (isTaken) this.#held = mutex;
     return isTaken;
   }

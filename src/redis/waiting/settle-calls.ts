@@ -2,7 +2,6 @@ import type { Logger } from 'pino';
 
 import type { Clock } from '../../common/clock.js';
 import { StoreUnavailableError } from '../../limiter/errors.js';
-import { backoffMillis } from '../backoff.js';
 import type { KeyNames } from '../key-names.js';
 import type { SettleReply, Ticket } from '../scripts/settle-codec.js';
 import { Lease } from './lease.js';
@@ -11,7 +10,6 @@ import type { WaitingStore } from './waiting-store.js';
 
 /** The most waiters that one call asks about. */
 const MAX_ASKED_PER_CALL = 500;
-const FIRST_RETRY_MILLIS = 50;
 
 export interface SettleCallsParts {
   readonly names: KeyNames;
@@ -32,8 +30,7 @@ export interface SettleCallsParts {
 export class SettleCalls {
   readonly #lease: Lease;
   #settledAt = 0;
-  /** Failures in a row, for the back-off. */
-  #failures = 0;
+  #hasFailed = false;
   #failure: unknown;
   #underWay: Promise<SettleReply | undefined> | undefined;
   #withdrawAfterwards: string[] = [];
@@ -58,11 +55,6 @@ export class SettleCalls {
   /** With what the last call failed that did. */
   get failure(): unknown {
     return this.#failure;
-  }
-
-  /** Milliseconds to wait after calls that failed. */
-  get retryMillis(): number {
-    return backoffMillis(this.#failures, FIRST_RETRY_MILLIS);
   }
 
   /** A check sent at this time has begun the lease. */
@@ -124,12 +116,12 @@ export class SettleCalls {
   ): Promise<SettleReply | undefined> {
     try {
       const reply = await this.parts.store.settle(this.parts.names, knownMillisLeft, askedAbout);
-      this.#failures = 0;
+      this.#hasFailed = false;
       return reply;
     } catch (error) {
-      this.#failures += 1;
       this.#failure = error;
-      if (this.#failures === 1) this.#log(error);
+      if (!this.#hasFailed) this.#log(error);
+      this.#hasFailed = true;
       return undefined;
     }
   }

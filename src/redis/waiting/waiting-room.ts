@@ -11,8 +11,10 @@ import type { Ticks } from '../../common/ticks.js';
 import { type CheckBatcher, type CheckReply, denial } from '../check-batcher.js';
 import type { KeyNaming } from '../key-names.js';
 import { type KnownWaiting, VERDICT } from '../scripts/check-codec.js';
+import type { StoreObserver } from '../store-observer.js';
 import { LeaseRenewals } from './lease-renewals.js';
 import { LocalQueue } from './local-queue.js';
+import { SettleLine } from './settle-line.js';
 import type { WaitingStore } from './waiting-store.js';
 import { WakeChannel, type WakeMessages } from './wake-channel.js';
 import { type CreateMutex, WindowLeader } from './window-leader.js';
@@ -40,8 +42,9 @@ export interface WaitingRoomParts {
   readonly naming: Pick<KeyNaming, 'namesOf'>;
   /** One call can touch names of one slot only. */
   readonly slotOf: (name: string) => number;
-  /** Whether the store can be asked about a key, as far as is known. */
-  readonly isAvailable: (key: string) => boolean;
+  /** Whether the store can be asked about a name in Redis, as far as is known. */
+  readonly isAvailable: (name: string) => boolean;
+  readonly observer: Pick<StoreObserver, 'catchingUp'>;
   readonly clock: Clock;
   readonly ticks: Ticks;
   /** From 0 up to 1. */
@@ -58,6 +61,7 @@ export class WaitingRoom {
   readonly #queues = new Map<string, LocalQueue>();
   readonly #wakes: WakeChannel;
   readonly #renewals: LeaseRenewals;
+  readonly #line: SettleLine;
   readonly #withdrawals: Withdrawals;
   readonly #approvals: ApprovalBatches;
   /** The calls still under way of queues that are over. */
@@ -70,7 +74,11 @@ export class WaitingRoom {
   constructor(private readonly parts: WaitingRoomParts) {
     this.#wakes = new WakeChannel(parts.messages, parts.logger);
     this.#renewals = new LeaseRenewals(parts);
-    this.#withdrawals = new Withdrawals(parts);
+    this.#line = new SettleLine(parts);
+    this.#withdrawals = new Withdrawals({
+      ...parts,
+      isWaitedFor: (key) => this.#queues.has(key),
+    });
     this.#approvals = new ApprovalBatches(parts.ticks);
   }
 
@@ -127,9 +135,11 @@ export class WaitingRoom {
 
   /** The store is back. Messages were lost meanwhile, and the store may have lost the queues. */
   onStoreAvailable(): void {
-    for (const [key, queue] of this.#queues) {
-      if (this.parts.isAvailable(key)) queue.onStoreAvailable();
+    for (const queue of this.#queues.values()) {
+      if (this.parts.isAvailable(queue.name)) queue.onStoreAvailable();
     }
+    this.#line.onStoreAvailable();
+    this.#withdrawals.onStoreAvailable();
   }
 
   /** Turns everyone away, and resolves when nothing of this replica is left in Redis's queues. */
@@ -171,6 +181,7 @@ export class WaitingRoom {
       windowMillis: () => parts.limitsOf(key).windowMillis,
       wakes: this.#wakes,
       renewals: this.#renewals,
+      line: this.#line,
       approvals: this.#approvals,
       graceMillis: FOLLOWER_GRACE_MILLIS * (1 + parts.random()),
       createLeader: () => {

@@ -1,6 +1,7 @@
 import type { KeyNames } from '../key-names.js';
 import type { LeasedPlaces } from '../scripts/renew-codec.js';
 import type { SettleReply, Ticket } from '../scripts/settle-codec.js';
+import type { Withdrawal } from '../scripts/withdraw-codec.js';
 
 /**
  * The script calls for waiters. Each ends within a bounded time, and rejects with a StoreUnavailableError
@@ -26,6 +27,10 @@ export interface WaitingStore {
    */
   renew<Leased extends LeasedPlaces>(leased: readonly Leased[]): Promise<Leased[]>;
 
-  /** Withdraws waiters, and releases those that were approved. */
-  withdraw(names: KeyNames, requestIds: readonly string[]): Promise<void>;
+  /**
+   * Withdraws waiters, and releases those that were approved.
+   * @param withdrawals in a cluster, with names in one slot
+   * @returns for each key, in their order, how many there were, or the error with which it failed alone
+   */
+  withdraw(withdrawals: readonly Withdrawal[]): Promise<(number | Error)[]>;
 }

@@ -2,107 +2,250 @@ import type { Logger } from 'pino';
 
 import type { Clock } from '../../common/clock.js';
 import type { Ticks } from '../../common/ticks.js';
+import type { LimitsOf } from '../../limiter/limiter.js';
 import { backoffMillis } from '../backoff.js';
-import type { KeyNaming } from '../key-names.js';
+import { groupBySlot } from '../by-slot.js';
+import type { KeyNames, KeyNaming } from '../key-names.js';
+import type { Withdrawal } from '../scripts/withdraw-codec.js';
+import type { StoreObserver } from '../store-observer.js';
 import type { WaitingStore } from './waiting-store.js';
 
-/** The most ids of one call. */
+/** The most keys of one call, and the most ids. Redis answers others between two calls. */
+const MAX_KEYS_PER_CALL = 50;
 const MAX_IDS_PER_CALL = 1000;
+/** The most keys whose calls are under way at a time. In a cluster most calls are for one key. */
+const MAX_KEYS_AT_A_TIME = 100;
 const FIRST_RETRY_MILLIS = 50;
 
 export interface WithdrawalsParts {
   readonly store: Pick<WaitingStore, 'withdraw'>;
   readonly naming: Pick<KeyNaming, 'namesOf'>;
+  readonly slotOf: (name: string) => number;
+  readonly limitsOf: LimitsOf;
+  readonly leaseMillis: number;
+  /** Whether the store can be asked about a name in Redis, as far as is known. */
+  readonly isAvailable: (name: string) => boolean;
+  /** Whether requests for the key wait here. They keep its lease alive, and with it every place of this replica. */
+  readonly isWaitedFor: (key: string) => boolean;
+  readonly observer: Pick<StoreObserver, 'catchingUp'>;
   readonly clock: Clock;
   readonly ticks: Ticks;
   readonly logger: Logger;
 }
 
+/** What is to be withdrawn of one key. */
+interface Pending {
+  readonly key: string;
+  readonly names: KeyNames;
+  /** Those of no call under way. One that is added while its call is under way is withdrawn once more. */
+  ids: Set<string>;
+  /** By the clock, when the last id was added. */
+  addedAt: number;
+}
+
 /**
  * Withdraws from Redis all for which nobody here waits any more: places in a queue, approvals that crossed
- * with their callers' disconnects, calls of unknown outcome. It tries again until Redis has done it.
+ * with their callers' disconnects, calls of unknown outcome. It tries again until Redis has done it, or it can't
+ * matter any more.
+ *
+ * An outage leaves tens of thousands of them. So a call takes many keys, few calls are under way at a time, the next
+ * ones wait for their replies, and all that failed waits for one timer.
  */
 export class Withdrawals {
-  #pending = new Map<string, Set<string>>();
-  #flushing: Promise<void> | undefined;
-  #cancelTimer: (() => void) | undefined;
+  /** All that Redis has not confirmed. */
+  readonly #pending = new Map<string, Pending>();
+  /** Those to be asked for, in the order in which they came. */
+  #due = new Set<Pending>();
+  /** Those that wait for the retry. */
+  #failed = new Set<Pending>();
+  /** The number of ids that Redis has not confirmed. */
+  #undone = 0;
+  #running: Promise<void> | undefined;
+  #cancelRetry: (() => void) | undefined;
   #failures = 0;
+  /** Redis has answered every call since then; undefined after one that failed, or could not be sent. */
+  #answeringSince: number | undefined;
   #isClosed = false;
 
   constructor(private readonly parts: WithdrawalsParts) {}
 
   add(key: string, requestIds: readonly string[]): void {
     if (this.#isClosed) return;
-    this.#keep(key, requestIds);
-    // A retry that is due takes these along.
-    if (!this.#cancelTimer) this.#flushing ??= this.#flushSoon();
+    let pending = this.#pending.get(key);
+    if (!pending) {
+      const { naming } = this.parts;
+      pending = { key, names: naming.namesOf(key), ids: new Set(), addedAt: 0 };
+      this.#pending.set(key, pending);
+      this.#due.add(pending);
+    }
+    pending.addedAt = this.parts.clock.now();
+    this.#keep(pending, requestIds);
+    this.#runSoon();
+  }
+
+  /** Redis can be asked again. */
+  onStoreAvailable(): void {
+    if (this.#failed.size > 0) this.#retry();
   }
 
   /** Tries once more, then gives up: places end with their lease. */
   async close(): Promise<void> {
-    this.#cancelRetry();
-    await this.#flushing;
-    this.#cancelRetry();
-    if (this.#pending.size > 0) await this.#flush();
+    await this.#running;
+    this.#retry();
+    await this.#running;
     this.#isClosed = true;
+    this.#cancelRetry?.();
     if (this.#pending.size > 0) {
       this.parts.logger.warn({ keys: this.#pending.size }, 'withdrawals left to the leases');
     }
   }
 
-  #keep(key: string, requestIds: readonly string[]): void {
-    const kept = this.#pending.get(key) ?? new Set<string>();
-    this.#pending.set(key, kept);
-    for (const id of requestIds) kept.add(id);
+  #keep(pending: Pending, requestIds: readonly string[]): void {
+    const before = pending.ids.size;
+    for (const id of requestIds) pending.ids.add(id);
+    this.#undone += pending.ids.size - before;
   }
 
-  /** Additions of one tick of the event loop share one call for each key. */
-  async #flushSoon(): Promise<void> {
+  #retry(): void {
+    this.#cancelRetry?.();
+    this.#cancelRetry = undefined;
+    for (const pending of this.#failed) this.#due.add(pending);
+    this.#failed = new Set();
+    this.#runSoon();
+  }
+
+  #runSoon(): void {
+    if (this.#due.size > 0) this.#running ??= this.#run();
+  }
+
+  /** Additions of one tick of the event loop share their calls. */
+  async #run(): Promise<void> {
     await new Promise<void>((resolve) => {
       this.parts.ticks.next(resolve);
     });
-    await this.#flush();
-    this.#flushing = undefined;
-    if (this.#pending.size === 0 || this.#isClosed) return;
-    // Either the call failed, or more has come meanwhile.
-    const delay = this.#failures === 0 ? 0 : backoffMillis(this.#failures, FIRST_RETRY_MILLIS);
-    this.#cancelTimer = this.parts.clock.after(delay, () => {
-      this.#cancelTimer = undefined;
-      this.#flushing ??= this.#flushSoon();
+    let reason: unknown;
+    while (this.#due.size > 0) {
+      const next = this.#takeDue();
+      this.#tell();
+      const results = await Promise.all(this.#calls(next).map((call) => this.#withdraw(call)));
+      reason ??= results.find((result) => result !== undefined);
+    }
+    this.#tell();
+    this.#running = undefined;
+    this.#retryLater(reason);
+  }
+
+  /** @param reason the first failure of the calls since the last retry, if there was any */
+  #retryLater(reason: unknown): void {
+    if (this.#failed.size === 0) {
+      this.#failures = 0;
+      return;
+    }
+    this.#failures += 1;
+    if (this.#failures === 1 && reason !== undefined) {
+      this.parts.logger.warn({ err: reason }, 'withdrawals will be tried again');
+    }
+    const delay = backoffMillis(this.#failures, FIRST_RETRY_MILLIS);
+    this.#cancelRetry ??= this.parts.clock.after(delay, () => {
+      this.#retry();
     });
   }
 
-  #cancelRetry(): void {
-    this.#cancelTimer?.();
-    this.#cancelTimer = undefined;
-  }
-
-  async #flush(): Promise<void> {
-    const withdrawals = [...this.#pending];
-    // Not `clear`: see `#latest` in src/redis/check-batcher.ts.
-    this.#pending = new Map();
-    const results = await Promise.allSettled(
-      withdrawals.map(([key, ids]) => this.#withdraw(key, [...ids])),
-    );
-    const failed = results.filter((result) => result.status === 'rejected');
-    this.#failures = failed.length > 0 ? this.#failures + 1 : 0;
-    if (this.#failures === 1) {
-      this.parts.logger.warn(
-        { err: failed[0]?.reason as unknown },
-        'withdrawals will be tried again',
-      );
+  #takeDue(): Pending[] {
+    const taken: Pending[] = [];
+    for (const pending of this.#due) {
+      if (taken.length === MAX_KEYS_AT_A_TIME) break;
+      this.#due.delete(pending);
+      if (!this.parts.isAvailable(pending.names.state)) this.#notAsked(pending);
+      else if (this.#matters(pending)) taken.push(pending);
+      else this.#forget(pending);
     }
+    return taken;
   }
 
-  async #withdraw(key: string, ids: readonly string[]): Promise<void> {
-    const names = this.parts.naming.namesOf(key);
-    for (let first = 0; first < ids.length; first += MAX_IDS_PER_CALL) {
-      try {
-        await this.parts.store.withdraw(names, ids.slice(first, first + MAX_IDS_PER_CALL));
-      } catch (error) {
-        this.#keep(key, ids.slice(first));
-        throw error;
+  /**
+   * An approval counts until its window ends, and a place until the lease does, which waiters of the same key renew.
+   * Calls from before the last outage may have run at its end, so neither began later than Redis was back.
+   */
+  #matters({ key, addedAt }: Pending): boolean {
+    if (this.#answeringSince === undefined || this.parts.isWaitedFor(key)) return true;
+    const { limitsOf, leaseMillis, clock } = this.parts;
+    const longest = Math.max(limitsOf(key).windowMillis, leaseMillis);
+    return clock.now() < Math.max(addedAt, this.#answeringSince) + longest;
+  }
+
+  #notAsked(pending: Pending): void {
+    this.#answeringSince = undefined;
+    this.#failed.add(pending);
+  }
+
+  #forget(pending: Pending): void {
+    this.#undone -= pending.ids.size;
+    this.#pending.delete(pending.key);
+  }
+
+  /** The calls for these keys, each with names of one slot. */
+  #calls(keys: readonly Pending[]): Pending[][] {
+    const calls: Pending[][] = [];
+    for (const ofSlot of groupBySlot(keys, ({ names }) => this.parts.slotOf(names.state))) {
+      let call: Pending[] = [];
+      let ids = 0;
+      for (const pending of ofSlot) {
+        const more = Math.min(pending.ids.size, MAX_IDS_PER_CALL);
+        if (call.length === MAX_KEYS_PER_CALL || ids + more > MAX_IDS_PER_CALL) {
+          calls.push(call);
+          call = [];
+          ids = 0;
+        }
+        call.push(pending);
+        ids += more;
       }
+      calls.push(call);
     }
+    return calls;
   }
+
+  /** @returns the failure, if there was one */
+  async #withdraw(keys: readonly Pending[]): Promise<unknown> {
+    const withdrawals = keys.map((pending): Withdrawal => {
+      const { names } = pending;
+      return { names, requestIds: takeFirst(pending, MAX_IDS_PER_CALL) };
+    });
+    let replies: readonly (number | Error)[];
+    try {
+      replies = await this.parts.store.withdraw(withdrawals);
+      this.#answeringSince ??= this.parts.clock.now();
+    } catch (error) {
+      replies = keys.map(() => error as Error);
+      this.#answeringSince = undefined;
+    }
+    for (const [i, pending] of keys.entries()) {
+      const { requestIds = [] } = withdrawals[i] ?? {};
+      this.#undone -= requestIds.length;
+      if (replies[i] instanceof Error) this.#hasFailed(pending, requestIds);
+      // There are more than a call takes, or some were added meanwhile.
+      else if (pending.ids.size > 0) this.#due.add(pending);
+      else this.#pending.delete(pending.key);
+    }
+    return replies.find((reply) => reply instanceof Error);
+  }
+
+  #hasFailed(pending: Pending, requestIds: readonly string[]): void {
+    const later = [...pending.ids];
+    this.#undone -= later.length;
+    pending.ids = new Set();
+    this.#keep(pending, [...requestIds, ...later]);
+    this.#failed.add(pending);
+  }
+
+  #tell(): void {
+    this.parts.observer.catchingUp('withdrawal', this.#undone);
+  }
+}
+
+/** Takes ids out of those that are to be withdrawn, in their order. */
+function takeFirst(pending: Pending, most: number): string[] {
+  const all = [...pending.ids];
+  pending.ids = new Set(all.slice(most));
+  return all.slice(0, most);
 }

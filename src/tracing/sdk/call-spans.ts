@@ -51,6 +51,9 @@ export function observeCalls(observer: StoreObserver, tracer: Tracer): StoreObse
     breakersOpen: (count) => {
       observer.breakersOpen(count);
     },
+    catchingUp: (what, undone) => {
+      observer.catchingUp(what, undone);
+    },
   };
 }
 

@@ -5,12 +5,14 @@ import { Waiter } from '../../../src/limiter/waiter.js';
 import { KeyNaming } from '../../../src/redis/key-names.js';
 import { LeaseRenewals } from '../../../src/redis/waiting/lease-renewals.js';
 import { LocalQueue } from '../../../src/redis/waiting/local-queue.js';
+import { SettleLine } from '../../../src/redis/waiting/settle-line.js';
 import { WakeChannel } from '../../../src/redis/waiting/wake-channel.js';
 import type { Wake } from '../../../src/redis/waiting/wake-channel.js';
 import { WindowLeader } from '../../../src/redis/waiting/window-leader.js';
 import { eventLoop } from '../../../src/common/ticks.js';
 import { ManualClock } from '../manual-clock.js';
 import { recordLog } from '../recorded-log.js';
+import { unobserved } from '../unguarded.js';
 import { ScriptedMessages } from './scripted-messages.js';
 import { ScriptedMutex } from './scripted-mutex.js';
 import { quiet, ScriptedStore } from './scripted-store.js';
@@ -38,16 +40,23 @@ export class QueueHarness {
   /** What was to be withdrawn, call by call. */
   readonly withdrawn: (readonly string[])[] = [];
   size = 0;
+  isStoreAvailable = true;
   /** How often it became a candidate for window leader. */
   candidacies = 0;
   /** Whether the queue is over, and whether what was under way then has ended. */
   over: 'no' | 'ending' | 'ended' = 'no';
+  readonly line: SettleLine;
   readonly queue: LocalQueue;
   readonly #waiters = new Map<string, HeldWaiter>();
 
   constructor() {
     const wakes = new WakeChannel(this.messages, this.log.logger);
     const { wakeChannel } = this.names;
+    this.line = new SettleLine({
+      clock: this.clock,
+      isAvailable: () => this.isStoreAvailable,
+      observer: unobserved,
+    });
     this.queue = new LocalQueue({
       names: this.names,
       store: this.store,
@@ -58,6 +67,7 @@ export class QueueHarness {
         leaseMillis: LEASE_MILLIS,
         slotOf: () => 0,
       }),
+      line: this.line,
       createLeader: () => {
         this.candidacies += 1;
         return new WindowLeader({

@@ -2,6 +2,7 @@ import type { KeyNames } from '../../../src/redis/key-names.js';
 import type { LeasedPlaces, ThereWhileWaiting } from '../../../src/redis/scripts/renew-codec.js';
 import type { Ticket } from '../../../src/redis/scripts/settle-codec.js';
 import type { SettleReply } from '../../../src/redis/scripts/settle-codec.js';
+import type { Withdrawal } from '../../../src/redis/scripts/withdraw-codec.js';
 import type { WaitingStore } from '../../../src/redis/waiting/waiting-store.js';
 
 /** A settle call that the test answers. */
@@ -46,7 +47,7 @@ export class ScriptedStore implements WaitingStore {
   readonly calls: SettleCall[] = [];
   /** All that were made, in their order. */
   readonly renewals: RenewCall[] = [];
-  /** The ids of each withdrawal, in their order. */
+  /** The ids of each withdrawal of a key, in their order. */
   readonly withdrawn: (readonly string[])[] = [];
 
   settle(
@@ -89,9 +90,9 @@ export class ScriptedStore implements WaitingStore {
     });
   }
 
-  withdraw(_names: KeyNames, requestIds: readonly string[]): Promise<void> {
-    this.withdrawn.push([...requestIds]);
-    return Promise.resolve();
+  withdraw(withdrawals: readonly Withdrawal[]): Promise<number[]> {
+    for (const { requestIds } of withdrawals) this.withdrawn.push([...requestIds]);
+    return Promise.resolve(withdrawals.map(({ requestIds }) => requestIds.length));
   }
 
   get last(): SettleCall {

@@ -10,6 +10,7 @@ import { recordLog } from '../../../support/recorded-log.js';
 import { ScriptedMessages } from '../../../support/waiting/scripted-messages.js';
 import { ScriptedMutex } from '../../../support/waiting/scripted-mutex.js';
 import { quiet, ScriptedStore } from '../../../support/waiting/scripted-store.js';
+import { unobserved } from '../../../support/unguarded.js';
 import { quotaOf } from '../../../support/quota.js';
 
 const APPROVED = 1;
@@ -77,7 +78,8 @@ function openRoom(maxWaiters: number): WaitingRoom {
     },
     naming,
     slotOf: () => 0,
-    isAvailable: (key) => !unavailable.has(key),
+    isAvailable: (name) => !unavailable.has(name),
+    observer: unobserved,
     clock,
     ticks: eventLoop,
     random: () => 0.5,
