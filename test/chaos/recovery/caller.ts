@@ -1,5 +1,7 @@
 import { once } from 'node:events';
-import { Agent, request } from 'node:http';
+import { Agent, type OutgoingHttpHeaders, request } from 'node:http';
+
+import { JSON_HEADERS } from '../../support/bulk-client.js';
 
 /** What is read of an answer. */
 export interface Told {
@@ -16,7 +18,7 @@ export interface Asked {
   leave(): void;
 }
 
-/** Sends requests to one replica, on connections that are kept. */
+/** Sends requests to one replica. */
 export class Caller {
   readonly #agent = new Agent({ keepAlive: true });
   readonly #host: string;
@@ -26,13 +28,29 @@ export class Caller {
     ({ hostname: this.#host, port: this.#port } = new URL(url));
   }
 
-  /** @param content sent as JSON, where there is one */
+  /** Sends a request on a connection that is kept. @param content sent as JSON, where there is one */
   begin(method: string, path: string, content?: unknown): Asked {
-    const [host, port, agent] = [this.#host, this.#port, this.#agent];
-    const headers = content === undefined ? {} : { 'Content-Type': 'application/json' };
+    return this.#send(this.#agent, method, path, content);
+  }
+
+  /** The same on a connection of its own. */
+  beginAlone(method: string, path: string, content?: unknown): Asked {
+    return this.#send(false, method, path, content);
+  }
+
+  #send(agent: Agent | false, method: string, path: string, content: unknown): Asked {
+    const [host, port] = [this.#host, this.#port];
+    const body = content === undefined ? undefined : JSON.stringify(content);
+    // Node gives the body of a DELETE no length by itself.
+    const headers: OutgoingHttpHeaders =
+      body === undefined ? {} : { ...JSON_HEADERS, 'Content-Length': Buffer.byteLength(body) };
     const client = request({ host, port, method, path, agent, headers });
     const answer = new Promise<Told>((resolve, reject) => {
       client.on('error', reject);
+      // One that leaves in the middle of an answer has no error.
+      client.on('close', () => {
+        reject(new Error('closed before the answer'));
+      });
       client.on('response', (response) => {
         let text = '';
         response.setEncoding('utf8');
@@ -46,10 +64,11 @@ export class Caller {
     const sent = once(client, 'finish');
     // One that leaves has no use for the errors that this is to it.
     for (const promise of [answer, sent]) promise.catch(() => undefined);
-    client.end(content === undefined ? undefined : JSON.stringify(content));
+    client.end(body);
     return { answer, sent, leave: () => void client.destroy() };
   }
 
+  /** Closes the connections that are kept. */
   close(): void {
     this.#agent.destroy();
   }

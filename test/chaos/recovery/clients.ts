@@ -1,11 +1,15 @@
+/** What a client waits for before it sends again what had a 503. */
+const AGAIN_AFTER_MILLIS = 1000;
+
 /** Clients that go on asking until they are stopped. */
 export class Clients {
+  /** How much slower than usual all go. */
+  #slowness = 1;
   readonly #running: Promise<void>[] = [];
   readonly #resting = new Set<() => void>();
   readonly #busy = new Map<string, number>();
   readonly #afterwards: (() => void)[] = [];
-  /** What clients ended with that should not have. */
-  readonly failures: string[] = [];
+  readonly #failures = new Map<string, number>();
   #isOver = false;
 
   get isOver(): boolean {
@@ -19,7 +23,12 @@ export class Clients {
     }
   }
 
-  /** Has something done when the last client has ended. */
+  /** Has all rest so many times as long from now on: what a machine can't do in time would be a fault of its own. */
+  slowDown(slowness: number): void {
+    this.#slowness = slowness;
+  }
+
+  /** Has something done at the end. */
   afterwards(work: () => void): void {
     this.#afterwards.push(work);
   }
@@ -33,9 +42,14 @@ export class Clients {
         this.#resting.delete(done);
         resolve();
       };
-      const timer = setTimeout(done, millis);
+      const timer = setTimeout(done, millis * this.#slowness);
       this.#resting.add(done);
     });
+  }
+
+  /** Lets some time pass before something is sent again. */
+  pause(): Promise<void> {
+    return new Promise((resolve) => setTimeout(resolve, AGAIN_AFTER_MILLIS * this.#slowness));
   }
 
   /** Has all go on that rest. */
@@ -48,6 +62,10 @@ export class Clients {
     this.#isOver = true;
     this.surge();
     await Promise.all(this.#running);
+  }
+
+  /** Does what was left for the end. */
+  end(): void {
     for (const work of this.#afterwards) work();
   }
 
@@ -56,12 +74,18 @@ export class Clients {
     return [...this.#busy].map(([name, count]) => `${count} ${name}`).join(', ');
   }
 
+  /** What clients ended with that should have gone on. */
+  get failures(): string[] {
+    return [...this.#failures].map(([failure, count]) => `${count} ${failure}`);
+  }
+
   async #repeat(name: string, act: () => Promise<unknown>): Promise<void> {
     this.#busy.set(name, (this.#busy.get(name) ?? 0) + 1);
     try {
       while (!this.#isOver) await act();
     } catch (error) {
-      this.failures.push(`${name}: ${String(error)}`);
+      const failure = `${name}: ${String(error)}`;
+      this.#failures.set(failure, (this.#failures.get(failure) ?? 0) + 1);
     }
     const others = this.#busy.get(name)! - 1;
     if (others > 0) this.#busy.set(name, others);

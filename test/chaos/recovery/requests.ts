@@ -34,7 +34,7 @@ export class Requests {
 
   /** A check that may wait, and what to call to leave. */
   wait(key: string): { readonly answer: Promise<Held | undefined>; leave(): void } {
-    const asked = this.caller.begin('POST', `${ratePath(key)}?canWait=true`);
+    const asked = this.caller.beginAlone('POST', `${ratePath(key)}?canWait=true`);
     let [isAnswered, hasLeft] = [false, false];
     const answered = async (): Promise<Held | undefined> => {
       try {
@@ -60,14 +60,14 @@ export class Requests {
   /** @returns the approvals among them */
   async checkMany(keys: readonly string[]): Promise<Held[]> {
     const sentAt = Date.now();
-    const { answer } = this.#beginMany(keys);
+    const { answer } = this.caller.begin('POST', '/rate', keys.map(checkOf));
     const results = resultsOf(await answer, keys.length);
     return results.flatMap((result, i) => this.#decided(keys[i]!, result, sentAt) ?? []);
   }
 
   /** Sends the same, and leaves as soon as the service has all of it. */
   async checkManyAndLeave(keys: readonly string[]): Promise<void> {
-    const asked = this.#beginMany(keys);
+    const asked = this.caller.beginAlone('POST', '/rate', keys.map(checkOf));
     for (const key of keys) this.approvals.undecided(key);
     await asked.sent;
     asked.leave();
@@ -89,14 +89,6 @@ export class Requests {
     const { answer } = this.caller.begin('DELETE', '/rate', elements);
     const results = resultsOf(await answer, held.length);
     return held.filter((one, i) => !this.#released(one, results[i]!.status, sentAt));
-  }
-
-  #beginMany(keys: readonly string[]): Asked {
-    return this.caller.begin(
-      'POST',
-      '/rate',
-      keys.map((key) => ({ key })),
-    );
   }
 
   async #answered(key: string, { answer }: Asked): Promise<Held | undefined> {
@@ -133,6 +125,11 @@ export class Requests {
     this.approvals.released(key, requestId, sentAt);
     return true;
   }
+}
+
+/** The element of a bulk request. */
+function checkOf(key: string): { readonly key: string } {
+  return { key };
 }
 
 function resultsOf({ status, body }: Told, count: number): readonly Result[] {

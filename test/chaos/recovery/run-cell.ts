@@ -1,3 +1,4 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 
 import type { RedisProcess } from '../../support/redis-process.js';
@@ -19,6 +20,8 @@ import { Requests } from './requests.js';
 import { storedKeys } from './stored-keys.js';
 import type { Store } from './stores/store.js';
 
+const RESULTS = new URL('../results/', import.meta.url);
+
 /** What docs/reliability.md promises, from the end of a fault on. */
 const RECOVERED_WITHIN_MILLIS = 5000;
 const CAUGHT_UP_WITHIN_MILLIS = 30_000;
@@ -29,6 +32,8 @@ const FEWEST_KEYS = 1000;
 /** What a replica with nothing to do may take more of a CPU than before. */
 const MORE_CPU = 0.1;
 
+/** So long after a surge a machine with little else to do has decided it, and checks in a row. */
+const QUICK_MILLIS = 500;
 /** How long the load goes on before the fault. */
 const WARM_UP_MILLIS = 1000;
 const CHECKED_AGAIN_AFTER_MILLIS = 50;
@@ -74,7 +79,9 @@ export async function runCell(
       ...network.environment,
     });
     const trial = new Trial(cell, store, network, replica, random, keys, standstills);
-    return await trial.run();
+    const report = await trial.run();
+    if (report.violations.length > 0) keepLog(topology, cell, seed, replica);
+    return report;
   } finally {
     standstills.stop();
     network.stop();
@@ -115,6 +122,7 @@ class Trial {
     this.#clients.surge();
     await this.#checksInARow(beganAt);
     const usual = Date.now() - beganAt;
+    this.#clients.slowDown(Math.max(1, usual / QUICK_MILLIS));
 
     this.#clients.surge();
     await delay(random.whole(0, MOST_AHEAD_MILLIS));
@@ -236,6 +244,7 @@ class Trial {
   }
 
   async #end(): Promise<void> {
+    this.#clients.end();
     this.#caller.close();
     const member = { place: 0, process: this.replica, wasKilled: false };
     // One that is not well may take long to stop.
@@ -245,6 +254,18 @@ class Trial {
       ...misbehaviour([member], signal === 'SIGTERM' ? [{ member, code }] : []),
     );
   }
+}
+
+/** Writes down what the replica of a cell said that went wrong. */
+function keepLog(
+  topology: TopologyName,
+  { load, fault }: Cell,
+  seed: number,
+  { log }: ReplicaProcess,
+): void {
+  mkdirSync(RESULTS, { recursive: true });
+  const file = new URL(`${topology}-${load}-${fault}-${seed}.replica.txt`, RESULTS);
+  writeFileSync(file, log.map((line) => JSON.stringify(line)).join('\n'));
 }
 
 function percent(share: number): string {

@@ -21,9 +21,6 @@ export interface Load {
   begin(parts: LoadParts): void;
 }
 
-/** What a client waits for after a 503. */
-const AGAIN_AFTER_MILLIS = 300;
-
 /** In groups for as many clients, each of no more than a bulk request takes. */
 export function shared(keys: readonly string[], clients: number): string[][] {
   const size = Math.min(MOST_ELEMENTS, Math.ceil(keys.length / clients));
@@ -34,21 +31,14 @@ export function shared(keys: readonly string[], clients: number): string[][] {
 
 /** Releases approvals, again and again until each is decided. */
 export async function releaseAll(
-  { requests }: Pick<LoadParts, 'requests'>,
+  { requests, clients }: LoadParts,
   approvals: readonly Held[],
 ): Promise<void> {
   let held = approvals;
-  while ((held = await requests.releaseMany(held)).length > 0) await pause();
+  while ((held = await requests.releaseMany(held)).length > 0) await clients.pause();
 }
 
 /** Releases one approval, again and again until it is decided. */
-export async function releaseOne(
-  { requests }: Pick<LoadParts, 'requests'>,
-  held: Held,
-): Promise<void> {
-  while (!(await requests.release(held))) await pause();
-}
-
-export function pause(): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, AGAIN_AFTER_MILLIS));
+export async function releaseOne({ requests, clients }: LoadParts, held: Held): Promise<void> {
+  while (!(await requests.release(held))) await clients.pause();
 }

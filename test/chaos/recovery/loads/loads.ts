@@ -2,7 +2,7 @@ import { status } from '@grpc/grpc-js';
 
 import { Gateway, of } from '../../../support/grpc-gateway.js';
 import type { LoadName } from '../cells.js';
-import { type Load, type LoadParts, pause, releaseAll, releaseOne, shared } from './load.js';
+import { type Load, type LoadParts, releaseAll, releaseOne, shared } from './load.js';
 
 const PLAIN_CLIENTS = 1000;
 const BULK_CLIENTS = 20;
@@ -116,7 +116,7 @@ export const LOADS: Readonly<Record<LoadName, Load>> = {
 
 /** All of its keys are approved, or none. */
 async function askGateway(
-  { approvals }: Pick<LoadParts, 'approvals'>,
+  { approvals }: LoadParts,
   gateway: Gateway,
   keys: readonly string[],
 ): Promise<void> {
@@ -127,6 +127,5 @@ async function askGateway(
   } catch (error) {
     if ((error as { code?: unknown }).code !== status.UNAVAILABLE) throw error;
     for (const key of keys) approvals.undecided(key);
-    await pause();
   }
 }
