@@ -1,7 +1,8 @@
 import { once } from 'node:events';
-import { Agent, type OutgoingHttpHeaders, request } from 'node:http';
+import { type OutgoingHttpHeaders, request } from 'node:http';
 
 import { JSON_HEADERS } from '../../support/bulk-client.js';
+import { PatientAgent } from './patient-agent.js';
 
 /** What is read of an answer. */
 export interface Told {
@@ -20,7 +21,7 @@ export interface Asked {
 
 /** Sends requests to one replica. */
 export class Caller {
-  readonly #agent = new Agent({ keepAlive: true });
+  readonly #agent = new PatientAgent();
   readonly #host: string;
   readonly #port: string;
 
@@ -28,17 +29,9 @@ export class Caller {
     ({ hostname: this.#host, port: this.#port } = new URL(url));
   }
 
-  /** Sends a request on a connection that is kept. @param content sent as JSON, where there is one */
+  /** @param content sent as JSON, where there is one */
   begin(method: string, path: string, content?: unknown): Asked {
-    return this.#send(this.#agent, method, path, content);
-  }
-
-  /** The same on a connection of its own. */
-  beginAlone(method: string, path: string, content?: unknown): Asked {
-    return this.#send(false, method, path, content);
-  }
-
-  #send(agent: Agent | false, method: string, path: string, content: unknown): Asked {
+    const agent = this.#agent;
     const [host, port] = [this.#host, this.#port];
     const body = content === undefined ? undefined : JSON.stringify(content);
     // Node gives the body of a DELETE no length by itself.

@@ -1,6 +1,6 @@
 import { TOPOLOGY_NAMES } from '../topologies/topology.js';
 import { cellsOf, FAULT_NAMES, LOAD_NAMES, nameOf } from './cells.js';
-import { QUICK_CELLS } from './quick/quick-cells.js';
+import { QUICK_CELLS } from './quick-cells.js';
 import { recoveryOptions } from './recovery-options.js';
 
 test.each(TOPOLOGY_NAMES)('with %s every load meets every fault that there is', (topology) => {

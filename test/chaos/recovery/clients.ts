@@ -1,4 +1,4 @@
-/** What a client waits for before it sends again what had a 503. */
+/** How long a client waits at the least, and so much more at most, before it sends again what had a 503. */
 const AGAIN_AFTER_MILLIS = 1000;
 
 /** Clients that go on asking until they are stopped. */
@@ -49,7 +49,8 @@ export class Clients {
 
   /** Lets some time pass before something is sent again. */
   pause(): Promise<void> {
-    return new Promise((resolve) => setTimeout(resolve, AGAIN_AFTER_MILLIS * this.#slowness));
+    const millis = AGAIN_AFTER_MILLIS * (1 + Math.random());
+    return new Promise((resolve) => setTimeout(resolve, millis * this.#slowness));
   }
 
   /** Has all go on that rest. */

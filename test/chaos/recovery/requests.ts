@@ -34,7 +34,7 @@ export class Requests {
 
   /** A check that may wait, and what to call to leave. */
   wait(key: string): { readonly answer: Promise<Held | undefined>; leave(): void } {
-    const asked = this.caller.beginAlone('POST', `${ratePath(key)}?canWait=true`);
+    const asked = this.caller.begin('POST', `${ratePath(key)}?canWait=true`);
     let [isAnswered, hasLeft] = [false, false];
     const answered = async (): Promise<Held | undefined> => {
       try {
@@ -67,7 +67,7 @@ export class Requests {
 
   /** Sends the same, and leaves as soon as the service has all of it. */
   async checkManyAndLeave(keys: readonly string[]): Promise<void> {
-    const asked = this.caller.beginAlone('POST', '/rate', keys.map(checkOf));
+    const asked = this.caller.begin('POST', '/rate', keys.map(checkOf));
     for (const key of keys) this.approvals.undecided(key);
     await asked.sent;
     asked.leave();

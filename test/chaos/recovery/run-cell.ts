@@ -120,7 +120,8 @@ class Trial {
     // What the surge alone takes is no matter of the fault.
     const beganAt = Date.now();
     this.#clients.surge();
-    await this.#checksInARow(beganAt);
+    const problem = await this.#checksInARow(beganAt);
+    if (problem !== undefined) this.#violations.push(`already without a fault: ${problem}`);
     const usual = Date.now() - beganAt;
     this.#clients.slowDown(Math.max(1, usual / QUICK_MILLIS));
 

@@ -58,7 +58,7 @@ export const LOADS: Readonly<Record<LoadName, Load>> = {
   },
   releases: {
     maximum: 1,
-    mostKeys: 20_000,
+    mostKeys: 5000,
     begin: (parts) => {
       const { clients, requests, random, keys } = parts;
       const shares = shared(keys.slice(RELEASERS_OF_ONE), BULK_CLIENTS);
@@ -76,7 +76,7 @@ export const LOADS: Readonly<Record<LoadName, Load>> = {
   },
   waiting: {
     maximum: 1,
-    mostKeys: 2000,
+    mostKeys: 1000,
     begin: (parts) => {
       const { clients, requests, random, keys } = parts;
       clients.add('waiters', WAITERS_PER_KEY * keys.length, async (client) => {
@@ -89,7 +89,7 @@ export const LOADS: Readonly<Record<LoadName, Load>> = {
   },
   leaving: {
     maximum: 1,
-    mostKeys: 2000,
+    mostKeys: 1000,
     begin: (parts) => {
       const { clients, requests, random, keys } = parts;
       // Held to the end, so that nobody who leaves is approved at that moment: it would not be known who has the approval.

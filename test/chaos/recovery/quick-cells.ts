@@ -1,4 +1,4 @@
-import type { Cell } from '../cells.js';
+import type { Cell } from './cells.js';
 
 /** Each load and each fault of one Redis. */
 export const QUICK_CELLS: readonly Cell[] = [

@@ -1,7 +1,7 @@
-import { describeWithRedisProgram } from '../../../support/describe-with-redis-program.js';
-import { endEverythingAfterwards } from '../../end-everything.js';
-import { expectRecovered } from '../matrix-report.js';
-import { runMatrix } from '../run-matrix.js';
+import { describeWithRedisProgram } from '../../support/describe-with-redis-program.js';
+import { endEverythingAfterwards } from '../end-everything.js';
+import { expectRecovered } from './matrix-report.js';
+import { runMatrix } from './run-matrix.js';
 import { QUICK_CELLS } from './quick-cells.js';
 
 /** The same at every run; others by `npm run test:recovery`. */
