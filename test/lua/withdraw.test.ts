@@ -1,6 +1,11 @@
+import type { KeyLimits } from '../../src/limiter/limiter.js';
+import { KeyNaming, type KeyNames } from '../../src/redis/key-names.js';
 import { loadScript } from '../../src/redis/scripts/script-loader.js';
+import { Scripts } from '../../src/redis/scripts/scripts.js';
 import { keysOf } from '../../src/redis/scripts/shared-arguments.js';
 import { ScriptHarness, type TestReplica } from '../support/script-harness.js';
+import { unguarded } from '../support/unguarded.js';
+import { uniqueKey } from '../support/unique-key.js';
 import { useRedis } from '../support/use-redis.js';
 import { useWakeRecorder, type WakeRecorder } from '../support/wake-recorder.js';
 
@@ -169,4 +174,57 @@ test('the reply says how many were withdrawn or released', async () => {
     redis.client.eval(text, keys.length, ...keys, ...shared, ids.length, ...ids);
   expect(await withdraw('a', 'c', 'e', 'unknown')).toEqual([3]);
   expect(await withdraw('a', 'c')).toEqual([0]);
+});
+
+describe('several keys in one call', () => {
+  const SMALL = { windowMillis: 3_600_000, maxRequests: 1, maxRequestsInQueue: 1 };
+  const overrides = { maxRequests: undefined, maxRequestsInQueue: undefined };
+  let limits: Map<string, KeyLimits>;
+  let names: KeyNames[];
+  let scripts: Scripts;
+  beforeEach(async () => {
+    limits = new Map();
+    names = ['a', 'b', 'c'].map((end) => new KeyNaming('sluice:').namesOf(uniqueKey() + end));
+    scripts = new Scripts(redis.client, unguarded, {
+      replicaId: 'r1',
+      leaseMillis: 5000,
+      limitsOf: (name) => limits.get(name) ?? SMALL,
+      wakeArgument: 'PUBLISH :wake',
+      maxIdsPerKey: 1000,
+    });
+    const checks = [{ requestId: 'id', canWait: false }];
+    await scripts.check(names.map((of) => ({ names: of, overrides, waiting: undefined, checks })));
+  });
+
+  const approved = async (): Promise<unknown[]> =>
+    (await scripts.inspect(names)).map((state) => state && 'approved' in state && state.approved);
+
+  test('are withdrawn each by itself', async () => {
+    const replies = await scripts.withdraw([
+      { names: names[0]!, requestIds: ['id', 'unknown'] },
+      { names: names[1]!, requestIds: ['unknown'] },
+      { names: names[2]!, requestIds: ['id'] },
+    ]);
+    expect(replies).toEqual([1, 0, 1]);
+    expect(await approved()).toEqual([0, 1, 0]);
+  });
+
+  test('one that fails harms no other', async () => {
+    await redis.client.del(names[1]!.state);
+    await redis.client.set(names[1]!.state, 'not ours');
+    const replies = await scripts.withdraw(names.map((of) => ({ names: of, requestIds: ['id'] })));
+    expect(replies).toEqual([1, expect.any(Error) as Error, 1]);
+    expect((replies[1] as Error).message).toMatch(/WRONGTYPE/);
+    await redis.client.del(names[1]!.state);
+  });
+
+  test('each has its own limits', async () => {
+    limits.set(names[2]!.key, { ...SMALL, windowMillis: 60_000 });
+    // As after a clock that has gone back: another window begins.
+    const later = Date.now() + 36_000_000;
+    for (const { state } of names) await redis.client.hset(state, 'start', later);
+    await scripts.withdraw(names.map((of) => ({ names: of, requestIds: ['unknown'] })));
+    const stored = await Promise.all(names.map(({ state }) => redis.client.hget(state, 'limits')));
+    expect(stored).toEqual(['3600000:1:1', '3600000:1:1', '60000:1:1']);
+  });
 });

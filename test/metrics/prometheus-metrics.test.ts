@@ -74,6 +74,10 @@ test('a series that may ever be is there from the start, at zero', async () => {
   expect(all.value('ratelimit_queue_wait_seconds_count')).toBe(0);
   expect(all.value('ratelimit_check_batch_size_count')).toBe(0);
   expect(all.value('ratelimit_store_breakers_open')).toBe(0);
+  expect(all.valuesOf('ratelimit_store_catch_up_pending')).toEqual({
+    'ratelimit_store_catch_up_pending{kind="withdrawal"}': 0,
+    'ratelimit_store_catch_up_pending{kind="settle"}': 0,
+  });
   expect(all.value('ratelimit_waiting')).toBe(0);
   expect(all.value('ratelimit_ready')).toBe(1);
 });
@@ -159,6 +163,17 @@ test('a call of a script is measured, and one that failed is an error of its kin
     'ratelimit_store_errors_total{kind="unknown"}': 1,
     'ratelimit_store_errors_total{kind="fault"}': 1,
     'ratelimit_store_errors_total{kind="not_run"}': 1,
+  });
+});
+
+test('what is left to do after an outage is as it was told last, by its kind', async () => {
+  metrics.catchingUp('withdrawal', 19_000);
+  metrics.catchingUp('settle', 3);
+  metrics.catchingUp('settle', 2);
+  const all = await scrape();
+  expect(all.valuesOf('ratelimit_store_catch_up_pending')).toEqual({
+    'ratelimit_store_catch_up_pending{kind="withdrawal"}': 19_000,
+    'ratelimit_store_catch_up_pending{kind="settle"}': 2,
   });
 });
 

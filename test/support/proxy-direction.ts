@@ -17,6 +17,7 @@ export class ProxyDirection {
   #bytesOut = 0;
   #limit: { readonly bytes: number; readonly reached: () => void } | undefined;
   readonly #sources = new Set<Socket>();
+  #lost: ReadonlySet<Socket> = new Set();
 
   /** The number of bytes taken so far, whether they passed or not. */
   get bytesIn(): number {
@@ -59,6 +60,11 @@ export class ProxyDirection {
     this.#set('swallow');
   }
 
+  /** Passes on nothing more of the connections that there are, which are dead. Later ones are as ever. */
+  lose(): void {
+    this.#lost = new Set(this.#sources);
+  }
+
   /** Reads no more, so that bytes stay with their sender until they pass again; none is lost. */
   pause(): void {
     this.#set('pause');
@@ -88,7 +94,8 @@ export class ProxyDirection {
       last = last.then(async () => {
         const rest = due - performance.now();
         if (rest > 0) await sleep(rest, undefined, { ref: false });
-        if (this.#mode !== 'swallow' && !to.destroyed) action();
+        const isLost = this.#mode === 'swallow' || this.#lost.has(from);
+        if (!isLost && !to.destroyed) action();
       });
     };
     from.on('data', (data: Buffer) => {

@@ -135,6 +135,8 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
     place.waiter.onceExpired(this.parts.clock, () => {
       this.#places.expire(requestId);
       this.#fire('due');
+      // It does not wait for the others' next try.
+      if (this.#mode === 'inLine') this.parts.line.join(this);
     });
     if (ticket < this.#waitingFrom) this.#places.doubtBelow(this.#waitingFrom);
     this.#isQueueEmpty = false;

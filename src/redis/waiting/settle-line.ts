@@ -42,6 +42,7 @@ export class SettleLine {
 
   /** Settles it when its turn has come, which may be at once. */
   join(queue: Unsettled): void {
+    this.#failed.delete(queue);
     this.#line.add(queue);
     this.#next();
   }

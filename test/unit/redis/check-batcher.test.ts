@@ -1,3 +1,4 @@
+import { StoreUnavailableError } from '../../../src/limiter/errors.js';
 import type { CheckRequest } from '../../../src/limiter/limiter.js';
 import { CheckBatcher, type CheckReply } from '../../../src/redis/check-batcher.js';
 import { KeyNaming } from '../../../src/redis/key-names.js';
@@ -439,4 +440,104 @@ test('each check is told what its key has left after it', async () => {
   });
   const replies = await Promise.all([send('a', 'k'), send('b', 'k'), send('c', 'k')]);
   expect(replies.map(({ quota }) => quota.remaining)).toEqual([5, 4, 4]);
+});
+
+describe('ordered checks of one key', () => {
+  /** Ends the calls, in their order. */
+  let ends: ((error?: Error) => Promise<void>)[];
+  beforeEach(() => {
+    ends = [];
+    answerCall = (call) =>
+      new Promise((resolve, reject) => {
+        ends.push(async (error) => {
+          if (error) reject(error);
+          else resolve(call.map(answer));
+          await nextTick();
+          await nextTick();
+        });
+      });
+  });
+
+  const ordered = (requestId: string, key: string, more: Partial<CheckRequest> = {}) =>
+    send(requestId, key, { isOrdered: true, ...more });
+  const manyOrdered = (count: number): Promise<CheckReply>[] =>
+    Array.from({ length: count }, (_, i) => ordered(String(i), 'k'));
+  const sizes = (): number[] => calls.map((call) => call.reduce((n, b) => n + b.checks.length, 0));
+
+  test('wait for the answers to those before, and go in as few calls as may be', async () => {
+    const replies = manyOrdered(250);
+    await nextTick();
+    expect(sizes()).toEqual([100]);
+    await ends[0]!();
+    expect(sizes()).toEqual([100, 100]);
+    await ends[1]!();
+    await ends[2]!();
+    expect(sizes()).toEqual([100, 100, 50]);
+    const ids = Array.from({ length: 250 }, (_, i) => String(i));
+    expect(seen().flatMap(([batch]) => batch!.slice(1))).toEqual(ids);
+    await Promise.all(replies);
+    // Nothing is left behind that would hold the next.
+    void ordered('later', 'k');
+    await nextTick();
+    expect(sizes()).toEqual([100, 100, 50, 1]);
+  });
+
+  test('keep neither other checks of the key waiting, nor other keys', async () => {
+    void Promise.all(manyOrdered(101));
+    void send('alone', 'k');
+    void ordered('other', 'l');
+    await nextTick();
+    expect(seen().slice(1)).toEqual([
+      [
+        ['sluice:{k}', 'alone'],
+        ['sluice:{l}', 'other'],
+      ],
+    ]);
+  });
+
+  test('wait though a call is full of other keys', async () => {
+    void ordered('first', 'k');
+    for (let i = 0; i < 15; i += 1) void ordered('x', `k${i}`);
+    void ordered('second', 'k', { maxRequests: 5 });
+    await nextTick();
+    expect(seen().flat().filter(([state]) => state === 'sluice:{k}')).toEqual([
+      ['sluice:{k}', 'first'],
+    ]);
+    await ends[0]!();
+    expect(seen().at(-1)).toEqual([['sluice:{k}', 'second']]);
+  });
+
+  test('with other overrides follow in the same call, and what comes later waits for it', async () => {
+    void ordered('a', 'k');
+    void ordered('b', 'k', { maxRequests: 5 });
+    await nextTick();
+    void ordered('c', 'k', { maxRequests: 5 });
+    void ordered('d', 'k');
+    await nextTick();
+    expect(seen()).toEqual([[['sluice:{k}', 'a'], ['sluice:{k}', 'b']]]);
+    await ends[0]!();
+    expect(seen().slice(1)).toEqual([[['sluice:{k}', 'c']]]);
+    await ends[1]!();
+    expect(seen().slice(2)).toEqual([[['sluice:{k}', 'd']]]);
+  });
+
+  test('fail with a call before them, and are not sent', async () => {
+    const replies = Promise.allSettled(manyOrdered(300));
+    await nextTick();
+    await ends[0]!(new StoreUnavailableError({ mayHaveRun: true }));
+    const outcomes = (await replies) as PromiseRejectedResult[];
+    const mayHaveRun = outcomes.map(({ reason }) => (reason as StoreUnavailableError).mayHaveRun);
+    expect(mayHaveRun).toEqual([...Array(100).fill(true), ...Array(200).fill(false)]);
+    expect(sizes()).toEqual([100]);
+  });
+
+  test('follow one that failed alone', async () => {
+    answer = () => new Error('WRONGTYPE');
+    const replies = Promise.allSettled(manyOrdered(150));
+    await nextTick();
+    await ends[0]!();
+    await ends[1]!();
+    expect(sizes()).toEqual([100, 50]);
+    expect((await replies).every(({ status }) => status === 'rejected')).toBe(true);
+  });
 });

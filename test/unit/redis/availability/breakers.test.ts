@@ -6,6 +6,7 @@ import { FakeStore } from '../../../support/fake-store.js';
 import { ManualClock } from '../../../support/manual-clock.js';
 import { recordLog, type RecordedLog } from '../../../support/recorded-log.js';
 import { FAILURES } from '../../../support/store-failures.js';
+import { until } from '../../../support/until.js';
 import { unobserved } from '../../../support/unguarded.js';
 
 let store: FakeStore;
@@ -126,10 +127,27 @@ test('only shards that are down are asked when Redis can be reached again', asyn
   expect(breakers.of('a:1').isOpen).toBe(false);
 });
 
-test('a connection on which nothing came back is left when its shard counts as down', () => {
+test('a connection on which no reply came is looked at when its shard counts as down', () => {
   open('a:1', new TimeoutError(500));
   open('b:1', FAILURES.unknown);
-  expect(store.renewed).toEqual(['a']);
+  expect([store.suspected, store.renewed]).toEqual([['a'], []]);
+});
+
+test('it is looked at again after each probe without a reply, of which there is one at a time', async () => {
+  timeoutMillis = 1;
+  breakers = create();
+  let answer!: (reply: number) => void;
+  store.answerProbe = () => new Promise((resolve) => (answer = resolve));
+  open('a:1', new TimeoutError(500));
+  for (const looks of [2, 3, 4]) {
+    await advance(250);
+    await until(() => store.suspected.length === looks);
+  }
+  expect(store.probes).toHaveLength(1);
+  store.answerProbe = () => Promise.resolve(0);
+  answer(0);
+  await advance(250);
+  await until(() => !breakers.of('a:1').isOpen);
 });
 
 test.each(['a:1', 'b:1'])('calls of %s that fail once they are disposed of open none', (name) => {

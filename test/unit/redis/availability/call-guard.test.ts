@@ -5,6 +5,7 @@ import { FakeStore } from '../../../support/fake-store.js';
 import { callThat, NO_ANSWER, type ScriptedCall } from '../../../support/guarded-call.js';
 import { ManualClock } from '../../../support/manual-clock.js';
 import { recordLog, type RecordedLog } from '../../../support/recorded-log.js';
+import { until } from '../../../support/until.js';
 import { FAILURES } from '../../../support/store-failures.js';
 import { unobserved } from '../../../support/unguarded.js';
 
@@ -108,18 +109,18 @@ describe('the breaker of a shard', () => {
     expect(isOpen()).toBe(true);
   });
 
-  test('opens where nothing is answered, and has the connection made anew', async () => {
+  test('opens where nothing is answered, and has the connection looked at', async () => {
     guard = create(5);
     await fail(3, () => callThat([NO_ANSWER]));
     expect(isOpen()).toBe(true);
-    expect(store.renewed).toEqual(['a']);
+    expect([store.suspected, store.renewed]).toEqual([['a'], []]);
   });
 
   test('opens where there is no connection, and leaves it at that', async () => {
     guard = create(5);
     await fail(3, () => callThat([FAILURES.notSent]));
     expect(isOpen()).toBe(true);
-    expect(store.renewed).toEqual([]);
+    expect(store.suspected).toEqual([]);
   });
 
   test('stays closed where a write succeeds between failures', async () => {
@@ -201,6 +202,21 @@ describe('what is under way', () => {
     await expectNotAsked(callThat(['reply'], { size: 2 }), TOO_MUCH);
   });
 
+  test('counts calls that have missed their deadline, until their replies come', async () => {
+    guard = create(5);
+    const end = startCall(20_000);
+    await until(() => observed.length === 1);
+    await expectNotAsked(callThat(['reply']), TOO_MUCH);
+    await end();
+    expect(await guard.run(callThat(['reply'], { size: 20_000 }))).toBe('reply');
+  });
+
+  test('is counted by shard: one that does not reply keeps no other from being asked', async () => {
+    startCall(20_000);
+    await expectNotAsked(callThat(['reply']), TOO_MUCH);
+    expect(await guard.run(callThat(['reply'], { name: 'b:key' }))).toBe('reply');
+  });
+
   test.each([undefined, refused, fault])('counts no call that has ended: %s', async (error) => {
     await startCall(20_000)(error);
     expect(await guard.run(callThat(['reply'], { size: 20_000 }))).toBe('reply');
@@ -235,6 +251,12 @@ describe('the observer is told of each call once', () => {
     guard = create(5);
     await failureOf(call);
     expect(observed).toEqual([['check', outcome]]);
+  });
+
+  test('but not of commands, which are no scripts', async () => {
+    await guard.run(callThat(['reply'], { isCommand: true }));
+    await failureOf(callThat([refused], { isCommand: true }));
+    expect(observed).toEqual([]);
   });
 
   test('but not of those that are not sent', async () => {

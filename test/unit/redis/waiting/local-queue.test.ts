@@ -31,7 +31,7 @@ const REACH: Record<QueueMode, () => Promise<void>> = {
     await REACH.settling();
     h.queue.onMemoryLost();
   },
-  retrying: async () => {
+  inLine: async () => {
     await REACH.settling();
     await h.store.last.fail();
   },
@@ -56,42 +56,42 @@ const HAPPENINGS: [
       h.ask('c');
       h.queue.ticketed('c', 30, 500);
     },
-    { asking: 'listening', retrying: 'settling' },
+    { asking: 'listening' },
   ],
   [
     'a wake that changes nothing',
     () => {
       h.wake();
     },
-    { retrying: 'settling' },
+    {},
   ],
   [
     'a wake that has passed somebody over',
     () => {
       h.wake({ waitingFrom: 15 });
     },
-    { listening: 'settling', settling: 'resettling', retrying: 'settling' },
+    { listening: 'settling', settling: 'resettling' },
   ],
   [
     'a subscription made again',
     () => {
       h.confirmSubscription();
     },
-    { listening: 'settling', settling: 'resettling', retrying: 'settling' },
+    { listening: 'settling', settling: 'resettling' },
   ],
   [
     'the loss of what Redis knew',
     () => {
       h.messages.say(h.names.wakeChannel, { memoryLost: true });
     },
-    { listening: 'settling', settling: 'resettling', retrying: 'settling' },
+    { listening: 'settling', settling: 'resettling' },
   ],
   [
     'the return of the store',
     () => {
       h.queue.onStoreAvailable();
     },
-    { listening: 'settling', settling: 'resettling', retrying: 'settling' },
+    { listening: 'settling', settling: 'resettling' },
   ],
   [
     'a resignation',
@@ -105,7 +105,7 @@ const HAPPENINGS: [
     () => {
       h.wake({ granted: ['a'], waitingFrom: 11 });
     },
-    { retrying: 'settling' },
+    {},
   ],
   [
     'the end of all',
@@ -118,7 +118,7 @@ const HAPPENINGS: [
       listening: 'over',
       settling: 'over',
       resettling: 'over',
-      retrying: 'over',
+      inLine: 'over',
     },
   ],
 ];
@@ -192,8 +192,8 @@ describe('the answer to a settle call', () => {
 
 describe('the failure of a settle call', () => {
   test.each<[from: QueueMode, to: QueueMode]>([
-    ['settling', 'retrying'],
-    ['resettling', 'retrying'],
+    ['settling', 'inLine'],
+    ['resettling', 'inLine'],
     ['over', 'over'],
   ])('leads from %s to %s', async (from, to) => {
     await REACH[from]();
@@ -202,7 +202,7 @@ describe('the failure of a settle call', () => {
   });
 
   test('is tried again after its back-off, about all, whatever the election does meanwhile', async () => {
-    await REACH.retrying();
+    await REACH.inLine();
     h.messages.say(h.names.wakeChannel, { leaderResigned: true });
     await quiet();
     const calls = h.store.calls.length;

@@ -7,16 +7,24 @@ import {
 
 const IMPOSSIBLE = undefined;
 
-const EVENTS: readonly QueueEvent[] = ['asked', 'ticketed', 'due', 'answered', 'failed', 'emptied'];
+const EVENTS: readonly QueueEvent[] = [
+  'asked',
+  'ticketed',
+  'due',
+  'begun',
+  'answered',
+  'failed',
+  'emptied',
+];
 
 /** Where each event leads, in the order of {@link EVENTS}. */
 const EXPECTED: Record<QueueMode, (QueueMode | undefined)[]> = {
-  asking: ['asking', 'listening', 'asking', IMPOSSIBLE, IMPOSSIBLE, 'over'],
-  listening: ['listening', 'listening', 'settling', IMPOSSIBLE, IMPOSSIBLE, 'over'],
-  settling: ['settling', 'settling', 'resettling', 'listening', 'retrying', 'over'],
-  resettling: ['resettling', 'resettling', 'resettling', 'settling', 'retrying', 'over'],
-  retrying: ['retrying', 'retrying', 'settling', IMPOSSIBLE, IMPOSSIBLE, 'over'],
-  over: [IMPOSSIBLE, IMPOSSIBLE, 'over', 'over', 'over', IMPOSSIBLE],
+  asking: ['asking', 'listening', 'asking', IMPOSSIBLE, IMPOSSIBLE, IMPOSSIBLE, 'over'],
+  listening: ['listening', 'listening', 'inLine', IMPOSSIBLE, IMPOSSIBLE, IMPOSSIBLE, 'over'],
+  inLine: ['inLine', 'inLine', 'inLine', 'settling', IMPOSSIBLE, IMPOSSIBLE, 'over'],
+  settling: ['settling', 'settling', 'resettling', IMPOSSIBLE, 'listening', 'inLine', 'over'],
+  resettling: ['resettling', 'resettling', 'resettling', IMPOSSIBLE, 'inLine', 'inLine', 'over'],
+  over: [IMPOSSIBLE, IMPOSSIBLE, 'over', IMPOSSIBLE, 'over', 'over', IMPOSSIBLE],
 };
 
 const CELLS = Object.entries(EXPECTED).flatMap(([mode, row]) =>

@@ -78,20 +78,6 @@ describe('a call that fails', () => {
     expect(store.last.ids).toEqual(['w1', 'w2', 'w3']);
   });
 
-  test('is left alone for longer each time, until one succeeds', async () => {
-    const waits: number[] = [];
-    for (let i = 0; i < 5; i += 1) {
-      void calls.settle(0);
-      await store.last.fail();
-      waits.push(calls.retryMillis);
-    }
-    expect(waits).toEqual([50, 100, 200, 250, 250]);
-    await settle();
-    void calls.settle(0);
-    await store.last.fail();
-    expect(calls.retryMillis).toBe(50);
-  });
-
   test.each([
     ['warn', 'a fault', new Error('a fault')],
     ['debug', 'a store that is away', new StoreUnavailableError()],

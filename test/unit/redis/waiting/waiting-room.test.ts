@@ -224,7 +224,7 @@ describe('keys', () => {
   test('of which the store can be asked again are settled, others not', async () => {
     await wait(10, 'k');
     await wait(20, 'l');
-    unavailable.add('l');
+    unavailable.add('{l}');
     room.onStoreAvailable();
     expect(store.calls.map(({ state, ids }) => [state, ids])).toEqual([['{k}', ['id 0']]]);
   });

@@ -1,19 +1,36 @@
 import { KeyNaming } from '../../../../src/redis/key-names.js';
 import { Withdrawals } from '../../../../src/redis/waiting/withdrawals.js';
 import { eventLoop } from '../../../../src/common/ticks.js';
+import { StoreUnavailableError } from '../../../../src/limiter/errors.js';
 import { ManualClock } from '../../../support/manual-clock.js';
 import { recordLog, type RecordedLog } from '../../../support/recorded-log.js';
+import { until } from '../../../support/until.js';
 
-interface Call {
+/** What a call says of one key. */
+interface Part {
   readonly state: string;
   readonly ids: readonly string[];
 }
 
-const REDIS_IS_AWAY = new Error('redis is away');
+const REDIS_IS_AWAY = new StoreUnavailableError();
+const NOT_OURS = new Error('WRONGTYPE Operation against a key holding the wrong kind of value');
+const WINDOW = 1000;
+const LEASE = 3000;
 
-let calls: Call[];
+/** The calls, each with its keys. */
+let calls: Part[][];
 /** Whether a call fails; asked once for each. */
-let fails: (call: Call) => boolean;
+let fails: (call: readonly Part[]) => boolean;
+/** Resolves when a call that does not fail is answered. */
+let isAnswered: (call: readonly Part[]) => Promise<void>;
+/** The names of the states that Redis has something else for. */
+let notOurs: Set<string>;
+/** The names of the states that can't be asked about. */
+let unavailable: Set<string>;
+let waitedFor: Set<string>;
+/** How much was not done, each time that was told. */
+let undone: number[];
+let slotOf: (name: string) => number;
 let log: RecordedLog;
 let clock: ManualClock;
 let withdrawals: Withdrawals;
@@ -21,17 +38,39 @@ let withdrawals: Withdrawals;
 beforeEach(() => {
   calls = [];
   fails = () => false;
+  isAnswered = () => Promise.resolve();
+  notOurs = new Set();
+  unavailable = new Set();
+  waitedFor = new Set();
+  undone = [];
+  slotOf = () => 0;
   log = recordLog();
   clock = new ManualClock(0);
   withdrawals = new Withdrawals({
     store: {
-      withdraw: (names, ids) => {
-        const call = { state: names.state, ids: [...ids] };
+      withdraw: async (parts) => {
+        const call = parts.map(({ names, requestIds }) => ({
+          state: names.state,
+          ids: requestIds,
+        }));
         calls.push(call);
-        return fails(call) ? Promise.reject(REDIS_IS_AWAY) : Promise.resolve();
+        if (fails(call)) throw REDIS_IS_AWAY;
+        await isAnswered(call);
+        return call.map(({ state, ids }) => (notOurs.has(state) ? NOT_OURS : ids.length));
       },
     },
     naming: new KeyNaming(''),
+    slotOf: (name) => slotOf(name),
+    limitsOf: () => ({ windowMillis: WINDOW, maxRequests: 1, maxRequestsInQueue: 1 }),
+    leaseMillis: LEASE,
+    isAvailable: (name) => !unavailable.has(name),
+    isWaitedFor: (key) => waitedFor.has(key),
+    observer: {
+      catchingUp: (what, count) => {
+        expect(what).toBe('withdrawal');
+        undone.push(count);
+      },
+    },
     clock,
     ticks: eventLoop,
     logger: log.logger,
@@ -40,14 +79,17 @@ beforeEach(() => {
 
 /** Lets what has been set in motion run out: the stub answers at once. */
 async function quiet(): Promise<void> {
-  for (let i = 0; i < 3; i += 1) await new Promise((resolve) => setImmediate(resolve));
+  for (let i = 0; i < 5; i += 1) await new Promise((resolve) => setImmediate(resolve));
 }
 
 async function advance(millis: number): Promise<void> {
   await clock.advance(millis, { afterTimers: quiet });
 }
 
-test('what is added in one tick goes in one call for each key', async () => {
+const idsOf = (call: readonly Part[]): string[] => call.flatMap(({ ids }) => [...ids]);
+const keys = (count: number): string[] => Array.from({ length: count }, (_, i) => `k${i}`);
+
+test('what is added in one tick goes in one call for all keys', async () => {
   withdrawals.add('k', ['a']);
   withdrawals.add('l', ['b']);
   withdrawals.add('k', ['c', 'd']);
@@ -55,11 +97,13 @@ test('what is added in one tick goes in one call for each key', async () => {
   expect(calls).toEqual([]);
   await quiet();
   expect(calls).toEqual([
-    { state: '{k}', ids: ['a', 'c', 'd'] },
-    { state: '{l}', ids: ['b'] },
+    [
+      { state: '{k}', ids: ['a', 'c', 'd'] },
+      { state: '{l}', ids: ['b'] },
+    ],
   ]);
   await advance(100_000);
-  expect(calls).toHaveLength(2);
+  expect(calls).toHaveLength(1);
   expect(log.lines).toEqual([]);
 });
 
@@ -68,7 +112,14 @@ test('what is added later goes in a later call', async () => {
   await quiet();
   withdrawals.add('k', ['b']);
   await quiet();
-  expect(calls.map(({ ids }) => ids)).toEqual([['a'], ['b']]);
+  expect(calls.map(idsOf)).toEqual([['a'], ['b']]);
+});
+
+test('keys in different slots go in calls of their own', async () => {
+  slotOf = (name) => (name === '{l}' ? 1 : 0);
+  for (const key of ['k', 'l', 'm']) withdrawals.add(key, ['a']);
+  await quiet();
+  expect(calls.map((call) => call.map(({ state }) => state))).toEqual([['{k}', '{m}'], ['{l}']]);
 });
 
 test('what is added while a call is on its way goes in the next one', async () => {
@@ -80,16 +131,124 @@ test('what is added while a call is on its way goes in the next one', async () =
   };
   withdrawals.add('k', ['a']);
   await quiet();
-  await advance(0);
-  expect(calls.map(({ ids }) => ids)).toEqual([['a'], ['b']]);
+  expect(calls.map(idsOf)).toEqual([['a'], ['b']]);
+});
+
+test('an id that is added while its call is on its way is withdrawn once more', async () => {
+  let addedMeanwhile = false;
+  fails = () => {
+    if (!addedMeanwhile) withdrawals.add('k', ['a']);
+    addedMeanwhile = true;
+    return false;
+  };
+  withdrawals.add('k', ['a']);
+  await quiet();
+  expect(calls.map(idsOf)).toEqual([['a'], ['a']]);
 });
 
 test('no more than 1000 ids go in one call', async () => {
   const ids = Array.from({ length: 2001 }, (_, i) => String(i));
   withdrawals.add('k', ids);
   await quiet();
-  expect(calls.map(({ ids: some }) => some.length)).toEqual([1000, 1000, 1]);
-  expect(calls.flatMap(({ ids: some }) => some)).toEqual(ids);
+  expect(calls.map((call) => idsOf(call).length)).toEqual([1000, 1000, 1]);
+  expect(calls.flatMap(idsOf)).toEqual(ids);
+});
+
+test('no more than 50 keys go in one call, and no more than 1000 ids of all', async () => {
+  const many = Array.from({ length: 400 }, (_, i) => String(i));
+  for (const key of keys(60)) withdrawals.add(key, ['a']);
+  for (const key of ['l', 'm', 'n']) withdrawals.add(key, many);
+  await quiet();
+  expect(calls.map((call) => [call.length, idsOf(call).length])).toEqual([
+    [50, 50],
+    [12, 810],
+    [1, 400],
+  ]);
+});
+
+describe('tens of thousands of keys', () => {
+  const COUNT = 20_000;
+
+  /** The keys of the calls under way, at most. */
+  async function mostUnderWay(): Promise<number> {
+    let underWay = 0;
+    let most = 0;
+    isAnswered = async (call) => {
+      underWay += call.length;
+      most = Math.max(most, underWay);
+      await new Promise((resolve) => setImmediate(resolve));
+      underWay -= call.length;
+    };
+    for (const key of keys(COUNT)) withdrawals.add(key, ['a']);
+    await until(() => undone.at(-1) === 0);
+    return most;
+  }
+
+  test('are withdrawn by few calls, and the next follow the replies', async () => {
+    expect(await mostUnderWay()).toBe(100);
+    expect(calls).toHaveLength(COUNT / 50);
+    expect(new Set(calls.flat().map(({ state }) => state)).size).toBe(COUNT);
+  });
+
+  test('in as many slots are withdrawn so many at a time, too', async () => {
+    slotOf = (name) => Number(name.slice(2, -1));
+    expect(await mostUnderWay()).toBe(100);
+    expect(calls).toHaveLength(COUNT);
+  });
+
+  test('are not asked for while the store is known to be down, and all when it is back', async () => {
+    for (const key of keys(COUNT)) unavailable.add(`{${key}}`);
+    for (const key of keys(COUNT)) withdrawals.add(key, ['a']);
+    await quiet();
+    await advance(10_000);
+    expect([calls.length, undone.at(-1)]).toEqual([0, COUNT]);
+    unavailable.clear();
+    withdrawals.onStoreAvailable();
+    await until(() => undone.at(-1) === 0);
+    expect(calls).toHaveLength(COUNT / 50);
+  });
+});
+
+describe('what can not matter any more', () => {
+  beforeEach(() => {
+    notOurs.add('{k}');
+  });
+
+  test('is not asked for when Redis has been there for a window and a lease', async () => {
+    withdrawals.add('k', ['a']);
+    await quiet();
+    await advance(LEASE - 1);
+    expect(undone.at(-1)).toBe(1);
+    const { length } = calls;
+    await advance(300);
+    expect(undone.at(-1)).toBe(0);
+    await advance(100_000);
+    expect(calls.length - length).toBeLessThan(2);
+  });
+
+  test('matters for as long as others wait for the key here', async () => {
+    waitedFor.add('k');
+    withdrawals.add('k', ['a']);
+    await quiet();
+    await advance(100_000);
+    expect(undone.at(-1)).toBe(1);
+    waitedFor.clear();
+    await advance(300);
+    expect(undone.at(-1)).toBe(0);
+  });
+
+  test('matters for as long as Redis was away, since what it was sent may run at its return', async () => {
+    notOurs.clear();
+    withdrawals.add('l', ['b']);
+    await quiet();
+    withdrawals.add('k', ['a']);
+    unavailable.add('{k}');
+    await quiet();
+    await advance(100_000);
+    unavailable.clear();
+    await advance(300);
+    expect(calls.at(-1)).toEqual([{ state: '{k}', ids: ['a'] }]);
+  });
 });
 
 describe('a call that fails', () => {
@@ -135,16 +294,26 @@ describe('a call that fails', () => {
     await quiet();
     expect(calls).toHaveLength(1);
     await advance(50);
-    expect([...calls[1]!.ids].sort()).toEqual(['a', 'b']);
+    expect(idsOf(calls[1]!).sort()).toEqual(['a', 'b']);
   });
 
   test('is repeated without what other calls have done', async () => {
-    fails = ({ state }) => state === '{k}' && calls.length <= 2;
+    slotOf = (name) => (name === '{l}' ? 1 : 0);
+    fails = ([first]) => first?.state === '{k}' && calls.length <= 2;
     withdrawals.add('k', ['a']);
     withdrawals.add('l', ['b']);
     await quiet();
     await advance(50);
-    expect(calls.map(({ state }) => state)).toEqual(['{k}', '{l}', '{k}']);
+    expect(calls.flat().map(({ state }) => state)).toEqual(['{k}', '{l}', '{k}']);
+  });
+
+  test('for one of its keys is repeated for that one', async () => {
+    notOurs.add('{k}');
+    for (const key of ['k', 'l']) withdrawals.add(key, ['a']);
+    await quiet();
+    notOurs.clear();
+    await advance(50);
+    expect(calls.map((call) => call.map(({ state }) => state))).toEqual([['{k}', '{l}'], ['{k}']]);
   });
 
   test('of many ids is repeated from the ids on that Redis has not heard', async () => {
@@ -154,7 +323,7 @@ describe('a call that fails', () => {
     await quiet();
     expect(calls).toHaveLength(2);
     await advance(50);
-    expect(calls.slice(2).map((call) => [call.ids[0], call.ids.length])).toEqual([
+    expect(calls.slice(2).map((call) => [idsOf(call)[0], idsOf(call).length])).toEqual([
       ['1000', 1000],
       ['2000', 1],
     ]);
@@ -180,7 +349,7 @@ describe('close', () => {
     withdrawals.add('k', ['a']);
     await quiet();
     await withdrawals.close();
-    expect(calls.map(({ ids }) => ids)).toEqual([['a'], ['a']]);
+    expect(calls.map(idsOf)).toEqual([['a'], ['a']]);
     expect(log.messages).not.toContain('withdrawals left to the leases');
   });
 
@@ -188,7 +357,7 @@ describe('close', () => {
     fails = () => calls.length === 1;
     withdrawals.add('k', ['a']);
     await withdrawals.close();
-    expect(calls.map(({ ids }) => ids)).toEqual([['a'], ['a']]);
+    expect(calls.map(idsOf)).toEqual([['a'], ['a']]);
   });
 
   test('gives up what cannot be done, says so, and sets no timer', async () => {

@@ -1,0 +1,40 @@
+import { AtATime } from '../../../../src/redis/waiting/at-a-time.js';
+
+const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+test('so many jobs run at a time, the others in their order, whatever comes of each', async () => {
+  const turns = new AtATime(2);
+  const begun: number[] = [];
+  const ends: ((error?: Error) => void)[] = [];
+  const jobs = Array.from({ length: 5 }, (_, i) =>
+    turns.run(() => {
+      begun.push(i);
+      return new Promise<number>((resolve, reject) => {
+        ends[i] = (error) => {
+          if (error) reject(error);
+          else resolve(i);
+        };
+      });
+    }),
+  );
+  const all = Promise.allSettled(jobs);
+  await nextTurn();
+  expect(begun).toEqual([0, 1]);
+  ends[1]!(new Error('failed'));
+  await nextTurn();
+  expect(begun).toEqual([0, 1, 2]);
+  ends[0]!();
+  ends[2]!();
+  await nextTurn();
+  expect(begun).toEqual([0, 1, 2, 3, 4]);
+  ends[3]!();
+  ends[4]!();
+  expect((await all).map(({ status }) => status)).toEqual([
+    'fulfilled',
+    'rejected',
+    'fulfilled',
+    'fulfilled',
+    'fulfilled',
+  ]);
+  expect(await turns.run(() => Promise.resolve('again'))).toBe('again');
+});
