@@ -4,6 +4,7 @@ import TestSequencer from '@jest/test-sequencer';
 const SLOWEST = [
   'test/docs/shell-blocks.test.ts',
   'test/chaos/soak/quick-soak.test.ts',
+  'test/chaos/recovery/quick-recovery.test.ts',
   'test/replicas/approved-once.test.ts',
   'test/chaos/quick/sentinel.test.ts',
   'test/chaos/quick/cluster.test.ts',

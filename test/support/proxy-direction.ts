@@ -5,10 +5,13 @@ import { resetSocket } from './reset-socket.js';
 
 type Mode = 'pass' | 'swallow' | 'pause';
 
+const always = (): boolean => true;
+
 /** One direction of all connections of a proxy. What it is told holds until it is told otherwise. */
 export class ProxyDirection {
   #mode: Mode = 'pass';
   #delayMillis = 0;
+  #isLate: () => boolean = always;
   #slowFrom: { readonly text: string; readonly millis: number } | undefined;
   #bytesIn = 0;
   #bytesOut = 0;
@@ -31,9 +34,12 @@ export class ProxyDirection {
     this.#set('pass');
   }
 
-  /** Passes everything on in order, each byte `millis` after it has come. */
-  delay(millis: number): void {
-    this.#set('pass', millis);
+  /**
+   * Passes everything on in order, each byte `millis` after it has come.
+   * @param isLate asked of each piece that comes; where not, it is no later than what came before it
+   */
+  delay(millis: number, isLate = always): void {
+    this.#set('pass', millis, isLate);
   }
 
   /** The same for connections on which messages of pub/sub come, from the first one on. */
@@ -83,7 +89,8 @@ export class ProxyDirection {
     let isSlow = false;
     const afterwards = (action: () => void): void => {
       const delay = isSlow ? (this.#slowFrom?.millis ?? 0) : 0;
-      const due = performance.now() + this.#delayMillis + delay;
+      const delayed = this.#delayMillis > 0 && this.#isLate() ? this.#delayMillis : 0;
+      const due = performance.now() + delayed + delay;
       last = last.then(async () => {
         const rest = due - performance.now();
         if (rest > 0) await sleep(rest, undefined, { ref: false });
@@ -108,9 +115,10 @@ export class ProxyDirection {
     if (this.#mode === 'pause') from.pause();
   }
 
-  #set(mode: Mode, delayMillis = 0): void {
+  #set(mode: Mode, delayMillis = 0, isLate = always): void {
     this.#mode = mode;
     this.#delayMillis = delayMillis;
+    this.#isLate = isLate;
     for (const source of this.#sources) {
       if (mode === 'pause') source.pause();
       else source.resume();

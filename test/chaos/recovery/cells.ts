@@ -1,0 +1,43 @@
+import type { TopologyName } from '../topologies/topology.js';
+
+export const LOAD_NAMES = ['plain', 'bulk', 'waiting', 'grpc', 'releases', 'leaving'] as const;
+export type LoadName = (typeof LOAD_NAMES)[number];
+
+export const FAULT_NAMES = [
+  'stall-300',
+  'stall-1500',
+  'stall-5000',
+  'restart',
+  'restart-empty',
+  'failover',
+  'cut',
+  'late',
+  'flush',
+] as const;
+export type FaultName = (typeof FAULT_NAMES)[number];
+
+/** A load that meets a fault. */
+export interface Cell {
+  readonly load: LoadName;
+  readonly fault: FaultName;
+}
+
+/** What there is no cell for: one server has no other, and servers that copy from others never all lose their data. */
+const MISSING: Readonly<Record<TopologyName, readonly FaultName[]>> = {
+  standalone: ['failover'],
+  sentinel: ['restart-empty'],
+  cluster: ['restart-empty'],
+};
+
+export function cellsOf(topology: TopologyName): Cell[] {
+  return LOAD_NAMES.flatMap((load) =>
+    FAULT_NAMES.filter((fault) => !MISSING[topology].includes(fault)).map((fault) => ({
+      load,
+      fault,
+    })),
+  );
+}
+
+export function nameOf({ load, fault }: Cell): string {
+  return `${load}/${fault}`;
+}
