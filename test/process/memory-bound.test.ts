@@ -49,6 +49,31 @@ const FLOOD = `
   console.log(JSON.stringify([first, condition, await flood()]));
 `;
 
+/** Prints how many bytes each key takes that has one approval. */
+const MEASURE = `
+  import { MemoryLimiter } from '${DIST}/limiter/memory/memory-limiter.js';
+
+  const KEYS = 20_000;
+  const clock = { now: () => 0, after: () => () => {} };
+  const limits = { windowMillis: 3_600_000, maxRequests: 10, maxRequestsInQueue: 0 };
+  const policy = { limits };
+  const limiter = new MemoryLimiter({ current: { policyOf: () => policy } }, clock);
+  const used = () => {
+    gc();
+    const { heapUsed, arrayBuffers } = process.memoryUsage();
+    return heapUsed + arrayBuffers;
+  };
+  const before = used();
+  for (let key = 0; key < KEYS; key += 1) await limiter.check({ key: 'key-number-' + key, canWait: false });
+  console.log((used() - before) / KEYS, limiter.waiting);
+`;
+
+test('a key with an approval takes less than what the bound counts for it', async () => {
+  const node = ['--expose-gc', '--input-type=module', '-e', MEASURE];
+  const { stdout } = await execute(process.execPath, node);
+  expect(Number(stdout.split(' ')[0])).toBeLessThan(1200);
+});
+
 test('a process with a small heap survives checks beyond number in a long window', async () => {
   const node = ['--max-old-space-size=32', '--input-type=module', '-e', FLOOD];
   const { stdout } = await execute(process.execPath, node);

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 
 import { ApprovedIds } from '../../../../src/limiter/memory/approved-ids.js';
-import { MemoryRoom } from '../../../../src/limiter/memory/memory-room.js';
+import { memoryIn, MemoryRoom } from '../../../../src/limiter/memory/memory-room.js';
 import { Random } from '../../../chaos/random.js';
 
 const ID = 'ab34567f-89ab-4def-8123-456789abcdef';
@@ -79,4 +79,9 @@ test('an id for which there is no memory changes nothing', () => {
 
   expect(added.map((id) => ids.release(id, 1))).toEqual(added.map(() => 1));
   expect(ids.add(randomUUID(), 1)).toBe(true);
+});
+
+test('a process gives a limiter half of its heap beyond what others need', () => {
+  const mebibytes = [80, 112, 560, 4144].map((heap) => memoryIn(heap * 2 ** 20) / 2 ** 20);
+  expect(mebibytes).toEqual([4, 8, 232, 2024]);
 });
