@@ -1,9 +1,12 @@
+import { getHeapStatistics } from 'node:v8';
+
 import type { Logger } from 'pino';
 
 import { type Clock, systemClock } from '../common/clock.js';
 import type { Settings } from '../config/settings.js';
 import type { Limiter, Policies, StoreLimiter } from '../limiter/limiter.js';
 import { type MemoryBounds, MemoryLimiter } from '../limiter/memory/memory-limiter.js';
+import { memoryIn } from '../limiter/memory/memory-room.js';
 import { OutageLimiter } from '../limiter/outage/outage-limiter.js';
 import { OutageLog } from '../limiter/outage/outage-log.js';
 import { allowAll, decideLocally } from '../limiter/outage/substitute.js';
@@ -77,8 +80,12 @@ function loadedAt(rules: Policies, clock: Clock): () => number {
 
 type Bounds = Pick<Settings, 'MAX_KEYS' | 'MAX_IDS_PER_KEY'>;
 
-function boundsOf(settings: Bounds): Pick<MemoryBounds, 'maxKeys' | 'maxIdsPerKey'> {
-  return { maxKeys: settings.MAX_KEYS, maxIdsPerKey: settings.MAX_IDS_PER_KEY };
+function boundsOf(settings: Bounds): Omit<MemoryBounds, 'maxWaiters'> {
+  return {
+    maxKeys: settings.MAX_KEYS,
+    maxIdsPerKey: settings.MAX_IDS_PER_KEY,
+    maxBytes: memoryIn(getHeapStatistics().heap_size_limit),
+  };
 }
 
 function withPolicy(

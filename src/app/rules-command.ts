@@ -3,10 +3,14 @@ import { parseArgs } from 'node:util';
 import { readNamedFile } from '../config/named-file.js';
 import { SettingsError } from '../config/settings-error.js';
 import { type Settings } from '../config/settings.js';
+import { measureMatching } from '../rules/matching-cost.js';
 import { parseRules } from '../rules/parse-rules.js';
 import { type Match, RuleSet } from '../rules/rule-set.js';
 import type { KeyPolicy } from '../rules/policy.js';
 import { defaultPolicy } from '../rules/rules.js';
+
+/** A bulk request with 1000 new keys then takes a second of a CPU. */
+const MAX_MATCHING_MILLIS = 1;
 
 const USAGE = '--check-config FILE, --explain KEY, or both';
 
@@ -49,8 +53,25 @@ export function runRulesCommand({ file, key }: RulesCommand, settings: Settings)
   } catch (error) {
     throw new SettingsError(path, (error as Error).message, 'rules in JSON or YAML');
   }
-  const summary = `${path}: ${rules.rules.length} rules, digest ${rules.digest}`;
-  return key === undefined ? summary : [summary, ...explain(rules, key)].join('\n');
+  return [
+    `${path}: ${rules.rules.length} rules, digest ${rules.digest}`,
+    ...(file === undefined ? [] : warnOfCost(rules)),
+    ...(key === undefined ? [] : explain(rules, key)),
+  ].join('\n');
+}
+
+/** A line where rules are so costly that a request with many new keys takes much time from all others. */
+function warnOfCost({ rules, patterns }: RuleSet): string[] {
+  const cost = measureMatching(patterns);
+  if (!cost || cost.millis <= MAX_MATCHING_MILLIS) return [];
+  const rule = rules[cost.place];
+  if (!rule) return [];
+  const { name, key_pattern: pattern } = rule;
+  const most = `rule ${cost.place + 1}${name === undefined ? '' : ` ${name}`}`;
+  return [
+    `warning: a new key takes up to ${cost.millis.toFixed(1)} ms to match, more than ${MAX_MATCHING_MILLIS} ms; ` +
+      `the most costly is ${most}, expression ${JSON.stringify(pattern)}`,
+  ];
 }
 
 function explain(rules: RuleSet, key: string): string[] {

@@ -47,25 +47,40 @@ const requestSchema = z.object(
   'be a RateLimitRequest',
 );
 
-interface CheckParts {
-  readonly keyOf: KeyOf;
-  readonly policyOf: (key: string) => KeyPolicy;
+/** A descriptor of a request, and the key that it is a check of. */
+export interface KeyedDescriptor {
+  readonly key: string;
+  readonly descriptor: Descriptor;
 }
 
 /**
- * The checks that a request of Envoy asks for, one for each descriptor, in their order. One may wait where its key's rule
- * has a `max_wait`, and it asks for one approval.
- * @param millisLeft until Envoy gives up
+ * What a request of Envoy asks for, in its order.
  * @throws HttpError INVALID_PARAMETER or INVALID_KEY_LENGTH
  */
-export function checksOf(
+export function keyedDescriptorsOf(
   request: RateLimitRequest | typeof UNREADABLE,
-  { keyOf, policyOf }: CheckParts,
+  keyOf: KeyOf,
+): KeyedDescriptor[] {
+  refuseInvalid(request);
+  return request.descriptors.map((descriptor) => ({
+    key: parseKey(keyOf(request.domain, descriptor.entries)),
+    descriptor,
+  }));
+}
+
+/**
+ * The checks of a request. One may wait where its key's rule has a `max_wait`, and it asks for one approval.
+ * @param keyed with keys that the caller may use: to find what applies to a key costs time, and errors tell of it
+ * @param millisLeft until Envoy gives up
+ * @throws HttpError INVALID_PARAMETER
+ */
+export function checksOf(
+  request: RateLimitRequest,
+  keyed: readonly KeyedDescriptor[],
+  policyOf: (key: string) => KeyPolicy,
   millisLeft: number,
 ): CheckRequest[] {
-  refuseInvalid(request);
-  return request.descriptors.map((descriptor, place) => {
-    const key = parseKey(keyOf(request.domain, descriptor.entries));
+  return keyed.map(({ key, descriptor }, place) => {
     const policy = policyOf(key);
     const hits = descriptor.hits_addend?.value ?? Math.max(1, request.hits_addend);
     const maxWaitMillis = hits > 1 ? 0 : Math.min(policy.maxWaitMillis, Math.floor(millisLeft));

@@ -14,7 +14,7 @@ import { CLIENT_CLOSED_REQUEST, levelOf } from '../http/replies/request-log.js';
 import type { CheckRequest, Limiter } from '../limiter/limiter.js';
 import type { KeyPolicy } from '../rules/policy.js';
 import { type Decided, decideTogether } from './decide-together.js';
-import { checksOf } from './descriptor-checks.js';
+import { checksOf, keyedDescriptorsOf } from './descriptor-checks.js';
 import { GatewayCall } from './gateway-call.js';
 import { grpcStatusOf } from './grpc-status.js';
 import { keyTemplate } from './key-template.js';
@@ -66,9 +66,10 @@ export function shouldRateLimit(
     call: GatewayCall,
   ): Promise<(Decided | undefined)[]> => {
     access.enter('check', call);
-    const checks = checksOf(request, { ...parts, keyOf }, call.millisToWait);
-    call.keys = checks.map(({ key }) => key);
+    const keyed = keyedDescriptorsOf(request, keyOf);
+    call.keys = keyed.map(({ key }) => key);
     for (const key of call.keys) access.demandKey(key, call);
+    const checks = checksOf(request, keyed, parts.policyOf, call.millisToWait);
     return decideTogether(checks, {
       decide: (check) => decideOne(check, call),
       release: ({ key, hits }, requestId) =>

@@ -1,5 +1,7 @@
 import { RE2JS, RE2Set } from 're2js';
 
+import { type KeyShape, shapeOf } from './key-shape.js';
+
 /** A counted repetition costs as much as what it repeats, so many times. */
 const MAX_PATTERN_LENGTH = 1024;
 
@@ -26,38 +28,64 @@ export function problemOfPattern({ pattern, isRegex }: KeyPattern): string | und
   }
 }
 
+/** What the automata of all expressions may remember, about, in bytes; and the least that one of them may. */
+const MEMORY = 32 * 1024 * 1024;
+const LEAST_MEMORY = 16 * 1024;
+
 /**
- * Finds which of many patterns match a key. All expressions are one machine: a thousand take little longer than one,
- * and none takes longer than in proportion to the key's length.
+ * Finds which of many patterns match a key, each by itself: one automaton for all would have a state for each set of
+ * patterns that a key has matched so far, which are 2^30 for thirty like `.*:name:.*`. Nearly all keys are told by their
+ * shape. An automaton takes no longer than in proportion to the key's length.
  */
 export class KeyPatterns {
-  readonly #expressions = new RE2Set(RE2Set.ANCHOR_BOTH);
-  /** The place in the list of each expression, by its number in the machine. */
-  readonly #placesOfExpressions = new Map<number, number>();
+  readonly #expressions: readonly Expression[];
   readonly #placesByKey = new Map<string, number[]>();
 
   /** @param patterns without problems */
   constructor(patterns: readonly KeyPattern[]) {
+    const expressions = [...patterns.entries()].filter(([, { isRegex }]) => isRegex);
+    const memory = Math.max(LEAST_MEMORY, MEMORY / expressions.length);
+    this.#expressions = expressions.map(
+      ([place, { pattern }]) => new Expression(place, pattern, memory),
+    );
     for (const [place, { pattern, isRegex }] of patterns.entries()) {
-      if (isRegex) {
-        this.#placesOfExpressions.set(this.#expressions.add(pattern), place);
-        continue;
-      }
+      if (isRegex) continue;
       const places = this.#placesByKey.get(pattern);
       if (places) places.push(place);
       else this.#placesByKey.set(pattern, [place]);
     }
-    this.#expressions.compile();
   }
 
   /** @returns the places in the list of those that match, in their order */
   matching(key: string): number[] {
-    const places = new Set(this.#placesByKey.get(key));
-    const matched = this.#placesOfExpressions.size > 0 ? this.#expressions.match(key) : [];
-    for (const number of matched) {
-      const place = this.#placesOfExpressions.get(number);
-      if (place !== undefined) places.add(place);
+    const places = [...(this.#placesByKey.get(key) ?? [])];
+    const hasLineBreak = key.includes('\n');
+    for (const expression of this.#expressions) {
+      if (expression.matches(key, hasLineBreak)) places.push(expression.place);
     }
-    return [...places].sort((a, b) => a - b);
+    return places.sort((a, b) => a - b);
+  }
+}
+
+class Expression {
+  readonly #shape: KeyShape;
+  /** Not needed where the shape is all. */
+  readonly #automaton: RE2Set | undefined;
+
+  constructor(
+    readonly place: number,
+    pattern: string,
+    memory: number,
+  ) {
+    this.#shape = shapeOf(pattern);
+    if (this.#shape.isAll) return;
+    this.#automaton = new RE2Set(RE2Set.ANCHOR_BOTH, 0, memory);
+    this.#automaton.add(pattern);
+    this.#automaton.compile();
+  }
+
+  matches(key: string, hasLineBreak: boolean): boolean {
+    if (!this.#shape.fits(key)) return false;
+    return this.#automaton ? this.#automaton.match(key).length > 0 : !hasLineBreak;
   }
 }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 
 import { RecentAnswers } from '../common/recent-answers.js';
-import { KeyPatterns } from './key-patterns.js';
+import { type KeyPattern, KeyPatterns } from './key-patterns.js';
 import { completed, type DeclaredPolicy, type KeyPolicy } from './policy.js';
 import type { Rule } from './rule.js';
 
@@ -22,6 +22,7 @@ export interface Match {
 export class RuleSet {
   /** Identifies the rules, whatever their format and spacing: replicas with the same rules have the same. */
   readonly digest: string;
+  readonly patterns: readonly KeyPattern[];
   readonly #patterns: KeyPatterns;
   /** One object for all keys that the same rules match. */
   readonly #policies = new Map<string, KeyPolicy>();
@@ -32,9 +33,11 @@ export class RuleSet {
     private readonly defaults: KeyPolicy,
   ) {
     this.digest = digestOf(rules);
-    this.#patterns = new KeyPatterns(
-      rules.map((rule) => ({ pattern: rule.key_pattern, isRegex: rule.key_pattern_is_regex })),
-    );
+    this.patterns = rules.map((rule) => ({
+      pattern: rule.key_pattern,
+      isRegex: rule.key_pattern_is_regex,
+    }));
+    this.#patterns = new KeyPatterns(this.patterns);
   }
 
   /** What applies to a key. After its first time this takes one look into a map. */

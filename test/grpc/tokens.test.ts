@@ -87,6 +87,15 @@ describe('with tokens a call', () => {
     expect((await debugState(app.url, key, bearer(OPERATOR))).Found).toBe(false);
   });
 
+  test('for a key of others does not hear how long its window is', async () => {
+    const descriptors = [of(`other-${key}`, { limit: { requests_per_unit: 5, unit: 'DAY' } })];
+
+    expect(await failureOf(gateway.ask({ descriptors }, as(GATEWAY)))).toEqual([
+      'PERMISSION_DENIED',
+      'the token is not for this key',
+    ]);
+  });
+
   test('with a limit of its own takes the scope configure', async () => {
     const descriptors = [of(key, { limit: { requests_per_unit: 5, unit: 'HOUR' } })];
 

@@ -175,6 +175,23 @@ describe('the command line', () => {
     expect(stdout).toMatch(/^\S+: 1 rules, digest [0-9a-f]{12}\n$/);
   });
 
+  test('warns of rules that take long for a new key, and names the one that takes longest', async () => {
+    const cheap = '{ key_pattern: "tenant-.*", key_pattern_is_regex: true }';
+    const costly = '"(?i).*([ab].{0,100}){3}z"';
+    const path = await fileWith(
+      `keys:\n  - ${cheap}\n  - { key_pattern: ${costly}, key_pattern_is_regex: true, name: slow }\n`,
+    );
+    const { code, stdout } = await run('--check-config', path);
+    expect(code).toBe(0);
+    expect(stdout.split('\n')).toEqual([
+      expect.stringMatching(/: 2 rules, digest [0-9a-f]{12}$/),
+      expect.stringMatching(
+        /^warning: a new key takes up to \d+\.\d ms to match, more than 1 ms; the most costly is rule 2 slow, expression "/,
+      ),
+      '',
+    ]);
+  });
+
   test('says in one line what is wrong with a file', async () => {
     const path = await fileWith('keys: 7');
     expect(await run('--check-config', path)).toMatchObject({

@@ -8,7 +8,7 @@ const KEPT_KEYS = 100_000;
 const NOBODY: ReadonlySet<string> = new Set();
 
 /**
- * Which callers may touch a key, of those whom patterns restrict. All of them share one machine and one memory: what
+ * Which callers may touch a key, of those whom patterns restrict. All of them share one memory: what
  * is remembered has the same bound for a hundred callers as for one.
  */
 export class KeyRights {

@@ -189,7 +189,7 @@ export const ERRORS = {
   STORE_FULL: {
     status: 503,
     message: 'store full: no room for another key',
-    when: 'the key is new, and Redis, or the embedded limiter by `MAX_KEYS`, has no room for it; other keys are decided on',
+    when: 'Redis, or the embedded limiter by `MAX_KEYS` or by its memory, has no room for a new key, or for a new approval',
     retryAfter: 1,
   },
   KEY_FULL: {

@@ -1,4 +1,3 @@
-import { idsOfHits } from '../hits.js';
 import type {
   CheckRequest,
   InstanceDetail,
@@ -7,10 +6,19 @@ import type {
   Quota,
   WithLimits,
 } from '../limiter.js';
+import { ApprovedIds } from './approved-ids.js';
+import type { MemoryRoom } from './memory-room.js';
 import { Window } from './window.js';
 
 export type InstanceDecision =
-  'approved' | 'denied' | 'queue_full' | 'turn_too_late' | 'no_place' | 'key_full' | 'waiting';
+  | 'approved'
+  | 'denied'
+  | 'queue_full'
+  | 'turn_too_late'
+  | 'no_place'
+  | 'key_full'
+  | 'store_full'
+  | 'waiting';
 
 /**
  * The state of one key, and every rule of the limiter, without clock, timers or promises. The scripts in
@@ -18,7 +26,7 @@ export type InstanceDecision =
  */
 export class Instance {
   readonly #window: Window;
-  #requests = new Set<string>();
+  readonly #requests: ApprovedIds;
   /** When each request that waits came, first come first. */
   readonly #queue = new Map<string, number>();
   #denied = 0;
@@ -38,12 +46,15 @@ export class Instance {
     private readonly policy: { readonly current: WithLimits },
     /** The most ids of approvals that are kept of a window. */
     private readonly maxIds: number,
+    /** Holds the ids. */
+    room: MemoryRoom,
     /** Gets the ids that were approved from the queue, in order. */
     private readonly onGrant: (requestIds: readonly string[]) => void,
   ) {
     this.#limits = policy.current.limits;
     this.#window = new Window(now, this.#limits.windowMillis);
     this.#expires = this.#window.idleAt;
+    this.#requests = new ApprovedIds(room);
   }
 
   get waiting(): number {
@@ -66,10 +77,9 @@ export class Instance {
     this.#overriddenQueueMax = request.maxRequestsInQueue ?? this.#overriddenQueueMax;
     this.#serveQueue();
     const { hits = 1 } = request;
-    const approvedWithIt = this.#requests.size + hits;
+    const approvedWithIt = this.#requests.hits + hits;
     if (approvedWithIt <= this.#capacity) {
-      for (const id of idsOfHits(requestId, hits)) this.#requests.add(id);
-      return 'approved';
+      return this.#requests.add(requestId, hits) ? 'approved' : 'store_full';
     }
     if (!request.canWait) {
       if (approvedWithIt <= this.#maxRequests) return 'key_full';
@@ -90,17 +100,22 @@ export class Instance {
     this.#serveQueue();
   }
 
-  release(now: number, requestId: string, hits?: number): boolean {
+  release(now: number, requestId: string, hits = 1): boolean {
     this.#roll(now);
-    const released = idsOfHits(requestId, hits).filter((id) => this.#requests.delete(id));
+    const released = this.#requests.release(requestId, hits);
     this.#serveQueue();
-    return released.length > 0;
+    return released > 0;
   }
 
   withdraw(now: number, requestId: string): void {
     this.#roll(now);
-    if (!this.#queue.delete(requestId)) this.#requests.delete(requestId);
+    if (!this.#queue.delete(requestId)) this.#requests.release(requestId, 1);
     this.#serveQueue();
+  }
+
+  /** Gives back the memory of a window that has ended. Nothing else changes. */
+  forgetEndedWindow(now: number): void {
+    if (now >= this.#window.end) this.#requests.clear();
   }
 
   inspect(now: number): InstanceState {
@@ -112,7 +127,7 @@ export class Instance {
         maxRequests: this.#maxRequests,
         maxRequestsInQueue: this.#maxRequestsInQueue,
       },
-      approved: windowHasEnded ? 0 : this.#requests.size,
+      approved: windowHasEnded ? 0 : this.#requests.hits,
       denied: windowHasEnded ? 0 : this.#denied,
       waiting: this.#queue.size,
     };
@@ -139,7 +154,7 @@ export class Instance {
   quota(now: number): Quota {
     return {
       maxRequests: this.#maxRequests,
-      remaining: Math.max(0, this.#maxRequests - this.#requests.size),
+      remaining: Math.max(0, this.#maxRequests - this.#requests.hits),
       resetMillis: this.#window.end - now,
     };
   }
@@ -151,7 +166,7 @@ export class Instance {
   }
 
   get #hasRoom(): boolean {
-    return this.#requests.size < this.#capacity;
+    return this.#requests.hits < this.#capacity;
   }
 
   /** The approvals of a window that there may be. */
@@ -188,8 +203,7 @@ export class Instance {
     if (now < this.#window.end) return;
     this.#limits = this.policy.current.limits;
     this.#window.rollTo(now, this.#limits.windowMillis);
-    // Not `clear`: see `#latest` in src/redis/check-batcher.ts.
-    this.#requests = new Set();
+    this.#requests.clear();
     this.#denied = 0;
     // A window in which somebody waits counts as one with a check.
     if (this.#queue.size > 0) this.#expires = this.#window.idleAt;
@@ -200,9 +214,9 @@ export class Instance {
     if (this.#queue.size === 0) return;
     const granted: string[] = [];
     for (const requestId of this.#queue.keys()) {
-      if (!this.#hasRoom) break;
+      // Without memory for its id the head waits on, as in a full window.
+      if (!this.#hasRoom || !this.#requests.add(requestId, 1)) break;
       this.#queue.delete(requestId);
-      this.#requests.add(requestId);
       granted.push(requestId);
     }
     if (granted.length > 0) this.onGrant(granted);

@@ -20,13 +20,18 @@ import type {
 import { Waiter } from '../waiter.js';
 import { Instance } from './instance.js';
 import { KeptPolicy } from './kept-policy.js';
+import { MemoryRoom } from './memory-room.js';
 import { endOfTick } from './tick.js';
 
-/** How often idle keys are freed. They stop counting on time without that. */
+/** How often idle keys, and the ids of windows that have ended, are freed. They stop counting on time without that. */
 const SWEEP_INTERVAL_MILLIS = 1000;
 /** A sweep pauses after this many keys, so that requests come in between. */
 const KEYS_BETWEEN_PAUSES = 10_000;
 const SWEEP_PAUSE_MILLIS = 1;
+
+/** What a key takes beside its ids, measured; and each of its characters. */
+const BYTES_PER_KEY = 1200;
+const BYTES_PER_CHARACTER = 2;
 
 /** The number of keys in a page of a listing. */
 const PAGE_SIZE = 50;
@@ -38,12 +43,15 @@ export interface MemoryBounds {
   readonly maxKeys: number;
   /** The most ids of approvals that are kept of one key's window. */
   readonly maxIdsPerKey: number;
+  /** The most memory that keys and the ids of approvals take together. */
+  readonly maxBytes: number;
 }
 
 const UNBOUNDED: MemoryBounds = {
   maxWaiters: Infinity,
   maxKeys: Infinity,
   maxIdsPerKey: Infinity,
+  maxBytes: Infinity,
 };
 
 interface Entry<Policy extends WithLimits> {
@@ -67,6 +75,7 @@ export class MemoryLimiter<Policy extends WithLimits = WithLimits> implements Li
   #sweepPosition: MapIterator<[string, Entry<Policy>]> | undefined;
 
   readonly #bounds: MemoryBounds;
+  readonly #room: MemoryRoom;
 
   /** @param bounds those left out are infinite */
   constructor(
@@ -75,6 +84,7 @@ export class MemoryLimiter<Policy extends WithLimits = WithLimits> implements Li
     bounds: Partial<MemoryBounds> = {},
   ) {
     this.#bounds = { ...UNBOUNDED, ...bounds };
+    this.#room = new MemoryRoom(this.#bounds.maxBytes);
   }
 
   get waiting(): number {
@@ -112,6 +122,8 @@ export class MemoryLimiter<Policy extends WithLimits = WithLimits> implements Li
         throw new TooManyWaitersError();
       case 'key_full':
         throw new KeyFullError();
+      case 'store_full':
+        throw new StoreFullError();
     }
   }
 
@@ -151,7 +163,8 @@ export class MemoryLimiter<Policy extends WithLimits = WithLimits> implements Li
   }
 
   ping(): Promise<StoreCondition> {
-    return Promise.resolve(this.#entries.size < this.#bounds.maxKeys ? 'ok' : 'full');
+    const isFull = this.#entries.size >= this.#bounds.maxKeys || this.#room.isFull;
+    return Promise.resolve(isFull ? 'full' : 'ok');
   }
 
   close(): Promise<void> {
@@ -182,18 +195,20 @@ export class MemoryLimiter<Policy extends WithLimits = WithLimits> implements Li
   #find(key: string, now: number): Entry<Policy> | undefined {
     const entry = this.#entryOf(key);
     if (!entry?.instance.isIdle(now)) return entry;
-    this.#remove(key, entry);
+    this.#remove(key, entry, now);
     return undefined;
   }
 
   #create(key: string, now: number): Entry<Policy> {
     if (this.#entries.size >= this.#bounds.maxKeys) throw new StoreFullError();
+    if (!this.#room.take(bytesOf(key))) throw new StoreFullError();
     const policy = new KeptPolicy(key, this.policies);
     const instance: Instance = new Instance(
       key,
       now,
       policy,
       this.#bounds.maxIdsPerKey,
+      this.#room,
       (requestIds) => {
         const quota = instance.quota(this.#now());
         for (const requestId of requestIds) this.#approve(requestId, quota);
@@ -206,8 +221,11 @@ export class MemoryLimiter<Policy extends WithLimits = WithLimits> implements Li
     return entry;
   }
 
-  #remove(key: string, entry: Entry<Policy>): void {
+  /** Its window has ended. */
+  #remove(key: string, entry: Entry<Policy>, now: number): void {
     entry.cancelTimer?.();
+    entry.instance.forgetEndedWindow(now);
+    this.#room.giveBack(bytesOf(key));
     this.#entries.delete(key);
     this.#lastKey = undefined;
   }
@@ -274,10 +292,15 @@ export class MemoryLimiter<Policy extends WithLimits = WithLimits> implements Li
         break;
       }
       const [key, entry] = next.value;
-      if (entry.instance.isIdle(now)) this.#remove(key, entry);
+      if (entry.instance.isIdle(now)) this.#remove(key, entry, now);
+      else entry.instance.forgetEndedWindow(now);
     }
     if (this.#sweepPosition) this.#sweepAfter(SWEEP_PAUSE_MILLIS);
     else if (this.#entries.size > 0) this.#sweepAfter(SWEEP_INTERVAL_MILLIS);
     else this.#stopSweeping = undefined;
   }
+}
+
+function bytesOf(key: string): number {
+  return BYTES_PER_KEY + BYTES_PER_CHARACTER * key.length;
 }

@@ -1,14 +1,22 @@
 import { Instance, type InstanceDecision } from '../../../../src/limiter/memory/instance.js';
+import { MemoryRoom } from '../../../../src/limiter/memory/memory-room.js';
 
 const LIMITS = { windowMillis: 1000, maxRequests: 2, maxRequestsInQueue: 2 };
 
+/** UUIDs, by the names that tests call them. */
+const START = '0197c3a2-8b1e-4f00-8d5a-';
+const idOf = (name: string): string => START + Buffer.from(name).toString('hex').padStart(12, '0');
+const nameOf = (id: string): string =>
+  Buffer.from(id.slice(START.length), 'hex').toString().replaceAll('\0', '');
+
 let granted: string[];
+let room: MemoryRoom;
 let state: Instance;
 beforeEach(() => {
   granted = [];
-  state = new Instance('k', 0, { current: { limits: LIMITS } }, Infinity, (requestIds) =>
-    granted.push(...requestIds),
-  );
+  room = new MemoryRoom(Infinity);
+  const policy = { current: { limits: LIMITS } };
+  state = new Instance('k', 0, policy, Infinity, room, (ids) => granted.push(...ids.map(nameOf)));
 });
 
 interface Overrides {
@@ -16,10 +24,10 @@ interface Overrides {
   maxRequestsInQueue?: number;
 }
 
-const check = (now: number, requestId: string, overrides: Overrides = {}): InstanceDecision =>
-  state.check(now, requestId, { key: 'k', canWait: false, ...overrides });
-const checkOrWait = (now: number, requestId: string, overrides: Overrides = {}): InstanceDecision =>
-  state.check(now, requestId, { key: 'k', canWait: true, ...overrides });
+const check = (now: number, name: string, overrides: Overrides = {}): InstanceDecision =>
+  state.check(now, idOf(name), { key: 'k', canWait: false, ...overrides });
+const checkOrWait = (now: number, name: string, overrides: Overrides = {}): InstanceDecision =>
+  state.check(now, idOf(name), { key: 'k', canWait: true, ...overrides });
 
 /** Fills the window and the queue of {@link LIMITS}: a and b approved, c and d waiting. */
 function fill(now = 0): void {
@@ -68,8 +76,8 @@ describe('check', () => {
   test('starts a window empty', () => {
     fill();
     check(500, 'e');
-    state.withdraw(500, 'c');
-    state.withdraw(500, 'd');
+    state.withdraw(500, idOf('c'));
+    state.withdraw(500, idOf('d'));
     expect(check(1000, 'f')).toBe('approved');
     expect(state.inspect(1000)).toMatchObject({ approved: 1, denied: 0 });
   });
@@ -122,9 +130,9 @@ describe('overrides', () => {
     fill();
     expect(check(10, 'e', { maxRequests: 1 })).toBe('denied');
     expect(state.inspect(10)).toMatchObject({ approved: 2, waiting: 2 });
-    expect(state.release(10, 'a')).toBe(true);
+    expect(state.release(10, idOf('a'))).toBe(true);
     expect(granted).toEqual([]);
-    expect(state.release(10, 'b')).toBe(true);
+    expect(state.release(10, idOf('b'))).toBe(true);
     expect(granted).toEqual(['c']);
     state.settle(1000);
     expect(granted).toEqual(['c', 'd']);
@@ -162,7 +170,7 @@ describe('release', () => {
   test('makes room for another', () => {
     check(0, 'a');
     check(0, 'b');
-    expect(state.release(10, 'a')).toBe(true);
+    expect(state.release(10, idOf('a'))).toBe(true);
     expect(state.inspect(10).approved).toBe(1);
     expect(check(10, 'c')).toBe('approved');
     expect(check(10, 'd')).toBe('denied');
@@ -170,43 +178,46 @@ describe('release', () => {
 
   test('serves the head of the queue', () => {
     fill();
-    expect(state.release(10, 'b')).toBe(true);
+    expect(state.release(10, idOf('b'))).toBe(true);
     expect(granted).toEqual(['c']);
     expect(state.inspect(10)).toMatchObject({ approved: 2, waiting: 1 });
   });
 
   test('of the same id a second time finds nothing and changes nothing', () => {
     fill();
-    state.release(10, 'a');
+    state.release(10, idOf('a'));
     const before = state.inspect(10);
-    expect(state.release(10, 'a')).toBe(false);
+    expect(state.release(10, idOf('a'))).toBe(false);
     expect(state.inspect(10)).toEqual(before);
     expect(granted).toEqual(['c']);
   });
 
-  test.each(['unknown', 'c'])('of an id that was not approved (%s) finds nothing', (requestId) => {
-    fill();
-    expect(state.release(10, requestId)).toBe(false);
-    expect(state.inspect(10)).toMatchObject({ approved: 2, waiting: 2 });
-  });
+  test.each(['unknown', idOf('x'), idOf('c'), idOf('j').toUpperCase()])(
+    'of an id that was not approved (%s) finds nothing',
+    (requestId) => {
+      fill();
+      expect(state.release(10, requestId)).toBe(false);
+      expect(state.inspect(10)).toMatchObject({ approved: 2, waiting: 2 });
+    },
+  );
 
   test('of an id approved in an earlier window finds nothing', () => {
     check(0, 'a');
     check(1000, 'b');
-    expect(state.release(1000, 'a')).toBe(false);
+    expect(state.release(1000, idOf('a'))).toBe(false);
     expect(state.inspect(1000).approved).toBe(1);
   });
 
   test('finds an approval until the last millisecond of its window', () => {
     check(0, 'a');
-    expect(state.release(999, 'a')).toBe(true);
+    expect(state.release(999, idOf('a'))).toBe(true);
   });
 });
 
 describe('withdraw', () => {
   test('takes a waiter out of the queue', () => {
     fill();
-    state.withdraw(10, 'c');
+    state.withdraw(10, idOf('c'));
     expect(state.waiting).toBe(1);
     state.settle(1000);
     expect(granted).toEqual(['d']);
@@ -214,21 +225,21 @@ describe('withdraw', () => {
 
   test('releases an approval, and the head of the queue gets it', () => {
     fill();
-    state.withdraw(10, 'a');
+    state.withdraw(10, idOf('a'));
     expect(granted).toEqual(['c']);
     expect(state.inspect(10)).toMatchObject({ approved: 2, waiting: 1 });
   });
 
   test('of an unknown id changes nothing', () => {
     fill();
-    state.withdraw(10, 'unknown');
+    state.withdraw(10, idOf('x'));
     expect(state.inspect(10)).toMatchObject({ approved: 2, waiting: 2 });
     expect(granted).toEqual([]);
   });
 
   test('in a later window serves the others', () => {
     fill();
-    state.withdraw(1000, 'c');
+    state.withdraw(1000, idOf('c'));
     expect(granted).toEqual(['d']);
   });
 });
@@ -286,10 +297,10 @@ describe('a key', () => {
   });
 
   test.each([
-    ['a release', () => state.release(3500, 'a')],
+    ['a release', () => state.release(3500, idOf('a'))],
     ['a settle', () => state.settle(3500)],
     ['an inspection', () => state.inspect(3500)],
-    ['the withdrawal of an unknown id', () => state.withdraw(3500, 'unknown')],
+    ['the withdrawal of an unknown id', () => state.withdraw(3500, idOf('x'))],
   ])('is not kept by %s', (_name, call) => {
     check(0, 'a');
     call();

@@ -1,5 +1,5 @@
 import { CallerPresence } from '../../../../src/limiter/caller-presence.js';
-import { ShuttingDownError } from '../../../../src/limiter/errors.js';
+import { ShuttingDownError, StoreFullError } from '../../../../src/limiter/errors.js';
 import type { CheckRequest, Decision, InstanceState } from '../../../../src/limiter/limiter.js';
 import { MemoryLimiter } from '../../../../src/limiter/memory/memory-limiter.js';
 import { ManualClock } from '../../../support/manual-clock.js';
@@ -337,5 +337,73 @@ describe('what applies to a key', () => {
     expect(ruled.policyOf('k').limits.maxRequests).toBe(1);
     expect(policies.current.asked).toEqual(['k', 'k']);
     expect(await ruled.inspect('k')).toBeUndefined();
+  });
+});
+
+describe('a bound on the memory', () => {
+  /** For a few keys with an id each. */
+  const MAX_BYTES = 10_000;
+  const MAX_REQUESTS = 1_000_000;
+  const limits = { windowMillis: 60_000, maxRequests: MAX_REQUESTS, maxRequestsInQueue: 2 };
+  beforeEach(() => {
+    const policies = policiesWith((key) =>
+      key === 'small' ? { ...limits, maxRequests: 1 } : limits,
+    );
+    limiter = new MemoryLimiter(policies, clock, { maxBytes: MAX_BYTES });
+  });
+
+  /** Approves until there is no memory. @returns how often */
+  async function fillWith(keyOf: (count: number) => string): Promise<number> {
+    for (let approved = 0; ; approved += 1) {
+      try {
+        await approve(keyOf(approved));
+      } catch (error) {
+        expect(error).toBeInstanceOf(StoreFullError);
+        return approved;
+      }
+    }
+  }
+
+  test('holds for the ids of all keys together, until their windows end', async () => {
+    expect(await limiter.ping()).toBe('ok');
+    const first = await fillWith(() => 'a');
+    expect(first).toBeGreaterThan(MAX_BYTES / 60);
+    await fillWith((count) => `b-${count}`);
+    expect(await limiter.ping()).toBe('full');
+
+    await clock.advance(60_000);
+    // The sweep has given back what the window had, with no check of its key.
+    await clock.advance(1000);
+    expect(await limiter.ping()).toBe('ok');
+    expect(await fillWith(() => 'c')).toBeGreaterThan(first / 3);
+  });
+
+  test('is nothing that a release does not make room in', async () => {
+    const id = await approve('a');
+    await fillWith(() => 'a');
+    expect(await limiter.release('a', id)).toBe(true);
+    expect(await check('a')).toMatchObject({ outcome: 'approved' });
+  });
+
+  test('holds for keys, which are given back when they are idle', async () => {
+    const keys = await fillWith((count) => `key-${count}`);
+    expect(keys).toBeLessThan(10);
+    // Those that are there are decided on.
+    expect(await check('key-0')).toMatchObject({ outcome: 'approved' });
+
+    await clock.advance(4 * 60_000 + 1000);
+    expect(await limiter.ping()).toBe('ok');
+    expect(await fillWith((count) => `other-${count}`)).toBe(keys);
+  });
+
+  test('denies nobody, and keeps those waiting who wait', async () => {
+    await approve('small');
+    const asked = checkOrWait('small');
+    await fillWith(() => 'a');
+    expect(await check('small')).toMatchObject({ outcome: 'denied' });
+
+    await clock.advance(60_000);
+    await asked.settled;
+    expect(asked.decision).toMatchObject({ outcome: 'approved' });
   });
 });

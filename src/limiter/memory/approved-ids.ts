@@ -1,0 +1,162 @@
+import type { MemoryRoom } from './memory-room.js';
+import { parseUuid, UUID_WORDS } from './uuid.js';
+
+/** Of an id with more than one hit: how many it has, and how many of them are released. */
+const HITS_WORDS = 2;
+/** V8 keeps arrays of up to 64 bytes on its heap, where they are made in a tenth of the time. */
+const FIRST_CAPACITY = 4;
+const GROWTH = 1.5;
+/** More of the places in use, and the look for a free one would take long. */
+const MAX_LOAD = 0.8;
+
+const NOTHING = new Uint32Array(0);
+/** The id that is looked for. */
+const wanted = new Uint32Array(UUID_WORDS);
+
+/**
+ * The ids of the approvals of a window. A set of texts would take 150 bytes for each, this takes 20 to 30: a table of
+ * their numbers, where an id has the first free place from the one on that its first number tells.
+ */
+export class ApprovedIds {
+  /** A place for each id: its numbers, and its hits once any id of the window has more than one. */
+  #places = NOTHING;
+  #capacity = 0;
+  #words = UUID_WORDS;
+  #size = 0;
+  #hits = 0;
+
+  constructor(private readonly room: MemoryRoom) {}
+
+  /** The hits of all that are not released. */
+  get hits(): number {
+    return this.#hits;
+  }
+
+  /**
+   * @param id a UUID of version 4 that was not added before
+   * @returns false where there is no memory for it, so that nothing has changed
+   */
+  add(id: string, hits: number): boolean {
+    const words = hits > 1 ? UUID_WORDS + HITS_WORDS : this.#words;
+    const isFull = this.#size + 1 > this.#capacity * MAX_LOAD;
+    const capacity = isFull
+      ? Math.max(FIRST_CAPACITY, Math.ceil(this.#capacity * GROWTH))
+      : this.#capacity;
+    if ((isFull || words !== this.#words) && !this.#rebuild(capacity, words)) return false;
+    if (!parseUuid(id, wanted)) throw new Error(`no UUID: ${id}`);
+    this.#put(hits, 0);
+    this.#size += 1;
+    this.#hits += hits;
+    return true;
+  }
+
+  /**
+   * Releases the first hits of an id, up to that number.
+   * @param id any text
+   * @returns how many of these were not released before
+   */
+  release(id: string, hits: number): number {
+    if (this.#size === 0 || !parseUuid(id, wanted)) return 0;
+    const place = this.#placeOfWanted();
+    if (this.#isFree(place)) return 0;
+    const all = this.#words > UUID_WORDS ? this.#at(place + UUID_WORDS) : 1;
+    const before = this.#words > UUID_WORDS ? this.#at(place + UUID_WORDS + 1) : 0;
+    const after = Math.max(before, Math.min(hits, all));
+    if (after === all) this.#remove(place);
+    else this.#places[place + UUID_WORDS + 1] = after;
+    this.#hits -= after - before;
+    return after - before;
+  }
+
+  /** Forgets all ids, and gives their memory back. */
+  clear(): void {
+    if (this.#capacity === 0) return;
+    this.room.giveBack(this.#places.byteLength);
+    this.#places = NOTHING;
+    this.#capacity = 0;
+    this.#words = UUID_WORDS;
+    this.#size = 0;
+    this.#hits = 0;
+  }
+
+  #at(index: number): number {
+    return this.#places[index] ?? 0;
+  }
+
+  /** No UUID of version 4 has 0 there, where the version is. */
+  #isFree(place: number): boolean {
+    return this.#at(place + 1) === 0;
+  }
+
+  /** Where the search for an id begins, by its first number: 28 bits of it, so that the product is exact. */
+  #home(first: number): number {
+    return Math.floor(((first >>> 4) * this.#capacity) / 2 ** 28) * this.#words;
+  }
+
+  #after(place: number): number {
+    const next = place + this.#words;
+    return next === this.#places.length ? 0 : next;
+  }
+
+  /** The place of the id that is looked for, or the free one that it would have. */
+  #placeOfWanted(): number {
+    const places = this.#places;
+    let place = this.#home(wanted[0] ?? 0);
+    while (
+      !this.#isFree(place) &&
+      (places[place] !== wanted[0] ||
+        places[place + 1] !== wanted[1] ||
+        places[place + 2] !== wanted[2] ||
+        places[place + 3] !== wanted[3])
+    ) {
+      place = this.#after(place);
+    }
+    return place;
+  }
+
+  /** Moves up what would not be found any more behind a free place. */
+  #remove(place: number): void {
+    this.#size -= 1;
+    let free = place;
+    for (let next = this.#after(free); !this.#isFree(next); next = this.#after(next)) {
+      const home = this.#home(this.#at(next));
+      // Its search begins behind the free place, in the order that goes round.
+      if (free <= next ? free < home && home <= next : free < home || home <= next) continue;
+      this.#places.copyWithin(free, next, next + this.#words);
+      free = next;
+    }
+    this.#places.fill(0, free, free + this.#words);
+  }
+
+  /** Puts the id that is looked for into its place. */
+  #put(hits: number, released: number): void {
+    const places = this.#places;
+    const place = this.#placeOfWanted();
+    // `set` takes ten times as long for so few.
+    for (let word = 0; word < UUID_WORDS; word += 1) places[place + word] = wanted[word] ?? 0;
+    if (this.#words === UUID_WORDS) return;
+    places[place + UUID_WORDS] = hits;
+    places[place + UUID_WORDS + 1] = released;
+  }
+
+  #rebuild(capacity: number, words: number): boolean {
+    const before = this.#places;
+    const wordsBefore = this.#words;
+    const hadHits = wordsBefore > UUID_WORDS;
+    // Both are there for a moment.
+    if (!this.room.take(capacity * words * before.BYTES_PER_ELEMENT)) return false;
+    this.#places = new Uint32Array(capacity * words);
+    this.#capacity = capacity;
+    this.#words = words;
+    for (let place = 0; place < before.length; place += wordsBefore) {
+      if (before[place + 1] === 0) continue;
+      for (let word = 0; word < UUID_WORDS; word += 1) wanted[word] = before[place + word] ?? 0;
+      this.#put(
+        hadHits ? (before[place + UUID_WORDS] ?? 0) : 1,
+        hadHits ? (before[place + UUID_WORDS + 1] ?? 0) : 0,
+      );
+    }
+    this.room.giveBack(before.byteLength);
+    return true;
+  }
+}

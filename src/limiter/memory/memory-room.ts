@@ -1,0 +1,47 @@
+const MEBIBYTE = 2 ** 20;
+/** What a process needs beside the limiter: its code, requests under way, and garbage that is not collected yet. */
+const OTHER_BYTES = 96 * MEBIBYTE;
+const LEAST_BYTES = 4 * MEBIBYTE;
+
+/**
+ * What a limiter may take in a process, in bytes: half of what the heap may have beyond the needs of others, since a map
+ * that grows is there twice for a moment. Without a bound, checks on enough keys would end the process.
+ */
+export function memoryIn(heapLimit: number): number {
+  return Math.max(LEAST_BYTES, (heapLimit - OTHER_BYTES) / 2);
+}
+
+/** A room that was full is not full any more below this part of it: it would come and go otherwise. */
+const NOT_FULL = 0.95;
+
+/** The memory that a limiter may take, in bytes, and how much of it is taken. */
+export class MemoryRoom {
+  #taken = 0;
+  #hasRefused = false;
+
+  constructor(private readonly max: number) {}
+
+  get taken(): number {
+    return this.#taken;
+  }
+
+  /** Whether it had not enough when it was asked, and little was given back since. */
+  get isFull(): boolean {
+    return this.#hasRefused;
+  }
+
+  /** @returns false where there is not enough, so that nothing is taken */
+  take(bytes: number): boolean {
+    if (this.#taken + bytes > this.max) {
+      this.#hasRefused = true;
+      return false;
+    }
+    this.#taken += bytes;
+    return true;
+  }
+
+  giveBack(bytes: number): void {
+    this.#taken -= bytes;
+    if (this.#taken < this.max * NOT_FULL) this.#hasRefused = false;
+  }
+}

@@ -1,0 +1,79 @@
+/** ASCII punctuation: behind a backslash, a character like any other. */
+const PUNCTUATION = String.raw`[!-\/:-@\[-\x60\{-~]`;
+
+/**
+ * The next part of an expression, by RE2's syntax: https://github.com/google/re2/wiki/Syntax. What may be left out, or
+ * repeated, is no text that every match has.
+ */
+const PART = new RegExp(
+  [
+    String.raw`(?<anything>\.\*\??)`,
+    String.raw`(?:\\(?<escaped>${PUNCTUATION})|(?<plain>[ !"#%&',\-\/\w:;<=>@\x60~]))(?![*+?\{])`,
+    String.raw`(?<open>\((?:\?:|(?!\?)))`,
+    String.raw`(?<close>\))`,
+    String.raw`(?<either>\|)`,
+    // How often, a class, an escape, and any other character.
+    String.raw`\{\d+(?:,\d*)?\}`,
+    String.raw`\[\^?\]?(?:\[:\^?\w+:\]|\\[^]|[^\]\\])*\]`,
+    String.raw`\\(?:[dDsSwWbBAz]|${PUNCTUATION})`,
+    String.raw`[^\\\[\(]`,
+  ].join('|'),
+  'uy',
+);
+
+/** What keys must look like to match an expression. Looking at it costs less than the expression by far. */
+export interface KeyShape {
+  /** Whether a key has all that every match has. */
+  fits(key: string): boolean;
+  /** Whether each key without a line break that fits does match, and no other key does. */
+  readonly isAll: boolean;
+}
+
+const ANY: KeyShape = { fits: () => true, isAll: false };
+
+/** @param expression without problems */
+export function shapeOf(expression: string): KeyShape {
+  // A key is matched as a whole.
+  const body = expression.replace(/^\^/, '').replace(/(?<!\\)\$$/, '');
+  /** What stands between anything else, in order: the first begins a key, and the last ends it. */
+  const texts: string[] = [];
+  let current = '';
+  let isAll = true;
+  let depth = 0;
+  PART.lastIndex = 0;
+  while (PART.lastIndex < body.length) {
+    const part = PART.exec(body)?.groups;
+    // A flag, or a notation that few know: the rest may mean anything.
+    if (!part) return ANY;
+    if (part.open !== undefined) depth += 1;
+    if (part.close !== undefined) depth -= 1;
+    if (part.either !== undefined && depth === 0) return ANY;
+    const text = part.plain ?? part.escaped;
+    if (depth === 0 && text !== undefined) {
+      current += text;
+      continue;
+    }
+    isAll &&= part.anything !== undefined;
+    texts.push(current);
+    current = '';
+  }
+  return { fits: fitting([...texts, current]), isAll };
+}
+
+/** @returns whether a key begins with the first of the texts, ends with the last, and has the others between, in order */
+function fitting(texts: readonly string[]): KeyShape['fits'] {
+  const [first = '', ...others] = texts;
+  const last = others.pop();
+  if (last === undefined) return (key) => key === first;
+  const between = others.filter((text) => text !== '');
+  return (key) => {
+    if (!key.startsWith(first) || !key.endsWith(last)) return false;
+    let position = first.length;
+    for (const text of between) {
+      const place = key.indexOf(text, position);
+      if (place < 0) return false;
+      position = place + text.length;
+    }
+    return position <= key.length - last.length;
+  };
+}

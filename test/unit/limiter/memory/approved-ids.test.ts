@@ -1,0 +1,87 @@
+import { randomUUID } from 'node:crypto';
+
+import { ApprovedIds } from '../../../../src/limiter/memory/approved-ids.js';
+import { memoryIn, MemoryRoom } from '../../../../src/limiter/memory/memory-room.js';
+import { Random } from '../../../chaos/random.js';
+
+const ID = 'ab34567f-89ab-4def-8123-456789abcdef';
+
+test.each([1, 2, 3])('remembers what a map of texts would, with seed %i', (seed) => {
+  const random = new Random(seed);
+  const room = new MemoryRoom(Infinity);
+  for (let window = 0; window < 8; window += 1) {
+    const ids = new ApprovedIds(room);
+    const model = new Map<string, { left: number; released: number }>();
+    const known: string[] = [];
+    // Ids of few beginnings, so that many look for the same place; hits come at any time, or never.
+    const newId = (): string => random.pick(['', '0000', 'ffff', '8000']) || randomUUID();
+    const mostHits = random.pick([1, 1, 3]);
+    for (let step = random.whole(1, 300); step > 0; step -= 1) {
+      if (random.chance(0.6)) {
+        const start = newId();
+        const id = start + randomUUID().slice(start.length);
+        const hits = random.chance(0.1) ? random.whole(1, mostHits) : 1;
+        expect(ids.add(id, hits)).toBe(true);
+        model.set(id, { left: hits, released: 0 });
+        known.push(id);
+      } else {
+        const id = random.chance(0.1) || known.length === 0 ? randomUUID() : random.pick(known);
+        const hits = random.whole(1, 3);
+        const of = model.get(id);
+        const before = of?.released ?? 0;
+        const after = of ? Math.max(before, Math.min(hits, of.left)) : 0;
+        if (of) of.released = after;
+        expect(ids.release(id, hits)).toBe(after - before);
+      }
+      const left = [...model.values()].reduce((sum, of) => sum + of.left - of.released, 0);
+      expect(ids.hits).toBe(left);
+    }
+    ids.clear();
+    expect(ids.hits).toBe(0);
+    for (const id of known) expect(ids.release(id, 1)).toBe(0);
+  }
+  expect(room.taken).toBe(0);
+});
+
+test.each([
+  ['in capital letters', ID.toUpperCase()],
+  ['with one capital letter', ID.replace('f', 'F')],
+  ['with blanks', ` ${ID}`],
+  ['without dashes', ID.replaceAll('-', '')],
+  ['with another dash', ID.replace('-', '_')],
+  ['with a digit too few', ID.slice(1)],
+  ['with a digit of another script', ID.replace('8', '８')],
+  ['with a letter that is no digit', ID.replace('a', 'g')],
+  ['of one of its hits', `${ID}#2`],
+  ['of zeros', '00000000-0000-0000-0000-000000000000'],
+  ['of nothing', ''],
+])('an id is found by its exact text: not %s', (_how, text) => {
+  const ids = new ApprovedIds(new MemoryRoom(Infinity));
+  ids.add(ID, 2);
+  expect(ids.release(text, 2)).toBe(0);
+  expect(ids.release(ID, 2)).toBe(2);
+});
+
+test.each([100, 1000, 20_000])('an id of %i takes at most 30 bytes', (count) => {
+  const room = new MemoryRoom(Infinity);
+  const ids = new ApprovedIds(room);
+  for (let added = 0; added < count; added += 1) ids.add(randomUUID(), 1);
+  expect(room.taken / count).toBeLessThanOrEqual(30);
+});
+
+test('an id for which there is no memory changes nothing', () => {
+  const room = new MemoryRoom(1000);
+  const ids = new ApprovedIds(room);
+  const added: string[] = [];
+  for (let id = randomUUID(); ids.add(id, 1); id = randomUUID()) added.push(id);
+  expect([ids.hits, ids.add(randomUUID(), 1), room.isFull]).toEqual([added.length, false, true]);
+  expect(room.taken).toBeLessThanOrEqual(1000);
+
+  expect(added.map((id) => ids.release(id, 1))).toEqual(added.map(() => 1));
+  expect(ids.add(randomUUID(), 1)).toBe(true);
+});
+
+test('a process gives a limiter half of its heap beyond what others need', () => {
+  const mebibytes = [80, 112, 560, 4144].map((heap) => memoryIn(heap * 2 ** 20) / 2 ** 20);
+  expect(mebibytes).toEqual([4, 8, 232, 2024]);
+});
