@@ -9,6 +9,8 @@ export class FakeStore {
   refreshes = 0;
   /** The commands of the probes, in order. */
   readonly probes: unknown[][] = [];
+  /** Of the connections. */
+  lastError: Error | undefined;
   answerProbe: () => Promise<unknown> = () => Promise.resolve(0);
   readonly #onReady: (() => void)[] = [];
 
@@ -22,6 +24,7 @@ export class FakeStore {
     } as unknown as Redis,
     shardOf: (name: string) => name.split(':')[0]!,
     renew: (shard: string) => void this.renewed.push(shard),
+    lastError: () => this.lastError,
     refresh: () => void (this.refreshes += 1),
     onReady: (callback: () => void) => void this.#onReady.push(callback),
   } as Partial<Connections> as Connections;
