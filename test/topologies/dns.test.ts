@@ -1,6 +1,8 @@
+import { type Authority, createAuthority } from '../support/certificates.js';
 import { describeWithRedisProgram } from '../support/describe-with-redis-program.js';
 import { send } from '../support/http-client.js';
 import { type RedisProcess, startRedisProcess } from '../support/redis-process.js';
+import { startRedisTls } from '../support/redis-tls.js';
 import { AS_LIMITER_USER, limiterRules, rulesIn } from '../support/redis-user.js';
 import { ReplicaDns } from '../support/replica-dns.js';
 import {
@@ -16,6 +18,7 @@ import { until } from '../support/until.js';
 const PRIMARY = 'sluice-primary';
 const ADDRESS = '127.0.0.1';
 const folder = useTemporaryFolder();
+let authority: Authority;
 
 /** Servers that are known by names only, and the one of them that has the keys. */
 interface Setup {
@@ -74,6 +77,22 @@ async function cluster(): Promise<Setup> {
   };
 }
 
+/** @param name the certificate is for `localhost` and 127.0.0.1 */
+async function byTls(name: string): Promise<Setup> {
+  const server = await startRedisTls(authority);
+  const { certFile, keyFile } = await authority.issueClientCertificate('sluice');
+  return {
+    names: [name],
+    settings: {
+      REDIS_URL: `rediss://${name}:${server.port}`,
+      REDIS_TLS_CA_FILE: authority.caFile,
+      REDIS_TLS_CERT_FILE: certFile,
+      REDIS_TLS_KEY_FILE: keyFile,
+    },
+    server,
+  };
+}
+
 const all = (names: readonly string[], answer: string): Record<string, string> =>
   Object.fromEntries(names.map((name) => [name, answer]));
 
@@ -85,7 +104,11 @@ const messageOf = ({ err }: LogLine): string =>
   String((err as Partial<Error> | undefined)?.message);
 
 describeWithRedisProgram('while DNS is away', () => {
+  beforeAll(async () => {
+    authority = await createAuthority();
+  });
   afterEach(killReplicas);
+  afterAll(() => authority.remove());
 
   test.each([
     ['one Redis, and a look-up fails', standalone, 'EAI_AGAIN'],
@@ -93,6 +116,7 @@ describeWithRedisProgram('while DNS is away', () => {
     ['one Redis, and a look-up hangs', standalone, 'hangs'],
     ['Sentinel', sentinel, 'EAI_AGAIN'],
     ['a cluster', cluster, 'EAI_AGAIN'],
+    ['TLS', () => byTls('localhost'), 'EAI_AGAIN'],
   ])('a replica comes back to a Redis at its last address (%s)', async (_what, setUp, answer) => {
     const { names, settings, server } = await setUp();
     const dns = new ReplicaDns(folder);
@@ -108,6 +132,17 @@ describeWithRedisProgram('while DNS is away', () => {
     const line = await replica.logged((each) => messageOf(each).startsWith('DNS look-up of'));
     expect(line.msg).toBe('redis connection failed');
     expect(messageOf(line)).toMatch(/ failed: .*; trying the last address 127\.0\.0\.1$/);
+  });
+
+  test('the certificate of a server has to be for the name, and not for its address', async () => {
+    const { names, settings } = await byTls('redis.test');
+    const dns = new ReplicaDns(folder);
+    dns.says(all(names, ADDRESS));
+    const replica = await startReplica({ ...AS_LIMITER_USER, ...settings, ...dns.settings });
+    expect(await check(replica)).toBe(503);
+    await replica.logged((line) =>
+      messageOf(line).includes('Host: redis.test. is not in the cert'),
+    );
   });
 
   test('the log says that DNS is what fails, and not what ioredis lacks', async () => {

@@ -1,6 +1,6 @@
 import type { LookupAddress } from 'node:dns';
 
-import { HostLookups, type LookupError } from '../../../../src/redis/connections/host-lookups.js';
+import { HostLookups } from '../../../../src/redis/connections/host-lookups.js';
 
 const FIRST: LookupAddress = { address: '10.0.0.7', family: 4 };
 const SECOND: LookupAddress = { address: '10.0.0.8', family: 4 };
@@ -22,7 +22,7 @@ function lookupsThat(...answers: Answer[]) {
   const lookUp = lookups.for(PATIENCE_MILLIS, ({ message }) => failures.push(message));
   const ask = (all = true): Promise<unknown> =>
     new Promise((resolve, reject) => {
-      lookUp('redis', { all }, (error: LookupError | null, address, family) => {
+      lookUp('redis', { all }, (error, address, family) => {
         if (error) reject(error);
         else resolve(all ? address : [address, family]);
       });
