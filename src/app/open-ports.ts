@@ -29,6 +29,8 @@ export async function openAllPorts(
       http.startDraining();
       grpc.startDraining();
     },
+    // Those of gRPC hear that they should end, and what crosses that is sent again: stopAccepting.
+    endIdle: (millis, hurry) => http.endIdle(millis, hurry),
     stopAccepting: async () => {
       await Promise.all([http.stopAccepting(), grpc.stopAccepting()]);
     },

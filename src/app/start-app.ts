@@ -18,7 +18,7 @@ import type { Environment } from '../tracing/trace-settings.js';
 import { ServiceReadiness } from '../readiness/service-readiness.js';
 import { type CreatedLimiter, createLimiter } from './create-limiter.js';
 import { openAllPorts } from './open-ports.js';
-import { stopInOrder, untilSeen } from './stop-in-order.js';
+import { serveUntilSeen, stopInOrder } from './stop-in-order.js';
 
 /** A serving replica. */
 export interface App {
@@ -109,7 +109,7 @@ export async function startApp(
     stop: async (graceMillis, hurry) => {
       readiness.startDraining();
       ports.startDraining();
-      await untilSeen(settings.SHUTDOWN_DELAY_MILLIS, hurry);
+      await serveUntilSeen(ports, settings.SHUTDOWN_DELAY_MILLIS, hurry);
       await stopInOrder(ports, limiter, graceMillis, hurry);
       await tracing?.close();
       security.close();

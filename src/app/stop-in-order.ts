@@ -1,24 +1,31 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
+import { pause } from '../common/pause.js';
 import type { Ports } from '../http/server/ports.js';
 import type { Limiter } from '../limiter/limiter.js';
 
+/** The part of the delay in which idle connections are ended. */
+const IDLE_ENDING_SHARE = 0.2;
 const WAITING_POLL_MILLIS = 20;
 /** The longest the last answers may take to reach their clients when the replica stops. */
 const LINGER_MILLIS = 1000;
 
-/** Gives load balancers time to see that this replica is not ready. Resolves at once in a hurry. */
-export async function untilSeen(
+/**
+ * Serves on, so that load balancers can see that this replica is not ready, and clients can hear by an answer that they
+ * should use another. The connections that are idle all the while end one by one before the delay does: in this order
+ * the fewest are in use when they end.
+ * @param hurry ends the delay at once when it is aborted
+ */
+export async function serveUntilSeen(
+  ports: Ports,
   delayMillis: number,
   hurry: AbortSignal | undefined,
 ): Promise<void> {
   // A tick of the event loop could still accept a connection.
   if (delayMillis === 0) return;
-  try {
-    await delay(delayMillis, undefined, { signal: hurry });
-  } catch {
-    // Only the signal ends it early.
-  }
+  const endingMillis = delayMillis * IDLE_ENDING_SHARE;
+  await pause(delayMillis - endingMillis, hurry);
+  await Promise.all([pause(endingMillis, hurry), ports.endIdle(endingMillis, hurry)]);
 }
 
 /**

@@ -11,6 +11,8 @@ export class FakeStore {
   refreshes = 0;
   /** The commands of the probes, in order. */
   readonly probes: unknown[][] = [];
+  /** Of the connections. */
+  lastError: Error | undefined;
   answerProbe: () => Promise<unknown> = () => Promise.resolve(0);
   readonly #onReady: (() => void)[] = [];
 
@@ -28,6 +30,7 @@ export class FakeStore {
       this.suspected.push(shard);
       return Promise.resolve();
     },
+    lastError: () => this.lastError,
     refresh: () => void (this.refreshes += 1),
     onReady: (callback: () => void) => void this.#onReady.push(callback),
   } as Partial<Connections> as Connections;

@@ -1,7 +1,7 @@
 import { systemClock } from '../../src/common/clock.js';
 import { parseSettings } from '../../src/config/settings.js';
 import type { UnreadableRequest } from '../../src/http/server/unreadable-requests.js';
-import { listen, type ListenOptions } from '../../src/http/server/server.js';
+import { type KeptAliveServer, listen, type ListenOptions } from '../../src/http/server/server.js';
 import type { Limiter } from '../../src/limiter/limiter.js';
 import { MemoryLimiter } from '../../src/limiter/memory/memory-limiter.js';
 import type { DropReason } from '../../src/metrics/metrics.js';
@@ -22,6 +22,7 @@ export interface HttpService {
   readonly held: number;
   /** Why connections were dropped, so far. */
   readonly drops: readonly DropReason[];
+  readonly endIdle: KeptAliveServer['endIdle'];
   /** Ends it before its test ends; resolves when its last connection has. */
   stop(): Promise<void>;
 }
@@ -89,6 +90,7 @@ export function useHttpServices(): (options?: Options) => Promise<HttpService> {
         return held;
       },
       drops,
+      endIdle: (millis, hurry) => server.endIdle(millis, hurry),
       stop,
     };
   };

@@ -2,11 +2,11 @@ import { startDraining } from '../replies/draining.js';
 import { connectionBounds } from './connection-bounds.js';
 import { createHttpApp, type HttpParts, type Surface } from '../routes/routes.js';
 import type { Security } from './security.js';
-import { type HttpServer, listen } from './server.js';
+import { type KeptAliveServer, listen } from './server.js';
 import { logUnreadable } from './unreadable-requests.js';
 
 /** The ports of the service. They begin and end together. */
-export interface Ports extends HttpServer {
+export interface Ports extends KeptAliveServer {
   /** Where `/debug`, `/metrics` and the documents are, if not on the port of the checks. */
   readonly adminPort: number | undefined;
   /** Has every answer from now on ask its client to use another connection, and so another replica. */
@@ -48,6 +48,9 @@ export async function openPorts(
     adminPort: ports[1]?.server.port,
     startDraining: () => {
       for (const { app } of ports) startDraining(app);
+    },
+    endIdle: async (millis, hurry) => {
+      await Promise.all(ports.map(({ server }) => server.endIdle(millis, hurry)));
     },
     stopAccepting: async () => {
       await Promise.all(ports.map(({ server }) => server.stopAccepting()));

@@ -5,7 +5,7 @@ import type { Express } from 'express';
 
 import type { WatchedFiles } from '../../config/watched-files.js';
 import { toOriginForm } from '../intake/intake.js';
-import { stopAccepting } from './connections.js';
+import { connectionsOf, endIdle, stopAccepting } from './connections.js';
 import type { ConnectionBounds } from './connection-bounds.js';
 import { type Listening, type ListeningOptions, startListening } from './listening.js';
 import { type MessageClasses, messageClassesFor } from './message-classes.js';
@@ -23,6 +23,15 @@ export interface HttpServer extends Listening {
   stopAccepting(): Promise<void>;
 }
 
+/** One whose connections may be idle between two requests. */
+export interface KeptAliveServer extends HttpServer {
+  /**
+   * Ends the idle connections little by little, within `millis`.
+   * @param hurry ends the time at once when it is aborted
+   */
+  endIdle(millis: number, hurry?: AbortSignal): Promise<void>;
+}
+
 export interface ListenOptions extends ListeningOptions {
   /** The key pair of a server that speaks TLS. A pair that comes later is for later connections. */
   readonly keyPair?: WatchedFiles<KeyPair> | undefined;
@@ -37,7 +46,7 @@ type Options = ServerOptions<MessageClasses['IncomingMessage'], MessageClasses['
  * Serves `app` on a port.
  * @throws the error of listen(2), such as EADDRINUSE
  */
-export async function listen(app: Express, options: ListenOptions): Promise<HttpServer> {
+export async function listen(app: Express, options: ListenOptions): Promise<KeptAliveServer> {
   const { keyPair, onUnreadable, bounds, timeouts = TIMEOUTS } = options;
   const httpOptions: Options = {
     ...messageClassesFor(app),
@@ -52,6 +61,7 @@ export async function listen(app: Express, options: ListenOptions): Promise<Http
   const server = keyPair
     ? createHttpsServer(httpOptions, keyPair, timeouts.headMillis)
     : createServer(httpOptions);
+  const connections = connectionsOf(server, keyPair ? 'secureConnection' : 'connection');
   answerUnreadable(server, onUnreadable);
   const serve = endAtUpgrades(
     boundPipelines(
@@ -66,7 +76,11 @@ export async function listen(app: Express, options: ListenOptions): Promise<Http
   // Node would answer an unknown expectation by itself, with a 417 that has no body.
   server.on('checkExpectation', serve);
   const listening = await startListening(server, options);
-  return { ...listening, stopAccepting: () => stopAccepting(server) };
+  return {
+    ...listening,
+    endIdle: (millis, hurry) => endIdle(connections, millis, hurry),
+    stopAccepting: () => stopAccepting(server, connections),
+  };
 }
 
 function createHttpsServer(

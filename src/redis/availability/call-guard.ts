@@ -7,7 +7,7 @@ import type { Breaker } from './breaker.js';
 import { Breakers, type BreakersParts } from './breakers.js';
 import { TimeoutError, withinDeadline } from './deadline.js';
 import { FailureLog } from './failure-log.js';
-import { classifyFailure, type Failure, isDemoted } from './store-errors.js';
+import { classifyFailure, explained, type Failure, isDemoted } from './store-errors.js';
 
 const FIRST_RETRY_MILLIS = 10;
 /** Of one shard, which can't answer more than this in time. More would only take memory. */
@@ -89,10 +89,11 @@ export class CallGuard {
       return error;
     }
     this.#ended(call, startedAt, mayHaveRun ? 'unknown' : 'not_run');
-    this.#failures.note(call.script, cause);
+    const reason = explained(cause, this.parts.connections.lastError());
+    this.#failures.note(call.script, reason);
     if (failure === 'full') return new StoreFullError({ cause, mayHaveRun });
     // A moving slot says nothing of the rest of its shard.
-    if (failure !== 'moving') breaker.failed(call.name, cause);
+    if (failure !== 'moving') breaker.failed(call.name, reason);
     return new StoreUnavailableError({ cause, mayHaveRun });
   }
 

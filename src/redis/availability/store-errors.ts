@@ -23,6 +23,8 @@ const REPLIES: readonly [pattern: RegExp, failure: Failure][] = [
 
 /** Messages of ioredis without a connection. It sent nothing then. */
 const NOT_SENT = /^(Stream isn't writeable|Cluster isn't ready)/;
+/** Messages of ioredis that it fails calls with whose connection broke. */
+const NOT_ANSWERED = /^(Connection is closed\.$|Reached the max retries per request limit)/;
 const GAVE_UP = /^Too many Cluster redirections\. Last error: (?:\w+: )?/;
 /** The place in a script, which Redis 6 puts before the command's message. */
 const PLACE_IN_SCRIPT =
@@ -37,6 +39,22 @@ export function classifyFailure(error: unknown): Failure {
     return failure ?? (isGivenUp ? 'unknown' : 'fault');
   }
   return NOT_SENT.test(error.message) ? 'passing' : 'unknown';
+}
+
+/**
+ * An error of ioredis about a connection, in words that say what is wrong with it.
+ * @param connectionError the last error of the connection, if it is lost
+ */
+export function explained(error: unknown, connectionError: Error | undefined): unknown {
+  if (!(error instanceof Error)) return error;
+  const said = NOT_SENT.test(error.message)
+    ? 'not connected to Redis'
+    : NOT_ANSWERED.test(error.message) && 'the connection to Redis was lost before the reply';
+  if (said === false) return error;
+  const { message, code } = (connectionError ?? {}) as Partial<NodeJS.ErrnoException>;
+  // Node's error for several addresses has a code only.
+  const why = message === '' ? code : message;
+  return new Error(why ? `${said}: ${why}` : said);
 }
 
 /** Whether a primary says that it has become a replica. The connection to it is useless then. */

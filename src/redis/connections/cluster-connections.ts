@@ -8,7 +8,7 @@ import {
   credentials,
   reconnectAfter,
 } from './client-options.js';
-import { logConnection } from './connection-log.js';
+import { lastErrorOf, logConnection } from './connection-log.js';
 import {
   addressIn,
   type ConnectionSettings,
@@ -99,6 +99,7 @@ export function connectToCluster(settings: ConnectionSettings, logger: Logger): 
     get isReady() {
       return commands.status === 'ready';
     },
+    lastError: lastErrorOf(commands),
     close: async () => {
       subscriber.close();
       settings.stopWatching?.();

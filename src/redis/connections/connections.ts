@@ -1,5 +1,5 @@
 import './client-info.js';
-import './socket-errors.js';
+import './sockets.js';
 import type { Cluster, Redis } from 'ioredis';
 import type { Logger } from 'pino';
 
@@ -36,6 +36,8 @@ export interface Connections {
   onReady(callback: () => void): void;
   /** Whether Redis can be asked, as far as is known. */
   readonly isReady: boolean;
+  /** Why Redis can't be asked, or a part of it, as far as is known. */
+  lastError(): Error | undefined;
   /** Closes the connections once all calls have been answered. */
   close(): Promise<void>;
 }

@@ -7,7 +7,7 @@ import {
   credentials,
   reconnectAfter,
 } from './client-options.js';
-import { logConnection } from './connection-log.js';
+import { lastErrorOf, logConnection } from './connection-log.js';
 import {
   addressIn,
   type ConnectionSettings,
@@ -80,6 +80,7 @@ export function connectToPrimary(settings: ConnectionSettings, logger: Logger): 
     get isReady() {
       return commands.status === 'ready';
     },
+    lastError: lastErrorOf(commands),
     close: async () => {
       isClosing = true;
       subscriber.close();

@@ -3,6 +3,7 @@ import { ReplyError } from 'ioredis';
 import { StoreUnavailableError } from '../../../../src/limiter/errors.js';
 import {
   classifyFailure,
+  explained,
   type Failure,
   isDemoted,
   toLimiterError,
@@ -90,4 +91,31 @@ test.each([
   ['LOADING Redis is loading the dataset in memory', false],
 ])('%s tells of a demoted primary: %s', (message, expected) => {
   expect(isDemoted(new ErrorReply(message))).toBe(expected);
+});
+
+describe('an error of ioredis about a connection', () => {
+  const refused = new Error('connect ECONNREFUSED 10.0.0.7:6379');
+
+  test.each([
+    ["Stream isn't writeable and enableOfflineQueue options is false", 'not connected to Redis'],
+    ["Cluster isn't ready and enableOfflineQueue options is false", 'not connected to Redis'],
+    ['Connection is closed.', 'the connection to Redis was lost before the reply'],
+    [
+      'Reached the max retries per request limit (which is 0). Refer to "maxRetriesPerRequest" option for details.',
+      'the connection to Redis was lost before the reply',
+    ],
+  ])('says what is wrong with it (%s)', (message, said) => {
+    const error = new Error(message);
+    expect(explained(error, undefined)).toMatchObject({ message: said });
+    expect(explained(error, refused)).toMatchObject({ message: `${said}: ${refused.message}` });
+    // As Node's for a name with several addresses.
+    const ofAll = Object.assign(new AggregateError([refused]), { code: 'ECONNREFUSED' });
+    expect(explained(error, ofAll)).toMatchObject({ message: `${said}: ECONNREFUSED` });
+  });
+
+  test('is the only one that is put in other words', () => {
+    const reply = new ErrorReply('LOADING Redis is loading the dataset in memory');
+    expect(explained(reply, refused)).toBe(reply);
+    expect(explained('a string', refused)).toBe('a string');
+  });
 });

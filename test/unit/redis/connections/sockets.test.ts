@@ -3,7 +3,7 @@ import { type AddressInfo, createServer, type Server, type Socket } from 'node:n
 
 import { Redis } from 'ioredis';
 
-import '../../../../src/redis/connections/socket-errors.js';
+import '../../../../src/redis/connections/sockets.js';
 
 let server: Server;
 beforeAll(async () => {

@@ -1,0 +1,99 @@
+import type { LookupAddress, LookupOptions } from 'node:dns';
+import type { LookupFunction } from 'node:net';
+
+import { withinDeadline } from '../availability/deadline.js';
+
+type Asked = Pick<LookupOptions, 'family' | 'hints'>;
+
+/** Looks up all addresses of a host name. */
+export type LookUp = (name: string, asked: Asked) => Promise<readonly LookupAddress[]>;
+
+/** Called for each look-up that failed, with what is done about it. */
+export type OnLookupFailure = (error: LookupError) => void;
+
+/** A host name that DNS has no address for now. The code is that of Node, such as EAI_AGAIN. */
+export class LookupError extends Error {
+  override readonly name = 'LookupError';
+  readonly code: string;
+
+  constructor(name: string, cause: Error, lastAddresses: readonly LookupAddress[]) {
+    const { code }: NodeJS.ErrnoException = cause;
+    const list = lastAddresses.map(({ address }) => address).join(', ');
+    const next =
+      list && `; trying the last ${lastAddresses.length > 1 ? 'addresses' : 'address'} ${list}`;
+    super(`DNS look-up of ${name} failed: ${code ?? cause.message}${next}`);
+    this.code = code ?? 'ETIMEOUT';
+  }
+}
+
+/**
+ * Looks host names up, and remembers their addresses. While DNS does not answer, or knows a name no more, the name keeps
+ * the addresses of its last look-up: the server may well be there.
+ */
+export class HostLookups {
+  /** By name and options. */
+  readonly #lastAddresses = new Map<string, readonly LookupAddress[]>();
+  /** A look-up without DNS can take a minute, and a thread. */
+  readonly #underWay = new Map<string, Promise<readonly LookupAddress[]>>();
+
+  constructor(private readonly lookUp: LookUp) {}
+
+  /**
+   * The look-up for the connections of one client.
+   * @param patienceMillis how long DNS may take
+   */
+  for(patienceMillis: number, onFailure: OnLookupFailure): LookupFunction {
+    return (name, options, callback) => {
+      const { family, hints, all } = options;
+      const asked = { family, hints };
+      this.#addressesOf(name, asked, patienceMillis, onFailure).then(
+        ([first, ...more]) => {
+          if (all) callback(null, first ? [first, ...more] : []);
+          else callback(null, first?.address ?? '', first?.family);
+        },
+        (error: unknown) => {
+          callback(error as LookupError, []);
+        },
+      );
+    };
+  }
+
+  async #addressesOf(
+    name: string,
+    asked: Asked,
+    patienceMillis: number,
+    onFailure: OnLookupFailure,
+  ): Promise<readonly LookupAddress[]> {
+    const key = `${name} ${asked.family} ${asked.hints}`;
+    try {
+      return await withinDeadline(
+        this.#join(key, () => this.lookUp(name, asked)),
+        patienceMillis,
+      );
+    } catch (error) {
+      const last = this.#lastAddresses.get(key) ?? [];
+      const failure = new LookupError(name, error as Error, last);
+      if (last.length === 0) throw failure;
+      onFailure(failure);
+      return last;
+    }
+  }
+
+  /** The look-up under way, or another. One that is given up goes on, for the next. */
+  #join(
+    key: string,
+    lookUp: () => Promise<readonly LookupAddress[]>,
+  ): Promise<readonly LookupAddress[]> {
+    let found = this.#underWay.get(key);
+    if (!found) {
+      found = lookUp().then((addresses) => {
+        this.#lastAddresses.set(key, addresses);
+        return addresses;
+      });
+      this.#underWay.set(key, found);
+      const end = (): void => void this.#underWay.delete(key);
+      found.then(end, end);
+    }
+    return found;
+  }
+}

@@ -1,0 +1,107 @@
+// How ioredis 6 connects, with three changes. Host names are looked up by HostLookups. A socket may fail more than
+// once: ioredis listens for the first error of each only, and a socket that is ended during its TLS handshake has a
+// second one, which would end the process without a listener. And a sentinel that can't be reached says why. Of its
+// clients some are its own (of sentinels, of a cluster), so that no option and no event reaches all.
+import { lookup as lookUpByNode } from 'node:dns/promises';
+import { connect, type LookupFunction, type Socket } from 'node:net';
+import { connect as connectByTls } from 'node:tls';
+
+import { type Redis, SentinelConnector } from 'ioredis';
+import { StandaloneConnector } from 'ioredis/built/connectors/index.js';
+
+import { HostLookups } from './host-lookups.js';
+
+/** A look-up gets a quarter of the time to connect, and no more than this. */
+const LONGEST_LOOKUP_MILLIS = 250;
+/** Of a client that has failed for a reason that it does not give. */
+const CLOSED = 'Connection is closed.';
+
+type OnEvent = (type: string, error: Error) => void;
+
+/** What the types of ioredis hide of its connectors. */
+interface Connector {
+  readonly options: {
+    readonly host?: string;
+    readonly port?: number;
+    readonly family?: number;
+    readonly tls?: object;
+    readonly connectTimeout?: number;
+  };
+  connecting: boolean;
+  stream: Socket;
+  firstError?: Error;
+  connect: (this: Connector, onEvent: OnEvent) => Promise<Socket>;
+}
+
+interface ConnectorBySentinels extends Omit<Connector, 'connect'> {
+  /** Ours: where to tell of errors, and the last of the client of a sentinel. */
+  onEvent: OnEvent;
+  sentinelError: Error | undefined;
+  connect: (this: ConnectorBySentinels, onEvent: OnEvent) => Promise<Socket>;
+  resolve: (this: ConnectorBySentinels, sentinel: object) => Promise<object | null>;
+  connectToSentinel: (this: ConnectorBySentinels, sentinel: object, options?: object) => Redis;
+}
+
+const lookups = new HostLookups((name, options) => lookUpByNode(name, { ...options, all: true }));
+const ignore = (): void => undefined;
+
+function lookupFor({ options }: Pick<Connector, 'options'>, onEvent: OnEvent): LookupFunction {
+  const { connectTimeout = Infinity } = options;
+  return lookups.for(Math.min(connectTimeout / 4, LONGEST_LOOKUP_MILLIS), (failure) => {
+    onEvent('error', failure);
+  });
+}
+
+function isGivenUp({ connecting }: Connector): boolean {
+  return !connecting;
+}
+
+const standalone = StandaloneConnector.prototype as unknown as Connector;
+const bySentinels = SentinelConnector.prototype as unknown as ConnectorBySentinels;
+const { connect: connectBySentinels, resolve, connectToSentinel } = bySentinels;
+
+// As the original, whose options have no place for a look-up.
+standalone.connect = async function (onEvent) {
+  this.connecting = true;
+  await new Promise<void>((goOn) => {
+    process.nextTick(goOn);
+  });
+  if (isGivenUp(this)) throw new Error(CLOSED);
+  const { host = 'localhost', port = 6379, family = 0, tls } = this.options;
+  const target = { host, port, family, lookup: lookupFor(this, onEvent) };
+  const socket = tls ? connectByTls({ ...target, ...tls }) : connect(target);
+  this.stream = socket;
+  socket.once('error', (error: Error) => {
+    this.firstError = error;
+  });
+  socket.on('error', ignore);
+  return socket;
+};
+
+bySentinels.connect = async function (onEvent) {
+  this.onEvent = onEvent;
+  const socket = await connectBySentinels.call(this, onEvent);
+  socket.on('error', ignore);
+  return socket;
+};
+
+bySentinels.resolve = async function (sentinel) {
+  try {
+    const primary = await resolve.call(this, sentinel);
+    // What is returned goes to net or tls as it is.
+    return primary && { ...primary, lookup: lookupFor(this, this.onEvent) };
+  } catch (error) {
+    throw error instanceof Error && error.message === CLOSED
+      ? (this.sentinelError ?? error)
+      : error;
+  }
+};
+
+bySentinels.connectToSentinel = function (sentinel, options) {
+  this.sentinelError = undefined;
+  const client = connectToSentinel.call(this, sentinel, options);
+  client.on('error', (error) => {
+    this.sentinelError = error;
+  });
+  return client;
+};

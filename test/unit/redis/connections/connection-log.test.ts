@@ -1,0 +1,68 @@
+import { EventEmitter } from 'node:events';
+
+import { lastErrorOf, logConnection } from '../../../../src/redis/connections/connection-log.js';
+import { LookupError } from '../../../../src/redis/connections/host-lookups.js';
+import { recordLog, type RecordedLog } from '../../../support/recorded-log.js';
+
+const failure = (code: string): Error => Object.assign(new Error(`connect ${code}`), { code });
+const noDns = new LookupError('redis', failure('EAI_AGAIN'), []);
+
+/** The events of a client. */
+class Client extends EventEmitter {
+  status = 'ready';
+}
+
+let client: Client;
+let log: RecordedLog;
+beforeEach(() => {
+  client = new Client();
+  log = recordLog();
+  logConnection(client, 'commands', log.logger);
+});
+
+const messages = (): unknown[] => log.lines.map(({ msg }) => msg);
+
+test('the loss of a connection, each reason in between, and its return are logged once', () => {
+  client.emit('close');
+  for (const code of ['ECONNREFUSED', 'ECONNREFUSED', 'ETIMEDOUT', 'ECONNREFUSED']) {
+    client.emit('error', failure(code));
+    client.emit('close');
+  }
+  client.emit('ready');
+  expect(messages()).toEqual([
+    'redis connection lost',
+    'redis connection failed',
+    'redis connection failed',
+    'redis connection restored',
+  ]);
+
+  client.emit('error', failure('ECONNREFUSED'));
+  expect(messages().at(-1)).toBe('redis connection failed');
+});
+
+test('of the errors of a node of a cluster, those of DNS are logged', () => {
+  client.emit('node error', failure('ECONNREFUSED'));
+  client.emit('node error', noDns);
+  client.emit('node error', noDns);
+  expect(messages()).toEqual(['redis connection failed']);
+});
+
+test('the last error is told until the connection is back', () => {
+  const lastError = lastErrorOf(client);
+  expect(lastError()).toBeUndefined();
+  client.emit('error', failure('ECONNREFUSED'));
+  client.emit('error', noDns);
+  expect(lastError()).toBe(noDns);
+
+  client.emit('ready');
+  expect(lastError()).toBeUndefined();
+});
+
+test('that of a cluster is the one of its last node', () => {
+  const lastError = lastErrorOf(client);
+  const refused = failure('ECONNREFUSED');
+  client.emit('error', Object.assign(new Error('no node'), { lastNodeError: refused }));
+  expect(lastError()).toBe(refused);
+  client.emit('node error', noDns);
+  expect(lastError()).toBe(noDns);
+});
