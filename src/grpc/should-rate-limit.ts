@@ -23,7 +23,7 @@ import { repliesBy } from './reply.js';
 
 export interface ShouldRateLimitParts {
   readonly decide: DecideCheck<GatewayCall>;
-  readonly limiter: Pick<Limiter, 'release'>;
+  readonly limiter: Pick<Limiter, 'release' | 'giveBack'>;
   readonly policyOf: (key: string) => KeyPolicy;
   readonly access: Pick<Access, 'enter' | 'demandKey'>;
   readonly lately: Pick<LatelyRefused, 'noting'>;

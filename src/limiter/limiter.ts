@@ -185,6 +185,13 @@ export interface Limiter {
    */
   release(key: string, requestId: string, options?: ReleaseOptions): Promise<boolean>;
 
+  /**
+   * Gives back an approval that nobody uses. Where the store can't be asked now, that is done later, as long as the
+   * approval counts.
+   * @param hits as the check had them
+   */
+  giveBack(key: string, requestId: string, hits?: number): void;
+
   /** @returns undefined where no such key exists */
   inspect(key: string): Promise<InstanceState | undefined>;
 

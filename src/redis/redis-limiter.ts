@@ -141,6 +141,10 @@ export class RedisLimiter implements StoreLimiter {
     return this.#scripts.release(this.#naming.namesOf(key), requestId, options);
   }
 
+  giveBack(key: string, requestId: string, hits?: number): void {
+    this.#room.giveBack(key, requestId, hits);
+  }
+
   async inspect(key: string): Promise<InstanceState | undefined> {
     const [reply] = await this.#scripts.inspect([this.#naming.namesOf(key)]);
     if (reply instanceof Error) throw reply;

@@ -64,6 +64,10 @@ export class HttpLimiter implements Limiter {
     };
   }
 
+  giveBack(key: string, requestId: string): void {
+    void this.release(key, requestId);
+  }
+
   async release(key: string, requestId: string): Promise<boolean> {
     const { status } = await send(this.url, 'DELETE', `${ratePath(key)}/${requestId}`);
     return status === 200;

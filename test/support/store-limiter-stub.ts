@@ -46,6 +46,10 @@ export class StoreLimiterStub implements StoreLimiter {
     return this.#answer(key, requestId.startsWith('id '));
   }
 
+  giveBack(_key: string, requestId: string, hits?: number): void {
+    this.released.push(...idsOfHits(requestId, hits));
+  }
+
   inspect(key: string): Promise<InstanceState | undefined> {
     return this.#answer(key, instance(key));
   }

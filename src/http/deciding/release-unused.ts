@@ -10,11 +10,11 @@ interface UnusedApproval {
 }
 
 /**
- * Releases an approval whose client disconnected while its check was decided, or that is refused with another. An error is
- * logged: the approval counts until its window ends then.
+ * Releases an approval that is refused with another, before its caller is answered. Where the store can't be asked now,
+ * it is given back later.
  */
 export async function releaseUnused(
-  limiter: Pick<Limiter, 'release'>,
+  limiter: Pick<Limiter, 'release' | 'giveBack'>,
   { key, requestId, hits }: UnusedApproval,
   log: Logger,
 ): Promise<void> {
@@ -22,6 +22,7 @@ export async function releaseUnused(
   try {
     await limiter.release(key, requestId, { hits });
   } catch (error) {
-    log.warn({ err: error, key, requestId }, 'approval that nobody uses not released');
+    log.debug({ err: error, key, requestId }, 'not released yet; given back later');
+    limiter.giveBack(key, requestId, hits);
   }
 }

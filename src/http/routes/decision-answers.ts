@@ -13,7 +13,6 @@ import { rateLimitHeadersIn } from '../replies/rate-limit-headers.js';
 import { JSON_TYPE, send } from '../replies/reply.js';
 import { CLIENT_CLOSED_REQUEST } from '../replies/request-log.js';
 import type { AnswerDecision } from '../deciding/decide-check.js';
-import { releaseUnused } from '../deciding/release-unused.js';
 import { logShadow } from '../deciding/shadow-log.js';
 
 const DENIAL = ERRORS.RATE_LIMIT_EXCEEDED;
@@ -22,7 +21,7 @@ type Approval = Extract<Decision, { readonly outcome: 'approved' }>;
 type Denial = Extract<Decision, { readonly outcome: 'denied' }>;
 
 export interface AnswerParts {
-  readonly limiter: Pick<Limiter, 'release'>;
+  readonly limiter: Pick<Limiter, 'giveBack'>;
   readonly settings: Pick<Settings, 'LOG_4XX' | 'RATE_LIMIT_HEADERS'>;
   readonly logger: Logger;
 }
@@ -74,7 +73,9 @@ export function decisionAnswers({
       case 'approved': {
         const { requestId } = decision;
         if (response.req.socket.destroyed) {
-          return releaseUnused(limiter, { key, requestId }, logOf(response, logger));
+          logOf(response, logger).debug({ key, requestId }, 'nobody uses the approval; given back');
+          limiter.giveBack(key, requestId);
+          return;
         }
         sendApproval(response, requestId, headersFor(decision, policy, preference));
         return;

@@ -138,6 +138,10 @@ export class MemoryLimiter<Policy extends WithLimits = WithLimits> implements Li
     return Promise.resolve(this.#find(key, now)?.instance.release(now, requestId, hits) ?? false);
   }
 
+  giveBack(key: string, requestId: string, hits?: number): void {
+    void this.release(key, requestId, { hits });
+  }
+
   inspect(key: string): Promise<InstanceState | undefined> {
     const now = this.#now();
     return Promise.resolve(this.#find(key, now)?.instance.inspect(now));

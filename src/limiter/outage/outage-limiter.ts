@@ -100,6 +100,12 @@ export class OutageLimiter implements Limiter {
     );
   }
 
+  giveBack(key: string, requestId: string, hits?: number): void {
+    void this.substitute.release(key, requestId, { hits }).then((isReleased) => {
+      if (!isReleased) this.primary.giveBack(key, requestId, hits);
+    });
+  }
+
   async inspect(key: string): Promise<InstanceState | undefined> {
     try {
       return await this.primary.inspect(key);

@@ -129,8 +129,13 @@ export class WaitingRoom {
   /** Withdraws a check whose call failed and may have run: nobody waits for it any more. */
   checkFailed({ key, hits }: FailedCheck, requestId: string, error: unknown): void {
     if (error instanceof StoreUnavailableError && error.mayHaveRun) {
-      this.#withdrawals.add(key, idsOfHits(requestId, hits));
+      this.giveBack(key, requestId, hits);
     }
+  }
+
+  /** Withdraws an approval that nobody uses. */
+  giveBack(key: string, requestId: string, hits?: number): void {
+    this.#withdrawals.add(key, idsOfHits(requestId, hits));
   }
 
   /** The store is back. Messages were lost meanwhile, and the store may have lost the queues. */

@@ -62,7 +62,7 @@ export abstract class BulkCall {
   protected abstract readonly goesOnAlone: boolean;
 
   /** In the place of an answer to a client that has disconnected. */
-  protected abstract giveBack(): Promise<unknown> | undefined;
+  protected abstract giveBack(): void;
 
   /** Deals with all elements, and answers. */
   async run(): Promise<void> {
@@ -71,7 +71,7 @@ export abstract class BulkCall {
       void this.#begin();
     });
     this.#logRefused();
-    if (this.isDisconnected) await this.giveBack();
+    if (this.isDisconnected) this.giveBack();
     else send(this.response, 200, JSON_TYPE, `[${this.results.join()}]`, this.headers);
   }
 

@@ -10,13 +10,12 @@ import { parseCheckElement } from '../../intake/elements.js';
 import { ERRORS } from '../../replies/errors.js';
 import { retryAfterSeconds } from '../../replies/headers.js';
 import type { AnswerDecision, DecideCheck } from '../../deciding/decide-check.js';
-import { releaseUnused } from '../../deciding/release-unused.js';
 import type { LatelyRefused } from '../../deciding/lately-refused.js';
 import { answerMany, BulkCall, type BulkParts } from './bulk-call.js';
 
 interface CheckParts extends BulkParts {
   readonly decide: DecideCheck;
-  readonly limiter: Pick<Limiter, 'release'>;
+  readonly limiter: Pick<Limiter, 'giveBack'>;
   readonly access: Pick<Access, 'demandKey'>;
   readonly lately: Pick<LatelyRefused, 'noting'>;
 }
@@ -56,16 +55,13 @@ class CheckCall extends BulkCall {
     return this.checkParts.decide(check, response, this.#noteAndSetResult, place);
   }
 
-  protected giveBack(): Promise<unknown> {
-    const { limiter } = this.checkParts;
-    const { log } = this;
+  protected giveBack(): void {
     // Calls back for no place without an id.
-    return Promise.all(
-      this.#requestIds.map((requestId, place) => {
-        const { key } = this.elements[place] as CheckElement;
-        return releaseUnused(limiter, { key, requestId }, log);
-      }),
-    );
+    this.#requestIds.forEach((requestId, place) => {
+      const { key } = this.elements[place] as CheckElement;
+      this.checkParts.limiter.giveBack(key, requestId);
+    });
+    this.log.debug({ approvals: Object.keys(this.#requestIds).length }, 'approvals given back');
   }
 
   #setResult(decision: Decision, policy: KeyPolicy, place: number): void {

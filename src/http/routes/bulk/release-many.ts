@@ -42,7 +42,7 @@ class ReleaseCall extends BulkCall {
     this.results[place] = isReleased ? RELEASED : NOT_FOUND;
   }
 
-  protected giveBack(): undefined {
-    return undefined;
+  protected giveBack(): void {
+    // What was released stays released.
   }
 }
