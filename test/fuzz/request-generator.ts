@@ -74,7 +74,7 @@ const NOISE = [
   'Connection: x, y', 'Cookie: a=b; c', 'If-None-Match: *', 'Range: bytes=0-0', 'X-Empty:', 'TE: trailers',
   'Content-Encoding: gzip', 'Content-Type: application/json', 'X-HTTP-Method-Override: DELETE',
   'X-Forwarded-For: 1.2.3.4', 'X-Latin: \xe9\xff', '__proto__: x', 'constructor: x', 'Expect: 100-continue', 'Expect: something',
-  'X-Many: 1\r\n'.repeat(100).trimEnd(), `X-Big: ${'b'.repeat(2000)}`, 'Origin: null', 'Proxy-Connection: x',
+  'X-Many: 1\r\n'.repeat(100).trimEnd(), `X-Big: ${'b'.repeat(2000)}`, 'Origin: http://t', 'Proxy-Connection: x',
 ]; // prettier-ignore
 /** Last on its connection, since Node does not hear what comes in one piece with it. */
 const UPGRADE = 'Connection: Upgrade, close\r\nUpgrade: websocket';

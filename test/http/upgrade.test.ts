@@ -45,6 +45,14 @@ describe.each([
   });
 });
 
+test('an Upgrade that is not for the connection is passed over', async () => {
+  const service = await startService();
+  const connection = await openConnection(service.url);
+  connection.write(requestText('GET', '/healthz', { Upgrade: 'h2c' }).repeat(2));
+  await connection.receives(/OK[^]*OK$/);
+  connection.disconnect();
+});
+
 test('what comes behind an Upgrade that waits is not served, in whatever parts it comes', async () => {
   const { limiter, asked } = watchedLimiter();
   const service = await startService({ limiter });

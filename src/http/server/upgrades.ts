@@ -16,10 +16,15 @@ export function endAtUpgrades(serve: Serve): Serve {
       request.resume();
       return;
     }
-    if (request.headers.upgrade !== undefined) {
+    if (request.headers.upgrade !== undefined && isUpgrade(request)) {
       ending.add(request.socket);
       response.shouldKeepAlive = false;
     }
     serve(request, response);
   };
+}
+
+/** Without this option the header is not for this connection, and the parser passes over it. */
+function isUpgrade({ headers: { connection = '' } }: IncomingMessage): boolean {
+  return /\bupgrade\b/i.test(connection);
 }
