@@ -4,10 +4,8 @@ import { Violation } from './violation.js';
 
 /** The longest that a replica leaves the end of a window to the window leader. */
 const LONGEST_GRACE_MILLIS = 100;
-/** What clocks are out by, at the most, over the longest window, and what is rounded. */
-const DRIFT_MILLIS = 100;
-/** Of a replica's clock to that of Redis: see `drift` in shape.ts. */
-const LEAST_RATE = 0.98;
+/** A timer rings in the first whole millisecond of the world in which it is due. */
+const ROUNDED_MILLIS = 1;
 
 /** Before time goes on in a world where nothing is late, who is approved has been told. */
 export function checkEverybodyIsTold(world: World): void {
@@ -29,7 +27,8 @@ export function checkEverybodyIsTold(world: World): void {
 /** Before time goes on there, no wait is longer than its limit. */
 export function checkWaitsEnd(world: World): void {
   for (const { name, replica, outcome, askedAt, maxWaitMillis } of world.clients.values()) {
-    const over = world.now - askedAt - maxWaitMillis - DRIFT_MILLIS;
+    const longest = world.replica(replica)!.clock.worldMillis(maxWaitMillis) + ROUNDED_MILLIS;
+    const over = world.now - askedAt - longest;
     if (outcome === undefined && over > 0 && world.isPunctual(replica)) {
       throw new Violation('a wait ends with its limit', `${name} waits on for ${over} ms`);
     }
@@ -39,7 +38,8 @@ export function checkWaitsEnd(world: World): void {
 /** What is wrong with the refusal of a client that can wait, if anything is. */
 export function refusalFault(world: World, client: SimulatedClient): Violation | undefined {
   const { name, reason, askedAt, maxWaitMillis, replica, ticket } = client;
-  if (reason === 'wait_expired' && world.now - askedAt < maxWaitMillis * LEAST_RATE - 1) {
+  const shortest = world.replica(replica)!.clock.worldMillis(maxWaitMillis) - ROUNDED_MILLIS;
+  if (reason === 'wait_expired' && world.now - askedAt < shortest) {
     return new Violation('a wait is as long as its limit', `${name} is refused before`);
   }
   // One whose place was lost may come too late when it asks again.
@@ -54,14 +54,14 @@ export function refusalFault(world: World, client: SimulatedClient): Violation |
 export function checkWindowsEnd(world: World): void {
   const { state, waiting, leases } = world.stored.last;
   if (!state || world.hasLostMemory) return;
-  const servedUntil = state.start + state.window + LONGEST_GRACE_MILLIS + DRIFT_MILLIS;
-  if (world.redisNow <= Math.max(servedUntil, state.holdUntil + DRIFT_MILLIS)) return;
   for (const [id, { replica }] of waiting) {
     if (!world.isPunctual(replica) || (leases[replica] ?? 0) <= world.redisNow) continue;
-    throw new Violation(
-      'the end of a window is seen',
-      `${id} waits on for ${world.redisNow - servedUntil} ms`,
-    );
+    // Its timer may have been armed when the window began.
+    const { clock } = world.replica(replica)!;
+    const longest = clock.worldMillis(state.window + LONGEST_GRACE_MILLIS) + ROUNDED_MILLIS;
+    const over = world.redisNow - state.start - longest;
+    if (over > 0)
+      throw new Violation('the end of a window is seen', `${id} waits on for ${over} ms`);
   }
 }
 
