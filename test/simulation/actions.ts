@@ -1,5 +1,5 @@
 import type { SimulatedReplica } from './replica.js';
-import { LOSSES, type World } from './world.js';
+import { LOSSES, type NewRules, type World } from './world.js';
 
 /** What one step does, from its words. @returns whether there was anything to do */
 type Action = (
@@ -12,6 +12,20 @@ const option = (words: readonly string[], name: string): number | undefined => {
   const word = words.find((each) => each.startsWith(`${name}=`));
   return word === undefined ? undefined : Number(word.slice(name.length + 1));
 };
+
+/** Limits of a key; `most` is the greatest override that counts, -1 for none. A window left out stays as it is. */
+function rulesIn(words: readonly string[]): NewRules | undefined {
+  const [max, queue, windowMillis, most] = ['max', 'queue', 'window', 'most'].map((name) =>
+    option(words, name),
+  );
+  if (max === undefined || queue === undefined) return undefined;
+  return {
+    ...(windowMillis !== undefined && { windowMillis }),
+    maxRequests: max,
+    maxRequestsInQueue: queue,
+    ...(most !== undefined && { ceilings: { maxRequests: most, maxRequestsInQueue: most } }),
+  };
+}
 
 function running(action: Action): Action {
   return (world, replica, words) => replica.isRunning && action(world, replica, words);
@@ -36,16 +50,11 @@ const ACTIONS: Readonly<Record<string, Action>> = {
     });
     return true;
   },
-  /** rules A max=N queue=N [most=N]: other rules of the key there, with the greatest overrides that count, -1 for none */
-  rules: (_world, replica, words) => {
-    const [max, queue, most] = ['max', 'queue', 'most'].map((name) => option(words, name));
-    if (!replica.isAlive || max === undefined || queue === undefined) return false;
-    replica.limits = {
-      windowMillis: replica.limits.windowMillis,
-      maxRequests: max,
-      maxRequestsInQueue: queue,
-      ...(most !== undefined && { ceilings: { maxRequests: most, maxRequestsInQueue: most } }),
-    };
+  /** rules A max=N queue=N [window=N] [most=N]: as `rulesIn` has it, other rules of the key there */
+  rules: (world, replica, words) => {
+    const rules = rulesIn(words);
+    if (!replica.isAlive || !rules) return false;
+    world.giveRules(replica, rules);
     return true;
   },
   /** leave A c1: its connection to its replica closes */
@@ -113,14 +122,19 @@ const ACTIONS: Readonly<Record<string, Action>> = {
 
 /** Steps of the world as a whole. */
 const WORLD_ACTIONS: Readonly<
-  Record<string, (world: World, word: string) => boolean | Promise<boolean>>
+  Record<string, (world: World, words: readonly string[]) => boolean | Promise<boolean>>
 > = {
   /** pass N: milliseconds */
-  pass: (world, millis) => {
-    world.pass(Number(millis));
+  pass: (world, [millis]) => world.pass(Number(millis)),
+  /** reload max=N queue=N [window=N] [most=N]: as `rules`, for all replicas at once */
+  reload: (world, words) => {
+    const rules = rulesIn(words);
+    const alive = world.replicas.filter(({ isAlive }) => isAlive);
+    if (!rules || alive.length === 0) return false;
+    for (const replica of alive) world.giveRules(replica, rules);
     return true;
   },
-  forget: async (world, what) => {
+  forget: async (world, [what = '']) => {
     if (!(what in LOSSES) || world.isRedisAway) return false;
     await world.loseMemory(what);
     return true;
@@ -144,7 +158,8 @@ const WORLD_ACTIONS: Readonly<
  * @throws Violation of an invariant
  */
 export async function act(world: World, step: string): Promise<boolean> {
-  const [verb = '', who = '', ...words] = step.split(' ');
+  const [verb = '', ...words] = step.split(' ');
+  const [who = '', ...others] = words;
   const mark = world.trace.length;
   const replica = world.replica(who);
   const worldAction = WORLD_ACTIONS[verb];
@@ -153,8 +168,8 @@ export async function act(world: World, step: string): Promise<boolean> {
   let isDone = false;
   world.trace.push(step);
   try {
-    if (worldAction) isDone = await worldAction(world, who);
-    else if (action && replica) isDone = await action(world, replica, words);
+    if (worldAction) isDone = await worldAction(world, words);
+    else if (action && replica) isDone = await action(world, replica, others);
     await world.quiet();
   } finally {
     if (!isDone && world.trace.length === mark + 1) world.trace.pop();

@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { SimulatedClient } from './client.js';
 import { limitsDuring, limitsOf } from './limits-model.js';
 import type { ScriptRun } from './script-run.js';
+import type { RulesGiven } from './rules-given.js';
 import type { WorldShape } from './shape.js';
 import type { Snapshot } from './snapshot.js';
 import type { Change } from './stored-key.js';
@@ -11,8 +12,24 @@ import { Violation } from './violation.js';
 /** As lua/lib/recovery-hold.lua has it. */
 const HOLD_MILLIS = 500;
 const LEASE_PART_LEFT = 0.4;
+/** What all replicas are told when Redis seems to have lost the key. */
+const MEMORY_LOST = '{"memoryLost":true}';
 /** As lua/check.lua replies. */
+const APPROVED = 1;
 const TURN_TOO_LATE = -4;
+
+/** What a judge knows of a world beside the calls. */
+export interface JudgedWorld {
+  readonly shape: WorldShape;
+  readonly rules: RulesGiven;
+  readonly hasLostMemory: boolean;
+  clientOf(requestId: string): SimulatedClient | undefined;
+  clientOfTicket(ticket: number): SimulatedClient | undefined;
+  /** Whether everything comes to this replica without delay, and always has. */
+  isPunctual(replica: string): boolean;
+  /** Those whom their replicas put back, where Redis has lost them. */
+  waitersToReturn(): Iterable<SimulatedClient>;
+}
 
 /** Holds each script call against what has been seen before. */
 export class Judge {
@@ -24,12 +41,7 @@ export class Judge {
   /** Redis has lost everything, and a replica that waits has shown it so in time. */
   #isLossKnown = false;
 
-  constructor(
-    private readonly shape: WorldShape,
-    private readonly clientOf: (requestId: string) => SimulatedClient | undefined,
-    private readonly isExpectedToLive: (replica: string) => boolean,
-    private readonly waitersToReturn: () => Iterable<SimulatedClient>,
-  ) {}
+  constructor(private readonly world: JudgedWorld) {}
 
   /** Redis has lost keys. @param isWhole all of them */
   memoryLost(clients: Iterable<SimulatedClient>, isWhole: boolean): void {
@@ -40,7 +52,7 @@ export class Judge {
   }
 
   /** @param reply what the script replied */
-  judge(called: ScriptRun, reply: unknown, { before, after }: Change): void {
+  judge(called: ScriptRun, reply: unknown, { before, after, messages }: Change): void {
     this.#calls += 1;
     const run = needsAllNames(reply) ? { ...called, requestIds: [], batches: [] } : called;
     const isNewWindow = after.state?.start !== before.state?.start;
@@ -57,6 +69,8 @@ export class Judge {
     this.#checkNobodyIsLost(run, approved, before, after);
     this.#checkReply(run, reply, before, isNewWindow);
     this.#checkForetoldTurn(run, reply, before, after);
+    this.#checkHold(run, before, after, messages);
+    this.#checkRoomIsTaken(run, reply, before, after);
     if (run.script === 'renew') this.#checkRenewal(run, before, after);
     else if (!needsAllNames(reply)) this.#checkRoomIsUsed(run, after);
   }
@@ -71,7 +85,14 @@ export class Judge {
     const was = before.state;
     const shift = state.start - was.start;
     if (was.born === state.born) {
-      if (shift < 0 || shift % was.window !== 0) fail(`shifted by ${shift}`);
+      // Another length counts from the boundary on that was to come next.
+      const inGrid = (now - was.start) % was.window;
+      const shiftInOthers = state.start - (now - inGrid);
+      const isBackToBack =
+        state.window === was.window
+          ? shift % was.window === 0
+          : now >= was.start + was.window && shiftInOthers % state.window === 0;
+      if (shift < 0 || !isBackToBack) fail(`shifted by ${shift}`);
     } else if (now < was.expires) {
       fail(`begun anew ${was.expires - now} ms before the key was idle`);
     }
@@ -85,6 +106,9 @@ export class Judge {
     if (is !== expected) {
       throw new Violation('limits follow the rules and the requests', `${is}, not ${expected}`);
     }
+    if (!this.world.rules.windows.includes(state.window)) {
+      throw new Violation('a window is as long as rules say', `${state.window} ms`);
+    }
     const isSame = this.#window.start === state.start;
     if (!isSame) this.#window = { start: state.start, highest: 0, approved: new Set() };
     const maxima = during.map(({ max }) => max.value);
@@ -95,7 +119,7 @@ export class Judge {
   #given(run: ScriptRun, before: Snapshot, after: Snapshot): void {
     if (run.script !== 'withdraw' && run.script !== 'release') return;
     for (const id of run.requestIds) {
-      const client = this.clientOf(id);
+      const client = this.world.clientOf(id);
       if (!client) continue;
       client.withdrawnBy = this.#calls;
       // A settle under way when its waiter is told, with a loss of memory in between, puts it back although
@@ -116,7 +140,7 @@ export class Judge {
 
   #approved(id: string, run: ScriptRun, before: Snapshot, { state }: Snapshot): void {
     const { now } = run;
-    const client = this.clientOf(id);
+    const client = this.world.clientOf(id);
     if (!client) throw new Violation('only those who ask are approved', id);
     const { approval } = client;
     this.#window.approved.add(id);
@@ -143,7 +167,7 @@ export class Judge {
   /** Those of a check are approved together. */
   #checkHits(approved: readonly string[]): void {
     for (const id of approved) {
-      const { name, ids } = this.clientOf(id)!;
+      const { name, ids } = this.world.clientOf(id)!;
       const missing = ids.filter((each) => !approved.includes(each));
       if (missing.length > 0) {
         throw new Violation('all hits are approved, or none', `${name} lacks ${missing.join(' ')}`);
@@ -202,7 +226,7 @@ export class Judge {
 
   /** Those who waited before Redis lost its memory come first, once it could know of them. */
   #checkReturn(run: ScriptRun, approved: readonly string[], { state, waiting }: Snapshot): void {
-    for (const [id, { ticket }] of waiting) this.clientOf(id)!.ticket ??= ticket;
+    for (const [id, { ticket }] of waiting) this.world.clientOf(id)!.ticket ??= ticket;
     const wasKnown = this.#isLossKnown;
     if (state && run.lowestTicket < state.born * 1000 && run.now < state.born + HOLD_MILLIS) {
       this.#isLossKnown = true;
@@ -211,8 +235,8 @@ export class Judge {
     const isKnown = wasKnown || (this.#isLossKnown && run.batches.length <= 1);
     if (!isKnown || this.#isTorn) return;
     for (const id of approved) {
-      const { ticket = Infinity } = this.clientOf(id)!;
-      for (const other of this.waitersToReturn()) {
+      const { ticket = Infinity } = this.world.clientOf(id)!;
+      for (const other of this.world.waitersToReturn()) {
         if (other.ticket === undefined || other.ticket >= ticket || waiting.has(other.name))
           continue;
         if (other.approval?.isForgotten === false) continue;
@@ -236,9 +260,9 @@ export class Judge {
       if (after.waiting.has(id) || approved.includes(id)) continue;
       if (script === 'withdraw' && requestIds.includes(id)) continue;
       // Put back by a settle that was under way when it was told so, and Redis lost its approval.
-      if (this.clientOf(id)?.outcome === 'approved') continue;
+      if (this.world.clientOf(id)?.outcome === 'approved') continue;
       const hasLapsed = (before.leases[replica] ?? 0) <= now;
-      if (hasLapsed && !this.isExpectedToLive(replica)) continue;
+      if (hasLapsed && !this.world.isPunctual(replica)) continue;
       throw new Violation('a place is kept', `${id} is gone from the queue`);
     }
   }
@@ -267,9 +291,19 @@ export class Judge {
     { state, waiting }: Snapshot,
   ): void {
     const [id = '', ...others] = requestIds;
-    const client = this.clientOf(id);
+    const client = this.world.clientOf(id);
     const isSimple = script === 'check' && others.length === 0 && !this.#isTorn;
-    if (!isSimple || !client?.canWait || !state || state.isServing || now < state.holdUntil) return;
+    // The windows to come are as long as the rules say that begin them.
+    const isSureOfLength = this.world.rules.windows.length === 1;
+    if (
+      !isSimple ||
+      !isSureOfLength ||
+      !client?.canWait ||
+      !state ||
+      state.isServing ||
+      now < state.holdUntil
+    )
+      return;
     const verdict = (reply as number[])[3]!;
     const hasJoined = waiting.has(id);
     // One that is sent again keeps the place that it has.
@@ -302,6 +336,45 @@ export class Judge {
     }
   }
 
+  /** Where Redis is always there and has lost nothing, nobody waits for others to come back. */
+  #checkHold(
+    { replica, lowestTicket, now }: ScriptRun,
+    before: Snapshot,
+    { state }: Snapshot,
+    messages: readonly string[],
+  ): void {
+    if (this.world.hasLostMemory) return;
+    const granted = this.world.clientOfTicket(lowestTicket);
+    const isRemembered =
+      granted?.approval !== undefined && now < this.#rememberedUntil(granted.approval.windowEnd);
+    if (messages.includes(MEMORY_LOST) && isRemembered) {
+      throw new Violation('an approval is not taken for a loss', `${granted.name} was approved`);
+    }
+    const isHeld = state !== undefined && state.holdUntil > 0;
+    const begins = isHeld && !(before.state?.born === state.born && before.state.holdUntil > 0);
+    if (begins && this.world.isPunctual(replica)) {
+      throw new Violation('a key is held after a loss only', `${replica} begins a hold`);
+    }
+  }
+
+  /** A check is denied, or waits, only where there is no room or others wait. */
+  #checkRoomIsTaken(
+    { script, now, requestIds }: ScriptRun,
+    reply: unknown,
+    before: Snapshot,
+    { state, waiting, leases }: Snapshot,
+  ): void {
+    const [id = ''] = requestIds;
+    if (script !== 'check' || requestIds.length !== 1 || this.#isTorn || !state) return;
+    if (now < state.holdUntil || state.isServing || before.waiting.has(id)) return;
+    const hits = this.world.clientOf(id)?.hits ?? 1;
+    if ((reply as number[])[3] === APPROVED || state.approved + hits > state.max) return;
+    for (const [other, { replica }] of waiting) {
+      if (other !== id && (leases[replica] ?? 0) > now) return;
+    }
+    throw new Violation('a check is approved where there is room', `${id} is not`);
+  }
+
   /** A renewal changes the caller's lease only, and not where Redis may have been away: a hold comes first. */
   #checkRenewal({ replica, now }: ScriptRun, before: Snapshot, after: Snapshot): void {
     const [was, is] = [before.leases[replica], after.leases[replica]];
@@ -310,16 +383,18 @@ export class Judge {
       throw new Violation('a renewal changes one lease', JSON.stringify(after.leases));
     }
     if (is === was || was === undefined) return;
-    if (was - LEASE_PART_LEFT * this.shape.leaseMillis < now) {
+    if (was - LEASE_PART_LEFT * this.world.shape.leaseMillis < now) {
       throw new Violation('a hold comes before a renewal', `${replica} was silent`);
     }
   }
 
   /** Until when Redis promises to know of an approval, see lua/lib/requests.lua. */
   #rememberedUntil(windowEnd: number): number {
-    const { windowMillis, leaseMillis } = this.shape;
-    const windows = 3 * windowMillis;
-    return windowEnd + (windows >= leaseMillis ? windows : 2 * leaseMillis);
+    const { leaseMillis } = this.world.shape;
+    const promised = this.world.rules.windows.map((length) =>
+      3 * length >= leaseMillis ? 3 * length : 2 * leaseMillis,
+    );
+    return windowEnd + Math.min(...promised);
   }
 }
 

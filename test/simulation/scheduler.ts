@@ -1,29 +1,25 @@
 import type { Random } from '../chaos/random.js';
 import { isQuiet } from './punctuality.js';
 import type { SimulatedReplica } from './replica.js';
+import { REPLICA_NAMES, WINDOWS } from './shape.js';
 import { LOSSES, type World } from './world.js';
 
 /** What may go wrong, or make things less simple. Each schedule has some of them. */
-const SLOW_FAULTS = [
-  'lose',
-  'refuse',
-  'late',
-  'reorder',
-  'freeze',
-  'away',
-  'lose memory in part',
-] as const;
+const SLOW_FAULTS = ['lose', 'refuse', 'late', 'reorder', 'away', 'lose memory in part'] as const;
 const FAULTS = [
   'leave',
   'release',
   'no wait',
+  'waits at one',
   'hits',
   'limited waits',
   'override',
   'rules',
+  'windows',
   'drop',
   'double',
   'reconnect',
+  'freeze',
   'kill',
   'stop',
   'lose memory',
@@ -64,6 +60,10 @@ export class Scheduler {
     return this.#faults.has(fault);
   }
 
+  get #changesRules(): boolean {
+    return this.#has('rules') || this.#has('windows');
+  }
+
   #ofWorld(): Choice[] {
     const { world, random } = this;
     const choices: Choice[] = [];
@@ -72,6 +72,7 @@ export class Scheduler {
     if (this.#has('lose memory in part')) {
       choices.push([0.4, `forget ${random.pick(Object.keys(LOSSES))}`]);
     }
+    if (this.#changesRules) choices.push([0.5, `reload ${this.#rules()}`]);
     if (this.#has('away')) choices.push(world.isRedisAway ? [1.5, 'back'] : [0.4, 'away']);
     return choices;
   }
@@ -84,8 +85,8 @@ export class Scheduler {
       ...world.replicas.map(({ connection }) => connection.nextLimitAt),
     );
     const untilDue = Math.max(1, dueAt - world.now);
-    const { windowMillis, leaseMillis } = world.shape;
-    const some = random.whole(1, random.pick([5, 50, windowMillis]));
+    const { leaseMillis } = world.shape;
+    const some = random.whole(1, random.pick([5, 50, ...world.rules.windows]));
     const isTimerNext = untilDue < Infinity && random.chance(0.6);
     if (world.shape.isPrompt) return isTimerNext ? untilDue : Math.min(untilDue, some);
     if (random.chance(0.03)) return random.whole(leaseMillis, 3 * leaseMillis);
@@ -136,7 +137,7 @@ export class Scheduler {
     if (this.#has('reconnect') && mailbox.isSubscribed) choices.push([0.5, `reconnect ${name}`]);
     if (this.#has('freeze') && life === 'up') choices.push([0.4, `freeze ${name}`]);
     if (this.#has('kill')) choices.push([0.2, `kill ${name}`]);
-    if (this.#has('rules')) choices.push([0.5, this.#rules(name)]);
+    if (this.#changesRules) choices.push([0.5, `rules ${name} ${this.#rules()}`]);
     if (this.#has('stop') && life === 'up') choices.push([0.2, `stop ${name}`]);
     return choices;
   }
@@ -168,23 +169,30 @@ export class Scheduler {
   }
 
   /** Mostly those that another replica has already, as when a file changes for all. */
-  #rules(replica: string): string {
+  #rules(): string {
     const { random } = this;
     const isNew = this.#lastRules === undefined || random.chance(0.4);
     if (isNew) {
       const words = [`max=${random.whole(1, 4)}`, `queue=${random.whole(0, 5)}`];
+      if (this.#has('windows')) words.push(`window=${random.pick(WINDOWS)}`);
       if (random.chance(0.5)) words.push(`most=${random.whole(-1, 3)}`);
       this.#lastRules = words.join(' ');
     }
-    return `rules ${replica} ${this.#lastRules}`;
+    return this.#lastRules!;
   }
 
   /** Of a wait: up to some windows, often to the millisecond in which one may end. */
   #limit(): number {
-    const { windowMillis } = this.world.shape;
+    const windowMillis = this.random.pick(this.world.rules.windows);
     return this.random.chance(0.3)
       ? windowMillis * this.random.whole(1, 2)
       : this.random.whole(0, 3 * windowMillis);
+  }
+
+  /** Where all who wait do so at one replica, no other's calls tell that anybody is alive. */
+  #canWait(replica: string): boolean {
+    if (this.#has('waits at one') && replica !== REPLICA_NAMES[0]) return false;
+    return !this.#has('no wait') || this.random.chance(0.7);
   }
 
   #ask(replica: string): string {
@@ -192,7 +200,7 @@ export class Scheduler {
     const words = [`ask ${replica} c${this.#clients + 1}`];
     if (this.#has('hits') && random.chance(0.4)) {
       words.push(`hits=${random.whole(2, 4)}`);
-    } else if (!this.#has('no wait') || random.chance(0.7)) {
+    } else if (this.#canWait(replica)) {
       words.push('wait');
       if (this.#has('limited waits') && random.chance(0.5)) words.push(`limit=${this.#limit()}`);
     }

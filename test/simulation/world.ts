@@ -2,6 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 
 import type { Redis } from 'ioredis';
 
+import type { KeyLimits } from '../../src/limiter/limiter.js';
 import { KeyNaming } from '../../src/redis/key-names.js';
 import { SimulatedClient } from './client.js';
 import { Judge } from './judge.js';
@@ -10,10 +11,12 @@ import {
   checkWaitsEnd,
   checkWindowsEnd,
   isQuiet,
+  millisToNext,
   refusalFault,
 } from './punctuality.js';
 import { LeaderLock } from './leader-lock.js';
 import { KEY, SimulatedReplica } from './replica.js';
+import { RulesGiven } from './rules-given.js';
 import { readRun } from './script-run.js';
 import { REPLICA_NAMES, type WorldShape } from './shape.js';
 import { StoredKey } from './stored-key.js';
@@ -36,12 +39,16 @@ export const LOSSES: Readonly<Record<string, readonly number[]>> = {
   past: [6, 7, 8],
 };
 
+/** Rules of the key. A length of windows that is left out stays as it is. */
+export type NewRules = Omit<KeyLimits, 'windowMillis'> & Partial<Pick<KeyLimits, 'windowMillis'>>;
+
 let worlds = 0;
 
 /** Several replicas' real waiting code over the real scripts, in which nothing happens but by a step. */
 export class World {
   readonly replicas: readonly SimulatedReplica[];
   readonly clients = new Map<string, SimulatedClient>();
+  readonly rules = new RulesGiven();
   readonly lock: LeaderLock;
   readonly stored: StoredKey;
   /** Milliseconds since it began. */
@@ -64,6 +71,7 @@ export class World {
     scripts: Readonly<Record<string, string>>,
   ) {
     worlds += 1;
+    this.rules.add(shape);
     const naming = new KeyNaming(`simulation-${worlds}:`);
     this.stored = new StoredKey(redis, naming.namesOf(KEY));
     const now = (): number => this.now;
@@ -85,12 +93,7 @@ export class World {
           },
         }),
     );
-    this.#judge = new Judge(
-      shape,
-      (id) => this.clients.get(id.replace(/#\d+$/, '')),
-      (name) => this.isPunctual(name),
-      () => this.#waitersToReturn(),
-    );
+    this.#judge = new Judge(this);
   }
 
   /** Redis's time, in milliseconds. */
@@ -100,6 +103,25 @@ export class World {
 
   replica(name: string): SimulatedReplica | undefined {
     return this.replicas.find((replica) => replica.name === name);
+  }
+
+  /** The client of an id, which may be that of one of several hits. */
+  clientOf(requestId: string): SimulatedClient | undefined {
+    return this.clients.get(requestId.replace(/#\d+$/, ''));
+  }
+
+  clientOfTicket(ticket: number): SimulatedClient | undefined {
+    return [...this.clients.values()].find((client) => client.ticket === ticket);
+  }
+
+  giveRules(replica: SimulatedReplica, rules: NewRules): void {
+    replica.limits = { windowMillis: replica.limits.windowMillis, ...rules };
+    this.rules.add(replica.limits);
+  }
+
+  /** The longest windows that there have been. */
+  get longestWindow(): number {
+    return Math.max(...this.rules.windows);
   }
 
   /** Somebody asks. */
@@ -139,15 +161,20 @@ export class World {
     );
   }
 
-  /** Time goes on; what is due by then is still to be done. */
-  pass(millis: number): void {
-    const isPunctual = this.shape.isPrompt && isQuiet(this);
-    if (isPunctual) {
+  /**
+   * Time goes on; what is due by then is still to be done.
+   * @returns false where that would make something late in a world where nothing is
+   */
+  pass(millis: number): boolean {
+    const { isPrompt } = this.shape;
+    if (isPrompt && !(isQuiet(this) && millis <= millisToNext(this))) return false;
+    if (isPrompt) {
       checkEverybodyIsTold(this);
       checkWaitsEnd(this);
     }
     this.now += millis;
-    if (isPunctual) checkWindowsEnd(this);
+    if (isPrompt) checkWindowsEnd(this);
+    return true;
   }
 
   async loseMemory(what: string): Promise<void> {
@@ -180,7 +207,7 @@ export class World {
   }
 
   /** Those whom a replica that hears of everything puts back, where Redis has lost them. */
-  *#waitersToReturn(): Iterable<SimulatedClient> {
+  *waitersToReturn(): Iterable<SimulatedClient> {
     if (this.hasLostMessages) return;
     for (const client of this.clients.values()) {
       const isWaiting = client.outcome === undefined && client.withdrawnBy === 0;
