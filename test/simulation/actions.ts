@@ -1,6 +1,9 @@
 import type { SimulatedReplica } from './replica.js';
 import { LOSSES, type NewRules, type World } from './world.js';
 
+/** A recovery hold, and the time after which the first replica learns of Redis's return, with something to spare. */
+const LONGEST_RETURN_MILLIS = 1000;
+
 /** What one step does, from its words. @returns whether there was anything to do */
 type Action = (
   world: World,
@@ -25,6 +28,13 @@ function rulesIn(words: readonly string[]): NewRules | undefined {
     maxRequestsInQueue: queue,
     ...(most !== undefined && { ceilings: { maxRequests: most, maxRequestsInQueue: most } }),
   };
+}
+
+/** Whether replicas may still be putting their waiters back. */
+function isComingBack({ backAt, now, replicas }: World): boolean {
+  return (
+    now < backAt + LONGEST_RETURN_MILLIS || replicas.some(({ connection }) => connection.isBroken)
+  );
 }
 
 function running(action: Action): Action {
@@ -76,7 +86,10 @@ const ACTIONS: Readonly<Record<string, Action>> = {
   answer: running((_world, { connection }) => connection.answerFirst()),
   'lose-call': running((_world, { connection }) => connection.loseFirst()),
   'lose-answer': running((_world, { connection }) => connection.loseAnswer()),
-  refuse: running((_world, { connection }) => connection.refuseFirst()),
+  refuse: running(
+    (world, { connection }) =>
+      (!world.shape.isPrompt || world.isRedisAway) && connection.refuseFirst(),
+  ),
   'time-out': running((_world, { connection }) => connection.giveUpLate()),
   mend: running((world, { connection, room }) => {
     if (world.isRedisAway || !connection.isBroken) return false;
@@ -140,14 +153,16 @@ const WORLD_ACTIONS: Readonly<
     return true;
   },
   away: (world) => {
-    const is = !world.isRedisAway;
+    if (world.isRedisAway || (world.shape.isPrompt && isComingBack(world))) return false;
     world.isRedisAway = true;
-    for (const { name } of world.replicas) world.lateReplicas.add(name);
-    return is;
+    world.wasRedisAway = true;
+    world.awayAt = world.now;
+    return true;
   },
   back: (world) => {
     const is = world.isRedisAway;
     world.isRedisAway = false;
+    if (is) world.backAt = world.now;
     return is;
   },
 };

@@ -131,7 +131,7 @@ function checkReplicas(world: World): void {
       throw new Violation('nobody listens for nothing', name);
     }
     // Where the answer was lost by which it would have known of its lead, that runs out.
-    if (world.shape.isPrompt && world.lock.holder?.startsWith(`${name}#`)) {
+    if (world.isPunctual(name) && world.lock.holder?.startsWith(`${name}#`)) {
       throw new Violation('nobody leads for nothing', name);
     }
   }

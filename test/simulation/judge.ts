@@ -7,7 +7,7 @@ import type { RulesGiven } from './rules-given.js';
 import type { WorldShape } from './shape.js';
 import type { Snapshot } from './snapshot.js';
 import type { Change } from './stored-key.js';
-import { Violation } from './violation.js';
+import { violate, Violation } from './violation.js';
 
 /** As lua/lib/recovery-hold.lua has it. */
 const HOLD_MILLIS = 500;
@@ -27,6 +27,8 @@ export interface JudgedWorld {
   clientOfTicket(ticket: number): SimulatedClient | undefined;
   /** Whether everything comes to this replica without delay, and always has. */
   isPunctual(replica: string): boolean;
+  /** Whether everything comes to this replica without delay while Redis is there, and soon after it is back. */
+  returnsInTime(replica: string): boolean;
   /** Those whom their replicas put back, where Redis has lost them. */
   waitersToReturn(): Iterable<SimulatedClient>;
 }
@@ -38,14 +40,25 @@ export class Judge {
   #window = { start: -1, highest: 0, approved: new Set<string>() };
   /** Redis has lost a part of what it knew of the key since the key was made. */
   #isTorn = false;
+  /** Somebody has removed a part of the queue, as which Redis can tell it. */
+  #isQueueTorn = false;
   /** Redis has lost everything, and a replica that waits has shown it so in time. */
   #isLossKnown = false;
 
   constructor(private readonly world: JudgedWorld) {}
 
-  /** Redis has lost keys. @param isWhole all of them */
-  memoryLost(clients: Iterable<SimulatedClient>, isWhole: boolean): void {
-    for (const { approval } of clients) if (approval) approval.isForgotten = true;
+  /** Redis has lost keys. */
+  memoryLost(
+    clients: Iterable<SimulatedClient>,
+    lost: 'everything' | 'a part' | 'queue',
+    isHeld: boolean,
+  ): void {
+    const isWhole = lost === 'everything';
+    // What is lost in a hold has what is left of that hold to come back.
+    this.#isQueueTorn = lost === 'queue' && !isHeld;
+    for (const { approval } of clients) {
+      if (approval && lost !== 'queue') approval.isForgotten = true;
+    }
     this.#isTorn = !isWhole;
     this.#isLossKnown = false;
     if (isWhole) this.#window = { start: -1, highest: 0, approved: new Set() };
@@ -56,7 +69,7 @@ export class Judge {
     this.#calls += 1;
     const run = needsAllNames(reply) ? { ...called, requestIds: [], batches: [] } : called;
     const isNewWindow = after.state?.start !== before.state?.start;
-    if (after.state && before.state && before.state.born !== after.state.born) this.#isTorn = false;
+    if (after.state && before.state && isMadeAgain(run, before, after)) this.#isTorn = false;
     this.#checkWindow(run, before, after);
     const approved = [...after.requests].filter((id) => isNewWindow || !before.requests.has(id));
     this.#trackMaximum(run, before, after);
@@ -69,14 +82,16 @@ export class Judge {
     this.#checkNobodyIsLost(run, approved, before, after);
     this.#checkReply(run, reply, before, isNewWindow);
     this.#checkForetoldTurn(run, reply, before, after);
-    this.#checkHold(run, before, after, messages);
+    this.#checkHold(run, { before, after, messages });
     this.#checkRoomIsTaken(run, reply, before, after);
     if (run.script === 'renew') this.#checkRenewal(run, before, after);
     else if (!needsAllNames(reply)) this.#checkRoomIsUsed(run, after);
   }
 
   /** Windows follow back to back. */
-  #checkWindow({ now }: ScriptRun, before: Snapshot, { state }: Snapshot): void {
+  #checkWindow(run: ScriptRun, before: Snapshot, after: Snapshot): void {
+    const { now } = run;
+    const { state } = after;
     if (!state) return;
     const fail = (detail: string): never => {
       throw new Violation('windows are back to back', detail);
@@ -84,7 +99,7 @@ export class Judge {
     if (!before.state || this.#isTorn) return;
     const was = before.state;
     const shift = state.start - was.start;
-    if (was.born === state.born) {
+    if (!isMadeAgain(run, before, after)) {
       // Another length counts from the boundary on that was to come next.
       const inGrid = (now - was.start) % was.window;
       const shiftInOthers = state.start - (now - inGrid);
@@ -99,15 +114,21 @@ export class Judge {
   }
 
   /** Limits are those that rules and requests give, and each counts from the call that brings it. */
-  #trackMaximum(run: ScriptRun, { state: was }: Snapshot, { state }: Snapshot): void {
+  #trackMaximum(run: ScriptRun, before: Snapshot, after: Snapshot): void {
+    const { state } = after;
     if (!state || run.script === 'inspect') return;
-    const during = limitsDuring(run, was?.born === state.born ? was : undefined);
+    const during = limitsDuring(run, isMadeAgain(run, before, after) ? undefined : before.state);
     const [is, expected] = [limitsOf(state), during.at(-1)].map((kept) => JSON.stringify(kept));
-    if (is !== expected) {
+    // What is left of a torn queue does not tell whether the key was idle.
+    if (is !== expected && before.isConsistent) {
       throw new Violation('limits follow the rules and the requests', `${is}, not ${expected}`);
     }
     if (!this.world.rules.windows.includes(state.window)) {
       throw new Violation('a window is as long as rules say', `${state.window} ms`);
+    }
+    const hasOwnMaximum = state.overridden.includes('max');
+    if (!hasOwnMaximum && !this.world.rules.hasUnit(state.window, state.max)) {
+      violate('a maximum comes with its window', `${state.max} in ${state.window} ms`);
     }
     const isSame = this.#window.start === state.start;
     if (!isSame) this.#window = { start: state.start, highest: 0, approved: new Set() };
@@ -196,7 +217,7 @@ export class Judge {
     before: Snapshot,
     after: Snapshot,
   ): void {
-    const isSameKey = before.state?.born === after.state?.born;
+    const isSameKey = !isMadeAgain(run, before, after);
     if (approved.length > 0 && isSameKey && run.now < (before.state?.holdUntil ?? 0)) {
       throw new Violation('nobody is approved while a key is held', approved.join(' '));
     }
@@ -220,7 +241,8 @@ export class Judge {
   #isKnownToWait(id: string, run: ScriptRun, { waiting, leases }: Snapshot): boolean {
     const place = waiting.get(id);
     if (!place) return false;
-    const isAlive = (leases[place.replica] ?? 0) > run.now;
+    const isAlive =
+      (leases[place.replica] ?? 0) > run.now || this.world.returnsInTime(place.replica);
     return isAlive || (place.replica === run.replica && run.lowestTicket <= place.ticket);
   }
 
@@ -233,14 +255,15 @@ export class Judge {
     }
     // Of several batches, one may be from before anybody waited at its replica, as far as that knew.
     const isKnown = wasKnown || (this.#isLossKnown && run.batches.length <= 1);
-    if (!isKnown || this.#isTorn) return;
+    if (this.#isTorn ? !this.#isQueueTorn : !isKnown) return;
+    const rule = this.#isTorn ? 'a torn queue keeps its order' : 'a loss changes no order';
     for (const id of approved) {
       const { ticket = Infinity } = this.world.clientOf(id)!;
       for (const other of this.world.waitersToReturn()) {
         if (other.ticket === undefined || other.ticket >= ticket || waiting.has(other.name))
           continue;
         if (other.approval?.isForgotten === false) continue;
-        throw new Violation('a loss changes no order', `${id} is approved before ${other.name}`);
+        violate(rule, `${id} is approved before ${other.name}`);
       }
     }
   }
@@ -262,7 +285,8 @@ export class Judge {
       // Put back by a settle that was under way when it was told so, and Redis lost its approval.
       if (this.world.clientOf(id)?.outcome === 'approved') continue;
       const hasLapsed = (before.leases[replica] ?? 0) <= now;
-      if (hasLapsed && !this.world.isPunctual(replica)) continue;
+      const isWaiting = this.world.clientOf(id)?.outcome === undefined;
+      if (hasLapsed && !(isWaiting && this.world.returnsInTime(replica))) continue;
       throw new Violation('a place is kept', `${id} is gone from the queue`);
     }
   }
@@ -339,9 +363,7 @@ export class Judge {
   /** Where Redis is always there and has lost nothing, nobody waits for others to come back. */
   #checkHold(
     { replica, lowestTicket, now }: ScriptRun,
-    before: Snapshot,
-    { state }: Snapshot,
-    messages: readonly string[],
+    { before, after: { state }, messages }: Change,
   ): void {
     if (this.world.hasLostMemory) return;
     const granted = this.world.clientOfTicket(lowestTicket);
@@ -351,7 +373,7 @@ export class Judge {
       throw new Violation('an approval is not taken for a loss', `${granted.name} was approved`);
     }
     const isHeld = state !== undefined && state.holdUntil > 0;
-    const begins = isHeld && !(before.state?.born === state.born && before.state.holdUntil > 0);
+    const begins = isHeld && !(before.state !== undefined && before.state.holdUntil > 0);
     if (begins && this.world.isPunctual(replica)) {
       throw new Violation('a key is held after a loss only', `${replica} begins a hold`);
     }
@@ -396,6 +418,19 @@ export class Judge {
     );
     return windowEnd + Math.min(...promised);
   }
+}
+
+/** Whether a call has found no such key, or one that was idle for too long. */
+function isMadeAgain({ now }: ScriptRun, before: Snapshot, { state }: Snapshot): boolean {
+  const was = before.state;
+  if (was?.born !== state?.born) return true;
+  if (was === undefined || was.start === state?.start) return false;
+  if (now < was.expires || was.holdUntil > now) return false;
+  const isWaitedFor = [...before.waiting.values()].some(
+    ({ replica }) => (before.leases[replica] ?? 0) > now,
+  );
+  const beginsHold = state !== undefined && state.holdUntil > now;
+  return !isWaitedFor && !(beginsHold && before.waiting.size > 0);
 }
 
 /** A check that was sent with few names has decided nothing, and is sent again. */

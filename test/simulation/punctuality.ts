@@ -1,6 +1,8 @@
+import { LONGEST_BACKOFF_MILLIS } from '../../src/redis/backoff.js';
 import type { SimulatedClient } from './client.js';
+import type { SimulatedReplica } from './replica.js';
 import type { World } from './world.js';
-import { Violation } from './violation.js';
+import { violate, Violation } from './violation.js';
 
 /** The longest that a replica leaves the end of a window to the window leader. */
 const LONGEST_GRACE_MILLIS = 100;
@@ -28,7 +30,7 @@ export function checkEverybodyIsTold(world: World): void {
 export function checkWaitsEnd(world: World): void {
   for (const { name, replica, outcome, askedAt, maxWaitMillis } of world.clients.values()) {
     const longest = world.replica(replica)!.clock.worldMillis(maxWaitMillis) + ROUNDED_MILLIS;
-    const over = world.now - askedAt - longest;
+    const over = world.now - askedAt - longest - world.restartMillis;
     if (outcome === undefined && over > 0 && world.isPunctual(replica)) {
       throw new Violation('a wait ends with its limit', `${name} waits on for ${over} ms`);
     }
@@ -50,6 +52,15 @@ export function refusalFault(world: World, client: SimulatedClient): Violation |
   return undefined;
 }
 
+/** Before time goes on there, those who wait no more have no place. */
+export function checkNobodyWaitsForNothing(world: World): void {
+  for (const [id, { replica }] of world.stored.last.waiting) {
+    if (world.isPunctual(replica) && world.clients.get(id)?.outcome !== undefined) {
+      violate('nobody waits for nothing', id);
+    }
+  }
+}
+
 /** When time has gone on there, everybody who waits does so for the end of a window that has not come. */
 export function checkWindowsEnd(world: World): void {
   const { state, waiting, leases } = world.stored.last;
@@ -68,24 +79,38 @@ export function checkWindowsEnd(world: World): void {
   }
 }
 
-/** Until a timer rings; infinite where none is armed. */
-export function millisToNext({ replicas, now }: World): number {
-  const dueAt = replicas.map(({ isRunning, clock }) => (isRunning ? clock.nextDueAt : Infinity));
-  return Math.min(...dueAt) - now;
+/** Until something is to be done that takes its time; infinite where nothing is. */
+export function millisToNext(world: World): number {
+  const dueAt = world.replicas
+    .filter(({ isRunning }) => isRunning)
+    .map((replica) => {
+      const { clock, connection } = replica;
+      return Math.min(clock.nextDueAt, connection.nextLimitAt, mendDueAt(world, replica));
+    });
+  return Math.min(...dueAt) - world.now;
+}
+
+/** When a replica has learned at the latest that Redis is back. */
+function mendDueAt({ isRedisAway, backAt }: World, { connection }: SimulatedReplica): number {
+  return connection.isBroken && !isRedisAway ? backAt + LONGEST_BACKOFF_MILLIS : Infinity;
 }
 
 /** Whether nothing is to be done before time goes on. */
-export function isQuiet({ replicas, isRedisAway, now }: World): boolean {
-  return replicas.every(
-    ({ isRunning, hasTicks, connection, mailbox, clock }) =>
-      !isRunning ||
-      !(
-        hasTicks ||
-        (connection.firstSent !== undefined && !isRedisAway) ||
-        connection.firstAnswered !== undefined ||
-        mailbox.hasAsked ||
-        mailbox.first !== undefined ||
-        clock.nextDueAt <= now
-      ),
+export function isQuiet(world: World): boolean {
+  const { replicas, isRedisAway } = world;
+  return (
+    millisToNext(world) > 0 &&
+    replicas.every(
+      ({ isRunning, hasTicks, connection, mailbox }) =>
+        // What was sent arrives, whatever becomes of its sender.
+        (connection.firstSent === undefined || isRedisAway) &&
+        (!isRunning ||
+          !(
+            hasTicks ||
+            connection.firstAnswered !== undefined ||
+            mailbox.hasAsked ||
+            mailbox.first !== undefined
+          )),
+    )
   );
 }

@@ -8,6 +8,7 @@ import { SimulatedClient } from './client.js';
 import { Judge } from './judge.js';
 import {
   checkEverybodyIsTold,
+  checkNobodyWaitsForNothing,
   checkWaitsEnd,
   checkWindowsEnd,
   isQuiet,
@@ -27,6 +28,9 @@ import { Violation } from './violation.js';
  * is removed by Redis's real clock; always the same, since leases are counted from 1970.
  */
 const BEGINNING_MILLIS = 4_000_000_000_000;
+
+/** The parts of a queue, each of which shows that another is not there. */
+export const QUEUE_PARTS = ['queue', 'waiting', 'replicas'] as const;
 
 /** The keys that can be lost alone, by their numbers in KEYS. */
 export const LOSSES: Readonly<Record<string, readonly number[]>> = {
@@ -54,7 +58,14 @@ export class World {
   /** Milliseconds since it began. */
   now = 0;
   isRedisAway = false;
-  /** Replicas that stood still or were cut off for some time, or the messages to them. */
+  wasRedisAway = false;
+  /** When Redis went away last. */
+  awayAt = -Infinity;
+  /** How long Redis took to start again. */
+  restartMillis = 0;
+  /** When Redis came back last. */
+  backAt = -Infinity;
+  /** Replicas that stood still for some time. */
   readonly lateReplicas = new Set<string>();
   hasLostMessages = false;
   hasLostMemory = false;
@@ -169,6 +180,7 @@ export class World {
     const { isPrompt } = this.shape;
     if (isPrompt && !(isQuiet(this) && millis <= millisToNext(this))) return false;
     if (isPrompt) {
+      checkNobodyWaitsForNothing(this);
       checkEverybodyIsTold(this);
       checkWaitsEnd(this);
     }
@@ -179,12 +191,20 @@ export class World {
 
   async loseMemory(what: string): Promise<void> {
     this.hasLostMemory = true;
-    // A Redis takes longer to start again than the tickets of the calls before are ahead of time.
-    this.now += 1;
-    await this.stored.lose(this.redisNow, LOSSES[what]!);
     const isWhole = what === 'everything';
+    const isOfQueue = QUEUE_PARTS.some((part) => part === what);
+    // A Redis takes longer to start again than the tickets of the calls before are ahead of time.
+    const restartMillis = isOfQueue ? 0 : 1;
+    this.restartMillis += restartMillis;
+    this.now += restartMillis;
+    const hadWaiters = this.stored.last.waiting.size > 0;
+    await this.stored.lose(this.redisNow, LOSSES[what]!);
     if (isWhole) this.lock.forget();
-    this.#judge.memoryLost(this.clients.values(), isWhole);
+    const lost = isWhole ? 'everything' : isOfQueue ? 'queue' : 'a part';
+    // Nobody waits, as far as is left to be lost.
+    if (isOfQueue && !hadWaiters) return;
+    const isHeld = (this.stored.last.state?.holdUntil ?? 0) > this.redisNow;
+    this.#judge.memoryLost(this.clients.values(), lost, isHeld);
   }
 
   /** Removes what has expired by now. */
@@ -203,6 +223,11 @@ export class World {
 
   /** Whether everything comes to this replica without delay, and always has. */
   isPunctual(name: string): boolean {
+    return this.returnsInTime(name) && !this.wasRedisAway;
+  }
+
+  /** Whether everything comes to this replica without delay while Redis is there, and soon after it is back. */
+  returnsInTime(name: string): boolean {
     return this.shape.isPrompt && !this.lateReplicas.has(name) && this.replica(name)!.isAlive;
   }
 
