@@ -1,5 +1,8 @@
 import type { SimulatedReplica } from './replica.js';
-import { LOSSES, type World } from './world.js';
+import { LOSSES, type NewRules, type World } from './world.js';
+
+/** A recovery hold, and the time after which the first replica learns of Redis's return, with something to spare. */
+const LONGEST_RETURN_MILLIS = 1000;
 
 /** What one step does, from its words. @returns whether there was anything to do */
 type Action = (
@@ -12,6 +15,27 @@ const option = (words: readonly string[], name: string): number | undefined => {
   const word = words.find((each) => each.startsWith(`${name}=`));
   return word === undefined ? undefined : Number(word.slice(name.length + 1));
 };
+
+/** Limits of a key; `most` is the greatest override that counts, -1 for none. A window left out stays as it is. */
+function rulesIn(words: readonly string[]): NewRules | undefined {
+  const [max, queue, windowMillis, most] = ['max', 'queue', 'window', 'most'].map((name) =>
+    option(words, name),
+  );
+  if (max === undefined || queue === undefined) return undefined;
+  return {
+    ...(windowMillis !== undefined && { windowMillis }),
+    maxRequests: max,
+    maxRequestsInQueue: queue,
+    ...(most !== undefined && { ceilings: { maxRequests: most, maxRequestsInQueue: most } }),
+  };
+}
+
+/** Whether replicas may still be putting their waiters back. */
+function isComingBack({ backAt, now, replicas }: World): boolean {
+  return (
+    now < backAt + LONGEST_RETURN_MILLIS || replicas.some(({ connection }) => connection.isBroken)
+  );
+}
 
 function running(action: Action): Action {
   return (world, replica, words) => replica.isRunning && action(world, replica, words);
@@ -36,16 +60,11 @@ const ACTIONS: Readonly<Record<string, Action>> = {
     });
     return true;
   },
-  /** rules A max=N queue=N [most=N]: other rules of the key there, with the greatest overrides that count, -1 for none */
-  rules: (_world, replica, words) => {
-    const [max, queue, most] = ['max', 'queue', 'most'].map((name) => option(words, name));
-    if (!replica.isAlive || max === undefined || queue === undefined) return false;
-    replica.limits = {
-      windowMillis: replica.limits.windowMillis,
-      maxRequests: max,
-      maxRequestsInQueue: queue,
-      ...(most !== undefined && { ceilings: { maxRequests: most, maxRequestsInQueue: most } }),
-    };
+  /** rules A max=N queue=N [window=N] [most=N]: as `rulesIn` has it, other rules of the key there */
+  rules: (world, replica, words) => {
+    const rules = rulesIn(words);
+    if (!replica.isAlive || !rules) return false;
+    world.giveRules(replica, rules);
     return true;
   },
   /** leave A c1: its connection to its replica closes */
@@ -67,7 +86,10 @@ const ACTIONS: Readonly<Record<string, Action>> = {
   answer: running((_world, { connection }) => connection.answerFirst()),
   'lose-call': running((_world, { connection }) => connection.loseFirst()),
   'lose-answer': running((_world, { connection }) => connection.loseAnswer()),
-  refuse: running((_world, { connection }) => connection.refuseFirst()),
+  refuse: running(
+    (world, { connection }) =>
+      (!world.shape.isPrompt || world.isRedisAway) && connection.refuseFirst(),
+  ),
   'time-out': running((_world, { connection }) => connection.giveUpLate()),
   mend: running((world, { connection, room }) => {
     if (world.isRedisAway || !connection.isBroken) return false;
@@ -113,27 +135,34 @@ const ACTIONS: Readonly<Record<string, Action>> = {
 
 /** Steps of the world as a whole. */
 const WORLD_ACTIONS: Readonly<
-  Record<string, (world: World, word: string) => boolean | Promise<boolean>>
+  Record<string, (world: World, words: readonly string[]) => boolean | Promise<boolean>>
 > = {
   /** pass N: milliseconds */
-  pass: (world, millis) => {
-    world.pass(Number(millis));
+  pass: (world, [millis]) => world.pass(Number(millis)),
+  /** reload max=N queue=N [window=N] [most=N]: as `rules`, for all replicas at once */
+  reload: (world, words) => {
+    const rules = rulesIn(words);
+    const alive = world.replicas.filter(({ isAlive }) => isAlive);
+    if (!rules || alive.length === 0) return false;
+    for (const replica of alive) world.giveRules(replica, rules);
     return true;
   },
-  forget: async (world, what) => {
+  forget: async (world, [what = '']) => {
     if (!(what in LOSSES) || world.isRedisAway) return false;
     await world.loseMemory(what);
     return true;
   },
   away: (world) => {
-    const is = !world.isRedisAway;
+    if (world.isRedisAway || (world.shape.isPrompt && isComingBack(world))) return false;
     world.isRedisAway = true;
-    for (const { name } of world.replicas) world.lateReplicas.add(name);
-    return is;
+    world.wasRedisAway = true;
+    world.awayAt = world.now;
+    return true;
   },
   back: (world) => {
     const is = world.isRedisAway;
     world.isRedisAway = false;
+    if (is) world.backAt = world.now;
     return is;
   },
 };
@@ -144,7 +173,8 @@ const WORLD_ACTIONS: Readonly<
  * @throws Violation of an invariant
  */
 export async function act(world: World, step: string): Promise<boolean> {
-  const [verb = '', who = '', ...words] = step.split(' ');
+  const [verb = '', ...words] = step.split(' ');
+  const [who = '', ...others] = words;
   const mark = world.trace.length;
   const replica = world.replica(who);
   const worldAction = WORLD_ACTIONS[verb];
@@ -153,8 +183,8 @@ export async function act(world: World, step: string): Promise<boolean> {
   let isDone = false;
   world.trace.push(step);
   try {
-    if (worldAction) isDone = await worldAction(world, who);
-    else if (action && replica) isDone = await action(world, replica, words);
+    if (worldAction) isDone = await worldAction(world, words);
+    else if (action && replica) isDone = await action(world, replica, others);
     await world.quiet();
   } finally {
     if (!isDone && world.trace.length === mark + 1) world.trace.pop();

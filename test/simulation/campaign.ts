@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis';
 
-import { type Outcome, runSeed, runSteps, type Scripts } from './schedule.js';
+import { type Aim, type Outcome, runSeed, runSteps, type Scripts } from './schedule.js';
 import { formatShape } from './shape.js';
 import { shrink } from './shrink.js';
 import { Violation } from './violation.js';
@@ -24,6 +24,7 @@ export async function runCampaign(
   scripts: Scripts,
   firstSeed: number,
   goesOn: (schedules: number) => boolean,
+  aim?: Aim,
 ): Promise<CampaignReport> {
   let started = 0;
   let schedules = 0;
@@ -33,7 +34,7 @@ export async function runCampaign(
     while (failures.length === 0 && goesOn(started)) {
       const seed = firstSeed + started;
       started += 1;
-      const outcome = await runSeed(redis, scripts, seed);
+      const outcome = await runSeed(redis, scripts, seed, aim);
       schedules += 1;
       steps += outcome.steps.length;
       if (outcome.violation) failures.push({ seed, outcome });

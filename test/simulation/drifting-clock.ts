@@ -30,13 +30,18 @@ export class DriftingClock implements Clock {
     };
   }
 
+  /** How long so many of its milliseconds take in the world. */
+  worldMillis(millis: number): number {
+    return millis / this.#rate;
+  }
+
   get armed(): number {
     return this.#timers.size;
   }
 
   /** When the next timer is due, in whole milliseconds of the world; infinite where none is armed. */
   get nextDueAt(): number {
-    return Math.ceil((this.#next?.dueAt ?? Infinity) / this.#rate);
+    return Math.ceil(this.worldMillis(this.#next?.dueAt ?? Infinity));
   }
 
   /** Rings the timer that is due longest. @returns whether there was one */

@@ -17,8 +17,9 @@ const LEASES_KEPT = 22;
  */
 export async function bringToAnEnd(world: World): Promise<void> {
   await stopFaults(world);
-  const { windowMillis, leaseMillis } = world.shape;
-  const patience = (world.clients.size + 8) * windowMillis + 3 * leaseMillis + OTHER_MILLIS;
+  const { longestWindow } = world;
+  const { leaseMillis } = world.shape;
+  const patience = (world.clients.size + 8) * longestWindow + 3 * leaseMillis + OTHER_MILLIS;
   await goOn(world, patience, 'nobody hangs', () =>
     names([...world.clients.values()].filter((client) => isHanging(world, client))),
   );
@@ -32,7 +33,7 @@ export async function bringToAnEnd(world: World): Promise<void> {
     names(world.replicas.filter(({ life }) => life === 'closing')),
   );
   checkApprovals(world);
-  world.now += 8 * windowMillis + LEASES_KEPT * leaseMillis;
+  world.now += 8 * longestWindow + LEASES_KEPT * leaseMillis;
   await world.look();
   const { keys } = world.stored.last;
   if (keys > 0) throw new Violation('nothing stays in Redis', `${keys} keys`);
@@ -130,7 +131,7 @@ function checkReplicas(world: World): void {
       throw new Violation('nobody listens for nothing', name);
     }
     // Where the answer was lost by which it would have known of its lead, that runs out.
-    if (world.shape.isPrompt && world.lock.holder?.startsWith(`${name}#`)) {
+    if (world.isPunctual(name) && world.lock.holder?.startsWith(`${name}#`)) {
       throw new Violation('nobody leads for nothing', name);
     }
   }

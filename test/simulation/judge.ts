@@ -3,16 +3,35 @@ import { isDeepStrictEqual } from 'node:util';
 import type { SimulatedClient } from './client.js';
 import { limitsDuring, limitsOf } from './limits-model.js';
 import type { ScriptRun } from './script-run.js';
+import type { RulesGiven } from './rules-given.js';
 import type { WorldShape } from './shape.js';
 import type { Snapshot } from './snapshot.js';
 import type { Change } from './stored-key.js';
-import { Violation } from './violation.js';
+import { violate, Violation } from './violation.js';
 
 /** As lua/lib/recovery-hold.lua has it. */
 const HOLD_MILLIS = 500;
 const LEASE_PART_LEFT = 0.4;
+/** What all replicas are told when Redis seems to have lost the key. */
+const MEMORY_LOST = '{"memoryLost":true}';
 /** As lua/check.lua replies. */
+const APPROVED = 1;
 const TURN_TOO_LATE = -4;
+
+/** What a judge knows of a world beside the calls. */
+export interface JudgedWorld {
+  readonly shape: WorldShape;
+  readonly rules: RulesGiven;
+  readonly hasLostMemory: boolean;
+  clientOf(requestId: string): SimulatedClient | undefined;
+  clientOfTicket(ticket: number): SimulatedClient | undefined;
+  /** Whether everything comes to this replica without delay, and always has. */
+  isPunctual(replica: string): boolean;
+  /** Whether everything comes to this replica without delay while Redis is there, and soon after it is back. */
+  returnsInTime(replica: string): boolean;
+  /** Those whom their replicas put back, where Redis has lost them. */
+  waitersToReturn(): Iterable<SimulatedClient>;
+}
 
 /** Holds each script call against what has been seen before. */
 export class Judge {
@@ -21,30 +40,36 @@ export class Judge {
   #window = { start: -1, highest: 0, approved: new Set<string>() };
   /** Redis has lost a part of what it knew of the key since the key was made. */
   #isTorn = false;
+  /** Somebody has removed a part of the queue, as which Redis can tell it. */
+  #isQueueTorn = false;
   /** Redis has lost everything, and a replica that waits has shown it so in time. */
   #isLossKnown = false;
 
-  constructor(
-    private readonly shape: WorldShape,
-    private readonly clientOf: (requestId: string) => SimulatedClient | undefined,
-    private readonly isExpectedToLive: (replica: string) => boolean,
-    private readonly waitersToReturn: () => Iterable<SimulatedClient>,
-  ) {}
+  constructor(private readonly world: JudgedWorld) {}
 
-  /** Redis has lost keys. @param isWhole all of them */
-  memoryLost(clients: Iterable<SimulatedClient>, isWhole: boolean): void {
-    for (const { approval } of clients) if (approval) approval.isForgotten = true;
+  /** Redis has lost keys. */
+  memoryLost(
+    clients: Iterable<SimulatedClient>,
+    lost: 'everything' | 'a part' | 'queue',
+    isHeld: boolean,
+  ): void {
+    const isWhole = lost === 'everything';
+    // What is lost in a hold has what is left of that hold to come back.
+    this.#isQueueTorn = lost === 'queue' && !isHeld;
+    for (const { approval } of clients) {
+      if (approval && lost !== 'queue') approval.isForgotten = true;
+    }
     this.#isTorn = !isWhole;
     this.#isLossKnown = false;
     if (isWhole) this.#window = { start: -1, highest: 0, approved: new Set() };
   }
 
   /** @param reply what the script replied */
-  judge(called: ScriptRun, reply: unknown, { before, after }: Change): void {
+  judge(called: ScriptRun, reply: unknown, { before, after, messages }: Change): void {
     this.#calls += 1;
     const run = needsAllNames(reply) ? { ...called, requestIds: [], batches: [] } : called;
     const isNewWindow = after.state?.start !== before.state?.start;
-    if (after.state && before.state && before.state.born !== after.state.born) this.#isTorn = false;
+    if (after.state && before.state && isMadeAgain(run, before, after)) this.#isTorn = false;
     this.#checkWindow(run, before, after);
     const approved = [...after.requests].filter((id) => isNewWindow || !before.requests.has(id));
     this.#trackMaximum(run, before, after);
@@ -57,12 +82,16 @@ export class Judge {
     this.#checkNobodyIsLost(run, approved, before, after);
     this.#checkReply(run, reply, before, isNewWindow);
     this.#checkForetoldTurn(run, reply, before, after);
+    this.#checkHold(run, { before, after, messages });
+    this.#checkRoomIsTaken(run, reply, before, after);
     if (run.script === 'renew') this.#checkRenewal(run, before, after);
     else if (!needsAllNames(reply)) this.#checkRoomIsUsed(run, after);
   }
 
   /** Windows follow back to back. */
-  #checkWindow({ now }: ScriptRun, before: Snapshot, { state }: Snapshot): void {
+  #checkWindow(run: ScriptRun, before: Snapshot, after: Snapshot): void {
+    const { now } = run;
+    const { state } = after;
     if (!state) return;
     const fail = (detail: string): never => {
       throw new Violation('windows are back to back', detail);
@@ -70,20 +99,36 @@ export class Judge {
     if (!before.state || this.#isTorn) return;
     const was = before.state;
     const shift = state.start - was.start;
-    if (was.born === state.born) {
-      if (shift < 0 || shift % was.window !== 0) fail(`shifted by ${shift}`);
+    if (!isMadeAgain(run, before, after)) {
+      // Another length counts from the boundary on that was to come next.
+      const inGrid = (now - was.start) % was.window;
+      const shiftInOthers = state.start - (now - inGrid);
+      const isBackToBack =
+        state.window === was.window
+          ? shift % was.window === 0
+          : now >= was.start + was.window && shiftInOthers % state.window === 0;
+      if (shift < 0 || !isBackToBack) fail(`shifted by ${shift}`);
     } else if (now < was.expires) {
       fail(`begun anew ${was.expires - now} ms before the key was idle`);
     }
   }
 
   /** Limits are those that rules and requests give, and each counts from the call that brings it. */
-  #trackMaximum(run: ScriptRun, { state: was }: Snapshot, { state }: Snapshot): void {
+  #trackMaximum(run: ScriptRun, before: Snapshot, after: Snapshot): void {
+    const { state } = after;
     if (!state || run.script === 'inspect') return;
-    const during = limitsDuring(run, was?.born === state.born ? was : undefined);
+    const during = limitsDuring(run, isMadeAgain(run, before, after) ? undefined : before.state);
     const [is, expected] = [limitsOf(state), during.at(-1)].map((kept) => JSON.stringify(kept));
-    if (is !== expected) {
+    // What is left of a torn queue does not tell whether the key was idle.
+    if (is !== expected && before.isConsistent) {
       throw new Violation('limits follow the rules and the requests', `${is}, not ${expected}`);
+    }
+    if (!this.world.rules.windows.includes(state.window)) {
+      throw new Violation('a window is as long as rules say', `${state.window} ms`);
+    }
+    const hasOwnMaximum = state.overridden.includes('max');
+    if (!hasOwnMaximum && !this.world.rules.hasUnit(state.window, state.max)) {
+      violate('a maximum comes with its window', `${state.max} in ${state.window} ms`);
     }
     const isSame = this.#window.start === state.start;
     if (!isSame) this.#window = { start: state.start, highest: 0, approved: new Set() };
@@ -95,7 +140,7 @@ export class Judge {
   #given(run: ScriptRun, before: Snapshot, after: Snapshot): void {
     if (run.script !== 'withdraw' && run.script !== 'release') return;
     for (const id of run.requestIds) {
-      const client = this.clientOf(id);
+      const client = this.world.clientOf(id);
       if (!client) continue;
       client.withdrawnBy = this.#calls;
       // A settle under way when its waiter is told, with a loss of memory in between, puts it back although
@@ -116,7 +161,7 @@ export class Judge {
 
   #approved(id: string, run: ScriptRun, before: Snapshot, { state }: Snapshot): void {
     const { now } = run;
-    const client = this.clientOf(id);
+    const client = this.world.clientOf(id);
     if (!client) throw new Violation('only those who ask are approved', id);
     const { approval } = client;
     this.#window.approved.add(id);
@@ -143,7 +188,7 @@ export class Judge {
   /** Those of a check are approved together. */
   #checkHits(approved: readonly string[]): void {
     for (const id of approved) {
-      const { name, ids } = this.clientOf(id)!;
+      const { name, ids } = this.world.clientOf(id)!;
       const missing = ids.filter((each) => !approved.includes(each));
       if (missing.length > 0) {
         throw new Violation('all hits are approved, or none', `${name} lacks ${missing.join(' ')}`);
@@ -172,7 +217,7 @@ export class Judge {
     before: Snapshot,
     after: Snapshot,
   ): void {
-    const isSameKey = before.state?.born === after.state?.born;
+    const isSameKey = !isMadeAgain(run, before, after);
     if (approved.length > 0 && isSameKey && run.now < (before.state?.holdUntil ?? 0)) {
       throw new Violation('nobody is approved while a key is held', approved.join(' '));
     }
@@ -196,27 +241,29 @@ export class Judge {
   #isKnownToWait(id: string, run: ScriptRun, { waiting, leases }: Snapshot): boolean {
     const place = waiting.get(id);
     if (!place) return false;
-    const isAlive = (leases[place.replica] ?? 0) > run.now;
+    const isAlive =
+      (leases[place.replica] ?? 0) > run.now || this.world.returnsInTime(place.replica);
     return isAlive || (place.replica === run.replica && run.lowestTicket <= place.ticket);
   }
 
   /** Those who waited before Redis lost its memory come first, once it could know of them. */
   #checkReturn(run: ScriptRun, approved: readonly string[], { state, waiting }: Snapshot): void {
-    for (const [id, { ticket }] of waiting) this.clientOf(id)!.ticket ??= ticket;
+    for (const [id, { ticket }] of waiting) this.world.clientOf(id)!.ticket ??= ticket;
     const wasKnown = this.#isLossKnown;
     if (state && run.lowestTicket < state.born * 1000 && run.now < state.born + HOLD_MILLIS) {
       this.#isLossKnown = true;
     }
     // Of several batches, one may be from before anybody waited at its replica, as far as that knew.
     const isKnown = wasKnown || (this.#isLossKnown && run.batches.length <= 1);
-    if (!isKnown || this.#isTorn) return;
+    if (this.#isTorn ? !this.#isQueueTorn : !isKnown) return;
+    const rule = this.#isTorn ? 'a torn queue keeps its order' : 'a loss changes no order';
     for (const id of approved) {
-      const { ticket = Infinity } = this.clientOf(id)!;
-      for (const other of this.waitersToReturn()) {
+      const { ticket = Infinity } = this.world.clientOf(id)!;
+      for (const other of this.world.waitersToReturn()) {
         if (other.ticket === undefined || other.ticket >= ticket || waiting.has(other.name))
           continue;
         if (other.approval?.isForgotten === false) continue;
-        throw new Violation('a loss changes no order', `${id} is approved before ${other.name}`);
+        violate(rule, `${id} is approved before ${other.name}`);
       }
     }
   }
@@ -236,9 +283,10 @@ export class Judge {
       if (after.waiting.has(id) || approved.includes(id)) continue;
       if (script === 'withdraw' && requestIds.includes(id)) continue;
       // Put back by a settle that was under way when it was told so, and Redis lost its approval.
-      if (this.clientOf(id)?.outcome === 'approved') continue;
+      if (this.world.clientOf(id)?.outcome === 'approved') continue;
       const hasLapsed = (before.leases[replica] ?? 0) <= now;
-      if (hasLapsed && !this.isExpectedToLive(replica)) continue;
+      const isWaiting = this.world.clientOf(id)?.outcome === undefined;
+      if (hasLapsed && !(isWaiting && this.world.returnsInTime(replica))) continue;
       throw new Violation('a place is kept', `${id} is gone from the queue`);
     }
   }
@@ -267,9 +315,19 @@ export class Judge {
     { state, waiting }: Snapshot,
   ): void {
     const [id = '', ...others] = requestIds;
-    const client = this.clientOf(id);
+    const client = this.world.clientOf(id);
     const isSimple = script === 'check' && others.length === 0 && !this.#isTorn;
-    if (!isSimple || !client?.canWait || !state || state.isServing || now < state.holdUntil) return;
+    // The windows to come are as long as the rules say that begin them.
+    const isSureOfLength = this.world.rules.windows.length === 1;
+    if (
+      !isSimple ||
+      !isSureOfLength ||
+      !client?.canWait ||
+      !state ||
+      state.isServing ||
+      now < state.holdUntil
+    )
+      return;
     const verdict = (reply as number[])[3]!;
     const hasJoined = waiting.has(id);
     // One that is sent again keeps the place that it has.
@@ -302,6 +360,43 @@ export class Judge {
     }
   }
 
+  /** Where Redis is always there and has lost nothing, nobody waits for others to come back. */
+  #checkHold(
+    { replica, lowestTicket, now }: ScriptRun,
+    { before, after: { state }, messages }: Change,
+  ): void {
+    if (this.world.hasLostMemory) return;
+    const granted = this.world.clientOfTicket(lowestTicket);
+    const isRemembered =
+      granted?.approval !== undefined && now < this.#rememberedUntil(granted.approval.windowEnd);
+    if (messages.includes(MEMORY_LOST) && isRemembered) {
+      throw new Violation('an approval is not taken for a loss', `${granted.name} was approved`);
+    }
+    const isHeld = state !== undefined && state.holdUntil > 0;
+    const begins = isHeld && !(before.state !== undefined && before.state.holdUntil > 0);
+    if (begins && this.world.isPunctual(replica)) {
+      throw new Violation('a key is held after a loss only', `${replica} begins a hold`);
+    }
+  }
+
+  /** A check is denied, or waits, only where there is no room or others wait. */
+  #checkRoomIsTaken(
+    { script, now, requestIds }: ScriptRun,
+    reply: unknown,
+    before: Snapshot,
+    { state, waiting, leases }: Snapshot,
+  ): void {
+    const [id = ''] = requestIds;
+    if (script !== 'check' || requestIds.length !== 1 || this.#isTorn || !state) return;
+    if (now < state.holdUntil || state.isServing || before.waiting.has(id)) return;
+    const hits = this.world.clientOf(id)?.hits ?? 1;
+    if ((reply as number[])[3] === APPROVED || state.approved + hits > state.max) return;
+    for (const [other, { replica }] of waiting) {
+      if (other !== id && (leases[replica] ?? 0) > now) return;
+    }
+    throw new Violation('a check is approved where there is room', `${id} is not`);
+  }
+
   /** A renewal changes the caller's lease only, and not where Redis may have been away: a hold comes first. */
   #checkRenewal({ replica, now }: ScriptRun, before: Snapshot, after: Snapshot): void {
     const [was, is] = [before.leases[replica], after.leases[replica]];
@@ -310,17 +405,32 @@ export class Judge {
       throw new Violation('a renewal changes one lease', JSON.stringify(after.leases));
     }
     if (is === was || was === undefined) return;
-    if (was - LEASE_PART_LEFT * this.shape.leaseMillis < now) {
+    if (was - LEASE_PART_LEFT * this.world.shape.leaseMillis < now) {
       throw new Violation('a hold comes before a renewal', `${replica} was silent`);
     }
   }
 
   /** Until when Redis promises to know of an approval, see lua/lib/requests.lua. */
   #rememberedUntil(windowEnd: number): number {
-    const { windowMillis, leaseMillis } = this.shape;
-    const windows = 3 * windowMillis;
-    return windowEnd + (windows >= leaseMillis ? windows : 2 * leaseMillis);
+    const { leaseMillis } = this.world.shape;
+    const promised = this.world.rules.windows.map((length) =>
+      3 * length >= leaseMillis ? 3 * length : 2 * leaseMillis,
+    );
+    return windowEnd + Math.min(...promised);
   }
+}
+
+/** Whether a call has found no such key, or one that was idle for too long. */
+function isMadeAgain({ now }: ScriptRun, before: Snapshot, { state }: Snapshot): boolean {
+  const was = before.state;
+  if (was?.born !== state?.born) return true;
+  if (was === undefined || was.start === state?.start) return false;
+  if (now < was.expires || was.holdUntil > now) return false;
+  const isWaitedFor = [...before.waiting.values()].some(
+    ({ replica }) => (before.leases[replica] ?? 0) > now,
+  );
+  const beginsHold = state !== undefined && state.holdUntil > now;
+  return !isWaitedFor && !(beginsHold && before.waiting.size > 0);
 }
 
 /** A check that was sent with few names has decided nothing, and is sent again. */

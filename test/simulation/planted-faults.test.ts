@@ -19,13 +19,13 @@ beforeAll(() => loadHelpers(redis.client));
 
 /** Finds a fault from seed 1 on, and then does what needs the fault in its place. */
 async function find(
-  { name, plant, scripts }: PlantedFault,
+  { name, plant, scripts, aim }: PlantedFault,
   then: (failure: Failure, scripts: Scripts) => Promise<void> = () => Promise.resolve(),
 ): Promise<void> {
   const texts = scripts?.() ?? simulatedScripts();
   const takeOut = plant?.();
   try {
-    const { failure } = await runCampaign(redis.client, texts, 1, (n) => n < MOST_SCHEDULES);
+    const { failure } = await runCampaign(redis.client, texts, 1, (n) => n < MOST_SCHEDULES, aim);
     expect(failure?.outcome.violation).toBeInstanceOf(Violation);
     const { seed, outcome } = failure!;
     say(`simulation: ${name}: found by ${seed} schedules: ${outcome.violation!.message}`);

@@ -9,7 +9,7 @@ import { WaitingRoom } from '../../src/redis/waiting/waiting-room.js';
 import { WindowLeader } from '../../src/redis/waiting/window-leader.js';
 import { WindowTiming } from '../../src/redis/waiting/window-timing.js';
 import { Withdrawals } from '../../src/redis/waiting/withdrawals.js';
-import type { Scripts } from './schedule.js';
+import type { Aim, Scripts } from './schedule.js';
 import { simulatedScripts } from './stored-key.js';
 
 /** A fault that this project had, or could have had. */
@@ -19,6 +19,8 @@ export interface PlantedFault {
   readonly plant?: () => () => void;
   /** The scripts with it, where it is one of Lua. */
   readonly scripts?: () => Scripts;
+  /** What it takes to find it, where many things have to come together. */
+  readonly aim?: Aim;
 }
 
 interface ClassOf<Instance> {
@@ -56,6 +58,7 @@ function edited(path: string, text: string, other: string): () => Scripts {
 export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
     name: 'an approval that crosses a leaving client is kept',
+    aim: { fates: ['leave', 'slow ticks'] },
     plant: () =>
       method(ApprovalBatches, 'approve', () => (waiter) => {
         waiter.approveFromQueue();
@@ -67,6 +70,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: "a wake before the ticket's reply is lost",
+    aim: { shape: { isPrompt: true, windowMillis: 200 } },
     plant: () => {
       let isInWake = false;
       const undo = [
@@ -92,18 +96,22 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'a wake that went missing is never asked for',
+    aim: { fates: ['drop'] },
     plant: () => method(Places, 'doubtBelow', () => () => undefined),
   },
   {
     name: 'a lease is not renewed',
+    aim: { shape: { isPrompt: true, windowMillis: 4000 } },
     plant: () => put(Lease, 'renewalDueAt', () => ({ get: () => Infinity })),
   },
   {
     name: 'a lease is renewed before those who were cut off, too, are held for',
+    aim: { fates: ['away'] },
     scripts: edited('renew', 'or not was_heard_of(replica, call)', ''),
   },
   {
     name: 'a lease is renewed where Redis has lost it',
+    aim: { fates: ['tear queue'], shape: { isPrompt: true } },
     scripts: edited(
       'renew',
       'if not replica or replica.places',
@@ -116,6 +124,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'a lost key is not held for those who come back',
+    aim: { fates: ['lose memory'], shape: { isPrompt: true } },
     scripts: edited('lib/recovery-hold', 'if in_recovery_hold(state) or', 'if true or'),
   },
   {
@@ -128,6 +137,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'a window leader that dies before it wakes anybody is awaited',
+    aim: { fates: ['kill'], shape: { isPrompt: true } },
     plant: () =>
       method(WindowTiming, 'dueAt', (dueAt) => {
         return function (this: WindowTiming, isLeading) {
@@ -141,6 +151,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'who is put back stands behind those who came later',
+    aim: { fates: ['lose memory', 'rules'] },
     scripts: edited(
       'lib/queue',
       'state.unsorted = 1\n  end\n  state.has_rejoined',
@@ -165,10 +176,12 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'a release gives back one of several hits',
+    aim: { fates: ['hits', 'release'] },
     scripts: edited('release', 'tonumber(ARGV[FIRST_OWN + 1])', '1'),
   },
   {
     name: 'a failed check gives back one of several hits',
+    aim: { fates: ['hits', 'lose'], shape: { isPrompt: false } },
     plant: () =>
       method(WaitingRoom, 'checkFailed', (checkFailed) => {
         return function (this: WaitingRoom, { key }, requestId, error) {
@@ -189,6 +202,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'a late settle puts back who was released',
+    aim: { fates: ['release', 'drop'] },
     scripts: edited(
       'lib/requests',
       "call_in_chunks('SADD', keys.past_requests[state.turn], ids)\n  state.has_past = true",
@@ -197,6 +211,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'the places of the dead are taken for those of the living',
+    aim: { fates: ['freeze', 'kill'] },
     scripts: edited('lib/queue', 'return replica.lease_ends > now_ms', 'return true'),
   },
   {
@@ -217,6 +232,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'a wait that is over goes on',
+    aim: { fates: ['limited waits'], shape: { isPrompt: true } },
     plant: () => method(Waiter, 'onceExpired', () => () => undefined),
   },
   {

@@ -3,7 +3,7 @@ import type { Redis } from 'ioredis';
 import { Random } from '../chaos/random.js';
 import { act } from './actions.js';
 import { bringToAnEnd } from './ending.js';
-import { Scheduler } from './scheduler.js';
+import { type Fate, Scheduler } from './scheduler.js';
 import { drawShape, type WorldShape } from './shape.js';
 import { World } from './world.js';
 
@@ -19,13 +19,24 @@ export interface Outcome {
 
 export type Scripts = Readonly<Record<string, string>>;
 
+/** What all schedules of a search have, where it is known what a fault needs. The rest is drawn. */
+export interface Aim {
+  readonly fates?: readonly Fate[];
+  readonly shape?: Partial<WorldShape>;
+}
+
 /** Runs the schedule of a seed. */
-export async function runSeed(redis: Redis, scripts: Scripts, seed: number): Promise<Outcome> {
+export async function runSeed(
+  redis: Redis,
+  scripts: Scripts,
+  seed: number,
+  { fates, shape: given }: Aim = {},
+): Promise<Outcome> {
   const random = new Random(seed);
-  const shape = drawShape(random.fork('shape'));
+  const shape = { ...drawShape(random.fork('shape')), ...given };
   const length = random.whole(30, 120);
   return run(redis, scripts, shape, async (world, take) => {
-    const scheduler = new Scheduler(random.fork('steps'), world);
+    const scheduler = new Scheduler(random.fork('steps'), world, fates);
     for (let i = 0; i < length; i += 1) await take(scheduler.next());
   });
 }

@@ -2,6 +2,12 @@ import { idsOfHits } from '../../src/limiter/hits.js';
 
 const SHARED_ARGUMENTS = 6;
 
+/** Those that requests can set. */
+interface OverriddenLimits {
+  readonly max: number;
+  readonly queueMax: number;
+}
+
 /** A script call as it arrives at Redis. */
 export interface ScriptRun {
   readonly script: string;
@@ -14,16 +20,16 @@ export interface ScriptRun {
   /** The lowest ticket of those who wait at the caller, as far as it says. */
   readonly lowestTicket: number;
   /** What its caller goes by. */
-  readonly limits: { readonly max: number; readonly queueMax: number };
+  readonly limits: OverriddenLimits & { readonly window: number };
   /** Those of a check call. */
   readonly batches: readonly CheckBatchRun[];
 }
 
 /** What one batch of checks says of limits. */
 export interface CheckBatchRun {
-  readonly overrides: Partial<ScriptRun['limits']>;
+  readonly overrides: Partial<OverriddenLimits>;
   /** Infinite where all overrides count. */
-  readonly ceilings: ScriptRun['limits'];
+  readonly ceilings: OverriddenLimits;
 }
 
 /** @param args of EVALSHA or EVAL: the script, the number of keys, the keys, ARGV */
@@ -34,8 +40,8 @@ export function readRun(
   args: readonly (string | number)[],
 ): ScriptRun {
   const [shared, own] = splitAt(args.slice(2 + Number(args[1])).map(String), SHARED_ARGUMENTS);
-  const [, max, queueMax] = shared[2]!.split(':').map(Number);
-  const limits = { max: max!, queueMax: queueMax! };
+  const [window, max, queueMax] = shared[2]!.split(':').map(Number);
+  const limits = { window: window!, max: max!, queueMax: queueMax! };
   const tickets = new Map<string, number>();
   const run = { script, replica, now, limits, batches: [], tickets, lowestTicket: Infinity };
   if (script === 'check') return { ...run, ...readChecks(own) };

@@ -16,6 +16,9 @@ export interface WorldShape {
   readonly isPrompt: boolean;
 }
 
+/** Of windows, in ms. With the shortest, a key becomes idle while a replica has not heard of a grant. */
+export const WINDOWS = [5, 20, 60, 200, 500, 500, 1000, 4000] as const;
+
 export const REPLICA_NAMES = ['A', 'B', 'C', 'D'] as const;
 
 export function drawShape(random: Random): WorldShape {
@@ -23,7 +26,7 @@ export function drawShape(random: Random): WorldShape {
   const drifts = random.chance(0.5);
   return {
     replicas,
-    windowMillis: random.pick([60, 200, 500, 500, 1000, 4000]),
+    windowMillis: random.pick(WINDOWS),
     leaseMillis: random.pick([600, 1500, 3000]),
     maxRequests: random.pick([1, 1, 2, 3]),
     maxRequestsInQueue: random.pick([2, 5, 20]),

@@ -44,6 +44,22 @@ describe('the simulation', () => {
     expect(outcome).toMatchObject({ steps: ['ask A c1 wait', 'tick A'], violation: undefined });
   });
 
+  test("gives a wait as long as its replica's clock takes for it", async () => {
+    const shape = parseShape(
+      'prompt world of 2 replicas, drift -17 0, window 4000, lease 1500, max 1, queue 5',
+    );
+    const steps = [
+      'rules A max=2 queue=5',
+      ...[1, 2, 3, 4, 5].map((number) => `ask A c${number} wait`),
+      'ask A c6 wait limit=9390',
+      ...['tick A', 'run A', 'answer A'],
+      // B has a lower maximum: c6 does not come in time any more.
+      'ask B c7 wait',
+    ];
+    const { violation } = await runSteps(redis.client, simulatedScripts(), shape, steps);
+    expect(violation).toBeUndefined();
+  });
+
   test('has a text for every shape of a world', () => {
     for (let seed = 0; seed < 50; seed += 1) {
       const shape = drawShape(new Random(seed));

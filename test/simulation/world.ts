@@ -2,18 +2,22 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 
 import type { Redis } from 'ioredis';
 
+import type { KeyLimits } from '../../src/limiter/limiter.js';
 import { KeyNaming } from '../../src/redis/key-names.js';
 import { SimulatedClient } from './client.js';
 import { Judge } from './judge.js';
 import {
   checkEverybodyIsTold,
+  checkNobodyWaitsForNothing,
   checkWaitsEnd,
   checkWindowsEnd,
   isQuiet,
+  millisToNext,
   refusalFault,
 } from './punctuality.js';
 import { LeaderLock } from './leader-lock.js';
 import { KEY, SimulatedReplica } from './replica.js';
+import { RulesGiven } from './rules-given.js';
 import { readRun } from './script-run.js';
 import { REPLICA_NAMES, type WorldShape } from './shape.js';
 import { StoredKey } from './stored-key.js';
@@ -24,6 +28,9 @@ import { Violation } from './violation.js';
  * is removed by Redis's real clock; always the same, since leases are counted from 1970.
  */
 const BEGINNING_MILLIS = 4_000_000_000_000;
+
+/** The parts of a queue, each of which shows that another is not there. */
+export const QUEUE_PARTS = ['queue', 'waiting', 'replicas'] as const;
 
 /** The keys that can be lost alone, by their numbers in KEYS. */
 export const LOSSES: Readonly<Record<string, readonly number[]>> = {
@@ -36,18 +43,29 @@ export const LOSSES: Readonly<Record<string, readonly number[]>> = {
   past: [6, 7, 8],
 };
 
+/** Rules of the key. A length of windows that is left out stays as it is. */
+export type NewRules = Omit<KeyLimits, 'windowMillis'> & Partial<Pick<KeyLimits, 'windowMillis'>>;
+
 let worlds = 0;
 
 /** Several replicas' real waiting code over the real scripts, in which nothing happens but by a step. */
 export class World {
   readonly replicas: readonly SimulatedReplica[];
   readonly clients = new Map<string, SimulatedClient>();
+  readonly rules = new RulesGiven();
   readonly lock: LeaderLock;
   readonly stored: StoredKey;
   /** Milliseconds since it began. */
   now = 0;
   isRedisAway = false;
-  /** Replicas that stood still or were cut off for some time, or the messages to them. */
+  wasRedisAway = false;
+  /** When Redis went away last. */
+  awayAt = -Infinity;
+  /** How long Redis took to start again. */
+  restartMillis = 0;
+  /** When Redis came back last. */
+  backAt = -Infinity;
+  /** Replicas that stood still for some time. */
   readonly lateReplicas = new Set<string>();
   hasLostMessages = false;
   hasLostMemory = false;
@@ -64,6 +82,7 @@ export class World {
     scripts: Readonly<Record<string, string>>,
   ) {
     worlds += 1;
+    this.rules.add(shape);
     const naming = new KeyNaming(`simulation-${worlds}:`);
     this.stored = new StoredKey(redis, naming.namesOf(KEY));
     const now = (): number => this.now;
@@ -85,12 +104,7 @@ export class World {
           },
         }),
     );
-    this.#judge = new Judge(
-      shape,
-      (id) => this.clients.get(id.replace(/#\d+$/, '')),
-      (name) => this.isPunctual(name),
-      () => this.#waitersToReturn(),
-    );
+    this.#judge = new Judge(this);
   }
 
   /** Redis's time, in milliseconds. */
@@ -100,6 +114,25 @@ export class World {
 
   replica(name: string): SimulatedReplica | undefined {
     return this.replicas.find((replica) => replica.name === name);
+  }
+
+  /** The client of an id, which may be that of one of several hits. */
+  clientOf(requestId: string): SimulatedClient | undefined {
+    return this.clients.get(requestId.replace(/#\d+$/, ''));
+  }
+
+  clientOfTicket(ticket: number): SimulatedClient | undefined {
+    return [...this.clients.values()].find((client) => client.ticket === ticket);
+  }
+
+  giveRules(replica: SimulatedReplica, rules: NewRules): void {
+    replica.limits = { windowMillis: replica.limits.windowMillis, ...rules };
+    this.rules.add(replica.limits);
+  }
+
+  /** The longest windows that there have been. */
+  get longestWindow(): number {
+    return Math.max(...this.rules.windows);
   }
 
   /** Somebody asks. */
@@ -139,25 +172,39 @@ export class World {
     );
   }
 
-  /** Time goes on; what is due by then is still to be done. */
-  pass(millis: number): void {
-    const isPunctual = this.shape.isPrompt && isQuiet(this);
-    if (isPunctual) {
+  /**
+   * Time goes on; what is due by then is still to be done.
+   * @returns false where that would make something late in a world where nothing is
+   */
+  pass(millis: number): boolean {
+    const { isPrompt } = this.shape;
+    if (isPrompt && !(isQuiet(this) && millis <= millisToNext(this))) return false;
+    if (isPrompt) {
+      checkNobodyWaitsForNothing(this);
       checkEverybodyIsTold(this);
       checkWaitsEnd(this);
     }
     this.now += millis;
-    if (isPunctual) checkWindowsEnd(this);
+    if (isPrompt) checkWindowsEnd(this);
+    return true;
   }
 
   async loseMemory(what: string): Promise<void> {
     this.hasLostMemory = true;
-    // A Redis takes longer to start again than the tickets of the calls before are ahead of time.
-    this.now += 1;
-    await this.stored.lose(this.redisNow, LOSSES[what]!);
     const isWhole = what === 'everything';
+    const isOfQueue = QUEUE_PARTS.some((part) => part === what);
+    // A Redis takes longer to start again than the tickets of the calls before are ahead of time.
+    const restartMillis = isOfQueue ? 0 : 1;
+    this.restartMillis += restartMillis;
+    this.now += restartMillis;
+    const hadWaiters = this.stored.last.waiting.size > 0;
+    await this.stored.lose(this.redisNow, LOSSES[what]!);
     if (isWhole) this.lock.forget();
-    this.#judge.memoryLost(this.clients.values(), isWhole);
+    const lost = isWhole ? 'everything' : isOfQueue ? 'queue' : 'a part';
+    // Nobody waits, as far as is left to be lost.
+    if (isOfQueue && !hadWaiters) return;
+    const isHeld = (this.stored.last.state?.holdUntil ?? 0) > this.redisNow;
+    this.#judge.memoryLost(this.clients.values(), lost, isHeld);
   }
 
   /** Removes what has expired by now. */
@@ -176,11 +223,16 @@ export class World {
 
   /** Whether everything comes to this replica without delay, and always has. */
   isPunctual(name: string): boolean {
+    return this.returnsInTime(name) && !this.wasRedisAway;
+  }
+
+  /** Whether everything comes to this replica without delay while Redis is there, and soon after it is back. */
+  returnsInTime(name: string): boolean {
     return this.shape.isPrompt && !this.lateReplicas.has(name) && this.replica(name)!.isAlive;
   }
 
   /** Those whom a replica that hears of everything puts back, where Redis has lost them. */
-  *#waitersToReturn(): Iterable<SimulatedClient> {
+  *waitersToReturn(): Iterable<SimulatedClient> {
     if (this.hasLostMessages) return;
     for (const client of this.clients.values()) {
       const isWaiting = client.outcome === undefined && client.withdrawnBy === 0;
