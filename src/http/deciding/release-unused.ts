@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 
+import { StoreUnavailableError } from '../../limiter/errors.js';
 import type { Limiter } from '../../limiter/limiter.js';
 
 /** An approval that nobody will use. */
@@ -22,7 +23,9 @@ export async function releaseUnused(
   try {
     await limiter.release(key, requestId, { hits });
   } catch (error) {
-    log.debug({ err: error, key, requestId }, 'not released yet; given back later');
+    if (!(error instanceof StoreUnavailableError)) {
+      log.warn({ err: error, key, requestId }, 'approval that nobody uses not released');
+    }
     limiter.giveBack(key, requestId, hits);
   }
 }
