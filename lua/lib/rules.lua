@@ -22,8 +22,11 @@ end
 
 -- Whether the caller's limits may take the place of those in force.
 local function may_change_limits(keys, state, call)
-  local born, changed = unpack(redis.call('HMGET', keys.state, 'born', 'changed'))
-  local since = tonumber(changed or born)
+  local since = state.is_new and state.born
+  if not since then
+    local born, changed = unpack(redis.call('HMGET', keys.state, 'born', 'changed'))
+    since = tonumber(changed or born)
+  end
   return read_history(call) >= since or call.now_ms >= since + RULES_STAY_MILLIS
 end
 
