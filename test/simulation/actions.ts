@@ -108,12 +108,14 @@ const ACTIONS: Readonly<Record<string, Action>> = {
   freeze: (world, replica) => {
     if (replica.life !== 'up') return false;
     replica.life = 'frozen';
+    replica.history.lost();
     world.lateReplicas.add(replica.name);
     return true;
   },
-  thaw: (_world, replica) => {
+  thaw: (world, replica) => {
     if (replica.life !== 'frozen') return false;
     replica.life = 'up';
+    if (!world.isRedisAway) replica.history.regained();
     return true;
   },
   kill: (_world, replica) => {
@@ -157,13 +159,16 @@ const WORLD_ACTIONS: Readonly<
     world.isRedisAway = true;
     world.wasRedisAway = true;
     world.awayAt = world.now;
+    for (const { history } of world.replicas) history.lost();
     return true;
   },
   back: (world) => {
     const is = world.isRedisAway;
     world.isRedisAway = false;
-    if (is) world.backAt = world.now;
-    return is;
+    if (!is) return false;
+    world.backAt = world.now;
+    for (const { life, history } of world.replicas) if (life !== 'frozen') history.regained();
+    return true;
   },
 };
 

@@ -222,8 +222,8 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
     name: 'a live key does not take a higher maximum of its rules',
     scripts: edited(
       'lib/checks',
-      'max or call.limits.max, queue_max',
-      'max or math.min(state.max, call.limits.max), queue_max',
+      'return changes and of_rules or current',
+      'return changes and math.min(of_rules, current) or current',
     ),
   },
   {
@@ -251,6 +251,37 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
           onceExpired.call(this, early, onExpired);
         };
       }),
+  },
+  {
+    name: 'a dead replica is taken for a Redis that was away',
+    aim: {
+      fates: ['waits at one', 'freeze'],
+      shape: { isPrompt: true, windowMillis: 1000, leaseMillis: 600 },
+    },
+    scripts: edited('lib/recovery-hold', 'and not was_there_since(call, silent_since)', ''),
+  },
+  {
+    name: 'a key that idled out is taken for one that Redis has lost',
+    scripts: edited('lib/checks', 'not state and not idle and', 'not state and'),
+    aim: { shape: { windowMillis: 20 } },
+  },
+  {
+    name: 'approvals are forgotten when windows become shorter',
+    aim: { fates: ['windows', 'lose'], shape: { isPrompt: false, windowMillis: 1000 } },
+    scripts: edited(
+      'lib/requests',
+      'share_turns(call, ended.window)',
+      'share_turns(call, call.limits.window)',
+    ),
+  },
+  {
+    name: 'a maximum of other rules counts before their windows do',
+    scripts: edited('lib/checks', 'state.window == call.limits.window and may', 'may'),
+  },
+  {
+    name: 'a torn queue is not held for those who come back',
+    scripts: edited('lib/queue', 'hold_after_loss(keys, state, call, call.now_ms)', ''),
+    aim: { fates: ['tear queue'], shape: { isPrompt: true } },
   },
   {
     name: 'keys of a queue are given no expiry',

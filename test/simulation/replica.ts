@@ -3,7 +3,6 @@ import type { Logger } from 'pino';
 
 import type { CallerPresence } from '../../src/limiter/caller-presence.js';
 import type { CheckRequest, Decision, KeyLimits } from '../../src/limiter/limiter.js';
-import { UNKNOWN_HISTORY } from '../../src/redis/caller-history.js';
 import { CheckBatcher, denial } from '../../src/redis/check-batcher.js';
 import type { KeyNaming } from '../../src/redis/key-names.js';
 import { VERDICT } from '../../src/redis/scripts/check-codec.js';
@@ -13,6 +12,7 @@ import type { WakeMessages } from '../../src/redis/waiting/wake-channel.js';
 import { unobserved } from '../support/unguarded.js';
 import { Connection } from './connection.js';
 import { DriftingClock } from './drifting-clock.js';
+import { KnownHistory } from './known-history.js';
 import { type LeaderLock, SimulatedMutex } from './leader-lock.js';
 import { Mailbox } from './mailbox.js';
 import type { WorldShape } from './shape.js';
@@ -28,6 +28,8 @@ export interface ReplicaParts {
   /** Texts of the scripts by their names. */
   readonly scripts: Readonly<Record<string, string>>;
   readonly now: () => number;
+  /** The same by Redis's clock. */
+  readonly redisNow: () => number;
   readonly lock: LeaderLock;
   readonly nextRequestId: () => string;
   /** Runs a command in Redis. */
@@ -46,6 +48,7 @@ export class SimulatedReplica {
   readonly connection: Connection;
   readonly mailbox: Mailbox;
   readonly room: WaitingRoom;
+  readonly history: KnownHistory;
   /** What its rules say of the key. */
   limits: KeyLimits;
   life: 'up' | 'frozen' | 'closing' | 'closed' | 'dead' = 'up';
@@ -61,6 +64,7 @@ export class SimulatedReplica {
     this.limits = shape;
     this.clock = new DriftingClock(now, shape.drift[index] ?? 0);
     this.connection = new Connection(now);
+    this.history = new KnownHistory(parts.redisNow, shape.leaseMillis);
     this.mailbox = new Mailbox(naming.namesOf(KEY).wakeChannel);
     this.#scripts = new Scripts(this.#client(), this.connection, {
       replicaId: name,
@@ -68,7 +72,7 @@ export class SimulatedReplica {
       limitsOf: () => this.limits,
       wakeArgument: naming.wakeArgument({ isCluster: false }),
       maxIdsPerKey: 1_000_000,
-      historyOf: () => UNKNOWN_HISTORY,
+      historyOf: () => this.history.text,
       replacements: scripts,
     });
     const ticks = { next: (callback: () => void) => void this.#ticks.push(callback) };

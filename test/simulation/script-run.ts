@@ -21,6 +21,8 @@ export interface ScriptRun {
   readonly lowestTicket: number;
   /** What its caller goes by. */
   readonly limits: OverriddenLimits & { readonly window: number };
+  /** When its caller loaded its rules. */
+  readonly rulesLoadedAt: number;
   /** Those of a check call. */
   readonly batches: readonly CheckBatchRun[];
 }
@@ -43,7 +45,17 @@ export function readRun(
   const [window, max, queueMax] = shared[2]!.split(':').map(Number);
   const limits = { window: window!, max: max!, queueMax: queueMax! };
   const tickets = new Map<string, number>();
-  const run = { script, replica, now, limits, batches: [], tickets, lowestTicket: Infinity };
+  const rulesLoadedAt = Number(shared[5]!.split(':')[0]);
+  const run = {
+    rulesLoadedAt,
+    script,
+    replica,
+    now,
+    limits,
+    batches: [],
+    tickets,
+    lowestTicket: Infinity,
+  };
   if (script === 'check') return { ...run, ...readChecks(own) };
   if (script === 'settle') {
     for (let i = 2; i < own.length; i += 2) tickets.set(own[i]!, Number(own[i + 1]));

@@ -96,6 +96,7 @@ export class World {
           naming,
           scripts,
           now,
+          redisNow: () => this.redisNow,
           lock: this.lock,
           nextRequestId: () => this.#nextRequestId,
           execute: (replica, command, args) => this.#execute(replica, command, args),
@@ -128,6 +129,7 @@ export class World {
   giveRules(replica: SimulatedReplica, rules: NewRules): void {
     replica.limits = { windowMillis: replica.limits.windowMillis, ...rules };
     this.rules.add(replica.limits);
+    replica.history.loadedAt = this.redisNow;
   }
 
   /** The longest windows that there have been. */

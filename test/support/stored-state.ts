@@ -10,6 +10,8 @@ export interface StoredState {
   readonly denied: number;
   readonly turn: number;
   readonly born: number;
+  /** Since when its limits are in force. */
+  readonly limitsSince: number;
   readonly expires: number;
   /** 0 where none was given out. */
   readonly ticket: number;
@@ -55,6 +57,7 @@ export function readStoredState(fields: Readonly<Record<string, string>>): Store
     denied: number('denied'),
     turn: number('turn'),
     born: number('born'),
+    limitsSince: number('changed') || number('born'),
     expires: number('expires') || start + WINDOWS_KEPT * limits.window,
     ticket: number('ticket'),
     holdUntil: number('hold_until'),

@@ -1,0 +1,42 @@
+/** As src/redis/caller-history.ts has it: how often Redis is asked for its time, and how long it may be silent. */
+const BEAT = 1 / 6;
+const CONTACT_GAP = 1 / 2;
+
+/**
+ * What a replica knows of the time before its calls, without the timers by which the product learns it: it is heard as
+ * long as Redis is there and the replica does not stand still. Times are by Redis's clock.
+ */
+export class KnownHistory {
+  /** Since when it has its rules. */
+  loadedAt: number;
+  #since: number;
+  /** Since when nothing is heard. */
+  #lostAt: number | undefined;
+
+  constructor(
+    private readonly redisNow: () => number,
+    private readonly leaseMillis: number,
+  ) {
+    this.loadedAt = redisNow();
+    this.#since = redisNow();
+  }
+
+  lost(): void {
+    this.#lostAt ??= this.redisNow();
+  }
+
+  regained(): void {
+    const now = this.redisNow();
+    if (this.#lostAt !== undefined && now - this.#lostAt >= CONTACT_GAP * this.leaseMillis) {
+      this.#since = now;
+    }
+    this.#lostAt = undefined;
+  }
+
+  /** As a call has it. */
+  get text(): string {
+    const lastBeat = this.redisNow() - Math.floor(BEAT * this.leaseMillis);
+    const until = this.#lostAt ?? Math.max(this.#since, lastBeat);
+    return `${this.loadedAt}:${this.#since}:${until}`;
+  }
+}
