@@ -5,6 +5,8 @@ import type { Security } from '../http/server/security.js';
 /** The ports of the service, that of gRPC among them. They begin and end together. */
 export interface AllPorts extends Ports {
   readonly grpcPort: number | undefined;
+  /** Has all that tells the readiness on its own look at it: it has changed. */
+  startServing(): Promise<void>;
 }
 
 /**
@@ -17,7 +19,9 @@ export async function openAllPorts(
 ): Promise<AllPorts> {
   const { GRPC_PORT } = parts.settings;
   const http = await openPorts(parts, security);
-  if (GRPC_PORT === undefined) return { ...http, grpcPort: undefined };
+  if (GRPC_PORT === undefined) {
+    return { ...http, grpcPort: undefined, startServing: () => Promise.resolve() };
+  }
   // Nobody else pays for gRPC.
   const { openGrpcPort } = await import('../grpc/grpc-port.js');
   const grpc = await openGrpcPort(parts, security, GRPC_PORT);
@@ -25,6 +29,7 @@ export async function openAllPorts(
     port: http.port,
     adminPort: http.adminPort,
     grpcPort: grpc.port,
+    startServing: () => grpc.startServing(),
     startDraining: () => {
       http.startDraining();
       grpc.startDraining();

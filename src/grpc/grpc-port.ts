@@ -45,6 +45,8 @@ export interface GrpcParts {
 
 /** A port that serves Envoy's rate limit service, with health and reflection. */
 export interface GrpcPort extends HttpServer {
+  /** Has health tell the readiness from now on. Until then it says that the service does not serve. */
+  startServing(): Promise<void>;
   /** Has gateways hear that their calls should go elsewhere. */
   startDraining(): void;
 }
@@ -72,7 +74,6 @@ export async function openGrpcPort(
   new ReflectionService(described).addToServer(server);
   const health = new Health(readiness, systemClock);
   health.addTo(server);
-  await health.begin();
 
   const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
   const listener = await listenForHttp2(
@@ -83,6 +84,7 @@ export async function openGrpcPort(
   );
   return {
     port: listener.port,
+    startServing: () => health.begin(),
     startDraining: () => {
       health.end();
     },

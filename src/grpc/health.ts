@@ -26,7 +26,9 @@ export class Health {
   constructor(
     private readonly readiness: Readiness,
     private readonly clock: Clock,
-  ) {}
+  ) {
+    this.#set('NOT_SERVING');
+  }
 
   addTo(server: Server): void {
     this.#service.addToServer({

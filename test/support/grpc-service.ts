@@ -58,6 +58,7 @@ export function useGrpcServices(): (limiter: Limiter, options?: Options) => Prom
       },
       0,
     );
+    await port.startServing();
     stops.push(async () => {
       port.startDraining();
       const closed = port.stopAccepting();
