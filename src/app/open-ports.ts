@@ -1,3 +1,5 @@
+import { eventLoop } from '../common/ticks.js';
+import { Turns } from '../http/routes/bulk/turns.js';
 import type { HttpParts } from '../http/routes/routes.js';
 import { openPorts, type Ports } from '../http/server/ports.js';
 import type { Security } from '../http/server/security.js';
@@ -14,9 +16,10 @@ export interface AllPorts extends Ports {
  * @throws the error of listen(2), such as EADDRINUSE
  */
 export async function openAllPorts(
-  parts: Omit<HttpParts, 'access'>,
+  unshared: Omit<HttpParts, 'access' | 'turns'>,
   security: Security,
 ): Promise<AllPorts> {
+  const parts = { ...unshared, turns: new Turns(eventLoop) };
   const { GRPC_PORT } = parts.settings;
   const http = await openPorts(parts, security);
   if (GRPC_PORT === undefined) {
