@@ -22,8 +22,8 @@ const MAX_BEGINNING = 1000;
 /** Streams whose request has not come in full, and the bytes of what has come. */
 const MAX_COMING = 2000;
 const MAX_COMING_BYTES = 64 * 1024 * 1024;
-/** Streams that a connection may have open for other methods than the calls. Health is watched by one. */
-const MAX_OTHERS_PER_CONNECTION = 5;
+/** Streams that a connection may have open for other methods than the calls: one watches health, one reflects. */
+const MAX_OTHERS_PER_CONNECTION = 3;
 
 /** What the server announces. It binds a client that has acknowledged it. */
 const SETTINGS = {

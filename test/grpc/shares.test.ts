@@ -1,5 +1,5 @@
 import type { CheckRequest } from '../../src/limiter/limiter.js';
-import { ruleForAll } from '../support/grpc-app.js';
+import { ruleForAll, useGrpcApps } from '../support/grpc-app.js';
 import {
   codesOf,
   type Gateway,
@@ -9,7 +9,9 @@ import {
 } from '../support/grpc-gateway.js';
 import { useGrpcServices } from '../support/grpc-service.js';
 import { StoreLimiterStub } from '../support/store-limiter-stub.js';
+import { uniqueKey } from '../support/unique-key.js';
 import { until } from '../support/until.js';
+import { useRedis } from '../support/use-redis.js';
 
 const QUOTA = { maxRequests: 1000, remaining: 0, resetMillis: 1000 };
 
@@ -18,13 +20,13 @@ const gatewayOf = useGateways();
 
 let limiter: StoreLimiterStub;
 let gateway: Gateway;
-let other: Gateway;
+let connect: () => Gateway;
 beforeEach(async () => {
   limiter = new StoreLimiterStub();
   const waits = { ...ruleForAll({ max_wait: 60_000 }), key_pattern: 'patient-.*' };
   const service = await start(limiter, { rules: [waits] });
   gateway = gatewayOf(service);
-  other = gatewayOf(service);
+  connect = () => gatewayOf(service);
 });
 
 const hitsOf = ({ hits = 1 }: CheckRequest): number => hits;
@@ -69,14 +71,28 @@ test('of one connection 1000 hits are under way, and what is beyond waits for it
   for (const { answer } of calls) expect((await answer).overall_code).toBe('OK');
 });
 
-test('those of another connection have a share of their own, and of all of them 4000 are under way', async () => {
-  const calls = [beginLarge(gateway, 'first'), beginLarge(gateway, 'second')];
+test('each connection has a share of its own, and of all of them 4000 hits are under way', async () => {
+  const calls = [beginLarge(gateway, 'first-0'), beginLarge(gateway, 'first-1')];
   await until(() => limiter.asked.length === 100);
-  const others = [beginLarge(other, 'others')];
-  await until(() => limiter.asked.length === 200);
+  for (const name of ['second', 'third', 'fourth']) {
+    const before = limiter.asked.length;
+    calls.push(beginLarge(connect(), name));
+    await until(() => limiter.asked.length === before + 100);
+  }
+  const late = connect();
+  calls.push(beginLarge(late, 'late'));
+  // Answered on the same connection, when the call before it has been read.
+  const single = late.begin({ descriptors: [of('single')] });
+  await until(() => limiter.asked.length === 401);
+  limiter.asked.at(-1)!.waiter.approve(QUOTA);
+  await single.answer;
+  expect(hitsAsked()).toBe(4001);
+  limiter.asked[0]!.waiter.approve(QUOTA);
+  await until(() => limiter.asked.length === 402);
 
-  expect(limiter.asked.at(-1)!.request.key).toBe('others-99');
-  await approveAll([...calls, ...others]);
+  // The first of its caller goes before the second of another has gone on.
+  expect(limiter.asked.at(-1)!.request.key).toMatch(/^(first-1-0|late-0)$/);
+  await approveAll(calls);
 });
 
 test('a call that is refused asks for nothing more', async () => {
@@ -108,4 +124,30 @@ test('descriptors that wait keep nobody of their connection waiting', async () =
   await until(() => limiter.asked.length === 1200);
 
   await approveAll([...patient, large]);
+});
+
+describe('on Redis', () => {
+  const redis = useRedis();
+  const startApp = useGrpcApps();
+
+  test('a check of another connection is answered before the last of 20 large calls, and none fails', async () => {
+    const app = await startApp({ REDIS_URL: redis.url, MAX_REQUESTS: '1000' });
+    const [large, small] = [gatewayOf(app), gatewayOf(app)];
+    await small.askFor(uniqueKey());
+    const key = uniqueKey();
+    const answered: string[] = [];
+    const calls = Array.from({ length: 20 }, async (_, i) => {
+      const { overall_code } = await beginLarge(large, `${key}-${i}`).answer;
+      answered.push('large');
+      return overall_code;
+    });
+    await until(() => answered.length > 0);
+    for (let i = 0; i < 3; i += 1) {
+      await small.askFor(uniqueKey());
+      answered.push('small');
+    }
+
+    expect(await Promise.all(calls)).toEqual(Array.from({ length: 20 }, () => 'OK'));
+    expect(answered.lastIndexOf('small')).toBeLessThan(answered.lastIndexOf('large'));
+  });
 });

@@ -22,6 +22,8 @@ import { until } from '../support/until.js';
 const HOUR = 3_600_000;
 /** Of all streams of a port whose messages have not come. */
 const MAX_COMING = 2000;
+/** Of all connections of a port that have not begun. */
+const MAX_BEGINNING = 1000;
 /** Of one connection, by the settings. */
 const IN_FLIGHT = 100;
 const CALLER = { name: 'gateway', token: 'token-of-the-gateway', scopes: ['check'] };
@@ -69,6 +71,15 @@ describe('a connection', () => {
     begin(connection);
 
     await connection.closed;
+  });
+
+  test('that has not begun ends for a later one where a port has 1000', async () => {
+    const app = await start();
+    const first = await connect(app);
+    for (let open = 1; open < MAX_BEGINNING; open += 1) await connect(app);
+    await expectServed(gatewayOf(app));
+
+    await first.closed;
   });
 
   test('that has begun is not', async () => {
@@ -214,15 +225,15 @@ describe('streams that need no token', () => {
   const WATCH = { path: WATCH_PATH };
   const EMPTY = Buffer.alloc(5);
 
-  test('are five on a connection, and those of others are served', async () => {
+  test('are three on a connection, and those of others are served', async () => {
     const app = await start();
     const connection = await begun(app);
-    const streams = Array.from({ length: 6 }, () => connection.openStream(WATCH));
+    const streams = Array.from({ length: 4 }, () => connection.openStream(WATCH));
     for (const stream of streams) connection.send(stream, EMPTY, { isLast: true });
 
-    expect(await connection.codeOf(streams[5]!)).toBe(ERROR_CODE.refusedStream);
+    expect(await connection.codeOf(streams[3]!)).toBe(ERROR_CODE.refusedStream);
     const another = await begun(app);
-    for (const stream of streams.slice(0, 5)) {
+    for (const stream of streams.slice(0, 3)) {
       await until(() => connection.framesOf(stream).some(({ type }) => type === FRAME.data));
     }
     const stream = another.openStream(WATCH);
