@@ -9,6 +9,8 @@ export const FRAME = { data: 0, headers: 1, reset: 3, settings: 4, ping: 6, goAw
 export const ERROR_CODE = { none: 0, refusedStream: 7, cancel: 8, enhanceYourCalm: 11 } as const;
 export const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
 
+/** SETTINGS_HEADER_TABLE_SIZE */
+const NO_TABLE = Buffer.from([0, 1, 0, 0, 0, 0]);
 /** SETTINGS_INITIAL_WINDOW_SIZE */
 const NO_WINDOW = Buffer.from([0, 4, 0, 0, 0, 0]);
 const END_STREAM = 1;
@@ -167,7 +169,7 @@ export class FrameConnection {
       this.#rest = this.#rest.subarray(end);
       if (type === FRAME.settings && flags !== ACK && this.#acknowledges) {
         this.write(frame(FRAME.settings, ACK, 0));
-        this.#mustShrinkTable = true;
+        this.#mustShrinkTable = this.received.at(-1)!.payload.includes(NO_TABLE);
       }
     }
   }
