@@ -1,3 +1,5 @@
+import { eventLoop } from '../common/ticks.js';
+import { Turns } from '../http/routes/bulk/turns.js';
 import type { HttpParts } from '../http/routes/routes.js';
 import { openPorts, type Ports } from '../http/server/ports.js';
 import type { Security } from '../http/server/security.js';
@@ -5,6 +7,8 @@ import type { Security } from '../http/server/security.js';
 /** The ports of the service, that of gRPC among them. They begin and end together. */
 export interface AllPorts extends Ports {
   readonly grpcPort: number | undefined;
+  /** Has all that tells the readiness on its own look at it: it has changed. */
+  startServing(): Promise<void>;
 }
 
 /**
@@ -12,12 +16,15 @@ export interface AllPorts extends Ports {
  * @throws the error of listen(2), such as EADDRINUSE
  */
 export async function openAllPorts(
-  parts: Omit<HttpParts, 'access'>,
+  unshared: Omit<HttpParts, 'access' | 'turns'>,
   security: Security,
 ): Promise<AllPorts> {
+  const parts = { ...unshared, turns: new Turns(eventLoop) };
   const { GRPC_PORT } = parts.settings;
   const http = await openPorts(parts, security);
-  if (GRPC_PORT === undefined) return { ...http, grpcPort: undefined };
+  if (GRPC_PORT === undefined) {
+    return { ...http, grpcPort: undefined, startServing: () => Promise.resolve() };
+  }
   // Nobody else pays for gRPC.
   const { openGrpcPort } = await import('../grpc/grpc-port.js');
   const grpc = await openGrpcPort(parts, security, GRPC_PORT);
@@ -25,6 +32,7 @@ export async function openAllPorts(
     port: http.port,
     adminPort: http.adminPort,
     grpcPort: grpc.port,
+    startServing: () => grpc.startServing(),
     startDraining: () => {
       http.startDraining();
       grpc.startDraining();

@@ -93,6 +93,8 @@ export async function startApp(
     },
     security,
   );
+  readiness.startServing();
+  await ports.startServing();
   const { port, adminPort, grpcPort } = ports;
   const kind =
     settings.REDIS_URL === undefined

@@ -10,6 +10,8 @@ export interface Decided {
 
 interface Together {
   decide(check: CheckRequest): Promise<Decided>;
+  /** Runs `work`, which decides a check and does not throw, when its turn has come. */
+  inTurn(check: CheckRequest, work: () => Promise<void>): Promise<void>;
   /** Gives back an approval that is of no use. */
   release(check: CheckRequest, requestId: string): Promise<void>;
   /** Has nobody wait from now on: those who do are withdrawn. */
@@ -23,7 +25,8 @@ interface Together {
 /**
  * Decides checks of which all are approved, or none: where one is not, the approvals of the others are given back. Those
  * that may wait come first, so that an approval of the others counts in the window in which it is used.
- * @returns in the order of the checks; undefined for one that was not decided, where another is refused
+ * @returns in the order of the checks; undefined for one that was not decided, where another is refused or nobody hears
+ *   of the answer
  * @throws what the first of them has thrown, where none is refused
  */
 export async function decideTogether(
@@ -32,24 +35,29 @@ export async function decideTogether(
 ): Promise<(Decided | undefined)[]> {
   const decided = new Map<CheckRequest, Decided>();
   const failures: unknown[] = [];
-  const isOver = (): boolean =>
-    failures.length > 0 || ![...decided.values()].every((result) => passes(result));
+  const state = { isOver: false };
 
   const decideOne = async (check: CheckRequest): Promise<void> => {
+    // It may have waited for its turn.
+    if (state.isOver || together.isCancelled) return;
     try {
-      decided.set(check, await together.decide(check));
+      const result = await together.decide(check);
+      decided.set(check, result);
+      if (passes(result)) return;
     } catch (error) {
       failures.push(error);
     }
-    if (isOver()) together.withdrawWaiting();
+    state.isOver = true;
+    together.withdrawWaiting();
   };
 
   for (const canWait of [true, false]) {
-    if (isOver()) break;
-    await Promise.all(checks.filter((check) => check.canWait === canWait).map(decideOne));
+    if (state.isOver) break;
+    const asked = checks.filter((check) => check.canWait === canWait);
+    await Promise.all(asked.map((check) => together.inTurn(check, () => decideOne(check))));
   }
   const results = [...decided.values()];
-  if (isOver() || together.isCancelled) await giveBack(results, together);
+  if (state.isOver || together.isCancelled) await giveBack(results, together);
   const isTold = !results.some(isRefused);
   for (const failure of isTold ? failures.slice(1) : failures) together.onUntold(failure);
   if (isTold && failures.length > 0) throw failures[0];

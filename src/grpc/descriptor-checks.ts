@@ -2,26 +2,43 @@ import { z } from 'zod';
 
 import { pathText } from '../common/path-text.js';
 import { parseKey } from '../http/intake/parameters.js';
-import { httpError } from '../http/replies/http-error.js';
+import { type HttpError, httpError } from '../http/replies/http-error.js';
 import { BOUNDS } from '../limiter/bounds.js';
 import type { CheckRequest } from '../limiter/limiter.js';
 import type { KeyPolicy } from '../rules/policy.js';
+import { type CallMessage, NOT_UTF8, UnreadableMessage } from './call-message.js';
 import type { KeyOf } from './key-template.js';
-import {
-  type Descriptor,
-  type RateLimitRequest,
-  UNIT_MILLIS,
-  type UNREADABLE,
-} from './messages.js';
+import { type Descriptor, type Entry, type RateLimitRequest, UNIT_MILLIS } from './messages.js';
 
 /** Envoy's routes have a few. Each is a check, and all of a request are decided at once. */
 const MAX_DESCRIPTORS = 100;
+/** Of all descriptors of a request. */
+const MAX_HITS = BOUNDS.hits.max;
 
-const name = z.string().min(1, 'not be empty');
+const text = z.string().refine((given) => given !== NOT_UTF8, 'be valid UTF-8');
+const name = text.min(1, 'not be empty');
+const ENTRY_PARTS = [
+  ['key', name],
+  ['value', text],
+] as const;
 const hits = z.number().max(BOUNDS.hits.max, `be at most ${BOUNDS.hits.max}`);
 
+/** One that is wrong is enough: a list of all would take the longer the more of them there are. */
+const entries = z.custom<readonly Entry[]>().superRefine((given, context) => {
+  if (given.length === 0) context.addIssue('have at least one entry');
+  for (const [place, entry] of given.entries()) {
+    for (const [part, schema] of ENTRY_PARTS) {
+      const { error } = schema.safeParse(entry[part]);
+      if (!error) continue;
+      const message = error.issues[0]?.message;
+      context.addIssue({ code: 'custom', path: [place, part], message });
+      return;
+    }
+  }
+});
+
 const descriptorSchema = z.object({
-  entries: z.array(z.object({ key: name })).min(1, 'have at least one entry'),
+  entries,
   limit: z
     .object({
       requests_per_unit: z
@@ -39,81 +56,89 @@ const requestSchema = z.object(
   {
     domain: name,
     descriptors: z
-      .array(descriptorSchema)
+      .array(z.unknown())
       .min(1, 'have at least one descriptor')
-      .max(MAX_DESCRIPTORS, `have at most ${MAX_DESCRIPTORS} descriptors`),
+      .max(MAX_DESCRIPTORS, `have at most ${MAX_DESCRIPTORS} descriptors`)
+      .pipe(z.array(descriptorSchema)),
     hits_addend: hits,
   },
   'be a RateLimitRequest',
 );
 
-/** A descriptor of a request, and the key that it is a check of. */
-export interface KeyedDescriptor {
+/** What a descriptor asks for, before its key's policy is known. */
+export interface Draft {
   readonly key: string;
-  readonly descriptor: Descriptor;
+  readonly hits: number;
+  readonly limit: Descriptor['limit'];
+  /** In the request. */
+  readonly place: number;
 }
 
 /**
- * What a request of Envoy asks for, in its order.
+ * What a request of Envoy asks for, one for each descriptor, in their order.
  * @throws HttpError INVALID_PARAMETER or INVALID_KEY_LENGTH
  */
-export function keyedDescriptorsOf(
-  request: RateLimitRequest | typeof UNREADABLE,
-  keyOf: KeyOf,
-): KeyedDescriptor[] {
-  refuseInvalid(request);
-  return request.descriptors.map((descriptor) => ({
-    key: parseKey(keyOf(request.domain, descriptor.entries)),
-    descriptor,
+export function draftsOf(message: CallMessage, keyOf: KeyOf): Draft[] {
+  const request = requestIn(message);
+  const drafts = request.descriptors.map(({ entries, limit, hits_addend }, place) => ({
+    key: parseKey(keyOf(request.domain, entries)),
+    hits: hits_addend?.value ?? Math.max(1, request.hits_addend),
+    limit,
+    place,
   }));
+  const all = hitsOf(drafts);
+  if (all > MAX_HITS) {
+    throw invalid('descriptors', `take at most ${MAX_HITS} hits together, not ${all}`);
+  }
+  return drafts;
+}
+
+/** The hits of all together. */
+export function hitsOf(asked: readonly { readonly hits?: number | undefined }[]): number {
+  return asked.reduce((sum, { hits = 1 }) => sum + hits, 0);
 }
 
 /**
- * The checks of a request. One may wait where its key's rule has a `max_wait`, and it asks for one approval.
- * @param keyed with keys that the caller may use: to find what applies to a key costs time, and errors tell of it
+ * The check of a descriptor. It may wait where its key's rule has a `max_wait`, and it asks for one approval.
  * @param millisLeft until Envoy gives up
  * @throws HttpError INVALID_PARAMETER
  */
-export function checksOf(
-  request: RateLimitRequest,
-  keyed: readonly KeyedDescriptor[],
-  policyOf: (key: string) => KeyPolicy,
-  millisLeft: number,
-): CheckRequest[] {
-  return keyed.map(({ key, descriptor }, place) => {
-    const policy = policyOf(key);
-    const hits = descriptor.hits_addend?.value ?? Math.max(1, request.hits_addend);
-    const maxWaitMillis = hits > 1 ? 0 : Math.min(policy.maxWaitMillis, Math.floor(millisLeft));
-    const maxRequests = maximumOf(descriptor, place, policy);
-    const check = { key, maxRequests, ...(hits > 1 ? { hits } : {}) };
-    return maxWaitMillis > 0
-      ? { ...check, canWait: true, maxWaitMillis }
-      : { ...check, canWait: false };
-  });
+export function checkOf(draft: Draft, policy: KeyPolicy, millisLeft: number): CheckRequest {
+  const { key, hits } = draft;
+  const maxWaitMillis = hits > 1 ? 0 : Math.min(policy.maxWaitMillis, Math.floor(millisLeft));
+  const check = { key, maxRequests: maximumOf(draft, policy), ...(hits > 1 ? { hits } : {}) };
+  return maxWaitMillis > 0
+    ? { ...check, canWait: true, maxWaitMillis }
+    : { ...check, canWait: false };
 }
 
-function refuseInvalid(
-  request: RateLimitRequest | typeof UNREADABLE,
-): asserts request is RateLimitRequest {
+function requestIn(message: CallMessage): RateLimitRequest {
+  let request: RateLimitRequest;
+  try {
+    request = message.take();
+  } catch (error) {
+    if (error instanceof UnreadableMessage) throw invalid('the message', error.message);
+    throw error;
+  }
   const issue = requestSchema.safeParse(request).error?.issues[0];
-  if (!issue) return;
-  throw httpError('INVALID_PARAMETER', {
-    parameter: pathText(issue.path) || 'the message',
-    must: issue.message,
-  });
+  if (issue) throw invalid(pathText(issue.path) || 'the message', issue.message);
+  return request;
 }
 
 /** A descriptor's own limit is an override of the maximum. It can't change the window. */
 function maximumOf(
-  { limit }: Descriptor,
-  place: number,
+  { limit, place }: Draft,
   { limits: { windowMillis } }: KeyPolicy,
 ): number | undefined {
   if (!limit) return undefined;
   const { unit, requests_per_unit: maximum } = limit;
   if (unit !== 'UNKNOWN' && UNIT_MILLIS[unit] === windowMillis) return maximum;
-  throw httpError('INVALID_PARAMETER', {
-    parameter: `descriptors[${place}].limit.unit`,
-    must: `be as long as the window of its key, which has ${windowMillis} ms`,
-  });
+  throw invalid(
+    `descriptors[${place}].limit.unit`,
+    `be as long as the window of its key, which has ${windowMillis} ms`,
+  );
+}
+
+function invalid(parameter: string, must: string): HttpError {
+  return httpError('INVALID_PARAMETER', { parameter, must });
 }

@@ -1,13 +1,11 @@
-import type { IncomingHttpHeaders } from 'node:http';
-
 import type { ServerUnaryCall } from '@grpc/grpc-js';
 
 import type { Asker } from '../http/asker.js';
-import { correlationIdOf } from '../http/intake/correlation.js';
 import { CallerPresence } from '../limiter/caller-presence.js';
-import type { RateLimitRequest, RateLimitResponse } from './messages.js';
+import type { CallMessage } from './call-message.js';
+import type { RateLimitResponse } from './messages.js';
 
-type RateLimitCall = ServerUnaryCall<RateLimitRequest, RateLimitResponse>;
+type RateLimitCall = ServerUnaryCall<CallMessage, RateLimitResponse>;
 
 /** The part of the time until Envoy gives up that an answer needs, and the least of it. */
 const ANSWER_PART = 0.1;
@@ -15,22 +13,30 @@ const ANSWER_MILLIS = 5;
 
 /** A gateway's call, as those who decide see it. */
 export class GatewayCall implements Asker {
-  readonly locals: Express.Locals;
-  readonly req: { readonly headers: IncomingHttpHeaders };
+  readonly locals: Asker['locals'];
+  readonly req: Asker['req'];
   /** Those that it asks for, as far as they are known, for the log. */
   keys: readonly string[] | undefined;
   /** Of its checks that may wait. */
   readonly #waiting = new Set<CallerPresence>();
   #isOver: boolean;
 
-  constructor(private readonly call: RateLimitCall) {
-    const headers = call.metadata.getMap() as IncomingHttpHeaders;
-    this.req = { headers };
-    this.locals = { correlationId: correlationIdOf(headers), startedAt: performance.now() };
+  /** @param head has entered */
+  constructor(
+    private readonly call: RateLimitCall,
+    head: Asker,
+  ) {
+    this.req = head.req;
+    this.locals = head.locals;
     this.#isOver = call.cancelled;
     call.on('cancelled', () => {
       this.withdrawWaiting();
     });
+  }
+
+  /** Of whose share it takes: its caller's, or its connection's where there are no tokens. */
+  get owner(): string {
+    return this.locals.caller ?? this.call.getPeer();
   }
 
   /** Whether the gateway has given up. */

@@ -6,6 +6,9 @@ import type { Readiness } from '../readiness/readiness.js';
 import { isReadySoon } from '../readiness/ready-soon.js';
 import { RATE_LIMIT_SERVICE } from './proto.js';
 
+/** Its answers have no end. */
+export const WATCH_PATH = '/grpc.health.v1.Health/Watch';
+
 /** How long a change of the readiness may take to be told. */
 const INTERVAL_MILLIS = 1000;
 /** The service as a whole, and the one that limits. */
@@ -26,7 +29,9 @@ export class Health {
   constructor(
     private readonly readiness: Readiness,
     private readonly clock: Clock,
-  ) {}
+  ) {
+    this.#set('NOT_SERVING');
+  }
 
   addTo(server: Server): void {
     this.#service.addToServer({

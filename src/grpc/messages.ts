@@ -7,9 +7,6 @@ export interface RateLimitRequest {
   readonly hits_addend: number;
 }
 
-/** In place of a request that can't be read. grpc-js would call that a fault of ours. */
-export const UNREADABLE = 'unreadable';
-
 export interface Descriptor {
   readonly entries: readonly Entry[];
   readonly limit: { readonly requests_per_unit: number; readonly unit: Unit } | null;

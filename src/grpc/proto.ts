@@ -4,7 +4,7 @@ import type { ServiceDefinition, UntypedHandleCall } from '@grpc/grpc-js';
 import { loadSync, type PackageDefinition } from '@grpc/proto-loader';
 import { protoPath as healthProto } from 'grpc-health-check';
 
-import { UNREADABLE } from './messages.js';
+import { CallMessage } from './call-message.js';
 
 /** Beside `src`, as beside `dist`. */
 const FOLDER = fileURLToPath(new URL('../../proto', import.meta.url));
@@ -27,19 +27,14 @@ export function loadHealthProto(): PackageDefinition {
   return loadSync(healthProto);
 }
 
-/** Envoy's rate limit service. A request that can't be read is handed over as `UNREADABLE`. */
+/** Envoy's rate limit service. A request is handed over as a {@link CallMessage}: grpc-js calls one that can't be read a fault. */
 export function rateLimitService(
   proto: PackageDefinition,
 ): ServiceDefinition<{ ShouldRateLimit: UntypedHandleCall }> {
   const { ShouldRateLimit: method } = proto[RATE_LIMIT_SERVICE] as unknown as ReturnType<
     typeof rateLimitService
   >;
-  const requestDeserialize = (bytes: Buffer): unknown => {
-    try {
-      return method.requestDeserialize(bytes);
-    } catch {
-      return UNREADABLE;
-    }
-  };
+  const requestDeserialize = (bytes: Buffer): CallMessage =>
+    new CallMessage(bytes, method.requestDeserialize);
   return { ShouldRateLimit: { ...method, requestDeserialize } };
 }

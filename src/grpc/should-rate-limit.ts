@@ -1,5 +1,4 @@
 import type { handleUnaryCall } from '@grpc/grpc-js';
-import type { Logger } from 'pino';
 
 import type { Settings } from '../config/settings.js';
 import type { Access } from '../http/auth/access.js';
@@ -8,47 +7,57 @@ import type { LatelyRefused } from '../http/deciding/lately-refused.js';
 import { releaseUnused } from '../http/deciding/release-unused.js';
 import { logShadow } from '../http/deciding/shadow-log.js';
 import { errorAnswer } from '../http/replies/errors.js';
-import { httpErrorFor } from '../http/replies/http-error-for.js';
-import { logSubject } from '../http/replies/log-subject.js';
-import { CLIENT_CLOSED_REQUEST, levelOf } from '../http/replies/request-log.js';
 import type { CheckRequest, Limiter } from '../limiter/limiter.js';
 import type { KeyPolicy } from '../rules/policy.js';
+import type { CallHeads } from './call-heads.js';
+import type { CallLog } from './call-log.js';
+import type { CallMessage } from './call-message.js';
+import { CallRoom } from './call-room.js';
 import { type Decided, decideTogether } from './decide-together.js';
-import { checksOf, keyedDescriptorsOf } from './descriptor-checks.js';
+import { checkOf, type Draft, draftsOf, hitsOf } from './descriptor-checks.js';
 import { GatewayCall } from './gateway-call.js';
-import { grpcStatusOf } from './grpc-status.js';
 import { keyTemplate } from './key-template.js';
-import type { RateLimitRequest, RateLimitResponse } from './messages.js';
+import { HitShares } from './hit-shares.js';
+import type { RateLimitResponse } from './messages.js';
 import { repliesBy } from './reply.js';
+
+/** Shares the ticks of the event loop. */
+export interface Turns {
+  /** @returns for how many of the wanted the turn has come */
+  next(wanted: number): Promise<number>;
+}
 
 export interface ShouldRateLimitParts {
   readonly decide: DecideCheck<GatewayCall>;
   readonly limiter: Pick<Limiter, 'release' | 'giveBack'>;
   readonly policyOf: (key: string) => KeyPolicy;
-  readonly access: Pick<Access, 'enter' | 'demandKey'>;
+  readonly access: Pick<Access, 'demandKey'>;
+  readonly heads: Pick<CallHeads, 'of'>;
   readonly lately: Pick<LatelyRefused, 'noting'>;
-  readonly settings: Pick<
-    Settings,
-    'GRPC_KEY_TEMPLATE' | 'RATE_LIMIT_HEADERS' | 'LOG_2XX' | 'LOG_4XX' | 'LOG_5XX'
-  >;
-  readonly logger: Logger;
+  readonly settings: Pick<Settings, 'GRPC_KEY_TEMPLATE' | 'RATE_LIMIT_HEADERS' | 'LOG_4XX'>;
+  readonly log: CallLog;
+  /** Those of the calls for many. */
+  readonly turns: Turns;
 }
+
+/** Of a message that take as long as a check. One of less than this needs no turn. */
+const BYTES_OF_TURN = 4096;
 
 const DENIED_STATUS = errorAnswer('RATE_LIMIT_EXCEEDED').status;
 
 /** The one call of Envoy's rate limit service: approves all descriptors of a request, or none. */
 export function shouldRateLimit(
   parts: ShouldRateLimitParts,
-): handleUnaryCall<RateLimitRequest, RateLimitResponse> {
-  const { access, decide, limiter, settings, logger } = parts;
+): handleUnaryCall<CallMessage, RateLimitResponse> {
+  const { access, decide, heads, limiter, log, policyOf, settings, turns } = parts;
+  const room = new CallRoom();
+  const shares = new HitShares();
   const keyOf = keyTemplate(settings.GRPC_KEY_TEMPLATE);
   const replyTo = repliesBy(settings);
-  // A call has its caller and its span only once it is decided.
-  const logOf = (call: GatewayCall): Logger => logger.child(logSubject(call));
   const noteAndSet = parts.lately.noting<(decided: Omit<Decided, 'check'>) => void, GatewayCall>(
     (call, key, decision, policy, set) => {
       if (policy.isShadow && decision.outcome === 'denied' && settings.LOG_4XX) {
-        logShadow(logOf(call), key, decision.reason);
+        logShadow(log.of(call), key, decision.reason);
       }
       set({ decision, policy });
     },
@@ -61,24 +70,48 @@ export function shouldRateLimit(
       }).catch(reject);
     });
 
+  /** Makes the checks of a call, which may take long: others are served between its turns. */
+  const checksIn = async (message: CallMessage, call: GatewayCall): Promise<CheckRequest[]> => {
+    for (let left = Math.floor(message.length / BYTES_OF_TURN); left > 0;) {
+      left -= await turns.next(left);
+    }
+    const drafts = draftsOf(message, keyOf);
+    call.keys = drafts.map(({ key }) => key);
+    const make = (draft: Draft): CheckRequest => {
+      access.demandKey(draft.key, call);
+      return checkOf(draft, policyOf(draft.key), call.millisToWait);
+    };
+    // Like a check over HTTP, one alone waits for no turn.
+    if (drafts.length === 1) return drafts.map(make);
+    const checks: CheckRequest[] = [];
+    while (checks.length < drafts.length && !call.isCancelled) {
+      const made = checks.length;
+      const end = made + (await turns.next(drafts.length - made));
+      checks.push(...drafts.slice(made, end).map(make));
+    }
+    return checks;
+  };
+
   const answer = async (
-    request: RateLimitRequest,
+    message: CallMessage,
     call: GatewayCall,
   ): Promise<(Decided | undefined)[]> => {
-    access.enter('check', call);
-    const keyed = keyedDescriptorsOf(request, keyOf);
-    call.keys = keyed.map(({ key }) => key);
-    for (const key of call.keys) access.demandKey(key, call);
-    const checks = checksOf(request, keyed, parts.policyOf, call.millisToWait);
+    const checks = await room.hold(call.owner, message.length, () => checksIn(message, call));
+    if (call.isCancelled) return [];
+    const isAlone = hitsOf(checks) === 1;
     return decideTogether(checks, {
       decide: (check) => decideOne(check, call),
+      // A waiter has a place of its own, and would keep others waiting.
+      inTurn: (check, work) =>
+        isAlone || check.canWait ? work() : shares.run(call.owner, hitsOf([check]), work),
+
       release: ({ key, hits }, requestId) =>
-        releaseUnused(limiter, { key, requestId, hits }, logOf(call)),
+        releaseUnused(limiter, { key, requestId, hits }, log.of(call)),
       withdrawWaiting: () => {
         call.withdrawWaiting();
       },
       onUntold: (error) => {
-        logUntold(error, call);
+        log.untold(error, call);
       },
       get isCancelled() {
         return call.isCancelled;
@@ -86,46 +119,24 @@ export function shouldRateLimit(
     });
   };
 
-  const logAnswer = (status: number, call: GatewayCall, line: object): void => {
-    const level = levelOf(status, settings);
-    if (level === 'silent' || !logger.isLevelEnabled(level)) return;
-    const responseTime = Math.round(performance.now() - call.locals.startedAt);
-    logOf(call)[level]({ keys: call.keys, status, ...line, responseTime }, 'call answered');
-  };
-
-  const logUntold = (error: unknown, call: GatewayCall): void => {
-    if (!isFault(error) || !settings.LOG_5XX) return;
-    logOf(call).error({ keys: call.keys, err: error }, 'descriptor not decided');
-  };
-
   return (unary, callback) => {
-    const call = new GatewayCall(unary);
+    const call = new GatewayCall(unary, heads.of(unary.metadata));
     answer(unary.request, call)
       .then((decided) => {
         if (call.isCancelled) {
-          // As over HTTP, a client is missed that waited.
-          const level = decided.some((one) => one?.decision.outcome === 'withdrawn')
-            ? 'info'
-            : 'debug';
-          const line = { keys: call.keys, status: CLIENT_CLOSED_REQUEST };
-          logOf(call)[level](line, 'gateway gave up before the answer');
+          log.givenUp(
+            call,
+            decided.some((one) => one?.decision.outcome === 'withdrawn'),
+          );
           return;
         }
         const reply = replyTo(decided);
         const code = reply.overall_code;
-        logAnswer(code === 'OK' ? 200 : DENIED_STATUS, call, { code });
+        log.answered(code === 'OK' ? 200 : DENIED_STATUS, call, { code });
         callback(null, reply);
       })
       .catch((error: unknown) => {
-        const { code: errorCode, message } = httpErrorFor(error);
-        const { status } = errorAnswer(errorCode);
-        const cause = isFault(error) ? { err: error } : { reason: message };
-        logAnswer(status, call, { errorCode, ...cause });
-        callback({ code: grpcStatusOf(status), details: message });
+        callback(log.failed(error, call));
       });
   };
-}
-
-function isFault(error: unknown): boolean {
-  return httpErrorFor(error).code === 'INTERNAL_ERROR';
 }

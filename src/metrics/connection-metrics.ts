@@ -1,6 +1,6 @@
 import { Counter, type Registry } from 'prom-client';
 
-import type { DropReason, Metrics } from './metrics.js';
+import type { DropReason, Metrics, StreamDropReason } from './metrics.js';
 
 const DROP_REASONS: readonly DropReason[] = [
   'too_many_connections',
@@ -8,10 +8,16 @@ const DROP_REASONS: readonly DropReason[] = [
   'answers_not_taken',
 ];
 
+const STREAM_DROP_REASONS: readonly StreamDropReason[] = [
+  'headers_too_large',
+  'too_many',
+  'too_late',
+];
+
 /** Metrics of what clients wanted of their connections beyond the bounds. */
 export function connectionMetrics(
   registry: Registry,
-): Pick<Metrics, 'requestHeld' | 'connectionDropped'> {
+): Pick<Metrics, 'requestHeld' | 'connectionDropped' | 'streamDropped'> {
   const registers = [registry];
   const held = new Counter({
     name: 'ratelimit_held_requests_total',
@@ -25,12 +31,22 @@ export function connectionMetrics(
     registers,
   });
   for (const reason of DROP_REASONS) dropped.inc({ reason }, 0);
+  const streams = new Counter({
+    name: 'ratelimit_dropped_streams_total',
+    help: 'Streams of gRPC dropped for the bounds of their port, by reason.',
+    labelNames: ['reason'],
+    registers,
+  });
+  for (const reason of STREAM_DROP_REASONS) streams.inc({ reason }, 0);
   return {
     requestHeld: () => {
       held.inc();
     },
     connectionDropped: (reason) => {
       dropped.inc({ reason });
+    },
+    streamDropped: (reason) => {
+      streams.inc({ reason });
     },
   };
 }

@@ -8,6 +8,9 @@ import type { Decision } from '../limiter/limiter.js';
  */
 export type DropReason = 'too_many_connections' | 'too_many_held' | 'answers_not_taken';
 
+/** Why a stream of gRPC was dropped: its headers are too large, its port has too many, or its client is too late. */
+export type StreamDropReason = 'headers_too_large' | 'too_many' | 'too_late';
+
 /** Why a check has a 503. */
 export type FailureReason = UnavailableReason | 'too_many_waiters_of_caller';
 
@@ -39,6 +42,8 @@ export interface Metrics {
   requestHeld(): void;
   /** One connection was dropped. */
   connectionDropped(reason: DropReason): void;
+  /** One stream of gRPC was dropped. */
+  streamDropped(reason: StreamDropReason): void;
   decisionTotals(): Promise<DecisionTotals>;
   /** All of it, in the text format of Prometheus. */
   text(): Promise<string>;

@@ -10,20 +10,26 @@ interface ReadinessParts {
   readonly readyDuringOutage: boolean;
 }
 
-/** Ready while this replica does not stop, its event loop keeps up, and its store answers. */
+/** Ready while this replica serves on all of its ports and does not stop, its event loop keeps up, and its store answers. */
 export class ServiceReadiness implements Readiness {
-  #isDraining = false;
+  /** Why requests should go elsewhere, whatever else there is to say. */
+  #phase: 'starting' | 'draining' | undefined = 'starting';
   #ping: Promise<StoreCondition | 'unavailable'> | undefined;
 
   constructor(private readonly parts: ReadinessParts) {}
 
+  /** From now on requests may come: all ports listen. */
+  startServing(): void {
+    this.#phase = undefined;
+  }
+
   /** From now on requests should go to other replicas: this one stops. */
   startDraining(): void {
-    this.#isDraining = true;
+    this.#phase = 'draining';
   }
 
   async assess(): Promise<Assessment> {
-    if (this.#isDraining) return { reasons: ['draining'], remarks: [] };
+    if (this.#phase) return { reasons: [this.#phase], remarks: [] };
     const { eventLoop, readyDuringOutage } = this.parts;
     const reasons: string[] = [];
     const remarks: string[] = [];

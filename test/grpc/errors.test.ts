@@ -150,6 +150,39 @@ describe('bytes that are no request', () => {
     });
   });
 
+  test.each([
+    ['domain', 'DOMAIN'],
+    ['descriptors[0].entries[0].key', 'KEY'],
+    ['descriptors[0].entries[0].value', 'test-VALUE'],
+  ])('are an invalid argument where a text is not UTF-8: %s', async (field, text) => {
+    const request = {
+      domain: 'DOMAIN',
+      descriptors: [{ entries: [{ key: 'KEY', value: 'test-VALUE' }] }],
+    };
+    const bytes = requestFrame(request);
+    bytes[bytes.indexOf(text) + text.length - 1] = 0xff;
+
+    expect(await calls.send([bytes])).toMatchObject({
+      code: 'INVALID_ARGUMENT',
+      details: `${field} must be valid UTF-8`,
+    });
+  });
+
+  test('are a request where a text has the character that stands for what is wrong', async () => {
+    const descriptors = [of(`${uniqueKey()}\ufffd`)];
+
+    expect(await calls.ask({ descriptors })).toMatchObject({ code: 'OK' });
+  });
+
+  test('are an invalid argument where they are too many fields', async () => {
+    const entries = Array.from({ length: 10_001 }, () => ({ key: '' }));
+
+    expect(await calls.ask({ descriptors: [{ entries }] })).toMatchObject({
+      code: 'INVALID_ARGUMENT',
+      details: 'the message must have at most 10000 fields',
+    });
+  });
+
   test('are too many', async () => {
     const { code, details } = await calls.ask({ descriptors: [of('a'.repeat(256 * 1024))] });
 

@@ -84,6 +84,17 @@ describe.each(bothLimiters(redis))('hits_addend (%s limiter)', (_name, settings)
     expect((await gateway.ask({ hits_addend: 8, descriptors: [of(key)] })).overall_code).toBe('OK');
   });
 
+  test('of all descriptors together are at most 1000', async () => {
+    const descriptors = Array.from({ length: 100 }, () => of(key));
+
+    expect(await failureOf(gateway.ask({ hits_addend: 11, descriptors }))).toEqual([
+      'INVALID_ARGUMENT',
+      'descriptors must take at most 1000 hits together, not 1100',
+    ]);
+    expect((await debugState(app.url, key)).Found).toBe(false);
+    expect((await gateway.ask({ hits_addend: 10, descriptors })).overall_code).toBe('OVER_LIMIT');
+  });
+
   test.each<[object, string]>([
     [{ hits_addend: 1001 }, 'hits_addend must be at most 1000'],
     [{ descriptors: [{ value: 1001 }] }, 'descriptors[0].hits_addend.value must be at most 1000'],

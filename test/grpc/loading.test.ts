@@ -1,6 +1,10 @@
+import { acceptsConnections } from '../support/accepts-connections.js';
+import { freePort } from '../support/free-port.js';
+import { type Answer, send } from '../support/http-client.js';
 import { loadedBy } from '../support/loaded-modules.js';
 import { killReplicas, startFailingReplica, startReplica } from '../support/replica-process.js';
 import { useTemporaryFolder } from '../support/temporary-folder.js';
+import { until } from '../support/until.js';
 
 const folder = useTemporaryFolder();
 afterEach(killReplicas);
@@ -18,6 +22,27 @@ test('without GRPC_PORT nothing for gRPC is loaded', async () => {
 
 test('with GRPC_PORT it is', async () => {
   expect(await loadedForGrpc({ GRPC_PORT: '0' })).not.toEqual([]);
+});
+
+test('GET /readyz is 503 until the port of gRPC listens', async () => {
+  const [port, grpcPort] = [await freePort(), await freePort()];
+  const started = startReplica({ PORT: String(port), GRPC_PORT: String(grpcPort) });
+  const reasons = new Set<string>();
+  const isReady = async (): Promise<boolean> => {
+    let answer: Answer;
+    try {
+      answer = await send(`http://127.0.0.1:${port}`, 'GET', '/readyz');
+    } catch {
+      return false; // the port does not listen yet
+    }
+    if (answer.status !== 200) reasons.add(answer.text);
+    return answer.status === 200;
+  };
+  await until(isReady);
+
+  expect(await acceptsConnections(grpcPort)).toBe(true);
+  expect([...reasons]).toEqual(['starting']);
+  await started;
 });
 
 test('a port that is taken ends the process with one line', async () => {

@@ -20,6 +20,8 @@ interface RawOptions {
   readonly path?: string;
   readonly method?: string;
   readonly headers?: OutgoingHttpHeaders;
+  /** Whether more is to come, which never does. */
+  readonly staysOpen?: boolean;
 }
 
 /** Calls on one connection, of which each byte is the test's. */
@@ -67,7 +69,7 @@ export function requestFrame(request: Asked): Buffer {
 function sendOn(
   session: ClientHttp2Session,
   chunks: readonly Buffer[],
-  { path = METHOD_PATH, method = 'POST', headers = {} }: RawOptions = {},
+  { path = METHOD_PATH, method = 'POST', headers = {}, staysOpen = false }: RawOptions = {},
 ): Promise<RawEnd> {
   return new Promise((resolve, reject) => {
     const stream = session.request({
@@ -92,6 +94,6 @@ function sendOn(
     });
     stream.resume();
     for (const chunk of chunks) stream.write(chunk);
-    stream.end();
+    if (!staysOpen) stream.end();
   });
 }

@@ -1,6 +1,9 @@
+import { eventLoop } from '../../src/common/ticks.js';
 import { parseSettings } from '../../src/config/settings.js';
 import { openGrpcPort } from '../../src/grpc/grpc-port.js';
 import { openAccess } from '../../src/http/auth/access.js';
+import { Turns } from '../../src/http/routes/bulk/turns.js';
+import type { Timeouts } from '../../src/http/server/timeouts.js';
 import { LatelyRefused } from '../../src/http/deciding/lately-refused.js';
 import type { Limiter } from '../../src/limiter/limiter.js';
 import { createMetrics } from '../../src/metrics/prometheus-metrics.js';
@@ -21,6 +24,7 @@ interface Options {
   readonly environment?: Environment;
   /** As a rules file has them. */
   readonly rules?: readonly object[];
+  readonly timeouts?: Timeouts;
 }
 
 /** Services of one file's tests, each of which ends with its test. */
@@ -48,6 +52,7 @@ export function useGrpcServices(): (limiter: Limiter, options?: Options) => Prom
         undecided: { note: (reason) => metrics.failed(reason) },
         lately: new LatelyRefused(),
         readiness: { assess: () => Promise.resolve({ reasons: [], remarks: [] }) },
+        turns: new Turns(eventLoop),
         settings,
         logger: log.logger,
       },
@@ -57,7 +62,9 @@ export function useGrpcServices(): (limiter: Limiter, options?: Options) => Prom
         close: () => undefined,
       },
       0,
+      options.timeouts,
     );
+    await port.startServing();
     stops.push(async () => {
       port.startDraining();
       const closed = port.stopAccepting();

@@ -5,8 +5,10 @@ import type { AddressInfo } from 'node:net';
 import type { Express } from 'express';
 import { pino } from 'pino';
 
+import { eventLoop } from '../../src/common/ticks.js';
 import { parseSettings, type Settings } from '../../src/config/settings.js';
 import { openAccess } from '../../src/http/auth/access.js';
+import { Turns } from '../../src/http/routes/bulk/turns.js';
 import { createHttpApp, type HttpParts } from '../../src/http/routes/routes.js';
 import { LatelyRefused } from '../../src/http/deciding/lately-refused.js';
 import type { Limiter } from '../../src/limiter/limiter.js';
@@ -33,6 +35,7 @@ export function httpAppOver(limiter: Limiter, parts: Partial<HttpParts> = {}): E
       replica: 'replica',
       readiness: { assess: () => Promise.resolve({ reasons: [], remarks: [] }) },
       access: openAccess(),
+      turns: new Turns(eventLoop),
       settings,
       logger: pino({ level: 'silent' }),
       ...parts,

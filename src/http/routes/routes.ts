@@ -3,7 +3,6 @@ import { parse as parseQuery } from 'node:querystring';
 import express, { type Express, type Request, type RequestHandler, type Response } from 'express';
 import type { Logger } from 'pino';
 
-import { eventLoop } from '../../common/ticks.js';
 import type { Settings } from '../../config/settings.js';
 import type { Limiter } from '../../limiter/limiter.js';
 import type { Metrics } from '../../metrics/metrics.js';
@@ -21,7 +20,7 @@ import { httpError } from '../replies/http-error.js';
 import { logAnswersOf, logFailuresTo } from '../replies/request-log.js';
 import { checkMany } from './bulk/check-many.js';
 import { releaseMany } from './bulk/release-many.js';
-import { Turns } from './bulk/turns.js';
+import type { Turns } from './bulk/turns.js';
 import { checkRate } from './check-rate.js';
 import { checkDecider } from '../deciding/decide-check.js';
 import { debugAll, debugOne } from './debug-handlers.js';
@@ -50,6 +49,8 @@ export interface HttpParts {
   readonly replica: string;
   readonly readiness: Readiness;
   readonly access: Access;
+  /** Of calls for many, and of gRPC's calls. */
+  readonly turns: Turns;
   /** Undefined where requests are not traced. */
   readonly tracer?: Tracer | undefined;
   readonly settings: Settings;
@@ -156,7 +157,6 @@ function limitingParts({ tracer, ...parts }: HttpParts) {
     ...parts,
     decide,
     release,
-    turns: new Turns(eventLoop),
     room: new BodyRoom(),
   };
   const checkAll = checkMany(bulkParts);

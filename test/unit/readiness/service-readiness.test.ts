@@ -24,7 +24,9 @@ beforeEach(() => {
 });
 
 function create(readyDuringOutage = false): ServiceReadiness {
-  return new ServiceReadiness({ limiter, eventLoop, readyDuringOutage });
+  const readiness = new ServiceReadiness({ limiter, eventLoop, readyDuringOutage });
+  readiness.startServing();
+  return readiness;
 }
 
 test('there is no reason when the store answers and the event loop keeps up', async () => {
@@ -88,6 +90,13 @@ test('with readyDuringOutage the store is not even asked', async () => {
   eventLoop.reason = DELAYED;
 
   expect((await create(true).assess()).reasons).toEqual([DELAYED]);
+  expect(limiter.pings).toEqual([]);
+});
+
+test('one that does not listen on all ports yet says so, and asks nobody', async () => {
+  const readiness = new ServiceReadiness({ limiter, eventLoop, readyDuringOutage: false });
+
+  expect((await readiness.assess()).reasons).toEqual(['starting']);
   expect(limiter.pings).toEqual([]);
 });
 

@@ -1,0 +1,60 @@
+import type { IncomingHttpHeaders } from 'node:http';
+
+import { type Metadata, ServerInterceptingCall, type ServerInterceptor } from '@grpc/grpc-js';
+
+import type { Asker } from '../http/asker.js';
+import type { Access } from '../http/auth/access.js';
+import { correlationIdOf } from '../http/intake/correlation.js';
+import type { CallLog } from './call-log.js';
+
+interface CallHeadsParts {
+  /** The path of the calls that take a token, where there are some. */
+  readonly callPath: string;
+  readonly access: Pick<Access, 'enter'>;
+  readonly log: Pick<CallLog, 'failed'>;
+}
+
+/** Refuses calls that may not enter before their messages are read, and remembers who sent the others. */
+export class CallHeads {
+  readonly #heads = new WeakMap<Metadata, Asker>();
+
+  constructor(private readonly parts: CallHeadsParts) {}
+
+  /** For the options of the server. */
+  readonly interceptor: ServerInterceptor = ({ path }, call) => {
+    if (path !== this.parts.callPath) return new ServerInterceptingCall(call);
+    const { access, log } = this.parts;
+    return new ServerInterceptingCall(call, {
+      start: (next) => {
+        next({
+          onReceiveMetadata: (metadata, pass) => {
+            const head = headOf(metadata);
+            try {
+              access.enter('check', head);
+            } catch (error) {
+              call.sendStatus(log.failed(error, head));
+              return;
+            }
+            this.#heads.set(metadata, head);
+            pass(metadata);
+          },
+        });
+      },
+    });
+  };
+
+  /** Of a call that has entered. */
+  of(metadata: Metadata): Asker {
+    const head = this.#heads.get(metadata);
+    if (!head) throw new Error('a call has not entered');
+    return head;
+  }
+}
+
+function headOf(metadata: Metadata): Asker {
+  const headers = metadata.getMap() as IncomingHttpHeaders;
+  return {
+    req: { headers },
+    locals: { correlationId: correlationIdOf(headers), startedAt: performance.now() },
+  };
+}

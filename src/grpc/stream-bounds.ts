@@ -1,0 +1,191 @@
+import {
+  constants,
+  type Http2Server,
+  type Http2Session,
+  type IncomingHttpHeaders,
+  type OutgoingHttpHeaders,
+  type ServerHttp2Stream,
+} from 'node:http2';
+
+import { status } from '@grpc/grpc-js';
+
+import type { Clock } from '../common/clock.js';
+import type { Timeouts } from '../http/server/timeouts.js';
+import type { StreamDropReason } from '../metrics/metrics.js';
+import { Awaited, type EndReason } from './awaited.js';
+
+/** As HTTP/2 counts them, with 32 bytes more for each header. Gateways send about 1 KiB. */
+const MAX_HEADER_LIST_BYTES = 8 * 1024;
+const HEADER_OVERHEAD = 32;
+/** Connections whose client has not acknowledged the settings. */
+const MAX_BEGINNING = 1000;
+/** Streams whose request has not come in full, and the bytes of what has come. */
+const MAX_COMING = 2000;
+const MAX_COMING_BYTES = 64 * 1024 * 1024;
+/** Streams that a connection may have open for other methods than the calls: one watches health, one reflects. */
+const MAX_OTHERS_PER_CONNECTION = 3;
+
+/** What the server announces. It binds a client that has acknowledged it. */
+const SETTINGS = {
+  // A header of the table could be repeated with one byte.
+  headerTableSize: 0,
+  maxHeaderListSize: MAX_HEADER_LIST_BYTES,
+};
+
+const TOO_LATE: OutgoingHttpHeaders = {
+  ':status': 200,
+  'content-type': 'application/grpc+proto',
+  'grpc-status': status.DEADLINE_EXCEEDED,
+  'grpc-message': 'the message did not come in time',
+};
+
+export interface StreamBoundsOptions {
+  /** The path of the calls. They alone take a token. */
+  readonly callPath: string;
+  /** A path whose answers have no end. */
+  readonly watchPath: string;
+  /** How many requests may wait for their turn: all of them may be answered at once. */
+  readonly maxWaiters: number;
+  readonly timeouts: Pick<Timeouts, 'headMillis' | 'requestMillis'>;
+  readonly clock: Clock;
+  /** Called for each stream that is dropped. */
+  readonly onDropped: (reason: StreamDropReason) => void;
+}
+
+type OnStream = (
+  stream: ServerHttp2Stream,
+  headers: IncomingHttpHeaders,
+  flags: number,
+  rawHeaders: readonly string[],
+) => void;
+
+/**
+ * Bounds what clients take of a port for gRPC while it is for them to go on: connections that have not begun, requests
+ * that have not come in full, answers that are not taken, and streams that need no token.
+ */
+export class StreamBounds {
+  readonly #beginning: Awaited<Http2Session>;
+  readonly #coming: Awaited<ServerHttp2Stream>;
+  readonly #answered: Awaited<ServerHttp2Stream>;
+  readonly #others = new WeakMap<Http2Session, number>();
+
+  constructor(private readonly options: StreamBoundsOptions) {
+    const { clock, maxWaiters, timeouts } = options;
+    this.#beginning = new Awaited({
+      max: MAX_BEGINNING,
+      millis: timeouts.headMillis,
+      clock,
+      end: (session) => {
+        session.destroy();
+      },
+    });
+    const streams = { millis: timeouts.requestMillis, clock, end: this.#drop };
+    this.#coming = new Awaited({ ...streams, max: MAX_COMING, maxBytes: MAX_COMING_BYTES });
+    this.#answered = new Awaited({ ...streams, max: maxWaiters + MAX_COMING });
+  }
+
+  /** Has `server` serve within the bounds. */
+  apply(server: Http2Server): void {
+    server.updateSettings(SETTINGS);
+    server.on('session', (session) => {
+      const hasBegun = (): void => {
+        this.#beginning.delete(session);
+      };
+      this.#beginning.add(session);
+      session.once('localSettings', hasBegun).once('close', hasBegun);
+    });
+    const listeners = server.listeners('stream') as OnStream[];
+    server.removeAllListeners('stream');
+    server.on('stream', (...args: Parameters<OnStream>) => {
+      this.#take(args, () => {
+        for (const listener of listeners) listener.apply(server, args);
+      });
+    });
+  }
+
+  close(): void {
+    for (const awaited of [this.#beginning, this.#coming, this.#answered]) awaited.close();
+  }
+
+  #take([stream, headers, , rawHeaders]: Parameters<OnStream>, serve: () => void): void {
+    // A stream that is dropped has one.
+    stream.on('error', () => undefined);
+    if (sizeOf(rawHeaders) > MAX_HEADER_LIST_BYTES) {
+      this.#refuse(stream, 'headers_too_large', constants.NGHTTP2_ENHANCE_YOUR_CALM);
+      return;
+    }
+    const { callPath, watchPath } = this.options;
+    const path = headers[':path'];
+    if (path !== callPath && !this.#admitOther(stream)) {
+      this.#refuse(stream, 'too_many', constants.NGHTTP2_REFUSED_STREAM);
+      return;
+    }
+    this.#coming.add(stream);
+    this.#noteAnswer(stream, path !== watchPath);
+    stream.once('close', () => {
+      this.#coming.delete(stream);
+      this.#answered.delete(stream);
+    });
+    serve();
+    if (stream.closed) return;
+    // Not before it is served: a listener has data flow.
+    stream.on('data', ({ length }: Buffer) => {
+      this.#coming.grow(stream, length);
+    });
+    stream.once('end', () => {
+      this.#coming.delete(stream);
+      if (stream.headersSent && path !== watchPath) this.#answered.add(stream);
+    });
+  }
+
+  /** @returns false where its connection has as many as it may */
+  #admitOther(stream: ServerHttp2Stream): boolean {
+    const { session } = stream;
+    if (!session) return false;
+    const open = this.#others.get(session) ?? 0;
+    if (open >= MAX_OTHERS_PER_CONNECTION) return false;
+    this.#others.set(session, open + 1);
+    stream.once('close', () => {
+      this.#others.set(session, (this.#others.get(session) ?? 1) - 1);
+    });
+    return true;
+  }
+
+  /** Node tells nobody of an answer that begins. */
+  #noteAnswer(stream: ServerHttp2Stream, hasEnd: boolean): void {
+    const respond = stream.respond.bind(stream);
+    stream.respond = (headers, options) => {
+      respond(headers, options);
+      if (stream.closed) return;
+      if (stream.readableEnded) {
+        if (hasEnd) this.#answered.add(stream);
+      } else if (options?.endStream) {
+        // The rest of a request that is refused is of no use: https://www.rfc-editor.org/rfc/rfc9113#section-8.1
+        stream.close();
+      }
+    };
+  }
+
+  readonly #drop = (stream: ServerHttp2Stream, reason: EndReason): void => {
+    if (stream.headersSent) {
+      this.#refuse(stream, reason, constants.NGHTTP2_CANCEL);
+    } else if (reason === 'too_many') {
+      // Tells the client that nothing of it was done.
+      this.#refuse(stream, reason, constants.NGHTTP2_REFUSED_STREAM);
+    } else {
+      this.options.onDropped(reason);
+      stream.respond(TOO_LATE, { endStream: true });
+    }
+  };
+
+  #refuse(stream: ServerHttp2Stream, reason: StreamDropReason, code: number): void {
+    this.options.onDropped(reason);
+    stream.close(code);
+  }
+}
+
+function sizeOf(rawHeaders: readonly string[]): number {
+  let bytes = (rawHeaders.length / 2) * HEADER_OVERHEAD;
+  for (const text of rawHeaders) bytes += text.length;
+  return bytes;
+}
