@@ -73,7 +73,7 @@ export async function runCell(
   const standstills = new Standstills();
   try {
     const { maximum, mostKeys } = LOADS[cell.load];
-    const keys = random.chance(ALL_KEYS) ? mostKeys : random.whole(FEWEST_KEYS, mostKeys);
+    const drawn = random.chance(ALL_KEYS) ? mostKeys : random.whole(FEWEST_KEYS, mostKeys);
     const replica = await startReplica({
       WINDOW_MILLIS: String(WINDOW_MILLIS),
       MAX_REQUESTS: String(maximum),
@@ -82,7 +82,7 @@ export async function runCell(
       ...store.settings,
       ...network.environment,
     });
-    const trial = new Trial(cell, store, network, replica, random, keys, standstills);
+    const trial = new Trial(cell, store, network, replica, random, cell.keys ?? drawn, standstills);
     const report = await trial.run();
     if (report.violations.length > 0) keepLog(topology, cell, seed, replica);
     return report;
@@ -161,6 +161,7 @@ class Trial {
       random: this.random.fork('load'),
       keys: Array.from({ length: this.keyCount }, (_, i) => `${this.cell.load}-${i}`),
       grpcPort: Number(serving?.grpcPort),
+      mayForget: this.#fault.loses !== undefined,
     });
   }
 
