@@ -20,6 +20,8 @@ export type FaultName = (typeof FAULT_NAMES)[number];
 export interface Cell {
   readonly load: LoadName;
   readonly fault: FaultName;
+  /** Drawn where it is not given. */
+  readonly keys?: number;
 }
 
 /** What there is no cell for: one server has no other, and servers that copy from others never all lose their data. */

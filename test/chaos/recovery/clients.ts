@@ -11,6 +11,11 @@ export class Clients {
   readonly #afterwards: (() => void)[] = [];
   readonly #failures = new Map<string, number>();
   #isOver = false;
+  #onOver!: () => void;
+  /** Resolves when all are to stop. */
+  readonly over = new Promise<void>((resolve) => {
+    this.#onOver = resolve;
+  });
 
   get isOver(): boolean {
     return this.#isOver;
@@ -61,6 +66,7 @@ export class Clients {
   /** Resolves when every client has done what it had begun. */
   async stop(): Promise<void> {
     this.#isOver = true;
+    this.#onOver();
     this.surge();
     await Promise.all(this.#running);
   }

@@ -8,10 +8,10 @@ const SHOWN = 20;
 
 /** A cell in one line, and what is wrong in the next. */
 export function cellText(topology: TopologyName, report: CellReport): string {
-  const { cell, keys, approvals, recovered, caughtUp, violations } = report;
+  const { cell, keys, approvals, recovered, caughtUp, slowness, violations } = report;
   const times = `checks after ${millis(recovered)}, all done after ${millis(caughtUp)}`;
   return [
-    `${topology} ${cell.padEnd(22)} ${times}; ${keys} keys, ${approvals} approvals`,
+    `${topology} ${cell.padEnd(22)} ${times}; ${keys} keys, ${approvals} approvals, slowness ${slowness.toFixed(1)}`,
     ...violations.slice(0, SHOWN).map((violation) => `  ${violation}`),
   ].join('\n');
 }

@@ -11,6 +11,8 @@ export interface LoadParts {
   readonly random: Random;
   readonly keys: readonly string[];
   readonly grpcPort: number;
+  /** Whether Redis may forget a release: nobody would be served then until the window ends. */
+  readonly mayForget: boolean;
 }
 
 /** A kind of load. */

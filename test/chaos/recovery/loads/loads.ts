@@ -78,9 +78,14 @@ export const LOADS: Readonly<Record<LoadName, Load>> = {
     maximum: 1,
     mostKeys: 1000,
     begin: (parts) => {
-      const { clients, requests, random, keys } = parts;
+      const { clients, requests, random, keys, mayForget } = parts;
       clients.add('waiters', WAITERS_PER_KEY * keys.length, async (client) => {
-        const held = await requests.wait(keys[client % keys.length]!).answer;
+        const asked = requests.wait(keys[client % keys.length]!);
+        if (mayForget) {
+          await Promise.race([clients.over, asked.answer]);
+          asked.leave();
+        }
+        const held = await asked.answer;
         // Each holds its turn for a while, and then lets the next one have it.
         await clients.rest(random.whole(1000, 4000));
         if (held) await releaseOne(parts, held);
