@@ -52,7 +52,7 @@ end
 local queue = read_queue(keys, state, call)
 local missing = without_place(keys, state, unheard)
 if was_lost or (#missing > 0 and is_older_than_key(keys, state, missing[1].ticket)) then
-  hold_after_loss(keys, state, call, born_at(keys, state))
+  hold_after_loss(keys, state, call)
   restore_overrides(state, known_limits)
 end
 if queue.places > 0 or #missing > 0 then

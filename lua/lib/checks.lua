@@ -161,7 +161,7 @@ local function decide(names, first_key, arguments, first_id, size, limits, speci
   end
   state = state or new_instance(keys, call, idle)
   if batch.ticket and is_older_than_key(keys, state, batch.ticket) then
-    hold_after_loss(keys, state, call, born_at(keys, state))
+    hold_after_loss(keys, state, call)
     restore_overrides(state, batch.known_limits)
   end
   if batch.is_special or state.limits ~= call.limits.text then

@@ -159,9 +159,7 @@ local function read_queue(keys, state, call)
     state.queue, hashes_agree = load_queue(keys, call.now_ms)
     if not hashes_agree or redis.call('LLEN', keys.queue) < state.queue.places then
       recount(keys, state.queue, call.now_ms)
-      hold_after_loss(keys, state, call, call.now_ms)
-      -- A key that is made again needs an expiry.
-      state.changed = true
+      hold_after_loss_of_queue(keys, state, call)
     end
   end
   return state.queue

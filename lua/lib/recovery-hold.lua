@@ -43,12 +43,22 @@ local function begin_hold(state, now_ms, hold_until)
   return true
 end
 
--- Begins the hold of a key or a queue that was lost, and asks all replicas to put their waiters back. `since`: when the
--- first of them could do so.
-local function hold_after_loss(keys, state, call, since)
-  if begin_hold(state, call.now_ms, since + HOLD_MILLIS) then
-    publish(keys.state, call, '{"memoryLost":true}')
+-- Asks all replicas to put their waiters back.
+local function call_for_waiters(keys, call)
+  publish(keys.state, call, '{"memoryLost":true}')
+end
+
+-- Begins the hold of a lost key.
+local function hold_after_loss(keys, state, call)
+  if begin_hold(state, call.now_ms, born_at(keys, state) + HOLD_MILLIS) then
+    call_for_waiters(keys, call)
   end
+end
+
+-- Begins the hold of a queue that was lost without its key, also in a hold: others may have put their waiters back before.
+local function hold_after_loss_of_queue(keys, state, call)
+  set_more(state, 'hold_until', math.max(state.hold_until, call.now_ms + HOLD_MILLIS))
+  call_for_waiters(keys, call)
 end
 
 -- When a replica whose lease ends then would have renewed it, if Redis had not been away.

@@ -151,6 +151,15 @@ describe('after Redis has lost a key', () => {
     expect((await key.stored()).state).toMatchObject({ approved: 2, max: 2, queueMax: 40 });
   });
 
+  test('a check with a limited wait foretells its turn by the rules that are newer', async () => {
+    const r1 = await waitAndLose();
+    const newer = key.replica('r1', { limits: { ...DEFAULTS, windowMillis: 30_000 } });
+    const known = { lowestTicket: 1, millisToWindowEnd: 59_900, limits: KNOWN };
+    const check = { requestId: 'x', canWait: true, maxWaitMillis: 1000 };
+    expect(await newer.checkBatch([check], {}, known)).toEqual(['turn in 59900 ms']);
+    expect(await r1.settle(WAITERS, 59_900, KNOWN)).toMatchObject({ waiting: 4 });
+  });
+
   test('what a request has set since wins', async () => {
     const r1 = await waitAndLose();
     await key.replica('r2', { limits: DEFAULTS }).check(['x'], { maxRequests: 3 });

@@ -1,7 +1,9 @@
 import { ScriptHarness, type TestReplica } from '../support/script-harness.js';
 import { useRedis } from '../support/use-redis.js';
+import { useWakeRecorder } from '../support/wake-recorder.js';
 
 const redis = useRedis();
+const recordWakes = useWakeRecorder(redis);
 
 let key: ScriptHarness;
 let replica: TestReplica;
@@ -100,4 +102,18 @@ test('a list out of order expires when Redis has lost who stands in it', async (
   await redis.client.del(key.names.waiting);
   await key.setTime(600);
   await replica.settle();
+});
+
+test('a queue that is torn in a hold calls for its waiters again, and holds for them', async () => {
+  const wakes = await recordWakes(key.names.wakeChannel);
+  await redis.client.del(key.names.queue);
+  await key.setTime(10);
+  await replica.settle();
+  await key.setTime(400);
+  await replica.settle({ b: ticket });
+  await redis.client.del(key.names.queue);
+  await key.setTime(500);
+  await replica.settle();
+  expect((await wakes.take()).filter((text) => text.includes('memoryLost'))).toHaveLength(2);
+  expect((await key.stored()).state).toMatchObject({ holdUntil: 1000 });
 });

@@ -280,7 +280,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'a torn queue is not held for those who come back',
-    scripts: edited('lib/queue', 'hold_after_loss(keys, state, call, call.now_ms)', ''),
+    scripts: edited('lib/queue', 'hold_after_loss_of_queue(keys, state, call)', ''),
     aim: { fates: ['tear queue'], shape: { isPrompt: true } },
   },
   {

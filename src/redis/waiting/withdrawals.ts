@@ -41,6 +41,8 @@ interface Pending {
   ids: Set<string>;
   /** By the clock, when the last id was added. */
   addedAt: number;
+  /** All of them were asked for, and the call failed. */
+  hasFailed: boolean;
 }
 
 /**
@@ -74,11 +76,12 @@ export class Withdrawals {
     let pending = this.#pending.get(key);
     if (!pending) {
       const { naming } = this.parts;
-      pending = { key, names: naming.namesOf(key), ids: new Set(), addedAt: 0 };
+      pending = { key, names: naming.namesOf(key), ids: new Set(), addedAt: 0, hasFailed: false };
       this.#pending.set(key, pending);
       this.#due.add(pending);
     }
     pending.addedAt = this.parts.clock.now();
+    pending.hasFailed = false;
     this.#keep(pending, requestIds);
     this.#runSoon();
   }
@@ -164,11 +167,13 @@ export class Withdrawals {
   }
 
   /**
-   * An approval counts until its window ends, and a place until the lease does, which waiters of the same key renew.
+   * What was never asked for has to be: its age may be that of an event loop that stood still, and its call may just have
+   * run. An approval counts until its window ends, and a place until the lease does, which waiters of the same key renew.
    * Calls from before the last outage may have run at its end, so neither began later than Redis was back.
    */
-  #matters({ key, addedAt }: Pending): boolean {
-    if (this.#answeringSince === undefined || this.parts.isWaitedFor(key)) return true;
+  #matters({ key, addedAt, hasFailed }: Pending): boolean {
+    if (!hasFailed || this.#answeringSince === undefined || this.parts.isWaitedFor(key))
+      return true;
     const { limitsOf, leaseMillis, clock } = this.parts;
     const longest = Math.max(limitsOf(key).windowMillis, leaseMillis);
     return clock.now() < Math.max(addedAt, this.#answeringSince) + longest;
@@ -235,6 +240,7 @@ export class Withdrawals {
     this.#undone -= later.length;
     pending.ids = new Set();
     this.#keep(pending, [...requestIds, ...later]);
+    pending.hasFailed = later.length === 0;
     this.#failed.add(pending);
   }
 

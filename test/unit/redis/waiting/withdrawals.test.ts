@@ -251,6 +251,16 @@ describe('what can not matter any more', () => {
   });
 });
 
+test('what was never asked for matters, however long the event loop stood still', async () => {
+  withdrawals.add('l', ['b']);
+  await quiet();
+  withdrawals.add('k', ['a']);
+  // No microtask in between: the tick that asks comes when this time is over.
+  void clock.advance(100_000);
+  await quiet();
+  expect(calls.at(-1)).toEqual([{ state: '{k}', ids: ['a'] }]);
+});
+
 describe('a call that fails', () => {
   test('is repeated until Redis has heard it, less and less often', async () => {
     fails = () => calls.length <= 7;
