@@ -163,7 +163,7 @@ export class CheckBatcher {
       names: this.parts.naming.namesOf(key),
       overrides: { maxRequests, maxRequestsInQueue },
       waiting: undefined,
-      thoughtOf: 'unknown' as ThoughtOfKey,
+      thoughtOf: 'unknown',
       windowEndsAt: 0,
       isPlain: hits === 1 && maxRequests === undefined && maxRequestsInQueue === undefined,
       isOrdered: false,
@@ -228,7 +228,9 @@ export class CheckBatcher {
     if (error !== undefined && held) {
       ordered.held = undefined;
       const notAsked =
-        error instanceof StoreUnavailableError ? new StoreUnavailableError({ cause: error }) : error;
+        error instanceof StoreUnavailableError
+          ? new StoreUnavailableError({ cause: error })
+          : error;
       for (const batch of held) answer(batch, notAsked as Error);
     }
     ordered.underWay -= 1;

@@ -1,3 +1,5 @@
+import { setTimeout as delay } from 'node:timers/promises';
+
 import type { Redis } from 'ioredis';
 
 import { withinDeadline } from '../availability/deadline.js';
@@ -16,6 +18,8 @@ export async function isDead(client: Redis, timeoutMillis: number): Promise<bool
   other.on('error', () => undefined);
   try {
     await withinDeadline(other.connect(), 2 * timeoutMillis);
+    // What is late on its way has come by then.
+    await delay(2 * timeoutMillis);
     await withinDeadline(other.ping(), timeoutMillis);
   } catch {
     return false;

@@ -58,7 +58,7 @@ export class SettleLine {
   leave(queue: Unsettled): void {
     this.#line.delete(queue);
     this.#failed.delete(queue);
-    if (this.#failed.size === 0) this.#cancelRetry = void this.#cancelRetry?.();
+    if (this.#failed.size === 0) this.#endRetry();
     this.#tell();
   }
 
@@ -99,9 +99,13 @@ export class SettleLine {
     });
   }
 
-  #retry(): void {
+  #endRetry(): void {
     this.#cancelRetry?.();
     this.#cancelRetry = undefined;
+  }
+
+  #retry(): void {
+    this.#endRetry();
     for (const queue of this.#failed) this.#line.add(queue);
     this.#failed = new Set();
     this.#next();

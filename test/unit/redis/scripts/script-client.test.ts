@@ -27,7 +27,9 @@ beforeEach(() => {
         const [script, , key] = args as string[];
         sent.push([name, key!]);
         answers.push(() => {
-          const { sha1 } = [SCRIPT, OTHER].find((each) => [each.text, each.sha1].includes(script!))!;
+          const { sha1 } = [SCRIPT, OTHER].find((each) =>
+            [each.text, each.sha1].includes(script!),
+          )!;
           const place = `${nodeOf(key!)} ${sha1}`;
           if (name === 'eval' && failsNextEval) {
             failsNextEval = false;

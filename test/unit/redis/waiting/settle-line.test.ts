@@ -69,9 +69,9 @@ test('a queue that stands there alone is settled at once', async () => {
 
 test('sixteen are settled at a time, first come first', async () => {
   const queues = join(20);
-  expect(queues.map(({ calls }) => calls)).toEqual([...Array(16).fill(1), 0, 0, 0, 0]);
+  expect(queues.map(({ calls }) => calls)).toEqual(queues.map((_, i) => (i < 16 ? 1 : 0)));
   await queues[3]!.end();
-  expect(queues.map(({ calls }) => calls)).toEqual([...Array(17).fill(1), 0, 0, 0]);
+  expect(queues.map(({ calls }) => calls)).toEqual(queues.map((_, i) => (i < 17 ? 1 : 0)));
 });
 
 test('20,000 are settled, never more than sixteen at a time', async () => {
