@@ -105,10 +105,12 @@ function differencesOf(
 ): string[] {
   const isExcused = (sentAt: number): boolean =>
     forgetting !== undefined && sentAt < forgetting.endedAt;
+  // A withdrawal can be forgotten, and an approval for which another client had stopped to wait.
+  const forgotten = forgetting ? undecided : 0;
   const found: string[] = [];
   if (ids.length > maximum) found.push('more approvals than the maximum');
   if (approved !== ids.length) found.push('the count is not that of the ids');
-  if (waiting > 0) found.push('places in the queue that nobody waits in');
+  if (waiting > forgotten) found.push('places in the queue that nobody waits in');
 
   const stored = new Set(ids);
   const missing = [...held].filter(([id]) => !stored.has(id)).map(([, sentAt]) => sentAt);
@@ -123,8 +125,7 @@ function differencesOf(
   const others = ids.filter((id) => !held.has(id) && !released.has(id)).length;
   const [fewest, most] = [counted.filter((at) => !isExcused(at)).length, counted.length];
   if (others < fewest) found.push('approvals that gateways were told of, and Redis does not have');
-  // A withdrawal can be forgotten, and an approval that a client had held while it left the next one waiting.
-  if (others > most + (forgetting ? undecided : 0)) {
+  if (others > most + forgotten) {
     found.push('approvals that nobody was told of');
   }
   return found;

@@ -1,4 +1,6 @@
 import { startRedisSentinel } from '../../../support/redis-sentinel.js';
+import type { RedisProcess } from '../../../support/redis-process.js';
+import { until } from '../../../support/until.js';
 import { keepData, type Store } from './store.js';
 
 /** Longer than any stall, so that a stall is no failover. */
@@ -25,9 +27,16 @@ export async function startSentinels(): Promise<Store> {
       await setup.primary();
     },
     failOver: async () => {
-      await setup.failover();
+      const primary = await setup.failover();
+      // What is told to the old one before it knows of the new one is forgotten.
+      const others = setup.servers.filter((server) => server !== primary);
+      await until(async () => (await Promise.all(others.map(isReplica))).every(Boolean));
     },
     mend: () => setup.settled(),
     stop: () => setup.stop(),
   };
+}
+
+async function isReplica(server: RedisProcess): Promise<boolean> {
+  return ((await server.command('INFO', 'replication')) as string).includes('role:slave');
 }
