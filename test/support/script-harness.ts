@@ -204,7 +204,7 @@ export class ScriptHarness {
   #readState(fields: Readonly<Record<string, string>>): Record<string, unknown> | undefined {
     const stored = readStoredState(fields);
     if (!stored) return undefined;
-    const { holdUntil, served, ticket, start, expires, born, ...state } = stored;
+    const { holdUntil, served, ticket, start, expires, born, limitsSince, ...state } = stored;
     const moment = (millis: number, never: string): number | string =>
       millis === 0 ? never : millis - this.startMillis;
     return {
@@ -212,6 +212,8 @@ export class ScriptHarness {
       start: start - this.startMillis,
       expires: expires - this.startMillis,
       born: born - this.startMillis,
+      // Where they have changed since.
+      ...(limitsSince !== born && { limitsSince: limitsSince - this.startMillis }),
       ticket: this.relativeTicket(ticket === 0 ? born * 1000 : ticket),
       holdUntil: moment(holdUntil, 'no'),
       served: moment(served, 'never'),
