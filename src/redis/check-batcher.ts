@@ -19,6 +19,11 @@ import type { StoreObserver } from './store-observer.js';
 /** A larger call would keep other callers of Redis waiting for too long. A check with hits counts as so many. */
 const MAX_CHECKS_PER_CALL = 100;
 /**
+ * The same for ordered checks that have waited for others of their key. Redis takes as long for them as for those of
+ * several keys, and a key's calls follow one another.
+ */
+const MAX_HELD_PER_CALL = 500;
+/**
  * Redis decides one call while this replica prepares the next. With one call for all keys of a tick, each
  * of the two would be idle while the other works: a fifth fewer decisions a second.
  */
@@ -133,7 +138,7 @@ export class CheckBatcher {
   #hold(before: OrderedKey, request: CheckRequest, check: PendingCheck): void {
     const held = (before.held ??= []);
     let batch = held.at(-1);
-    if (!batch || !takes(batch, request) || batch.checks.length >= MAX_CHECKS_PER_CALL) {
+    if (!batch || !takes(batch, request) || batch.checks.length >= MAX_HELD_PER_CALL) {
       batch = this.#newBatch(request);
       held.push(batch);
     }

@@ -465,21 +465,21 @@ describe('ordered checks of one key', () => {
   const sizes = (): number[] => calls.map((call) => call.reduce((n, b) => n + b.checks.length, 0));
 
   test('wait for the answers to those before, and go in as few calls as may be', async () => {
-    const replies = manyOrdered(250);
+    const replies = manyOrdered(650);
     await nextTick();
     expect(sizes()).toEqual([100]);
     await ends[0]!();
-    expect(sizes()).toEqual([100, 100]);
+    expect(sizes()).toEqual([100, 500]);
     await ends[1]!();
     await ends[2]!();
-    expect(sizes()).toEqual([100, 100, 50]);
-    const ids = Array.from({ length: 250 }, (_, i) => String(i));
+    expect(sizes()).toEqual([100, 500, 50]);
+    const ids = Array.from({ length: 650 }, (_, i) => String(i));
     expect(seen().flatMap(([batch]) => batch!.slice(1))).toEqual(ids);
     await Promise.all(replies);
     // Nothing is left behind that would hold the next.
     void ordered('later', 'k');
     await nextTick();
-    expect(sizes()).toEqual([100, 100, 50, 1]);
+    expect(sizes()).toEqual([100, 500, 50, 1]);
   });
 
   test('keep neither other checks of the key waiting, nor other keys', async () => {
