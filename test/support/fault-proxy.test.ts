@@ -86,6 +86,20 @@ describe('a proxy with faults', () => {
     expect(another.error?.code).toBe('ECONNRESET');
   });
 
+  test('delays only what is late, and what comes after that', async () => {
+    const client = open();
+    const late = [false, true, false];
+    proxy.toClient.delay(3_600_000, () => late.shift()!);
+    client.socket.write('a');
+    await client.receives('a');
+    for (const text of ['b', 'c']) {
+      client.socket.write(text);
+      await until(() => echo.received.endsWith(text));
+    }
+    await until(() => late.length === 0);
+    expect(client.received).toBe('a');
+  });
+
   test('delays what comes in one direction, which nothing later overtakes', async () => {
     const client = await openAndSpeak('1');
     proxy.toServer.delay(20);

@@ -82,6 +82,11 @@ describe('an account', () => {
     expect(found(holding('a', 100), {}, 'memory')).toMatch(/does not have/);
   });
 
+  test('lets a key that was lost count as full', () => {
+    expect(found(new Approvals(), { approved: MAXIMUM }, 'memory')).toBe('');
+    expect(found(new Approvals(), { approved: 1 }, 'memory')).toMatch(/not that of the ids/);
+  });
+
   test('excuses a release that is forgotten, and a withdrawal', () => {
     const approvals = holding('a', 1);
     approvals.released('key', 'a', 99);

@@ -28,11 +28,6 @@ export class Network {
     };
   }
 
-  /** The number of bytes that have come from the servers. */
-  get bytesFromServers(): number {
-    return this.proxies.reduce((sum, { toClient }) => sum + toClient.bytesOut, 0);
-  }
-
   cut(): void {
     for (const proxy of this.proxies) proxy.cut();
   }
