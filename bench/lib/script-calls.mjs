@@ -7,7 +7,7 @@ export const naming = new KeyNaming('sluice:');
 
 /** The service's own scripts, called once each, for keys with these limits. */
 export function scriptsOn(client, limits) {
-  return new Scripts(client, { run: (call) => call.send(1) }, callerWith(limits));
+  return new Scripts(client, { run: (call) => call.send(1, () => true) }, callerWith(limits));
 }
 
 /** The words of a call of `check.lua` as the service makes it, once Redis has loaded it. */
@@ -26,5 +26,6 @@ function callerWith(limits) {
     leaseMillis: 5000,
     maxIdsPerKey: 1_000_000,
     wakeArgument: naming.wakeArgument({ isCluster: false }),
+    historyOf: () => '0:0:0',
   };
 }

@@ -376,7 +376,10 @@ describe('the limits', () => {
     await replica.check(['b']);
     expect((await key.stored()).state).toEqual(
       // Redis has not lost it: what it remembers of approvals outlives the instance.
-      state({ start: 4000, approved: 1, ticket: 0, expires: 8000, born: 0 }),
+      {
+        ...state({ start: 4000, approved: 1, ticket: 0, expires: 8000, born: 0 }),
+        limitsSince: 4000,
+      },
     );
   });
 
