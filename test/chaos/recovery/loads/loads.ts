@@ -46,7 +46,7 @@ export const LOADS: Readonly<Record<LoadName, Load>> = {
     begin: (parts) => {
       const { clients, random, keys, grpcPort } = parts;
       const gateways = Array.from({ length: GATEWAYS }, () => new Gateway(grpcPort));
-      const shares = shared(keys, keys.length / DESCRIPTORS);
+      const shares = shared(keys, Math.ceil(keys.length / DESCRIPTORS));
       clients.add('gateway calls', shares.length, async (client) => {
         await askGateway(parts, gateways[client % GATEWAYS]!, shares[client]!);
         await clients.rest(random.whole(2000, 4000));
