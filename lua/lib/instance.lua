@@ -221,12 +221,16 @@ local function serve_waiting(keys, state, call)
   hold_if_redis_was_away(state, queue, call)
   if not in_recovery_hold(state) then
     serve_queue(keys, state, call)
+  elseif state.made_room and not state.has_rejoined and state.approved < capacity(state, call) then
+    -- Replicas that asked in this hold, when the window was full, would come at its end.
+    state.has_room_after_hold = true
   end
 end
 
 -- Tells every replica that listens who was approved, which tickets are out of the queue, and when there may
 -- be room again. The replicas make the ids as UUIDs, so they need no escaping.
 local function publish_wake(keys, state, call)
+  local granted = state.granted
   publish(keys.state, call, string.format(
     '{"millisToRoom":%.14g,"waiting":%.0f,"waitingFrom":%.0f,"limits":"%s","max":%.0f,"approved":%.0f,"granted":[%s]}',
     micros_to_room(state, call) / 1000,
@@ -235,7 +239,7 @@ local function publish_wake(keys, state, call)
     format_limits(state),
     state.max,
     state.approved,
-    #state.granted > 0 and '"' .. table.concat(state.granted, '","') .. '"' or ''
+    granted and #granted > 0 and '"' .. table.concat(granted, '","') .. '"' or ''
   ))
 end
 
@@ -266,7 +270,7 @@ local function close_instance(keys, state, call)
   elseif state.approved > state.stored_approved then
     expire_new_requests(keys, state, call, digits(keep_until(state, call)))
   end
-  if state.granted and (#state.granted > 0 or state.serving == 1) then
+  if state.has_room_after_hold or (state.granted and (#state.granted > 0 or state.serving == 1)) then
     publish_wake(keys, state, call)
   end
 end

@@ -1,7 +1,9 @@
 import { ScriptHarness, TEST_LEASE_MILLIS, type TestReplica } from '../support/script-harness.js';
 import { useRedis } from '../support/use-redis.js';
+import { useWakeRecorder } from '../support/wake-recorder.js';
 
 const redis = useRedis();
+const recordWakes = useWakeRecorder(redis);
 
 const LIMITS = { windowMillis: 6000, maxRequests: 1 };
 /** A replica is silent when more than three fifths of its lease are over. */
@@ -71,4 +73,18 @@ describe('who joins the queue', () => {
     await key.setTime(6000);
     expect((await other({ since: -10 }).settle()).granted).toEqual(['d']);
   });
+});
+
+test('a release in a hold tells the replicas that asked before it when there is room', async () => {
+  const silent = await waitAt0();
+  await key.setTime(SILENT);
+  expect(await silent.settle()).toMatchObject({ millisToRoom: 6000 - SILENT });
+  expect((await key.stored()).state).toMatchObject({ holdUntil: SILENT + 500 });
+  await key.setTime(SILENT + 100);
+  const wakes = await recordWakes(key.names.wakeChannel);
+  expect(await other({ since: SILENT }).release('a')).toBe(true);
+  const [wake] = await wakes.take();
+  expect(JSON.parse(wake!)).toMatchObject({ millisToRoom: 400, waiting: 2, granted: [] });
+  await key.setTime(SILENT + 500);
+  expect((await silent.settle()).granted).toEqual(['b']);
 });
