@@ -90,9 +90,12 @@ local function hold_if_redis_was_away(state, queue, call)
   end
 end
 
--- Ends a hold whose time has come. From now on waiters may be served.
+-- Ends a hold whose time has come. From now on waiters may be served. A hold that begins in the future is one of a clock
+-- that has gone back since, and takes as long as any other from now on.
 local function end_hold(state, now_ms)
-  if in_recovery_hold(state) and now_ms >= state.hold_until then
+  if in_recovery_hold(state) and now_ms < state.hold_until - HOLD_MILLIS then
+    set_more(state, 'hold_until', now_ms + HOLD_MILLIS)
+  elseif in_recovery_hold(state) and now_ms >= state.hold_until then
     state.ended_hold_began = state.hold_until - HOLD_MILLIS
     state.hold_until = 0
     state.changed = true

@@ -88,3 +88,14 @@ test('a release in a hold tells the replicas that asked before it when there is 
   await key.setTime(SILENT + 500);
   expect((await silent.settle()).granted).toEqual(['b']);
 });
+
+test('a hold takes no longer where the clock goes back', async () => {
+  const silent = await waitAt0();
+  await key.setTime(6000);
+  expect((await silent.settle()).granted).toEqual([]);
+  await key.setTime(2000);
+  expect((await silent.settle()).granted).toEqual([]);
+  await key.setTime(2500);
+  await silent.settle();
+  expect((await key.stored()).state).toMatchObject({ holdUntil: 'no' });
+});
