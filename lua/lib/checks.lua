@@ -170,7 +170,7 @@ local function decide(names, first_key, arguments, first_id, size, limits, speci
   state.expires = idle_at(state)
   serve_waiting(keys, state, call)
   if batch.waits and batch.waits ~= '' and state.has_more and read_queue(keys, state, call).places > 0 then
-    -- Who joins the queue renews the caller's lease, and then nobody sees any more that all were silent.
+    -- This comes before the check joins the queue: joining renews the caller's lease, which would hide the silence.
     hold_if_redis_was_away(state, read_queue(keys, state, call), call)
   end
   -- Made with room for one verdict, since most batches have one.

@@ -6,7 +6,7 @@ import type { RateLimitRequest } from './messages.js';
 
 /** In place of a text that is not UTF-8: half a surrogate pair, which no UTF-8 has. */
 export const NOT_UTF8 = '\ud800';
-/** What decoding puts in the place of bytes that are not UTF-8. A text may also have it by itself. */
+/** Decoding replaces bytes that are not UTF-8 by this character. A text may also contain it. */
 const REPLACEMENT = '\ufffd';
 /** More than 100 descriptors of 30 entries have. Without a bound, a message of 256 KiB takes 5 MB and 0.4 s. */
 const MAX_FIELDS = 10_000;
@@ -39,7 +39,7 @@ export class CallMessage {
     const bytes = this.#bytes;
     this.#bytes = Buffer.of();
     try {
-      // protobufjs takes its own readers in the place of bytes, which the types of grpc-js do not say.
+      // protobufjs also accepts its own readers instead of bytes; grpc-js's types don't show that.
       return this.decode(new StrictReader(bytes) as unknown as Buffer) as RateLimitRequest;
     } catch (error) {
       if (error instanceof UnreadableMessage) throw error;

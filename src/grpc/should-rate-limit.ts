@@ -36,7 +36,7 @@ export interface ShouldRateLimitParts {
   readonly lately: Pick<LatelyRefused, 'noting'>;
   readonly settings: Pick<Settings, 'GRPC_KEY_TEMPLATE' | 'RATE_LIMIT_HEADERS' | 'LOG_4XX'>;
   readonly log: CallLog;
-  /** Those of the calls for many. */
+  /** Shared with bulk requests. */
   readonly turns: Turns;
 }
 

@@ -227,7 +227,7 @@ export class CheckBatcher {
     else this.#ordered.set(key, { underWay: 1, held: undefined });
   }
 
-  /** @param error with which the call failed: those that follow fail, too, for each might take as long */
+  /** @param error of the failed call. The checks that follow fail with it: each might take as long. */
   #isAnswered(key: string, error?: unknown): void {
     const ordered = this.#ordered.get(key);
     if (!ordered) return;

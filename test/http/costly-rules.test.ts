@@ -48,7 +48,7 @@ const newElements = (): { key: string }[] =>
 test.each([
   ['decided by costly rules', OWNER, 200],
   ["refused by the costly key patterns of the caller's token", TEAM, 403],
-])('single checks are answered while a call for many is %s', async (_how, caller, status) => {
+])('single checks are answered while a bulk request is %s', async (_how, caller, status) => {
   const key = uniqueKey();
   const progress = { isAnswered: false, answeredMeanwhile: 0 };
   const call = checkMany(app.url, newElements(), { ...bearer(caller) }).finally(() => {

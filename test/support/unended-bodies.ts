@@ -11,7 +11,7 @@ export interface Unended {
   readonly from?: string;
 }
 
-/** Sends calls for many whose bodies have no end, one on each connection. Resolves when the service has read their heads. */
+/** Sends bulk requests whose bodies do not end, one on each connection. Resolves when the service has read their heads. */
 export async function sendUnended(url: string, unended: Unended): Promise<RawConnection[]> {
   const { connections, length, sent, headers, from } = unended;
   const all = {

@@ -5,7 +5,7 @@ const MIB = 1024 * 1024;
 /** How many bytes may be held at a time for the bodies of a port: by all, for one caller, and for one connection. */
 export const BODY_BYTES = { all: 64 * MIB, caller: 16 * MIB, connection: 4 * MIB } as const;
 
-/** Whose body it is. */
+/** The caller or the client that sends the body. */
 export interface BodyOwner {
   /** The caller's name, or the client's address if callers have no names. */
   readonly caller: string;

@@ -49,7 +49,7 @@ export interface HttpParts {
   readonly replica: string;
   readonly readiness: Readiness;
   readonly access: Access;
-  /** Of calls for many, and of gRPC's calls. */
+  /** Shared by bulk requests and gRPC calls. */
   readonly turns: Turns;
   /** Undefined where requests are not traced. */
   readonly tracer?: Tracer | undefined;

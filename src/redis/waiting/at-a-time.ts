@@ -12,7 +12,7 @@ export class AtATime {
       return await job();
     } finally {
       const next = this.#waiting.shift();
-      // Whoever comes next takes the place over.
+      // The next job takes over the place.
       if (next) next();
       else this.#running -= 1;
     }

@@ -14,7 +14,7 @@ interface Waiting {
 }
 
 /**
- * Shares the ticks of the event loop among the calls for many: a few elements of one call after the other, until the
+ * Shares the ticks of the event loop among bulk requests: a few elements of one call after the other, until the
  * time of the tick is used up. So a call for a thousand holds up no other request, whatever its elements cost.
  */
 export class Turns {

@@ -15,7 +15,7 @@ function manualTurns(millisPerElement = 1 / 256) {
       left -= granted;
     }
   };
-  /** Whose elements were dealt with since the last tick, which ends then. */
+  /** The requests whose elements were handled since the last tick, which ends then. */
   const endTick = async (): Promise<string[]> => {
     await new Promise((resolve) => setImmediate(resolve));
     for (const callback of due.splice(0)) callback();
