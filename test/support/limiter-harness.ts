@@ -87,7 +87,8 @@ export function redisHarnessFactory(redis: RedisForTests): HarnessFactory {
       logger: silent,
       observer: unobserved,
       luaReplacements: time.replacements,
-      readTime: () => Promise.resolve(clock.now()),
+      // In whole milliseconds, as the scripts see it, even where a timer is due between two.
+      readTime: () => Promise.resolve(Math.floor(clock.now())),
     });
 
     // Redis answers in order, so a pong means that everything before it has been answered; what an
