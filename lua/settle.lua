@@ -55,7 +55,8 @@ if was_lost or (#missing > 0 and is_older_than_key(keys, state, missing[1].ticke
   hold_after_loss(keys, state, call)
   restore_overrides(state, known_limits)
 end
-if queue.places > 0 or #missing > 0 then
+if not idle and (queue.places > 0 or #missing > 0) then
+  -- Of a key that was idle for too long, `open_instance` has seen to that.
   hold_if_redis_was_away(state, queue, call)
 end
 if #missing > 0 then
