@@ -52,6 +52,19 @@ describe('the key is held for replicas that may come back where', () => {
   });
 });
 
+test('a key that is idle, since the caller knows that Redis was there, is not held when it is made again', async () => {
+  const limits = { windowMillis: 60, maxRequests: 1 };
+  const leaseMillis = 600;
+  const history = { since: 100 };
+  const late = key.replica('late', { limits, leaseMillis, history });
+  await late.check(['a']);
+  const [ticket] = (await late.checkOrWait(['b'])) as number[];
+  // Its lease has ended, but less than a whole lease ago Redis had not answered the caller yet.
+  await key.setTime(667);
+  expect((await late.settle({ b: ticket! })).granted).toEqual(['b']);
+  expect((await key.stored()).state).toMatchObject({ start: 667, holdUntil: 'no' });
+});
+
 describe('who joins the queue', () => {
   test('does not hide that Redis was away by renewing the lease of the caller', async () => {
     const silent = await waitAt0();
