@@ -70,6 +70,7 @@ export class Judge {
     const run = needsAllNames(reply) ? { ...called, requestIds: [], batches: [] } : called;
     const isNewWindow = after.state?.start !== before.state?.start;
     if (after.state && before.state && isMadeAgain(run, before, after)) this.#isTorn = false;
+    this.#forget(run);
     this.#checkWindow(run, before, after);
     const approved = [...after.requests].filter((id) => isNewWindow || !before.requests.has(id));
     this.#trackMaximum(run, before, after);
@@ -86,6 +87,15 @@ export class Judge {
     this.#checkRoomIsTaken(run, reply, before, after);
     if (run.script === 'renew') this.#checkRenewal(run, before, after);
     else if (!needsAllNames(reply)) this.#checkRoomIsUsed(run, after);
+  }
+
+  /** A check that is sent again after Redis has forgotten its approval is decided as if it were new. */
+  #forget({ script, requestIds, now }: ScriptRun): void {
+    if (script !== 'check') return;
+    for (const id of requestIds) {
+      const approval = this.world.clientOf(id)?.approval;
+      if (approval && now >= this.#rememberedUntil(approval.windowEnd)) approval.isForgotten = true;
+    }
   }
 
   /** Windows follow back to back. */
