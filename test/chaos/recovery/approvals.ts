@@ -87,6 +87,16 @@ export class Approvals {
     ];
   }
 
+  /** What is known of the approvals of a key in Redis, for somebody who looks for a fault. */
+  explain(key: string, { ids, approved, waiting }: StoredKey): string {
+    const { held, released, undecided } = this.#of(key);
+    const known = ids.map((id) => {
+      if (held.has(id)) return 'held';
+      return released.has(id) ? 'released' : 'told to nobody';
+    });
+    return `${key}: ${waiting} wait, ${approved} approved (${known.join(', ')}), ${undecided} undecided`;
+  }
+
   #of(key: string): KeyAccount {
     let account = this.#keys.get(key);
     if (!account) {

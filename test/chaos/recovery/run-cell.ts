@@ -39,6 +39,7 @@ const MOST_SLOWNESS = 4;
 /** How long the load goes on before the fault. */
 const WARM_UP_MILLIS = 1000;
 const CHECKED_AGAIN_AFTER_MILLIS = 50;
+const MOST_EXPLAINED = 5;
 /** A surge is under way in various states when the fault comes. */
 const MOST_AHEAD_MILLIS = 20;
 /** One window for all that happens in a cell, so that all approvals are counted in it. */
@@ -213,6 +214,7 @@ class Trial {
       await within(rest(), 'the last answers', () => this.#clients.stop());
     } catch {
       this.#violations.push(`not answered, or not done: ${this.#clients.busy}`);
+      this.#violations.push(...(await this.#waitedFor()));
       return undefined;
     }
     const left = await lastWithin(
@@ -222,6 +224,15 @@ class Trial {
     );
     this.#violations.push(...left);
     return left.length > 0 ? undefined : this.#sinceEnd(endedAt);
+  }
+
+  /** Some of the keys in whose queues somebody is. */
+  async #waitedFor(): Promise<string[]> {
+    const stored = [...(await storedKeys(await this.#primaries()))];
+    return stored
+      .filter(([, { waiting }]) => waiting > 0)
+      .slice(0, MOST_EXPLAINED)
+      .map(([key, value]) => this.#approvals.explain(key, value));
   }
 
   /** What is left of the fault. */

@@ -98,11 +98,13 @@ export const LOADS: Readonly<Record<LoadName, Load>> = {
     begin: (parts) => {
       const { clients, requests, random, keys } = parts;
       // Held to the end, so that nobody who leaves is approved at that moment: it would not be known who has the approval.
+      const holding = holdAll(parts);
       clients.add('holder', 1, async () => {
-        await Promise.all(shared(keys, 1).map((share) => requests.checkMany(share)));
+        await holding;
         while (!clients.isOver) await clients.rest(1000);
       });
       clients.add('leaving waiters', keys.length, async (client) => {
+        await holding;
         await clients.rest(random.whole(500, 1000));
         const asked = requests.wait(keys[client]!);
         await Promise.race([clients.rest(random.whole(1000, 4000)), asked.answer]);
@@ -118,6 +120,19 @@ export const LOADS: Readonly<Record<LoadName, Load>> = {
     },
   },
 };
+
+/** Takes an approval of each key, again and again where that was not decided. */
+async function holdAll({ clients, requests, keys }: LoadParts): Promise<void> {
+  for (const share of shared(keys, 1)) {
+    let left = share;
+    for (;;) {
+      const held = new Set((await requests.checkMany(left)).map(({ key }) => key));
+      left = left.filter((key) => !held.has(key));
+      if (left.length === 0) break;
+      await clients.pause();
+    }
+  }
+}
 
 /** All of its keys are approved, or none. */
 async function askGateway(
