@@ -59,6 +59,8 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
   /** Every lower ticket is out of Redis's queue. A lower ticket that arrives late has been passed over. */
   #waitingFrom = 0;
   #lookFor: ThereWhileWaiting = 'state';
+  /** When the last wake came, by the clock. */
+  #wokenAt = -Infinity;
   /** As Redis said last. While nobody waits on any replica, no window leader is needed. */
   #isQueueEmpty = false;
   /** The limits in force, as Redis wrote them last. It may lose them, and has to be told then. */
@@ -151,9 +153,11 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
     if (ticket < this.#waitingFrom) this.#places.doubtBelow(this.#waitingFrom);
     this.#isQueueEmpty = false;
     this.#limits = limits;
+    const isOutdated = this.#mayBeOutdated(place.askedAt, millisToRoom);
     this.#timing.learn(this.parts.clock.now(), millisToRoom);
     if (!this.#leader) this.#calls.leaseBegan(place.askedAt);
     this.#fire('ticketed');
+    if (isOutdated) this.#fire('due');
     this.#settleOrRearm();
   }
 
@@ -187,6 +191,7 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
   }
 
   onWake(wake: Wake): void {
+    this.#wokenAt = this.parts.clock.now();
     this.#learn(wake);
     this.#settleOrRearm();
   }
@@ -285,19 +290,30 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
 
   async settle(): Promise<void> {
     this.#fire('begun');
+    const sentAt = this.parts.clock.now();
     const reply = await this.#calls.settle(this.#knownWindow);
     if (!reply) {
       this.#failExpired(this.#calls.failure);
       this.#fire('failed');
       return;
     }
+    const isOutdated = this.#mayBeOutdated(sentAt, reply.millisToRoom);
     this.#learn(reply);
     const quota = quotaIn(reply);
     // Those that are doubted came too late for this call to ask about them.
     const expired = this.#places.expired.filter(({ isDoubted }) => !isDoubted);
     if (quota) this.#endWaits(expired, (waiter) => waiter.expire(quota));
-    if (reply.millisToRoom === 0 || this.#places.hasDoubted) this.#fire('due');
+    if (isOutdated || reply.millisToRoom === 0 || this.#places.hasDoubted) this.#fire('due');
     this.#fire('answered');
+  }
+
+  /**
+   * Whether Redis may have made a reply before the last wake, which overtook it. A wake that told of room sooner would
+   * be forgotten with it until a window ends, which can be hours.
+   */
+  #mayBeOutdated(sentAt: number, millisToRoom: number | undefined): boolean {
+    if (this.#wokenAt < sentAt || millisToRoom === undefined) return false;
+    return this.#timing.isOfLaterWindow(this.parts.clock.now(), millisToRoom);
   }
 
   notAsked(): void {

@@ -20,8 +20,13 @@ export class WindowTiming {
    */
   learn(now: number, millisToRoom: number): void {
     const roomAt = now + millisToRoom;
-    const isOfLaterWindow = roomAt > this.#roomAt + this.windowMillis() / 2;
+    const isOfLaterWindow = this.isOfLaterWindow(now, millisToRoom);
     if (roomAt < this.#roomAt || isOfLaterWindow || now >= this.#roomAt) this.#roomAt = roomAt;
+  }
+
+  /** Whether a reply gives the end of a later window than the one that is known. */
+  isOfLaterWindow(now: number, millisToRoom: number): boolean {
+    return now + millisToRoom > this.#roomAt + this.windowMillis() / 2;
   }
 
   /** No window is known. The next look at Redis is due when a window would have passed. */

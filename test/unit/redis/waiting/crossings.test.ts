@@ -75,6 +75,35 @@ describe('a reply and a wake', () => {
   });
 });
 
+describe('a wake that tells of room soon, as after a hold, and overtakes', () => {
+  test('the reply of an earlier settle, leads to another call', async () => {
+    h.queue.onMemoryLost();
+    h.wake({ millisToRoom: 300, waitingFrom: 10, waiting: 2 });
+    await h.store.last.answer({ millisToRoom: 3_600_000, waitingFrom: 10, waiting: 2 });
+    expect([h.queue.mode, h.store.calls.length]).toEqual(['settling', 3]);
+    await h.store.last.answer({ millisToRoom: 300, waitingFrom: 10, waiting: 2 });
+    expect(h.queue.mode).toBe('listening');
+    await h.advance(300);
+    expect(h.store.calls).toHaveLength(4);
+  });
+
+  test('the ticket of an earlier check, leads to another call', () => {
+    h.ask('c');
+    h.wake({ millisToRoom: 300, waitingFrom: 10, waiting: 3 });
+    h.queue.ticketed('c', 30, 3_600_000, LIMITS);
+    expect([h.queue.mode, h.store.calls.length]).toEqual(['settling', 2]);
+  });
+
+  test('nothing, leads to no other call when the next window is known', async () => {
+    await h.advance(WINDOW_MILLIS);
+    const calls = h.store.calls.length;
+    const next = { millisToRoom: WINDOW_MILLIS, granted: ['a'], waitingFrom: 20, waiting: 1 };
+    h.wake(next);
+    await h.store.last.answer(next);
+    expect([h.queue.mode, h.store.calls.length]).toEqual(['listening', calls]);
+  });
+});
+
 describe('a wake and a disconnect', () => {
   test('an approval before the disconnect holds', async () => {
     h.wake({ granted: ['a'], waitingFrom: 20 });
