@@ -57,11 +57,18 @@ describe('a list that Redis has lost alone', () => {
   });
 });
 
-test.each(['queue', 'waiting', 'replicas'] as const)(
-  'no newcomer overtakes those who waited when somebody has removed %s alone',
+test.each([
+  [['queue']],
+  [['waiting']],
+  [['replicas']],
+  [['queue', 'waiting']],
+  [['queue', 'replicas']],
+  [['waiting', 'replicas']],
+] as const)(
+  'no newcomer overtakes those who waited when somebody has removed %j, and no more',
   async (removed) => {
     const other = key.replica('r2', { limits: { maxRequests: 1 }, history: { since: 0 } });
-    await redis.client.del(key.names[removed]);
+    await redis.client.del(removed.map((name) => key.names[name]));
     await key.setTime(1000);
     expect(await other.check(['x'])).toEqual(['denied']);
     await replica.settle({ b: ticket });
