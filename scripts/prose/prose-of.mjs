@@ -1,7 +1,7 @@
 // The prose of a file: comments, and texts of several words. Everything else becomes spaces, so that places stay.
 import { readFile } from 'node:fs/promises';
 
-import tseslint from 'typescript-eslint';
+import { partsOf } from './script-prose.mjs';
 
 /** A text that may be read by somebody has at least three words; a name or a path has not. */
 const SENTENCE = /\S+ \S+ \S+/;
@@ -28,16 +28,13 @@ export async function proseOf(path, type) {
 }
 
 function ofScript(source) {
-  const { ast } = tseslint.parser.parseForESLint(source, {
-    comment: true,
-    tokens: true,
-    range: true,
-    loc: true,
-  });
-  const texts = ast.tokens.filter(
-    ({ type, value }) => (type === 'String' || type === 'Template') && SENTENCE.test(value),
+  const parts = partsOf(source).filter(
+    ({ range, isText }) => !isText || SENTENCE.test(source.slice(...range)),
   );
-  return keep(source, [...ast.comments, ...texts].map(({ range }) => range));
+  return keep(
+    source,
+    parts.map(({ range }) => range),
+  );
 }
 
 function isProse([match]) {
