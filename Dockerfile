@@ -22,17 +22,17 @@ LABEL org.opencontainers.image.title="sluice" \
       org.opencontainers.image.licenses="Apache-2.0"
 ENV NODE_ENV=production
 WORKDIR /app
-# It says that the files in dist are ES modules.
+# package.json says that the files in dist are ES modules.
 COPY package.json ./
 COPY --from=build /app/node_modules node_modules
-# The scripts, gRPC's messages and the dashboard's page are looked for beside dist.
+# Sluice looks for the scripts, gRPC's messages and the dashboard's page beside dist.
 COPY lua lua
 COPY proto proto
 COPY ui ui
 COPY --from=build /app/dist dist
-# Node's image has it, with the id 1000; by number, so that Kubernetes sees that it is not root.
+# Node's image has this user, with the id 1000; by number, so that Kubernetes sees that it is not root.
 USER 1000:1000
 EXPOSE 8080
 HEALTHCHECK --interval=5s --timeout=3s --start-period=10s CMD ["node", "dist/healthcheck.js"]
-# By itself, without npm or a shell between it and its signals.
+# Directly, without npm or a shell between Node and its signals.
 CMD ["node", "dist/main.js"]

@@ -1,4 +1,4 @@
-// The key that is shown in detail stands in the address, so that it can be linked to, and Back leads to the list.
+// The address has the key that is shown in detail, so that it can be linked to, and Back returns to the list.
 
 const START = '#key=';
 

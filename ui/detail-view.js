@@ -1,4 +1,4 @@
-// One key: its window, its limits and why, who waits, and its names in Redis.
+// One key: its window, its limits and their sources, its waiters, and its names in Redis.
 
 import { copyButton } from './copy.js';
 import { byId, keepList, make, setBar, setText } from './dom.js';
@@ -18,7 +18,7 @@ export function openDetail(key) {
   byId('detail-names').hidden = true;
   for (const id of ['limits', 'matches']) keepList(byId(id), []);
   setText(byId('overrides'), '');
-  setText(byId('detail-state'), 'looking …');
+  setText(byId('detail-state'), 'loading …');
 }
 
 export function closeDetail() {
@@ -49,18 +49,18 @@ export function showDetail(detail) {
 
 function stateText({ found, refused, isHeld }) {
   const parts = [
-    !found && 'There is no such key now. Below is what would apply to it.',
-    isHeld && 'Held for a moment after a loss of Redis: nobody is approved.',
+    !found && 'This key does not exist now. These limits would apply to it.',
+    isHeld && 'Recovery hold after a loss of Redis: no request is approved for a moment.',
     refused &&
-      `Refused since ${moment(refused.sinceMillis)} (${duration(refused.sinceMillis)}): ${reason(refused)}. ` +
-        `${plural(refused.count, 'time', 'times')} by this replica, ${rate(refused.perSecond)} a second` +
+      `Denied since ${moment(refused.sinceMillis)} (${duration(refused.sinceMillis)}): ${reason(refused)}. ` +
+        `${plural(refused.count, 'time', 'times')} by this replica, ${rate(refused.perSecond)} per second` +
         `${refused.caller ? `, last asked by ${refused.caller}` : ''}, last ${ago(refused.lastMillis)}.`,
-    found && !refused && 'Not refused by this replica of late.',
+    found && !refused && 'This replica has not denied it recently.',
   ];
   return parts.filter(Boolean).join(' ');
 }
 
-/** The bar goes on between answers. */
+/** The bar moves on between answers. */
 function moveWindow({ millisToWindowEnd, limits: { windowMillis } }) {
   const end = performance.now() + millisToWindowEnd;
   const step = () => {
@@ -138,12 +138,12 @@ function fillLimit(element, { value, why }) {
   setText(element.children[2], why);
 }
 
-/** A live key takes what rules say at its next check, or window. */
+/** A live key takes new rules at its next check or window. */
 function whyText(source, { inForce, declared, format }) {
   const differs = inForce !== declared;
-  if (source.by === 'request') return `a request; else it would be ${format(declared)}`;
+  if (source.by === 'request') return `a request, instead of ${format(declared)}`;
   const by = source.by === 'settings' ? 'the settings' : ruleName(source);
-  return differs ? `${by} say ${format(declared)} from the next check or window on` : by;
+  return differs ? `${by}, ${format(declared)} from the next check or window on` : by;
 }
 
 function ruleName({ number, name }) {
@@ -156,9 +156,9 @@ function overridesText({ requestsCanSet, isShadow, digest, rules }) {
       ? `may not set ${parameter}`
       : `may set ${parameter} up to ${count(requestsCanSet[parameter])}`;
   const parts = [
-    `Requests ${may('maxRequests')}, and ${may('maxRequestsInQueue')}.`,
-    isShadow && 'In the shadow: it is decided and counted, and everybody passes.',
-    rules.length === 0 ? 'No rule matches this key.' : `Rules that match, digest ${digest}:`,
+    `Requests ${may('maxRequests')} and ${may('maxRequestsInQueue')}.`,
+    isShadow && 'Shadow mode: checks are decided and counted, but never denied.',
+    rules.length === 0 ? 'No rule matches this key.' : `Matching rules, digest ${digest}:`,
   ];
   return parts.filter(Boolean).join(' ');
 }
@@ -203,8 +203,8 @@ function showWaiting({ waiting, queue, replicas, replica }) {
 function leaseText({ leaseMillis }) {
   if (leaseMillis === undefined) return '';
   return leaseMillis > 0
-    ? `, lease runs ${duration(leaseMillis)} more`
-    : `, not heard of for ${duration(-leaseMillis)} since its lease ran out: they do not count`;
+    ? `, lease ends in ${duration(leaseMillis)}`
+    : `, lease expired ${duration(-leaseMillis)} ago: these places no longer count`;
 }
 
 function makeName({ holds, name }) {

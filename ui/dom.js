@@ -1,4 +1,4 @@
-// Small helpers to make and change elements. Texts are always texts: nothing here makes HTML of them.
+// Small helpers to make and change elements. Nothing here turns a text into HTML.
 
 export function byId(id) {
   return document.getElementById(id);
@@ -15,7 +15,7 @@ export function make(name, attributes, ...children) {
   return made;
 }
 
-/** Sets a text where it has changed, so that what is selected or read out stays. */
+/** Sets a text if it has changed, so that a selection, or what a screen reader reads, stays. */
 export function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }

@@ -18,24 +18,24 @@ export function showHead(data) {
   const { count: rules, digest, isStale } = data.rules;
   setText(
     byId('rules'),
-    rules === 0 ? 'none, settings only' : `${plural(rules, 'rule', 'rules')}, ${digest}`,
+    rules === 0 ? 'none, only settings' : `${plural(rules, 'rule', 'rules')}, ${digest}`,
   );
   setText(
     byId('rules-stale'),
-    isStale ? 'the file is wrong; the last good rules are in force' : '',
+    isStale ? 'the rules file is invalid; the last good rules are in force' : '',
   );
   setText(byId('survey'), surveyText(data));
 }
 
-/** What is known of others. No replica has a list of them. */
+/** The other replicas that this page has seen. No replica has a list of them. */
 function others({ replica, survey }) {
-  const names = new Map([...answered.keys()].map((name) => [name, 'answered here, too']));
+  const names = new Map([...answered.keys()].map((name) => [name, 'also answered here']));
   for (const { replica: name, places } of survey.replicas) {
     if (name !== undefined) names.set(name, `${plural(places, 'waits', 'wait')} there`);
   }
   names.delete(replica);
   const known = [...names].map(([name, how]) => `${name} (${how})`);
-  return known.length === 0 ? 'others are not known here' : `also seen: ${known.join(', ')}`;
+  return known.length === 0 ? 'no other replica seen' : `also seen: ${known.join(', ')}`;
 }
 
 function showRates({ replica, decisions, waiting }) {
@@ -53,8 +53,8 @@ function showRates({ replica, decisions, waiting }) {
   setText(byId('rate'), rate(total));
   const parts = [
     `${rate(approved)} approved`,
-    `${rate(denied)} refused`,
-    shadowed > 0 && `${rate(shadowed)} in the shadow`,
+    `${rate(denied)} denied`,
+    shadowed > 0 && `${rate(shadowed)} shadowed`,
     failed > 0 && `${rate(failed)} failed (503)`,
     `${count(waiting)} waiting here`,
   ];
@@ -62,14 +62,14 @@ function showRates({ replica, decisions, waiting }) {
   drawSpark(byId('rate-spark'), {
     name: 'replica',
     field: 'total',
-    title: (highest) => `Decisions in the last minutes, at most ${rate(highest)} a second`,
+    title: (highest) => `Decisions in the last minutes, at most ${rate(highest)} per second`,
   });
 }
 
 const FAILURES = {
-  forbidden: 'the Redis user may not list keys (+scan); a whole key can be opened',
-  unavailable: 'the store can not be asked; shown is what was known last',
-  fault: 'the keys could not be listed; the log has the cause',
+  forbidden: 'the Redis user may not list keys (+scan); enter a whole key to open it',
+  unavailable: 'the store is unreachable; this is the last known state',
+  fault: 'the keys could not be listed; see the log',
 };
 
 function surveyText({ survey, matching }) {
@@ -79,10 +79,10 @@ function surveyText({ survey, matching }) {
     matching === keys
       ? plural(keys, 'key', 'keys')
       : `${count(matching)} of ${plural(keys, 'key', 'keys')}`,
-    kept < keys && 'only those of note are searched and sorted',
+    kept < keys && 'search and sorting cover only full, waiting and denying keys',
     isComplete
-      ? ageMillis > 10_000 && `looked through ${duration(ageMillis)} ago`
-      : !failure && 'still looking',
+      ? ageMillis > 10_000 && `listed ${duration(ageMillis)} ago`
+      : !failure && 'still listing',
   ];
   return parts.filter(Boolean).join(' · ');
 }

@@ -1,18 +1,18 @@
-// What the page has seen in the last minutes, since the service keeps no history.
+// The values of the last minutes, since the service keeps no history.
 
-/** How far back the pictures go; while the page is new, less far. */
+/** How far back the sparklines go; less while the page is new. */
 const SPAN_MILLIS = 5 * 60_000;
 const SHORTEST_SPAN_MILLIS = 60_000;
-/** The most series that are kept; those that were not seen for the longest time are forgotten. */
+/** Most series that are kept; the least recently seen are forgotten. */
 const MOST_SERIES = 600;
 
 const series = new Map();
 
-/** Notes the values of a moment, by the names of what they measure. */
+/** Records the current values, by the names of what they measure. */
 export function note(name, values) {
   const now = performance.now();
   const samples = series.get(name) ?? [];
-  // The series that was noted last is the last one of the map.
+  // The series that was recorded last is the last of the map.
   series.delete(name);
   series.set(name, samples);
   samples.push({ at: now, ...values });

@@ -1,4 +1,4 @@
-// Who is refused, and the list of keys.
+// Denied keys, and the list of all keys.
 
 import { addressOf, keyInAddress } from './address.js';
 import { byId, fromTemplate, keepList, setBar, setText } from './dom.js';
@@ -16,7 +16,7 @@ export function showKeys({ keys, refusedNow, refusedKeys, matching }) {
   byId('more').hidden = keys.length >= matching;
 }
 
-/** Notes what is drawn of a key, once for each answer. */
+/** Records a key's values for the sparklines, once per answer. */
 export function noteRow({ key, approved, waiting, limits, refused }) {
   note(key, {
     fill: fillOf(approved, limits),
@@ -29,12 +29,12 @@ export function fillOf(approved, { maxRequests }) {
   return maxRequests === 0 ? 1 : approved / maxRequests;
 }
 
-/** The pictures of a key's last minutes, by what they show. */
+/** A key's sparklines, by the value that they show. */
 export const SPARKS = {
   fill: (key) => ({
     name: key,
     field: 'fill',
-    title: (highest) => `Fill in the last minutes, at most ${Math.round(highest * 100)} percent`,
+    title: (highest) => `Usage in the last minutes, at most ${Math.round(highest * 100)} percent`,
   }),
   waiting: (key) => ({
     name: key,
@@ -44,13 +44,13 @@ export const SPARKS = {
   refused: (key) => ({
     name: key,
     field: 'refused',
-    title: (highest) => `Refusals in the last minutes, at most ${rate(highest)} a second`,
+    title: (highest) => `Denials in the last minutes, at most ${rate(highest)} per second`,
   }),
 };
 
 const keyOf = ({ key }) => key;
 
-/** Rows stay where they are while somebody points at them, or has come to one by the keyboard. */
+/** Rows stay in place while one has the pointer or the focus of the keyboard. */
 function inHeldOrder(rows) {
   const list = byId('keys');
   if (!list.matches(':hover, :focus-within') || !list.kept) return rows;
@@ -63,7 +63,7 @@ function showRefused(rows, all) {
   const refused = rows.filter(({ refused: run }) => run);
   byId('refused-none').hidden = refused.length > 0;
   setText(byId('refused-count'), all === 0 ? '' : plural(all, 'key', 'keys'));
-  document.title = all === 0 ? 'Sluice' : `${count(all)} refused – Sluice`;
+  document.title = all === 0 ? 'Sluice' : `${count(all)} denied – Sluice`;
   keepList(byId('refused'), refused, keyOf, () => fromTemplate('refused-row'), fillRefused);
 }
 

@@ -1,4 +1,4 @@
-// Asks the service again and again while the page is seen, and shows its answers.
+// Polls the service while the page is visible, and shows its answers.
 
 import { addressOf, keyInAddress } from './address.js';
 import { copyBy } from './copy.js';
@@ -22,7 +22,7 @@ let typing;
 let underWay;
 let lastAnswer;
 
-/** Asks now, in place of what is under way. */
+/** Polls now, and cancels the request in flight. */
 function refresh() {
   clearTimeout(timer);
   underWay?.abort();
@@ -53,13 +53,13 @@ async function look() {
       return;
     }
     showBanner(
-      `No answer${lastAnswer ? ` since ${moment(performance.now() - lastAnswer)}` : ''}: ${error.message}. Trying again …`,
+      `No answer${lastAnswer ? ` since ${moment(performance.now() - lastAnswer)}` : ''}: ${error.message}. Retrying …`,
     );
   }
   timer = setTimeout(refresh, interval);
 }
 
-/** What is wrong with one key hides nothing else. */
+/** A problem with one key must not hide the rest of the page. */
 async function readDetail(key, signal) {
   try {
     return (await read('data/key', { key }, signal)).body;

@@ -1,6 +1,6 @@
 // What the page asks of the service. The token is kept here, in memory, and nowhere else.
 
-/** An answer that is no success. */
+/** An answer other than a success. */
 export class Refusal extends Error {
   constructor(status, message, headers) {
     super(message);
@@ -21,14 +21,14 @@ export function hasToken() {
   return token !== undefined;
 }
 
-/** Reads data of the page. Gives up after a while, or when `signal` says so. */
+/** Reads data for the page. Gives up after a timeout, or when `signal` is aborted. */
 export function read(path, query, signal) {
   return ask('GET', path, query, AbortSignal.any([signal, AbortSignal.timeout(PATIENCE_MILLIS)]));
 }
 
 /**
  * Checks, waits or releases.
- * @param signal gives a place in the queue up
+ * @param signal gives up the place in the queue
  */
 export function attempt(path, query, signal) {
   return ask('POST', path, query, signal);

@@ -1,4 +1,4 @@
-// Sparklines: the last minutes of a value as a small picture.
+// Sparklines: small charts of the last minutes of a value.
 
 import { past } from './history.js';
 
@@ -8,7 +8,7 @@ const HEIGHT = 24;
 
 /**
  * Draws a series into an element.
- * @param title what it shows, for those who do not see it
+ * @param title what it shows, for screen readers
  * @param atLeast the value at the top of the picture, if none is higher
  */
 export function drawSpark(element, { name, field, title, atLeast = 1 }) {

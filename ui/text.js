@@ -40,7 +40,7 @@ export function ago(millis) {
   return millis < SECOND ? 'just now' : `${duration(millis)} ago`;
 }
 
-/** When something was, by the clock of whoever looks, with the day where it was not today. */
+/** When something was, by the browser's clock, with the day if it was not today. */
 export function moment(millisAgo) {
   const at = new Date(Date.now() - millisAgo);
   const isToday = at.toDateString() === new Date().toDateString();
@@ -55,11 +55,11 @@ const REASONS = {
   wait_expired: 'waited too long',
 };
 
-/** Why a key is refused. */
+/** Why a key is denied. */
 export function reason({ lastReason, byReason, isShadow }) {
   const [other] = Object.keys(REASONS).filter((one) => one !== lastReason && byReason[one] > 0);
   const both = other ? `${REASONS[lastReason]}, and ${REASONS[other]}` : REASONS[lastReason];
-  return isShadow ? `${both}; passes, in the shadow` : both;
+  return isShadow ? `${both}; passes: shadow mode` : both;
 }
 
 export function plural(number, one, many) {

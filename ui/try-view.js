@@ -4,7 +4,7 @@ import { byId, make, setText } from './dom.js';
 import { attempt, Refusal } from './service.js';
 import { duration } from './text.js';
 
-/** The most lines of what was tried. */
+/** Most results that are shown. */
 const MOST_LINES = 20;
 const STEP_MILLIS = 100;
 
@@ -35,7 +35,7 @@ async function check(key, limits, canWait) {
     setText(line.firstElementChild, `Approved after ${elapsed()}${leftText(headers)}`);
     line.append(releaseButton(key, body.request_id));
   } catch (error) {
-    setText(line.firstElementChild, problemText(error, `Gave up after ${elapsed()}`));
+    setText(line.firstElementChild, problemText(error, `Canceled after ${elapsed()}`));
   } finally {
     if (waiting) waiting();
   }
@@ -43,7 +43,7 @@ async function check(key, limits, canWait) {
 
 /** @returns what ends it */
 function showWaiting(line, elapsed, leave) {
-  const button = make('button', { type: 'button', class: 'small' }, 'Give up');
+  const button = make('button', { type: 'button', class: 'small' }, 'Cancel');
   button.addEventListener('click', () => leave.abort());
   line.append(button);
   const clock = line.querySelector('.elapsed');
@@ -78,7 +78,7 @@ function leftText(headers) {
   const shadow = headers.get('x-sluice-shadow');
   const parts = [
     left !== undefined && `${left} left in this window`,
-    shadow && 'a rule in the shadow would have denied it',
+    shadow && 'a shadow rule would have denied it',
     headers.get('x-sluice-outage-policy') && 'decided without the store',
   ];
   return parts
@@ -90,7 +90,7 @@ function leftText(headers) {
 function problemText(error, aborted) {
   if (error.name === 'AbortError') return aborted;
   if (!(error instanceof Refusal)) return `No answer: ${error.message}`;
-  const when = error.retryAfter ? `; again in ${error.retryAfter} s` : '';
+  const when = error.retryAfter ? `; retry after ${error.retryAfter} s` : '';
   return `${error.status}: ${error.message}${when}`;
 }
 
@@ -99,7 +99,7 @@ function addLine() {
   const list = byId('tried');
   const time = make('time', { class: 'muted' }, new Date().toLocaleTimeString());
   const clock = make('span', { class: 'elapsed', 'aria-hidden': 'true' });
-  const line = make('li', {}, make('span', {}, 'Asking …'), clock, time);
+  const line = make('li', {}, make('span', {}, 'Sending …'), clock, time);
   list.prepend(line);
   while (list.children.length > MOST_LINES) list.lastElementChild.remove();
   return line;

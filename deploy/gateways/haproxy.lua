@@ -1,12 +1,12 @@
--- The action `ask_sluice` of haproxy.cfg. It sends a check of the key in txn.sluice_key, which is percent-encoded,
--- and may wait where txn.sluice_can_wait is set. Then txn.sluice_status has the status of the answer, or 0 where there
--- was none, and txn.sluice_retry_after its Retry-After.
+-- The action `ask_sluice` of haproxy.cfg. It sends a check of the key in txn.sluice_key, which is percent-encoded;
+-- the check may wait if txn.sluice_can_wait is set. Afterwards txn.sluice_status has the status of the answer, or 0 if
+-- none came, and txn.sluice_retry_after its Retry-After.
 
--- By a socket: the check of a client that leaves would go on waiting with core.httpclient.
+-- Over a socket: with core.httpclient, the check of a client that disconnects would keep waiting.
 local HOST, PORT = '127.0.0.1', 8081
--- No limit of its own; those of haproxy.cfg hold.
+-- No time limit of its own; the limits of haproxy.cfg apply.
 local SECONDS = 86400
--- Where Sluice has tokens, one with the scope `check`.
+-- If Sluice uses tokens: one with the scope `check`.
 local AUTHORIZATION = nil
 
 local function request_text(txn)
@@ -21,7 +21,7 @@ local function request_text(txn)
   return table.concat(lines, '\r\n') .. '\r\n\r\n'
 end
 
--- The status, or nil where there is none, and the headers by their names in lower case.
+-- The status, or nil if none came, and the headers by their names in lower case.
 local function read_head(socket)
   local line = socket:receive('*l')
   local status = tonumber((line or ''):match('^HTTP/1%.%d (%d%d%d)'))
@@ -40,7 +40,7 @@ local function ask(txn)
   local status, headers
   if socket:connect(HOST, PORT) and socket:send(request_text(txn)) then status, headers = read_head(socket) end
   socket:close()
-  -- Sluice sends the id of the request with every answer. Another answer is HAProxy's: nobody was there to ask.
+  -- Sluice sends the id of the request with every answer. An answer without it is HAProxy's: Sluice was unreachable.
   if not status or not headers['x-correlation-id'] then return 0 end
   return status, headers['retry-after']
 end

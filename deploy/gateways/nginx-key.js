@@ -1,4 +1,4 @@
-// For nginx with the module njs: keys of any text, in place of the map of X-Api-Key in nginx.conf.
+// For nginx with the module njs: any text can be a key. Replaces the map of X-Api-Key in nginx.conf.
 
 function key(request) {
   const apiKey = request.headersIn['X-Api-Key'];

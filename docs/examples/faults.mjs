@@ -1,6 +1,6 @@
 import { SluiceClient, SluiceUnavailableError } from 'sluice/client';
 
-// Nobody listens there.
+// Nothing listens there.
 const sluice = new SluiceClient('http://localhost:9');
 
 try {

@@ -2,7 +2,7 @@ import { SluiceClient } from 'sluice/client';
 
 const sluice = new SluiceClient(process.env.SLUICE_URL);
 
-// Two may be at work at a time, in whatever process they are. The others wait in their order.
+// At most two run at once across processes, while each finishes within its window.
 const makeReport = async (name) => `the report of ${name}`;
 const reports = ['Ann', 'Bob', 'Cem'].map((name) =>
   sluice.withPermit('reports', () => makeReport(name), { maxRequests: 2 }),

@@ -86,7 +86,7 @@ describeInBrowser('the dashboard for everybody', () => {
     await tabTo('three');
     await page.keyboard.press('Enter');
     await until(async () => (await focused()) === 'detail-title');
-    await untilText(page, '#detail-state', /refused/i);
+    await untilText(page, '#detail-state', /denied/i);
     await tabTo('Check');
     await page.keyboard.press('Enter');
     await untilText(page, '#tried li', '429');

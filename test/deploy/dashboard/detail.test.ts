@@ -57,15 +57,15 @@ describeInBrowser('a key in the dashboard', () => {
       const cells = (selector: string) => page.locator(selector).allTextContents();
       expect(await cells('#limits tr')).toEqual([
         'Length of a window1 hthe settings',
-        'Approvals per window1a request; else it would be 100',
+        'Approvals per window1a request, instead of 100',
         'Places in the queue7rule 1, jobs',
       ]);
       expect(await cells('#matches li')).toEqual(['rule 1, jobs job max_requests_in_queue: 7']);
       const places = (await cells('#waiting li')).map((text) => text.includes('(this one)'));
       expect(places).toEqual([false, true]);
       expect((await cells('#waiting-replicas li')).sort()).toEqual([
-        expect.stringMatching(/: 1 place, lease runs /),
-        expect.stringMatching(/: 1 place, lease runs /),
+        expect.stringMatching(/: 1 place, lease ends in /),
+        expect.stringMatching(/: 1 place, lease ends in /),
       ]);
       await untilText(page, '#replicas', /also seen: .+\(1 waits there\)/);
       expect(complaints).toEqual([]);
@@ -121,7 +121,7 @@ describeInBrowser('a key in the dashboard', () => {
       const { page } = await open(`${app.url}/ui`);
       await page.getByLabel('Search for keys').fill('no/such key');
       await page.getByRole('button', { name: 'Open key' }).click();
-      await untilText(page, '#detail-state', 'There is no such key now');
+      await untilText(page, '#detail-state', 'This key does not exist now');
       await untilText(page, '#limits', 'Approvals per window1the settings');
       expect(await page.locator('#detail-live').isVisible()).toBe(false);
       expect(await debugState(app.url, 'no/such key')).toMatchObject({ Found: false });
@@ -133,17 +133,17 @@ describeInBrowser('a key in the dashboard', () => {
       await page.getByRole('button', { name: 'Check', exact: true }).click();
       await untilText(page, '#tried li', /Approved after .+; 0 left in this window/);
       await page.getByRole('button', { name: 'Check', exact: true }).click();
-      await untilText(page, '#tried li', /429: rate limit exceeded; again in \d+ s/);
-      await untilText(page, '#detail-state', 'Refused since');
+      await untilText(page, '#tried li', /429: rate limit exceeded; retry after \d+ s/);
+      await untilText(page, '#detail-state', 'Denied since');
 
-      await page.getByRole('button', { name: 'Check, or wait' }).click();
+      await page.getByRole('button', { name: 'Check and wait' }).click();
       await untilText(page, '#tried li', /waiting for/);
       await untilWaiting(app.url, 'job', 1);
-      await page.getByRole('button', { name: 'Give up' }).click();
-      await untilText(page, '#tried li', 'Gave up after');
+      await page.getByRole('button', { name: 'Cancel' }).click();
+      await untilText(page, '#tried li', 'Canceled after');
       await untilWaiting(app.url, 'job', 0);
 
-      await page.getByRole('button', { name: 'Check, or wait' }).click();
+      await page.getByRole('button', { name: 'Check and wait' }).click();
       await untilWaiting(app.url, 'job', 1);
       await page.getByRole('button', { name: 'Release' }).click();
       await untilText(page, '#tried li', 'Released');
@@ -152,7 +152,7 @@ describeInBrowser('a key in the dashboard', () => {
 
       await page.getByLabel('maxRequests', { exact: true }).fill('9');
       await page.getByRole('button', { name: 'Check', exact: true }).click();
-      await untilText(page, '#limits', 'Approvals per window9a request; else it would be 1');
+      await untilText(page, '#limits', 'Approvals per window9a request, instead of 1');
       expect(complaints).toEqual([]);
     });
   });

@@ -48,7 +48,7 @@ describeInBrowser('the dashboard in a browser', () => {
       expect(await refused.textContent()).toMatch(
         /refused\s+limit reached\s+since [\d:]+ \(.+\), 3 times, last (?:just now|.+ ago)\s+[\d.]+\/s/,
       );
-      expect(await page.title()).toBe('1 refused – Sluice');
+      expect(await page.title()).toBe('1 denied – Sluice');
       expect(complaints).toEqual([]);
     });
 
@@ -94,7 +94,7 @@ describeInBrowser('the dashboard in a browser', () => {
       await untilText(page, '#replica', replica);
       await untilText(page, '#store', store);
       expect(rules.digest).toMatch(/^[0-9a-f]{12}$/);
-      await untilText(page, '#rules', 'none, settings only');
+      await untilText(page, '#rules', 'none, only settings');
       await untilText(page, '#rate-parts', '1 waiting here');
     });
 
@@ -132,7 +132,7 @@ describeInBrowser('the dashboard in a browser', () => {
     const { page } = await open(`${app.url}/ui`);
     await untilText(page, '#pulse', 'live');
     await page.route('**/ui/data*', (route) => route.abort());
-    await untilText(page, '#banner', /No answer since .+ Trying again/);
+    await untilText(page, '#banner', /No answer since .+ Retrying/);
     await page.unroute('**/ui/data*');
     await page.locator('#banner').waitFor({ state: 'hidden' });
     await app.stop(0);
@@ -149,7 +149,7 @@ describeInBrowser('the dashboard in a browser', () => {
     for (const key of keys) {
       await page.locator('#keys').getByRole('link', { name: key, exact: true }).click();
       await until(async () => (await page.locator('#detail-title').textContent()) === key);
-      await untilText(page, '#detail-state', /Refused since/);
+      await untilText(page, '#detail-state', /Denied since/);
       await page.keyboard.press('Escape');
     }
     expect(complaints).toEqual([]);

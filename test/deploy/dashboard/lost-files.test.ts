@@ -20,7 +20,7 @@ describeInBrowser('a dashboard of which a file is lost while it loads', () => {
     open(`${app.url}/ui`, {}, (page) => page.route(`**/ui/${file}`, lose));
   const lose = (route: Route): Promise<void> => route.abort('connectionreset');
   const untilSaid = (page: Page): Promise<void> =>
-    untilText(page, '#pulse', /^not loaded: .+; trying again …$/);
+    untilText(page, '#pulse', /^not loaded: .+; retrying …$/);
 
   test.each(['main.js', 'dom.js', 'spark.js', 'style.css'])(
     'says so, and begins anew until it has all: %s',

@@ -39,7 +39,7 @@ describeInBrowser('the dashboard behind tokens', () => {
       [CHECKER.token, 'the token lacks the scope debug'],
     ] as const) {
       await page.getByLabel('Bearer token').fill(token);
-      await page.getByRole('button', { name: 'Look' }).click();
+      await page.getByRole('button', { name: 'Continue' }).click();
       await untilText(page, '#token-problem', problem);
     }
     await page.getByLabel('Bearer token').fill(SEER.token);

@@ -84,8 +84,8 @@ async function untilUnasked(replica: ReplicaProcess, statuses: readonly number[]
 function checkingCertificate(caFile: string, name: string): Replacements {
   return [
     [
-      '      # Those who wait are more',
-      `${yamlOfPage('alpn_protocols', 6)}      # Those who wait are more`,
+      '      # More calls may wait',
+      `${yamlOfPage('alpn_protocols', 6)}      # More calls may wait`,
     ],
     ['/etc/envoy/sluice-ca.pem', caFile],
     ['sni: sluice.example', `sni: ${name}`],

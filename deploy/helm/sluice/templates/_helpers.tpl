@@ -93,7 +93,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- end }}
 {{- end }}
 
-{{/* Never by subPath: a file that is mounted so never changes. */}}
+{{/* Never by subPath: a file that is mounted like that never changes. */}}
 {{- define "sluice.volumeMounts" -}}
 {{- $folders := dict "rules" "/etc/sluice/rules" "tls" "/etc/sluice/tls" "tokens" "/etc/sluice/tokens" "redis" "/etc/sluice/redis" }}
 {{- range .Values.mountedSecrets }}
@@ -106,7 +106,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- end }}
 {{- end }}
 
-{{/* The name of the ConfigMap with the rules; empty where there are none. */}}
+{{/* The name of the ConfigMap with the rules; empty if there are none. */}}
 {{- define "sluice.rulesName" -}}
 {{- if .Values.rules.text }}
 {{- printf "%s-rules" (include "sluice.fullname" . | trunc 57 | trimSuffix "-") }}
@@ -115,7 +115,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- end }}
 {{- end }}
 
-{{/* The environment variables: those that name mounted files, and `settings`, which win. */}}
+{{/* The environment variables: the ones that name mounted files, and `settings`, which override them. */}}
 {{- define "sluice.settings" -}}
 {{- $files := dict }}
 {{- if include "sluice.rulesName" . }}
@@ -135,12 +135,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- mergeOverwrite $files .Values.settings | toYaml }}
 {{- end }}
 
-{{/* Of the probes and of Prometheus. */}}
+{{/* The scheme of the probes and of Prometheus. */}}
 {{- define "sluice.scheme" -}}
 {{- if (include "sluice.settings" . | fromYaml).TLS_CERT_FILE }}HTTPS{{ else }}HTTP{{ end }}
 {{- end }}
 
-{{/* The port of the probes and of Prometheus: one that clients can't fill, where there is one. */}}
+{{/* The port of the probes and of Prometheus: the admin port, which clients can't fill, if it is set. */}}
 {{- define "sluice.insidePort" -}}
 {{- if .Values.settings.ADMIN_PORT }}admin{{ else }}http{{ end }}
 {{- end }}
@@ -169,7 +169,7 @@ started; where none run yet, the fewest.
 {{- end }}
 {{- end }}
 
-{{/* What the schema can't say of values together. */}}
+{{/* Rules for combinations of values, which the schema can't express. */}}
 {{- define "sluice.checkTogether" -}}
 {{- if and .Values.rules.text .Values.rules.configMap }}
 {{- fail "rules.text and rules.configMap exclude each other" }}

@@ -1,0 +1,68 @@
+// The prose of a file: comments, and texts of several words. Everything else becomes spaces, so that places stay.
+import { readFile } from 'node:fs/promises';
+
+import { partsOf } from './script-prose.mjs';
+
+/** A text that may be read by somebody has at least three words; a name or a path has not. */
+const SENTENCE = /\S+ \S+ \S+/;
+
+const LUA = /--\[\[[\s\S]*?\]\]|--[^\n]*|'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"/g;
+const HASH = /(?<=^|\s)#.*$/gm;
+
+const EXTRACTORS = {
+  '.ts': ofScript,
+  '.js': ofScript,
+  '.mjs': ofScript,
+  '.lua': (source) => keep(source, [...source.matchAll(LUA)].filter(isProse).map(rangeOf)),
+  // Their values are texts: descriptions of alerts, titles of panels, explanations of fields.
+  ...sameFor(['.yml', '.yaml', '.tpl', '.json', '.html', '.txt', '.proto'], (source) => source),
+  ...sameFor(['.cfg', '.conf', '.sh', '.acl', 'Dockerfile', 'Caddyfile'], (source) =>
+    keep(source, [...source.matchAll(HASH)].map(rangeOf)),
+  ),
+};
+
+/** @returns the prose, or undefined for a kind of file that has none */
+export async function proseOf(path, type) {
+  if (path.endsWith('package-lock.json')) return undefined;
+  return EXTRACTORS[type]?.(await readFile(path, 'utf8'));
+}
+
+function ofScript(source) {
+  const parts = partsOf(source).filter(
+    ({ range, isText }) => !isText || SENTENCE.test(source.slice(...range)),
+  );
+  return keep(
+    source,
+    parts.map(({ range }) => range),
+  );
+}
+
+function isProse([match]) {
+  return match.startsWith('--') || SENTENCE.test(match);
+}
+
+function rangeOf({ index, 0: match }) {
+  return [index, index + match.length];
+}
+
+/** The source with only these ranges, and without the signs that begin and end comments and texts. */
+function keep(source, ranges) {
+  const blank = source.replaceAll(/[^\n]/g, ' ');
+  let prose = '';
+  for (const [begin, end] of ranges.sort(([a], [b]) => a - b)) {
+    prose += blank.slice(prose.length, begin) + withoutSigns(source.slice(begin, end));
+  }
+  return prose + blank.slice(prose.length);
+}
+
+function withoutSigns(part) {
+  return part
+    .replaceAll(/^['"`]|['"`]$|\$\{$/g, (sign) => ' '.repeat(sign.length))
+    .replaceAll(/^(\s*)(\/\/|\/\*+|\*\/|\*|--\[\[|--+|#+)/gm, (sign) => ' '.repeat(sign.length))
+    .replaceAll(/\*\/$|\]\]$/g, '  ')
+    .replaceAll(/`[^`\n]*`/g, (code) => ' '.repeat(code.length));
+}
+
+function sameFor(types, extract) {
+  return Object.fromEntries(types.map((type) => [type, extract]));
+}
