@@ -100,8 +100,9 @@ local function new_instance(keys, call, idle, start, limits)
   local has_requests = redis.call('EXISTS', keys.requests) == 1
   end_window_of_requests(keys, state, call, idle or state, has_requests)
   if read_queue(keys, state, call).places > 0 then
-    -- The lost state knew whether its queue is in order.
+    -- The lost state knew whether its queue is in order, and that somebody has waited.
     set_more(state, 'unsorted', 1)
+    set_more(state, 'ticket', last_ticket(keys, state))
   end
   return state
 end

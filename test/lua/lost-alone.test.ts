@@ -89,6 +89,21 @@ test('a list out of order, when Redis has lost the state alone, is put in order 
   expect(await waiters()).toEqual(['b@r1', 'c@r1']);
 });
 
+test('no newcomer overtakes those who waited when Redis has lost the state alone', async () => {
+  const other = key.replica('r2', { limits: { maxRequests: 1 } });
+  await key.setTime(1);
+  await redis.client.del(key.names.state);
+  const known = { lowestTicket: ticket, millisToWindowEnd: 999 };
+  const check = { requestId: 'c', canWait: false };
+  expect(await replica.checkBatch([check], {}, known)).toEqual(['denied']);
+  // The hold ends, and the next window begins.
+  for (const now of [600, 1100]) {
+    await key.setTime(now);
+    expect(await other.check([`newcomer-${now}`])).toEqual(['denied']);
+  }
+  expect(await replica.settle({ b: ticket })).toMatchObject({ granted: ['b'] });
+});
+
 test('who is withdrawn when Redis has lost the state alone does not wait any more', async () => {
   await redis.client.del(key.names.state);
   await replica.withdraw(['b']);
