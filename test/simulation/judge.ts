@@ -47,15 +47,18 @@ export class Judge {
 
   constructor(private readonly world: JudgedWorld) {}
 
-  /** Redis has lost keys. */
+  /**
+   * Redis has lost keys.
+   * @param isShown whether what is left shows that others waited, and has them come back in a hold of their own: a queue
+   *   that is lost as a whole does not, and what is lost in a hold has what is left of that hold
+   */
   memoryLost(
     clients: Iterable<SimulatedClient>,
     lost: 'everything' | 'a part' | 'queue',
-    isHeld: boolean,
+    isShown: boolean,
   ): void {
     const isWhole = lost === 'everything';
-    // What is lost in a hold has what is left of that hold to come back.
-    this.#isQueueTorn = lost === 'queue' && !isHeld;
+    this.#isQueueTorn = lost === 'queue' && isShown;
     for (const { approval } of clients) {
       if (approval && lost !== 'queue') approval.isForgotten = true;
     }

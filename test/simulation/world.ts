@@ -199,14 +199,17 @@ export class World {
     const restartMillis = isOfQueue ? 0 : 1;
     this.restartMillis += restartMillis;
     this.now += restartMillis;
-    const hadWaiters = this.stored.last.waiting.size > 0;
+    const { last } = this.stored;
+    const hadWaiters = last.waiting.size > 0 || !last.isConsistent;
     await this.stored.lose(this.redisNow, LOSSES[what]!);
     if (isWhole) this.lock.forget();
     const lost = isWhole ? 'everything' : isOfQueue ? 'queue' : 'a part';
     // Nobody waits, as far as is left to be lost.
     if (isOfQueue && !hadWaiters) return;
-    const isHeld = (this.stored.last.state?.holdUntil ?? 0) > this.redisNow;
-    this.#judge.memoryLost(this.clients.values(), lost, isHeld);
+    const { state, waiting, isConsistent } = this.stored.last;
+    const isHeld = (state?.holdUntil ?? 0) > this.redisNow;
+    const isGone = isConsistent && waiting.size === 0;
+    this.#judge.memoryLost(this.clients.values(), lost, !isHeld && !isGone);
   }
 
   /** Removes what has expired by now. */
