@@ -4,11 +4,14 @@ import { hostname } from 'node:os';
 import type { Logger } from 'pino';
 
 import { systemClock } from '../common/clock.js';
+import { eventLoop as ticks } from '../common/ticks.js';
 import type { Settings } from '../config/settings.js';
-import { warnOfOpenAccess } from '../http/auth/open-access-warning.js';
-import { LatelyRefused } from '../http/deciding/lately-refused.js';
-import { UndecidedChecks } from '../http/deciding/undecided-checks.js';
-import { openSecurity } from '../http/server/security.js';
+import { warnOfOpenAccess } from '../service/callers/open-access-warning.js';
+import { RecentDenials } from '../service/deciding/recent-denials.js';
+import { Turns } from '../service/deciding/turns.js';
+import { UndecidedChecks } from '../service/deciding/undecided-checks.js';
+import { createService } from '../service/service.js';
+import { openSecurity } from './security.js';
 import { createMetrics } from '../metrics/prometheus-metrics.js';
 import { EventLoopWatch } from '../readiness/event-loop-watch.js';
 import { isReadySoon } from '../readiness/ready-soon.js';
@@ -76,22 +79,27 @@ export async function startApp(
     readyDuringOutage: settings.READY_DURING_OUTAGE,
   });
   const undecided = new UndecidedChecks(metrics, systemClock, logger);
-  const tracer = tracing?.tracer;
   const ports = await openAllPorts(
     {
-      limiter,
-      policyOf,
+      service: createService({
+        limiter,
+        policyOf,
+        metrics,
+        undecided,
+        recentDenials: new RecentDenials(),
+        access: security.access,
+        turns: new Turns(ticks),
+        tracer: tracing?.tracer,
+        settings,
+      }),
       rules,
       metrics,
-      tracer,
-      undecided,
-      lately: new LatelyRefused(),
       replica: replicaId,
       readiness,
       settings,
       logger,
     },
-    security,
+    security.keyPair,
   );
   readiness.startServing();
   await ports.startServing();

@@ -3,7 +3,7 @@ import type {
   CheckResult,
   ReleaseElement,
   ReleaseResult,
-} from '../http/intake/bulk-schemas.js';
+} from '../api/bulk-schemas.js';
 import { decisionOf, isReleased, resultOf } from './calls/answers.js';
 import { Batcher } from './calls/batcher.js';
 import { type Handling, PendingRequest } from './calls/pending-request.js';

@@ -1,10 +1,11 @@
-import type { IncomingHttpHeaders } from 'node:http';
-
 import { type Metadata, ServerInterceptingCall, type ServerInterceptor } from '@grpc/grpc-js';
 
-import type { Asker } from '../http/asker.js';
-import type { Access } from '../http/auth/access.js';
-import { correlationIdOf } from '../http/intake/correlation.js';
+import {
+  correlationIdOf,
+  type RequestContext,
+  type RequestHeaders,
+} from '../service/request-context.js';
+import type { Access } from '../service/callers/access.js';
 import type { CallLog } from './call-log.js';
 
 interface CallHeadsParts {
@@ -16,7 +17,7 @@ interface CallHeadsParts {
 
 /** Refuses calls that may not enter before their messages are read, and remembers who sent the others. */
 export class CallHeads {
-  readonly #heads = new WeakMap<Metadata, Asker>();
+  readonly #heads = new WeakMap<Metadata, RequestContext>();
 
   constructor(private readonly parts: CallHeadsParts) {}
 
@@ -44,17 +45,14 @@ export class CallHeads {
   };
 
   /** Of a call that has entered. */
-  of(metadata: Metadata): Asker {
+  of(metadata: Metadata): RequestContext {
     const head = this.#heads.get(metadata);
     if (!head) throw new Error('a call has not entered');
     return head;
   }
 }
 
-function headOf(metadata: Metadata): Asker {
-  const headers = metadata.getMap() as IncomingHttpHeaders;
-  return {
-    req: { headers },
-    locals: { correlationId: correlationIdOf(headers), startedAt: performance.now() },
-  };
+function headOf(metadata: Metadata): RequestContext {
+  const headers: RequestHeaders = metadata.getMap();
+  return { correlationId: correlationIdOf(headers), startedAt: performance.now(), headers };
 }

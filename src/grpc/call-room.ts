@@ -1,4 +1,4 @@
-import { httpError } from '../http/replies/http-error.js';
+import { serviceError } from '../service/service-error.js';
 
 const BYTES_IN_ALL = 64 * 1024 * 1024;
 const BYTES_OF_CALLER = BYTES_IN_ALL / 4;
@@ -12,13 +12,13 @@ export class CallRoom {
 
   /**
    * Does `work` for a call with a message of so many bytes.
-   * @throws HttpError NO_ROOM_FOR_BODY
+   * @throws ServiceError NO_ROOM_FOR_BODY
    */
   async hold<T>(caller: string, messageBytes: number, work: () => Promise<T>): Promise<T> {
     const bytes = messageBytes + BYTES_OF_CALL;
     const taken = this.#takenBy.get(caller) ?? 0;
     if (this.#taken + bytes > BYTES_IN_ALL || taken + bytes > BYTES_OF_CALLER) {
-      throw httpError('NO_ROOM_FOR_BODY', {});
+      throw serviceError('NO_ROOM_FOR_BODY', {});
     }
     this.#taken += bytes;
     this.#takenBy.set(caller, taken + bytes);

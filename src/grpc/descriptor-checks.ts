@@ -1,8 +1,8 @@
 import { z } from 'zod';
 
 import { pathText } from '../common/path-text.js';
-import { parseKey } from '../http/intake/parameters.js';
-import { type HttpError, httpError } from '../http/replies/http-error.js';
+import { parseKey } from '../service/keys.js';
+import { type ServiceError, serviceError } from '../service/service-error.js';
 import { BOUNDS } from '../limiter/bounds.js';
 import type { CheckRequest } from '../limiter/limiter.js';
 import type { KeyPolicy } from '../rules/policy.js';
@@ -76,7 +76,7 @@ export interface Draft {
 
 /**
  * What a request of Envoy asks for, one for each descriptor, in their order.
- * @throws HttpError INVALID_PARAMETER or INVALID_KEY_LENGTH
+ * @throws ServiceError INVALID_PARAMETER or INVALID_KEY_LENGTH
  */
 export function draftsOf(message: CallMessage, keyOf: KeyOf): Draft[] {
   const request = requestIn(message);
@@ -101,7 +101,7 @@ export function hitsOf(asked: readonly { readonly hits?: number | undefined }[])
 /**
  * The check of a descriptor. It may wait where its key's rule has a `max_wait`, and it asks for one approval.
  * @param millisLeft until Envoy gives up
- * @throws HttpError INVALID_PARAMETER
+ * @throws ServiceError INVALID_PARAMETER
  */
 export function checkOf(draft: Draft, policy: KeyPolicy, millisLeft: number): CheckRequest {
   const { key, hits } = draft;
@@ -139,6 +139,6 @@ function maximumOf(
   );
 }
 
-function invalid(parameter: string, must: string): HttpError {
-  return httpError('INVALID_PARAMETER', { parameter, must });
+function invalid(parameter: string, must: string): ServiceError {
+  return serviceError('INVALID_PARAMETER', { parameter, must });
 }

@@ -1,6 +1,6 @@
 import type { ServerUnaryCall } from '@grpc/grpc-js';
 
-import type { Asker } from '../http/asker.js';
+import type { ConnectedRequest, RequestContext } from '../service/request-context.js';
 import { CallerPresence } from '../limiter/caller-presence.js';
 import type { CallMessage } from './call-message.js';
 import type { RateLimitResponse } from './messages.js';
@@ -12,9 +12,12 @@ const ANSWER_PART = 0.1;
 const ANSWER_MILLIS = 5;
 
 /** A gateway's call, as those who decide see it. */
-export class GatewayCall implements Asker {
-  readonly locals: Asker['locals'];
-  readonly req: Asker['req'];
+export class GatewayCall implements ConnectedRequest {
+  readonly correlationId: string;
+  readonly startedAt: number;
+  readonly headers: RequestContext['headers'];
+  readonly caller: RequestContext['caller'];
+  span: RequestContext['span'];
   /** Those that it asks for, as far as they are known, for the log. */
   keys: readonly string[] | undefined;
   /** Of its checks that may wait. */
@@ -24,10 +27,12 @@ export class GatewayCall implements Asker {
   /** @param head has entered */
   constructor(
     private readonly call: RateLimitCall,
-    head: Asker,
+    head: RequestContext,
   ) {
-    this.req = head.req;
-    this.locals = head.locals;
+    this.correlationId = head.correlationId;
+    this.startedAt = head.startedAt;
+    this.headers = head.headers;
+    this.caller = head.caller;
     this.#isOver = call.cancelled;
     call.on('cancelled', () => {
       this.withdrawWaiting();
@@ -36,7 +41,7 @@ export class GatewayCall implements Asker {
 
   /** Of whose share it takes: its caller's, or its connection's where there are no tokens. */
   get owner(): string {
-    return this.locals.caller ?? this.call.getPeer();
+    return this.caller?.name ?? this.call.getPeer();
   }
 
   /** Whether the gateway has given up. */

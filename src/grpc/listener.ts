@@ -2,10 +2,9 @@ import { createServer, type Server, type Socket } from 'node:net';
 import { createServer as createTlsServer, type TLSSocket } from 'node:tls';
 
 import type { WatchedFiles } from '../config/watched-files.js';
-import { type ListeningOptions, startListening } from '../http/server/listening.js';
-import type { HttpServer } from '../http/server/server.js';
-import { TIMEOUTS } from '../http/server/timeouts.js';
-import { type KeyPair, secureWith } from '../http/server/tls/key-pair.js';
+import { type ListeningOptions, startListening, type StoppableServer } from '../net/listening.js';
+import { TIMEOUTS } from '../net/timeouts.js';
+import { type KeyPair, secureWith } from '../net/key-pair.js';
 
 export interface ListenerOptions extends ListeningOptions {
   readonly keyPair?: WatchedFiles<KeyPair> | undefined;
@@ -20,7 +19,10 @@ type Serve = (socket: Socket) => void;
  * listen by itself, but it bounds no connections, and keeps the first certificate.
  * @throws the error of listen(2), such as EADDRINUSE
  */
-export async function listenForHttp2(options: ListenerOptions, serve: Serve): Promise<HttpServer> {
+export async function listenForHttp2(
+  options: ListenerOptions,
+  serve: Serve,
+): Promise<StoppableServer> {
   let isStopping = false;
   const server = createListener(options, (socket) => {
     // One that agrees on TLS just now would never hear that it should go elsewhere.

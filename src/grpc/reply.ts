@@ -1,9 +1,14 @@
 import type { Settings } from '../config/settings.js';
-import { OUTAGE_POLICY_HEADER, retryAfterSeconds, SHADOW_HEADER } from '../http/replies/headers.js';
-import { rateLimitHeadersIn } from '../http/replies/rate-limit-headers.js';
+import {
+  OUTAGE_POLICY_HEADER,
+  rateLimitHeadersIn,
+  retryAfterSeconds,
+  SHADOW_HEADER,
+} from '../service/decision-headers.js';
 import type { Decision } from '../limiter/limiter.js';
 import { policyName } from '../rules/policy.js';
-import { type Decided, passes } from './decide-together.js';
+import type { Decided } from '../service/deciding/decide-check.js';
+import { passes } from '../service/deciding/decide-together.js';
 import { type DescriptorStatus, type RateLimitResponse, unitOf } from './messages.js';
 
 type Headers = RateLimitResponse['response_headers_to_add'];
@@ -61,7 +66,7 @@ function headersOf(told: readonly Told[], showsLimit: boolean): Headers {
     decision.outcome === 'denied' ? [decision.turnMillis ?? decision.quota.resetMillis] : [],
   );
   if (turns.length > 0) headers.push('Retry-After', retryAfterSeconds(Math.max(...turns)));
-  const outagePolicy = told.find(({ decision }) => decision.policy)?.decision.policy;
+  const outagePolicy = told.find(({ decision }) => decision.outagePolicy)?.decision.outagePolicy;
   if (outagePolicy) headers.push(OUTAGE_POLICY_HEADER, outagePolicy);
   const isShadow = refused.length === 0 && told.some((one) => one.decision.outcome === 'denied');
   if (isShadow) headers.push(SHADOW_HEADER, 'denied');

@@ -10,7 +10,7 @@ import {
 import { status } from '@grpc/grpc-js';
 
 import type { Clock } from '../common/clock.js';
-import type { Timeouts } from '../http/server/timeouts.js';
+import type { Timeouts } from '../net/timeouts.js';
 import type { StreamDropReason } from '../metrics/metrics.js';
 import { Awaited, type EndReason } from './awaited.js';
 

@@ -1,4 +1,4 @@
-import { checkResult, releaseResult } from '../../src/http/intake/bulk-schemas.js';
+import { checkResult, releaseResult } from '../../src/api/bulk-schemas.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { bothLimiters } from '../support/both-limiters.js';
 import { checkMany, releaseMany } from '../support/bulk-client.js';

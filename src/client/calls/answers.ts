@@ -1,24 +1,11 @@
-import type { ERRORS } from '../../http/replies/errors.js';
+import type { CheckResult, ReleaseResult } from '../../api/bulk-schemas.js';
+import type { UncountedMessage } from '../../api/errors.js';
 import type { Decision } from '../decision.js';
 import { SluiceError, SluiceUnavailableError } from '../errors.js';
 import type { Answer } from './exchange.js';
-import type { CheckResult, ReleaseResult } from '../../http/intake/bulk-schemas.js';
-
-type MessageOf<Code extends keyof typeof ERRORS> = (typeof ERRORS)[Code]['message'];
 
 /** What 503s say that are certain to have counted nothing: a second request is the first one that counts. */
-const COUNTED_NOTHING: Readonly<
-  Record<
-    MessageOf<
-      | 'STORE_FULL'
-      | 'KEY_FULL'
-      | 'SHUTTING_DOWN'
-      | 'TOO_MANY_WAITERS'
-      | 'TOO_MANY_WAITERS_OF_CALLER'
-    >,
-    true
-  >
-> = {
+const COUNTED_NOTHING: Readonly<Record<UncountedMessage, true>> = {
   'store full: no room for another key': true,
   'too many approvals of the key in this window': true,
   'shutting down': true,

@@ -1,4 +1,4 @@
-import type { CheckElement } from '../../http/intake/bulk-schemas.js';
+import type { CheckElement } from '../../api/bulk-schemas.js';
 import { SluiceError } from '../errors.js';
 import type { ClientOptions } from '../options.js';
 import {

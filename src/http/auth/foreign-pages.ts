@@ -1,8 +1,8 @@
 import type { IncomingHttpHeaders } from 'node:http';
 
-import { httpError } from '../replies/http-error.js';
+import { serviceError } from '../../service/service-error.js';
 
-/** @throws HttpError ORIGIN_NOT_ALLOWED */
+/** @throws ServiceError ORIGIN_NOT_ALLOWED */
 export type RefuseForeignPages = (headers: IncomingHttpHeaders) => void;
 
 /**
@@ -18,7 +18,7 @@ export function foreignPageRefusal(allowed: readonly string[]): RefuseForeignPag
     if (site === undefined && origin === undefined) return;
     if (isOwn(headers)) return;
     const asking = origin ?? originIn(headers.referer);
-    if (asking === undefined || !origins.has(asking)) throw httpError('ORIGIN_NOT_ALLOWED', {});
+    if (asking === undefined || !origins.has(asking)) throw serviceError('ORIGIN_NOT_ALLOWED', {});
   };
 }
 

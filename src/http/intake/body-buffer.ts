@@ -1,4 +1,4 @@
-import { httpError } from '../replies/http-error.js';
+import { serviceError } from '../../service/service-error.js';
 import type { BodyPlace } from './body-room.js';
 
 /** More than as many elements as there may be need, with the longest keys, and overrides. */
@@ -18,7 +18,7 @@ export class BodyBuffer {
     private readonly announced = MAX_BODY_BYTES,
   ) {}
 
-  /** @throws HttpError BODY_TOO_LARGE or NO_ROOM_FOR_BODY */
+  /** @throws ServiceError BODY_TOO_LARGE or NO_ROOM_FOR_BODY */
   append(chunk: Buffer): void {
     const length = this.#length + chunk.length;
     if (length > MAX_BODY_BYTES) throw tooLarge();
@@ -47,5 +47,5 @@ export class BodyBuffer {
 }
 
 export function tooLarge(): Error {
-  return httpError('BODY_TOO_LARGE', { max: MAX_BODY_BYTES });
+  return serviceError('BODY_TOO_LARGE', { max: MAX_BODY_BYTES });
 }

@@ -1,4 +1,4 @@
-import { httpError } from '../replies/http-error.js';
+import { serviceError } from '../../service/service-error.js';
 
 const MIB = 1024 * 1024;
 
@@ -42,7 +42,7 @@ export class BodyRoom {
       this.#of(caller) + bytes > BODY_BYTES.caller ||
       this.#of(connection) + bytes > BODY_BYTES.connection
     ) {
-      throw httpError('NO_ROOM_FOR_BODY', {});
+      throw serviceError('NO_ROOM_FOR_BODY', {});
     }
   }
 
@@ -62,7 +62,7 @@ export class BodyRoom {
 
 /** What one body takes of the room. */
 export interface BodyPlace {
-  /** @throws HttpError NO_ROOM_FOR_BODY */
+  /** @throws ServiceError NO_ROOM_FOR_BODY */
   take(bytes: number): void;
   /** Gives back all that was taken. */
   leave(): void;

@@ -1,9 +1,9 @@
 import type { z } from 'zod';
 
 import type { CheckRequest } from '../../limiter/limiter.js';
-import { type HttpError, httpError } from '../replies/http-error.js';
-import { checkElement, type ReleaseElement, releaseElement } from './bulk-schemas.js';
-import { parseKey } from './parameters.js';
+import { parseKey } from '../../service/keys.js';
+import { type ServiceError, serviceError } from '../../service/service-error.js';
+import { checkElement, type ReleaseElement, releaseElement } from '../../api/bulk-schemas.js';
 
 /** Half of a pair. UTF-8 has no bytes for it, so that keys with different halves would be one key. */
 const LONE_SURROGATE = /\p{Surrogate}/u;
@@ -14,7 +14,7 @@ const MAX_NAME_LENGTH = 64;
 
 /**
  * The check that an element of a call asks for.
- * @throws HttpError INVALID_PARAMETER or INVALID_KEY_LENGTH
+ * @throws ServiceError INVALID_PARAMETER or INVALID_KEY_LENGTH
  */
 export function parseCheckElement(element: unknown): CheckRequest {
   // Nearly all elements. The schema takes ten times as long.
@@ -28,7 +28,7 @@ export function parseCheckElement(element: unknown): CheckRequest {
 
 /**
  * The release that an element of a call asks for.
- * @throws HttpError INVALID_PARAMETER or INVALID_KEY_LENGTH
+ * @throws ServiceError INVALID_PARAMETER or INVALID_KEY_LENGTH
  */
 export function parseReleaseElement(element: unknown): ReleaseElement {
   const release = parse(releaseElement, element);
@@ -58,11 +58,11 @@ function parse<Schema extends z.ZodType>(schema: Schema, element: unknown): z.in
   throw wrong(String(parameter), `be ${issue?.message ?? 'valid'}`);
 }
 
-function unknownField(name: string): HttpError {
+function unknownField(name: string): ServiceError {
   const why = WAITING.includes(name) ? ': a check that may wait is sent alone' : '';
   return wrong(name.slice(0, MAX_NAME_LENGTH), `be left out${why}`);
 }
 
-function wrong(parameter: string, must: string): HttpError {
-  return httpError('INVALID_PARAMETER', { parameter, must });
+function wrong(parameter: string, must: string): ServiceError {
+  return serviceError('INVALID_PARAMETER', { parameter, must });
 }

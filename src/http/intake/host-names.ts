@@ -2,12 +2,12 @@ import { isIP } from 'node:net';
 
 import { isLoopback } from '../../common/loopback.js';
 import type { Settings } from '../../config/settings.js';
-import { httpError } from '../replies/http-error.js';
+import { serviceError } from '../../service/service-error.js';
 
 /** A name or an address, which has brackets if it is of IPv6, and a port. */
 const HOST = /^(\[[^\]]*\]|[^:]*)(?::\d*)?$/;
 
-/** @throws HttpError HOST_NOT_ALLOWED */
+/** @throws ServiceError HOST_NOT_ALLOWED */
 export type CheckHostName = (host: string | undefined) => void;
 
 type HostSettings = Pick<Settings, 'HOST' | 'ALLOWED_HOSTS' | 'AUTH_TOKENS_FILE'>;
@@ -33,7 +33,7 @@ export function hostNameCheck(settings: HostSettings): CheckHostName | undefined
   return (host) => {
     // Browsers send one always.
     if (host === last || host === undefined) return;
-    if (!isAllowed(nameIn(host))) throw httpError('HOST_NOT_ALLOWED', { host });
+    if (!isAllowed(nameIn(host))) throw serviceError('HOST_NOT_ALLOWED', { host });
     last = host;
   };
 }

@@ -3,8 +3,8 @@ import type { Duplex } from 'node:stream';
 
 import type { Request, Response } from 'express';
 
-import { type HttpError, httpError } from '../replies/http-error.js';
-import { correlationIdOf } from './correlation.js';
+import { type ServiceError, serviceError } from '../../service/service-error.js';
+import { HttpRequest } from './http-request.js';
 
 /** More than any good request needs, and than the 8000 that RFC 9110, section 4.1, recommends to take. */
 const MAX_URL_BYTES = 8192;
@@ -31,13 +31,12 @@ export function toOriginForm(request: IncomingMessage): void {
 }
 
 /**
- * Takes a request in: notes its correlation id and when it came, throws its body away unless somebody reads it in the
+ * Takes a request in: makes its context, throws its body away unless somebody reads it in the
  * same tick, and refuses what no request needs.
- * @throws HttpError URL_TOO_LONG, INVALID_TARGET, HOST_MISSING or HOST_REPEATED
+ * @throws ServiceError URL_TOO_LONG, INVALID_TARGET, HOST_MISSING or HOST_REPEATED
  */
 export function takeIn(request: Request, response: Response): void {
-  response.locals.correlationId = correlationIdOf(request.headers);
-  response.locals.startedAt = performance.now();
+  response.locals.context = new HttpRequest(request);
   discardBody(request);
   checkUrl(request);
   checkHost(request);
@@ -70,20 +69,20 @@ function hasBody({ headers }: IncomingMessage): boolean {
 
 function checkUrl(request: Request): void {
   const bytes = request.url.length;
-  if (bytes > MAX_URL_BYTES) throw httpError('URL_TOO_LONG', { max: MAX_URL_BYTES, bytes });
+  if (bytes > MAX_URL_BYTES) throw serviceError('URL_TOO_LONG', { max: MAX_URL_BYTES, bytes });
   if (AMBIGUOUS.test(request.url)) throw ambiguous(request.url.includes('#') ? '#' : '\\');
 }
 
-function ambiguous(character: '#' | '\\'): HttpError {
+function ambiguous(character: '#' | '\\'): ServiceError {
   const encoded = character === '#' ? '%23' : '%5C';
-  return httpError('INVALID_TARGET', { character, encoded });
+  return serviceError('INVALID_TARGET', { character, encoded });
 }
 
 /** HTTP/1.1 has exactly one Host header: https://www.rfc-editor.org/rfc/rfc9112#section-3.2-6 */
 function checkHost(request: Request): void {
   const hosts = countHostHeaders(request.rawHeaders);
-  if (hosts > 1) throw httpError('HOST_REPEATED', {});
-  if (hosts === 0 && request.httpVersion === '1.1') throw httpError('HOST_MISSING', {});
+  if (hosts > 1) throw serviceError('HOST_REPEATED', {});
+  if (hosts === 0 && request.httpVersion === '1.1') throw serviceError('HOST_MISSING', {});
 }
 
 /** @param rawHeaders names and values in turn. `headers` would have one Host, however many were sent. */

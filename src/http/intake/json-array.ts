@@ -3,10 +3,10 @@ import type { IncomingHttpHeaders } from 'node:http';
 
 import type { Request, Response } from 'express';
 
-import { httpError } from '../replies/http-error.js';
+import { serviceError } from '../../service/service-error.js';
 import { BodyBuffer, MAX_BODY_BYTES, tooLarge } from './body-buffer.js';
 import type { BodyPlace, BodyRoom } from './body-room.js';
-import { MAX_ELEMENTS } from './bulk-schemas.js';
+import { MAX_ELEMENTS } from '../../api/bulk-schemas.js';
 
 const JSON_TYPE = /^application\/json *(?:;|$)/i;
 
@@ -18,7 +18,7 @@ const MAX_FIELDS = 8;
 /**
  * Reads the JSON array in the body of a request that was taken in in the same tick, and hands it to `work`, unless the
  * client disconnects before its end.
- * @throws HttpError UNSUPPORTED_BODY, BODY_TOO_LARGE, NO_ROOM_FOR_BODY or INVALID_BODY
+ * @throws ServiceError UNSUPPORTED_BODY, BODY_TOO_LARGE, NO_ROOM_FOR_BODY or INVALID_BODY
  */
 export async function withJsonArray(
   request: Request,
@@ -31,7 +31,7 @@ export async function withJsonArray(
   // A body in chunks does not tell its length before its end.
   const announced = Number(headers['content-length'] ?? MAX_BODY_BYTES);
   if (announced > MAX_BODY_BYTES) throw tooLarge();
-  const caller = response.locals.caller ?? socket.remoteAddress ?? '';
+  const caller = response.locals.context.caller?.name ?? socket.remoteAddress ?? '';
   const place = room.enter({ caller, connection: socket });
   try {
     const body = await readBody(request, announced, place);
@@ -128,9 +128,9 @@ function parseJson(body: Buffer): unknown {
 }
 
 function invalid(what: string): Error {
-  return httpError('INVALID_BODY', { what });
+  return serviceError('INVALID_BODY', { what });
 }
 
 function unsupported(header: string, value: string): Error {
-  return httpError('UNSUPPORTED_BODY', { header, value });
+  return serviceError('UNSUPPORTED_BODY', { header, value });
 }

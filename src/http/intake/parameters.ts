@@ -3,7 +3,8 @@ import { z } from 'zod';
 import { BOUNDS } from '../../limiter/bounds.js';
 import type { CheckRequest } from '../../limiter/limiter.js';
 import { wholeNumber, yesOrNo } from '../../config/text-schemas.js';
-import { httpError } from '../replies/http-error.js';
+import { parseKey } from '../../service/keys.js';
+import { serviceError } from '../../service/service-error.js';
 
 /** The query of a check. A parameter that is given twice arrives as a list, which no schema takes. */
 export const querySchema = z.object({
@@ -22,20 +23,8 @@ export const NO_PARAMETERS: Query = {};
 export const PARAMETERS: readonly string[] = Object.keys(querySchema.shape);
 
 /**
- * Checks the length of a key.
- * @param key as the router has percent-decoded it
- * @throws HttpError INVALID_KEY_LENGTH
- */
-export function parseKey(key: string): string {
-  const bytes = Buffer.byteLength(key);
-  const { min, max } = BOUNDS.keyBytes;
-  if (bytes >= min && bytes <= max) return key;
-  throw httpError('INVALID_KEY_LENGTH', { min, max, bytes });
-}
-
-/**
  * The check that a request asks for.
- * @throws HttpError INVALID_KEY_LENGTH, MISSPELT_PARAMETER or INVALID_PARAMETER
+ * @throws ServiceError INVALID_KEY_LENGTH, MISSPELT_PARAMETER or INVALID_PARAMETER
  */
 export function parseCheck(key: string, query: Query): CheckRequest {
   const parsedKey = parseKey(key);
@@ -47,7 +36,7 @@ export function parseCheck(key: string, query: Query): CheckRequest {
     if (!canWait) {
       if (maxWaitMillis === undefined) return { key: parsedKey, canWait, ...overrides };
       const must = 'be left out, or come with canWait=true';
-      throw httpError('INVALID_PARAMETER', { parameter: 'maxWaitMillis', must });
+      throw serviceError('INVALID_PARAMETER', { parameter: 'maxWaitMillis', must });
     }
     return { key: parsedKey, canWait, maxWaitMillis, ...overrides };
   }
@@ -56,18 +45,18 @@ export function parseCheck(key: string, query: Query): CheckRequest {
   const must = Array.isArray(query[parameter])
     ? 'be given once'
     : `be ${issue?.message ?? 'valid'}`;
-  throw httpError('INVALID_PARAMETER', { parameter, must });
+  throw serviceError('INVALID_PARAMETER', { parameter, must });
 }
 
 /**
  * Refuses the parameters of a check where a call for many has them: their sender believes to have set a limit.
- * @throws HttpError INVALID_PARAMETER
+ * @throws ServiceError INVALID_PARAMETER
  */
 export function refuseParameters(query: Query): void {
   refuseMisspelt(query);
   const parameter = PARAMETERS.find((name) => name in query);
   if (parameter === undefined) return;
-  throw httpError('INVALID_PARAMETER', { parameter, must: 'be left out of the URL' });
+  throw serviceError('INVALID_PARAMETER', { parameter, must: 'be left out of the URL' });
 }
 
 /** Refuses `canwait` or `maxRequests[]`: their sender believes to have set a limit. */
@@ -76,7 +65,7 @@ function refuseMisspelt(query: Query): void {
     const meant = given.replace(/\[.*$/, '').toLowerCase();
     const parameter = PARAMETERS.find((name) => name.toLowerCase() === meant);
     if (parameter !== undefined && parameter !== given) {
-      throw httpError('MISSPELT_PARAMETER', { parameter, given });
+      throw serviceError('MISSPELT_PARAMETER', { parameter, given });
     }
   }
 }

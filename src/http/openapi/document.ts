@@ -1,8 +1,8 @@
 import { createDocument, type oas31, type ZodOpenApiPathsObject } from 'zod-openapi';
 
 import { packageVersion } from '../../common/package-version.js';
-import { SCOPES } from '../auth/access.js';
-import { MAX_ELEMENTS } from '../intake/bulk-schemas.js';
+import { SCOPES } from '../../service/callers/caller.js';
+import { MAX_ELEMENTS } from '../../api/bulk-schemas.js';
 import { HEADERS, ofDecisions } from './answer-headers.js';
 import { errorExamples, responsesByCode } from './error-responses.js';
 import { CHECKS, limitingPaths, MANY } from './limiting-paths.js';

@@ -1,10 +1,10 @@
 import type { ZodOpenApiPathsObject } from 'zod-openapi';
 import { z } from 'zod';
 
-import { checkElement, MAX_ELEMENTS, releaseElement } from '../intake/bulk-schemas.js';
-import type { ErrorCode } from '../replies/errors.js';
+import { checkElement, MAX_ELEMENTS, releaseElement } from '../../api/bulk-schemas.js';
+import type { ErrorCode } from '../../service/errors.js';
 import { ALWAYS, ofDecisions } from './answer-headers.js';
-import { approval, checkResults, releaseResults } from './answers.js';
+import { approval, checkResults, releaseResults } from '../../api/answers.js';
 import { type Described, type DescribedSettings, operationMaker } from './operation.js';
 import { ofCheck, ofRelease } from './parameters.js';
 

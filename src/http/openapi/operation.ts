@@ -6,8 +6,8 @@ import type {
 } from 'zod-openapi';
 
 import type { Settings } from '../../config/settings.js';
-import type { Scope } from '../auth/access.js';
-import type { ErrorCode } from '../replies/errors.js';
+import type { Scope } from '../../service/callers/caller.js';
+import type { ErrorCode } from '../../service/errors.js';
 import { type HeaderName, headersOf } from './answer-headers.js';
 import { errorResponses } from './error-responses.js';
 import { ofRequest } from './parameters.js';

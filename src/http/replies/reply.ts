@@ -1,10 +1,14 @@
-import type { Response } from 'express';
+import type { Application, Response } from 'express';
 
-import { isDraining } from './draining.js';
 import { CORRELATION_HEADER, type Headers } from './headers.js';
 import { logAnswer } from './request-log.js';
 
 export const JSON_TYPE = 'application/json';
+
+/** Has every answer from now on ask its client to send the next request on another connection. */
+export function startDraining(app: Application): void {
+  app.locals.isDraining = true;
+}
 
 /**
  * Answers with JSON. Express's own `res.json` would add a charset to the content type, and an ETag
@@ -47,7 +51,7 @@ export function writeHead(
   headers: Headers = [],
   contentLength?: number,
 ): void {
-  const { correlationId } = response.locals;
+  const { correlationId } = response.locals.context;
   const head: (string | number)[] = [
     CORRELATION_HEADER,
     correlationId,
@@ -58,7 +62,7 @@ export function writeHead(
   ];
   if (contentLength !== undefined) head.push('Content-Length', contentLength);
   for (const part of headers) head.push(part);
-  if (isDraining(response.app)) head.push('Connection', 'close');
+  if (response.app.locals.isDraining === true) head.push('Connection', 'close');
   logAnswer(response, status);
   response.writeHead(status, head as string[]);
 }

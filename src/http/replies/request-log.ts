@@ -2,17 +2,11 @@ import type { Express, Request, Response } from 'express';
 import type { Logger } from 'pino';
 import { pinoHttp, startTime } from 'pino-http';
 
-import type { Settings } from '../../config/settings.js';
+import { levelOf, type LoggedStatuses, logSubject } from '../../service/request-log.js';
 import { keyOf } from './key-of.js';
-import { logSubject } from './log-subject.js';
 import { loggedUrl, withoutUrlTails } from './logged-url.js';
 
-export type LoggedStatuses = Pick<Settings, 'LOG_2XX' | 'LOG_4XX' | 'LOG_5XX'>;
 type LogAnswer = (response: Response, status: number) => void;
-type Level = 'debug' | 'info' | 'error' | 'silent';
-
-/** The status in the log when a waiting client disconnects. No client ever sees it. */
-export const CLIENT_CLOSED_REQUEST = 499;
 
 /** Names of headers whose values may be secrets, such as `Authorization`, `Cookie` or `X-Api-Key`. */
 const SECRET_HEADER = /auth|cookie|token|secret|key|password|signature/i;
@@ -69,7 +63,7 @@ export function logAnswersOf(
     if (level === 'silent' || !logger.isLevelEnabled(level)) return;
     // A body may fail after its head; pino-http follows the answer since then.
     if (response[startTime]) return;
-    const elapsedMillis = performance.now() - response.locals.startedAt;
+    const elapsedMillis = performance.now() - response.locals.context.startedAt;
     response[startTime] = Math.round(Date.now() - elapsedMillis);
     followWithPinoHttp(response.req, response);
   };
@@ -84,17 +78,8 @@ export function logAnswer(response: Response, status: number): void {
 /** A listener that logs the errors of responses. One function serves all: `this` is the response. */
 export function logFailuresTo(logger: Logger): (this: Response, error: Error) => void {
   return function (error) {
-    logger.error({ ...logSubject(this), err: error }, 'response failed');
+    logger.error({ ...logSubject(this.locals.context), err: error }, 'response failed');
   };
-}
-
-/** The level at which answers with this status are logged. */
-export function levelOf(status: number, statuses: LoggedStatuses): Level {
-  if (status < 400) return statuses.LOG_2XX ? 'info' : 'silent';
-  if (status < 500) return statuses.LOG_4XX ? 'info' : 'silent';
-  if (!statuses.LOG_5XX) return 'silent';
-  // An outage makes every answer a 503. The store's own log tells of its begin and end.
-  return status === 503 ? 'debug' : 'error';
 }
 
 /** The status for the log. A body may fail after a head with status 200. */
@@ -125,5 +110,5 @@ function hideSecret(value: unknown, path: readonly string[]): unknown {
 
 function subjectOf(request: Request, response: Response): object {
   const { errorCode } = response.locals;
-  return { ...logSubject(response), key: keyOf(request), errorCode };
+  return { ...logSubject(response.locals.context), key: keyOf(request), errorCode };
 }

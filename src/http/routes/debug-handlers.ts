@@ -5,11 +5,11 @@ import type { RequestHandler } from 'express';
 import { type Clock, systemClock } from '../../common/clock.js';
 import type { InstanceState, Limiter } from '../../limiter/limiter.js';
 import type { Rules } from '../../rules/rules.js';
-import type { Access } from '../auth/access.js';
-import type { Instance, MissingInstance } from '../openapi/answers.js';
+import type { Access } from '../../service/callers/access.js';
+import type { Instance, MissingInstance } from '../../api/answers.js';
 import { BROWSER_HEADERS } from '../replies/headers.js';
 import { sendJson, writeHead } from '../replies/reply.js';
-import { isDrained } from './drained.js';
+import { waitForDrain } from './wait-for-drain.js';
 
 /** The pause after each page of a listing, in which the event loop serves checks. */
 const PAGE_PAUSE_MILLIS = 1;
@@ -33,10 +33,10 @@ export function debugAll(
     response.write(Buffer.from('{"Instances":{'));
     for (let separator = ''; !next.done && !response.closed; next = await pages.next()) {
       const entries = next.value
-        .filter(({ key }) => access.mayUse(key, response))
+        .filter(({ key }) => access.mayUse(key, response.locals.context))
         .map((instance) => `${JSON.stringify(instance.key)}:${JSON.stringify(toBody(instance))}`);
       if (entries.length === 0) continue;
-      if (!response.write(separator + entries.join()) && !(await isDrained(response, clock)))
+      if (!response.write(separator + entries.join()) && !(await waitForDrain(response, clock)))
         return;
       separator = ',';
       await delay(PAGE_PAUSE_MILLIS);

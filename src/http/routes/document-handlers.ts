@@ -14,9 +14,9 @@ import {
   START_SCRIPT,
 } from '../openapi/page.js';
 import { BROWSER_HEADERS } from '../replies/headers.js';
-import { httpError } from '../replies/http-error.js';
+import { serviceError } from '../../service/service-error.js';
 import { JSON_TYPE, send, writeHead } from '../replies/reply.js';
-import { isDrained } from './drained.js';
+import { waitForDrain } from './wait-for-drain.js';
 
 const PART_BYTES = 64 * 1024;
 
@@ -42,7 +42,7 @@ export function docsFile(clock: Clock = systemClock): RequestHandler<{ file: str
   const contents = new Map<PageFile, Buffer>();
   return async (request, response) => {
     const { file } = request.params;
-    if (!isPageFile(file)) throw httpError('PATH_NOT_FOUND', { path: request.path });
+    if (!isPageFile(file)) throw serviceError('PATH_NOT_FOUND', { path: request.path });
     const content = contents.get(file) ?? (await contentOf(file));
     contents.set(file, content);
     await sendInParts(response, PAGE_FILES[file], content, clock);
@@ -69,7 +69,7 @@ async function sendInParts(
   writeHead(response, 200, type, PAGE_HEADERS, content.length);
   for (let start = 0; start < content.length; start += PART_BYTES) {
     const part = content.subarray(start, start + PART_BYTES);
-    if (!response.write(part) && !(await isDrained(response, clock))) return;
+    if (!response.write(part) && !(await waitForDrain(response, clock))) return;
   }
   response.end();
 }

@@ -2,7 +2,8 @@ import type { RequestHandler } from 'express';
 
 import type { Metrics } from '../../metrics/metrics.js';
 import type { Readiness } from '../../readiness/readiness.js';
-import { ERRORS, messageOf } from '../replies/errors.js';
+import { ERRORS, messageOf } from '../../service/errors.js';
+import { httpStatusOf } from '../replies/error-statuses.js';
 import { BROWSER_HEADERS } from '../replies/headers.js';
 import { send } from '../replies/reply.js';
 
@@ -24,10 +25,14 @@ export function readyz(readiness: Readiness): RequestHandler {
       send(response, 200, PLAIN_TEXT, ['OK', ...remarks].join('\n'), BROWSER_HEADERS);
       return;
     }
-    const { status, retryAfter } = ERRORS.NOT_READY;
+    const { retryAfter } = ERRORS.NOT_READY;
     const text = messageOf('NOT_READY', { reasons: reasons.join('\n') });
     response.locals.errorCode = 'NOT_READY';
-    send(response, status, PLAIN_TEXT, text, [...BROWSER_HEADERS, 'Retry-After', retryAfter]);
+    send(response, httpStatusOf('NOT_READY'), PLAIN_TEXT, text, [
+      ...BROWSER_HEADERS,
+      'Retry-After',
+      retryAfter,
+    ]);
   };
 }
 

@@ -1,29 +1,13 @@
 import type { Server as HttpServer } from 'node:http';
-import type { Server, Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
 import { pause } from '../../common/pause.js';
-import { firstPendingResponse } from './first-pending-response.js';
+import { firstPendingResponse } from '../intake/connection-state.js';
 
 const IDLE_SWEEP_MILLIS = 20;
 /** What arrives while these are ended, some 0.1 ms, is lost. */
 const ENDED_PER_TURN = 5;
-
-/**
- * All connections of `server`. Those that have not agreed on TLS yet are among them, unlike for `closeAllConnections`.
- * @param event `secureConnection` for those that have agreed on TLS, as they are after it
- */
-export function connectionsOf(
-  server: Server,
-  event: 'connection' | 'secureConnection' = 'connection',
-): ReadonlySet<Socket> {
-  const connections = new Set<Socket>();
-  server.on(event, (socket: Socket) => {
-    connections.add(socket);
-    socket.once('close', () => connections.delete(socket));
-  });
-  return connections;
-}
 
 /**
  * Ends the connections that are idle, a few in each turn of the event loop, spread evenly over `millis`. All that has

@@ -3,8 +3,8 @@ import type { Socket } from 'node:net';
 
 import type { DropReason } from '../../metrics/metrics.js';
 import { discardBody, keepsBody } from '../intake/intake.js';
-import { pauseReading, resumeReading } from '../intake/reading.js';
-import { firstPendingResponse } from './first-pending-response.js';
+import { pauseReading, resumeReading } from '../intake/connection-state.js';
+import { firstPendingResponse } from '../intake/connection-state.js';
 
 /**
  * How many requests a connection may hold while it is read: only who reads hears that a client disconnects.

@@ -5,11 +5,12 @@ import type { Duplex } from 'node:stream';
 import type { Logger } from 'pino';
 
 import { isReceivingBody } from '../intake/intake.js';
-import { isHeldUp } from '../intake/reading.js';
-import { ERRORS } from '../replies/errors.js';
+import { isHeldUp } from '../intake/connection-state.js';
+import { ERRORS } from '../../service/errors.js';
 import { BROWSER_HEADERS, CORRELATION_HEADER, type Headers } from '../replies/headers.js';
-import { levelOf, type LoggedStatuses } from '../replies/request-log.js';
-import { firstPendingResponse } from './first-pending-response.js';
+import { levelOf, type LoggedStatuses } from '../../service/request-log.js';
+import { httpStatusOf } from '../replies/error-statuses.js';
+import { firstPendingResponse } from '../intake/connection-state.js';
 
 type TransportError = 'REQUEST_TIMEOUT' | 'HEADERS_TOO_LARGE' | 'MALFORMED_REQUEST';
 
@@ -39,7 +40,8 @@ export function answerUnreadable(
       return;
     }
     const correlationId = randomUUID();
-    const { status, message } = ERRORS[errorCode];
+    const status = httpStatusOf(errorCode);
+    const { message } = ERRORS[errorCode];
     socket.end(answerText(status, message, correlationId), () => socket.destroy());
     onAnswer({ correlationId, status, errorCode, code });
   });

@@ -1,6 +1,6 @@
 import type { InstanceState, Limiter, Limits } from '../../../limiter/limiter.js';
 import { UnavailableError } from '../../../limiter/errors.js';
-import type { RefusedKey } from '../../deciding/lately-refused.js';
+import type { DeniedKey } from '../../../service/deciding/recent-denials.js';
 import { Top } from './top.js';
 
 export const SORTS = ['refused', 'queue', 'fullest'] as const;
@@ -16,13 +16,13 @@ export interface KeyRow {
   readonly denied: number;
   readonly waiting: number;
   /** As far as this replica knows. */
-  readonly refused: RefusedKey | undefined;
+  readonly refused: DeniedKey | undefined;
 }
 
 /** What rows are made of: the keys as they were surveyed, and those that were refused since. */
 export interface RowSources {
   readonly states: ReadonlyMap<string, InstanceState>;
-  readonly refused: readonly RefusedKey[];
+  readonly refused: readonly DeniedKey[];
   readonly limitsOf: (key: string) => Limits;
   /** Whether a key is to be listed. */
   readonly accepts: (key: string) => boolean;
@@ -62,7 +62,7 @@ export function chooseRefused(sources: RowSources, most: number): ChosenRows {
   return chooseRows({ ...sources, states: new Map() }, 'refused', most);
 }
 
-function unseenRow(refused: RefusedKey, { limitsOf }: RowSources): KeyRow {
+function unseenRow(refused: DeniedKey, { limitsOf }: RowSources): KeyRow {
   const { key } = refused;
   return { key, limits: limitsOf(key), ...NOTHING_COUNTED, refused };
 }
@@ -92,7 +92,7 @@ export async function refreshRows(
   return top.items;
 }
 
-type ScoreOf = (state: Omit<InstanceState, 'key'>, refused: RefusedKey | undefined) => number;
+type ScoreOf = (state: Omit<InstanceState, 'key'>, refused: DeniedKey | undefined) => number;
 
 /** By which rows are ordered. The later parts only order those that are equal in the first. */
 const SCORES: Readonly<Record<Sort, ScoreOf>> = {
@@ -112,7 +112,7 @@ function fillOf({ approved, limits: { maxRequests } }: Parameters<ScoreOf>[0]): 
 /** Per second: as noted here, or by all replicas in this window, which may have just begun. */
 function refusalsOf(
   { denied, limits }: Parameters<ScoreOf>[0],
-  refused: RefusedKey | undefined,
+  refused: DeniedKey | undefined,
 ): number {
   return Math.max(refused?.perSecond ?? 0, (denied * 1000) / limits.windowMillis);
 }

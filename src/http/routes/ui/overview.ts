@@ -4,13 +4,13 @@ import type { Logger } from 'pino';
 import { UnavailableError } from '../../../limiter/errors.js';
 import type { InstanceState, Limiter } from '../../../limiter/limiter.js';
 import type { KeyPolicy } from '../../../rules/policy.js';
-import type { Access } from '../../auth/access.js';
+import type { Access } from '../../../service/callers/access.js';
 import { BROWSER_HEADERS } from '../../replies/headers.js';
 import { sendJson } from '../../replies/reply.js';
 import { describeReplica, type ReplicaParts } from './describe-replica.js';
 import { chooseRefused, chooseRows, refreshRows, type RowSources } from './key-rows.js';
 import { KeySurvey } from './key-survey.js';
-import type { LatelyRefused } from '../../deciding/lately-refused.js';
+import type { RecentDenials } from '../../../service/deciding/recent-denials.js';
 import { parseListQuery } from './ui-parameters.js';
 
 /** How often a page asks: less often where there is more to choose from. */
@@ -23,7 +23,7 @@ export interface OverviewParts extends ReplicaParts {
   readonly limiter: Limiter;
   readonly policyOf: (key: string) => KeyPolicy;
   readonly access: Pick<Access, 'mayUse'>;
-  readonly lately: Pick<LatelyRefused, 'all'>;
+  readonly recentDenials: Pick<RecentDenials, 'all'>;
   readonly logger: Logger;
 }
 
@@ -39,9 +39,9 @@ export function overview(parts: OverviewParts): RequestHandler {
     ]);
     const sources: RowSources = {
       states,
-      refused: parts.lately.all(),
+      refused: parts.recentDenials.all(),
       limitsOf: (key) => parts.policyOf(key).limits,
-      accepts: (key) => access.mayUse(key, response),
+      accepts: (key) => access.mayUse(key, response.locals.context),
     };
     const chosen = chooseRows(await searched(sources, search, limiter), sort, limit);
     const refused = chooseRefused(sources, REFUSED_SHOWN);
