@@ -6,7 +6,7 @@ import type { WatchedFiles } from '../config/watched-files.js';
 import { type Access, openAccess } from '../service/callers/access.js';
 import { bearerAccess } from '../service/callers/bearer-access.js';
 import { CallerPlaces } from '../service/callers/caller-places.js';
-import { Refusals } from '../service/callers/refusals.js';
+import { TokenRejections } from '../service/callers/token-rejections.js';
 import { watchTokenFile } from '../service/callers/token-file.js';
 import type { AuthState } from '../metrics/auth-metrics.js';
 import { type KeyPair, watchKeyPair } from '../net/key-pair.js';
@@ -38,10 +38,10 @@ export async function openSecurity(settings: SecuritySettings, logger: Logger): 
       : undefined;
   const tokens =
     AUTH_TOKENS_FILE === undefined ? undefined : await watchTokenFile(AUTH_TOKENS_FILE, logger);
-  const refusals = new Refusals(systemClock, logger);
+  const rejections = new TokenRejections(systemClock, logger);
   const places = new CallerPlaces(settings.MAX_WAITERS, settings.MAX_WAITERS_PER_CALLER);
   return {
-    access: tokens ? bearerAccess(tokens, refusals, places) : openAccess(),
+    access: tokens ? bearerAccess(tokens, rejections, places) : openAccess(),
     auth: {
       get isStale() {
         return tokens?.isStale ?? false;
@@ -49,13 +49,13 @@ export async function openSecurity(settings: SecuritySettings, logger: Logger): 
       get isGone() {
         return tokens?.isGone ?? false;
       },
-      refusals: refusals.counts,
+      refusals: rejections.counts,
     },
     keyPair,
     close: () => {
       keyPair?.close();
       tokens?.close();
-      refusals.close();
+      rejections.close();
     },
   };
 }

@@ -2,7 +2,7 @@ import type { Settings } from '../config/settings.js';
 import type { Quota } from '../limiter/limiter.js';
 import { type KeyPolicy, policyItem, policyName } from '../rules/policy.js';
 
-/** Says what decided in the place of a store that could not be asked. */
+/** Names the outage policy that decided, if the store could not be asked. */
 export const OUTAGE_POLICY_HEADER = 'X-Sluice-Outage-Policy';
 
 /** Marks an approval that a shadow rule would have denied. */
@@ -13,7 +13,7 @@ export function retryAfterSeconds(millis: number): number {
   return Math.max(1, Math.ceil(millis / 1000));
 }
 
-/** Adds the headers that tell a client what is left of its limit. */
+/** Adds the headers that tell a client how much of its limit is left. */
 export type AddRateLimitHeaders = (
   headers: (string | number)[],
   quota: Quota,
@@ -30,7 +30,7 @@ export function rateLimitHeadersIn(form: Settings['RATE_LIMIT_HEADERS']): AddRat
  * `RateLimit-Policy` and `RateLimit` of draft-ietf-httpapi-ratelimit-headers-11.
  * https://datatracker.ietf.org/doc/draft-ietf-httpapi-ratelimit-headers/11/
  *
- * The text of the quota that was made last is kept: answers of one call to Redis have one.
+ * The text of the last quota is kept: the answers of one call to Redis share a quota.
  */
 function draft(): AddRateLimitHeaders {
   let lastQuota: Quota | undefined;
@@ -51,7 +51,7 @@ function draftQuota({ remaining, resetMillis }: Quota, policy: KeyPolicy): strin
   return `"${policyName(policy)}";r=${remaining};t=${Math.ceil(resetMillis / 1000)}`;
 }
 
-/** The headers of before the draft, with the seconds until the window ends. */
+/** The headers that were common before the draft, with the seconds until the window ends. */
 function legacy(
   headers: (string | number)[],
   { maxRequests, remaining, resetMillis }: Quota,

@@ -1,6 +1,6 @@
 /** One error of the service. Each way in answers it with a status of its own. */
 interface ErrorRow {
-  /** `deny`: the limit is reached. `reject`: the request is not one that is served. `fail`: Sluice can not serve it now. */
+  /** `deny`: the limit is reached. `reject`: the request is invalid or not allowed. `fail`: Sluice can not serve it now. */
   readonly kind: 'deny' | 'reject' | 'fail';
   /** The text that the caller gets. `serviceError` fills in the placeholders in braces. */
   readonly message: string;
@@ -19,12 +19,12 @@ export const ERRORS = {
   INVALID_PARAMETER: {
     kind: 'reject',
     message: '{parameter} must {must}',
-    when: 'a parameter or field has a wrong value, is missing, given twice, or unknown in an element',
+    when: 'a parameter or field has an invalid value, is missing, is given twice, or is unknown in an element',
   },
   MISSPELT_PARAMETER: {
     kind: 'reject',
-    message: '{parameter} must be spelt so, not {given}',
-    when: 'a parameter is misspelt, such as `canwait` or `maxRequests[]`',
+    message: 'unknown parameter {given}; did you mean {parameter}?',
+    when: 'a parameter is misspelled, such as `canwait` or `maxRequests[]`',
   },
   INVALID_KEY_LENGTH: {
     kind: 'reject',
@@ -38,17 +38,17 @@ export const ERRORS = {
   },
   INVALID_TARGET: {
     kind: 'reject',
-    message: 'the URL must have {character} as {encoded}',
+    message: '{character} must be written as {encoded} in the URL',
     when: 'the URL has a raw `#` or `\\`',
   },
   HOST_MISSING: {
     kind: 'reject',
-    message: 'the Host header must be given',
-    when: 'a request by HTTP/1.1 has no `Host` header',
+    message: 'Host header is required',
+    when: 'an HTTP/1.1 request has no `Host` header',
   },
   HOST_REPEATED: {
     kind: 'reject',
-    message: 'the Host header must be given once',
+    message: 'Host header must be given only once',
     when: 'a request has several `Host` headers',
   },
   MALFORMED_REQUEST: {
@@ -59,7 +59,7 @@ export const ERRORS = {
   INVALID_BODY: {
     kind: 'reject',
     message: 'the body must be {what}',
-    when: 'the body of a call for many is no JSON array, or has over 1000 elements',
+    when: 'the body of a bulk request is not a JSON array, or has over 1000 elements',
   },
   TOKEN_REQUIRED: {
     kind: 'reject',
@@ -74,12 +74,12 @@ export const ERRORS = {
   SCOPE_MISSING: {
     kind: 'reject',
     message: 'the token lacks the scope {scope}',
-    when: 'the token is for something else; an override takes the scope `configure`, too',
+    when: 'the token lacks the scope of the request; an override also needs the scope `configure`',
   },
   HOST_NOT_ALLOWED: {
     kind: 'reject',
     message: 'the host {host} is not in ALLOWED_HOSTS',
-    when: '`HOST` is on loopback and there are no tokens, or `ALLOWED_HOSTS` is set, and `Host` names another',
+    when: '`Host` names a host that is not allowed; checked if `ALLOWED_HOSTS` is set, or `HOST` is on loopback and there are no tokens',
   },
   ORIGIN_NOT_ALLOWED: {
     kind: 'reject',
@@ -88,17 +88,17 @@ export const ERRORS = {
   },
   KEY_NOT_ALLOWED: {
     kind: 'reject',
-    message: 'the token is not for this key',
+    message: 'the token does not allow this key',
     when: 'none of the `key_patterns` of the token matches the key',
   },
   OVERRIDE_FORBIDDEN: {
     kind: 'reject',
-    message: '{parameter} may not be set by requests here',
+    message: 'overriding {parameter} is disabled',
     when: '`REQUESTS_CAN_SET_RATE` or `REQUESTS_CAN_MOD_QUEUE` forbids the override',
   },
   OVERRIDE_TOO_LARGE: {
     kind: 'reject',
-    message: '{parameter} must be at most {max} here',
+    message: '{parameter} must be at most {max} for this key',
     when: 'an override is above the ceiling of the key, see `max_requests_ceiling` and `MAX_REQUESTS_CEILING`',
   },
   KEY_UNKNOWN: {
@@ -109,7 +109,7 @@ export const ERRORS = {
   REQUEST_NOT_FOUND: {
     kind: 'reject',
     message: 'request not found',
-    when: 'the request id is unknown, was released before, or is of a window that has ended',
+    when: 'the request id is unknown, was released before, or is from a window that has ended',
   },
   PATH_NOT_FOUND: {
     kind: 'reject',
@@ -119,17 +119,17 @@ export const ERRORS = {
   METHOD_NOT_ALLOWED: {
     kind: 'reject',
     message: '{method} is not allowed here',
-    when: 'the path takes other methods; `HEAD /rate` is refused since it would consume',
+    when: 'the path takes other methods; `HEAD /rate` is rejected since it would consume',
   },
   REQUEST_TIMEOUT: {
     kind: 'reject',
-    message: 'the request did not come in time',
+    message: 'request timed out',
     when: 'headers take over 10 s, or a request with its body over 30 s. Waiting for the answer has no such limit',
   },
   BODY_TOO_LARGE: {
     kind: 'reject',
     message: 'the body must be at most {max} bytes',
-    when: 'the body of a call for many is over 1 MiB',
+    when: 'the body of a bulk request is over 1 MiB',
   },
   URL_TOO_LONG: {
     kind: 'reject',
@@ -139,12 +139,12 @@ export const ERRORS = {
   UNSUPPORTED_BODY: {
     kind: 'reject',
     message: '{header} must be {value}',
-    when: 'the body of a call for many is not said to be JSON, or is compressed',
+    when: "a bulk request's `Content-Type` is not JSON, or its body is compressed",
   },
   RATE_LIMIT_EXCEEDED: {
     kind: 'deny',
     message: 'rate limit exceeded',
-    when: 'the limit is reached, and the request may not wait, the queue is full, or its turn does not come in time',
+    when: 'the limit is reached, and the request may not wait, the queue is full, or its turn would come too late',
     retryAfter: 'window',
   },
   HEADERS_TOO_LARGE: {
@@ -155,7 +155,7 @@ export const ERRORS = {
   INTERNAL_ERROR: {
     kind: 'fail',
     message: 'internal error',
-    when: 'Sluice has a fault; the log has its cause',
+    when: 'a fault of Sluice; the log has the cause',
   },
   LISTING_FORBIDDEN: {
     kind: 'fail',
@@ -165,13 +165,13 @@ export const ERRORS = {
   STORE_UNAVAILABLE: {
     kind: 'fail',
     message: 'store unavailable',
-    when: 'Redis can not be asked, or did not answer in time',
+    when: 'Redis can not be reached, or did not answer in time',
     retryAfter: 1,
   },
   STORE_FULL: {
     kind: 'fail',
     message: 'store full: no room for another key',
-    when: 'Redis, or the embedded limiter by `MAX_KEYS` or by its memory, has no room for a new key, or for a new approval',
+    when: 'Redis has no room for a new key or approval, or the embedded limiter has `MAX_KEYS` keys or no memory left',
     retryAfter: 1,
   },
   KEY_FULL: {
@@ -183,7 +183,7 @@ export const ERRORS = {
   SHUTTING_DOWN: {
     kind: 'fail',
     message: 'shutting down',
-    when: 'the replica stops, and the request was not decided before',
+    when: 'the replica stopped before the request was decided',
     retryAfter: 1,
   },
   TOO_MANY_WAITERS: {
@@ -201,13 +201,13 @@ export const ERRORS = {
   NO_ROOM_FOR_BODY: {
     kind: 'fail',
     message: 'no room for another body',
-    when: 'the bodies under way take 16 MiB of the caller, 4 MiB of the connection, or 64 MiB of the port',
+    when: 'the bodies in flight take 16 MiB for the caller, 4 MiB on the connection, or 64 MiB on the port',
     retryAfter: 1,
   },
   NOT_READY: {
     kind: 'fail',
     message: '{reasons}',
-    when: '`/readyz` says no, with the reasons as plain text',
+    when: 'the replica is not ready; `/readyz` answers with the reasons as plain text',
     retryAfter: 1,
   },
 } as const satisfies Record<string, ErrorRow>;

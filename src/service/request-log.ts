@@ -31,5 +31,5 @@ export function levelOf(status: number, statuses: LoggedStatuses): Level {
 
 /** Logs a denial that a shadow rule has let pass. Callers do so if they log denials. */
 export function logShadowDenial(log: Logger, key: string, reason: string): void {
-  log.info({ key, reason }, 'would be denied; passes, since the rule is in the shadow');
+  log.info({ key, reason }, 'shadow rule would have denied this');
 }

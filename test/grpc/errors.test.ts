@@ -105,7 +105,7 @@ describe('a request is denied permission', () => {
 
     expect(await failureOf(gatewayOf(app).ask({ descriptors }))).toEqual([
       'PERMISSION_DENIED',
-      'maxRequests may not be set by requests here',
+      'overriding maxRequests is disabled',
     ]);
   });
 
@@ -114,7 +114,7 @@ describe('a request is denied permission', () => {
 
     expect(await failureOf(gatewayOf(app).ask({ descriptors }))).toEqual([
       'PERMISSION_DENIED',
-      'maxRequests must be at most 50 here',
+      'maxRequests must be at most 50 for this key',
     ]);
   });
 });

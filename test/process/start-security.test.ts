@@ -114,7 +114,7 @@ describe('a replica that others than its machine can reach', () => {
         host: HOST,
         open: ['checks', 'releases', 'overrides of limits', '/debug', '/ui', '/metrics'],
         set: 'AUTH_TOKENS_FILE',
-        msg: 'open to everybody who reaches the host',
+        msg: 'no authentication configured',
       },
     ]);
   });

@@ -50,7 +50,7 @@ export function useGrpcServices(): (limiter: Limiter, options?: Options) => Prom
       limiter,
       policyOf: (key) => rules.policyOf(key),
       metrics,
-      undecided: { note: (reason) => metrics.failed(reason) },
+      undecided: { record: (reason) => metrics.failed(reason) },
       recentDenials: new RecentDenials(),
       access: openAccess(),
       turns: new Turns(eventLoop),

@@ -33,7 +33,7 @@ export function httpAppOver(
     limiter,
     policyOf: policyOf ?? ((key) => rules.current.policyOf(key)),
     metrics: parts.metrics ?? metrics,
-    undecided: { note: (reason) => metrics.failed(reason) },
+    undecided: { record: (reason) => metrics.failed(reason) },
     recentDenials: new RecentDenials(),
     access: openAccess(),
     turns: new Turns(eventLoop),

@@ -5,7 +5,7 @@ import { type ServiceError, serviceError } from '../service-error.js';
 import type { Access } from './access.js';
 import type { Caller, Scope } from './caller.js';
 import type { CallerPlaces } from './caller-places.js';
-import type { RefusalReason, Refusals } from './refusals.js';
+import type { RejectionReason, TokenRejections } from './token-rejections.js';
 import type { Tokens } from './tokens.js';
 
 /** @returns undefined for an unknown token */
@@ -17,29 +17,29 @@ type OwnerOf = (token: string) => Caller | undefined;
  */
 export function bearerAccess(
   tokens: { readonly current: Tokens },
-  refusals: Pick<Refusals, 'note'>,
+  rejections: Pick<TokenRejections, 'record'>,
   places: Pick<CallerPlaces, 'take' | 'giveBack'>,
 ): Access {
-  const refusal = <Code extends ErrorCode>(
-    reason: RefusalReason,
+  const rejection = <Code extends ErrorCode>(
+    reason: RejectionReason,
     code: Code,
     values: ErrorValues<Code>,
   ): ServiceError => {
-    refusals.note(reason);
+    rejections.record(reason);
     return serviceError(code, values);
   };
 
   const authenticate = (context: RequestContext, ownerOf: OwnerOf): Caller => {
     const token = tokenOf(context);
-    if (token === undefined) throw refusal('token_required', 'TOKEN_REQUIRED', {});
+    if (token === undefined) throw rejection('token_required', 'TOKEN_REQUIRED', {});
     const caller = ownerOf(token);
     if (caller) return caller;
-    throw refusal('token_unknown', 'TOKEN_UNKNOWN', {});
+    throw rejection('token_unknown', 'TOKEN_UNKNOWN', {});
   };
 
   const demand = (scope: Scope, { caller }: RequestContext): void => {
     if (caller?.scopes.includes(scope)) return;
-    throw refusal('scope_missing', 'SCOPE_MISSING', { scope });
+    throw rejection('scope_missing', 'SCOPE_MISSING', { scope });
   };
 
   const enter = (scope: Scope, context: RequestContext, ownerOf: OwnerOf): void => {
@@ -57,7 +57,7 @@ export function bearerAccess(
     demand,
     demandKey: (key, { caller }) => {
       if (caller?.mayUse(key)) return;
-      throw refusal('key_not_allowed', 'KEY_NOT_ALLOWED', {});
+      throw rejection('key_not_allowed', 'KEY_NOT_ALLOWED', {});
     },
     mayUse: (key, { caller }) => caller?.mayUse(key) ?? false,
     withPlace: async ({ caller }, work) => {

@@ -1,19 +1,19 @@
 import type { Caller } from './caller.js';
 
-/** Counts the places that each caller's waiters take on this replica. They outlive a change of the tokens. */
+/** Counts the places that each caller's waiters take on this replica. The counts outlive a change of the tokens. */
 export class CallerPlaces {
   readonly #taken = new Map<string, number>();
 
   /**
    * @param maxWaiters the places of all callers together
-   * @param maxPerCaller the most of a caller without a share of its own; half of all where it is not set
+   * @param maxPerCaller the most places of a caller without a share of its own; half of all by default
    */
   constructor(
     private readonly maxWaiters: number,
     private readonly maxPerCaller = Math.ceil(maxWaiters / 2),
   ) {}
 
-  /** @returns false where the caller has no place left */
+  /** @returns false if the caller has no place left */
   take(caller: Caller): boolean {
     const taken = this.#taken.get(caller.name) ?? 0;
     if (taken >= this.#mostOf(caller)) return false;

@@ -8,8 +8,8 @@ const KEPT_KEYS = 100_000;
 const NOBODY: ReadonlySet<string> = new Set();
 
 /**
- * Which callers may touch a key, of those whom patterns restrict. All of them share one memory: what
- * is remembered has the same bound for a hundred callers as for one.
+ * Says which of the callers that patterns restrict may touch a key. All callers share one memory, so that its bound is the
+ * same for a hundred callers as for one.
  */
 export class KeyRights {
   readonly #patterns: KeyPatterns;
@@ -26,9 +26,9 @@ export class KeyRights {
     this.#patterns = new KeyPatterns(all);
   }
 
-  /** Whether a key is for a caller. After the key's first time this takes one look into a map. */
+  /** Whether a caller may touch a key. From the key's second time on this takes one look into a map. */
   allows(name: string, key: string): boolean {
-    // One that is too long to exist is not worth its memory.
+    // A key that is too long to exist is not worth its memory.
     const names = key.length > BOUNDS.keyBytes.max ? this.#find(key) : this.#recent.of(key);
     return names.has(name);
   }

@@ -12,7 +12,7 @@ type OpenSettings = Pick<
   | 'REQUESTS_CAN_MOD_QUEUE'
 >;
 
-/** Warns of a service without tokens that others than this machine can reach. */
+/** Warns if other machines can reach the service, and it has no tokens. */
 export function warnOfOpenAccess(settings: OpenSettings, logger: Logger): void {
   const { HOST: host, AUTH_TOKENS_FILE: file } = settings;
   if (file !== undefined || isLoopback(host)) return;
@@ -24,5 +24,5 @@ export function warnOfOpenAccess(settings: OpenSettings, logger: Logger): void {
     ...(settings.DEBUG_ENDPOINTS ? ['/debug', '/ui'] : []),
     '/metrics',
   ];
-  logger.warn({ host, open, set: 'AUTH_TOKENS_FILE' }, 'open to everybody who reaches the host');
+  logger.warn({ host, open, set: 'AUTH_TOKENS_FILE' }, 'no authentication configured');
 }

@@ -7,9 +7,9 @@ import { Tokens } from './tokens.js';
 const VARIABLE = 'AUTH_TOKENS_FILE';
 
 /**
- * The tokens in a file, kept up to date. While the file is gone or empty, nobody is let in but to
- * the metrics, which say so.
- * @throws SettingsError where it can't be read, or is wrong
+ * The tokens in a file, kept up to date. While the file is missing or empty, tokens are good for the metrics only, which
+ * say so.
+ * @throws SettingsError if the file can't be read, or is invalid
  */
 export function watchTokenFile(
   path: string,

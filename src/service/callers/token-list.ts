@@ -19,7 +19,7 @@ const pattern = z.string('must be a string').superRefine((text, context) => {
   if (problem !== undefined) context.addIssue(problem.replace(/: `[\s\S]*$/, ''));
 });
 
-/** One of a caller's tokens, or several that are good at the same time. */
+/** A caller's token, or several that are good at the same time. */
 const tokens = z.unknown().transform((value, context): readonly string[] => {
   const isList = Array.isArray(value);
   const list: unknown[] = isList ? value : [value];
@@ -45,9 +45,9 @@ const fileSchema = z
           z.enum(SCOPES, { error: `must be one of ${SCOPES.join(', ')}` }),
           'must be a list',
         ),
-        /** Of the keys that it may touch; without them, all. */
+        /** Of the keys that the caller may touch; all keys if left out. */
         key_patterns: z.array(pattern, 'must be a list').optional(),
-        /** The part of the waiting places that it may take. */
+        /** The part of the waiting places that the caller may take. */
         waiting_share: z.number(SHARE).gt(0, SHARE).max(1, SHARE).optional(),
       },
       {
@@ -60,40 +60,40 @@ const fileSchema = z
     'must be a list',
   )
   .superRefine((entries, context) => {
-    refuseRepeated(
+    rejectRepeated(
       context,
       'name',
       entries.map(({ name }) => [name]),
     );
-    refuseRepeated(
+    rejectRepeated(
       context,
       'token',
       entries.map(({ token }) => token),
     );
   });
 
-/** One caller, as the file has it. */
+/** One caller, as the file names it. */
 export type TokenEntry = z.infer<typeof fileSchema>[number];
 
 /**
  * The entries of a file of tokens.
- * @throws Error that says what is wrong and where, and shows no token
+ * @throws Error whose message says what is wrong and where, and shows no token
  */
 export function parseTokenList(text: string): readonly TokenEntry[] {
   const result = fileSchema.safeParse(parseJson(text));
   if (result.success) return result.data;
-  const { path = [], message = 'is wrong' } = result.error.issues[0] ?? {};
+  const { path = [], message = 'is invalid' } = result.error.issues[0] ?? {};
   throw new Error(`${path.length === 0 ? 'it' : z.core.toDotPath(path)} ${message}`);
 }
 
-function refuseRepeated(
+function rejectRepeated(
   context: z.RefinementCtx,
   field: 'name' | 'token',
   valuesOf: readonly (readonly string[])[],
 ): void {
   const seen = new Set<string>();
   for (const [index, values] of valuesOf.entries()) {
-    const message = 'must not be that of an entry before';
+    const message = 'must not repeat that of an earlier entry';
     if (values.some((value) => seen.has(value))) {
       context.addIssue({ code: 'custom', path: [index, field], message });
     }
@@ -109,5 +109,5 @@ function parseJson(text: string): unknown {
     // V8 may quote the text in the rest of its message.
     where = / at position \d+/.exec((error as Error).message)?.[0] ?? '';
   }
-  throw new Error(`it is no JSON${where}`);
+  throw new Error(`it is not JSON${where}`);
 }

@@ -4,19 +4,19 @@ import type { Caller } from './caller.js';
 import { KeyRights } from './key-rights.js';
 import { parseTokenList, type TokenEntry } from './token-list.js';
 
-/** Of this process only, so that nobody else knows the hash of any text. */
+/** Of this process only, so that nobody else can compute the hash of a text. */
 const SALT = randomBytes(32).toString('base64');
 
 const anyKey = (): boolean => true;
 
-/** The tokens that are good. Only their hashes are kept. */
+/** The tokens that are good. Only hashes of tokens are kept. */
 export class Tokens {
   readonly names: readonly string[];
   readonly #callers = new Map<string, Caller>();
-  /** By their tokens' hashes, as all callers are. */
+  /** The callers that may read the metrics, by their tokens' hashes. */
   #readers: ReadonlyMap<string, Caller> = this.#callers;
 
-  /** @throws Error that says what is wrong and where, and shows no token */
+  /** @throws Error whose message says what is wrong and where, and shows no token */
   static parse(text: string): Tokens {
     return new Tokens(parseTokenList(text));
   }
@@ -34,8 +34,8 @@ export class Tokens {
   }
 
   /**
-   * The owner of a token. The time of the look-up tells something of hashes at most, which nobody can aim at without
-   * the salt; it is the same for any number of tokens.
+   * The owner of a token. The time of the look-up can reveal something about hashes at most, which nobody can choose
+   * without the salt. It is the same for any number of tokens.
    */
   callerOf(token: string): Caller | undefined {
     return this.#callers.get(hashOf(token));
@@ -46,7 +46,7 @@ export class Tokens {
     return this.#readers.get(hashOf(token));
   }
 
-  /** What is left of the tokens while their file is gone: nobody is known but to read the metrics, which tell of it. */
+  /** The tokens while their file is missing: they are good for the metrics only, which say that the file is missing. */
   whileGone(): Tokens {
     const tokens = new Tokens([]);
     tokens.#readers = this.#readers;

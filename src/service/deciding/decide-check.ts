@@ -15,7 +15,7 @@ export interface DecideParts {
   /** What applies to a key as of now. */
   readonly policyOf: (key: string) => KeyPolicy;
   readonly metrics: Pick<Metrics, 'decided'>;
-  readonly undecided: Pick<UndecidedChecks, 'note'>;
+  readonly undecided: Pick<UndecidedChecks, 'record'>;
   readonly recentDenials: Pick<RecentDenials, 'record'>;
   readonly access: Pick<Access, 'demand' | 'withPlace'>;
   readonly settings: Pick<Settings, 'UNKNOWN_KEYS'>;
@@ -49,7 +49,7 @@ export function checkDecider(parts: DecideParts): DecideCheck {
       decision = await ask(parts, asked, context);
     } catch (error) {
       const reason = reasonOf(error);
-      if (reason) undecided.note(reason);
+      if (reason) undecided.record(reason);
       throw error;
     }
     metrics.decided(decision, (performance.now() - context.startedAt) / 1000, policy);

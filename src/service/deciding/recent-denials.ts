@@ -2,30 +2,30 @@ import { RecentValues } from '../../common/recent-values.js';
 import type { Decision } from '../../limiter/limiter.js';
 import type { KeyPolicy } from '../../rules/policy.js';
 
-/** The most keys in each of the two generations that are remembered. */
+/** The most keys that are remembered in each of two generations. */
 const KEPT_KEYS = 1000;
-/** A run of refusals is over after this long without one, or after a whole window, if that is longer. */
+/** A run of denials is over after this long without one, or after a whole window, if that is longer. */
 const QUIET_MILLIS = 60_000;
-/** A refusal counts half as much for the rate after this long. */
+/** A denial counts half as much for the rate after this long. */
 const HALF_LIFE_MILLIS = 10_000;
 const DECAY = Math.LN2 / HALF_LIFE_MILLIS;
-/** A rate of less time than this would tell of chance. */
+/** A rate over less time than this would be mostly chance. */
 const SHORTEST_MILLIS = 1000;
 
 type Denial = Extract<Decision, { readonly outcome: 'denied' }>;
 
-/** The refusals of one key that go on. */
+/** The current run of denials of one key. */
 export interface DeniedKey {
   readonly key: string;
   readonly perSecond: number;
   readonly count: number;
   readonly byReason: Readonly<Record<Denial['reason'], number>>;
   readonly lastReason: Denial['reason'];
-  /** Whether the last one passed all the same, by a rule in the shadow. */
+  /** Whether a shadow rule let the last denial pass. */
   readonly isShadow: boolean;
-  /** Who asked last, where there are tokens. */
+  /** The last caller that was denied, if there are tokens. */
   readonly caller: string | undefined;
-  /** How long ago the first and the last one were. */
+  /** How long ago the first and the last denial were. */
   readonly sinceMillis: number;
   readonly lastMillis: number;
 }
@@ -40,13 +40,13 @@ interface Run {
   since: number;
   last: number;
   quietMillis: number;
-  /** Refusals, each of which fades. */
+  /** The number of denials, of which each fades with time. */
   level: number;
 }
 
 /**
- * Which keys this replica refuses, why, since when, and how often. It remembers those that were refused last, so that
- * any number of keys takes little memory, and notes a refusal by one look into a map.
+ * The keys that this replica denies now, with the reason, the start and the rate of the denials. It remembers the keys that
+ * were denied last, so that any number of keys takes little memory, and records a denial by one look into a map.
  */
 export class RecentDenials {
   readonly #runs = new RecentValues<Run>(KEPT_KEYS);
@@ -77,13 +77,13 @@ export class RecentDenials {
     run.quietMillis = Math.max(QUIET_MILLIS, policy.limits.windowMillis);
   }
 
-  /** What is known of a key whose refusals go on. */
+  /** The current run of denials of a key, if there is one. */
   of(key: string): DeniedKey | undefined {
     const run = this.#runs.get(key);
     return run && this.#seen(run, this.now());
   }
 
-  /** Every key whose refusals go on, in no order. */
+  /** The current runs of all keys, in no order. */
   all(): DeniedKey[] {
     const now = this.now();
     return [...this.#runs.values()].flatMap((run) => this.#seen(run, now) ?? []);
@@ -93,7 +93,7 @@ export class RecentDenials {
     const { key, count, byReason, lastReason, isShadow, caller, since, last, quietMillis } = run;
     if (now - last > quietMillis) return undefined;
     const faded = run.level * Math.exp((last - now) * DECAY);
-    // What a steady rate would have come to by now.
+    // The share of its final level that a steady rate would have reached by now.
     const share = 1 - Math.exp(-Math.max(SHORTEST_MILLIS, now - since) * DECAY);
     return {
       key,

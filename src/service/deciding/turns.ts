@@ -1,10 +1,10 @@
 import type { Ticks } from '../../common/ticks.js';
 
-/** What all calls together take of a tick, about: everybody else is served between ticks. */
+/** About the time that all bulk requests together take of a tick. Other requests are served between ticks. */
 const MILLIS_PER_TICK = 1;
 /**
- * How many elements are dealt with between two looks at the clock. Most take a few microseconds, one whose key is matched
- * for the first time as long as its rules take.
+ * How many elements are dealt with between two looks at the clock. Most take a few microseconds. A key that is matched for
+ * the first time takes as long as its rules do.
  */
 const ELEMENTS_PER_GRANT = 4;
 
@@ -14,8 +14,8 @@ interface Waiting {
 }
 
 /**
- * Shares the ticks of the event loop among bulk requests: a few elements of one call after the other, until the
- * time of the tick is used up. So a call for a thousand holds up no other request, whatever its elements cost.
+ * Shares the ticks of the event loop among bulk requests: a few elements of each request in turn, until the time of the
+ * tick is used up. So a bulk request of a thousand elements does not delay other requests, whatever its elements cost.
  */
 export class Turns {
   /** First come first. */
@@ -31,8 +31,8 @@ export class Turns {
   ) {}
 
   /**
-   * Resolves when it is the call's turn, at once where no other waits.
-   * @returns how many of the elements are to be dealt with now, at once. The call comes again for more.
+   * Resolves when it is the request's turn, at once if no other request waits.
+   * @returns how many of the elements are to be dealt with now, at once. The request asks again for more.
    */
   next(wanted: number): Promise<number> {
     return new Promise((go) => {
@@ -46,7 +46,7 @@ export class Turns {
     while (this.#waiting.length > 0 && this.#hasTime()) {
       const next = this.#waiting.shift();
       next?.go(Math.min(next.wanted, ELEMENTS_PER_GRANT));
-      // Behind what the call does now, which takes time, and may bring it back for more.
+      // After the request's work, which takes time and may ask for another turn.
       await Promise.resolve();
     }
     this.#isServing = false;

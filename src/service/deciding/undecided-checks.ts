@@ -4,13 +4,13 @@ import type { Clock } from '../../common/clock.js';
 import { FrequentLog } from '../../common/frequent-log.js';
 import type { FailureReason, Metrics } from '../../metrics/metrics.js';
 
-/** Those that have lines of their own, when a store is lost or the service stops. */
+/** Reasons with log lines of their own, about the loss of a store or the end of the service. */
 const LOGGED_ELSEWHERE: ReadonlySet<FailureReason> = new Set([
   'store_unavailable',
   'shutting_down',
 ]);
 
-/** Counts the checks that have a 503, and logs them: one line a second with how many, and why. */
+/** Counts the checks that failed with a 503, and logs them: one line a second with the counts by reason. */
 export class UndecidedChecks {
   readonly #log: FrequentLog<FailureReason>;
 
@@ -24,12 +24,12 @@ export class UndecidedChecks {
     });
   }
 
-  note(reason: FailureReason): void {
+  record(reason: FailureReason): void {
     this.metrics.failed(reason);
     if (!LOGGED_ELSEWHERE.has(reason)) this.#log.note(reason);
   }
 
-  /** Logs those of the last second. */
+  /** Logs the checks of the last second. */
   close(): void {
     this.#log.close();
   }

@@ -102,7 +102,7 @@ export abstract class BulkCall {
     const { retryAfter } = errorRow(code);
     this.noteError(code);
     if (code === 'INTERNAL_ERROR' && this.parts.settings.LOG_5XX) {
-      this.log.error({ err: error, errorCode: code, place }, 'element of a call failed');
+      this.log.error({ err: error, errorCode: code, place }, 'element of a bulk request failed');
     }
     this.results[place] = JSON.stringify({
       status: httpStatusOf(code),
@@ -112,8 +112,8 @@ export abstract class BulkCall {
   }
 
   #logErrors(): void {
-    const refused = this.#errors;
-    if (!this.parts.settings.LOG_4XX || Object.keys(refused).length === 0) return;
-    this.log.info({ refused }, 'elements of a call refused');
+    const errors = this.#errors;
+    if (!this.parts.settings.LOG_4XX || Object.keys(errors).length === 0) return;
+    this.log.info({ errors }, 'elements of a bulk request denied or rejected');
   }
 }

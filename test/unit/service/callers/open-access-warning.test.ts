@@ -18,7 +18,7 @@ test.each(['0.0.0.0', '::', '10.1.2.3', '128.0.0.1', 'fe80::1', 'service.example
         host,
         open: ['checks', 'releases', 'overrides of limits', '/debug', '/ui', '/metrics'],
         set: 'AUTH_TOKENS_FILE',
-        msg: 'open to everybody who reaches the host',
+        msg: 'no authentication configured',
       },
     ]);
   },

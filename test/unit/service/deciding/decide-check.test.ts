@@ -28,7 +28,7 @@ function decideBy(answer: () => Promise<Decision>) {
     limiter: { check: answer },
     policyOf: (key) => rules.current.policyOf(key),
     metrics: { decided: (decision) => counted.push(decision) },
-    undecided: { note: (reason) => undecided.push(reason) },
+    undecided: { record: (reason) => undecided.push(reason) },
     recentDenials,
     access: openAccess(),
     settings,
