@@ -2,28 +2,24 @@ import { z } from 'zod';
 
 import { checkResult, releaseResult } from './bulk-schemas.js';
 
-/** The bodies of answers, for the document and for types. Nothing checks an answer by them while it is served. */
+/** The bodies of answers, for types and for the OpenAPI document. Answers are not validated while they are served. */
 
 const count = z.int().min(0);
 
-const requestId = z
-  .uuid()
-  .meta({ description: 'Of the approval. It takes this id to release it.' });
+const requestId = z.uuid().meta({ description: 'The id of the approval, for its release.' });
 
 /** The body of an approval, and of its release. */
 export const approval = z.strictObject({ request_id: requestId }).meta({ id: 'Approval' });
 
-/** The body of an error. `key` is missing where the request has none. */
+/** The body of an error. `key` is missing if the request has none. */
 export const errorBody = z
   .strictObject({
-    error: z
-      .string()
-      .meta({ description: 'The message. That of a denial is `rate limit exceeded`.' }),
+    error: z.string().meta({ description: 'The message. A denial has `rate limit exceeded`.' }),
     key: z.string().optional().meta({ description: 'The key of the request, if it has one.' }),
   })
   .meta({ id: 'Error' });
 
-/** A key of which there is an instance. */
+/** A key with an instance. */
 export const instance = z
   .strictObject({
     Key: z.string(),
@@ -33,7 +29,7 @@ export const instance = z
       MaxRequestsInQueue: count.meta({ description: 'The places in the queue.' }),
     }),
     NumApprovedThisWindow: count.meta({
-      description: 'Approvals in the window, without those released.',
+      description: 'Approvals in the window that were not released.',
     }),
     NumDeniedThisWindow: count.meta({
       description: 'Denials of checks that did not ask to wait.',
@@ -43,7 +39,7 @@ export const instance = z
   })
   .meta({ id: 'Instance' });
 
-/** A key of which there is no instance. */
+/** A key without an instance. */
 export const missingInstance = z
   .strictObject({ Key: z.string(), Found: z.literal(false) })
   .meta({ id: 'MissingInstance' });
@@ -55,7 +51,7 @@ export const listing = z
     Rules: z
       .strictObject({ Digest: z.string(), Count: count })
       .optional()
-      .meta({ description: 'The rules by which they are limited, where there are any.' }),
+      .meta({ description: 'The rules in force, if there are any.' }),
   })
   .meta({ id: 'Listing' });
 

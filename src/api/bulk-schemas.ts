@@ -3,10 +3,10 @@ import { z } from 'zod';
 import { BOUNDS } from '../limiter/bounds.js';
 
 /**
- * The elements of calls for many, and of their answers. Each message names what is taken, for the end of a sentence.
+ * The elements of bulk requests and of their answers. Each message names the valid values, as the end of a sentence.
  */
 
-/** The most elements of a call. */
+/** The most elements of a bulk request. */
 export const MAX_ELEMENTS = 1000;
 
 function whole({ min, max }: { min: number; max: number }) {
@@ -14,7 +14,7 @@ function whole({ min, max }: { min: number; max: number }) {
   return z.int(takes).min(min, takes).max(max, takes);
 }
 
-/** An element of `POST /rate`. The bytes of the key are counted elsewhere, as those of a key in a path. */
+/** An element of `POST /rate`. The length of the key is checked elsewhere, as for a key in a path. */
 export const checkElement = z
   .strictObject(
     {
@@ -31,17 +31,17 @@ export const releaseElement = z
   .strictObject({ key: z.string('a text'), request_id: z.string('a text') }, 'an object')
   .meta({ id: 'ReleaseElement' });
 
-/** What an element has in the place of its answer, with the message that it would have alone. */
-const refusal = z
+/** The result of an element that was rejected or failed, with the message that a single request would get. */
+const error = z
   .object({
     status: z.union([z.literal(400), z.literal(403), z.literal(500), z.literal(503)]),
     error: z.string(),
     /** In seconds. */
     retryAfter: z.int().min(1).optional(),
   })
-  .meta({ id: 'ElementRefusal' });
+  .meta({ id: 'ElementError' });
 
-/** What decided in the place of a store that could not be asked. */
+/** The outage policy that decided, if the store could not be asked. */
 const outagePolicy = z.enum(['allow', 'local']).optional();
 
 /** An element of the answer to `POST /rate`. */
@@ -51,7 +51,7 @@ export const checkResult = z
       status: z.literal(200),
       request_id: z.uuid(),
       outagePolicy,
-      /** Set on an approval that a rule would have denied, were it not in the shadow. */
+      /** Set on an approval that a shadow rule would have denied. */
       shadow: z.literal('denied').optional(),
     }),
     z.object({
@@ -61,7 +61,7 @@ export const checkResult = z
       retryAfter: z.int().min(1),
       outagePolicy,
     }),
-    refusal,
+    error,
   ])
   .meta({ id: 'CheckResult' });
 
@@ -70,7 +70,7 @@ export const releaseResult = z
   .union([
     z.object({ status: z.literal(200) }),
     z.object({ status: z.literal(404), error: z.string() }),
-    refusal,
+    error,
   ])
   .meta({ id: 'ReleaseResult' });
 

@@ -15,7 +15,7 @@ import { type KeyPair, watchKeyPair } from '../net/key-pair.js';
 export interface Security {
   readonly access: Access;
   readonly auth: AuthState;
-  /** The service's own, if it speaks TLS. */
+  /** The key pair of the service, if it speaks TLS. */
   readonly keyPair?: WatchedFiles<KeyPair> | undefined;
   /** Stops watching the files. */
   close(): void;
@@ -28,7 +28,7 @@ type SecuritySettings = Pick<
 
 /**
  * Reads the files that the settings name, and watches them.
- * @throws SettingsError for a file that can't be read, or is wrong
+ * @throws SettingsError for a file that can't be read, or is invalid
  */
 export async function openSecurity(settings: SecuritySettings, logger: Logger): Promise<Security> {
   const { AUTH_TOKENS_FILE, TLS_CERT_FILE, TLS_KEY_FILE } = settings;

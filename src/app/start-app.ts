@@ -28,22 +28,21 @@ export interface App {
   readonly port: number;
   /** Where `/debug` and `/metrics` are, if not on the port of the checks. */
   readonly adminPort: number | undefined;
-  /** Where gateways ask, if they can. */
+  /** Where gateways ask, if there is a port for them. */
   readonly grpcPort: number | undefined;
   /**
-   * Is not ready from now on, and serves for SHUTDOWN_DELAY_MILLIS more. Then it stops accepting, answers
-   * the requests in flight, gives waiting requests up to `graceMillis`, and turns the rest away. Nothing of
-   * this replica stays in Redis.
+   * Is not ready from now on, and serves for SHUTDOWN_DELAY_MILLIS more. Then it stops accepting, answers the requests
+   * in flight, gives waiting requests up to `graceMillis`, and fails the rest. Nothing of this replica stays in Redis.
    * @param hurry ends the delay and the grace at once when it is aborted
    */
   stop(graceMillis: number, hurry?: AbortSignal): Promise<void>;
-  /** Reads the rules anew, without waiting for the next look at their file. */
+  /** Reads the rules again, without waiting for the next look at their file. */
   reloadRules(): Promise<void>;
 }
 
 /**
  * Puts the parts together and serves.
- * @param environment has the variables of OpenTelemetry
+ * @param environment the variables of OpenTelemetry
  * @throws SettingsError for a file in the settings that can't be used
  */
 export async function startApp(

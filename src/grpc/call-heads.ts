@@ -9,19 +9,19 @@ import type { Access } from '../service/callers/access.js';
 import type { CallLog } from './call-log.js';
 
 interface CallHeadsParts {
-  /** The path of the calls that take a token, where there are some. */
+  /** The path of the calls that need a token, if there are tokens. */
   readonly callPath: string;
   readonly access: Pick<Access, 'enter'>;
   readonly log: Pick<CallLog, 'failed'>;
 }
 
-/** Refuses calls that may not enter before their messages are read, and remembers who sent the others. */
+/** Rejects calls without the right token before their messages are read, and keeps the contexts of the others. */
 export class CallHeads {
   readonly #heads = new WeakMap<Metadata, RequestContext>();
 
   constructor(private readonly parts: CallHeadsParts) {}
 
-  /** For the options of the server. */
+  /** An option of the server. */
   readonly interceptor: ServerInterceptor = ({ path }, call) => {
     if (path !== this.parts.callPath) return new ServerInterceptingCall(call);
     const { access, log } = this.parts;
@@ -44,10 +44,10 @@ export class CallHeads {
     });
   };
 
-  /** Of a call that has entered. */
+  /** The context of a call that was let in. */
   of(metadata: Metadata): RequestContext {
     const head = this.#heads.get(metadata);
-    if (!head) throw new Error('a call has not entered');
+    if (!head) throw new Error('the call was not let in');
     return head;
   }
 }

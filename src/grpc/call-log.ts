@@ -12,9 +12,9 @@ import {
 import { serviceErrorFor } from '../service/store-failures.js';
 import { GRPC_STATUSES } from './error-statuses.js';
 
-/** A call as the log has it. */
+/** A call, as the log shows it. */
 export interface LoggedCall extends RequestContext {
-  /** Those that it asks for, as far as they are known. */
+  /** The keys that it asks for, as far as they are known. */
   readonly keys?: readonly string[] | undefined;
 }
 
@@ -27,7 +27,7 @@ export class CallLog {
     private readonly httpStatusOf: (code: ErrorCode) => number,
   ) {}
 
-  /** For other lines of a call. It has its caller and its span only once it is decided. */
+  /** A logger for other lines of a call. The call has its span only once it is decided. */
   of(call: LoggedCall): Logger {
     return logOf(call, this.logger);
   }
@@ -37,7 +37,7 @@ export class CallLog {
     this.#answered(isApproved ? 200 : this.httpStatusOf('RATE_LIMIT_EXCEEDED'), call, line);
   }
 
-  /** @returns what the gateway is told of the error */
+  /** @returns the error that the gateway gets */
   failed(error: unknown, call: LoggedCall): { code: status; details: string } {
     const { code: errorCode, message } = serviceErrorFor(error);
     const cause = isFault(error) ? { err: error } : { reason: message };
@@ -45,13 +45,13 @@ export class CallLog {
     return { code: GRPC_STATUSES[errorCode], details: message };
   }
 
-  /** Of an error that the gateway is not told of, since it is told of another, or of a refusal. */
+  /** An error that the gateway does not get, since it gets another error, or a denial. */
   suppressed(error: unknown, call: LoggedCall): void {
     if (!isFault(error) || !this.settings.LOG_5XX) return;
     this.of(call).error({ keys: call.keys, err: error }, 'descriptor not decided');
   }
 
-  /** @param hasWaited as over HTTP, a client is missed that waited */
+  /** @param hasWaited whether the gateway waited for a turn; such a line is logged at the level info, as over HTTP */
   givenUp(call: LoggedCall, hasWaited: boolean): void {
     const line = { keys: call.keys, status: CLIENT_CLOSED_REQUEST };
     this.of(call)[hasWaited ? 'info' : 'debug'](line, 'gateway gave up before the answer');

@@ -2,16 +2,16 @@ import { serviceError } from '../service/service-error.js';
 
 const BYTES_IN_ALL = 64 * 1024 * 1024;
 const BYTES_OF_CALLER = BYTES_IN_ALL / 4;
-/** Of a call besides its message. */
+/** The memory of a call besides its message. */
 const BYTES_OF_CALL = 16 * 1024;
 
-/** Bounds the calls whose checks are not made yet, by their messages: of a caller, and of all. */
+/** Bounds the calls whose checks are not made yet, by the bytes of their messages: for each caller, and in all. */
 export class CallRoom {
   #taken = 0;
   readonly #takenBy = new Map<string, number>();
 
   /**
-   * Does `work` for a call with a message of so many bytes.
+   * Runs `work` for a call with a message of this size.
    * @throws ServiceError NO_ROOM_FOR_BODY
    */
   async hold<T>(caller: string, messageBytes: number, work: () => Promise<T>): Promise<T> {

@@ -3,8 +3,8 @@ import { status } from '@grpc/grpc-js';
 import type { ErrorCode } from '../service/errors.js';
 
 /**
- * The status of each error of the service. A fault of ours is never said to be over a limit. Calls are not answered with
- * some of these errors, since they are about HTTP.
+ * The status of each error of the service. A fault of Sluice never looks like a denial. Some of these errors are about
+ * HTTP, and no call is answered with them.
  * https://github.com/googleapis/googleapis/blob/master/google/rpc/code.proto
  */
 export const GRPC_STATUSES = {

@@ -24,9 +24,9 @@ import { reflected } from './reflected-proto.js';
 import { shouldRateLimit } from './should-rate-limit.js';
 import { StreamBounds } from './stream-bounds.js';
 
-/** More than 100 descriptors of long values need. */
+/** More than 100 descriptors with long values need. */
 const MAX_MESSAGE_BYTES = 256 * 1024;
-/** A gateway that has vanished is noticed after both together. */
+/** A gateway that has vanished is noticed after the sum of both. */
 const KEEPALIVE_MILLIS = 60_000;
 const KEEPALIVE_TIMEOUT_MILLIS = 20_000;
 
@@ -43,9 +43,9 @@ export interface GrpcParts {
 
 /** A port that serves Envoy's rate limit service, with health and reflection. */
 export interface GrpcPort extends StoppableServer {
-  /** Has health tell the readiness from now on. Until then it says that the service does not serve. */
+  /** Makes the health service report the readiness from now on. Before, it reports NOT_SERVING. */
   startServing(): Promise<void>;
-  /** Has gateways hear that their calls should go elsewhere. */
+  /** Makes the health service tell gateways that their calls should go elsewhere. */
   startDraining(): void;
 }
 
@@ -68,7 +68,7 @@ export async function openGrpcPort(
   const heads = new CallHeads({ callPath, access: service.access, log });
   const server = new Server({
     interceptors: [heads.interceptor],
-    // Each call would pay for counts that nobody can ask for.
+    // Channelz would count every call, and nothing can read the counts.
     'grpc.enable_channelz': 0,
     'grpc.max_receive_message_length': MAX_MESSAGE_BYTES,
     'grpc.max_concurrent_streams': settings.MAX_IN_FLIGHT_PER_CONNECTION,

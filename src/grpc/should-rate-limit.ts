@@ -24,10 +24,10 @@ export interface ShouldRateLimitParts {
   readonly log: CallLog;
 }
 
-/** Of a message that take as long as a check. One of less than this needs no turn. */
+/** The bytes of a message that take as long as a check. A shorter message needs no turn. */
 const BYTES_OF_TURN = 4096;
 
-/** The one call of Envoy's rate limit service: approves all descriptors of a request, or none. */
+/** The only method of Envoy's rate limit service: approves all descriptors of a request, or none. */
 export function shouldRateLimit(
   parts: ShouldRateLimitParts,
 ): handleUnaryCall<CallMessage, RateLimitResponse> {
@@ -46,7 +46,7 @@ export function shouldRateLimit(
     return decided;
   };
 
-  /** Makes the checks of a call, which may take long: others are served between its turns. */
+  /** Makes the checks of a call. That may take long, so that other requests are served between its turns. */
   const checksIn = async (message: CallMessage, call: GatewayCall): Promise<CheckRequest[]> => {
     for (let left = Math.floor(message.length / BYTES_OF_TURN); left > 0;) {
       left -= await turns.next(left);
@@ -57,7 +57,7 @@ export function shouldRateLimit(
       access.demandKey(draft.key, call);
       return checkOf(draft, policyOf(draft.key), call.millisToWait);
     };
-    // Like a check over HTTP, one alone waits for no turn.
+    // As over HTTP, a single check does not wait for a turn.
     if (drafts.length === 1) return drafts.map(make);
     const checks: CheckRequest[] = [];
     while (checks.length < drafts.length && !call.isCancelled) {
@@ -79,7 +79,7 @@ export function shouldRateLimit(
       limiter: service.limiter,
       log: () => log.of(call),
       decide: (check) => decideOne(check, call),
-      // A waiter has a place of its own, and would keep others waiting.
+      // A waiter has its own place, and would hold its share for too long.
       inTurn: (check, work) =>
         isAlone || check.canWait ? work() : shares.run(call.owner, hitsOf([check]), work),
       withdrawWaiting: () => {

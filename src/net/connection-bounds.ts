@@ -5,7 +5,7 @@ import type { DropReason, Metrics } from '../metrics/metrics.js';
 import { systemClock } from '../common/clock.js';
 import { FrequentLog } from '../common/frequent-log.js';
 
-/** What clients may have of a port. */
+/** What clients may take of a port. */
 export interface ConnectionBounds {
   readonly maxConnections: number;
   /** How many requests of one connection may be served at a time. */
@@ -17,8 +17,8 @@ export interface ConnectionBounds {
 }
 
 /**
- * The bounds of each port that the settings name. What is beyond them is counted; drops are logged, too, and those of
- * the last second by `close`.
+ * The bounds of each port, by the settings. Requests and connections beyond the bounds are counted. Drops are also
+ * logged, those of the last second by `close`.
  */
 export function connectionBounds(
   settings: Pick<Settings, 'MAX_CONNECTIONS' | 'MAX_IN_FLIGHT_PER_CONNECTION'>,

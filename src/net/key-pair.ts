@@ -15,14 +15,14 @@ export interface KeyPair {
   readonly key: Buffer;
 }
 
-/** What a server speaks TLS with. */
+/** The TLS options of a server. */
 export function secureWith(pair: KeyPair): KeyPair & { readonly minVersion: 'TLSv1.2' } {
   return { ...pair, minVersion: 'TLSv1.2' };
 }
 
 /**
  * The key pair in two files, kept up to date.
- * @throws SettingsError where one can't be read or is wrong, or the two don't belong together
+ * @throws SettingsError if a file can't be read or is invalid, or the two don't belong together
  */
 export function watchKeyPair(
   certificatePath: string,
@@ -62,12 +62,12 @@ function checkPair(pair: KeyPair, certificatePath: string, keyPath: string): voi
     'a PEM private key without a passphrase',
   );
   const key = orThrow(wrongKey, () => createPrivateKey(pair.key));
-  // A secure context would take a pair of two kinds, such as an RSA key with an EC certificate.
+  // A secure context would accept a pair of two kinds, such as an RSA key with an EC certificate.
   if (!certificate.checkPrivateKey(key)) {
     const takes = `the private key of the certificate in ${CERTIFICATE}`;
     throw new SettingsError(KEY, JSON.stringify(keyPath), takes);
   }
-  // Only a secure context reads the rest of the chain.
+  // Only a secure context checks the rest of the chain.
   orThrow(wrongCertificate, () => createSecureContext(pair));
 }
 

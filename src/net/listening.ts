@@ -2,9 +2,9 @@ import type { AddressInfo, Server, Socket } from 'node:net';
 
 import type { ConnectionBounds } from './connection-bounds.js';
 
-/** Where a server listens, and what it takes. */
+/** Where a server listens, and the bounds of its connections. */
 export interface ListeningOptions {
-  /** 0 for any that is free */
+  /** 0 for any free port */
   readonly port: number;
   readonly host: string;
   readonly bounds: Pick<ConnectionBounds, 'maxConnections' | 'onDropped'>;
@@ -13,7 +13,7 @@ export interface ListeningOptions {
 /** A server that listens. */
 export interface Listening {
   readonly port: number;
-  /** Ends all connections, those with a request that is half sent included. */
+  /** Ends all connections, including those with a request that is partly sent. */
   cutConnections(): void;
 }
 
@@ -24,7 +24,7 @@ export interface StoppableServer extends Listening {
 }
 
 /**
- * Has a server listen, with the bounds of its connections.
+ * Makes a server listen, with bounds for its connections.
  * @throws the error of listen(2), such as EADDRINUSE
  */
 export async function startListening(
@@ -52,8 +52,9 @@ export async function startListening(
 }
 
 /**
- * All connections of `server`. Those that have not agreed on TLS yet are among them, unlike for `closeAllConnections`.
- * @param event `secureConnection` for those that have agreed on TLS, as they are after it
+ * All connections of `server`. Unlike those of `closeAllConnections`, they include connections whose TLS handshake is
+ * not over.
+ * @param event `secureConnection` for the connections whose TLS handshake is over, as TLS sockets
  */
 export function connectionsOf(
   server: Server,

@@ -14,8 +14,8 @@ export interface Timeouts {
 export const TIMEOUTS: Timeouts = {
   headMillis: 10_000,
   requestMillis: 30_000,
-  // Many load balancers keep an idle connection for 60 s. The service has to keep it for longer: its close
-  // would fail a request that is just being sent.
+  // Many load balancers keep an idle connection for 60 s. The service has to keep it longer: closing it would fail a
+  // request that is just being sent.
   idleMillis: 75_000,
   checkMillis: 1000,
 };

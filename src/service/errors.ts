@@ -1,6 +1,8 @@
 /** One error of the service. Each way in answers it with a status of its own. */
 interface ErrorRow {
-  /** `deny`: the limit is reached. `reject`: the request is invalid or not allowed. `fail`: Sluice can not serve it now. */
+  /**
+   * `deny`: the limit is reached. `reject`: the request is invalid or not allowed. `fail`: Sluice can not serve it now.
+   */
   readonly kind: 'deny' | 'reject' | 'fail';
   /** The text that the caller gets. `serviceError` fills in the placeholders in braces. */
   readonly message: string;
@@ -11,9 +13,9 @@ interface ErrorRow {
 }
 
 /**
- * Every error of the service, by its code. The log has the code as `errorCode`; answers never have it. HTTP maps the codes
- * to statuses in src/http/replies/error-statuses.ts, gRPC in src/grpc/error-statuses.ts.
- * The table of errors in docs/api.md says the same. Tests compare both with what the service answers.
+ * Every error of the service, by its code. The log has the code as `errorCode`; answers never have it. HTTP maps the
+ * codes to statuses in src/http/replies/error-statuses.ts, gRPC in src/grpc/error-statuses.ts. The table of errors in
+ * docs/api.md says the same. Tests compare both with what the service answers.
  */
 export const ERRORS = {
   INVALID_PARAMETER: {

@@ -22,8 +22,8 @@ interface StoreFailure {
 }
 
 /**
- * Everything that can go wrong in a limiter or in its store, and the answer to it. Each way in maps the code to its own status.
- * The table in docs/reliability.md says the same; a test compares the two.
+ * Everything that can go wrong in a limiter or in its store, and the answer to it. Each way in maps the code to its own
+ * status. The table in docs/reliability.md says the same; a test compares the two.
  */
 export const STORE_FAILURES = {
   store_unavailable: {
@@ -70,7 +70,10 @@ export const STORE_FAILURES = {
   },
 } as const satisfies Record<UnavailableReason | 'listing_forbidden' | 'fault', StoreFailure>;
 
-/** The error that a caller gets for anything that was thrown. An error that the service did not foresee is a fault of its own. */
+/**
+ * The error that a caller gets for anything that was thrown. An error that the service did not foresee is a fault of
+ * its own.
+ */
 export function serviceErrorFor(error: unknown): ServiceError {
   return error instanceof ServiceError
     ? error

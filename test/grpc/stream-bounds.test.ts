@@ -136,7 +136,7 @@ describe('a call without a message', () => {
     expect(code).toBe(ERROR_CODE.none);
     expect(await silent).toMatchObject({
       code: 'DEADLINE_EXCEEDED',
-      details: 'the message did not come in time',
+      details: 'request timed out',
     });
     // The connection goes on.
     const next = connection.openStream();

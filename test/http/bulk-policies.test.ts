@@ -135,7 +135,9 @@ describe.each(bothLimiters(redis))('elements of a call (%s limiter)', (_name, se
     await checkMany(app.url, [{ key: uniqueKey() }], { 'X-Correlation-ID': uniqueKey() });
     await app.stop(0);
 
-    expect(app.log.filter(({ msg }) => msg === 'elements of a bulk request denied or rejected')).toEqual([
+    expect(
+      app.log.filter(({ msg }) => msg === 'elements of a bulk request denied or rejected'),
+    ).toEqual([
       expect.objectContaining({
         level: 'info',
         correlationId: key,
@@ -149,7 +151,9 @@ describe.each(bothLimiters(redis))('elements of a call (%s limiter)', (_name, se
     await checkMany(app.url, [{ key }, { key }, 5]);
     await app.stop(0);
 
-    expect(app.log.filter(({ msg }) => msg === 'elements of a bulk request denied or rejected')).toEqual([]);
+    expect(
+      app.log.filter(({ msg }) => msg === 'elements of a bulk request denied or rejected'),
+    ).toEqual([]);
   });
 });
 

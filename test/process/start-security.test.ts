@@ -57,7 +57,7 @@ describe('a replica that can not start', () => {
     [
       'half written',
       '[{"name": "bil',
-      '(it is no JSON at position 14), takes a JSON list of tokens',
+      '(it is not JSON at position 14), takes a JSON list of tokens',
     ],
     ['an object', '{}', '(it must be a list), takes a JSON list of tokens'],
   ])('because its tokens file is %s says so in one line', async (_how, text, complaint) => {

@@ -5,7 +5,7 @@ import type { Access } from '../../service/callers/access.js';
 import type { Scope } from '../../service/callers/caller.js';
 import type { RequestContext } from '../../service/request-context.js';
 import { keyOf } from '../replies/key-of.js';
-import { foreignPageRefusal } from './foreign-pages.js';
+import { foreignPageCheck } from './foreign-pages.js';
 
 /** Lets requests pass to their handlers, or rejects them. */
 export interface Guards {
@@ -16,15 +16,16 @@ export interface Guards {
 }
 
 /**
- * The guards of the service. Without tokens, pages of other origins are rejected: they have no token, but the address of a
- * browser that reaches the service. The metrics may be asked for: they change nothing, and no other page can read them.
+ * The guards of the service. Without tokens, requests from pages of other origins are rejected: the browser that shows
+ * such a page may reach the service. Metrics are served to any page: reading them changes nothing, and a page of
+ * another origin can't read the answer.
  */
 export function guardsOf(
   access: Access,
   { AUTH_TOKENS_FILE, ALLOWED_ORIGINS }: Pick<Settings, 'AUTH_TOKENS_FILE' | 'ALLOWED_ORIGINS'>,
 ): Guards {
   if (AUTH_TOKENS_FILE === undefined) {
-    const rejectForeignPages = foreignPageRefusal(ALLOWED_ORIGINS ?? []);
+    const rejectForeignPages = foreignPageCheck(ALLOWED_ORIGINS ?? []);
     return {
       guard: (_scope, handler) => (request, response, next) => {
         rejectForeignPages(request.headers);
@@ -54,7 +55,7 @@ export function guardsOf(
   };
 }
 
-/** A guard for several paths knows no parameter. */
+/** A guard for several paths has no path parameter. */
 function keyIn(request: Request): string | undefined {
   return (request.params.key as string | undefined) ?? keyOf(request);
 }

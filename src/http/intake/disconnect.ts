@@ -3,15 +3,15 @@ import type { Socket } from 'node:net';
 import { CallerPresence } from '../../limiter/caller-presence.js';
 import { isHeldUp } from './connection-state.js';
 
-/** Longer than earlier answers need to go out; a connection is held up behind them, too. */
+/** Longer than earlier answers take to go out. A connection is also held up until they are out. */
 const HELD_UP_MILLIS = 100;
 
 /** The clients of the requests that wait on each connection; one listener for all of them. */
 const clientsOf = new WeakMap<Socket, WaitingClients>();
 
 /**
- * Runs `work` with a client that hears when its connection closes. The connection is watched and not
- * the response, since the response to a pipelined request has none before its turn.
+ * Runs `work` with a presence that ends when the connection closes. The connection is watched and not the response,
+ * since the response to a pipelined request has no connection before its turn.
  */
 export async function untilDisconnect<T>(
   socket: Socket,
@@ -33,12 +33,12 @@ export async function untilDisconnect<T>(
 }
 
 /**
- * The clients of one connection. It is cut when it is not read while a request waits on it: it does not tell
- * then that its client disconnects, and the place would stay taken. A connection on which the requests
- * that wait are answered one after the other is left alone, since an answer to nobody ends it.
+ * The clients of one connection. A connection that is not read while a request waits on it is cut: the service would
+ * not see that its client disconnects, and the place would stay taken. A connection whose waiting requests are answered
+ * one after the other is left alone: if its client is gone, writing the next answer closes it.
  */
 class WaitingClients {
-  /** The longest-waiting one first. */
+  /** In order of arrival. */
   readonly #clients = new Set<CallerPresence>();
   #isWatched = false;
 
@@ -63,7 +63,7 @@ class WaitingClients {
     if (this.#isWatched || longest === undefined || !isHeldUp(this.socket)) return;
     this.#isWatched = true;
     setTimeout(() => {
-      // In a process that stood still, decisions that have come are read after timers that are due.
+      // After a standstill of the process, due timers run before decisions that have arrived are read.
       setImmediate(() => {
         this.#isWatched = false;
         if (this.#clients.has(longest) && isHeldUp(this.socket)) this.socket.destroy();

@@ -13,7 +13,7 @@ type Status = `${1 | 2 | 3 | 4 | 5}${string}`;
 
 const CODES = Object.keys(ERRORS) as ErrorCode[];
 
-/** The table of errors as examples, by their codes. Their texts have placeholders, as those of the table. */
+/** The table of errors as examples, by their codes. Their texts have the placeholders of the table. */
 export const errorExamples: NonNullable<ZodOpenApiComponentsObject['examples']> =
   Object.fromEntries(
     CODES.map((code) => {
@@ -25,7 +25,7 @@ export const errorExamples: NonNullable<ZodOpenApiComponentsObject['examples']> 
     }),
   );
 
-/** The answer with each error, by its code. @param decided the headers of a denial */
+/** The answer to each error, by its code. @param decided the headers of a denial */
 export function responsesByCode(
   decided: readonly HeaderName[],
 ): Record<ErrorCode, ZodOpenApiResponseObject> {
@@ -33,7 +33,7 @@ export function responsesByCode(
   return Object.fromEntries(entries) as Record<ErrorCode, ZodOpenApiResponseObject>;
 }
 
-/** The answers of an operation that has these errors, by their statuses. Each names its codes as its examples. */
+/** The answers of an operation with these errors, by their statuses. The examples of an answer are its codes. */
 export function errorResponses(codes: readonly ErrorCode[]): ZodOpenApiResponsesObject {
   const statuses = new Set(codes.map((code) => httpStatusOf(code)));
   const responses: ZodOpenApiResponsesObject = {};

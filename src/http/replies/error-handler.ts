@@ -11,7 +11,7 @@ import { logAnswer } from './request-log.js';
 
 const REALM = 'Bearer realm="sluice"';
 
-/** Answers every error with a JSON body; a fault of Sluice never looks like a refusal. */
+/** Answers every error with a JSON body. A fault of Sluice never looks like a denial. */
 export const errorHandler: ErrorRequestHandler = (error: unknown, request, response, _next) => {
   if (response.headersSent) {
     cutShort(response, error as Error);
@@ -22,14 +22,14 @@ export const errorHandler: ErrorRequestHandler = (error: unknown, request, respo
   }
 };
 
-/** Cuts an answer whose head is out. Its client must not take the part of the body for the whole. */
+/** Cuts an answer whose head has gone out. The client must not take part of the body for the whole. */
 function cutShort(response: Response, fault: Error): void {
   response.err = fault;
   logAnswer(response, httpStatusOf('INTERNAL_ERROR'));
   response.destroy();
 }
 
-/** The answer to an error. The log has the error itself, too, unless the service refused on purpose. */
+/** The error that the client gets. The log also gets the error itself, unless the service rejected the request. */
 function toServiceError(error: unknown, response: Response): ServiceError {
   if (!(error instanceof ServiceError)) response.err = error as Error;
   return serviceErrorFor(error);
@@ -69,7 +69,7 @@ function challengeOf({ code, values }: ServiceError): Headers {
 function answerBadEncoding(request: Request, response: Response): void {
   const [, resource, key] = request.path.split('/');
   if (resource === 'debug' && (request.method === 'GET' || request.method === 'HEAD')) {
-    // The contract has 200 for every read of a key. No instance has a key that can't be written.
+    // Every read of a key is answered 200. A key that can't be decoded has no instance.
     sendJson(response, 200, { Key: key, Found: false }, BROWSER_HEADERS);
     return;
   }

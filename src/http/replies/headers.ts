@@ -3,7 +3,9 @@ export type Headers = readonly (string | number)[];
 
 export const CORRELATION_HEADER = 'X-Correlation-ID';
 
-/** Headers of what a browser may show. The browser keeps it nowhere, loads nothing for it and frames it not. */
+/**
+ * Headers of answers that a browser may show. The browser does not cache them, load anything for them, or frame them.
+ */
 export const BROWSER_HEADERS: Headers = [
   'Cache-Control',
   'no-store',

@@ -12,12 +12,11 @@ type LogAnswer = (response: Response, status: number) => void;
 const SECRET_HEADER = /auth|cookie|token|secret|key|password|signature/i;
 
 /**
- * Has the answers of `app` logged by pino-http, one line each, where the settings and the logger's level
- * say so.
+ * Has pino-http log the answers of `app`, one line each, if the settings and the logger's level ask for it.
  *
- * pino-http makes a logger for each request that it gets. This module hands a request over when the status
- * of its answer is known, and only if the answer is logged. Other answers cost nothing (BENCHMARKS.md).
- * @param parameters those of queries that the log may show
+ * pino-http makes a logger for each request that it gets. This module hands a request over when the status of its
+ * answer is known, and only if the answer is logged. Other answers cost nothing (BENCHMARKS.md).
+ * @param parameters the query parameters that the log may show
  */
 export function logAnswersOf(
   app: Express,
@@ -27,7 +26,8 @@ export function logAnswersOf(
 ): void {
   const followWithPinoHttp = pinoHttp<Request, Response>({
     logger,
-    // The logger's own serializer of errors stays: pino-http's shows what libraries attach to an error.
+    // The logger keeps its own serializer of errors: that of pino-http shows the fields that libraries attach to an
+    // error.
     wrapSerializers: false,
     serializers: {
       req: (request: Request) => describeRequest(request, parameters),
@@ -35,7 +35,7 @@ export function logAnswersOf(
     },
     redact: { paths: ['req.headers.*'], censor: hideSecret },
     customLogLevel: (_request, response, error) => {
-      // `logFailuresTo` logs a response that fails. A client that disconnects has had no answer.
+      // `logFailuresTo` logs a response that fails. A client that disconnected got no answer.
       if (error) return 'silent';
       if (!response.err && !response.writableEnded) return 'silent';
       return levelOf(finalStatus(response), statuses);
@@ -61,7 +61,7 @@ export function logAnswersOf(
   const logAnswer: LogAnswer = (response, status) => {
     const level = levelOf(status, statuses);
     if (level === 'silent' || !logger.isLevelEnabled(level)) return;
-    // A body may fail after its head; pino-http follows the answer since then.
+    // A body may fail after its head has gone out. pino-http already follows such an answer.
     if (response[startTime]) return;
     const elapsedMillis = performance.now() - response.locals.context.startedAt;
     response[startTime] = Math.round(Date.now() - elapsedMillis);
@@ -70,7 +70,7 @@ export function logAnswersOf(
   app.locals.logAnswer = logAnswer;
 }
 
-/** Tells the log the status of an answer. The caller has to do so before the head goes out. */
+/** Passes the status of an answer to the log. Has to be called before the head goes out. */
 export function logAnswer(response: Response, status: number): void {
   (response.app.locals.logAnswer as LogAnswer)(response, status);
 }
@@ -82,7 +82,7 @@ export function logFailuresTo(logger: Logger): (this: Response, error: Error) =>
   };
 }
 
-/** The status for the log. A body may fail after a head with status 200. */
+/** The status for the log. A body may fail after a head with status 200 has gone out. */
 function finalStatus({ err, statusCode }: Response): number {
   return err ? Math.max(500, statusCode) : statusCode;
 }
@@ -98,7 +98,7 @@ function describeRequest(request: Request, parameters: ReadonlySet<string>): obj
   };
 }
 
-/** The status alone: Node does not know the headers that `writeHead` was given. */
+/** Only the status: Node does not keep the headers that `writeHead` was given. */
 function describeResponse({ statusCode }: Response): object {
   return { statusCode };
 }

@@ -18,7 +18,7 @@ export function checkRate(parts: CheckRateParts): CheckRate {
   const answer = decisionAnswers(parts);
   return async (key, query, response) => {
     const check = parseCheck(key, query);
-    // A parameter says more than a preference.
+    // The parameter overrides the preference.
     const mayPrefer = check.canWait && check.maxWaitMillis === undefined;
     const seconds = mayPrefer ? preferredWaitSeconds(response.req.get('prefer')) : undefined;
     const asked = seconds === undefined ? check : { ...check, maxWaitMillis: seconds * 1000 };

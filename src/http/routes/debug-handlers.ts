@@ -16,7 +16,7 @@ const PAGE_PAUSE_MILLIS = 1;
 
 /**
  * `GET /debug`, with the keys that the caller may see. The answer is streamed, so that any number of keys takes little
- * memory. It ends with the digest of the rules, where there are any.
+ * memory. It ends with the digest of the rules, if there are rules.
  */
 export function debugAll(
   limiter: Limiter,
@@ -26,10 +26,10 @@ export function debugAll(
 ): RequestHandler {
   return async (_request, response) => {
     const pages = limiter.list()[Symbol.asyncIterator]();
-    // The first page comes before the status goes out, so that a store that can't be reached is a 503.
+    // The first page is read before the status goes out, so that an unreachable store gives a 503.
     let next = await pages.next();
     writeHead(response, 200, 'application/json', BROWSER_HEADERS);
-    // Node would write the head in the encoding of a text, but not of bytes.
+    // As bytes: Node would write the head in the encoding of a text.
     response.write(Buffer.from('{"Instances":{'));
     for (let separator = ''; !next.done && !response.closed; next = await pages.next()) {
       const entries = next.value
@@ -54,7 +54,7 @@ function rulesPart({ rules, digest }: Rules['current']): string {
 /** `GET /debug/{key}` */
 export function debugOne(limiter: Limiter): RequestHandler<{ key: string }> {
   return async (request, response) => {
-    // The contract has 200 always. A key that is too long to exist is merely not found.
+    // The status is always 200. A key that is too long to exist is not found.
     const { key } = request.params;
     const instance = await limiter.inspect(key);
     const body: Instance | MissingInstance = instance

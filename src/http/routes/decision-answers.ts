@@ -47,7 +47,7 @@ export function decisionAnswers({ limiter, settings, logger }: AnswerParts): Ans
     policy: KeyPolicy,
     preference: string | undefined,
   ): (string | number)[] => {
-    // Keeps approvals out of caches: one that came from a cache would be given out twice.
+    // Keeps approvals out of caches, which would give them out twice.
     const headers: (string | number)[] = ['Cache-Control', 'no-store'];
     if (decision.quota) addRateLimitHeaders(headers, decision.quota, policy);
     if (decision.outagePolicy) headers.push(OUTAGE_POLICY_HEADER, decision.outagePolicy);
@@ -67,7 +67,7 @@ export function decisionAnswers({ limiter, settings, logger }: AnswerParts): Ans
         logShadowDenial(logOf(response.locals.context, logger), key, denial.reason);
       }
       headers.push(SHADOW_HEADER, 'denied');
-      // The approval counts nowhere: a release of it is a 404.
+      // Nothing counts this approval, so that a release of it is a 404.
       sendApproval(response, randomUUID(), headers);
       return;
     }
@@ -85,7 +85,7 @@ export function decisionAnswers({ limiter, settings, logger }: AnswerParts): Ans
         if (response.req.socket.destroyed) {
           logOf(response.locals.context, logger).debug(
             { key, requestId },
-            'nobody uses the approval; given back',
+            'approval given back, since the client has disconnected',
           );
           limiter.giveBack(key, requestId);
           return;
@@ -105,7 +105,10 @@ export function decisionAnswers({ limiter, settings, logger }: AnswerParts): Ans
   };
 }
 
-/** @param requestId a UUID, which needs no escaping: the text is made in a tenth of the time of an object's */
+/**
+ * @param requestId a UUID, which needs no escaping: building the text takes a tenth of the time of serializing an
+ *   object
+ */
 function sendApproval(
   response: Response,
   requestId: string,

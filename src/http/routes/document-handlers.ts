@@ -22,7 +22,7 @@ const PART_BYTES = 64 * 1024;
 
 const { resolve } = createRequire(import.meta.url);
 
-/** `GET /openapi.json`. What makes the document is loaded by the first who asks for it. */
+/** `GET /openapi.json`. The first request loads the modules that make the document. */
 export function openApiJson(settings: DescribedSettings): RequestHandler {
   let text: string | undefined;
   return async (_request, response) => {
@@ -37,7 +37,7 @@ export const docsPage: RequestHandler = (_request, response) => {
   send(response, 200, 'text/html; charset=utf-8', PAGE, PAGE_HEADERS);
 };
 
-/** `GET /docs/{file}`. The library's files are read by the first who asks for them, and kept. */
+/** `GET /docs/{file}`. The library's files are read at their first request, and kept. */
 export function docsFile(clock: Clock = systemClock): RequestHandler<{ file: string }> {
   const contents = new Map<PageFile, Buffer>();
   return async (request, response) => {
@@ -59,7 +59,7 @@ async function contentOf(file: PageFile): Promise<Buffer> {
   return readFile(resolve(`swagger-ui-dist/${file}`));
 }
 
-/** So that little of it is in memory for each client: TLS would encrypt all of it at once. */
+/** Keeps the memory for each client small: TLS would encrypt the whole content at once. */
 async function sendInParts(
   response: Response,
   type: string,

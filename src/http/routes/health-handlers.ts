@@ -9,14 +9,14 @@ import { send } from '../replies/reply.js';
 
 const PLAIN_TEXT = 'text/plain; charset=utf-8';
 
-/** `GET /healthz`. The answer says no more than that the process lives. */
+/** `GET /healthz`. The answer says only that the process lives. */
 export const healthz: RequestHandler = (_request, response) => {
   send(response, 200, PLAIN_TEXT, 'OK', BROWSER_HEADERS);
 };
 
 /**
- * `GET /readyz`. The answer says whether requests should come here, or why not, one reason on each line. After an OK
- * it says what is wrong all the same.
+ * `GET /readyz`. The answer says whether requests should come here, or why not, one reason on each line. An OK is
+ * followed by warnings, if there are any.
  */
 export function readyz(readiness: Readiness): RequestHandler {
   return async (_request, response) => {

@@ -46,7 +46,7 @@ export interface HttpApp {
   readonly answerPlainCheck: AnswerPlainCheck | undefined;
 }
 
-/** Which paths a port serves. The health checks are on every port. */
+/** The paths that a port serves. Every port also serves the health checks. */
 export interface Surface {
   /** `/rate` */
   readonly limiting: boolean;
@@ -60,7 +60,7 @@ export interface Surface {
 
 const LOGGED_PARAMETERS: ReadonlySet<string> = new Set([...PARAMETERS, ...UI_PARAMETERS]);
 
-/** The service's HTTP surface: every path, its methods, and what answers them. */
+/** The HTTP surface of the service: every path, its methods, and their handlers. */
 export function createHttpApp(parts: HttpParts, surface: Surface): HttpApp {
   const { service, settings, logger } = parts;
   const { limiter, access } = service;
@@ -68,10 +68,10 @@ export function createHttpApp(parts: HttpParts, surface: Surface): HttpApp {
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
-  // A path names a key to the letter: `/rate/a/` asks for no key, not for `a`.
+  // A path names a key exactly: `/rate/a/` has no key, and does not stand for `a`.
   app.enable('strict routing');
   app.enable('case sensitive routing');
-  // The parser would ignore parameters beyond a limit. The length of the URL limits them already.
+  // By default the parser ignores parameters beyond a limit. The length of the URL bounds them already.
   app.set('query parser', (query: string | null) =>
     parseQuery(query ?? '', '&', '=', { maxKeys: 0 }),
   );
@@ -79,12 +79,12 @@ export function createHttpApp(parts: HttpParts, surface: Surface): HttpApp {
   const logFailure = logFailuresTo(logger);
   const checkHostName = hostNameCheck(settings);
   const begin = (request: Request, response: Response): void => {
-    // An answer to a client that has just disconnected would end the process without a listener.
+    // Without a listener, an answer to a client that has just disconnected would end the process.
     response.on('error', logFailure);
     takeIn(request, response);
     checkHostName?.(request.headers.host);
   };
-  // One layer does both, since every request goes through each layer.
+  // One layer for both, since every request goes through each layer.
   app.use((request, response, next) => {
     begin(request, response);
     next();
@@ -113,7 +113,7 @@ export function createHttpApp(parts: HttpParts, surface: Surface): HttpApp {
     route(app, '/rate/:key/:requestId', { DELETE: releaseOne });
   }
   if (surface.debugging) {
-    // The guard is for all paths below: a key that can't be decoded has an answer, but reaches no route.
+    // The guard is for all paths below /debug: a key that can't be decoded is answered, but reaches no route.
     app.use('/debug', guards.guard('debug', passOn));
     routeReads(app, '/debug', debugAll(limiter, parts.rules, access));
     routeReads(app, '/debug/:key', debugOne(limiter) as RequestHandler);
@@ -152,7 +152,7 @@ function routeReads(app: Express, path: string, handler: RequestHandler): void {
 }
 
 /**
- * Answers the methods given, and every other with a 405. Express would run HEAD as GET, which consumes on
+ * Routes the given methods, and answers every other method with a 405. Express would run HEAD as GET, which consumes on
  * `/rate`.
  * @param handlers by method
  */

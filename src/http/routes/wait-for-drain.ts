@@ -2,7 +2,10 @@ import type { Response } from 'express';
 
 import type { Clock } from '../../common/clock.js';
 
-/** How long a client may read nothing of a long answer. A client that stopped would hold it for ever. */
+/**
+ * How long a client may pause reading a long answer. Without a bound, a client that stopped would hold the answer for
+ * ever.
+ */
 const READ_TIMEOUT_MILLIS = 30_000;
 
 /**
@@ -16,7 +19,7 @@ export async function waitForDrain(response: Response, clock: Clock): Promise<bo
       response.off('drain', end).off('close', end);
       resolve();
     };
-    // A response that waits for its turn on a connection is never told that this is closed.
+    // A response that waits for its turn on a connection gets no event when the connection closes.
     const cancelTimer = clock.after(READ_TIMEOUT_MILLIS, () => {
       response.destroy();
       end();

@@ -6,11 +6,11 @@ import type { KeyPair } from '../../net/key-pair.js';
 import { type KeptAliveServer, listen } from './server.js';
 import { logUnreadable } from './unreadable-requests.js';
 
-/** The ports of the service. They begin and end together. */
+/** The ports of the service, which start and stop together. */
 export interface Ports extends KeptAliveServer {
   /** Where `/debug`, `/metrics` and the documents are, if not on the port of the checks. */
   readonly adminPort: number | undefined;
-  /** Has every answer from now on ask its client to use another connection, and so another replica. */
+  /** Makes every answer from now on ask its client to use another connection, which may lead to another replica. */
   startDraining(): void;
 }
 

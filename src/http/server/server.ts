@@ -27,17 +27,17 @@ import { endAtUpgrades } from './upgrades.js';
 
 export const MAX_HEADER_BYTES = 16 * 1024;
 
-/** One whose connections may be idle between two requests. */
+/** A server whose connections may be idle between two requests. */
 export interface KeptAliveServer extends StoppableServer {
   /**
-   * Ends the idle connections little by little, within `millis`.
-   * @param hurry ends the time at once when it is aborted
+   * Ends the idle connections gradually, within `millis`.
+   * @param hurry ends the rest at once when it is aborted
    */
   endIdle(millis: number, hurry?: AbortSignal): Promise<void>;
 }
 
 export interface ListenOptions extends ListeningOptions {
-  /** The key pair of a server that speaks TLS. A pair that comes later is for later connections. */
+  /** The key pair of a server that speaks TLS. A new pair applies to new connections. */
   readonly keyPair?: WatchedFiles<KeyPair> | undefined;
   readonly onUnreadable: (request: UnreadableRequest) => void;
   readonly bounds: ConnectionBounds;
@@ -46,7 +46,7 @@ export interface ListenOptions extends ListeningOptions {
 
 type Options = ServerOptions<MessageClasses['IncomingMessage'], MessageClasses['ServerResponse']>;
 
-/** Hands plain checks to what answers them, and every other request to Express. */
+/** Passes plain checks to their own handler, and every other request to Express. */
 export function requestListener({
   app,
   answerPlainCheck,
@@ -70,7 +70,7 @@ export async function listen(httpApp: HttpApp, options: ListenOptions): Promise<
     requestTimeout: timeouts.requestMillis,
     keepAliveTimeout: timeouts.idleMillis,
     connectionsCheckingInterval: timeouts.checkMillis,
-    // Node would answer a request without a Host header by itself, with a 400 that has no body.
+    // By default Node answers a request without a Host header itself, with a 400 that has no body.
     requireHostHeader: false,
   };
   const server = keyPair
@@ -82,7 +82,7 @@ export async function listen(httpApp: HttpApp, options: ListenOptions): Promise<
     boundPipelines(requestListener(httpApp), { ...bounds, stallMillis: timeouts.requestMillis }),
   );
   server.on('request', serve);
-  // Node would answer an unknown expectation by itself, with a 417 that has no body.
+  // Without a listener Node answers an unknown expectation itself, with a 417 that has no body.
   server.on('checkExpectation', serve);
   const listening = await startListening(server, options);
   return {

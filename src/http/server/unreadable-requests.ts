@@ -24,8 +24,8 @@ export interface UnreadableRequest {
 }
 
 /**
- * Answers what never becomes a request: text that is no HTTP, headers that are too large, a request that
- * does not come in time. The connection ends with the answer.
+ * Answers input that never becomes a request: text that is not HTTP, headers that are too large, a request that does
+ * not arrive in time. The connection ends with the answer.
  */
 export function answerUnreadable(
   server: Server,
@@ -33,7 +33,7 @@ export function answerUnreadable(
 ): void {
   server.on('clientError', ({ code = '' }: NodeJS.ErrnoException, socket) => {
     const errorCode = errorCodeFor(code);
-    // The rest of that request is not late, but not read.
+    // The request is not late: the service does not read the rest of it.
     if (errorCode === 'REQUEST_TIMEOUT' && isHeldUp(socket)) return;
     if (errorCode === undefined || !isAnswerable(socket)) {
       socket.destroy();
@@ -47,7 +47,7 @@ export function answerUnreadable(
   });
 }
 
-/** Logs each answer to what could not be read as a request, one line each, where the settings say so. */
+/** Logs each answer to an unreadable request, one line each, if the settings ask for it. */
 export function logUnreadable(
   logger: Logger,
   statuses: LoggedStatuses,
@@ -58,18 +58,18 @@ export function logUnreadable(
   };
 }
 
-/** @returns undefined where no request was begun, as on a connection that is reset or speaks no TLS */
+/** @returns undefined if no request was begun, such as on a connection that is reset or does not speak TLS */
 function errorCodeFor(code: string): TransportError | undefined {
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 'REQUEST_TIMEOUT';
   if (code === 'HPE_HEADER_OVERFLOW') return 'HEADERS_TOO_LARGE';
   return code.startsWith('HPE_') ? 'MALFORMED_REQUEST' : undefined;
 }
 
-/** Whether the client would match an answer sent now to the request that failed. */
+/** Whether the client would take an answer sent now for the answer to the request that failed. */
 function isAnswerable(socket: Duplex): boolean {
   if (!socket.writable) return false;
   const pending = firstPendingResponse(socket);
-  // The bytes that failed may be the rest of a request that has its answer.
+  // The bytes that failed may be the rest of a request that was answered.
   if (!pending) return !isReceivingBody(socket);
   return !pending.req.complete && !pending.headersSent;
 }

@@ -18,7 +18,11 @@ export interface Substitute {
 export const allowAll: Substitute = {
   waiting: 0,
   check: () =>
-    Promise.resolve({ outcome: 'approved', requestId: randomUUID(), outagePolicy: 'allow' as const }),
+    Promise.resolve({
+      outcome: 'approved',
+      requestId: randomUUID(),
+      outagePolicy: 'allow' as const,
+    }),
   release: () => Promise.resolve(false),
   close: () => Promise.resolve(),
 };

@@ -8,8 +8,8 @@ const KEPT_KEYS = 100_000;
 const NOBODY: ReadonlySet<string> = new Set();
 
 /**
- * Says which of the callers that patterns restrict may touch a key. All callers share one memory, so that its bound is the
- * same for a hundred callers as for one.
+ * Says which of the callers that patterns restrict may touch a key. All callers share one memory, so that its bound is
+ * the same for a hundred callers as for one.
  */
 export class KeyRights {
   readonly #patterns: KeyPatterns;

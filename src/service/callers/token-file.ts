@@ -7,8 +7,8 @@ import { Tokens } from './tokens.js';
 const VARIABLE = 'AUTH_TOKENS_FILE';
 
 /**
- * The tokens in a file, kept up to date. While the file is missing or empty, tokens are good for the metrics only, which
- * say so.
+ * The tokens in a file, kept up to date. While the file is missing or empty, tokens are good for the metrics only,
+ * which say so.
  * @throws SettingsError if the file can't be read, or is invalid
  */
 export function watchTokenFile(

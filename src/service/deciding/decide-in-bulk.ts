@@ -12,8 +12,8 @@ export interface BulkWork {
 }
 
 /**
- * Deals with the elements of a bulk request, in their order, as fast as the turns allow. A failure of one element does not
- * affect the others.
+ * Deals with the elements of a bulk request, in their order, as fast as the turns allow. A failure of one element does
+ * not affect the others.
  * @returns when every element that began is dealt with
  */
 export function inBulk(count: number, work: BulkWork): Promise<void> {

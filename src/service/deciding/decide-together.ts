@@ -23,8 +23,8 @@ export interface Together {
 /**
  * Decides checks of which all are approved, or none: if one is not, the approvals of the others are released. Checks
  * that may wait come first, so that an approval of the others counts in the window in which it is used.
- * @returns in the order of the checks; undefined for a check that was not decided, since another is denied or the caller has
- *   given up
+ * @returns in the order of the checks; undefined for a check that was not decided, since another is denied or the
+ *   caller has given up
  * @throws the first error, if no check is denied
  */
 export async function decideTogether(
@@ -83,7 +83,10 @@ async function releaseAll(
   );
 }
 
-/** Releases an approval before the caller is answered. If the store can't be asked now, the approval is given back later. */
+/**
+ * Releases an approval before the caller is answered. If the store can't be asked now, the approval is given back
+ * later.
+ */
 async function release(
   { key, hits }: CheckRequest,
   requestId: string,

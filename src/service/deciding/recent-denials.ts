@@ -45,8 +45,8 @@ interface Run {
 }
 
 /**
- * The keys that this replica denies now, with the reason, the start and the rate of the denials. It remembers the keys that
- * were denied last, so that any number of keys takes little memory, and records a denial by one look into a map.
+ * The keys that this replica denies now, with the reason, the start and the rate of the denials. It remembers the keys
+ * that were denied last, so that any number of keys takes little memory, and records a denial by one look into a map.
  */
 export class RecentDenials {
   readonly #runs = new RecentValues<Run>(KEPT_KEYS);

@@ -3,8 +3,8 @@ import type { Ticks } from '../../common/ticks.js';
 /** About the time that all bulk requests together take of a tick. Other requests are served between ticks. */
 const MILLIS_PER_TICK = 1;
 /**
- * How many elements are dealt with between two looks at the clock. Most take a few microseconds. A key that is matched for
- * the first time takes as long as its rules do.
+ * How many elements are dealt with between two looks at the clock. Most take a few microseconds. A key that is matched
+ * for the first time takes as long as its rules do.
  */
 const ELEMENTS_PER_GRANT = 4;
 

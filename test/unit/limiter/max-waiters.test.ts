@@ -99,7 +99,10 @@ describe('a limiter with a substitute', () => {
 
   test('holds as many as may wait in store and substitute together', async () => {
     store.goDown('down');
-    expect(await wait(limiter, 'down')).toMatchObject({ outcome: 'approved', outagePolicy: 'local' });
+    expect(await wait(limiter, 'down')).toMatchObject({
+      outcome: 'approved',
+      outagePolicy: 'local',
+    });
     void wait(limiter, 'down');
     void wait(limiter, 'up');
     await expectTooMany(limiter, 'down');

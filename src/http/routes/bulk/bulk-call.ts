@@ -9,7 +9,7 @@ import { logOf } from '../../../service/request-log.js';
 import { serviceErrorFor } from '../../../service/store-failures.js';
 import type { BodyRoom } from '../../intake/body-room.js';
 import { withJsonArray } from '../../intake/json-array.js';
-import { refuseParameters } from '../../intake/parameters.js';
+import { rejectParameters } from '../../intake/parameters.js';
 import { httpStatusOf } from '../../replies/error-statuses.js';
 import type { Headers } from '../../replies/headers.js';
 import { JSON_TYPE, send } from '../../replies/reply.js';
@@ -29,7 +29,7 @@ export function answerMany(
 ): RequestHandler {
   return (request, response) =>
     runBulk(name, response.locals.context, async () => {
-      refuseParameters(request.query);
+      rejectParameters(request.query);
       await withJsonArray(request, response, room, (elements) =>
         callOf(elements, request, response).run(),
       );
@@ -37,13 +37,13 @@ export function answerMany(
 }
 
 /**
- * A bulk request on its way to its answer, which has one result for each element, in their order. A failure of one element
- * does not affect the others.
+ * A bulk request on its way to its answer, which has one result for each element, in their order. A failure of one
+ * element does not affect the others.
  */
 export abstract class BulkCall {
-  /** Of the answer. */
+  /** The headers of the answer. */
   protected readonly headers: Headers = [];
-  /** As JSON, by the place of the element. */
+  /** The results as JSON, by the places of the elements. */
   protected readonly results: string[] = [];
   /** How many elements were denied or rejected, or failed, by their errors. */
   readonly #errors: Partial<Record<ErrorCode, number>> = {};
@@ -61,7 +61,7 @@ export abstract class BulkCall {
   /** Whether elements begin after the client has disconnected. */
   protected abstract readonly continuesAfterDisconnect: boolean;
 
-  /** In the place of an answer to a client that has disconnected. */
+  /** Called instead of an answer if the client has disconnected. */
   protected abstract giveBack(): void;
 
   /** Deals with all elements, and answers. */
@@ -91,12 +91,12 @@ export abstract class BulkCall {
     return logOf(this.response.locals.context, this.parts.logger);
   }
 
-  /** Has the log count the error. */
+  /** Adds an error to the counts in the log. */
   protected noteError(code: ErrorCode): void {
     this.#errors[code] = (this.#errors[code] ?? 0) + 1;
   }
 
-  /** The element has the status and the message that its request would have, if it came alone. */
+  /** The element gets the status and the message that a single request would get. */
   #fail(place: number, error: unknown): void {
     const { code, message } = serviceErrorFor(error);
     const { retryAfter } = errorRow(code);

@@ -26,11 +26,11 @@ export function checkMany(parts: CheckParts): RequestHandler {
 }
 
 class CheckCall extends BulkCall {
-  // Keeps approvals out of caches: one that came from a cache would be given out twice.
+  // Keeps approvals out of caches, which would give them out twice.
   protected override readonly headers = ['Cache-Control', 'no-store'];
   /** A check that has not begun when its client disconnects is never decided. */
   protected readonly continuesAfterDisconnect = false;
-  /** Of the approvals, by their places. */
+  /** The ids of the approvals, by the places of their elements. */
   readonly #requestIds: string[] = [];
 
   constructor(
@@ -50,7 +50,7 @@ class CheckCall extends BulkCall {
   }
 
   protected giveBack(): void {
-    // Calls back for no place without an id.
+    // forEach skips places without an id.
     this.#requestIds.forEach((requestId, place) => {
       const { key } = this.elements[place] as CheckElement;
       this.checkParts.limiter.giveBack(key, requestId);
@@ -65,11 +65,11 @@ class CheckCall extends BulkCall {
     if (decision.outcome === 'approved') {
       const { requestId } = decision;
       this.#requestIds[place] = requestId;
-      // A UUID needs no escaping: the text is made in a tenth of the time of an object's.
+      // A UUID needs no escaping: building the text takes a tenth of the time of serializing an object.
       this.results[place] = `{"status":200,"request_id":"${requestId}"${byPolicy}}`;
     } else if (policy.isShadow) {
       this.noteError('RATE_LIMIT_EXCEEDED');
-      // The approval counts nowhere: a release of it is a 404.
+      // Nothing counts this approval, so that a release of it is a 404.
       const start = `{"status":200,"request_id":"${randomUUID()}"`;
       this.results[place] = `${start}${byPolicy},"shadow":"denied"}`;
     } else {

@@ -24,7 +24,7 @@ export function releaseMany(parts: ReleaseParts): RequestHandler {
 }
 
 class ReleaseCall extends BulkCall {
-  /** Nobody else would release what the client has asked to. */
+  /** A release that the client has asked for is done, since nobody else would do it. */
   protected readonly continuesAfterDisconnect = true;
 
   constructor(
@@ -47,6 +47,6 @@ class ReleaseCall extends BulkCall {
   }
 
   protected giveBack(): void {
-    // What was released stays released.
+    // Released approvals stay released.
   }
 }

@@ -18,12 +18,12 @@ interface DashboardParts extends OverviewParts {
   readonly guards: Guards;
 }
 
-/** The page of the file that is served at `/ui` itself. */
+/** The file that is served at `/ui` itself. */
 const PAGE = 'index.html';
 
 /**
- * The paths of the dashboard. Checks and releases can be tried on the admin port, too, which has no `/rate`: the page may
- * ask nobody else. Keys are in queries, since browsers fold `..` in a path.
+ * The paths of the dashboard. Checks and releases can also be tried on the admin port, which has no `/rate`: the page
+ * may send requests only to its own port. Keys are in queries, since browsers fold `..` in a path.
  * @param check as on `/rate`
  * @param release as on `/rate`
  */

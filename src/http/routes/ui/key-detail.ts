@@ -8,7 +8,7 @@ import { explainKey } from './explain-key.js';
 import type { RecentDenials } from '../../../service/deciding/recent-denials.js';
 import { parseKeyIn } from './ui-parameters.js';
 
-/** How many of the queue are shown one by one. */
+/** How many requests of the queue are shown one by one. */
 const MOST_QUEUED = 50;
 
 const NOT_OVERRIDDEN = { maxRequests: false, maxRequestsInQueue: false };
@@ -20,7 +20,7 @@ interface DetailParts {
   readonly replica: string;
 }
 
-/** `GET /ui/data/key?key=`: everything about one key, and why its limits are what they are, whether or not it is there. */
+/** `GET /ui/data/key?key=`: everything about one key, and the sources of its limits, whether or not the key exists. */
 export function keyDetail({ limiter, rules, recentDenials, replica }: DetailParts): RequestHandler {
   return async (request, response) => {
     const key = parseKeyIn(request.query);
@@ -38,7 +38,7 @@ export function keyDetail({ limiter, rules, recentDenials, replica }: DetailPart
   };
 }
 
-/** An embedded limiter knows no name of its replica. */
+/** The embedded limiter does not know the name of its replica. */
 function named(detail: InstanceDetail, replica: string): InstanceDetail {
   const name = <T extends { readonly replica: string | undefined }>(one: T): T =>
     one.replica === undefined ? { ...one, replica } : one;

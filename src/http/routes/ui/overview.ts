@@ -13,10 +13,10 @@ import { KeySurvey } from './key-survey.js';
 import type { RecentDenials } from '../../../service/deciding/recent-denials.js';
 import { parseListQuery } from './ui-parameters.js';
 
-/** How often a page asks: less often where there is more to choose from. */
+/** How often a page polls: less often if there are more keys to choose from. */
 const SHORTEST_INTERVAL_MILLIS = 2000;
 const INTERVAL_PER_KEY_MILLIS = 0.3;
-/** How many of the keys that are refused are shown, whatever the others are sorted by. */
+/** How many of the denied keys are shown, in any order of the other keys. */
 const REFUSED_SHOWN = 8;
 
 export interface OverviewParts extends ReplicaParts {
@@ -27,7 +27,7 @@ export interface OverviewParts extends ReplicaParts {
   readonly logger: Logger;
 }
 
-/** `GET /ui/data`: this replica, and the keys that come first in the order that the page asks for. */
+/** `GET /ui/data`: this replica, and the first keys in the order that the page asks for. */
 export function overview(parts: OverviewParts): RequestHandler {
   const { limiter, access } = parts;
   const keySurvey = new KeySurvey(limiter, parts.logger);
@@ -65,7 +65,7 @@ export function overview(parts: OverviewParts): RequestHandler {
   };
 }
 
-/** Only the keys with a text in them, in any case. A whole key is found even if it was not surveyed. */
+/** Keeps the keys that contain a text, in any case of letters. A whole key is found even if it was not surveyed. */
 async function searched(
   sources: RowSources,
   text: string,
@@ -76,12 +76,12 @@ async function searched(
   const accepts = (key: string): boolean =>
     key.toLowerCase().includes(wanted) && sources.accepts(key);
   if (sources.states.has(text)) return { ...sources, accepts };
-  const state = await unlessAway(limiter.inspect(text));
+  const state = await unlessUnavailable(limiter.inspect(text));
   const states = state ? new Map([...sources.states, [text, state]]) : sources.states;
   return { ...sources, states, accepts };
 }
 
-async function unlessAway(
+async function unlessUnavailable(
   found: Promise<InstanceState | undefined>,
 ): Promise<InstanceState | undefined> {
   try {

@@ -7,7 +7,7 @@ import type { Query } from '../../intake/parameters.js';
 import { serviceError } from '../../../service/service-error.js';
 import { SORTS } from './key-rows.js';
 
-/** More rows than this nobody reads, and each is asked for anew each time. */
+/** Nobody reads more rows than this, and each row is read again at each poll. */
 const LIMIT = { min: 1, max: 200 };
 const DEFAULT_LIMIT = 50;
 
@@ -24,7 +24,7 @@ export const UI_PARAMETERS: readonly string[] = [
   'request_id',
 ];
 
-/** What of the keys the page shows. */
+/** Which keys the page shows, and in which order. */
 export type ListQuery = z.infer<typeof listSchema>;
 
 /** @throws ServiceError INVALID_PARAMETER */

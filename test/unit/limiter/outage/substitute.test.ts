@@ -72,7 +72,11 @@ describe('to decide locally', () => {
     expect(await local.check(waitingCheck)).toMatchObject({ reason: 'queue_full' });
     expect([local.waiting, limiter.waiting, local.limiter]).toEqual([1, 1, limiter]);
     await clock.advance(1000);
-    expect(await waiting).toMatchObject({ outcome: 'approved', waited: true, outagePolicy: 'local' });
+    expect(await waiting).toMatchObject({
+      outcome: 'approved',
+      waited: true,
+      outagePolicy: 'local',
+    });
     expect(local.waiting).toBe(0);
   });
 

@@ -26,8 +26,8 @@ test('a caller may have several tokens, key patterns and a share of the waiting 
 
 describe('what is no list of tokens', () => {
   test.each([
-    ['nothing', '', 'it is no JSON'],
-    ['no JSON', '[{"name": "a" "token"', 'it is no JSON at position 14'],
+    ['nothing', '', 'it is not JSON'],
+    ['no JSON', '[{"name": "a" "token"', 'it is not JSON at position 14'],
     ['an object', '{}', 'it must be a list'],
     ['null', 'null', 'it must be a list'],
     ['a list of texts', '["billing"]', '[0] must be an object with name, token and scopes'],
@@ -81,17 +81,17 @@ describe('what is no list of tokens', () => {
     [
       'a name given twice',
       list(BILLING, { ...OPERATOR, name: 'billing' }),
-      '[1].name must not be that of an entry before',
+      '[1].name must not repeat that of an earlier entry',
     ],
     [
       'a token given twice',
       list(BILLING, OPERATOR, { ...OPERATOR, name: 'other' }),
-      '[2].token must not be that of an entry before',
+      '[2].token must not repeat that of an earlier entry',
     ],
     [
       'a token given twice, in a list',
       list(BILLING, { ...OPERATOR, token: [OPERATOR.token, BILLING.token] }),
-      '[1].token must not be that of an entry before',
+      '[1].token must not repeat that of an earlier entry',
     ],
     ['an empty list of tokens', list({ ...BILLING, token: [] }), '[0].token must not be empty'],
     [
