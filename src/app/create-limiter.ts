@@ -16,7 +16,7 @@ import { RedisLimiter } from '../redis/redis-limiter.js';
 import type { StoreObserver } from '../redis/store-observer.js';
 import type { KeyPolicy } from '../rules/policy.js';
 
-/** A limiter, and the policy of each key as of now, from the place where it is at hand. */
+/** A limiter, and the policy of each key as of now. */
 export interface CreatedLimiter {
   readonly limiter: Limiter;
   readonly policyOf: (key: string) => KeyPolicy;

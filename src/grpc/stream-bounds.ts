@@ -111,13 +111,13 @@ export class StreamBounds {
     // A dropped stream emits an error.
     stream.on('error', () => undefined);
     if (sizeOf(rawHeaders) > MAX_HEADER_LIST_BYTES) {
-      this.#refuse(stream, 'headers_too_large', constants.NGHTTP2_ENHANCE_YOUR_CALM);
+      this.#reset(stream, 'headers_too_large', constants.NGHTTP2_ENHANCE_YOUR_CALM);
       return;
     }
     const { callPath, watchPath } = this.options;
     const path = headers[':path'];
     if (path !== callPath && !this.#admitOther(stream)) {
-      this.#refuse(stream, 'too_many', constants.NGHTTP2_REFUSED_STREAM);
+      this.#reset(stream, 'too_many', constants.NGHTTP2_REFUSED_STREAM);
       return;
     }
     this.#coming.add(stream);
@@ -160,7 +160,7 @@ export class StreamBounds {
       if (stream.readableEnded) {
         if (hasEnd) this.#answered.add(stream);
       } else if (options?.endStream) {
-        // The rest of a rejected request is of no use: https://www.rfc-editor.org/rfc/rfc9113#section-8.1
+        // The rest of a rejected request is not needed: https://www.rfc-editor.org/rfc/rfc9113#section-8.1
         stream.close();
       }
     };
@@ -168,17 +168,17 @@ export class StreamBounds {
 
   readonly #drop = (stream: ServerHttp2Stream, reason: EndReason): void => {
     if (stream.headersSent) {
-      this.#refuse(stream, reason, constants.NGHTTP2_CANCEL);
+      this.#reset(stream, reason, constants.NGHTTP2_CANCEL);
     } else if (reason === 'too_many') {
       // This code tells the client that the request was not processed.
-      this.#refuse(stream, reason, constants.NGHTTP2_REFUSED_STREAM);
+      this.#reset(stream, reason, constants.NGHTTP2_REFUSED_STREAM);
     } else {
       this.options.onDropped(reason);
       stream.respond(TOO_LATE, { endStream: true });
     }
   };
 
-  #refuse(stream: ServerHttp2Stream, reason: StreamDropReason, code: number): void {
+  #reset(stream: ServerHttp2Stream, reason: StreamDropReason, code: number): void {
     this.options.onDropped(reason);
     stream.close(code);
   }
