@@ -25,9 +25,13 @@ function mayNotImport(folder, forbidden, reason) {
   };
 }
 
-const UPPER_PARTS = ['**/app/**', '**/main.js', '**/client/**', '**/grpc/**'];
-const ABOVE_TRACING = ['**/http/**', '**/metrics/**', '**/readiness/**', ...UPPER_PARTS];
-const ABOVE_HTTP = ['**/redis/**', ...UPPER_PARTS];
+/** The ways in, and what puts the parts together. */
+const WAYS_IN = ['**/http/**', '**/grpc/**'];
+const UPPER_PARTS = ['**/app/**', '**/main.js', '**/client/**', '**/api/**', ...WAYS_IN];
+/** What knows the limiter and nothing above it. */
+const ABOVE_LIMITER = ['**/service/**', '**/net/**', ...UPPER_PARTS];
+const NOT_FOR_WAYS_IN = ['**/redis/**', '**/app/**', '**/main.js', '**/client/**'];
+const ABOVE_HTTP = [...NOT_FOR_WAYS_IN, '**/grpc/**', '@grpc/**'];
 
 export default tseslint.config(
   { ignores: ['dist/', 'node_modules/'] },
@@ -55,32 +59,40 @@ export default tseslint.config(
   },
   mayNotImport(
     'common',
-    [
-      '**/http/**',
-      '**/limiter/**',
-      '**/redis/**',
-      '**/metrics/**',
-      '**/readiness/**',
-      ...UPPER_PARTS,
-    ],
+    ['**/limiter/**', '**/redis/**', '**/metrics/**', '**/readiness/**', ...ABOVE_LIMITER],
     'what all parts use knows none of them',
   ),
   mayNotImport(
     'config',
-    ['**/http/**', '**/redis/**', '**/metrics/**', '**/readiness/**', ...UPPER_PARTS],
+    ['**/redis/**', '**/metrics/**', '**/readiness/**', ...ABOVE_LIMITER],
     'settings know no part but the bounds of the limiter',
   ),
   mayNotImport(
     'rules',
-    ['**/http/**', '**/redis/**', '**/metrics/**', '**/readiness/**', ...UPPER_PARTS],
+    ['**/redis/**', '**/metrics/**', '**/readiness/**', ...ABOVE_LIMITER],
     'rules know limits and files only',
   ),
   mayNotImport(
     'limiter',
-    ['**/http/**', '**/redis/**', ...UPPER_PARTS],
-    'the limiter knows neither HTTP nor Redis',
+    ['**/redis/**', ...ABOVE_LIMITER],
+    'the limiter knows neither its callers nor Redis',
   ),
-  mayNotImport('http', ABOVE_HTTP, 'http knows the limiter only'),
+  mayNotImport(
+    'service',
+    ['**/redis/**', '**/net/**', ...UPPER_PARTS, 'express', '@grpc/**', 'node:http', 'node:http2'],
+    'the service knows neither HTTP nor gRPC',
+  ),
+  mayNotImport(
+    'net',
+    ['**/limiter/**', '**/redis/**', '**/service/**', ...UPPER_PARTS, 'express', '@grpc/**'],
+    'ports know neither what they serve nor how',
+  ),
+  mayNotImport(
+    'api',
+    ['**/redis/**', '**/app/**', '**/main.js', '**/client/**', ...WAYS_IN],
+    'the types of the HTTP API know neither who serves it nor who asks',
+  ),
+  mayNotImport('http', ABOVE_HTTP, 'http is a way in to the service'),
   // A request's way is server, routes, auth and intake, replies; each knows those after it.
   mayNotImport('http/routes', [...ABOVE_HTTP, '**/server/**'], 'routes know no server'),
   mayNotImport(
@@ -89,18 +101,13 @@ export default tseslint.config(
     'the document knows what requests and answers have, and nobody who serves them',
   ),
   mayNotImport(
-    'http/deciding',
-    [...ABOVE_HTTP, '**/server/**', '**/routes/**', '**/intake/**', '**/openapi/**'],
-    'what decides knows who asks and how errors are told, for HTTP and gRPC alike',
-  ),
-  mayNotImport(
     'http/auth',
-    [...ABOVE_HTTP, '**/server/**', '**/routes/**', '**/intake/**', '**/deciding/**'],
+    [...ABOVE_HTTP, '**/server/**', '**/routes/**', '**/intake/**'],
     'auth knows replies only',
   ),
   mayNotImport(
     'http/intake',
-    [...ABOVE_HTTP, '**/server/**', '**/routes/**', '**/auth/**', '**/deciding/**'],
+    [...ABOVE_HTTP, '**/server/**', '**/routes/**', '**/auth/**'],
     'intake knows replies only',
   ),
   mayNotImport(
@@ -110,29 +117,22 @@ export default tseslint.config(
   ),
   mayNotImport(
     'grpc',
-    [
-      '**/redis/**',
-      '**/app/**',
-      '**/main.js',
-      '**/client/**',
-      '**/http/routes/**',
-      '**/openapi/**',
-    ],
-    'gRPC is a way in beside the routes',
+    [...NOT_FOR_WAYS_IN, '**/http/**', 'express'],
+    'gRPC is a way in to the service, beside http',
+  ),
+  mayNotImport('redis', ['**/metrics/**', ...ABOVE_LIMITER], 'redis knows the limiter only'),
+  mayNotImport('metrics', ABOVE_LIMITER, 'metrics know what they measure'),
+  mayNotImport(
+    'tracing',
+    ['**/metrics/**', '**/readiness/**', ...ABOVE_LIMITER],
+    'tracing knows what it follows',
   ),
   mayNotImport(
-    'redis',
-    ['**/http/**', '**/metrics/**', ...UPPER_PARTS],
-    'redis knows the limiter only',
+    'tracing/sdk',
+    ['**/metrics/**', '**/readiness/**', ...ABOVE_LIMITER],
+    'tracing knows what it follows',
   ),
-  mayNotImport('metrics', ['**/http/**', ...UPPER_PARTS], 'metrics know what they measure'),
-  mayNotImport('tracing', ABOVE_TRACING, 'tracing knows what it follows'),
-  mayNotImport('tracing/sdk', ABOVE_TRACING, 'tracing knows what it follows'),
-  mayNotImport(
-    'readiness',
-    ['**/http/**', '**/redis/**', ...UPPER_PARTS],
-    'readiness asks the limiter',
-  ),
+  mayNotImport('readiness', ['**/redis/**', ...ABOVE_LIMITER], 'readiness asks the limiter'),
   {
     files: ['src/client/**/*.ts'],
     rules: {
@@ -141,8 +141,12 @@ export default tseslint.config(
         {
           patterns: [
             {
-              regex: '^(?!node:|\\./|\\.\\./errors\\.js$)',
+              regex: '^(?!node:|\\./|\\.\\./(decision|errors|options)\\.js$|(\\.\\./)+api/)',
               message: 'users of the client load nothing of the service, and no package',
+            },
+            {
+              regex: '^(\\.\\./)+api/',
+              message: 'the client shares only types with the service',
               allowTypeImports: true,
             },
           ],

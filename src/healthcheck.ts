@@ -22,7 +22,7 @@ function checkHealth(environment: NodeJS.ProcessEnv): void {
   const request =
     TLS_CERT_FILE === undefined
       ? get(options)
-      : // It asks itself by an address, but the certificate has the name that others use.
+      : // The request is sent to an address, but the certificate has a host name.
         getOverTls({ ...options, rejectUnauthorized: false });
   request
     .on('response', ({ statusCode }) => process.exit(statusCode === 200 ? 0 : 1))

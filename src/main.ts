@@ -36,10 +36,10 @@ async function main(): Promise<void> {
     if (stopping) hurry.abort();
     else stopping = stop(signal);
   };
-  // A signal during the start has to stop the parts in good order, too.
+  // A signal during the start also has to stop the parts in order.
   process.on('SIGTERM', onSignal);
   process.on('SIGINT', onSignal);
-  // Without a file to read, it ends the process as ever: a terminal that is closed sends it.
+  // Without a rules file, SIGHUP ends the process by default, for example when its terminal is closed.
   if (settings.CONFIG_FILE !== undefined) {
     process.on('SIGHUP', () => {
       void started.then((app) => app.reloadRules()).catch(() => undefined);

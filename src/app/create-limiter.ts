@@ -16,7 +16,7 @@ import { RedisLimiter } from '../redis/redis-limiter.js';
 import type { StoreObserver } from '../redis/store-observer.js';
 import type { KeyPolicy } from '../rules/policy.js';
 
-/** A limiter, and what applies to each key by now, from where it is at hand. */
+/** A limiter, and the policy of each key as of now. */
 export interface CreatedLimiter {
   readonly limiter: Limiter;
   readonly policyOf: (key: string) => KeyPolicy;
@@ -24,7 +24,7 @@ export interface CreatedLimiter {
 
 /**
  * Makes the limiter that the settings describe.
- * @throws SettingsError where a file in the settings can't be read
+ * @throws SettingsError if a file in the settings can't be read
  */
 export async function createLimiter(
   settings: Settings,
@@ -43,7 +43,7 @@ export async function createLimiter(
   const name = `sluice:${replicaId}`;
   const connectionSettings = await connectionSettingsFrom(settings, urls, name, logger);
   const connections = connect(connectionSettings, logger);
-  // Before its first connection a replica would turn callers away without need.
+  // Before its first connection to Redis a replica would fail checks without need.
   await waitUntilReady(connections, settings.STORE_TIMEOUT_MILLIS);
   const policyOf = (key: string): KeyPolicy => rules.current.policyOf(key);
   const limiter = new RedisLimiter({
@@ -55,7 +55,7 @@ export async function createLimiter(
     leaseMillis: settings.REPLICA_LEASE_MILLIS,
     database: connectionSettings.database,
     timeoutMillis: settings.STORE_TIMEOUT_MILLIS,
-    // With a substitute for the store, one bound holds for both together.
+    // With a substitute for the store, one bound applies to both together.
     maxWaiters: settings.STORE_OUTAGE_POLICY === 'deny' ? maxWaiters : Infinity,
     maxIdsPerKey: settings.MAX_IDS_PER_KEY,
     clock: systemClock,
@@ -65,7 +65,7 @@ export async function createLimiter(
   return { limiter: withPolicy(settings, limiter, rules, systemClock, logger), policyOf };
 }
 
-/** @returns when the rules that are in use now came into use, as far as it was asked before and after */
+/** @returns when the current rules came into use, as seen by the calls before and after the change */
 function loadedAt(rules: Policies, clock: Clock): () => number {
   let { current } = rules;
   let at = clock.now();

@@ -1,13 +1,13 @@
-import { eventLoop } from '../common/ticks.js';
-import { Turns } from '../http/routes/bulk/turns.js';
 import type { HttpParts } from '../http/routes/routes.js';
 import { openPorts, type Ports } from '../http/server/ports.js';
-import type { Security } from '../http/server/security.js';
+import { httpStatusOf } from '../http/replies/error-statuses.js';
+import type { WatchedFiles } from '../config/watched-files.js';
+import type { KeyPair } from '../net/key-pair.js';
 
-/** The ports of the service, that of gRPC among them. They begin and end together. */
+/** The ports of the service, including that of gRPC. They start and stop together. */
 export interface AllPorts extends Ports {
   readonly grpcPort: number | undefined;
-  /** Has all that tells the readiness on its own look at it: it has changed. */
+  /** Makes health services report the readiness, which has changed. */
   startServing(): Promise<void>;
 }
 
@@ -16,18 +16,17 @@ export interface AllPorts extends Ports {
  * @throws the error of listen(2), such as EADDRINUSE
  */
 export async function openAllPorts(
-  unshared: Omit<HttpParts, 'access' | 'turns'>,
-  security: Security,
+  parts: HttpParts,
+  keyPair: WatchedFiles<KeyPair> | undefined,
 ): Promise<AllPorts> {
-  const parts = { ...unshared, turns: new Turns(eventLoop) };
   const { GRPC_PORT } = parts.settings;
-  const http = await openPorts(parts, security);
+  const http = await openPorts(parts, keyPair);
   if (GRPC_PORT === undefined) {
     return { ...http, grpcPort: undefined, startServing: () => Promise.resolve() };
   }
-  // Nobody else pays for gRPC.
+  // Loaded only if it is used.
   const { openGrpcPort } = await import('../grpc/grpc-port.js');
-  const grpc = await openGrpcPort(parts, security, GRPC_PORT);
+  const grpc = await openGrpcPort({ ...parts, httpStatusOf }, keyPair, GRPC_PORT);
   return {
     port: http.port,
     adminPort: http.adminPort,
@@ -37,7 +36,7 @@ export async function openAllPorts(
       http.startDraining();
       grpc.startDraining();
     },
-    // Those of gRPC hear that they should end, and what crosses that is sent again: stopAccepting.
+    // stopAccepting asks connections of gRPC to end. Their clients send again any request that crosses it.
     endIdle: (millis, hurry) => http.endIdle(millis, hurry),
     stopAccepting: async () => {
       await Promise.all([http.stopAccepting(), grpc.stopAccepting()]);

@@ -9,21 +9,21 @@ import { type Match, RuleSet } from '../rules/rule-set.js';
 import type { KeyPolicy } from '../rules/policy.js';
 import { defaultPolicy } from '../rules/rules.js';
 
-/** A bulk request with 1000 new keys then takes a second of a CPU. */
+/** At this cost a bulk request with 1000 new keys takes a second of CPU. */
 const MAX_MATCHING_MILLIS = 1;
 
 const USAGE = '--check-config FILE, --explain KEY, or both';
 
-/** What the command line asks for in place of a service. */
+/** A command about rules, which runs instead of the service. */
 export interface RulesCommand {
-  /** The rules file; that of the settings where it is not given. */
+  /** The rules file; by default that of the settings. */
   readonly file: string | undefined;
   readonly key: string | undefined;
 }
 
 /**
- * @returns undefined where the service is to be started
- * @throws SettingsError for arguments that there are not
+ * @returns undefined if the service is to be started
+ * @throws SettingsError for unknown arguments
  */
 export function parseRulesCommand(args: readonly string[]): RulesCommand | undefined {
   if (args.length === 0) return undefined;
@@ -37,9 +37,9 @@ export function parseRulesCommand(args: readonly string[]): RulesCommand | undef
 }
 
 /**
- * Checks a rules file, and says what applies to a key.
+ * Checks a rules file, and explains what applies to a key.
  * @returns the text to print
- * @throws SettingsError for a file that can't be read, or is wrong
+ * @throws SettingsError for a file that can't be read, or is invalid
  */
 export function runRulesCommand({ file, key }: RulesCommand, settings: Settings): string {
   const path = file ?? settings.CONFIG_FILE;
@@ -60,7 +60,7 @@ export function runRulesCommand({ file, key }: RulesCommand, settings: Settings)
   ].join('\n');
 }
 
-/** A line where rules are so costly that a request with many new keys takes much time from all others. */
+/** A warning if rules are so costly that a request with many new keys delays all others. */
 function warnOfCost({ rules, patterns }: RuleSet): string[] {
   const cost = measureMatching(patterns);
   if (!cost || cost.millis <= MAX_MATCHING_MILLIS) return [];
@@ -103,6 +103,6 @@ function describePolicy(policy: KeyPolicy): string[] {
     ...(policy.maxWaitMillis > 0
       ? [`  checks of gateways wait for up to ${policy.maxWaitMillis} ms`]
       : []),
-    ...(policy.isShadow ? ['  in the shadow: everybody passes'] : []),
+    ...(policy.isShadow ? ['  shadow mode: checks are never denied'] : []),
   ];
 }

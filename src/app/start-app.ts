@@ -4,11 +4,14 @@ import { hostname } from 'node:os';
 import type { Logger } from 'pino';
 
 import { systemClock } from '../common/clock.js';
+import { eventLoop as ticks } from '../common/ticks.js';
 import type { Settings } from '../config/settings.js';
-import { warnOfOpenAccess } from '../http/auth/open-access-warning.js';
-import { LatelyRefused } from '../http/deciding/lately-refused.js';
-import { UndecidedChecks } from '../http/deciding/undecided-checks.js';
-import { openSecurity } from '../http/server/security.js';
+import { warnOfOpenAccess } from '../service/callers/open-access-warning.js';
+import { RecentDenials } from '../service/deciding/recent-denials.js';
+import { Turns } from '../service/deciding/turns.js';
+import { UndecidedChecks } from '../service/deciding/undecided-checks.js';
+import { createService } from '../service/service.js';
+import { openSecurity } from './security.js';
 import { createMetrics } from '../metrics/prometheus-metrics.js';
 import { EventLoopWatch } from '../readiness/event-loop-watch.js';
 import { isReadySoon } from '../readiness/ready-soon.js';
@@ -25,22 +28,21 @@ export interface App {
   readonly port: number;
   /** Where `/debug` and `/metrics` are, if not on the port of the checks. */
   readonly adminPort: number | undefined;
-  /** Where gateways ask, if they can. */
+  /** Where gateways ask, if there is a port for them. */
   readonly grpcPort: number | undefined;
   /**
-   * Is not ready from now on, and serves for SHUTDOWN_DELAY_MILLIS more. Then it stops accepting, answers
-   * the requests in flight, gives waiting requests up to `graceMillis`, and turns the rest away. Nothing of
-   * this replica stays in Redis.
+   * Is not ready from now on, and serves for SHUTDOWN_DELAY_MILLIS more. Then it stops accepting, answers the requests
+   * in flight, gives waiting requests up to `graceMillis`, and fails the rest. Nothing of this replica stays in Redis.
    * @param hurry ends the delay and the grace at once when it is aborted
    */
   stop(graceMillis: number, hurry?: AbortSignal): Promise<void>;
-  /** Reads the rules anew, without waiting for the next look at their file. */
+  /** Reads the rules again, without waiting for the next look at their file. */
   reloadRules(): Promise<void>;
 }
 
 /**
  * Puts the parts together and serves.
- * @param environment has the variables of OpenTelemetry
+ * @param environment the variables of OpenTelemetry
  * @throws SettingsError for a file in the settings that can't be used
  */
 export async function startApp(
@@ -76,22 +78,27 @@ export async function startApp(
     readyDuringOutage: settings.READY_DURING_OUTAGE,
   });
   const undecided = new UndecidedChecks(metrics, systemClock, logger);
-  const tracer = tracing?.tracer;
   const ports = await openAllPorts(
     {
-      limiter,
-      policyOf,
+      service: createService({
+        limiter,
+        policyOf,
+        metrics,
+        undecided,
+        recentDenials: new RecentDenials(),
+        access: security.access,
+        turns: new Turns(ticks),
+        tracer: tracing?.tracer,
+        settings,
+      }),
       rules,
       metrics,
-      tracer,
-      undecided,
-      lately: new LatelyRefused(),
       replica: replicaId,
       readiness,
       settings,
       logger,
     },
-    security,
+    security.keyPair,
   );
   readiness.startServing();
   await ports.startServing();

@@ -7,13 +7,13 @@ import type { Limiter } from '../limiter/limiter.js';
 /** The part of the delay in which idle connections are ended. */
 const IDLE_ENDING_SHARE = 0.2;
 const WAITING_POLL_MILLIS = 20;
-/** The longest the last answers may take to reach their clients when the replica stops. */
+/** The longest time for the last answers to reach their clients when the replica stops. */
 const LINGER_MILLIS = 1000;
 
 /**
- * Serves on, so that load balancers can see that this replica is not ready, and clients can hear by an answer that they
- * should use another. The connections that are idle all the while end one by one before the delay does: in this order
- * the fewest are in use when they end.
+ * Continues to serve, so that load balancers see that this replica is not ready, and answers ask clients to use
+ * another. The connections that stay idle are ended one by one before the delay is over: in this order the fewest are
+ * in use when they end.
  * @param hurry ends the delay at once when it is aborted
  */
 export async function serveUntilSeen(
@@ -21,7 +21,7 @@ export async function serveUntilSeen(
   delayMillis: number,
   hurry: AbortSignal | undefined,
 ): Promise<void> {
-  // A tick of the event loop could still accept a connection.
+  // Even a pause of 0 ms could accept a connection.
   if (delayMillis === 0) return;
   const endingMillis = delayMillis * IDLE_ENDING_SHARE;
   await pause(delayMillis - endingMillis, hurry);
@@ -29,8 +29,8 @@ export async function serveUntilSeen(
 }
 
 /**
- * Stops accepting, answers the requests in flight, gives waiting requests up to `graceMillis`, turns the rest
- * away and closes the limiter.
+ * Stops accepting, answers the requests in flight, gives waiting requests up to `graceMillis`, fails the rest and
+ * closes the limiter.
  * @param hurry ends the grace at once when it is aborted
  */
 export async function stopInOrder(
@@ -41,7 +41,7 @@ export async function stopInOrder(
 ): Promise<void> {
   const everyoneGone = ports.stopAccepting();
   await Promise.race([everyoneGone, nobodyWaiting(limiter, graceMillis, hurry)]);
-  // Requests under way need a moment. A silent connection does not get the whole grace.
+  // Requests in flight need a moment. A silent connection does not get the whole grace.
   if (limiter.waiting === 0) {
     await Promise.race([everyoneGone, delay(LINGER_MILLIS, undefined, { ref: false })]);
   }

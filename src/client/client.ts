@@ -3,7 +3,7 @@ import type {
   CheckResult,
   ReleaseElement,
   ReleaseResult,
-} from '../http/intake/bulk-schemas.js';
+} from '../api/bulk-schemas.js';
 import { decisionOf, isReleased, resultOf } from './calls/answers.js';
 import { Batcher } from './calls/batcher.js';
 import { type Handling, PendingRequest } from './calls/pending-request.js';
@@ -19,18 +19,18 @@ import type {
 } from './options.js';
 
 const DEFAULT_TIMEOUT_MILLIS = 5000;
-/** Fewer or more are no faster, and one that takes long holds up no others. */
+/** Fewer or more are not faster. With several, a slow bulk request does not delay the others. */
 const DEFAULT_MAX_CALLS = 8;
 
 const NO_OPTIONS = {};
 
-/** Asks Sluice for permission. One client for a process is enough, for any number of callers. */
+/** Asks Sluice for permission. One client for each process is enough, for any number of callers. */
 export class SluiceClient {
   readonly #checks: Handling<CheckElement, CheckResult, Decision>;
   readonly #waits: Handling<WaitElement, CheckResult, Decision>;
   readonly #releases: Handling<ReleaseElement, ReleaseResult, boolean>;
 
-  /** @throws TypeError for an address that is none, RangeError for a number that is no use */
+  /** @throws TypeError for an invalid address, RangeError for a number that is not above 0 */
   constructor(options: string | URL | ClientOptions) {
     const given =
       typeof options === 'string' || options instanceof URL ? { url: options } : options;
@@ -41,7 +41,7 @@ export class SluiceClient {
     const checks = new Batcher<CheckElement, CheckResult, Decision>(maxCalls, (body, millis) =>
       service.callMany('POST', body, millis),
     );
-    // An approval whose caller left while its call was under way is of no use to anybody.
+    // An approval that arrives after its caller has gone is released.
     const giveBack = ({ key }: CheckElement, decision: Decision): void => {
       if (decision.approved) void this.#releaseUnnoticed(key, decision.requestId);
     };
@@ -73,16 +73,16 @@ export class SluiceClient {
   }
 
   /**
-   * Asks for permission, and is approved or denied at once. The checks of a tick of the event loop travel together.
-   * @throws SluiceError where Sluice refuses the check, SluiceUnavailableError where there is no decision
+   * Asks for permission, and is approved or denied at once. The checks of one tick of the event loop share a request.
+   * @throws SluiceError if Sluice rejects the check, SluiceUnavailableError if there is no decision
    */
   check(key: string, options: CheckOptions = NO_OPTIONS): Promise<Decision> {
     return new PendingRequest(elementOf(key, options), this.#checks, options).value;
   }
 
   /**
-   * Asks for permission, and waits for it in the key's queue. It is denied where the queue is full, and where its turn
-   * does not come within `maxWaitMillis`. Without that it waits as long as it takes; who aborts gives the place up.
+   * Asks for permission, and waits for it in the key's queue. It is denied if the queue is full, or if its turn does
+   * not come within `maxWaitMillis`. Without `maxWaitMillis` the wait has no limit. Aborting gives up the place.
    * @throws as `check`
    */
   wait(key: string, options: WaitOptions = NO_OPTIONS): Promise<Decision> {
@@ -91,8 +91,8 @@ export class SluiceClient {
   }
 
   /**
-   * Gives an approval back, so that another may have it in this window.
-   * @returns false where there is no such approval any more, as when its window has ended
+   * Releases an approval, so that another caller can have it in this window.
+   * @returns false if the approval no longer exists, for example since its window has ended
    * @throws as `check`
    */
   release(key: string, requestId: string, options: RequestOptions = NO_OPTIONS): Promise<boolean> {
@@ -100,9 +100,9 @@ export class SluiceClient {
   }
 
   /**
-   * Waits for permission, or asks once for it where `wait` is false.
+   * Waits for permission, or asks once if `wait` is false.
    * @returns the id to release it with
-   * @throws SluiceDeniedError where it is denied; as `check`
+   * @throws SluiceDeniedError if it is denied; as `check`
    */
   async permit(key: string, { wait = true, ...options }: PermitOptions = {}): Promise<string> {
     const decision = await (wait ? this.wait(key, options) : this.check(key, options));
@@ -111,8 +111,8 @@ export class SluiceClient {
   }
 
   /**
-   * Waits for permission, runs `work`, and releases the approval, whatever came of it. A release that fails is no
-   * error: the approval ends with its window.
+   * Waits for permission, runs `work`, and releases the approval, whether or not `work` throws. A failed release is
+   * ignored: the approval ends with its window.
    * @returns what `work` returns
    * @throws as `permit`; what `work` throws
    */

@@ -1,16 +1,16 @@
-/** Sluice lets the caller go on. */
+/** Sluice approves the check. */
 export interface Approval {
   readonly approved: true;
   /** To release it with. */
   readonly requestId: string;
 }
 
-/** Sluice turns the caller away. */
+/** Sluice denies the check. */
 export interface Denial {
   readonly approved: false;
-  /** Until the key's window ends, or until the turn of one that could not wait so long. Rounded up. */
+  /** Until the key's window ends, or until the turn of a check whose wait would be too long. Rounded up. */
   readonly retryAfterSeconds: number;
 }
 
-/** What Sluice says to a check. */
+/** The decision on a check. */
 export type Decision = Approval | Denial;

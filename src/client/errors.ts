@@ -2,10 +2,10 @@ interface Details extends ErrorOptions {
   readonly status?: number | undefined;
 }
 
-/** Sluice refuses a request, such as one without the right token. To send it again is of no use. */
+/** Sluice rejected a request, for example for its token. Sending it again does not help. */
 export class SluiceError extends Error {
   override readonly name: string = 'SluiceError';
-  /** That of the answer; undefined where there was none. */
+  /** The status of the answer; undefined if there was none. */
   readonly status: number | undefined;
 
   constructor(message: string, { status, ...options }: Details = {}) {
@@ -33,12 +33,12 @@ interface UnavailableDetails extends Details {
   readonly retryAfterSeconds?: number | undefined;
 }
 
-/** There is no decision: Sluice can't be reached, its answer was lost, or it can't decide now. */
+/** There is no decision: Sluice is unreachable, its answer was lost, or it can't decide now. */
 export class SluiceUnavailableError extends SluiceError {
   override readonly name: string = 'SluiceUnavailableError';
-  /** Whether the request may have taken effect all the same. */
+  /** Whether the request may still have taken effect. */
   readonly mayHaveCounted: boolean;
-  /** When Sluice asks to come back, where it does. */
+  /** When Sluice asks the client to try again, if it does. */
   readonly retryAfterSeconds: number | undefined;
 
   constructor(

@@ -5,13 +5,13 @@ import type { PermitOptions } from './options.js';
 export interface LimitedFetchOptions extends Omit<PermitOptions, 'signal'> {
   /** The key to ask for; a request without one is not limited. */
   readonly keyOf: (url: URL) => string | undefined;
-  /** What sends. The global `fetch` if left out. */
+  /** The `fetch` to send with. The global `fetch` by default. */
   readonly fetch?: typeof fetch | undefined;
 }
 
 /**
- * A `fetch` that waits for permission before it sends. The signal of a request ends its waiting, too.
- * @returns what is called as `fetch` is, and throws besides as `permit` does
+ * A `fetch` that waits for permission before it sends. The signal of a request also ends its wait.
+ * @returns a drop-in `fetch`, which also throws as `permit` does
  */
 export function limitedFetch(client: SluiceClient, options: LimitedFetchOptions): typeof fetch {
   const { keyOf, fetch: send = fetch, ...asking } = options;

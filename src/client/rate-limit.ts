@@ -5,15 +5,15 @@ import { SluiceUnavailableError } from './errors.js';
 export interface RateLimitOptions<Request> {
   /** The key to check; a request without one passes. */
   readonly keyOf: (request: Request) => string | undefined;
-  /** Whether requests wait for their turn. `false` if left out. */
+  /** Whether requests wait for their turn. `false` by default. */
   readonly wait?: boolean | undefined;
-  /** The longest that a request waits. As long as it takes if left out. */
+  /** The longest wait of a request. No limit by default. */
   readonly maxWaitMillis?: number | undefined;
-  /** What becomes of a request on which there is no decision: a 503, or it passes. `deny` if left out. */
+  /** For requests without a decision: `deny` answers 503, `allow` lets them pass. `deny` by default. */
   readonly outagePolicy?: 'deny' | 'allow' | undefined;
 }
 
-/** What the middleware needs of a response of Node or Express. */
+/** The part of a response of Node or Express that the middleware needs. */
 export interface LimitedResponse {
   statusCode: number;
   setHeader(name: string, value: string | number): unknown;
@@ -28,7 +28,7 @@ export type Middleware<Request> = (
   next: (error?: unknown) => void,
 ) => void;
 
-/** Lets requests pass that Sluice approves, and answers others 429, with `Retry-After`. */
+/** Lets requests pass that Sluice approves, and answers denied requests with a 429 and `Retry-After`. */
 export function rateLimit<Request>(
   client: SluiceClient,
   { keyOf, wait = false, maxWaitMillis, outagePolicy = 'deny' }: RateLimitOptions<Request>,
@@ -46,14 +46,14 @@ export function rateLimit<Request>(
         ? client.wait(key, { signal, maxWaitMillis })
         : client.check(key, { signal }));
       if (!decision.approved) {
-        refuse(response, 429, 'rate limit exceeded', decision.retryAfterSeconds);
+        answer(response, 429, 'rate limit exceeded', decision.retryAfterSeconds);
       }
       return decision.approved;
     } catch (error) {
       if (signal.aborted) return false;
       if (!(error instanceof SluiceUnavailableError)) throw faultOf(error);
       if (outagePolicy === 'allow') return true;
-      refuse(response, 503, 'rate limiter unavailable', error.retryAfterSeconds ?? 1);
+      answer(response, 503, 'rate limiter unavailable', error.retryAfterSeconds ?? 1);
       return false;
     }
   };
@@ -64,12 +64,14 @@ export function rateLimit<Request>(
   };
 }
 
-/** Its status is meant for this app, and Express would pass a 401 on to a client who has done nothing wrong. */
+/**
+ * Hides the status of the cause: Express would answer the client with it, although a 401 of Sluice is about this app.
+ */
 function faultOf(cause: unknown): Error {
-  return new Error('Sluice refuses the check', { cause });
+  return new Error('Sluice rejected the check', { cause });
 }
 
-function refuse(
+function answer(
   response: LimitedResponse,
   status: number,
   error: string,

@@ -1,11 +1,11 @@
 import type { Clock } from '../common/clock.js';
 
-/** Why something ended before its client did its part. */
+/** Why something was ended before its client did its part. */
 export type EndReason = 'too_many' | 'too_late';
 
 interface AwaitedOptions<T> {
   readonly max: number;
-  /** Of all together; see {@link Awaited.grow}. */
+  /** The bound of the bytes of all together; see {@link Awaited.grow}. */
   readonly maxBytes?: number;
   readonly millis: number;
   readonly clock: Clock;
@@ -18,8 +18,9 @@ interface Entry {
 }
 
 /**
- * What waits for its client: at most `max` at a time, each for `millis`. Beyond a bound, what has waited longest ends. A
- * client that does its part at once is never that, so slow clients can't lock it out.
+ * Things that wait for their clients: at most `max` at a time, each for `millis`. Beyond a bound, the one that has
+ * waited longest is ended. That is never one whose client does its part at once, so slow clients can't lock other
+ * clients out.
  */
 export class Awaited<T> {
   /** In the order in which they were added. */
@@ -36,7 +37,7 @@ export class Awaited<T> {
     if (!this.#cancelTimer) this.#look(millis);
   }
 
-  /** It takes so many bytes more. */
+  /** Adds bytes to what it takes. */
   grow(what: T, bytes: number): void {
     const entry = this.#entries.get(what);
     if (!entry) return;
@@ -45,7 +46,7 @@ export class Awaited<T> {
     while (this.#bytes > (this.options.maxBytes ?? Infinity)) this.#endFirst('too_many');
   }
 
-  /** Its client has done its part, or is gone. */
+  /** Called when its client has done its part, or has disconnected. */
   delete(what: T): void {
     const entry = this.#entries.get(what);
     if (!entry) return;
@@ -59,7 +60,7 @@ export class Awaited<T> {
     this.#entries.clear();
   }
 
-  /** One timer is enough for all, since what was added first is due first. */
+  /** One timer is enough for all, since the first one added is the first one due. */
   #look(afterMillis: number): void {
     const { millis, clock } = this.options;
     this.#cancelTimer = clock.after(afterMillis, () => {

@@ -1,26 +1,27 @@
-import type { IncomingHttpHeaders } from 'node:http';
-
 import { type Metadata, ServerInterceptingCall, type ServerInterceptor } from '@grpc/grpc-js';
 
-import type { Asker } from '../http/asker.js';
-import type { Access } from '../http/auth/access.js';
-import { correlationIdOf } from '../http/intake/correlation.js';
+import {
+  correlationIdOf,
+  type RequestContext,
+  type RequestHeaders,
+} from '../service/request-context.js';
+import type { Access } from '../service/callers/access.js';
 import type { CallLog } from './call-log.js';
 
 interface CallHeadsParts {
-  /** The path of the calls that take a token, where there are some. */
+  /** The path of the calls that need a token, if there are tokens. */
   readonly callPath: string;
   readonly access: Pick<Access, 'enter'>;
   readonly log: Pick<CallLog, 'failed'>;
 }
 
-/** Refuses calls that may not enter before their messages are read, and remembers who sent the others. */
+/** Rejects calls without the right token before their messages are read, and keeps the contexts of the others. */
 export class CallHeads {
-  readonly #heads = new WeakMap<Metadata, Asker>();
+  readonly #heads = new WeakMap<Metadata, RequestContext>();
 
   constructor(private readonly parts: CallHeadsParts) {}
 
-  /** For the options of the server. */
+  /** An option of the server. */
   readonly interceptor: ServerInterceptor = ({ path }, call) => {
     if (path !== this.parts.callPath) return new ServerInterceptingCall(call);
     const { access, log } = this.parts;
@@ -43,18 +44,15 @@ export class CallHeads {
     });
   };
 
-  /** Of a call that has entered. */
-  of(metadata: Metadata): Asker {
+  /** The context of a call that was let in. */
+  of(metadata: Metadata): RequestContext {
     const head = this.#heads.get(metadata);
-    if (!head) throw new Error('a call has not entered');
+    if (!head) throw new Error('the call was not let in');
     return head;
   }
 }
 
-function headOf(metadata: Metadata): Asker {
-  const headers = metadata.getMap() as IncomingHttpHeaders;
-  return {
-    req: { headers },
-    locals: { correlationId: correlationIdOf(headers), startedAt: performance.now() },
-  };
+function headOf(metadata: Metadata): RequestContext {
+  const headers: RequestHeaders = metadata.getMap();
+  return { correlationId: correlationIdOf(headers), startedAt: performance.now(), headers };
 }

@@ -1,17 +1,20 @@
 import type { status } from '@grpc/grpc-js';
 import type { Logger } from 'pino';
 
-import type { Settings } from '../config/settings.js';
-import type { Asker } from '../http/asker.js';
-import { errorAnswer } from '../http/replies/errors.js';
-import { httpErrorFor } from '../http/replies/http-error-for.js';
-import { logSubject } from '../http/replies/log-subject.js';
-import { CLIENT_CLOSED_REQUEST, levelOf } from '../http/replies/request-log.js';
-import { grpcStatusOf } from './grpc-status.js';
+import type { ErrorCode } from '../service/errors.js';
+import type { RequestContext } from '../service/request-context.js';
+import {
+  CLIENT_CLOSED_REQUEST,
+  levelOf,
+  logOf,
+  type LoggedStatuses,
+} from '../service/request-log.js';
+import { serviceErrorFor } from '../service/store-failures.js';
+import { GRPC_STATUSES } from './error-statuses.js';
 
-/** A call as the log has it. */
-export interface LoggedCall extends Asker {
-  /** Those that it asks for, as far as they are known. */
+/** A call, as the log shows it. */
+export interface LoggedCall extends RequestContext {
+  /** The keys that it asks for, as far as they are known. */
   readonly keys?: readonly string[] | undefined;
 }
 
@@ -19,44 +22,49 @@ export interface LoggedCall extends Asker {
 export class CallLog {
   constructor(
     private readonly logger: Logger,
-    private readonly settings: Pick<Settings, 'LOG_2XX' | 'LOG_4XX' | 'LOG_5XX'>,
+    private readonly settings: LoggedStatuses,
+    /** Log lines have the statuses of HTTP, so that one search finds the requests of both ways in. */
+    private readonly httpStatusOf: (code: ErrorCode) => number,
   ) {}
 
-  /** For other lines of a call. It has its caller and its span only once it is decided. */
+  /** A logger for other lines of a call. The call has its span only once it is decided. */
   of(call: LoggedCall): Logger {
-    return this.logger.child(logSubject(call));
+    return logOf(call, this.logger);
   }
 
-  /** @param status as by HTTP */
-  answered(status: number, call: LoggedCall, line: object): void {
-    const level = levelOf(status, this.settings);
-    if (level === 'silent' || !this.logger.isLevelEnabled(level)) return;
-    const responseTime = Math.round(performance.now() - call.locals.startedAt);
-    this.of(call)[level]({ keys: call.keys, status, ...line, responseTime }, 'call answered');
+  /** A call that is answered with a reply. */
+  replied(isApproved: boolean, call: LoggedCall, line: object): void {
+    this.#answered(isApproved ? 200 : this.httpStatusOf('RATE_LIMIT_EXCEEDED'), call, line);
   }
 
-  /** @returns what the gateway is told of the error */
+  /** @returns the error that the gateway gets */
   failed(error: unknown, call: LoggedCall): { code: status; details: string } {
-    const { code: errorCode, message } = httpErrorFor(error);
-    const httpStatus = errorAnswer(errorCode).status;
+    const { code: errorCode, message } = serviceErrorFor(error);
     const cause = isFault(error) ? { err: error } : { reason: message };
-    this.answered(httpStatus, call, { errorCode, ...cause });
-    return { code: grpcStatusOf(httpStatus), details: message };
+    this.#answered(this.httpStatusOf(errorCode), call, { errorCode, ...cause });
+    return { code: GRPC_STATUSES[errorCode], details: message };
   }
 
-  /** Of an error that the gateway is not told of, since it is told of another, or of a refusal. */
-  untold(error: unknown, call: LoggedCall): void {
+  /** An error that the gateway does not get, since it gets another error, or a denial. */
+  suppressed(error: unknown, call: LoggedCall): void {
     if (!isFault(error) || !this.settings.LOG_5XX) return;
     this.of(call).error({ keys: call.keys, err: error }, 'descriptor not decided');
   }
 
-  /** @param hasWaited as over HTTP, a client is missed that waited */
+  /** @param hasWaited whether the gateway waited for a turn; such a line is logged at the level info, as over HTTP */
   givenUp(call: LoggedCall, hasWaited: boolean): void {
     const line = { keys: call.keys, status: CLIENT_CLOSED_REQUEST };
     this.of(call)[hasWaited ? 'info' : 'debug'](line, 'gateway gave up before the answer');
   }
+
+  #answered(status: number, call: LoggedCall, line: object): void {
+    const level = levelOf(status, this.settings);
+    if (level === 'silent' || !this.logger.isLevelEnabled(level)) return;
+    const responseTime = Math.round(performance.now() - call.startedAt);
+    this.of(call)[level]({ keys: call.keys, status, ...line, responseTime }, 'call answered');
+  }
 }
 
 function isFault(error: unknown): boolean {
-  return httpErrorFor(error).code === 'INTERNAL_ERROR';
+  return serviceErrorFor(error).code === 'INTERNAL_ERROR';
 }

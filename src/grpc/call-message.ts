@@ -4,19 +4,19 @@ import protobuf from 'protobufjs';
 
 import type { RateLimitRequest } from './messages.js';
 
-/** In place of a text that is not UTF-8: half a surrogate pair, which no UTF-8 has. */
+/** Replaces a text that is not UTF-8: half a surrogate pair, which UTF-8 can't encode. */
 export const NOT_UTF8 = '\ud800';
-/** Decoding replaces bytes that are not UTF-8 by this character. A text may also contain it. */
+/** The character that decoding puts in the place of bytes that are not UTF-8. A valid text may also contain it. */
 const REPLACEMENT = '\ufffd';
-/** More than 100 descriptors of 30 entries have. Without a bound, a message of 256 KiB takes 5 MB and 0.4 s. */
+/** More fields than 100 descriptors of 30 entries have. Without a bound, a message of 256 KiB takes 5 MB and 0.4 s. */
 const MAX_FIELDS = 10_000;
 
 type Decode = (bytes: Buffer) => unknown;
 
-/** A message that is no request; the text is the end of a sentence. */
+/** A message that is not a request. Its text is the end of a sentence. */
 export class UnreadableMessage extends Error {}
 
-/** The message of a call as it came. It is decoded in its turn, and not kept by a call that waits. */
+/** The message of a call as it arrived. It is decoded when its turn has come, and not kept by a call that waits. */
 export class CallMessage {
   #bytes: Buffer;
 
@@ -32,7 +32,7 @@ export class CallMessage {
   }
 
   /**
-   * Decodes the message, and forgets it.
+   * Decodes the message, and drops its bytes.
    * @throws UnreadableMessage
    */
   take(): RateLimitRequest {
@@ -48,7 +48,9 @@ export class CallMessage {
   }
 }
 
-/** Bounds the fields, and tells texts that are not UTF-8 from others: they would share a key. protobufjs does neither. */
+/**
+ * Bounds the number of fields, and marks texts that are not UTF-8, which would share a key. protobufjs does neither.
+ */
 class StrictReader extends protobuf.BufferReader {
   /** Each field has a tag, and a length or a value. */
   #left = 2 * MAX_FIELDS;

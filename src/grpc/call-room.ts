@@ -1,24 +1,24 @@
-import { httpError } from '../http/replies/http-error.js';
+import { serviceError } from '../service/service-error.js';
 
 const BYTES_IN_ALL = 64 * 1024 * 1024;
 const BYTES_OF_CALLER = BYTES_IN_ALL / 4;
-/** Of a call besides its message. */
+/** The memory of a call besides its message. */
 const BYTES_OF_CALL = 16 * 1024;
 
-/** Bounds the calls whose checks are not made yet, by their messages: of a caller, and of all. */
+/** Bounds the calls whose checks are not made yet, by the bytes of their messages: for each caller, and in all. */
 export class CallRoom {
   #taken = 0;
   readonly #takenBy = new Map<string, number>();
 
   /**
-   * Does `work` for a call with a message of so many bytes.
-   * @throws HttpError NO_ROOM_FOR_BODY
+   * Runs `work` for a call with a message of this size.
+   * @throws ServiceError NO_ROOM_FOR_BODY
    */
   async hold<T>(caller: string, messageBytes: number, work: () => Promise<T>): Promise<T> {
     const bytes = messageBytes + BYTES_OF_CALL;
     const taken = this.#takenBy.get(caller) ?? 0;
     if (this.#taken + bytes > BYTES_IN_ALL || taken + bytes > BYTES_OF_CALLER) {
-      throw httpError('NO_ROOM_FOR_BODY', {});
+      throw serviceError('NO_ROOM_FOR_BODY', {});
     }
     this.#taken += bytes;
     this.#takenBy.set(caller, taken + bytes);

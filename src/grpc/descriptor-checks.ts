@@ -1,8 +1,8 @@
 import { z } from 'zod';
 
 import { pathText } from '../common/path-text.js';
-import { parseKey } from '../http/intake/parameters.js';
-import { type HttpError, httpError } from '../http/replies/http-error.js';
+import { parseKey } from '../service/keys.js';
+import { type ServiceError, serviceError } from '../service/service-error.js';
 import { BOUNDS } from '../limiter/bounds.js';
 import type { CheckRequest } from '../limiter/limiter.js';
 import type { KeyPolicy } from '../rules/policy.js';
@@ -10,9 +10,9 @@ import { type CallMessage, NOT_UTF8, UnreadableMessage } from './call-message.js
 import type { KeyOf } from './key-template.js';
 import { type Descriptor, type Entry, type RateLimitRequest, UNIT_MILLIS } from './messages.js';
 
-/** Envoy's routes have a few. Each is a check, and all of a request are decided at once. */
+/** Envoy's routes have a few descriptors. Each is a check, and all checks of a request are decided at once. */
 const MAX_DESCRIPTORS = 100;
-/** Of all descriptors of a request. */
+/** The most hits of all descriptors of a request. */
 const MAX_HITS = BOUNDS.hits.max;
 
 const text = z.string().refine((given) => given !== NOT_UTF8, 'be valid UTF-8');
@@ -23,7 +23,7 @@ const ENTRY_PARTS = [
 ] as const;
 const hits = z.number().max(BOUNDS.hits.max, `be at most ${BOUNDS.hits.max}`);
 
-/** One that is wrong is enough: a list of all would take the longer the more of them there are. */
+/** Reports the first invalid entry only: a list of all would take the longer, the more there are. */
 const entries = z.custom<readonly Entry[]>().superRefine((given, context) => {
   if (given.length === 0) context.addIssue('have at least one entry');
   for (const [place, entry] of given.entries()) {
@@ -65,18 +65,18 @@ const requestSchema = z.object(
   'be a RateLimitRequest',
 );
 
-/** What a descriptor asks for, before its key's policy is known. */
+/** The check of a descriptor, before its key's policy is known. */
 export interface Draft {
   readonly key: string;
   readonly hits: number;
   readonly limit: Descriptor['limit'];
-  /** In the request. */
+  /** Its place in the request. */
   readonly place: number;
 }
 
 /**
- * What a request of Envoy asks for, one for each descriptor, in their order.
- * @throws HttpError INVALID_PARAMETER or INVALID_KEY_LENGTH
+ * The drafts of the checks of a request, one for each descriptor, in their order.
+ * @throws ServiceError INVALID_PARAMETER or INVALID_KEY_LENGTH
  */
 export function draftsOf(message: CallMessage, keyOf: KeyOf): Draft[] {
   const request = requestIn(message);
@@ -93,15 +93,15 @@ export function draftsOf(message: CallMessage, keyOf: KeyOf): Draft[] {
   return drafts;
 }
 
-/** The hits of all together. */
+/** The hits of all of them together. */
 export function hitsOf(asked: readonly { readonly hits?: number | undefined }[]): number {
   return asked.reduce((sum, { hits = 1 }) => sum + hits, 0);
 }
 
 /**
- * The check of a descriptor. It may wait where its key's rule has a `max_wait`, and it asks for one approval.
+ * The check of a descriptor. It may wait if its key's rule has a `max_wait`, and it asks for one approval.
  * @param millisLeft until Envoy gives up
- * @throws HttpError INVALID_PARAMETER
+ * @throws ServiceError INVALID_PARAMETER
  */
 export function checkOf(draft: Draft, policy: KeyPolicy, millisLeft: number): CheckRequest {
   const { key, hits } = draft;
@@ -135,10 +135,10 @@ function maximumOf(
   if (unit !== 'UNKNOWN' && UNIT_MILLIS[unit] === windowMillis) return maximum;
   throw invalid(
     `descriptors[${place}].limit.unit`,
-    `be as long as the window of its key, which has ${windowMillis} ms`,
+    `be as long as the window of its key (${windowMillis} ms)`,
   );
 }
 
-function invalid(parameter: string, must: string): HttpError {
-  return httpError('INVALID_PARAMETER', { parameter, must });
+function invalid(parameter: string, must: string): ServiceError {
+  return serviceError('INVALID_PARAMETER', { parameter, must });
 }

@@ -1,42 +1,47 @@
 import type { ServerUnaryCall } from '@grpc/grpc-js';
 
-import type { Asker } from '../http/asker.js';
+import type { ConnectedRequest, RequestContext } from '../service/request-context.js';
 import { CallerPresence } from '../limiter/caller-presence.js';
 import type { CallMessage } from './call-message.js';
 import type { RateLimitResponse } from './messages.js';
 
 type RateLimitCall = ServerUnaryCall<CallMessage, RateLimitResponse>;
 
-/** The part of the time until Envoy gives up that an answer needs, and the least of it. */
+/** The time that an answer needs, as a part of the time until Envoy gives up, and at least. */
 const ANSWER_PART = 0.1;
 const ANSWER_MILLIS = 5;
 
-/** A gateway's call, as those who decide see it. */
-export class GatewayCall implements Asker {
-  readonly locals: Asker['locals'];
-  readonly req: Asker['req'];
-  /** Those that it asks for, as far as they are known, for the log. */
+/** The context of a gateway's call. */
+export class GatewayCall implements ConnectedRequest {
+  readonly correlationId: string;
+  readonly startedAt: number;
+  readonly headers: RequestContext['headers'];
+  readonly caller: RequestContext['caller'];
+  span: RequestContext['span'];
+  /** The keys that it asks for, as far as they are known, for the log. */
   keys: readonly string[] | undefined;
-  /** Of its checks that may wait. */
+  /** The presences of its checks that may wait. */
   readonly #waiting = new Set<CallerPresence>();
   #isOver: boolean;
 
-  /** @param head has entered */
+  /** @param head the context of a call that was let in */
   constructor(
     private readonly call: RateLimitCall,
-    head: Asker,
+    head: RequestContext,
   ) {
-    this.req = head.req;
-    this.locals = head.locals;
+    this.correlationId = head.correlationId;
+    this.startedAt = head.startedAt;
+    this.headers = head.headers;
+    this.caller = head.caller;
     this.#isOver = call.cancelled;
     call.on('cancelled', () => {
       this.withdrawWaiting();
     });
   }
 
-  /** Of whose share it takes: its caller's, or its connection's where there are no tokens. */
+  /** The owner of the share that it takes from: its caller, or its connection if there are no tokens. */
   get owner(): string {
-    return this.locals.caller ?? this.call.getPeer();
+    return this.caller?.name ?? this.call.getPeer();
   }
 
   /** Whether the gateway has given up. */
@@ -45,15 +50,15 @@ export class GatewayCall implements Asker {
   }
 
   /**
-   * How long its checks may wait, so that the gateway hears of a refusal before it gives up; it may let pass then. A
-   * gateway that never gives up has them wait without end.
+   * How long its checks may wait. The gateway has to get a denial before it gives up: after that it may let the request
+   * pass. The checks of a gateway that never gives up may wait without end.
    */
   get millisToWait(): number {
     const left = Number(this.call.getDeadline()) - Date.now();
     return Math.min(left - ANSWER_MILLIS, left * (1 - ANSWER_PART));
   }
 
-  /** Runs `work` with a client that disconnects when the gateway gives up, or when nobody is to wait any more. */
+  /** Runs `work` with a presence that ends when the gateway gives up, or by `withdrawWaiting`. */
   async whilePresent<T>(work: (client: CallerPresence) => Promise<T>): Promise<T> {
     const client = new CallerPresence();
     if (this.#isOver) client.disconnect();
@@ -65,7 +70,7 @@ export class GatewayCall implements Asker {
     }
   }
 
-  /** Has nobody wait from now on. */
+  /** Withdraws the checks that wait, and lets no check wait from now on. */
   withdrawWaiting(): void {
     this.#isOver = true;
     for (const client of [...this.#waiting]) client.disconnect();

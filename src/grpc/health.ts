@@ -6,12 +6,12 @@ import type { Readiness } from '../readiness/readiness.js';
 import { isReadySoon } from '../readiness/ready-soon.js';
 import { RATE_LIMIT_SERVICE } from './proto.js';
 
-/** Its answers have no end. */
+/** The path of a stream without end. */
 export const WATCH_PATH = '/grpc.health.v1.Health/Watch';
 
-/** How long a change of the readiness may take to be told. */
+/** How long a change of the readiness may take to be reported. */
 const INTERVAL_MILLIS = 1000;
-/** The service as a whole, and the one that limits. */
+/** The process as a whole, and the rate limit service. */
 const SERVICES = ['', RATE_LIMIT_SERVICE];
 
 type Watch = handleServerStreamingCall<
@@ -19,7 +19,9 @@ type Watch = handleServerStreamingCall<
   { readonly status: ServingStatus | 'SERVICE_UNKNOWN' }
 >;
 
-/** gRPC's health service, which tells the readiness: https://github.com/grpc/grpc/blob/master/doc/health-checking.md */
+/**
+ * gRPC's health service, which reports the readiness: https://github.com/grpc/grpc/blob/master/doc/health-checking.md
+ */
 export class Health {
   readonly #service = new HealthImplementation();
   #status: ServingStatus | undefined;
@@ -44,12 +46,12 @@ export class Health {
     });
   }
 
-  /** Resolves when the readiness is told for the first time. It is kept up to date from then on. */
+  /** Resolves when the readiness is reported for the first time. It is kept up to date from then on. */
   async begin(): Promise<void> {
     await this.#tell();
   }
 
-  /** From now on requests should go elsewhere. */
+  /** Reports from now on that requests should go elsewhere. */
   end(): void {
     this.#isOver = true;
     this.#cancelTimer?.();
@@ -64,14 +66,14 @@ export class Health {
   }
 
   #set(status: ServingStatus): void {
-    // The service tells those who watch, whether or not anything has changed.
+    // The service notifies watchers at each call, whether or not the status has changed.
     if (status === this.#status) return;
     this.#status = status;
     for (const service of SERVICES) this.#service.setStatus(service, status);
   }
 }
 
-/** Watches as `watch` does, which would remember the name of each service that there is not for ever. */
+/** Watches as `watch` does, but only known services: `watch` would keep every unknown name for ever. */
 function watchingKnown(watch: Watch): Watch {
   return (call) => {
     if (SERVICES.includes(call.request.service)) watch(call);

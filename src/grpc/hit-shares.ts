@@ -1,4 +1,7 @@
-/** What is asked of the store at a time, of one caller and of all. 1,000 hits hold Redis for 3 ms at most. */
+/**
+ * The most hits that the store is asked for at a time, by one caller and in all. 1,000 hits block Redis for 3 ms at
+ * most.
+ */
 const MAX_OF_CALLER = 1000;
 const MAX_IN_ALL = 4000;
 
@@ -12,15 +15,15 @@ interface Share {
   readonly waiting: Waiting[];
 }
 
-/** Shares the store among callers whose calls ask for many hits. What is beyond a share waits; callers go in turn. */
+/** Shares the store among callers whose calls ask for many hits. Hits beyond a share wait; callers take turns. */
 export class HitShares {
   #underWay = 0;
   readonly #shares = new Map<string, Share>();
-  /** The shares of callers that wait, the next to go first. */
+  /** The shares of callers that wait, in the order of their turns. */
   readonly #queue = new Set<Share>();
 
   /**
-   * Runs `ask` when the share of its caller has room.
+   * Runs `ask` when the caller's share has room.
    * @param hits no more than the share of a caller
    */
   async run<T>(caller: string, hits: number, ask: () => Promise<T>): Promise<T> {
@@ -57,11 +60,11 @@ export class HitShares {
     for (const share of this.#queue) {
       const [next] = share.waiting;
       if (!next || share.underWay + next.hits > MAX_OF_CALLER) continue;
-      // Nobody passes one that needs more than there is.
+      // A share that needs more than is free is not overtaken.
       if (this.#underWay + next.hits > MAX_IN_ALL) return;
       share.waiting.shift();
       this.#queue.delete(share);
-      // Its next one is behind those of all others.
+      // The caller's next turn comes after those of all others.
       if (share.waiting.length > 0) this.#queue.add(share);
       share.underWay += next.hits;
       this.#underWay += next.hits;

@@ -2,10 +2,9 @@ import { createServer, type Server, type Socket } from 'node:net';
 import { createServer as createTlsServer, type TLSSocket } from 'node:tls';
 
 import type { WatchedFiles } from '../config/watched-files.js';
-import { type ListeningOptions, startListening } from '../http/server/listening.js';
-import type { HttpServer } from '../http/server/server.js';
-import { TIMEOUTS } from '../http/server/timeouts.js';
-import { type KeyPair, secureWith } from '../http/server/tls/key-pair.js';
+import { type ListeningOptions, startListening, type StoppableServer } from '../net/listening.js';
+import { TIMEOUTS } from '../net/timeouts.js';
+import { type KeyPair, secureWith } from '../net/key-pair.js';
 
 export interface ListenerOptions extends ListeningOptions {
   readonly keyPair?: WatchedFiles<KeyPair> | undefined;
@@ -16,14 +15,17 @@ export interface ListenerOptions extends ListeningOptions {
 type Serve = (socket: Socket) => void;
 
 /**
- * Listens for connections that speak HTTP/2, by TLS where there is a key pair, and hands each to `serve`. grpc-js would
- * listen by itself, but it bounds no connections, and keeps the first certificate.
+ * Listens for connections that speak HTTP/2, with TLS if there is a key pair, and passes each to `serve`. grpc-js can
+ * listen itself, but it does not bound connections, and keeps the first certificate.
  * @throws the error of listen(2), such as EADDRINUSE
  */
-export async function listenForHttp2(options: ListenerOptions, serve: Serve): Promise<HttpServer> {
+export async function listenForHttp2(
+  options: ListenerOptions,
+  serve: Serve,
+): Promise<StoppableServer> {
   let isStopping = false;
   const server = createListener(options, (socket) => {
-    // One that agrees on TLS just now would never hear that it should go elsewhere.
+    // A connection whose TLS handshake ends now would not be asked to end.
     if (isStopping) socket.destroy();
     else serve(socket);
   });
@@ -46,12 +48,12 @@ function createListener({ keyPair, handshakeMillis }: ListenerOptions, serve: Se
       handshakeTimeout: handshakeMillis ?? TIMEOUTS.headMillis,
     },
     (socket) => {
-      // HTTP/2 leaves some to us: https://github.com/nodejs/node/issues/35824
+      // HTTP/2 does not handle all errors of its sockets: https://github.com/nodejs/node/issues/35824
       socket.on('error', () => undefined);
       serve(socket);
     },
   );
-  // Node tells of a client that does not agree in time, and leaves its connection open.
+  // Node reports a handshake that takes too long, and leaves its connection open.
   server.on('tlsClientError', (_error: Error, socket: TLSSocket) => {
     socket.destroy();
   });

@@ -1,6 +1,6 @@
 /** The messages of Envoy's rate limit service as they are in JavaScript, by the names of `proto/`. */
 
-/** What Envoy asks for, with defaults in the place of what it left out. */
+/** A request of Envoy, with defaults for the fields that it left out. */
 export interface RateLimitRequest {
   readonly domain: string;
   readonly descriptors: readonly Descriptor[];
@@ -10,7 +10,7 @@ export interface RateLimitRequest {
 export interface Descriptor {
   readonly entries: readonly Entry[];
   readonly limit: { readonly requests_per_unit: number; readonly unit: Unit } | null;
-  /** In place of the request's. */
+  /** Overrides that of the request. */
   readonly hits_addend: { readonly value: number } | null;
 }
 
@@ -42,7 +42,7 @@ export interface DescriptorStatus {
 
 const DAY_MILLIS = 24 * 60 * 60 * 1000;
 
-/** The windows that Envoy has a word for. Its own service takes months and years to be as long. */
+/** The windows that Envoy has a name for. Envoy's own service gives months and years the same lengths. */
 export const UNIT_MILLIS = {
   SECOND: 1000,
   MINUTE: 60 * 1000,
@@ -52,7 +52,7 @@ export const UNIT_MILLIS = {
   YEAR: 365 * DAY_MILLIS,
 } as const;
 
-/** The word for a window; `UNKNOWN` where there is none. */
+/** The name of a window; `UNKNOWN` if it has none. */
 export function unitOf(windowMillis: number): Unit {
   const units = Object.entries(UNIT_MILLIS) as [keyof typeof UNIT_MILLIS, number][];
   return units.find(([, millis]) => millis === windowMillis)?.[0] ?? 'UNKNOWN';

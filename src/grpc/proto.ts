@@ -6,7 +6,7 @@ import { protoPath as healthProto } from 'grpc-health-check';
 
 import { CallMessage } from './call-message.js';
 
-/** Beside `src`, as beside `dist`. */
+/** Next to `src` and to `dist`. */
 const FOLDER = fileURLToPath(new URL('../../proto', import.meta.url));
 
 export const RATE_LIMIT_SERVICE = 'envoy.service.ratelimit.v3.RateLimitService';
@@ -22,12 +22,15 @@ export function loadProto(): PackageDefinition {
   });
 }
 
-/** What `grpc-health-check` serves. */
+/** The definitions that `grpc-health-check` serves. */
 export function loadHealthProto(): PackageDefinition {
   return loadSync(healthProto);
 }
 
-/** Envoy's rate limit service. A request is handed over as a {@link CallMessage}: grpc-js calls one that can't be read a fault. */
+/**
+ * Envoy's rate limit service. A request is passed as a {@link CallMessage}: grpc-js answers an unreadable one as a
+ * fault of the server.
+ */
 export function rateLimitService(
   proto: PackageDefinition,
 ): ServiceDefinition<{ ShouldRateLimit: UntypedHandleCall }> {

@@ -7,10 +7,10 @@ type File = ReturnType<typeof descriptor.FileDescriptorProto.decode> &
 type Symbols = ReadonlyMap<string, string>;
 
 /**
- * The same for the reflection service, with full names of types, each file's dependencies, Google's own types in the files
- * in which clients know them, and the entries of maps by the names that clients in Go insist on. protobufjs writes names
- * relative to their packages, leaves dependencies out and makes a file of each package, so that clients such as Python's
- * can't put the files together.
+ * The definitions for the reflection service: with full names of types, each file's dependencies, Google's own types in
+ * the files in which clients know them, and the entries of maps by the names that Go clients require. protobufjs writes
+ * names relative to their packages, leaves dependencies out and makes one file of each package, so that some clients,
+ * such as Python's, can't resolve the files.
  */
 export function reflected(proto: PackageDefinition): PackageDefinition {
   const files = new Map<string, File>();
@@ -37,7 +37,7 @@ export function reflected(proto: PackageDefinition): PackageDefinition {
   ) as PackageDefinition;
 }
 
-/** Of Google's types there are a duration and the wrappers. */
+/** Google's own types in use are a duration and the wrappers. */
 function asKnown(file: File): File[] {
   if (file.package !== 'google.protobuf') return [file];
   const part = (name: string, has: (message: string) => boolean): File =>
@@ -114,7 +114,7 @@ function complete(file: File, symbols: Symbols): void {
   file.dependency = [...needed];
 }
 
-/** The innermost scope that has a name wins, as everywhere in proto files. */
+/** The innermost scope that has the name wins, by the rules of proto files. */
 function fullName(name: string, scope: string, symbols: Symbols): string {
   if (name.startsWith('.')) return name;
   for (let at = scope; at !== ''; at = at.slice(0, at.lastIndexOf('.'))) {

@@ -1,19 +1,24 @@
 import type { Settings } from '../config/settings.js';
-import { OUTAGE_POLICY_HEADER, retryAfterSeconds, SHADOW_HEADER } from '../http/replies/headers.js';
-import { rateLimitHeadersIn } from '../http/replies/rate-limit-headers.js';
+import {
+  OUTAGE_POLICY_HEADER,
+  rateLimitHeadersIn,
+  retryAfterSeconds,
+  SHADOW_HEADER,
+} from '../service/decision-headers.js';
 import type { Decision } from '../limiter/limiter.js';
 import { policyName } from '../rules/policy.js';
-import { type Decided, passes } from './decide-together.js';
+import type { Decided } from '../service/deciding/decide-check.js';
+import { passes } from '../service/deciding/decide-together.js';
 import { type DescriptorStatus, type RateLimitResponse, unitOf } from './messages.js';
 
 type Headers = RateLimitResponse['response_headers_to_add'];
 
-/** One that was decided. One that was withdrawn since another was refused was not. */
+/** A check with a decision. A check that was withdrawn, since another was denied, has none. */
 type Told = Decided & { readonly decision: Exclude<Decision, { readonly outcome: 'withdrawn' }> };
 
 const addRateLimit = rateLimitHeadersIn('legacy');
 
-/** @returns what makes replies of decisions, which are in the order of the descriptors */
+/** @returns what makes replies from decisions, which are in the order of the descriptors */
 export function repliesBy({
   RATE_LIMIT_HEADERS,
 }: Pick<Settings, 'RATE_LIMIT_HEADERS'>): (
@@ -51,24 +56,24 @@ function statusOf(decided: Decided | undefined): DescriptorStatus {
 }
 
 function headersOf(told: readonly Told[], showsLimit: boolean): Headers {
-  const refused = told.filter((one) => !passes(one));
+  const denied = told.filter((one) => !passes(one));
   const headers: (string | number)[] = [];
-  const nearest = nearestLimit(refused.length > 0 ? refused : told);
+  const nearest = nearestLimit(denied.length > 0 ? denied : told);
   if (nearest?.decision.quota && showsLimit) {
     addRateLimit(headers, nearest.decision.quota, nearest.policy);
   }
-  const turns = refused.flatMap(({ decision }) =>
+  const turns = denied.flatMap(({ decision }) =>
     decision.outcome === 'denied' ? [decision.turnMillis ?? decision.quota.resetMillis] : [],
   );
   if (turns.length > 0) headers.push('Retry-After', retryAfterSeconds(Math.max(...turns)));
-  const outagePolicy = told.find(({ decision }) => decision.policy)?.decision.policy;
+  const outagePolicy = told.find(({ decision }) => decision.outagePolicy)?.decision.outagePolicy;
   if (outagePolicy) headers.push(OUTAGE_POLICY_HEADER, outagePolicy);
-  const isShadow = refused.length === 0 && told.some((one) => one.decision.outcome === 'denied');
+  const isShadow = denied.length === 0 && told.some((one) => one.decision.outcome === 'denied');
   if (isShadow) headers.push(SHADOW_HEADER, 'denied');
   return pairs(headers);
 }
 
-/** The one that has the least left, of which a client should know. One of which nothing was counted has all. */
+/** The limit with the least left, which the client should see. A check that was not counted comes last. */
 function nearestLimit(told: readonly Told[]): Told | undefined {
   const left = ({ decision }: Told): number => decision.quota?.remaining ?? Infinity;
   return told.toSorted((a, b) => left(a) - left(b))[0];

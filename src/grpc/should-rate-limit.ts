@@ -1,76 +1,52 @@
 import type { handleUnaryCall } from '@grpc/grpc-js';
 
 import type { Settings } from '../config/settings.js';
-import type { Access } from '../http/auth/access.js';
-import type { DecideCheck } from '../http/deciding/decide-check.js';
-import type { LatelyRefused } from '../http/deciding/lately-refused.js';
-import { releaseUnused } from '../http/deciding/release-unused.js';
-import { logShadow } from '../http/deciding/shadow-log.js';
-import { errorAnswer } from '../http/replies/errors.js';
-import type { CheckRequest, Limiter } from '../limiter/limiter.js';
-import type { KeyPolicy } from '../rules/policy.js';
+import type { CheckRequest } from '../limiter/limiter.js';
+import type { Decided } from '../service/deciding/decide-check.js';
+import { decideTogether } from '../service/deciding/decide-together.js';
+import { logShadowDenial } from '../service/request-log.js';
+import type { Service } from '../service/service.js';
 import type { CallHeads } from './call-heads.js';
 import type { CallLog } from './call-log.js';
 import type { CallMessage } from './call-message.js';
 import { CallRoom } from './call-room.js';
-import { type Decided, decideTogether } from './decide-together.js';
 import { checkOf, type Draft, draftsOf, hitsOf } from './descriptor-checks.js';
 import { GatewayCall } from './gateway-call.js';
-import { keyTemplate } from './key-template.js';
 import { HitShares } from './hit-shares.js';
+import { keyTemplate } from './key-template.js';
 import type { RateLimitResponse } from './messages.js';
 import { repliesBy } from './reply.js';
 
-/** Shares the ticks of the event loop. */
-export interface Turns {
-  /** @returns for how many of the wanted the turn has come */
-  next(wanted: number): Promise<number>;
-}
-
 export interface ShouldRateLimitParts {
-  readonly decide: DecideCheck<GatewayCall>;
-  readonly limiter: Pick<Limiter, 'release' | 'giveBack'>;
-  readonly policyOf: (key: string) => KeyPolicy;
-  readonly access: Pick<Access, 'demandKey'>;
+  readonly service: Service;
   readonly heads: Pick<CallHeads, 'of'>;
-  readonly lately: Pick<LatelyRefused, 'noting'>;
   readonly settings: Pick<Settings, 'GRPC_KEY_TEMPLATE' | 'RATE_LIMIT_HEADERS' | 'LOG_4XX'>;
   readonly log: CallLog;
-  /** Shared with bulk requests. */
-  readonly turns: Turns;
 }
 
-/** Of a message that take as long as a check. One of less than this needs no turn. */
+/** The bytes of a message that take as long as a check. A shorter message needs no turn. */
 const BYTES_OF_TURN = 4096;
 
-const DENIED_STATUS = errorAnswer('RATE_LIMIT_EXCEEDED').status;
-
-/** The one call of Envoy's rate limit service: approves all descriptors of a request, or none. */
+/** The only method of Envoy's rate limit service: approves all descriptors of a request, or none. */
 export function shouldRateLimit(
   parts: ShouldRateLimitParts,
 ): handleUnaryCall<CallMessage, RateLimitResponse> {
-  const { access, decide, heads, limiter, log, policyOf, settings, turns } = parts;
+  const { service, heads, log, settings } = parts;
+  const { access, policyOf, turns } = service;
   const room = new CallRoom();
   const shares = new HitShares();
   const keyOf = keyTemplate(settings.GRPC_KEY_TEMPLATE);
   const replyTo = repliesBy(settings);
-  const noteAndSet = parts.lately.noting<(decided: Omit<Decided, 'check'>) => void, GatewayCall>(
-    (call, key, decision, policy, set) => {
-      if (policy.isShadow && decision.outcome === 'denied' && settings.LOG_4XX) {
-        logShadow(log.of(call), key, decision.reason);
-      }
-      set({ decision, policy });
-    },
-  );
+  const decideOne = async (check: CheckRequest, call: GatewayCall): Promise<Decided> => {
+    const decided = await service.decide(check, call);
+    const { decision, policy } = decided;
+    if (policy.isShadow && decision.outcome === 'denied' && settings.LOG_4XX) {
+      logShadowDenial(log.of(call), check.key, decision.reason);
+    }
+    return decided;
+  };
 
-  const decideOne = (check: CheckRequest, call: GatewayCall): Promise<Decided> =>
-    new Promise((resolve, reject) => {
-      decide(check, call, noteAndSet, (decided) => {
-        resolve({ check, ...decided });
-      }).catch(reject);
-    });
-
-  /** Makes the checks of a call, which may take long: others are served between its turns. */
+  /** Makes the checks of a call. That may take long, so that other requests are served between its turns. */
   const checksIn = async (message: CallMessage, call: GatewayCall): Promise<CheckRequest[]> => {
     for (let left = Math.floor(message.length / BYTES_OF_TURN); left > 0;) {
       left -= await turns.next(left);
@@ -81,7 +57,7 @@ export function shouldRateLimit(
       access.demandKey(draft.key, call);
       return checkOf(draft, policyOf(draft.key), call.millisToWait);
     };
-    // Like a check over HTTP, one alone waits for no turn.
+    // As over HTTP, a single check does not wait for a turn.
     if (drafts.length === 1) return drafts.map(make);
     const checks: CheckRequest[] = [];
     while (checks.length < drafts.length && !call.isCancelled) {
@@ -100,18 +76,17 @@ export function shouldRateLimit(
     if (call.isCancelled) return [];
     const isAlone = hitsOf(checks) === 1;
     return decideTogether(checks, {
+      limiter: service.limiter,
+      log: () => log.of(call),
       decide: (check) => decideOne(check, call),
-      // A waiter has a place of its own, and would keep others waiting.
+      // A waiter has its own place, and would hold its share for too long.
       inTurn: (check, work) =>
         isAlone || check.canWait ? work() : shares.run(call.owner, hitsOf([check]), work),
-
-      release: ({ key, hits }, requestId) =>
-        releaseUnused(limiter, { key, requestId, hits }, log.of(call)),
       withdrawWaiting: () => {
         call.withdrawWaiting();
       },
-      onUntold: (error) => {
-        log.untold(error, call);
+      onSuppressedError: (error) => {
+        log.suppressed(error, call);
       },
       get isCancelled() {
         return call.isCancelled;
@@ -132,7 +107,7 @@ export function shouldRateLimit(
         }
         const reply = replyTo(decided);
         const code = reply.overall_code;
-        log.answered(code === 'OK' ? 200 : DENIED_STATUS, call, { code });
+        log.replied(code === 'OK', call, { code });
         callback(null, reply);
       })
       .catch((error: unknown) => {

@@ -10,24 +10,24 @@ import {
 import { status } from '@grpc/grpc-js';
 
 import type { Clock } from '../common/clock.js';
-import type { Timeouts } from '../http/server/timeouts.js';
+import type { Timeouts } from '../net/timeouts.js';
 import type { StreamDropReason } from '../metrics/metrics.js';
 import { Awaited, type EndReason } from './awaited.js';
 
-/** As HTTP/2 counts them, with 32 bytes more for each header. Gateways send about 1 KiB. */
+/** As counted by HTTP/2, with 32 bytes more for each header. Gateways send about 1 KiB. */
 const MAX_HEADER_LIST_BYTES = 8 * 1024;
 const HEADER_OVERHEAD = 32;
-/** Connections whose client has not acknowledged the settings. */
+/** The most connections whose clients have not acknowledged the settings. */
 const MAX_BEGINNING = 1000;
-/** Streams whose request has not come in full, and the bytes of what has come. */
+/** The most streams whose requests have not arrived in full, and the most bytes of these. */
 const MAX_COMING = 2000;
 const MAX_COMING_BYTES = 64 * 1024 * 1024;
-/** Streams that a connection may have open for other methods than the calls: one watches health, one reflects. */
+/** The most streams of a connection for methods other than the calls, such as watching health and reflection. */
 const MAX_OTHERS_PER_CONNECTION = 3;
 
-/** What the server announces. It binds a client that has acknowledged it. */
+/** The settings that the server announces. They bind a client that has acknowledged them. */
 const SETTINGS = {
-  // A header of the table could be repeated with one byte.
+  // With a table, one byte could repeat a long header.
   headerTableSize: 0,
   maxHeaderListSize: MAX_HEADER_LIST_BYTES,
 };
@@ -36,15 +36,15 @@ const TOO_LATE: OutgoingHttpHeaders = {
   ':status': 200,
   'content-type': 'application/grpc+proto',
   'grpc-status': status.DEADLINE_EXCEEDED,
-  'grpc-message': 'the message did not come in time',
+  'grpc-message': 'request timed out',
 };
 
 export interface StreamBoundsOptions {
-  /** The path of the calls. They alone take a token. */
+  /** The path of the calls, the only requests that need a token. */
   readonly callPath: string;
-  /** A path whose answers have no end. */
+  /** The path of streams without end. */
   readonly watchPath: string;
-  /** How many requests may wait for their turn: all of them may be answered at once. */
+  /** The most requests that may wait for their turn. All of them may be answered at once. */
   readonly maxWaiters: number;
   readonly timeouts: Pick<Timeouts, 'headMillis' | 'requestMillis'>;
   readonly clock: Clock;
@@ -60,8 +60,8 @@ type OnStream = (
 ) => void;
 
 /**
- * Bounds what clients take of a port for gRPC while it is for them to go on: connections that have not begun, requests
- * that have not come in full, answers that are not taken, and streams that need no token.
+ * Bounds what clients take of a gRPC port while the server waits for them: connections that have not begun, requests
+ * that have not arrived in full, answers that are not read, and streams that need no token.
  */
 export class StreamBounds {
   readonly #beginning: Awaited<Http2Session>;
@@ -84,7 +84,7 @@ export class StreamBounds {
     this.#answered = new Awaited({ ...streams, max: maxWaiters + MAX_COMING });
   }
 
-  /** Has `server` serve within the bounds. */
+  /** Applies the bounds to `server`. */
   apply(server: Http2Server): void {
     server.updateSettings(SETTINGS);
     server.on('session', (session) => {
@@ -108,16 +108,16 @@ export class StreamBounds {
   }
 
   #take([stream, headers, , rawHeaders]: Parameters<OnStream>, serve: () => void): void {
-    // A stream that is dropped has one.
+    // A dropped stream emits an error.
     stream.on('error', () => undefined);
     if (sizeOf(rawHeaders) > MAX_HEADER_LIST_BYTES) {
-      this.#refuse(stream, 'headers_too_large', constants.NGHTTP2_ENHANCE_YOUR_CALM);
+      this.#reset(stream, 'headers_too_large', constants.NGHTTP2_ENHANCE_YOUR_CALM);
       return;
     }
     const { callPath, watchPath } = this.options;
     const path = headers[':path'];
     if (path !== callPath && !this.#admitOther(stream)) {
-      this.#refuse(stream, 'too_many', constants.NGHTTP2_REFUSED_STREAM);
+      this.#reset(stream, 'too_many', constants.NGHTTP2_REFUSED_STREAM);
       return;
     }
     this.#coming.add(stream);
@@ -128,7 +128,7 @@ export class StreamBounds {
     });
     serve();
     if (stream.closed) return;
-    // Not before it is served: a listener has data flow.
+    // Added after serve(): a listener makes the data flow.
     stream.on('data', ({ length }: Buffer) => {
       this.#coming.grow(stream, length);
     });
@@ -138,7 +138,7 @@ export class StreamBounds {
     });
   }
 
-  /** @returns false where its connection has as many as it may */
+  /** @returns false if its connection has too many of them */
   #admitOther(stream: ServerHttp2Stream): boolean {
     const { session } = stream;
     if (!session) return false;
@@ -151,7 +151,7 @@ export class StreamBounds {
     return true;
   }
 
-  /** Node tells nobody of an answer that begins. */
+  /** Notes when an answer begins, for which Node has no event. */
   #noteAnswer(stream: ServerHttp2Stream, hasEnd: boolean): void {
     const respond = stream.respond.bind(stream);
     stream.respond = (headers, options) => {
@@ -160,7 +160,7 @@ export class StreamBounds {
       if (stream.readableEnded) {
         if (hasEnd) this.#answered.add(stream);
       } else if (options?.endStream) {
-        // The rest of a request that is refused is of no use: https://www.rfc-editor.org/rfc/rfc9113#section-8.1
+        // The rest of a rejected request is not needed: https://www.rfc-editor.org/rfc/rfc9113#section-8.1
         stream.close();
       }
     };
@@ -168,17 +168,17 @@ export class StreamBounds {
 
   readonly #drop = (stream: ServerHttp2Stream, reason: EndReason): void => {
     if (stream.headersSent) {
-      this.#refuse(stream, reason, constants.NGHTTP2_CANCEL);
+      this.#reset(stream, reason, constants.NGHTTP2_CANCEL);
     } else if (reason === 'too_many') {
-      // Tells the client that nothing of it was done.
-      this.#refuse(stream, reason, constants.NGHTTP2_REFUSED_STREAM);
+      // This code tells the client that the request was not processed.
+      this.#reset(stream, reason, constants.NGHTTP2_REFUSED_STREAM);
     } else {
       this.options.onDropped(reason);
       stream.respond(TOO_LATE, { endStream: true });
     }
   };
 
-  #refuse(stream: ServerHttp2Stream, reason: StreamDropReason, code: number): void {
+  #reset(stream: ServerHttp2Stream, reason: StreamDropReason, code: number): void {
     this.options.onDropped(reason);
     stream.close(code);
   }

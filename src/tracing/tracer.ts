@@ -1,5 +1,3 @@
-import type { IncomingHttpHeaders } from 'node:http';
-
 import type { Decision, RequestTrace } from '../limiter/limiter.js';
 import type { KeyPolicy } from '../rules/policy.js';
 import type { TraceIds } from './trace-ids.js';
@@ -35,10 +33,16 @@ export interface CallSpan extends SpanParent {
   failed(code: string, isFault: boolean): void;
 }
 
+/** The headers of a request that name its place in a trace. */
+export interface TraceHeaders {
+  readonly traceparent?: unknown;
+  readonly tracestate?: unknown;
+}
+
 /** Makes spans of requests. There is none unless the `OTEL_*` variables ask for it. */
 export interface Tracer {
   /** The caller's span, as the headers of its request name it. */
-  callerOf(headers: IncomingHttpHeaders): SpanParent & {
+  callerOf(headers: TraceHeaders): SpanParent & {
     beginCall(name: 'check many' | 'release many', startedAt: number): CallSpan;
   };
 }

@@ -139,7 +139,7 @@ test('what is refused of a call is that element alone', async () => {
   const server = await serve((call) => {
     call.answer(({ key }) =>
       key === 'bad'
-        ? { status: 403, error: 'the token is not for this key' }
+        ? { status: 403, error: 'the token does not allow this key' }
         : { status: 429, error: 'rate limit exceeded', retryAfter: 7 },
     );
   });
@@ -148,7 +148,7 @@ test('what is refused of a call is that element alone', async () => {
   const [bad, full] = await Promise.allSettled([client.check('bad'), client.check('full')]);
 
   expect(bad).toMatchObject({
-    reason: { name: 'SluiceError', status: 403, message: 'the token is not for this key' },
+    reason: { name: 'SluiceError', status: 403, message: 'the token does not allow this key' },
   });
   expect(full).toMatchObject({ value: { approved: false, retryAfterSeconds: 7 } });
 });

@@ -102,7 +102,7 @@ describe.each(ways)('a %s', (_, ask) => {
 
     expect(failure).toMatchObject({
       name: 'SluiceUnavailableError',
-      message: 'Sluice can not be reached',
+      message: 'Sluice is unreachable',
       status: undefined,
       mayHaveCounted: false,
       cause: { code: 'ECONNREFUSED' },
@@ -115,7 +115,7 @@ describe.each(ways)('a %s', (_, ask) => {
     });
 
     await expect(ask(new SluiceClient(server.url), 'a')).rejects.toMatchObject({
-      message: 'the answer is none of Sluice',
+      message: 'not an answer from Sluice',
       mayHaveCounted: true,
     });
   });
@@ -162,7 +162,7 @@ describe('on a network that fails', () => {
     await cut;
     expect(failure).toMatchObject({
       name: 'SluiceUnavailableError',
-      message: 'the answer of Sluice is lost',
+      message: 'the answer from Sluice was lost',
       mayHaveCounted: true,
       cause: { code: 'ECONNRESET' },
     });

@@ -315,8 +315,8 @@ describe('with a token', () => {
     const holder = new SluiceClient({ url: app.url, token });
     const key = uniqueKey();
 
-    await expect(holder.check(key)).rejects.toMatchObject({ message: 'there is no token', cause });
-    await expect(holder.wait(key)).rejects.toMatchObject({ message: 'there is no token', cause });
+    await expect(holder.check(key)).rejects.toMatchObject({ message: 'no token available', cause });
+    await expect(holder.wait(key)).rejects.toMatchObject({ message: 'no token available', cause });
 
     expect(await debugState(app.url, key)).toMatchObject({ Found: false });
   });

@@ -1,9 +1,11 @@
-import { errorAnswer, type ErrorCode, ERRORS } from '../../src/http/replies/errors.js';
+import { httpErrorOf } from '../../src/http/replies/error-statuses.js';
+import { type ErrorCode, errorRow, ERRORS } from '../../src/service/errors.js';
 import { tableRows } from './tables.js';
 
 /** The headers of an error, as the page writes them. */
 function headersOf(code: ErrorCode): string {
-  const { retryAfter, header } = errorAnswer(code);
+  const { retryAfter } = errorRow(code);
+  const { header } = httpErrorOf(code);
   if (header === 'Connection') return '`Connection: close`';
   if (header !== undefined) return `\`${header}\``;
   if (retryAfter === undefined) return '';
@@ -15,7 +17,8 @@ test('the table of errors is that of the service, row by row', () => {
 
   expect(tableRows('docs/api.md', ['Status', 'Code', '`error`', 'When', 'Header'])).toEqual(
     codes.map((code) => {
-      const { status, message, when } = ERRORS[code];
+      const { message, when } = ERRORS[code];
+      const { status } = httpErrorOf(code);
       return [String(status), `\`${code}\``, `\`${message}\``, when, headersOf(code)];
     }),
   );

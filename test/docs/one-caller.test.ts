@@ -3,7 +3,7 @@ import { BODY_BYTES } from '../../src/http/intake/body-room.js';
 import { BYTES_OF_ELEMENT } from '../../src/http/intake/json-array.js';
 import { MAX_HELD_IN_ALL, MAX_HELD_WHILE_READ } from '../../src/http/server/pipelines.js';
 import { MAX_HEADER_BYTES } from '../../src/http/server/server.js';
-import { TIMEOUTS } from '../../src/http/server/timeouts.js';
+import { TIMEOUTS } from '../../src/net/timeouts.js';
 import { tableRows } from './tables.js';
 
 const HEADER = ['Resource', 'One connection', 'One caller', 'Without a token', 'Bound by'];

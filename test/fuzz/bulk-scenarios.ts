@@ -1,4 +1,4 @@
-import { checkResult } from '../../src/http/intake/bulk-schemas.js';
+import { checkResult } from '../../src/api/bulk-schemas.js';
 import type { Random } from '../chaos/random.js';
 import { bearer } from '../support/tokens.js';
 import { flawsOf } from './answer-rules.js';

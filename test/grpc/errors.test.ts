@@ -71,12 +71,12 @@ describe('a request is an invalid argument', () => {
     ],
     [
       'with a limit for another window',
-      'descriptors[1].limit.unit must be as long as the window of its key, which has 3600000 ms',
+      'descriptors[1].limit.unit must be as long as the window of its key (3600000 ms)',
       { descriptors: [of('test-a'), of('test-b', limit(5, 'MINUTE'))] },
     ],
     [
       'with a limit of an unknown unit',
-      'descriptors[0].limit.unit must be as long as the window of its key, which has 3600000 ms',
+      'descriptors[0].limit.unit must be as long as the window of its key (3600000 ms)',
       { descriptors: [of('test-a', limit(5, 'UNKNOWN'))] },
     ],
     [
@@ -105,7 +105,7 @@ describe('a request is denied permission', () => {
 
     expect(await failureOf(gatewayOf(app).ask({ descriptors }))).toEqual([
       'PERMISSION_DENIED',
-      'maxRequests may not be set by requests here',
+      'overriding maxRequests is disabled',
     ]);
   });
 
@@ -114,7 +114,7 @@ describe('a request is denied permission', () => {
 
     expect(await failureOf(gatewayOf(app).ask({ descriptors }))).toEqual([
       'PERMISSION_DENIED',
-      'maxRequests must be at most 50 here',
+      'maxRequests must be at most 50 for this key',
     ]);
   });
 });

@@ -58,7 +58,7 @@ describe.each(bothLimiters(redis))("a descriptor's own limit (%s limiter)", (_na
 
     expect(await failureOf(gateway.ask({ descriptors }))).toEqual([
       'INVALID_ARGUMENT',
-      'descriptors[0].limit.unit must be as long as the window of its key, which has 60000 ms',
+      'descriptors[0].limit.unit must be as long as the window of its key (60000 ms)',
     ]);
     expect(await debugState(app.url, key)).toMatchObject({
       Config: { MaxRequestsPerWindow: 2 },

@@ -1,5 +1,5 @@
 import { WATCH_PATH } from '../../src/grpc/health.js';
-import type { Timeouts } from '../../src/http/server/timeouts.js';
+import type { Timeouts } from '../../src/net/timeouts.js';
 import { type GrpcApp, useGrpcApps } from '../support/grpc-app.js';
 import { type Gateway, of, useGateways } from '../support/grpc-gateway.js';
 import { requestFrame, useRawCalls } from '../support/grpc-raw.js';
@@ -136,7 +136,7 @@ describe('a call without a message', () => {
     expect(code).toBe(ERROR_CODE.none);
     expect(await silent).toMatchObject({
       code: 'DEADLINE_EXCEEDED',
-      details: 'the message did not come in time',
+      details: 'request timed out',
     });
     // The connection goes on.
     const next = connection.openStream();

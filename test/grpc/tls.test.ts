@@ -8,7 +8,7 @@ import { connect, type ConnectionOptions, type TLSSocket } from 'node:tls';
 import { credentials } from '@grpc/grpc-js';
 
 import { listenForHttp2 } from '../../src/grpc/listener.js';
-import { watchKeyPair } from '../../src/http/server/tls/key-pair.js';
+import { watchKeyPair } from '../../src/net/key-pair.js';
 import { type GrpcApp, useGrpcApps } from '../support/grpc-app.js';
 import { failureOf, useGateways } from '../support/grpc-gateway.js';
 import { recordLog } from '../support/recorded-log.js';

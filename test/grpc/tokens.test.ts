@@ -82,7 +82,7 @@ describe('with tokens a call', () => {
 
     expect(await failureOf(gateway.ask({ descriptors }, as(GATEWAY)))).toEqual([
       'PERMISSION_DENIED',
-      'the token is not for this key',
+      'the token does not allow this key',
     ]);
     expect((await debugState(app.url, key, bearer(OPERATOR))).Found).toBe(false);
   });
@@ -92,7 +92,7 @@ describe('with tokens a call', () => {
 
     expect(await failureOf(gateway.ask({ descriptors }, as(GATEWAY)))).toEqual([
       'PERMISSION_DENIED',
-      'the token is not for this key',
+      'the token does not allow this key',
     ]);
   });
 

@@ -41,7 +41,7 @@ describe.each(bothLimiters(redis))('a token with key patterns (%s limiter)', (_n
     send(app.url, method, path, bearer(TEAM));
 
   function expectNotAllowed({ status, json }: Answer, key: string): void {
-    expect([status, json()]).toEqual([403, { error: 'the token is not for this key', key }]);
+    expect([status, json()]).toEqual([403, { error: 'the token does not allow this key', key }]);
   }
 
   test('checks, releases, sets and sees the keys that one of them matches', async () => {

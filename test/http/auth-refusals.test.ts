@@ -39,8 +39,8 @@ function series(token_required: number, unknown: number, scope: number, key: num
 /** How many refusals of each reason the log tells of. */
 function logged(): Record<string, number> {
   const all: Record<string, number> = {};
-  for (const { refused = {} } of app.log) {
-    for (const [reason, count] of Object.entries(refused as Record<string, number>)) {
+  for (const { rejected = {} } of app.log) {
+    for (const [reason, count] of Object.entries(rejected as Record<string, number>)) {
       all[reason] = (all[reason] ?? 0) + count;
     }
   }
@@ -69,8 +69,8 @@ test('a burst of them has a line at once and one a second later, which tell of a
   await until(() => logged().token_required === 1);
 
   expect(logged()).toEqual({ token_required: 1, token_unknown: 50 });
-  const lines = app.log.filter((line) => 'refused' in line);
-  expect(lines[0]).toMatchObject({ level: 'warn', msg: 'requests refused for their tokens' });
+  const lines = app.log.filter((line) => 'rejected' in line);
+  expect(lines[0]).toMatchObject({ level: 'warn', msg: 'requests rejected for their tokens' });
   // Fifty may take longer than a second on a busy machine, and never fifty.
   expect(lines.length).toBeLessThan(10);
   expect(JSON.stringify(app.log)).not.toContain('token-that');

@@ -1,6 +1,6 @@
 import { gzipSync } from 'node:zlib';
 
-import type { Timeouts } from '../../src/http/server/timeouts.js';
+import type { Timeouts } from '../../src/net/timeouts.js';
 import type { Limiter } from '../../src/limiter/limiter.js';
 import { callText, checkMany, JSON_HEADERS, sendBody } from '../support/bulk-client.js';
 import { expectTransportError } from '../support/expect-transport-error.js';

@@ -1,4 +1,4 @@
-import { checkResult, releaseResult } from '../../src/http/intake/bulk-schemas.js';
+import { checkResult, releaseResult } from '../../src/api/bulk-schemas.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { bothLimiters } from '../support/both-limiters.js';
 import { checkMany, releaseMany } from '../support/bulk-client.js';
@@ -29,7 +29,7 @@ const WRONG: [kind: string, element: unknown, error: string][] = [
   ['an empty key', { key: '' }, 'key must be 1 to 512 bytes of UTF-8, not 0'],
   ['a long key', { key: 'k'.repeat(513) }, 'key must be 1 to 512 bytes of UTF-8, not 513'],
   ['a key long in bytes', { key: 'é'.repeat(257) }, 'key must be 1 to 512 bytes of UTF-8, not 514'],
-  ['half a character', { key: 'k\ud83d' }, 'key must be text that UTF-8 can write'],
+  ['half a character', { key: 'k\ud83d' }, 'key must be text that UTF-8 can encode'],
   ['canWait', { key: 'k', canWait: true }, `canWait must be left out: ${MISSING}`],
   ['canWait that is false', { key: 'k', canWait: false }, `canWait must be left out: ${MISSING}`],
   ['an unknown field', { key: 'k', max: 5 }, 'max must be left out'],

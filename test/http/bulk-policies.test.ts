@@ -71,8 +71,8 @@ describe.each(bothLimiters(redis))('elements of a call (%s limiter)', (_name, se
       APPROVED,
       { ...APPROVED, shadow: 'denied' },
       { status: 403, error: 'no rule matches the key' },
-      { status: 403, error: 'maxRequests must be at most 5 here' },
-      { status: 403, error: 'maxRequestsInQueue may not be set by requests here' },
+      { status: 403, error: 'maxRequests must be at most 5 for this key' },
+      { status: 403, error: 'overriding maxRequestsInQueue is disabled' },
       APPROVED,
       DENIED,
     ]);
@@ -95,7 +95,7 @@ describe.each(bothLimiters(redis))('elements of a call (%s limiter)', (_name, se
       [{ key: `${key}-b` }, { key: other }],
       bearer(owner),
     );
-    const forbidden = { status: 403, error: 'the token is not for this key' };
+    const forbidden = { status: 403, error: 'the token does not allow this key' };
     const body = JSON.stringify([{ key }, { key: other }, { key, maxRequests: 5 }]);
     const answer = await sendBody(app.url, 'POST', body, { ...JSON_HEADERS, ...bearer(team) });
 
@@ -135,11 +135,13 @@ describe.each(bothLimiters(redis))('elements of a call (%s limiter)', (_name, se
     await checkMany(app.url, [{ key: uniqueKey() }], { 'X-Correlation-ID': uniqueKey() });
     await app.stop(0);
 
-    expect(app.log.filter(({ msg }) => msg === 'elements of a call refused')).toEqual([
+    expect(
+      app.log.filter(({ msg }) => msg === 'elements of a bulk request denied or rejected'),
+    ).toEqual([
       expect.objectContaining({
         level: 'info',
         correlationId: key,
-        refused: { RATE_LIMIT_EXCEEDED: 2, INVALID_KEY_LENGTH: 1, INVALID_PARAMETER: 1 },
+        errors: { RATE_LIMIT_EXCEEDED: 2, INVALID_KEY_LENGTH: 1, INVALID_PARAMETER: 1 },
       }),
     ]);
   });
@@ -149,7 +151,9 @@ describe.each(bothLimiters(redis))('elements of a call (%s limiter)', (_name, se
     await checkMany(app.url, [{ key }, { key }, 5]);
     await app.stop(0);
 
-    expect(app.log.filter(({ msg }) => msg === 'elements of a call refused')).toEqual([]);
+    expect(
+      app.log.filter(({ msg }) => msg === 'elements of a bulk request denied or rejected'),
+    ).toEqual([]);
   });
 });
 

@@ -2,14 +2,15 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { BODY_BYTES } from '../../src/http/intake/body-room.js';
+import { httpErrorOf } from '../../src/http/replies/error-statuses.js';
 import {
-  errorAnswer,
   type ErrorCode,
+  errorRow,
   ERRORS,
   type ErrorValues,
   messageOf,
-} from '../../src/http/replies/errors.js';
-import { type Timeouts, TIMEOUTS } from '../../src/http/server/timeouts.js';
+} from '../../src/service/errors.js';
+import { type Timeouts, TIMEOUTS } from '../../src/net/timeouts.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { sendBody } from '../support/bulk-client.js';
 import { PATIENT_STORE } from '../support/both-limiters.js';
@@ -314,12 +315,14 @@ async function provoke(code: ErrorCode) {
 }
 
 describe.each(Object.keys(ERRORS) as ErrorCode[])('%s', (code) => {
-  const { status, retryAfter, header, body } = errorAnswer(code);
+  const { retryAfter, kind } = errorRow(code);
+  const { status, header, body } = httpErrorOf(code);
 
   test('is answered as the table says, and logged by its code', async () => {
     const { answer, key, message, errorCodes } = await provoke(code);
 
     expect(answer.status).toBe(status);
+    expect(kind).toBe(status === 429 ? 'deny' : status < 500 ? 'reject' : 'fail');
     if (body === 'plain text') expect(answer.text).toBe(message);
     else {
       const { error, key: itsKey = key, ...more } = answer.json() as Record<string, string>;

@@ -81,7 +81,7 @@ describe.each(bothLimiters(redis))('waits with a limit (%s limiter)', (_name, se
       const answer = await ask(query);
       expect(answer.status).toBe(400);
       expect(answer.json()).toEqual({
-        error: 'maxWaitMillis must be left out, or come with canWait=true',
+        error: 'maxWaitMillis must be used with canWait=true',
         key,
       });
     }

@@ -2,7 +2,7 @@ import { Validator } from '@seriousme/openapi-schema-validator';
 import type { oas31 } from 'zod-openapi';
 
 import { querySchema } from '../../src/http/intake/parameters.js';
-import { ERRORS } from '../../src/http/replies/errors.js';
+import { ERRORS } from '../../src/service/errors.js';
 import { startTestApp } from '../support/app.js';
 import { send } from '../support/http-client.js';
 import { useTemporaryFolder } from '../support/temporary-folder.js';

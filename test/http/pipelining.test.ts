@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 
-import type { Timeouts } from '../../src/http/server/timeouts.js';
+import type { Timeouts } from '../../src/net/timeouts.js';
 import type { Limiter } from '../../src/limiter/limiter.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { bothLimiters } from '../support/both-limiters.js';

@@ -95,16 +95,16 @@ describe.each(bothLimiters(redis))('rules (%s limiter)', (_name, settings) => {
     const answerTo = async (key: string, query: string): Promise<unknown> =>
       (await send(app.url, 'POST', `${ratePath(key)}?${query}`)).json();
     expect(await answerTo(`${prefix}-no`, 'maxRequests=1')).toEqual({
-      error: 'maxRequests may not be set by requests here',
+      error: 'overriding maxRequests is disabled',
       key: `${prefix}-no`,
     });
     expect(await statusOf(`${prefix}-no`, '?maxRequestsInQueue=1')).toBe(200);
     expect(await answerTo(`${prefix}-low`, 'maxRequests=6')).toEqual({
-      error: 'maxRequests must be at most 5 here',
+      error: 'maxRequests must be at most 5 for this key',
       key: `${prefix}-low`,
     });
     expect(await answerTo(`${prefix}-low`, 'maxRequestsInQueue=7')).toEqual({
-      error: 'maxRequestsInQueue must be at most 6 here',
+      error: 'maxRequestsInQueue must be at most 6 for this key',
       key: `${prefix}-low`,
     });
     expect(await statusOf(`${prefix}-low`, '?maxRequests=5&maxRequestsInQueue=6')).toBe(200);

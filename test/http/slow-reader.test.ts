@@ -5,7 +5,8 @@ import express, { type Response } from 'express';
 import { pino } from 'pino';
 
 import { parseSettings } from '../../src/config/settings.js';
-import { openAccess } from '../../src/http/auth/access.js';
+import { openAccess } from '../../src/service/callers/access.js';
+import { HttpRequest } from '../../src/http/intake/http-request.js';
 import { debugAll } from '../../src/http/routes/debug-handlers.js';
 import { logAnswersOf } from '../../src/http/replies/request-log.js';
 import type { InstanceState, Limiter } from '../../src/limiter/limiter.js';
@@ -57,8 +58,8 @@ beforeEach(async () => {
   response = undefined;
   const server = express();
   logAnswersOf(server, pino({ level: 'silent' }), parseSettings({}), new Set());
-  server.use((_request, ours, next) => {
-    ours.locals.correlationId = 'id';
+  server.use((request, ours, next) => {
+    ours.locals.context = new HttpRequest(request);
     response = ours;
     next();
   });

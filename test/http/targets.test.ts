@@ -11,8 +11,8 @@ const redis = useRedis();
 
 /** Characters that Node's parser lets through, and how the error names them. */
 const AMBIGUOUS: [name: string, character: string, error: string][] = [
-  ['#', '#', 'the URL must have # as %23'],
-  ['backslash', '\\', 'the URL must have \\ as %5C'],
+  ['#', '#', '# must be written as %23 in the URL'],
+  ['backslash', '\\', '\\ must be written as %5C in the URL'],
 ];
 
 const PLACES: [place: string, targetOf: (key: string, character: string) => string][] = [

@@ -6,8 +6,8 @@ import { connect, type ConnectionOptions, type TLSSocket } from 'node:tls';
 
 import { pino } from 'pino';
 
-import type { Timeouts } from '../../src/http/server/timeouts.js';
-import { type KeyPair, watchKeyPair } from '../../src/http/server/tls/key-pair.js';
+import type { Timeouts } from '../../src/net/timeouts.js';
+import { type KeyPair, watchKeyPair } from '../../src/net/key-pair.js';
 import type { WatchedFiles } from '../../src/config/watched-files.js';
 import { type TestApp, startTestApp } from '../support/app.js';
 import { bothLimiters } from '../support/both-limiters.js';

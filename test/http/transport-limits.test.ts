@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 
-import type { Timeouts } from '../../src/http/server/timeouts.js';
+import type { Timeouts } from '../../src/net/timeouts.js';
 import { startTestApp } from '../support/app.js';
 import { expectTransportError } from '../support/expect-transport-error.js';
 import { approvedId, ratePath, send } from '../support/http-client.js';

@@ -142,7 +142,7 @@ describe('a request without the Host header', () => {
 
     expect(connection.received).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n/);
     expect(connection.received).toContain(
-      JSON.stringify({ error: 'the Host header must be given', key }),
+      JSON.stringify({ error: 'Host header is required', key }),
     );
     expect(await service.limiter.inspect(key)).toBeUndefined();
   });
@@ -168,7 +168,7 @@ test('a request with two Host headers is a 400, and is not counted', async () =>
 
   expect(connection.received).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n/);
   expect(connection.received).toContain(
-    JSON.stringify({ error: 'the Host header must be given once', key }),
+    JSON.stringify({ error: 'Host header must be given only once', key }),
   );
   expect(await service.limiter.inspect(key)).toBeUndefined();
 });

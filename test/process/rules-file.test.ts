@@ -217,7 +217,7 @@ describe('the command line', () => {
       '  window: 50 ms',
       '  approvals per window: 7; to be set not by requests',
       '  places in the queue: 400; to be set up to 100000',
-      '  in the shadow: everybody passes',
+      '  shadow mode: checks are never denied',
       '',
     ]);
   });

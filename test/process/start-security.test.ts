@@ -57,7 +57,7 @@ describe('a replica that can not start', () => {
     [
       'half written',
       '[{"name": "bil',
-      '(it is no JSON at position 14), takes a JSON list of tokens',
+      '(it is not JSON at position 14), takes a JSON list of tokens',
     ],
     ['an object', '{}', '(it must be a list), takes a JSON list of tokens'],
   ])('because its tokens file is %s says so in one line', async (_how, text, complaint) => {
@@ -114,7 +114,7 @@ describe('a replica that others than its machine can reach', () => {
         host: HOST,
         open: ['checks', 'releases', 'overrides of limits', '/debug', '/ui', '/metrics'],
         set: 'AUTH_TOKENS_FILE',
-        msg: 'open to everybody who reaches the host',
+        msg: 'no authentication configured',
       },
     ]);
   });

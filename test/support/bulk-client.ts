@@ -1,4 +1,4 @@
-import type { CheckResult, ReleaseResult } from '../../src/http/intake/bulk-schemas.js';
+import type { CheckResult, ReleaseResult } from '../../src/api/bulk-schemas.js';
 import type { Answer } from './http-client.js';
 import { requestText } from './raw-http.js';
 

@@ -1,10 +1,12 @@
 import { eventLoop } from '../../src/common/ticks.js';
 import { parseSettings } from '../../src/config/settings.js';
 import { openGrpcPort } from '../../src/grpc/grpc-port.js';
-import { openAccess } from '../../src/http/auth/access.js';
-import { Turns } from '../../src/http/routes/bulk/turns.js';
-import type { Timeouts } from '../../src/http/server/timeouts.js';
-import { LatelyRefused } from '../../src/http/deciding/lately-refused.js';
+import { openAccess } from '../../src/service/callers/access.js';
+import { Turns } from '../../src/service/deciding/turns.js';
+import type { Timeouts } from '../../src/net/timeouts.js';
+import { httpStatusOf } from '../../src/http/replies/error-statuses.js';
+import { createService } from '../../src/service/service.js';
+import { RecentDenials } from '../../src/service/deciding/recent-denials.js';
 import type { Limiter } from '../../src/limiter/limiter.js';
 import { createMetrics } from '../../src/metrics/prometheus-metrics.js';
 import { parseRules } from '../../src/rules/parse-rules.js';
@@ -44,23 +46,26 @@ export function useGrpcServices(): (limiter: Limiter, options?: Options) => Prom
     const keys = parseRules(JSON.stringify({ keys: options.rules ?? [] }));
     const rules = new RuleSet(keys, defaultPolicy(settings));
     const metrics = createMetrics(() => limiter.waiting, withoutRules(settings));
+    const service = createService({
+      limiter,
+      policyOf: (key) => rules.policyOf(key),
+      metrics,
+      undecided: { record: (reason) => metrics.failed(reason) },
+      recentDenials: new RecentDenials(),
+      access: openAccess(),
+      turns: new Turns(eventLoop),
+      settings,
+    });
     const port = await openGrpcPort(
       {
-        limiter,
-        policyOf: (key) => rules.policyOf(key),
+        service,
         metrics,
-        undecided: { note: (reason) => metrics.failed(reason) },
-        lately: new LatelyRefused(),
         readiness: { assess: () => Promise.resolve({ reasons: [], remarks: [] }) },
-        turns: new Turns(eventLoop),
+        httpStatusOf,
         settings,
         logger: log.logger,
       },
-      {
-        access: openAccess(),
-        auth: { isStale: false, isGone: false, refusals: {} },
-        close: () => undefined,
-      },
+      undefined,
       0,
       options.timeouts,
     );

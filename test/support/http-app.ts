@@ -7,35 +7,45 @@ import { pino } from 'pino';
 
 import { eventLoop } from '../../src/common/ticks.js';
 import { parseSettings, type Settings } from '../../src/config/settings.js';
-import { openAccess } from '../../src/http/auth/access.js';
-import { Turns } from '../../src/http/routes/bulk/turns.js';
-import { createHttpApp, type HttpParts } from '../../src/http/routes/routes.js';
-import { LatelyRefused } from '../../src/http/deciding/lately-refused.js';
+import { openAccess } from '../../src/service/callers/access.js';
+import { Turns } from '../../src/service/deciding/turns.js';
+import { createHttpApp, type HttpApp, type HttpParts } from '../../src/http/routes/routes.js';
+import { requestListener } from '../../src/http/server/server.js';
+import { createService, type ServiceParts } from '../../src/service/service.js';
+import { RecentDenials } from '../../src/service/deciding/recent-denials.js';
 import type { Limiter } from '../../src/limiter/limiter.js';
 import { withoutRules } from '../../src/rules/rules.js';
 import { createMetrics } from '../../src/metrics/prometheus-metrics.js';
 import { holdToDocument } from './openapi/held-to-document.js';
 
 /** Of the apps that are the service. */
-const settingsOf = new WeakMap<Express, Settings>();
+const settingsOf = new WeakMap<HttpApp, Settings>();
 
 /** The HTTP surface over a limiter of the test's own, with everything else as by default. */
-export function httpAppOver(limiter: Limiter, parts: Partial<HttpParts> = {}): Express {
+export function httpAppOver(
+  limiter: Limiter,
+  { policyOf, ...parts }: Partial<HttpParts & Pick<ServiceParts, 'policyOf'>> = {},
+): HttpApp {
   const settings = parts.settings ?? parseSettings({});
   const rules = withoutRules(settings);
   const metrics = createMetrics(() => limiter.waiting, rules);
+  const service = createService({
+    limiter,
+    policyOf: policyOf ?? ((key) => rules.current.policyOf(key)),
+    metrics: parts.metrics ?? metrics,
+    undecided: { record: (reason) => metrics.failed(reason) },
+    recentDenials: new RecentDenials(),
+    access: openAccess(),
+    turns: new Turns(eventLoop),
+    settings,
+  });
   const app = createHttpApp(
     {
-      limiter,
-      policyOf: (key) => rules.current.policyOf(key),
+      service,
       rules,
       metrics,
-      undecided: { note: (reason) => metrics.failed(reason) },
-      lately: new LatelyRefused(),
       replica: 'replica',
       readiness: { assess: () => Promise.resolve({ reasons: [], remarks: [] }) },
-      access: openAccess(),
-      turns: new Turns(eventLoop),
       settings,
       logger: pino({ level: 'silent' }),
       ...parts,
@@ -58,13 +68,15 @@ export interface ServedApp {
   close(): Promise<void>;
 }
 
-export async function serve(app: Express): Promise<ServedApp> {
-  const server = createServer(app);
+/** Serves an app of the service, or one of Express alone. */
+export async function serve(app: HttpApp | Express): Promise<ServedApp> {
+  const ofService = 'answerPlainCheck' in app ? app : undefined;
+  const server = createServer(ofService ? requestListener(ofService) : (app as Express));
   server.listen({ port: 0, host: '127.0.0.1', backlog: MOST_CONNECTIONS_AT_ONCE });
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
   const url = `http://127.0.0.1:${port}`;
-  const settings = settingsOf.get(app);
+  const settings = ofService && settingsOf.get(ofService);
   const letGo = settings && holdToDocument(url, settings);
   return {
     url,

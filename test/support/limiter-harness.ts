@@ -3,7 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { pino } from 'pino';
 
-import { startDraining } from '../../src/http/replies/draining.js';
+import { startDraining } from '../../src/http/replies/reply.js';
 import type { Limiter, Limits, LimitsOf } from '../../src/limiter/limiter.js';
 import { MemoryLimiter } from '../../src/limiter/memory/memory-limiter.js';
 import { connect, waitUntilReady } from '../../src/redis/connections/connections.js';
@@ -127,7 +127,7 @@ export function overHttp(factory: HarnessFactory): HarnessFactory {
       ...inner,
       limiter: new HttpLimiter(served.url, inner.limiter),
       close: async () => {
-        startDraining(app);
+        startDraining(app.app);
         await inner.close();
         await served.close();
       },

@@ -1,24 +1,11 @@
-import type { ERRORS } from '../../http/replies/errors.js';
+import type { CheckResult, ReleaseResult } from '../../api/bulk-schemas.js';
+import type { UncountedMessage } from '../../api/errors.js';
 import type { Decision } from '../decision.js';
 import { SluiceError, SluiceUnavailableError } from '../errors.js';
 import type { Answer } from './exchange.js';
-import type { CheckResult, ReleaseResult } from '../../http/intake/bulk-schemas.js';
 
-type MessageOf<Code extends keyof typeof ERRORS> = (typeof ERRORS)[Code]['message'];
-
-/** What 503s say that are certain to have counted nothing: a second request is the first one that counts. */
-const COUNTED_NOTHING: Readonly<
-  Record<
-    MessageOf<
-      | 'STORE_FULL'
-      | 'KEY_FULL'
-      | 'SHUTTING_DOWN'
-      | 'TOO_MANY_WAITERS'
-      | 'TOO_MANY_WAITERS_OF_CALLER'
-    >,
-    true
-  >
-> = {
+/** The messages of 503s that are certain to have counted nothing, so that a second request can't count twice. */
+const COUNTED_NOTHING: Readonly<Record<UncountedMessage, true>> = {
   'store full: no room for another key': true,
   'too many approvals of the key in this window': true,
   'shutting down': true,
@@ -26,13 +13,13 @@ const COUNTED_NOTHING: Readonly<
   'too many waiters of this caller on this replica': true,
 };
 
-interface Refusal {
+interface ErrorAnswer {
   readonly status: number;
   readonly error: string;
   readonly retryAfter?: number | undefined;
 }
 
-/** @throws SluiceError where the check was not decided */
+/** @throws SluiceError if the check was not decided */
 export function decisionOf(result: CheckResult): Decision {
   if (result.status === 200) return { approved: true, requestId: result.request_id };
   if (result.status === 429) return { approved: false, retryAfterSeconds: result.retryAfter };
@@ -40,8 +27,8 @@ export function decisionOf(result: CheckResult): Decision {
 }
 
 /**
- * @returns false where there is no such approval any more
- * @throws SluiceError where the release was refused
+ * @returns false if the approval no longer exists
+ * @throws SluiceError if the release was rejected, or failed
  */
 export function isReleased(result: ReleaseResult): boolean {
   if (result.status === 200) return true;
@@ -49,33 +36,33 @@ export function isReleased(result: ReleaseResult): boolean {
   throw errorOf(result);
 }
 
-/** The answer to a request that is alone, as one of many would be. @throws SluiceError for any other */
+/** The answer to a single request, in the form of a bulk request's result. @throws SluiceError for an error */
 export function resultOf(answer: Answer): CheckResult {
   if (answer.status === 429) {
-    const { error, retryAfter = 1 } = refusalOf(answer);
+    const { error, retryAfter = 1 } = errorAnswerOf(answer);
     return { status: 429, error, retryAfter };
   }
-  if (answer.status !== 200) throw errorOf(refusalOf(answer));
+  if (answer.status !== 200) throw errorOf(errorAnswerOf(answer));
   const body = parsed(answer) as { readonly request_id?: string } | undefined;
-  if (typeof body?.request_id !== 'string') throw notOfSluice(answer);
+  if (typeof body?.request_id !== 'string') throw notFromSluice(answer);
   return { status: 200, request_id: body.request_id };
 }
 
-/** The answers to many requests, in their order. @throws SluiceError where it is no such list */
+/** The results of a bulk request, in the order of its elements. @throws SluiceError for any other answer */
 export function resultsOf(answer: Answer, count: number): readonly unknown[] {
-  if (answer.status !== 200) throw errorOf(refusalOf(answer));
+  if (answer.status !== 200) throw errorOf(errorAnswerOf(answer));
   const results = parsed(answer);
-  if (!Array.isArray(results) || results.length !== count) throw notOfSluice(answer);
+  if (!Array.isArray(results) || results.length !== count) throw notFromSluice(answer);
   return results as unknown[];
 }
 
-function errorOf({ status, error, retryAfter: retryAfterSeconds }: Refusal): SluiceError {
+function errorOf({ status, error, retryAfter: retryAfterSeconds }: ErrorAnswer): SluiceError {
   if (status >= 400 && status < 500) return new SluiceError(error, { status });
   const mayHaveCounted = status !== 503 || !(error in COUNTED_NOTHING);
   return new SluiceUnavailableError(error, { status, mayHaveCounted, retryAfterSeconds });
 }
 
-function refusalOf(answer: Answer): Refusal {
+function errorAnswerOf(answer: Answer): ErrorAnswer {
   const { status, retryAfter } = answer;
   const body = parsed(answer) as { readonly error?: unknown } | null | undefined;
   const error = typeof body?.error === 'string' ? body.error : `status ${status}`;
@@ -91,7 +78,7 @@ function parsed({ text }: Answer): unknown {
   }
 }
 
-function notOfSluice({ status }: Answer): SluiceError {
-  const message = 'the answer is none of Sluice';
+function notFromSluice({ status }: Answer): SluiceError {
+  const message = 'not an answer from Sluice';
   return new SluiceUnavailableError(message, { status, mayHaveCounted: true });
 }

@@ -2,27 +2,28 @@ import { resultsOf } from './answers.js';
 import type { Answer } from './exchange.js';
 import type { PendingRequest } from './pending-request.js';
 
-/** More are refused. */
+/** Sluice rejects bulk requests with more elements. */
 const MOST_IN_A_CALL = 1000;
-/** A body of more than 1 MiB is refused. A character takes up to three bytes. */
+/** Sluice rejects bodies of more than 1 MiB. A character takes up to three bytes. */
 const LONGEST_BODY = (1024 * 1024) / 3;
 
 interface Passenger<Element, Result, Value> {
   readonly request: PendingRequest<Element, Result, Value>;
-  /** Its element as JSON, made by itself, so that one that can't be written harms no other. */
+  /** Its element as JSON. Each is serialized separately, so that a failure affects no other element. */
   readonly text: string;
 }
 
 /**
- * Sends the requests of a tick of the event loop in one call. While `maxCalls` are under way, those that come wait
- * for one to end, and then go together: the busier Sluice is, the more share a call.
+ * Sends the checks or releases of a tick of the event loop in one bulk request. While `maxCalls` bulk requests are in
+ * flight, new elements wait for one to end, and are then sent together: the busier Sluice is, the more elements share a
+ * request.
  */
 export class Batcher<Element, Result, Value> {
   #line: Passenger<Element, Result, Value>[] = [];
   #underWay = 0;
   #departureIsDue = false;
 
-  /** @param call sends a body, and gives up after so long; it throws a SluiceError where there is no answer */
+  /** @param call sends a body, with a time limit. It throws a SluiceError if there is no answer */
   constructor(
     private readonly maxCalls: number,
     private readonly call: (body: string, timeoutMillis: number) => Promise<Answer>,
@@ -33,7 +34,7 @@ export class Batcher<Element, Result, Value> {
     this.#departSoon();
   }
 
-  /** After the present tick, in which more may come. */
+  /** After the current tick, in which more may come. */
   #departSoon(): void {
     if (this.#departureIsDue || this.#line.length === 0) return;
     if (this.#underWay >= this.maxCalls) return;
@@ -75,7 +76,7 @@ export class Batcher<Element, Result, Value> {
   }
 }
 
-/** How many of those first in the line one call takes: one at least, or it would never leave. */
+/** How many of the first in the line fit in one request: at least one, or it would never be sent. */
 function seats(line: readonly { readonly text: string }[]): number {
   let length = 0;
   const tooMany = line.findIndex(({ text }, i) => {

@@ -22,15 +22,17 @@ export interface Answer {
   readonly text: string;
 }
 
-/** Sends one request on a connection that it has to itself meanwhile. */
+/** Sends one request, on a connection that it does not share meanwhile. */
 export type Exchange = (call: Call) => Promise<Answer>;
 
-/** Longer than between two requests under load, shorter than the 75 s after which Sluice closes. */
+/**
+ * Longer than the pauses between requests under load, shorter than the 75 s after which Sluice closes idle connections.
+ */
 const IDLE_MILLIS = 60_000;
 
 /**
- * By `node:http`, which takes a tenth of the CPU of `fetch` for a call, and which waits for an answer as long as
- * its caller does: `fetch` gives up after five minutes.
+ * Sends by `node:http`, which takes a tenth of the CPU of `fetch` for a request, and waits for an answer as long as its
+ * caller does. `fetch` gives up after five minutes.
  */
 export function exchangeByHttp(base: URL): Exchange {
   const isSecure = base.protocol === 'https:';
@@ -52,7 +54,7 @@ export function exchangeByHttp(base: URL): Exchange {
         });
       });
       request.on('error', reject);
-      // Node sends the body of a DELETE without it, and so as something else than a body.
+      // Without it, Node sends the body of a DELETE without a length, so that it is not read as a body.
       if (body !== undefined) request.setHeader('Content-Length', Buffer.byteLength(body));
       request.end(body);
     });
@@ -70,14 +72,17 @@ export function exchangeByFetch(base: URL, send: typeof fetch): Exchange {
 /** The error for a request without an answer. */
 export function unanswered(cause: unknown): SluiceUnavailableError {
   return isNeverSent(cause)
-    ? new SluiceUnavailableError('Sluice can not be reached', { cause, mayHaveCounted: false })
-    : new SluiceUnavailableError('the answer of Sluice is lost', { cause, mayHaveCounted: true });
+    ? new SluiceUnavailableError('Sluice is unreachable', { cause, mayHaveCounted: false })
+    : new SluiceUnavailableError('the answer from Sluice was lost', {
+        cause,
+        mayHaveCounted: true,
+      });
 }
 
 interface Failure {
   readonly syscall?: unknown;
   readonly code?: unknown;
-  /** One for each address of a name. */
+  /** One error for each address of a name. */
   readonly errors?: readonly unknown[];
   readonly cause?: unknown;
 }
@@ -88,7 +93,7 @@ function isNeverSent(error: unknown): boolean {
   return (
     syscall === 'connect' ||
     syscall === 'getaddrinfo' ||
-    // Of the `fetch` of Node.
+    // From Node's `fetch`.
     code === 'UND_ERR_CONNECT_TIMEOUT' ||
     (errors.length > 0 && errors.every(isNeverSent)) ||
     (cause !== undefined && isNeverSent(cause))

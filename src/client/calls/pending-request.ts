@@ -4,31 +4,31 @@ import { LONGEST_TIMER_MILLIS, setTimer } from './timers.js';
 
 /** How all requests of one kind are handled. */
 export interface Handling<Element, Result, Value> {
-  /** Has `answered` or `failed` called, unless the request is over before. */
+  /** Leads to a call of `answered` or `failed`, unless the request is over before. */
   readonly send: (request: PendingRequest<Element, Result, Value>) => void;
-  /** @throws SluiceError where the result is none to go on with */
+  /** @throws SluiceError if the result is an error */
   readonly read: (result: Result) => Value;
-  /** Takes the value of a request that was over before it came. */
+  /** Takes a value that arrives after its request is over. */
   readonly late: (element: Element, value: Value) => void;
-  /** The longest one may take that says nothing else; `Infinity` has no end. */
+  /** The default time limit of a request; `Infinity` for none. */
   readonly timeoutMillis: number;
 }
 
-/** Before a server that was not there is sought again. */
+/** The pause before an unreachable server is tried again. */
 const UNREACHABLE_PAUSE_MILLIS = 100;
-/** By so much of itself a pause may be longer, so that many clients do not come back at once. */
+/** The part by which a pause may be longer, so that many clients do not retry at once. */
 const JITTER = 0.2;
 
 /**
- * A request of one caller until it is answered, out of time, or aborted. It is sent once more where that can count
- * nothing twice, after the pause that Sluice asks for.
+ * A request of one caller until it is answered, out of time, or aborted. It is sent a second time, after the pause that
+ * Sluice asks for, if that can't count twice.
  */
 export class PendingRequest<Element, Result, Value> {
   readonly value: Promise<Value>;
   readonly timeoutMillis: number;
-  /** Whether it is sent. Before, nothing was counted. */
+  /** Whether it is sent. Before that, nothing was counted. */
   isSent = false;
-  /** What else ends when the caller is gone. */
+  /** Called when the caller is gone. */
   onGone: (() => void) | undefined;
   readonly #signal: AbortSignal | undefined;
   readonly #startedAt = performance.now();
@@ -59,7 +59,7 @@ export class PendingRequest<Element, Result, Value> {
     this.#send();
   }
 
-  /** Whether nobody waits for its answer any more. */
+  /** Whether its caller has an answer, or waits no longer. */
   get isOver(): boolean {
     return this.#isOver;
   }
@@ -103,7 +103,7 @@ export class PendingRequest<Element, Result, Value> {
     this.onGone?.();
   }
 
-  /** The signal is aborted. A method, since a function of its own for each request takes time. */
+  /** Called when the signal is aborted. A method, since creating a function for each request takes time. */
   handleEvent(): void {
     this.leave(this.#signal?.reason);
   }
@@ -132,7 +132,7 @@ function outOfTime(request: Late): void {
   request.leave(new SluiceTimeoutError(message, { mayHaveCounted: isSent }));
 }
 
-/** How long to wait before a request may be sent once more; for ever where it may have counted. */
+/** How long to wait before a request may be sent again; for ever if it may have counted. */
 function pauseAfter(error: unknown): number {
   if (!(error instanceof SluiceUnavailableError) || error.mayHaveCounted) return Infinity;
   const { retryAfterSeconds } = error;

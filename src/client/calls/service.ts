@@ -1,4 +1,4 @@
-import type { CheckElement } from '../../http/intake/bulk-schemas.js';
+import type { CheckElement } from '../../api/bulk-schemas.js';
 import { SluiceError } from '../errors.js';
 import type { ClientOptions } from '../options.js';
 import {
@@ -18,7 +18,7 @@ export interface WaitElement extends CheckElement {
 
 const PARAMETERS = ['maxRequests', 'maxRequestsInQueue', 'maxWaitMillis'] as const;
 
-/** The requests that Sluice takes. Each throws a SluiceError where there is no answer. */
+/** The requests to Sluice. Each throws a SluiceError if there is no answer. */
 export class Service {
   readonly #exchange: Exchange;
 
@@ -27,7 +27,7 @@ export class Service {
     this.#exchange = options.fetch ? exchangeByFetch(base, options.fetch) : exchangeByHttp(base);
   }
 
-  /** Many checks, or many releases. */
+  /** Sends a bulk request of checks or of releases. */
   async callMany(method: 'POST' | 'DELETE', body: string, timeoutMillis: number): Promise<Answer> {
     const deadline = new AbortController();
     const timer = setTimer(abort, timeoutMillis, deadline);
@@ -38,7 +38,7 @@ export class Service {
     }
   }
 
-  /** A check that waits. Aborting closes its connection, by which Sluice knows that nobody waits. */
+  /** Sends a check that waits. Aborting closes its connection, which withdraws the check. */
   wait({ key, ...parameters }: WaitElement, signal: AbortSignal): Promise<Answer> {
     const query = new URLSearchParams({ canWait: 'true' });
     for (const name of PARAMETERS) {
@@ -78,6 +78,6 @@ async function tokenFrom(source: () => string | Promise<string>): Promise<string
   try {
     return await source();
   } catch (cause) {
-    throw new SluiceError('there is no token', { cause });
+    throw new SluiceError('no token available', { cause });
   }
 }

@@ -1,7 +1,7 @@
-/** What a timer of Node can take. One for longer would be over at once. */
+/** The longest time of a timer in Node. A longer one would fire at once. */
 export const LONGEST_TIMER_MILLIS = 2 ** 31 - 1;
 
-/** A timer for a span that may be endless. */
+/** A timer for a time that may be infinite. */
 export function setTimer<T>(
   callback: (argument: T) => void,
   millis: number,

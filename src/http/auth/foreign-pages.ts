@@ -1,28 +1,28 @@
 import type { IncomingHttpHeaders } from 'node:http';
 
-import { httpError } from '../replies/http-error.js';
+import { serviceError } from '../../service/service-error.js';
 
-/** @throws HttpError ORIGIN_NOT_ALLOWED */
-export type RefuseForeignPages = (headers: IncomingHttpHeaders) => void;
+/** @throws ServiceError ORIGIN_NOT_ALLOWED */
+export type RejectForeignPages = (headers: IncomingHttpHeaders) => void;
 
 /**
- * Refuses what a browser sends for a page of another origin, such as an image whose address is that of a check. Browsers
- * say so in `Sec-Fetch-Site`, or where they don't (over HTTP, but for localhost) in `Origin`, which only some requests
- * have. Others than browsers send neither.
- * @param allowed origins whose pages may ask
+ * Rejects the requests that a browser sends for a page of another origin, such as for an image whose address is that of
+ * a check. Browsers name the relation of the origins in `Sec-Fetch-Site`. Over HTTP they do so for localhost only, and
+ * name the page's origin in the `Origin` header of some requests. Other clients send neither header.
+ * @param allowed origins whose pages may send requests
  */
-export function foreignPageRefusal(allowed: readonly string[]): RefuseForeignPages {
+export function foreignPageCheck(allowed: readonly string[]): RejectForeignPages {
   const origins = new Set(allowed);
   return (headers) => {
     const { 'sec-fetch-site': site, origin } = headers;
     if (site === undefined && origin === undefined) return;
     if (isOwn(headers)) return;
     const asking = origin ?? originIn(headers.referer);
-    if (asking === undefined || !origins.has(asking)) throw httpError('ORIGIN_NOT_ALLOWED', {});
+    if (asking === undefined || !origins.has(asking)) throw serviceError('ORIGIN_NOT_ALLOWED', {});
   };
 }
 
-/** `none` is what the user asks for, by the address bar or a bookmark. `same-site` is another port or name. */
+/** `none`: the user asked, by the address bar or a bookmark. `same-site`: the page has another port or name. */
 function isOwn({ 'sec-fetch-site': site, origin, host }: IncomingHttpHeaders): boolean {
   if (site !== undefined) return site === 'same-origin' || site === 'none';
   return host !== undefined && origin?.replace(/^https?:\/\//, '') === host.toLowerCase();

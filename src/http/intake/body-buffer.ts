@@ -1,24 +1,24 @@
-import { httpError } from '../replies/http-error.js';
+import { serviceError } from '../../service/service-error.js';
 import type { BodyPlace } from './body-room.js';
 
-/** More than as many elements as there may be need, with the longest keys, and overrides. */
+/** More than a bulk request of the most elements needs, with the longest keys and overrides. */
 export const MAX_BODY_BYTES = 1024 * 1024;
 
 /**
- * The bytes of a body as they come, in one piece of memory. A list of its chunks would take a hundred times the bytes
- * of a body whose chunks have one byte each.
+ * Collects the bytes of a body in one piece of memory. A list of chunks would take a hundred times the body's bytes if
+ * each chunk has one byte.
  */
 export class BodyBuffer {
   #buffer: Buffer = Buffer.alloc(0);
   #length = 0;
 
-  /** @param announced how many bytes are to come, as far as the sender says */
+  /** @param announced how many bytes the sender has announced */
   constructor(
     private readonly place: Pick<BodyPlace, 'take'>,
     private readonly announced = MAX_BODY_BYTES,
   ) {}
 
-  /** @throws HttpError BODY_TOO_LARGE or NO_ROOM_FOR_BODY */
+  /** @throws ServiceError BODY_TOO_LARGE or NO_ROOM_FOR_BODY */
   append(chunk: Buffer): void {
     const length = this.#length + chunk.length;
     if (length > MAX_BODY_BYTES) throw tooLarge();
@@ -33,12 +33,12 @@ export class BodyBuffer {
 
   #grow(length: number, chunk: Buffer): void {
     const before = this.#buffer;
-    // Nearly all bodies come in one chunk, which is kept as it is.
+    // Nearly all bodies come in one chunk, which is kept without a copy.
     const isFirst = before.length === 0;
     const doubled = Math.min(2 * before.length, this.announced);
     const size = isFirst ? length : Math.max(length, doubled);
     this.place.take(size - before.length);
-    // Not from Node's pool, of which a small piece would keep all in memory.
+    // Not from Node's pool: a small piece of it would keep the whole pool in memory.
     this.#buffer = isFirst ? chunk : Buffer.allocUnsafeSlow(size);
     if (isFirst) return;
     before.copy(this.#buffer, 0, 0, this.#length);
@@ -47,5 +47,5 @@ export class BodyBuffer {
 }
 
 export function tooLarge(): Error {
-  return httpError('BODY_TOO_LARGE', { max: MAX_BODY_BYTES });
+  return serviceError('BODY_TOO_LARGE', { max: MAX_BODY_BYTES });
 }

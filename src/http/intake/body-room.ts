@@ -1,26 +1,26 @@
-import { httpError } from '../replies/http-error.js';
+import { serviceError } from '../../service/service-error.js';
 
 const MIB = 1024 * 1024;
 
-/** How many bytes may be held at a time for the bodies of a port: by all, for one caller, and for one connection. */
+/** The most bytes that are held at a time for the bodies of a port: in all, for one caller, and for one connection. */
 export const BODY_BYTES = { all: 64 * MIB, caller: 16 * MIB, connection: 4 * MIB } as const;
 
 /** The caller or the client that sends the body. */
 export interface BodyOwner {
-  /** The caller's name, or the client's address if callers have no names. */
+  /** The caller's name, or the client's address if there are no tokens. */
   readonly caller: string;
   readonly connection: object;
 }
 
 /**
- * Bounds the bytes that are held for bodies: what has come, not what is announced, since an announcement costs its
- * sender nothing. One caller or connection takes a share at most, so that others have room.
+ * Bounds the bytes that are held for bodies. Only received bytes count, since an announced length costs its sender
+ * nothing. A caller and a connection have at most a share, so that others have room.
  */
 export class BodyRoom {
   #taken = 0;
   readonly #takenBy = new Map<string | object, number>();
 
-  /** The place of one body, which has no bytes yet. */
+  /** @returns a place for one body, which has no bytes yet */
   enter(owner: BodyOwner): BodyPlace {
     let held = 0;
     return {
@@ -42,7 +42,7 @@ export class BodyRoom {
       this.#of(caller) + bytes > BODY_BYTES.caller ||
       this.#of(connection) + bytes > BODY_BYTES.connection
     ) {
-      throw httpError('NO_ROOM_FOR_BODY', {});
+      throw serviceError('NO_ROOM_FOR_BODY', {});
     }
   }
 
@@ -60,10 +60,10 @@ export class BodyRoom {
   }
 }
 
-/** What one body takes of the room. */
+/** The part of the room that one body takes. */
 export interface BodyPlace {
-  /** @throws HttpError NO_ROOM_FOR_BODY */
+  /** @throws ServiceError NO_ROOM_FOR_BODY */
   take(bytes: number): void;
-  /** Gives back all that was taken. */
+  /** Gives back all bytes that were taken. */
   leave(): void;
 }

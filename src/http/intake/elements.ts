@@ -1,23 +1,23 @@
 import type { z } from 'zod';
 
 import type { CheckRequest } from '../../limiter/limiter.js';
-import { type HttpError, httpError } from '../replies/http-error.js';
-import { checkElement, type ReleaseElement, releaseElement } from './bulk-schemas.js';
-import { parseKey } from './parameters.js';
+import { parseKey } from '../../service/keys.js';
+import { type ServiceError, serviceError } from '../../service/service-error.js';
+import { checkElement, type ReleaseElement, releaseElement } from '../../api/bulk-schemas.js';
 
-/** Half of a pair. UTF-8 has no bytes for it, so that keys with different halves would be one key. */
+/** Half of a surrogate pair. UTF-8 can't encode it, so that keys with different halves would become one key. */
 const LONE_SURROGATE = /\p{Surrogate}/u;
 /** Parameters that only a check alone has. */
 const WAITING: readonly string[] = ['canWait', 'maxWaitMillis'];
-/** A sender may name what it likes, and is told no more of it than this. */
+/** A sender may choose any name for a field. An error quotes no more of it than this. */
 const MAX_NAME_LENGTH = 64;
 
 /**
- * The check that an element of a call asks for.
- * @throws HttpError INVALID_PARAMETER or INVALID_KEY_LENGTH
+ * The check that an element of a bulk request asks for.
+ * @throws ServiceError INVALID_PARAMETER or INVALID_KEY_LENGTH
  */
 export function parseCheckElement(element: unknown): CheckRequest {
-  // Nearly all elements. The schema takes ten times as long.
+  // Nearly all elements have only a key. The schema takes ten times as long.
   const plainKey = soleKeyOf(element);
   if (plainKey !== undefined) {
     return { key: parseElementKey(plainKey), canWait: false, isOrdered: true };
@@ -27,8 +27,8 @@ export function parseCheckElement(element: unknown): CheckRequest {
 }
 
 /**
- * The release that an element of a call asks for.
- * @throws HttpError INVALID_PARAMETER or INVALID_KEY_LENGTH
+ * The release that an element of a bulk request asks for.
+ * @throws ServiceError INVALID_PARAMETER or INVALID_KEY_LENGTH
  */
 export function parseReleaseElement(element: unknown): ReleaseElement {
   const release = parse(releaseElement, element);
@@ -45,7 +45,7 @@ function soleKeyOf(element: unknown): string | undefined {
 }
 
 function parseElementKey(key: string): string {
-  if (LONE_SURROGATE.test(key)) throw wrong('key', 'be text that UTF-8 can write');
+  if (LONE_SURROGATE.test(key)) throw invalid('key', 'be text that UTF-8 can encode');
   return parseKey(key);
 }
 
@@ -55,14 +55,14 @@ function parse<Schema extends z.ZodType>(schema: Schema, element: unknown): z.in
   const [issue] = result.error.issues;
   if (issue?.code === 'unrecognized_keys') throw unknownField(issue.keys[0] ?? '');
   const parameter = issue?.path[0] ?? 'an element';
-  throw wrong(String(parameter), `be ${issue?.message ?? 'valid'}`);
+  throw invalid(String(parameter), `be ${issue?.message ?? 'valid'}`);
 }
 
-function unknownField(name: string): HttpError {
+function unknownField(name: string): ServiceError {
   const why = WAITING.includes(name) ? ': a check that may wait is sent alone' : '';
-  return wrong(name.slice(0, MAX_NAME_LENGTH), `be left out${why}`);
+  return invalid(name.slice(0, MAX_NAME_LENGTH), `be left out${why}`);
 }
 
-function wrong(parameter: string, must: string): HttpError {
-  return httpError('INVALID_PARAMETER', { parameter, must });
+function invalid(parameter: string, must: string): ServiceError {
+  return serviceError('INVALID_PARAMETER', { parameter, must });
 }

@@ -2,21 +2,21 @@ import { isIP } from 'node:net';
 
 import { isLoopback } from '../../common/loopback.js';
 import type { Settings } from '../../config/settings.js';
-import { httpError } from '../replies/http-error.js';
+import { serviceError } from '../../service/service-error.js';
 
-/** A name or an address, which has brackets if it is of IPv6, and a port. */
+/** A name or an address (of IPv6 in brackets), and a port. */
 const HOST = /^(\[[^\]]*\]|[^:]*)(?::\d*)?$/;
 
-/** @throws HttpError HOST_NOT_ALLOWED */
+/** @throws ServiceError HOST_NOT_ALLOWED */
 export type CheckHostName = (host: string | undefined) => void;
 
 type HostSettings = Pick<Settings, 'HOST' | 'ALLOWED_HOSTS' | 'AUTH_TOKENS_FILE'>;
 
 /**
- * The names by which the service may be asked for. A page that has its own name resolve to the address of the service
- * (DNS rebinding) is of the same origin to its browser: only the `Host` header tells. It can't do so with an address for
- * a name.
- * @returns undefined if any name will do
+ * Checks the name that a request uses for the service. If a page's own name resolves to the address of the service (DNS
+ * rebinding), the browser takes both for the same origin, and only the `Host` header shows it. An address in `Host` is
+ * safe, since rebinding needs a name.
+ * @returns undefined if every name is allowed
  */
 export function hostNameCheck(settings: HostSettings): CheckHostName | undefined {
   const { HOST: address, ALLOWED_HOSTS: listed } = settings;
@@ -28,12 +28,12 @@ export function hostNameCheck(settings: HostSettings): CheckHostName | undefined
   const isAllowed = (name: string): boolean =>
     isLoopback(name) || names.has(name) || (!isLocal && isIP(name) !== 0);
 
-  // Nearly all requests have the same as the one before.
+  // Nearly all requests have the same name as the request before.
   let last: string | undefined;
   return (host) => {
-    // Browsers send one always.
+    // Browsers always send the header.
     if (host === last || host === undefined) return;
-    if (!isAllowed(nameIn(host))) throw httpError('HOST_NOT_ALLOWED', { host });
+    if (!isAllowed(nameIn(host))) throw serviceError('HOST_NOT_ALLOWED', { host });
     last = host;
   };
 }

@@ -3,24 +3,24 @@ import type { Duplex } from 'node:stream';
 
 import type { Request, Response } from 'express';
 
-import { type HttpError, httpError } from '../replies/http-error.js';
-import { correlationIdOf } from './correlation.js';
+import { type ServiceError, serviceError } from '../../service/service-error.js';
+import { HttpRequest } from './http-request.js';
 
 /** More than any good request needs, and than the 8000 that RFC 9110, section 4.1, recommends to take. */
 const MAX_URL_BYTES = 8192;
 const SCHEME_AND_AUTHORITY = /^[a-z][a-z\d+.-]*:\/\/[^/?#]*/i;
-/** Some parsers drop what follows a `#`, and take `\` for `/`. Node's refuses control characters by itself. */
+/** Some parsers drop the text after a `#`, or read `\` as `/`. Node's parser rejects control characters itself. */
 const AMBIGUOUS = /[#\\]/;
 
-/** The target of a request whose body a route reads, or of one that has no route. */
+/** Targets of requests whose bodies a route reads, and some that have no route. */
 const READ_BODY = /\/rate(?:\?|$)/;
 
 /** The last request with a body on each connection. */
 const lastWithBody = new WeakMap<Duplex, IncomingMessage>();
 
 /**
- * Cuts scheme and authority off a target in absolute form, which proxies send. Express must get the request
- * only then: its router parses URLs by Node's parser, which fails for some authorities.
+ * Cuts scheme and authority off a target in absolute form, which proxies send. This has to happen before Express gets
+ * the request: its router uses Node's URL parser, which fails for some authorities.
  * https://www.rfc-editor.org/rfc/rfc9112#name-absolute-form
  */
 export function toOriginForm(request: IncomingMessage): void {
@@ -31,13 +31,12 @@ export function toOriginForm(request: IncomingMessage): void {
 }
 
 /**
- * Takes a request in: notes its correlation id and when it came, throws its body away unless somebody reads it in the
- * same tick, and refuses what no request needs.
- * @throws HttpError URL_TOO_LONG, INVALID_TARGET, HOST_MISSING or HOST_REPEATED
+ * Takes a request in: makes its context, discards its body unless it is read in the same tick, and rejects URLs and
+ * headers that no valid request has.
+ * @throws ServiceError URL_TOO_LONG, INVALID_TARGET, HOST_MISSING or HOST_REPEATED
  */
 export function takeIn(request: Request, response: Response): void {
-  response.locals.correlationId = correlationIdOf(request.headers);
-  response.locals.startedAt = performance.now();
+  response.locals.context = new HttpRequest(request);
   discardBody(request);
   checkUrl(request);
   checkHost(request);
@@ -49,8 +48,8 @@ export function isReceivingBody(socket: Duplex): boolean {
 }
 
 /**
- * Reads the body of a request and forgets what nobody listens to by the end of this tick. A connection that is not read
- * does not tell that its client disconnects, and a request that has not come in full times out.
+ * Reads the body of a request, and discards it if nothing listens to it by the end of this tick. Without reading, the
+ * service would not see that a client disconnects, and a request that has not arrived in full would time out.
  */
 export function discardBody(request: IncomingMessage): void {
   if (!hasBody(request)) return;
@@ -58,7 +57,7 @@ export function discardBody(request: IncomingMessage): void {
   request.resume();
 }
 
-/** Whether a request has a body that is to be read when the request is served, and not before. */
+/** Whether a request has a body that a route reads, which must not be read before the request is served. */
 export function keepsBody(request: IncomingMessage): boolean {
   return hasBody(request) && READ_BODY.test(request.url ?? '');
 }
@@ -70,23 +69,23 @@ function hasBody({ headers }: IncomingMessage): boolean {
 
 function checkUrl(request: Request): void {
   const bytes = request.url.length;
-  if (bytes > MAX_URL_BYTES) throw httpError('URL_TOO_LONG', { max: MAX_URL_BYTES, bytes });
+  if (bytes > MAX_URL_BYTES) throw serviceError('URL_TOO_LONG', { max: MAX_URL_BYTES, bytes });
   if (AMBIGUOUS.test(request.url)) throw ambiguous(request.url.includes('#') ? '#' : '\\');
 }
 
-function ambiguous(character: '#' | '\\'): HttpError {
+function ambiguous(character: '#' | '\\'): ServiceError {
   const encoded = character === '#' ? '%23' : '%5C';
-  return httpError('INVALID_TARGET', { character, encoded });
+  return serviceError('INVALID_TARGET', { character, encoded });
 }
 
 /** HTTP/1.1 has exactly one Host header: https://www.rfc-editor.org/rfc/rfc9112#section-3.2-6 */
 function checkHost(request: Request): void {
   const hosts = countHostHeaders(request.rawHeaders);
-  if (hosts > 1) throw httpError('HOST_REPEATED', {});
-  if (hosts === 0 && request.httpVersion === '1.1') throw httpError('HOST_MISSING', {});
+  if (hosts > 1) throw serviceError('HOST_REPEATED', {});
+  if (hosts === 0 && request.httpVersion === '1.1') throw serviceError('HOST_MISSING', {});
 }
 
-/** @param rawHeaders names and values in turn. `headers` would have one Host, however many were sent. */
+/** @param rawHeaders names and values in turn. Node's `headers` has one Host header, however many were sent. */
 function countHostHeaders(rawHeaders: readonly string[]): number {
   let count = 0;
   for (let i = 0; i < rawHeaders.length; i += 2) {

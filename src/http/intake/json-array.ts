@@ -3,22 +3,22 @@ import type { IncomingHttpHeaders } from 'node:http';
 
 import type { Request, Response } from 'express';
 
-import { httpError } from '../replies/http-error.js';
+import { serviceError } from '../../service/service-error.js';
 import { BodyBuffer, MAX_BODY_BYTES, tooLarge } from './body-buffer.js';
 import type { BodyPlace, BodyRoom } from './body-room.js';
-import { MAX_ELEMENTS } from './bulk-schemas.js';
+import { MAX_ELEMENTS } from '../../api/bulk-schemas.js';
 
 const JSON_TYPE = /^application\/json *(?:;|$)/i;
 
-/** What an element takes in memory besides its text, until its call ends. */
+/** The memory that an element takes besides its text, until its bulk request ends. */
 export const BYTES_OF_ELEMENT = 128;
-/** More than any element has. */
+/** More fields than any valid element has. */
 const MAX_FIELDS = 8;
 
 /**
- * Reads the JSON array in the body of a request that was taken in in the same tick, and hands it to `work`, unless the
- * client disconnects before its end.
- * @throws HttpError UNSUPPORTED_BODY, BODY_TOO_LARGE, NO_ROOM_FOR_BODY or INVALID_BODY
+ * Reads the JSON array in the body of a request that was taken in during the same tick, and passes it to `work`, unless
+ * the client disconnects before the end of the body.
+ * @throws ServiceError UNSUPPORTED_BODY, BODY_TOO_LARGE, NO_ROOM_FOR_BODY or INVALID_BODY
  */
 export async function withJsonArray(
   request: Request,
@@ -27,11 +27,11 @@ export async function withJsonArray(
   work: (elements: readonly unknown[]) => Promise<void>,
 ): Promise<void> {
   const { headers, socket } = request;
-  refuseOtherTypes(headers);
-  // A body in chunks does not tell its length before its end.
+  rejectOtherTypes(headers);
+  // The length of a chunked body is known only at its end.
   const announced = Number(headers['content-length'] ?? MAX_BODY_BYTES);
   if (announced > MAX_BODY_BYTES) throw tooLarge();
-  const caller = response.locals.caller ?? socket.remoteAddress ?? '';
+  const caller = response.locals.context.caller?.name ?? socket.remoteAddress ?? '';
   const place = room.enter({ caller, connection: socket });
   try {
     const body = await readBody(request, announced, place);
@@ -44,16 +44,16 @@ export async function withJsonArray(
   }
 }
 
-function refuseOtherTypes(headers: IncomingHttpHeaders): void {
+function rejectOtherTypes(headers: IncomingHttpHeaders): void {
   const { 'content-type': type = '', 'content-encoding': encoding = 'identity' } = headers;
   if (!JSON_TYPE.test(type)) throw unsupported('Content-Type', 'application/json');
-  // A small body may inflate to a large one.
+  // A small compressed body may expand to a large one.
   if (encoding.toLowerCase() !== 'identity') throw unsupported('Content-Encoding', 'identity');
 }
 
 /**
- * Reads a body. One that is refused is read to its end all the same, and forgotten: its client may not read an answer
- * before it has sent all.
+ * Reads a body. A body that is rejected is still read to its end, and discarded: its client may not read an answer
+ * before it has sent everything.
  * @returns undefined if the client disconnected before the body's end
  */
 async function readBody(
@@ -63,21 +63,21 @@ async function readBody(
 ): Promise<Buffer | undefined> {
   return new Promise((resolve, reject) => {
     let body: BodyBuffer | undefined = new BodyBuffer(place, announced);
-    let refusal: Error | undefined;
+    let rejection: Error | undefined;
     request.on('data', (chunk: Buffer) => {
       try {
         body?.append(chunk);
       } catch (error) {
-        refusal = error as Error;
+        rejection = error as Error;
         body = undefined;
         place.leave();
       }
     });
     request.once('end', () => {
-      if (refusal) reject(refusal);
+      if (rejection) reject(rejection);
       else resolve(body?.bytes);
     });
-    // After an end this changes nothing.
+    // No effect after the end of the body.
     request.once('close', () => {
       resolve(undefined);
     });
@@ -93,8 +93,8 @@ function parseArray(body: Buffer): readonly unknown[] {
 }
 
 /**
- * An element without what no element has: values in values, and many fields, would take twenty times their bytes of the
- * body. What is left is refused as the element would be.
+ * An element without nested values and excess fields, which no valid element has: they would take twenty times their
+ * bytes of the body in memory. The rest is rejected for the same reason as the element.
  */
 function flat(element: unknown): unknown {
   if (typeof element !== 'object' || element === null) return element;
@@ -118,7 +118,7 @@ function isNested(value: unknown): boolean {
 }
 
 function parseJson(body: Buffer): unknown {
-  // What is no UTF-8 would become other text, and perhaps another's key.
+  // Bytes that are not UTF-8 would become other text, and perhaps the key of another caller.
   if (!isUtf8(body)) throw invalid('JSON in UTF-8');
   try {
     return JSON.parse(body.toString());
@@ -128,9 +128,9 @@ function parseJson(body: Buffer): unknown {
 }
 
 function invalid(what: string): Error {
-  return httpError('INVALID_BODY', { what });
+  return serviceError('INVALID_BODY', { what });
 }
 
 function unsupported(header: string, value: string): Error {
-  return httpError('UNSUPPORTED_BODY', { header, value });
+  return serviceError('UNSUPPORTED_BODY', { header, value });
 }

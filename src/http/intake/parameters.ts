@@ -3,9 +3,10 @@ import { z } from 'zod';
 import { BOUNDS } from '../../limiter/bounds.js';
 import type { CheckRequest } from '../../limiter/limiter.js';
 import { wholeNumber, yesOrNo } from '../../config/text-schemas.js';
-import { httpError } from '../replies/http-error.js';
+import { parseKey } from '../../service/keys.js';
+import { serviceError } from '../../service/service-error.js';
 
-/** The query of a check. A parameter that is given twice arrives as a list, which no schema takes. */
+/** The query of a check. A parameter that is given twice arrives as a list, which no schema accepts. */
 export const querySchema = z.object({
   canWait: yesOrNo().optional(),
   maxRequests: wholeNumber(BOUNDS.maxRequests).optional(),
@@ -13,7 +14,7 @@ export const querySchema = z.object({
   maxWaitMillis: wholeNumber(BOUNDS.maxWaitMillis).optional(),
 });
 
-/** Names and values, as Express has parsed them. */
+/** Names and values, as parsed by Express. */
 export type Query = Readonly<Record<string, unknown>>;
 
 export const NO_PARAMETERS: Query = {};
@@ -22,32 +23,20 @@ export const NO_PARAMETERS: Query = {};
 export const PARAMETERS: readonly string[] = Object.keys(querySchema.shape);
 
 /**
- * Checks the length of a key.
- * @param key as the router has percent-decoded it
- * @throws HttpError INVALID_KEY_LENGTH
- */
-export function parseKey(key: string): string {
-  const bytes = Buffer.byteLength(key);
-  const { min, max } = BOUNDS.keyBytes;
-  if (bytes >= min && bytes <= max) return key;
-  throw httpError('INVALID_KEY_LENGTH', { min, max, bytes });
-}
-
-/**
  * The check that a request asks for.
- * @throws HttpError INVALID_KEY_LENGTH, MISSPELT_PARAMETER or INVALID_PARAMETER
+ * @throws ServiceError INVALID_KEY_LENGTH, MISSPELT_PARAMETER or INVALID_PARAMETER
  */
 export function parseCheck(key: string, query: Query): CheckRequest {
   const parsedKey = parseKey(key);
   if (query === NO_PARAMETERS) return { key: parsedKey, canWait: false };
-  refuseMisspelt(query);
+  rejectMisspelt(query);
   const result = querySchema.safeParse(query);
   if (result.success) {
     const { canWait = false, maxWaitMillis, ...overrides } = result.data;
     if (!canWait) {
       if (maxWaitMillis === undefined) return { key: parsedKey, canWait, ...overrides };
-      const must = 'be left out, or come with canWait=true';
-      throw httpError('INVALID_PARAMETER', { parameter: 'maxWaitMillis', must });
+      const must = 'be used with canWait=true';
+      throw serviceError('INVALID_PARAMETER', { parameter: 'maxWaitMillis', must });
     }
     return { key: parsedKey, canWait, maxWaitMillis, ...overrides };
   }
@@ -56,27 +45,27 @@ export function parseCheck(key: string, query: Query): CheckRequest {
   const must = Array.isArray(query[parameter])
     ? 'be given once'
     : `be ${issue?.message ?? 'valid'}`;
-  throw httpError('INVALID_PARAMETER', { parameter, must });
+  throw serviceError('INVALID_PARAMETER', { parameter, must });
 }
 
 /**
- * Refuses the parameters of a check where a call for many has them: their sender believes to have set a limit.
- * @throws HttpError INVALID_PARAMETER
+ * Rejects a bulk request with the parameters of a check: its sender believes that it has set a limit.
+ * @throws ServiceError INVALID_PARAMETER
  */
-export function refuseParameters(query: Query): void {
-  refuseMisspelt(query);
+export function rejectParameters(query: Query): void {
+  rejectMisspelt(query);
   const parameter = PARAMETERS.find((name) => name in query);
   if (parameter === undefined) return;
-  throw httpError('INVALID_PARAMETER', { parameter, must: 'be left out of the URL' });
+  throw serviceError('INVALID_PARAMETER', { parameter, must: 'be left out of the URL' });
 }
 
-/** Refuses `canwait` or `maxRequests[]`: their sender believes to have set a limit. */
-function refuseMisspelt(query: Query): void {
+/** Rejects `canwait` or `maxRequests[]`: the sender believes that it has set a limit. */
+function rejectMisspelt(query: Query): void {
   for (const given of Object.keys(query)) {
-    const meant = given.replace(/\[.*$/, '').toLowerCase();
-    const parameter = PARAMETERS.find((name) => name.toLowerCase() === meant);
+    const intended = given.replace(/\[.*$/, '').toLowerCase();
+    const parameter = PARAMETERS.find((name) => name.toLowerCase() === intended);
     if (parameter !== undefined && parameter !== given) {
-      throw httpError('MISSPELT_PARAMETER', { parameter, given });
+      throw serviceError('MISSPELT_PARAMETER', { parameter, given });
     }
   }
 }

@@ -7,81 +7,84 @@ type Header = oas31.HeaderObject;
 const text = { type: 'string' } as const;
 const seconds = { type: 'integer', minimum: 0 } as const;
 
-/** Every header of an answer that says something of Sluice. A `required` one is there wherever it is listed. */
+/** Every header that Sluice sets. A `required` header is on every answer that lists it. */
 export const HEADERS = {
   'X-Correlation-ID': {
-    description: "The request's own, or a new one. Each log line of the request has it, too.",
+    description: "The request's own id, or a new one. Each log line of the request also has it.",
     schema: text,
     required: true,
   },
   'X-Content-Type-Options': {
-    description: 'The body is of the type that it is said to be.',
+    description: 'Disables MIME sniffing.',
     schema: { type: 'string', const: 'nosniff' },
     required: true,
   },
   'Cache-Control': {
-    description: 'An approval from a cache would be one too many.',
+    description: 'Answers must not be cached.',
     schema: text,
     required: true,
   },
   'Content-Security-Policy': {
-    description: 'What a browser may load for this.',
+    description: 'Limits what a browser may load.',
     schema: text,
     required: true,
   },
   'Referrer-Policy': {
-    description: 'A browser tells nobody of this address.',
+    description: 'Suppresses the `Referer` header.',
     schema: { type: 'string', const: 'no-referrer' },
     required: true,
   },
   'Retry-After': {
     description:
-      'Whole seconds: with a 429 until the window ends, or until the turn of one that can not wait so long; 1 with a 503.',
+      'Whole seconds. With a 429: until the window ends, or until the turn of a request whose wait would be too long. With a 503: 1.',
     schema: { type: 'integer', minimum: 1 },
     required: true,
   },
   'RateLimit-Policy': {
     description:
-      'The limit, as draft-ietf-httpapi-ratelimit-headers-11 has it: the name of its rule, `q` approvals in a window of `w` seconds. Only where the check was counted.',
+      'The limit by draft-ietf-httpapi-ratelimit-headers-11: the name of its rule, `q` approvals in a window of `w` seconds. Only if the check was counted.',
     schema: text,
   },
   RateLimit: {
-    description: 'What is left of the limit: `r` approvals, and `t` seconds until the window ends.',
+    description: 'The rest of the limit: `r` approvals, and `t` seconds until the window ends.',
     schema: text,
   },
   'X-RateLimit-Limit': {
-    description: 'The approvals per window. Only where the check was counted.',
+    description: 'The approvals per window. Only if the check was counted.',
     schema: { type: 'integer', minimum: 0 },
   },
   'X-RateLimit-Remaining': {
-    description: 'What is left of them.',
+    description: 'The approvals left in the window.',
     schema: { type: 'integer', minimum: 0 },
   },
   'X-RateLimit-Reset': { description: 'The seconds until the window ends.', schema: seconds },
   'X-Sluice-Outage-Policy': {
-    description: 'What decided in the place of Redis, where that could not be asked.',
+    description: 'The outage policy that decided, if Redis could not be reached.',
     schema: { type: 'string', enum: ['allow', 'local'] },
   },
   'X-Sluice-Shadow': {
-    description: 'A rule would have denied the check, were it not in the shadow.',
+    description: 'A shadow rule would have denied the check.',
     schema: { type: 'string', const: 'denied' },
   },
   'Preference-Applied': {
-    description: '`wait=N`, where the `Prefer` of a request that may wait was followed.',
+    description: '`wait=N`, if the `Prefer` header of a request that may wait was followed.',
     schema: text,
   },
-  ETag: { description: 'Of a file that a browser keeps, and asks for again.', schema: text },
-  'WWW-Authenticate': { description: 'Of RFC 6750: which token is wanted.', schema: text },
+  ETag: { description: 'The version of a file that a browser caches.', schema: text },
+  'WWW-Authenticate': { description: 'Which token is required, by RFC 6750.', schema: text },
   Allow: { description: 'The methods that the path takes.', schema: text },
-  Connection: { description: '`close`, where the answer is the last.', schema: text },
+  Connection: {
+    description: '`close`, if the answer is the last on its connection.',
+    schema: text,
+  },
 } as const satisfies Record<string, Header>;
 
 export type HeaderName = keyof typeof HEADERS;
 
-/** On every answer. */
+/** The headers of every answer. */
 export const ALWAYS = ['X-Correlation-ID', 'X-Content-Type-Options'] as const;
 
-/** On errors and on pages for a browser. */
+/** The headers of errors and of pages for a browser. */
 export const FOR_BROWSERS = [
   ...ALWAYS,
   'Cache-Control',
@@ -95,7 +98,7 @@ const RATE_LIMIT_HEADERS: Record<Settings['RATE_LIMIT_HEADERS'], readonly Header
   legacy: ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset'],
 };
 
-/** On answers to checks that are decided, in the form that the settings name. */
+/** The headers of answers to decided checks, in the form that the settings name. */
 export function ofDecisions({
   RATE_LIMIT_HEADERS: form,
 }: Pick<Settings, 'RATE_LIMIT_HEADERS'>): readonly HeaderName[] {

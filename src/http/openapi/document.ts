@@ -1,8 +1,8 @@
 import { createDocument, type oas31, type ZodOpenApiPathsObject } from 'zod-openapi';
 
 import { packageVersion } from '../../common/package-version.js';
-import { SCOPES } from '../auth/access.js';
-import { MAX_ELEMENTS } from '../intake/bulk-schemas.js';
+import { SCOPES } from '../../service/callers/caller.js';
+import { MAX_ELEMENTS } from '../../api/bulk-schemas.js';
 import { HEADERS, ofDecisions } from './answer-headers.js';
 import { errorExamples, responsesByCode } from './error-responses.js';
 import { CHECKS, limitingPaths, MANY } from './limiting-paths.js';
@@ -16,17 +16,17 @@ import {
   INSTANCES,
 } from './telling-paths.js';
 
-const DESCRIPTION = `Exact limits by key, in fixed windows, and a fair queue for those who wait.
+const DESCRIPTION = `Exact limits by key, in fixed windows, and a fair queue for requests that wait.
 
-An error has a message, and the key where the request has one. The examples have the messages by their codes, which are
-in the log only.
+The body of an error has a message, and the key if the request has one. The examples list the messages by error code. Codes
+are in the log only.
 
-A path that is not here is a 404 (\`PATH_NOT_FOUND\`), a method that a path does not take is a 405
+An unknown path gets a 404 (\`PATH_NOT_FOUND\`), a method that a path does not take gets a 405
 (\`METHOD_NOT_ALLOWED\`).`;
 
 /**
- * The service as OpenAPI 3.1 describes it, with these settings. It is made of the schemas that check requests, and of
- * the tables of errors and headers.
+ * The OpenAPI 3.1 document of the service with these settings. It is built from the schemas that validate requests, and
+ * from the tables of errors and headers.
  */
 export function openApiDocument(settings: DescribedSettings): oas31.OpenAPIObject {
   const hasTokens = settings.AUTH_TOKENS_FILE !== undefined;
@@ -40,11 +40,11 @@ export function openApiDocument(settings: DescribedSettings): oas31.OpenAPIObjec
     },
     servers: [{ url: '/' }],
     tags: [
-      { name: CHECKS, description: 'Ask for permission, and give it back.' },
-      { name: MANY, description: `Up to ${MAX_ELEMENTS} checks or releases.` },
+      { name: CHECKS, description: 'Ask for permission, and release it.' },
+      { name: MANY, description: `Up to ${MAX_ELEMENTS} checks or releases in one request.` },
       { name: INSTANCES, description: 'The state of keys.' },
-      { name: HEALTH, description: 'How the replica is.' },
-      { name: DOCUMENTS, description: 'What you read.' },
+      { name: HEALTH, description: 'The state of the replica.' },
+      { name: DOCUMENTS, description: 'This document, and a page to read it.' },
     ],
     paths: {
       ...withServers(limitingPaths(settings), settings),
@@ -61,7 +61,7 @@ export function openApiDocument(settings: DescribedSettings): oas31.OpenAPIObjec
           bearer: {
             type: 'http',
             scheme: 'bearer',
-            description: `A token of the caller. It has some of the scopes ${SCOPES.join(', ')}.`,
+            description: `A token of the caller, with some of the scopes ${SCOPES.join(', ')}.`,
           },
         },
       }),
@@ -69,7 +69,7 @@ export function openApiDocument(settings: DescribedSettings): oas31.OpenAPIObjec
   });
 }
 
-/** Says where paths are that are not on the port of this document. */
+/** Names the server of paths that are not on the port of this document. */
 function withServers(
   paths: ZodOpenApiPathsObject,
   { PORT, ADMIN_PORT, TLS_CERT_FILE }: DescribedSettings,
@@ -78,7 +78,7 @@ function withServers(
   const server = {
     url: `${TLS_CERT_FILE === undefined ? 'http' : 'https'}://{host}:{port}`,
     description:
-      'PORT of the service. A page on ADMIN_PORT may not ask it: copy the command that it shows instead.',
+      'PORT of the service. A page on ADMIN_PORT can not send requests to it: copy the command that the page shows.',
     variables: { host: { default: 'localhost' }, port: { default: String(PORT) } },
   };
   return Object.fromEntries(

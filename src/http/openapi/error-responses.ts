@@ -4,27 +4,28 @@ import type {
   ZodOpenApiResponsesObject,
 } from 'zod-openapi';
 
-import { errorAnswer, type ErrorCode, ERRORS } from '../replies/errors.js';
+import { type ErrorCode, errorRow, ERRORS } from '../../service/errors.js';
+import { httpErrorOf, httpStatusOf } from '../replies/error-statuses.js';
 import { FOR_BROWSERS, type HeaderName, headersOf } from './answer-headers.js';
-import { errorBody } from './answers.js';
+import { errorBody } from '../../api/answers.js';
 
 type Status = `${1 | 2 | 3 | 4 | 5}${string}`;
 
 const CODES = Object.keys(ERRORS) as ErrorCode[];
 
-/** The table of errors as examples, by their codes. Their texts have placeholders, as those of the table. */
+/** The table of errors as examples, by their codes. Their texts have the placeholders of the table. */
 export const errorExamples: NonNullable<ZodOpenApiComponentsObject['examples']> =
   Object.fromEntries(
     CODES.map((code) => {
       const { message, when } = ERRORS[code];
-      const { body } = errorAnswer(code);
+      const { body } = httpErrorOf(code);
       const value = body === 'without key' ? { error: message } : { error: message, key: '{key}' };
       const example = { summary: code, description: when };
       return [code, { ...example, value: body === 'plain text' ? message : value }];
     }),
   );
 
-/** The answer with each error, by its code. @param decided the headers of a denial */
+/** The answer to each error, by its code. @param decided the headers of a denial */
 export function responsesByCode(
   decided: readonly HeaderName[],
 ): Record<ErrorCode, ZodOpenApiResponseObject> {
@@ -32,12 +33,12 @@ export function responsesByCode(
   return Object.fromEntries(entries) as Record<ErrorCode, ZodOpenApiResponseObject>;
 }
 
-/** The answers of an operation that has these errors, by their statuses. Each names its codes as its examples. */
+/** The answers of an operation with these errors, by their statuses. The examples of an answer are its codes. */
 export function errorResponses(codes: readonly ErrorCode[]): ZodOpenApiResponsesObject {
-  const statuses = new Set(codes.map((code) => ERRORS[code].status));
+  const statuses = new Set(codes.map((code) => httpStatusOf(code)));
   const responses: ZodOpenApiResponsesObject = {};
   for (const status of statuses) {
-    const [first, ...others] = codes.filter((code) => ERRORS[code].status === status);
+    const [first, ...others] = codes.filter((code) => httpStatusOf(code) === status);
     if (first === undefined) continue;
     responses[`${status}` as Status] =
       others.length === 0
@@ -54,7 +55,8 @@ function errorResponse(
   const isDenial = codes.includes('RATE_LIMIT_EXCEEDED');
   const headers = new Set<HeaderName>(isDenial ? decided : FOR_BROWSERS);
   for (const code of codes) {
-    const { retryAfter, header } = errorAnswer(code);
+    const { retryAfter } = errorRow(code);
+    const { header } = httpErrorOf(code);
     if (retryAfter !== undefined) headers.add('Retry-After');
     if (header !== undefined) headers.add(header);
   }
@@ -66,7 +68,7 @@ function errorResponse(
 }
 
 function contentOf(codes: readonly ErrorCode[]): NonNullable<ZodOpenApiResponseObject['content']> {
-  const isText = (code: ErrorCode) => errorAnswer(code).body === 'plain text';
+  const isText = (code: ErrorCode) => httpErrorOf(code).body === 'plain text';
   const [texts, objects] = [codes.filter(isText), codes.filter((code) => !isText(code))];
   return {
     ...(objects.length > 0 && {

@@ -1,15 +1,15 @@
 import type { ZodOpenApiPathsObject } from 'zod-openapi';
 import { z } from 'zod';
 
-import { checkElement, MAX_ELEMENTS, releaseElement } from '../intake/bulk-schemas.js';
-import type { ErrorCode } from '../replies/errors.js';
+import { checkElement, MAX_ELEMENTS, releaseElement } from '../../api/bulk-schemas.js';
+import type { ErrorCode } from '../../service/errors.js';
 import { ALWAYS, ofDecisions } from './answer-headers.js';
-import { approval, checkResults, releaseResults } from './answers.js';
+import { approval, checkResults, releaseResults } from '../../api/answers.js';
 import { type Described, type DescribedSettings, operationMaker } from './operation.js';
 import { ofCheck, ofRelease } from './parameters.js';
 
 export const CHECKS = 'Checks';
-export const MANY = 'Many in one call';
+export const MANY = 'Bulk requests';
 
 const OF_CHECK: readonly ErrorCode[] = [
   'INVALID_PARAMETER',
@@ -50,11 +50,11 @@ export function limitingPaths(settings: DescribedSettings): ZodOpenApiPathsObjec
     tags: [CHECKS],
     summary: 'Ask for permission under a key',
     description:
-      'The first check of a key creates it. Where there are tokens, `maxRequests` and `maxRequestsInQueue` take the scope `configure`, too.',
+      'The first check of a key creates it. With tokens, `maxRequests` and `maxRequestsInQueue` also need the scope `configure`.',
     scope: 'check',
     requestParams: ofCheck,
     answer: {
-      description: 'Approved, at once or after waiting.',
+      description: 'Approved, at once or after a wait.',
       headers: [...decided, 'X-Sluice-Shadow'],
       content: { 'application/json': { schema: approval } },
     },
@@ -63,7 +63,7 @@ export function limitingPaths(settings: DescribedSettings): ZodOpenApiPathsObjec
     more: {
       499: {
         description:
-          'The client disconnected while it waited. The log has this status; no client ever sees it.',
+          'The client disconnected while it waited. Only the log has this status; no client sees it.',
         'x-never-sent': true,
       },
     },
@@ -85,7 +85,7 @@ export function limitingPaths(settings: DescribedSettings): ZodOpenApiPathsObjec
       delete: operation({
         operationId: 'release',
         tags: [CHECKS],
-        summary: 'Give an approval back before its window ends',
+        summary: 'Release an approval before its window ends',
         scope: 'release',
         requestParams: ofRelease,
         answer: {
@@ -101,12 +101,12 @@ export function limitingPaths(settings: DescribedSettings): ZodOpenApiPathsObjec
       post: operation({
         ...many(checkElement),
         operationId: 'checkMany',
-        summary: 'Many checks in one call',
+        summary: 'Many checks in one request',
         description:
-          'An element that is wrong has a result that says so, and harms no other. A check that may wait is sent alone.',
+          'An invalid element gets an error as its result, and does not affect the others. A check that may wait is sent alone.',
         scope: 'check',
         answer: {
-          description: 'A result for each element, in their order.',
+          description: 'A result for each element, in the same order.',
           headers: [...ALWAYS, 'Cache-Control'],
           content: { 'application/json': { schema: checkResults } },
         },
@@ -114,10 +114,10 @@ export function limitingPaths(settings: DescribedSettings): ZodOpenApiPathsObjec
       delete: operation({
         ...many(releaseElement),
         operationId: 'releaseMany',
-        summary: 'Many releases in one call',
+        summary: 'Many releases in one request',
         scope: 'release',
         answer: {
-          description: 'A result for each element, in their order.',
+          description: 'A result for each element, in the same order.',
           headers: ALWAYS,
           content: { 'application/json': { schema: releaseResults } },
         },

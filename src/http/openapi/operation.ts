@@ -6,8 +6,8 @@ import type {
 } from 'zod-openapi';
 
 import type { Settings } from '../../config/settings.js';
-import type { Scope } from '../auth/access.js';
-import type { ErrorCode } from '../replies/errors.js';
+import type { Scope } from '../../service/callers/caller.js';
+import type { ErrorCode } from '../../service/errors.js';
 import { type HeaderName, headersOf } from './answer-headers.js';
 import { errorResponses } from './error-responses.js';
 import { ofRequest } from './parameters.js';
@@ -23,13 +23,13 @@ export type DescribedSettings = Pick<
   | 'TLS_CERT_FILE'
 >;
 
-/** What there is to say of an operation. The rest follows from the settings and the tables. */
+/** The description of an operation. The rest follows from the settings and the tables. */
 export interface Described {
   readonly operationId: string;
   readonly tags: readonly [string];
   readonly summary: string;
   readonly description?: string;
-  /** Its callers' tokens have it, where there are tokens. */
+  /** The scope that its callers' tokens need, if there are tokens. */
   readonly scope?: Scope;
   readonly requestParams?: NonNullable<ZodOpenApiOperationObject['requestParams']>;
   readonly requestBody?: NonNullable<ZodOpenApiOperationObject['requestBody']>;
@@ -39,11 +39,11 @@ export interface Described {
     readonly headers: readonly HeaderName[];
     readonly content: ZodOpenApiContentObject;
   };
-  /** Those of this operation, besides what any request may be answered with. */
+  /** The errors of this operation, besides those of any request. */
   readonly errors?: readonly ErrorCode[];
-  /** Those that it has where there are tokens. */
+  /** The errors that it has only with tokens. */
   readonly errorsWithTokens?: readonly ErrorCode[];
-  /** Pages of other origins may ask for it where there are no tokens, although it has a scope. */
+  /** Without tokens, pages of other origins may use it, although it has a scope. */
   readonly isForAllPages?: boolean;
   readonly more?: ZodOpenApiResponsesObject;
 }
@@ -62,7 +62,7 @@ const OF_ANY: readonly ErrorCode[] = [
 const WITH_TOKENS: readonly ErrorCode[] = ['TOKEN_REQUIRED', 'TOKEN_UNKNOWN', 'SCOPE_MISSING'];
 const WITHOUT_TOKENS: readonly ErrorCode[] = ['ORIGIN_NOT_ALLOWED'];
 
-/** @returns what makes operations of their descriptions, as the settings say */
+/** @returns what makes operations from their descriptions, by the settings */
 export function operationMaker({
   AUTH_TOKENS_FILE,
 }: DescribedSettings): (described: Described) => ZodOpenApiOperationObject {
@@ -86,8 +86,8 @@ export function operationMaker({
   };
 }
 
-/** The methods of a path that is read: HEAD has the answers of GET, without their bodies. */
+/** The methods of a path that is only read: HEAD has the answers of GET, without their bodies. */
 export function read(get: ZodOpenApiOperationObject): ZodOpenApiPathItemObject {
   const operationId = `${get.operationId ?? ''}Head`;
-  return { get, head: { ...get, operationId, summary: `${get.summary ?? ''} (the head alone)` } };
+  return { get, head: { ...get, operationId, summary: `${get.summary ?? ''} (headers only)` } };
 }

@@ -15,7 +15,7 @@ export const PAGE = `<!doctype html>
 </html>
 `;
 
-/** What the page does. A token that is typed in is kept in memory only. */
+/** The script of the page. A token that is typed in is kept in memory only. */
 export const START_SCRIPT = `SwaggerUIBundle({
   url: 'openapi.json',
   dom_id: '#document',
@@ -26,7 +26,7 @@ export const START_SCRIPT = `SwaggerUIBundle({
 
 /**
  * On a phone the library's tables of parameters and responses are wider than the screen. Their cells are put below each
- * other; what can't be broken scrolls within its own box. The document has no links between operations.
+ * other, and content that can't be broken scrolls in its own box. The document has no links between operations.
  */
 export const PHONE_STYLE = `@media (max-width: 640px) {
   .swagger-ui .parameters,
@@ -72,7 +72,7 @@ export type PageFile = keyof typeof PAGE_FILES;
 
 export const PAGE_FILE_NAMES = Object.keys(PAGE_FILES) as [PageFile, ...PageFile[]];
 
-/** The page loads from the service alone, asks it alone, and runs no script that is not a file of it. */
+/** The page loads from and connects to this service only, and runs no inline scripts. */
 export const PAGE_HEADERS: Headers = [
   'Cache-Control',
   'no-store',

@@ -8,12 +8,12 @@ const { min, max } = BOUNDS.keyBytes;
 /** A new parameter of a check does not compile until it is described here. */
 const CHECK_PARAMETERS: Record<keyof typeof querySchema.shape, string> = {
   canWait:
-    'Whether the request waits in the queue of the key where the limit is reached; in any case of letters.',
-  maxRequests: "The key's approvals per window, for this check and all later ones of everybody.",
+    'Whether the request waits in the queue of the key if the limit is reached. Upper and lower case are the same.',
+  maxRequests: "The key's approvals per window, for this check and all later checks of any caller.",
   maxRequestsInQueue:
-    "The places in the key's queue, for this check and all later ones of everybody; 0 turns queueing off.",
+    "The places in the key's queue, for this check and all later checks of any caller; 0 turns queueing off.",
   maxWaitMillis:
-    'How long the request is ready to wait, with `canWait`. Where its turn can not come in time it is refused at once.',
+    'The longest wait, with `canWait`. The request is denied at once if its turn would come too late; releases are not foreseen.',
 };
 
 const key = z
@@ -22,7 +22,7 @@ const key = z
   .max(max)
   .meta({
     param: { id: 'Key' },
-    description: `The limiter key, of ${min} to ${max} bytes of UTF-8 before it is percent-encoded. A \`/\` in it is \`%2F\`.`,
+    description: `The limiter key, of ${min} to ${max} bytes of UTF-8 before percent-encoding. A \`/\` in the key is \`%2F\`.`,
     examples: ['report'],
   });
 
@@ -31,7 +31,7 @@ const anyKey = z
   .min(1)
   .meta({
     param: { id: 'AnyKey' },
-    description: 'The limiter key. One that is too long to be one is merely not found.',
+    description: 'The limiter key. A key that is too long is not found.',
     examples: ['report'],
   });
 
@@ -46,7 +46,7 @@ const requestHeaders = z.object({
     .meta({
       param: { id: 'CorrelationId' },
       description:
-        'Is in each log line of the request, and in its answer. Another is made of one that no log can carry.',
+        'Logged with the request and echoed in the answer. An invalid value is replaced.',
     }),
 });
 
@@ -55,15 +55,15 @@ const checkHeaders = requestHeaders.extend({
     .string()
     .optional()
     .meta({
-      description: '`wait=N` of RFC 7240: as `maxWaitMillis`, in seconds, where that is not given.',
+      description: '`wait=N` of RFC 7240: as `maxWaitMillis`, in seconds, if that is not given.',
       examples: ['wait=5'],
     }),
 });
 
-/** What each request may say. */
+/** The parameters of any request. */
 export const ofRequest = { header: requestHeaders };
 
-/** What a check says, besides. */
+/** The parameters of a check. */
 export const ofCheck = {
   header: checkHeaders,
   path: z.object({ key }),
@@ -77,8 +77,8 @@ export const ofCheck = {
   ),
 };
 
-/** What a release says, besides. */
+/** The parameters of a release. */
 export const ofRelease = { ...ofRequest, path: z.object({ key, requestId }) };
 
-/** What one who asks for an instance says, besides. */
+/** The parameters of a request for an instance. */
 export const ofInstance = { ...ofRequest, path: z.object({ key: anyKey }) };

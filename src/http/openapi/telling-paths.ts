@@ -2,7 +2,7 @@ import type { ZodOpenApiPathsObject } from 'zod-openapi';
 import { z } from 'zod';
 
 import { FOR_BROWSERS, headersOf } from './answer-headers.js';
-import { instance, listing, missingInstance } from './answers.js';
+import { instance, listing, missingInstance } from '../../api/answers.js';
 import { PAGE_FILE_NAMES } from './page.js';
 import { type DescribedSettings, operationMaker, read } from './operation.js';
 import { ofInstance, ofRequest } from './parameters.js';
@@ -15,7 +15,7 @@ const OF_PAGE = [...FOR_BROWSERS, 'ETag'] as const;
 const HTML = { 'text/html': { schema: { type: 'string' } } } as const;
 const PLAIN_TEXT = { 'text/plain': { schema: { type: 'string' } } } as const;
 
-/** The paths that tell of keys and counts. */
+/** The paths that show keys and counts. */
 export function debugPaths(settings: DescribedSettings): ZodOpenApiPathsObject {
   const operation = operationMaker(settings);
   const debug = {
@@ -24,7 +24,7 @@ export function debugPaths(settings: DescribedSettings): ZodOpenApiPathsObject {
         operationId: 'listInstances',
         tags: [INSTANCES],
         summary: 'The state of all keys',
-        description: 'Where there are tokens, of those that the caller may use.',
+        description: 'With tokens, only keys that the caller may use.',
         scope: 'debug',
         answer: {
           description: 'The instances, as of now.',
@@ -42,7 +42,7 @@ export function debugPaths(settings: DescribedSettings): ZodOpenApiPathsObject {
         scope: 'debug',
         requestParams: ofInstance,
         answer: {
-          description: 'The instance as of now, or that there is none.',
+          description: 'The instance as of now, or `Found: false`.',
           headers: FOR_BROWSERS,
           content: { 'application/json': { schema: z.union([instance, missingInstance]) } },
         },
@@ -55,10 +55,13 @@ export function debugPaths(settings: DescribedSettings): ZodOpenApiPathsObject {
         operationId: 'dashboard',
         tags: [INSTANCES],
         summary: 'The dashboard, for a browser',
-        description: 'What it asks for below this path is for itself only, and may change.',
+        description: 'Paths below `/ui` are internal and may change.',
         answer: { description: 'The page.', headers: OF_PAGE, content: HTML },
         more: {
-          304: { description: 'It is the one that the browser has.', headers: headersOf(OF_PAGE) },
+          304: {
+            description: 'The page that the browser has cached is current.',
+            headers: headersOf(OF_PAGE),
+          },
         },
       }),
     ),
@@ -68,7 +71,7 @@ export function debugPaths(settings: DescribedSettings): ZodOpenApiPathsObject {
       operation({
         operationId: 'metrics',
         tags: [HEALTH],
-        summary: 'Counts and measures, for Prometheus',
+        summary: 'Metrics for Prometheus',
         scope: 'debug',
         isForAllPages: true,
         answer: { description: 'The metrics.', headers: FOR_BROWSERS, content: PLAIN_TEXT },
@@ -78,7 +81,7 @@ export function debugPaths(settings: DescribedSettings): ZodOpenApiPathsObject {
   return settings.DEBUG_ENDPOINTS ? { ...debug, ...metrics } : metrics;
 }
 
-/** The paths that tell how the replica is. */
+/** The paths that show the state of the replica. */
 export function healthPaths(settings: DescribedSettings): ZodOpenApiPathsObject {
   const operation = operationMaker(settings);
   return {
@@ -88,7 +91,7 @@ export function healthPaths(settings: DescribedSettings): ZodOpenApiPathsObject 
         tags: [HEALTH],
         summary: 'Whether the process lives, even without Redis',
         answer: {
-          description: 'It does.',
+          description: 'The process lives.',
           headers: FOR_BROWSERS,
           content: { 'text/plain': { schema: { type: 'string', const: 'OK' } } },
         },
@@ -100,7 +103,7 @@ export function healthPaths(settings: DescribedSettings): ZodOpenApiPathsObject 
         tags: [HEALTH],
         summary: 'Whether requests should come to this replica',
         answer: {
-          description: '`OK`, and on more lines what is wrong all the same.',
+          description: '`OK`, and warnings on further lines, if there are any.',
           headers: FOR_BROWSERS,
           content: PLAIN_TEXT,
         },
@@ -142,7 +145,7 @@ export function documentPaths(settings: DescribedSettings): ZodOpenApiPathsObjec
       operation({
         operationId: 'pageFile',
         tags: [DOCUMENTS],
-        summary: 'What the page loads',
+        summary: 'A file that the page loads',
         requestParams: { ...ofRequest, path: z.object({ file: z.enum(PAGE_FILE_NAMES) }) },
         answer: {
           description: 'A script or a style sheet.',

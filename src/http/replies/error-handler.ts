@@ -1,45 +1,46 @@
 import type { ErrorRequestHandler, Request, Response } from 'express';
 
-import { errorAnswer, ERRORS } from './errors.js';
-import { BROWSER_HEADERS } from './headers.js';
-import { HttpError, httpError } from './http-error.js';
-import { httpErrorFor } from './http-error-for.js';
+import { errorRow } from '../../service/errors.js';
+import { httpErrorOf, httpStatusOf } from './error-statuses.js';
+import { BROWSER_HEADERS, type Headers } from './headers.js';
+import { ServiceError, serviceError } from '../../service/service-error.js';
+import { serviceErrorFor } from '../../service/store-failures.js';
 import { keyOf } from './key-of.js';
 import { sendJson } from './reply.js';
 import { logAnswer } from './request-log.js';
 
-/** Answers every error with a JSON body; a fault of Sluice never looks like a refusal. */
+const REALM = 'Bearer realm="sluice"';
+
+/** Answers every error with a JSON body. A fault of Sluice never looks like a denial. */
 export const errorHandler: ErrorRequestHandler = (error: unknown, request, response, _next) => {
   if (response.headersSent) {
     cutShort(response, error as Error);
   } else if (isBadEncoding(error)) {
     answerBadEncoding(request, response);
   } else {
-    sendError(request, response, toHttpError(error, response));
+    sendError(request, response, toServiceError(error, response));
   }
 };
 
-/** Cuts an answer whose head is out. Its client must not take the part of the body for the whole. */
+/** Cuts an answer whose head has gone out. The client must not take part of the body for the whole. */
 function cutShort(response: Response, fault: Error): void {
   response.err = fault;
-  logAnswer(response, ERRORS.INTERNAL_ERROR.status);
+  logAnswer(response, httpStatusOf('INTERNAL_ERROR'));
   response.destroy();
 }
 
-/** The answer to an error. The log has the error itself, too, unless the service refused on purpose. */
-function toHttpError(error: unknown, response: Response): HttpError {
-  if (!(error instanceof HttpError)) response.err = error as Error;
-  return httpErrorFor(error);
+/** The error that the client gets. The log also gets the error itself, unless the service rejected the request. */
+function toServiceError(error: unknown, response: Response): ServiceError {
+  if (!(error instanceof ServiceError)) response.err = error as Error;
+  return serviceErrorFor(error);
 }
 
-function sendError(
-  request: Request,
-  response: Response,
-  { code, message, headers: itsOwn }: HttpError,
-): void {
-  const { status, body, retryAfter } = errorAnswer(code);
+function sendError(request: Request, response: Response, error: ServiceError): void {
+  const { code, message } = error;
+  const { retryAfter } = errorRow(code);
+  const { status, body } = httpErrorOf(code);
   const key = body === 'without key' ? undefined : keyOf(request);
-  const headers = [...BROWSER_HEADERS, ...itsOwn];
+  const headers = [...BROWSER_HEADERS, ...challengeOf(error)];
   if (retryAfter !== undefined) headers.push('Retry-After', retryAfter);
   response.locals.errorCode = code;
   sendJson(
@@ -50,16 +51,30 @@ function sendError(
   );
 }
 
+/** Says which token is wanted: RFC 6750, section 3. */
+function challengeOf({ code, values }: ServiceError): Headers {
+  switch (code) {
+    case 'TOKEN_REQUIRED':
+      return ['WWW-Authenticate', REALM];
+    case 'TOKEN_UNKNOWN':
+      return ['WWW-Authenticate', `${REALM}, error="invalid_token"`];
+    case 'SCOPE_MISSING':
+      return ['WWW-Authenticate', `${REALM}, error="insufficient_scope", scope="${values.scope}"`];
+    default:
+      return [];
+  }
+}
+
 /** Names the first part of the path that can't be decoded. */
 function answerBadEncoding(request: Request, response: Response): void {
   const [, resource, key] = request.path.split('/');
   if (resource === 'debug' && (request.method === 'GET' || request.method === 'HEAD')) {
-    // The contract has 200 for every read of a key. No instance has a key that can't be written.
+    // Every read of a key is answered 200. A key that can't be decoded has no instance.
     sendJson(response, 200, { Key: key, Found: false }, BROWSER_HEADERS);
     return;
   }
   const part = keyOf(request) === key && key?.includes('%') ? 'key' : 'requestId';
-  sendError(request, response, httpError('INVALID_ENCODING', { part }));
+  sendError(request, response, serviceError('INVALID_ENCODING', { part }));
 }
 
 /** Whether Express's router could not decode a parameter. */

@@ -3,13 +3,9 @@ export type Headers = readonly (string | number)[];
 
 export const CORRELATION_HEADER = 'X-Correlation-ID';
 
-/** Says what decided in the place of a store that could not be asked. */
-export const OUTAGE_POLICY_HEADER = 'X-Sluice-Outage-Policy';
-
-/** Marks an approval that a rule would have denied, were it not in the shadow. */
-export const SHADOW_HEADER = 'X-Sluice-Shadow';
-
-/** Headers of what a browser may show. The browser keeps it nowhere, loads nothing for it and frames it not. */
+/**
+ * Headers of answers that a browser may show. The browser does not cache them, load anything for them, or frame them.
+ */
 export const BROWSER_HEADERS: Headers = [
   'Cache-Control',
   'no-store',
@@ -18,8 +14,3 @@ export const BROWSER_HEADERS: Headers = [
   'Referrer-Policy',
   'no-referrer',
 ];
-
-/** For `Retry-After`: whole seconds, rounded up, at least 1. RFC 9110, section 10.2.3. */
-export function retryAfterSeconds(millis: number): number {
-  return Math.max(1, Math.ceil(millis / 1000));
-}

@@ -1,9 +1,9 @@
 import type { Request } from 'express';
 
 /**
- * The limiter key in the path of a request, or in the query of the dashboard's. Express forgets the parameters of a
- * route on the way to the error handler.
- * @returns the key decoded, or as it stands in the path if its encoding is wrong; undefined without one
+ * The limiter key in the path of a request, or in the query of a request of the dashboard. Express drops the parameters
+ * of a route before the error handler runs.
+ * @returns the key decoded, or as it stands in the path if its encoding is invalid; undefined if there is none
  */
 export function keyOf(request: Request): string | undefined {
   const [, resource, key] = (request.baseUrl + request.path).split('/');

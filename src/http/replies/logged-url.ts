@@ -3,8 +3,8 @@ const HIDDEN = '[Redacted]';
 const WORD = /[^\s"]+/g;
 
 /**
- * A URL as the log has it: the path, and of the query the parameters that Sluice reads. Others may be secrets, such as
- * `?access_token=...`, and so may their names: `?...`.
+ * A URL as the log shows it: the path, and the query parameters that Sluice reads. Other parameters may be secrets,
+ * such as `?access_token=...`, and so may their names.
  */
 export function loggedUrl(url: string, parameters: ReadonlySet<string>): string {
   const end = url.search(/[?#]/);
@@ -17,7 +17,7 @@ export function loggedUrl(url: string, parameters: ReadonlySet<string>): string 
   return `${url.slice(0, end)}?${shown.join('&')}`;
 }
 
-/** The value of a header such as `Referer`, without what follows the paths of URLs in it. */
+/** The value of a header such as `Referer`, without the queries and fragments of its URLs. */
 export function withoutUrlTails(value: string): string {
   return value.replace(WORD, (word) => {
     const path = word.split(/[?#]/, 1)[0] ?? '';

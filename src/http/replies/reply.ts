@@ -1,14 +1,18 @@
-import type { Response } from 'express';
+import type { Application, Response } from 'express';
 
-import { isDraining } from './draining.js';
 import { CORRELATION_HEADER, type Headers } from './headers.js';
 import { logAnswer } from './request-log.js';
 
 export const JSON_TYPE = 'application/json';
 
+/** Makes every answer from now on ask its client to use another connection for the next request. */
+export function startDraining(app: Application): void {
+  app.locals.isDraining = true;
+}
+
 /**
- * Answers with JSON. Express's own `res.json` would add a charset to the content type, and an ETag
- * by which a cache could take one approval for another.
+ * Answers with JSON. Express's own `res.json` would add a charset to the content type, and an ETag by which a cache
+ * could confuse two approvals.
  */
 export function sendJson(
   response: Response,
@@ -19,7 +23,7 @@ export function sendJson(
   send(response, status, JSON_TYPE, JSON.stringify(body), headers);
 }
 
-/** Answers with a text that is there as a whole. */
+/** Answers with a complete text. */
 export function send(
   response: Response,
   status: number,
@@ -29,9 +33,9 @@ export function send(
 ): void {
   const bytes = Buffer.byteLength(text);
   writeHead(response, status, contentType, headers, bytes);
-  // Node writes the head in the encoding of a text body. A head is always Latin-1, so that another encoding
-  // would change an echoed header. Head and body leave as one text: an interim answer could get between two
-  // on a pipelined connection.
+  // Node writes the head in the encoding of a text body. A head is always Latin-1, so that another encoding would
+  // change an echoed header. Head and body leave as one text: on a pipelined connection an interim answer could come
+  // between two writes.
   const isAscii = bytes === text.length;
   response.end(isAscii ? text : Buffer.from(text).toString('latin1'), 'latin1');
 }
@@ -47,7 +51,7 @@ export function writeHead(
   headers: Headers = [],
   contentLength?: number,
 ): void {
-  const { correlationId } = response.locals;
+  const { correlationId } = response.locals.context;
   const head: (string | number)[] = [
     CORRELATION_HEADER,
     correlationId,
@@ -58,7 +62,7 @@ export function writeHead(
   ];
   if (contentLength !== undefined) head.push('Content-Length', contentLength);
   for (const part of headers) head.push(part);
-  if (isDraining(response.app)) head.push('Connection', 'close');
+  if (response.app.locals.isDraining === true) head.push('Connection', 'close');
   logAnswer(response, status);
   response.writeHead(status, head as string[]);
 }

@@ -2,28 +2,21 @@ import type { Express, Request, Response } from 'express';
 import type { Logger } from 'pino';
 import { pinoHttp, startTime } from 'pino-http';
 
-import type { Settings } from '../../config/settings.js';
+import { levelOf, type LoggedStatuses, logSubject } from '../../service/request-log.js';
 import { keyOf } from './key-of.js';
-import { logSubject } from './log-subject.js';
 import { loggedUrl, withoutUrlTails } from './logged-url.js';
 
-export type LoggedStatuses = Pick<Settings, 'LOG_2XX' | 'LOG_4XX' | 'LOG_5XX'>;
 type LogAnswer = (response: Response, status: number) => void;
-type Level = 'debug' | 'info' | 'error' | 'silent';
-
-/** The status in the log when a waiting client disconnects. No client ever sees it. */
-export const CLIENT_CLOSED_REQUEST = 499;
 
 /** Names of headers whose values may be secrets, such as `Authorization`, `Cookie` or `X-Api-Key`. */
 const SECRET_HEADER = /auth|cookie|token|secret|key|password|signature/i;
 
 /**
- * Has the answers of `app` logged by pino-http, one line each, where the settings and the logger's level
- * say so.
+ * Has pino-http log the answers of `app`, one line each, if the settings and the logger's level ask for it.
  *
- * pino-http makes a logger for each request that it gets. This module hands a request over when the status
- * of its answer is known, and only if the answer is logged. Other answers cost nothing (BENCHMARKS.md).
- * @param parameters those of queries that the log may show
+ * pino-http makes a logger for each request that it gets. This module hands a request over when the status of its
+ * answer is known, and only if the answer is logged. Other answers cost nothing (BENCHMARKS.md).
+ * @param parameters the query parameters that the log may show
  */
 export function logAnswersOf(
   app: Express,
@@ -33,7 +26,8 @@ export function logAnswersOf(
 ): void {
   const followWithPinoHttp = pinoHttp<Request, Response>({
     logger,
-    // The logger's own serializer of errors stays: pino-http's shows what libraries attach to an error.
+    // The logger keeps its own serializer of errors: that of pino-http shows the fields that libraries attach to an
+    // error.
     wrapSerializers: false,
     serializers: {
       req: (request: Request) => describeRequest(request, parameters),
@@ -41,7 +35,7 @@ export function logAnswersOf(
     },
     redact: { paths: ['req.headers.*'], censor: hideSecret },
     customLogLevel: (_request, response, error) => {
-      // `logFailuresTo` logs a response that fails. A client that disconnects has had no answer.
+      // `logFailuresTo` logs a response that fails. A client that disconnected got no answer.
       if (error) return 'silent';
       if (!response.err && !response.writableEnded) return 'silent';
       return levelOf(finalStatus(response), statuses);
@@ -67,16 +61,16 @@ export function logAnswersOf(
   const logAnswer: LogAnswer = (response, status) => {
     const level = levelOf(status, statuses);
     if (level === 'silent' || !logger.isLevelEnabled(level)) return;
-    // A body may fail after its head; pino-http follows the answer since then.
+    // A body may fail after its head has gone out. pino-http already follows such an answer.
     if (response[startTime]) return;
-    const elapsedMillis = performance.now() - response.locals.startedAt;
+    const elapsedMillis = performance.now() - response.locals.context.startedAt;
     response[startTime] = Math.round(Date.now() - elapsedMillis);
     followWithPinoHttp(response.req, response);
   };
   app.locals.logAnswer = logAnswer;
 }
 
-/** Tells the log the status of an answer. The caller has to do so before the head goes out. */
+/** Passes the status of an answer to the log. Has to be called before the head goes out. */
 export function logAnswer(response: Response, status: number): void {
   (response.app.locals.logAnswer as LogAnswer)(response, status);
 }
@@ -84,20 +78,11 @@ export function logAnswer(response: Response, status: number): void {
 /** A listener that logs the errors of responses. One function serves all: `this` is the response. */
 export function logFailuresTo(logger: Logger): (this: Response, error: Error) => void {
   return function (error) {
-    logger.error({ ...logSubject(this), err: error }, 'response failed');
+    logger.error({ ...logSubject(this.locals.context), err: error }, 'response failed');
   };
 }
 
-/** The level at which answers with this status are logged. */
-export function levelOf(status: number, statuses: LoggedStatuses): Level {
-  if (status < 400) return statuses.LOG_2XX ? 'info' : 'silent';
-  if (status < 500) return statuses.LOG_4XX ? 'info' : 'silent';
-  if (!statuses.LOG_5XX) return 'silent';
-  // An outage makes every answer a 503. The store's own log tells of its begin and end.
-  return status === 503 ? 'debug' : 'error';
-}
-
-/** The status for the log. A body may fail after a head with status 200. */
+/** The status for the log. A body may fail after a head with status 200 has gone out. */
 function finalStatus({ err, statusCode }: Response): number {
   return err ? Math.max(500, statusCode) : statusCode;
 }
@@ -113,7 +98,7 @@ function describeRequest(request: Request, parameters: ReadonlySet<string>): obj
   };
 }
 
-/** The status alone: Node does not know the headers that `writeHead` was given. */
+/** Only the status: Node does not keep the headers that `writeHead` was given. */
 function describeResponse({ statusCode }: Response): object {
   return { statusCode };
 }
@@ -125,5 +110,5 @@ function hideSecret(value: unknown, path: readonly string[]): unknown {
 
 function subjectOf(request: Request, response: Response): object {
   const { errorCode } = response.locals;
-  return { ...logSubject(response), key: keyOf(request), errorCode };
+  return { ...logSubject(response.locals.context), key: keyOf(request), errorCode };
 }

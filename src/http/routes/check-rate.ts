@@ -1,28 +1,28 @@
 import type { Response } from 'express';
 
+import type { DecideCheck } from '../../service/deciding/decide-check.js';
 import { parseCheck, type Query } from '../intake/parameters.js';
 import { preferredWaitSeconds } from '../intake/preferences.js';
-import type { DecideCheck } from '../deciding/decide-check.js';
 import { type AnswerParts, decisionAnswers } from './decision-answers.js';
-import type { LatelyRefused } from '../deciding/lately-refused.js';
 
-/** Answers one check. @throws HttpError and what a limiter throws */
+/** Answers one check. @throws ServiceError and what a limiter throws */
 export type CheckRate = (key: string, query: Query, response: Response) => Promise<void>;
 
 interface CheckRateParts extends AnswerParts {
-  readonly lately: Pick<LatelyRefused, 'noting'>;
+  readonly decide: DecideCheck;
 }
 
 /** `POST` and `GET /rate/{key}` */
-export function checkRate(decide: DecideCheck, parts: CheckRateParts): CheckRate {
-  const answer = parts.lately.noting(decisionAnswers(parts));
-  return (key, query, response) => {
+export function checkRate(parts: CheckRateParts): CheckRate {
+  const { decide } = parts;
+  const answer = decisionAnswers(parts);
+  return async (key, query, response) => {
     const check = parseCheck(key, query);
-    // A parameter says more than a preference.
+    // The parameter overrides the preference.
     const mayPrefer = check.canWait && check.maxWaitMillis === undefined;
     const seconds = mayPrefer ? preferredWaitSeconds(response.req.get('prefer')) : undefined;
-    if (seconds === undefined) return decide(check, response, answer, undefined);
-    const limited = { ...check, maxWaitMillis: seconds * 1000 };
-    return decide(limited, response, answer, `wait=${seconds}`);
+    const asked = seconds === undefined ? check : { ...check, maxWaitMillis: seconds * 1000 };
+    const decided = await decide(asked, response.locals.context);
+    answer(response, asked.key, decided, seconds === undefined ? undefined : `wait=${seconds}`);
   };
 }

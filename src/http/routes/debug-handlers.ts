@@ -5,18 +5,18 @@ import type { RequestHandler } from 'express';
 import { type Clock, systemClock } from '../../common/clock.js';
 import type { InstanceState, Limiter } from '../../limiter/limiter.js';
 import type { Rules } from '../../rules/rules.js';
-import type { Access } from '../auth/access.js';
-import type { Instance, MissingInstance } from '../openapi/answers.js';
+import type { Access } from '../../service/callers/access.js';
+import type { Instance, MissingInstance } from '../../api/answers.js';
 import { BROWSER_HEADERS } from '../replies/headers.js';
 import { sendJson, writeHead } from '../replies/reply.js';
-import { isDrained } from './drained.js';
+import { waitForDrain } from './wait-for-drain.js';
 
 /** The pause after each page of a listing, in which the event loop serves checks. */
 const PAGE_PAUSE_MILLIS = 1;
 
 /**
  * `GET /debug`, with the keys that the caller may see. The answer is streamed, so that any number of keys takes little
- * memory. It ends with the digest of the rules, where there are any.
+ * memory. It ends with the digest of the rules, if there are rules.
  */
 export function debugAll(
   limiter: Limiter,
@@ -26,17 +26,17 @@ export function debugAll(
 ): RequestHandler {
   return async (_request, response) => {
     const pages = limiter.list()[Symbol.asyncIterator]();
-    // The first page comes before the status goes out, so that a store that can't be reached is a 503.
+    // The first page is read before the status goes out, so that an unreachable store gives a 503.
     let next = await pages.next();
     writeHead(response, 200, 'application/json', BROWSER_HEADERS);
-    // Node would write the head in the encoding of a text, but not of bytes.
+    // As bytes: Node would write the head in the encoding of a text.
     response.write(Buffer.from('{"Instances":{'));
     for (let separator = ''; !next.done && !response.closed; next = await pages.next()) {
       const entries = next.value
-        .filter(({ key }) => access.mayUse(key, response))
+        .filter(({ key }) => access.mayUse(key, response.locals.context))
         .map((instance) => `${JSON.stringify(instance.key)}:${JSON.stringify(toBody(instance))}`);
       if (entries.length === 0) continue;
-      if (!response.write(separator + entries.join()) && !(await isDrained(response, clock)))
+      if (!response.write(separator + entries.join()) && !(await waitForDrain(response, clock)))
         return;
       separator = ',';
       await delay(PAGE_PAUSE_MILLIS);
@@ -54,7 +54,7 @@ function rulesPart({ rules, digest }: Rules['current']): string {
 /** `GET /debug/{key}` */
 export function debugOne(limiter: Limiter): RequestHandler<{ key: string }> {
   return async (request, response) => {
-    // The contract has 200 always. A key that is too long to exist is merely not found.
+    // The status is always 200. A key that is too long to exist is not found.
     const { key } = request.params;
     const instance = await limiter.inspect(key);
     const body: Instance | MissingInstance = instance

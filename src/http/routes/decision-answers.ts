@@ -6,19 +6,31 @@ import type { Logger } from 'pino';
 import type { Settings } from '../../config/settings.js';
 import type { Decision, Limiter } from '../../limiter/limiter.js';
 import type { KeyPolicy } from '../../rules/policy.js';
-import { ERRORS } from '../replies/errors.js';
-import { OUTAGE_POLICY_HEADER, retryAfterSeconds, SHADOW_HEADER } from '../replies/headers.js';
-import { logSubject } from '../replies/log-subject.js';
-import { rateLimitHeadersIn } from '../replies/rate-limit-headers.js';
+import {
+  OUTAGE_POLICY_HEADER,
+  rateLimitHeadersIn,
+  retryAfterSeconds,
+  SHADOW_HEADER,
+} from '../../service/decision-headers.js';
+import type { Decided } from '../../service/deciding/decide-check.js';
+import { ERRORS } from '../../service/errors.js';
+import { CLIENT_CLOSED_REQUEST, logOf, logShadowDenial } from '../../service/request-log.js';
+import { httpStatusOf } from '../replies/error-statuses.js';
 import { JSON_TYPE, send } from '../replies/reply.js';
-import { CLIENT_CLOSED_REQUEST } from '../replies/request-log.js';
-import type { AnswerDecision } from '../deciding/decide-check.js';
-import { logShadow } from '../deciding/shadow-log.js';
 
-const DENIAL = ERRORS.RATE_LIMIT_EXCEEDED;
+const DENIED_STATUS = httpStatusOf('RATE_LIMIT_EXCEEDED');
+const DENIAL_MESSAGE = ERRORS.RATE_LIMIT_EXCEEDED.message;
 
 type Approval = Extract<Decision, { readonly outcome: 'approved' }>;
 type Denial = Extract<Decision, { readonly outcome: 'denied' }>;
+
+/** Answers a check with its decision. @param preference the preference that was applied, for the answer to name it */
+export type AnswerDecision = (
+  response: Response,
+  key: string,
+  decided: Decided,
+  preference: string | undefined,
+) => void;
 
 export interface AnswerParts {
   readonly limiter: Pick<Limiter, 'giveBack'>;
@@ -26,12 +38,8 @@ export interface AnswerParts {
   readonly logger: Logger;
 }
 
-/** @returns what answers checks with their decisions, as the settings say; a preference that was applied is named */
-export function decisionAnswers({
-  limiter,
-  settings,
-  logger,
-}: AnswerParts): AnswerDecision<string | undefined> {
+/** @returns what answers checks with their decisions, as the settings say */
+export function decisionAnswers({ limiter, settings, logger }: AnswerParts): AnswerDecision {
   const addRateLimitHeaders = rateLimitHeadersIn(settings.RATE_LIMIT_HEADERS);
 
   const headersFor = (
@@ -39,10 +47,10 @@ export function decisionAnswers({
     policy: KeyPolicy,
     preference: string | undefined,
   ): (string | number)[] => {
-    // Keeps approvals out of caches: one that came from a cache would be given out twice.
+    // Keeps approvals out of caches, which would give them out twice.
     const headers: (string | number)[] = ['Cache-Control', 'no-store'];
     if (decision.quota) addRateLimitHeaders(headers, decision.quota, policy);
-    if (decision.policy) headers.push(OUTAGE_POLICY_HEADER, decision.policy);
+    if (decision.outagePolicy) headers.push(OUTAGE_POLICY_HEADER, decision.outagePolicy);
     if (preference !== undefined) headers.push('Preference-Applied', preference);
     return headers;
   };
@@ -55,25 +63,30 @@ export function decisionAnswers({
     headers: (string | number)[],
   ): void => {
     if (policy.isShadow) {
-      if (settings.LOG_4XX) logShadow(logOf(response, logger), key, denial.reason);
+      if (settings.LOG_4XX) {
+        logShadowDenial(logOf(response.locals.context, logger), key, denial.reason);
+      }
       headers.push(SHADOW_HEADER, 'denied');
-      // The approval counts nowhere: a release of it is a 404.
+      // Nothing counts this approval, so that a release of it is a 404.
       sendApproval(response, randomUUID(), headers);
       return;
     }
     response.locals.errorCode = 'RATE_LIMIT_EXCEEDED';
     const { quota, turnMillis = quota.resetMillis } = denial;
     headers.push('Retry-After', retryAfterSeconds(turnMillis));
-    const body = `{"error":"${DENIAL.message}","key":${JSON.stringify(key)}}`;
-    send(response, DENIAL.status, JSON_TYPE, body, headers);
+    const body = `{"error":"${DENIAL_MESSAGE}","key":${JSON.stringify(key)}}`;
+    send(response, DENIED_STATUS, JSON_TYPE, body, headers);
   };
 
-  return (response, key, decision, policy, preference) => {
+  return (response, key, { decision, policy }, preference) => {
     switch (decision.outcome) {
       case 'approved': {
         const { requestId } = decision;
         if (response.req.socket.destroyed) {
-          logOf(response, logger).debug({ key, requestId }, 'nobody uses the approval; given back');
+          logOf(response.locals.context, logger).debug(
+            { key, requestId },
+            'approval given back, since the client has disconnected',
+          );
           limiter.giveBack(key, requestId);
           return;
         }
@@ -84,7 +97,7 @@ export function decisionAnswers({
         deny(response, key, decision, policy, headersFor(decision, policy, preference));
         return;
       case 'withdrawn':
-        logOf(response, logger).info(
+        logOf(response.locals.context, logger).info(
           { key, status: CLIENT_CLOSED_REQUEST },
           'client disconnected while waiting',
         );
@@ -92,15 +105,14 @@ export function decisionAnswers({
   };
 }
 
-/** @param requestId a UUID, which needs no escaping: the text is made in a tenth of the time of an object's */
+/**
+ * @param requestId a UUID, which needs no escaping: building the text takes a tenth of the time of serializing an
+ *   object
+ */
 function sendApproval(
   response: Response,
   requestId: string,
   headers: readonly (string | number)[],
 ): void {
   send(response, 200, JSON_TYPE, `{"request_id":"${requestId}"}`, headers);
-}
-
-function logOf(response: Response, logger: Logger): Logger {
-  return logger.child(logSubject(response));
 }

@@ -14,15 +14,15 @@ import {
   START_SCRIPT,
 } from '../openapi/page.js';
 import { BROWSER_HEADERS } from '../replies/headers.js';
-import { httpError } from '../replies/http-error.js';
+import { serviceError } from '../../service/service-error.js';
 import { JSON_TYPE, send, writeHead } from '../replies/reply.js';
-import { isDrained } from './drained.js';
+import { waitForDrain } from './wait-for-drain.js';
 
 const PART_BYTES = 64 * 1024;
 
 const { resolve } = createRequire(import.meta.url);
 
-/** `GET /openapi.json`. What makes the document is loaded by the first who asks for it. */
+/** `GET /openapi.json`. The first request loads the modules that make the document. */
 export function openApiJson(settings: DescribedSettings): RequestHandler {
   let text: string | undefined;
   return async (_request, response) => {
@@ -37,12 +37,12 @@ export const docsPage: RequestHandler = (_request, response) => {
   send(response, 200, 'text/html; charset=utf-8', PAGE, PAGE_HEADERS);
 };
 
-/** `GET /docs/{file}`. The library's files are read by the first who asks for them, and kept. */
+/** `GET /docs/{file}`. The library's files are read at their first request, and kept. */
 export function docsFile(clock: Clock = systemClock): RequestHandler<{ file: string }> {
   const contents = new Map<PageFile, Buffer>();
   return async (request, response) => {
     const { file } = request.params;
-    if (!isPageFile(file)) throw httpError('PATH_NOT_FOUND', { path: request.path });
+    if (!isPageFile(file)) throw serviceError('PATH_NOT_FOUND', { path: request.path });
     const content = contents.get(file) ?? (await contentOf(file));
     contents.set(file, content);
     await sendInParts(response, PAGE_FILES[file], content, clock);
@@ -59,7 +59,7 @@ async function contentOf(file: PageFile): Promise<Buffer> {
   return readFile(resolve(`swagger-ui-dist/${file}`));
 }
 
-/** So that little of it is in memory for each client: TLS would encrypt all of it at once. */
+/** Keeps the memory for each client small: TLS would encrypt the whole content at once. */
 async function sendInParts(
   response: Response,
   type: string,
@@ -69,7 +69,7 @@ async function sendInParts(
   writeHead(response, 200, type, PAGE_HEADERS, content.length);
   for (let start = 0; start < content.length; start += PART_BYTES) {
     const part = content.subarray(start, start + PART_BYTES);
-    if (!response.write(part) && !(await isDrained(response, clock))) return;
+    if (!response.write(part) && !(await waitForDrain(response, clock))) return;
   }
   response.end();
 }

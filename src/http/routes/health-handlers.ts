@@ -2,20 +2,21 @@ import type { RequestHandler } from 'express';
 
 import type { Metrics } from '../../metrics/metrics.js';
 import type { Readiness } from '../../readiness/readiness.js';
-import { ERRORS, messageOf } from '../replies/errors.js';
+import { ERRORS, messageOf } from '../../service/errors.js';
+import { httpStatusOf } from '../replies/error-statuses.js';
 import { BROWSER_HEADERS } from '../replies/headers.js';
 import { send } from '../replies/reply.js';
 
 const PLAIN_TEXT = 'text/plain; charset=utf-8';
 
-/** `GET /healthz`. The answer says no more than that the process lives. */
+/** `GET /healthz`. The answer says only that the process lives. */
 export const healthz: RequestHandler = (_request, response) => {
   send(response, 200, PLAIN_TEXT, 'OK', BROWSER_HEADERS);
 };
 
 /**
- * `GET /readyz`. The answer says whether requests should come here, or why not, one reason on each line. After an OK
- * it says what is wrong all the same.
+ * `GET /readyz`. The answer says whether requests should come here, or why not, one reason on each line. An OK is
+ * followed by warnings, if there are any.
  */
 export function readyz(readiness: Readiness): RequestHandler {
   return async (_request, response) => {
@@ -24,10 +25,14 @@ export function readyz(readiness: Readiness): RequestHandler {
       send(response, 200, PLAIN_TEXT, ['OK', ...remarks].join('\n'), BROWSER_HEADERS);
       return;
     }
-    const { status, retryAfter } = ERRORS.NOT_READY;
+    const { retryAfter } = ERRORS.NOT_READY;
     const text = messageOf('NOT_READY', { reasons: reasons.join('\n') });
     response.locals.errorCode = 'NOT_READY';
-    send(response, status, PLAIN_TEXT, text, [...BROWSER_HEADERS, 'Retry-After', retryAfter]);
+    send(response, httpStatusOf('NOT_READY'), PLAIN_TEXT, text, [
+      ...BROWSER_HEADERS,
+      'Retry-After',
+      retryAfter,
+    ]);
   };
 }
 

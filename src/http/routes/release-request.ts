@@ -1,9 +1,9 @@
 import type { RequestHandler, Response } from 'express';
 
-import { parseKey } from '../intake/parameters.js';
-import { httpError } from '../replies/http-error.js';
+import type { Release } from '../../service/deciding/traced-decisions.js';
+import { parseKey } from '../../service/keys.js';
+import { serviceError } from '../../service/service-error.js';
 import { sendJson } from '../replies/reply.js';
-import type { Release } from '../deciding/release.js';
 
 /** `DELETE /rate/{key}/{requestId}` */
 export function releaseRequest(
@@ -15,7 +15,7 @@ export function releaseRequest(
 
 /**
  * Releases an approval, and answers its release.
- * @throws HttpError INVALID_KEY_LENGTH or REQUEST_NOT_FOUND, and what a limiter throws
+ * @throws ServiceError INVALID_KEY_LENGTH or REQUEST_NOT_FOUND, and what a limiter throws
  */
 export async function answerRelease(
   release: Release,
@@ -23,8 +23,8 @@ export async function answerRelease(
   requestId: string,
   response: Response,
 ): Promise<void> {
-  if (!(await release(parseKey(key), requestId, response))) {
-    throw httpError('REQUEST_NOT_FOUND', {});
+  if (!(await release(parseKey(key), requestId, response.locals.context))) {
+    throw serviceError('REQUEST_NOT_FOUND', {});
   }
   sendJson(response, 200, { request_id: requestId });
 }

@@ -4,60 +4,49 @@ import express, { type Express, type Request, type RequestHandler, type Response
 import type { Logger } from 'pino';
 
 import type { Settings } from '../../config/settings.js';
-import type { Limiter } from '../../limiter/limiter.js';
 import type { Metrics } from '../../metrics/metrics.js';
-import type { KeyPolicy } from '../../rules/policy.js';
-import type { Rules } from '../../rules/rules.js';
 import type { Readiness } from '../../readiness/readiness.js';
-import type { Tracer } from '../../tracing/tracer.js';
-import type { Access } from '../auth/access.js';
+import type { Rules } from '../../rules/rules.js';
+import type { Service } from '../../service/service.js';
+import { serviceError } from '../../service/service-error.js';
+import { guardsOf } from '../auth/guards.js';
 import { BodyRoom } from '../intake/body-room.js';
 import { hostNameCheck } from '../intake/host-names.js';
 import { takeIn } from '../intake/intake.js';
 import { NO_PARAMETERS, PARAMETERS, type Query } from '../intake/parameters.js';
 import { errorHandler } from '../replies/error-handler.js';
-import { httpError } from '../replies/http-error.js';
 import { logAnswersOf, logFailuresTo } from '../replies/request-log.js';
 import { checkMany } from './bulk/check-many.js';
 import { releaseMany } from './bulk/release-many.js';
-import type { Turns } from './bulk/turns.js';
 import { checkRate } from './check-rate.js';
-import { checkDecider } from '../deciding/decide-check.js';
 import { debugAll, debugOne } from './debug-handlers.js';
-import { untilDisconnect } from './disconnect.js';
 import { docsFile, docsPage, openApiJson } from './document-handlers.js';
 import { healthz, metricsText, readyz } from './health-handlers.js';
-import { answerPlainChecks } from './plain-checks.js';
-import { releaseBy } from '../deciding/release.js';
+import { type AnswerPlainCheck, plainChecksOf } from './plain-checks.js';
 import { releaseRequest } from './release-request.js';
-import { tracedCall, tracedDecider, tracedRelease } from '../deciding/traced-requests.js';
 import { dashboardRoutes } from './ui/dashboard-routes.js';
 import { UI_PARAMETERS } from './ui/ui-parameters.js';
-import type { LatelyRefused } from '../deciding/lately-refused.js';
-import type { UndecidedChecks } from '../deciding/undecided-checks.js';
 
-/** The parts of the service that the routes use. */
+/** The parts that the routes use. */
 export interface HttpParts {
-  readonly limiter: Limiter;
-  /** What applies to a key as of now. */
-  readonly policyOf: (key: string) => KeyPolicy;
+  readonly service: Service;
   readonly rules: Rules;
   readonly metrics: Metrics;
-  readonly undecided: Pick<UndecidedChecks, 'note'>;
-  readonly lately: LatelyRefused;
   /** The name of this replica. */
   readonly replica: string;
   readonly readiness: Readiness;
-  readonly access: Access;
-  /** Shared by bulk requests and gRPC calls. */
-  readonly turns: Turns;
-  /** Undefined where requests are not traced. */
-  readonly tracer?: Tracer | undefined;
   readonly settings: Settings;
   readonly logger: Logger;
 }
 
-/** Which paths a port serves. The health checks are on every port. */
+/** What answers the requests of a port. */
+export interface HttpApp {
+  readonly app: Express;
+  /** Answers plain checks before `app` gets them; undefined on a port without checks. */
+  readonly answerPlainCheck: AnswerPlainCheck | undefined;
+}
+
+/** The paths that a port serves. Every port also serves the health checks. */
 export interface Surface {
   /** `/rate` */
   readonly limiting: boolean;
@@ -71,66 +60,76 @@ export interface Surface {
 
 const LOGGED_PARAMETERS: ReadonlySet<string> = new Set([...PARAMETERS, ...UI_PARAMETERS]);
 
-/** The service's HTTP surface: every path, its methods, and what answers them. */
-export function createHttpApp(parts: HttpParts, surface: Surface): Express {
-  const { limiter, access } = parts;
+/** The HTTP surface of the service: every path, its methods, and their handlers. */
+export function createHttpApp(parts: HttpParts, surface: Surface): HttpApp {
+  const { service, settings, logger } = parts;
+  const { limiter, access } = service;
+  const guards = guardsOf(access, settings);
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
-  // A path names a key to the letter: `/rate/a/` asks for no key, not for `a`.
+  // A path names a key exactly: `/rate/a/` has no key, and does not stand for `a`.
   app.enable('strict routing');
   app.enable('case sensitive routing');
-  // The parser would ignore parameters beyond a limit. The length of the URL limits them already.
+  // By default the parser ignores parameters beyond a limit. The length of the URL bounds them already.
   app.set('query parser', (query: string | null) =>
     parseQuery(query ?? '', '&', '=', { maxKeys: 0 }),
   );
-  logAnswersOf(app, parts.logger, parts.settings, LOGGED_PARAMETERS);
-  const logFailure = logFailuresTo(parts.logger);
-  const checkHostName = hostNameCheck(parts.settings);
+  logAnswersOf(app, logger, settings, LOGGED_PARAMETERS);
+  const logFailure = logFailuresTo(logger);
+  const checkHostName = hostNameCheck(settings);
   const begin = (request: Request, response: Response): void => {
-    // An answer to a client that has just disconnected would end the process without a listener.
+    // Without a listener, an answer to a client that has just disconnected would end the process.
     response.on('error', logFailure);
     takeIn(request, response);
     checkHostName?.(request.headers.host);
   };
-  // One layer does both, since every request goes through each layer.
+  // One layer for both, since every request goes through each layer.
   app.use((request, response, next) => {
     begin(request, response);
     next();
   });
 
-  const { decide, release, checkAll, releaseAll } = limitingParts(parts);
-  const check = checkRate(decide, parts);
+  const check = checkRate({ ...service, settings, logger });
+  let answerPlainCheck: AnswerPlainCheck | undefined;
   if (surface.limiting) {
     const checkWith = (queryOf: (request: Request) => Query): RequestHandler =>
-      access.guard('check', (request, response) =>
+      guards.guard('check', (request, response) =>
         check(request.params.key as string, queryOf(request), response),
       );
     const routedCheck = checkWith(({ query }) => query);
+    const bulk = { ...service, settings, logger, room: new BodyRoom() };
     route(app, '/rate', {
-      POST: access.guard('check', checkAll),
-      DELETE: access.guard('release', releaseAll),
+      POST: guards.guard('check', checkMany(bulk)),
+      DELETE: guards.guard('release', releaseMany(bulk)),
     });
     route(app, '/rate/:key', { GET: routedCheck, POST: routedCheck });
-    const plainCheck = checkWith(() => NO_PARAMETERS);
-    answerPlainChecks(app, { takeIn: begin, check: plainCheck, fail: errorHandler });
-    const releaseOne = access.guard('release', releaseRequest(release) as RequestHandler);
+    answerPlainCheck = plainChecksOf(app, {
+      takeIn: begin,
+      check: checkWith(() => NO_PARAMETERS),
+      fail: errorHandler,
+    });
+    const releaseOne = guards.guard('release', releaseRequest(service.release) as RequestHandler);
     route(app, '/rate/:key/:requestId', { DELETE: releaseOne });
   }
   if (surface.debugging) {
-    // The guard is for all paths below: a key that can't be decoded has an answer, but reaches no route.
-    app.use('/debug', access.guard('debug', passOn));
+    // The guard is for all paths below /debug: a key that can't be decoded is answered, but reaches no route.
+    app.use('/debug', guards.guard('debug', passOn));
     routeReads(app, '/debug', debugAll(limiter, parts.rules, access));
     routeReads(app, '/debug/:key', debugOne(limiter) as RequestHandler);
-    for (const [path, handlers] of dashboardRoutes(parts, check, release)) {
+    for (const [path, handlers] of dashboardRoutes(
+      { ...parts, ...service, guards },
+      check,
+      service.release,
+    )) {
       route(app, path, handlers);
     }
   }
   if (surface.metrics) {
-    routeReads(app, '/metrics', access.guardMetrics(metricsText(parts.metrics)));
+    routeReads(app, '/metrics', guards.guardMetrics(metricsText(parts.metrics)));
   }
   if (surface.documents) {
-    routeReads(app, '/openapi.json', openApiJson(parts.settings));
+    routeReads(app, '/openapi.json', openApiJson(settings));
     routeReads(app, '/docs', docsPage);
     routeReads(app, '/docs/:file', docsFile() as RequestHandler);
   }
@@ -138,36 +137,10 @@ export function createHttpApp(parts: HttpParts, surface: Surface): Express {
   routeReads(app, '/readyz', readyz(parts.readiness));
 
   app.use((request: Request) => {
-    throw httpError('PATH_NOT_FOUND', { path: request.path });
+    throw serviceError('PATH_NOT_FOUND', { path: request.path });
   });
   app.use(errorHandler);
-  return app;
-}
-
-/** What decides and releases, for one in a request and for many; with spans where there is a tracer. */
-function limitingParts({ tracer, ...parts }: HttpParts) {
-  const decider = checkDecider({
-    ...parts,
-    untilDisconnect: (response: Response, work) => untilDisconnect(response.req.socket, work),
-  });
-  const releaser = releaseBy(parts.limiter);
-  const decide = tracer ? tracedDecider(decider, tracer) : decider;
-  const release = tracer ? tracedRelease(releaser, tracer) : releaser;
-  const bulkParts = {
-    ...parts,
-    decide,
-    release,
-    room: new BodyRoom(),
-  };
-  const checkAll = checkMany(bulkParts);
-  const releaseAll = releaseMany(bulkParts);
-  if (!tracer) return { decide, release, checkAll, releaseAll };
-  return {
-    decide,
-    release,
-    checkAll: tracedCall(checkAll, 'check many', tracer),
-    releaseAll: tracedCall(releaseAll, 'release many', tracer),
-  };
+  return { app, answerPlainCheck };
 }
 
 const passOn: RequestHandler = (_request, _response, next) => {
@@ -179,7 +152,7 @@ function routeReads(app: Express, path: string, handler: RequestHandler): void {
 }
 
 /**
- * Answers the methods given, and every other with a 405. Express would run HEAD as GET, which consumes on
+ * Routes the given methods, and answers every other method with a 405. Express would run HEAD as GET, which consumes on
  * `/rate`.
  * @param handlers by method
  */
@@ -193,6 +166,6 @@ function route(
     const handler = handlers[request.method];
     if (handler) return handler(request, response, next);
     response.setHeader('Allow', allow);
-    throw httpError('METHOD_NOT_ALLOWED', { method: request.method });
+    throw serviceError('METHOD_NOT_ALLOWED', { method: request.method });
   });
 }

@@ -1,33 +1,18 @@
 import type { Server as HttpServer } from 'node:http';
-import type { Server, Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
 import { pause } from '../../common/pause.js';
-import { firstPendingResponse } from './first-pending-response.js';
+import { firstPendingResponse } from '../intake/connection-state.js';
 
 const IDLE_SWEEP_MILLIS = 20;
-/** What arrives while these are ended, some 0.1 ms, is lost. */
+/** A request that arrives while these are ended (about 0.1 ms) is lost. */
 const ENDED_PER_TURN = 5;
 
 /**
- * All connections of `server`. Those that have not agreed on TLS yet are among them, unlike for `closeAllConnections`.
- * @param event `secureConnection` for those that have agreed on TLS, as they are after it
- */
-export function connectionsOf(
-  server: Server,
-  event: 'connection' | 'secureConnection' = 'connection',
-): ReadonlySet<Socket> {
-  const connections = new Set<Socket>();
-  server.on(event, (socket: Socket) => {
-    connections.add(socket);
-    socket.once('close', () => connections.delete(socket));
-  });
-  return connections;
-}
-
-/**
- * Ends the connections that are idle, a few in each turn of the event loop, spread evenly over `millis`. All that has
- * arrived is read before: a request that was sent to a connection before its end is answered, and not reset.
+ * Ends the connections that are idle, a few in each turn of the event loop, spread evenly over `millis`. Everything
+ * that has arrived is read before, so that a request that was sent before the end of its connection is answered, and
+ * not reset.
  * @param hurry ends them without pauses when it is aborted
  */
 export async function endIdle(
@@ -48,16 +33,17 @@ export async function endIdle(
 }
 
 /**
- * Has `server` take no new connection. Resolves when the last has ended.
- * @param connections those of the server that requests come on
+ * Makes `server` take no new connections. Resolves when the last one has ended.
+ * @param connections the connections of the server that carry requests
  */
 export async function stopAccepting(
   server: HttpServer,
   connections: ReadonlySet<Socket>,
 ): Promise<void> {
-  // Those that wait to be accepted would be reset.
+  // Connections that wait to be accepted would be reset.
   await fullTurn();
-  // server.close() calls it. It would end all idle connections in this turn, and reset those with a request to read.
+  // server.close() calls it, and it would end all idle connections in this turn, including those with an unread
+  // request.
   server.closeIdleConnections = () => undefined;
   const closed = new Promise<void>((resolve) => {
     server.close(() => {
@@ -65,22 +51,22 @@ export async function stopAccepting(
     });
   });
   void endIdle(connections, 0);
-  // Some become idle later.
+  // Other connections become idle later.
   const sweep = setInterval(() => void endIdle(connections, 0), IDLE_SWEEP_MILLIS);
   await closed;
   clearInterval(sweep);
 }
 
-/** Resolves when the event loop has accepted and read what is there now. */
+/** Resolves when the event loop has accepted and read everything that is there now. */
 async function fullTurn(): Promise<void> {
-  // The turn under way may be past that.
+  // The current turn may already be past that phase.
   await nextTurn();
   await nextTurn();
 }
 
 /**
- * Whether a connection is between two requests. One that has sent nothing yet is not: its first request may be on the
- * way. Node has no public name for what reads a connection, nor for the time since its request began.
+ * Whether a connection is between two requests. A connection that has sent nothing yet is not: its first request may be
+ * on the way. Node has no public name for the parser of a connection, nor for the time since its request began.
  */
 function isIdle(socket: Socket): boolean {
   const { parser } = socket as Socket & { parser?: { duration(): number } | null };

@@ -2,18 +2,18 @@ import { IncomingMessage, ServerResponse } from 'node:http';
 
 import type { Express } from 'express';
 
-/** The classes of which `http.createServer` makes its requests and responses. */
+/** The classes of the requests and responses that `http.createServer` makes. */
 export interface MessageClasses {
   readonly IncomingMessage: typeof IncomingMessage;
   readonly ServerResponse: typeof ServerResponse<IncomingMessage>;
 }
 
 /**
- * Classes for the messages of a server that hands them to `app`.
+ * Classes for the messages of a server that passes them to `app`.
  *
- * Express gives every request and response its own prototype, by `Object.setPrototypeOf`, and V8
- * then takes its slow paths for all that is done with them. A message that was made with that
- * prototype stays fast, since the call changes nothing: a check takes a third of the time.
+ * Express sets the prototype of every request and response by `Object.setPrototypeOf`, and V8 then takes its slow paths
+ * for all uses of the object. A message that was made with that prototype stays fast, since the call changes nothing: a
+ * check takes a third of the time.
  */
 export function messageClassesFor(app: Express): MessageClasses {
   class ExpressRequest extends IncomingMessage {}

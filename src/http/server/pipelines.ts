@@ -3,12 +3,12 @@ import type { Socket } from 'node:net';
 
 import type { DropReason } from '../../metrics/metrics.js';
 import { discardBody, keepsBody } from '../intake/intake.js';
-import { pauseReading, resumeReading } from '../intake/reading.js';
-import { firstPendingResponse } from './first-pending-response.js';
+import { pauseReading, resumeReading } from '../intake/connection-state.js';
+import { firstPendingResponse } from '../intake/connection-state.js';
 
 /**
- * How many requests a connection may hold while it is read: only who reads hears that a client disconnects.
- * Node reads 64 KB at a time, so that those of 64 KB more may be held.
+ * How many requests a connection may hold while it is read. Reading goes on that long since only a read shows that a
+ * client disconnects. Node reads 64 KB at a time, so that the requests in 64 KB more may be held.
  */
 export const MAX_HELD_WHILE_READ = 1000;
 /** How many requests all connections together may hold; about 6 KB each. */
@@ -17,9 +17,9 @@ export const MAX_HELD_IN_ALL = 10_000;
 type Serve = (request: IncomingMessage, response: ServerResponse) => void;
 
 export interface PipelineOptions {
-  /** How many requests of one connection may be served at a time, those that wait for their turn included. */
+  /** How many requests of one connection may be served at a time, including those that wait for their turn. */
   readonly maxInFlight: number;
-  /** How long the client of a pipeline may take none of its answers, in ms. */
+  /** How long the client of a pipeline may leave its answers unread, in ms. */
   readonly stallMillis: number;
   /** Called for each request that is held. */
   readonly onHeld: () => void;
@@ -28,15 +28,15 @@ export interface PipelineOptions {
 }
 
 /**
- * Serves at most `maxInFlight` requests of a connection at a time. HTTP/1.1 allows a client to send more
- * before their answers; those are held, in their order, until earlier ones are answered. A request that
- * comes alone costs nothing.
+ * Serves at most `maxInFlight` requests of a connection at a time. HTTP/1.1 allows a client to send more requests
+ * before it gets answers. These are held, in their order, until earlier ones are answered. A request without others on
+ * its connection costs nothing.
  */
 export function boundPipelines(serve: Serve, options: PipelineOptions): Serve {
   const pipelines = new WeakMap<Socket, Pipeline>();
   const port: Port = { ...options, serve, held: 0 };
   return (request, response) => {
-    // Node has given a response its connection where no earlier one needs it.
+    // Node has given a response its connection if no earlier response needs it.
     if (response.socket !== null) {
       serve(request, response);
       return;
@@ -53,14 +53,14 @@ export function boundPipelines(serve: Serve, options: PipelineOptions): Serve {
 
 interface Port extends PipelineOptions {
   readonly serve: Serve;
-  /** By all its connections. */
+  /** The requests that all its connections hold. */
   held: number;
 }
 
-/** The requests of one connection that came before the answers to earlier ones. */
+/** The requests of one connection that arrived before earlier ones were answered. */
 class Pipeline {
   #held: [IncomingMessage, ServerResponse][] = [];
-  /** Those that are served, and those whose answers went out in this turn of the event loop. */
+  /** The requests that are served, and those whose answers went out in this turn of the event loop. */
   #inFlight = 0;
   #answeredThisTurn = 0;
   #stall: NodeJS.Timeout | undefined;
@@ -76,7 +76,7 @@ class Pipeline {
   }
 
   take(request: IncomingMessage, response: ServerResponse): void {
-    // Node hands over all requests that it has read, those of a connection that was just cut, too.
+    // Node passes on all requests that it has read, also those of a connection that was just cut.
     if (this.socket.destroyed) return;
     if (this.#isEmpty) this.#countFirst();
     this.#stall ??= setTimeout(this.#cutIfStalled, this.port.stallMillis).unref();
@@ -98,7 +98,7 @@ class Pipeline {
     return this.#inFlight < this.port.maxInFlight;
   }
 
-  /** The request before the first of a pipeline was alone when it came, and was not counted. */
+  /** The request before the first one of a pipeline had no others beside it when it came, and was not counted. */
   #countFirst(): void {
     this.#inFlight += 1;
     firstPendingResponse(this.socket)?.once('finish', this.#onAnswered);
@@ -111,15 +111,15 @@ class Pipeline {
     }
     this.port.onHeld();
     const isBodyKept = keepsBody(request);
-    // A body that nobody takes would keep the connection from being read.
+    // A body that nobody reads would stop the reading of the connection.
     if (!isBodyKept) discardBody(request);
     this.#held.push([request, response]);
     this.port.held += 1;
-    // Many bodies would be many bytes that are held.
+    // Holding many bodies would take much memory.
     if (isBodyKept || this.#held.length === MAX_HELD_WHILE_READ) pauseReading(this.socket);
   }
 
-  /** Makes room in the next turn of the event loop: other connections are served in between. */
+  /** Makes room in the next turn of the event loop, so that other connections are served in between. */
   readonly #onAnswered = (): void => {
     if (this.#answeredThisTurn === 0) setImmediate(this.#makeRoom);
     this.#answeredThisTurn += 1;
@@ -129,7 +129,7 @@ class Pipeline {
   readonly #makeRoom = (): void => {
     this.#inFlight -= this.#answeredThisTurn;
     this.#answeredThisTurn = 0;
-    // A connection that is being ended takes no more answers.
+    // A connection that is ending takes no more answers.
     while (this.#hasRoom && this.socket.writable) {
       const next = this.#held.shift();
       if (!next) break;
@@ -142,7 +142,7 @@ class Pipeline {
   };
 
   readonly #cutIfStalled = (): void => {
-    // An answer that is not given yet is not what the client is late with.
+    // If the answer is not given yet, the client is not late.
     if (firstPendingResponse(this.socket)?.writableEnded) this.#cut('answers_not_taken');
     else this.#stall?.refresh();
   };

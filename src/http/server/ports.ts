@@ -1,15 +1,16 @@
-import { startDraining } from '../replies/draining.js';
-import { connectionBounds } from './connection-bounds.js';
+import { startDraining } from '../replies/reply.js';
+import { connectionBounds } from '../../net/connection-bounds.js';
 import { createHttpApp, type HttpParts, type Surface } from '../routes/routes.js';
-import type { Security } from './security.js';
+import type { WatchedFiles } from '../../config/watched-files.js';
+import type { KeyPair } from '../../net/key-pair.js';
 import { type KeptAliveServer, listen } from './server.js';
 import { logUnreadable } from './unreadable-requests.js';
 
-/** The ports of the service. They begin and end together. */
+/** The ports of the service, which start and stop together. */
 export interface Ports extends KeptAliveServer {
   /** Where `/debug`, `/metrics` and the documents are, if not on the port of the checks. */
   readonly adminPort: number | undefined;
-  /** Has every answer from now on ask its client to use another connection, and so another replica. */
+  /** Makes every answer from now on ask its client to use another connection, which may lead to another replica. */
   startDraining(): void;
 }
 
@@ -18,17 +19,17 @@ export interface Ports extends KeptAliveServer {
  * @throws the error of listen(2), such as EADDRINUSE
  */
 export async function openPorts(
-  parts: Omit<HttpParts, 'access'>,
-  { access, keyPair }: Security,
+  parts: HttpParts,
+  keyPair: WatchedFiles<KeyPair> | undefined,
 ): Promise<Ports> {
   const { settings, logger } = parts;
   const { HOST, PORT, ADMIN_PORT, DEBUG_ENDPOINTS } = settings;
   const onUnreadable = logUnreadable(logger, settings);
   const bounds = connectionBounds(settings, parts.metrics, logger);
   const open = async (port: number, surface: Surface) => {
-    const app = createHttpApp({ ...parts, access }, surface);
-    const server = await listen(app, { port, host: HOST, keyPair, onUnreadable, bounds });
-    return { app, server };
+    const httpApp = createHttpApp(parts, surface);
+    const server = await listen(httpApp, { port, host: HOST, keyPair, onUnreadable, bounds });
+    return { app: httpApp.app, server };
   };
 
   const isShared = ADMIN_PORT === undefined;

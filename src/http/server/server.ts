@@ -1,39 +1,43 @@
-import { createServer, type Server, type ServerOptions } from 'node:http';
+import {
+  createServer,
+  type IncomingMessage,
+  type Server,
+  type ServerOptions,
+  type ServerResponse,
+} from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
-
-import type { Express } from 'express';
 
 import type { WatchedFiles } from '../../config/watched-files.js';
 import { toOriginForm } from '../intake/intake.js';
-import { connectionsOf, endIdle, stopAccepting } from './connections.js';
-import type { ConnectionBounds } from './connection-bounds.js';
-import { type Listening, type ListeningOptions, startListening } from './listening.js';
+import type { HttpApp } from '../routes/routes.js';
+import { endIdle, stopAccepting } from './connections.js';
+import type { ConnectionBounds } from '../../net/connection-bounds.js';
+import {
+  connectionsOf,
+  type ListeningOptions,
+  startListening,
+  type StoppableServer,
+} from '../../net/listening.js';
 import { type MessageClasses, messageClassesFor } from './message-classes.js';
 import { boundPipelines } from './pipelines.js';
-import { type Timeouts, TIMEOUTS } from './timeouts.js';
-import { type KeyPair, secureWith } from './tls/key-pair.js';
+import { type Timeouts, TIMEOUTS } from '../../net/timeouts.js';
+import { type KeyPair, secureWith } from '../../net/key-pair.js';
 import { answerUnreadable, type UnreadableRequest } from './unreadable-requests.js';
 import { endAtUpgrades } from './upgrades.js';
 
 export const MAX_HEADER_BYTES = 16 * 1024;
 
-/** A listening server, and how to end it without cutting an answer off. */
-export interface HttpServer extends Listening {
-  /** Takes no new connection from now on. Resolves when the last has ended. */
-  stopAccepting(): Promise<void>;
-}
-
-/** One whose connections may be idle between two requests. */
-export interface KeptAliveServer extends HttpServer {
+/** A server whose connections may be idle between two requests. */
+export interface KeptAliveServer extends StoppableServer {
   /**
-   * Ends the idle connections little by little, within `millis`.
-   * @param hurry ends the time at once when it is aborted
+   * Ends the idle connections gradually, within `millis`.
+   * @param hurry ends the rest at once when it is aborted
    */
   endIdle(millis: number, hurry?: AbortSignal): Promise<void>;
 }
 
 export interface ListenOptions extends ListeningOptions {
-  /** The key pair of a server that speaks TLS. A pair that comes later is for later connections. */
+  /** The key pair of a server that speaks TLS. A new pair applies to new connections. */
   readonly keyPair?: WatchedFiles<KeyPair> | undefined;
   readonly onUnreadable: (request: UnreadableRequest) => void;
   readonly bounds: ConnectionBounds;
@@ -42,20 +46,31 @@ export interface ListenOptions extends ListeningOptions {
 
 type Options = ServerOptions<MessageClasses['IncomingMessage'], MessageClasses['ServerResponse']>;
 
+/** Passes plain checks to their own handler, and every other request to Express. */
+export function requestListener({
+  app,
+  answerPlainCheck,
+}: HttpApp): (request: IncomingMessage, response: ServerResponse) => void {
+  return (request, response) => {
+    toOriginForm(request);
+    if (!answerPlainCheck?.(request, response)) app(request, response);
+  };
+}
+
 /**
- * Serves `app` on a port.
+ * Serves `httpApp` on a port.
  * @throws the error of listen(2), such as EADDRINUSE
  */
-export async function listen(app: Express, options: ListenOptions): Promise<KeptAliveServer> {
+export async function listen(httpApp: HttpApp, options: ListenOptions): Promise<KeptAliveServer> {
   const { keyPair, onUnreadable, bounds, timeouts = TIMEOUTS } = options;
   const httpOptions: Options = {
-    ...messageClassesFor(app),
+    ...messageClassesFor(httpApp.app),
     maxHeaderSize: MAX_HEADER_BYTES,
     headersTimeout: timeouts.headMillis,
     requestTimeout: timeouts.requestMillis,
     keepAliveTimeout: timeouts.idleMillis,
     connectionsCheckingInterval: timeouts.checkMillis,
-    // Node would answer a request without a Host header by itself, with a 400 that has no body.
+    // By default Node answers a request without a Host header itself, with a 400 that has no body.
     requireHostHeader: false,
   };
   const server = keyPair
@@ -64,16 +79,10 @@ export async function listen(app: Express, options: ListenOptions): Promise<Kept
   const connections = connectionsOf(server, keyPair ? 'secureConnection' : 'connection');
   answerUnreadable(server, onUnreadable);
   const serve = endAtUpgrades(
-    boundPipelines(
-      (request, response) => {
-        toOriginForm(request);
-        app(request, response);
-      },
-      { ...bounds, stallMillis: timeouts.requestMillis },
-    ),
+    boundPipelines(requestListener(httpApp), { ...bounds, stallMillis: timeouts.requestMillis }),
   );
   server.on('request', serve);
-  // Node would answer an unknown expectation by itself, with a 417 that has no body.
+  // Without a listener Node answers an unknown expectation itself, with a 417 that has no body.
   server.on('checkExpectation', serve);
   const listening = await startListening(server, options);
   return {

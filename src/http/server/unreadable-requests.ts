@@ -5,11 +5,12 @@ import type { Duplex } from 'node:stream';
 import type { Logger } from 'pino';
 
 import { isReceivingBody } from '../intake/intake.js';
-import { isHeldUp } from '../intake/reading.js';
-import { ERRORS } from '../replies/errors.js';
+import { isHeldUp } from '../intake/connection-state.js';
+import { ERRORS } from '../../service/errors.js';
 import { BROWSER_HEADERS, CORRELATION_HEADER, type Headers } from '../replies/headers.js';
-import { levelOf, type LoggedStatuses } from '../replies/request-log.js';
-import { firstPendingResponse } from './first-pending-response.js';
+import { levelOf, type LoggedStatuses } from '../../service/request-log.js';
+import { httpStatusOf } from '../replies/error-statuses.js';
+import { firstPendingResponse } from '../intake/connection-state.js';
 
 type TransportError = 'REQUEST_TIMEOUT' | 'HEADERS_TOO_LARGE' | 'MALFORMED_REQUEST';
 
@@ -23,8 +24,8 @@ export interface UnreadableRequest {
 }
 
 /**
- * Answers what never becomes a request: text that is no HTTP, headers that are too large, a request that
- * does not come in time. The connection ends with the answer.
+ * Answers input that never becomes a request: text that is not HTTP, headers that are too large, a request that does
+ * not arrive in time. The connection ends with the answer.
  */
 export function answerUnreadable(
   server: Server,
@@ -32,20 +33,21 @@ export function answerUnreadable(
 ): void {
   server.on('clientError', ({ code = '' }: NodeJS.ErrnoException, socket) => {
     const errorCode = errorCodeFor(code);
-    // The rest of that request is not late, but not read.
+    // The request is not late: the service does not read the rest of it.
     if (errorCode === 'REQUEST_TIMEOUT' && isHeldUp(socket)) return;
     if (errorCode === undefined || !isAnswerable(socket)) {
       socket.destroy();
       return;
     }
     const correlationId = randomUUID();
-    const { status, message } = ERRORS[errorCode];
+    const status = httpStatusOf(errorCode);
+    const { message } = ERRORS[errorCode];
     socket.end(answerText(status, message, correlationId), () => socket.destroy());
     onAnswer({ correlationId, status, errorCode, code });
   });
 }
 
-/** Logs each answer to what could not be read as a request, one line each, where the settings say so. */
+/** Logs each answer to an unreadable request, one line each, if the settings ask for it. */
 export function logUnreadable(
   logger: Logger,
   statuses: LoggedStatuses,
@@ -56,18 +58,18 @@ export function logUnreadable(
   };
 }
 
-/** @returns undefined where no request was begun, as on a connection that is reset or speaks no TLS */
+/** @returns undefined if no request was begun, such as on a connection that is reset or does not speak TLS */
 function errorCodeFor(code: string): TransportError | undefined {
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 'REQUEST_TIMEOUT';
   if (code === 'HPE_HEADER_OVERFLOW') return 'HEADERS_TOO_LARGE';
   return code.startsWith('HPE_') ? 'MALFORMED_REQUEST' : undefined;
 }
 
-/** Whether the client would match an answer sent now to the request that failed. */
+/** Whether the client would take an answer sent now for the answer to the request that failed. */
 function isAnswerable(socket: Duplex): boolean {
   if (!socket.writable) return false;
   const pending = firstPendingResponse(socket);
-  // The bytes that failed may be the rest of a request that has its answer.
+  // The bytes that failed may be the rest of a request that was answered.
   if (!pending) return !isReceivingBody(socket);
   return !pending.req.complete && !pending.headersSent;
 }

@@ -4,14 +4,14 @@ import type { Socket } from 'node:net';
 type Serve = (request: IncomingMessage, response: ServerResponse) => void;
 
 /**
- * Serves a request with an `Upgrade` as any other, which is how a server ignores it (RFC 9110, section 7.8), and has its
- * answer end the connection. Node's parser drops what it has read behind such a request, and takes the next bytes for
- * the start of a request, even if they are the rest of one that it dropped.
+ * Serves a request with an `Upgrade` header as any other, which is how a server ignores the header (RFC 9110, section
+ * 7.8), and makes its answer end the connection. Node's parser drops the bytes that it has read behind such a request,
+ * and takes the next bytes for the start of a request, even if they are the rest of a dropped one.
  */
 export function endAtUpgrades(serve: Serve): Serve {
   const ending = new WeakSet<Socket>();
   return (request, response) => {
-    // Node has given a response no connection if it has to wait for an earlier one.
+    // Node gives a response no connection while it has to wait for an earlier one.
     if (response.socket === null && ending.has(request.socket)) {
       request.resume();
       return;
@@ -24,7 +24,7 @@ export function endAtUpgrades(serve: Serve): Serve {
   };
 }
 
-/** Without this option the header is not for this connection, and the parser passes over it. */
+/** Without this connection option the header is not for this connection, and the parser ignores it. */
 function isUpgrade({ headers: { connection = '' } }: IncomingMessage): boolean {
   return /\bupgrade\b/i.test(connection);
 }

@@ -1,5 +1,3 @@
-import type { IncomingHttpHeaders } from 'node:http';
-
 import {
   type Context,
   createTraceState,
@@ -13,7 +11,7 @@ import {
 
 import { parseTraceparent } from '../traceparent.js';
 import type { TraceIds } from '../trace-ids.js';
-import type { CallSpan, SpanParent, Tracer } from '../tracer.js';
+import type { CallSpan, SpanParent, TraceHeaders, Tracer } from '../tracer.js';
 import { RequestSpan } from './request-spans.js';
 
 /** The tracer by OpenTelemetry. @param readsTraceparent whether spans are put below those of callers */
@@ -87,7 +85,7 @@ class Call extends Parent implements CallSpan {
   }
 }
 
-function contextIn({ traceparent, tracestate }: IncomingHttpHeaders): Context {
+function contextIn({ traceparent, tracestate }: TraceHeaders): Context {
   const parent = parseTraceparent(traceparent);
   if (!parent) return ROOT_CONTEXT;
   const { traceId, spanId, isSampled } = parent;

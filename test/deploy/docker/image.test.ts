@@ -68,7 +68,7 @@ describeWithDocker('the image', () => {
     const messages = log.map((line) => (JSON.parse(line) as { msg: string }).msg);
     expect(messages).toEqual([
       'serving',
-      'open to everybody who reaches the host',
+      'no authentication configured',
       'stopping',
       'stopped',
     ]);

@@ -201,7 +201,7 @@ describeWithPython('a client in Python', () => {
         'descriptors must have at least one descriptor',
         'descriptors[0].entries[0].key must not be empty',
         'descriptors[0].hits_addend.value must be at most 1000',
-        'descriptors[0].limit.unit must be as long as the window of its key, which has 600000 ms',
+        'descriptors[0].limit.unit must be as long as the window of its key (600000 ms)',
       ].map((details) => ({ code: 'INVALID_ARGUMENT', details })),
     );
   });

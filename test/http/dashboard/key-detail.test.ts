@@ -168,6 +168,6 @@ test('a key that is not for the caller is not shown', async () => {
   expect(own.status).toBe(200);
   expect([other.status, other.json()]).toEqual([
     403,
-    { error: 'the token is not for this key', key: 'other' },
+    { error: 'the token does not allow this key', key: 'other' },
   ]);
 });

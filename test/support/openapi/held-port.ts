@@ -1,6 +1,6 @@
 import type { oas31 } from 'zod-openapi';
 
-import { ERRORS } from '../../../src/http/replies/errors.js';
+import { httpStatusOf } from '../../../src/http/replies/error-statuses.js';
 import { AnswerChecker, type SentAnswer } from './answer-checker.js';
 import { UNDESCRIBED } from './undescribed.js';
 
@@ -52,7 +52,7 @@ export class HeldPort {
   #flawsOfUndescribed(path: string, isPath: boolean, answer: SentAnswer): string[] {
     const isAsDescribed = UNDESCRIBED.filter(({ isFor }) => isFor(path, isPath))
       .flatMap(({ codes }) => codes)
-      .filter((code) => ERRORS[code].status === answer.status)
+      .filter((code) => httpStatusOf(code) === answer.status)
       .some((code) => this.#checker.flawsOf(answer, this.#responses[code]!).length === 0);
     return isAsDescribed ? [] : ['is neither in the document nor among those that none can have'];
   }

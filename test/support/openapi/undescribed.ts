@@ -1,4 +1,4 @@
-import type { ErrorCode } from '../../../src/http/replies/errors.js';
+import type { ErrorCode } from '../../../src/service/errors.js';
 
 /** Answers that no operation of a document can have. */
 export interface Undescribed {

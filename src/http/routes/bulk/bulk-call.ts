@@ -2,51 +2,51 @@ import type { Request, RequestHandler, Response } from 'express';
 import type { Logger } from 'pino';
 
 import type { Settings } from '../../../config/settings.js';
+import { type BulkWork, inBulk } from '../../../service/deciding/decide-in-bulk.js';
+import type { BulkName, RunBulk } from '../../../service/deciding/traced-decisions.js';
+import { errorRow, type ErrorCode } from '../../../service/errors.js';
+import { logOf } from '../../../service/request-log.js';
+import { serviceErrorFor } from '../../../service/store-failures.js';
 import type { BodyRoom } from '../../intake/body-room.js';
 import { withJsonArray } from '../../intake/json-array.js';
-import { refuseParameters } from '../../intake/parameters.js';
-import { errorAnswer, type ErrorCode } from '../../replies/errors.js';
+import { rejectParameters } from '../../intake/parameters.js';
+import { httpStatusOf } from '../../replies/error-statuses.js';
 import type { Headers } from '../../replies/headers.js';
-import { httpErrorFor } from '../../replies/http-error-for.js';
-import { logSubject } from '../../replies/log-subject.js';
 import { JSON_TYPE, send } from '../../replies/reply.js';
-import type { Turns } from './turns.js';
 
-export interface BulkParts {
-  readonly turns: Turns;
+export interface BulkParts extends Pick<BulkWork, 'turns'> {
+  readonly runBulk: RunBulk;
   readonly room: BodyRoom;
   readonly settings: Pick<Settings, 'LOG_4XX' | 'LOG_5XX'>;
   readonly logger: Logger;
 }
 
-/** @returns what answers calls for many, each with what `callOf` makes of it */
+/** @returns what answers bulk requests, each with what `callOf` makes of it */
 export function answerMany(
-  { room }: BulkParts,
+  name: BulkName,
+  { room, runBulk }: BulkParts,
   callOf: (elements: readonly unknown[], request: Request, response: Response) => BulkCall,
 ): RequestHandler {
-  return (request, response) => {
-    refuseParameters(request.query);
-    return withJsonArray(request, response, room, (elements) =>
-      callOf(elements, request, response).run(),
-    );
-  };
+  return (request, response) =>
+    runBulk(name, response.locals.context, async () => {
+      rejectParameters(request.query);
+      await withJsonArray(request, response, room, (elements) =>
+        callOf(elements, request, response).run(),
+      );
+    });
 }
 
 /**
- * A call for many on its way to its answer, which has one result for each element, in their order. Whatever becomes of
- * one element harms no other.
+ * A bulk request on its way to its answer, which has one result for each element, in their order. A failure of one
+ * element does not affect the others.
  */
 export abstract class BulkCall {
-  /** Of the answer. */
+  /** The headers of the answer. */
   protected readonly headers: Headers = [];
-  /** As JSON, by the place of the element. */
+  /** The results as JSON, by the places of the elements. */
   protected readonly results: string[] = [];
-  /** How many elements were refused, by why. */
-  readonly #refused: Partial<Record<ErrorCode, number>> = {};
-  /** The elements that are begun and not dealt with, and one more until all are begun. */
-  #undealt = 1;
-  /** A promise of all their promises would cost a call of 50 a third of its time. */
-  #onAllDealt!: () => void;
+  /** How many elements were denied or rejected, or failed, by their errors. */
+  readonly #errors: Partial<Record<ErrorCode, number>> = {};
 
   constructor(
     private readonly parts: BulkParts,
@@ -55,37 +55,32 @@ export abstract class BulkCall {
     protected readonly response: Response,
   ) {}
 
-  /** Sets the result of an element, or throws where it has none. */
+  /** Sets the result of an element, or throws if it has none. */
   protected abstract deal(element: unknown, place: number): Promise<void>;
 
-  /** Whether elements are begun with for a client that has disconnected. */
-  protected abstract readonly goesOnAlone: boolean;
+  /** Whether elements begin after the client has disconnected. */
+  protected abstract readonly continuesAfterDisconnect: boolean;
 
-  /** In the place of an answer to a client that has disconnected. */
+  /** Called instead of an answer if the client has disconnected. */
   protected abstract giveBack(): void;
 
   /** Deals with all elements, and answers. */
   async run(): Promise<void> {
-    await new Promise<void>((resolve) => {
-      this.#onAllDealt = resolve;
-      void this.#begin();
+    const { elements } = this;
+    const mayBegin = (): boolean => this.continuesAfterDisconnect || !this.isDisconnected;
+    await inBulk(elements.length, {
+      turns: this.parts.turns,
+      deal: (place) => this.deal(elements[place], place),
+      fail: (place, error) => {
+        this.#fail(place, error);
+      },
+      get mayBegin() {
+        return mayBegin();
+      },
     });
-    this.#logRefused();
+    this.#logErrors();
     if (this.isDisconnected) this.giveBack();
     else send(this.response, 200, JSON_TYPE, `[${this.results.join()}]`, this.headers);
-  }
-
-  /** Begins with all elements, as fast as the turns let it. */
-  async #begin(): Promise<void> {
-    const { elements, parts } = this;
-    const { length } = elements;
-    let begun = 0;
-    while (begun < length && (this.goesOnAlone || !this.isDisconnected)) {
-      const end = begun + (await parts.turns.next(length - begun));
-      this.#undealt += end - begun;
-      for (; begun < end; begun += 1) void this.#dealOrFail(elements[begun], begun);
-    }
-    this.#wasDealt();
   }
 
   protected get isDisconnected(): boolean {
@@ -93,42 +88,32 @@ export abstract class BulkCall {
   }
 
   protected get log(): Logger {
-    return this.parts.logger.child(logSubject(this.response));
+    return logOf(this.response.locals.context, this.parts.logger);
   }
 
-  /** Has the log count the refusal. */
-  protected noteRefusal(code: ErrorCode): void {
-    this.#refused[code] = (this.#refused[code] ?? 0) + 1;
+  /** Adds an error to the counts in the log. */
+  protected noteError(code: ErrorCode): void {
+    this.#errors[code] = (this.#errors[code] ?? 0) + 1;
   }
 
-  async #dealOrFail(element: unknown, place: number): Promise<void> {
-    try {
-      await this.deal(element, place);
-    } catch (error) {
-      this.#fail(place, error);
-    }
-    this.#wasDealt();
-  }
-
-  #wasDealt(): void {
-    this.#undealt -= 1;
-    if (this.#undealt === 0) this.#onAllDealt();
-  }
-
-  /** The element has the status and the message that its request would have, if it came alone. */
+  /** The element gets the status and the message that a single request would get. */
   #fail(place: number, error: unknown): void {
-    const { code, message } = httpErrorFor(error);
-    const { status, retryAfter } = errorAnswer(code);
-    this.noteRefusal(code);
+    const { code, message } = serviceErrorFor(error);
+    const { retryAfter } = errorRow(code);
+    this.noteError(code);
     if (code === 'INTERNAL_ERROR' && this.parts.settings.LOG_5XX) {
-      this.log.error({ err: error, errorCode: code, place }, 'element of a call failed');
+      this.log.error({ err: error, errorCode: code, place }, 'element of a bulk request failed');
     }
-    this.results[place] = JSON.stringify({ status, error: message, retryAfter });
+    this.results[place] = JSON.stringify({
+      status: httpStatusOf(code),
+      error: message,
+      retryAfter,
+    });
   }
 
-  #logRefused(): void {
-    const refused = this.#refused;
-    if (!this.parts.settings.LOG_4XX || Object.keys(refused).length === 0) return;
-    this.log.info({ refused }, 'elements of a call refused');
+  #logErrors(): void {
+    const errors = this.#errors;
+    if (!this.parts.settings.LOG_4XX || Object.keys(errors).length === 0) return;
+    this.log.info({ errors }, 'elements of a bulk request denied or rejected');
   }
 }

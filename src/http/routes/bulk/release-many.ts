@@ -1,9 +1,10 @@
 import type { Request, RequestHandler, Response } from 'express';
 
-import type { Access } from '../../auth/access.js';
+import type { Access } from '../../../service/callers/access.js';
+import type { Release } from '../../../service/deciding/traced-decisions.js';
+import { ERRORS } from '../../../service/errors.js';
 import { parseReleaseElement } from '../../intake/elements.js';
-import { ERRORS } from '../../replies/errors.js';
-import type { Release } from '../../deciding/release.js';
+import { httpStatusOf } from '../../replies/error-statuses.js';
 import { answerMany, BulkCall, type BulkParts } from './bulk-call.js';
 
 interface ReleaseParts extends BulkParts {
@@ -11,18 +12,20 @@ interface ReleaseParts extends BulkParts {
   readonly access: Pick<Access, 'demandKey'>;
 }
 
-const { status, message } = ERRORS.REQUEST_NOT_FOUND;
 const RELEASED = '{"status":200}';
-const NOT_FOUND = `{"status":${status},"error":"${message}"}`;
+const NOT_FOUND = JSON.stringify({
+  status: httpStatusOf('REQUEST_NOT_FOUND'),
+  error: ERRORS.REQUEST_NOT_FOUND.message,
+});
 
 /** `DELETE /rate` */
 export function releaseMany(parts: ReleaseParts): RequestHandler {
-  return answerMany(parts, (...call) => new ReleaseCall(parts, ...call));
+  return answerMany('release many', parts, (...call) => new ReleaseCall(parts, ...call));
 }
 
 class ReleaseCall extends BulkCall {
-  /** Nobody else would release what the client has asked to. */
-  protected readonly goesOnAlone = true;
+  /** A release that the client has asked for is done, since nobody else would do it. */
+  protected readonly continuesAfterDisconnect = true;
 
   constructor(
     private readonly releaseParts: ReleaseParts,
@@ -36,13 +39,14 @@ class ReleaseCall extends BulkCall {
   protected async deal(element: unknown, place: number): Promise<void> {
     const { key, request_id: requestId } = parseReleaseElement(element);
     const { access, release } = this.releaseParts;
-    access.demandKey(key, this.response);
-    const isReleased = await release(key, requestId, this.response);
-    if (!isReleased) this.noteRefusal('REQUEST_NOT_FOUND');
+    const { context } = this.response.locals;
+    access.demandKey(key, context);
+    const isReleased = await release(key, requestId, context);
+    if (!isReleased) this.noteError('REQUEST_NOT_FOUND');
     this.results[place] = isReleased ? RELEASED : NOT_FOUND;
   }
 
   protected giveBack(): void {
-    // What was released stays released.
+    // Released approvals stay released.
   }
 }

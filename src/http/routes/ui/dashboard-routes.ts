@@ -1,8 +1,9 @@
 import type { RequestHandler } from 'express';
 
-import type { Access } from '../../auth/access.js';
+import type { RecentDenials } from '../../../service/deciding/recent-denials.js';
+import type { Release } from '../../../service/deciding/traced-decisions.js';
+import type { Guards } from '../../auth/guards.js';
 import type { CheckRate } from '../check-rate.js';
-import type { Release } from '../../deciding/release.js';
 import { answerRelease } from '../release-request.js';
 import { keyDetail } from './key-detail.js';
 import { overview, type OverviewParts } from './overview.js';
@@ -13,16 +14,16 @@ import { parseText } from './ui-parameters.js';
 type Handlers = Readonly<Record<string, RequestHandler>>;
 
 interface DashboardParts extends OverviewParts {
-  readonly access: Access;
-  readonly lately: OverviewParts['lately'] & Parameters<typeof keyDetail>[0]['lately'];
+  readonly recentDenials: RecentDenials;
+  readonly guards: Guards;
 }
 
-/** The page of the file that is served at `/ui` itself. */
+/** The file that is served at `/ui` itself. */
 const PAGE = 'index.html';
 
 /**
- * The paths of the dashboard. Checks and releases can be tried on the admin port, too, which has no `/rate`: the page may
- * ask nobody else. Keys are in queries, since browsers fold `..` in a path.
+ * The paths of the dashboard. Checks and releases can also be tried on the admin port, which has no `/rate`: the page
+ * may send requests only to its own port. Keys are in queries, since browsers fold `..` in a path.
  * @param check as on `/rate`
  * @param release as on `/rate`
  */
@@ -31,7 +32,7 @@ export function dashboardRoutes(
   check: CheckRate,
   release: Release,
 ): [string, Handlers][] {
-  const { access } = parts;
+  const { guards } = parts;
   const reads = (handler: RequestHandler): Handlers => ({ GET: handler, HEAD: handler });
   const files = [...pageFileHandlers()].map(([name, handler]): [string, Handlers] => [
     name === PAGE ? '/ui' : `/ui/${name}`,
@@ -45,9 +46,9 @@ export function dashboardRoutes(
   };
   return [
     ...files,
-    ['/ui/data', reads(access.guard('debug', overview(parts)))],
-    ['/ui/data/key', reads(access.guard('debug', keyDetail(parts)))],
-    ['/ui/try/check', { POST: access.guard('check', tryCheck) }],
-    ['/ui/try/release', { POST: access.guard('release', tryRelease) }],
+    ['/ui/data', reads(guards.guard('debug', overview(parts)))],
+    ['/ui/data/key', reads(guards.guard('debug', keyDetail(parts)))],
+    ['/ui/try/check', { POST: guards.guard('check', tryCheck) }],
+    ['/ui/try/release', { POST: guards.guard('release', tryRelease) }],
   ];
 }

@@ -14,11 +14,11 @@ export interface ReplicaParts {
   readonly replica: string;
 }
 
-/** The replica that answers: a page behind a load balancer may ask another one next time. */
+/** The replica that answers. Behind a load balancer, another replica may answer the next request. */
 export interface DescribedReplica {
   readonly replica: string;
   readonly store: 'memory' | `redis ${Settings['REDIS_MODE']}`;
-  /** What is wrong with it, as `/readyz` says; empty where nothing is. */
+  /** Its problems, as `/readyz` reports them; empty if there are none. */
   readonly problems: readonly string[];
   readonly rules: {
     readonly count: number;
@@ -31,7 +31,7 @@ export interface DescribedReplica {
   readonly waiting: number;
 }
 
-/** What the head of the page tells. */
+/** What the head of the page shows. */
 export async function describeReplica(parts: ReplicaParts): Promise<DescribedReplica> {
   const { rules, settings, replica } = parts;
   const [{ reasons, remarks }, decisions] = await Promise.all([

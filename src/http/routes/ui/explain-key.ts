@@ -3,7 +3,7 @@ import type { KeyPolicy } from '../../../rules/policy.js';
 import type { Match, RuleSet } from '../../../rules/rule-set.js';
 import type { Rule } from '../../../rules/rule.js';
 
-/** What a limit comes from: a request's override, a rule by its number in the file, or the settings. */
+/** The source of a limit: a request's override, a rule by its number in the file, or the settings. */
 export type Source =
   | { readonly by: 'request' }
   | { readonly by: 'rule'; readonly number: number; readonly name: string | undefined }
@@ -12,13 +12,13 @@ export type Source =
 /** Why the limits of a key are what they are. */
 export interface ExplainedKey {
   readonly digest: string;
-  /** Those that apply, in their order; of several that say the same, the last holds. */
+  /** The rules that apply, in their order. A field of a later rule replaces that of an earlier one. */
   readonly rules: readonly ExplainedRule[];
-  /** What rules and settings say. */
+  /** The limits by rules and settings. */
   readonly limits: Limits;
   readonly sources: Readonly<Record<keyof Limits, Source>>;
   readonly requestsCanSet: {
-    /** The greatest value that counts; undefined where none does. */
+    /** The greatest value that counts; undefined if none counts. */
     readonly maxRequests: number | undefined;
     readonly maxRequestsInQueue: number | undefined;
   };
@@ -30,7 +30,7 @@ interface ExplainedRule {
   readonly name: string | undefined;
   readonly pattern: string;
   readonly isRegex: boolean;
-  /** What it says, by the names of the file. */
+  /** Its other fields, by their names in the file. */
   readonly effects: Readonly<Record<string, unknown>>;
 }
 

@@ -5,10 +5,10 @@ import type { Rules } from '../../../rules/rules.js';
 import { BROWSER_HEADERS } from '../../replies/headers.js';
 import { sendJson } from '../../replies/reply.js';
 import { explainKey } from './explain-key.js';
-import type { LatelyRefused } from '../../deciding/lately-refused.js';
+import type { RecentDenials } from '../../../service/deciding/recent-denials.js';
 import { parseKeyIn } from './ui-parameters.js';
 
-/** How many of the queue are shown one by one. */
+/** How many requests of the queue are shown one by one. */
 const MOST_QUEUED = 50;
 
 const NOT_OVERRIDDEN = { maxRequests: false, maxRequestsInQueue: false };
@@ -16,12 +16,12 @@ const NOT_OVERRIDDEN = { maxRequests: false, maxRequestsInQueue: false };
 interface DetailParts {
   readonly limiter: Pick<Limiter, 'examine'>;
   readonly rules: Pick<Rules, 'current'>;
-  readonly lately: Pick<LatelyRefused, 'of'>;
+  readonly recentDenials: Pick<RecentDenials, 'of'>;
   readonly replica: string;
 }
 
-/** `GET /ui/data/key?key=`: everything about one key, and why its limits are what they are, whether or not it is there. */
-export function keyDetail({ limiter, rules, lately, replica }: DetailParts): RequestHandler {
+/** `GET /ui/data/key?key=`: everything about one key, and the sources of its limits, whether or not the key exists. */
+export function keyDetail({ limiter, rules, recentDenials, replica }: DetailParts): RequestHandler {
   return async (request, response) => {
     const key = parseKeyIn(request.query);
     const detail = await limiter.examine(key, MOST_QUEUED);
@@ -31,14 +31,14 @@ export function keyDetail({ limiter, rules, lately, replica }: DetailParts): Req
       found: detail !== undefined,
       replica,
       ...(detail && named(detail, replica)),
-      refused: lately.of(key),
+      refused: recentDenials.of(key),
       explained,
     };
     sendJson(response, 200, body, BROWSER_HEADERS);
   };
 }
 
-/** An embedded limiter knows no name of its replica. */
+/** The embedded limiter does not know the name of its replica. */
 function named(detail: InstanceDetail, replica: string): InstanceDetail {
   const name = <T extends { readonly replica: string | undefined }>(one: T): T =>
     one.replica === undefined ? { ...one, replica } : one;

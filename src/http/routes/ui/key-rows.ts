@@ -1,6 +1,6 @@
 import type { InstanceState, Limiter, Limits } from '../../../limiter/limiter.js';
 import { UnavailableError } from '../../../limiter/errors.js';
-import type { RefusedKey } from '../../deciding/lately-refused.js';
+import type { DeniedKey } from '../../../service/deciding/recent-denials.js';
 import { Top } from './top.js';
 
 export const SORTS = ['refused', 'queue', 'fullest'] as const;
@@ -15,14 +15,14 @@ export interface KeyRow {
   readonly approved: number;
   readonly denied: number;
   readonly waiting: number;
-  /** As far as this replica knows. */
-  readonly refused: RefusedKey | undefined;
+  /** As far as this replica knows; the page knows the field by this name. */
+  readonly refused: DeniedKey | undefined;
 }
 
-/** What rows are made of: the keys as they were surveyed, and those that were refused since. */
+/** The data of rows: the keys as they were surveyed, and the keys that were denied since. */
 export interface RowSources {
   readonly states: ReadonlyMap<string, InstanceState>;
-  readonly refused: readonly RefusedKey[];
+  readonly refused: readonly DeniedKey[];
   readonly limitsOf: (key: string) => Limits;
   /** Whether a key is to be listed. */
   readonly accepts: (key: string) => boolean;
@@ -34,14 +34,14 @@ export interface ChosenRows {
   readonly matching: number;
 }
 
-/** Chooses the rows that come first in an order. A key that has come since the survey is among them if it was refused. */
+/** Chooses the first rows in an order. A key that is newer than the survey is among them if it was denied. */
 export function chooseRows(sources: RowSources, sort: Sort, most: number): ChosenRows {
   const { states, refused, accepts } = sources;
   const refusedByKey = new Map(refused.map((one) => [one.key, one]));
   const scoreOf = SCORES[sort];
   const top = new Top<KeyRow | InstanceState>(most);
   let matching = 0;
-  // No row is made of a key before it is chosen: there may be many thousands.
+  // Rows are made only of keys that are chosen: there may be many thousands of keys.
   for (const state of states.values()) {
     if (!accepts(state.key)) continue;
     matching += 1;
@@ -57,18 +57,19 @@ export function chooseRows(sources: RowSources, sort: Sort, most: number): Chose
   return { rows, matching };
 }
 
-/** Those that are refused right now, the most refused first. */
+/** The keys that are denied now, those with the most denials first. */
 export function chooseRefused(sources: RowSources, most: number): ChosenRows {
   return chooseRows({ ...sources, states: new Map() }, 'refused', most);
 }
 
-function unseenRow(refused: RefusedKey, { limitsOf }: RowSources): KeyRow {
+function unseenRow(refused: DeniedKey, { limitsOf }: RowSources): KeyRow {
   const { key } = refused;
   return { key, limits: limitsOf(key), ...NOTHING_COUNTED, refused };
 }
 
 /**
- * The rows as of now. A row whose key is gone by now is left out, unless it was refused; one whose store is away stays.
+ * The rows as of now. The row of a key that no longer exists is left out, unless the key was denied. If the store is
+ * down, a row stays as it was.
  */
 export async function refreshRows(
   rows: readonly KeyRow[],
@@ -92,27 +93,27 @@ export async function refreshRows(
   return top.items;
 }
 
-type ScoreOf = (state: Omit<InstanceState, 'key'>, refused: RefusedKey | undefined) => number;
+type ScoreOf = (state: Omit<InstanceState, 'key'>, refused: DeniedKey | undefined) => number;
 
-/** By which rows are ordered. The later parts only order those that are equal in the first. */
+/** The scores by which rows are ordered. The later terms only order rows that are equal in the first. */
 const SCORES: Readonly<Record<Sort, ScoreOf>> = {
   fullest: (state, refused) => {
-    const refusals = refusalsOf(state, refused);
-    return fillOf(state) * 1e6 + Math.min(state.waiting, 1e5) + refusals / (1 + refusals);
+    const denials = denialsOf(state, refused);
+    return fillOf(state) * 1e6 + Math.min(state.waiting, 1e5) + denials / (1 + denials);
   },
   queue: (state) => state.waiting * 10 + fillOf(state),
-  refused: (state, refused) => refusalsOf(state, refused) * 1000 + fillOf(state),
+  refused: (state, refused) => denialsOf(state, refused) * 1000 + fillOf(state),
 };
 
-/** Never above 1: a maximum that was lowered in mid-window makes no key fuller than full. */
+/** At most 1, also if the maximum was lowered in mid-window. */
 function fillOf({ approved, limits: { maxRequests } }: Parameters<ScoreOf>[0]): number {
   return maxRequests === 0 ? 1 : Math.min(1, approved / maxRequests);
 }
 
-/** Per second: as noted here, or by all replicas in this window, which may have just begun. */
-function refusalsOf(
+/** Denials per second: those of this replica, or those of all replicas in this window, which may have just begun. */
+function denialsOf(
   { denied, limits }: Parameters<ScoreOf>[0],
-  refused: RefusedKey | undefined,
+  refused: DeniedKey | undefined,
 ): number {
   return Math.max(refused?.perSecond ?? 0, (denied * 1000) / limits.windowMillis);
 }

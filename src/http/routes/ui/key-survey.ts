@@ -6,48 +6,48 @@ import { ListingForbiddenError, UnavailableError } from '../../../limiter/errors
 import type { InstanceState, Limiter, QueueingReplica } from '../../../limiter/limiter.js';
 import { Top } from './top.js';
 
-/** After so much work on a walk comes a pause, in which the event loop serves checks. */
+/** After this much work, a walk pauses, so that the event loop serves checks. */
 const WORK_MILLIS = 1;
 const PAUSE_MILLIS = 1;
-/** What a pause itself takes. */
+/** The work of a pause itself. */
 const PAUSE_COST_MILLIS = 0.1;
-/** The shortest time between two walks through the keys, and how much longer it is for each key. */
+/** The shortest time between two walks through the keys, and the addition for each key. */
 const SHORTEST_REST_MILLIS = 2000;
 const REST_PER_KEY_MILLIS = 0.5;
-/** A walk is followed by so many times its own length without one. */
+/** The time until the next walk, in multiples of the length of a walk. */
 const RESTS_PER_WALK = 150;
-/** How long the first one who looks waits for a walk to end; then it sees what there is. */
+/** How long the first reader waits for a walk to end. After that it gets what has been found so far. */
 const PATIENCE_MILLIS = 2000;
-/** What nobody has looked at for so long is forgotten. */
+/** A survey that nobody has read for this long is dropped. */
 const FORGOTTEN_AFTER_MILLIS = 60_000;
 
-/** From this number on, only keys of note are kept: those that are full, wait, or deny. */
+/** Beyond this number, a survey keeps only keys that are full, have waiters, or have denied. */
 const KEPT_OF_ALL = 20_000;
 const KEPT_AT_MOST = 50_000;
 
-/** In how many queues, the longest, a survey looks for replicas. */
+/** In how many of the longest queues a survey looks for replicas. */
 const QUEUES_LOOKED_INTO = 5;
 
 type SurveyedLimiter = Pick<Limiter, 'list' | 'examine'>;
 
-/** All keys as a walk through them has found them. */
+/** All keys, as found by a walk through them. */
 export interface Survey {
   readonly states: ReadonlyMap<string, InstanceState>;
-  /** How many there are, those that were not kept included. */
+  /** The number of keys, including those that were not kept. */
   readonly keys: number;
-  /** Those with places in the longest queues. */
+  /** The replicas with places in the longest queues. */
   readonly replicas: readonly QueueingReplica[];
   /** False while the first walk goes on. */
   readonly isComplete: boolean;
   /** Since the walk began. */
   readonly ageMillis: number;
-  /** Why the last walk came to no end. */
+  /** Why the last walk failed. */
   readonly failure: 'forbidden' | 'unavailable' | 'fault' | undefined;
 }
 
 /**
- * Walks through all keys for those who look at the page, and only then. All of them share one survey. The more a walk
- * takes, the longer the next one waits, so that walking takes less than a hundredth of the time.
+ * Walks through all keys while somebody looks at the page. All readers share one survey. The longer a walk takes, the
+ * later the next one begins, so that walks take less than a hundredth of the time.
  */
 export class KeySurvey {
   #found: Walk | undefined;
@@ -63,7 +63,7 @@ export class KeySurvey {
     private readonly restMillis = SHORTEST_REST_MILLIS,
   ) {}
 
-  /** The newest survey. Begins another where one is due. */
+  /** The newest survey. Begins another walk if one is due. */
   async look(): Promise<Survey> {
     this.#forgetLater();
     if (performance.now() >= this.#dueAt) this.#walking ??= this.#walk();
@@ -122,7 +122,7 @@ class Walk {
   readonly states = new Map<string, InstanceState>();
   replicas: QueueingReplica[] = [];
   keys = 0;
-  /** What it took of the time, its pauses left out. */
+  /** How long it took, without its pauses. */
   millis = 0;
 
   async run(limiter: SurveyedLimiter): Promise<void> {
@@ -179,7 +179,7 @@ function isOfNote({ approved, limits, waiting, denied }: InstanceState): boolean
   return waiting > 0 || denied > 0 || approved >= limits.maxRequests;
 }
 
-/** The same replica in two queues. The lease that was renewed last tells that it lives. */
+/** The same replica in two queues. The longer lease counts, since it was renewed last. */
 function together(a: QueueingReplica, b: QueueingReplica): QueueingReplica {
   const [shorter, longer] = [a, b].sort((x, y) => (x.leaseMillis ?? 0) - (y.leaseMillis ?? 0));
   return { ...(longer ?? a), places: (shorter ?? b).places + (longer ?? a).places };

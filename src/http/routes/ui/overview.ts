@@ -4,30 +4,30 @@ import type { Logger } from 'pino';
 import { UnavailableError } from '../../../limiter/errors.js';
 import type { InstanceState, Limiter } from '../../../limiter/limiter.js';
 import type { KeyPolicy } from '../../../rules/policy.js';
-import type { Access } from '../../auth/access.js';
+import type { Access } from '../../../service/callers/access.js';
 import { BROWSER_HEADERS } from '../../replies/headers.js';
 import { sendJson } from '../../replies/reply.js';
 import { describeReplica, type ReplicaParts } from './describe-replica.js';
 import { chooseRefused, chooseRows, refreshRows, type RowSources } from './key-rows.js';
 import { KeySurvey } from './key-survey.js';
-import type { LatelyRefused } from '../../deciding/lately-refused.js';
+import type { RecentDenials } from '../../../service/deciding/recent-denials.js';
 import { parseListQuery } from './ui-parameters.js';
 
-/** How often a page asks: less often where there is more to choose from. */
+/** How often a page polls: less often if there are more keys to choose from. */
 const SHORTEST_INTERVAL_MILLIS = 2000;
 const INTERVAL_PER_KEY_MILLIS = 0.3;
-/** How many of the keys that are refused are shown, whatever the others are sorted by. */
+/** How many of the denied keys are shown, in any order of the other keys. */
 const REFUSED_SHOWN = 8;
 
 export interface OverviewParts extends ReplicaParts {
   readonly limiter: Limiter;
   readonly policyOf: (key: string) => KeyPolicy;
   readonly access: Pick<Access, 'mayUse'>;
-  readonly lately: Pick<LatelyRefused, 'all'>;
+  readonly recentDenials: Pick<RecentDenials, 'all'>;
   readonly logger: Logger;
 }
 
-/** `GET /ui/data`: this replica, and the keys that come first in the order that the page asks for. */
+/** `GET /ui/data`: this replica, and the first keys in the order that the page asks for. */
 export function overview(parts: OverviewParts): RequestHandler {
   const { limiter, access } = parts;
   const keySurvey = new KeySurvey(limiter, parts.logger);
@@ -39,9 +39,9 @@ export function overview(parts: OverviewParts): RequestHandler {
     ]);
     const sources: RowSources = {
       states,
-      refused: parts.lately.all(),
+      refused: parts.recentDenials.all(),
       limitsOf: (key) => parts.policyOf(key).limits,
-      accepts: (key) => access.mayUse(key, response),
+      accepts: (key) => access.mayUse(key, response.locals.context),
     };
     const chosen = chooseRows(await searched(sources, search, limiter), sort, limit);
     const refused = chooseRefused(sources, REFUSED_SHOWN);
@@ -65,7 +65,7 @@ export function overview(parts: OverviewParts): RequestHandler {
   };
 }
 
-/** Only the keys with a text in them, in any case. A whole key is found even if it was not surveyed. */
+/** Keeps the keys that contain a text, in any case of letters. A whole key is found even if it was not surveyed. */
 async function searched(
   sources: RowSources,
   text: string,
@@ -76,12 +76,12 @@ async function searched(
   const accepts = (key: string): boolean =>
     key.toLowerCase().includes(wanted) && sources.accepts(key);
   if (sources.states.has(text)) return { ...sources, accepts };
-  const state = await unlessAway(limiter.inspect(text));
+  const state = await unlessUnavailable(limiter.inspect(text));
   const states = state ? new Map([...sources.states, [text, state]]) : sources.states;
   return { ...sources, states, accepts };
 }
 
-async function unlessAway(
+async function unlessUnavailable(
   found: Promise<InstanceState | undefined>,
 ): Promise<InstanceState | undefined> {
   try {

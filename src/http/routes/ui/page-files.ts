@@ -17,12 +17,12 @@ const TYPES: Readonly<Record<string, string>> = {
   '.svg': 'image/svg+xml',
 };
 
-/** The script that stands in the page. */
+/** The inline script of the page. */
 const INLINE_SCRIPT = /<script type="module">([^]+?)<\/script>/;
 
 /**
- * Only what the service itself serves is loaded and asked, no script makes HTML of a text, and nobody frames it. The
- * page's own script is allowed by its hash.
+ * The page loads from and connects to this service only, its scripts can't turn text into HTML, and no page may frame
+ * it. Its inline script is allowed by its hash.
  */
 const POLICY = [
   "default-src 'none'",
@@ -44,8 +44,8 @@ interface PageFile {
 }
 
 /**
- * The handlers of the page's files, by name. They hold nothing secret, so they need no token. A browser keeps them, and
- * asks each time whether they are still the same.
+ * The handlers of the page's files, by name. The files hold no secrets, so that they need no token. A browser caches
+ * them, and asks each time whether they have changed.
  */
 export function pageFileHandlers(): ReadonlyMap<string, RequestHandler> {
   return new Map(readdirSync(FOLDER).map((name) => [name, handlerOf(readPageFile(name))]));
@@ -54,7 +54,7 @@ export function pageFileHandlers(): ReadonlyMap<string, RequestHandler> {
 function readPageFile(name: string): PageFile {
   const text = readFileSync(new URL(name, FOLDER), 'utf8');
   const type = TYPES[extname(name)];
-  if (type === undefined) throw new Error(`ui/${name} is of no type that a browser is told`);
+  if (type === undefined) throw new Error(`ui/${name} has no known content type`);
   const hash = hashOf(text, 'base64url').slice(0, 22);
   const headers = [
     ...['ETag', `"${hash}"`, 'Cache-Control', 'no-cache'],

@@ -4,12 +4,12 @@ interface Scored<T> {
 }
 
 /**
- * The items with the highest scores, of any number that are offered. Most cost one comparison, since few of many get
- * among the highest.
+ * The items with the highest scores of all that are offered. Most offers cost one comparison, since few items get among
+ * the highest.
  */
 export class Top<T> {
   readonly #top: Scored<T>[] = [];
-  /** The score that an item has to be above, once there are as many as are wanted. */
+  /** The score that an item has to exceed, once the list is full. */
   #floor = -Infinity;
 
   constructor(private readonly most: number) {}

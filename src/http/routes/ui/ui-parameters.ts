@@ -2,11 +2,12 @@ import { z } from 'zod';
 
 import { wholeNumber } from '../../../config/text-schemas.js';
 import { BOUNDS } from '../../../limiter/bounds.js';
-import { type Query, parseKey } from '../../intake/parameters.js';
-import { httpError } from '../../replies/http-error.js';
+import { parseKey } from '../../../service/keys.js';
+import type { Query } from '../../intake/parameters.js';
+import { serviceError } from '../../../service/service-error.js';
 import { SORTS } from './key-rows.js';
 
-/** More rows than this nobody reads, and each is asked for anew each time. */
+/** Nobody reads more rows than this, and each row is read again at each poll. */
 const LIMIT = { min: 1, max: 200 };
 const DEFAULT_LIMIT = 50;
 
@@ -23,29 +24,29 @@ export const UI_PARAMETERS: readonly string[] = [
   'request_id',
 ];
 
-/** What of the keys the page shows. */
+/** Which keys the page shows, and in which order. */
 export type ListQuery = z.infer<typeof listSchema>;
 
-/** @throws HttpError INVALID_PARAMETER */
+/** @throws ServiceError INVALID_PARAMETER */
 export function parseListQuery(query: Query): ListQuery {
   const result = listSchema.safeParse(query);
   if (result.success) return result.data;
   const issue = result.error.issues[0];
   const parameter = String(issue?.path[0]);
-  throw httpError('INVALID_PARAMETER', { parameter, must: `be ${issue?.message ?? 'valid'}` });
+  throw serviceError('INVALID_PARAMETER', { parameter, must: `be ${issue?.message ?? 'valid'}` });
 }
 
 /**
  * The key in a query: browsers fold `..` in a path.
- * @throws HttpError INVALID_PARAMETER or INVALID_KEY_LENGTH
+ * @throws ServiceError INVALID_PARAMETER or INVALID_KEY_LENGTH
  */
 export function parseKeyIn(query: Query): string {
   return parseKey(parseText(query, 'key'));
 }
 
-/** @throws HttpError INVALID_PARAMETER */
+/** @throws ServiceError INVALID_PARAMETER */
 export function parseText(query: Query, parameter: string): string {
   const value = query[parameter];
   if (typeof value === 'string') return value;
-  throw httpError('INVALID_PARAMETER', { parameter, must: 'be given once' });
+  throw serviceError('INVALID_PARAMETER', { parameter, must: 'be given once' });
 }

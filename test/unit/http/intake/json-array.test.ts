@@ -14,10 +14,15 @@ async function elementsOf(text: string): Promise<{ elements: readonly unknown[];
     socket: { remoteAddress: 'here' },
   }) as unknown as Request;
   const found: { elements: readonly unknown[]; taken: number }[] = [];
-  await withJsonArray(request, { locals: {} } as unknown as Response, room, (elements) => {
-    found.push({ elements, taken: BODY_BYTES.caller - roomLeft(room) });
-    return Promise.resolve();
-  });
+  await withJsonArray(
+    request,
+    { locals: { context: {} } } as unknown as Response,
+    room,
+    (elements) => {
+      found.push({ elements, taken: BODY_BYTES.caller - roomLeft(room) });
+      return Promise.resolve();
+    },
+  );
   expect(roomLeft(room)).toBe(BODY_BYTES.caller);
   return found[0]!;
 }

@@ -1,0 +1,62 @@
+import { z } from 'zod';
+
+import { checkResult, releaseResult } from './bulk-schemas.js';
+
+/** The bodies of answers, for types and for the OpenAPI document. Answers are not validated while they are served. */
+
+const count = z.int().min(0);
+
+const requestId = z.uuid().meta({ description: 'The id of the approval, for its release.' });
+
+/** The body of an approval, and of its release. */
+export const approval = z.strictObject({ request_id: requestId }).meta({ id: 'Approval' });
+
+/** The body of an error. `key` is missing if the request has none. */
+export const errorBody = z
+  .strictObject({
+    error: z.string().meta({ description: 'The message. A denial has `rate limit exceeded`.' }),
+    key: z.string().optional().meta({ description: 'The key of the request, if it has one.' }),
+  })
+  .meta({ id: 'Error' });
+
+/** A key with an instance. */
+export const instance = z
+  .strictObject({
+    Key: z.string(),
+    Config: z.strictObject({
+      WindowMillis: count.meta({ description: 'The length of the window.' }),
+      MaxRequestsPerWindow: count.meta({ description: 'The approvals per window.' }),
+      MaxRequestsInQueue: count.meta({ description: 'The places in the queue.' }),
+    }),
+    NumApprovedThisWindow: count.meta({
+      description: 'Approvals in the window that were not released.',
+    }),
+    NumDeniedThisWindow: count.meta({
+      description: 'Denials of checks that did not ask to wait.',
+    }),
+    NumWaiting: count.meta({ description: 'Requests in the queue.' }),
+    Found: z.literal(true),
+  })
+  .meta({ id: 'Instance' });
+
+/** A key without an instance. */
+export const missingInstance = z
+  .strictObject({ Key: z.string(), Found: z.literal(false) })
+  .meta({ id: 'MissingInstance' });
+
+/** All instances. */
+export const listing = z
+  .strictObject({
+    Instances: z.record(z.string(), instance).meta({ description: 'By their keys.' }),
+    Rules: z
+      .strictObject({ Digest: z.string(), Count: count })
+      .optional()
+      .meta({ description: 'The rules in force, if there are any.' }),
+  })
+  .meta({ id: 'Listing' });
+
+export const checkResults = z.array(checkResult);
+export const releaseResults = z.array(releaseResult);
+
+export type Instance = z.infer<typeof instance>;
+export type MissingInstance = z.infer<typeof missingInstance>;

@@ -1,0 +1,80 @@
+import { z } from 'zod';
+
+import { BOUNDS } from '../limiter/bounds.js';
+
+/**
+ * The elements of bulk requests and of their answers. Each message names the valid values, as the end of a sentence.
+ */
+
+/** The most elements of a bulk request. */
+export const MAX_ELEMENTS = 1000;
+
+function whole({ min, max }: { min: number; max: number }) {
+  const takes = `a whole number from ${min} to ${max}`;
+  return z.int(takes).min(min, takes).max(max, takes);
+}
+
+/** An element of `POST /rate`. The length of the key is checked elsewhere, as for a key in a path. */
+export const checkElement = z
+  .strictObject(
+    {
+      key: z.string('a text'),
+      maxRequests: whole(BOUNDS.maxRequests).optional(),
+      maxRequestsInQueue: whole(BOUNDS.maxRequestsInQueue).optional(),
+    },
+    'an object',
+  )
+  .meta({ id: 'CheckElement' });
+
+/** An element of `DELETE /rate`. */
+export const releaseElement = z
+  .strictObject({ key: z.string('a text'), request_id: z.string('a text') }, 'an object')
+  .meta({ id: 'ReleaseElement' });
+
+/** The result of an element that was rejected or failed, with the message that a single request would get. */
+const error = z
+  .object({
+    status: z.union([z.literal(400), z.literal(403), z.literal(500), z.literal(503)]),
+    error: z.string(),
+    /** In seconds. */
+    retryAfter: z.int().min(1).optional(),
+  })
+  .meta({ id: 'ElementError' });
+
+/** The outage policy that decided, if the store could not be asked. */
+const outagePolicy = z.enum(['allow', 'local']).optional();
+
+/** An element of the answer to `POST /rate`. */
+export const checkResult = z
+  .union([
+    z.object({
+      status: z.literal(200),
+      request_id: z.uuid(),
+      outagePolicy,
+      /** Set on an approval that a shadow rule would have denied. */
+      shadow: z.literal('denied').optional(),
+    }),
+    z.object({
+      status: z.literal(429),
+      error: z.string(),
+      /** In seconds, until the window ends. */
+      retryAfter: z.int().min(1),
+      outagePolicy,
+    }),
+    error,
+  ])
+  .meta({ id: 'CheckResult' });
+
+/** An element of the answer to `DELETE /rate`. */
+export const releaseResult = z
+  .union([
+    z.object({ status: z.literal(200) }),
+    z.object({ status: z.literal(404), error: z.string() }),
+    error,
+  ])
+  .meta({ id: 'ReleaseResult' });
+
+export type CheckElement = z.infer<typeof checkElement>;
+export type CheckResult = z.infer<typeof checkResult>;
+export type ReleaseElement = z.infer<typeof releaseElement>;
+export type ReleaseResult = z.infer<typeof releaseResult>;

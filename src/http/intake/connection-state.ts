@@ -1,0 +1,40 @@
+import type { ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
+
+/** The connections that are not read until some of their requests are answered. */
+const paused = new WeakSet<Duplex>();
+
+/** Stops reading a connection, until `resumeReading`. */
+export function pauseReading(socket: Duplex): void {
+  if (paused.has(socket)) return;
+  paused.add(socket);
+  // Node resumes reading at the end of each request.
+  socket.on('resume', pauseAgain);
+  socket.pause();
+}
+
+/** Resumes reading a connection that `pauseReading` has stopped. */
+export function resumeReading(socket: Duplex): void {
+  if (!paused.delete(socket)) return;
+  socket.off('resume', pauseAgain);
+  socket.resume();
+}
+
+/**
+ * Whether a connection is not read because of unanswered requests, by `pauseReading` or by Node. The flag is Node's
+ * own; a pause within a body does not set it.
+ */
+export function isHeldUp(socket: Duplex): boolean {
+  return paused.has(socket) || (socket as Duplex & { _paused?: boolean })._paused === true;
+}
+
+/** The first answer on this connection that has not gone out. Node has no public name for it. */
+export function firstPendingResponse(socket: Duplex): ServerResponse | null | undefined {
+  return (socket as Duplex & { _httpMessage?: ServerResponse | null })._httpMessage;
+}
+
+function pauseAgain(this: Duplex): void {
+  // A stream that was paused after a call of resume() still resumes, and a second pause() has no effect.
+  if (this.isPaused()) this.emit('pause');
+  else this.pause();
+}

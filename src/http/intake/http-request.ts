@@ -1,0 +1,46 @@
+import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
+
+import type { CallerPresence } from '../../limiter/caller-presence.js';
+import type { Caller } from '../../service/callers/caller.js';
+import type { ErrorCode } from '../../service/errors.js';
+import {
+  type ConnectedRequest,
+  correlationIdOf,
+  type RequestContext,
+  type RequestHeaders,
+} from '../../service/request-context.js';
+import { untilDisconnect } from './disconnect.js';
+
+/** What the service knows of a request by HTTP. */
+export class HttpRequest implements ConnectedRequest {
+  readonly correlationId: string;
+  readonly startedAt = performance.now();
+  readonly headers: RequestHeaders;
+  caller: Caller | undefined;
+  span: RequestContext['span'];
+  bulkSpan: RequestContext['bulkSpan'];
+  readonly #socket: Socket;
+
+  constructor({ headers, socket }: IncomingMessage) {
+    this.correlationId = correlationIdOf(headers);
+    this.headers = headers;
+    this.#socket = socket;
+  }
+
+  whilePresent<T>(work: (client: CallerPresence) => Promise<T>): Promise<T> {
+    return untilDisconnect(this.#socket, work);
+  }
+}
+
+declare global {
+  // eslint-disable-next-line @typescript-eslint/no-namespace -- how Express's types are extended
+  namespace Express {
+    /** What `response.locals` has of a request until its answer is out. */
+    interface Locals {
+      context: ConnectedRequest;
+      /** The error that the request is answered with. */
+      errorCode?: ErrorCode;
+    }
+  }
+}

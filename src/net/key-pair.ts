@@ -1,0 +1,80 @@
+import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { createSecureContext } from 'node:tls';
+
+import type { Logger } from 'pino';
+
+import { SettingsError } from '../config/settings-error.js';
+import { WatchedFiles } from '../config/watched-files.js';
+
+const CERTIFICATE = 'TLS_CERT_FILE';
+const KEY = 'TLS_KEY_FILE';
+
+/** A certificate with its chain, and its private key, as PEM. */
+export interface KeyPair {
+  readonly cert: Buffer;
+  readonly key: Buffer;
+}
+
+/** The TLS options of a server. */
+export function secureWith(pair: KeyPair): KeyPair & { readonly minVersion: 'TLSv1.2' } {
+  return { ...pair, minVersion: 'TLSv1.2' };
+}
+
+/**
+ * The key pair in two files, kept up to date.
+ * @throws SettingsError if a file can't be read or is invalid, or the two don't belong together
+ */
+export function watchKeyPair(
+  certificatePath: string,
+  keyPath: string,
+  logger: Logger,
+): Promise<WatchedFiles<KeyPair>> {
+  return WatchedFiles.open(
+    {
+      what: 'certificate and key',
+      files: [
+        { variable: CERTIFICATE, path: certificatePath },
+        { variable: KEY, path: keyPath },
+      ],
+      parse: ([cert = Buffer.of(), key = Buffer.of()]) => {
+        checkPair({ cert, key }, certificatePath, keyPath);
+        return { cert, key };
+      },
+      describe: ({ cert }) => {
+        const { subject, validTo } = new X509Certificate(cert);
+        return { subject, validTo };
+      },
+    },
+    logger,
+  );
+}
+
+function checkPair(pair: KeyPair, certificatePath: string, keyPath: string): void {
+  const wrongCertificate = new SettingsError(
+    CERTIFICATE,
+    JSON.stringify(certificatePath),
+    'a PEM certificate, and those of its chain after it',
+  );
+  const certificate = orThrow(wrongCertificate, () => new X509Certificate(pair.cert));
+  const wrongKey = new SettingsError(
+    KEY,
+    JSON.stringify(keyPath),
+    'a PEM private key without a passphrase',
+  );
+  const key = orThrow(wrongKey, () => createPrivateKey(pair.key));
+  // A secure context would accept a pair of two kinds, such as an RSA key with an EC certificate.
+  if (!certificate.checkPrivateKey(key)) {
+    const takes = `the private key of the certificate in ${CERTIFICATE}`;
+    throw new SettingsError(KEY, JSON.stringify(keyPath), takes);
+  }
+  // Only a secure context checks the rest of the chain.
+  orThrow(wrongCertificate, () => createSecureContext(pair));
+}
+
+function orThrow<T>(error: SettingsError, make: () => T): T {
+  try {
+    return make();
+  } catch {
+    throw error;
+  }
+}

@@ -1,0 +1,37 @@
+import type { RequestContext } from '../request-context.js';
+import type { Scope } from './caller.js';
+
+/** The permissions of callers. All but the first two ask of a caller who has entered. */
+export interface Access {
+  /**
+   * Lets a request in whose token has `scope`, and notes its caller.
+   * @throws ServiceError TOKEN_REQUIRED, TOKEN_UNKNOWN or SCOPE_MISSING
+   */
+  enter(scope: Scope, context: RequestContext): void;
+  /** As {@link enter} with the scope `debug`, also while the tokens are gone. */
+  enterMetrics(context: RequestContext): void;
+  /** @throws ServiceError SCOPE_MISSING if the caller lacks one more scope */
+  demand(scope: Scope, context: RequestContext): void;
+  /** @throws ServiceError KEY_NOT_ALLOWED if the caller may not touch the key */
+  demandKey(key: string, context: RequestContext): void;
+  /** Whether the caller may see a key. */
+  mayUse(key: string, context: RequestContext): boolean;
+  /**
+   * Has `work` wait in one of the caller's places.
+   * @param work gets `true` if the caller has no place left
+   * @throws ServiceError TOO_MANY_WAITERS_OF_CALLER if it would have to wait then
+   */
+  withPlace<T>(context: RequestContext, work: (noPlace: boolean) => Promise<T>): Promise<T>;
+}
+
+/** Without tokens everybody has every scope, every key, and any place. */
+export function openAccess(): Access {
+  return {
+    enter: () => undefined,
+    enterMetrics: () => undefined,
+    demand: () => undefined,
+    demandKey: () => undefined,
+    mayUse: () => true,
+    withPlace: (_context, work) => work(false),
+  };
+}

@@ -1,0 +1,86 @@
+import { UnavailableError } from '../../limiter/errors.js';
+import type { ErrorCode, ErrorValues } from '../errors.js';
+import type { RequestContext } from '../request-context.js';
+import { type ServiceError, serviceError } from '../service-error.js';
+import type { Access } from './access.js';
+import type { Caller, Scope } from './caller.js';
+import type { CallerPlaces } from './caller-places.js';
+import type { RejectionReason, TokenRejections } from './token-rejections.js';
+import type { Tokens } from './tokens.js';
+
+/** @returns undefined for an unknown token */
+type OwnerOf = (token: string) => Caller | undefined;
+
+/**
+ * Access for requests with a token of the right scope, for the right key: RFC 6750.
+ * @param tokens read again for each request
+ */
+export function bearerAccess(
+  tokens: { readonly current: Tokens },
+  rejections: Pick<TokenRejections, 'record'>,
+  places: Pick<CallerPlaces, 'take' | 'giveBack'>,
+): Access {
+  const rejection = <Code extends ErrorCode>(
+    reason: RejectionReason,
+    code: Code,
+    values: ErrorValues<Code>,
+  ): ServiceError => {
+    rejections.record(reason);
+    return serviceError(code, values);
+  };
+
+  const authenticate = (context: RequestContext, ownerOf: OwnerOf): Caller => {
+    const token = tokenOf(context);
+    if (token === undefined) throw rejection('token_required', 'TOKEN_REQUIRED', {});
+    const caller = ownerOf(token);
+    if (caller) return caller;
+    throw rejection('token_unknown', 'TOKEN_UNKNOWN', {});
+  };
+
+  const demand = (scope: Scope, { caller }: RequestContext): void => {
+    if (caller?.scopes.includes(scope)) return;
+    throw rejection('scope_missing', 'SCOPE_MISSING', { scope });
+  };
+
+  const enter = (scope: Scope, context: RequestContext, ownerOf: OwnerOf): void => {
+    context.caller = authenticate(context, ownerOf);
+    demand(scope, context);
+  };
+
+  return {
+    enter: (scope, context) => {
+      enter(scope, context, (token) => tokens.current.callerOf(token));
+    },
+    enterMetrics: (context) => {
+      enter('debug', context, (token) => tokens.current.readerOf(token));
+    },
+    demand,
+    demandKey: (key, { caller }) => {
+      if (caller?.mayUse(key)) return;
+      throw rejection('key_not_allowed', 'KEY_NOT_ALLOWED', {});
+    },
+    mayUse: (key, { caller }) => caller?.mayUse(key) ?? false,
+    withPlace: async ({ caller }, work) => {
+      if (!caller || !places.take(caller)) return withoutPlace(work);
+      try {
+        return await work(false);
+      } finally {
+        places.giveBack(caller);
+      }
+    },
+  };
+}
+
+async function withoutPlace<T>(work: (noPlace: boolean) => Promise<T>): Promise<T> {
+  try {
+    return await work(true);
+  } catch (error) {
+    const wouldWait = error instanceof UnavailableError && error.reason === 'too_many_waiters';
+    throw wouldWait ? serviceError('TOO_MANY_WAITERS_OF_CALLER', {}) : error;
+  }
+}
+
+/** The token in `Authorization: Bearer <token>`; the scheme in any case, RFC 9110, section 11.1. */
+function tokenOf({ headers }: RequestContext): string | undefined {
+  return /^bearer +(\S.*)$/i.exec(headers.authorization ?? '')?.[1];
+}

@@ -1,0 +1,28 @@
+import type { Logger } from 'pino';
+
+import { isLoopback } from '../../common/loopback.js';
+import type { Settings } from '../../config/settings.js';
+
+type OpenSettings = Pick<
+  Settings,
+  | 'HOST'
+  | 'AUTH_TOKENS_FILE'
+  | 'DEBUG_ENDPOINTS'
+  | 'REQUESTS_CAN_SET_RATE'
+  | 'REQUESTS_CAN_MOD_QUEUE'
+>;
+
+/** Warns if other machines can reach the service, and it has no tokens. */
+export function warnOfOpenAccess(settings: OpenSettings, logger: Logger): void {
+  const { HOST: host, AUTH_TOKENS_FILE: file } = settings;
+  if (file !== undefined || isLoopback(host)) return;
+  const canOverride = settings.REQUESTS_CAN_SET_RATE || settings.REQUESTS_CAN_MOD_QUEUE;
+  const open = [
+    'checks',
+    'releases',
+    ...(canOverride ? ['overrides of limits'] : []),
+    ...(settings.DEBUG_ENDPOINTS ? ['/debug', '/ui'] : []),
+    '/metrics',
+  ];
+  logger.warn({ host, open, set: 'AUTH_TOKENS_FILE' }, 'no authentication configured');
+}

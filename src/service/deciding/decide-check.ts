@@ -1,0 +1,101 @@
+import type { Settings } from '../../config/settings.js';
+import { UnavailableError } from '../../limiter/errors.js';
+import type { CheckRequest, Decision, Limiter } from '../../limiter/limiter.js';
+import type { FailureReason, Metrics } from '../../metrics/metrics.js';
+import type { KeyPolicy } from '../../rules/policy.js';
+import type { Access } from '../callers/access.js';
+import type { ConnectedRequest } from '../request-context.js';
+import { ServiceError, serviceError } from '../service-error.js';
+import type { RecentDenials } from './recent-denials.js';
+import type { UndecidedChecks } from './undecided-checks.js';
+
+/** What decides checks. */
+export interface DecideParts {
+  readonly limiter: Pick<Limiter, 'check'>;
+  /** What applies to a key as of now. */
+  readonly policyOf: (key: string) => KeyPolicy;
+  readonly metrics: Pick<Metrics, 'decided'>;
+  readonly undecided: Pick<UndecidedChecks, 'record'>;
+  readonly recentDenials: Pick<RecentDenials, 'record'>;
+  readonly access: Pick<Access, 'demand' | 'withPlace'>;
+  readonly settings: Pick<Settings, 'UNKNOWN_KEYS'>;
+}
+
+/** The decision on a check, and what applied to its key. */
+export interface Decided {
+  readonly decision: Decision;
+  readonly policy: KeyPolicy;
+}
+
+/**
+ * Decides a check.
+ * @throws ServiceError and what a limiter throws, if there is no decision
+ */
+export type DecideCheck = (check: CheckRequest, context: ConnectedRequest) => Promise<Decided>;
+
+/** The one way of every check to its decision: a check alone, an element of a bulk request, a gateway's descriptor. */
+export function checkDecider(parts: DecideParts): DecideCheck {
+  const { policyOf, metrics, undecided, recentDenials, access, settings } = parts;
+  const rejectsUnknownKeys = settings.UNKNOWN_KEYS === 'refuse';
+  return async (check, context) => {
+    if (isOverride(check)) access.demand('configure', context);
+    const policy = policyOf(check.key);
+    if (rejectsUnknownKeys && !policy.isKnown) throw serviceError('KEY_UNKNOWN', {});
+    rejectForbiddenOverrides(check, policy);
+    let decision: Decision;
+    try {
+      // A shadow rule lets everybody pass, so that nobody waits for it.
+      const asked = policy.isShadow ? { ...check, canWait: false } : check;
+      decision = await ask(parts, asked, context);
+    } catch (error) {
+      const reason = reasonOf(error);
+      if (reason) undecided.record(reason);
+      throw error;
+    }
+    metrics.decided(decision, (performance.now() - context.startedAt) / 1000, policy);
+    if (decision.outcome === 'denied') {
+      recentDenials.record(check.key, decision.reason, policy, context.caller?.name);
+    }
+    return { decision, policy };
+  };
+}
+
+function ask(
+  { limiter, access }: DecideParts,
+  check: CheckRequest,
+  context: ConnectedRequest,
+): Promise<Decision> {
+  if (!check.canWait) return limiter.check(check);
+  return access.withPlace(context, (noPlace) => {
+    const asked = noPlace ? { ...check, noPlace } : check;
+    return context.whilePresent((client) => limiter.check(asked, client));
+  });
+}
+
+function isOverride({ maxRequests, maxRequestsInQueue }: CheckRequest): boolean {
+  return maxRequests !== undefined || maxRequestsInQueue !== undefined;
+}
+
+/** Why a check could not be decided; undefined for a fault and for a check that is rejected. */
+function reasonOf(error: unknown): FailureReason | undefined {
+  if (error instanceof UnavailableError) return error.reason;
+  const isOverShare = error instanceof ServiceError && error.code === 'TOO_MANY_WAITERS_OF_CALLER';
+  return isOverShare ? 'too_many_waiters_of_caller' : undefined;
+}
+
+function rejectForbiddenOverrides(check: CheckRequest, policy: KeyPolicy): void {
+  const { maxRequests, maxRequestsInQueue } = check;
+  if (maxRequests !== undefined) {
+    const max = policy.maxRequestsCeiling;
+    rejectForbidden('maxRequests', policy.requestsCanSetRate, maxRequests, max);
+  }
+  if (maxRequestsInQueue !== undefined) {
+    const max = policy.maxRequestsInQueueCeiling;
+    rejectForbidden('maxRequestsInQueue', policy.requestsCanModQueue, maxRequestsInQueue, max);
+  }
+}
+
+function rejectForbidden(parameter: string, isAllowed: boolean, value: number, max: number): void {
+  if (!isAllowed) throw serviceError('OVERRIDE_FORBIDDEN', { parameter });
+  if (value > max) throw serviceError('OVERRIDE_TOO_LARGE', { parameter, max });
+}

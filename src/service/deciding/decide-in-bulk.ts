@@ -1,0 +1,46 @@
+import type { Turns } from './turns.js';
+
+/** What is done with the elements of a bulk request. */
+export interface BulkWork {
+  readonly turns: Pick<Turns, 'next'>;
+  /** Deals with the element at a place. */
+  deal(place: number): Promise<void>;
+  /** Takes the error of an element that could not be dealt with. */
+  fail(place: number, error: unknown): void;
+  /** Whether more elements may begin. Those that have begun go on. */
+  readonly mayBegin: boolean;
+}
+
+/**
+ * Deals with the elements of a bulk request, in their order, as fast as the turns allow. A failure of one element does
+ * not affect the others.
+ * @returns when every element that began is dealt with
+ */
+export function inBulk(count: number, work: BulkWork): Promise<void> {
+  // A promise of all elements' promises would cost a bulk request of 50 a third of its time.
+  return new Promise((resolve) => {
+    /** The elements that have begun and are not dealt with, and one more until all have begun. */
+    let pending = 1;
+    const settled = (): void => {
+      pending -= 1;
+      if (pending === 0) resolve();
+    };
+    const dealOrFail = async (place: number): Promise<void> => {
+      try {
+        await work.deal(place);
+      } catch (error) {
+        work.fail(place, error);
+      }
+      settled();
+    };
+    const begin = async (): Promise<void> => {
+      for (let begun = 0; begun < count && work.mayBegin;) {
+        const end = begun + (await work.turns.next(count - begun));
+        pending += end - begun;
+        for (; begun < end; begun += 1) void dealOrFail(begun);
+      }
+      settled();
+    };
+    void begin();
+  });
+}

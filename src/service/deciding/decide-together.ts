@@ -1,0 +1,105 @@
+import type { Logger } from 'pino';
+
+import { StoreUnavailableError } from '../../limiter/errors.js';
+import type { CheckRequest, Limiter } from '../../limiter/limiter.js';
+import type { Decided } from './decide-check.js';
+
+/** What decides checks together. */
+export interface Together {
+  readonly limiter: Pick<Limiter, 'release' | 'giveBack'>;
+  /** For the approvals that are released. */
+  readonly log: () => Logger;
+  decide(check: CheckRequest): Promise<Decided>;
+  /** Runs `work`, which decides a check and does not throw, when its turn has come. */
+  inTurn(check: CheckRequest, work: () => Promise<void>): Promise<void>;
+  /** Withdraws the checks that wait, and lets no check wait from now on. */
+  withdrawWaiting(): void;
+  /** Takes each error that is not thrown, since another error is thrown, or another check is denied. */
+  onSuppressedError(error: unknown): void;
+  /** Whether the caller has given up. */
+  readonly isCancelled: boolean;
+}
+
+/**
+ * Decides checks of which all are approved, or none: if one is not, the approvals of the others are released. Checks
+ * that may wait come first, so that an approval of the others counts in the window in which it is used.
+ * @returns in the order of the checks; undefined for a check that was not decided, since another is denied or the
+ *   caller has given up
+ * @throws the first error, if no check is denied
+ */
+export async function decideTogether(
+  checks: readonly CheckRequest[],
+  together: Together,
+): Promise<(Decided | undefined)[]> {
+  const decided = new Map<CheckRequest, Decided>();
+  const failures: unknown[] = [];
+  const state = { isOver: false };
+
+  const decideOne = async (check: CheckRequest): Promise<void> => {
+    // It may have waited for its turn.
+    if (state.isOver || together.isCancelled) return;
+    try {
+      const result = await together.decide(check);
+      decided.set(check, result);
+      if (passes(result)) return;
+    } catch (error) {
+      failures.push(error);
+    }
+    state.isOver = true;
+    together.withdrawWaiting();
+  };
+
+  for (const canWait of [true, false]) {
+    if (state.isOver) break;
+    const asked = checks.filter((check) => check.canWait === canWait);
+    await Promise.all(asked.map((check) => together.inTurn(check, () => decideOne(check))));
+  }
+  if (state.isOver || together.isCancelled) await releaseAll(decided, together);
+  const isDenied = [...decided.values()].some(isDenial);
+  for (const failure of isDenied ? failures : failures.slice(1)) {
+    together.onSuppressedError(failure);
+  }
+  if (!isDenied && failures.length > 0) throw failures[0];
+  return checks.map((check) => decided.get(check));
+}
+
+/** Whether a check is no reason to deny its request: it is approved, or a shadow rule lets it pass. */
+export function passes({ decision, policy }: Decided): boolean {
+  return decision.outcome === 'approved' || (decision.outcome === 'denied' && policy.isShadow);
+}
+
+function isDenial(decided: Decided): boolean {
+  return decided.decision.outcome === 'denied' && !passes(decided);
+}
+
+async function releaseAll(
+  decided: ReadonlyMap<CheckRequest, Decided>,
+  together: Together,
+): Promise<void> {
+  await Promise.all(
+    [...decided].map(async ([check, { decision }]) => {
+      if (decision.outcome === 'approved') await release(check, decision.requestId, together);
+    }),
+  );
+}
+
+/**
+ * Releases an approval before the caller is answered. If the store can't be asked now, the approval is given back
+ * later.
+ */
+async function release(
+  { key, hits }: CheckRequest,
+  requestId: string,
+  { limiter, log }: Together,
+): Promise<void> {
+  const logger = log();
+  logger.debug({ key, requestId }, 'nobody uses the approval; released');
+  try {
+    await limiter.release(key, requestId, { hits });
+  } catch (error) {
+    if (!(error instanceof StoreUnavailableError)) {
+      logger.warn({ err: error, key, requestId }, 'approval that nobody uses not released');
+    }
+    limiter.giveBack(key, requestId, hits);
+  }
+}

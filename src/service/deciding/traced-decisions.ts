@@ -1,0 +1,83 @@
+import type { Limiter } from '../../limiter/limiter.js';
+import type { CallSpan, SpanParent, Tracer } from '../../tracing/tracer.js';
+import { ERRORS } from '../errors.js';
+import type { RequestContext } from '../request-context.js';
+import { serviceErrorFor } from '../store-failures.js';
+import type { DecideCheck } from './decide-check.js';
+
+/** Releases an approval, of a release alone or of a bulk request. @returns as `Limiter.release` */
+export type Release = (key: string, requestId: string, context: RequestContext) => Promise<boolean>;
+
+/** The kinds of bulk requests, by the names of their spans. */
+export type BulkName = 'check many' | 'release many';
+
+/** Runs the work of a bulk request. */
+export type RunBulk = (
+  name: BulkName,
+  context: RequestContext,
+  work: () => Promise<void>,
+) => Promise<void>;
+
+/** @returns what decides checks as `decide` does, each with a span */
+export function tracedDecider(decide: DecideCheck, tracer: Tracer): DecideCheck {
+  return async (check, context) => {
+    const span = parentOf(context, tracer).beginCheck(startOf(context));
+    if (!span) return decide(check, context);
+    context.span ??= span;
+    try {
+      const decided = await decide({ ...check, trace: span }, context);
+      span.decided(decided.decision, decided.policy);
+      return decided;
+    } catch (error) {
+      fail(span, error);
+      throw error;
+    }
+  };
+}
+
+/** @returns what releases by the limiter, each release with a span */
+export function tracedRelease(limiter: Pick<Limiter, 'release'>, tracer: Tracer): Release {
+  return async (key, requestId, context) => {
+    const span = parentOf(context, tracer).beginRelease(startOf(context));
+    if (!span) return limiter.release(key, requestId);
+    context.span ??= span;
+    try {
+      const isReleased = await limiter.release(key, requestId, { trace: span });
+      span.ended(isReleased);
+      return isReleased;
+    } catch (error) {
+      fail(span, error);
+      throw error;
+    }
+  };
+}
+
+/** @returns what runs bulk requests, each with a span above the spans of its elements */
+export function tracedBulk(tracer: Tracer): RunBulk {
+  return async (name, context, work) => {
+    const span = tracer.callerOf(context.headers).beginCall(name, context.startedAt);
+    context.bulkSpan = span;
+    context.span = span;
+    try {
+      await work();
+      span.ended();
+    } catch (error) {
+      fail(span, error);
+      throw error;
+    }
+  };
+}
+
+function parentOf({ bulkSpan, headers }: RequestContext, tracer: Tracer): SpanParent {
+  return bulkSpan ?? tracer.callerOf(headers);
+}
+
+/** An element begins when its turn has come, every other request when it has arrived. */
+function startOf({ bulkSpan, startedAt }: RequestContext): number {
+  return bulkSpan ? performance.now() : startedAt;
+}
+
+function fail(span: Pick<CallSpan, 'failed'>, error: unknown): void {
+  const { code } = serviceErrorFor(error);
+  span.failed(code, ERRORS[code].kind === 'fail');
+}

@@ -1,0 +1,238 @@
+/** One error of the service. Each way in answers it with a status of its own. */
+interface ErrorRow {
+  /**
+   * `deny`: the limit is reached. `reject`: the request is invalid or not allowed. `fail`: Sluice can not serve it now.
+   */
+  readonly kind: 'deny' | 'reject' | 'fail';
+  /** The text that the caller gets. `serviceError` fills in the placeholders in braces. */
+  readonly message: string;
+  /** The case, for docs/api.md. */
+  readonly when: string;
+  /** Seconds until the caller may try again, or `window` for the seconds until the key's window ends. */
+  readonly retryAfter?: number | 'window';
+}
+
+/**
+ * Every error of the service, by its code. The log has the code as `errorCode`; answers never have it. HTTP maps the
+ * codes to statuses in src/http/replies/error-statuses.ts, gRPC in src/grpc/error-statuses.ts. The table of errors in
+ * docs/api.md says the same. Tests compare both with what the service answers.
+ */
+export const ERRORS = {
+  INVALID_PARAMETER: {
+    kind: 'reject',
+    message: '{parameter} must {must}',
+    when: 'a parameter or field has an invalid value, is missing, is given twice, or is unknown in an element',
+  },
+  MISSPELT_PARAMETER: {
+    kind: 'reject',
+    message: 'unknown parameter {given}; did you mean {parameter}?',
+    when: 'a parameter is misspelled, such as `canwait` or `maxRequests[]`',
+  },
+  INVALID_KEY_LENGTH: {
+    kind: 'reject',
+    message: 'key must be {min} to {max} bytes of UTF-8, not {bytes}',
+    when: 'the key is over 512 bytes',
+  },
+  INVALID_ENCODING: {
+    kind: 'reject',
+    message: '{part} must be percent-encoded UTF-8',
+    when: 'the key or the request id in the path can not be decoded',
+  },
+  INVALID_TARGET: {
+    kind: 'reject',
+    message: '{character} must be written as {encoded} in the URL',
+    when: 'the URL has a raw `#` or `\\`',
+  },
+  HOST_MISSING: {
+    kind: 'reject',
+    message: 'Host header is required',
+    when: 'an HTTP/1.1 request has no `Host` header',
+  },
+  HOST_REPEATED: {
+    kind: 'reject',
+    message: 'Host header must be given only once',
+    when: 'a request has several `Host` headers',
+  },
+  MALFORMED_REQUEST: {
+    kind: 'reject',
+    message: 'malformed request',
+    when: 'the connection sends something other than HTTP',
+  },
+  INVALID_BODY: {
+    kind: 'reject',
+    message: 'the body must be {what}',
+    when: 'the body of a bulk request is not a JSON array, or has over 1000 elements',
+  },
+  TOKEN_REQUIRED: {
+    kind: 'reject',
+    message: 'a bearer token is required',
+    when: 'the request has no bearer token',
+  },
+  TOKEN_UNKNOWN: {
+    kind: 'reject',
+    message: 'unknown token',
+    when: 'the token is not in `AUTH_TOKENS_FILE`',
+  },
+  SCOPE_MISSING: {
+    kind: 'reject',
+    message: 'the token lacks the scope {scope}',
+    when: 'the token lacks the scope of the request; an override also needs the scope `configure`',
+  },
+  HOST_NOT_ALLOWED: {
+    kind: 'reject',
+    message: 'the host {host} is not in ALLOWED_HOSTS',
+    when: '`Host` names a host that is not allowed; checked if `ALLOWED_HOSTS` is set, or `HOST` is on loopback and there are no tokens',
+  },
+  ORIGIN_NOT_ALLOWED: {
+    kind: 'reject',
+    message: "the page's origin is not in ALLOWED_ORIGINS",
+    when: 'a browser sends the request for a page of another origin, and there are no tokens',
+  },
+  KEY_NOT_ALLOWED: {
+    kind: 'reject',
+    message: 'the token does not allow this key',
+    when: 'none of the `key_patterns` of the token matches the key',
+  },
+  OVERRIDE_FORBIDDEN: {
+    kind: 'reject',
+    message: 'overriding {parameter} is disabled',
+    when: '`REQUESTS_CAN_SET_RATE` or `REQUESTS_CAN_MOD_QUEUE` forbids the override',
+  },
+  OVERRIDE_TOO_LARGE: {
+    kind: 'reject',
+    message: '{parameter} must be at most {max} for this key',
+    when: 'an override is above the ceiling of the key, see `max_requests_ceiling` and `MAX_REQUESTS_CEILING`',
+  },
+  KEY_UNKNOWN: {
+    kind: 'reject',
+    message: 'no rule matches the key',
+    when: 'no rule matches the key, and `UNKNOWN_KEYS` is `refuse`',
+  },
+  REQUEST_NOT_FOUND: {
+    kind: 'reject',
+    message: 'request not found',
+    when: 'the request id is unknown, was released before, or is from a window that has ended',
+  },
+  PATH_NOT_FOUND: {
+    kind: 'reject',
+    message: 'no such path: {path}',
+    when: 'the service has no such path',
+  },
+  METHOD_NOT_ALLOWED: {
+    kind: 'reject',
+    message: '{method} is not allowed here',
+    when: 'the path takes other methods; `HEAD /rate` is rejected since it would consume',
+  },
+  REQUEST_TIMEOUT: {
+    kind: 'reject',
+    message: 'request timed out',
+    when: 'headers take over 10 s, or a request with its body over 30 s. Waiting for the answer has no such limit',
+  },
+  BODY_TOO_LARGE: {
+    kind: 'reject',
+    message: 'the body must be at most {max} bytes',
+    when: 'the body of a bulk request is over 1 MiB',
+  },
+  URL_TOO_LONG: {
+    kind: 'reject',
+    message: 'the URL must be at most {max} bytes, not {bytes}',
+    when: 'the URL is over 8 KiB',
+  },
+  UNSUPPORTED_BODY: {
+    kind: 'reject',
+    message: '{header} must be {value}',
+    when: "a bulk request's `Content-Type` is not JSON, or its body is compressed",
+  },
+  RATE_LIMIT_EXCEEDED: {
+    kind: 'deny',
+    message: 'rate limit exceeded',
+    when: 'the limit is reached, and the request may not wait, the queue is full, or its turn would come too late',
+    retryAfter: 'window',
+  },
+  HEADERS_TOO_LARGE: {
+    kind: 'reject',
+    message: 'the headers are too large',
+    when: 'the headers are over 16 KiB',
+  },
+  INTERNAL_ERROR: {
+    kind: 'fail',
+    message: 'internal error',
+    when: 'a fault of Sluice; the log has the cause',
+  },
+  LISTING_FORBIDDEN: {
+    kind: 'fail',
+    message: 'the Redis user may not list keys (+scan)',
+    when: 'all keys are asked for, and the Redis user lacks `+scan`',
+  },
+  STORE_UNAVAILABLE: {
+    kind: 'fail',
+    message: 'store unavailable',
+    when: 'Redis can not be reached, or did not answer in time',
+    retryAfter: 1,
+  },
+  STORE_FULL: {
+    kind: 'fail',
+    message: 'store full: no room for another key',
+    when: 'Redis has no room for a new key or approval, or the embedded limiter has `MAX_KEYS` keys or no memory left',
+    retryAfter: 1,
+  },
+  KEY_FULL: {
+    kind: 'fail',
+    message: 'too many approvals of the key in this window',
+    when: 'the window of the key has `MAX_IDS_PER_KEY` approvals, and its maximum is higher',
+    retryAfter: 1,
+  },
+  SHUTTING_DOWN: {
+    kind: 'fail',
+    message: 'shutting down',
+    when: 'the replica stopped before the request was decided',
+    retryAfter: 1,
+  },
+  TOO_MANY_WAITERS: {
+    kind: 'fail',
+    message: 'too many waiters on this replica',
+    when: '`MAX_WAITERS` requests wait on the replica, and this one would have to wait',
+    retryAfter: 1,
+  },
+  TOO_MANY_WAITERS_OF_CALLER: {
+    kind: 'fail',
+    message: 'too many waiters of this caller on this replica',
+    when: "the caller's waiters take all of its `waiting_share` or `MAX_WAITERS_PER_CALLER`, and one more would wait",
+    retryAfter: 1,
+  },
+  NO_ROOM_FOR_BODY: {
+    kind: 'fail',
+    message: 'no room for another body',
+    when: 'the bodies in flight take 16 MiB for the caller, 4 MiB on the connection, or 64 MiB on the port',
+    retryAfter: 1,
+  },
+  NOT_READY: {
+    kind: 'fail',
+    message: '{reasons}',
+    when: 'the replica is not ready; `/readyz` answers with the reasons as plain text',
+    retryAfter: 1,
+  },
+} as const satisfies Record<string, ErrorRow>;
+
+export type ErrorCode = keyof typeof ERRORS;
+
+/** The names in braces in a message. */
+type Placeholder<Message extends string> = Message extends `${string}{${infer Name}}${infer Rest}`
+  ? Name | Placeholder<Rest>
+  : never;
+
+/** The values for the placeholders of an error's message. */
+export type ErrorValues<Code extends ErrorCode> = Readonly<
+  Record<Placeholder<(typeof ERRORS)[Code]['message']>, string | number>
+>;
+
+/** The message of an error with its placeholders filled. */
+export function messageOf<Code extends ErrorCode>(code: Code, values: ErrorValues<Code>): string {
+  const byName: Readonly<Record<string, string | number>> = values;
+  return ERRORS[code].message.replace(/\{(\w+)\}/g, (_, name: string) => String(byName[name]));
+}
+
+/** The row of an error, with the fields that only some rows have. */
+export function errorRow(code: ErrorCode): ErrorRow {
+  return ERRORS[code];
+}

@@ -1,0 +1,59 @@
+import type { Limiter } from '../limiter/limiter.js';
+import type { KeyPolicy } from '../rules/policy.js';
+import type { Tracer } from '../tracing/tracer.js';
+import type { Access } from './callers/access.js';
+import { checkDecider, type DecideCheck, type DecideParts } from './deciding/decide-check.js';
+import type { RecentDenials } from './deciding/recent-denials.js';
+import {
+  type Release,
+  type RunBulk,
+  tracedBulk,
+  tracedDecider,
+  tracedRelease,
+} from './deciding/traced-decisions.js';
+import type { Turns } from './deciding/turns.js';
+
+/** The parts that the service is made of. */
+export interface ServiceParts extends DecideParts {
+  readonly limiter: Limiter;
+  readonly recentDenials: RecentDenials;
+  readonly access: Access;
+  readonly turns: Turns;
+  /** Undefined if requests are not traced. */
+  readonly tracer?: Tracer | undefined;
+}
+
+/** What requests by HTTP and calls by gRPC ask for. It knows neither. */
+export interface Service {
+  readonly decide: DecideCheck;
+  readonly release: Release;
+  /** Runs the work of a bulk request, whose elements `decide` and `release`. */
+  readonly runBulk: RunBulk;
+  readonly limiter: Limiter;
+  readonly policyOf: (key: string) => KeyPolicy;
+  readonly access: Access;
+  readonly recentDenials: RecentDenials;
+  /** Shared by bulk requests and gRPC calls. */
+  readonly turns: Turns;
+}
+
+/** Puts the service together. */
+export function createService(parts: ServiceParts): Service {
+  const { limiter, policyOf, access, recentDenials, turns, tracer } = parts;
+  const decide = checkDecider(parts);
+  const shared = { limiter, policyOf, access, recentDenials, turns };
+  if (tracer) {
+    return {
+      ...shared,
+      decide: tracedDecider(decide, tracer),
+      release: tracedRelease(limiter, tracer),
+      runBulk: tracedBulk(tracer),
+    };
+  }
+  return {
+    ...shared,
+    decide,
+    release: (key, requestId) => limiter.release(key, requestId),
+    runBulk: (_name, _context, work) => work(),
+  };
+}

@@ -1,0 +1,33 @@
+import type { Socket } from 'node:net';
+import { PassThrough } from 'node:stream';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+
+import { pauseReading } from '../../../../src/http/intake/connection-state.js';
+import { untilDisconnect } from '../../../../src/http/intake/disconnect.js';
+import { holdEventLoop } from '../../../support/hold-event-loop.js';
+
+/** Longer than a connection may be held up while a request waits. */
+const STANDSTILL_MILLIS = 150;
+
+function heldUpSocket(): Socket {
+  const socket = new PassThrough() as unknown as Socket;
+  pauseReading(socket);
+  return socket;
+}
+
+test('a connection is cut while a request waits and it is not read', async () => {
+  const socket = heldUpSocket();
+  const cut = new Promise((resolve) => socket.once('close', resolve));
+  await untilDisconnect(socket, () => cut);
+  expect(socket.destroyed).toBe(true);
+});
+
+test('a process that stood still reads decisions that have come before it cuts a connection', async () => {
+  const socket = heldUpSocket();
+  await nextTurn();
+  const decided = untilDisconnect(socket, () => nextTurn());
+  holdEventLoop(STANDSTILL_MILLIS);
+  await decided;
+  await nextTurn();
+  expect(socket.destroyed).toBe(false);
+});

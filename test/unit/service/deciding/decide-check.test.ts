@@ -1,0 +1,66 @@
+import { parseSettings } from '../../../../src/config/settings.js';
+import { StoreUnavailableError } from '../../../../src/limiter/errors.js';
+import type { CheckRequest, Decision } from '../../../../src/limiter/limiter.js';
+import { withoutRules } from '../../../../src/rules/rules.js';
+import { openAccess } from '../../../../src/service/callers/access.js';
+import { checkDecider } from '../../../../src/service/deciding/decide-check.js';
+import { RecentDenials } from '../../../../src/service/deciding/recent-denials.js';
+import type { ConnectedRequest } from '../../../../src/service/request-context.js';
+
+const CHECK: CheckRequest = { key: 'a', canWait: false };
+const QUOTA = { maxRequests: 1, remaining: 0, resetMillis: 1 };
+const CONTEXT: ConnectedRequest = {
+  correlationId: 'id',
+  startedAt: 0,
+  headers: {},
+  caller: { name: 'the caller', scopes: ['check'], waitingShare: undefined, mayUse: () => true },
+  whilePresent: () => Promise.reject(new Error('waits')),
+};
+
+/** Decides the check by a limiter that answers as given. */
+function decideBy(answer: () => Promise<Decision>) {
+  const settings = parseSettings({});
+  const rules = withoutRules(settings);
+  const recentDenials = new RecentDenials();
+  const counted: Decision[] = [];
+  const undecided: string[] = [];
+  const decide = checkDecider({
+    limiter: { check: answer },
+    policyOf: (key) => rules.current.policyOf(key),
+    metrics: { decided: (decision) => counted.push(decision) },
+    undecided: { record: (reason) => undecided.push(reason) },
+    recentDenials,
+    access: openAccess(),
+    settings,
+  });
+  return { decided: decide(CHECK, CONTEXT), recentDenials, counted, undecided };
+}
+
+test.each<Decision>([{ outcome: 'approved', requestId: 'id' }, { outcome: 'withdrawn' }])(
+  '%j is returned with the policy of its key, counted, and is no recent denial',
+  async (decision) => {
+    const { decided, recentDenials, counted } = decideBy(() => Promise.resolve(decision));
+
+    expect(await decided).toMatchObject({ decision, policy: { isShadow: false } });
+    expect(counted).toEqual([decision]);
+    expect(recentDenials.all()).toEqual([]);
+  },
+);
+
+test('a denial is returned, counted, and a recent denial of its caller', async () => {
+  const denial: Decision = { outcome: 'denied', reason: 'queue_full', quota: QUOTA };
+  const { decided, recentDenials, counted } = decideBy(() => Promise.resolve(denial));
+
+  expect(await decided).toMatchObject({ decision: denial });
+  expect(counted).toEqual([denial]);
+  expect(recentDenials.of('a')).toMatchObject({ lastReason: 'queue_full', caller: 'the caller' });
+});
+
+test('a check that is not decided fails with its error, and is counted by its reason', async () => {
+  const error = new StoreUnavailableError();
+  const { decided, recentDenials, counted, undecided } = decideBy(() => Promise.reject(error));
+
+  await expect(decided).rejects.toBe(error);
+  expect(undecided).toEqual(['store_unavailable']);
+  expect([counted, recentDenials.all()]).toEqual([[], []]);
+});

@@ -1,0 +1,91 @@
+import { RecentDenials } from '../../../../src/service/deciding/recent-denials.js';
+import type { DenialReason } from '../../../../src/limiter/limiter.js';
+import type { KeyPolicy } from '../../../../src/rules/policy.js';
+
+const MINUTE = 60_000;
+
+let now: number;
+let denials: RecentDenials;
+beforeEach(() => {
+  now = 1_000_000;
+  denials = new RecentDenials(() => now);
+});
+
+function deny(
+  key: string,
+  reason: DenialReason = 'limit_reached',
+  windowMillis = 1000,
+  caller?: string,
+): void {
+  const policy = { isShadow: false, limits: { windowMillis } } as KeyPolicy;
+  denials.record(key, reason, policy, caller);
+}
+
+test('a denial is remembered with its reason and since when', () => {
+  deny('a');
+  now += 5000;
+  deny('a', 'queue_full');
+  now += 700;
+
+  expect(denials.of('a')).toMatchObject({
+    key: 'a',
+    count: 2,
+    byReason: { limit_reached: 1, queue_full: 1, turn_too_late: 0, wait_expired: 0 },
+    lastReason: 'queue_full',
+    sinceMillis: 5700,
+    lastMillis: 700,
+  });
+  expect(denials.all()).toEqual([denials.of('a')]);
+});
+
+test('the caller that was refused last is known', () => {
+  deny('a', 'limit_reached', 1000, 'first');
+  deny('a', 'limit_reached', 1000, 'second');
+  expect(denials.of('a')?.caller).toBe('second');
+});
+
+test('the refusals are over after a minute without one, and begin anew with the next', () => {
+  deny('a');
+  now += MINUTE;
+  expect(denials.of('a')).toMatchObject({ count: 1, lastMillis: MINUTE });
+  now += 1;
+  expect([denials.of('a'), denials.all()]).toEqual([undefined, []]);
+  deny('a');
+  expect(denials.of('a')).toMatchObject({ count: 1, sinceMillis: 0 });
+});
+
+test('of a key with a longer window they are over after a window', () => {
+  deny('a', 'limit_reached', 10 * MINUTE);
+  now += 10 * MINUTE;
+  expect(denials.of('a')).toMatchObject({ count: 1 });
+  now += 1;
+  expect(denials.of('a')).toBeUndefined();
+});
+
+test.each([2, 15, 300])('a steady rate is known after %i seconds', (seconds) => {
+  for (let i = 0; i < seconds * 20; i += 1) {
+    now += 50;
+    deny('a');
+  }
+  const { perSecond } = denials.of('a')!;
+  expect(perSecond).toBeGreaterThan(18);
+  expect(perSecond).toBeLessThan(22);
+});
+
+test('the rate falls by half in ten seconds without a refusal', () => {
+  for (let i = 0; i < 2000; i += 1) {
+    now += 50;
+    deny('a');
+  }
+  const before = denials.of('a')!.perSecond;
+  now += 10_000;
+  expect(denials.of('a')!.perSecond / before).toBeCloseTo(0.5, 1);
+});
+
+test('of any number of keys those are kept that were refused last', () => {
+  for (let i = 0; i < 10_000; i += 1) deny(`key-${i}`);
+  expect(denials.all().length).toBeLessThanOrEqual(2000);
+  expect(denials.of('key-9999')).toBeDefined();
+  expect(denials.of('key-9000')).toBeDefined();
+  expect(denials.of('key-0')).toBeUndefined();
+});

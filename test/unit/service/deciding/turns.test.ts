@@ -1,0 +1,77 @@
+import { Turns } from '../../../../src/service/deciding/turns.js';
+
+/** Ticks that come when the test says so, a clock that calls move on, and the turns that they have. */
+function manualTurns(millisPerElement = 1 / 256) {
+  const due: (() => void)[] = [];
+  let now = 0;
+  const turns = new Turns({ next: (callback) => void due.push(callback) }, () => now);
+  let dealt: string[] = [];
+  /** A call with so many elements, which takes every turn that it gets. */
+  const begin = async (name: string, elements: number): Promise<void> => {
+    for (let left = elements; left > 0;) {
+      const granted = await turns.next(left);
+      dealt.push(...Array<string>(granted).fill(name));
+      now += granted * millisPerElement;
+      left -= granted;
+    }
+  };
+  /** The requests whose elements were handled since the last tick, which ends then. */
+  const endTick = async (): Promise<string[]> => {
+    await new Promise((resolve) => setImmediate(resolve));
+    for (const callback of due.splice(0)) callback();
+    const names = dealt;
+    dealt = [];
+    return names;
+  };
+  return { begin, endTick, isIdle: () => due.length === 0 };
+}
+
+test('a call that is alone has its turn at once', async () => {
+  const { begin, endTick, isIdle } = manualTurns();
+  await begin('a', 50);
+
+  expect(await endTick()).toHaveLength(50);
+  await endTick();
+  expect(isIdle()).toBe(true);
+});
+
+test.each([
+  [1 / 256, 256],
+  [1 / 16, 16],
+  // As many as are dealt with between two looks at the clock.
+  [20, 4],
+])('at %f ms an element a tick deals with %i, of however many calls', async (millis, most) => {
+  const { begin, endTick, isIdle } = manualTurns(millis);
+  for (const name of ['a', 'b', 'c', 'd']) void begin(name, 200);
+
+  const counts: number[] = [];
+  while (!isIdle()) counts.push((await endTick()).length);
+  expect(counts.reduce((sum, count) => sum + count)).toBe(800);
+  // Of the first tick, one grant more: its calls begin together.
+  expect(counts[0]).toBeLessThanOrEqual(most + 4);
+  expect(Math.max(...counts.slice(1))).toBe(most);
+});
+
+test('calls share a tick', async () => {
+  const { begin, endTick } = manualTurns();
+  void begin('a', 1000);
+  void begin('b', 1000);
+  void begin('c', 10);
+  await endTick();
+
+  const names = await endTick();
+  const [a, b] = ['a', 'b'].map((name) => names.filter((each) => each === name).length);
+  expect([a, b]).toEqual([128, 128]);
+});
+
+test('a call that comes meanwhile waits behind those that wait', async () => {
+  const { begin, endTick } = manualTurns(20);
+  void begin('a', 12);
+  void begin('b', 12);
+  await endTick();
+  void begin('c', 4);
+
+  const first: (string | undefined)[] = [];
+  for (let tick = 0; tick < 4; tick += 1) first.push((await endTick())[0]);
+  expect(first).toEqual(['a', 'b', 'a', 'c']);
+});
