@@ -99,7 +99,10 @@ test.each<[Decision, labels: string]>([
   [{ ...APPROVED, outagePolicy: 'allow' }, 'decided_by="allow",outcome="approved",reason="room"'],
   [{ ...APPROVED, outagePolicy: 'local' }, 'decided_by="local",outcome="approved",reason="room"'],
   [DENIED, 'decided_by="store",outcome="denied",reason="limit_reached"'],
-  [{ ...DENIED, outagePolicy: 'local' }, 'decided_by="local",outcome="denied",reason="limit_reached"'],
+  [
+    { ...DENIED, outagePolicy: 'local' },
+    'decided_by="local",outcome="denied",reason="limit_reached"',
+  ],
   [{ ...DENIED, reason: 'queue_full' }, 'decided_by="store",outcome="denied",reason="queue_full"'],
   [
     { ...DENIED, reason: 'turn_too_late' },

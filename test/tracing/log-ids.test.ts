@@ -49,7 +49,10 @@ test('so have both of a call for many', async () => {
   await app.stop(0);
 
   const lines = app.log.filter((line) => line.trace_id === caller.traceId);
-  expect(lines.map(({ msg }) => msg)).toEqual(['elements of a bulk request denied or rejected', 'request completed']);
+  expect(lines.map(({ msg }) => msg)).toEqual([
+    'elements of a bulk request denied or rejected',
+    'request completed',
+  ]);
 });
 
 test('a traceparent that is not valid is ignored', async () => {

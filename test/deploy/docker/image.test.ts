@@ -66,12 +66,7 @@ describeWithDocker('the image', () => {
     expect((await docker('inspect', '-f', '{{.State.ExitCode}}', container)).trim()).toBe('0');
     const log = (await docker('logs', container)).trim().split('\n');
     const messages = log.map((line) => (JSON.parse(line) as { msg: string }).msg);
-    expect(messages).toEqual([
-      'serving',
-      'no authentication configured',
-      'stopping',
-      'stopped',
-    ]);
+    expect(messages).toEqual(['serving', 'no authentication configured', 'stopping', 'stopped']);
   });
 
   test('is found unhealthy where it does not serve', async () => {
