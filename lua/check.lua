@@ -71,7 +71,7 @@ end
 
 local function append_plain(limits, start, approved, granted, checks)
   local last = #replies
-  replies[last + 1] = (start + limits.window) * 1000 - call.now_us
+  replies[last + 1] = micros_to_window_end(start, limits.window, call.now_us)
   replies[last + 2] = limits.max
   replies[last + 3] = approved
   for i = 1, checks do

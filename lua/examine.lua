@@ -65,7 +65,7 @@ return {
   state.approved,
   state.denied,
   waiting,
-  state.start + state.window - now_ms,
+  micros_to_window_end(state.start, state.window, now_ms * 1000) / 1000,
   yes_or_no(state.max_is_set),
   yes_or_no(state.queue_max_is_set),
   yes_or_no(in_recovery_hold(state)),

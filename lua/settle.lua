@@ -62,7 +62,7 @@ end
 if #missing > 0 then
   rejoin_queue(keys, state, call, missing)
   state.made_room = true
-  state.expires = idle_at(state)
+  state.expires = idle_at(state.start, state.window)
 elseif queue.replicas[call.replica] then
   renew_lease(queue, call)
   compact_queue(keys, state, call.now_ms)

@@ -167,7 +167,7 @@ local function decide(names, first_key, arguments, first_id, size, limits, speci
   if batch.is_special or state.limits ~= call.limits.text then
     configure(keys, state, call, batch)
   end
-  state.expires = idle_at(state)
+  state.expires = idle_at(state.start, state.window)
   serve_waiting(keys, state, call)
   if batch.waits and batch.waits ~= '' and state.has_more and read_queue(keys, state, call).places > 0 then
     -- This comes before the check joins the queue: joining renews the caller's lease, which would hide the silence.

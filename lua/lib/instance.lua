@@ -24,7 +24,7 @@ local LEASES_UNSETTLED = 15
 -- in a recovery hold: their replicas may live.
 local function keep_while_waited_for(keys, state, call)
   if state.has_more and count_waiting(state, read_queue(keys, state, call)) > 0 then
-    state.expires = idle_at(state)
+    state.expires = idle_at(state.start, state.window)
   end
 end
 
@@ -75,7 +75,7 @@ local function open_instance(keys, call, state)
     end
     return nil, state
   end
-  if not is_in_window(state, call.now_ms) then
+  if not is_in_window(state.start, state.window, call.now_ms) then
     local ended = { start = state.start, window = state.window }
     local rules = limits_of_next_window(keys, state, call)
     roll_window(state, call.now_ms, (rules or state).window)
@@ -142,7 +142,7 @@ end
 
 -- Microseconds until waiters may be served. 0: another call can serve some at once.
 local function micros_to_room(state, call)
-  local to_window_end = micros_to_window_end(state, call.now_us)
+  local to_window_end = micros_to_window_end(state.start, state.window, call.now_us)
   if in_recovery_hold(state) then
     local to_hold_end = state.hold_until * 1000 - call.now_us
     return state.approved < capacity(state, call) and to_hold_end or math.max(to_window_end, to_hold_end)
@@ -160,7 +160,8 @@ local function micros_to_turn(keys, state, call, places)
   end
   local windows_before = math.floor((places - room) / most)
   local next_window = (limits_of_next_window(keys, state, call) or state).window
-  return math.max(to_room, micros_to_window_end(state, call.now_us) + windows_before * next_window * 1000)
+  local to_window_end = micros_to_window_end(state.start, state.window, call.now_us)
+  return math.max(to_room, to_window_end + windows_before * next_window * 1000)
 end
 
 -- Whether a newcomer may be approved. Waiters come first.
@@ -192,7 +193,7 @@ local function serve_queue(keys, state, call)
   if #granted > 0 then
     state.served = call.now_ms
     -- When this window began, the lease of those who waited may have run out.
-    state.expires = math.max(state.expires, idle_at(state))
+    state.expires = math.max(state.expires, idle_at(state.start, state.window))
   end
 end
 

@@ -14,7 +14,7 @@ local function look_at(keys, now_ms)
   if now_ms >= state.expires and waiting == 0 then
     return nil
   end
-  if not is_in_window(state, now_ms) then
+  if not is_in_window(state.start, state.window, now_ms) then
     roll_window(state, now_ms, state.window)
   end
   return state, queue, waiting

@@ -18,11 +18,7 @@ local function approve_plainly(requests, arguments, first_id, checks)
   return redis.call('SADD', requests, unpack(arguments, first_id, first_id + checks - 1))
 end
 
-local function expiry_of(limits, start)
-  return digits(start + limits.window * WINDOWS_KEPT)
-end
-
-local function decide_in_window(limits, values, names, first_key, arguments, first_id, checks)
+local function decide_in_window(limits, start, values, names, first_key, arguments, first_id, checks)
   local state, requests = names[first_key], names[first_key + REQUESTS]
   local approved = tonumber(values[3])
   local granted = count_approved(limits, approved, checks)
@@ -31,18 +27,18 @@ local function decide_in_window(limits, values, names, first_key, arguments, fir
     approved = approved + added
     redis.call('HSET', state, 'approved', digits(approved))
     if redis.call('SCARD', requests) == added then
-      redis.call('PEXPIREAT', requests, expiry_of(limits, values[1]))
+      redis.call('PEXPIREAT', requests, digits(idle_at(start, limits.window)))
     end
   end
   if granted < checks then
     redis.call('HSET', state, 'denied', digits((values[5] or 0) + checks - granted))
   end
-  return values[1], approved, granted
+  return start, approved, granted
 end
 
-local function decide_in_new_window(limits, values, names, first_key, names_given, arguments, first_id, checks, now_ms)
+local function decide_in_new_window(limits, start, values, names, first_key, names_given, arguments, first_id, checks)
   local state, requests = names[first_key], names[first_key + REQUESTS]
-  local start, turn = start_of_window(values[1], limits.window, now_ms), tonumber(values[4])
+  local turn = tonumber(values[4])
   local had_requests = values[3] ~= '0'
   if had_requests then
     turn = next_turn(turn)
@@ -56,7 +52,7 @@ local function decide_in_new_window(limits, values, names, first_key, names_give
     -- Those of past windows are the last names.
     keep_requests(requests, names[first_key + names_given - TURNS + turn - 1])
   end
-  local expiry = expiry_of(limits, start)
+  local expiry = digits(idle_at(start, limits.window))
   if granted > 0 then
     approve_plainly(requests, arguments, first_id, granted)
     redis.call('PEXPIREAT', requests, expiry)
@@ -75,14 +71,11 @@ local function decide_plainly(call, limits, values, names, first_key, names_give
   if values[2] ~= limits.text or values[6] or values[3] + checks > call.max_ids or share_turns(call, limits.window) then
     return nil
   end
-  local age = call.now_ms - values[1]
-  if age < 0 then
-    return nil
-  elseif age < limits.window then
-    return decide_in_window(limits, values, names, first_key, arguments, first_id, checks)
-  elseif age < limits.window * WINDOWS_KEPT and names_given > NAMES_IN_WINDOW then
-    return decide_in_new_window(
-      limits, values, names, first_key, names_given, arguments, first_id, checks, call.now_ms
-    )
+  local start, window, now_ms = tonumber(values[1]), limits.window, call.now_ms
+  if is_in_window(start, window, now_ms) then
+    return decide_in_window(limits, start, values, names, first_key, arguments, first_id, checks)
+  elseif now_ms < idle_at(start, window) and names_given > NAMES_IN_WINDOW then
+    start = start_of_window(start, window, now_ms)
+    return decide_in_new_window(limits, start, values, names, first_key, names_given, arguments, first_id, checks)
   end
 end

@@ -52,7 +52,7 @@ local function state_of(state_key, values)
     stored_denied = denied,
     turn = tonumber(values[4]),
   }, NO_MORE)
-  state.expires = idle_at(state)
+  state.expires = idle_at(state.start, state.window)
   if values[6] then
     read_more(state_key, state)
   end
@@ -83,7 +83,7 @@ local function new_state(call, start, idle, limits)
     turn = idle and idle.turn or FIRST_TURN,
     born = idle and idle.born or call.now_ms,
   }, NO_MORE)
-  state.expires = idle_at(state)
+  state.expires = idle_at(state.start, state.window)
   return state
 end
 
@@ -95,7 +95,7 @@ end
 
 -- When `expires` has to be stored: 0 where it follows from the window, as after each check.
 local function expires_to_store(state)
-  return state.expires == idle_at(state) and 0 or state.expires
+  return state.expires == idle_at(state.start, state.window) and 0 or state.expires
 end
 
 local function says_nothing_more(state)
