@@ -8,15 +8,18 @@
 --       are sent, 5 the most ids in a set, 6 the caller's history
 --       7 the sum of: 1 if the call is sent again, and may have run before; 2 if Redis may have no memory left
 --       8 how many batches have two names, 9 how many have five
---       10 '' where each batch has one check and nothing of its own; else, with a space between two, what each
---       batch has: the number of its checks; `=` and the key's limits, in place of 3; `/` and these texts with a
---       `;` after each, '' where there is nothing to say:
---         the greatest overrides that count, as `<maximum>:<maximum in the queue>` with -1 for none; override of
---         the maximum; override of the queue's maximum; the lowest ticket of the caller's waiters for the key; ms
---         until the window ends, and the limits in force, as far as the caller knows; a digit for each check, 1 if it can wait, 2 if it can
---         but has no place left to wait in, else 0; where a wait has a limit, the longest of each in ms or '', with a
---         comma between two; where the batch has one check that can't wait, and that takes several approvals, all or
---         none: how many
+--       10 '' if each batch has one check and nothing of its own; else, with a space between two, what each batch has:
+--       the number of its checks; if its limits are not those in 3, `=` and the limits; if it is special, `/` and a
+--       `<name>=<value>;` for each of these that apply:
+--         ceilings       the greatest overrides that count, `<maximum>:<maximum in the queue>`, with -1 for none
+--         max            override of the maximum
+--         queue_max      override of the queue's maximum
+--         ticket         the lowest ticket of the caller's waiters for the key
+--         millis_left    with `ticket`: ms until the window ends, as far as the caller knows
+--         known_limits   with `ticket`: the limits in force, as far as the caller knows, or ''
+--         waits          a digit for each check: 1 if it can wait, 2 if it can but has no place left to wait in, else 0
+--         longest_waits  with `waits`: the longest wait of each check in ms, or '', with a comma between two
+--         hits           how many approvals the one check of the batch takes, all or none; it can't wait
 --       then the request ids of all checks
 -- Reply the replies to the batches, one after the other:
 --       1 microseconds until there may be room again, 2 maximum per window, or the limits in force where a check has a

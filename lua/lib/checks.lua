@@ -8,7 +8,7 @@ local WAITS_NOT, WAITS_WITHOUT_PLACE = string.byte('0'), string.byte('2')
 
 -- The greatest overrides of the maximum and of the queue's maximum that count.
 local function read_ceilings(ceilings)
-  if not ceilings or ceilings == '' then
+  if not ceilings then
     return math.huge, math.huge
   end
   local max, queue_max = string.match(ceilings, '^(-?%d+):(-?%d+)$')
@@ -130,6 +130,15 @@ local function read_longest_waits(text)
   return waits
 end
 
+-- The values of a text of `<name>=<value>;`, by their names.
+local function read_values_by_name(text)
+  local values = {}
+  for name, value in string.gmatch(text, '([%a_]+)=([^;]*);') do
+    values[name] = value
+  end
+  return values
+end
+
 -- `special`: what check.lua says of it.
 local function read_batch(arguments, first_id, size, special)
   local batch = { ids = {}, size = size, hits = 1, is_special = special ~= '' }
@@ -137,13 +146,12 @@ local function read_batch(arguments, first_id, size, special)
     batch.ids[i] = arguments[first_id + i - 1]
   end
   if batch.is_special then
-    local max, queue_max, ticket, millis_left, longest_waits, hits
-    batch.ceilings, max, queue_max, ticket, millis_left, batch.known_limits, batch.waits, longest_waits, hits =
-      string.match(special, '^([^;]*);([^;]*);([^;]*);([^;]*);([^;]*);([^;]*);([^;]*);([^;]*);([^;]*);$')
-    batch.longest_waits = longest_waits ~= '' and read_longest_waits(longest_waits)
-    batch.hits = tonumber(hits) or 1
-    batch.max, batch.queue_max = tonumber(max), tonumber(queue_max)
-    batch.ticket, batch.millis_left = tonumber(ticket), tonumber(millis_left)
+    local said = read_values_by_name(special)
+    batch.ceilings, batch.known_limits, batch.waits = said.ceilings, said.known_limits, said.waits
+    batch.longest_waits = said.longest_waits and read_longest_waits(said.longest_waits)
+    batch.hits = tonumber(said.hits) or 1
+    batch.max, batch.queue_max = tonumber(said.max), tonumber(said.queue_max)
+    batch.ticket, batch.millis_left = tonumber(said.ticket), tonumber(said.millis_left)
   end
   return batch
 end
@@ -169,7 +177,7 @@ local function decide(names, first_key, arguments, first_id, size, limits, speci
   end
   state.expires = idle_at(state.start, state.window)
   serve_waiting(keys, state, call)
-  if batch.waits and batch.waits ~= '' and state.has_more and read_queue(keys, state, call).places > 0 then
+  if batch.waits and state.has_more and read_queue(keys, state, call).places > 0 then
     -- This comes before the check joins the queue: joining renews the caller's lease, which would hide the silence.
     hold_if_redis_was_away(state, read_queue(keys, state, call), call)
   end

@@ -138,26 +138,31 @@ function encodeShapes(
   return shapes.every((shape) => shape === '1') ? '' : shapes.join(' ');
 }
 
+/** The text that `read_batch` in `lua/lib/checks.lua` reads; '' for a batch of plain checks. */
 function encodeSpecial(
   { overrides, waiting, checks, hits = 1 }: CheckBatch,
   { ceilings }: KeyLimits,
 ): string {
   const { maxRequests, maxRequestsInQueue } = overrides;
   const canWait = checks.some((check) => check.canWait);
-  const isOverridden = maxRequests !== undefined || maxRequestsInQueue !== undefined;
-  if (!canWait && !isOverridden && !waiting && !ceilings && hits === 1) return '';
-  return [
-    ceilings ? `${ceilings.maxRequests}:${ceilings.maxRequestsInQueue}` : '',
-    maxRequests ?? '',
-    maxRequestsInQueue ?? '',
-    waiting?.lowestTicket ?? '',
-    waiting?.millisToWindowEnd ?? 0,
-    waiting?.limits ?? '',
-    canWait ? checks.map(encodeWait).join('') : '',
-    encodeLongestWaits(checks),
-    hits === 1 ? '' : hits,
-    '',
-  ].join(';');
+  let special = '';
+  const say = (name: string, value: string | number): void => {
+    special += `${name}=${value};`;
+  };
+  if (ceilings) say('ceilings', `${ceilings.maxRequests}:${ceilings.maxRequestsInQueue}`);
+  if (maxRequests !== undefined) say('max', maxRequests);
+  if (maxRequestsInQueue !== undefined) say('queue_max', maxRequestsInQueue);
+  if (waiting) {
+    say('ticket', waiting.lowestTicket);
+    say('millis_left', waiting.millisToWindowEnd);
+    say('known_limits', waiting.limits);
+  }
+  if (canWait) {
+    say('waits', checks.map(encodeWait).join(''));
+    if (checks.some(isLimitedWait)) say('longest_waits', checks.map(encodeLongestWait).join(','));
+  }
+  if (hits !== 1) say('hits', hits);
+  return special;
 }
 
 function encodeWait({ canWait, noPlace }: BatchedCheck): string {
@@ -165,10 +170,12 @@ function encodeWait({ canWait, noPlace }: BatchedCheck): string {
   return noPlace ? '2' : '1';
 }
 
-/** '' where nobody's wait has a limit. */
-function encodeLongestWaits(checks: readonly BatchedCheck[]): string {
-  const longest = checks.map(({ canWait, maxWaitMillis }) => (canWait ? maxWaitMillis : undefined));
-  return longest.every((millis) => millis === undefined) ? '' : longest.join(',');
+function isLimitedWait({ canWait, maxWaitMillis }: BatchedCheck): boolean {
+  return canWait && maxWaitMillis !== undefined;
+}
+
+function encodeLongestWait(check: BatchedCheck): number | '' {
+  return isLimitedWait(check) ? (check.maxWaitMillis ?? '') : '';
 }
 
 /** In the place of a batch's reply: it needs all names. */
