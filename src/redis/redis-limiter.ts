@@ -192,6 +192,7 @@ export class RedisLimiter implements StoreLimiter {
     this.#guard.breakers.dispose();
     this.#history.dispose();
     await this.options.connections.close();
+    this.#guard.close();
   }
 }
 
