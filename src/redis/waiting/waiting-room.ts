@@ -12,6 +12,7 @@ import { type CheckBatcher, type CheckReply, denial } from '../check-batcher.js'
 import type { KeyNaming } from '../key-names.js';
 import { type KnownWaiting, VERDICT } from '../scripts/check-codec.js';
 import type { StoreObserver } from '../store-observer.js';
+import { Lease } from './lease.js';
 import { LeaseRenewals } from './lease-renewals.js';
 import { LocalQueue } from './local-queue.js';
 import { SettleLine } from './settle-line.js';
@@ -181,8 +182,10 @@ export class WaitingRoom {
       store: parts.store,
       clock: parts.clock,
       logger: parts.logger,
-      leaseMillis: parts.leaseMillis,
-      lookAgainMillis: parts.leaseMillis * LEASES_BETWEEN_LOOKS * (1 + parts.random() / 2),
+      lease: new Lease(
+        parts.leaseMillis,
+        parts.leaseMillis * LEASES_BETWEEN_LOOKS * (1 + parts.random() / 2),
+      ),
       windowMillis: () => parts.limitsOf(key).windowMillis,
       wakes: this.#wakes,
       renewals: this.#renewals,
