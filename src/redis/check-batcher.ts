@@ -1,4 +1,4 @@
-import { KeyFullError, StoreUnavailableError, TooManyWaitersError } from '../limiter/errors.js';
+import { StoreUnavailableError, UnavailableError } from '../limiter/errors.js';
 import type { CheckRequest, Decision, Quota, RequestTrace } from '../limiter/limiter.js';
 import type { Clock } from '../common/clock.js';
 import type { Ticks } from '../common/ticks.js';
@@ -318,11 +318,11 @@ function unanswered(): Error {
 
 /**
  * The decision on a check that was neither approved nor queued.
- * @throws TooManyWaitersError or KeyFullError
+ * @throws UnavailableError if it could neither be denied nor wait
  */
 export function denial({ verdict, quota }: Pick<CheckReply, 'verdict' | 'quota'>): Decision {
-  if (verdict === VERDICT.noPlace) throw new TooManyWaitersError();
-  if (verdict === VERDICT.keyFull) throw new KeyFullError();
+  if (verdict === VERDICT.noPlace) throw new UnavailableError('too_many_waiters');
+  if (verdict === VERDICT.keyFull) throw new UnavailableError('key_full');
   if (verdict <= VERDICT.turnTooLate) {
     const turnMillis = (VERDICT.turnTooLate - verdict) / 1000;
     return { outcome: 'denied', reason: 'turn_too_late', quota, turnMillis };

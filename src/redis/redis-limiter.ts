@@ -5,7 +5,7 @@ import type { Logger } from 'pino';
 
 import type { Clock } from '../common/clock.js';
 import type { CallerPresence } from '../limiter/caller-presence.js';
-import { ShuttingDownError, StoreUnavailableError } from '../limiter/errors.js';
+import { StoreUnavailableError, UnavailableError } from '../limiter/errors.js';
 import type {
   CheckRequest,
   Decision,
@@ -124,7 +124,7 @@ export class RedisLimiter implements StoreLimiter {
   }
 
   check(request: CheckRequest, caller?: CallerPresence): Promise<Decision> {
-    if (this.#isClosing) return Promise.reject(new ShuttingDownError());
+    if (this.#isClosing) return Promise.reject(new UnavailableError('shutting_down'));
     if (request.canWait && request.noPlace !== true && this.#room.hasPlace) {
       return this.#room.checkOrWait(request, caller);
     }

@@ -1,11 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import {
-  KeyFullError,
-  ShuttingDownError,
-  StoreUnavailableError,
-} from '../../src/limiter/errors.js';
+import { StoreUnavailableError, UnavailableError } from '../../src/limiter/errors.js';
 import type { Decision, Limiter } from '../../src/limiter/limiter.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { bothLimiters, PATIENT_STORE } from '../support/both-limiters.js';
@@ -225,8 +221,8 @@ test('each element has what becomes of it alone', async () => {
     full: () =>
       Promise.resolve({ outcome: 'denied', reason: 'limit_reached', quota: quotaOf(1500) }),
     away: () => Promise.reject(new StoreUnavailableError()),
-    stopping: () => Promise.reject(new ShuttingDownError()),
-    crowded: () => Promise.reject(new KeyFullError()),
+    stopping: () => Promise.reject(new UnavailableError('shutting_down')),
+    crowded: () => Promise.reject(new UnavailableError('key_full')),
     broken: () => Promise.reject(new Error('broken')),
   };
   const limiter = {

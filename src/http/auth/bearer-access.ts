@@ -1,6 +1,6 @@
 import type { RequestHandler } from 'express';
 
-import { TooManyWaitersError } from '../../limiter/errors.js';
+import { UnavailableError } from '../../limiter/errors.js';
 import type { Asker } from '../asker.js';
 import type { ErrorCode, ErrorValues } from '../replies/errors.js';
 import { type HttpError, httpError } from '../replies/http-error.js';
@@ -95,7 +95,8 @@ async function withoutPlace<T>(work: (noPlace: boolean) => Promise<T>): Promise<
   try {
     return await work(true);
   } catch (error) {
-    if (error instanceof TooManyWaitersError) throw httpError('TOO_MANY_WAITERS_OF_CALLER', {});
+    if (error instanceof UnavailableError && error.reason === 'too_many_waiters')
+      throw httpError('TOO_MANY_WAITERS_OF_CALLER', {});
     throw error;
   }
 }

@@ -1,6 +1,6 @@
 import type { Clock } from '../../common/clock.js';
 import { CallerPresence } from '../caller-presence.js';
-import { ShuttingDownError, StoreUnavailableError } from '../errors.js';
+import { StoreUnavailableError, UnavailableError } from '../errors.js';
 import type {
   CheckRequest,
   Decision,
@@ -67,7 +67,7 @@ export class OutageLimiter implements Limiter {
 
   check(request: CheckRequest, caller?: CallerPresence): Promise<Decision> {
     if (!request.canWait) return this.#check(request, caller);
-    if (this.#isClosing) return Promise.reject(new ShuttingDownError());
+    if (this.#isClosing) return Promise.reject(new UnavailableError('shutting_down'));
     if (this.#waiters >= this.maxWaiters) return this.#check({ ...request, noPlace: true }, caller);
     this.#waiters += 1;
     return this.#check(request, caller).finally(() => {
@@ -88,7 +88,7 @@ export class OutageLimiter implements Limiter {
     } catch (error) {
       if (!(error instanceof StoreUnavailableError)) throw error;
     }
-    if (this.#isClosing) throw new ShuttingDownError();
+    if (this.#isClosing) throw new UnavailableError('shutting_down');
     this.log.policyDecides();
     return this.substitute.check(this.#withRestOfWait(request, begunAt), caller);
   }

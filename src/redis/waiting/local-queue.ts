@@ -1,6 +1,6 @@
 import type { Clock } from '../../common/clock.js';
 import type { ApprovalBatches } from '../../limiter/approval-batches.js';
-import { ShuttingDownError, StoreUnavailableError } from '../../limiter/errors.js';
+import { StoreUnavailableError, UnavailableError } from '../../limiter/errors.js';
 import type { Quota } from '../../limiter/limiter.js';
 import type { Waiter } from '../../limiter/waiter.js';
 import type { KnownWaiting } from '../scripts/check-codec.js';
@@ -174,7 +174,7 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
 
   /** Turns everyone away because this replica stops. */
   turnAway(): void {
-    for (const waiter of this.#places.waiters()) waiter.fail(new ShuttingDownError());
+    for (const waiter of this.#places.waiters()) waiter.fail(new UnavailableError('shutting_down'));
     this.#withdraw(this.#places.ticketedIds());
   }
 

@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import type { Clock } from '../../common/clock.js';
 import { ApprovalBatches } from '../../limiter/approval-batches.js';
 import type { CallerPresence } from '../../limiter/caller-presence.js';
-import { ShuttingDownError, StoreUnavailableError } from '../../limiter/errors.js';
+import { StoreUnavailableError, UnavailableError } from '../../limiter/errors.js';
 import { idsOfHits } from '../../limiter/hits.js';
 import type { CheckRequest, Decision, LimitsOf } from '../../limiter/limiter.js';
 import { Waiter } from '../../limiter/waiter.js';
@@ -100,11 +100,11 @@ export class WaitingRoom {
 
   /**
    * Asks for permission, and waits for it where it can't be had at once.
-   * @throws ShuttingDownError where the replica stops meanwhile, or has stopped
+   * @throws UnavailableError (`shutting_down`) if the replica stops meanwhile, or has stopped
    * @throws StoreUnavailableError where the store can't be asked
    */
   async checkOrWait(request: CheckRequest, caller?: CallerPresence): Promise<Decision> {
-    if (this.#isClosing) throw new ShuttingDownError();
+    if (this.#isClosing) throw new UnavailableError('shutting_down');
     const { key } = request;
     const waiter = new Waiter(this.parts.createRequestId(), request.maxWaitMillis);
     const { requestId } = waiter;

@@ -1,3 +1,4 @@
+import { UnavailableError } from '../../../src/limiter/errors.js';
 import { ApprovalBatches } from '../../../src/limiter/approval-batches.js';
 import { CallerPresence } from '../../../src/limiter/caller-presence.js';
 import type { Decision } from '../../../src/limiter/limiter.js';
@@ -122,6 +123,7 @@ export class QueueHarness {
   async outcome(requestId: string): Promise<unknown> {
     await quiet();
     const { outcome } = this.#waiters.get(requestId)!;
+    if (outcome instanceof UnavailableError) return outcome.reason;
     return outcome instanceof Error ? outcome.name : outcome?.outcome;
   }
 
