@@ -6,7 +6,7 @@ import { pino } from 'pino';
 import { startDraining } from '../../src/http/replies/draining.js';
 import type { Limiter, Limits, LimitsOf } from '../../src/limiter/limiter.js';
 import { MemoryLimiter } from '../../src/limiter/memory/memory-limiter.js';
-import { connect, waitUntilReady } from '../../src/redis/connections/connections.js';
+import { connect, waitUntilReady } from '../../src/redis/connections/connect.js';
 import { PlainSubscriber } from '../../src/redis/connections/plain-subscriber.js';
 import { RedisLimiter } from '../../src/redis/redis-limiter.js';
 import { httpAppOver, serve } from './http-app.js';
