@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 
 import type { Clock } from '../../common/clock.js';
-import { eventLoop } from '../../common/ticks.js';
+import { endOfTick, eventLoop } from '../../common/ticks.js';
 import { ApprovalBatches } from '../approval-batches.js';
 import type { CallerPresence } from '../caller-presence.js';
 import { StoreFullError, UnavailableError } from '../errors.js';
@@ -21,7 +21,6 @@ import { Waiter } from '../waiter.js';
 import { Instance } from './instance.js';
 import { KeptPolicy } from './kept-policy.js';
 import { MemoryRoom } from './memory-room.js';
-import { endOfTick } from './tick.js';
 
 /** How often idle keys, and the ids of windows that have ended, are freed. They stop counting on time without that. */
 const SWEEP_INTERVAL_MILLIS = 1000;
