@@ -155,7 +155,7 @@ local function decide_batches()
   while first_key <= #KEYS do
     batch = batch + 1
     local names_given = (batch <= two_names_until and NAMES_IN_WINDOW)
-      or (batch <= five_names_until and NAMES_FOR_WINDOW)
+      or (batch <= five_names_until and NAMES_FOR_NEW_WINDOW)
       or KEYS_PER_INSTANCE
     local size, limits, special = read_shape(next_text())
     if call.may_be_full then

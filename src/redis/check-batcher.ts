@@ -4,13 +4,13 @@ import type { Clock } from '../common/clock.js';
 import type { Ticks } from '../common/ticks.js';
 import { groupBySlot } from './by-slot.js';
 import type { KeyNaming } from './key-names.js';
-import { KnownWindows, type Thought } from './known-windows.js';
+import { type AssumedKey, KnownWindows } from './known-windows.js';
 import {
   type BatchedCheck,
   type CheckBatch,
   type CheckBatchReply,
+  type KeyAssumption,
   type KnownWaiting,
-  type ThoughtOfKey,
   VERDICT,
 } from './scripts/check-codec.js';
 import type { Scripts } from './scripts/scripts.js';
@@ -58,9 +58,9 @@ export interface PendingCheck extends BatchedCheck {
 }
 
 /** A batch that may still grow. */
-interface PendingBatch extends CheckBatch, Thought {
+interface PendingBatch extends CheckBatch, AssumedKey {
   waiting: KnownWaiting | undefined;
-  thoughtOf: ThoughtOfKey;
+  assumption: KeyAssumption;
   /** No other batch of this call is of the same key, and nothing is special about its checks. */
   isPlain: boolean;
   /** It has checks whose order matters. */
@@ -170,7 +170,7 @@ export class CheckBatcher {
       names: this.parts.naming.namesOf(key),
       overrides: { maxRequests, maxRequestsInQueue },
       waiting: undefined,
-      thoughtOf: 'unknown',
+      assumption: 'unknown',
       windowEndsAt: 0,
       isPlain: hits === 1 && maxRequests === undefined && maxRequestsInQueue === undefined,
       isOrdered: false,
@@ -186,7 +186,7 @@ export class CheckBatcher {
     for (const batch of batches) {
       // As late as can be: a ticket may have come while the batch grew.
       batch.waiting = this.parts.waitingFor(batch.key);
-      if (batch.isPlain && !batch.waiting) this.#windows.thinkOf(batch, now);
+      if (batch.isPlain && !batch.waiting) this.#windows.assume(batch, now);
       if (batch.isOrdered) this.#isSent(batch.key);
     }
     this.#batches = [];
@@ -194,7 +194,7 @@ export class CheckBatcher {
     this.parts.observer.batched(this.#checks);
     this.#checks = 0;
     this.#hits = 0;
-    const calls = groupBySlot(byThought(batches), ({ names }) => this.parts.slotOf(names.state));
+    const calls = groupBySlot(byAssumption(batches), ({ names }) => this.parts.slotOf(names.state));
     for (const call of calls) void this.#call(call, now);
   }
 
@@ -278,13 +278,17 @@ function append(batch: PendingBatch, request: CheckRequest, check: PendingCheck)
   batch.checks.push(check);
 }
 
-/** In the order that a call needs. The order of the keys of a call matters to nobody. */
-function byThought(batches: readonly PendingBatch[]): readonly PendingBatch[] {
+/** Sorts them in the order that a call needs. Nothing else depends on the order of the keys of a call. */
+function byAssumption(batches: readonly PendingBatch[]): readonly PendingBatch[] {
   const [first] = batches;
-  if (batches.every(({ thoughtOf }) => thoughtOf === first?.thoughtOf)) return batches;
-  const those = (thought: ThoughtOfKey): PendingBatch[] =>
-    batches.filter(({ thoughtOf }) => thoughtOf === thought);
-  return [...those('inWindow'), ...those('plain'), ...those('unknown')];
+  if (batches.every(({ assumption }) => assumption === first?.assumption)) return batches;
+  const withAssumption = (wanted: KeyAssumption): PendingBatch[] =>
+    batches.filter(({ assumption }) => assumption === wanted);
+  return [
+    ...withAssumption('inWindow'),
+    ...withAssumption('newWindow'),
+    ...withAssumption('unknown'),
+  ];
 }
 
 function answer({ checks }: PendingBatch, reply: CheckBatchReply | Error | undefined): void {
