@@ -18,7 +18,7 @@ local call = read_call(ARGV)
 -- whose answer is on its way makes up for it. But no ticket below the head's waits in a queue that is in order.
 local function renew(replicas, queue, other, known_places, lowest_ticket)
   local replica = read_replica(redis.call('HMGET', replicas, call.replica)[1])
-  if not replica or replica.places < known_places or not was_heard_of(replica, call) then
+  if not replica or replica.places < known_places or not has_current_lease(replica, call) then
     return false
   end
   local head = redis.call('LINDEX', queue, 0)

@@ -68,7 +68,7 @@ end
 
 -- Whether Redis was there when the caller had to renew its lease, and its clock has not gone back since. Then the
 -- caller's lease may be renewed, and no hold has to begin before.
-local function was_heard_of(caller, call)
+local function has_current_lease(caller, call)
   return heard_until(caller.lease_ends, call) >= call.now_ms and caller.lease_ends <= call.now_ms + call.lease
 end
 

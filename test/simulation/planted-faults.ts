@@ -107,7 +107,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
     name: 'a lease is renewed before those who were cut off, too, are held for',
     aim: { fates: ['away'] },
-    scripts: edited('renew', 'or not was_heard_of(replica, call)', ''),
+    scripts: edited('renew', 'or not has_current_lease(replica, call)', ''),
   },
   {
     name: 'a lease is renewed where Redis has lost it',
