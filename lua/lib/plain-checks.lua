@@ -68,7 +68,7 @@ end
 --
 -- The first write takes memory, so that a full Redis refuses it (`decide_in_full_memory` in lib/instance).
 local function decide_plainly(call, limits, values, names, first_key, names_given, arguments, first_id, checks)
-  if values[2] ~= limits.text or values[6] or values[3] + checks > call.max_ids or share_turns(call, limits.window) then
+  if values[2] ~= limits.text or values[6] or values[3] + checks > call.max_ids or windows_share_set(call, limits.window) then
     return nil
   end
   local start, window, now_ms = tonumber(values[1]), limits.window, call.now_ms

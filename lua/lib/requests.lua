@@ -27,7 +27,7 @@ end
 -- `has_requests`: the ended window may have a set. Where it has none, an UNLINK would let a new key into a full
 -- memory (`decide_in_full_memory` in lib/instance).
 local function end_window_of_requests(keys, state, call, ended, has_requests)
-  if not share_turns(call, ended.window) then
+  if not windows_share_set(call, ended.window) then
     if has_requests then
       state.turn = next_turn(state.turn)
       keep_requests(keys.requests, keys.past_requests[state.turn])
@@ -45,7 +45,7 @@ end
 -- Adds ids to the approved ones. An id that is there already does not count again.
 local function add_requests(keys, state, call, ids)
   state.approved = state.approved + call_in_chunks('SADD', keys.requests, ids)
-  if share_turns(call, state.window) then
+  if windows_share_set(call, state.window) then
     call_in_chunks('SADD', keys.past_requests[state.turn], ids)
   end
 end
@@ -86,7 +86,7 @@ end
 -- When the ids approved in this window may be forgotten, which can be after the end of the instance. The
 -- state is kept for as long, since it has the turn.
 local function remembered_until(state, call)
-  return share_turns(call, state.window) and state.start + state.window + (TURNS - 1) * call.lease or 0
+  return windows_share_set(call, state.window) and state.start + state.window + (TURNS - 1) * call.lease or 0
 end
 
 -- Sets when the sets to which ids were added expire.
@@ -94,7 +94,7 @@ local function expire_requests(keys, state, call, expire_at)
   if state.approved > 0 then
     redis.call('PEXPIREAT', keys.requests, expire_at)
   end
-  if state.has_past or (share_turns(call, state.window) and state.approved > 0) then
+  if state.has_past or (windows_share_set(call, state.window) and state.approved > 0) then
     redis.call('PEXPIREAT', keys.past_requests[state.turn], expire_at)
   end
 end
@@ -105,7 +105,7 @@ local function expire_new_requests(keys, state, call, expire_at)
   if redis.call('SCARD', keys.requests) == added then
     redis.call('PEXPIREAT', keys.requests, expire_at)
   end
-  if share_turns(call, state.window) and redis.call('SCARD', keys.past_requests[state.turn]) == added then
+  if windows_share_set(call, state.window) and redis.call('SCARD', keys.past_requests[state.turn]) == added then
     redis.call('PEXPIREAT', keys.past_requests[state.turn], expire_at)
   end
 end

@@ -3,7 +3,7 @@
 local TURNS = 3
 
 -- Whether so many windows of this length, in ms, are shorter than a lease.
-local function share_turns(call, window)
+local function windows_share_set(call, window)
   return TURNS * window < call.lease
 end
 

@@ -270,8 +270,8 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
     aim: { fates: ['windows', 'lose'], shape: { isPrompt: false, windowMillis: 1000 } },
     scripts: edited(
       'lib/requests',
-      'share_turns(call, ended.window)',
-      'share_turns(call, call.limits.window)',
+      'windows_share_set(call, ended.window)',
+      'windows_share_set(call, call.limits.window)',
     ),
   },
   {
