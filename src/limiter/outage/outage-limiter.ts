@@ -16,20 +16,20 @@ import type { Substitute } from './substitute.js';
 
 /** A request that waits for its turn in the store. */
 class WaitingRequest {
-  #hasMoved = false;
+  #hasFailedOver = false;
 
   constructor(
     readonly key: string,
     private readonly place: CallerPresence,
   ) {}
 
-  get hasMoved(): boolean {
-    return this.#hasMoved;
+  get hasFailedOver(): boolean {
+    return this.#hasFailedOver;
   }
 
   /** Withdraws its place in the store, so that the substitute decides. */
-  moveOver(): void {
-    this.#hasMoved = true;
+  failOver(): void {
+    this.#hasFailedOver = true;
     this.place.disconnect();
   }
 }
@@ -57,7 +57,7 @@ export class OutageLimiter implements Limiter {
     private readonly maxWaiters = Infinity,
   ) {
     primary.onAvailabilityChange(() => {
-      this.#moveOver();
+      this.#failOver();
     });
   }
 
@@ -149,7 +149,7 @@ export class OutageLimiter implements Limiter {
     request: CheckRequest,
     caller: CallerPresence | undefined,
   ): Promise<Decision | undefined> {
-    // The place in the store is withdrawn when the caller disconnects, or when the request is moved over.
+    // The place in the store is withdrawn when the caller disconnects, or when the request fails over.
     const place = new CallerPresence();
     const waiting = new WaitingRequest(request.key, place);
     if (caller) {
@@ -161,8 +161,8 @@ export class OutageLimiter implements Limiter {
     this.#waiting.add(waiting);
     try {
       const decision = await this.primary.check(request, place);
-      const isToMove = waiting.hasMoved && caller?.isDisconnected !== true;
-      return decision.outcome === 'withdrawn' && isToMove ? undefined : decision;
+      const shouldFailOver = waiting.hasFailedOver && caller?.isDisconnected !== true;
+      return decision.outcome === 'withdrawn' && shouldFailOver ? undefined : decision;
     } finally {
       this.#waiting.delete(waiting);
       if (caller) caller.onDisconnect = undefined;
@@ -177,9 +177,9 @@ export class OutageLimiter implements Limiter {
     return { ...request, maxWaitMillis: Math.max(0, maxWaitMillis - passed) };
   }
 
-  #moveOver(): void {
+  #failOver(): void {
     for (const waiting of [...this.#waiting]) {
-      if (!this.primary.isAvailable(waiting.key)) waiting.moveOver();
+      if (!this.primary.isAvailable(waiting.key)) waiting.failOver();
     }
   }
 
