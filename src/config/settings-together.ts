@@ -34,8 +34,8 @@ export function checkTogether<Settings extends RelatedSettings>(settings: Settin
   checkPair(settings, 'REDIS_TLS_CERT_FILE', 'REDIS_TLS_KEY_FILE');
   checkPair(settings, 'TLS_CERT_FILE', 'TLS_KEY_FILE');
   checkPorts(settings);
-  if (settings.UNKNOWN_KEYS === 'refuse' && settings.CONFIG_FILE === undefined) {
-    throw new SettingsError('UNKNOWN_KEYS', '"refuse"', 'CONFIG_FILE to be set as well');
+  if (settings.UNKNOWN_KEYS === 'deny' && settings.CONFIG_FILE === undefined) {
+    throw new SettingsError('UNKNOWN_KEYS', '"deny"', 'CONFIG_FILE to be set as well');
   }
   return settings;
 }

@@ -49,7 +49,7 @@ describe.each(bothLimiters(redis))('elements of a call (%s limiter)', (_name, se
       { key_pattern: `${key}-ceiling`, max_requests_per_window: 2, max_requests_ceiling: 5 },
     ];
     await writeFile(file, JSON.stringify({ keys }));
-    await start({ CONFIG_FILE: file, UNKNOWN_KEYS: 'refuse', REQUESTS_CAN_MOD_QUEUE: 'false' });
+    await start({ CONFIG_FILE: file, UNKNOWN_KEYS: 'deny', REQUESTS_CAN_MOD_QUEUE: 'false' });
     const shadow = { key: `${key}-shadow` };
     const ceiling = { key: `${key}-ceiling` };
 

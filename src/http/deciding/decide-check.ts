@@ -53,7 +53,7 @@ export type DecideCheck<From extends Asker = Response> = <Context>(
 /** The one way of every check to its decision: one in a request, one of many, and the descriptor of a gateway. */
 export function checkDecider<From extends Asker>(parts: DecideParts<From>): DecideCheck<From> {
   const { policyOf, metrics, undecided, access, settings } = parts;
-  const refusesUnknownKeys = settings.UNKNOWN_KEYS === 'refuse';
+  const refusesUnknownKeys = settings.UNKNOWN_KEYS === 'deny';
   return async (check, from, answer, context) => {
     if (isOverride(check)) access.demand('configure', from);
     const policy = policyOf(check.key);

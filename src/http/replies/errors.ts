@@ -113,7 +113,7 @@ export const ERRORS = {
   KEY_UNKNOWN: {
     status: 403,
     message: 'no rule matches the key',
-    when: 'no rule matches the key, and `UNKNOWN_KEYS` is `refuse`',
+    when: 'no rule matches the key, and `UNKNOWN_KEYS` is `deny`',
   },
   REQUEST_NOT_FOUND: {
     status: 404,
