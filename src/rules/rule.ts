@@ -33,7 +33,7 @@ export const ruleSchema = z.strictObject(
     max_requests_ceiling: wholeNumber(BOUNDS.maxRequests).optional(),
     max_requests_in_queue_ceiling: queue.optional(),
     /** How long a gateway's check may wait, in milliseconds. */
-    max_wait: wholeNumber(BOUNDS.maxWaitMillis).optional(),
+    max_wait_millis: wholeNumber(BOUNDS.maxWaitMillis).optional(),
     /** Decides and counts, and lets everybody pass. */
     shadow: yesOrNo().optional(),
   },
