@@ -143,7 +143,7 @@ class Pipeline {
 
   readonly #cutIfStalled = (): void => {
     // An answer that is not given yet is not what the client is late with.
-    if (firstPendingResponse(this.socket)?.writableEnded) this.#cut('answers_not_taken');
+    if (firstPendingResponse(this.socket)?.writableEnded) this.#cut('slow_reader');
     else this.#stall?.refresh();
   };
 
