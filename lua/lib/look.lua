@@ -1,7 +1,7 @@
--- A key as of now, for those who only look: writes nothing.
+-- A key as of now, for scripts that write nothing.
 --@include lib/instance
 
--- Returns the state, the queue, and how many wait; nil where there is no such key. A window that has ended counts as
+-- Returns the state, the queue, and how many wait; nil if there is no such key. A window that has ended counts as
 -- empty, and a key that has been idle for too long as removed.
 local function look_at(keys, now_ms)
   local state = read_state(keys.state)

@@ -1,6 +1,7 @@
 -- Fixed windows, back to back from the first check of a key. Pure arithmetic: no call to Redis.
 
--- A key is removed when three windows have passed without a check: it is kept for that window, and for these.
+-- A key is removed when three windows have passed without a check: it is kept for the window of its last check and for
+-- three more.
 local WINDOWS_KEPT = 4
 
 -- Microseconds until the window that begins at `start` ends; at least 1 while it holds `now_us`.

@@ -258,7 +258,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
       fates: ['waits at one', 'freeze'],
       shape: { isPrompt: true, windowMillis: 1000, leaseMillis: 600 },
     },
-    scripts: edited('lib/recovery-hold', 'and not was_there_since(call, silent_since)', ''),
+    scripts: edited('lib/recovery-hold', 'and not was_up_since(call, silent_since)', ''),
   },
   {
     name: 'a key that idled out is taken for one that Redis has lost',
