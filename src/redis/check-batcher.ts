@@ -29,8 +29,8 @@ const MAX_HELD_PER_CALL = 500;
  */
 const MAX_KEYS_PER_CALL = 16;
 
+/** What Redis says of one check. */
 export interface CheckReply {
-  readonly millisToRoom: number;
   readonly quota: Quota;
   /** One of `VERDICT`, or the ticket of the place in the queue. */
   readonly verdict: number;
@@ -50,11 +50,10 @@ export interface CheckBatcherParts {
   readonly waitingFor: (key: string) => KnownWaiting | undefined;
 }
 
-/** A check on its way to Redis. One of the two methods is called, once. */
-export interface PendingCheck extends BatchedCheck {
-  /** @param verdict as in {@link CheckReply} */
-  answered(verdict: number, quota: Quota, limits?: string): void;
-  failed(error: unknown): void;
+/** A check on its way to Redis. */
+interface PendingCheck extends BatchedCheck {
+  resolve(reply: CheckReply): void;
+  reject(error: unknown): void;
 }
 
 /** A batch that may still grow. */
@@ -108,18 +107,15 @@ export class CheckBatcher {
 
   constructor(private readonly parts: CheckBatcherParts) {}
 
-  send(request: CheckRequest, requestId: string): Promise<CheckReply> {
+  /** Asks Redis for a decision. */
+  check(request: CheckRequest, requestId: string): Promise<CheckReply> {
     const { canWait, noPlace = false, maxWaitMillis } = request;
-    return new Promise((resolve, failed) => {
-      const answered = (verdict: number, quota: Quota, limits?: string): void => {
-        resolve({ millisToRoom: quota.resetMillis, quota, verdict, limits });
-      };
-      this.add(request, { requestId, canWait, noPlace, maxWaitMillis, answered, failed });
+    return new Promise((resolve, reject) => {
+      this.#add(request, { requestId, canWait, noPlace, maxWaitMillis, resolve, reject });
     });
   }
 
-  /** The same for a check that hears of its reply by itself, and needs no promise of it. */
-  add(request: CheckRequest, check: PendingCheck): void {
+  #add(request: CheckRequest, check: PendingCheck): void {
     const latest = this.#latest.get(request.key);
     const grows = latest && takes(latest, request) ? latest : undefined;
     // What is sent here may be of the same key.
@@ -293,7 +289,7 @@ function byAssumption(batches: readonly PendingBatch[]): readonly PendingBatch[]
 
 function answer({ checks }: PendingBatch, reply: CheckBatchReply | Error | undefined): void {
   if (reply === undefined || reply instanceof Error) {
-    for (const check of checks) check.failed(reply ?? unanswered());
+    for (const check of checks) check.reject(reply ?? unanswered());
     return;
   }
   const { millisToRoom, maxRequests, verdicts } = reply;
@@ -305,14 +301,14 @@ function answer({ checks }: PendingBatch, reply: CheckBatchReply | Error | undef
   for (let i = 0; i < checks.length; i += 1) {
     const verdict = verdicts[i];
     if (verdict === undefined) {
-      checks[i]?.failed(unanswered());
+      checks[i]?.reject(unanswered());
       continue;
     }
     if (verdict === VERDICT.approved) {
       remaining -= 1;
       quota = { maxRequests, remaining, resetMillis: millisToRoom };
     }
-    checks[i]?.answered(verdict, quota, reply.limits);
+    checks[i]?.resolve({ verdict, quota, limits: reply.limits });
   }
 }
 

@@ -36,7 +36,7 @@ export interface WaitingRoomParts {
   readonly limitsOf: LimitsOf;
   /** The most requests that may wait here at once, over all keys. */
   readonly maxWaiters: number;
-  readonly checks: Pick<CheckBatcher, 'send'>;
+  readonly checks: Pick<CheckBatcher, 'check'>;
   readonly store: WaitingStore;
   readonly messages: WakeMessages;
   readonly createMutex: CreateMutex;
@@ -113,7 +113,7 @@ export class WaitingRoom {
     waiter.withdrawOnDisconnect(caller, () => {
       queue.disconnected(requestId);
     });
-    this.parts.checks.send(request, requestId).then(
+    this.parts.checks.check(request, requestId).then(
       (reply) => {
         if (reply.verdict > VERDICT.approved) request.trace?.queued();
         this.#answered(key, queue, waiter, reply);
@@ -166,7 +166,7 @@ export class WaitingRoom {
   #answered(key: string, queue: LocalQueue, waiter: Waiter, reply: CheckReply): void {
     const { requestId } = waiter;
     if (reply.verdict > VERDICT.approved) {
-      queue.ticketed(requestId, reply.verdict, reply.millisToRoom, reply.limits ?? '');
+      queue.ticketed(requestId, reply.verdict, reply.quota.resetMillis, reply.limits ?? '');
       return;
     }
     if (!queue.answered(requestId)) return;

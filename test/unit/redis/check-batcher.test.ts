@@ -69,7 +69,7 @@ const send = (
   requestId: string,
   key: string,
   more: Partial<CheckRequest> = {},
-): Promise<CheckReply> => batcher.send({ key, canWait: false, ...more }, requestId);
+): Promise<CheckReply> => batcher.check({ key, canWait: false, ...more }, requestId);
 
 /** The calls so far, as lists of batches: the name of the state, then the ids of the checks. */
 const seen = (): string[][][] =>
@@ -101,7 +101,7 @@ test('checks of a key in one tick of the event loop share a batch', async () => 
       },
     ],
   ]);
-  expect(replies.map(({ verdict, millisToRoom }) => [verdict, millisToRoom])).toEqual([
+  expect(replies.map(({ verdict, quota }) => [verdict, quota.resetMillis])).toEqual([
     [0, 7],
     [1, 7],
     [2, 7],
@@ -262,7 +262,6 @@ test('a call that is on its way holds up no later one', async () => {
   finishFirst([{ verdicts: [APPROVED], millisToRoom: 9, maxRequests: 3, approved: 1 }]);
   expect(await first).toEqual({
     verdict: APPROVED,
-    millisToRoom: 9,
     quota: { maxRequests: 3, remaining: 2, resetMillis: 9 },
   });
 });
@@ -412,10 +411,10 @@ test('a batch that fails rejects its own checks only', async () => {
   ]);
   expect(calls).toHaveLength(1);
   expect(replies).toEqual([
-    { status: 'fulfilled', value: { verdict: 0, millisToRoom: 7, quota: QUOTA } },
+    { status: 'fulfilled', value: { verdict: 0, quota: QUOTA } },
     { status: 'rejected', reason: failure },
     { status: 'rejected', reason: failure },
-    { status: 'fulfilled', value: { verdict: 0, millisToRoom: 7, quota: QUOTA } },
+    { status: 'fulfilled', value: { verdict: 0, quota: QUOTA } },
   ]);
 });
 

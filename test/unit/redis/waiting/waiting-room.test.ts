@@ -53,13 +53,13 @@ function openRoom(maxWaiters: number): WaitingRoom {
     limitsOf: () => ({ windowMillis: 1000, maxRequests: 1, maxRequestsInQueue: 100 }),
     maxWaiters,
     checks: {
-      send: (request, requestId) =>
+      check: (request, requestId) =>
         new Promise<CheckReply>((resolve, reject) => {
           sent.push({
             request,
             requestId,
             answer: (verdict) => {
-              resolve({ verdict, millisToRoom: 1000, quota: quotaOf(1000) });
+              resolve({ verdict, quota: quotaOf(1000) });
               return quiet();
             },
             fail: (error) => {
