@@ -1,35 +1,38 @@
 -- Decides checks in batches, one batch for each key, and each batch in the order of its checks:
 -- approves, denies or queues.
 --
--- KEYS  per batch: 1 state, 2 requests, 3 queue, 4 waiting, 5 replicas, 6 to 8 past requests. Redis takes longer for
---       a name than for most of what a check does with it, so the first batches have 1 and 2 only, for a plain check in
---       a window that goes on, and those after them 1, 2 and 6 to 8, for one that may begin a window
+-- KEYS  per batch: 1 state, 2 requests, 3 queue, 4 waiting, 5 replicas, 6 to 8 past requests. A name costs Redis more
+--       than most of what a check does with it. So the first batches, of plain checks in a window that goes on, have
+--       only 1 and 2. The batches after them, of plain checks that may begin a window, have 1, 2 and 6 to 8
 -- ARGV  1 to 6 as every call has them: 1 replica id, 2 lease of a waiting replica in ms, 3 limits, 4 how wakes
 --       are sent, 5 the most ids in a set, 6 the caller's history
 --       7 the sum of: 1 if the call is sent again, and may have run before; 2 if Redis may have no memory left
 --       8 how many batches have two names, 9 how many have five
---       10 '' where each batch has one check and nothing of its own; else, with a space between two, what each
---       batch has: the number of its checks; `=` and the key's limits, in place of 3; `/` and these texts with a
---       `;` after each, '' where there is nothing to say:
---         the greatest overrides that count, as `<maximum>:<maximum in the queue>` with -1 for none; override of
---         the maximum; override of the queue's maximum; the lowest ticket of the caller's waiters for the key; ms
---         until the window ends, and the limits in force, as far as the caller knows; a digit for each check, 1 if it can wait, 2 if it can
---         but has no place left to wait in, else 0; where a wait has a limit, the longest of each in ms or '', with a
---         comma between two; where the batch has one check that can't wait, and that takes several approvals, all or
---         none: how many
+--       10 '' if each batch has one check and nothing of its own; else, with a space between two, what each batch has:
+--       the number of its checks; if its limits are not those in 3, `=` and the limits; if it is special, `/` and a
+--       `<name>=<value>;` for each of these that apply:
+--         ceilings       the greatest overrides that count, `<maximum>:<maximum in the queue>`, with -1 for none
+--         max            override of the maximum
+--         queue_max      override of the queue's maximum
+--         ticket         the lowest ticket of the caller's waiters for the key
+--         millis_left    with `ticket`: ms until the window ends, as far as the caller knows
+--         known_limits   with `ticket`: the limits in force, as far as the caller knows, or ''
+--         waits          a digit for each check: 1 if it can wait, 2 if it can but has no place left to wait in, else 0
+--         longest_waits  with `waits`: the longest wait of each check in ms, or '', with a comma between two
+--         hits           how many approvals the one check of the batch takes, all or none; it can't wait
 --       then the request ids of all checks
 -- Reply the replies to the batches, one after the other:
---       1 microseconds until there may be room again, 2 maximum per window, or the limits in force where a check has a
+--       1 microseconds until there may be room again, 2 maximum per window, or the limits in force if a check has a
 --       place in the queue, 3 approvals of the window,
 --       then per check, in their order: 1 approved, 0 denied, -1 refused because the queue is full,
 --       -2 refused for lack of a place to wait in, -3 refused because the set of ids is full,
 --       -4 less the microseconds until its turn: refused because that is later than it can wait,
 --       else its ticket in the queue
---       A batch that fails, such as one with a key of a wrong type, has its error in place of all that, and one
---       that needs more names has false. The others are decided all the same.
+--       A batch that fails, such as one with a key of a wrong type, has its error in place of all that. A batch
+--       that needs more names has false. The other batches are still decided.
 --
 -- A check that is sent again takes no second approval and no second place in the queue. Redis does not
--- remember denied checks. They are decided anew, but a second denial is not counted.
+-- remember denied checks. They are decided again, but a second denial is not counted.
 --@include lib/call
 --@include lib/chunks
 --@include lib/errors
@@ -44,8 +47,8 @@ local call = read_call(ARGV)
 local is_sent_again = ARGV[FIRST_OWN] % 2 == 1
 call.may_be_full = ARGV[FIRST_OWN] - 1 > 0
 
--- Redis makes a script's functions anew in each call. Those that decide any checks would take it 10 us, and few
--- calls need them.
+-- Redis defines a script's functions again in each call. The functions that decide any checks would take 10 us, and
+-- few calls need them.
 local function load_checks()
 --@include lib/checks
   return decide
@@ -71,7 +74,7 @@ end
 
 local function append_plain(limits, start, approved, granted, checks)
   local last = #replies
-  replies[last + 1] = (start + limits.window) * 1000 - call.now_us
+  replies[last + 1] = micros_to_window_end(start, limits.window, call.now_us)
   replies[last + 2] = limits.max
   replies[last + 3] = approved
   for i = 1, checks do
@@ -88,8 +91,8 @@ local function read_shape(text)
   return tonumber(size), limits == '' and call.limits or parse_limits(limits), special
 end
 
--- Decides the batch whose key's names begin at KEYS[first_key], and its ids at ARGV[first_id]. Returns false where
--- keys that are new have to be seen to first.
+-- Decides the batch whose key's names begin at KEYS[first_key], and its ids at ARGV[first_id]. Returns false if new
+-- keys have to be decided first.
 local function decide_in_order(first_key, names_given, first_id, size, limits, special)
   local values = read_values(KEYS[first_key])
   if special == '' and size <= CHUNK and not is_sent_again then
@@ -110,8 +113,8 @@ local function decide_in_order(first_key, names_given, first_id, size, limits, s
   return true
 end
 
--- Decides the batches from that of KEYS[first_key] on. With a full memory, Redis has to see the keys that are new
--- first (`decide_in_full_memory` in lib/instance).
+-- Decides the batches from that of KEYS[first_key] on, those of new keys first, as a full memory requires
+-- (`decide_in_full_memory` in lib/instance).
 local function decide_new_first(first_key, first_id, size, limits, special, next_text)
   local batches = {}
   for key = first_key, #KEYS, KEYS_PER_INSTANCE do
@@ -142,8 +145,8 @@ local function decide_new_first(first_key, first_id, size, limits, special, next
   end
 end
 
--- Decides the batches in their order, as far as that can be done: with a full memory, either the first is refused, and
--- all that follow, or new keys have to be seen to first.
+-- Decides the batches in their order, as far as possible. With a full memory, either Redis refuses the first batch and
+-- all that follow, or new keys are decided first.
 local function decide_batches()
   local next_text = string.gmatch(ARGV[FIRST_OWN + 3], '%S+')
   local two_names_until = tonumber(ARGV[FIRST_OWN + 1])
@@ -152,7 +155,7 @@ local function decide_batches()
   while first_key <= #KEYS do
     batch = batch + 1
     local names_given = (batch <= two_names_until and NAMES_IN_WINDOW)
-      or (batch <= five_names_until and NAMES_FOR_WINDOW)
+      or (batch <= five_names_until and NAMES_FOR_NEW_WINDOW)
       or KEYS_PER_INSTANCE
     local size, limits, special = read_shape(next_text())
     if call.may_be_full then

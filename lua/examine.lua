@@ -1,17 +1,17 @@
--- Everything about one key as of now: what `inspect` says of it, its window, what requests have set, who waits, and
--- where. Writes nothing. Waiters of dead replicas are not named, as they do not count.
+-- Everything about one key as of now: what `inspect` says of it, its window, what requests have set, and which waiters
+-- it has on which replicas. Writes nothing. Waiters of dead replicas do not count, and are not named.
 --
 -- KEYS  1 state, 2 queue, 3 waiting, 4 replicas
 -- ARGV  1 how many waiters to name at most
--- Reply a list: empty where there is no such key, else
+-- Reply a list: empty if there is no such key, else
 --       1 window length in ms, 2 maximum, 3 maximum in the queue, 4 approved, 5 denied, 6 waiting,
 --       7 ms to the window's end, 8 whether a request has set the maximum, 9 and that in the queue (1 or 0),
 --       10 whether the key is in a recovery hold (1 or 0),
---       11 the head of the queue, of each waiter in turn its replica and how many ms it has waited,
---       12 of each replica with places in turn its id, its places, and the ms that its lease still runs
+--       11 the head of the queue: for each waiter its replica, and how many ms it has waited,
+--       12 for each replica with places: its id, its places, and how many ms its lease still runs
 --@include lib/look
 
--- Entries that do not wait any more may stand before those that do.
+-- Withdrawn entries may stand before those of waiters, so more entries are read than are named.
 local MOST_ENTRIES = 500
 
 local function yes_or_no(value)
@@ -65,7 +65,7 @@ return {
   state.approved,
   state.denied,
   waiting,
-  state.start + state.window - now_ms,
+  micros_to_window_end(state.start, state.window, now_ms * 1000) / 1000,
   yes_or_no(state.max_is_set),
   yes_or_no(state.queue_max_is_set),
   yes_or_no(in_recovery_hold(state)),

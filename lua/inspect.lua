@@ -3,7 +3,7 @@
 --
 -- KEYS  per key: 1 state, 2 waiting, 3 replicas
 -- ARGV  none
--- Reply per key, in their order, a list: empty where there is no such key, else
+-- Reply per key, in their order, a list: empty if there is no such key, else
 --       1 window length in ms, 2 maximum, 3 maximum in the queue, 4 approved, 5 denied, 6 waiting
 --       A key that fails, such as one of a wrong type, has its error in the list's place.
 --@include lib/errors

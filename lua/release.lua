@@ -1,10 +1,10 @@
--- Releases one approval of the current window, or those of a check with hits. The head of the queue gets it.
+-- Releases one approval of the current window, or all approvals of a check with hits, and serves the queue.
 --
 -- KEYS  1 state, 2 requests, 3 queue, 4 waiting, 5 replicas, 6 to 8 past requests
 -- ARGV  1 to 6 as every call has them: 1 replica id, 2 lease of a waiting replica in ms, 3 limits,
 --       4 how wakes are sent, 5 the most ids in a set, 6 the caller's history
 --       7 request id, 8 how many hits its check had
--- Reply how many were released. 0: not found, that is unknown, released before, or approved in a window that has ended
+-- Reply how many were released. 0: the id is unknown, was released before, or was approved in a window that has ended
 --@include lib/hits
 --@include lib/instance
 

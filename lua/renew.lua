@@ -1,8 +1,8 @@
--- Renews the leases of a replica whose waiters wait for several keys, and does nothing else. A settle has to look
--- at a key where anything may be other than the replica thinks: a key of Redis was lost, a place has left the
--- queue, or the replica, Redis or its clock was away. There the lease is left as it is.
+-- Renews the leases of a replica for several keys, and does nothing else. It leaves a lease as it is if a settle has
+-- to look at the key first, because the key may differ from what the replica knows: Redis has lost a part of it, a
+-- place has left the queue, the replica or Redis was down, or Redis's clock has gone back.
 --
--- KEYS  per key: 1 replicas, 2 queue, 3 another name that is there as long as anybody waits
+-- KEYS  per key: 1 replicas, 2 queue, 3 another name that exists as long as anybody waits
 -- ARGV  1 to 6 as every call has them: 1 replica id, whose leases are renewed, 2 lease of a waiting replica in
 --       ms; 3 to 6 do not matter here
 --       then per key: how many places the replica has in the queue and its lowest ticket, as far as it knows
@@ -14,11 +14,12 @@ local ARGUMENTS_PER_KEY = 2
 
 local call = read_call(ARGV)
 
--- Returns whether the lease is renewed. The number of places alone does not tell of one that has left: a newcomer
--- whose answer is on its way makes up for it. But no ticket below the head's waits in a queue that is in order.
+-- Returns whether the lease is renewed. The number of places alone does not show that a place has left: a newcomer
+-- that the replica does not know of yet makes up for it. So the lowest ticket is compared with the head's, below
+-- which nobody waits in a queue that is in order.
 local function renew(replicas, queue, other, known_places, lowest_ticket)
   local replica = read_replica(redis.call('HMGET', replicas, call.replica)[1])
-  if not replica or replica.places < known_places or not was_heard_of(replica, call) then
+  if not replica or replica.places < known_places or not has_current_lease(replica, call) then
     return false
   end
   local head = redis.call('LINDEX', queue, 0)

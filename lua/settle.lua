@@ -1,6 +1,6 @@
--- Ends windows, serves the queue, and tells a replica where the waiters it asks about stand. A waiter may be
--- missing from the queue without an approval in this window or an earlier one: Redis lost its memory, or the
--- replica was thought dead. Such a waiter is put back in its old place.
+-- Ends windows, serves the queue, and tells a replica the state of the waiters it asks about. A waiter may be
+-- missing from the queue without an approval in this window or an earlier one: Redis lost its memory, or assumed
+-- that the replica was dead. Such a waiter is put back in its old place.
 --
 -- KEYS  1 state, 2 requests, 3 queue, 4 waiting, 5 replicas, 6 to 8 past requests
 -- ARGV  1 to 6 as every call has them: 1 replica id, whose lease is renewed, 2 lease of a waiting replica in
@@ -57,12 +57,12 @@ if was_lost or (#missing > 0 and is_older_than_key(keys, state, missing[1].ticke
 end
 if not idle and (queue.places > 0 or #missing > 0) then
   -- Of a key that was idle for too long, `open_instance` has seen to that.
-  hold_if_redis_was_away(state, queue, call)
+  hold_if_redis_was_down(state, queue, call)
 end
 if #missing > 0 then
   rejoin_queue(keys, state, call, missing)
   state.made_room = true
-  state.expires = idle_at(state)
+  state.expires = idle_at(state.start, state.window)
 elseif queue.replicas[call.replica] then
   renew_lease(queue, call)
   compact_queue(keys, state, call.now_ms)

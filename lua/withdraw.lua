@@ -4,7 +4,7 @@
 -- KEYS  per key: 1 state, 2 requests, 3 queue, 4 waiting, 5 replicas, 6 to 8 past requests
 -- ARGV  1 to 6 as every call has them: 1 replica id, 2 lease of a waiting replica in ms, 3 limits,
 --       4 how wakes are sent, 5 the most ids in a set, 6 the caller's history
---       7 with a space between two, what each key has: the number of its request ids, at most 1000, and, where its
+--       7 with a space between two, what each key has: the number of its request ids, at most 1000, and, if its
 --       limits are not those in 3, `=` and its limits
 --       then the request ids of all keys
 -- Reply per key how many were withdrawn or released, or the error with which the key failed
@@ -17,7 +17,7 @@ local function withdraw(first_key, call, ids)
   local keys = read_keys(KEYS, first_key)
   local state = open_instance(keys, call, read_state(keys.state))
   if not state then
-    -- Where Redis has lost the state alone, the places are still there.
+    -- If Redis has lost the state alone, the places still exist.
     return redis.call('HDEL', keys.waiting, unpack(ids))
   end
   local released = release_requests(keys, state, ids)

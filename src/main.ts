@@ -2,7 +2,7 @@ import { parseRulesCommand, runRulesCommand } from './app/rules-command.js';
 import { type App, startApp } from './app/start-app.js';
 import { parseSettings } from './config/settings.js';
 import { createLogger } from './common/logger.js';
-import { keepTickShape } from './common/tick-shape.js';
+import { keepTickShape } from './common/ticks.js';
 import { SettingsError } from './config/settings-error.js';
 
 /** The longest an open socket may keep the process alive after a stop. */

@@ -29,13 +29,13 @@ local function read_call(arguments)
   return {
     replica = arguments[1],
     lease = tonumber(arguments[2]),
-    -- Those that the caller has for the key where no request has set any.
+    -- The caller's rules for the key, without what requests have set.
     limits = parse_limits(arguments[3]),
     wake = arguments[4],
     max_ids = tonumber(arguments[5]),
     -- Read by lib/history.
     history = arguments[6],
-    -- Redis may have no memory left. A script that is called often is told, and saves a write.
+    -- Redis may have no memory left. A script that is called often gets this as an argument, which saves a write.
     may_be_full = true,
     now_us = now_us,
     now_ms = math.floor(now_us / 1000),

@@ -8,15 +8,15 @@ local WAITS_NOT, WAITS_WITHOUT_PLACE = string.byte('0'), string.byte('2')
 
 -- The greatest overrides of the maximum and of the queue's maximum that count.
 local function read_ceilings(ceilings)
-  if not ceilings or ceilings == '' then
+  if not ceilings then
     return math.huge, math.huge
   end
   local max, queue_max = string.match(ceilings, '^(-?%d+):(-?%d+)$')
   return tonumber(max), tonumber(queue_max)
 end
 
--- A maximum that no request sets from now on, where the rules have another: that of the rules, if it may come into
--- force in mid-window. `lapses`: a request had set it.
+-- The maximum that holds if no request sets one from now on: that of the rules, if it may come into force in
+-- mid-window, else the current one. `lapses`: a request had set the current one.
 local function base_maximum(keys, state, call, current, of_rules, lapses)
   if lapses or current == of_rules then
     return of_rules
@@ -26,8 +26,8 @@ local function base_maximum(keys, state, call, current, of_rules, lapses)
   return changes and of_rules or current
 end
 
--- An override stays until the key is removed, or until the rules of the window do not let it count any more. A maximum
--- without an override is that of the rules.
+-- An override stays until the key is removed, or until the rules of the window no longer allow it. A maximum
+-- without an override comes from the rules.
 local function configure(keys, state, call, batch)
   local max, queue_max = batch.max, batch.queue_max
   local max_was_set, queue_max_was_set = state.max_is_set, state.queue_max_is_set
@@ -78,7 +78,7 @@ local function approve(keys, state, call, batch, decided, replies)
   return i
 end
 
--- The reply to a check that would wait for longer than it can, else nil. `before`: how many wait before it.
+-- The reply to a check whose turn would come later than it can wait, else nil. `before`: how many wait before it.
 local function reply_too_late(keys, state, call, before, longest_wait)
   local micros = longest_wait and micros_to_turn(keys, state, call, before)
   return micros and micros > longest_wait * 1000 and TURN_TOO_LATE - micros or nil
@@ -86,7 +86,7 @@ end
 
 local function refuse_or_queue(keys, state, call, batch, first, decided, replies)
   local joining = {}
-  -- Where the maximum is 0, nobody's turn ever comes.
+  -- With a maximum of 0 no turn ever comes.
   local places = state.max == 0 and 0 or state.queue_max
   local approved_with_it = state.approved + batch.hits
   local is_set_full = approved_with_it > call.max_ids and approved_with_it <= state.max
@@ -116,18 +116,27 @@ local function refuse_or_queue(keys, state, call, batch, first, decided, replies
   end
   if #joining > 0 then
     join_queue(keys, state, call, joining)
-    -- Instead of the maximum alone: should Redis lose the key, the caller can tell its limits.
+    -- All limits instead of the maximum alone, so that the caller can restore them if Redis loses the key.
     replies[2] = format_limits(state)
   end
 end
 
--- In ms, for each check of a batch; false where its wait has no limit.
+-- The longest wait of each check of a batch, in ms; false for a wait without a limit.
 local function read_longest_waits(text)
   local waits = {}
   for millis in string.gmatch(text .. ',', '([^,]*),') do
     waits[#waits + 1] = tonumber(millis) or false
   end
   return waits
+end
+
+-- The values of a text of `<name>=<value>;`, by their names.
+local function read_values_by_name(text)
+  local values = {}
+  for name, value in string.gmatch(text, '([%a_]+)=([^;]*);') do
+    values[name] = value
+  end
+  return values
 end
 
 -- `special`: what check.lua says of it.
@@ -137,13 +146,12 @@ local function read_batch(arguments, first_id, size, special)
     batch.ids[i] = arguments[first_id + i - 1]
   end
   if batch.is_special then
-    local max, queue_max, ticket, millis_left, longest_waits, hits
-    batch.ceilings, max, queue_max, ticket, millis_left, batch.known_limits, batch.waits, longest_waits, hits =
-      string.match(special, '^([^;]*);([^;]*);([^;]*);([^;]*);([^;]*);([^;]*);([^;]*);([^;]*);([^;]*);$')
-    batch.longest_waits = longest_waits ~= '' and read_longest_waits(longest_waits)
-    batch.hits = tonumber(hits) or 1
-    batch.max, batch.queue_max = tonumber(max), tonumber(queue_max)
-    batch.ticket, batch.millis_left = tonumber(ticket), tonumber(millis_left)
+    local said = read_values_by_name(special)
+    batch.ceilings, batch.known_limits, batch.waits = said.ceilings, said.known_limits, said.waits
+    batch.longest_waits = said.longest_waits and read_longest_waits(said.longest_waits)
+    batch.hits = tonumber(said.hits) or 1
+    batch.max, batch.queue_max = tonumber(said.max), tonumber(said.queue_max)
+    batch.ticket, batch.millis_left = tonumber(said.ticket), tonumber(said.millis_left)
   end
   return batch
 end
@@ -151,7 +159,7 @@ end
 local NOTHING_DECIDED = {}
 
 -- Decides a batch, and returns its reply. Its key's names begin at names[first_key], its ids at arguments[first_id].
--- `values`: as `read_values` gives those of its key.
+-- `values`: those of its key, from `read_values`.
 local function decide(names, first_key, arguments, first_id, size, limits, special, values)
   local keys, batch = read_keys(names, first_key), read_batch(arguments, first_id, size, special)
   local call = call_with_limits(call, limits)
@@ -167,13 +175,13 @@ local function decide(names, first_key, arguments, first_id, size, limits, speci
   if batch.is_special or state.limits ~= call.limits.text then
     configure(keys, state, call, batch)
   end
-  state.expires = idle_at(state)
+  state.expires = idle_at(state.start, state.window)
   serve_waiting(keys, state, call)
-  if batch.waits and batch.waits ~= '' and state.has_more and read_queue(keys, state, call).places > 0 then
-    -- This comes before the check joins the queue: joining renews the caller's lease, which would hide the silence.
-    hold_if_redis_was_away(state, read_queue(keys, state, call), call)
+  if batch.waits and state.has_more and read_queue(keys, state, call).places > 0 then
+    -- Before the check joins the queue: joining renews the caller's lease, which would hide the silence.
+    hold_if_redis_was_down(state, read_queue(keys, state, call), call)
   end
-  -- Made with room for one verdict, since most batches have one.
+  -- Created with a place for one verdict, since most batches have one.
   local replies = { micros_to_room(state, call), state.max, 0, DENIED }
   local decided = is_sent_again and find_decided(keys, batch) or NOTHING_DECIDED
   local first_left = 1

@@ -1,4 +1,4 @@
--- Well below the number of arguments that Lua can unpack.
+-- Well below the number of values that Lua can unpack.
 local CHUNK = 1000
 
 -- Calls Redis with a name and a list of values, in one call for each chunk. Returns the sum of the replies.

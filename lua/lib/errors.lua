@@ -1,5 +1,5 @@
--- Makes an error reply of an error that `pcall` caught. Redis 7 raises a table, which is a reply already.
--- Redis 6 raises a text: the place in the script, then the command's message.
+-- The error reply for an error that `pcall` caught. Redis 7 raises a table, which is a reply already.
+-- Redis 6 raises a text: the position in the script, then the command's message.
 local function error_reply(caught)
   if type(caught) == 'table' then
     return caught

@@ -1,8 +1,9 @@
 -- The names of one instance, in the order in which all scripts that change it get them.
 local KEYS_PER_INSTANCE = 8
--- How many a plain check needs while the window goes on, the first ones, and to begin one: these and the past requests.
-local NAMES_IN_WINDOW, NAMES_FOR_WINDOW = 2, 5
--- Where they stand after the first, which is that of the state.
+-- How many of them a plain check gets: the first ones if the window goes on; these and the past requests if it may
+-- begin a window.
+local NAMES_IN_WINDOW, NAMES_FOR_NEW_WINDOW = 2, 5
+-- Their positions after the first name, which is that of the state.
 local REQUESTS, QUEUE, WAITING, REPLICAS, PAST_REQUESTS = 1, 2, 3, 4, 5
 
 local function read_keys(names, first)

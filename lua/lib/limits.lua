@@ -1,8 +1,7 @@
 -- The limits of a key as one text, `<window>:<maximum>:<maximum in the queue>`, with the window's length in ms. A
--- `*` after a maximum says that a request has set it. Limits that are the same are the same text, so most checks
--- need not read it.
+-- `*` after a maximum marks it as set by a request. Equal limits are equal texts, so most checks need not parse them.
 
--- Within one call, the limits of each text that was read.
+-- The limits of each text that this call has parsed.
 local read_limits = {}
 
 local function parse_limits(text)

@@ -1,7 +1,7 @@
--- A key as of now, for those who only look: writes nothing.
+-- A key as of now, for scripts that write nothing.
 --@include lib/instance
 
--- Returns the state, the queue, and how many wait; nil where there is no such key. A window that has ended counts as
+-- Returns the state, the queue, and how many wait; nil if there is no such key. A window that has ended counts as
 -- empty, and a key that has been idle for too long as removed.
 local function look_at(keys, now_ms)
   local state = read_state(keys.state)
@@ -14,7 +14,7 @@ local function look_at(keys, now_ms)
   if now_ms >= state.expires and waiting == 0 then
     return nil
   end
-  if not is_in_window(state, now_ms) then
+  if not is_in_window(state.start, state.window, now_ms) then
     roll_window(state, now_ms, state.window)
   end
   return state, queue, waiting

@@ -151,7 +151,7 @@ local function load_queue(keys, now_ms)
   return queue, counted == queue.places
 end
 
--- The queue, read once per script at most. If somebody else has removed some of its keys, it is mended, and replicas get
+-- The queue, read once per script at most. If somebody else has removed some of its keys, it is repaired, and replicas get
 -- time to put back the waiters that were lost with it.
 local function read_queue(keys, state, call)
   if not state.queue then

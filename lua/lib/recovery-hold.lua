@@ -1,26 +1,25 @@
--- Replicas do not all come back at once after Redis was away. In the recovery hold of a key nobody is
--- approved, so that the queue is served in order all the same.
+-- Replicas do not all come back at once after Redis was down. In the recovery hold of a key nobody is approved, so that
+-- the queue is still served in order.
 --
 -- Three losses begin a recovery hold:
---   Redis lost the key, with all who waited. The first call makes the key again. A ticket from before shows
---   the loss, and begins a hold that ends when the key has a certain age.
+--   Redis lost the key with all its waiters. The first call creates the key again. A ticket from before shows the
+--   loss, and begins a hold that ends when the key has a certain age.
 --   Somebody removed one of the three keys of the queue alone.
---   Redis was away for so long that leases ran out. Without a hold, living replicas would count as dead. The silence
---   of replicas alone does not show that: the caller must not know better.
+--   Redis was down for so long that leases ran out. Without a hold, living replicas would count as dead. Silent
+--   replicas alone do not show this: the caller's history may show that Redis was up.
 --
--- `born` is since when Redis has the key. `hold_until` is when the hold ends; 0 means no hold. Both are
--- in ms since 1970.
+-- `born` is when Redis got the key. `hold_until` is when the hold ends; 0 means no hold. Both are in ms since 1970.
 --@include lib/history
 --@include lib/state
 --@include lib/wake
 
--- A replica learns of Redis's return in less time: src/redis/backoff.ts.
+-- A replica notices Redis's return in less time: src/redis/backoff.ts.
 local HOLD_MILLIS = 500
--- A replica renews its lease when a third of it is over. If Redis was away until a lease ran out, even the
--- freshest lease has at most a third left. This is a little more.
+-- A replica renews its lease when a third of it is over, so the freshest lease has two thirds left while Redis is up.
+-- If Redis was down until a lease ran out, even the freshest has at most a third left. This is a little more.
 local LEASE_PART_LEFT = 0.4
 
--- Whether a waiter with this ticket came before Redis had the key: Redis has lost it since.
+-- Whether a waiter with this ticket came before Redis got the key, which Redis has then lost in between.
 local function is_older_than_key(keys, state, ticket)
   return ticket < born_at(keys, state) * 1000
 end
@@ -55,27 +54,30 @@ local function hold_after_loss(keys, state, call)
   end
 end
 
--- Begins the hold of a queue that was lost without its key, also in a hold: others may have put their waiters back before.
+-- Begins the hold of a queue that was lost without its key. In a hold it begins again: other replicas may have put
+-- their waiters back before the loss.
 local function hold_after_loss_of_queue(keys, state, call)
   set_more(state, 'hold_until', math.max(state.hold_until, call.now_ms + HOLD_MILLIS))
   call_for_waiters(keys, call)
 end
 
--- When a replica whose lease ends then would have renewed it, if Redis had not been away.
+-- Until when Redis has surely heard of a replica with this lease: later, the replica would have renewed it if Redis had
+-- been up.
 local function heard_until(lease_ends, call)
   return lease_ends - call.lease * LEASE_PART_LEFT
 end
 
--- Whether Redis was there when the caller had to renew its lease, and its clock has not gone back since. Then the
--- caller's lease may be renewed, and no hold has to begin before.
-local function was_heard_of(caller, call)
+-- Whether Redis was up when the caller had to renew its lease, and its clock has not gone back since. Then the lease
+-- may be renewed without a hold before.
+local function has_current_lease(caller, call)
   return heard_until(caller.lease_ends, call) >= call.now_ms and caller.lease_ends <= call.now_ms + call.lease
 end
 
--- Begins a hold if somebody waits, all replicas with waiters have been silent, and the caller can't tell that Redis was
--- there meanwhile. The caller's own lease must be renewed after this. Replicas that fell silent before the last hold
--- began have had their time. If they fell silent later, that hold ended while Redis was away, and another begins.
-local function hold_if_redis_was_away(state, queue, call)
+-- Begins a hold if somebody waits, all replicas with waiters have been silent, and the caller's history does not show
+-- that Redis was up meanwhile. The caller's own lease must be renewed after this. Replicas that fell silent before the
+-- last hold began could come back in it. If they fell silent later, that hold ended while Redis was down, and another
+-- begins.
+local function hold_if_redis_was_down(state, queue, call)
   if in_recovery_hold(state) then
     return
   end
@@ -85,13 +87,13 @@ local function hold_if_redis_was_away(state, queue, call)
   end
   local silent_since = heard_until(freshest, call)
   local is_new_silence = silent_since < call.now_ms and silent_since >= (state.ended_hold_began or -math.huge)
-  if is_new_silence and not was_there_since(call, silent_since) then
+  if is_new_silence and not was_up_since(call, silent_since) then
     begin_hold(state, call.now_ms, call.now_ms + HOLD_MILLIS)
   end
 end
 
--- Ends a hold whose time has come. From now on waiters may be served. A hold that begins in the future is one of a clock
--- that has gone back since, and takes as long as any other from now on.
+-- Ends a hold whose time is over, so that waiters may be served. A hold that begins in the future is from before the
+-- clock went back, and lasts its usual time from now on.
 local function end_hold(state, now_ms)
   if in_recovery_hold(state) and now_ms < state.hold_until - HOLD_MILLIS then
     set_more(state, 'hold_until', now_ms + HOLD_MILLIS)

@@ -1,14 +1,13 @@
 -- The ids of approved requests. One set is for the current window. Three sets, used in turns, are for windows
 -- that have ended, and for released and withdrawn ids. Only the current set counts, and only its approvals
--- can be released. The others answer late questions: a check that is sent again, a waiter whose wake comes
--- late, a late settle.
+-- can be released. The others serve late calls: a check that is sent again, a settle after a late wake.
 --
--- An approval is remembered for three windows after its own or, where these are shorter than a lease, for two
--- leases. A replica that stood still may ask for that long. When a window ends, its set is renamed to the set
--- of the next turn. Where three windows are shorter than a lease, a turn takes a lease: all windows in it
--- share its set, and their ids are added to it at once.
+-- An approval is remembered for three windows after its own, or for two leases if three windows are shorter than a
+-- lease. A replica that stalled may ask about it for that long. When a window ends, its set becomes the set of the
+-- next turn. If three windows are shorter than a lease, a turn lasts a lease: all windows in it share its set, and
+-- approved ids are added to it at once.
 --
--- `state.turn` is the number of the set that was begun last.
+-- `state.turn` is the number of the set that began last.
 --@include lib/chunks
 --@include lib/turns
 
@@ -24,10 +23,10 @@ end
 -- Keeps the ids of the window that has ended apart from those of the one that begins.
 -- `ended`: the start and the length of that window. Its own length decides whether its ids are in the set of a turn
 -- already: the next window may be shorter.
--- `has_requests`: the ended window may have a set. Where it has none, an UNLINK would let a new key into a full
--- memory (`decide_in_full_memory` in lib/instance).
+-- `has_requests`: the ended window may have a set. If it has none, an UNLINK would let a new key into a full memory
+-- (`decide_in_full_memory` in lib/instance).
 local function end_window_of_requests(keys, state, call, ended, has_requests)
-  if not share_turns(call, ended.window) then
+  if not windows_share_set(call, ended.window) then
     if has_requests then
       state.turn = next_turn(state.turn)
       keep_requests(keys.requests, keys.past_requests[state.turn])
@@ -45,12 +44,12 @@ end
 -- Adds ids to the approved ones. An id that is there already does not count again.
 local function add_requests(keys, state, call, ids)
   state.approved = state.approved + call_in_chunks('SADD', keys.requests, ids)
-  if share_turns(call, state.window) then
+  if windows_share_set(call, state.window) then
     call_in_chunks('SADD', keys.past_requests[state.turn], ids)
   end
 end
 
--- Releases those of these ids that are approved in the current window. Returns how many there are.
+-- Releases the ids among these that are approved in the current window. Returns how many there are.
 local function release_requests(keys, state, ids)
   local released = call_in_chunks('SREM', keys.requests, ids)
   state.approved = state.approved - released
@@ -58,9 +57,9 @@ local function release_requests(keys, state, ids)
   return released
 end
 
--- Remembers released and withdrawn ids. A settle that asks about them late, or once again, does not put them
--- back. Approving and releasing without end would make the set grow until the window ends. A set without
--- room for them ends its turn before.
+-- Remembers released and withdrawn ids, so that a settle that asks about them late, or a second time, does not put them
+-- back. Approvals and releases without end would let the set grow until the window ends, so a full set ends its turn
+-- earlier.
 local function remember_requests(keys, state, call, ids)
   if redis.call('SCARD', keys.past_requests[state.turn]) + #ids > call.max_ids then
     begin_turn(keys, state)
@@ -83,10 +82,10 @@ local function find_approved(keys, ids)
   return approved
 end
 
--- When the ids approved in this window may be forgotten, which can be after the end of the instance. The
--- state is kept for as long, since it has the turn.
+-- When the ids approved in this window may be forgotten, which can be after the end of the instance. The state, which
+-- has the turn, is kept for as long.
 local function remembered_until(state, call)
-  return share_turns(call, state.window) and state.start + state.window + (TURNS - 1) * call.lease or 0
+  return windows_share_set(call, state.window) and state.start + state.window + (TURNS - 1) * call.lease or 0
 end
 
 -- Sets when the sets to which ids were added expire.
@@ -94,18 +93,18 @@ local function expire_requests(keys, state, call, expire_at)
   if state.approved > 0 then
     redis.call('PEXPIREAT', keys.requests, expire_at)
   end
-  if state.has_past or (share_turns(call, state.window) and state.approved > 0) then
+  if state.has_past or (windows_share_set(call, state.window) and state.approved > 0) then
     redis.call('PEXPIREAT', keys.past_requests[state.turn], expire_at)
   end
 end
 
--- The same where nothing but approvals was added. A set that had ids before expires already.
+-- The same if nothing but approvals was added. A set that had ids before has its expiry already.
 local function expire_new_requests(keys, state, call, expire_at)
   local added = state.approved - state.stored_approved
   if redis.call('SCARD', keys.requests) == added then
     redis.call('PEXPIREAT', keys.requests, expire_at)
   end
-  if share_turns(call, state.window) and redis.call('SCARD', keys.past_requests[state.turn]) == added then
+  if windows_share_set(call, state.window) and redis.call('SCARD', keys.past_requests[state.turn]) == added then
     redis.call('PEXPIREAT', keys.past_requests[state.turn], expire_at)
   end
 end

@@ -1,26 +1,26 @@
--- Which limits are in force where callers have different rules, as while a rollout goes on. The limits of a key, its
--- window's length and its maxima, are one unit: a window of one caller with the maximum of another would let through
--- more than either. They change at a boundary, all together; maxima alone change at once where the length stays.
+-- Which limits are in force if callers have different rules, as in a rollout. The limits of a key, its window's length
+-- and its maxima, are one unit: the window of one caller with the maximum of another would approve more than either.
+-- They change together at a boundary. If the length stays the same, the maxima change at once.
 --
--- The newer rules win. A caller's rules are newer if they were loaded since the limits in force came into force. If they
--- were loaded before, nobody can tell. Then the limits stay, so that callers do not undo each other's changes with each
--- check, but not for longer than RULES_STAY_MILLIS: the caller that brought them may be gone.
+-- The newer rules win. A caller's rules are newer if they were loaded after the limits in force came into force. If
+-- they were loaded before, it is unknown which rules are newer. Then the limits stay, so that callers do not undo each
+-- other's changes with each check, but at most for RULES_STAY_MILLIS: the caller that brought them may be gone.
 --
--- `changed`: since when the limits are in force, in ms since 1970; absent while they are those that the key was made
--- with. A maximum that a request has set is not of the rules, and stays as it is.
+-- `changed`: since when the limits are in force, in ms since 1970; absent while they are the first ones of the key. A
+-- maximum that a request has set does not come from the rules, and stays.
 --@include lib/history
 --@include lib/state
 
 local RULES_STAY_MILLIS = 60000
 
--- Whether the limits in force are others than those of the caller's rules.
+-- Whether the limits in force differ from the caller's rules.
 local function differs_from_rules(state, rules)
   return state.window ~= rules.window
     or (state.max ~= rules.max and not state.max_is_set)
     or (state.queue_max ~= rules.queue_max and not state.queue_max_is_set)
 end
 
--- Whether the caller's limits may take the place of those in force.
+-- Whether the caller's limits may replace the limits in force.
 local function may_change_limits(keys, state, call)
   local since = state.is_new and state.born
   if not since then
@@ -30,7 +30,7 @@ local function may_change_limits(keys, state, call)
   return read_history(call) >= since or call.now_ms >= since + RULES_STAY_MILLIS
 end
 
--- The caller's limits, where they come into force with the next window; else nil.
+-- The caller's limits if they come into force with the next window, else nil.
 local function limits_of_next_window(keys, state, call)
   local rules = call.limits
   return differs_from_rules(state, rules) and may_change_limits(keys, state, call) and rules or nil

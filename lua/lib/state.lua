@@ -1,11 +1,11 @@
--- The state of an instance, a hash; docs/redis.md says what its fields mean. What is read and written for each
--- check decides what a check costs, so a field that says nothing for most keys is not there:
+-- The state of an instance, a hash; docs/redis.md says what its fields mean. A check costs what it reads and writes, so
+-- fields that most keys do not need are absent:
 --   start, limits, approved, turn, born   always
 --   denied                                from the first denial on
---   changed                               from then on that other rules came into force (lib/rules)
---   more                                  with the fields of MORE, from then on that somebody has waited, or that
---                                         the key was lost, and while `expires` says something. One of them is 0
---                                         while it says nothing
+--   changed                               since other rules came into force (lib/rules)
+--   more                                  with the fields of MORE, since somebody has waited or the key was lost, and
+--                                         while `expires` does not follow from the window. A field that says nothing
+--                                         is 0
 --@include lib/digits
 --@include lib/limits
 --@include lib/state-values
@@ -14,7 +14,7 @@
 local FIRST_TURN = 1
 
 local MORE = { 'expires', 'ticket', 'hold_until', 'unsorted', 'serving', 'served' }
--- The same in a key that has none of them.
+-- Their values in a key without them.
 local NO_MORE = { __index = { stored_expires = 0, ticket = 0, hold_until = 0, unsorted = 0, serving = 0, served = 0 } }
 
 local function read_more(state_key, state)
@@ -31,7 +31,7 @@ local function read_more(state_key, state)
   end
 end
 
--- The state with these values, or nil where there is none.
+-- The state with these values, or nil if there is none.
 local function state_of(state_key, values)
   if not values[2] then
     return nil
@@ -52,7 +52,7 @@ local function state_of(state_key, values)
     stored_denied = denied,
     turn = tonumber(values[4]),
   }, NO_MORE)
-  state.expires = idle_at(state)
+  state.expires = idle_at(state.start, state.window)
   if values[6] then
     read_more(state_key, state)
   end
@@ -63,8 +63,7 @@ local function read_state(state_key)
   return state_of(state_key, read_values(state_key))
 end
 
--- The state of a key that is made now. `start`: of its window. `idle`: the state of the instance before, where that is
--- known.
+-- The state of a new key. `start`: of its window. `idle`: the state of the instance before, if it is known.
 local function new_state(call, start, idle, limits)
   local state = setmetatable({
     is_new = true,
@@ -83,19 +82,19 @@ local function new_state(call, start, idle, limits)
     turn = idle and idle.turn or FIRST_TURN,
     born = idle and idle.born or call.now_ms,
   }, NO_MORE)
-  state.expires = idle_at(state)
+  state.expires = idle_at(state.start, state.window)
   return state
 end
 
--- Since when Redis has the key, in ms since 1970. Few calls need to know.
+-- When Redis got the key, in ms since 1970. Few calls need it, so it is read only for them.
 local function born_at(keys, state)
   state.born = state.born or tonumber(redis.call('HMGET', keys.state, 'born')[1])
   return state.born
 end
 
--- When `expires` has to be stored: 0 where it follows from the window, as after each check.
+-- The `expires` to store: 0 if it follows from the window, as after each check.
 local function expires_to_store(state)
-  return state.expires == idle_at(state) and 0 or state.expires
+  return state.expires == idle_at(state.start, state.window) and 0 or state.expires
 end
 
 local function says_nothing_more(state)

@@ -1,9 +1,9 @@
--- The turns of the sets that remember ids: lib/requests says what for.
+-- The turns of the sets that remember ids. lib/requests says what they are for.
 
 local TURNS = 3
 
--- Whether so many windows of this length, in ms, are shorter than a lease.
-local function share_turns(call, window)
+-- Whether windows of this length, in ms, share the set of a turn: TURNS of them are shorter than a lease.
+local function windows_share_set(call, window)
   return TURNS * window < call.lease
 end
 
@@ -11,7 +11,7 @@ local function next_turn(turn)
   return turn % TURNS + 1
 end
 
--- Makes the set of a window that has ended the set of a turn. Somebody may have removed it.
+-- The set of a window that has ended becomes the set of a turn. Somebody may have removed it.
 local function keep_requests(requests, past_requests)
   redis.call('UNLINK', past_requests)
   local failure = redis.pcall('RENAME', requests, past_requests).err

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 
+import { wholeNumber } from '../common/whole-number.js';
 import { BOUNDS } from '../limiter/bounds.js';
 
 /**
@@ -9,18 +10,13 @@ import { BOUNDS } from '../limiter/bounds.js';
 /** The most elements of a bulk request. */
 export const MAX_ELEMENTS = 1000;
 
-function whole({ min, max }: { min: number; max: number }) {
-  const takes = `a whole number from ${min} to ${max}`;
-  return z.int(takes).min(min, takes).max(max, takes);
-}
-
 /** An element of `POST /rate`. The length of the key is checked elsewhere, as for a key in a path. */
 export const checkElement = z
   .strictObject(
     {
       key: z.string('a text'),
-      maxRequests: whole(BOUNDS.maxRequests).optional(),
-      maxRequestsInQueue: whole(BOUNDS.maxRequestsInQueue).optional(),
+      maxRequests: wholeNumber(BOUNDS.maxRequests).optional(),
+      maxRequestsInQueue: wholeNumber(BOUNDS.maxRequestsInQueue).optional(),
     },
     'an object',
   )

@@ -10,7 +10,7 @@ import { memoryIn } from '../limiter/memory/memory-room.js';
 import { OutageLimiter } from '../limiter/outage/outage-limiter.js';
 import { OutageLog } from '../limiter/outage/outage-log.js';
 import { allowAll, decideLocally } from '../limiter/outage/substitute.js';
-import { connect, waitUntilReady } from '../redis/connections/connections.js';
+import { connect, waitUntilReady } from '../redis/connections/connect.js';
 import { connectionSettingsFrom } from '../redis/connections/from-settings.js';
 import { RedisLimiter } from '../redis/redis-limiter.js';
 import type { StoreObserver } from '../redis/store-observer.js';

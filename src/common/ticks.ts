@@ -1,3 +1,5 @@
+import { executionAsyncResource } from 'node:async_hooks';
+
 /** The ticks of the event loop. Simulations replace them. */
 export interface Ticks {
   /** Calls `callback` in the next tick, after all arrived data has been read. */
@@ -10,3 +12,40 @@ export const eventLoop: Ticks = {
     setImmediate(callback);
   },
 };
+
+let endOfThisTick: Promise<void> | undefined;
+
+/**
+ * Resolves when the event loop has read all that has arrived.
+ *
+ * Answers that are written one after the other wake their reader once. Answers written while requests are
+ * still read would each wake it, which costs a fifth of the decisions per second (BENCHMARKS.md). Answers from
+ * Redis come together anyway.
+ */
+export function endOfTick(): Promise<void> {
+  endOfThisTick ??= new Promise((resolve) => {
+    setImmediate(() => {
+      endOfThisTick = undefined;
+      resolve();
+    });
+  });
+  return endOfThisTick;
+}
+
+let lastTick: object | undefined;
+
+/**
+ * Keeps one object of `process.nextTick` alive, and with it the shape that V8 has learnt of them.
+ *
+ * The garbage collection of an idle process drops a shape that no object has. Node then makes each of these objects, of
+ * which a request takes several, by V8's slowest way, for as long as it lives: a check took a tenth more of a core.
+ * @returns that object, when there is one
+ */
+export function keepTickShape(): Promise<object> {
+  return new Promise((resolve) => {
+    process.nextTick(() => {
+      lastTick = executionAsyncResource();
+      resolve(lastTick);
+    });
+  });
+}

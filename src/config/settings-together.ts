@@ -1,25 +1,46 @@
-import type { Settings } from './settings.js';
 import { SettingsError } from './settings-error.js';
 
 const NOTHING = 'nothing';
+
+type Text = string | undefined;
+type Port = number | undefined;
+
+/** The settings whose values depend on one another. */
+interface RelatedSettings {
+  readonly PORT: Port;
+  readonly ADMIN_PORT?: Port;
+  readonly GRPC_PORT?: Port;
+  readonly REDIS_MODE: 'standalone' | 'sentinel' | 'cluster';
+  readonly REDIS_URL?: readonly string[] | undefined;
+  readonly REDIS_SENTINEL_MASTER?: Text;
+  readonly REDIS_DATABASE?: number | undefined;
+  readonly REDIS_TLS_CA_FILE?: Text;
+  readonly REDIS_TLS_CERT_FILE?: Text;
+  readonly REDIS_TLS_KEY_FILE?: Text;
+  readonly REDIS_TLS_SERVER_NAME?: Text;
+  readonly TLS_CERT_FILE?: Text;
+  readonly TLS_KEY_FILE?: Text;
+  readonly UNKNOWN_KEYS: string;
+  readonly CONFIG_FILE?: Text;
+}
 
 /**
  * Checks that the settings fit together.
  * @throws SettingsError that names a setting that does not fit
  */
-export function checkTogether(settings: Settings): Settings {
+export function checkTogether<Settings extends RelatedSettings>(settings: Settings): Settings {
   checkMode(settings);
   checkUrls(settings);
   checkPair(settings, 'REDIS_TLS_CERT_FILE', 'REDIS_TLS_KEY_FILE');
   checkPair(settings, 'TLS_CERT_FILE', 'TLS_KEY_FILE');
   checkPorts(settings);
-  if (settings.UNKNOWN_KEYS === 'refuse' && settings.CONFIG_FILE === undefined) {
-    throw new SettingsError('UNKNOWN_KEYS', '"refuse"', 'CONFIG_FILE to be set as well');
+  if (settings.UNKNOWN_KEYS === 'deny' && settings.CONFIG_FILE === undefined) {
+    throw new SettingsError('UNKNOWN_KEYS', '"deny"', 'CONFIG_FILE to be set as well');
   }
   return settings;
 }
 
-function checkPorts(settings: Settings): void {
+function checkPorts(settings: RelatedSettings): void {
   const taken = new Map<number, string>();
   for (const name of ['PORT', 'ADMIN_PORT', 'GRPC_PORT'] as const) {
     const port = settings[name];
@@ -33,7 +54,12 @@ function checkPorts(settings: Settings): void {
   }
 }
 
-function checkMode({ REDIS_MODE, REDIS_URL, REDIS_SENTINEL_MASTER, ...rest }: Settings): void {
+function checkMode({
+  REDIS_MODE,
+  REDIS_URL,
+  REDIS_SENTINEL_MASTER,
+  ...rest
+}: RelatedSettings): void {
   if (REDIS_MODE !== 'standalone' && !REDIS_URL) {
     throw new SettingsError(
       'REDIS_MODE',
@@ -57,7 +83,7 @@ function checkMode({ REDIS_MODE, REDIS_URL, REDIS_SENTINEL_MASTER, ...rest }: Se
   }
 }
 
-function checkUrls(settings: Settings): void {
+function checkUrls(settings: RelatedSettings): void {
   const urls = (settings.REDIS_URL ?? []).map((url) => new URL(url));
   const hidden = 'a value that is not shown';
   if (settings.REDIS_MODE === 'standalone' && urls.length > 1) {
@@ -109,7 +135,7 @@ function isDecodable(text: string): boolean {
 }
 
 function checkPair(
-  settings: Settings,
+  settings: RelatedSettings,
   certificate: 'REDIS_TLS_CERT_FILE' | 'TLS_CERT_FILE',
   key: 'REDIS_TLS_KEY_FILE' | 'TLS_KEY_FILE',
 ): void {

@@ -10,7 +10,7 @@ import { listOf, wholeNumber, yesOrNo } from './text-schemas.js';
 
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
 const REDIS_MODES = ['standalone', 'sentinel', 'cluster'] as const;
-const UNKNOWN_KEYS = ['allow', 'refuse'] as const;
+const UNKNOWN_KEYS = ['allow', 'deny'] as const;
 const RATE_LIMIT_HEADERS = ['off', 'draft', 'legacy'] as const;
 const OUTAGE_POLICIES = ['deny', 'allow', 'local'] as const;
 const ONE_HOUR_MILLIS = 60 * 60 * 1000;

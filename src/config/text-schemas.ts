@@ -1,18 +1,25 @@
 import { z } from 'zod';
 
+import {
+  type Range,
+  wholeNumber as wholeNumberOfJson,
+  wholeNumberIn,
+} from '../common/whole-number.js';
+
 /**
  * Schemas for values that arrive as text, from the environment or a query. Each message names the values
  * that are taken, for the end of a sentence. In the OpenAPI document each is the value that the text stands for.
  */
 
 /** Decimal digits, from `min` to `max`. */
-export function wholeNumber({ min, max }: { min: number; max: number }) {
-  const takes = `a whole number from ${min} to ${max}`;
+export function wholeNumber(range: Range) {
+  const { min, max } = range;
+  const takes = wholeNumberIn(range);
   return z
     .string(takes)
     .regex(/^\d{1,15}$/, takes)
     .transform(Number)
-    .refine((value) => value >= min && value <= max, takes)
+    .pipe(wholeNumberOfJson(range))
     .meta({
       override: ({ jsonSchema }: { jsonSchema: { pattern?: string } }) => {
         delete jsonSchema.pattern;

@@ -99,7 +99,7 @@ export function hitsOf(asked: readonly { readonly hits?: number | undefined }[])
 }
 
 /**
- * The check of a descriptor. It may wait if its key's rule has a `max_wait`, and it asks for one approval.
+ * The check of a descriptor. It may wait if its key's rule has a `max_wait_millis`, and it asks for one approval.
  * @param millisLeft until Envoy gives up
  * @throws ServiceError INVALID_PARAMETER
  */

@@ -1,10 +1,29 @@
-/** The limiter can't fulfil a request now. The request may be tried again. */
-export abstract class UnavailableError extends Error {
-  abstract readonly reason: UnavailableReason;
-}
+/** Why the limiter can't fulfil a request now, with the message for logs. */
+const REASONS = {
+  store_unavailable: 'store unavailable',
+  /** The store has no room for a key that is new. It decides on those that it has. */
+  store_full: 'store full',
+  /** The store keeps no more ids of approvals for the key's window, although its maximum is not reached. */
+  key_full: 'too many approvals of the key in this window',
+  /** This replica stops before the turn of the request. Another replica may be asked. */
+  shutting_down: 'shutting down',
+  /** The maximum of requests waits here already. Another replica may be asked. */
+  too_many_waiters: 'too many waiters on this replica',
+} as const;
 
-export type UnavailableReason =
-  'store_unavailable' | 'store_full' | 'key_full' | 'shutting_down' | 'too_many_waiters';
+export type UnavailableReason = keyof typeof REASONS;
+
+/** The limiter can't fulfil a request now. The request may be tried again. */
+export class UnavailableError extends Error {
+  override readonly name: string = 'UnavailableError';
+
+  constructor(
+    readonly reason: UnavailableReason,
+    options?: ErrorOptions,
+  ) {
+    super(REASONS[reason], options);
+  }
+}
 
 interface StoreFailure extends ErrorOptions {
   /** The store may have fulfilled the request all the same, or may do so later. */
@@ -14,35 +33,23 @@ interface StoreFailure extends ErrorOptions {
 /** The store can't be asked now, or did not answer in time. */
 export class StoreUnavailableError extends UnavailableError {
   override readonly name: string = 'StoreUnavailableError';
-  readonly reason: 'store_unavailable' | 'store_full' = 'store_unavailable';
   readonly mayHaveRun: boolean;
 
   constructor(
     { mayHaveRun = false, ...options }: StoreFailure = {},
-    message = 'store unavailable',
+    reason: 'store_unavailable' | 'store_full' = 'store_unavailable',
   ) {
-    super(message, options);
+    super(reason, options);
     this.mayHaveRun = mayHaveRun;
   }
 }
 
-/** The store has no room for a key that is new. It decides on those that it has. */
+/** The store has no room for a key that is new. */
 export class StoreFullError extends StoreUnavailableError {
   override readonly name = 'StoreFullError';
-  override readonly reason = 'store_full';
 
   constructor(failure: StoreFailure = {}) {
-    super(failure, 'store full');
-  }
-}
-
-/** The store keeps no more ids of approvals for the key's window, although its maximum is not reached. */
-export class KeyFullError extends UnavailableError {
-  override readonly name = 'KeyFullError';
-  readonly reason = 'key_full';
-
-  constructor() {
-    super('too many approvals of the key in this window');
+    super(failure, 'store_full');
   }
 }
 
@@ -52,25 +59,5 @@ export class ListingForbiddenError extends Error {
 
   constructor(options: ErrorOptions) {
     super('the store forbids to list its keys', options);
-  }
-}
-
-/** This replica stops before the turn of the request. Another replica may be asked. */
-export class ShuttingDownError extends UnavailableError {
-  override readonly name = 'ShuttingDownError';
-  readonly reason = 'shutting_down';
-
-  constructor() {
-    super('shutting down');
-  }
-}
-
-/** The maximum of requests waits here already. Another replica may be asked. */
-export class TooManyWaitersError extends UnavailableError {
-  override readonly name = 'TooManyWaitersError';
-  readonly reason = 'too_many_waiters';
-
-  constructor() {
-    super('too many waiters on this replica');
   }
 }

@@ -49,7 +49,7 @@ export interface CheckRequest {
   readonly canWait: boolean;
   /**
    * Of a request that can wait: its caller has no place left to wait in. It is approved at once, or refused because
-   * the queue is full, or fails with a TooManyWaitersError.
+   * the queue is full, or fails with `too_many_waiters`.
    */
   readonly noPlace?: boolean;
   /**
@@ -172,9 +172,9 @@ export interface Limiter {
    * Asks for permission. With `canWait` the promise resolves when the request's turn has come, or its longest wait is
    * over.
    * @param caller its disconnect withdraws a request that can wait
-   * @throws ShuttingDownError when the replica stops while the request waits, or has stopped
-   * @throws TooManyWaitersError when the request would have to wait, but too many wait already
-   * @throws KeyFullError when the store keeps no more ids of the key's window
+   * @throws UnavailableError whose reason is `shutting_down` if the replica stops while the request waits, or has
+   * stopped; `too_many_waiters` if the request would have to wait, but too many wait already; `key_full` if the store
+   * keeps no more ids of the key's window
    */
   check(request: CheckRequest, caller?: CallerPresence): Promise<Decision>;
 
@@ -213,7 +213,7 @@ export interface Limiter {
   /** The number of requests that wait here for their turn. */
   readonly waiting: number;
 
-  /** Rejects the requests that wait with a {@link ShuttingDownError}, and frees all resources. */
+  /** Rejects the requests that wait, since this replica is `shutting_down`, and frees all resources. */
   close(): Promise<void>;
 }
 

@@ -74,7 +74,7 @@ function decisionCounter(registers: Registry[]): Counter {
 function countInto(counter: Counter): (decision: Decision, isShadow: boolean) => void {
   // The store is Redis, or the embedded limiter's own memory.
   const decidedBy = (who: 'store' | OutagePolicy) => ({
-    room: fromTheStart(counter, 'approved', 'room', who),
+    capacity: fromTheStart(counter, 'approved', 'capacity', who),
     waited: fromTheStart(counter, 'approved', 'waited', who),
     limit_reached: fromTheStart(counter, 'denied', 'limit_reached', who),
     queue_full: fromTheStart(counter, 'denied', 'queue_full', who),
@@ -87,7 +87,7 @@ function countInto(counter: Counter): (decision: Decision, isShadow: boolean) =>
     allow: decidedBy('allow'),
     local: decidedBy('local'),
   };
-  const withdrawn = fromTheStart(counter, 'withdrawn', 'client_left', 'store');
+  const withdrawn = fromTheStart(counter, 'withdrawn', 'client_disconnected', 'store');
   return (decision, isShadow) => {
     if (decision.outcome === 'withdrawn') {
       withdrawn.inc();
@@ -97,7 +97,7 @@ function countInto(counter: Counter): (decision: Decision, isShadow: boolean) =>
     if (decision.outcome === 'denied' && isShadow) by.shadowed.inc();
     else if (decision.outcome === 'denied') by[decision.reason].inc();
     else if (decision.waited) by.waited.inc();
-    else by.room.inc();
+    else by.capacity.inc();
   };
 }
 

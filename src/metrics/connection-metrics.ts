@@ -5,7 +5,7 @@ import type { DropReason, Metrics, StreamDropReason } from './metrics.js';
 const DROP_REASONS: readonly DropReason[] = [
   'too_many_connections',
   'too_many_held',
-  'answers_not_taken',
+  'slow_reader',
 ];
 
 const STREAM_DROP_REASONS: readonly StreamDropReason[] = [

@@ -6,7 +6,7 @@ import type { Decision } from '../limiter/limiter.js';
  * Why a connection was dropped: its port had as many as it may, its port held as many requests as it may, or
  * its client took no answer.
  */
-export type DropReason = 'too_many_connections' | 'too_many_held' | 'answers_not_taken';
+export type DropReason = 'too_many_connections' | 'too_many_held' | 'slow_reader';
 
 /** Why a stream of gRPC was dropped: its headers are too large, its port has too many, or its client is too late. */
 export type StreamDropReason = 'headers_too_large' | 'too_many' | 'too_late';

@@ -1,16 +1,16 @@
-import { KeyFullError, StoreUnavailableError, TooManyWaitersError } from '../limiter/errors.js';
+import { StoreUnavailableError, UnavailableError } from '../limiter/errors.js';
 import type { CheckRequest, Decision, Quota, RequestTrace } from '../limiter/limiter.js';
 import type { Clock } from '../common/clock.js';
 import type { Ticks } from '../common/ticks.js';
 import { groupBySlot } from './by-slot.js';
 import type { KeyNaming } from './key-names.js';
-import { KnownWindows, type Thought } from './known-windows.js';
+import { type AssumedKey, KnownWindows } from './known-windows.js';
 import {
   type BatchedCheck,
   type CheckBatch,
   type CheckBatchReply,
+  type KeyAssumption,
   type KnownWaiting,
-  type ThoughtOfKey,
   VERDICT,
 } from './scripts/check-codec.js';
 import type { Scripts } from './scripts/scripts.js';
@@ -29,8 +29,8 @@ const MAX_HELD_PER_CALL = 500;
  */
 const MAX_KEYS_PER_CALL = 16;
 
+/** What Redis says of one check. */
 export interface CheckReply {
-  readonly millisToRoom: number;
   readonly quota: Quota;
   /** One of `VERDICT`, or the ticket of the place in the queue. */
   readonly verdict: number;
@@ -50,17 +50,16 @@ export interface CheckBatcherParts {
   readonly waitingFor: (key: string) => KnownWaiting | undefined;
 }
 
-/** A check on its way to Redis. One of the two methods is called, once. */
-export interface PendingCheck extends BatchedCheck {
-  /** @param verdict as in {@link CheckReply} */
-  answered(verdict: number, quota: Quota, limits?: string): void;
-  failed(error: unknown): void;
+/** A check on its way to Redis. */
+interface PendingCheck extends BatchedCheck {
+  resolve(reply: CheckReply): void;
+  reject(error: unknown): void;
 }
 
 /** A batch that may still grow. */
-interface PendingBatch extends CheckBatch, Thought {
+interface PendingBatch extends CheckBatch, AssumedKey {
   waiting: KnownWaiting | undefined;
-  thoughtOf: ThoughtOfKey;
+  assumption: KeyAssumption;
   /** No other batch of this call is of the same key, and nothing is special about its checks. */
   isPlain: boolean;
   /** It has checks whose order matters. */
@@ -108,18 +107,15 @@ export class CheckBatcher {
 
   constructor(private readonly parts: CheckBatcherParts) {}
 
-  send(request: CheckRequest, requestId: string): Promise<CheckReply> {
+  /** Asks Redis for a decision. */
+  check(request: CheckRequest, requestId: string): Promise<CheckReply> {
     const { canWait, noPlace = false, maxWaitMillis } = request;
-    return new Promise((resolve, failed) => {
-      const answered = (verdict: number, quota: Quota, limits?: string): void => {
-        resolve({ millisToRoom: quota.resetMillis, quota, verdict, limits });
-      };
-      this.add(request, { requestId, canWait, noPlace, maxWaitMillis, answered, failed });
+    return new Promise((resolve, reject) => {
+      this.#add(request, { requestId, canWait, noPlace, maxWaitMillis, resolve, reject });
     });
   }
 
-  /** The same for a check that hears of its reply by itself, and needs no promise of it. */
-  add(request: CheckRequest, check: PendingCheck): void {
+  #add(request: CheckRequest, check: PendingCheck): void {
     const latest = this.#latest.get(request.key);
     const grows = latest && takes(latest, request) ? latest : undefined;
     // What is sent here may be of the same key.
@@ -170,7 +166,7 @@ export class CheckBatcher {
       names: this.parts.naming.namesOf(key),
       overrides: { maxRequests, maxRequestsInQueue },
       waiting: undefined,
-      thoughtOf: 'unknown',
+      assumption: 'unknown',
       windowEndsAt: 0,
       isPlain: hits === 1 && maxRequests === undefined && maxRequestsInQueue === undefined,
       isOrdered: false,
@@ -186,7 +182,7 @@ export class CheckBatcher {
     for (const batch of batches) {
       // As late as can be: a ticket may have come while the batch grew.
       batch.waiting = this.parts.waitingFor(batch.key);
-      if (batch.isPlain && !batch.waiting) this.#windows.thinkOf(batch, now);
+      if (batch.isPlain && !batch.waiting) this.#windows.assume(batch, now);
       if (batch.isOrdered) this.#isSent(batch.key);
     }
     this.#batches = [];
@@ -194,7 +190,7 @@ export class CheckBatcher {
     this.parts.observer.batched(this.#checks);
     this.#checks = 0;
     this.#hits = 0;
-    const calls = groupBySlot(byThought(batches), ({ names }) => this.parts.slotOf(names.state));
+    const calls = groupBySlot(byAssumption(batches), ({ names }) => this.parts.slotOf(names.state));
     for (const call of calls) void this.#call(call, now);
   }
 
@@ -278,18 +274,22 @@ function append(batch: PendingBatch, request: CheckRequest, check: PendingCheck)
   batch.checks.push(check);
 }
 
-/** In the order that a call needs. The order of the keys of a call matters to nobody. */
-function byThought(batches: readonly PendingBatch[]): readonly PendingBatch[] {
+/** Sorts them in the order that a call needs. Nothing else depends on the order of the keys of a call. */
+function byAssumption(batches: readonly PendingBatch[]): readonly PendingBatch[] {
   const [first] = batches;
-  if (batches.every(({ thoughtOf }) => thoughtOf === first?.thoughtOf)) return batches;
-  const those = (thought: ThoughtOfKey): PendingBatch[] =>
-    batches.filter(({ thoughtOf }) => thoughtOf === thought);
-  return [...those('inWindow'), ...those('plain'), ...those('unknown')];
+  if (batches.every(({ assumption }) => assumption === first?.assumption)) return batches;
+  const withAssumption = (wanted: KeyAssumption): PendingBatch[] =>
+    batches.filter(({ assumption }) => assumption === wanted);
+  return [
+    ...withAssumption('inWindow'),
+    ...withAssumption('newWindow'),
+    ...withAssumption('unknown'),
+  ];
 }
 
 function answer({ checks }: PendingBatch, reply: CheckBatchReply | Error | undefined): void {
   if (reply === undefined || reply instanceof Error) {
-    for (const check of checks) check.failed(reply ?? unanswered());
+    for (const check of checks) check.reject(reply ?? unanswered());
     return;
   }
   const { millisToRoom, maxRequests, verdicts } = reply;
@@ -301,14 +301,14 @@ function answer({ checks }: PendingBatch, reply: CheckBatchReply | Error | undef
   for (let i = 0; i < checks.length; i += 1) {
     const verdict = verdicts[i];
     if (verdict === undefined) {
-      checks[i]?.failed(unanswered());
+      checks[i]?.reject(unanswered());
       continue;
     }
     if (verdict === VERDICT.approved) {
       remaining -= 1;
       quota = { maxRequests, remaining, resetMillis: millisToRoom };
     }
-    checks[i]?.answered(verdict, quota, reply.limits);
+    checks[i]?.resolve({ verdict, quota, limits: reply.limits });
   }
 }
 
@@ -318,11 +318,11 @@ function unanswered(): Error {
 
 /**
  * The decision on a check that was neither approved nor queued.
- * @throws TooManyWaitersError or KeyFullError
+ * @throws UnavailableError if it could neither be denied nor wait
  */
 export function denial({ verdict, quota }: Pick<CheckReply, 'verdict' | 'quota'>): Decision {
-  if (verdict === VERDICT.noPlace) throw new TooManyWaitersError();
-  if (verdict === VERDICT.keyFull) throw new KeyFullError();
+  if (verdict === VERDICT.noPlace) throw new UnavailableError('too_many_waiters');
+  if (verdict === VERDICT.keyFull) throw new UnavailableError('key_full');
   if (verdict <= VERDICT.turnTooLate) {
     const turnMillis = (VERDICT.turnTooLate - verdict) / 1000;
     return { outcome: 'denied', reason: 'turn_too_late', quota, turnMillis };

@@ -1,67 +1,67 @@
 import { RecentValues } from '../common/recent-values.js';
-import type { ThoughtOfKey } from './scripts/check-codec.js';
+import type { KeyAssumption } from './scripts/check-codec.js';
 
 /** The most keys in each of the two generations. */
 const KEPT_KEYS = 10_000;
-/** A call takes so long to reach Redis where nothing is slow. */
+/** A call takes so long to reach Redis if nothing is slow. */
 const LEAST_MARGIN_MILLIS = 3;
 
-/** What is thought of a key when a call is sent. */
-export interface Thought {
+/** A key, and what a call assumes of it. */
+export interface AssumedKey {
   readonly key: string;
   /** `unknown` to begin with */
-  thoughtOf: ThoughtOfKey;
+  assumption: KeyAssumption;
   /** When the key's window ends, or ended, as far as is known; 0 to begin with. */
   windowEndsAt: number;
 }
 
 /**
- * Until when the windows of the keys asked for lately go on, as Redis said. Only hints come of it: another
- * replica's request may have changed the key meanwhile.
+ * When the windows of recently checked keys end, as Redis said. Assumptions are hints: another replica's request may
+ * have changed the key meanwhile.
  */
 export class KnownWindows {
-  /** Of a key that proved not to be plain, the negative of that time. */
+  /** For a key of which too much was assumed, the negative of that time. */
   readonly #ends = new RecentValues<number>(KEPT_KEYS);
   #marginMillis = LEAST_MARGIN_MILLIS;
 
-  /** A call takes so long by now. What is thought of a key has to hold when the next one reaches Redis. */
+  /** Learns how long calls take at present. An assumption has to hold when the next call reaches Redis. */
   tookMillis(millis: number): void {
     this.#marginMillis = Math.max(LEAST_MARGIN_MILLIS, millis);
   }
 
-  /** Notes what is thought of a key for a call of now. One that was not plain is tried again in the next window. */
-  thinkOf(thought: Thought, now: number): void {
-    const end = this.#ends.get(thought.key);
+  /** Assumes what it can of a key that is checked now. After a wrong assumption it waits for the next window. */
+  assume(assumed: AssumedKey, now: number): void {
+    const end = this.#ends.get(assumed.key);
     if (end === undefined) return;
-    thought.windowEndsAt = Math.abs(end);
-    const goesOn = now + this.#marginMillis < thought.windowEndsAt;
-    if (!goesOn) thought.thoughtOf = 'plain';
-    else if (end > 0) thought.thoughtOf = 'inWindow';
+    assumed.windowEndsAt = Math.abs(end);
+    const goesOn = now + this.#marginMillis < assumed.windowEndsAt;
+    if (!goesOn) assumed.assumption = 'newWindow';
+    else if (end > 0) assumed.assumption = 'inWindow';
   }
 
   /**
    * Learns from the reply to a call.
-   * @param thought as the call was sent
+   * @param assumed as the call was sent
    * @param endsAt when the key's window ends
-   * @param neededAllNames whether what was thought of the key was too little
-   * @param now all times are by the clock of `thinkOf`
+   * @param neededAllNames whether too much was assumed of the key
+   * @param now all times are by the clock of `assume`
    */
-  learn(thought: Readonly<Thought>, endsAt: number, neededAllNames: boolean, now: number): void {
-    const { key } = thought;
-    const seemsPlain = provedPlain(thought, neededAllNames, now) ?? (this.#ends.get(key) ?? 0) >= 0;
-    this.#ends.set(key, seemsPlain ? endsAt : -endsAt);
+  learn(assumed: Readonly<AssumedKey>, endsAt: number, neededAllNames: boolean, now: number): void {
+    const { key } = assumed;
+    const mayAssume = held(assumed, neededAllNames, now) ?? (this.#ends.get(key) ?? 0) >= 0;
+    this.#ends.set(key, mayAssume ? endsAt : -endsAt);
   }
 }
 
-/** Whether the key proved plain; undefined where the call did not show it. */
-function provedPlain(
-  { thoughtOf, windowEndsAt }: Readonly<Thought>,
+/** Whether the assumption held; undefined if the call did not show it. */
+function held(
+  { assumption, windowEndsAt }: Readonly<AssumedKey>,
   neededAllNames: boolean,
   now: number,
 ): boolean | undefined {
-  if (thoughtOf === 'unknown') return undefined;
+  if (assumption === 'unknown') return undefined;
   if (!neededAllNames) return true;
-  // Its window may have ended on the way, which any key's does.
-  const isOfWindow = thoughtOf === 'inWindow' && windowEndsAt <= now;
-  return isOfWindow ? undefined : false;
+  // The window of any key may end while the call is on its way.
+  const hasEnded = assumption === 'inWindow' && windowEndsAt <= now;
+  return hasEnded ? undefined : false;
 }

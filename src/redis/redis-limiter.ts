@@ -5,14 +5,13 @@ import type { Logger } from 'pino';
 
 import type { Clock } from '../common/clock.js';
 import type { CallerPresence } from '../limiter/caller-presence.js';
-import { ShuttingDownError, StoreUnavailableError } from '../limiter/errors.js';
+import { StoreUnavailableError, UnavailableError } from '../limiter/errors.js';
 import type {
   CheckRequest,
   Decision,
   InstanceDetail,
   InstanceState,
   LimitsOf,
-  Quota,
   ReleaseOptions,
   StoreCondition,
   StoreLimiter,
@@ -20,7 +19,7 @@ import type {
 import { eventLoop } from '../common/ticks.js';
 import { CallGuard } from './availability/call-guard.js';
 import { CallerHistory } from './caller-history.js';
-import { CheckBatcher, denial, type PendingCheck } from './check-batcher.js';
+import { CheckBatcher, denial } from './check-batcher.js';
 import type { Connections } from './connections/connections.js';
 import { KeyNaming, storedNames } from './key-names.js';
 import { Listing } from './listing.js';
@@ -124,17 +123,11 @@ export class RedisLimiter implements StoreLimiter {
   }
 
   check(request: CheckRequest, caller?: CallerPresence): Promise<Decision> {
-    if (this.#isClosing) return Promise.reject(new ShuttingDownError());
+    if (this.#isClosing) return Promise.reject(new UnavailableError('shutting_down'));
     if (request.canWait && request.noPlace !== true && this.#room.hasPlace) {
       return this.#room.checkOrWait(request, caller);
     }
-    return new Promise((resolve, reject) => {
-      const onFailed = (error: Error, requestId: string): void => {
-        this.#room.checkFailed(request, requestId, error);
-        reject(error);
-      };
-      this.#checks.add(request, new ImmediateCheck(request, resolve, onFailed));
-    });
+    return this.#checkAtOnce(request.canWait ? { ...request, noPlace: true } : request);
   }
 
   release(key: string, requestId: string, options?: ReleaseOptions): Promise<boolean> {
@@ -174,6 +167,19 @@ export class RedisLimiter implements StoreLimiter {
     }
   }
 
+  /** Decides a check that may not wait, or has no place to wait in. */
+  async #checkAtOnce(request: CheckRequest): Promise<Decision> {
+    const requestId = randomUUID();
+    try {
+      const reply = await this.#checks.check(request, requestId);
+      if (reply.verdict !== VERDICT.approved) return denial(reply);
+      return { outcome: 'approved', requestId, quota: reply.quota };
+    } catch (error) {
+      this.#room.checkFailed(request, requestId, error);
+      throw error;
+    }
+  }
+
   #publish(channel: string, message: string): Promise<unknown> {
     return this.#guard.run({
       script: 'publish',
@@ -192,38 +198,6 @@ export class RedisLimiter implements StoreLimiter {
     this.#guard.breakers.dispose();
     this.#history.dispose();
     await this.options.connections.close();
-  }
-}
-
-/** A check that is decided at once: it may not wait, or has no place to wait in. */
-class ImmediateCheck implements PendingCheck {
-  readonly requestId = randomUUID();
-  readonly canWait: boolean;
-  readonly noPlace = true;
-  readonly maxWaitMillis: number | undefined;
-
-  constructor(
-    { canWait, maxWaitMillis }: CheckRequest,
-    private readonly onDecided: (decision: Decision) => void,
-    private readonly onFailed: (error: Error, requestId: string) => void,
-  ) {
-    this.canWait = canWait;
-    this.maxWaitMillis = maxWaitMillis;
-  }
-
-  answered(verdict: number, quota: Quota): void {
-    if (verdict === VERDICT.approved) {
-      this.onDecided({ outcome: 'approved', requestId: this.requestId, quota });
-      return;
-    }
-    try {
-      this.onDecided(denial({ verdict, quota }));
-    } catch (error) {
-      this.failed(error);
-    }
-  }
-
-  failed(error: unknown): void {
-    this.onFailed(error as Error, this.requestId);
+    this.#guard.close();
   }
 }

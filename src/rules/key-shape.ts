@@ -8,7 +8,7 @@ const PUNCTUATION = String.raw`[!-\/:-@\[-\x60\{-~]`;
 const PART = new RegExp(
   [
     String.raw`(?<anything>\.\*\??)`,
-    String.raw`(?:\\(?<escaped>${PUNCTUATION})|(?<plain>[ !"#%&',\-\/\w:;<=>@\x60~]))(?![*+?\{])`,
+    String.raw`(?:\\(?<escaped>${PUNCTUATION})|(?<literal>[ !"#%&',\-\/\w:;<=>@\x60~]))(?![*+?\{])`,
     String.raw`(?<open>\((?:\?:|(?!\?)))`,
     String.raw`(?<close>\))`,
     String.raw`(?<either>\|)`,
@@ -48,7 +48,7 @@ export function shapeOf(expression: string): KeyShape {
     if (part.open !== undefined) depth += 1;
     if (part.close !== undefined) depth -= 1;
     if (part.either !== undefined && depth === 0) return ANY;
-    const text = part.plain ?? part.escaped;
+    const text = part.literal ?? part.escaped;
     if (depth === 0 && text !== undefined) {
       current += text;
       continue;

@@ -80,7 +80,7 @@ function apply(before: DeclaredPolicy, rule: Rule): DeclaredPolicy {
     maxRequestsCeiling: rule.max_requests_ceiling ?? before.maxRequestsCeiling,
     maxRequestsInQueueCeiling:
       rule.max_requests_in_queue_ceiling ?? before.maxRequestsInQueueCeiling,
-    maxWaitMillis: rule.max_wait ?? before.maxWaitMillis,
+    maxWaitMillis: rule.max_wait_millis ?? before.maxWaitMillis,
     isShadow: rule.shadow ?? before.isShadow,
     isKnown: true,
     ruleName: rule.name ?? before.ruleName,

@@ -1,5 +1,10 @@
 import { z } from 'zod';
 
+import {
+  type Range,
+  wholeNumber as wholeNumberOfJson,
+  wholeNumberIn,
+} from '../common/whole-number.js';
 import { BOUNDS } from '../limiter/bounds.js';
 
 /** A maximum of 0 approves nobody, a queue of 0 lets nobody wait. */
@@ -28,7 +33,7 @@ export const ruleSchema = z.strictObject(
     max_requests_ceiling: wholeNumber(BOUNDS.maxRequests).optional(),
     max_requests_in_queue_ceiling: queue.optional(),
     /** How long a gateway's check may wait, in milliseconds. */
-    max_wait: wholeNumber(BOUNDS.maxWaitMillis).optional(),
+    max_wait_millis: wholeNumber(BOUNDS.maxWaitMillis).optional(),
     /** Decides and counts, and lets everybody pass. */
     shadow: yesOrNo().optional(),
   },
@@ -53,9 +58,8 @@ export const rulesSchema = z.strictObject(
   },
 );
 
-function wholeNumber({ min, max }: { readonly min: number; readonly max: number }) {
-  const must = `must be a whole number from ${min} to ${max}`;
-  return z.int(must).min(min, must).max(max, must);
+function wholeNumber(range: Range) {
+  return wholeNumberOfJson(range, `must be ${wholeNumberIn(range)}`);
 }
 
 function yesOrNo() {

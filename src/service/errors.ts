@@ -106,7 +106,7 @@ export const ERRORS = {
   KEY_UNKNOWN: {
     kind: 'reject',
     message: 'no rule matches the key',
-    when: 'no rule matches the key, and `UNKNOWN_KEYS` is `refuse`',
+    when: 'no rule matches the key, and `UNKNOWN_KEYS` is `deny`',
   },
   REQUEST_NOT_FOUND: {
     kind: 'reject',

@@ -1,26 +1,5 @@
-import type { Logger } from 'pino';
-
-import type { Clock } from '../common/clock.js';
-import type { StoreObserver } from '../redis/store-observer.js';
-import { askedTracing, type Environment } from './trace-settings.js';
-import type { Tracer } from './tracer.js';
-
-/** Traces of this replica, sent to a collector. */
-export interface Tracing {
-  readonly tracer: Tracer;
-  /** @returns an observer that makes spans of calls, and tells `observer` of them */
-  observerBefore(observer: StoreObserver): StoreObserver;
-  /** Sends the last spans, and gives up where the collector does not take them soon. */
-  close(): Promise<void>;
-}
-
-/** What a replica says of itself in each span. */
-export interface TracingParts {
-  readonly environment: Environment;
-  readonly replicaId: string;
-  readonly clock: Clock;
-  readonly logger: Logger;
-}
+import { askedTracing } from './trace-settings.js';
+import type { Tracing, TracingParts } from './tracing.js';
 
 /**
  * Traces where the variables of OpenTelemetry ask for it. Its packages are loaded then, and only then.

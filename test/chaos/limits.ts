@@ -22,7 +22,7 @@ export const REPLICA_SETTINGS = {
 export const UNDECLARED = {
   WINDOW_MILLIS: String(WINDOW_MILLIS + 200),
   MAX_REQUESTS: '40',
-  UNKNOWN_KEYS: 'refuse',
+  UNKNOWN_KEYS: 'deny',
 };
 
 /** Keys by what is done to them. */

@@ -3,12 +3,10 @@ import { status } from '@grpc/grpc-js';
 import { GRPC_STATUSES } from '../../src/grpc/error-statuses.js';
 import { httpStatusOf } from '../../src/http/replies/error-statuses.js';
 import {
-  KeyFullError,
   ListingForbiddenError,
-  ShuttingDownError,
   StoreFullError,
   StoreUnavailableError,
-  TooManyWaitersError,
+  UnavailableError,
 } from '../../src/limiter/errors.js';
 import { toLimiterError } from '../../src/redis/availability/store-errors.js';
 import { serviceErrorFor, STORE_FAILURES } from '../../src/service/store-failures.js';
@@ -22,9 +20,9 @@ const COLUMNS = ['What fails', 'Error in the code', 'Code', 'HTTP', 'gRPC', '`re
 const THROWN: Readonly<Record<Kind, Error>> = {
   store_unavailable: new StoreUnavailableError(),
   store_full: new StoreFullError(),
-  key_full: new KeyFullError(),
-  too_many_waiters: new TooManyWaitersError(),
-  shutting_down: new ShuttingDownError(),
+  key_full: new UnavailableError('key_full'),
+  too_many_waiters: new UnavailableError('too_many_waiters'),
+  shutting_down: new UnavailableError('shutting_down'),
   listing_forbidden: new ListingForbiddenError({}),
   fault: new Error('a fault'),
 };

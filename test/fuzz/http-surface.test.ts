@@ -45,7 +45,7 @@ function declared(refusesStrangers: boolean): [Record<string, string>, Declared]
     ...SETTINGS,
     AUTH_TOKENS_FILE: tokens,
     CONFIG_FILE: rules,
-    UNKNOWN_KEYS: refusesStrangers ? 'refuse' : 'allow',
+    UNKNOWN_KEYS: refusesStrangers ? 'deny' : 'allow',
   };
   return [settings, goesBy];
 }

@@ -55,7 +55,7 @@ describe.each(bothLimiters(redis))('whatever gateways do (%s limiter)', (_name, 
       ...(await rulesFile(folder, ruleForAll({ max_requests_per_window: MAX }), {
         key_pattern: '.*/patient-.*',
         key_pattern_is_regex: true,
-        max_wait: 86_400_000,
+        max_wait_millis: 86_400_000,
       })),
       LOG_2XX: 'true',
     });

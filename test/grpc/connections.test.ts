@@ -20,7 +20,7 @@ const rawCallsTo = useRawCalls();
 const grpcUrl = ({ grpcPort }: GrpcApp): string => `http://127.0.0.1:${grpcPort}`;
 
 const rulesThatWait = (): Promise<{ CONFIG_FILE: string }> =>
-  rulesFile(folder, ruleForAll({ max_wait: 86_400_000 }));
+  rulesFile(folder, ruleForAll({ max_wait_millis: 86_400_000 }));
 
 describe('MAX_CONNECTIONS', () => {
   test('drops one more, counts it, and goes on serving the others', async () => {

@@ -21,7 +21,7 @@ describe.each(bothLimiters(redis))('each descriptor (%s limiter)', (_name, setti
       ...settings(),
       ...(await rulesFile(
         folder,
-        { key_pattern: 'patient-.*', key_pattern_is_regex: true, max_wait: 86_400_000 },
+        { key_pattern: 'patient-.*', key_pattern_is_regex: true, max_wait_millis: 86_400_000 },
         { key_pattern: 'quiet', max_requests_per_window: 0, shadow: true },
       )),
     });

@@ -17,7 +17,7 @@ const gatewayOf = useGateways();
 let app: GrpcApp;
 beforeAll(async () => {
   app = await startGrpcApp({
-    UNKNOWN_KEYS: 'refuse',
+    UNKNOWN_KEYS: 'deny',
     ...(await rulesFile(
       folder,
       { key_pattern: 'test-.*', key_pattern_is_regex: true, max_requests_ceiling: 50 },

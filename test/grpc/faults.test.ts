@@ -122,7 +122,7 @@ test('an approval that can not be given back has a line, and the answer stays', 
 
 test('a deadline that passes while a descriptor is decided gives its approval back', async () => {
   const limiter = new StoreLimiterStub();
-  const service = await start(limiter, { rules: [ruleForAll({ max_wait: 60_000 })] });
+  const service = await start(limiter, { rules: [ruleForAll({ max_wait_millis: 60_000 })] });
   const gateway = gatewayOf(service);
   // A busy machine may take longer to bring a call to Sluice than a short deadline lets it.
   for (let timeoutMillis = 50; limiter.asked.length === 0; timeoutMillis *= 2) {

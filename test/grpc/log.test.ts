@@ -29,7 +29,7 @@ async function callsOfEveryClass(environment: Record<string, string>): Promise<{
     ...(await rulesFile(folder, {
       key_pattern: 'patient-.*',
       key_pattern_is_regex: true,
-      max_wait: 86_400_000,
+      max_wait_millis: 86_400_000,
     })),
     ...environment,
   });
@@ -136,7 +136,7 @@ test('a refusal in the shadow has a line where refusals have', async () => {
 
 test('a gateway that gives up while it waits has a line with 499, whatever the settings', async () => {
   const app = await start({
-    ...(await rulesFile(folder, ruleForAll({ max_wait: 86_400_000 }))),
+    ...(await rulesFile(folder, ruleForAll({ max_wait_millis: 86_400_000 }))),
     LOG_4XX: 'false',
   });
   const key = uniqueKey();

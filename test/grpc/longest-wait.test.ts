@@ -10,9 +10,12 @@ const start = useGrpcServices();
 const gatewayOf = useGateways();
 
 /** The longest that a descriptor may wait, by a rule and a gateway's timeout. */
-async function longestWait(max_wait: number, timeoutMillis?: number): Promise<number | undefined> {
+async function longestWait(
+  max_wait_millis: number,
+  timeoutMillis?: number,
+): Promise<number | undefined> {
   const limiter = new StoreLimiterStub();
-  const service = await start(limiter, { rules: [ruleForAll({ max_wait })] });
+  const service = await start(limiter, { rules: [ruleForAll({ max_wait_millis })] });
   const call = gatewayOf(service).begin(
     { descriptors: [of('key')] },
     timeoutMillis === undefined ? {} : { timeoutMillis },
@@ -41,7 +44,7 @@ test('without a timeout of its gateway only its rule counts', async () => {
 
 test('one whose wait is over is over its limit', async () => {
   const limiter = new StoreLimiterStub();
-  const service = await start(limiter, { rules: [ruleForAll({ max_wait: 60_000 })] });
+  const service = await start(limiter, { rules: [ruleForAll({ max_wait_millis: 60_000 })] });
   const { answer } = gatewayOf(service).begin({ descriptors: [of('key')] });
   (await until(() => limiter.asked[0])).waiter.expire(QUOTA);
   const response = await answer;
@@ -53,7 +56,7 @@ test('one whose wait is over is over its limit', async () => {
 test('one whose wait is over has the others withdrawn, and those not asked for that come after', async () => {
   const limiter = new StoreLimiterStub();
   const service = await start(limiter, {
-    rules: [{ key_pattern: 'patient-.*', key_pattern_is_regex: true, max_wait: 60_000 }],
+    rules: [{ key_pattern: 'patient-.*', key_pattern_is_regex: true, max_wait_millis: 60_000 }],
   });
   const { answer } = gatewayOf(service).begin({
     descriptors: [of('hasty'), of('patient-1'), of('patient-2'), of('patient-3')],

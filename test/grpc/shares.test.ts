@@ -23,7 +23,7 @@ let gateway: Gateway;
 let connect: () => Gateway;
 beforeEach(async () => {
   limiter = new StoreLimiterStub();
-  const waits = { ...ruleForAll({ max_wait: 60_000 }), key_pattern: 'patient-.*' };
+  const waits = { ...ruleForAll({ max_wait_millis: 60_000 }), key_pattern: 'patient-.*' };
   const service = await start(limiter, { rules: [waits] });
   gateway = gatewayOf(service);
   connect = () => gatewayOf(service);

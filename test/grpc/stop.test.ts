@@ -20,7 +20,7 @@ const gatewayOf = useGateways();
 const healthOf = useHealthClients();
 
 const rulesThatWait = (): Promise<Environment> =>
-  rulesFile(folder, ruleForAll({ max_wait: 86_400_000 }));
+  rulesFile(folder, ruleForAll({ max_wait_millis: 86_400_000 }));
 
 describe.each(bothLimiters(redis))('a service that stops (%s limiter)', (_name, settings) => {
   test('turns those away who wait when the grace is over, which is no refusal', async () => {

@@ -29,7 +29,7 @@ describe('with tokens a call', () => {
     app = await start({
       AUTH_TOKENS_FILE: await tokenFile(folder, GATEWAY, CONFIGURER, OPERATOR),
       MAX_WAITERS: '4',
-      ...(await rulesFile(folder, ruleForAll({ max_wait: 86_400_000 }))),
+      ...(await rulesFile(folder, ruleForAll({ max_wait_millis: 86_400_000 }))),
     });
     gateway = gatewayOf(app);
     key = uniqueKey();

@@ -39,7 +39,7 @@ describe.each(bothLimiters(redis))('a descriptor that may wait (%s limiter)', (_
   async function startFull(more: Environment = {}, rule: object = {}): Promise<void> {
     app = await start({
       ...settings(),
-      ...(await rulesFile(folder, ruleForAll({ max_wait: LONG, ...rule }))),
+      ...(await rulesFile(folder, ruleForAll({ max_wait_millis: LONG, ...rule }))),
       ...more,
     });
     gateway = gatewayOf(app);
@@ -100,7 +100,7 @@ describe.each(bothLimiters(redis))('a descriptor that may wait (%s limiter)', (_
   });
 
   test('is refused at once where its turn would come too late, and hears when it would', async () => {
-    await startFull({}, { max_wait: 60_000 });
+    await startFull({}, { max_wait_millis: 60_000 });
     const response = await gateway.askFor(key);
 
     expect(codesOf(response)).toEqual(['OVER_LIMIT']);
@@ -171,7 +171,7 @@ describe.each(bothLimiters(redis))('a descriptor that may wait (%s limiter)', (_
       ...(await rulesFile(folder, {
         key_pattern: 'patient-.*',
         key_pattern_is_regex: true,
-        max_wait: LONG,
+        max_wait_millis: LONG,
       })),
     });
     gateway = gatewayOf(app);
@@ -227,7 +227,7 @@ describe.each(bothLimiters(redis))('a descriptor that may wait (%s limiter)', (_
   });
 
   test('waits not at all where its rule does not say so', async () => {
-    await startFull({}, { max_wait: 0 });
+    await startFull({}, { max_wait_millis: 0 });
 
     expect(codesOf(await gateway.askFor(key))).toEqual(['OVER_LIMIT']);
     expect(await debugState(app.url, key)).toMatchObject({ NumWaiting: 0 });

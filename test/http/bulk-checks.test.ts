@@ -255,12 +255,12 @@ describe.each(bothLimiters(redis))('calls for many (%s limiter)', (_name, settin
         decided_by: 'store',
       });
     const [approved, denied] = [
-      await decided('approved', 'room'),
+      await decided('approved', 'capacity'),
       await decided('denied', 'limit_reached'),
     ];
     await checkMany(app.url, [{ key, maxRequests: 2 }, { key }, { key }, 5, { key: '' }]);
 
-    expect(await decided('approved', 'room')).toBe(approved + 2);
+    expect(await decided('approved', 'capacity')).toBe(approved + 2);
     expect(await decided('denied', 'limit_reached')).toBe(denied + 1);
   });
 

@@ -1,11 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import {
-  KeyFullError,
-  ShuttingDownError,
-  StoreUnavailableError,
-} from '../../src/limiter/errors.js';
+import { StoreUnavailableError, UnavailableError } from '../../src/limiter/errors.js';
 import type { Decision, Limiter } from '../../src/limiter/limiter.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { bothLimiters, PATIENT_STORE } from '../support/both-limiters.js';
@@ -53,7 +49,7 @@ describe.each(bothLimiters(redis))('elements of a call (%s limiter)', (_name, se
       { key_pattern: `${key}-ceiling`, max_requests_per_window: 2, max_requests_ceiling: 5 },
     ];
     await writeFile(file, JSON.stringify({ keys }));
-    await start({ CONFIG_FILE: file, UNKNOWN_KEYS: 'refuse', REQUESTS_CAN_MOD_QUEUE: 'false' });
+    await start({ CONFIG_FILE: file, UNKNOWN_KEYS: 'deny', REQUESTS_CAN_MOD_QUEUE: 'false' });
     const shadow = { key: `${key}-shadow` };
     const ceiling = { key: `${key}-ceiling` };
 
@@ -229,8 +225,8 @@ test('each element has what becomes of it alone', async () => {
     full: () =>
       Promise.resolve({ outcome: 'denied', reason: 'limit_reached', quota: quotaOf(1500) }),
     away: () => Promise.reject(new StoreUnavailableError()),
-    stopping: () => Promise.reject(new ShuttingDownError()),
-    crowded: () => Promise.reject(new KeyFullError()),
+    stopping: () => Promise.reject(new UnavailableError('shutting_down')),
+    crowded: () => Promise.reject(new UnavailableError('key_full')),
     broken: () => Promise.reject(new Error('broken')),
   };
   const limiter = {

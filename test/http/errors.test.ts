@@ -50,7 +50,7 @@ async function withTokens(more: object = {}): Promise<Record<string, string>> {
 async function withoutAnyRule(): Promise<Record<string, string>> {
   const file = join(folder, uniqueKey());
   await writeFile(file, 'keys: []');
-  return { CONFIG_FILE: file, UNKNOWN_KEYS: 'refuse' };
+  return { CONFIG_FILE: file, UNKNOWN_KEYS: 'deny' };
 }
 
 /** Sends a text as it stands, and reads the one answer to it. */

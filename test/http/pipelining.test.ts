@@ -365,7 +365,7 @@ describe('requests beyond the bound of a connection', () => {
     await until(() => service.drops.length > 0);
     socket.destroy();
 
-    expect(service.drops).toEqual(['answers_not_taken']);
+    expect(service.drops).toEqual(['slow_reader']);
   });
 });
 

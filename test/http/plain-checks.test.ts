@@ -84,7 +84,7 @@ const CASES: Record<string, () => Case | Promise<Case>> = {
     const rule = { key_pattern: 'k', max_requests_per_window: 1, shadow: true };
     await writeFile(file, JSON.stringify({ keys: [rule] }));
     return {
-      settings: { ...LIMITS, CONFIG_FILE: file, UNKNOWN_KEYS: 'refuse' },
+      settings: { ...LIMITS, CONFIG_FILE: file, UNKNOWN_KEYS: 'deny' },
       steps: [CHECK, CHECK, { ...CHECK, key: 'other' }],
       statuses: [200, 200, 403],
     };

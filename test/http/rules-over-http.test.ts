@@ -126,7 +126,7 @@ describe.each(bothLimiters(redis))('rules (%s limiter)', (_name, settings) => {
   });
 
   test('a key that no rule matches can be refused, and is not made', async () => {
-    await startWith([{ key_pattern: `${prefix}-known` }], { UNKNOWN_KEYS: 'refuse' });
+    await startWith([{ key_pattern: `${prefix}-known` }], { UNKNOWN_KEYS: 'deny' });
     expect(await statusOf(`${prefix}-known`)).toBe(200);
     const answer = await send(app.url, 'POST', ratePath(`${prefix}-other`));
     expect([answer.status, answer.json()]).toEqual([

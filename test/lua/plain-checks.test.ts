@@ -25,7 +25,7 @@ const step = fc.record({
     fc.integer({ min: 0, max: 6000 }),
   ),
   checks: fc.integer({ min: 1, max: 5 }),
-  thoughtOf: fc.constantFrom('inWindow', 'plain', 'unknown'),
+  assumption: fc.constantFrom('inWindow', 'newWindow', 'unknown'),
   releases: fc.boolean(),
   loses: fc.oneof(
     { weight: 8, arbitrary: fc.constant('nothing' as const) },
@@ -59,7 +59,7 @@ async function run(
   const { scripts } = key.replica('r1', { limits, ...rest, replacements });
   const seen: { reply: unknown; stored: StoredKey }[] = [];
   let now = 0;
-  for (const [i, { elapsed, checks, thoughtOf, releases, loses }] of steps.entries()) {
+  for (const [i, { elapsed, checks, assumption, releases, loses }] of steps.entries()) {
     now = Math.max(0, now + elapsed);
     await key.setTime(now);
     if (loses !== 'nothing') await redis.client.del(key.names[loses]);
@@ -69,7 +69,7 @@ async function run(
         names: key.names,
         overrides: { maxRequests: undefined, maxRequestsInQueue: undefined },
         waiting: undefined,
-        thoughtOf,
+        assumption,
         checks: Array.from({ length: checks }, (_, n) => ({
           requestId: `${i}-${n}`,
           canWait: false,

@@ -63,11 +63,11 @@ describe.each(bothLimiters(redis))('GET /metrics (%s limiter)', (_name, settings
     await app.logged(({ status }) => status === 499);
 
     expect(await counted(app.url)).toEqual({
-      [decided('approved', 'room')]: 1,
+      [decided('approved', 'capacity')]: 1,
       [decided('approved', 'waited')]: 1,
       [decided('denied', 'limit_reached')]: 2,
       [decided('denied', 'queue_full')]: 1,
-      [decided('withdrawn', 'client_left')]: 1,
+      [decided('withdrawn', 'client_disconnected')]: 1,
     });
     expect((await scrape(app.url)).value('ratelimit_queue_wait_seconds_count')).toBe(1);
   });
@@ -97,7 +97,7 @@ describe.each(bothLimiters(redis))('GET /metrics (%s limiter)', (_name, settings
 
     expect((await send(app.url, 'GET', '/metrics')).text).not.toContain(mark);
     expect(await names()).toEqual(before);
-    expect((await counted(app.url))[decided('approved', 'room')]).toBe(keys.length);
+    expect((await counted(app.url))[decided('approved', 'capacity')]).toBe(keys.length);
   });
 });
 

@@ -40,7 +40,7 @@ async function counted(name: string): Promise<Record<string, number>> {
 test('a series that may ever be is there from the start, at zero', async () => {
   const decisions = ['store', 'allow', 'local'].flatMap((who) =>
     [
-      ['approved', 'room'],
+      ['approved', 'capacity'],
       ['approved', 'waited'],
       ['denied', 'limit_reached'],
       ['denied', 'queue_full'],
@@ -52,7 +52,9 @@ test('a series that may ever be is there from the start, at zero', async () => {
         `${DECISIONS}{decided_by="${who}",outcome="${outcome!}",reason="${reason!}"}`,
     ),
   );
-  decisions.push(`${DECISIONS}{decided_by="store",outcome="withdrawn",reason="client_left"}`);
+  decisions.push(
+    `${DECISIONS}{decided_by="store",outcome="withdrawn",reason="client_disconnected"}`,
+  );
   const all = await scrape();
 
   expect(all.valuesOf(DECISIONS)).toEqual(
@@ -94,10 +96,16 @@ test('each script has a series of its calls from the start', async () => {
 });
 
 test.each<[Decision, labels: string]>([
-  [APPROVED, 'decided_by="store",outcome="approved",reason="room"'],
+  [APPROVED, 'decided_by="store",outcome="approved",reason="capacity"'],
   [{ ...APPROVED, waited: true }, 'decided_by="store",outcome="approved",reason="waited"'],
-  [{ ...APPROVED, outagePolicy: 'allow' }, 'decided_by="allow",outcome="approved",reason="room"'],
-  [{ ...APPROVED, outagePolicy: 'local' }, 'decided_by="local",outcome="approved",reason="room"'],
+  [
+    { ...APPROVED, outagePolicy: 'allow' },
+    'decided_by="allow",outcome="approved",reason="capacity"',
+  ],
+  [
+    { ...APPROVED, outagePolicy: 'local' },
+    'decided_by="local",outcome="approved",reason="capacity"',
+  ],
   [DENIED, 'decided_by="store",outcome="denied",reason="limit_reached"'],
   [
     { ...DENIED, outagePolicy: 'local' },
@@ -112,7 +120,7 @@ test.each<[Decision, labels: string]>([
     { ...DENIED, reason: 'wait_expired' },
     'decided_by="store",outcome="denied",reason="wait_expired"',
   ],
-  [{ outcome: 'withdrawn' }, 'decided_by="store",outcome="withdrawn",reason="client_left"'],
+  [{ outcome: 'withdrawn' }, 'decided_by="store",outcome="withdrawn",reason="client_disconnected"'],
 ])('%j is counted once, as what it is', async (decision, labels) => {
   metrics.decided(decision, 1, NO_POLICY);
   expect(await counted(DECISIONS)).toEqual({ [`${DECISIONS}{${labels}}`]: 1 });

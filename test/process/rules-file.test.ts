@@ -224,7 +224,7 @@ describe('the command line', () => {
 
   test('explains how long the checks of gateways wait, where they may', async () => {
     const path = await fileWith(
-      'keys:\n  - { key_pattern: a, max_wait: 1500 }\n  - { key_pattern: b, max_wait: 0 }\n',
+      'keys:\n  - { key_pattern: a, max_wait_millis: 1500 }\n  - { key_pattern: b, max_wait_millis: 0 }\n',
     );
     const line = '  checks of gateways wait for up to 1500 ms';
     const explained = async (key: string): Promise<string[]> =>

@@ -107,7 +107,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
     name: 'a lease is renewed before those who were cut off, too, are held for',
     aim: { fates: ['away'] },
-    scripts: edited('renew', 'or not was_heard_of(replica, call)', ''),
+    scripts: edited('renew', 'or not has_current_lease(replica, call)', ''),
   },
   {
     name: 'a lease is renewed where Redis has lost it',
@@ -258,7 +258,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
       fates: ['waits at one', 'freeze'],
       shape: { isPrompt: true, windowMillis: 1000, leaseMillis: 600 },
     },
-    scripts: edited('lib/recovery-hold', 'and not was_there_since(call, silent_since)', ''),
+    scripts: edited('lib/recovery-hold', 'and not was_up_since(call, silent_since)', ''),
   },
   {
     name: 'a key that idled out is taken for one that Redis has lost',
@@ -270,8 +270,8 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
     aim: { fates: ['windows', 'lose'], shape: { isPrompt: false, windowMillis: 1000 } },
     scripts: edited(
       'lib/requests',
-      'share_turns(call, ended.window)',
-      'share_turns(call, call.limits.window)',
+      'windows_share_set(call, ended.window)',
+      'windows_share_set(call, call.limits.window)',
     ),
   },
   {

@@ -134,7 +134,7 @@ export class SimulatedReplica {
   /** As RedisLimiter.check does for those that don't wait. */
   async check(request: Omit<CheckRequest, 'key'>, requestId: string): Promise<Decision> {
     try {
-      const reply = await this.#batcher.send({ key: KEY, ...request }, requestId);
+      const reply = await this.#batcher.check({ key: KEY, ...request }, requestId);
       return reply.verdict === VERDICT.approved
         ? { outcome: 'approved', requestId }
         : denial(reply);

@@ -1,5 +1,5 @@
 import type { CallerPresence } from '../../src/limiter/caller-presence.js';
-import { ShuttingDownError } from '../../src/limiter/errors.js';
+import { UnavailableError } from '../../src/limiter/errors.js';
 import type {
   CheckRequest,
   Decision,
@@ -54,7 +54,8 @@ export class HttpLimiter implements Limiter {
     if (status === 200) {
       return { outcome: 'approved', requestId: approvedId(answer), quota: quotaIn(headers) };
     }
-    if (status === 503 && answer.text.includes('shutting down')) throw new ShuttingDownError();
+    if (status === 503 && answer.text.includes('shutting down'))
+      throw new UnavailableError('shutting_down');
     if (status !== 429) throw new Error(`status ${status}`);
     return {
       outcome: 'denied',

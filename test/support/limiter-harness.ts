@@ -6,8 +6,8 @@ import { pino } from 'pino';
 import { startDraining } from '../../src/http/replies/reply.js';
 import type { Limiter, Limits, LimitsOf } from '../../src/limiter/limiter.js';
 import { MemoryLimiter } from '../../src/limiter/memory/memory-limiter.js';
-import { connect, waitUntilReady } from '../../src/redis/connections/connections.js';
-import { PlainSubscriber } from '../../src/redis/connections/plain-subscriber.js';
+import { connect, waitUntilReady } from '../../src/redis/connections/connect.js';
+import { ConnectionSubscriber } from '../../src/redis/connections/connection-subscriber.js';
 import { RedisLimiter } from '../../src/redis/redis-limiter.js';
 import { httpAppOver, serve } from './http-app.js';
 import { HttpLimiter } from './http-limiter.js';
@@ -66,7 +66,7 @@ export function redisHarnessFactory(redis: RedisForTests): HarnessFactory {
     const subscriptions = new Redis(redis.url, { autoResubscribe: false });
     const connections = {
       ...connected,
-      subscriber: new PlainSubscriber(subscriptions, timeoutMillis, silent),
+      subscriber: new ConnectionSubscriber(subscriptions, timeoutMillis, silent),
     };
     const clock = new ManualClock(startOfControlledTime());
     const time = controlledRedisTime(redis.client);

@@ -1,5 +1,5 @@
 import type { CallerPresence } from '../../src/limiter/caller-presence.js';
-import { ShuttingDownError, StoreUnavailableError } from '../../src/limiter/errors.js';
+import { StoreUnavailableError, UnavailableError } from '../../src/limiter/errors.js';
 import { idsOfHits } from '../../src/limiter/hits.js';
 import type {
   CheckRequest,
@@ -76,7 +76,7 @@ export class StoreLimiterStub implements StoreLimiter {
 
   close(): Promise<void> {
     this.isClosed = true;
-    for (const { waiter } of this.asked) waiter.fail(new ShuttingDownError());
+    for (const { waiter } of this.asked) waiter.fail(new UnavailableError('shutting_down'));
     return Promise.resolve();
   }
 

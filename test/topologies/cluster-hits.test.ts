@@ -2,7 +2,7 @@ import { pino } from 'pino';
 
 import { systemClock } from '../../src/common/clock.js';
 import type { Decision } from '../../src/limiter/limiter.js';
-import { connect, waitUntilReady } from '../../src/redis/connections/connections.js';
+import { connect, waitUntilReady } from '../../src/redis/connections/connect.js';
 import { RedisLimiter } from '../../src/redis/redis-limiter.js';
 import { describeWithRedisProgram } from '../support/describe-with-redis-program.js';
 import { type RedisCluster, startRedisCluster } from '../support/redis-cluster.js';

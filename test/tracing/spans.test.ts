@@ -53,7 +53,7 @@ describe('a check', () => {
       status: STATUS.unset,
       attributes: {
         'sluice.outcome': 'approved',
-        'sluice.reason': 'room',
+        'sluice.reason': 'capacity',
         'sluice.decided_by': 'store',
         'sluice.batch_size': 1,
       },
@@ -213,7 +213,7 @@ describe.each([
 
     expect(await spanOf(caller, 'check')).toMatchObject({
       status: STATUS.unset,
-      attributes: { 'sluice.outcome': 'withdrawn', 'sluice.reason': 'client_left' },
+      attributes: { 'sluice.outcome': 'withdrawn', 'sluice.reason': 'client_disconnected' },
       events: ['queued'],
     });
   });

@@ -143,7 +143,7 @@ class Pipeline {
 
   readonly #cutIfStalled = (): void => {
     // If the answer is not given yet, the client is not late.
-    if (firstPendingResponse(this.socket)?.writableEnded) this.#cut('answers_not_taken');
+    if (firstPendingResponse(this.socket)?.writableEnded) this.#cut('slow_reader');
     else this.#stall?.refresh();
   };
 

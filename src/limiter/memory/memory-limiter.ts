@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 
 import type { Clock } from '../../common/clock.js';
-import { eventLoop } from '../../common/ticks.js';
+import { endOfTick, eventLoop } from '../../common/ticks.js';
 import { ApprovalBatches } from '../approval-batches.js';
 import type { CallerPresence } from '../caller-presence.js';
-import { KeyFullError, ShuttingDownError, StoreFullError, TooManyWaitersError } from '../errors.js';
+import { StoreFullError, UnavailableError } from '../errors.js';
 import type {
   CheckRequest,
   Decision,
@@ -21,7 +21,6 @@ import { Waiter } from '../waiter.js';
 import { Instance } from './instance.js';
 import { KeptPolicy } from './kept-policy.js';
 import { MemoryRoom } from './memory-room.js';
-import { endOfTick } from './tick.js';
 
 /** How often idle keys, and the ids of windows that have ended, are freed. They stop counting on time without that. */
 const SWEEP_INTERVAL_MILLIS = 1000;
@@ -92,7 +91,7 @@ export class MemoryLimiter<Policy extends WithLimits = WithLimits> implements Li
   }
 
   async check(request: CheckRequest, caller?: CallerPresence): Promise<Decision> {
-    if (this.#isClosed) throw new ShuttingDownError();
+    if (this.#isClosed) throw new UnavailableError('shutting_down');
     const now = this.#now();
     const entry = this.#find(request.key, now) ?? this.#create(request.key, now);
     const requestId = randomUUID();
@@ -119,9 +118,9 @@ export class MemoryLimiter<Policy extends WithLimits = WithLimits> implements Li
       case 'turn_too_late':
         return { outcome: 'denied', reason: 'turn_too_late', quota, turnMillis };
       case 'no_place':
-        throw new TooManyWaitersError();
+        throw new UnavailableError('too_many_waiters');
       case 'key_full':
-        throw new KeyFullError();
+        throw new UnavailableError('key_full');
       case 'store_full':
         throw new StoreFullError();
     }
@@ -177,7 +176,7 @@ export class MemoryLimiter<Policy extends WithLimits = WithLimits> implements Li
     for (const entry of this.#entries.values()) entry.cancelTimer?.();
     this.#entries.clear();
     this.#lastKey = undefined;
-    for (const waiter of this.#waiters.values()) waiter.fail(new ShuttingDownError());
+    for (const waiter of this.#waiters.values()) waiter.fail(new UnavailableError('shutting_down'));
     this.#waiters.clear();
     return Promise.resolve();
   }

@@ -26,7 +26,7 @@ export function parseUuid(text: string, into: Uint32Array): boolean {
     return false;
   }
   let all = 0;
-  // Plain loops: this is done for each approval, and iterators would take three times as long.
+  // Loops by index: this is done for each approval, and iterators would take three times as long.
   for (let word = 0; word < UUID_WORDS; word += 1) {
     let number = 0;
     for (let half = 0; half < 2; half += 1) {

@@ -1,6 +1,6 @@
 import type { Clock } from '../../common/clock.js';
 import { CallerPresence } from '../caller-presence.js';
-import { ShuttingDownError, StoreUnavailableError } from '../errors.js';
+import { StoreUnavailableError, UnavailableError } from '../errors.js';
 import type {
   CheckRequest,
   Decision,
@@ -16,20 +16,20 @@ import type { Substitute } from './substitute.js';
 
 /** A request that waits for its turn in the store. */
 class WaitingRequest {
-  #hasMoved = false;
+  #hasFailedOver = false;
 
   constructor(
     readonly key: string,
     private readonly place: CallerPresence,
   ) {}
 
-  get hasMoved(): boolean {
-    return this.#hasMoved;
+  get hasFailedOver(): boolean {
+    return this.#hasFailedOver;
   }
 
   /** Withdraws its place in the store, so that the substitute decides. */
-  moveOver(): void {
-    this.#hasMoved = true;
+  failOver(): void {
+    this.#hasFailedOver = true;
     this.place.disconnect();
   }
 }
@@ -57,7 +57,7 @@ export class OutageLimiter implements Limiter {
     private readonly maxWaiters = Infinity,
   ) {
     primary.onAvailabilityChange(() => {
-      this.#moveOver();
+      this.#failOver();
     });
   }
 
@@ -67,7 +67,7 @@ export class OutageLimiter implements Limiter {
 
   check(request: CheckRequest, caller?: CallerPresence): Promise<Decision> {
     if (!request.canWait) return this.#check(request, caller);
-    if (this.#isClosing) return Promise.reject(new ShuttingDownError());
+    if (this.#isClosing) return Promise.reject(new UnavailableError('shutting_down'));
     if (this.#waiters >= this.maxWaiters) return this.#check({ ...request, noPlace: true }, caller);
     this.#waiters += 1;
     return this.#check(request, caller).finally(() => {
@@ -88,7 +88,7 @@ export class OutageLimiter implements Limiter {
     } catch (error) {
       if (!(error instanceof StoreUnavailableError)) throw error;
     }
-    if (this.#isClosing) throw new ShuttingDownError();
+    if (this.#isClosing) throw new UnavailableError('shutting_down');
     this.log.policyDecides();
     return this.substitute.check(this.#withRestOfWait(request, begunAt), caller);
   }
@@ -149,7 +149,7 @@ export class OutageLimiter implements Limiter {
     request: CheckRequest,
     caller: CallerPresence | undefined,
   ): Promise<Decision | undefined> {
-    // The place in the store is withdrawn when the caller disconnects, or when the request is moved over.
+    // The place in the store is withdrawn when the caller disconnects, or when the request fails over.
     const place = new CallerPresence();
     const waiting = new WaitingRequest(request.key, place);
     if (caller) {
@@ -161,8 +161,8 @@ export class OutageLimiter implements Limiter {
     this.#waiting.add(waiting);
     try {
       const decision = await this.primary.check(request, place);
-      const isToMove = waiting.hasMoved && caller?.isDisconnected !== true;
-      return decision.outcome === 'withdrawn' && isToMove ? undefined : decision;
+      const shouldFailOver = waiting.hasFailedOver && caller?.isDisconnected !== true;
+      return decision.outcome === 'withdrawn' && shouldFailOver ? undefined : decision;
     } finally {
       this.#waiting.delete(waiting);
       if (caller) caller.onDisconnect = undefined;
@@ -177,9 +177,9 @@ export class OutageLimiter implements Limiter {
     return { ...request, maxWaitMillis: Math.max(0, maxWaitMillis - passed) };
   }
 
-  #moveOver(): void {
+  #failOver(): void {
     for (const waiting of [...this.#waiting]) {
-      if (!this.primary.isAvailable(waiting.key)) waiting.moveOver();
+      if (!this.primary.isAvailable(waiting.key)) waiting.failOver();
     }
   }
 

@@ -1,12 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
 import { StoreFullError, StoreUnavailableError } from '../../limiter/errors.js';
+import { FrequentLog } from '../../common/frequent-log.js';
 import { backoffMillis } from '../backoff.js';
 import type { CallLoad, CallOutcome } from '../store-observer.js';
 import type { Breaker } from './breaker.js';
 import { Breakers, type BreakersParts } from './breakers.js';
 import { TimeoutError, withinDeadline } from './deadline.js';
-import { FailureLog } from './failure-log.js';
 import { classifyFailure, explained, type Failure, isDemoted } from './store-errors.js';
 
 const FIRST_RETRY_MILLIS = 10;
@@ -41,12 +41,18 @@ export interface Call<Reply> extends CallLoad {
  */
 export class CallGuard {
   readonly breakers: Breakers;
-  readonly #failures: FailureLog;
+  /** By script. */
+  readonly #failures: FrequentLog<string>;
+  #lastReason: unknown;
   readonly #lastDemotions = new Map<string, number>();
 
   constructor(private readonly parts: BreakersParts) {
     this.breakers = new Breakers(parts);
-    this.#failures = new FailureLog(parts.logger);
+    this.#failures = new FrequentLog(parts.clock, (failures) => {
+      const reason =
+        this.#lastReason instanceof Error ? this.#lastReason.message : this.#lastReason;
+      parts.logger.warn({ failures, reason }, 'store call failed');
+    });
   }
 
   async run<Reply>(call: Call<Reply>): Promise<Reply> {
@@ -74,6 +80,11 @@ export class CallGuard {
     }
   }
 
+  /** Logs the failures of the last second. */
+  close(): void {
+    this.#failures.close();
+  }
+
   #failed(
     call: Call<unknown>,
     breaker: Breaker,
@@ -90,7 +101,8 @@ export class CallGuard {
     }
     this.#ended(call, startedAt, mayHaveRun ? 'unknown' : 'not_run');
     const reason = explained(cause, this.parts.connections.lastError());
-    this.#failures.note(call.script, reason);
+    this.#lastReason = reason;
+    this.#failures.note(call.script);
     if (failure === 'full') return new StoreFullError({ cause, mayHaveRun });
     // A moving slot says nothing of the rest of its shard.
     if (failure !== 'moving') breaker.failed(call.name, reason);

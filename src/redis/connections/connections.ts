@@ -1,11 +1,5 @@
-import './client-info.js';
-import './sockets.js';
 import type { Cluster, Redis } from 'ioredis';
-import type { Logger } from 'pino';
 
-import { connectToCluster } from './cluster-connections.js';
-import type { ConnectionSettings } from './connection-settings.js';
-import { connectToPrimary } from './primary-connections.js';
 import type { Subscriber } from './subscriber.js';
 
 /** A replica's connections to Redis in any topology. Lost connections are made again without end. */
@@ -40,26 +34,4 @@ export interface Connections {
   lastError(): Error | undefined;
   /** Closes the connections once all calls have been answered. */
   close(): Promise<void>;
-}
-
-/** Connects as the settings say; returns before the connections are made. */
-export function connect(settings: ConnectionSettings, logger: Logger): Connections {
-  return settings.mode === 'cluster'
-    ? connectToCluster(settings, logger)
-    : connectToPrimary(settings, logger);
-}
-
-/** Resolves when Redis can be asked, or after `timeoutMillis`. */
-export async function waitUntilReady(
-  connections: Connections,
-  timeoutMillis: number,
-): Promise<void> {
-  if (connections.isReady) return;
-  await new Promise<void>((resolve) => {
-    const timer = setTimeout(resolve, timeoutMillis);
-    connections.onReady(() => {
-      clearTimeout(timer);
-      resolve();
-    });
-  });
 }

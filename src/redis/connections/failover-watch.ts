@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 
 import type { ClientOptions } from './client-options.js';
 import { logConnection } from './connection-log.js';
-import { PlainSubscriber } from './plain-subscriber.js';
+import { ConnectionSubscriber } from './connection-subscriber.js';
 import { quit } from './quit.js';
 import { limitHandshake } from './silence.js';
 
@@ -16,7 +16,7 @@ const SWITCHES = '+switch-master';
  */
 export class FailoverWatch {
   readonly #clients: readonly Redis[];
-  readonly #subscribers: readonly PlainSubscriber[];
+  readonly #subscribers: readonly ConnectionSubscriber[];
 
   /**
    * @param sentinels how to connect to each sentinel
@@ -42,7 +42,7 @@ export class FailoverWatch {
       ),
     );
     this.#subscribers = this.#clients.map(
-      (client) => new PlainSubscriber(client, timeoutMillis, logger),
+      (client) => new ConnectionSubscriber(client, timeoutMillis, logger),
     );
     for (const subscriber of this.#subscribers) {
       subscriber.listen({

@@ -17,7 +17,7 @@ import {
 } from './connection-settings.js';
 import type { Connections } from './connections.js';
 import { FailoverWatch } from './failover-watch.js';
-import { PlainSubscriber } from './plain-subscriber.js';
+import { ConnectionSubscriber } from './connection-subscriber.js';
 import { quit } from './quit.js';
 import { isDead, limitHandshake } from './silence.js';
 
@@ -56,7 +56,7 @@ export function connectToPrimary(settings: ConnectionSettings, logger: Logger): 
   }
   const failovers =
     settings.mode === 'sentinel' ? watchForFailovers(settings, clients, logger) : undefined;
-  const subscriber = new PlainSubscriber(subscriptions, settings.timeoutMillis, logger);
+  const subscriber = new ConnectionSubscriber(subscriptions, settings.timeoutMillis, logger);
   const primaries = new Map([[SHARD, commands]]);
   const renew = (): void => {
     if (commands.status === 'ready') commands.disconnect(true);

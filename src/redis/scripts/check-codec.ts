@@ -3,7 +3,7 @@ import type { KeyNames } from '../key-names.js';
 import {
   type CallerSettings,
   encodeLimits,
-  keysForWindow,
+  keysForNewWindow,
   keysInWindow,
   keysOf,
   maximumIn,
@@ -46,9 +46,11 @@ export interface KnownWaiting {
 }
 
 /**
- * `inWindow`: nobody waits, and the window goes on when the check comes. `plain`: nobody waits, and it may have ended.
+ * What a replica assumes of a key, which decides how many of its names Redis gets.
+ * - `inWindow`: nobody waits, and the window goes on when the check reaches Redis
+ * - `newWindow`: nobody waits, and the check may begin a window
  */
-export type ThoughtOfKey = 'inWindow' | 'plain' | 'unknown';
+export type KeyAssumption = 'inWindow' | 'newWindow' | 'unknown';
 
 /** Checks of one key with the same overrides, in their order. */
 export interface CheckBatch {
@@ -56,11 +58,8 @@ export interface CheckBatch {
   readonly overrides: Overrides;
   /** The waiters of the key here, if there are any. They show whether Redis has lost its queue. */
   readonly waiting: KnownWaiting | undefined;
-  /**
-   * What is thought of the key, of which nothing follows but the names that Redis is given. Where they prove too few,
-   * the batch is sent again with all. Default: `unknown`.
-   */
-  readonly thoughtOf?: ThoughtOfKey;
+  /** If the key needs more names than the assumption gives, the batch is sent again with all. Default: `unknown`. */
+  readonly assumption?: KeyAssumption;
   readonly checks: readonly BatchedCheck[];
   /** Of a batch with one check that can't wait: how many approvals it takes, all or none. Default: 1. */
   readonly hits?: number;
@@ -85,15 +84,19 @@ export interface CheckBatchReply {
   readonly approved: number;
   /** For each check, in their order: one of {@link VERDICT}, or the ticket of its place in the queue. */
   readonly verdicts: readonly number[];
-  /** Less was thought of the key than it needed. */
+  /** Too much was assumed of the key. */
   readonly neededAllNames?: boolean;
 }
 
-const NAMES_FOR = { inWindow: keysInWindow, plain: keysForWindow, unknown: keysOf } as const;
+const NAMES_FOR = {
+  inWindow: keysInWindow,
+  newWindow: keysForNewWindow,
+  unknown: keysOf,
+} as const;
 
 /**
  * KEYS and ARGV of `lua/check.lua`. The limits of the first batch's key are those of the call.
- * @param batches one at least, ordered by what is thought of their keys: `inWindow`, `plain`, `unknown`
+ * @param batches one at least, ordered by their assumptions: `inWindow`, `newWindow`, `unknown`
  */
 export function encodeChecks(
   settings: CallerSettings,
@@ -102,11 +105,11 @@ export function encodeChecks(
 ): { readonly keys: string[]; readonly args: (string | number)[] } {
   const needsAllNames = isSentAgain || mayBeFull;
   const keys: string[] = [];
-  const counts = { inWindow: 0, plain: 0, unknown: 0 };
-  for (const { names, thoughtOf = 'unknown' } of batches) {
-    const thought = needsAllNames ? 'unknown' : thoughtOf;
-    counts[thought] += 1;
-    keys.push(...NAMES_FOR[thought](names));
+  const counts = { inWindow: 0, newWindow: 0, unknown: 0 };
+  for (const { names, assumption = 'unknown' } of batches) {
+    const assumed = needsAllNames ? 'unknown' : assumption;
+    counts[assumed] += 1;
+    keys.push(...NAMES_FOR[assumed](names));
   }
   const limits = batches.map(({ names }) => settings.limitsOf(names.key));
   const [first] = limits;
@@ -116,7 +119,7 @@ export function encodeChecks(
     ...sharedArguments(settings, names, first),
     (isSentAgain ? 1 : 0) + (mayBeFull ? 2 : 0),
     counts.inWindow,
-    counts.plain,
+    counts.newWindow,
     encodeShapes(batches, limits, first),
   ];
   for (const { checks } of batches) for (const { requestId } of checks) args.push(requestId);
@@ -138,26 +141,31 @@ function encodeShapes(
   return shapes.every((shape) => shape === '1') ? '' : shapes.join(' ');
 }
 
+/** The text that `read_batch` in `lua/lib/checks.lua` reads; '' for a batch of plain checks. */
 function encodeSpecial(
   { overrides, waiting, checks, hits = 1 }: CheckBatch,
   { ceilings }: KeyLimits,
 ): string {
   const { maxRequests, maxRequestsInQueue } = overrides;
   const canWait = checks.some((check) => check.canWait);
-  const isOverridden = maxRequests !== undefined || maxRequestsInQueue !== undefined;
-  if (!canWait && !isOverridden && !waiting && !ceilings && hits === 1) return '';
-  return [
-    ceilings ? `${ceilings.maxRequests}:${ceilings.maxRequestsInQueue}` : '',
-    maxRequests ?? '',
-    maxRequestsInQueue ?? '',
-    waiting?.lowestTicket ?? '',
-    waiting?.millisToWindowEnd ?? 0,
-    waiting?.limits ?? '',
-    canWait ? checks.map(encodeWait).join('') : '',
-    encodeLongestWaits(checks),
-    hits === 1 ? '' : hits,
-    '',
-  ].join(';');
+  let special = '';
+  const say = (name: string, value: string | number): void => {
+    special += `${name}=${value};`;
+  };
+  if (ceilings) say('ceilings', `${ceilings.maxRequests}:${ceilings.maxRequestsInQueue}`);
+  if (maxRequests !== undefined) say('max', maxRequests);
+  if (maxRequestsInQueue !== undefined) say('queue_max', maxRequestsInQueue);
+  if (waiting) {
+    say('ticket', waiting.lowestTicket);
+    say('millis_left', waiting.millisToWindowEnd);
+    say('known_limits', waiting.limits);
+  }
+  if (canWait) {
+    say('waits', checks.map(encodeWait).join(''));
+    if (checks.some(isLimitedWait)) say('longest_waits', checks.map(encodeLongestWait).join(','));
+  }
+  if (hits !== 1) say('hits', hits);
+  return special;
 }
 
 function encodeWait({ canWait, noPlace }: BatchedCheck): string {
@@ -165,10 +173,12 @@ function encodeWait({ canWait, noPlace }: BatchedCheck): string {
   return noPlace ? '2' : '1';
 }
 
-/** '' where nobody's wait has a limit. */
-function encodeLongestWaits(checks: readonly BatchedCheck[]): string {
-  const longest = checks.map(({ canWait, maxWaitMillis }) => (canWait ? maxWaitMillis : undefined));
-  return longest.every((millis) => millis === undefined) ? '' : longest.join(',');
+function isLimitedWait({ canWait, maxWaitMillis }: BatchedCheck): boolean {
+  return canWait && maxWaitMillis !== undefined;
+}
+
+function encodeLongestWait(check: BatchedCheck): number | '' {
+  return isLimitedWait(check) ? (check.maxWaitMillis ?? '') : '';
 }
 
 /** In the place of a batch's reply: it needs all names. */

@@ -129,7 +129,7 @@ export class Scripts {
       reply === NEEDS_ALL_NAMES || (reply instanceof StoreFullError && !mayBeFull);
     const rest = batches
       .filter((_, i) => needsAnotherCall(replies[i]))
-      .map((batch) => ({ ...batch, thoughtOf: 'unknown' as const }));
+      .map((batch) => ({ ...batch, assumption: 'unknown' as const }));
     if (rest.length === 0) return replies as (CheckBatchReply | Error)[];
     const later = (await this.#sendChecks(rest, isSentAgain, isWanted)).values();
     return replies.map((reply) => {

@@ -58,8 +58,8 @@ export function keysInWindow({ state, requests }: KeyNames): string[] {
   return [state, requests];
 }
 
-/** The KEYS of one limiter key with which a plain check begins a window: `NAMES_FOR_WINDOW` there. */
-export function keysForWindow({ state, requests, pastRequests }: KeyNames): string[] {
+/** The KEYS of one limiter key with which a plain check begins a window: `NAMES_FOR_NEW_WINDOW` there. */
+export function keysForNewWindow({ state, requests, pastRequests }: KeyNames): string[] {
   return [state, requests, ...pastRequests];
 }
 

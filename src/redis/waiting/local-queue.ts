@@ -1,6 +1,6 @@
 import type { Clock } from '../../common/clock.js';
 import type { ApprovalBatches } from '../../limiter/approval-batches.js';
-import { ShuttingDownError, StoreUnavailableError } from '../../limiter/errors.js';
+import { StoreUnavailableError, UnavailableError } from '../../limiter/errors.js';
 import type { Quota } from '../../limiter/limiter.js';
 import type { Waiter } from '../../limiter/waiter.js';
 import type { KnownWaiting } from '../scripts/check-codec.js';
@@ -54,8 +54,7 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
   readonly #timing: WindowTiming;
   readonly #calls: SettleCalls;
   readonly #timer: ModeTimer;
-  /** Undefined before the first ticket. */
-  #leader: WindowLeader | undefined;
+  readonly #leader: WindowLeader;
   /** Every lower ticket is out of Redis's queue. A lower ticket that arrives late has been passed over. */
   #waitingFrom = 0;
   #lookFor: ThereWhileWaiting = 'state';
@@ -73,6 +72,7 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
     );
     this.#calls = new SettleCalls(this.#places, parts);
     this.#timer = new ModeTimer(parts.clock);
+    this.#leader = parts.createLeader();
   }
 
   get mode(): QueueMode {
@@ -99,7 +99,7 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
 
   /** While a settle call is under way or due, it renews the lease. */
   get renewalDueAt(): number {
-    return this.#mode === 'listening' ? this.#calls.renewalDueAt : Infinity;
+    return this.#mode === 'listening' ? this.parts.lease.renewalDueAt : Infinity;
   }
 
   get lookFor(): ThereWhileWaiting {
@@ -108,7 +108,7 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
 
   leaseRenewed(sentAt: number): void {
     this.#lookFor = LOOK_FOR_NEXT[this.#lookFor];
-    if (this.#calls.leaseRenewed(sentAt)) this.#fire('due');
+    if (this.parts.lease.renewed(sentAt, this.parts.clock.now())) this.#fire('due');
   }
 
   leaseDoubted(): void {
@@ -155,7 +155,7 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
     this.#limits = limits;
     const isOutdated = this.#mayBeOutdated(place.askedAt, millisToRoom);
     this.#timing.learn(this.parts.clock.now(), millisToRoom);
-    if (!this.#leader) this.#calls.leaseBegan(place.askedAt);
+    if (this.#mode === 'asking') this.parts.lease.settled(place.askedAt);
     this.#fire('ticketed');
     if (isOutdated) this.#fire('due');
     this.#settleOrRearm();
@@ -178,7 +178,7 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
 
   /** Turns everyone away because this replica stops. */
   turnAway(): void {
-    for (const waiter of this.#places.waiters()) waiter.fail(new ShuttingDownError());
+    for (const waiter of this.#places.waiters()) waiter.fail(new UnavailableError('shutting_down'));
     this.#withdraw(this.#places.ticketedIds());
   }
 
@@ -210,14 +210,15 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
   }
 
   #fire(event: QueueEvent): void {
-    const mode = nextMode(this.#mode, event);
-    if (mode === this.#mode) return;
+    const before = this.#mode;
+    const mode = nextMode(before, event);
+    if (mode === before) return;
     this.#mode = mode;
     this.#timer.cancel();
     switch (mode) {
       case 'listening':
         this.#armForWindow();
-        if (!this.#leader) this.#listen();
+        if (before === 'asking') this.parts.wakes.listen(this.parts.names.wakeChannel, this);
         this.parts.renewals.watch(this);
         break;
       case 'inLine':
@@ -226,7 +227,8 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
         break;
       case 'over':
         this.parts.line.leave(this);
-        this.#end();
+        if (before === 'asking') this.parts.onOver(undefined);
+        else this.#stopListening();
         break;
       case 'asking':
       case 'settling':
@@ -266,24 +268,15 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
     this.#withdraw(places.map(({ waiter }) => waiter.requestId));
   }
 
-  #listen(): void {
-    this.#leader = this.parts.createLeader();
-    this.parts.wakes.listen(this.parts.names.wakeChannel, this);
-  }
-
-  #end(): void {
-    const { underWay } = this.#calls;
-    if (this.#leader) {
-      this.parts.renewals.unwatch(this);
-      this.parts.wakes.unlisten(this.parts.names.wakeChannel, this);
-      this.parts.onOver(Promise.all([this.#leader.resign(!this.#isQueueEmpty), underWay]));
-    } else {
-      this.parts.onOver(undefined);
-    }
+  #stopListening(): void {
+    this.parts.renewals.unwatch(this);
+    this.parts.wakes.unlisten(this.parts.names.wakeChannel, this);
+    const resigned = this.#leader.resign(!this.#isQueueEmpty);
+    this.parts.onOver(Promise.all([resigned, this.#calls.underWay]));
   }
 
   #volunteer(): void {
-    void this.#leader?.volunteer(this.#timing.roomAt).then(() => {
+    void this.#leader.volunteer(this.#timing.roomAt).then(() => {
       if (this.#mode === 'listening') this.#armForWindow();
     });
   }
@@ -332,7 +325,7 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
     if (news.millisToRoom !== undefined) this.#timing.learn(now, news.millisToRoom);
     // While anybody has a ticket, the timing of the lost window is needed to make the key anew.
     else if (this.#places.lowestTicket === undefined) this.#timing.forget(now);
-    if (this.#leader?.needsTime(this.#timing.roomAt)) this.#volunteer();
+    if (this.#leader.needsTime(this.#timing.roomAt)) this.#volunteer();
     this.#waitingFrom = news.waitingFrom;
     this.#isQueueEmpty = news.waiting === 0;
     // A key that Redis does not know has none. Those from before are what it has to be told.
@@ -369,7 +362,7 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
   }
 
   get #windowDueAt(): number {
-    return this.#timing.dueAt(this.#leader?.isLeading === true);
+    return this.#timing.dueAt(this.#leader.isLeading);
   }
 }
 

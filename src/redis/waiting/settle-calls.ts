@@ -4,7 +4,7 @@ import type { Clock } from '../../common/clock.js';
 import { StoreUnavailableError } from '../../limiter/errors.js';
 import type { KeyNames } from '../key-names.js';
 import type { KnownWindow, SettleReply, Ticket } from '../scripts/settle-codec.js';
-import { Lease } from './lease.js';
+import type { Lease } from './lease.js';
 import type { Places } from './places.js';
 import type { WaitingStore } from './waiting-store.js';
 
@@ -16,9 +16,8 @@ export interface SettleCallsParts {
   readonly store: Pick<WaitingStore, 'settle'>;
   readonly clock: Clock;
   readonly logger: Logger;
-  readonly leaseMillis: number;
-  /** After this time without a call another has to follow, which finds what renewals of the lease don't look at. */
-  readonly lookAgainMillis: number;
+  /** This replica's, for the key. */
+  readonly lease: Lease;
   /** Withdraws requests for which nobody here waits any more. */
   readonly withdraw: (requestIds: readonly string[]) => void;
 }
@@ -28,8 +27,6 @@ export interface SettleCallsParts {
  * and renews the lease.
  */
 export class SettleCalls {
-  readonly #lease: Lease;
-  #settledAt = 0;
   #hasFailed = false;
   #failure: unknown;
   #underWay: Promise<SettleReply | undefined> | undefined;
@@ -38,40 +35,16 @@ export class SettleCalls {
   constructor(
     private readonly places: Places,
     private readonly parts: SettleCallsParts,
-  ) {
-    this.#lease = new Lease(parts.leaseMillis);
-  }
+  ) {}
 
   /** Resolves when the call under way has ended; undefined where there is none. */
   get underWay(): Promise<unknown> | undefined {
     return this.#underWay;
   }
 
-  /** When the lease has to be renewed, unless a call does so before. */
-  get renewalDueAt(): number {
-    return this.#lease.renewalDueAt;
-  }
-
   /** With what the last call failed that did. */
   get failure(): unknown {
     return this.#failure;
-  }
-
-  /** A check sent at this time has begun the lease. */
-  leaseBegan(sentAt: number): void {
-    this.#lease.renewed(sentAt);
-    this.#settledAt = sentAt;
-  }
-
-  /**
-   * The lease was renewed by another call, sent at this time.
-   * @returns whether a settle has to follow: the lease may have lapsed before, or the last settle is long ago
-   */
-  leaseRenewed(sentAt: number): boolean {
-    const now = this.parts.clock.now();
-    if (this.#lease.mayHaveLapsed(now)) return true;
-    this.#lease.renewed(sentAt);
-    return now >= this.#settledAt + this.parts.lookAgainMillis;
   }
 
   /**
@@ -92,9 +65,9 @@ export class SettleCalls {
   }
 
   async #settle(known: KnownWindow): Promise<SettleReply | undefined> {
-    const { clock } = this.parts;
+    const { clock, lease } = this.parts;
     const sentAt = clock.now();
-    const hadLapsed = this.#lease.mayHaveLapsed(sentAt);
+    const hadLapsed = lease.mayHaveLapsed(sentAt);
     if (hadLapsed) this.places.doubtAll();
     const reply = await this.#call(known, this.places.takeDoubted(MAX_ASKED_PER_CALL));
     this.#underWay = undefined;
@@ -104,9 +77,8 @@ export class SettleCalls {
       return undefined;
     }
     // A slow call may have reached Redis after the end of the lease.
-    if (!hadLapsed && this.#lease.mayHaveLapsed(clock.now())) this.places.doubtAll();
-    this.#lease.renewed(sentAt);
-    this.#settledAt = sentAt;
+    if (!hadLapsed && lease.mayHaveLapsed(clock.now())) this.places.doubtAll();
+    lease.settled(sentAt);
     return reply;
   }
 

@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import type { Clock } from '../../common/clock.js';
 import { ApprovalBatches } from '../../limiter/approval-batches.js';
 import type { CallerPresence } from '../../limiter/caller-presence.js';
-import { ShuttingDownError, StoreUnavailableError } from '../../limiter/errors.js';
+import { StoreUnavailableError, UnavailableError } from '../../limiter/errors.js';
 import { idsOfHits } from '../../limiter/hits.js';
 import type { CheckRequest, Decision, LimitsOf } from '../../limiter/limiter.js';
 import { Waiter } from '../../limiter/waiter.js';
@@ -12,6 +12,7 @@ import { type CheckBatcher, type CheckReply, denial } from '../check-batcher.js'
 import type { KeyNaming } from '../key-names.js';
 import { type KnownWaiting, VERDICT } from '../scripts/check-codec.js';
 import type { StoreObserver } from '../store-observer.js';
+import { Lease } from './lease.js';
 import { LeaseRenewals } from './lease-renewals.js';
 import { LocalQueue } from './local-queue.js';
 import { SettleLine } from './settle-line.js';
@@ -35,7 +36,7 @@ export interface WaitingRoomParts {
   readonly limitsOf: LimitsOf;
   /** The most requests that may wait here at once, over all keys. */
   readonly maxWaiters: number;
-  readonly checks: Pick<CheckBatcher, 'send'>;
+  readonly checks: Pick<CheckBatcher, 'check'>;
   readonly store: WaitingStore;
   readonly messages: WakeMessages;
   readonly createMutex: CreateMutex;
@@ -99,11 +100,11 @@ export class WaitingRoom {
 
   /**
    * Asks for permission, and waits for it where it can't be had at once.
-   * @throws ShuttingDownError where the replica stops meanwhile, or has stopped
+   * @throws UnavailableError (`shutting_down`) if the replica stops meanwhile, or has stopped
    * @throws StoreUnavailableError where the store can't be asked
    */
   async checkOrWait(request: CheckRequest, caller?: CallerPresence): Promise<Decision> {
-    if (this.#isClosing) throw new ShuttingDownError();
+    if (this.#isClosing) throw new UnavailableError('shutting_down');
     const { key } = request;
     const waiter = new Waiter(this.parts.createRequestId(), request.maxWaitMillis);
     const { requestId } = waiter;
@@ -112,7 +113,7 @@ export class WaitingRoom {
     waiter.withdrawOnDisconnect(caller, () => {
       queue.disconnected(requestId);
     });
-    this.parts.checks.send(request, requestId).then(
+    this.parts.checks.check(request, requestId).then(
       (reply) => {
         if (reply.verdict > VERDICT.approved) request.trace?.queued();
         this.#answered(key, queue, waiter, reply);
@@ -165,7 +166,7 @@ export class WaitingRoom {
   #answered(key: string, queue: LocalQueue, waiter: Waiter, reply: CheckReply): void {
     const { requestId } = waiter;
     if (reply.verdict > VERDICT.approved) {
-      queue.ticketed(requestId, reply.verdict, reply.millisToRoom, reply.limits ?? '');
+      queue.ticketed(requestId, reply.verdict, reply.quota.resetMillis, reply.limits ?? '');
       return;
     }
     if (!queue.answered(requestId)) return;
@@ -181,8 +182,10 @@ export class WaitingRoom {
       store: parts.store,
       clock: parts.clock,
       logger: parts.logger,
-      leaseMillis: parts.leaseMillis,
-      lookAgainMillis: parts.leaseMillis * LEASES_BETWEEN_LOOKS * (1 + parts.random() / 2),
+      lease: new Lease(
+        parts.leaseMillis,
+        parts.leaseMillis * LEASES_BETWEEN_LOOKS * (1 + parts.random() / 2),
+      ),
       windowMillis: () => parts.limitsOf(key).windowMillis,
       wakes: this.#wakes,
       renewals: this.#renewals,

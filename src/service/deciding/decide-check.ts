@@ -36,7 +36,7 @@ export type DecideCheck = (check: CheckRequest, context: ConnectedRequest) => Pr
 /** The one way of every check to its decision: a check alone, an element of a bulk request, a gateway's descriptor. */
 export function checkDecider(parts: DecideParts): DecideCheck {
   const { policyOf, metrics, undecided, recentDenials, access, settings } = parts;
-  const rejectsUnknownKeys = settings.UNKNOWN_KEYS === 'refuse';
+  const rejectsUnknownKeys = settings.UNKNOWN_KEYS === 'deny';
   return async (check, context) => {
     if (isOverride(check)) access.demand('configure', context);
     const policy = policyOf(check.key);

@@ -1,7 +1,7 @@
 import { diag, DiagLogLevel } from '@opentelemetry/api';
 
 import { FrequentLog } from '../../common/frequent-log.js';
-import type { TracingParts } from '../open-tracing.js';
+import type { TracingParts } from '../tracing.js';
 
 /**
  * Has OpenTelemetry's warnings logged, one line a second at most: a certificate that can't be read, spans that are

@@ -86,7 +86,7 @@ export class RequestSpan implements CheckSpan, ReleaseSpan {
 /** In the words of `ratelimit_decisions_total`. */
 function attributesOf(decision: Decision, isShadow: boolean): Attributes {
   if (decision.outcome === 'withdrawn') {
-    return { 'sluice.outcome': 'withdrawn', 'sluice.reason': 'client_left' };
+    return { 'sluice.outcome': 'withdrawn', 'sluice.reason': 'client_disconnected' };
   }
   const decidedBy = decision.outagePolicy ?? 'store';
   if (decision.outcome === 'denied') {
@@ -98,7 +98,7 @@ function attributesOf(decision: Decision, isShadow: boolean): Attributes {
   }
   return {
     'sluice.outcome': 'approved',
-    'sluice.reason': decision.waited ? 'waited' : 'room',
+    'sluice.reason': decision.waited ? 'waited' : 'capacity',
     'sluice.decided_by': decidedBy,
   };
 }

@@ -13,7 +13,7 @@ import {
 } from '@opentelemetry/sdk-trace';
 
 import { packageVersion } from '../../common/package-version.js';
-import type { Tracing, TracingParts } from '../open-tracing.js';
+import type { Tracing, TracingParts } from '../tracing.js';
 import { type TraceSettings, usesRatio } from '../trace-settings.js';
 import { observeCalls } from './call-spans.js';
 import { createExporter, LoggedExporter } from './exporter.js';

@@ -48,7 +48,7 @@ describeWithPython('a client in Python', () => {
   /** Serves, with rules by which everybody may wait up to the whole time of two windows. */
   async function serveWaiting(): Promise<void> {
     const CONFIG_FILE = join(folder, 'rules.json');
-    const rule = { key_pattern: '.*', key_pattern_is_regex: true, max_wait: 1_200_000 };
+    const rule = { key_pattern: '.*', key_pattern_is_regex: true, max_wait_millis: 1_200_000 };
     await writeFile(CONFIG_FILE, JSON.stringify({ keys: [rule] }));
     await serve({ CONFIG_FILE });
   }

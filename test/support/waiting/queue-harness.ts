@@ -1,8 +1,10 @@
+import { UnavailableError } from '../../../src/limiter/errors.js';
 import { ApprovalBatches } from '../../../src/limiter/approval-batches.js';
 import { CallerPresence } from '../../../src/limiter/caller-presence.js';
 import type { Decision } from '../../../src/limiter/limiter.js';
 import { Waiter } from '../../../src/limiter/waiter.js';
 import { KeyNaming } from '../../../src/redis/key-names.js';
+import { Lease } from '../../../src/redis/waiting/lease.js';
 import { LeaseRenewals } from '../../../src/redis/waiting/lease-renewals.js';
 import { LocalQueue } from '../../../src/redis/waiting/local-queue.js';
 import { SettleLine } from '../../../src/redis/waiting/settle-line.js';
@@ -82,8 +84,7 @@ export class QueueHarness {
       clock: this.clock,
       logger: this.log.logger,
       approvals: new ApprovalBatches(eventLoop),
-      leaseMillis: LEASE_MILLIS,
-      lookAgainMillis: LOOK_AGAIN_MILLIS,
+      lease: new Lease(LEASE_MILLIS, LOOK_AGAIN_MILLIS),
       windowMillis: () => WINDOW_MILLIS,
       graceMillis: GRACE_MILLIS,
       withdraw: (requestIds) => this.withdrawn.push([...requestIds]),
@@ -122,6 +123,7 @@ export class QueueHarness {
   async outcome(requestId: string): Promise<unknown> {
     await quiet();
     const { outcome } = this.#waiters.get(requestId)!;
+    if (outcome instanceof UnavailableError) return outcome.reason;
     return outcome instanceof Error ? outcome.name : outcome?.outcome;
   }
 

@@ -1,5 +1,4 @@
 import { CallerPresence } from '../../../src/limiter/caller-presence.js';
-import { TooManyWaitersError } from '../../../src/limiter/errors.js';
 import type { Decision, Limiter } from '../../../src/limiter/limiter.js';
 import { MemoryLimiter } from '../../../src/limiter/memory/memory-limiter.js';
 import { OutageLimiter } from '../../../src/limiter/outage/outage-limiter.js';
@@ -29,7 +28,7 @@ function wait(limiter: Limiter, key: string, caller?: CallerPresence): Promise<D
 }
 
 async function expectTooMany(limiter: Limiter, key: string): Promise<void> {
-  await expect(wait(limiter, key)).rejects.toThrow(TooManyWaitersError);
+  await expect(wait(limiter, key)).rejects.toMatchObject({ reason: 'too_many_waiters' });
 }
 
 describe('the embedded limiter', () => {

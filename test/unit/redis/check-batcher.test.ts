@@ -42,7 +42,7 @@ beforeEach(() => {
       overrides: batch.overrides,
       hits: batch.hits!,
       waiting: batch.waiting,
-      thoughtOf: batch.thoughtOf!,
+      assumption: batch.assumption!,
       checks: batch.checks.map(({ requestId, canWait, noPlace }) => ({
         requestId,
         canWait,
@@ -69,7 +69,7 @@ const send = (
   requestId: string,
   key: string,
   more: Partial<CheckRequest> = {},
-): Promise<CheckReply> => batcher.send({ key, canWait: false, ...more }, requestId);
+): Promise<CheckReply> => batcher.check({ key, canWait: false, ...more }, requestId);
 
 /** The calls so far, as lists of batches: the name of the state, then the ids of the checks. */
 const seen = (): string[][][] =>
@@ -92,7 +92,7 @@ test('checks of a key in one tick of the event loop share a batch', async () => 
         overrides: { maxRequests: undefined, maxRequestsInQueue: undefined },
         hits: 1,
         waiting: undefined,
-        thoughtOf: 'unknown',
+        assumption: 'unknown',
         checks: [
           { requestId: 'a', canWait: false, noPlace: false },
           { requestId: 'b', canWait: true, noPlace: false },
@@ -101,7 +101,7 @@ test('checks of a key in one tick of the event loop share a batch', async () => 
       },
     ],
   ]);
-  expect(replies.map(({ verdict, millisToRoom }) => [verdict, millisToRoom])).toEqual([
+  expect(replies.map(({ verdict, quota }) => [verdict, quota.resetMillis])).toEqual([
     [0, 7],
     [1, 7],
     [2, 7],
@@ -116,21 +116,21 @@ test('a batch tells of who waits here for its key', async () => {
 });
 
 test('a window goes on for as long as Redis has said, but for the way there', async () => {
-  const thoughtOf = async (): Promise<string> => {
+  const assumption = async (): Promise<string> => {
     calls = [];
     await send('a', 'k');
-    return calls[0]![0]!.thoughtOf!;
+    return calls[0]![0]!.assumption!;
   };
   answer = () => ({ millisToRoom: 100, maxRequests: 9, approved: 5, verdicts: [1] });
-  expect(await thoughtOf()).toBe('unknown');
+  expect(await assumption()).toBe('unknown');
   await clock.advance(50);
   answer = () => ({ millisToRoom: 50, maxRequests: 9, approved: 5, verdicts: [1] });
-  expect(await thoughtOf()).toBe('inWindow');
+  expect(await assumption()).toBe('inWindow');
   await clock.advance(46);
   answer = () => ({ millisToRoom: 4, maxRequests: 9, approved: 5, verdicts: [1] });
-  expect(await thoughtOf()).toBe('inWindow');
+  expect(await assumption()).toBe('inWindow');
   await clock.advance(2);
-  expect(await thoughtOf()).toBe('plain');
+  expect(await assumption()).toBe('newWindow');
 });
 
 test('checks with something special about them, and of keys that are waited for, are in no window', async () => {
@@ -149,7 +149,7 @@ test('checks with something special about them, and of keys that are waited for,
     send('f', 'm'),
     send('g', 'l'),
   ]);
-  expect(calls[0]!.map((batch) => batch.thoughtOf)).toEqual(Array(4).fill('unknown'));
+  expect(calls[0]!.map((batch) => batch.assumption)).toEqual(Array(4).fill('unknown'));
 });
 
 test('a key that needed all names has them until its window ends', async () => {
@@ -164,12 +164,12 @@ test('a key that needed all names has them until its window ends', async () => {
   await send('d', 'k');
   await clock.advance(48);
   await send('e', 'k');
-  expect(calls.map(([batch]) => batch!.thoughtOf)).toEqual([
+  expect(calls.map(([batch]) => batch!.assumption)).toEqual([
     'unknown',
     'inWindow',
     'unknown',
     'unknown',
-    'plain',
+    'newWindow',
   ]);
 });
 
@@ -193,7 +193,7 @@ test('a window that ended on the way says nothing of its key', async () => {
   await Promise.all(sent);
   answerCall = (call) => Promise.resolve(call.map(answer));
   await send('d', 'k');
-  expect(calls.map(([batch]) => batch!.thoughtOf)).toEqual([
+  expect(calls.map(([batch]) => batch!.assumption)).toEqual([
     'unknown',
     'inWindow',
     'inWindow',
@@ -213,7 +213,7 @@ test('a window has to go on for as long as the last call took', async () => {
   await send('b', 'k');
   await send('c', 'k');
   expect(clock.now()).toBe(115);
-  expect(calls.map(([batch]) => batch!.thoughtOf)).toEqual(['unknown', 'inWindow', 'plain']);
+  expect(calls.map(([batch]) => batch!.assumption)).toEqual(['unknown', 'inWindow', 'newWindow']);
 });
 
 test('batches in a window come before the others of their call', async () => {
@@ -262,7 +262,6 @@ test('a call that is on its way holds up no later one', async () => {
   finishFirst([{ verdicts: [APPROVED], millisToRoom: 9, maxRequests: 3, approved: 1 }]);
   expect(await first).toEqual({
     verdict: APPROVED,
-    millisToRoom: 9,
     quota: { maxRequests: 3, remaining: 2, resetMillis: 9 },
   });
 });
@@ -337,8 +336,8 @@ test('a check with hits is in no window, nor is another check of its key in the 
     send('d', 'k'),
     send('e', 'm', { hits: 2 }),
   ]);
-  const thoughts = calls[0]!.map(({ names, thoughtOf }) => [names.key, thoughtOf]);
-  expect(thoughts).toEqual([
+  const assumptions = calls[0]!.map(({ names, assumption }) => [names.key, assumption]);
+  expect(assumptions).toEqual([
     ['l', 'inWindow'],
     ['k', 'unknown'],
     ['k', 'unknown'],
@@ -412,10 +411,10 @@ test('a batch that fails rejects its own checks only', async () => {
   ]);
   expect(calls).toHaveLength(1);
   expect(replies).toEqual([
-    { status: 'fulfilled', value: { verdict: 0, millisToRoom: 7, quota: QUOTA } },
+    { status: 'fulfilled', value: { verdict: 0, quota: QUOTA } },
     { status: 'rejected', reason: failure },
     { status: 'rejected', reason: failure },
-    { status: 'fulfilled', value: { verdict: 0, millisToRoom: 7, quota: QUOTA } },
+    { status: 'fulfilled', value: { verdict: 0, quota: QUOTA } },
   ]);
 });
 

@@ -67,9 +67,9 @@ test('JSON may be indented with tabs, and without any space', () => {
 
 test('an explicit 0 is a maximum', () => {
   const text =
-    'keys: [{ key_pattern: a, max_requests_per_window: 0, max_requests_in_queue: 0, max_wait: 0 }]';
+    'keys: [{ key_pattern: a, max_requests_per_window: 0, max_requests_in_queue: 0, max_wait_millis: 0 }]';
   expect(parseRules(text)).toMatchObject([
-    { max_requests_per_window: 0, max_requests_in_queue: 0, max_wait: 0 },
+    { max_requests_per_window: 0, max_requests_in_queue: 0, max_wait_millis: 0 },
   ]);
 });
 
@@ -100,16 +100,16 @@ test.each([
     'keys[0].max_requests_per_window must be a whole number from 0 to 1000000000',
   ],
   [
-    'keys:\n  - key_pattern: a\n    max_wait: -1',
+    'keys:\n  - key_pattern: a\n    max_wait_millis: -1',
     3,
-    15,
-    'keys[0].max_wait must be a whole number from 0 to 31622400000',
+    22,
+    'keys[0].max_wait_millis must be a whole number from 0 to 31622400000',
   ],
   [
-    'keys:\n  - key_pattern: a\n    max_wait: 2s',
+    'keys:\n  - key_pattern: a\n    max_wait_millis: 2s',
     3,
-    15,
-    'keys[0].max_wait must be a whole number from 0 to 31622400000',
+    22,
+    'keys[0].max_wait_millis must be a whole number from 0 to 31622400000',
   ],
   ['keys:\n  - key_pattern: a\n    shadow: maybe', 3, 13, 'keys[0].shadow must be true or false'],
   [

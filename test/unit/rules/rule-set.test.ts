@@ -71,9 +71,9 @@ test('an expression has to match the whole key, a key is no expression', () => {
 
 test('the last rule that says how long gateways wait holds, 0 included', () => {
   const rules = ruleSet(
-    { key_pattern: '[ab]', key_pattern_is_regex: true, max_wait: 1500 },
+    { key_pattern: '[ab]', key_pattern_is_regex: true, max_wait_millis: 1500 },
     { key_pattern: 'a', max_requests_per_window: 1 },
-    { key_pattern: 'b', max_wait: 0 },
+    { key_pattern: 'b', max_wait_millis: 0 },
   );
   expect(['a', 'b', 'c'].map((key) => rules.policyOf(key).maxWaitMillis)).toEqual([1500, 0, 0]);
 });

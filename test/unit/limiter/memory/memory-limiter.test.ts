@@ -1,5 +1,5 @@
 import { CallerPresence } from '../../../../src/limiter/caller-presence.js';
-import { ShuttingDownError, StoreFullError } from '../../../../src/limiter/errors.js';
+import { StoreFullError, UnavailableError } from '../../../../src/limiter/errors.js';
 import type { CheckRequest, Decision, InstanceState } from '../../../../src/limiter/limiter.js';
 import { MemoryLimiter } from '../../../../src/limiter/memory/memory-limiter.js';
 import { ManualClock } from '../../../support/manual-clock.js';
@@ -209,10 +209,10 @@ describe('close', () => {
     const decisions = ['a', 'a', 'b'].map((key) => limiter.check({ key, canWait: true }));
     const outcomes = Promise.allSettled(decisions);
     await limiter.close();
-    const shutDown = { status: 'rejected', reason: new ShuttingDownError() };
+    const shutDown = { status: 'rejected', reason: new UnavailableError('shutting_down') };
     expect(await outcomes).toEqual([shutDown, shutDown, shutDown]);
     for (const outcome of await outcomes) {
-      expect((outcome as PromiseRejectedResult).reason).toBeInstanceOf(ShuttingDownError);
+      expect((outcome as PromiseRejectedResult).reason).toMatchObject({ reason: 'shutting_down' });
     }
     expect(limiter.waiting).toBe(0);
     expect(clock.timers).toBe(0);

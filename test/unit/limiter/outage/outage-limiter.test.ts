@@ -1,4 +1,4 @@
-import { ShuttingDownError, StoreUnavailableError } from '../../../../src/limiter/errors.js';
+import { StoreUnavailableError, UnavailableError } from '../../../../src/limiter/errors.js';
 import type { Decision, InstanceState } from '../../../../src/limiter/limiter.js';
 import { MemoryLimiter } from '../../../../src/limiter/memory/memory-limiter.js';
 import { OutageLimiter } from '../../../../src/limiter/outage/outage-limiter.js';
@@ -77,7 +77,7 @@ describe('while the store can be asked', () => {
 
   test.each([
     ['a fault', new Error('wrong type')],
-    ['the end of the replica', new ShuttingDownError()],
+    ['the end of the replica', new UnavailableError('shutting_down')],
   ])('%s is no matter of the policy', async (_what, error) => {
     for (const canWait of [false, true]) {
       const { decision } = startCheck(allowing, { key: 'key', canWait });
@@ -282,7 +282,7 @@ describe('a limiter that is closed', () => {
     const here = startCheck(deciding, { key: 'key', canWait: true });
     await new Promise(setImmediate);
     const turnedAway = [inStore, here].map(({ decision }) =>
-      expect(decision).rejects.toThrow(ShuttingDownError),
+      expect(decision).rejects.toMatchObject({ reason: 'shutting_down' }),
     );
     await deciding.close();
     await Promise.all(turnedAway);
@@ -293,7 +293,9 @@ describe('a limiter that is closed', () => {
     await Promise.all([allowing.close(), deciding.close()]);
     store.goDown('key');
     for (const limiter of [allowing, deciding]) {
-      await expect(limiter.check({ key: 'key', canWait })).rejects.toThrow(ShuttingDownError);
+      await expect(limiter.check({ key: 'key', canWait })).rejects.toMatchObject({
+        reason: 'shutting_down',
+      });
     }
   });
 });

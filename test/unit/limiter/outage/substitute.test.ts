@@ -1,5 +1,4 @@
 import { CallerPresence } from '../../../../src/limiter/caller-presence.js';
-import { ShuttingDownError } from '../../../../src/limiter/errors.js';
 import type { CheckRequest } from '../../../../src/limiter/limiter.js';
 import { MemoryLimiter } from '../../../../src/limiter/memory/memory-limiter.js';
 import {
@@ -98,7 +97,7 @@ describe('to decide locally', () => {
   test('turns those who wait away when it is closed', async () => {
     await approve();
     const waiting = local.check(waitingCheck);
-    const turnedAway = expect(waiting).rejects.toThrow(ShuttingDownError);
+    const turnedAway = expect(waiting).rejects.toMatchObject({ reason: 'shutting_down' });
     await local.close();
     await turnedAway;
   });

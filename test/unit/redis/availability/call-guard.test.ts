@@ -13,12 +13,14 @@ const { refused, unknown, moving, fault } = FAILURES;
 
 let store: FakeStore;
 let log: RecordedLog;
+let clock: ManualClock;
 /** The script and the outcome of each call that was observed. */
 let observed: unknown[][];
 let guard: CallGuard;
 beforeEach(() => {
   store = new FakeStore();
   log = recordLog();
+  clock = new ManualClock(0);
   observed = [];
   guard = create(60_000);
 });
@@ -27,7 +29,7 @@ function create(timeoutMillis: number): CallGuard {
   return new CallGuard({
     connections: store.connections,
     timeoutMillis,
-    clock: new ManualClock(0),
+    clock,
     logger: log.logger,
     observer: {
       ...unobserved,
@@ -84,11 +86,36 @@ test('what came of earlier attempts is no cause where the last one is not answer
   expect((error as Error).cause).toBeInstanceOf(TimeoutError);
 });
 
-test('a failure of the store is logged', async () => {
-  await failureOf(callThat([refused]));
-  expect(log.lines).toMatchObject([
-    { msg: 'store call failed', script: 'check', reason: refused.message },
-  ]);
+describe('failures of the store are logged', () => {
+  const failures = (): unknown[] =>
+    log.lines.flatMap((line) => (line.msg === 'store call failed' ? [line.failures] : []));
+
+  test('the first at once, with its reason', async () => {
+    await fail(1, () => callThat([refused]));
+    expect(log.lines).toMatchObject([
+      { level: 'warn', msg: 'store call failed', failures: { check: 1 }, reason: refused.message },
+    ]);
+  });
+
+  test('those of a second together, by script, with the last reason, even if no more follow', async () => {
+    await fail(2, () => callThat([refused]));
+    await failureOf(callThat([unknown], { script: 'settle', isRepeatable: false }));
+    expect(failures()).toEqual([{ check: 1 }]);
+    await clock.advance(1000);
+    expect(failures()).toEqual([{ check: 1 }, { check: 1, settle: 1 }]);
+    const { reason } = log.lines.findLast((line) => 'failures' in line)!;
+    expect(reason).toBe('the connection to Redis was lost before the reply');
+    await clock.advance(100_000);
+    expect(failures()).toHaveLength(2);
+  });
+
+  test('the last ones when the limiter is closed, and no timer is left', async () => {
+    await fail(2, () => callThat([refused]));
+    guard.close();
+    expect(failures()).toEqual([{ check: 1 }, { check: 1 }]);
+    await clock.advance(100_000);
+    expect(failures()).toHaveLength(2);
+  });
 });
 
 describe('the breaker of a shard', () => {

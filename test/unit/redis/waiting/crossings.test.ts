@@ -267,8 +267,8 @@ describe('the end of the replica', () => {
   test('those who wait are turned away and withdrawn', async () => {
     h.queue.turnAway();
     expect([await h.outcome('a'), await h.outcome('b')]).toEqual([
-      'ShuttingDownError',
-      'ShuttingDownError',
+      'shutting_down',
+      'shutting_down',
     ]);
     expect([h.withdrawn, h.over, h.size]).toEqual([[['a', 'b']], 'ended', 0]);
   });
@@ -276,7 +276,7 @@ describe('the end of the replica', () => {
   test('one who asks is turned away, and withdrawn when its ticket comes', async () => {
     h.ask('c');
     h.queue.turnAway();
-    expect([await h.outcome('c'), h.over, h.size]).toEqual(['ShuttingDownError', 'no', 1]);
+    expect([await h.outcome('c'), h.over, h.size]).toEqual(['shutting_down', 'no', 1]);
     h.queue.ticketed('c', 30, 500, LIMITS);
     await quiet();
     expect([h.withdrawn, h.over, h.size]).toEqual([[['a', 'b'], ['c']], 'ended', 0]);

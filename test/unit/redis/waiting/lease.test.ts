@@ -2,8 +2,8 @@ import { Lease } from '../../../../src/redis/waiting/lease.js';
 
 let lease: Lease;
 beforeEach(() => {
-  lease = new Lease(900);
-  lease.renewed(100);
+  lease = new Lease(900, 10_000);
+  lease.settled(100);
 });
 
 test('is to be renewed when a third of it is over', () => {
@@ -12,12 +12,12 @@ test('is to be renewed when a third of it is over', () => {
 
 test('may have lapsed once its time is over, counted from when the call was sent', () => {
   expect([999, 1000].map((now) => lease.mayHaveLapsed(now))).toEqual([false, true]);
-  lease.renewed(800);
+  expect(lease.renewed(800, 900)).toBe(false);
   expect([1000, 1699, 1700].map((now) => lease.mayHaveLapsed(now))).toEqual([false, false, true]);
   expect(lease.renewalDueAt).toBe(1100);
 });
 
 test('is not shortened by a call that was sent before another', () => {
-  lease.renewed(50);
+  expect(lease.renewed(50, 150)).toBe(false);
   expect(lease.renewalDueAt).toBe(400);
 });

@@ -1,6 +1,7 @@
 import { StoreUnavailableError } from '../../../../src/limiter/errors.js';
 import { Waiter } from '../../../../src/limiter/waiter.js';
 import { KeyNaming } from '../../../../src/redis/key-names.js';
+import { Lease } from '../../../../src/redis/waiting/lease.js';
 import { Places } from '../../../../src/redis/waiting/places.js';
 import { SettleCalls } from '../../../../src/redis/waiting/settle-calls.js';
 import type { KnownWindow, SettleReply } from '../../../../src/redis/scripts/settle-codec.js';
@@ -16,6 +17,7 @@ let clock: ManualClock;
 let log: RecordedLog;
 let places: Places;
 let withdrawn: (readonly string[])[];
+let lease: Lease;
 let calls: SettleCalls;
 beforeEach(() => {
   store = new ScriptedStore();
@@ -23,16 +25,16 @@ beforeEach(() => {
   log = recordLog('debug');
   places = new Places();
   withdrawn = [];
+  lease = new Lease(LEASE, LOOK_AGAIN);
   calls = new SettleCalls(places, {
     names: new KeyNaming('').namesOf('k'),
     store,
     clock,
     logger: log.logger,
-    leaseMillis: LEASE,
-    lookAgainMillis: LOOK_AGAIN,
+    lease,
     withdraw: (requestIds) => withdrawn.push([...requestIds]),
   });
-  calls.leaseBegan(0);
+  lease.settled(0);
   for (const ticket of [3, 1, 2]) {
     places.ask(new Waiter(`w${ticket}`), 0);
     places.giveTicket(`w${ticket}`, ticket);
@@ -101,23 +103,23 @@ describe('the lease', () => {
     await clock.advance(400);
     await store.last.answer();
     await reply;
-    expect(calls.renewalDueAt).toBe(500 + LEASE / 3);
+    expect(lease.renewalDueAt).toBe(500 + LEASE / 3);
   });
 
   test('is renewed by another call, unless it may have lapsed before that was answered', async () => {
     await clock.advance(900);
-    expect(calls.leaseRenewed(600)).toBe(false);
-    expect(calls.renewalDueAt).toBe(600 + LEASE / 3);
+    expect(lease.renewed(600, clock.now())).toBe(false);
+    expect(lease.renewalDueAt).toBe(600 + LEASE / 3);
     await clock.advance(600 + LEASE - 900);
-    expect(calls.leaseRenewed(clock.now())).toBe(true);
-    expect(calls.renewalDueAt).toBe(600 + LEASE / 3);
+    expect(lease.renewed(clock.now(), clock.now())).toBe(true);
+    expect(lease.renewalDueAt).toBe(600 + LEASE / 3);
   });
 
   test('is not renewed by a call that fails', async () => {
     await clock.advance(500);
     void calls.settle(KNOWN);
     await store.last.fail();
-    expect(calls.renewalDueAt).toBe(LEASE / 3);
+    expect(lease.renewalDueAt).toBe(LEASE / 3);
   });
 
   test('that lapsed before a call has all asked about by that call, once', async () => {
@@ -166,19 +168,19 @@ test('a settle has to follow a renewal some time after the last that succeeded',
   const renewUntil = async (end: number): Promise<boolean> => {
     while (clock.now() + LEASE / 3 < end) {
       await clock.advance(LEASE / 3);
-      expect(calls.leaseRenewed(clock.now())).toBe(false);
+      expect(lease.renewed(clock.now(), clock.now())).toBe(false);
     }
     await clock.advance(end - clock.now());
-    return calls.leaseRenewed(clock.now());
+    return lease.renewed(clock.now(), clock.now());
   };
   await clock.advance(500);
   await settle();
   expect(await renewUntil(500 + LOOK_AGAIN)).toBe(true);
   void calls.settle(KNOWN);
   await store.last.fail();
-  expect(calls.leaseRenewed(clock.now())).toBe(true);
+  expect(lease.renewed(clock.now(), clock.now())).toBe(true);
   await settle();
-  expect(calls.leaseRenewed(clock.now())).toBe(false);
+  expect(lease.renewed(clock.now(), clock.now())).toBe(false);
 });
 
 test('what is under way ends with the call', async () => {

@@ -1,5 +1,5 @@
 import { CallerPresence } from '../../../../src/limiter/caller-presence.js';
-import { ShuttingDownError, StoreUnavailableError } from '../../../../src/limiter/errors.js';
+import { StoreUnavailableError } from '../../../../src/limiter/errors.js';
 import type { CheckRequest, Decision } from '../../../../src/limiter/limiter.js';
 import type { CheckReply } from '../../../../src/redis/check-batcher.js';
 import { KeyNaming } from '../../../../src/redis/key-names.js';
@@ -53,13 +53,13 @@ function openRoom(maxWaiters: number): WaitingRoom {
     limitsOf: () => ({ windowMillis: 1000, maxRequests: 1, maxRequestsInQueue: 100 }),
     maxWaiters,
     checks: {
-      send: (request, requestId) =>
+      check: (request, requestId) =>
         new Promise<CheckReply>((resolve, reject) => {
           sent.push({
             request,
             requestId,
             answer: (verdict) => {
-              resolve({ verdict, millisToRoom: 1000, quota: quotaOf(1000) });
+              resolve({ verdict, quota: quotaOf(1000) });
               return quiet();
             },
             fail: (error) => {
@@ -264,8 +264,8 @@ describe('close', () => {
     messages.confirm('{k}:wake');
     await quiet();
     const closed = room.close();
-    await expect(decision).rejects.toThrow(ShuttingDownError);
-    await expect(check()).rejects.toThrow(ShuttingDownError);
+    await expect(decision).rejects.toMatchObject({ reason: 'shutting_down' });
+    await expect(check()).rejects.toMatchObject({ reason: 'shutting_down' });
     await store.last.answer({ waiting: 1 });
     await closed;
     expect([store.withdrawn, room.waiting, messages.channels.size]).toEqual([[['id 0']], 0, 0]);
@@ -281,7 +281,7 @@ describe('close', () => {
     const decided = check();
     let isClosed = false;
     const closed = room.close().then(() => (isClosed = true));
-    await expect(decided).rejects.toThrow(ShuttingDownError);
+    await expect(decided).rejects.toMatchObject({ reason: 'shutting_down' });
     await quiet();
     expect(isClosed).toBe(false);
     await end(sent[0]!);

@@ -1,6 +1,6 @@
 import { executionAsyncResource } from 'node:async_hooks';
 
-import { keepTickShape } from '../../../src/common/tick-shape.js';
+import { keepTickShape } from '../../../src/common/ticks.js';
 
 test('what is kept is what Node makes for each tick', async () => {
   const kept = await keepTickShape();

@@ -1,7 +1,7 @@
 import { jest } from '@jest/globals';
 
 import { CallerPresence } from '../../../../src/limiter/caller-presence.js';
-import { ShuttingDownError, StoreUnavailableError } from '../../../../src/limiter/errors.js';
+import { StoreUnavailableError } from '../../../../src/limiter/errors.js';
 import { MemoryLimiter } from '../../../../src/limiter/memory/memory-limiter.js';
 import { OutageLimiter } from '../../../../src/limiter/outage/outage-limiter.js';
 import { OutageLog } from '../../../../src/limiter/outage/outage-log.js';
@@ -195,7 +195,7 @@ describe('those who wait when the store goes down', () => {
   test('are turned away where the replica stops meanwhile', async () => {
     const limiter = limiterWith(allowAll);
     const [check] = startWaiting(limiter, 'key');
-    const turnedAway = expect(check!.decision).rejects.toThrow(ShuttingDownError);
+    const turnedAway = expect(check!.decision).rejects.toMatchObject({ reason: 'shutting_down' });
     store.goDown('key');
     await limiter.close();
     await turnedAway;

@@ -1,15 +1,22 @@
-// How ioredis 6 connects, with three changes. Host names are looked up by HostLookups. A socket may fail more than
-// once: ioredis listens for the first error of each only, and a socket that is ended during its TLS handshake has a
-// second one, which would end the process without a listener. And a sentinel that can't be reached says why. Of its
-// clients some are its own (of sentinels, of a cluster), so that no option and no event reaches all.
+// What is changed in ioredis 6, whose clients are some of them its own (of sentinels, of a cluster), so that no option
+// and no event reaches all:
+// - Host names are looked up by HostLookups.
+// - A socket may fail more than once. ioredis listens for the first error of each only. A socket that is ended during
+//   its TLS handshake has a second one, which would end the process without a listener.
+// - A sentinel that can't be reached says why.
+// - No client tells its name and version by CLIENT SETINFO. A user with few rights would need a rule for it, which
+//   servers before Redis 7.2 don't know.
 import { lookup as lookUpByNode } from 'node:dns/promises';
 import { connect, type LookupFunction, type Socket } from 'node:net';
 import { connect as connectByTls } from 'node:tls';
 
 import { type Redis, SentinelConnector } from 'ioredis';
 import { StandaloneConnector } from 'ioredis/built/connectors/index.js';
+import { DEFAULT_REDIS_OPTIONS } from 'ioredis/built/redis/RedisOptions.js';
 
 import { HostLookups } from './host-lookups.js';
+
+DEFAULT_REDIS_OPTIONS.disableClientInfo = true;
 
 /** A look-up gets a quarter of the time to connect, and no more than this. */
 const LONGEST_LOOKUP_MILLIS = 250;

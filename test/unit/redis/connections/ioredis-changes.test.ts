@@ -3,7 +3,7 @@ import { type AddressInfo, createServer, type Server, type Socket } from 'node:n
 
 import { Redis } from 'ioredis';
 
-import '../../../../src/redis/connections/sockets.js';
+import '../../../../src/redis/connections/ioredis-changes.js';
 
 let server: Server;
 beforeAll(async () => {

@@ -5,7 +5,7 @@ import { Heartbeat } from './heartbeat.js';
 import type { Subscriber, SubscriberEvents } from './subscriber.js';
 
 /** All subscriptions on one connection. */
-export class PlainSubscriber implements Subscriber {
+export class ConnectionSubscriber implements Subscriber {
   readonly #channels = new Set<string>();
   readonly #heartbeat: Heartbeat;
   #events: SubscriberEvents | undefined;
