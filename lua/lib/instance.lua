@@ -1,5 +1,5 @@
 -- The life of one instance, that is of a limiter key, in a script: open it as of now, change `state`,
--- serve those who wait, close it.
+-- serve the waiters, close it.
 --@include lib/call
 --@include lib/keys
 --@include lib/state
@@ -9,22 +9,22 @@
 --@include lib/queue
 --@include lib/recovery-hold
 
--- A call that serves or takes more than this would keep other callers waiting for too long.
+-- A call that serves or takes more entries than this would block other callers of Redis for too long.
 local MOST_SERVED = 500
 local MOST_TAKEN = 2000
 
 -- While somebody waits, and after an approval from the queue, the keys outlive windows and leases. Redis's
--- clock runs on while Redis stands still or can't be reached, and the queue must be known afterwards.
+-- clock runs on while Redis stalls or is unreachable, and the queue must still exist afterwards.
 local LEASES_KEPT = 6
--- A replica that waits settles again within so many leases (src/redis/waiting/settle-calls.ts). Its renewals in
--- between set no expiry.
+-- A replica with waiters settles again within this many leases (src/redis/waiting/waiting-room.ts). Its renewals
+-- in between set no expiry.
 local LEASES_UNSETTLED = 15
 
 -- A window in which somebody waits counts as one with a check. Waiters of dead replicas do not count, except
 -- in a recovery hold: their replicas may live.
 local function keep_while_waited_for(keys, state, call)
   if state.has_more and count_waiting(state, read_queue(keys, state, call)) > 0 then
-    state.expires = idle_at(state)
+    state.expires = idle_at(state.start, state.window)
   end
 end
 
@@ -35,14 +35,14 @@ local function is_idle(keys, state, call)
   end
   local queue = read_queue(keys, state, call)
   if queue.places > 0 then
-    hold_if_redis_was_away(state, queue, call)
+    hold_if_redis_was_down(state, queue, call)
   end
   return count_waiting(state, queue) == 0
 end
 
--- With a full memory Redis refuses a script at its first write that takes memory. A write that takes none
--- passes, and lets all later ones pass, too. So a key that is there is decided on, and only a key that would be
--- new is refused; a script has to see to new keys first.
+-- If its memory is full, Redis refuses a script at its first write that takes memory. After a write that takes none,
+-- all later writes pass. So existing keys are decided, and only new keys are refused. A script has to decide new keys
+-- first.
 local function decide_in_full_memory(state_key, call)
   if call.may_be_full then
     call.may_be_full = false
@@ -55,9 +55,9 @@ local function keep_until(state, call)
   return math.max(state.expires, remembered_until(state, call), outage_ends, state.hold_until)
 end
 
--- The instance as of now, or nil where there is none. `state`: as `read_state` gives it. The second value is the
--- last state of an instance that has been idle for too long. It stays while needed: it shows that Redis has not lost
--- the key, whatever a replica believes that has not heard of its waiter's approval yet.
+-- The instance as of now, or nil if there is none. `state`: from `read_state`. The second value is the last state of an
+-- instance that has been idle for too long. Redis keeps it while it is needed. It shows a replica that has not heard of
+-- its waiter's approval yet that Redis has not lost the key.
 local function open_instance(keys, call, state)
   if not state then
     return nil
@@ -70,12 +70,12 @@ local function open_instance(keys, call, state)
     if keep_until(state, call) <= call.now_ms then
       redis.call('UNLINK', keys.state)
     elseif state.approved > 0 then
-      -- A clock that goes back finds no approvals without ids.
+      -- After the clock has gone back, there must be no approvals without ids.
       redis.call('HSET', keys.state, 'approved', 0)
     end
     return nil, state
   end
-  if not is_in_window(state, call.now_ms) then
+  if not is_in_window(state.start, state.window, call.now_ms) then
     local ended = { start = state.start, window = state.window }
     local rules = limits_of_next_window(keys, state, call)
     roll_window(state, call.now_ms, (rules or state).window)
@@ -88,9 +88,9 @@ local function open_instance(keys, call, state)
   return state
 end
 
--- An instance whose window begins now, or began at `start`. Approvals of an evicted or deleted state do not count.
--- `idle`: the last state of the instance before, where it is known. Approvals that it remembers stay known, and tickets
--- that it gave show no loss. `limits`: those of the caller where others are not known.
+-- A new instance, whose window begins now or began at `start`. Approvals of an evicted or deleted state do not count.
+-- `idle`: the last state of the instance before, if it is known. The approvals that it remembers stay known, and the
+-- tickets that it gave show no loss. `limits`: by default those of the caller.
 local function new_instance(keys, call, idle, start, limits)
   local state = new_state(call, start or call.now_ms, idle, limits or call.limits)
   if idle then
@@ -100,7 +100,7 @@ local function new_instance(keys, call, idle, start, limits)
   local has_requests = redis.call('EXISTS', keys.requests) == 1
   end_window_of_requests(keys, state, call, idle or state, has_requests)
   if read_queue(keys, state, call).places > 0 then
-    -- The lost state knew whether its queue is in order, and that somebody has waited.
+    -- Only the lost state knew whether its queue is in order, and that somebody has waited.
     set_more(state, 'unsorted', 1)
     set_more(state, 'ticket', last_ticket(keys, state))
   end
@@ -108,8 +108,8 @@ local function new_instance(keys, call, idle, start, limits)
 end
 
 -- An instance that Redis lost while somebody waited. The lost window was full, and stays full until it ends.
--- As far as the caller knows: `limits`, a text, those that were in force, or '', and `millis_left`, ms until the window
--- ends.
+-- As far as the caller knows: `limits`, a text, are the limits that were in force, or ''; `millis_left` are the ms
+-- until the window ends.
 local function restore_instance(keys, call, limits, millis_left)
   limits = limits == '' and call.limits or parse_limits(limits)
   millis_left = math.min(math.max(1, math.floor(millis_left)), limits.window)
@@ -118,7 +118,7 @@ local function restore_instance(keys, call, limits, millis_left)
   return state
 end
 
--- Puts the maxima that requests had set back into an instance that was made again after a loss, unless requests have
+-- Restores the maxima that requests had set in an instance that was created again after a loss, unless requests have
 -- set others since. `limits`: as for `restore_instance`.
 local function restore_overrides(state, limits)
   if limits == '' then
@@ -136,14 +136,14 @@ local function restore_overrides(state, limits)
   end
 end
 
--- The approvals of a window that there may be: its maximum, but no more ids than a set may hold.
+-- How many approvals a window may have: its maximum, but no more ids than a set may hold.
 local function capacity(state, call)
   return math.min(state.max, call.max_ids)
 end
 
 -- Microseconds until waiters may be served. 0: another call can serve some at once.
 local function micros_to_room(state, call)
-  local to_window_end = micros_to_window_end(state, call.now_us)
+  local to_window_end = micros_to_window_end(state.start, state.window, call.now_us)
   if in_recovery_hold(state) then
     local to_hold_end = state.hold_until * 1000 - call.now_us
     return state.approved < capacity(state, call) and to_hold_end or math.max(to_window_end, to_hold_end)
@@ -151,8 +151,8 @@ local function micros_to_room(state, call)
   return state.serving == 1 and 0 or to_window_end
 end
 
--- Microseconds until one who joined the queue now would have its turn, if nobody left it and nothing was released
--- before. `places`: how many wait.
+-- Microseconds until a check that joined the queue now would have its turn, if nobody left the queue and nothing was
+-- released before. `places`: how many wait.
 local function micros_to_turn(keys, state, call, places)
   local most = capacity(state, call)
   local room, to_room = math.max(0, most - state.approved), micros_to_room(state, call)
@@ -161,7 +161,8 @@ local function micros_to_turn(keys, state, call, places)
   end
   local windows_before = math.floor((places - room) / most)
   local next_window = (limits_of_next_window(keys, state, call) or state).window
-  return math.max(to_room, micros_to_window_end(state, call.now_us) + windows_before * next_window * 1000)
+  local to_window_end = micros_to_window_end(state.start, state.window, call.now_us)
+  return math.max(to_room, to_window_end + windows_before * next_window * 1000)
 end
 
 -- Whether a newcomer may be approved. Waiters come first.
@@ -192,12 +193,12 @@ local function serve_queue(keys, state, call)
   state.granted = granted
   if #granted > 0 then
     state.served = call.now_ms
-    -- When this window began, the lease of those who waited may have run out.
-    state.expires = math.max(state.expires, idle_at(state))
+    -- The leases of the waiters may have run out before this window began, which left `expires` as it was.
+    state.expires = math.max(state.expires, idle_at(state.start, state.window))
   end
 end
 
--- Approves waiters if room was made. Every script calls it before it approves anybody else. So while somebody
+-- Approves waiters if there is room again. Every script calls it before it approves any other check. So while somebody
 -- waits, the window is full, the queue is being served, or the key is in its recovery hold.
 -- `state.made_room`: an approval was released, the maximum raised, a hold ended, or a place put back.
 local function serve_waiting(keys, state, call)
@@ -205,8 +206,8 @@ local function serve_waiting(keys, state, call)
     return
   end
   if state.unsorted == 1 and not in_recovery_hold(state) then
-    -- This call may put back some of the waiters that were lost together; calls for the others follow. Without
-    -- room the sort can wait for them.
+    -- This call may put back only some of the waiters that were lost, and calls for the others follow. Without room
+    -- the sort can wait for these calls.
     if state.approved < capacity(state, call) or not state.has_rejoined then
       sort_queue(keys, state, call)
     end
@@ -219,17 +220,17 @@ local function serve_waiting(keys, state, call)
     state.serving = 0
     return
   end
-  hold_if_redis_was_away(state, queue, call)
+  hold_if_redis_was_down(state, queue, call)
   if not in_recovery_hold(state) then
     serve_queue(keys, state, call)
   elseif state.made_room and not state.has_rejoined and state.approved < capacity(state, call) then
-    -- Replicas that asked in this hold, when the window was full, would come at its end.
+    -- Without a wake, replicas that asked in this hold when the window was full would settle at the window's end.
     state.has_room_after_hold = true
   end
 end
 
--- Tells every replica that listens who was approved, which tickets are out of the queue, and when there may
--- be room again. The replicas make the ids as UUIDs, so they need no escaping.
+-- Tells every replica that listens which waiters were approved, which tickets are out of the queue, and when there may
+-- be room again. Request ids are UUIDs, so they need no escaping.
 local function publish_wake(keys, state, call)
   local granted = state.granted
   publish(keys.state, call, string.format(
@@ -257,7 +258,7 @@ local function write_expiry(keys, state, call)
   expire_requests(keys, state, call, expire_at)
 end
 
--- Writes the changes, sees that every key expires, and wakes the replicas of the approved waiters.
+-- Writes the changes, sets the expiry of every key, and wakes the replicas of the approved waiters.
 local function close_instance(keys, state, call)
   if state.queue and state.queue.places > 0 then
     write_replicas(keys, state.queue)

@@ -1,24 +1,24 @@
 -- The waiters of a limiter key, in three keys of Redis:
 --   queue     a list of entries, `<ticket>:<request id>@<replica id>`, first come first
---   waiting   a hash, request id -> ticket: an entry that does not stand here too, with the same ticket,
---             is withdrawn, and passed over when it comes to the head
---   replicas  a hash, replica id -> `<until when its lease runs, in ms>:<its places>`; the places of all
---             are as many as stand in `waiting`
+--   waiting   a hash, request id -> ticket: an entry of the list that is not in this hash with the same ticket is
+--             withdrawn, and is skipped when it comes to the head
+--   replicas  a hash, replica id -> `<until when its lease runs, in ms>:<its places>`; the sum of all places is the
+--             size of `waiting`
 -- So no script searches the list. The places of a replica whose lease has run out do not count, and are
--- passed over, too. If the replica lives after all, they come back with it.
+-- also skipped. They count again if the replica renews its lease after all.
 --
--- A ticket is the arrival in Redis's microseconds, pushed up where needed so that no ticket is ever given
--- out twice. Tickets are the order of arrival, and stay so when a replica puts its waiters back after
--- Redis lost its memory. They have sixteen digits until the year 2286, so entries sort as texts.
+-- A ticket is the time of arrival in Redis's microseconds, raised if needed, so that no ticket is given out twice.
+-- Tickets keep the order of arrival, also when a replica puts its waiters back after Redis lost its memory. They have
+-- sixteen digits until the year 2286, so entries sort as texts.
 --
--- While a slot of a cluster moves, Redis fails a script at the first key that it does not find, even a key
--- that the script itself has emptied. So a script adds approved ids to the set before it touches the queue.
--- And it removes a queue that has become empty as a whole, and does not read it again.
+-- While a slot of a cluster moves, Redis fails a script at the first key that it does not find, even if the script
+-- itself has emptied the key. So a script adds approved ids to the set before it touches the queue. A queue that
+-- becomes empty is removed as a whole and not read again.
 --@include lib/state
 --@include lib/chunks
 --@include lib/recovery-hold
 
--- A script reads at least this many entries where some at the head may have to be passed over.
+-- A script reads at least this many entries if it may have to skip some at the head.
 local LOOK_AHEAD = 100
 -- A list of up to this many entries is never compacted.
 local COMPACTION_SLACK = 100
@@ -39,8 +39,8 @@ local function split_entry(entry)
   return string.match(entry, '^(%d+):([^@]*)@(.*)$')
 end
 
--- No ticket given out before was greater, unless Redis has lost the key. A clock that goes back gives none from before
--- the key.
+-- No ticket given out before was greater, unless Redis has lost the key. After the clock has gone back, no ticket is
+-- older than the key.
 local function last_ticket(keys, state)
   return state.ticket > 0 and state.ticket or born_at(keys, state) * 1000
 end
@@ -50,7 +50,7 @@ local function next_ticket(keys, state, call)
   return state.ticket
 end
 
--- A value of the hash `replicas`, or nil where there is none.
+-- Parses a value of the hash `replicas`; nil if there is none.
 local function read_replica(text)
   if not text then
     return nil
@@ -109,7 +109,7 @@ local function waiting_tickets(keys)
   return tickets
 end
 
--- Counts the places of each replica from the list, and drops a queue that can't be told any more.
+-- Counts the places of each replica from the list, and drops a queue that has lost entries.
 local function recount(keys, queue, now_ms)
   local places = queue.places
   queue.places, queue.living = 0, 0
@@ -130,7 +130,7 @@ local function recount(keys, queue, now_ms)
   end
 end
 
--- Reads how many waiters each replica has: `places` counts all, `living` those whose replicas live.
+-- Reads how many waiters each replica has: `places` counts all waiters, `living` those of living replicas.
 -- Returns the queue, and whether its keys agree. A queue that becomes empty is removed as a whole.
 local function load_queue(keys, now_ms)
   local queue = new_queue()
@@ -151,8 +151,8 @@ local function load_queue(keys, now_ms)
   return queue, counted == queue.places
 end
 
--- The queue, read once per script at most. If somebody else has removed some of its keys, it is repaired, and replicas get
--- time to put back the waiters that were lost with it.
+-- The queue, read at most once per script. If somebody else has removed some of its keys, it is repaired, and replicas
+-- get time to put back the waiters that were lost with it.
 local function read_queue(keys, state, call)
   if not state.queue then
     local keys_agree
@@ -165,11 +165,11 @@ local function read_queue(keys, state, call)
   return state.queue
 end
 
--- Removes the entries that do not wait any more when they are more than half of the list. It removes the
--- waiters of dead replicas, too, when they are too many for one outage of Redis: replicas that an outage
--- makes look dead, and the newcomers after it, fill the queue twice at most.
+-- Removes withdrawn entries if they are more than half of the list. It also removes the waiters of dead replicas if
+-- they are more than one outage of Redis explains: replicas that seem dead after an outage, and newcomers after it,
+-- fill the queue at most twice.
 --
--- Called when waiters join, and by each settle. Withdrawals do not call it: of many at once each would compact.
+-- Joins and settles call it. Withdrawals do not: each of many at the same time would compact the list.
 local function compact_queue(keys, state, now_ms)
   local queue = state.queue
   local removes_dead = queue.places > 2 * state.queue_max + COMPACTION_SLACK
@@ -221,8 +221,8 @@ local function join_queue(keys, state, call, waiters)
   state.has_more, state.changed = true, true
 end
 
--- The waiters among these that have no place in the queue, lowest ticket first. A waiter that should stand
--- before the head has none: somebody has removed the state, which knew that the list is out of order.
+-- The waiters among these that have no place in the queue, lowest ticket first. A waiter that belongs before the head
+-- has none: somebody has removed the state, which recorded that the list is out of order.
 local function without_place(keys, state, waiters)
   local ids, missing = {}, {}
   for i, waiter in ipairs(waiters) do
@@ -248,8 +248,8 @@ local function without_place(keys, state, waiters)
   return missing
 end
 
--- Puts waiters of the caller back in their old places. They go to the end of the list. A sort follows after
--- the recovery hold, and always before anybody is served. `waiters`: as for `join_queue`, lowest ticket first.
+-- Puts waiters of the caller back in their old places. They join the end of the list, which is sorted after the
+-- recovery hold, and always before anybody is served. `waiters`: as for `join_queue`, lowest ticket first.
 local function rejoin_queue(keys, state, call, waiters)
   local last = redis.call('LINDEX', keys.queue, -1)
   if last and tonumber(ticket_of(last)) > waiters[1].ticket then
@@ -280,7 +280,7 @@ local function withdraw_waiters(keys, state, call, ids)
 end
 
 local function sort_queue(keys, state, call)
-  -- What is left of a list that nobody waits in would be stored without an expiry.
+  -- A list in which nobody waits would be stored without an expiry.
   if read_queue(keys, state, call).places > 0 then
     redis.call('SORT', keys.queue, 'ALPHA', 'STORE', keys.queue)
   end
@@ -289,7 +289,7 @@ local function sort_queue(keys, state, call)
 end
 
 -- Reads entries: a list of { ticket, request_id, replica_id, is_waiting }.
--- `has_withdrawn`: the list may hold entries that do not wait any more, or one entry twice.
+-- `has_withdrawn`: the list may have withdrawn entries, or one entry twice.
 local function read_entries(keys, entries, has_withdrawn)
   local read, ids, tickets = {}, {}, {}
   for i, entry in ipairs(entries) do
@@ -307,8 +307,8 @@ local function read_entries(keys, entries, has_withdrawn)
   return read
 end
 
--- Takes entries from the head: up to `room` waiters whose replicas live, and the entries to be passed over on
--- the way. Calls `approve(ids)` before it touches the queue. Returns how many entries it took.
+-- Takes entries from the head: up to `room` waiters of living replicas, and the entries before them that are skipped.
+-- Calls `approve(ids)` before it touches the queue. Returns how many entries it took.
 local function take_heads(keys, state, now_ms, room, approve)
   local queue = state.queue
   local length = redis.call('LLEN', keys.queue)
@@ -357,8 +357,8 @@ local function write_replicas(keys, queue)
   call_in_chunks('HDEL', keys.replicas, gone)
 end
 
--- Every ticket below the one returned is out of the queue, unless its replica was thought dead. A replica
--- with a lower ticket and no word of a grant has missed the wake, or Redis has lost the place.
+-- Every ticket below the one returned is out of the queue, unless its replica was assumed dead. A replica that has a
+-- waiter with a lower ticket and no grant has missed the wake, or Redis has lost the place.
 local function lowest_waiting_ticket(keys, state, call)
   if state.unsorted == 1 then
     return 0
