@@ -1,6 +1,6 @@
 // GoCC (github.com/GiGurra/gocc): Go, in memory, one process. Its requests are Sluice's.
 
-/** It answers with a number, and with nothing where it refuses. */
+/** It answers with a number, and with nothing if it refuses. */
 export const asking = {
   path: '/rate/KEY',
   approved: { text: '' },

@@ -15,7 +15,7 @@ const PEER_SCRIPT = [
   "return { consumed, redis.call('pttl', KEYS[1]) }",
 ].join('\n');
 
-/** @returns undefined where redis-benchmark is not installed */
+/** @returns undefined if redis-benchmark is not installed */
 export async function rawScripts({ redis, rounds }) {
   if (spawnSync('redis-benchmark', ['--version']).error) return undefined;
   const check = loadScript('check');

@@ -18,7 +18,7 @@ const NOTE_STEP = 17;
  * Draws what happened in a run as SVG: time from left to right, a lane for each replica, and a bar for each
  * client from its arrival to its approval.
  * @param events of the whole run
- * @throws Error where that run broke a promise, since the picture says that all were kept
+ * @throws Error if that run broke a promise, since the picture says that all were kept
  */
 export function picture(events) {
   const { problems, summary } = judge(events);

@@ -38,7 +38,7 @@ let started;
  * its rules and its forwarding are in a network namespace, and reach the outside as a user's program does.
  * Missing programs are installed.
  * @returns `host`, its address, and `enter`, the words before a command that is to reach the ports of its
- *   containers; undefined where it can't be started
+ *   containers; undefined if it can't be started
  */
 export async function startOwnDocker() {
   if (process.platform !== 'linux' || process.getuid?.() !== 0) return undefined;

@@ -17,7 +17,7 @@ export type SecretFiles = Readonly<Partial<Record<string, string>>>;
 /**
  * Takes each of {@link SECRETS} from the file that `<NAME>_FILE` names, as secrets are mounted into
  * containers. One line break at the end of the file is ignored.
- * @throws SettingsError where a file can't be read or is empty, or both are given
+ * @throws SettingsError if a file can't be read or is empty, or both are given
  */
 export function readSecretFiles(given: Readonly<Record<string, string>>): Record<string, string> {
   const settings = { ...given };
@@ -35,7 +35,7 @@ export function readSecretFiles(given: Readonly<Record<string, string>>): Record
 
 /**
  * The secret in the content of a file.
- * @throws SettingsError where there is none
+ * @throws SettingsError if there is none
  */
 export function secretIn({ variable, path }: NamedFile, content: string): string {
   const secret = content.replace(/\r?\n$/, '');

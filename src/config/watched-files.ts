@@ -21,7 +21,7 @@ export interface FileFormat<T> {
   readonly files: readonly NamedFile[];
   /**
    * @param contents the contents of `files`, in their order
-   * @throws SettingsError where the contents are wrong
+   * @throws SettingsError if the contents are wrong
    */
   parse(contents: readonly Buffer[]): T;
   /** The part of a value that the log may show. */
@@ -58,7 +58,7 @@ export class WatchedFiles<T> {
     private fingerprint: string,
   ) {}
 
-  /** @throws SettingsError where a file can't be read, or its content is wrong */
+  /** @throws SettingsError if a file can't be read, or its content is wrong */
   static async open<T>(
     format: FileFormat<T>,
     logger: Logger,
@@ -115,7 +115,7 @@ export class WatchedFiles<T> {
       this.#isStale = false;
       this.#isGone = true;
       this.#use(whenGone(this.value));
-      this.logger.error(`${what} still gone, none are in use until they are back`);
+      this.logger.error(`${what} still missing or empty, none are in use until they are back`);
     }
     this.#wasGone = isGone;
   }

@@ -19,7 +19,7 @@ export interface OverrideCeilings {
 
 /** What a limiter has to know of a key. */
 export interface KeyLimits extends Limits {
-  /** Undefined where every override counts. */
+  /** Undefined if every override counts. */
   readonly ceilings?: OverrideCeilings | undefined;
 }
 
@@ -53,7 +53,7 @@ export interface CheckRequest {
    */
   readonly noPlace?: boolean;
   /**
-   * Of a request that can wait: the longest that it waits in the queue. It is denied at once where its turn can't come
+   * Of a request that can wait: the longest that it waits in the queue. It is denied at once if its turn can't come
    * in time, and when that time is over. Undefined: as long as it takes.
    */
   readonly maxWaitMillis?: number | undefined;
@@ -94,7 +94,7 @@ export type Decision =
   | {
       readonly outcome: 'approved';
       readonly requestId: string;
-      /** Undefined where nothing was counted. */
+      /** Undefined if nothing was counted. */
       readonly quota?: Quota | undefined;
       /** Set if the request had to wait for its turn. */
       readonly waited?: true;
@@ -127,17 +127,17 @@ export interface InstanceState {
 
 /** A request that waits for its turn, as others see it: its id would let them release its approval. */
 export interface QueuedRequest {
-  /** Where it waits; undefined where there is only one replica. */
+  /** Where it waits; undefined if there is only one replica. */
   readonly replica: string | undefined;
   readonly waitedMillis: number;
 }
 
 /** A replica that has places in a key's queue. */
 export interface QueueingReplica {
-  /** Undefined where there is only one. */
+  /** Undefined if there is only one. */
   readonly replica: string | undefined;
   readonly places: number;
-  /** Until its places count no longer, unless it is heard of; at most 0 where they don't count. */
+  /** Until its places count no longer, unless it is heard of; at most 0 if they don't count. */
   readonly leaseMillis: number | undefined;
 }
 
@@ -181,7 +181,7 @@ export interface Limiter {
   /**
    * Releases an approval of the current window, or with `hits` those of them that are left. The head of the queue gets
    * it.
-   * @returns false where the id is unknown, was released before, or its window has ended
+   * @returns false if the id is unknown, was released before, or its window has ended
    */
   release(key: string, requestId: string, options?: ReleaseOptions): Promise<boolean>;
 
@@ -192,7 +192,7 @@ export interface Limiter {
    */
   giveBack(key: string, requestId: string, hits?: number): void;
 
-  /** @returns undefined where no such key exists */
+  /** @returns undefined if no such key exists */
   inspect(key: string): Promise<InstanceState | undefined>;
 
   /**

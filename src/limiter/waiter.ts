@@ -30,14 +30,14 @@ export class Waiter {
     return this.#decided;
   }
 
-  /** @returns false where the request was decided before, so that `decision` has no effect */
+  /** @returns false if the request was decided before, so that `decision` has no effect */
   decide(decision: Decision): boolean {
     if (!this.#end()) return false;
     this.#resolve(decision);
     return true;
   }
 
-  /** @returns false where the request was decided before, as with {@link decide} */
+  /** @returns false if the request was decided before, as with {@link decide} */
   approve(quota?: Quota): boolean {
     return this.decide({ outcome: 'approved', requestId: this.requestId, quota });
   }

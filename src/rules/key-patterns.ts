@@ -12,7 +12,7 @@ export interface KeyPattern {
 }
 
 /**
- * What is wrong with a pattern, for the end of a sentence; undefined where it can be used. Expressions have RE2's
+ * What is wrong with a pattern, for the end of a sentence; undefined if it can be used. Expressions have RE2's
  * syntax: https://github.com/google/re2/wiki/Syntax
  */
 export function problemOfPattern({ pattern, isRegex }: KeyPattern): string | undefined {

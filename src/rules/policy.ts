@@ -9,7 +9,7 @@ export interface DeclaredPolicy {
   /** The greatest values that requests may set. */
   readonly maxRequestsCeiling: number;
   readonly maxRequestsInQueueCeiling: number;
-  /** How long the checks of a gateway may wait, which can't ask for it; 0 where they may not. */
+  /** How long the checks of a gateway may wait, which can't ask for it; 0 if they may not. */
   readonly maxWaitMillis: number;
   /** Checks are decided and counted, and everybody passes. */
   readonly isShadow: boolean;
@@ -55,7 +55,7 @@ export function policyName({ ruleName = DEFAULT_NAME }: DeclaredPolicy): string 
   return ruleName;
 }
 
-/** @returns undefined where requests may set whatever there may be */
+/** @returns undefined if requests may set whatever there may be */
 function ceilingsOf(policy: DeclaredPolicy): OverrideCeilings | undefined {
   const maxRequests = policy.requestsCanSetRate ? policy.maxRequestsCeiling : NONE;
   const maxRequestsInQueue = policy.requestsCanModQueue ? policy.maxRequestsInQueueCeiling : NONE;

@@ -55,7 +55,7 @@ export function withoutRules(settings: RulesSettings): Rules {
 
 /**
  * The rules of the file that the settings name, kept up to date, over the settings.
- * @throws SettingsError where it can't be read, or is wrong
+ * @throws SettingsError if it can't be read, or is wrong
  */
 export async function openRules(settings: RulesSettings, logger: Logger): Promise<Rules> {
   const path = settings.CONFIG_FILE;

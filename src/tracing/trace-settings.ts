@@ -137,7 +137,7 @@ const DIRECTIONS = [
 /**
  * What the environment asks for. A wrong value never stops the start, as OpenTelemetry has it: the variables are often
  * set for all services of a cluster.
- * @returns undefined where nothing asks for traces, so that not one of its values matters
+ * @returns undefined if nothing asks for traces, so that not one of its values matters
  */
 export function askedTracing(environment: Environment): AskedTracing | undefined {
   const set = new Map<string, string>();

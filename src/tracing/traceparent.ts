@@ -17,7 +17,7 @@ const SAMPLED_FLAG = 1;
 /**
  * Reads the header `traceparent`. One that was sent twice is none: Node joins the two.
  * https://www.w3.org/TR/trace-context/#traceparent-header
- * @returns undefined where there is none, or it is not valid
+ * @returns undefined if there is none, or it is not valid
  */
 export function parseTraceparent(header: unknown): TraceParent | undefined {
   if (typeof header !== 'string') return undefined;

@@ -21,15 +21,15 @@ export interface ReleaseSpan extends RequestSpan {
 
 /** Begins spans below another. Times are those of `performance.now()`. */
 export interface SpanParent {
-  /** @returns undefined where the check is not recorded */
+  /** @returns undefined if the check is not recorded */
   beginCheck(startedAt: number): CheckSpan | undefined;
-  /** @returns undefined where the release is not recorded */
+  /** @returns undefined if the release is not recorded */
   beginRelease(startedAt: number): ReleaseSpan | undefined;
 }
 
 /** The span of a call for many, which has those of its elements below it. */
 export interface CallSpan extends SpanParent {
-  /** Undefined where it is not recorded; its elements are not then, either. */
+  /** Undefined if it is not recorded; its elements are not then, either. */
   readonly ids: TraceIds | undefined;
   ended(): void;
   failed(code: string, isFault: boolean): void;

@@ -72,7 +72,7 @@ describeWithRedisProgram('a service whose Redis has no memory left', () => {
       undecided: { store_full: 1 },
     });
     expect(app.log.map(({ msg }) => msg)).not.toContain(
-      'store unavailable; not asked until it is back',
+      'store is down; not asked until it is up again',
     );
   });
 });

@@ -34,7 +34,7 @@ export class ApprovedIds {
 
   /**
    * @param id a UUID of version 4 that was not added before
-   * @returns false where there is no memory for it, so that nothing has changed
+   * @returns false if there is no memory for it, so that nothing has changed
    */
   add(id: string, hits: number): boolean {
     const words = hits > 1 ? UUID_WORDS + HITS_WORDS : this.#words;

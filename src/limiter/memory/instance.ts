@@ -182,7 +182,7 @@ export class Instance {
     return this.#overriddenQueueMax ?? this.#limits.maxRequestsInQueue;
   }
 
-  /** Other limits come into force with the next window, or at once where its length stays. */
+  /** Other limits come into force with the next window, or at once if its length stays. */
   #takeMaxima(): void {
     const { limits } = this.policy.current;
     if (limits.windowMillis !== this.#window.millis) return;

@@ -30,7 +30,7 @@ export class MemoryRoom {
     return this.#hasRefused;
   }
 
-  /** @returns false where there is not enough, so that nothing is taken */
+  /** @returns false if there is not enough, so that nothing is taken */
   take(bytes: number): boolean {
     if (this.#taken + bytes > this.max) {
       this.#hasRefused = true;

@@ -144,7 +144,7 @@ export class OutageLimiter implements Limiter {
     await Promise.all([this.substitute.close(), this.primary.close()]);
   }
 
-  /** @returns nothing where the substitute has to decide */
+  /** @returns nothing if the substitute has to decide */
   async #checkOrWait(
     request: CheckRequest,
     caller: CallerPresence | undefined,

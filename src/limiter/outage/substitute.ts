@@ -9,7 +9,7 @@ export interface Substitute {
   readonly limiter?: Limiter;
   readonly waiting: number;
   check(request: CheckRequest, caller?: CallerPresence): Promise<Decision>;
-  /** @returns false where the substitute gave no such approval, or does not remember it */
+  /** @returns false if the substitute gave no such approval, or does not remember it */
   release(key: string, requestId: string, options?: ReleaseOptions): Promise<boolean>;
   close(): Promise<void>;
 }

@@ -38,7 +38,7 @@ export class LoggedExporter implements SpanExporter {
 
   #taken(): void {
     if (this.#lost === 0) return;
-    this.logger.info({ lost: this.#lost }, 'the collector takes spans again');
+    this.logger.info({ lost: this.#lost }, 'the collector accepts spans again');
     this.#lost = 0;
   }
 
@@ -46,7 +46,7 @@ export class LoggedExporter implements SpanExporter {
     if (this.#lost === 0) {
       // The body of an answer may say anything; its status and the operating system's errors have no secrets.
       const { message: reason, code } = (error ?? {}) as { message?: string; code?: unknown };
-      this.logger.warn({ reason, code }, 'the collector takes no spans; they are lost');
+      this.logger.warn({ reason, code }, 'the collector does not accept spans; they are lost');
     }
     this.#lost += spans;
   }

@@ -58,7 +58,7 @@ export async function startSdk(settings: TraceSettings, parts: TracingParts): Pr
         ),
         delay(FLUSH_MILLIS, false, { ref: false }),
       ]);
-      if (!areSent) logger.warn('the last spans were not taken by the collector');
+      if (!areSent) logger.warn('the collector did not accept the last spans');
       notices.close();
     },
   };
