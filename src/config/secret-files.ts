@@ -2,7 +2,7 @@ import { readNamedFile } from './named-file.js';
 import { SettingsError } from './settings-error.js';
 import type { NamedFile } from './watched-files.js';
 
-/** The settings that may hold a secret. They are never shown, and each may come from a file instead. */
+/** The settings that may hold a secret. They are never shown. Each may come from a file instead. */
 export const SECRETS: readonly string[] = [
   'REDIS_URL',
   'REDIS_USERNAME',
@@ -26,7 +26,7 @@ export function readSecretFiles(given: Readonly<Record<string, string>>): Record
     const path = given[variable];
     if (path === undefined) continue;
     if (name in given) {
-      throw new SettingsError(variable, JSON.stringify(path), `nothing where ${name} is set`);
+      throw new SettingsError(variable, JSON.stringify(path), `nothing if ${name} is set`);
     }
     settings[name] = secretIn({ variable, path }, readNamedFile(variable, path));
   }

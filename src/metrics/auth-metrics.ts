@@ -1,15 +1,15 @@
 import { Counter, Gauge, type Registry } from 'prom-client';
 
-/** The state of the tokens, and how many requests were refused for theirs, by reason. */
+/** The state of the tokens, and how many requests were rejected for their tokens, by reason. */
 export interface AuthState {
-  /** The tokens file is wrong, and the last good tokens are in force. */
+  /** The tokens file is invalid, and the last valid tokens are in force. */
   readonly isStale: boolean;
-  /** The tokens file is gone or empty, and nobody is let in. */
+  /** The tokens file is missing or empty, and every request is rejected. */
   readonly isGone: boolean;
   readonly refusals: Readonly<Record<string, number>>;
 }
 
-/** Metrics of the tokens and of the requests without a right one. */
+/** Metrics of the tokens and of requests without a valid token. */
 export function authMetrics(registry: Registry, state: AuthState): void {
   const registers = [registry];
   new Counter({

@@ -101,7 +101,7 @@ function countInto(counter: Counter): (decision: Decision, isShadow: boolean) =>
   };
 }
 
-/** The names come from the rules file, so they are few. */
+/** Rule names come from the rules file, so there are few. */
 function ruleCounter(
   registers: Registry[],
 ): (rule: string, decision: Decision, isShadow: boolean) => void {
@@ -138,8 +138,8 @@ function countFailuresInto(counter: Counter): Metrics['failed'] {
 }
 
 /**
- * One series of a counter. It starts at 0, because rate() would miss an increment that makes the series. Its
- * labels are looked up once, and not at each check.
+ * One series of a counter. It starts at 0, because rate() would miss the increment that creates the series. Its labels
+ * are looked up once, and not at each check.
  */
 function fromTheStart(counter: Counter, ...labels: string[]): Counter.Internal {
   const series = counter.labels(...labels);

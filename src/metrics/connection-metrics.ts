@@ -14,7 +14,7 @@ const STREAM_DROP_REASONS: readonly StreamDropReason[] = [
   'too_late',
 ];
 
-/** Metrics of what clients wanted of their connections beyond the bounds. */
+/** Metrics of requests, connections and streams beyond the limits of their port. */
 export function connectionMetrics(
   registry: Registry,
 ): Pick<Metrics, 'requestHeld' | 'connectionDropped' | 'streamDropped'> {

@@ -7,12 +7,12 @@ const CALL_BUCKETS_SECONDS = [
 ];
 const BATCH_BUCKETS = [1, 2, 4, 8, 16, 32, 64, 100];
 
-/** The scripts and the outcomes of a call. Their series are there from the start. */
+/** The scripts and the outcomes of a call. Their series exist from the start. */
 const SCRIPTS = ['check', 'settle', 'renew', 'release', 'withdraw', 'inspect', 'examine'];
 const CATCH_UP_KINDS = ['withdrawal', 'settle'] as const;
 const ERROR_KINDS = ['not_run', 'unknown', 'fault'] as const;
 
-/** Metrics of the calls to Redis; with the embedded limiter they stay at zero. */
+/** Metrics of the calls to Redis. With the embedded limiter they stay at zero. */
 export function storeMetrics(registry: Registry): StoreObserver {
   const registers = [registry];
   const durations = new Histogram({

@@ -2,7 +2,7 @@ import { askedTracing } from './trace-settings.js';
 import type { Tracing, TracingParts } from './tracing.js';
 
 /**
- * Traces where the variables of OpenTelemetry ask for it. Its packages are loaded then, and only then.
+ * Traces if the variables of OpenTelemetry ask for it. Its packages are loaded only in this case.
  * @returns undefined if requests are not traced
  */
 export async function openTracing(parts: TracingParts): Promise<Tracing | undefined> {

@@ -62,7 +62,7 @@ describeWithRedisProgram('a service whose Redis has no memory left', () => {
     const readiness = await send(app.url, 'GET', '/readyz');
     expect([readiness.status, readiness.text]).toEqual([
       200,
-      'OK\nstore full: new keys are refused',
+      'OK\nstore full: checks of new keys fail',
     ]);
     await redis.command('CONFIG', 'SET', 'maxmemory', '0');
     await approve(app.url, uniqueKey());
