@@ -1,4 +1,4 @@
-// What Redis itself makes of the scripts, by redis-benchmark: no HTTP, no Node.
+// How fast Redis itself runs the scripts, by redis-benchmark: no HTTP, no Node.
 import { spawnSync } from 'node:child_process';
 
 import { loadScript } from '../../dist/redis/scripts/script-loader.js';
@@ -38,7 +38,7 @@ export async function rawScripts({ redis, rounds }) {
   return commands.map(([name], i) => ({ name, decisionsPerSecond: summary(runs[i]) }));
 }
 
-/** redis-benchmark puts a number where one says `__rand_int__`. */
+/** redis-benchmark replaces `__rand_int__` by a random number. */
 function commandOf(script, keys, checks) {
   const batches = Array.from({ length: keys }, (_, key) => ({
     names: naming.namesOf(`raw-${key}-__rand_int__`),
