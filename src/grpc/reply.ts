@@ -61,7 +61,7 @@ function headersOf(told: readonly Told[], showsLimit: boolean): Headers {
     decision.outcome === 'denied' ? [decision.turnMillis ?? decision.quota.resetMillis] : [],
   );
   if (turns.length > 0) headers.push('Retry-After', retryAfterSeconds(Math.max(...turns)));
-  const outagePolicy = told.find(({ decision }) => decision.policy)?.decision.policy;
+  const outagePolicy = told.find(({ decision }) => decision.outagePolicy)?.decision.outagePolicy;
   if (outagePolicy) headers.push(OUTAGE_POLICY_HEADER, outagePolicy);
   const isShadow = refused.length === 0 && told.some((one) => one.decision.outcome === 'denied');
   if (isShadow) headers.push(SHADOW_HEADER, 'denied');

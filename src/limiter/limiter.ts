@@ -99,7 +99,7 @@ export type Decision =
       /** Set if the request had to wait for its turn. */
       readonly waited?: true;
       /** Set if a substitute decided in place of the store. */
-      readonly policy?: OutagePolicy;
+      readonly outagePolicy?: OutagePolicy;
     }
   | {
       readonly outcome: 'denied';
@@ -108,7 +108,7 @@ export type Decision =
       /** Until its turn would have come, in milliseconds. Set if the reason is `turn_too_late`. */
       readonly turnMillis?: number;
       /** Set if a substitute decided in place of the store. */
-      readonly policy?: OutagePolicy;
+      readonly outagePolicy?: OutagePolicy;
     }
   /** The caller disconnected while it waited. Its place was withdrawn, or its approval released. */
   | { readonly outcome: 'withdrawn' };

@@ -93,7 +93,7 @@ function countInto(counter: Counter): (decision: Decision, isShadow: boolean) =>
       withdrawn.inc();
       return;
     }
-    const by = series[decision.policy ?? 'store'];
+    const by = series[decision.outagePolicy ?? 'store'];
     if (decision.outcome === 'denied' && isShadow) by.shadowed.inc();
     else if (decision.outcome === 'denied') by[decision.reason].inc();
     else if (decision.waited) by.waited.inc();

@@ -25,9 +25,9 @@ async function answerTo(
 }
 
 test.each<[status: number, policy: 'allow' | 'local', decision: Decision]>([
-  [200, 'allow', { ...APPROVED, policy: 'allow' }],
-  [200, 'local', { ...APPROVED, policy: 'local' }],
-  [429, 'local', { ...DENIED, policy: 'local' }],
+  [200, 'allow', { ...APPROVED, outagePolicy: 'allow' }],
+  [200, 'local', { ...APPROVED, outagePolicy: 'local' }],
+  [429, 'local', { ...DENIED, outagePolicy: 'local' }],
 ])('a %d by the policy %s says so, and is counted as such', async (status, policy, decision) => {
   const { answer, decidedBy } = await answerTo(decision);
 

@@ -98,10 +98,19 @@ test('each script has a series of its calls from the start', async () => {
 test.each<[Decision, labels: string]>([
   [APPROVED, 'decided_by="store",outcome="approved",reason="capacity"'],
   [{ ...APPROVED, waited: true }, 'decided_by="store",outcome="approved",reason="waited"'],
-  [{ ...APPROVED, policy: 'allow' }, 'decided_by="allow",outcome="approved",reason="capacity"'],
-  [{ ...APPROVED, policy: 'local' }, 'decided_by="local",outcome="approved",reason="capacity"'],
+  [
+    { ...APPROVED, outagePolicy: 'allow' },
+    'decided_by="allow",outcome="approved",reason="capacity"',
+  ],
+  [
+    { ...APPROVED, outagePolicy: 'local' },
+    'decided_by="local",outcome="approved",reason="capacity"',
+  ],
   [DENIED, 'decided_by="store",outcome="denied",reason="limit_reached"'],
-  [{ ...DENIED, policy: 'local' }, 'decided_by="local",outcome="denied",reason="limit_reached"'],
+  [
+    { ...DENIED, outagePolicy: 'local' },
+    'decided_by="local",outcome="denied",reason="limit_reached"',
+  ],
   [{ ...DENIED, reason: 'queue_full' }, 'decided_by="store",outcome="denied",reason="queue_full"'],
   [
     { ...DENIED, reason: 'turn_too_late' },

@@ -42,7 +42,7 @@ export function decisionAnswers({
     // Keeps approvals out of caches: one that came from a cache would be given out twice.
     const headers: (string | number)[] = ['Cache-Control', 'no-store'];
     if (decision.quota) addRateLimitHeaders(headers, decision.quota, policy);
-    if (decision.policy) headers.push(OUTAGE_POLICY_HEADER, decision.policy);
+    if (decision.outagePolicy) headers.push(OUTAGE_POLICY_HEADER, decision.outagePolicy);
     if (preference !== undefined) headers.push('Preference-Applied', preference);
     return headers;
   };

@@ -18,7 +18,11 @@ export interface Substitute {
 export const allowAll: Substitute = {
   waiting: 0,
   check: () =>
-    Promise.resolve({ outcome: 'approved', requestId: randomUUID(), policy: 'allow' as const }),
+    Promise.resolve({
+      outcome: 'approved',
+      requestId: randomUUID(),
+      outagePolicy: 'allow' as const,
+    }),
   release: () => Promise.resolve(false),
   close: () => Promise.resolve(),
 };
@@ -32,7 +36,7 @@ export function decideLocally(limiter: Limiter): Substitute {
     },
     check: async (request, caller) => {
       const decision = await limiter.check(request, caller);
-      return decision.outcome === 'withdrawn' ? decision : { ...decision, policy: 'local' };
+      return decision.outcome === 'withdrawn' ? decision : { ...decision, outagePolicy: 'local' };
     },
     release: (key, requestId, options) => limiter.release(key, requestId, options),
     close: () => limiter.close(),

@@ -88,7 +88,7 @@ function attributesOf(decision: Decision, isShadow: boolean): Attributes {
   if (decision.outcome === 'withdrawn') {
     return { 'sluice.outcome': 'withdrawn', 'sluice.reason': 'client_disconnected' };
   }
-  const decidedBy = decision.policy ?? 'store';
+  const decidedBy = decision.outagePolicy ?? 'store';
   if (decision.outcome === 'denied') {
     return {
       'sluice.outcome': isShadow ? 'shadowed' : 'denied',

@@ -98,7 +98,10 @@ describe('a limiter with a substitute', () => {
 
   test('holds as many as may wait in store and substitute together', async () => {
     store.goDown('down');
-    expect(await wait(limiter, 'down')).toMatchObject({ outcome: 'approved', policy: 'local' });
+    expect(await wait(limiter, 'down')).toMatchObject({
+      outcome: 'approved',
+      outagePolicy: 'local',
+    });
     void wait(limiter, 'down');
     void wait(limiter, 'up');
     await expectTooMany(limiter, 'down');
@@ -113,7 +116,7 @@ describe('a limiter with a substitute', () => {
     const waiting = [wait(limiter, 'key'), wait(limiter, 'key')];
     store.goDown('key');
     await expectTooMany(limiter, 'key');
-    expect(await waiting[0]).toMatchObject({ outcome: 'approved', policy: 'local' });
+    expect(await waiting[0]).toMatchObject({ outcome: 'approved', outagePolicy: 'local' });
     void wait(limiter, 'key');
     await expectTooMany(limiter, 'key');
   });

@@ -66,7 +66,7 @@ class CheckCall extends BulkCall {
 
   #setResult(decision: Decision, policy: KeyPolicy, place: number): void {
     if (decision.outcome === 'withdrawn') throw new Error('a check that may not wait has waited');
-    const byPolicy = decision.policy ? `,"outagePolicy":"${decision.policy}"` : '';
+    const byPolicy = decision.outagePolicy ? `,"outagePolicy":"${decision.outagePolicy}"` : '';
     if (decision.outcome === 'approved') {
       const { requestId } = decision;
       this.#requestIds[place] = requestId;

@@ -76,7 +76,7 @@ describe('those who wait when the store goes down', () => {
     await quiet();
     expect(order).toEqual(indexes);
     for (const { settled } of checks) {
-      expect(settled).toMatchObject({ outcome: 'approved', policy: 'allow' });
+      expect(settled).toMatchObject({ outcome: 'approved', outagePolicy: 'allow' });
     }
   });
 
@@ -87,7 +87,7 @@ describe('those who wait when the store goes down', () => {
     for (const i of indexes) {
       await quiet();
       expect(order).toEqual(indexes.slice(0, i + 1));
-      expect(checks[i]!.settled).toMatchObject({ outcome: 'approved', policy: 'local' });
+      expect(checks[i]!.settled).toMatchObject({ outcome: 'approved', outagePolicy: 'local' });
       await clock.advance(1000);
     }
   });
@@ -101,8 +101,8 @@ describe('those who wait when the store goes down', () => {
     await clock.advance(400);
     store.goDown('key');
     await quiet();
-    expect(shortest.settled).toMatchObject({ reason: 'turn_too_late', policy: 'local' });
-    expect(short.settled).toMatchObject({ reason: 'turn_too_late', policy: 'local' });
+    expect(shortest.settled).toMatchObject({ reason: 'turn_too_late', outagePolicy: 'local' });
+    expect(short.settled).toMatchObject({ reason: 'turn_too_late', outagePolicy: 'local' });
     expect(long.settled).toBeUndefined();
     await clock.advance(600, { afterTimers: quiet });
     expect(long.settled).toMatchObject({ outcome: 'approved', waited: true });
@@ -188,7 +188,7 @@ describe('those who wait when the store goes down', () => {
     await quiet();
     store.comeBack();
     await clock.advance(1000);
-    expect(await second!.decision).toMatchObject({ outcome: 'approved', policy: 'local' });
+    expect(await second!.decision).toMatchObject({ outcome: 'approved', outagePolicy: 'local' });
     expect(store.asked).toHaveLength(2);
   });
 
@@ -223,7 +223,7 @@ describe('when the store goes down as it decides', () => {
     const [check] = startWaiting(limiterWith(allowAll), 'key');
     store.goDown('key');
     expect(store.asked[0]!.waiter.approveFromQueue()).toBe(false);
-    expect(await check!.decision).toMatchObject({ policy: 'allow' });
+    expect(await check!.decision).toMatchObject({ outagePolicy: 'allow' });
   });
 
   test.each([
@@ -235,7 +235,7 @@ describe('when the store goes down as it decides', () => {
       if (step === 'fail') store.asked[0]!.waiter.fail(new StoreUnavailableError());
       else store.goDown('key');
     }
-    expect(await check!.decision).toMatchObject({ outcome: 'approved', policy: 'local' });
+    expect(await check!.decision).toMatchObject({ outcome: 'approved', outagePolicy: 'local' });
     expect(await local.inspect('key')).toMatchObject({ approved: 1, waiting: 0 });
   });
 });
@@ -267,7 +267,7 @@ describe('a client that disconnects', () => {
     disconnecting!.disconnect();
     expect(await disconnecting!.decision).toEqual(WITHDRAWN);
     await clock.advance(1000);
-    expect(await next!.decision).toMatchObject({ outcome: 'approved', policy: 'local' });
+    expect(await next!.decision).toMatchObject({ outcome: 'approved', outagePolicy: 'local' });
   });
 
   test.each(indexes)('%d steps into the move holds no place afterwards', async (steps) => {
@@ -276,7 +276,7 @@ describe('a client that disconnects', () => {
     for (let i = 0; i < steps; i += 1) await Promise.resolve();
     disconnecting!.disconnect();
     expect(await disconnecting!.decision).toEqual(WITHDRAWN);
-    expect(await first!.decision).toMatchObject({ outcome: 'approved', policy: 'local' });
+    expect(await first!.decision).toMatchObject({ outcome: 'approved', outagePolicy: 'local' });
     expect(await local.inspect('key')).toMatchObject({ approved: 1, waiting: 0 });
   });
 

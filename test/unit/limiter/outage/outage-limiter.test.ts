@@ -11,9 +11,9 @@ import { startCheck } from '../../../support/watched-check.js';
 import { quotaOf } from '../../../support/quota.js';
 import { policiesWith } from '../../../support/policies.js';
 
-const ALLOWED = { outcome: 'approved', policy: 'allow' };
-const APPROVED_LOCALLY = { outcome: 'approved', policy: 'local' };
-const REFUSED_LOCALLY = { outcome: 'denied', reason: 'limit_reached', policy: 'local' };
+const ALLOWED = { outcome: 'approved', outagePolicy: 'allow' };
+const APPROVED_LOCALLY = { outcome: 'approved', outagePolicy: 'local' };
+const REFUSED_LOCALLY = { outcome: 'denied', reason: 'limit_reached', outagePolicy: 'local' };
 
 let clock: ManualClock;
 let store: StoreLimiterStub;

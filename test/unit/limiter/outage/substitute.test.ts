@@ -22,7 +22,7 @@ describe('to allow all', () => {
       expect(decision).toEqual({
         outcome: 'approved',
         requestId: expect.stringMatching(UUID) as string,
-        policy: 'allow',
+        outagePolicy: 'allow',
       });
       if (decision.outcome === 'approved') ids.add(decision.requestId);
     }
@@ -60,18 +60,22 @@ describe('to decide locally', () => {
   }
 
   test('is the work of a limiter, and every decision says so', async () => {
-    expect(await local.check(check)).toMatchObject({ outcome: 'approved', policy: 'local' });
+    expect(await local.check(check)).toMatchObject({ outcome: 'approved', outagePolicy: 'local' });
     const waiting = local.check(waitingCheck);
     expect(await local.check(check)).toEqual({
       outcome: 'denied',
       reason: 'limit_reached',
       quota: { maxRequests: 1, remaining: 0, resetMillis: 1000 },
-      policy: 'local',
+      outagePolicy: 'local',
     });
     expect(await local.check(waitingCheck)).toMatchObject({ reason: 'queue_full' });
     expect([local.waiting, limiter.waiting, local.limiter]).toEqual([1, 1, limiter]);
     await clock.advance(1000);
-    expect(await waiting).toMatchObject({ outcome: 'approved', waited: true, policy: 'local' });
+    expect(await waiting).toMatchObject({
+      outcome: 'approved',
+      waited: true,
+      outagePolicy: 'local',
+    });
     expect(local.waiting).toBe(0);
   });
 
