@@ -24,9 +24,9 @@
 -- Reply the replies to the batches, one after the other:
 --       1 microseconds until there may be room again, 2 maximum per window, or the limits in force if a check has a
 --       place in the queue, 3 approvals of the window,
---       then per check, in their order: 1 approved, 0 denied, -1 refused because the queue is full,
---       -2 refused for lack of a place to wait in, -3 refused because the set of ids is full,
---       -4 less the microseconds until its turn: refused because that is later than it can wait,
+--       then per check, in their order: 1 approved, 0 denied, -1 denied because the queue is full,
+--       -2 failed for lack of a place to wait in, -3 failed because the set of ids is full,
+--       -4 less the microseconds until its turn: denied because that is later than it can wait,
 --       else its ticket in the queue
 --       A batch that fails, such as one with a key of a wrong type, has its error in place of all that. A batch
 --       that needs more names has false. The other batches are still decided.

@@ -1,5 +1,5 @@
-// `npm run test:fuzz`: sends right, wrong and broken requests to services in processes of their own for
-// a while, and checks that they answer well, and count accepted requests and nothing else.
+// `npm run test:fuzz`: sends valid, invalid and broken requests to services in separate processes for a while,
+// and checks that their answers are right and that they count only accepted requests.
 import { longTestOptions, runLongTests } from './lib/long-tests.mjs';
 
 const HELP = `npm run test:fuzz -- [options]

@@ -1,4 +1,4 @@
-// `npm run test:recovery`: has every kind of load meet every kind of fault, with every topology of Redis, and checks
+// `npm run test:recovery`: combines every kind of load with every kind of fault and every topology of Redis, and checks
 // that the replica recovers in time, and that nothing is lost or counted twice. It prints the results, and writes them
 // to test/chaos/results/recovery.json.
 import { longTestOptions, runLongTests } from './lib/long-tests.mjs';

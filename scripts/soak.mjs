@@ -1,5 +1,5 @@
-// `npm run test:soak`: runs load on three replicas for a while, without faults, and checks that neither
-// memory nor handles nor keys pile up. It prints the amounts, and writes them to
+// `npm run test:soak`: runs load on three replicas for a while, without faults, and checks that memory, handles
+// and keys do not pile up. It prints the amounts, and writes them to
 // test/chaos/results/soak.json.
 import { longTestOptions, runLongTests } from './lib/long-tests.mjs';
 

@@ -1,7 +1,7 @@
 // `npm test`: completes the set-up of a fresh clone, then checks style, types and behaviour. Arguments go
 // to jest, so `npm test -- queue` runs the tests whose path contains "queue". With `--get-tools`, or CI=true in
-// the environment, the programs that tests need are installed, built and started; without, tests run with what
-// is there.
+// the environment, the programs that tests need are installed, built and started. Otherwise tests run with the
+// programs that exist.
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { availableParallelism } from 'node:os';

@@ -38,7 +38,7 @@ const redis = await startRedis(findRedisServer());
 const environment = { REDIS_URL: redis.url, CONFIG_FILE, WINDOW_MILLIS: '2000' };
 const replicas = [await startReplica('a', environment), await startReplica('b', environment)];
 const stopLoad = startLoad(replicas.map(({ url }) => url));
-// A sandbox of its own is more than a container lets root have.
+// A container does not allow root to create Chromium's sandbox.
 const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
 
 const pages = await Promise.all(PICTURES.map(open));
@@ -53,7 +53,7 @@ process.exit(0);
 
 async function open({ file, key, ...options }) {
   const page = await browser.newPage({ ...options, locale: 'en-GB' });
-  // The names of replicas begin with that of this machine, which is no matter of the pictures.
+  // The names of replicas begin with the name of this machine, which must not be in the pictures.
   await page.route(/\/ui\/data/, async (route) => {
     const response = await route.fetch();
     const names = replicas.map(({ id }, i) => [id, `sluice-${i}`]);

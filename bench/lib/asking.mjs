@@ -1,7 +1,7 @@
-// What a check is on the wire, and which answers are right. A right answer has the text in it, and the length.
+// A check on the wire, and its right answers, which have this text and this length.
 import { randomUUID } from 'node:crypto';
 
-/** `KEY` stands for the key's name. */
+/** `KEY` is replaced by the key's name. */
 export const SINGLE_CHECK = {
   path: '/rate/KEY',
   approved: {
@@ -11,7 +11,7 @@ export const SINGLE_CHECK = {
   refused: { text: '{"error":"rate limit exceeded"' },
 };
 
-/** So many checks in one call, of which `body` is an element. */
+/** A bulk request with this many elements like `body`. */
 export function checksAtOnce(checks) {
   const approvals = Array.from({ length: checks }, () => ({
     status: 200,

@@ -1,4 +1,4 @@
-// Decisions a second as bars, as SVG: Sluice and what could be taken instead. Drawn by hand, since it is rectangles.
+// Decisions a second as bars in SVG, for Sluice and its alternatives. No library, since it is only rectangles.
 const WIDTH = 760;
 const LABEL_WIDTH = 215;
 const VALUE_WIDTH = 70;
@@ -10,7 +10,7 @@ const MARGIN = 20;
 
 const [ON_REDIS, IN_MEMORY, LIMIT] = ['#868e96', '#adb5bd', '#dee2e6'];
 
-/** The bars in their order: what shares its limits through Redis, what has them in one process, and the limit. */
+/** The bars in their order: programs with limits in Redis, programs with limits in one process, and the bare server. */
 const PARTS = [
   {
     sluice: ['Sluice on Redis', '#0b7285'],

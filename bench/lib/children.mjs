@@ -1,4 +1,4 @@
-// The child processes of a benchmark: they end with it, and it ends where one of them does.
+// The child processes of a benchmark: they end with it, and it ends if one of them does.
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -7,7 +7,7 @@ const START_TIMEOUT_MILLIS = 20_000;
 
 const running = new Set();
 
-/** Ends what is still running, in whatever way the benchmark ends. */
+/** Ends all running children, however the benchmark ends. */
 process.on('exit', () => {
   for (const child of running) child.kill('SIGKILL');
 });

@@ -1,5 +1,5 @@
-// node debug-reader.mjs <url> <keys> <at least so many listings> <for so many seconds>
-// Reads `GET /debug` again and again; ends with code 1 where a listing lacks keys.
+// node debug-reader.mjs <url> <keys> <least number of listings> <least seconds>
+// Reads `GET /debug` again and again. Ends with code 1 if a listing lacks keys.
 const [url, keys, atLeast, seconds] = process.argv.slice(2);
 
 const began = performance.now();

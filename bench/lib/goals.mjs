@@ -1,4 +1,4 @@
-// The figures that Sluice is held to, as ratios within one run, and what was measured of each.
+// The goals of Sluice, as ratios within one run, and their measured values.
 
 /** @returns {{figure: string, goal: string, measured: string, met: boolean}[]} */
 export function goals(results) {
@@ -50,7 +50,7 @@ function throughputGoals(workloads) {
   ];
 }
 
-/** One key is nearly always refused here: what was measured from outside before there were such goals. */
+/** One key is nearly always denied here, as in the measurements from outside before there were goals. */
 function sideBySideGoals(workloads) {
   if (!workloads) return [];
   const [, many, hot, twice] = workloads.map(({ ratios }) => ratios);
@@ -73,7 +73,7 @@ function sideBySideGoals(workloads) {
   return measuredOf(ofAll);
 }
 
-/** Only those of which there is a measurement. */
+/** Only goals with a measurement. */
 function measuredOf(rows) {
   return rows
     .filter(([, , measured]) => measured !== undefined)

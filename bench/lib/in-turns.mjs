@@ -6,7 +6,7 @@ const WARM_UP_SECONDS = 3;
 
 /**
  * Measures two servers under the same load, in turns, and stops them.
- * @returns what each makes, and how much of the first one's decisions the second makes
+ * @returns the results of each, and the decisions of the second as a part of the first one's
  */
 export async function inTurns(title, [first, second], load, { rounds, seconds }) {
   const servers = [first, second];

@@ -1,5 +1,5 @@
-// The load, by wrk where it is installed and by autocannon otherwise. Answers are checked: a run with
-// one that is wrong measures nothing, and fails.
+// The load, by wrk if it is installed and by autocannon otherwise. Answers are checked: a run with a wrong answer
+// measures nothing, and fails.
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { createHistogram } from 'node:perf_hooks';
@@ -20,11 +20,11 @@ const HAS_WRK = !spawnSync('wrk', ['--version']).error;
 export const GENERATOR = HAS_WRK ? 'wrk' : 'autocannon';
 
 /**
- * As many checks as `CONNECTIONS` callers can make that each ask anew as soon as they are answered.
+ * As many checks as `CONNECTIONS` callers can make if each sends the next one as soon as it is answered.
  * @param {{name: string, keys: number, seconds: number, mayRefuse?: boolean, inOrder?: boolean,
  *   perSecond?: number, asking?: object}} load keys are called `<name>-<1 to keys>` and drawn at random;
- *   `inOrder`: they are not drawn, but come one after the other; `mayRefuse`: a 429 is a right answer, too;
- *   `perSecond`: callers pause, so that they make about so many; `asking`: what a check is on the wire
+ *   `inOrder`: keys come one after the other instead; `mayRefuse`: a 429 is also a right answer;
+ *   `perSecond`: callers pause, so that they make about this many checks; `asking`: a check on the wire
  */
 export async function saturate(server, load) {
   const asking = load.asking ?? server.asking ?? SINGLE_CHECK;
@@ -139,7 +139,7 @@ export async function latencyAt(server, perSecond, { name, seconds }) {
 /**
  * `count` requests, each on a connection of its own and held until it is answered.
  * @returns the answers in their order, once the last has come; `at` in ms since 1970
- * @throws where one is not an approval
+ * @throws Error if an answer is no approval
  */
 export async function hold(server, count, path) {
   const answers = [];
@@ -156,7 +156,7 @@ export async function hold(server, count, path) {
           const requestId = APPROVAL.exec(String(body))?.[1];
           if (requestId === undefined) reject(new Error(`${server.name} answered ${body}`));
           answers.push({ at, requestId });
-          // autocannon itself tells of its end up to a second later.
+          // autocannon itself reports its end up to a second later.
           if (answers.length === count) resolve();
         });
       },

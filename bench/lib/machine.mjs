@@ -1,4 +1,4 @@
-// What was measured on, and with what.
+// The machine and the programs of the measurements.
 import { readFileSync } from 'node:fs';
 import { availableParallelism, cpus, release, totalmem, type } from 'node:os';
 import { spawnSync } from 'node:child_process';

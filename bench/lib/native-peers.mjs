@@ -1,4 +1,4 @@
-// The peers in other languages, for whoever has built them. Each is a program of its own (`--with NAME=PATH`).
+// The peers in other languages, which users build themselves (`--with NAME=PATH`).
 import { spawnSync } from 'node:child_process';
 import { dirname } from 'node:path';
 
@@ -9,7 +9,7 @@ import * as limitador from '../peers/limitador.mjs';
 export const NATIVE_PEERS = { gocc, limitador, 'envoy-ratelimit': envoyRatelimit };
 
 /**
- * What can be started of the peers that are there.
+ * The peers that can be started.
  * @param {Record<string, string>} paths of their programs
  */
 export function nativePrograms(paths) {

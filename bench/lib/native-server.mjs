@@ -1,4 +1,4 @@
-// A peer that is no Node program: started with its own files, and its CPU time read from /proc.
+// A peer that is no Node program: it has files of its own, and its CPU time comes from /proc.
 import { spawn, spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -53,7 +53,7 @@ const allowedCores = () =>
   /^Cpus_allowed_list:\s*(\S+)/m.exec(readFileSync('/proc/self/status', 'utf8'))[1];
 const firstCore = () => /^\d+/.exec(allowedCores())[0];
 
-/** Its threads are there; the system may put them where it puts those of the others. */
+/** Its threads exist now. The system may place them like those of the others. */
 function mayRunOnAllCores(pid) {
   const { status } = spawnSync('taskset', ['-a', '-c', '-p', allowedCores(), String(pid)]);
   if (status !== 0) throw new Error('taskset has failed');

@@ -1,5 +1,5 @@
-// Loaded into every server that is measured (`node --expose-gc --import`): tells, when asked by an
-// IPC message, what CPU time and memory the process has used.
+// Loaded into every measured server (`node --expose-gc --import`): answers IPC messages with the CPU time and the
+// memory of the process.
 process.on('message', ({ ask }) => {
   if (ask === 'cpu') {
     const { user, system } = process.cpuUsage();
@@ -8,5 +8,5 @@ process.on('message', ({ ask }) => {
   if (ask === 'memory') globalThis.gc();
   if (ask.startsWith('memory')) process.send({ residentBytes: process.memoryUsage.rss() });
 });
-// Being asked is no reason to stay alive.
+// The channel must not keep the process alive.
 process.channel.unref();

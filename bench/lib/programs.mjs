@@ -33,7 +33,7 @@ export function programsOf({ with: paths, before }) {
   ];
 }
 
-/** Starts a program, on a Redis of its own where it uses one: none pays for what another has left there. */
+/** Starts a program, on a Redis of its own if it uses one, so that no program pays for another's data. */
 export async function startProgram({ name, usesRedis, start }, { redisProgram, limit }) {
   const redis = usesRedis ? await RedisServer.start(redisProgram) : undefined;
   const server = await start({ redis, limit });

@@ -1,4 +1,4 @@
-// The results as Markdown, which reads well in a terminal, too.
+// The results as Markdown, which is also readable in a terminal.
 import { goals } from './goals.mjs';
 
 export function report(results) {

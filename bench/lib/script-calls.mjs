@@ -10,7 +10,7 @@ export function scriptsOn(client, limits) {
   return new Scripts(client, { run: (call) => call.send(1, () => true) }, callerWith(limits));
 }
 
-/** The words of a call of `check.lua` as the service makes it, once Redis has loaded it. */
+/** The words of the service's call of `check.lua`, once Redis has loaded the script. */
 export function checkCommand({ sha1 }, batches, limits) {
   const { keys, args } = encodeChecks(callerWith(limits), batches, {
     isSentAgain: false,

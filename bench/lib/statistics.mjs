@@ -4,12 +4,12 @@ export function median(values) {
   return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
 }
 
-/** The median, and the least and the greatest of what was measured. */
+/** The median, minimum and maximum of the measurements. */
 export function summary(values) {
   return { median: median(values), min: Math.min(...values), max: Math.max(...values) };
 }
 
-/** The median of the ratios of each round: what slows a whole round down leaves them alone. */
+/** The median of the ratios of each round, which do not change if a whole round is slower. */
 export function ratio(values, others) {
   return median(ratios(values, others));
 }

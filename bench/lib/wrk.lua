@@ -1,10 +1,10 @@
--- What wrk asks for, and whether the answers are right.
+-- The requests of wrk, and the check of the answers.
 -- wrk ... -- <name of the keys> <how many keys> <'1' if refusals are right answers> <'1' if one key after the other>
 --   <path> <body> <checks in a call> <text of an approval> <its length> <text of a refusal> <its length>
 --   <milliseconds to pause after an answer, on average>
 -- KEY stands for a key in path and body; a body of several checks is an array. A length may be empty, for any.
 
--- Bodies of several checks are made beforehand: so many of them.
+-- How many bodies with several checks are built beforehand.
 local BODIES = 1000
 
 local name, keys, refusals, in_order, pause
@@ -19,7 +19,7 @@ local function next_key()
   return name .. '-' .. last
 end
 
--- What makes the text of a template; it is taken apart once.
+-- A function that fills a template, which is parsed once.
 local function filled(template)
   local from, to = template:find('KEY', 1, true)
   if not from then return function() return template end end
@@ -54,7 +54,7 @@ function init(args)
     prepared = {}
     for i = 1, keys > 1 and BODIES or 1 do prepared[i] = call_of(checks) end
   end
-  -- wrk calls this where there is one. Pauses differ, so that callers don't come all at once.
+  -- wrk calls this function if it exists. Pauses differ, so that callers don't come all at once.
   if pause > 0 then
     function delay() return math.random(1, 2 * pause - 1) end
   end

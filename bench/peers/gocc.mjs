@@ -1,6 +1,6 @@
 // GoCC (github.com/GiGurra/gocc): Go, in memory, one process. Its requests are Sluice's.
 
-/** It answers with a number, and with nothing where it refuses. */
+/** It answers an approval with a number, and a denial with nothing. */
 export const asking = {
   path: '/rate/KEY',
   approved: { text: '' },
@@ -16,5 +16,5 @@ export const programs = {
   },
 };
 
-/** It has no option that tells its version. */
+/** It has no option that prints its version. */
 export const version = 'checkout';

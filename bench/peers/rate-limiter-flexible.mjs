@@ -1,4 +1,4 @@
-// The stock peer: Express as everyone writes it, with rate-limiter-flexible on ioredis.
+// The stock peer: a typical Express server, with rate-limiter-flexible on ioredis.
 import { randomUUID } from 'node:crypto';
 
 import express from 'express';

@@ -1,4 +1,4 @@
-// What the Node client makes of the checks of 256 callers in one process, against single checks, and against Limitador's.
+// The Node client with the checks of 256 callers in one process, against single checks, and against Limitador.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
@@ -30,7 +30,7 @@ export async function client(options) {
   return measured;
 }
 
-/** All ways of asking in turns, after a round that is not counted. */
+/** All kinds of requests in turns, after a round that is not counted. */
 async function inTurns(name, load, { sluice, limitador }, { rounds, seconds }) {
   const ways = {
     client: (turn) => byCallers('client', sluice.server, turn),

@@ -22,7 +22,7 @@ export async function debugListing({ redisProgram, rounds, seconds }) {
     REDIS_URL: redis.url,
     MAX_REQUESTS: '1000000000',
     WINDOW_MILLIS: '3600000',
-    // All rounds together approve more checks of the key than a window keeps ids of by default.
+    // All rounds together approve more checks of the key than a window keeps ids for by default.
     MAX_IDS_PER_KEY: '1000000000',
   });
   await saturate(replica, { ...LOAD, seconds: 3 });
@@ -59,7 +59,7 @@ export async function debugListing({ redisProgram, rounds, seconds }) {
   };
 }
 
-/** Reads listings in a process of its own, one after the other, and checks that each has every key. */
+/** Reads listings one after the other in a separate process, and checks that each has every key. */
 async function readListings(replica, atLeast, seconds = 0) {
   const reader = spawn(process.execPath, [READER, replica.url, KEYS, atLeast, seconds], {
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -69,7 +69,7 @@ async function readListings(replica, atLeast, seconds = 0) {
   return JSON.parse(output);
 }
 
-/** The most memory that the replica has had since, looked at without a garbage collection. */
+/** The most memory of the replica since then, without a garbage collection. */
 function watchMemory(replica) {
   let most = 0;
   let asking = Promise.resolve();

@@ -1,4 +1,4 @@
-// What waiting costs while nothing happens: 3,000 keys, of each of which a request waits on either of two replicas.
+// The cost of waiting while nothing happens: 3,000 keys, each with a waiter on either of two replicas.
 import { request } from 'node:http';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -11,7 +11,7 @@ const KEYS = 3000;
 const REPLICAS = 2;
 const COMING_AT_ONCE = 100;
 const IDLE_SECONDS = 10;
-/** Until what came with the waiters is over: leases of three seconds, elections. */
+/** Until the work for new waiters is done: leases of three seconds, elections. */
 const SETTLE_SECONDS = 5;
 
 export async function idleWaiting({ redisProgram, rounds, before }) {
@@ -44,14 +44,14 @@ export async function idleWaiting({ redisProgram, rounds, before }) {
   };
 }
 
-/** A Redis, replicas on it, and the waiters, in windows that don't end meanwhile. */
+/** A Redis, replicas on it, and waiters, in windows that don't end during the measurement. */
 async function crowd(program, main, redisProgram) {
   const redis = await RedisServer.start(redisProgram);
   const environment = {
     REDIS_URL: redis.url,
     WINDOW_MILLIS: '3600000',
     MAX_REQUESTS: '1',
-    // A slow machine is late when thousands come; a waiter that is turned away then measures nothing.
+    // A slow machine falls behind when thousands come, and a waiter that is denied then measures nothing.
     STORE_TIMEOUT_MILLIS: '10000',
   };
   const replicas = [];
@@ -117,7 +117,7 @@ async function untilWaiting(url, count) {
   }
 }
 
-/** What Redis and the replicas do in some seconds; CPU in percent of a core, for a replica the mean of both. */
+/** The work of Redis and the replicas in some seconds: CPU in percent of a core, for replicas the mean of both. */
 async function idle({ redis, replicas }) {
   const look = async () => ({
     at: performance.now(),

@@ -22,8 +22,8 @@ export async function latency({ redis, rounds, seconds }) {
     half.set(server, peak.perSecond / 2);
   }
 
-  // Each at half of its own peak; Sluice at the stock peer's rate, too; and the machine's own round
-  // trip, under as many requests as Sluice has to answer.
+  // Each at half of its own peak, Sluice also at the stock peer's rate, and the machine's own round trip with as many
+  // requests as Sluice has to answer.
   const lines = [
     { name: 'sluice', server: sluice, rate: half.get(sluice) },
     { name: 'rate-limiter-flexible', server: stock, rate: half.get(stock) },

@@ -10,7 +10,7 @@ export async function loggedAnswers(options) {
   return { unlogged: first, logged: second, loggedToUnlogged: secondToFirst };
 }
 
-/** The lines go nowhere: what reads them is not Sluice's. */
+/** The lines are discarded: their reader is no part of Sluice. */
 function start(name, isLogged) {
   const environment = {
     MAX_REQUESTS: '1000000000',

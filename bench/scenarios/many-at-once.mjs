@@ -1,4 +1,4 @@
-// What `POST /rate` with fifty checks in a call is worth: decisions a second, against single checks.
+// The gain of `POST /rate` with fifty checks in a request: decisions a second, against single checks.
 import { setTimeout as delay } from 'node:timers/promises';
 
 import { checksAtOnce, SINGLE_CHECK } from '../lib/asking.mjs';
@@ -27,7 +27,7 @@ export async function manyAtOnce({ redis, rounds, seconds }) {
   return measured;
 }
 
-/** Single checks and calls of many, in turns, after a round that is not counted. */
+/** Single checks and bulk requests, in turns, after a round that is not counted. */
 async function inTurns({ replica, redis, name, load }, { rounds, seconds }) {
   const runs = { single: [], atOnce: [] };
   for (let round = -1; round < rounds; round += 1) {
@@ -55,7 +55,7 @@ async function inTurns({ replica, redis, name, load }, { rounds, seconds }) {
   };
 }
 
-/** wrk leaves calls unanswered at its end, of which the approvals are given back: that is not the next turn's work. */
+/** wrk ends with unanswered requests, whose approvals are given back. The next turn must not include this work. */
 async function untilIdle(replica) {
   const LOOK_MILLIS = 200;
   for (let before = -Infinity; ;) {

@@ -38,7 +38,7 @@ export async function manyKeys({ redisProgram, rounds, seconds }) {
   };
 }
 
-/** A Redis with so many live keys, each with one approval, and a replica on it. */
+/** A Redis with this many live keys, each with one approval, and a replica on it. */
 async function createSide(redisProgram, keys) {
   const redis = await RedisServer.start(redisProgram);
   const bytesBefore = await redis.usedBytes();
@@ -52,7 +52,7 @@ async function createSide(redisProgram, keys) {
   return { redis, replica, keys, bytesPerKey, load: { name: 'live', keys }, rates: [] };
 }
 
-/** Makes the keys `<name>-1` to `<name>-<count>` by the service's own script, past HTTP. */
+/** Creates the keys `<name>-1` to `<name>-<count>` by the service's own script, without HTTP. */
 export async function fill(redis, name, count) {
   const scripts = scriptsOn(redis.client, {
     windowMillis: WINDOW_MILLIS,

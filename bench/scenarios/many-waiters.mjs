@@ -1,5 +1,5 @@
 // Ten thousand waiters of one key on one replica: the memory that each takes, the order in which they
-// are served, and what checks on other keys notice of it.
+// are served, and the effect on checks of other keys.
 import { setTimeout as delay } from 'node:timers/promises';
 
 import { hold, saturate } from '../lib/load.mjs';
@@ -18,7 +18,7 @@ export async function manyWaiters({ redis, rounds }) {
     MAX_REQUESTS: '1000000000',
     MAX_REQUESTS_IN_QUEUE: String(WAITERS),
   };
-  // The other holds nobody: what the machine does at a time, it does to both.
+  // The other replica holds no waiters: what else happens on the machine affects both alike.
   const replica = await Server.start('sluice', SLUICE, environment);
   const other = await Server.start('sluice without waiters', SLUICE, environment);
   for (const server of [replica, other]) {
@@ -29,7 +29,7 @@ export async function manyWaiters({ redis, rounds }) {
   }
   const bytesWithout = await replica.residentBytes();
 
-  // One a window gets through until the rest have come, so few are served before all wait.
+  // One waiter a window is approved until the others have come, so few are served before all wait.
   await hold(other, 1, `/rate/${KEY}?maxRequests=1`);
   progress(`many waiters: ${WAITERS} come to wait`);
   const held = hold(replica, WAITERS, `/rate/${KEY}?canWait=true`);
@@ -76,7 +76,7 @@ async function rates(replica, other, rounds, when) {
   return { beside, without };
 }
 
-/** All but those who were served while the others still came. */
+/** All waiters but those that were served while others still came. */
 async function untilAllHaveCome(redis) {
   let before = -1;
   let waiting = 0;

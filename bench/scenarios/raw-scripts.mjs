@@ -1,4 +1,4 @@
-// What Redis itself makes of the scripts, by redis-benchmark: no HTTP, no Node.
+// How fast Redis itself runs the scripts, by redis-benchmark: no HTTP, no Node.
 import { spawnSync } from 'node:child_process';
 
 import { loadScript } from '../../dist/redis/scripts/script-loader.js';
@@ -15,7 +15,7 @@ const PEER_SCRIPT = [
   "return { consumed, redis.call('pttl', KEYS[1]) }",
 ].join('\n');
 
-/** @returns undefined where redis-benchmark is not installed */
+/** @returns undefined if redis-benchmark is not installed */
 export async function rawScripts({ redis, rounds }) {
   if (spawnSync('redis-benchmark', ['--version']).error) return undefined;
   const check = loadScript('check');
@@ -38,7 +38,7 @@ export async function rawScripts({ redis, rounds }) {
   return commands.map(([name], i) => ({ name, decisionsPerSecond: summary(runs[i]) }));
 }
 
-/** redis-benchmark puts a number where one says `__rand_int__`. */
+/** redis-benchmark replaces `__rand_int__` by a random number. */
 function commandOf(script, keys, checks) {
   const batches = Array.from({ length: keys }, (_, key) => ({
     names: naming.namesOf(`raw-${key}-__rand_int__`),

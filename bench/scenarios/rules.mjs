@@ -1,4 +1,4 @@
-// What rules cost a check: the embedded limiter with a thousand rules and without any, over the same 100,000 keys.
+// The cost of rules for a check: the embedded limiter with a thousand rules and with none, on the same 100,000 keys.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,7 +12,7 @@ const LOAD = { name: 'many', keys: 100_000 };
 export async function rules(options) {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-bench-'));
   const file = join(folder, 'rules.json');
-  // Each key is matched by one: its number, without the last two digits, is that of the rule.
+  // One rule matches each key: its number is that of the key without the last two digits.
   const keys = Array.from({ length: RULES }, (_, i) => ({
     key_pattern: i === 0 ? 'many-[0-9]{1,2}' : `many-${i}[0-9]{2}`,
     key_pattern_is_regex: true,

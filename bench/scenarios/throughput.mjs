@@ -9,8 +9,8 @@ const KEYS = 5000;
 const STOCK_PEERS = ['rate-limiter-flexible', 'express-rate-limit'];
 
 /**
- * What is asked of whom; every program answers in its own words what Sluice answers. A limit is out of reach, but no
- * higher than it has to be: GoCC reserves memory for all that a key may approve.
+ * The calls for each program, whose answers mean the same as Sluice's. The limit is never reached, but no higher than
+ * needed: GoCC reserves memory for all approvals that a key may give.
  */
 const WORKLOADS = [
   { name: 'one key, all approved', load: { name: 'hot', keys: 1 }, limit: 1_000_000 },

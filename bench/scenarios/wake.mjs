@@ -1,5 +1,5 @@
-// How soon after a window's end those who wait are answered: 400 of them on three replicas, against
-// one bare server that answers 400 requests it has held.
+// How soon after a window's end waiters are answered: 400 waiters on three replicas, against one bare server that
+// answers 400 requests that it held.
 import { setTimeout as delay } from 'node:timers/promises';
 
 import { hold } from '../lib/load.mjs';
@@ -11,7 +11,7 @@ const WAITERS = 400;
 const WINDOW_MILLIS = 1000;
 /** A window on a machine that was too slow to bring all waiters in before its end measures nothing. */
 const MAX_SPOILT_WINDOWS = 20;
-/** Windows of the one and of the other are measured in turns of so many. */
+/** This many windows of each are measured in a turn. */
 const TURN = 10;
 const WARM_UPS = 50;
 
@@ -45,7 +45,7 @@ const describe = (program, runs) => ({
   lastMillis: summary(runs.map((run) => run.last)),
 });
 
-/** Until V8 has compiled what is measured: as many waiters as in the windows, without their time. */
+/** Warms V8 up: as many waiters as in the windows, without measuring their time. */
 async function warmUp(replicas, redis, bare) {
   for (let i = 0; i < WARM_UPS; i += 1) {
     progress(`wake: warm-up ${i + 1} of ${WARM_UPS}`);
@@ -85,7 +85,7 @@ async function holdOnAll(replicas, key) {
   return (await Promise.all(held)).flat();
 }
 
-/** @returns whether all wait by then */
+/** @returns whether all wait in time */
 async function untilQueued(redis, key, giveUpAt = Infinity) {
   while (now() < giveUpAt) {
     if ((await redis.client.hlen(`sluice:{${key}}:waiting`)) === WAITERS) return true;

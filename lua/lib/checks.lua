@@ -84,7 +84,7 @@ local function reply_too_late(keys, state, call, before, longest_wait)
   return micros and micros > longest_wait * 1000 and TURN_TOO_LATE - micros or nil
 end
 
-local function refuse_or_queue(keys, state, call, batch, first, decided, replies)
+local function deny_or_queue(keys, state, call, batch, first, decided, replies)
   local joining = {}
   -- With a maximum of 0 no turn ever comes.
   local places = state.max == 0 and 0 or state.queue_max
@@ -190,7 +190,7 @@ local function decide(names, first_key, arguments, first_id, size, limits, speci
   end
   replies[HEAD] = state.approved
   if first_left <= batch.size then
-    refuse_or_queue(keys, state, call, batch, first_left, decided, replies)
+    deny_or_queue(keys, state, call, batch, first_left, decided, replies)
   end
   close_instance(keys, state, call)
   return replies

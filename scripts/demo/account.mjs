@@ -11,7 +11,7 @@ export class Account {
   approvals = [];
   /** Each window that was seen: its number, its start in ms since 1970, and how many were approved in it. */
   windows = [];
-  /** The queue: request id and ticket of each place, first come first. */
+  /** The queue: request id and ticket of each place, in the order of arrival. */
   queue = [];
   /** Until when the lease of each replica runs, by its id, in ms since 1970. */
   leases = new Map();
@@ -23,7 +23,7 @@ export class Account {
   #client;
   #subscriber;
 
-  /** @param redisUrl where the key is, and `windowMillis` how long its windows are */
+  /** @param redisUrl the Redis of the key, with `windowMillis`, the length of its windows */
   static async open(redisUrl, key, windowMillis) {
     const account = new Account();
     account.#names = new KeyNaming('sluice:').namesOf(key);
@@ -37,7 +37,7 @@ export class Account {
     return account;
   }
 
-  /** Reads everything in one moment of Redis. */
+  /** Reads everything in one transaction. */
   async read() {
     const { state, requests, queue, replicas } = this.#names;
     const replies = await this.#client

@@ -1,6 +1,6 @@
-/** One request that may wait, and what became of it. */
+/** One request that may wait, and its outcome. */
 export class Client {
-  /** Its id in Redis: that of its place in the queue, until its answer says it. */
+  /** Its id in Redis: from its place in the queue, then from its answer. */
   requestId;
   /** `undecided`, then `approved`, `lost` with its connection, or `refused`. */
   outcome = 'undecided';
@@ -34,7 +34,7 @@ export class Client {
 /**
  * Asks a replica for permission.
  * @returns the status and the request id of its answer
- * @throws TypeError where the connection is lost
+ * @throws TypeError if the connection is lost
  */
 export async function askReplica(replica, key, query = '') {
   const response = await fetch(`${replica.url}/rate/${key}${query}`, { method: 'POST' });

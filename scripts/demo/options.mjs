@@ -11,8 +11,8 @@ const HELP = `npm run demo -- [options]
 `;
 
 /**
- * The options that this process was given. The option `--help` prints the help, and a wrong option what is
- * wrong with it; both end this process.
+ * The options of this process. The option `--help` prints the help, and an invalid option prints an error. Both end
+ * this process.
  */
 export function demoOptions() {
   const given = parsed();
@@ -21,7 +21,7 @@ export function demoOptions() {
     process.exit(0);
   }
   return {
-    // The shortest window has the shortest lease that Sluice takes.
+    // The shortest window has the shortest lease that Sluice accepts.
     windowMillis: wholeNumber(given, 'window-millis', 750, 60_000),
     clients: wholeNumber(given, 'clients', 9, MOST_CLIENTS),
     recordFile: given.record,

@@ -18,7 +18,7 @@ const NOTE_STEP = 17;
  * Draws what happened in a run as SVG: time from left to right, a lane for each replica, and a bar for each
  * client from its arrival to its approval.
  * @param events of the whole run
- * @throws Error where that run broke a promise, since the picture says that all were kept
+ * @throws Error if that run broke a promise, since the picture says that all were kept
  */
 export function picture(events) {
   const { problems, summary } = judge(events);
@@ -45,7 +45,7 @@ function layoutOf({ clients, windows, windowMillis }) {
   const endMillis = [...windows.values()].at(-1).millis + windowMillis;
   const rowsEnd = ROWS_TOP + clients.length * ROW_STEP + 4;
   return {
-    /** The place of a time, of a client's row, and of a replica's lane. */
+    /** The position of a time, of a client's row, and of a replica's lane. */
     x: (millis) => LEFT + ((WIDTH - LEFT - MARGIN) * millis) / endMillis,
     row: (number) => ROWS_TOP + (number - 0.5) * ROW_STEP,
     lane: (index) => LANES_TOP + (index + 0.5) * LANE_STEP,
@@ -62,7 +62,7 @@ function heading({ clients, maxRequests, windowMillis }) {
   return [text(MARGIN, 36, title, 'title'), text(MARGIN, 60, `${legend} ${rule}`)];
 }
 
-/** A band for each window, with its count. The room of the first one was taken before the clients came. */
+/** A band for each window, with its count. The first window was full before the clients came. */
 function windowBands({ windows, windowMillis, maxRequests }, { x, endMillis, rowsEnd }) {
   return [...windows.values()].flatMap(({ number, approved, millis }) => {
     const left = x(millis);

@@ -1,4 +1,4 @@
-// The processes of the demo. However the demo ends, they end with it.
+// The processes of the demo. They end with it, also if it fails.
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { constants, tmpdir } from 'node:os';
@@ -21,7 +21,7 @@ process.on('exit', () => {
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
   process.on(signal, () => process.exit(128 + constants.signals[signal]));
 }
-// Nobody reads on, as with `npm run demo | head`.
+// The reader has ended, as with `npm run demo | head`.
 process.stdout.on('error', () => process.exit(1));
 
 /** Starts a Redis with an empty memory on a free port. @returns its process id, port and URL */
@@ -49,7 +49,7 @@ export async function startReplica(name, environment) {
   return { name, pid: child.pid, port, url: `http://127.0.0.1:${port}`, id, kill: child.kill };
 }
 
-/** Resolves when the process prints a line with this text. If it ends after that, the demo fails as a whole. */
+/** Resolves when the process prints a line with this text. If the process ends later, the demo fails. */
 function start(name, program, args, options, readyText) {
   const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'], ...options });
   running.add(child);

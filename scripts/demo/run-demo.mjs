@@ -9,9 +9,9 @@ import { Story } from './story.mjs';
 import { judge } from './verdict.mjs';
 
 /**
- * Runs the demo and shows it: in a terminal as a picture that changes, else as lines.
+ * Runs the demo and shows it: in a terminal as a changing picture, else as lines.
  * @param redisProgram the `redis-server`
- * @returns whether everything was kept that Sluice promises
+ * @returns whether all of Sluice's promises were kept
  */
 export async function runDemo(redisProgram, { clients, windowMillis, recordFile }) {
   const show = fitsScreen(process.stdout) ? showOnScreen(process.stdout) : printLine;

@@ -1,6 +1,6 @@
 /**
- * What a list of events amounts to: where each client and replica stands, and the windows.
- * @param events from the beginning, as many as have happened
+ * The state after a list of events: of each client and replica, and of the windows.
+ * @param events all events so far
  */
 export function sceneOf(events) {
   const scene = { clients: [], replicas: [], windows: new Map() };

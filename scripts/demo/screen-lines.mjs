@@ -8,7 +8,7 @@ const LABEL_COLUMNS = 12;
 const CELL_COLUMNS = 2;
 const SCALE_STEP = 5;
 const BAR_COLUMNS = 15;
-/** What happens to a client shows in its cell. These events get a line, too. */
+/** The cell of a client shows its state. These events also get a line. */
 const LOGGED = new Set(['filled', 'killed', 'unheard', 'refused', 'passedOver']);
 const LOG_LINES = 4;
 const SUMMARY_LINES = 2;

@@ -5,8 +5,8 @@ export const MAX_REQUESTS = 3;
 export const REPLICAS = ['A', 'B', 'C'];
 
 /**
- * The replica of each client, in the order in which they come. It is no rotation, or one could take turns of
- * the replicas for the order of the queue.
+ * The replica of each client, in the order of their arrival. It is no rotation, which could be confused with the
+ * order of the queue.
  */
 const REPLICA_OF_CLIENT = 'ACBBACCABACBBCAABBCACBCACBACAB';
 export const MOST_CLIENTS = REPLICA_OF_CLIENT.length;
@@ -19,10 +19,10 @@ export const KILL_AT = 0.1;
 /** All clients come in the first window, and find it full. */
 export const ARRIVALS_TAKE = 0.7;
 
-/** The lease of the killed replica ends before the next window begins, so that no approval goes to the dead. */
+/** The lease of the killed replica ends before the next window begins, so that its clients get no approvals. */
 export const LEASE = 2 / 3;
 
-/** The name of the replica that a client waits at; clients are numbered from 1. */
+/** The name of the replica at which a client waits. Clients are numbered from 1. */
 export function replicaOfClient(number) {
   return REPLICA_OF_CLIENT[number - 1];
 }

@@ -12,12 +12,12 @@ import {
 } from './setting.mjs';
 
 const TICK_MILLIS = 10;
-/** A story that takes so many times as long as it should has come to a standstill. */
+/** A story that takes this many times its planned time is stuck. */
 const PATIENCE = 3;
 
 /**
- * Lets clients wait, kills a replica, and tells each thing that happens as an event: its name and what belongs
- * to it. `millis` is the time since the first window began.
+ * Lets clients wait, kills a replica, and reports everything that happens as events with a name and properties.
+ * `millis` is the time since the first window began.
  */
 export class Story {
   #clients = [];
@@ -36,7 +36,7 @@ export class Story {
     this.tell = tell;
   }
 
-  /** Resolves when everybody is approved or lost, or when nothing goes on any more. */
+  /** Resolves when each client is approved or lost, or when nothing happens any more. */
   async run() {
     await this.#fillFirstWindow();
     await this.#letClientsCome();
@@ -74,14 +74,14 @@ export class Story {
     }
   }
 
-  /** Whether the client has its place in the queue, or its answer at once. */
+  /** Whether the client has a place in the queue, or was answered at once. */
   #hasCome(client) {
     const last = this.account.queue.at(-1);
     const isKnown = this.#clients.some(({ requestId }) => requestId === last?.id);
     if (last && !isKnown) client.requestId ??= last.id;
     const { requestId, outcome } = client;
     if (outcome === 'approved' && !this.account.approvals.includes(requestId)) {
-      // Nobody waited, so there was no queue to be approved from.
+      // Nobody waited, so it was not approved from the queue.
       this.account.approvals.push(requestId);
     }
     return requestId !== undefined || outcome !== 'undecided';
@@ -113,7 +113,7 @@ export class Story {
     }
   }
 
-  /** In the order in which Redis approved them; each when its client has the answer, or will have none. */
+  /** In the order of their approvals in Redis, each as soon as its client has the answer or can't get one. */
   #tellApprovals() {
     const { approvals } = this.account;
     for (; this.#told.approvals < approvals.length; this.#told.approvals += 1) {

@@ -1,11 +1,11 @@
 /**
- * Judges what happened by the events of a story.
+ * Checks the events of a story.
  * @returns `problems`, a sentence for each broken promise, and `summary`, one line
  */
 export function judge(events) {
   const all = (name) => events.filter(({ event }) => event === name);
   const { clients, maxRequests } = all('begun')[0];
-  // An approval for a client of a dead replica is one, too.
+  // An approval for a client of a dead replica also counts.
   const given = events.filter(({ event }) => event === 'approved' || event === 'unheard');
   const killed = all('killed').map(({ replica }) => replica);
   const counts = new Map(all('window').map(({ window, approved }) => [window, approved]));
@@ -34,7 +34,7 @@ export function judge(events) {
   return { problems, summary };
 }
 
-/** Who came later was never approved before. */
+/** No client was approved before a client that came earlier. */
 function orderProblems(arrived, given) {
   const place = new Map(arrived.map(({ client }, index) => [client, index]));
   return given.slice(1).flatMap(({ client }, index) => {
@@ -54,7 +54,7 @@ function repetitions(given) {
   });
 }
 
-/** Redis has counted no approval that nobody knows of. */
+/** Redis has counted only approvals of known clients. */
 function unaccounted(counts, known) {
   const counted = [...counts.values()].reduce((sum, approved) => sum + approved, 0);
   return counted === known ? [] : [`Redis counts ${counted} approvals, and ${known} are known`];

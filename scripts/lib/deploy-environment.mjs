@@ -1,4 +1,4 @@
-// Finds the programs for the tests in test/deploy; with `--get` it gets those that are missing. Prints one line of
+// Finds the programs for the tests in test/deploy. With `--get` it installs missing programs. Prints one line of
 // JSON: `environment` has the variables for the tests, and `enter` the words before the command that runs them.
 // A Docker engine that it has started runs until its standard input ends.
 import { spawnSync } from 'node:child_process';
@@ -18,11 +18,11 @@ import { ROOT } from './run.mjs';
 const get = process.argv.includes('--get');
 const { environment: docker, enter } = await findDocker({ get });
 const host = docker.SLUICE_TEST_DOCKER_HOST;
-// The build of the image uses npm's registry, too, if another one is configured.
+// The build of the image also uses npm's registry if another one is configured.
 const registry = process.env.NPM_CONFIG_REGISTRY ?? process.env.npm_config_registry;
 const npm = registry === undefined ? {} : { NPM_CONFIG_REGISTRY: registry };
 if (host !== '') {
-  // test/deploy/docker/build-image.ts builds the same, and then takes a moment only.
+  // test/deploy/docker/build-image.ts builds the same image, which then takes only a moment.
   const variables = ['NPM_CONFIG_REGISTRY', 'NODE_IMAGE'].flatMap((name) => ['--build-arg', name]);
   const build = ['build', '--quiet', ...variables, '--tag', docker.SLUICE_IMAGE, ROOT];
   const options = { stdio: 'ignore', env: { ...process.env, ...npm, ...docker } };

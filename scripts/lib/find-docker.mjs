@@ -6,7 +6,7 @@ import { startOwnDocker } from './own-docker.mjs';
 import { GET_ALL, skipping } from './skipping.mjs';
 import { hasImages, provideImages } from './stand-in-images.mjs';
 
-/** What the tests build; not the name under which a user may have it. */
+/** The image that the tests build, with a name that differs from a user's own image. */
 const IMAGE = 'sluice-test/sluice:local';
 
 /**
@@ -15,7 +15,7 @@ const IMAGE = 'sluice-test/sluice:local';
  * address, and SLUICE_TEST_COMPOSE a JSON list of the words that begin a command of Compose; both are empty
  * without an engine. The names of images are in the variables of docker-compose.yml. `enter` has the words
  * before a command that is to reach the containers.
- * @param options.get whether missing images are pulled, and an engine of our own is started where that fails
+ * @param options.get whether missing images are pulled, and an engine of our own is started if that fails
  */
 export async function findDocker({ get }) {
   const images = baseImages();
@@ -34,7 +34,7 @@ export async function findDocker({ get }) {
   return notFound(running ? `Docker engine with ${names}` : 'running Docker engine', { get });
 }
 
-/** Removes the image that the tests have built in an engine, where they have. */
+/** Removes the image that the tests have built in an engine, if there is one. */
 export function removeBuiltImage(host) {
   spawnSync('docker', ['--host', host, 'image', 'rm', '--force', IMAGE], { stdio: 'ignore' });
 }

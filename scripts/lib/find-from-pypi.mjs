@@ -8,7 +8,7 @@ import { GET_ALL, skipping } from './skipping.mjs';
 
 const INSTALLED = join(ROOT, 'node_modules', '.cache', 'sluice');
 const INSTALL_TIMEOUT_MILLIS = 10 * 60 * 1000;
-/** Is written last, so that an environment that was left half done is not taken for a whole one. */
+/** Is written last, so that an incomplete environment is not used. */
 const STAMP = '.installed';
 /** The last lines have the error. */
 const REASON_LINES = 5;

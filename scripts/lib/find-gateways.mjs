@@ -19,7 +19,7 @@ const CADDY = {
   oldest: [2, 6],
 };
 const TRAEFIK = { version: 'version', oldest: [3, 0] };
-/** It says the commit it was built of before its version. */
+/** Its output has the commit of the build before the version. */
 const ENVOY = { version: '--version', shows: /\/(\d+)\.(\d+)\./, oldest: [1, 36] };
 const ENVOY_OF_PYPI = {
   name: 'envoy',
@@ -56,7 +56,7 @@ function findOne(gateway, { get }) {
   return '';
 }
 
-/** It is never got: Debian has none, and Go can't install it, since its module replaces others. */
+/** It is never installed: Debian has no package, and Go can't install it, since its module replaces others. */
 function findTraefik() {
   const path = process.env.SLUICE_TEST_TRAEFIK || findProgram('traefik');
   if (path && isNewEnough(path, TRAEFIK)) return path;
@@ -71,7 +71,7 @@ function findEnvoy({ get }) {
 
 function isNewEnough(path, { version, oldest, shows = /^[^\d\n]*(\d+)\.(\d+)/ }) {
   const { stdout } = spawnSync(path, [version], { encoding: 'utf8' });
-  // One that was built by hand does not know.
+  // A program that was built by hand does not know its version.
   const [, major, minor] = shows.exec(stdout ?? '')?.map(Number) ?? [];
   return major === undefined || major > oldest[0] || (major === oldest[0] && minor >= oldest[1]);
 }

@@ -42,7 +42,7 @@ export async function findRedis({ get }) {
   };
 }
 
-/** A `redis-server` of this machine, installed where there is none. */
+/** A `redis-server` of this machine, installed if there is none. */
 export function findRedisServer() {
   return (
     findProgram('redis-server') ??

@@ -75,7 +75,7 @@ export function canInstall(packages) {
   return installCommands(packages).length > 0;
 }
 
-/** The command with which a user installs a package on this machine; undefined where there is none. */
+/** The command with which a user installs a package on this machine; undefined if there is none. */
 export function commandToInstall(packages) {
   const command = installCommands(packages).at(-1);
   if (command) return command.filter((word) => !word.startsWith('-')).join(' ');

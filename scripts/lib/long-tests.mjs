@@ -48,7 +48,7 @@ export async function runLongTests(files, environment) {
 
 /**
  * Runs a command in a process group of its own. The rest of the group is killed when the command ends, or
- * when a signal ends this process. A suspended server heeds no other signal than SIGKILL.
+ * when a signal ends this process. A suspended server ends only by SIGKILL.
  */
 async function runGroup(command, args, options) {
   const child = spawn(command, args, { cwd: ROOT, stdio: 'inherit', detached: true, ...options });

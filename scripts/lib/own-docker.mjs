@@ -8,15 +8,15 @@ import { createInterface } from 'node:readline';
 import { hostNetwork } from './host-network.mjs';
 import { findOrInstall } from './install-package.mjs';
 
-/** Only an engine that hangs takes so long. An engine that can't start exits. */
+/** Only an engine that hangs takes this long. An engine that can't start exits. */
 const START_TIMEOUT_MILLIS = 120_000;
 
 /** The address at which slirp4netns answers questions of DNS. */
 const RESOLVER = 'nameserver 10.0.2.3\n';
 /**
- * What runs in namespaces of its own: $1 is the engine's resolv.conf, and what follows its command. It says when
- * it is there, and goes on when its network is. An empty folder in place of each of these keeps the engine away
- * from a containerd of this machine, and this machine free of what the engine would leave.
+ * The script that runs in its own namespaces: $1 is the engine's resolv.conf, and the rest is its command. It prints a
+ * line when it runs, and continues when its network is up. An empty folder in place of each of these separates the
+ * engine from a containerd of this machine, so that it leaves nothing on this machine.
  */
 const IN_NAMESPACES = `
   set -e
@@ -30,7 +30,7 @@ const IN_NAMESPACES = `
   exec "$@" > /dev/null
 `;
 
-/** The engine of our own, with what is to end with it, and the machine's network before it. */
+/** The engine of our own, what has to end with it, and the state of the machine's network before it. */
 let started;
 
 /**
@@ -38,12 +38,12 @@ let started;
  * its rules and its forwarding are in a network namespace, and reach the outside as a user's program does.
  * Missing programs are installed.
  * @returns `host`, its address, and `enter`, the words before a command that is to reach the ports of its
- *   containers; undefined where it can't be started
+ *   containers; undefined if it can't be started
  */
 export async function startOwnDocker() {
   if (process.platform !== 'linux' || process.getuid?.() !== 0) return undefined;
   const dockerd = findOrInstall('dockerd', { apt: 'docker.io' });
-  // Newer releases of Debian have it apart.
+  // Newer releases of Debian have it in a package of its own.
   const docker = dockerd && findOrInstall('docker', { apt: 'docker-cli' });
   const slirp = docker && findOrInstall('slirp4netns', { apt: 'slirp4netns' });
   if (!slirp) return undefined;
@@ -95,7 +95,7 @@ async function startInNamespaces(folder, command) {
   return (await says(engine, engine.stdout, 'there')) ? engine : undefined;
 }
 
-/** Gives the namespace of a process a way to the outside. */
+/** Connects the namespace of a process to the outside. */
 async function connect(slirp, pid) {
   const options = ['--configure', '--mtu=65520', '--disable-host-loopback'];
   // It ends when the second pipe does, so that it never outlives this process.
@@ -112,7 +112,7 @@ function listens(engine) {
   return says(engine, engine.stderr, 'API listen on');
 }
 
-/** Whether a process writes this; if it ends or hangs before, its last lines are printed. */
+/** Whether a process writes this text. If it ends or hangs before, its last lines are printed. */
 async function says(child, stream, words) {
   const errors = [];
   createInterface({ input: child.stderr }).on('line', (line) => errors.push(line));

@@ -8,17 +8,17 @@ const COMPILER = 'scripts/compiler';
 const DECLARATIONS = join(COMPILER, 'client-declarations.json');
 const BUILT_STAMP = 'dist/.sluice-built';
 
-/** Installs the packages in the lock file, unless they are there. */
+/** Installs the packages in the lock file, unless they are installed. */
 export function installDependencies() {
   installIn('.');
 }
 
-/** Installs those only that the service needs to run, unless they are there. */
+/** Installs only the packages that the service needs to run, unless they are installed. */
 export function installToRun() {
   install('.', '--omit=dev', ({ dev, devOptional }) => !dev && !devOptional);
 }
 
-/** Installs all packages in the lock file of a folder, unless they are there. */
+/** Installs all packages in the lock file of a folder, unless they are installed. */
 export function installIn(folder) {
   install(folder, '--include=dev', () => true);
 }
@@ -26,7 +26,7 @@ export function installIn(folder) {
 function install(folder, option, isWanted) {
   const there = lockedPackages(join(folder, 'node_modules', '.package-lock.json'));
   const wanted = Object.entries(lockedPackages(join(folder, 'package-lock.json')));
-  // npm decides whether an optional one is for this platform.
+  // npm decides whether an optional package is for this platform.
   const isThere = wanted
     .filter(([path, entry]) => path !== '' && !entry.optional && isWanted(entry))
     .every(([path, { integrity }]) => there[path]?.integrity === integrity);
@@ -43,7 +43,7 @@ function lockedPackages(file) {
   return existsSync(path) ? JSON.parse(readFileSync(path, 'utf8')).packages : {};
 }
 
-/** Compiles `src` to `dist`, with the types of the client, unless that has been done since its last change. */
+/** Compiles `src` to `dist`, with the types of the client, unless `dist` is up to date. */
 export function build() {
   const settings = ['package-lock.json', 'tsconfig.json'].map((file) => join(COMPILER, file));
   onChange(BUILT_STAMP, [...settings, DECLARATIONS, 'tsconfig.json', ...filesBelow('src')], () => {

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 
 export const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 
-/** Runs a command in the project's folder and ends this process with its code where it fails. */
+/** Runs a command in the project's folder. If it fails, this process ends with its code. */
 export function run(command, args, options = {}) {
   const result = spawnSync(command, args, { cwd: ROOT, stdio: 'inherit', ...options });
   if (result.error) stop(`${command} could not be started: ${result.error.message}`);

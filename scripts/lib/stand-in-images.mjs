@@ -43,16 +43,16 @@ const STAND_INS = {
 
 /**
  * Whether the engine has these images.
- * @param options.pull whether it may pull those that are missing
+ * @param options.pull whether it may pull missing images
  */
 export function hasImages(host, images, { pull }) {
   return images.every(({ image }) => hasImage(host, image, { pull }));
 }
 
 /**
- * Sees that an engine of our own has these images. It pulls missing ones. Without a registry it gets stand-ins,
- * made of this machine's programs and their libraries, under names that nobody takes for the official ones.
- * @returns the environment variables that put the stand-ins in their places; undefined if an image is missing
+ * Provides an engine of our own with these images. Missing images are pulled. Without a registry they are replaced by
+ * stand-ins from this machine's programs and their libraries, under names that differ from the official ones.
+ * @returns the environment variables that select the stand-ins; undefined if an image is missing
  */
 export function provideImages(host, images) {
   const environment = {};

@@ -8,7 +8,7 @@ const PROGRAM = fileURLToPath(new URL('deploy-environment.mjs', import.meta.url)
 /**
  * Begins to find the programs for the tests of the image, the composition and the manifests, in the
  * background: to build Helm and the image takes minutes.
- * @param options.get whether missing ones are got
+ * @param options.get whether missing programs are installed
  * @returns `ready`, which resolves to the `environment` of the tests and the words with which to `enter` it;
  *   and `end`, which ends all started processes, and resolves to whether they have left nothing
  */

@@ -1,4 +1,4 @@
-// The callers of the pictures: some keys have room, some are refused, and at some of them many wait.
+// The callers of the pictures: some keys have room, some deny checks, and some have many waiters.
 import { Agent, request } from 'node:http';
 
 export const RULES = {
@@ -25,7 +25,7 @@ export const RULES = {
 
 const TICK_MILLIS = 100;
 
-/** How often each key is asked for in a second, and whether its callers wait. */
+/** How many checks a second each key gets, and whether its callers wait. */
 const CALLERS = [
   { key: 'vendor/payments', perSecond: 1.1, canWait: true },
   { key: 'vendor/geocoder', perSecond: 3.4, canWait: true },
@@ -54,7 +54,7 @@ export function startLoad(urls) {
     const url = `${urls[turn % urls.length]}/rate/${encodeURIComponent(key)}?canWait=${canWait}`;
     const sent = request(url, { method: 'POST', agent });
     sent.on('response', (response) => response.resume());
-    // Those who wait when it is stopped have no answer.
+    // Requests that wait when it is stopped get no answer.
     sent.on('error', () => undefined);
     sent.end();
   };

@@ -1,9 +1,9 @@
 /** The source of time and timers. Tests replace it with a controlled clock. */
 export interface Clock {
-  /** Milliseconds since 1970. They never go back. */
+  /** Milliseconds since 1970, which never go back. */
   now(): number;
   /**
-   * Calls `callback` once, `delayMillis` from now, however long that is.
+   * Calls `callback` once, `delayMillis` from now. There is no longest delay.
    * @returns a function that cancels the timer
    */
   after(delayMillis: number, callback: () => void): () => void;
@@ -23,7 +23,7 @@ export const systemClock: Clock = {
       timer = setTimeout(ring, Math.min(Math.ceil(Math.max(0, left)), LONGEST_TIMER_MILLIS));
     };
     const ring = (): void => {
-      // Node counts from its last look at the clock, so a timer may fire early.
+      // Node counts from the time that it last read the clock, so a timer may fire early.
       const left = dueAt - this.now();
       if (left > 0) wait(left);
       else callback();

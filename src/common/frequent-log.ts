@@ -2,10 +2,10 @@ import type { Clock } from './clock.js';
 
 const INTERVAL_MILLIS = 1000;
 
-/** How often each of some things has happened. */
+/** How often each kind of event has happened. */
 export type Counts<What extends string> = Partial<Record<What, number>>;
 
-/** Logs what clients may have happen without end: the first at once, then one line a second with the numbers. */
+/** Logs events that may happen without end: the first at once, then one line a second with their numbers. */
 export class FrequentLog<What extends string> {
   #unlogged: Counts<What> = {};
   /** Runs for a second after each line. */
@@ -22,7 +22,7 @@ export class FrequentLog<What extends string> {
     if (!this.#cancelTimer) this.#log();
   }
 
-  /** Logs those of the last second. */
+  /** Logs the events of the last second. */
   close(): void {
     this.#cancelTimer?.();
     this.#log();

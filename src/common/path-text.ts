@@ -1,5 +1,5 @@
 /**
- * A path into a value as a reader would write it, such as `keys[2].window_millis`.
+ * A path into a value as JavaScript writes it, such as `keys[2].window_millis`.
  * @param path of an issue of zod, for example; '' for the value itself
  */
 export function pathText(path: readonly PropertyKey[]): string {

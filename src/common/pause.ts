@@ -1,10 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Resolves after `millis`, or at once in a hurry. */
+/** Resolves after `millis`, or as soon as `hurry` is aborted. */
 export async function pause(millis: number, hurry?: AbortSignal): Promise<void> {
   try {
     await delay(millis, undefined, { signal: hurry });
   } catch {
-    // Only the signal ends it early.
+    // Only the signal ends the delay early.
   }
 }

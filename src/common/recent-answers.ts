@@ -1,9 +1,9 @@
 import { RecentValues } from './recent-values.js';
 
-/** Remembers what was found for the keys that were asked for lately. */
+/** Remembers what was found for the keys that were asked for recently. */
 export class RecentAnswers<T extends object> {
   readonly #answers: RecentValues<T>;
-  /** Those asked for last: a request asks for its key more than once. */
+  /** The last question: a request asks for its key more than once. */
   #lastKey: string | undefined;
   #lastAnswer: T | undefined;
 
@@ -18,7 +18,7 @@ export class RecentAnswers<T extends object> {
     this.#answers = new RecentValues(size);
   }
 
-  /** The answer for a key. While it is remembered this takes one look into a map. */
+  /** The answer for a key. If it is remembered, this takes one look-up in a map. */
   of(key: string): T {
     if (this.#lastAnswer !== undefined && this.#lastKey === key) return this.#lastAnswer;
     const answer = this.#answers.get(key) ?? this.#found(key);

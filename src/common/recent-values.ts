@@ -1,6 +1,6 @@
 /**
- * Keeps the values of the keys that were asked for lately. There are two generations of them: when the young one is
- * full it becomes the old one, and the old one is forgotten.
+ * Keeps the values of the keys that were asked for recently, in two generations. When the young one is full, it becomes
+ * the old one, and the old one is forgotten.
  */
 export class RecentValues<T> {
   #young = new Map<string, T>();
@@ -9,7 +9,7 @@ export class RecentValues<T> {
   /** @param size the most keys in each generation */
   constructor(private readonly size: number) {}
 
-  /** The value of a key, if it is kept. It is young again. */
+  /** The value of a key, if it is kept. It moves to the young generation. */
   get(key: string): T | undefined {
     return this.#young.get(key) ?? this.#rejuvenated(key);
   }
@@ -22,7 +22,7 @@ export class RecentValues<T> {
     this.#young.set(key, value);
   }
 
-  /** Every value that is kept, the latest for a key. */
+  /** Every value that is kept; for a key the latest. */
   *values(): Iterable<T> {
     yield* this.#young.values();
     for (const [key, value] of this.#old) if (!this.#young.has(key)) yield value;

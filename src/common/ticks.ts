@@ -6,7 +6,7 @@ export interface Ticks {
   next(callback: () => void): void;
 }
 
-/** Node's own: https://nodejs.org/en/learn/asynchronous-work/event-loop-timers-and-nexttick */
+/** Node's event loop: https://nodejs.org/en/learn/asynchronous-work/event-loop-timers-and-nexttick */
 export const eventLoop: Ticks = {
   next: (callback) => {
     setImmediate(callback);
@@ -35,11 +35,11 @@ export function endOfTick(): Promise<void> {
 let lastTick: object | undefined;
 
 /**
- * Keeps one object of `process.nextTick` alive, and with it the shape that V8 has learnt of them.
+ * Keeps one object of `process.nextTick` alive, and with it the shape that V8 has learnt of such objects.
  *
- * The garbage collection of an idle process drops a shape that no object has. Node then makes each of these objects, of
- * which a request takes several, by V8's slowest way, for as long as it lives: a check took a tenth more of a core.
- * @returns that object, when there is one
+ * The garbage collection of an idle process drops a shape that no object has. From then on V8 creates these objects, of
+ * which a request takes several, by its slowest path: a check took a tenth more of a core.
+ * @returns that object, once it exists
  */
 export function keepTickShape(): Promise<object> {
   return new Promise((resolve) => {

@@ -4,7 +4,7 @@ import { SettingsError } from './settings-error.js';
 
 /**
  * The content of the file that a setting names, as text.
- * @throws SettingsError where it can't be read
+ * @throws SettingsError if it can't be read
  */
 export function readNamedFile(variable: string, path: string): string {
   try {

@@ -2,7 +2,7 @@ import { readNamedFile } from './named-file.js';
 import { SettingsError } from './settings-error.js';
 import type { NamedFile } from './watched-files.js';
 
-/** The settings that may hold a secret. They are never shown, and each may come from a file instead. */
+/** The settings that may hold a secret. They are never shown. Each may come from a file instead. */
 export const SECRETS: readonly string[] = [
   'REDIS_URL',
   'REDIS_USERNAME',
@@ -17,7 +17,7 @@ export type SecretFiles = Readonly<Partial<Record<string, string>>>;
 /**
  * Takes each of {@link SECRETS} from the file that `<NAME>_FILE` names, as secrets are mounted into
  * containers. One line break at the end of the file is ignored.
- * @throws SettingsError where a file can't be read or is empty, or both are given
+ * @throws SettingsError if a file can't be read or is empty, or both are given
  */
 export function readSecretFiles(given: Readonly<Record<string, string>>): Record<string, string> {
   const settings = { ...given };
@@ -26,7 +26,7 @@ export function readSecretFiles(given: Readonly<Record<string, string>>): Record
     const path = given[variable];
     if (path === undefined) continue;
     if (name in given) {
-      throw new SettingsError(variable, JSON.stringify(path), `nothing where ${name} is set`);
+      throw new SettingsError(variable, JSON.stringify(path), `nothing if ${name} is set`);
     }
     settings[name] = secretIn({ variable, path }, readNamedFile(variable, path));
   }
@@ -35,7 +35,7 @@ export function readSecretFiles(given: Readonly<Record<string, string>>): Record
 
 /**
  * The secret in the content of a file.
- * @throws SettingsError where there is none
+ * @throws SettingsError if there is none
  */
 export function secretIn({ variable, path }: NamedFile, content: string): string {
   const secret = content.replace(/\r?\n$/, '');

@@ -1,4 +1,4 @@
-/** A setting with a wrong value. The message names the variable, its value, and the values it takes. */
+/** A setting with an invalid value. The message names the variable, its value, and the values it takes. */
 export class SettingsError extends Error {
   override readonly name = 'SettingsError';
 

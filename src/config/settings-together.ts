@@ -44,7 +44,7 @@ function checkPorts(settings: RelatedSettings): void {
   const taken = new Map<number, string>();
   for (const name of ['PORT', 'ADMIN_PORT', 'GRPC_PORT'] as const) {
     const port = settings[name];
-    // 0 is any port that is free.
+    // 0 is any free port.
     if (port === undefined || port === 0) continue;
     const other = taken.get(port);
     if (other !== undefined) {
@@ -87,7 +87,7 @@ function checkUrls(settings: RelatedSettings): void {
   const urls = (settings.REDIS_URL ?? []).map((url) => new URL(url));
   const hidden = 'a value that is not shown';
   if (settings.REDIS_MODE === 'standalone' && urls.length > 1) {
-    throw new SettingsError('REDIS_URL', hidden, 'one URL where REDIS_MODE is standalone');
+    throw new SettingsError('REDIS_URL', hidden, 'one URL if REDIS_MODE is standalone');
   }
   if (new Set(urls.map(({ protocol }) => protocol)).size > 1) {
     throw new SettingsError('REDIS_URL', hidden, 'either redis:// or rediss://, not both');
@@ -105,7 +105,7 @@ function checkUrls(settings: RelatedSettings): void {
     throw new SettingsError(
       'REDIS_URL',
       hidden,
-      `no database where REDIS_MODE is ${settings.REDIS_MODE}`,
+      `no database if REDIS_MODE is ${settings.REDIS_MODE}`,
     );
   }
   const tls = [
@@ -141,5 +141,5 @@ function checkPair(
 ): void {
   if ((settings[certificate] === undefined) === (settings[key] === undefined)) return;
   const [missing, given] = settings[key] === undefined ? [key, certificate] : [certificate, key];
-  throw new SettingsError(missing, NOTHING, `a file where ${given} is set`);
+  throw new SettingsError(missing, NOTHING, `a file if ${given} is set`);
 }

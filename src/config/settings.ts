@@ -24,7 +24,7 @@ function keyTemplate() {
     .string()
     .regex(
       /^(?=.*\{(entries|values)\})([^{}]|\{(domain|entries|values)\})*$/,
-      'a text with {entries} or {values}, {domain} where it matters, and no other braces',
+      'a text with {entries} or {values}, optionally {domain}, and no other braces',
     );
 }
 
@@ -43,7 +43,7 @@ function isOrigin(text: string): boolean {
   return /^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text;
 }
 
-/** An address of IPv6 is without brackets. */
+/** An IPv6 address has no brackets here. */
 function isHostName(text: string): boolean {
   return text === '*' || isIP(text) !== 0 || /^[\w.-]+$/.test(text);
 }
@@ -117,7 +117,7 @@ export const settingsSchema = z.object({
 });
 
 export type Settings = z.infer<typeof settingsSchema> & {
-  /** Where the secrets come from that come from files: these may change. */
+  /** The files of secrets, whose contents may change. */
   readonly secretFiles: SecretFiles;
 };
 

@@ -7,8 +7,8 @@ import {
 } from '../common/whole-number.js';
 
 /**
- * Schemas for values that arrive as text, from the environment or a query. Each message names the values
- * that are taken, for the end of a sentence. In the OpenAPI document each is the value that the text stands for.
+ * Schemas for values that arrive as text, from the environment or a query. Each message names the accepted values, for
+ * the end of a sentence. The OpenAPI document describes the value that the text represents.
  */
 
 /** Decimal digits, from `min` to `max`. */
@@ -28,7 +28,7 @@ export function wholeNumber(range: Range) {
     });
 }
 
-/** Texts of which each is right, with commas between them. @param what names them */
+/** Valid texts, with commas between them. @param what names them */
 export function listOf(isRight: (text: string) => boolean, what: string) {
   return z
     .string()

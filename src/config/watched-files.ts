@@ -21,34 +21,33 @@ export interface FileFormat<T> {
   readonly files: readonly NamedFile[];
   /**
    * @param contents the contents of `files`, in their order
-   * @throws SettingsError where the contents are wrong
+   * @throws SettingsError if the contents are wrong
    */
   parse(contents: readonly Buffer[]): T;
   /** The part of a value that the log may show. */
   describe(value: T): object;
   /**
-   * What becomes of the last good value once two looks in a row have found a file gone or empty. One look may fall
-   * between two steps of those who write it. Without this the value stays in use.
+   * The value to use after two reads in a row have found a file missing or empty. One read may fall between two steps
+   * of a program that writes the file. Without this function the last valid value stays in use.
    */
   readonly whenGone?: (last: T) => T;
 }
 
 /**
- * The value of some files, kept up to date. Wrong contents are logged once, and the contents before stay in
- * use.
+ * The value of some files, kept up to date. Invalid contents are logged once, and the last valid value stays in use.
  *
- * The contents are compared every second, since events are unreliable: Kubernetes changes a mounted file by
- * exchanging a symbolic link above it, which a watch on the file does not notice.
+ * The contents are compared every second, since events are unreliable: Kubernetes changes a mounted file by replacing a
+ * symbolic link above it, which a watch on the file does not notice.
  */
 export class WatchedFiles<T> {
   readonly #listeners: ((value: T) => void)[] = [];
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
-  /** Of two reads at a time the later could give the older value. */
+  /** Reads follow one another: of two at a time, the later could return the older value. */
   #lastCheck = Promise.resolve();
   #isStale = false;
   #isGone = false;
-  /** The last look has found a file gone or empty. */
+  /** The last read has found a file missing or empty. */
   #wasGone = false;
 
   private constructor(
@@ -58,7 +57,7 @@ export class WatchedFiles<T> {
     private fingerprint: string,
   ) {}
 
-  /** @throws SettingsError where a file can't be read, or its content is wrong */
+  /** @throws SettingsError if a file can't be read, or its content is wrong */
   static async open<T>(
     format: FileFormat<T>,
     logger: Logger,
@@ -71,17 +70,17 @@ export class WatchedFiles<T> {
     return watched;
   }
 
-  /** The value of the files when they were last right, or the one for files that are gone. */
+  /** The last valid value of the files, or the value for missing files. */
   get current(): T {
     return this.value;
   }
 
-  /** The files have changed into wrong ones, and the value before stays in use. */
+  /** The contents are invalid now, and the last valid value stays in use. */
   get isStale(): boolean {
     return this.#isStale;
   }
 
-  /** A file is gone or empty, and the value for that is in use. */
+  /** A file is missing or empty, and the value for that is in use. */
   get isGone(): boolean {
     return this.#isGone;
   }
@@ -91,7 +90,7 @@ export class WatchedFiles<T> {
     this.#listeners.push(listener);
   }
 
-  /** Reads the files now, before the next second is over. */
+  /** Reads the files at once. */
   check(): Promise<void> {
     this.#lastCheck = this.#lastCheck.then(() => this.#check());
     return this.#lastCheck;
@@ -115,7 +114,7 @@ export class WatchedFiles<T> {
       this.#isStale = false;
       this.#isGone = true;
       this.#use(whenGone(this.value));
-      this.logger.error(`${what} still gone, none are in use until they are back`);
+      this.logger.error(`${what} still missing or empty, none are in use until they are back`);
     }
     this.#wasGone = isGone;
   }
@@ -137,7 +136,7 @@ export class WatchedFiles<T> {
     this.logger.info(this.format.describe(value), `${what} reloaded`);
   }
 
-  /** What wrong files leave in use, for the end of a sentence. */
+  /** What stays in use with invalid files, for the end of a sentence. */
   #inUse(): string {
     if (this.#isGone) return 'none are in use';
     return `the last good ones stay in use${this.#wasGone ? ' until the next look' : ''}`;
@@ -163,10 +162,10 @@ export class WatchedFiles<T> {
   }
 }
 
-/** Why there is no content of a file. */
+/** Why a file has no content. */
 interface Failure {
   readonly error: SettingsError;
-  /** The file is not there, or empty. Other failures, such as too many open files, say nothing of it. */
+  /** The file is missing or empty. Other failures, such as too many open files, say nothing about the file. */
   readonly isGone: boolean;
 }
 
@@ -200,7 +199,7 @@ function emptyFile(variable: string, path: string): SettingsError {
   return new SettingsError(variable, `${JSON.stringify(path)} (empty)`, 'a file with content');
 }
 
-/** Identifies contents without keeping them: they may be secret. */
+/** Identifies contents without keeping them, since they may be secret. */
 function fingerprintOf(readings: readonly Reading[]): string {
   return readings
     .map((reading) => {

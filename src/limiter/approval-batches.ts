@@ -12,10 +12,9 @@ interface Approval {
 }
 
 /**
- * Notifies waiters that their turn has come: at once, but no more than a batch of them in one tick
- * of the event loop. When thousands are approved together, the first are answered before the last
- * have been notified, and other requests come in between. Without batches, 10,000 waiters blocked the
- * event loop for hundreds of milliseconds.
+ * Notifies waiters that their turn has come: at once, but at most a batch of them in one tick of the event loop. When
+ * thousands are approved together, the first are answered before the last are notified, and other requests come in
+ * between. Without batches, 10,000 waiters blocked the event loop for hundreds of milliseconds.
  */
 export class ApprovalBatches {
   #pending: Approval[] = [];
@@ -25,7 +24,7 @@ export class ApprovalBatches {
   constructor(private readonly ticks: Ticks) {}
 
   /**
-   * @param release called where the waiter's caller has disconnected
+   * @param release called if the waiter's caller has disconnected
    * @param quota of the key's window, as far as it is known
    */
   approve(waiter: Waiter, release: () => void, quota?: Quota): void {

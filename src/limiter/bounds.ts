@@ -4,9 +4,9 @@ export const BOUNDS = {
   /** 0 turns queueing off. */
   maxRequestsInQueue: { min: 0, max: 100_000 },
   windowMillis: { min: 1, max: 366 * 24 * 60 * 60 * 1000 },
-  /** 0 waits for nothing but a turn that has come. */
+  /** 0 waits only for a turn that has come already. */
   maxWaitMillis: { min: 0, max: 366 * 24 * 60 * 60 * 1000 },
-  /** 1,000 hold Redis for 0.6 ms, and for 1.5 ms where 500 waiters get their room; 10,000 would hold it for 7 ms. */
+  /** 1,000 block Redis for 0.6 ms, and for 1.5 ms if 500 waiters get their room. 10,000 would block it for 7 ms. */
   hits: { min: 1, max: 1_000 },
   /** UTF-8 bytes of a key, after percent-decoding. */
   keyBytes: { min: 1, max: 512 },

@@ -1,13 +1,13 @@
 /** Why the limiter can't fulfil a request now, with the message for logs. */
 const REASONS = {
   store_unavailable: 'store unavailable',
-  /** The store has no room for a key that is new. It decides on those that it has. */
+  /** The store has no room for a new key. Existing keys are still decided. */
   store_full: 'store full',
-  /** The store keeps no more ids of approvals for the key's window, although its maximum is not reached. */
+  /** The store keeps no more ids of approvals for the key's window, although the maximum is not reached. */
   key_full: 'too many approvals of the key in this window',
   /** This replica stops before the turn of the request. Another replica may be asked. */
   shutting_down: 'shutting down',
-  /** The maximum of requests waits here already. Another replica may be asked. */
+  /** As many requests as may wait here wait already. Another replica may be asked. */
   too_many_waiters: 'too many waiters on this replica',
 } as const;
 
@@ -26,11 +26,11 @@ export class UnavailableError extends Error {
 }
 
 interface StoreFailure extends ErrorOptions {
-  /** The store may have fulfilled the request all the same, or may do so later. */
+  /** The store may still have fulfilled the request, or may do so later. */
   readonly mayHaveRun?: boolean;
 }
 
-/** The store can't be asked now, or did not answer in time. */
+/** The store is unreachable, or did not answer in time. */
 export class StoreUnavailableError extends UnavailableError {
   override readonly name: string = 'StoreUnavailableError';
   readonly mayHaveRun: boolean;
@@ -44,7 +44,7 @@ export class StoreUnavailableError extends UnavailableError {
   }
 }
 
-/** The store has no room for a key that is new. */
+/** The store has no room for a new key. */
 export class StoreFullError extends StoreUnavailableError {
   override readonly name = 'StoreFullError';
 
@@ -53,7 +53,7 @@ export class StoreFullError extends StoreUnavailableError {
   }
 }
 
-/** The store does not let this service list its keys. All else goes on. */
+/** The store does not allow this service to list its keys. Everything else works. */
 export class ListingForbiddenError extends Error {
   override readonly name = 'ListingForbiddenError';
 

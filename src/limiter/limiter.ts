@@ -8,72 +8,72 @@ export interface Limits {
 }
 
 /**
- * The greatest overrides that count. One that is greater is forgotten at the key's next check: the limits may have
- * changed since a request set it.
+ * The greatest overrides that count. A greater one is dropped at the key's next check, since the limits may have
+ * changed after a request set it.
  */
 export interface OverrideCeilings {
-  /** -1 where none counts. */
+  /** -1 if no override counts. */
   readonly maxRequests: number;
   readonly maxRequestsInQueue: number;
 }
 
 /** What a limiter has to know of a key. */
 export interface KeyLimits extends Limits {
-  /** Undefined where every override counts. */
+  /** Undefined if every override counts. */
   readonly ceilings?: OverrideCeilings | undefined;
 }
 
-/** The limits of each key, as of now. One object for as long as they stay the same. */
+/** The limits of each key, as of now. The same object as long as they do not change. */
 export type LimitsOf = (key: string) => KeyLimits;
 
-/** Anything that has a key's limits, and may say more of the key than a limiter has to know. */
+/** Anything that has a key's limits, and possibly more than a limiter has to know of the key. */
 export interface WithLimits {
   readonly limits: KeyLimits;
 }
 
 /** What applies to each key. */
 export interface Policies<Policy extends WithLimits = WithLimits> {
-  /** Another object whenever something else may apply to any key. */
+  /** Another object whenever the policy of any key may have changed. */
   readonly current: { policyOf(key: string): Policy };
 }
 
-/** Follows a request through the limiter, where it is traced. */
+/** Follows a traced request through the limiter. */
 export interface RequestTrace {
   /** The request has a place in the queue. */
   queued(): void;
 }
 
-/** One request for permission. An override that is left out changes nothing. */
+/** One request for permission. An override that is omitted changes nothing. */
 export interface CheckRequest {
   readonly key: string;
   readonly canWait: boolean;
   /**
-   * Of a request that can wait: its caller has no place left to wait in. It is approved at once, or refused because
-   * the queue is full, or fails with `too_many_waiters`.
+   * For a request that can wait: its caller has no place left to wait in. The request is approved at once, or denied
+   * because the queue is full, or fails with `too_many_waiters`.
    */
   readonly noPlace?: boolean;
   /**
-   * Of a request that can wait: the longest that it waits in the queue. It is denied at once where its turn can't come
+   * Of a request that can wait: the longest that it waits in the queue. It is denied at once if its turn can't come
    * in time, and when that time is over. Undefined: as long as it takes.
    */
   readonly maxWaitMillis?: number | undefined;
-  /** Of a request that can't wait: how many approvals it takes, all or none. 1 where it is left out. */
+  /** For a request that can't wait: how many approvals it takes, all or none. Default: 1. */
   readonly hits?: number | undefined;
   readonly maxRequests?: number | undefined;
   readonly maxRequestsInQueue?: number | undefined;
-  /** Of those with this, each key's are decided in the order in which they were asked, whatever happens to calls. */
+  /** The ordered checks of a key are decided in the order in which they were asked, also if calls fail. */
   readonly isOrdered?: boolean;
   readonly trace?: RequestTrace | undefined;
 }
 
-/** What a release may say beside the id. */
+/** What a release may have beside the id. */
 export interface ReleaseOptions {
-  /** As the check had them, to give all of its approvals back. 1 where it is left out. */
+  /** The hits of the check, to give all of its approvals back. Default: 1. */
   readonly hits?: number | undefined;
   readonly trace?: RequestTrace | undefined;
 }
 
-/** While the store can't be asked, `allow` approves everything, and `local` has this replica decide alone. */
+/** While the store is down, `allow` approves everything, and with `local` this replica decides alone. */
 export type OutagePolicy = 'allow' | 'local';
 
 /** What a key's window has left after a decision. */
@@ -94,7 +94,7 @@ export type Decision =
   | {
       readonly outcome: 'approved';
       readonly requestId: string;
-      /** Undefined where nothing was counted. */
+      /** Undefined if nothing was counted. */
       readonly quota?: Quota | undefined;
       /** Set if the request had to wait for its turn. */
       readonly waited?: true;
@@ -105,7 +105,7 @@ export type Decision =
       readonly outcome: 'denied';
       readonly reason: DenialReason;
       readonly quota: Quota;
-      /** Until its turn would have come, in milliseconds. Set where the reason is `turn_too_late`. */
+      /** Until its turn would have come, in milliseconds. Set if the reason is `turn_too_late`. */
       readonly turnMillis?: number;
       /** Set if a substitute decided in place of the store. */
       readonly outagePolicy?: OutagePolicy;
@@ -113,7 +113,7 @@ export type Decision =
   /** The caller disconnected while it waited. Its place was withdrawn, or its approval released. */
   | { readonly outcome: 'withdrawn' };
 
-/** `full`: the store has no room for new keys, and decides on those that it has. */
+/** `full`: the store has no room for new keys, and still decides existing keys. */
 export type StoreCondition = 'ok' | 'full';
 
 /** A key's state as of now. */
@@ -125,19 +125,19 @@ export interface InstanceState {
   readonly waiting: number;
 }
 
-/** A request that waits for its turn, as others see it: its id would let them release its approval. */
+/** A waiting request as it is shown: without its id, which would allow anyone to release its approval. */
 export interface QueuedRequest {
-  /** Where it waits; undefined where there is only one replica. */
+  /** Where it waits; undefined if there is only one replica. */
   readonly replica: string | undefined;
   readonly waitedMillis: number;
 }
 
 /** A replica that has places in a key's queue. */
 export interface QueueingReplica {
-  /** Undefined where there is only one. */
+  /** Undefined if there is only one. */
   readonly replica: string | undefined;
   readonly places: number;
-  /** Until its places count no longer, unless it is heard of; at most 0 where they don't count. */
+  /** Until its places count no longer, unless it renews its lease; at most 0 if they don't count. */
   readonly leaseMillis: number | undefined;
 }
 
@@ -157,20 +157,20 @@ export interface InstanceDetail extends InstanceState {
   /** The head of the queue, in its order. */
   readonly queue: readonly QueuedRequest[];
   readonly replicas: readonly QueueingReplica[];
-  /** Empty where there is no store. */
+  /** Empty without a store. */
   readonly names: readonly StoredName[];
 }
 
 /**
  * A rate limiter: exact fixed windows and a FIFO queue for each key.
  *
- * Every method but `close` may reject with a StoreUnavailableError, of which StoreFullError is for a key that is new.
- * A refusal is a {@link Decision}, never an error.
+ * Every method but `close` may reject with a StoreUnavailableError, and for a new key in a full store with a
+ * StoreFullError. A denial is a {@link Decision}, never an error.
  */
 export interface Limiter {
   /**
-   * Asks for permission. With `canWait` the promise resolves when the request's turn has come, or its longest wait is
-   * over.
+   * Asks for permission. With `canWait` the promise resolves when the request's turn has come, or when its longest wait
+   * is over.
    * @param caller its disconnect withdraws a request that can wait
    * @throws UnavailableError whose reason is `shutting_down` if the replica stops while the request waits, or has
    * stopped; `too_many_waiters` if the request would have to wait, but too many wait already; `key_full` if the store
@@ -179,31 +179,30 @@ export interface Limiter {
   check(request: CheckRequest, caller?: CallerPresence): Promise<Decision>;
 
   /**
-   * Releases an approval of the current window, or with `hits` those of them that are left. The head of the queue gets
-   * it.
-   * @returns false where the id is unknown, was released before, or its window has ended
+   * Releases an approval of the current window, or with `hits` all approvals of the check that are left. The head of
+   * the queue gets them.
+   * @returns false if the id is unknown, was released before, or its window has ended
    */
   release(key: string, requestId: string, options?: ReleaseOptions): Promise<boolean>;
 
   /**
-   * Gives back an approval that nobody uses. Where the store can't be asked now, that is done later, as long as the
-   * approval counts.
+   * Gives back an approval that nobody uses. If the store is down, this is done later, as long as the approval counts.
    * @param hits as the check had them
    */
   giveBack(key: string, requestId: string, hits?: number): void;
 
-  /** @returns undefined where no such key exists */
+  /** @returns undefined if no such key exists */
   inspect(key: string): Promise<InstanceState | undefined>;
 
   /**
-   * The same with all there is to see.
+   * The state of a key with all details.
    * @param mostQueued how many requests of the queue to name
    */
   examine(key: string, mostQueued: number): Promise<InstanceDetail | undefined>;
 
   /**
-   * Every key, in no order and in pages. A key that is made or removed meanwhile may be missing. A key may
-   * appear twice: a memory of those that have appeared would grow with each.
+   * Every key, in no order and in pages. A key that is created or removed meanwhile may be missing. A key may
+   * appear twice, since remembering all keys that have appeared would take memory for each.
    */
   list(): AsyncIterable<readonly InstanceState[]>;
 
@@ -217,10 +216,10 @@ export interface Limiter {
   close(): Promise<void>;
 }
 
-/** A limiter whose store may be away, wholly or for some keys. */
+/** A limiter whose store may be down, for all keys or for some. */
 export interface StoreLimiter extends Limiter {
-  /** False while the store is known to be down for this key. It is not asked then. */
+  /** False while the store is known to be down for this key. Then it gets no calls for it. */
   isAvailable(key: string): boolean;
-  /** Calls back when that has changed for some keys. */
+  /** Calls back when this has changed for some keys. */
   onAvailabilityChange(listener: () => void): void;
 }

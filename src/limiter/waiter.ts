@@ -3,8 +3,8 @@ import type { CallerPresence } from './caller-presence.js';
 import type { Decision, Quota } from './limiter.js';
 
 /**
- * A request that may have to wait for its turn. It is decided once: approved or refused, withdrawn
- * because its caller disconnected, expired, or failed. The first decision holds. A later call learns that it is late.
+ * A request that may have to wait for its turn. It is decided once: approved or denied, withdrawn because its caller
+ * disconnected, expired, or failed. The first decision holds. Later calls return false.
  */
 export class Waiter {
   /** Resolves or rejects when the request is decided. */
@@ -15,7 +15,7 @@ export class Waiter {
   #caller: CallerPresence | undefined;
   #cancelTimer: (() => void) | undefined;
 
-  /** @param maxWaitMillis the longest that it waits; as long as it takes where that is undefined */
+  /** @param maxWaitMillis the longest wait; undefined for no limit */
   constructor(
     readonly requestId: string,
     private readonly maxWaitMillis?: number,
@@ -30,19 +30,19 @@ export class Waiter {
     return this.#decided;
   }
 
-  /** @returns false where the request was decided before, so that `decision` has no effect */
+  /** @returns false if the request was decided before, so that `decision` has no effect */
   decide(decision: Decision): boolean {
     if (!this.#end()) return false;
     this.#resolve(decision);
     return true;
   }
 
-  /** @returns false where the request was decided before, as with {@link decide} */
+  /** @returns false if the request was decided before, as with {@link decide} */
   approve(quota?: Quota): boolean {
     return this.decide({ outcome: 'approved', requestId: this.requestId, quota });
   }
 
-  /** The same for a request that had to wait for its turn. */
+  /** Approves a request that had to wait for its turn. */
   approveFromQueue(quota?: Quota): boolean {
     return this.decide({ outcome: 'approved', requestId: this.requestId, waited: true, quota });
   }
@@ -70,7 +70,7 @@ export class Waiter {
     this.#caller = caller;
   }
 
-  /** Calls `onExpired` if the request is undecided when its longest wait, which begins now, is over. */
+  /** Starts the longest wait. Calls `onExpired` if the request is undecided when it is over. */
   onceExpired(clock: Clock, onExpired: () => void): void {
     if (this.maxWaitMillis === undefined || this.#decided) return;
     this.#cancelTimer = clock.after(this.maxWaitMillis, onExpired);

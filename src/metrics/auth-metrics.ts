@@ -1,20 +1,20 @@
 import { Counter, Gauge, type Registry } from 'prom-client';
 
-/** The state of the tokens, and how many requests were refused for theirs, by reason. */
+/** The state of the tokens, and how many requests were rejected for their tokens, by reason. */
 export interface AuthState {
-  /** The tokens file is wrong, and the last good tokens are in force. */
+  /** The tokens file is invalid, and the last valid tokens are in force. */
   readonly isStale: boolean;
-  /** The tokens file is gone or empty, and nobody is let in. */
+  /** The tokens file is missing or empty, and every request is rejected. */
   readonly isGone: boolean;
   readonly refusals: Readonly<Record<string, number>>;
 }
 
-/** Metrics of the tokens and of the requests without a right one. */
+/** Metrics of the tokens and of requests without a valid token. */
 export function authMetrics(registry: Registry, state: AuthState): void {
   const registers = [registry];
   new Counter({
     name: 'ratelimit_auth_refusals_total',
-    help: 'Requests refused for their tokens, by reason.',
+    help: 'Requests rejected for their tokens, by reason.',
     labelNames: ['reason'],
     registers,
     collect() {
@@ -24,7 +24,7 @@ export function authMetrics(registry: Registry, state: AuthState): void {
   });
   new Gauge({
     name: 'ratelimit_tokens_stale',
-    help: '1 while the tokens file is wrong, and the last good tokens are in force.',
+    help: '1 while the tokens file is invalid and the last valid tokens are in force.',
     registers,
     collect() {
       this.set(state.isStale ? 1 : 0);
@@ -32,7 +32,7 @@ export function authMetrics(registry: Registry, state: AuthState): void {
   });
   new Gauge({
     name: 'ratelimit_tokens_gone',
-    help: '1 while the tokens file is gone or empty, and nobody is let in.',
+    help: '1 while the tokens file is missing or empty and every request is rejected.',
     registers,
     collect() {
       this.set(state.isGone ? 1 : 0);

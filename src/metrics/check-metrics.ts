@@ -16,7 +16,7 @@ export function checkMetrics(
   const registers = [registry];
   new Gauge({
     name: 'ratelimit_waiting',
-    help: 'Checks that wait on this replica for their turn.',
+    help: 'Checks waiting on this replica.',
     registers,
     collect() {
       this.set(waiting());
@@ -24,7 +24,7 @@ export function checkMetrics(
   });
   const queueWait = new Histogram({
     name: 'ratelimit_queue_wait_seconds',
-    help: 'Time from arrival to approval of the checks that were approved from the queue.',
+    help: 'Time from arrival to approval of checks approved from the queue.',
     buckets: QUEUE_WAIT_BUCKETS_SECONDS,
     registers,
   });
@@ -65,7 +65,7 @@ function sum(values: readonly MetricValue<string>[]): number {
 function decisionCounter(registers: Registry[]): Counter {
   return new Counter({
     name: 'ratelimit_decisions_total',
-    help: 'Checks decided, by what was decided, why, and who decided it.',
+    help: 'Decisions on checks, by outcome, reason and decider.',
     labelNames: ['outcome', 'reason', 'decided_by'],
     registers,
   });
@@ -101,13 +101,13 @@ function countInto(counter: Counter): (decision: Decision, isShadow: boolean) =>
   };
 }
 
-/** The names come from the rules file, so they are few. */
+/** Rule names come from the rules file, so there are few. */
 function ruleCounter(
   registers: Registry[],
 ): (rule: string, decision: Decision, isShadow: boolean) => void {
   const counter = new Counter({
     name: 'ratelimit_rule_decisions_total',
-    help: 'Checks decided by the limits of a rule that has a name, by what was decided.',
+    help: 'Decisions on checks, by named rule and outcome.',
     labelNames: ['rule', 'outcome'],
     registers,
   });
@@ -119,7 +119,7 @@ function ruleCounter(
 function failureCounter(registers: Registry[]): Counter {
   return new Counter({
     name: 'ratelimit_failed_checks_total',
-    help: 'Checks that could not be decided and had a 503, by reason.',
+    help: 'Checks that failed with a 503, by reason.',
     labelNames: ['reason'],
     registers,
   });
@@ -138,8 +138,8 @@ function countFailuresInto(counter: Counter): Metrics['failed'] {
 }
 
 /**
- * One series of a counter. It starts at 0, because rate() would miss an increment that makes the series. Its
- * labels are looked up once, and not at each check.
+ * One series of a counter. It starts at 0, because rate() would miss the increment that creates the series. Its labels
+ * are looked up once, and not at each check.
  */
 function fromTheStart(counter: Counter, ...labels: string[]): Counter.Internal {
   const series = counter.labels(...labels);

@@ -14,26 +14,26 @@ const STREAM_DROP_REASONS: readonly StreamDropReason[] = [
   'too_late',
 ];
 
-/** Metrics of what clients wanted of their connections beyond the bounds. */
+/** Metrics of requests, connections and streams beyond the limits of their port. */
 export function connectionMetrics(
   registry: Registry,
 ): Pick<Metrics, 'requestHeld' | 'connectionDropped' | 'streamDropped'> {
   const registers = [registry];
   const held = new Counter({
     name: 'ratelimit_held_requests_total',
-    help: 'Requests held until earlier ones of their connection were answered.',
+    help: 'Requests held until earlier requests of their connection were answered.',
     registers,
   });
   const dropped = new Counter({
     name: 'ratelimit_dropped_connections_total',
-    help: 'Connections dropped for the bounds of their port, by reason.',
+    help: 'Connections dropped because a limit of their port was reached, by reason.',
     labelNames: ['reason'],
     registers,
   });
   for (const reason of DROP_REASONS) dropped.inc({ reason }, 0);
   const streams = new Counter({
     name: 'ratelimit_dropped_streams_total',
-    help: 'Streams of gRPC dropped for the bounds of their port, by reason.',
+    help: 'gRPC streams dropped because a limit of their port was reached, by reason.',
     labelNames: ['reason'],
     registers,
   });

@@ -3,24 +3,24 @@ import type { KeyPolicy } from '../rules/policy.js';
 import type { Decision } from '../limiter/limiter.js';
 
 /**
- * Why a connection was dropped: its port had as many as it may, its port held as many requests as it may, or
- * its client took no answer.
+ * Why a connection was dropped: its port had as many connections as it may have, its port held as many requests as it
+ * may hold, or its client read no answers.
  */
 export type DropReason = 'too_many_connections' | 'too_many_held' | 'slow_reader';
 
-/** Why a stream of gRPC was dropped: its headers are too large, its port has too many, or its client is too late. */
+/** Why a gRPC stream was dropped: too large headers, too many streams on its port, or a client that is too slow. */
 export type StreamDropReason = 'headers_too_large' | 'too_many' | 'too_late';
 
-/** Why a check has a 503. */
+/** Why a check gets a 503. */
 export type FailureReason = UnavailableReason | 'too_many_waiters_of_caller';
 
-/** How many checks have had each outcome since the start. */
+/** How many checks had each outcome since the start. */
 export interface DecisionTotals {
   readonly approved: number;
   readonly denied: number;
   readonly shadowed: number;
   readonly withdrawn: number;
-  /** Those with a 503. */
+  /** Answered with a 503. */
   readonly failed: number;
 }
 
@@ -36,16 +36,16 @@ export interface Metrics {
     seconds: number,
     policy: Pick<KeyPolicy, 'isShadow' | 'ruleName'>,
   ): void;
-  /** One check could not be decided, and was answered with a 503. */
+  /** One check failed with a 503. */
   failed(reason: FailureReason): void;
-  /** One request was held, since its connection had as many in flight as it may. */
+  /** One request was held, since its connection had as many requests in flight as it may have. */
   requestHeld(): void;
   /** One connection was dropped. */
   connectionDropped(reason: DropReason): void;
-  /** One stream of gRPC was dropped. */
+  /** One gRPC stream was dropped. */
   streamDropped(reason: StreamDropReason): void;
   decisionTotals(): Promise<DecisionTotals>;
-  /** All of it, in the text format of Prometheus. */
+  /** All metrics, in the text format of Prometheus. */
   text(): Promise<string>;
   readonly contentType: string;
 }

@@ -10,8 +10,8 @@ import { ruleMetrics, type RulesInForce } from './rule-metrics.js';
 import { storeMetrics } from './store-metrics.js';
 
 /**
- * Metrics of this process: of the checks, the calls to Redis, and Node itself. No label is a limiter key:
- * the number of keys has no bound, and Prometheus keeps a series for each.
+ * Metrics of this process: of the checks, the calls to Redis, and Node itself. No label is a limiter key, because the
+ * number of keys is unbounded and Prometheus keeps a series for each.
  * @param waiting the number of requests that wait here for their turn
  * @param isReady whether requests should come here; asked at each scrape
  */

@@ -4,7 +4,7 @@ import { Gauge, type Registry } from 'prom-client';
 export function readinessMetrics(registry: Registry, isReady: () => Promise<boolean>): void {
   new Gauge({
     name: 'ratelimit_ready',
-    help: '1 while requests should come to this replica, as /readyz says.',
+    help: '1 while this replica is ready, as /readyz says.',
     registers: [registry],
     async collect() {
       this.set((await isReady()) ? 1 : 0);

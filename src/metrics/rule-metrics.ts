@@ -9,7 +9,7 @@ export function ruleMetrics(registry: Registry, rules: RulesInForce): void {
   const registers = [registry];
   new Gauge({
     name: 'ratelimit_rules',
-    help: 'How many rules are in force, with their digest.',
+    help: 'Number of rules in force, with their digest.',
     labelNames: ['digest'],
     registers,
     collect() {
@@ -19,7 +19,7 @@ export function ruleMetrics(registry: Registry, rules: RulesInForce): void {
   });
   new Gauge({
     name: 'ratelimit_rules_stale',
-    help: '1 while the rules file is wrong, and the last good rules are in force.',
+    help: '1 while the rules file is invalid and the last valid rules are in force.',
     registers,
     collect() {
       this.set(rules.isStale ? 1 : 0);

@@ -7,41 +7,41 @@ const CALL_BUCKETS_SECONDS = [
 ];
 const BATCH_BUCKETS = [1, 2, 4, 8, 16, 32, 64, 100];
 
-/** The scripts and the outcomes of a call. Their series are there from the start. */
+/** The scripts and the outcomes of a call. Their series exist from the start. */
 const SCRIPTS = ['check', 'settle', 'renew', 'release', 'withdraw', 'inspect', 'examine'];
 const CATCH_UP_KINDS = ['withdrawal', 'settle'] as const;
 const ERROR_KINDS = ['not_run', 'unknown', 'fault'] as const;
 
-/** Metrics of the calls to Redis; with the embedded limiter they stay at zero. */
+/** Metrics of the calls to Redis. With the embedded limiter they stay at zero. */
 export function storeMetrics(registry: Registry): StoreObserver {
   const registers = [registry];
   const durations = new Histogram({
     name: 'ratelimit_store_duration_seconds',
-    help: 'Time a script call to Redis took, as seen from here, failed ones included.',
+    help: 'Duration of a script call to Redis as this replica sees it, failed calls included.',
     labelNames: ['script'],
     buckets: CALL_BUCKETS_SECONDS,
     registers,
   });
   const errors = new Counter({
     name: 'ratelimit_store_errors_total',
-    help: 'Script calls that failed: they did not run, may have run (unknown), or were wrong (fault).',
+    help: 'Failed script calls: they did not run, may have run (unknown), or were invalid (fault).',
     labelNames: ['kind'],
     registers,
   });
   const breakers = new Gauge({
     name: 'ratelimit_store_breakers_open',
-    help: 'Shards of the store that are known to be down and not asked.',
+    help: 'Redis shards that are known to be down and get no calls.',
     registers,
   });
   const catchUp = new Gauge({
     name: 'ratelimit_store_catch_up_pending',
-    help: 'What an outage left to do: request ids to withdraw (withdrawal), keys with waiters to settle (settle).',
+    help: 'Work left by an outage: request ids to withdraw (withdrawal), keys with waiters to settle (settle).',
     labelNames: ['kind'],
     registers,
   });
   const batchSizes = new Histogram({
     name: 'ratelimit_check_batch_size',
-    help: 'Checks that went to Redis in one call.',
+    help: 'Checks sent to Redis in one call.',
     buckets: BATCH_BUCKETS,
     registers,
   });

@@ -5,12 +5,12 @@ import type { Logger } from 'pino';
 import type { Clock } from '../common/clock.js';
 
 const SAMPLE_MILLIS = 500;
-/** The interval of the monitor's timer. The monitor measures the time between two rings, which includes it. */
+/** The interval of the monitor's timer. It is part of the time between two rings, which the monitor measures. */
 const RESOLUTION_MILLIS = 10;
-/** The event loop has recovered below this part of the limit. At the limit itself it would go to and fro. */
+/** The event loop has recovered below this part of the limit. With the limit itself the state would flicker. */
 const RECOVERED = 0.5;
 
-/** The part of Node's monitor of the event loop's delay that is used here. It counts nanoseconds. */
+/** What is used of Node's monitor of the event loop's delay. It counts nanoseconds. */
 export type DelayMonitor = Pick<
   IntervalHistogram,
   'enable' | 'disable' | 'reset' | 'mean' | 'count'
@@ -31,8 +31,8 @@ interface WatchParts {
 }
 
 /**
- * Watches whether the event loop keeps up: its mean delay over the last second. One long tick, such as
- * a garbage collection, is no overload. Many long ticks are one. Watches until it is stopped.
+ * Watches whether the event loop keeps up, by its mean delay over the last second. One long tick, such as a garbage
+ * collection, is no overload, but many long ticks are. Watches until it is stopped.
  */
 export class EventLoopWatch {
   readonly #monitor: DelayMonitor;
@@ -76,7 +76,7 @@ export class EventLoopWatch {
 
   #judge(earlier: Sample, later: Sample): void {
     const count = earlier.count + later.count;
-    // The monitor's timer is late, too. The next sample has the time that it missed.
+    // The monitor's timer is also late. The next sample includes the missing time.
     if (count === 0) return;
     const meanMillis = (earlier.nanos + later.nanos) / count / 1e6;
     this.#delayMillis = Math.max(0, meanMillis - RESOLUTION_MILLIS);

@@ -1,12 +1,12 @@
-/** Whether this replica should be sent requests. */
+/** Whether this replica should get requests. */
 export interface Readiness {
   assess(): Promise<Assessment>;
 }
 
-/** In words for an operator. */
+/** In words for operators. */
 export interface Assessment {
   /** Why requests should go elsewhere; empty if they should come. */
   readonly reasons: readonly string[];
-  /** What is wrong without being a reason: it is the same on other replicas. */
+  /** What is wrong but no reason, because it is the same on other replicas. */
   readonly remarks: readonly string[];
 }

@@ -6,24 +6,24 @@ import type { Assessment, Readiness } from './readiness.js';
 interface ReadinessParts {
   readonly limiter: Pick<Limiter, 'ping'>;
   readonly eventLoop: Pick<EventLoopWatch, 'reason'>;
-  /** Whether requests should come although the store can't be asked. */
+  /** Whether this replica is ready although the store is down. */
   readonly readyDuringOutage: boolean;
 }
 
-/** Ready while this replica serves on all of its ports and does not stop, its event loop keeps up, and its store answers. */
+/** Ready while this replica serves on all of its ports, is not stopping, keeps up, and has a store that answers. */
 export class ServiceReadiness implements Readiness {
-  /** Why requests should go elsewhere, whatever else there is to say. */
+  /** Overrides all other reasons. */
   #phase: 'starting' | 'draining' | undefined = 'starting';
   #ping: Promise<StoreCondition | 'unavailable'> | undefined;
 
   constructor(private readonly parts: ReadinessParts) {}
 
-  /** From now on requests may come: all ports listen. */
+  /** Ready from now on: all ports listen. */
   startServing(): void {
     this.#phase = undefined;
   }
 
-  /** From now on requests should go to other replicas: this one stops. */
+  /** Not ready from now on: this replica stops. */
   startDraining(): void {
     this.#phase = 'draining';
   }
@@ -37,7 +37,7 @@ export class ServiceReadiness implements Readiness {
     if (!readyDuringOutage) {
       const store = await this.#askStore();
       if (store === 'unavailable') reasons.push('store unavailable');
-      if (store === 'full') remarks.push('store full: new keys are refused');
+      if (store === 'full') remarks.push('store full: checks of new keys fail');
     }
     return { reasons, remarks };
   }

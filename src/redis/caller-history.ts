@@ -3,11 +3,11 @@ import type { Redis } from 'ioredis';
 import type { Clock } from '../common/clock.js';
 import type { Connections } from './connections/connections.js';
 
-/** How often each shard is asked for its time: this part of a lease. */
+/** The interval at which each shard is asked for its time, as a part of a lease. */
 const BEAT = 1 / 6;
-/** Redis was away if it has not been heard of for this part of a lease: `CONTACT_GAP` in `lua/lib/history.lua`. */
+/** Redis was down if it has not answered for this part of a lease: `CONTACT_GAP` in `lua/lib/history.lua`. */
 const CONTACT_GAP = 1 / 2;
-/** Of a caller that knows nothing yet. */
+/** The history of a caller that knows nothing yet. */
 export const UNKNOWN_HISTORY = '0:0:0';
 
 export interface CallerHistoryParts {
@@ -21,9 +21,9 @@ export interface CallerHistoryParts {
 }
 
 /**
- * What this replica knows of the time before its calls, for `lua/lib/history.lua`: since when it has its rules, and
- * that Redis was there while other replicas were silent. It asks each shard for its time now and then, also while
- * there is nothing else to ask.
+ * What this replica knows of the time before its calls, for `lua/lib/history.lua`: when it loaded its rules, and
+ * whether Redis was up while other replicas were silent. It regularly asks each shard for its time, also while it has
+ * nothing else to ask.
  */
 export class CallerHistory {
   readonly #contacts = new Map<string, Contact>();
@@ -73,7 +73,7 @@ export class CallerHistory {
     try {
       contact.heard(await readTime(server), sentAt);
     } catch {
-      // A gap in the contact shows that there was no answer.
+      // The gap in the contact shows the missing answer.
     } finally {
       contact.isAsking = false;
     }
@@ -85,7 +85,7 @@ class Contact {
   isAsking = false;
   #since = 0;
   #until = 0;
-  /** Of the shard's clock before this replica's. */
+  /** By how much the shard's clock is ahead of this replica's. */
   #aheadMillis = 0;
   #rulesLoadedAt = NaN;
   #history = UNKNOWN_HISTORY;
@@ -96,7 +96,7 @@ class Contact {
   heard(time: number, sentAt: number): void {
     if (time < this.#until || time - this.#until >= this.gapMillis) this.#since = time;
     this.#until = time;
-    // At the least: rules that were loaded while the answer was on its way count as loaded after it.
+    // Counted from the sending, so that rules loaded while the answer was on its way count as loaded after it.
     this.#aheadMillis = time - sentAt;
     this.#rulesLoadedAt = NaN;
   }

@@ -16,16 +16,16 @@ import {
 import type { Scripts } from './scripts/scripts.js';
 import type { StoreObserver } from './store-observer.js';
 
-/** A larger call would keep other callers of Redis waiting for too long. A check with hits counts as so many. */
+/** A larger call would block other callers of Redis for too long. A check with hits counts as that many. */
 const MAX_CHECKS_PER_CALL = 100;
 /**
- * The same for ordered checks that have waited for others of their key. Redis takes as long for them as for those of
- * several keys, and a key's calls follow one another.
+ * The same for ordered checks that have waited for earlier checks of their key. The calls of a key follow one another,
+ * and Redis takes as long for these checks as for as many of several keys.
  */
 const MAX_HELD_PER_CALL = 500;
 /**
- * Redis decides one call while this replica prepares the next. With one call for all keys of a tick, each
- * of the two would be idle while the other works: a fifth fewer decisions a second.
+ * Redis decides one call while this replica prepares the next. With one call for all keys of a tick, Redis and the
+ * replica would wait for each other: a fifth fewer decisions a second.
  */
 const MAX_KEYS_PER_CALL = 16;
 
@@ -34,7 +34,7 @@ export interface CheckReply {
   readonly quota: Quota;
   /** One of `VERDICT`, or the ticket of the place in the queue. */
   readonly verdict: number;
-  /** The limits in force, as Redis writes them, where the check has a place in the queue. */
+  /** The limits in force, as Redis writes them, if the check has a place in the queue. */
   readonly limits?: string | undefined;
 }
 
@@ -44,7 +44,7 @@ export interface CheckBatcherParts {
   readonly observer: Pick<StoreObserver, 'batched'>;
   readonly ticks: Ticks;
   readonly clock: Pick<Clock, 'now'>;
-  /** The slot of a name in Redis. One call can't touch names in two slots. */
+  /** The slot of a name in Redis. All names of a call are in one slot. */
   readonly slotOf: (name: string) => number;
   /** The waiters of a key on this replica, if there are any. */
   readonly waitingFor: (key: string) => KnownWaiting | undefined;
@@ -60,21 +60,21 @@ interface PendingCheck extends BatchedCheck {
 interface PendingBatch extends CheckBatch, AssumedKey {
   waiting: KnownWaiting | undefined;
   assumption: KeyAssumption;
-  /** No other batch of this call is of the same key, and nothing is special about its checks. */
+  /** It has plain checks, and no other batch of this call has the same key. */
   isPlain: boolean;
-  /** It has checks whose order matters. */
+  /** It has ordered checks. */
   isOrdered: boolean;
-  /** One with more has one check only. */
+  /** A batch with more than one hit has one check only. */
   readonly hits: number;
   readonly checks: PendingCheck[];
   traces: RequestTrace[] | undefined;
 }
 
-/** Of a key with ordered checks. */
+/** A key with ordered checks. */
 interface OrderedKey {
-  /** How many batches of these are at Redis. */
+  /** How many of its batches are under way. */
   underWay: number;
-  /** Those that follow when they are answered, in their order. */
+  /** The batches that follow when these are answered, in their order. */
   held: PendingBatch[] | undefined;
 }
 
@@ -83,25 +83,25 @@ interface OrderedKey {
  * batch, all batches as one script call. No check waits for others: the end of the tick sends all that
  * have come, each key's checks in the order they came. In a cluster there is a call for each slot.
  *
- * Ordered checks are the exception: those of a key wait for the answers to the ones before. A call that has to be sent
- * again would otherwise come after those that were sent later.
+ * Ordered checks are the exception: they wait for the answers to earlier checks of their key. Otherwise a call that has
+ * to be sent again would come after calls that were sent later.
  *
- * A batch of 64 checks costs Redis a fifteenth of 64 calls, and the replica one command. Where each check
- * has another key, calls that keys share bring a third more decisions a second.
+ * A batch of 64 checks costs Redis a fifteenth of 64 calls, and the replica one command. If each check has a key of its
+ * own, shared calls allow a third more decisions a second.
  */
 export class CheckBatcher {
   /** In the order of their first checks. */
   #batches: PendingBatch[] = [];
   /**
-   * The last batch of each key, the only one that may still grow. Another map for each call: what `clear` throws away
-   * refers to what comes after it. Once the first is old, V8 moves each that follows among the old objects, with all
-   * requests that it holds, until it collects these: up to half of the time of a check.
+   * The last batch of each key, the only one that may still grow. Each call has a new map: the table that `clear`
+   * discards refers to the table that replaces it. Once the first table is old, V8 promotes each later one to the old
+   * generation, with all requests that it holds, until the next major collection: up to half of the time of a check.
    */
   #latest = new Map<string, PendingBatch>();
   #checks = 0;
   #hits = 0;
   #flushIsDue = false;
-  /** By key, as long as any are under way. */
+  /** By key, as long as batches are under way. */
   readonly #ordered = new Map<string, OrderedKey>();
   readonly #windows = new KnownWindows();
 
@@ -118,7 +118,7 @@ export class CheckBatcher {
   #add(request: CheckRequest, check: PendingCheck): void {
     const latest = this.#latest.get(request.key);
     const grows = latest && takes(latest, request) ? latest : undefined;
-    // What is sent here may be of the same key.
+    // The flush may send the batch of this key, so the ordered checks are looked up after it.
     if (!grows && this.#batches.length === MAX_KEYS_PER_CALL) this.#flush();
     const before = request.isOrdered ? this.#ordered.get(request.key) : undefined;
     if (before) {
@@ -180,7 +180,7 @@ export class CheckBatcher {
     const batches = this.#batches;
     const now = this.parts.clock.now();
     for (const batch of batches) {
-      // As late as can be: a ticket may have come while the batch grew.
+      // As late as possible: a ticket may have come while the batch grew.
       batch.waiting = this.parts.waitingFor(batch.key);
       if (batch.isPlain && !batch.waiting) this.#windows.assume(batch, now);
       if (batch.isOrdered) this.#isSent(batch.key);
@@ -223,7 +223,7 @@ export class CheckBatcher {
     else this.#ordered.set(key, { underWay: 1, held: undefined });
   }
 
-  /** @param error of the failed call. The checks that follow fail with it: each might take as long. */
+  /** @param error of the failed call. The checks that follow also fail: each might take as long to fail. */
   #isAnswered(key: string, error?: unknown): void {
     const ordered = this.#ordered.get(key);
     if (!ordered) return;
@@ -243,7 +243,7 @@ export class CheckBatcher {
     else this.#ordered.delete(key);
   }
 
-  /** Sends a batch that was held, with what else this tick has. */
+  /** Sends a batch that was held, together with the other checks of this tick. */
   #send(batch: PendingBatch): void {
     if (this.#batches.length === MAX_KEYS_PER_CALL) this.#flush();
     this.#flushAtEndOfTick();
@@ -254,7 +254,7 @@ export class CheckBatcher {
   }
 }
 
-/** Whether a batch may grow by a check. */
+/** Whether a check may join a batch. */
 function takes(
   batch: PendingBatch,
   { hits = 1, maxRequests, maxRequestsInQueue }: CheckRequest,
@@ -293,10 +293,10 @@ function answer({ checks }: PendingBatch, reply: CheckBatchReply | Error | undef
     return;
   }
   const { millisToRoom, maxRequests, verdicts } = reply;
-  // What was left before the batch. Its approvals are its first checks. Where one counts for many, there is no other.
+  // What was left before the batch. Its approvals are its first checks. A check with hits has no other beside it.
   let remaining = Math.max(0, maxRequests - reply.approved);
   for (const verdict of verdicts) if (verdict === VERDICT.approved) remaining += 1;
-  // One object for all checks that leave the same, so that their headers are made once.
+  // One object for all checks with the same quota, so that their headers are built once.
   let quota: Quota = { maxRequests, remaining, resetMillis: millisToRoom };
   for (let i = 0; i < checks.length; i += 1) {
     const verdict = verdicts[i];

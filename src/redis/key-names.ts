@@ -4,14 +4,14 @@ import type { Connections } from './connections/connections.js';
 /** The most names to try in the search for one on each shard. The search may miss shards with few slots. */
 const SHARD_SEARCH_LIMIT = 1000;
 
-/** The names in Redis of everything that belongs to one limiter key. Most checks need the first two only. */
+/** The names in Redis of everything that belongs to one limiter key. Most checks need only the first two. */
 export class KeyNames {
   readonly #wakeSuffix: string;
 
   /**
    * @param key the limiter key itself
-   * @param state its state, whose name begins all others
-   * @param wakeSuffix what makes a channel's name of the state's
+   * @param state the name of its state, with which all other names begin
+   * @param wakeSuffix turns the name of the state into the name of the channel
    */
   constructor(
     readonly key: string,
@@ -26,7 +26,7 @@ export class KeyNames {
     return `${this.state}:requests`;
   }
 
-  /** The waiters, first come first. */
+  /** The waiters, in the order of their arrival. */
   get queue(): string {
     return `${this.state}:queue`;
   }
@@ -58,7 +58,7 @@ export class KeyNames {
   }
 }
 
-/** All names of a key, and what each holds, for those who look into Redis. */
+/** All names of a key and what each holds, for people who look into Redis. */
 export function storedNames(names: KeyNames): StoredName[] {
   return [
     { holds: 'state', name: names.state },
@@ -72,7 +72,7 @@ export function storedNames(names: KeyNames): StoredName[] {
   ];
 }
 
-/** A name on the shard of `name` that is never used. A call for it shows whether the shard answers. */
+/** A name on the shard of `name` that holds nothing. A call for it shows whether the shard answers. */
 export function probeName(name: string): string {
   return `${name}:probe`;
 }
@@ -87,7 +87,7 @@ export function probeName(name: string): string {
 export class KeyNaming {
   readonly #wakeSuffix: string;
 
-  /** @param database the number of the Redis database, since channels do not belong to one by themselves */
+  /** @param database the number of the Redis database: channels are shared by all databases */
   constructor(
     private readonly prefix: string,
     database = 0,
@@ -96,8 +96,8 @@ export class KeyNaming {
   }
 
   /**
-   * Tells `lua/lib/wake.lua` how to send wakes: the command, and the suffix that makes a channel's name of
-   * the name of the state. In a cluster, messages stay on the shard of their channel.
+   * How `lua/lib/wake.lua` sends wakes: the command, and the suffix that turns the name of the state into the name of
+   * the channel. In a cluster, messages stay on the shard of their channel.
    */
   wakeArgument({ isCluster }: Pick<Connections, 'isCluster'>): string {
     return `${isCluster ? 'SPUBLISH' : 'PUBLISH'} ${this.#wakeSuffix}`;
@@ -123,7 +123,7 @@ export class KeyNaming {
     return [...names.values()];
   }
 
-  /** A pattern for SCAN that matches the state of every key, and nothing else of theirs. */
+  /** A pattern for SCAN that matches the state of every key, and none of its other names. */
   get statePattern(): string {
     return `${this.prefix.replace(/[*?[\]\\^-]/g, '\\$&')}{*}`;
   }

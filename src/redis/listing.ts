@@ -10,9 +10,9 @@ import type { Connections } from './connections/connections.js';
 import type { KeyNaming } from './key-names.js';
 import type { Scripts } from './scripts/scripts.js';
 
-/** The number of names that one SCAN call looks at. Its keys are one page of a listing. */
+/** The number of names that one SCAN call examines. The keys among them are one page of a listing. */
 const SCAN_COUNT = 100;
-/** How long Redis may take for one listing in all. One of a million keys takes it some seconds. */
+/** How long Redis may take for a whole listing. A million keys take it some seconds. */
 const LONGEST_MILLIS = 10 * 60 * 1000;
 /** An unsigned number of 64 bits. */
 const CURSOR = /^\d{1,20}$/;
@@ -32,7 +32,7 @@ export class Listing {
     private readonly longestMillis = LONGEST_MILLIS,
   ) {}
 
-  /** A page may be empty, so that the one who lists can stop where there is no key for long. */
+  /** A page may be empty, so that the caller can stop a listing that finds no keys for long. */
   async *pages(): AsyncIterable<readonly InstanceState[]> {
     const primaries = this.parts.connections.primaries();
     if (primaries.size === 0) throw toLimiterError(new Error('no primary is known'));
@@ -64,7 +64,10 @@ export class Listing {
     return keys.flatMap((key, i) => {
       const reply = replies[i];
       if (!(reply instanceof Error)) return reply ? [{ key, ...reply }] : [];
-      this.parts.logger.warn({ err: reply, key }, 'not listed; this name in Redis is not ours');
+      this.parts.logger.warn(
+        { err: reply, key },
+        'key not listed: its name in Redis holds something else',
+      );
       return [];
     });
   }
@@ -84,8 +87,8 @@ export class Listing {
 }
 
 /**
- * The cursors of a SCAN. None comes twice before the end, or the SCAN has none: so one of them is kept and compared with
- * the next, then with the next two, four, and so on, which finds each circle.
+ * The cursors of a SCAN. If one comes twice before the end, the SCAN would never end. To find any such cycle, one
+ * cursor is kept and compared with the next one, another with the next two, then four, and so on.
  */
 class Cursors {
   current = '0';
@@ -115,7 +118,7 @@ function decodeScan(reply: unknown): [cursor: string, names: string[]] {
   if (typeof cursor === 'string' && CURSOR.test(cursor) && isListOfTexts(names)) {
     return [cursor, names];
   }
-  throw new Error('the reply to SCAN is none');
+  throw new Error('invalid reply to SCAN');
 }
 
 function isListOfTexts(list: unknown): list is string[] {

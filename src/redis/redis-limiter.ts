@@ -32,7 +32,7 @@ import { WaitingRoom } from './waiting/waiting-room.js';
 export interface RedisLimiterOptions {
   readonly connections: Connections;
   readonly limitsOf: LimitsOf;
-  /** When the rules that the limits are from were loaded, by the clock. */
+  /** When the rules that the limits come from were loaded, by the clock. */
   readonly rulesLoadedAt: () => number;
   readonly keyPrefix: string;
   /** The name of this replica, unique among all that share the Redis. */
@@ -52,7 +52,7 @@ export interface RedisLimiterOptions {
   readonly observer: StoreObserver;
   /** Lua fragments in place of files. Tests control Redis's time with them. */
   readonly luaReplacements?: Readonly<Record<string, string>>;
-  /** A server's time. Tests control it, see `CallerHistory`. */
+  /** Reads a server's time. Tests control it, see `CallerHistory`. */
   readonly readTime?: (server: Redis) => Promise<number>;
 }
 
@@ -154,7 +154,7 @@ export class RedisLimiter implements StoreLimiter {
     return this.#listing.pages();
   }
 
-  /** Resolves when one primary has answered that it takes writes. In a cluster others may be away. */
+  /** Resolves when one primary has answered that it accepts writes. In a cluster other primaries may be down. */
   async ping(): Promise<StoreCondition> {
     const { breakers } = this.#guard;
     const names = this.#naming.namesOnEachShard(this.options.connections);

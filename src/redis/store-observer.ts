@@ -1,20 +1,20 @@
 import type { RequestTrace } from '../limiter/limiter.js';
 
-/** A call that failed did not run, may have run, or was wrong. */
+/** A failed call did not run, may have run (`unknown`), or was wrong (`fault`). */
 export type CallOutcome = 'ok' | 'not_run' | 'unknown' | 'fault';
 
 /** What a call carried. */
 export interface CallLoad {
-  /** The amount of work, such as the number of checks. */
+  /** The amount of work, for example the number of checks. */
   readonly size: number;
-  /** Of its checks, or its release, that are traced. */
+  /** The traces of its checks, or of its release. */
   readonly traces?: readonly RequestTrace[] | undefined;
 }
 
 /**
- * What a replica catches up with after an outage.
+ * Work that a replica does after an outage.
  * - `withdrawal`: request ids that Redis has yet to withdraw
- * - `settle`: keys with waiters whose settle failed, or waits for its turn
+ * - `settle`: keys with waiters whose settle failed or has not been sent yet
  */
 export type CatchUp = 'withdrawal' | 'settle';
 
@@ -24,8 +24,8 @@ export interface StoreObserver {
   called(script: string, seconds: number, outcome: CallOutcome, load: CallLoad): void;
   /** A call with this number of checks was sent. */
   batched(checks: number): void;
-  /** The number of shards known to be down, which are not asked. A store without shards counts as one. */
+  /** The number of shards that are known to be down and get no calls. A store without shards counts as one. */
   breakersOpen(count: number): void;
-  /** So much of it is not done. */
+  /** This amount of work is not done yet. */
   catchingUp(what: CatchUp, undone: number): void;
 }

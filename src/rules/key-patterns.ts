@@ -2,17 +2,17 @@ import { RE2JS, RE2Set } from 're2js';
 
 import { type KeyShape, shapeOf } from './key-shape.js';
 
-/** A counted repetition costs as much as what it repeats, so many times. */
+/** A counted repetition costs as much as its content written that many times, so patterns are short. */
 const MAX_PATTERN_LENGTH = 1024;
 
 export interface KeyPattern {
   readonly pattern: string;
-  /** A regular expression that has to match the whole key; else the key itself. */
+  /** Whether the pattern is a regular expression that has to match the whole key. Otherwise it is the key itself. */
   readonly isRegex: boolean;
 }
 
 /**
- * What is wrong with a pattern, for the end of a sentence; undefined where it can be used. Expressions have RE2's
+ * What is wrong with a pattern, for the end of a sentence; undefined if it is valid. Expressions have RE2's
  * syntax: https://github.com/google/re2/wiki/Syntax
  */
 export function problemOfPattern({ pattern, isRegex }: KeyPattern): string | undefined {
@@ -28,14 +28,14 @@ export function problemOfPattern({ pattern, isRegex }: KeyPattern): string | und
   }
 }
 
-/** What the automata of all expressions may remember, about, in bytes; and the least that one of them may. */
+/** About how many bytes the automata of all expressions may take, and the least for one automaton. */
 const MEMORY = 32 * 1024 * 1024;
 const LEAST_MEMORY = 16 * 1024;
 
 /**
- * Finds which of many patterns match a key, each by itself: one automaton for all would have a state for each set of
- * patterns that a key has matched so far, which are 2^30 for thirty like `.*:name:.*`. Nearly all keys are told by their
- * shape. An automaton takes no longer than in proportion to the key's length.
+ * Finds which of many patterns match a key, with an automaton for each: one automaton for all would have a state for
+ * each set of patterns that a key has matched so far, which are 2^30 for thirty patterns like `.*:name:.*`. Nearly all
+ * keys are decided by the shape of the pattern alone. The time of an automaton is linear in the key's length.
  */
 export class KeyPatterns {
   readonly #expressions: readonly Expression[];
@@ -56,7 +56,7 @@ export class KeyPatterns {
     }
   }
 
-  /** @returns the places in the list of those that match, in their order */
+  /** @returns the positions of the matching patterns, in their order */
   matching(key: string): number[] {
     const places = [...(this.#placesByKey.get(key) ?? [])];
     const hasLineBreak = key.includes('\n');
@@ -69,7 +69,7 @@ export class KeyPatterns {
 
 class Expression {
   readonly #shape: KeyShape;
-  /** Not needed where the shape is all. */
+  /** Undefined if the shape alone decides. */
   readonly #automaton: RE2Set | undefined;
 
   constructor(

@@ -1,9 +1,9 @@
-/** ASCII punctuation: behind a backslash, a character like any other. */
+/** ASCII punctuation, which stands for itself after a backslash. */
 const PUNCTUATION = String.raw`[!-\/:-@\[-\x60\{-~]`;
 
 /**
- * The next part of an expression, by RE2's syntax: https://github.com/google/re2/wiki/Syntax. What may be left out, or
- * repeated, is no text that every match has.
+ * The next part of an expression, by RE2's syntax: https://github.com/google/re2/wiki/Syntax. A character that may be
+ * absent or repeated is no literal.
  */
 const PART = new RegExp(
   [
@@ -12,7 +12,7 @@ const PART = new RegExp(
     String.raw`(?<open>\((?:\?:|(?!\?)))`,
     String.raw`(?<close>\))`,
     String.raw`(?<either>\|)`,
-    // How often, a class, an escape, and any other character.
+    // A repetition, a class, an escape, and any other character.
     String.raw`\{\d+(?:,\d*)?\}`,
     String.raw`\[\^?\]?(?:\[:\^?\w+:\]|\\[^]|[^\]\\])*\]`,
     String.raw`\\(?:[dDsSwWbBAz]|${PUNCTUATION})`,
@@ -21,11 +21,11 @@ const PART = new RegExp(
   'uy',
 );
 
-/** What keys must look like to match an expression. Looking at it costs less than the expression by far. */
+/** What keys must look like to match an expression. Checking it costs far less than the expression. */
 export interface KeyShape {
-  /** Whether a key has all that every match has. */
+  /** Whether a key has everything that all matches have in common. */
   fits(key: string): boolean;
-  /** Whether each key without a line break that fits does match, and no other key does. */
+  /** Whether the keys that fit and have no line break are exactly the matches. */
   readonly isAll: boolean;
 }
 
@@ -35,7 +35,7 @@ const ANY: KeyShape = { fits: () => true, isAll: false };
 export function shapeOf(expression: string): KeyShape {
   // A key is matched as a whole.
   const body = expression.replace(/^\^/, '').replace(/(?<!\\)\$$/, '');
-  /** What stands between anything else, in order: the first begins a key, and the last ends it. */
+  /** The literal texts, in order. The first begins a key, and the last ends it. */
   const texts: string[] = [];
   let current = '';
   let isAll = true;
@@ -43,7 +43,7 @@ export function shapeOf(expression: string): KeyShape {
   PART.lastIndex = 0;
   while (PART.lastIndex < body.length) {
     const part = PART.exec(body)?.groups;
-    // A flag, or a notation that few know: the rest may mean anything.
+    // After a flag or a rare notation, the rest may mean anything.
     if (!part) return ANY;
     if (part.open !== undefined) depth += 1;
     if (part.close !== undefined) depth -= 1;
@@ -60,7 +60,7 @@ export function shapeOf(expression: string): KeyShape {
   return { fits: fitting([...texts, current]), isAll };
 }
 
-/** @returns whether a key begins with the first of the texts, ends with the last, and has the others between, in order */
+/** @returns whether a key begins with the first text, ends with the last, and has the others in between, in order */
 function fitting(texts: readonly string[]): KeyShape['fits'] {
   const [first = '', ...others] = texts;
   const last = others.pop();

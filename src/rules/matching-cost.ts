@@ -5,31 +5,31 @@ import { type KeyPattern, KeyPatterns } from './key-patterns.js';
 
 const { max: LONGEST } = BOUNDS.keyBytes;
 const SHORT = 12;
-/** Of these the fastest counts: another process may take the CPU for a while. */
+/** The fastest of these counts, since another process may take the CPU for a while. */
 const KEYS_OF_A_SHAPE = 3;
-/** The expressions of which near misses are tried on all. */
+/** For how many of the most costly expressions near misses are tried on all patterns. */
 const MOST_COSTLY = 10;
 const LETTERS = Array.from('abcdefghijklmnopqrstuvwxyz0123456789');
 
-/** What it takes to find the patterns that match a key which comes for the first time. */
+/** The cost of finding the patterns that match a new key. */
 export interface MatchingCost {
   readonly millis: number;
-  /** The place in the list of the pattern that takes the longest. */
+  /** The position of the pattern that takes the longest. */
   readonly place: number;
 }
 
-/** Makes keys of random pieces, the same in each process. */
+/** Builds keys from random pieces, the same in each process. */
 class KeyMaker {
   #state = 1;
 
-  /** A key that no other is like. */
+  /** A random key of this length. */
   key(pieces: readonly string[], length: number): string {
     let key = '';
     while (key.length < length) key += pieces[this.#below(pieces.length)] ?? '';
     return key.slice(0, length);
   }
 
-  /** Of a linear congruential generator: https://en.wikipedia.org/wiki/Linear_congruential_generator */
+  /** By a linear congruential generator: https://en.wikipedia.org/wiki/Linear_congruential_generator */
   #below(count: number): number {
     this.#state = (Math.imul(this.#state, 1_664_525) + 1_013_904_223) >>> 0;
     return Math.floor((this.#state / 2 ** 32) * count);
@@ -37,7 +37,7 @@ class KeyMaker {
 }
 
 /**
- * Measures it with keys of several kinds: short and long ones, and such as nearly match.
+ * Measures the cost with keys of several kinds: short keys, long keys, and near misses.
  * @param patterns without problems
  * @returns the cost of the kind that takes the longest; undefined without expressions
  */
@@ -74,14 +74,14 @@ export function measureMatching(patterns: readonly KeyPattern[]): MatchingCost |
   return { millis, place: alone[0]?.place ?? 0 };
 }
 
-/** The texts in an expression, and their characters: keys of them begin to match, and most do not. */
+/** The texts in an expression and their characters. Keys of these pieces begin to match, and mostly fail later. */
 function piecesOf(pattern: string): string[] {
   const texts = pattern.replace(/\\[a-zA-Z]/g, ' ').match(/[^\s\\^$.|?*+()[\]{}]+/g) ?? [];
   const pieces = [...texts, ...new Set(texts.join(''))];
   return pieces.length > 0 ? pieces : LETTERS;
 }
 
-/** How long a key takes at least, in milliseconds. */
+/** The least time for a key, in milliseconds. */
 function timeOf(patterns: KeyPatterns, keys: readonly string[]): number {
   const times = keys.map((key) => {
     const begun = performance.now();

@@ -5,15 +5,15 @@ import { problemOfPattern } from './key-patterns.js';
 import { type Rule, rulesSchema } from './rule.js';
 import { RulesError } from './rules-error.js';
 
-/** A few lines of aliases of aliases would make more than fits into memory. */
+/** A few lines of nested aliases would expand to more than fits into memory. */
 const MAX_ALIASES = 100;
 const MAX_RULES = 10_000;
 
 type Path = readonly (string | number)[];
 
 /**
- * The rules in a text of YAML, of which JSON is a part.
- * @throws RulesError for the first mistake
+ * The rules in a text of YAML, which includes JSON.
+ * @throws RulesError for the first error
  */
 export function parseRules(text: string): readonly Rule[] {
   const lines = new LineCounter();
@@ -45,12 +45,12 @@ function toValue(document: Document, lines: LineCounter): unknown {
   try {
     return document.toJS({ maxAliasCount: MAX_ALIASES });
   } catch (error) {
-    // An alias without an anchor, or too many.
+    // An alias without an anchor, or too many aliases.
     throw errorAt(lines, 0, (error as Error).message);
   }
 }
 
-/** The offset of what a path names, or of the nearest that is there above it. */
+/** The offset of the node at a path, or of its nearest existing parent. */
 function offsetOf(document: Document, path: Path): number {
   for (let length = path.length; length > 0; length -= 1) {
     const node = document.getIn(path.slice(0, length), true);

@@ -1,7 +1,7 @@
 import { BOUNDS } from '../limiter/bounds.js';
 import type { KeyLimits, OverrideCeilings } from '../limiter/limiter.js';
 
-/** Everything that rules say of a key. */
+/** Everything that rules say about a key. */
 export interface DeclaredPolicy {
   readonly limits: KeyLimits;
   readonly requestsCanSetRate: boolean;
@@ -9,9 +9,9 @@ export interface DeclaredPolicy {
   /** The greatest values that requests may set. */
   readonly maxRequestsCeiling: number;
   readonly maxRequestsInQueueCeiling: number;
-  /** How long the checks of a gateway may wait, which can't ask for it; 0 where they may not. */
+  /** How long checks of Envoy's protocol may wait, which can't ask for it themselves; 0 if they may not wait. */
   readonly maxWaitMillis: number;
-  /** Checks are decided and counted, and everybody passes. */
+  /** In shadow mode: checks are decided and counted, but never denied. */
   readonly isShadow: boolean;
   /** Whether any rule matches. */
   readonly isKnown: boolean;
@@ -19,7 +19,7 @@ export interface DeclaredPolicy {
   readonly ruleName: string | undefined;
 }
 
-/** What applies to a key, and what follows from it: one object for all keys to which the same applies. */
+/** What applies to a key, with what follows from it: one object for all keys with the same policy. */
 export interface KeyPolicy extends DeclaredPolicy {
   /** The value of `RateLimit-Policy` while no request has set another maximum. */
   readonly item: string;
@@ -29,7 +29,7 @@ const NONE = -1;
 /** The name of the policy for keys whose rules have none. */
 const DEFAULT_NAME = 'default';
 
-/** The policy with the ceilings of overrides among its limits, so that the limiter forgets those set before. */
+/** The policy with its ceilings among the limits, so that the limiter drops greater overrides that were set before. */
 export function completed(declared: DeclaredPolicy): KeyPolicy {
   const { limits } = declared;
   return {
@@ -40,8 +40,8 @@ export function completed(declared: DeclaredPolicy): KeyPolicy {
 }
 
 /**
- * The policy as draft-ietf-httpapi-ratelimit-headers-11 writes it. A window that is no whole number of seconds can't be
- * told, so its length is left out.
+ * The policy as draft-ietf-httpapi-ratelimit-headers-11 writes it. The draft has only whole seconds for a window, so
+ * any other length is omitted.
  * https://datatracker.ietf.org/doc/draft-ietf-httpapi-ratelimit-headers/11/
  */
 export function policyItem(policy: DeclaredPolicy, maxRequests: number): string {
@@ -55,7 +55,7 @@ export function policyName({ ruleName = DEFAULT_NAME }: DeclaredPolicy): string 
   return ruleName;
 }
 
-/** @returns undefined where requests may set whatever there may be */
+/** @returns undefined if requests may set any valid value */
 function ceilingsOf(policy: DeclaredPolicy): OverrideCeilings | undefined {
   const maxRequests = policy.requestsCanSetRate ? policy.maxRequestsCeiling : NONE;
   const maxRequestsInQueue = policy.requestsCanModQueue ? policy.maxRequestsInQueueCeiling : NONE;

@@ -9,16 +9,16 @@ import type { Rule } from './rule.js';
 const KEPT_KEYS = 100_000;
 /** The most combinations of rules whose policies are shared. */
 const KEPT_POLICIES = 10_000;
-/** Characters of the digest: enough to tell rules apart, few enough to compare by eye. */
+/** Characters of the digest: enough to distinguish rules, few enough to compare by eye. */
 const DIGEST_LENGTH = 12;
 
-/** A rule that applies to a key, and its place in the file, from 0 on. */
+/** A rule that applies to a key, and its position in the file, from 0 on. */
 export interface Match {
   readonly index: number;
   readonly rule: Rule;
 }
 
-/** Rules over the defaults for keys that no rule matches. Every rule that matches a key applies, in their order. */
+/** Rules, and the defaults for keys that no rule matches. Every matching rule applies, in the order of the file. */
 export class RuleSet {
   /** Identifies the rules, whatever their format and spacing: replicas with the same rules have the same. */
   readonly digest: string;
@@ -40,7 +40,7 @@ export class RuleSet {
     this.#patterns = new KeyPatterns(this.patterns);
   }
 
-  /** What applies to a key. After its first time this takes one look into a map. */
+  /** What applies to a key. After the first time this takes one look-up in a map. */
   policyOf(key: string): KeyPolicy {
     return this.rules.length === 0 ? this.defaults : this.#recent.of(key);
   }

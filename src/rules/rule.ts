@@ -7,13 +7,13 @@ import {
 } from '../common/whole-number.js';
 import { BOUNDS } from '../limiter/bounds.js';
 
-/** A maximum of 0 approves nobody, a queue of 0 lets nobody wait. */
+/** A maximum of 0 approves nothing. A queue of 0 lets no check wait. */
 const maximum = wholeNumber({ min: 0, max: BOUNDS.maxRequests.max });
 const queue = wholeNumber(BOUNDS.maxRequestsInQueue);
 
 /**
  * One rule of the rules file. The names of the first five fields are GoCC's, see
- * https://gigurra.github.io/gocc/guide/configuration/. A field that is left out changes nothing.
+ * https://gigurra.github.io/gocc/guide/configuration/. A field that is omitted changes nothing.
  */
 export const ruleSchema = z.strictObject(
   {
@@ -32,9 +32,9 @@ export const ruleSchema = z.strictObject(
     /** The greatest values that requests may set. */
     max_requests_ceiling: wholeNumber(BOUNDS.maxRequests).optional(),
     max_requests_in_queue_ceiling: queue.optional(),
-    /** How long a gateway's check may wait, in milliseconds. */
+    /** How long checks of Envoy's protocol may wait, in milliseconds. */
     max_wait_millis: wholeNumber(BOUNDS.maxWaitMillis).optional(),
-    /** Decides and counts, and lets everybody pass. */
+    /** Decides and counts, but never denies. */
     shadow: yesOrNo().optional(),
   },
   {
@@ -45,7 +45,7 @@ export const ruleSchema = z.strictObject(
   },
 );
 
-/** As the file has it. */
+/** A rule as the file has it. */
 export type Rule = z.infer<typeof ruleSchema>;
 
 export const rulesSchema = z.strictObject(

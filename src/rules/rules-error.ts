@@ -1,4 +1,4 @@
-/** A rules file with a mistake. The message says where it is and what was expected. */
+/** An error in a rules file. The message says where it is and what was expected. */
 export class RulesError extends Error {
   override readonly name = 'RulesError';
 

@@ -54,8 +54,8 @@ export function withoutRules(settings: RulesSettings): Rules {
 }
 
 /**
- * The rules of the file that the settings name, kept up to date, over the settings.
- * @throws SettingsError where it can't be read, or is wrong
+ * The rules of the file that the settings name, kept up to date. The settings are the defaults.
+ * @throws SettingsError if the file can't be read, or is invalid
  */
 export async function openRules(settings: RulesSettings, logger: Logger): Promise<Rules> {
   const path = settings.CONFIG_FILE;

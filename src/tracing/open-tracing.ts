@@ -2,21 +2,21 @@ import { askedTracing } from './trace-settings.js';
 import type { Tracing, TracingParts } from './tracing.js';
 
 /**
- * Traces where the variables of OpenTelemetry ask for it. Its packages are loaded then, and only then.
- * @returns undefined where requests are not traced
+ * Traces if the variables of OpenTelemetry ask for it. Its packages are loaded only in this case.
+ * @returns undefined if requests are not traced
  */
 export async function openTracing(parts: TracingParts): Promise<Tracing | undefined> {
   const { environment, logger } = parts;
   const asked = askedTracing(environment);
   if (!asked) return undefined;
   for (const { variable, takes } of asked.ignored) {
-    logger.warn({ variable, takes }, 'wrong value of a variable of OpenTelemetry');
+    logger.warn({ variable, takes }, 'invalid value of an OpenTelemetry variable ignored');
   }
   if (asked.unknown.length > 0) {
-    logger.warn({ variables: asked.unknown }, 'variables of OpenTelemetry without effect here');
+    logger.warn({ variables: asked.unknown }, 'unsupported OpenTelemetry variables ignored');
   }
   if (!asked.isOn) {
-    logger.warn('requests are not traced, since it is not clear where to send the spans');
+    logger.warn('requests are not traced: a variable that says where to send spans is invalid');
     return undefined;
   }
   const { startSdk } = await import('./sdk/start-sdk.js');

@@ -7,7 +7,7 @@ import { parseTraceparent } from './traceparent.js';
 export interface TraceIds {
   readonly trace_id: string;
   readonly span_id: string;
-  /** `01` where the span is recorded. */
+  /** `01` if the span is recorded. */
   readonly trace_flags: '00' | '01';
 }
 

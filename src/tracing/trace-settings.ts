@@ -72,8 +72,8 @@ function parsePair(pair: string): [string, string] {
 }
 
 /**
- * The variables of OpenTelemetry that Sluice takes. A table of docs/tracing.md says the same, and a test compares the
- * two. Those without a type here are read by the exporter.
+ * The variables of OpenTelemetry that Sluice supports. A table of docs/tracing.md says the same, and a test compares
+ * the two. Variables that nothing here uses are read by the exporter.
  * https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/
  */
 export const traceSettingsSchema = z.object({
@@ -111,23 +111,23 @@ export const traceSettingsSchema = z.object({
 export type TraceSettings = z.infer<typeof traceSettingsSchema>;
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** A variable that counts as not set, since it has a value that Sluice does not take. */
+/** A variable with an invalid value, which counts as not set. */
 export interface IgnoredVariable {
   readonly variable: string;
   readonly takes: string;
 }
 
-/** What the environment says of tracing. */
+/** What the environment says about tracing. */
 export interface AskedTracing {
   readonly settings: TraceSettings;
   readonly ignored: readonly IgnoredVariable[];
-  /** Those of OpenTelemetry that Sluice does not know. */
+  /** Variables of OpenTelemetry that Sluice does not support. */
   readonly unknown: readonly string[];
-  /** Whether spans can be sent where the variables say. */
+  /** Whether the variables that say where to send spans are valid. */
   readonly isOn: boolean;
 }
 
-/** They say where to send spans, and how. Of several the first that is set decides. */
+/** Variables that say where and how to send spans. In each group the first that is set decides. */
 const DIRECTIONS = [
   ['OTEL_TRACES_EXPORTER'],
   ['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', 'OTEL_EXPORTER_OTLP_ENDPOINT'],
@@ -135,9 +135,9 @@ const DIRECTIONS = [
 ];
 
 /**
- * What the environment asks for. A wrong value never stops the start, as OpenTelemetry has it: the variables are often
- * set for all services of a cluster.
- * @returns undefined where nothing asks for traces, so that not one of its values matters
+ * What the environment asks for. An invalid value never stops the start, as OpenTelemetry requires: the variables are
+ * often set for all services of a cluster.
+ * @returns undefined if nothing asks for traces, so that no value matters
  */
 export function askedTracing(environment: Environment): AskedTracing | undefined {
   const set = new Map<string, string>();
@@ -170,7 +170,7 @@ function asksForTraces(set: ReadonlyMap<string, string>): boolean {
   return set.has('OTEL_EXPORTER_OTLP_ENDPOINT') || set.has('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT');
 }
 
-/** Each by itself, so that a wrong one takes no other with it. */
+/** Parses each variable separately, so that an invalid one does not affect the others. */
 function readEach(set: ReadonlyMap<string, string>): Pick<AskedTracing, 'settings' | 'ignored'> {
   const settings: Record<string, unknown> = {};
   const ignored: IgnoredVariable[] = [];

@@ -1,9 +1,9 @@
-/** Where a request stands in the trace of its caller. */
+/** The position of a request in the trace of its caller. */
 export interface TraceParent {
   readonly traceId: string;
   /** Of the caller's span. */
   readonly spanId: string;
-  /** The caller records its span. */
+  /** Whether the caller records its span. */
   readonly isSampled: boolean;
 }
 
@@ -15,9 +15,9 @@ const KNOWN_LENGTH = 55;
 const SAMPLED_FLAG = 1;
 
 /**
- * Reads the header `traceparent`. One that was sent twice is none: Node joins the two.
+ * Parses the header `traceparent`. A header that was sent twice is invalid, since Node joins the values.
  * https://www.w3.org/TR/trace-context/#traceparent-header
- * @returns undefined where there is none, or it is not valid
+ * @returns undefined if there is none, or it is not valid
  */
 export function parseTraceparent(header: unknown): TraceParent | undefined {
   if (typeof header !== 'string') return undefined;

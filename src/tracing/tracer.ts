@@ -2,7 +2,7 @@ import type { Decision, RequestTrace } from '../limiter/limiter.js';
 import type { KeyPolicy } from '../rules/policy.js';
 import type { TraceIds } from './trace-ids.js';
 
-/** A span that is recorded. It ends with the first of its methods that says how its request ended. */
+/** A recorded span. It ends with the first call of a method that reports the end of its request. */
 interface RequestSpan extends RequestTrace {
   readonly ids: TraceIds;
   /** @param code of the error table @param isFault whether the status is a 5xx */
@@ -19,15 +19,15 @@ export interface ReleaseSpan extends RequestSpan {
 
 /** Begins spans below another. Times are those of `performance.now()`. */
 export interface SpanParent {
-  /** @returns undefined where the check is not recorded */
+  /** @returns undefined if the check is not recorded */
   beginCheck(startedAt: number): CheckSpan | undefined;
-  /** @returns undefined where the release is not recorded */
+  /** @returns undefined if the release is not recorded */
   beginRelease(startedAt: number): ReleaseSpan | undefined;
 }
 
-/** The span of a call for many, which has those of its elements below it. */
+/** The span of a bulk request, with the spans of its elements below it. */
 export interface CallSpan extends SpanParent {
-  /** Undefined where it is not recorded; its elements are not then, either. */
+  /** Undefined if it is not recorded. Then its elements are not recorded either. */
   readonly ids: TraceIds | undefined;
   ended(): void;
   failed(code: string, isFault: boolean): void;
@@ -39,7 +39,7 @@ export interface TraceHeaders {
   readonly tracestate?: unknown;
 }
 
-/** Makes spans of requests. There is none unless the `OTEL_*` variables ask for it. */
+/** Creates spans for requests. There is no tracer unless the `OTEL_*` variables ask for one. */
 export interface Tracer {
   /** The caller's span, as the headers of its request name it. */
   callerOf(headers: TraceHeaders): SpanParent & {

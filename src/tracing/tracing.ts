@@ -8,13 +8,13 @@ import type { Tracer } from './tracer.js';
 /** Traces of this replica, sent to a collector. */
 export interface Tracing {
   readonly tracer: Tracer;
-  /** @returns an observer that makes spans of calls, and tells `observer` of them */
+  /** @returns an observer that creates spans for calls, and passes them on to `observer` */
   observerBefore(observer: StoreObserver): StoreObserver;
-  /** Sends the last spans, and gives up where the collector does not take them soon. */
+  /** Sends the last spans. Gives up if the collector does not accept them soon. */
   close(): Promise<void>;
 }
 
-/** What a replica says of itself in each span. */
+/** What tracing needs of a replica. */
 export interface TracingParts {
   readonly environment: Environment;
   readonly replicaId: string;

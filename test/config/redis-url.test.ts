@@ -64,7 +64,7 @@ describe('REDIS_URL', () => {
 
   test('does not take several where Redis is one', () => {
     expect(refusal({ REDIS_URL: 'redis://:secret@a,redis://b' })).toBe(
-      `${HIDDEN}, takes one URL where REDIS_MODE is standalone`,
+      `${HIDDEN}, takes one URL if REDIS_MODE is standalone`,
     );
   });
 

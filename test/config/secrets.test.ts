@@ -56,7 +56,7 @@ describe.each(SECRETS)('%s', (name) => {
     const environment = { [name]: SECRET, [variable]: path };
 
     expect(refusal(environment)).toBe(
-      `${variable}: got "${path}", takes nothing where ${name} is set`,
+      `${variable}: got "${path}", takes nothing if ${name} is set`,
     );
     expect(refusalAsLogged(environment)).not.toContain('pa55word');
   });

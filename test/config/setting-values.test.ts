@@ -183,7 +183,7 @@ describe('GRPC_KEY_TEMPLATE', () => {
     'refuses %s',
     (template) => {
       expect(refusal({ GRPC_KEY_TEMPLATE: template })).toBe(
-        `GRPC_KEY_TEMPLATE: got "${template}", takes a text with {entries} or {values}, {domain} where it matters, and no other braces`,
+        `GRPC_KEY_TEMPLATE: got "${template}", takes a text with {entries} or {values}, optionally {domain}, and no other braces`,
       );
     },
   );

@@ -61,7 +61,7 @@ test('a cluster has no database but 0', () => {
 
 test.each([CLUSTER, SENTINEL])('URLs of several nodes have no database: %j', (environment) => {
   expect(refusal({ ...environment, REDIS_URL: 'redis://a,redis://:secret@b/1' })).toBe(
-    `REDIS_URL: got a value that is not shown, takes no database where REDIS_MODE is ${environment.REDIS_MODE}`,
+    `REDIS_URL: got a value that is not shown, takes no database if REDIS_MODE is ${environment.REDIS_MODE}`,
   );
 });
 
@@ -94,13 +94,13 @@ describe.each(CERTIFICATES)('a certificate of %s', (prefix) => {
 
   test('needs its key', () => {
     expect(refusal({ ...TLS_REDIS, [certificate]: 'cert' })).toBe(
-      `${key}: got nothing, takes a file where ${certificate} is set`,
+      `${key}: got nothing, takes a file if ${certificate} is set`,
     );
   });
 
   test('is needed where its key is given', () => {
     expect(refusal({ ...TLS_REDIS, [key]: 'key' })).toBe(
-      `${certificate}: got nothing, takes a file where ${key} is set`,
+      `${certificate}: got nothing, takes a file if ${key} is set`,
     );
   });
 });

@@ -108,7 +108,7 @@ describe('the check of settings', () => {
         volumeMounts: [{ name: 'redis', mountPath: '/redis' }],
       }),
       { REDIS_PASSWORD_FILE: '/redis/password' },
-      /nothing where REDIS_PASSWORD is set/,
+      /nothing if REDIS_PASSWORD is set/,
     ],
     [
       'probes that do not speak TLS',

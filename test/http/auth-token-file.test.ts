@@ -13,7 +13,7 @@ const OLD = { name: 'old', token: 'token-that-is-old', scopes: ['check', 'debug'
 const NEW = { ...OLD, name: 'new', token: 'token-that-came-later' };
 
 const RELOADED = 'tokens reloaded';
-const GONE = 'tokens still gone, none are in use until they are back';
+const GONE = 'tokens still missing or empty, none are in use until they are back';
 
 const folder = useTemporaryFolder();
 

@@ -182,7 +182,7 @@ export class SimulatedReplica {
   #logger(): Logger {
     const ignore = (): void => undefined;
     const warn = (_fields: unknown, message: string): void => {
-      if (message === 'withdrawals left to the leases') this.hasGivenUp = true;
+      if (message === 'withdrawals given up; places end with their leases') this.hasGivenUp = true;
     };
     return { debug: ignore, info: ignore, warn, error: ignore } as unknown as Logger;
   }

@@ -4,8 +4,8 @@ import { uniqueKey } from './unique-key.js';
 import { until } from './until.js';
 
 /** Every line that the log has for a change of state of the store, and of what decides. */
-export const STORE_DOWN = 'store unavailable; not asked until it is back';
-export const STORE_BACK = 'store available again';
+export const STORE_DOWN = 'store is down; not asked until it is up again';
+export const STORE_BACK = 'store is up again';
 export const POLICY_DECIDES = 'the outage policy decides';
 export const STORE_DECIDES = 'the store decides again';
 /** As many as have to fail before the store counts as down. */

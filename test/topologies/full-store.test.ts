@@ -62,7 +62,7 @@ describeWithRedisProgram('a service whose Redis has no memory left', () => {
     const readiness = await send(app.url, 'GET', '/readyz');
     expect([readiness.status, readiness.text]).toEqual([
       200,
-      'OK\nstore full: new keys are refused',
+      'OK\nstore full: checks of new keys fail',
     ]);
     await redis.command('CONFIG', 'SET', 'maxmemory', '0');
     await approve(app.url, uniqueKey());
@@ -72,7 +72,7 @@ describeWithRedisProgram('a service whose Redis has no memory left', () => {
       undecided: { store_full: 1 },
     });
     expect(app.log.map(({ msg }) => msg)).not.toContain(
-      'store unavailable; not asked until it is back',
+      'store is down; not asked until it is up again',
     );
   });
 });

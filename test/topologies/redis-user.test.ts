@@ -183,7 +183,7 @@ describe('a service', () => {
     expect((await send(app.url, 'GET', `/debug/${key}`)).json()).toMatchObject({ Found: true });
     expect((await send(app.url, 'GET', '/readyz')).status).toBe(200);
     expect(app.log.map(({ msg }) => msg)).not.toContain(
-      'store unavailable; not asked until it is back',
+      'store is down; not asked until it is up again',
     );
     await app.stop(0);
     await redis.client.call('ACL', 'LOG', 'RESET');

@@ -107,8 +107,8 @@ describeWithRedisProgram('a service whose Redis', () => {
         .map(({ msg }) => msg)
         .filter((msg) => /^store .*available/.test(msg as string));
       expect(changes).toEqual([
-        'store unavailable; not asked until it is back',
-        'store available again',
+        'store is down; not asked until it is up again',
+        'store is up again',
       ]);
     });
 

@@ -7,9 +7,9 @@ import { startOtlpReceiver, tracedTo, useOtlpReceiver } from './otlp-receiver.js
 import { protobufTexts } from './protobuf-texts.js';
 import { callersSpan } from './trace-headers.js';
 
-const NOT_TAKEN = 'the collector takes no spans; they are lost';
-const TAKEN_AGAIN = 'the collector takes spans again';
-const LAST_LOST = 'the last spans were not taken by the collector';
+const NOT_TAKEN = 'the collector does not accept spans; they are lost';
+const TAKEN_AGAIN = 'the collector accepts spans again';
+const LAST_LOST = 'the collector did not accept the last spans';
 
 const receiver = useOtlpReceiver();
 afterEach(killReplicas);

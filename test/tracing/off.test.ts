@@ -42,7 +42,7 @@ test.each([
   expect(replica.log.filter(({ level }) => level === 'warn')).toEqual([
     expect.objectContaining({ variable, takes }),
     expect.objectContaining({
-      msg: 'requests are not traced, since it is not clear where to send the spans',
+      msg: 'requests are not traced: a variable that says where to send spans is invalid',
     }),
   ]);
 });

@@ -96,7 +96,7 @@ describe('a check', () => {
 
     expect(await spanOf(caller, 'check')).toMatchObject({
       status: STATUS.unset,
-      attributes: { 'sluice.outcome': 'refused', 'sluice.reason': 'override_forbidden' },
+      attributes: { 'sluice.outcome': 'rejected', 'sluice.reason': 'override_forbidden' },
     });
   });
 

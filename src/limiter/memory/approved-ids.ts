@@ -1,24 +1,24 @@
 import type { MemoryRoom } from './memory-room.js';
 import { parseUuid, UUID_WORDS } from './uuid.js';
 
-/** Of an id with more than one hit: how many it has, and how many of them are released. */
+/** For an id with more than one hit: how many hits it has, and how many of them are released. */
 const HITS_WORDS = 2;
-/** V8 keeps arrays of up to 64 bytes on its heap, where they are made in a tenth of the time. */
+/** V8 keeps arrays of up to 64 bytes on its heap, where it allocates them in a tenth of the time. */
 const FIRST_CAPACITY = 4;
 const GROWTH = 1.5;
-/** More of the places in use, and the look for a free one would take long. */
+/** With more places in use, the search for a free one would take long. */
 const MAX_LOAD = 0.8;
 
 const NOTHING = new Uint32Array(0);
-/** The id that is looked for. */
+/** The id of the current search. */
 const wanted = new Uint32Array(UUID_WORDS);
 
 /**
- * The ids of the approvals of a window. A set of texts would take 150 bytes for each, this takes 20 to 30: a table of
- * their numbers, where an id has the first free place from the one on that its first number tells.
+ * The ids of the approvals of a window, in a hash table with open addressing: an id has the first free place after the
+ * one that its first number gives. An id takes 20 to 30 bytes, in a set of texts it would take 150.
  */
 export class ApprovedIds {
-  /** A place for each id: its numbers, and its hits once any id of the window has more than one. */
+  /** A place for each id: its numbers, then its hits as soon as any id of the window has more than one. */
   #places = NOTHING;
   #capacity = 0;
   #words = UUID_WORDS;
@@ -27,14 +27,14 @@ export class ApprovedIds {
 
   constructor(private readonly room: MemoryRoom) {}
 
-  /** The hits of all that are not released. */
+  /** The hits of all approvals that are not released. */
   get hits(): number {
     return this.#hits;
   }
 
   /**
    * @param id a UUID of version 4 that was not added before
-   * @returns false where there is no memory for it, so that nothing has changed
+   * @returns false if there is no memory for it, so that nothing has changed
    */
   add(id: string, hits: number): boolean {
     const words = hits > 1 ? UUID_WORDS + HITS_WORDS : this.#words;
@@ -51,7 +51,7 @@ export class ApprovedIds {
   }
 
   /**
-   * Releases the first hits of an id, up to that number.
+   * Releases the first hits of an id, up to this number.
    * @param id any text
    * @returns how many of these were not released before
    */
@@ -68,7 +68,7 @@ export class ApprovedIds {
     return after - before;
   }
 
-  /** Forgets all ids, and gives their memory back. */
+  /** Removes all ids, and gives their memory back. */
   clear(): void {
     if (this.#capacity === 0) return;
     this.room.giveBack(this.#places.byteLength);
@@ -83,12 +83,12 @@ export class ApprovedIds {
     return this.#places[index] ?? 0;
   }
 
-  /** No UUID of version 4 has 0 there, where the version is. */
+  /** This number has the version of the UUID in it, so it is never 0. */
   #isFree(place: number): boolean {
     return this.#at(place + 1) === 0;
   }
 
-  /** Where the search for an id begins, by its first number: 28 bits of it, so that the product is exact. */
+  /** Where the search for an id begins: by 28 bits of its first number, so that the product is exact. */
   #home(first: number): number {
     return Math.floor(((first >>> 4) * this.#capacity) / 2 ** 28) * this.#words;
   }
@@ -98,7 +98,7 @@ export class ApprovedIds {
     return next === this.#places.length ? 0 : next;
   }
 
-  /** The place of the id that is looked for, or the free one that it would have. */
+  /** The place of the wanted id, or the free place that it would have. */
   #placeOfWanted(): number {
     const places = this.#places;
     let place = this.#home(wanted[0] ?? 0);
@@ -114,13 +114,13 @@ export class ApprovedIds {
     return place;
   }
 
-  /** Moves up what would not be found any more behind a free place. */
+  /** Frees a place, and moves up the ids behind it that a search would no longer find. */
   #remove(place: number): void {
     this.#size -= 1;
     let free = place;
     for (let next = this.#after(free); !this.#isFree(next); next = this.#after(next)) {
       const home = this.#home(this.#at(next));
-      // Its search begins behind the free place, in the order that goes round.
+      // Its search begins behind the free place, in circular order, so it stays.
       if (free <= next ? free < home && home <= next : free < home || home <= next) continue;
       this.#places.copyWithin(free, next, next + this.#words);
       free = next;
@@ -128,11 +128,11 @@ export class ApprovedIds {
     this.#places.fill(0, free, free + this.#words);
   }
 
-  /** Puts the id that is looked for into its place. */
+  /** Puts the wanted id into its place. */
   #put(hits: number, released: number): void {
     const places = this.#places;
     const place = this.#placeOfWanted();
-    // `set` takes ten times as long for so few.
+    // For so few numbers `set` takes ten times as long.
     for (let word = 0; word < UUID_WORDS; word += 1) places[place + word] = wanted[word] ?? 0;
     if (this.#words === UUID_WORDS) return;
     places[place + UUID_WORDS] = hits;
@@ -143,7 +143,7 @@ export class ApprovedIds {
     const before = this.#places;
     const wordsBefore = this.#words;
     const hadHits = wordsBefore > UUID_WORDS;
-    // Both are there for a moment.
+    // Both tables exist for a moment.
     if (!this.room.take(capacity * words * before.BYTES_PER_ELEMENT)) return false;
     this.#places = new Uint32Array(capacity * words);
     this.#capacity = capacity;

@@ -27,15 +27,15 @@ export type InstanceDecision =
 export class Instance {
   readonly #window: Window;
   readonly #requests: ApprovedIds;
-  /** When each request that waits came, first come first. */
+  /** The arrival of each waiting request, in the order of arrival. */
   readonly #queue = new Map<string, number>();
   #denied = 0;
   #expires: number;
-  /** In force: the length of the window and the maxima are one unit, and change together. */
+  /** The limits in force: the length of the window and the maxima are one unit, and change together. */
   #limits: KeyLimits;
   /**
-   * The maxima that requests have set. They win over the limits, and stay until the key is removed, or the limits'
-   * ceilings do not let them count any more.
+   * The maxima that requests have set. They override the limits, and stay until the key is removed or the limits'
+   * ceilings no longer allow them.
    */
   #overriddenMax: number | undefined;
   #overriddenQueueMax: number | undefined;
@@ -44,7 +44,7 @@ export class Instance {
     readonly key: string,
     now: number,
     private readonly policy: { readonly current: WithLimits },
-    /** The most ids of approvals that are kept of a window. */
+    /** The most ids of approvals that are kept for a window. */
     private readonly maxIds: number,
     /** Holds the ids. */
     room: MemoryRoom,
@@ -86,7 +86,7 @@ export class Instance {
       this.#denied += 1;
       return 'denied';
     }
-    // Where the maximum is 0, nobody's turn ever comes.
+    // With a maximum of 0 no turn ever comes.
     const places = this.#maxRequests === 0 ? 0 : this.#maxRequestsInQueue;
     if (this.#queue.size >= places) return 'queue_full';
     if (this.millisToTurn(now) > (request.maxWaitMillis ?? Infinity)) return 'turn_too_late';
@@ -159,7 +159,7 @@ export class Instance {
     };
   }
 
-  /** Until one who joined the queue now would have its turn, if nobody left it and nothing was released before. */
+  /** Until a check that joined now would have its turn, if nobody left the queue and nothing was released before. */
   millisToTurn(now: number): number {
     const windowsBefore = Math.floor(this.#queue.size / this.#capacity);
     return this.#window.end - now + windowsBefore * this.policy.current.limits.windowMillis;
@@ -169,7 +169,7 @@ export class Instance {
     return this.#requests.hits < this.#capacity;
   }
 
-  /** The approvals of a window that there may be. */
+  /** How many approvals a window may have. */
   get #capacity(): number {
     return Math.min(this.#maxRequests, this.maxIds);
   }
@@ -182,7 +182,7 @@ export class Instance {
     return this.#overriddenQueueMax ?? this.#limits.maxRequestsInQueue;
   }
 
-  /** Other limits come into force with the next window, or at once where its length stays. */
+  /** Other limits come into force with the next window, or at once if its length stays. */
   #takeMaxima(): void {
     const { limits } = this.policy.current;
     if (limits.windowMillis !== this.#window.millis) return;
@@ -209,12 +209,12 @@ export class Instance {
     if (this.#queue.size > 0) this.#expires = this.#window.idleAt;
   }
 
-  /** Everything that may have made room calls this. So while somebody waits, the window is full. */
+  /** Every operation that may have made room calls this. So while somebody waits, the window is full. */
   #serveQueue(): void {
     if (this.#queue.size === 0) return;
     const granted: string[] = [];
     for (const requestId of this.#queue.keys()) {
-      // Without memory for its id the head waits on, as in a full window.
+      // Without memory for its id the head keeps waiting, as in a full window.
       if (!this.#hasRoom || !this.#requests.add(requestId, 1)) break;
       this.#queue.delete(requestId);
       granted.push(requestId);

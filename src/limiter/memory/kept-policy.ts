@@ -1,6 +1,6 @@
 import type { Policies, WithLimits } from '../limiter.js';
 
-/** The policy of a key, which is looked up again only when another may apply. */
+/** The policy of a key, which is looked up again only if another may apply. */
 export class KeptPolicy<Policy extends WithLimits> {
   #from: Policies<Policy>['current'];
   #policy: Policy;

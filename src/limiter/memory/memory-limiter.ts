@@ -22,25 +22,25 @@ import { Instance } from './instance.js';
 import { KeptPolicy } from './kept-policy.js';
 import { MemoryRoom } from './memory-room.js';
 
-/** How often idle keys, and the ids of windows that have ended, are freed. They stop counting on time without that. */
+/** How often idle keys and the ids of ended windows are freed. They stop counting on time also without this. */
 const SWEEP_INTERVAL_MILLIS = 1000;
 /** A sweep pauses after this many keys, so that requests come in between. */
 const KEYS_BETWEEN_PAUSES = 10_000;
 const SWEEP_PAUSE_MILLIS = 1;
 
-/** What a key takes beside its ids, measured; and each of its characters. */
+/** What a key takes without its ids, measured, and what each of its characters takes. */
 const BYTES_PER_KEY = 1200;
 const BYTES_PER_CHARACTER = 2;
 
 /** The number of keys in a page of a listing. */
 const PAGE_SIZE = 50;
 
-/** The bounds of what an embedded limiter keeps. */
+/** How much an embedded limiter keeps. */
 export interface MemoryBounds {
   /** The most requests that may wait here at once, over all keys. */
   readonly maxWaiters: number;
   readonly maxKeys: number;
-  /** The most ids of approvals that are kept of one key's window. */
+  /** The most ids of approvals that are kept for one key's window. */
   readonly maxIdsPerKey: number;
   /** The most memory that keys and the ids of approvals take together. */
   readonly maxBytes: number;
@@ -60,23 +60,23 @@ interface Entry<Policy extends WithLimits> {
   cancelTimer?: (() => void) | undefined;
 }
 
-/** The embedded limiter. Its whole state is in this process's memory, and ends with it. */
+/** The embedded limiter. Its whole state is in the memory of this process. */
 export class MemoryLimiter<Policy extends WithLimits = WithLimits> implements Limiter {
   readonly #entries = new Map<string, Entry<Policy>>();
   readonly #waiters = new Map<string, Waiter>();
   readonly #approvals = new ApprovalBatches(eventLoop);
-  /** What was looked up last. */
+  /** The last look-up. */
   #lastKey: string | undefined;
   #lastEntry: Entry<Policy> | undefined;
   #isClosed = false;
   #stopSweeping: (() => void) | undefined;
-  /** Where the sweep goes on. A Map's iterator keeps its place while entries are added and removed. */
+  /** Where the sweep continues. A Map's iterator keeps its position while entries are added and removed. */
   #sweepPosition: MapIterator<[string, Entry<Policy>]> | undefined;
 
   readonly #bounds: MemoryBounds;
   readonly #room: MemoryRoom;
 
-  /** @param bounds those left out are infinite */
+  /** @param bounds by default infinite */
   constructor(
     private readonly policies: Policies<Policy>,
     private readonly clock: Clock,
@@ -126,7 +126,7 @@ export class MemoryLimiter<Policy extends WithLimits = WithLimits> implements Li
     }
   }
 
-  /** What applies to a key as of now. For a key that there is, this takes one look into a map. */
+  /** What applies to a key as of now. For an existing key, this takes one look-up in a map. */
   policyOf(key: string): Policy {
     const entry = this.#entryOf(key);
     return entry ? entry.policy.current : this.policies.current.policyOf(key);
@@ -186,7 +186,7 @@ export class MemoryLimiter<Policy extends WithLimits = WithLimits> implements Li
     return Math.floor(this.clock.now());
   }
 
-  /** A request asks for its key more than once, and a look into a large map is not cheap. */
+  /** A request asks for its key more than once, and a look-up in a large map is not cheap. */
   #entryOf(key: string): Entry<Policy> | undefined {
     if (key !== this.#lastKey) {
       this.#lastKey = key;
@@ -224,7 +224,7 @@ export class MemoryLimiter<Policy extends WithLimits = WithLimits> implements Li
     return entry;
   }
 
-  /** Its window has ended. */
+  /** Removes a key whose window has ended. */
   #remove(key: string, entry: Entry<Policy>, now: number): void {
     entry.cancelTimer?.();
     entry.instance.forgetEndedWindow(now);
@@ -251,7 +251,7 @@ export class MemoryLimiter<Policy extends WithLimits = WithLimits> implements Li
     return waiter.decision;
   }
 
-  /** Denies a request whose longest wait is over, unless its turn has come in this very moment. */
+  /** Denies a request whose longest wait is over, unless its turn has come at this moment. */
   #expire({ instance }: Entry<Policy>, waiter: Waiter): void {
     const now = this.#now();
     const { requestId } = waiter;
@@ -264,7 +264,7 @@ export class MemoryLimiter<Policy extends WithLimits = WithLimits> implements Li
   #approve(requestId: string, quota: Quota): void {
     const waiter = this.#waiters.get(requestId);
     this.#waiters.delete(requestId);
-    // A caller that disconnects before it is notified releases the approval by itself: see #wait.
+    // If the caller disconnects before it is notified, #wait's callback releases the approval.
     if (waiter) this.#approvals.approve(waiter, () => undefined, quota);
   }
 
@@ -272,7 +272,7 @@ export class MemoryLimiter<Policy extends WithLimits = WithLimits> implements Li
     if (entry.cancelTimer || entry.instance.waiting === 0) return;
     entry.cancelTimer = this.clock.after(entry.instance.windowEnd - this.clock.now(), () => {
       entry.cancelTimer = undefined;
-      // A window that nobody waits for ends with the next operation.
+      // Without waiters, the window ends with the next operation.
       if (entry.instance.waiting === 0) return;
       entry.instance.settle(this.#now());
       this.#settleAtWindowEnd(entry);

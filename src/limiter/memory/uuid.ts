@@ -7,13 +7,13 @@ const DIGITS_PER_HALF_WORD = 4;
 /** Where each half of the numbers begins, between the dashes. */
 const HALVES = [0, 4, 9, 14, 19, 24, 28, 32];
 
-/** By its character code, what a digit counts; -1 for all that is none, capital letters included. */
+/** The value of a digit by its character code; -1 for all other characters, capital letters included. */
 const VALUES = new Int8Array(0x10000).fill(-1);
 for (let value = 0; value < 16; value += 1) VALUES[value.toString(16).charCodeAt(0)] = value;
 
 /**
- * Parses the one text of a UUID that `randomUUID` makes.
- * @returns false for any other text, so that `into` means nothing
+ * Parses a UUID as `randomUUID` writes it.
+ * @returns false for any other text, which leaves `into` undefined
  */
 export function parseUuid(text: string, into: Uint32Array): boolean {
   if (
@@ -26,7 +26,7 @@ export function parseUuid(text: string, into: Uint32Array): boolean {
     return false;
   }
   let all = 0;
-  // Loops by index: this is done for each approval, and iterators would take three times as long.
+  // Loops by index: this runs for each approval, and iterators would take three times as long.
   for (let word = 0; word < UUID_WORDS; word += 1) {
     let number = 0;
     for (let half = 0; half < 2; half += 1) {

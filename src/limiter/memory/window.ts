@@ -20,7 +20,7 @@ export class Window {
     return this.start + this.length;
   }
 
-  /** Until the window that holds `now` ends, whether or not it was rolled to. */
+  /** Until the window that holds `now` ends, also if `rollTo` was not called for it. */
   millisLeft(now: number): number {
     return this.length - (Math.max(0, now - this.start) % this.length);
   }
@@ -31,7 +31,7 @@ export class Window {
   }
 
   /**
-   * Moves on to the window that holds `now`, in milliseconds. Another length counts from the last boundary before `now`.
+   * Moves on to the window that holds `now`, in milliseconds. A new length counts from the last boundary before `now`.
    * @returns whether that is another window
    */
   rollTo(now: number, millis: number): boolean {

@@ -35,15 +35,15 @@ class WaitingRequest {
 }
 
 /**
- * Lets a substitute decide while the store can't be asked, so that the service goes on in an outage of the
- * store. The substitute decides anew on all requests that wait when the outage begins, in their order.
+ * Lets a substitute decide while the store is down, so that the service continues in an outage. When the outage begins,
+ * all waiting requests fail over: the substitute decides them, in their order.
  */
 export class OutageLimiter implements Limiter {
   /** In order of arrival. */
   readonly #waiting = new Set<WaitingRequest>();
   /**
-   * Requests under way that can wait. Store and substitute together would miss a request that moves between
-   * them, or count it twice.
+   * Requests under way that can wait. The numbers of store and substitute together would miss a request that fails
+   * over, or count it twice.
    */
   #waiters = 0;
   #isClosing = false;
@@ -144,7 +144,7 @@ export class OutageLimiter implements Limiter {
     await Promise.all([this.substitute.close(), this.primary.close()]);
   }
 
-  /** @returns nothing where the substitute has to decide */
+  /** @returns nothing if the substitute has to decide */
   async #checkOrWait(
     request: CheckRequest,
     caller: CallerPresence | undefined,
@@ -169,7 +169,7 @@ export class OutageLimiter implements Limiter {
     }
   }
 
-  /** A request that waited before does not wait for longer in all. */
+  /** Subtracts the time that a request has waited already. */
   #withRestOfWait(request: CheckRequest, begunAt: number): CheckRequest {
     const { maxWaitMillis } = request;
     if (maxWaitMillis === undefined) return request;

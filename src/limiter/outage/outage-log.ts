@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import type { Clock } from '../../common/clock.js';
 import type { OutagePolicy } from '../limiter.js';
 
-/** Some shards may be away and others not. Changes within this time get no lines of their own. */
+/** Some shards may be down while others are up. Changes within this time get no lines of their own. */
 const QUIET_MILLIS = 1000;
 
 /** Logs when the policy begins to decide, and when the store decides again. */

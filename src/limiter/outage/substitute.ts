@@ -3,18 +3,18 @@ import { randomUUID } from 'node:crypto';
 import type { CallerPresence } from '../caller-presence.js';
 import type { CheckRequest, Decision, Limiter, ReleaseOptions } from '../limiter.js';
 
-/** Decides while the store can't be asked. */
+/** Decides while the store is down. */
 export interface Substitute {
   /** The limiter of a substitute that keeps keys. */
   readonly limiter?: Limiter;
   readonly waiting: number;
   check(request: CheckRequest, caller?: CallerPresence): Promise<Decision>;
-  /** @returns false where the substitute gave no such approval, or does not remember it */
+  /** @returns false if the substitute gave no such approval, or does not remember it */
   release(key: string, requestId: string, options?: ReleaseOptions): Promise<boolean>;
   close(): Promise<void>;
 }
 
-/** Approves everything, and remembers nothing. */
+/** Approves everything, and keeps nothing. */
 export const allowAll: Substitute = {
   waiting: 0,
   check: () =>
@@ -27,7 +27,7 @@ export const allowAll: Substitute = {
   close: () => Promise.resolve(),
 };
 
-/** This replica decides for itself. It applies every limit in full to the checks it gets in the outage. */
+/** This replica decides alone. It applies every limit in full to the checks that it gets in the outage. */
 export function decideLocally(limiter: Limiter): Substitute {
   return {
     limiter,

@@ -6,20 +6,20 @@ const FIRST_PROBE_MILLIS = 50;
 
 export interface BreakerParts {
   readonly clock: Clock;
-  /** Asks the shard whether it takes calls again. @param name a name in Redis that the shard holds */
+  /** Asks the shard whether it accepts calls again. @param name a name in Redis that the shard holds */
   readonly probe: (name: string) => Promise<unknown>;
   readonly onOpen: (cause: unknown) => void;
   readonly onClose: () => void;
 }
 
 /**
- * Knows whether a shard of the store is down. While the shard is down, the breaker is open. Then only the
- * breaker itself asks the shard, and notices its return:
+ * Knows whether a shard of the store is down. While the shard is down, the breaker is open. Then the shard gets no
+ * calls but the breaker's own probes:
  *
  *     closed ──calls fail in a row──▶ open ──a probe is answered──▶ closed
  */
 export class Breaker {
-  /** The amount of work that the shard has been sent, and has not replied to. */
+  /** The amount of work that was sent to the shard and is not answered yet. */
   underWay = 0;
   #failures = 0;
   #isOpen = false;
@@ -50,12 +50,12 @@ export class Breaker {
     this.#probeLater();
   }
 
-  /** Probes now, because the shard may be back. */
+  /** Probes now, because the shard may be up again. */
   probeNow(): void {
     if (this.#isOpen) void this.#probe();
   }
 
-  /** Stops the probes for good. Calls that fail later, such as those under way now, begin none. */
+  /** Stops the probes. Calls that fail later, such as calls under way now, start no probe. */
   dispose(): void {
     this.#isDisposed = true;
     this.#cancelTimer?.();

@@ -17,16 +17,16 @@ export interface BreakersParts {
   readonly observer: StoreObserver;
 }
 
-/** A shard of the store went down, or is back. */
+/** A shard of the store went down, or is up again. */
 export type OnBreakerChange = (isOpen: boolean) => void;
 
-/** A breaker for each shard, so that a shard that is down does not keep others from being asked. */
+/** A breaker for each shard, so that a shard that is down does not stop calls to the others. */
 export class Breakers {
   readonly #breakers = new Map<string, Breaker>();
   readonly #listeners: OnBreakerChange[] = [];
-  /** The shards whose connections are being looked at. */
+  /** The shards whose connections are being checked. */
   readonly #suspected = new Set<string>();
-  /** The probes without a reply, by their shards. */
+  /** The probes that are not answered yet, by shard. */
   readonly #probes = new Map<string, Promise<unknown>>();
   #open = 0;
   #isDisposed = false;
@@ -54,7 +54,7 @@ export class Breakers {
   }
 
   /**
-   * Tests what a check needs: an answer, and the permission to write. It writes nothing.
+   * Tests whether the shard answers and allows writes, as checks need it. Writes nothing.
    * https://redis.io/docs/latest/commands/setrange/
    * @param name a name in Redis that the shard holds
    */
@@ -65,14 +65,14 @@ export class Breakers {
       await withinDeadline(this.#sentProbe(shard, name), timeoutMillis);
       return 'ok';
     } catch (error) {
-      // The keys that are there are decided on.
+      // Existing keys are still decided.
       if (classifyFailure(error) === 'full') return 'full';
       if (error instanceof TimeoutError) void this.#renewIfDead(shard);
       throw error;
     }
   }
 
-  /** A shard that does not reply is not sent another probe, for then they would pile up. */
+  /** A shard that does not reply gets no second probe, since probes would pile up. */
   #sentProbe(shard: string, name: string): Promise<unknown> {
     const sent = this.#probes.get(shard);
     if (sent) return sent;
@@ -95,18 +95,18 @@ export class Breakers {
       probe: (name) => this.probe(name),
       onOpen: (cause) => {
         const reason = cause instanceof Error ? cause.message : cause;
-        logger.warn({ shard, reason }, 'store unavailable; not asked until it is back');
+        logger.warn({ shard, reason }, 'store is down; not asked until it is up again');
         if (cause instanceof TimeoutError) void this.#renewIfDead(shard);
         this.#changed(1);
       },
       onClose: () => {
-        logger.info({ shard }, 'store available again');
+        logger.info({ shard }, 'store is up again');
         this.#changed(-1);
       },
     });
   }
 
-  /** A connection without answers may be dead, and TCP may not have noticed. Or Redis is slow, and works. */
+  /** A connection without answers may be dead without TCP noticing it. Or Redis is slow, and works. */
   async #renewIfDead(shard: string): Promise<void> {
     if (this.#suspected.has(shard)) return;
     this.#suspected.add(shard);

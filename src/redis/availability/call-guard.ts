@@ -10,20 +10,20 @@ import { TimeoutError, withinDeadline } from './deadline.js';
 import { classifyFailure, explained, type Failure, isDemoted } from './store-errors.js';
 
 const FIRST_RETRY_MILLIS = 10;
-/** Of one shard, which can't answer more than this in time. More would only take memory. */
+/** The most work under way for one shard, which can't answer more in time. More would only take memory. */
 const MAX_UNDER_WAY = 20_000;
-/** The least time between two renewals of a shard's connection after its server was demoted. */
+/** The least time between two reconnects to a shard after its server was demoted. */
 const DEMOTED_INTERVAL_MILLIS = 250;
 
 /** A call to the store. */
 export interface Call<Reply> extends CallLoad {
   /** The name of the script, for logs and metrics. */
   readonly script: string;
-  /** It is no script but a command, which is neither measured nor traced. */
+  /** The call is a command and no script. Commands are neither measured nor traced. */
   readonly isCommand?: true;
-  /** A name in Redis that the call touches. It decides which shard is asked. */
+  /** A name in Redis that the call touches, which decides the shard. */
   readonly name: string;
-  /** The success of a write shows that the store takes writes. */
+  /** The success of a write shows that the store accepts writes. */
   readonly isWrite: boolean;
   /** Whether the call may be sent again although it may have run. */
   readonly isRepeatable: boolean;
@@ -35,9 +35,9 @@ export interface Call<Reply> extends CallLoad {
 }
 
 /**
- * Sees that every call to the store ends within a bounded time: with its reply, or with a
- * StoreUnavailableError. A call that fails in passing, as in a failover or when a connection is cut, is sent
- * again within that time. A store that is known to be down gets no new calls.
+ * Ends every call to the store within a bounded time: with its reply, or with a StoreUnavailableError. A call that
+ * fails for a moment, as in a failover or when a connection is cut, is sent again within that time. A store that is
+ * known to be down gets no new calls.
  */
 export class CallGuard {
   readonly breakers: Breakers;
@@ -65,7 +65,7 @@ export class CallGuard {
       this.#heal(call.name, failure, error);
     });
     const running = attempts.run();
-    // A call that has missed its deadline is under way until its reply comes, or its connection has ended.
+    // A call that has missed its deadline stays under way until its reply comes, or its connection ends.
     const hasEnded = (): void => void (breaker.underWay -= call.size);
     running.then(hasEnded, hasEnded);
     try {
@@ -104,7 +104,7 @@ export class CallGuard {
     this.#lastReason = reason;
     this.#failures.note(call.script);
     if (failure === 'full') return new StoreFullError({ cause, mayHaveRun });
-    // A moving slot says nothing of the rest of its shard.
+    // A moving slot says nothing about the rest of its shard.
     if (failure !== 'moving') breaker.failed(call.name, reason);
     return new StoreUnavailableError({ cause, mayHaveRun });
   }
@@ -128,7 +128,7 @@ export class CallGuard {
   }
 }
 
-/** One call, sent until it is answered, fails for good, or is ended. */
+/** One call, sent until it is answered, can't be sent again, or is ended. */
 class Attempts<Reply> {
   /** The error of the last attempt; undefined while one is under way. */
   lastError: unknown;

@@ -1,4 +1,4 @@
-/** The work was not done in time. It may still be done later. */
+/** The work did not end in time. It may still end later. */
 export class TimeoutError extends Error {
   override readonly name = 'TimeoutError';
 
@@ -10,8 +10,8 @@ export class TimeoutError extends Error {
 /**
  * Resolves or rejects as `work` does within `millis`.
  *
- * A process that stood still finds its timers due before it reads the data that has arrived meanwhile. So
- * the data is read first when the time is up.
+ * After a stall, Node runs the timers that are due before it reads the data that has arrived. So when the time is up,
+ * that data is read first.
  * @throws TimeoutError
  */
 export function withinDeadline<T>(work: Promise<T>, millis: number): Promise<T> {

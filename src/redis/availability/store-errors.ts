@@ -3,27 +3,27 @@ import { StoreFullError, StoreUnavailableError } from '../../limiter/errors.js';
 /**
  * The meaning of a Redis client error for the call.
  * - `fault`: the call itself was wrong, which is a bug of Sluice
- * - `moving`: it did not run; its slot is on its way to another node
- * - `passing`: it did not run, and may do so very soon
- * - `full`: it did not run; its key is new, and Redis has no memory for it
- * - `refused`: it did not run; Redis answers, but takes nothing now
- * - `unknown`: the reply was lost or late; it may have run, or may run yet
+ * - `moving`: the call did not run; its slot is moving to another node
+ * - `passing`: the call did not run; it may succeed very soon
+ * - `full`: the call did not run; its key is new, and Redis has no memory for it
+ * - `refused`: the call did not run; Redis answers, but accepts no such calls now
+ * - `unknown`: the reply was lost or late; the call may have run, or may run later
  */
 export type Failure = 'fault' | 'moving' | 'passing' | 'full' | 'refused' | 'unknown';
 
 /** https://redis.io/docs/latest/develop/reference/protocol-spec/#simple-errors */
 const REPLIES: readonly [pattern: RegExp, failure: Failure][] = [
   [/^(MOVED|ASK|TRYAGAIN)\b/, 'moving'],
-  // The script had begun, and one of its keys moved away.
+  // The script had begun when one of its keys moved to another node.
   [/^(ERR )?Script attempted to access a non local key in a cluster node/, 'moving'],
   [/^(LOADING|MASTERDOWN|READONLY|CLUSTERDOWN)\b/, 'passing'],
   [/^OOM\b/, 'full'],
   [/^(BUSY|MISCONF|NOREPLICAS|NOAUTH|NOPERM)\b/, 'refused'],
 ];
 
-/** Messages of ioredis without a connection. It sent nothing then. */
+/** Messages of ioredis without a connection. The call was not sent. */
 const NOT_SENT = /^(Stream isn't writeable|Cluster isn't ready)/;
-/** Messages of ioredis that it fails calls with whose connection broke. */
+/** Messages of ioredis for calls whose connection broke. */
 const NOT_ANSWERED = /^(Connection is closed\.$|Reached the max retries per request limit)/;
 const GAVE_UP = /^Too many Cluster redirections\. Last error: (?:\w+: )?/;
 /** The place in a script, which Redis 6 puts before the command's message. */
@@ -42,7 +42,7 @@ export function classifyFailure(error: unknown): Failure {
 }
 
 /**
- * An error of ioredis about a connection, in words that say what is wrong with it.
+ * An error of ioredis about a connection, with a message that says what is wrong with the connection.
  * @param connectionError the last error of the connection, if it is lost
  */
 export function explained(error: unknown, connectionError: Error | undefined): unknown {
@@ -57,7 +57,7 @@ export function explained(error: unknown, connectionError: Error | undefined): u
   return new Error(why ? `${said}: ${why}` : said);
 }
 
-/** Whether a primary says that it has become a replica. The connection to it is useless then. */
+/** Whether a primary says that it has become a replica, so that the connection to it is useless. */
 export function isDemoted(error: unknown): boolean {
   return (
     error instanceof Error && error.message.replace(PLACE_IN_SCRIPT, '').startsWith('READONLY')

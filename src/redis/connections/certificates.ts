@@ -12,7 +12,7 @@ const CA = 'REDIS_TLS_CA_FILE';
 const CERTIFICATE = 'REDIS_TLS_CERT_FILE';
 const KEY = 'REDIS_TLS_KEY_FILE';
 
-/** Those of the TLS settings that are contents of files, as PEM. */
+/** The TLS settings that come from files, as PEM. */
 type Certificates = Pick<TlsSettings, 'ca' | 'cert' | 'key'>;
 type CertificateSettings = Pick<
   Settings,
@@ -21,7 +21,7 @@ type CertificateSettings = Pick<
 
 /** TLS settings that follow their files. */
 export interface WatchedTls {
-  /** One object for good: a connection that is made takes what it holds then. */
+  /** Always the same object. A new connection takes its contents of that moment. */
   readonly tls: TlsSettings;
   /** Stops watching the files. */
   close(): void;
@@ -70,7 +70,7 @@ export async function watchCertificates(
 
 /** @throws SettingsError for the first file whose content is wrong */
 function parse(files: readonly NamedFile[], contents: readonly Buffer[]): Certificates {
-  /** What `make` makes of a file's content; undefined where the settings name no such file. */
+  /** The result of `make` for a file's content; undefined if the settings name no such file. */
   const read = <T>(variable: string, takes: string, make: (pem: string) => T): T | undefined => {
     const place = files.findIndex((file) => file.variable === variable);
     const [file, content] = [files[place], contents[place]];
@@ -86,7 +86,7 @@ function parse(files: readonly NamedFile[], contents: readonly Buffer[]): Certif
   const cert = read(CERTIFICATE, takesPair, checkedChain);
   const takesKey = `a PEM private key without a passphrase, that of the certificate in ${CERTIFICATE}`;
   const key = read(KEY, takesKey, (pem) => {
-    // A secure context would take a pair of two kinds, such as an RSA key with an EC certificate.
+    // A secure context would accept a pair of two kinds, such as an RSA key with an EC certificate.
     if (new X509Certificate(cert ?? '').checkPrivateKey(createPrivateKey(pem))) return pem;
     throw new Error('the key of another certificate');
   });
@@ -97,14 +97,14 @@ function parse(files: readonly NamedFile[], contents: readonly Buffer[]): Certif
   };
 }
 
-/** @throws Error where the text is no certificates: a secure context would do with fewer authorities */
+/** @throws Error if a part of the text is no certificate: a secure context would accept fewer authorities */
 function checkedAuthorities(pem: string): string {
   const rest = pem.match(/-----BEGIN CERTIFICATE-----[^-]*(-----END CERTIFICATE-----)?/g) ?? [];
   for (const each of [pem, ...rest]) new X509Certificate(each);
   return pem;
 }
 
-/** @throws Error where the text is no certificate, or the chain after the first is wrong */
+/** @throws Error if the text is no certificate, or the chain after the first is wrong */
 function checkedChain(pem: string): string {
   createSecureContext({ cert: pem });
   return pem;

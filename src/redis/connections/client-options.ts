@@ -5,7 +5,7 @@ import type { ConnectionSettings } from './connection-settings.js';
 import type { LiveText } from './live-text.js';
 
 const FIRST_RETRY_MILLIS = 10;
-/** How long a closing connection may wait for the other side. */
+/** How long a closing connection waits for the other side. */
 const FAREWELL_MILLIS = 100;
 
 /** The options of ioredis that are used here. */
@@ -23,10 +23,10 @@ export function clientOptions(settings: ConnectionSettings): ClientOptions {
     connectTimeout: timeoutMillis,
     disconnectTimeout: FAREWELL_MILLIS,
     enableOfflineQueue: false,
-    // A command without an answer fails with its connection. The caller knows whether to send it again.
+    // A command without an answer fails with its connection. The caller decides whether to send it again.
     maxRetriesPerRequest: 0,
     retryStrategy: reconnectAfter,
-    // Else a connection to a Redis that loads its data asks again when Redis thinks that it has, in seconds.
+    // While Redis loads its data, it estimates when it will be done, in seconds. ioredis would wait for that long.
     maxLoadingRetryTime: LONGEST_BACKOFF_MILLIS,
     ...(tls && { tls }),
   };
@@ -44,7 +44,7 @@ export function credentials(
   };
 }
 
-/** ioredis takes a live text for a string, and makes one of it when it sends it. */
+/** ioredis treats a live text as a string, and converts it when it sends it. */
 function asText(text: string | LiveText): string {
   return text as string;
 }

@@ -20,9 +20,9 @@ import { quit } from './quit.js';
 import { ShardedSubscriber } from './sharded-subscriber.js';
 import { isDead, limitHandshake } from './silence.js';
 
-/** How often the topology is looked up without a sign of a change. */
+/** How often the topology is looked up if nothing shows a change. */
 const TOPOLOGY_INTERVAL_MILLIS = 5000;
-/** A call to a moving slot is repeated at this interval. After the repetitions the caller decides. */
+/** A call to a moving slot is repeated at this interval, a few times. After that the caller decides. */
 const MOVING_RETRY_MILLIS = 20;
 const MAX_REDIRECTIONS = 5;
 /** The shard of a slot that no known node serves. */
@@ -39,7 +39,7 @@ export function connectToCluster(settings: ConnectionSettings, logger: Logger): 
     new Cluster(
       urls.map((url) => addressIn(url, REDIS_PORT)),
       {
-        // Nodes keep the names that they announce: certificates may be checked against them.
+        // Nodes keep the names that they announce, since certificates may be checked against them.
         dnsLookup: (address, callback) => {
           callback(null, address);
         },
@@ -50,7 +50,7 @@ export function connectToCluster(settings: ConnectionSettings, logger: Logger): 
         slotsRefreshTimeout: settings.timeoutMillis,
         maxRedirections: MAX_REDIRECTIONS,
         retryDelayOnTryAgain: MOVING_RETRY_MILLIS,
-        // The callers send calls again: they know what a call does, and how long it may take.
+        // The callers retry: they know what a call does, and how long it may take.
         retryDelayOnFailover: 0,
         retryDelayOnClusterDown: 0,
       },

@@ -13,7 +13,7 @@ export function connect(settings: ConnectionSettings, logger: Logger): Connectio
     : connectToPrimary(settings, logger);
 }
 
-/** Resolves when Redis can be asked, or after `timeoutMillis`. */
+/** Resolves when Redis is reachable, or after `timeoutMillis`. */
 export async function waitUntilReady(
   connections: Connections,
   timeoutMillis: number,

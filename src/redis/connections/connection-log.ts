@@ -8,7 +8,7 @@ const SAME_REASON_MILLIS = 60_000;
 interface Watched {
   readonly status: string;
   on(event: 'ready' | 'close', listener: () => void): unknown;
-  /** `node error` is of a cluster, for one of its nodes. */
+  /** A cluster emits `node error` for one of its nodes. */
   on(event: 'error' | 'node error', listener: (error: Error) => void): unknown;
 }
 
@@ -37,7 +37,7 @@ export function logConnection<Client extends Watched>(
     lost = true;
   });
   client.on('node error', (error) => {
-    // Callers notice a node that is down.
+    // The callers report a node that is down.
     if (error instanceof LookupError) logReason(error);
   });
   client.on('close', () => {
@@ -47,7 +47,7 @@ export function logConnection<Client extends Watched>(
   return client;
 }
 
-/** Tells the last error of a connection, as long as it is lost. */
+/** @returns the last error of a connection, as long as it is lost */
 export function lastErrorOf(client: Pick<Watched, 'on'>): () => Error | undefined {
   let last: Error | undefined;
   client.on('ready', () => {
@@ -57,7 +57,7 @@ export function lastErrorOf(client: Pick<Watched, 'on'>): () => Error | undefine
     last = error;
   });
   client.on('error', (error) => {
-    // That of a cluster says only that no node can be reached.
+    // The error of a cluster says only that no node can be reached.
     const { lastNodeError = error } = error as Error & { lastNodeError?: Error };
     last = lastNodeError;
   });

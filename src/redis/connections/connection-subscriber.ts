@@ -47,7 +47,7 @@ export class ConnectionSubscriber implements Subscriber {
   }
 
   async #subscribe(channels: readonly string[]): Promise<void> {
-    // Without a connection nothing is lost: `ready` brings the channels here again.
+    // Without a connection nothing is lost: `ready` subscribes to all channels again.
     if (channels.length === 0 || this.client.status !== 'ready') return;
     try {
       await this.client.subscribe(...channels);

@@ -11,8 +11,8 @@ import { limitHandshake } from './silence.js';
 const SWITCHES = '+switch-master';
 
 /**
- * Listens to sentinels for failovers: the connection to the old primary breaks later, if at all. The detector of
- * ioredis 6.0 ends the process where a sentinel does not answer when it is subscribed to again.
+ * Listens to sentinels for failovers, since the connection to the old primary breaks later, if at all. The failover
+ * detector of ioredis 6.0 ends the process if a sentinel does not answer a repeated subscription.
  */
 export class FailoverWatch {
   readonly #clients: readonly Redis[];
@@ -49,7 +49,7 @@ export class FailoverWatch {
         onMessage: (_channel, message) => {
           if (message.startsWith(`${primary} `)) onFailover();
         },
-        // What was announced before is asked for when a connection to the primary is made.
+        // Earlier announcements do not matter: each connection to the primary asks the sentinels for it.
         onSubscribed: () => undefined,
       });
       subscriber.subscribe(SWITCHES);

@@ -6,11 +6,11 @@ import type { ConnectionSettings } from './connection-settings.js';
 import { watchCredentials } from './watched-credentials.js';
 
 /**
- * The connection settings in the settings of the service. Certificates and credentials from files are watched: a
- * connection that is made takes those of then.
+ * The connection settings in the settings of the service. Certificates and credentials from files are watched: a new
+ * connection takes their contents of that moment.
  * @param urls those in REDIS_URL, at least one
  * @param name the connections' name in CLIENT LIST
- * @throws SettingsError where a file that the settings name can't be read, or is wrong
+ * @throws SettingsError if a file that the settings name can't be read, or is wrong
  */
 export async function connectionSettingsFrom(
   settings: Settings,

@@ -7,8 +7,8 @@ import { isDead } from './silence.js';
 const HEARTBEAT_MILLIS = 2000;
 
 /**
- * Pings a connection now and then, and has it made again if it is dead. A silent connection can be dead for long
- * before anybody notices.
+ * Pings a connection at regular intervals, and renews it if it is dead. A connection that only receives can be dead for
+ * a long time before anybody notices.
  */
 export class Heartbeat {
   readonly #timer: NodeJS.Timeout;
@@ -37,9 +37,9 @@ export class Heartbeat {
     try {
       await withinDeadline(this.client.ping(), this.timeoutMillis);
     } catch (error) {
-      // Any other error is an answer, too, or the connection broke, and will be made again.
+      // Any other error is also an answer, or the connection broke and will be made again.
       if (error instanceof TimeoutError && (await isDead(this.client, this.timeoutMillis))) {
-        this.logger.warn('subscriber does not answer; connecting anew');
+        this.logger.warn('subscriber does not answer; reconnecting');
         this.client.disconnect(true);
       }
     } finally {

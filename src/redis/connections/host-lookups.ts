@@ -8,10 +8,10 @@ type Asked = Pick<LookupOptions, 'family' | 'hints'>;
 /** Looks up all addresses of a host name. */
 export type LookUp = (name: string, asked: Asked) => Promise<readonly LookupAddress[]>;
 
-/** Called for each look-up that failed, with what is done about it. */
+/** Called for each failed look-up. The error says what happens next. */
 export type OnLookupFailure = (error: LookupError) => void;
 
-/** A host name that DNS has no address for now. The code is that of Node, such as EAI_AGAIN. */
+/** A host name for which DNS has no address now. The code is Node's, such as EAI_AGAIN. */
 export class LookupError extends Error {
   override readonly name = 'LookupError';
   readonly code: string;
@@ -27,13 +27,13 @@ export class LookupError extends Error {
 }
 
 /**
- * Looks host names up, and remembers their addresses. While DNS does not answer, or knows a name no more, the name keeps
- * the addresses of its last look-up: the server may well be there.
+ * Looks host names up, and remembers their addresses. While DNS does not answer, or no longer knows a name, the
+ * addresses of its last look-up are used, since the server may well be up.
  */
 export class HostLookups {
   /** By name and options. */
   readonly #lastAddresses = new Map<string, readonly LookupAddress[]>();
-  /** A look-up without DNS can take a minute, and a thread. */
+  /** A look-up while DNS is down can occupy a thread for a minute, so a name has one at a time. */
   readonly #underWay = new Map<string, Promise<readonly LookupAddress[]>>();
 
   constructor(private readonly lookUp: LookUp) {}
@@ -79,7 +79,7 @@ export class HostLookups {
     }
   }
 
-  /** The look-up under way, or another. One that is given up goes on, for the next. */
+  /** The look-up under way, or a new one. A look-up whose caller gave up goes on for the next caller. */
   #join(
     key: string,
     lookUp: () => Promise<readonly LookupAddress[]>,

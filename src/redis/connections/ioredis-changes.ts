@@ -20,7 +20,7 @@ DEFAULT_REDIS_OPTIONS.disableClientInfo = true;
 
 /** A look-up gets a quarter of the time to connect, and no more than this. */
 const LONGEST_LOOKUP_MILLIS = 250;
-/** Of a client that has failed for a reason that it does not give. */
+/** The message of a client that gives no reason for its failure. */
 const CLOSED = 'Connection is closed.';
 
 type OnEvent = (type: string, error: Error) => void;
@@ -41,7 +41,7 @@ interface Connector {
 }
 
 interface ConnectorBySentinels extends Omit<Connector, 'connect'> {
-  /** Ours: where to tell of errors, and the last of the client of a sentinel. */
+  /** Added here: the listener for errors, and the last error of the client of a sentinel. */
   onEvent: OnEvent;
   sentinelError: Error | undefined;
   connect: (this: ConnectorBySentinels, onEvent: OnEvent) => Promise<Socket>;
@@ -67,7 +67,7 @@ const standalone = StandaloneConnector.prototype as unknown as Connector;
 const bySentinels = SentinelConnector.prototype as unknown as ConnectorBySentinels;
 const { connect: connectBySentinels, resolve, connectToSentinel } = bySentinels;
 
-// As the original, whose options have no place for a look-up.
+// Like the original, which takes no look-up.
 standalone.connect = async function (onEvent) {
   this.connecting = true;
   await new Promise<void>((goOn) => {
@@ -95,7 +95,7 @@ bySentinels.connect = async function (onEvent) {
 bySentinels.resolve = async function (sentinel) {
   try {
     const primary = await resolve.call(this, sentinel);
-    // What is returned goes to net or tls as it is.
+    // ioredis passes the returned options on to net or tls.
     return primary && { ...primary, lookup: lookupFor(this, this.onEvent) };
   } catch (error) {
     throw error instanceof Error && error.message === CLOSED

@@ -1,6 +1,6 @@
 /**
- * A text that may change. ioredis hands it around as it is, from options to options and from client to client, and
- * makes a string of it whenever it sends it.
+ * A text that may change. ioredis passes the object itself from options to options and from client to client, and
+ * converts it to a string whenever it sends it.
  */
 export class LiveText {
   constructor(private readonly read: () => string) {}

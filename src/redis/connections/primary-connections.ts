@@ -22,12 +22,12 @@ import { quit } from './quit.js';
 import { isDead, limitHandshake } from './silence.js';
 
 const SENTINEL_PORT = 26_379;
-/** There is one. */
+/** The one shard. */
 const SHARD = 'primary';
-/** The wait is that after three failures, since the sentinels are busy with a failover. */
+/** The wait is as long as after three failures, since the sentinels are busy with a failover. */
 const CONNECT_AGAIN_ATTEMPT = 3;
 
-/** Connects to one primary, at a fixed address or wherever sentinels say that it is now. */
+/** Connects to one primary, at a fixed address or at the one that sentinels give. */
 export function connectToPrimary(settings: ConnectionSettings, logger: Logger): Connections {
   const common = clientOptions(settings);
   const options = {
@@ -43,7 +43,7 @@ export function connectToPrimary(settings: ConnectionSettings, logger: Logger): 
     logger,
   );
   const subscriptions = logConnection(
-    // The subscriber itself subscribes again, because it has to know when that is done.
+    // The subscriber subscribes again itself, because it has to know when that is done.
     new Redis({ ...options, autoResubscribe: false }),
     'subscriber',
     logger,
@@ -122,7 +122,7 @@ function watchForFailovers(
   const options = {
     ...clientOptions(settings),
     ...sentinelCredentials(settings),
-    // Its rules let the user do what is needed, and giving a name is not.
+    // The user of a sentinel may lack the permission to set a name.
     connectionName: '',
   };
   return new FailoverWatch(
@@ -148,15 +148,15 @@ function sentinelCredentials(settings: ConnectionSettings): ReturnType<typeof cr
 }
 
 /**
- * ioredis 6.0 gives a connection up for good that is told to connect anew while it asks sentinels for the primary, as
- * when they announce a failover then: that ends the attempt, and no other follows.
+ * If ioredis 6.0 is told to reconnect while it asks sentinels for the primary, it ends the attempt and starts no other.
+ * This happens if they announce a failover at that moment.
  */
 function connectAgainAfterEnd(client: Redis, isClosing: () => boolean): void {
   client.on('end', () => {
     setTimeout(() => {
       if (isClosing()) return;
       client.connect().catch(() => {
-        // A failed attempt ends the connection again, which makes the next one, or is logged as any failure.
+        // A failed attempt ends the connection again, which starts the next attempt, or is logged like any failure.
       });
     }, reconnectAfter(CONNECT_AGAIN_ATTEMPT));
   });

@@ -10,13 +10,13 @@ import type { Subscriber, SubscriberEvents } from './subscriber.js';
 export interface Topology {
   /** The primary that holds a name. */
   shardOf(name: string): string;
-  /** A connection to a node. Another one can be made with its address. */
+  /** A connection to a node, whose address a new connection can use. */
   nodeOf(shard: string): Redis | undefined;
-  /** Has the topology looked up again. */
+  /** Looks the topology up again. */
   refresh(): void;
 }
 
-/** The connection to a primary, on which there is at least one channel, or will be. */
+/** The connection to a primary that holds at least one channel, or will hold one. */
 interface Connection {
   readonly client: Redis;
   readonly heartbeat: Heartbeat;
@@ -26,11 +26,11 @@ interface Connection {
  * Sharded subscriptions: a connection to each primary that holds a channel, so that messages stay on
  * their shard. https://redis.io/docs/latest/develop/pubsub/#sharded-pubsub
  *
- * ioredis has sharded subscriptions of its own. They do not say when a subscription was made again, and
- * compare the whole table of 16,384 slots every few seconds.
+ * ioredis has sharded subscriptions, but they do not report when a subscription was made again, and they compare the
+ * whole table of 16,384 slots every few seconds.
  */
 export class ShardedSubscriber implements Subscriber {
-  /** The shard on which each channel is or will be subscribed; undefined where no primary is known. */
+  /** The shard on which each channel is or will be subscribed; undefined if no primary is known. */
   readonly #channels = new Map<string, string | undefined>();
   readonly #connections = new Map<string, Connection>();
   #events: SubscriberEvents | undefined;
@@ -111,7 +111,7 @@ export class ShardedSubscriber implements Subscriber {
     client.on('error', (error: Error) => {
       this.logger.debug({ err: error, shard }, 'subscriber connection failed');
     });
-    // Callers notice a node that stays away. Here it matters that its slots have new owners.
+    // The callers report a node that stays down. Here it matters that its slots have new owners.
     client.on('close', () => {
       if (this.#clientOf(shard) === client) this.topology.refresh();
     });
@@ -144,7 +144,7 @@ export class ShardedSubscriber implements Subscriber {
     if (this.#channels.get(channel) === shard) this.#events?.onSubscribed(channel);
   }
 
-  /** Places all channels of a shard anew: it is not known which of them are still subscribed. */
+  /** Places all channels of a shard again: it is not known which of them are still subscribed. */
   #doubt(shard: string): void {
     for (const [channel, at] of this.#channels) {
       if (at === shard) this.#channels.set(channel, undefined);

@@ -5,20 +5,20 @@ import type { Redis } from 'ioredis';
 import { withinDeadline } from '../availability/deadline.js';
 
 /**
- * Whether a connection is of no use any more: nothing at all arrives on it although commands are under way, while
- * another connection to the same server is answered. Where that is not answered either, the server stands still: it
- * runs all that it was sent when it goes on, in its order, and its late replies are as good as others.
+ * Whether a connection is useless: nothing arrives on it although commands are under way, while another connection to
+ * the same server is answered. If the other is not answered either, the server stalls. After the stall it runs what it
+ * was sent, in order, so that the connection is worth keeping.
  */
 export async function isDead(client: Redis, timeoutMillis: number): Promise<boolean> {
   if (client.status !== 'ready' || client.commandQueue.length === 0) return false;
   const { stream } = client;
   const { bytesRead } = stream;
   const other = client.duplicate({ lazyConnect: true, retryStrategy: () => null });
-  // How it fails does not matter.
+  // The kind of failure does not matter.
   other.on('error', () => undefined);
   try {
     await withinDeadline(other.connect(), 2 * timeoutMillis);
-    // What is late on its way has come by then.
+    // Replies that are late on their way arrive in this time.
     await delay(2 * timeoutMillis);
     await withinDeadline(other.ping(), timeoutMillis);
   } catch {
@@ -30,8 +30,8 @@ export async function isDead(client: Redis, timeoutMillis: number): Promise<bool
 }
 
 /**
- * Ends each handshake in which nothing arrives for that long. Commands have no time limit of their own: the callers
- * have, and a reply is awaited for as long as its connection lives.
+ * Ends each handshake in which nothing arrives for this time. Commands have no time limit here: their callers have one,
+ * and a reply is awaited as long as its connection exists.
  */
 export function limitHandshake<Client extends Redis>(client: Client, millis: number): Client {
   let timer: NodeJS.Timeout | undefined;

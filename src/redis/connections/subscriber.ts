@@ -1,12 +1,12 @@
 /** The events of subscriptions. */
 export interface SubscriberEvents {
-  /** A subscription was made, or made again. Messages before it may be lost; later ones arrive. */
+  /** A subscription was made, or made again. Messages before it may be lost. Later ones arrive. */
   onSubscribed(channel: string): void;
   onMessage(channel: string, message: string): void;
 }
 
 /**
- * Subscriptions that are made again with their connection. Messages are hints, and may be lost. One
+ * Subscriptions that are made again when their connection is. Messages are hints, and may be lost. One
  * listener gets all events.
  */
 export interface Subscriber {

@@ -13,7 +13,7 @@ const NAMES = [
 ] as const;
 type Name = (typeof NAMES)[number];
 
-/** Credentials of which those from files follow their files. */
+/** Credentials. The ones from files follow their files. */
 export interface WatchedCredentials {
   readonly values: Readonly<Partial<Record<Name, string | LiveText | undefined>>>;
   /** Stops watching the files. */

@@ -11,8 +11,8 @@ import {
 } from './shared-arguments.js';
 
 /**
- * The verdicts of `lua/check.lua`. A larger number is a ticket in the queue; a lower one than the last is that less the
- * microseconds until the check's turn would come.
+ * The verdicts of `lua/check.lua`. A larger number is a ticket in the queue. A number below `turnTooLate` is
+ * `turnTooLate` less the microseconds until the check's turn would come.
  */
 export const VERDICT = {
   approved: 1,
@@ -26,9 +26,9 @@ export const VERDICT = {
 export interface BatchedCheck {
   readonly requestId: string;
   readonly canWait: boolean;
-  /** With `canWait`: the check has no place to wait in. */
+  /** With `canWait`: there is no place left in which the check could wait. */
   readonly noPlace?: boolean;
-  /** With `canWait`: the longest that it waits. */
+  /** With `canWait`: its longest wait. */
   readonly maxWaitMillis?: number | undefined;
 }
 
@@ -37,11 +37,11 @@ export interface Overrides {
   readonly maxRequestsInQueue: number | undefined;
 }
 
-/** A replica's knowledge of a key for which its requests wait. */
+/** What a replica knows of a key for which its requests wait. */
 export interface KnownWaiting {
   readonly lowestTicket: number;
   readonly millisToWindowEnd: number;
-  /** The limits in force, as Redis writes them; '' where it has not said. */
+  /** The limits in force, as Redis writes them; '' if it has not said. */
   readonly limits: string;
 }
 
@@ -63,14 +63,14 @@ export interface CheckBatch {
   readonly checks: readonly BatchedCheck[];
   /** Of a batch with one check that can't wait: how many approvals it takes, all or none. Default: 1. */
   readonly hits?: number;
-  /** Of those checks that are traced; undefined where none is. */
+  /** The traces of its checks; undefined if none is traced. */
   readonly traces?: readonly RequestTrace[] | undefined;
 }
 
 export interface CheckCircumstances {
   /** The call may have run before. */
   readonly isSentAgain: boolean;
-  /** Redis may have no memory left. Where this is not said, it then refuses keys that are there, too. */
+  /** Redis may have no memory left. Without this hint a full Redis also refuses existing keys. */
   readonly mayBeFull: boolean;
 }
 
@@ -78,7 +78,7 @@ export interface CheckBatchReply {
   /** Until the window ends, or until there may be room sooner. 0: there is room for waiters now. */
   readonly millisToRoom: number;
   readonly maxRequests: number;
-  /** The limits in force, as Redis writes them; undefined where no check has a place in the queue. */
+  /** The limits in force, as Redis writes them; undefined if no check has a place in the queue. */
   readonly limits?: string | undefined;
   /** In the window, after these checks. */
   readonly approved: number;
@@ -126,7 +126,7 @@ export function encodeChecks(
   return { keys, args };
 }
 
-/** What each batch has. Most calls have one check for each key, and there is nothing more to say. */
+/** What each batch has. Most calls have one plain check for each key, for which the text is ''. */
 function encodeShapes(
   batches: readonly CheckBatch[],
   limits: readonly KeyLimits[],
@@ -181,7 +181,7 @@ function encodeLongestWait(check: BatchedCheck): number | '' {
   return isLimitedWait(check) ? (check.maxWaitMillis ?? '') : '';
 }
 
-/** In the place of a batch's reply: it needs all names. */
+/** The reply for a batch that needs all names. */
 export const NEEDS_ALL_NAMES = null;
 
 /** What `lua/check.lua` replies. */

@@ -2,7 +2,7 @@ import type { InstanceDetail, QueuedRequest, QueueingReplica } from '../../limit
 import type { KeyNames } from '../key-names.js';
 import { decodeInstance } from './inspect-codec.js';
 
-/** What Redis says of a key; its names are known without asking. */
+/** What Redis says of a key, without its names, which are known. */
 export type ExaminedKey = Omit<InstanceDetail, 'key' | 'names'>;
 
 /** What `lua/examine.lua` replies. */
@@ -18,7 +18,7 @@ export type ExaminedReply =
       replicas: readonly (string | number)[],
     ];
 
-/** How many of its numbers `lua/inspect.lua` has, too. */
+/** How many of its numbers `lua/inspect.lua` also has. */
 const INSPECTED = 6;
 
 /** The KEYS of `lua/examine.lua`. */
@@ -26,7 +26,7 @@ export function keysToExamine({ state, queue, waiting, replicas }: KeyNames): st
   return [state, queue, waiting, replicas];
 }
 
-/** @returns undefined where there is no such key */
+/** @returns undefined if there is no such key */
 export function decodeExamined(reply: ExaminedReply): ExaminedKey | undefined {
   const inspected = decodeInstance(reply.slice(0, INSPECTED) as number[]);
   if (!inspected || reply.length === 0) return undefined;

@@ -19,7 +19,7 @@ const FIELDS = 6;
 /** What `lua/inspect.lua` replies. */
 export type InspectReplies = readonly (readonly number[] | Error)[];
 
-/** @returns for each key its state, nothing where there is none, or its error */
+/** @returns for each key its state, nothing if there is none, or its error */
 export function decodeInstances(replies: InspectReplies): (InspectReply | undefined | Error)[] {
   if (!Array.isArray(replies)) throw new Error('the reply of inspect is no list');
   return replies.map((reply) => {
@@ -35,7 +35,7 @@ function isInstance(reply: unknown): reply is readonly number[] {
   return reply.every((field) => typeof field === 'number');
 }
 
-/** @returns undefined where there is no such key */
+/** @returns undefined if there is no such key */
 export function decodeInstance(reply: readonly number[]): InspectReply | undefined {
   if (reply.length === 0) return undefined;
   const [windowMillis, maxRequests, maxRequestsInQueue, approved, denied, waiting] = reply as [

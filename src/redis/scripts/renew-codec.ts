@@ -1,6 +1,6 @@
 import type { KeyNames } from '../key-names.js';
 
-/** A name of a key that is there, beside the leases and the queue, as long as anybody waits. */
+/** A name of a key that exists as long as anybody waits, beside the leases and the queue. */
 export type ThereWhileWaiting = 'state' | 'waiting';
 
 /** The places of a replica in the queue of one key, for which it has a lease. */
@@ -10,7 +10,7 @@ export interface LeasedPlaces {
   readonly places: number;
   /** The lowest that the replica knows of. */
   readonly lowestTicket: number;
-  /** What the renewal looks for. To look for one at a time, by turns, takes half the time. */
+  /** The name whose existence the renewal checks. Checking one name at a time, alternately, takes half the time. */
   readonly lookFor: ThereWhileWaiting;
 }
 

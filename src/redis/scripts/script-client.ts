@@ -14,12 +14,12 @@ type Send = (
   args: [script: string, keys: number, ...(string | number)[]],
 ) => Promise<unknown>;
 
-/** Sends scripts by their SHA-1, or whole where Redis has forgotten them. */
+/** Sends scripts by their SHA-1, or their text if Redis has forgotten them. */
 export class ScriptClient {
-  /** The calls that send a script as a whole, by script and node. They end when Redis knows the script. */
+  /** The calls that send the text of a script, by script and node. They end when Redis knows the script. */
   readonly #loading = new Map<string, Promise<unknown>>();
 
-  /** @param nodeOf the node that is asked about a name. Each has scripts of its own. */
+  /** @param nodeOf the node that holds a name. Each node has a script cache of its own. */
   constructor(
     private readonly client: Redis | Cluster,
     private readonly nodeOf: (name: string) => string,
@@ -38,9 +38,9 @@ export class ScriptClient {
   }
 
   /**
-   * Writes at once a call whose parts have been gathered before. The automatic pipeline of ioredis would
-   * wait for another tick. An explicit pipeline would not, but its objects outlive the young generation:
-   * a sixth fewer decisions a second, and longer garbage collections.
+   * Writes a call at once whose parts were gathered before. The automatic pipeline of ioredis would wait for another
+   * tick. An explicit pipeline would not, but its objects outlive the young generation: a sixth fewer decisions a
+   * second, and longer garbage collections.
    * @param isWanted whether anybody still waits for the reply
    */
   sendAtOnce(call: ScriptCall, isWanted: () => boolean): Promise<unknown> {
@@ -55,8 +55,8 @@ export class ScriptClient {
   }
 
   /**
-   * EVALSHA. After SCRIPT FLUSH, a restart or a failover thousands of calls may be under way that Redis does not know
-   * the script of. The first of them sends it, by EVAL; the others wait for that one, and are sent once more.
+   * Sends EVALSHA. After SCRIPT FLUSH, a restart or a failover thousands of calls may be under way whose script Redis
+   * does not know. The first of them sends the script by EVAL. The others wait for it, and are sent again.
    */
   async #run(
     { script, keys, args }: ScriptCall,
@@ -67,7 +67,7 @@ export class ScriptClient {
       try {
         return await send('evalsha', [script.sha1, keys.length, ...keys, ...args]);
       } catch (error) {
-        // A call that nobody waits for any more has not run, and must not.
+        // A call for which nobody waits any more has not run, and must not run.
         if (!isNotKnown(error) || !isWanted()) throw error;
         const node = `${script.sha1} ${this.nodeOf(keys[0] ?? '')}`;
         const loading = this.#loading.get(node);
@@ -76,7 +76,7 @@ export class ScriptClient {
           this.#loading.set(node, loaded);
           return await loaded.finally(() => this.#loading.delete(node));
         }
-        // With what it fails is for its own caller.
+        // Its own caller handles its error.
         await loading.catch(() => undefined);
         if (!isWanted()) throw error;
       }

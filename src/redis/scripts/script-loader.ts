@@ -15,10 +15,10 @@ const INCLUDE = /^--@include (\S+)$/;
 const LUA_FOLDER = new URL('../../../lua/', import.meta.url);
 
 /**
- * Reads `lua/<name>.lua`. Puts each fragment that it includes, directly or by others, in the place of the
- * first line that asks for it.
+ * Reads `lua/<name>.lua`. Inserts each fragment that it includes, directly or indirectly, at the first line that
+ * includes it.
  * @param replacements texts in place of files, by fragment name. Tests control time with them.
- * @throws Error where a fragment includes itself, directly or by others, or a file is missing
+ * @throws Error if a fragment includes itself, directly or indirectly, or a file is missing
  */
 export function loadScript(
   name: string,

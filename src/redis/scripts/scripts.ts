@@ -46,7 +46,7 @@ import { encodeWithdrawals, type Withdrawal } from './withdraw-codec.js';
 export interface ScriptSettings extends CallerSettings {
   /** Lua fragments in place of files, see {@link loadScript}. */
   readonly replacements?: Readonly<Record<string, string>> | undefined;
-  /** The node that holds a name in Redis. Left out where there is one. */
+  /** The node that holds a name in Redis. Omitted if there is one node. */
   readonly nodeOf?: (name: string) => string;
 }
 
@@ -57,12 +57,12 @@ interface RunOptions {
   readonly traces?: readonly RequestTrace[] | undefined;
 }
 
-/** How long checks reckon with a Redis without memory after it has refused one for that. */
+/** How long checks assume that Redis may have no memory left after it has refused one for that reason. */
 const FULL_MILLIS = 1000;
 
 /**
  * One typed function for each script in `lua/`, which describes KEYS, ARGV and replies.
- * Each rejects with a StoreUnavailableError when Redis can't be asked or does not answer in time.
+ * Each rejects with a StoreUnavailableError if Redis is unreachable or does not answer in time.
  */
 export class Scripts {
   readonly #client: ScriptClient;
@@ -109,7 +109,7 @@ export class Scripts {
     });
   }
 
-  /** Sends batches again that a full Redis has refused, so that it refuses new keys only, or that need all names. */
+  /** Sends batches again that need all names, or that a full Redis has refused, so that it refuses only new keys. */
   async #sendChecks(
     batches: readonly CheckBatch[],
     isSentAgain: boolean,
@@ -172,7 +172,7 @@ export class Scripts {
       script: this.#renew.name,
       name: first.names.state,
       size: leased.length,
-      // It need not have written anything.
+      // It may have written nothing.
       isWrite: false,
       isRepeatable: true,
       send: async (_attempt, isWanted) =>
@@ -215,7 +215,7 @@ export class Scripts {
 
   /**
    * @param keys in a cluster, with names in one slot
-   * @returns for each key, in their order, its state, nothing where there is none, or its error
+   * @returns for each key, in their order, its state, nothing if there is none, or its error
    */
   inspect(keys: readonly KeyNames[]): Promise<(InspectReply | undefined | Error)[]> {
     const call = { script: this.#inspect, keys: keys.flatMap(keysToInspect), args: [] };
@@ -230,7 +230,7 @@ export class Scripts {
     });
   }
 
-  /** @returns nothing where there is no such key */
+  /** @returns nothing if there is no such key */
   examine(names: KeyNames, mostQueued: number): Promise<ExaminedKey | undefined> {
     const call = { script: this.#examine, keys: keysToExamine(names), args: [mostQueued] };
     return this.guard.run({
@@ -271,7 +271,7 @@ export class Scripts {
   ): Promise<(Reply | Error)[]> {
     const replies = decode(await this.#client.sendAtOnce(call, isWanted));
     const [first] = replies;
-    // Nothing ran, so the store failed, and not a key.
+    // No part ran, so the store failed, and not a key.
     if (first instanceof Error && replies.every(isFailureOfStore)) throw first;
     return replies.map((reply) =>
       reply instanceof Error ? (toLimiterError(reply) as Error) : reply,
@@ -279,7 +279,7 @@ export class Scripts {
   }
 }
 
-/** @returns undefined where no check is traced */
+/** @returns undefined if no check is traced */
 function tracesOf(batches: readonly CheckBatch[]): RequestTrace[] | undefined {
   let all: RequestTrace[] | undefined;
   for (const { traces } of batches) if (traces) (all ??= []).push(...traces);

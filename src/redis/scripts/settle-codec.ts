@@ -1,6 +1,6 @@
 import { maximumIn } from './shared-arguments.js';
 
-/** A waiter about which a replica asks. */
+/** A waiter that a replica asks about. */
 export interface Ticket {
   readonly requestId: string;
   readonly ticket: number;
@@ -10,7 +10,7 @@ export interface Ticket {
 export interface KnownWindow {
   /** Until there is room, in milliseconds. */
   readonly millisLeft: number;
-  /** The limits in force, as Redis writes them; '' where it has not said. */
+  /** The limits in force, as Redis writes them; '' if it has not said. */
   readonly limits: string;
 }
 
@@ -21,13 +21,13 @@ export interface SettleReply {
    * waiters at once. Undefined: Redis knows no such key.
    */
   readonly millisToRoom: number | undefined;
-  /** Every lower ticket is out of the queue; infinite where Redis knows no such key. */
+  /** Every lower ticket is out of the queue; infinite if Redis knows no such key. */
   readonly waitingFrom: number;
   /** How many wait, on all replicas. */
   readonly waiting: number;
-  /** The limits in force, as Redis writes them; '' where Redis knows no such key. */
+  /** The limits in force, as Redis writes them; '' if Redis knows no such key. */
   readonly limits: string;
-  /** Of the window, after this call; 0 where Redis knows no such key. */
+  /** Of the window, after this call; 0 if Redis knows no such key. */
   readonly max: number;
   readonly approved: number;
   /** The ids approved by this call, and the ids asked about that were approved before, in any window. */

@@ -1,7 +1,7 @@
 import type { Limits, LimitsOf } from '../../limiter/limiter.js';
 import type { KeyNames } from '../key-names.js';
 
-/** The caller's settings, which every call of a script has. */
+/** The caller's settings, which every script call has. */
 export interface CallerSettings {
   /** The name of this replica, unique among all that share the Redis. */
   readonly replicaId: string;
@@ -53,17 +53,17 @@ function partIn(limits: string, place: number): number {
   return parseInt(limits.split(':')[place] ?? '', 10);
 }
 
-/** The KEYS of one limiter key where a check needs no more: `NAMES_IN_WINDOW` in `lua/lib/keys.lua`. */
+/** The KEYS of a limiter key for a plain check in a window that goes on: `NAMES_IN_WINDOW` in `lua/lib/keys.lua`. */
 export function keysInWindow({ state, requests }: KeyNames): string[] {
   return [state, requests];
 }
 
-/** The KEYS of one limiter key with which a plain check begins a window: `NAMES_FOR_NEW_WINDOW` there. */
+/** The KEYS of a limiter key for a plain check that may begin a window: `NAMES_FOR_NEW_WINDOW` there. */
 export function keysForNewWindow({ state, requests, pastRequests }: KeyNames): string[] {
   return [state, requests, ...pastRequests];
 }
 
-/** The KEYS of one limiter key. `read_keys` in `lua/lib/keys.lua` reads them. */
+/** All KEYS of a limiter key. `read_keys` in `lua/lib/keys.lua` reads them. */
 export function keysOf(names: KeyNames): string[] {
   const { state, requests, queue, waiting, replicas, pastRequests } = names;
   return [state, requests, queue, waiting, replicas, ...pastRequests];

@@ -1,7 +1,7 @@
 import type { KeyNames } from '../key-names.js';
 import { type CallerSettings, encodeLimits, keysOf, sharedArguments } from './shared-arguments.js';
 
-/** Requests of one key for which nobody waits any more. */
+/** Requests for one key for which nobody waits any more. */
 export interface Withdrawal {
   readonly names: KeyNames;
   /** At least 1, at most 1000. */

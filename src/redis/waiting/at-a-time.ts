@@ -1,4 +1,4 @@
-/** Runs jobs, so many at a time; the others wait for their turn, in their order. */
+/** Runs at most `most` jobs at a time. The others wait for their turn, in their order. */
 export class AtATime {
   readonly #waiting: (() => void)[] = [];
   #running = 0;
@@ -12,7 +12,7 @@ export class AtATime {
       return await job();
     } finally {
       const next = this.#waiting.shift();
-      // The next job takes over the place.
+      // The next job takes the place of this one.
       if (next) next();
       else this.#running -= 1;
     }

@@ -4,20 +4,20 @@ import type { LeasedPlaces } from '../scripts/renew-codec.js';
 import { ModeTimer } from './mode-timer.js';
 import type { WaitingStore } from './waiting-store.js';
 
-/** The most keys of one call. Redis answers others between two calls. */
+/** The most keys of one call. Redis answers other callers between two calls. */
 const MAX_KEYS_PER_CALL = 100;
 /** The most keys whose calls are under way at a time. */
 const MAX_KEYS_AT_A_TIME = 400;
-/** Leases that are due within this part of a lease are renewed together: they stay together from then on. */
+/** Leases that are due within this part of a lease are renewed together, and from then on always together. */
 const TOGETHER = 1 / 12;
 
 /** The places here for one key, whose lease is renewed with others. */
 export interface LeasedQueue extends LeasedPlaces {
-  /** By the clock's milliseconds; infinite while it is not to be renewed with others. */
+  /** By the clock; infinite while the lease must not be renewed with others. */
   readonly renewalDueAt: number;
   /** A call sent at this time has renewed the lease. */
   leaseRenewed(sentAt: number): void;
-  /** The lease is not renewed, and Redis has to be asked why. */
+  /** The lease was not renewed. A settle has to find out why. */
   leaseDoubted(): void;
 }
 
@@ -29,8 +29,8 @@ export interface LeaseRenewalsParts {
 }
 
 /**
- * Renews the leases of all queues of this replica, with one timer, and many in a call. While nothing happens to
- * those who wait, this is all that is asked of Redis.
+ * Renews the leases of all queues of this replica, with one timer and many leases in a call. While nothing happens to
+ * the waiters, these are the only calls for them.
  */
 export class LeaseRenewals {
   readonly #queues = new Set<LeasedQueue>();
@@ -53,7 +53,7 @@ export class LeaseRenewals {
     if (this.#queues.size === 0) this.#disarm();
   }
 
-  /** The calls under way are followed by a look at what is due then. */
+  /** After calls under way, all queues are looked at again. */
   #arm(dueAt: number): void {
     if (this.#isUnderWay || dueAt === Infinity) return;
     this.#dueAt = dueAt;
@@ -109,7 +109,7 @@ export class LeaseRenewals {
     try {
       return await this.parts.store.renew(queues);
     } catch {
-      // Each settle that follows fails, too, or heals what was wrong. The log and the metrics have both.
+      // The settles that follow find what was wrong, or fail as well. The log and the metrics show both.
       return queues;
     }
   }

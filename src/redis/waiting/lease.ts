@@ -1,9 +1,9 @@
-/** The part of its lease after which a replica renews it, at the latest. `lua/lib/recovery-hold.lua` relies on it. */
+/** A replica renews its lease when this part of it is over, at the latest. `lua/lib/recovery-hold.lua` relies on it. */
 const RENEWAL = 1 / 3;
 
 /**
- * The time for which Redis takes a replica's waiters for alive. It begins when Redis runs a call. This
- * replica counts from the moment it sent the call, which is earlier: here it never ends later than there.
+ * The time for which Redis assumes that a replica's waiters are alive. It begins when Redis runs a call. This
+ * replica counts from the moment it sent the call, which is earlier. So the lease never ends later here than in Redis.
  */
 export class Lease {
   #begunAt = 0;
@@ -11,7 +11,7 @@ export class Lease {
 
   /**
    * @param millis its length
-   * @param lookAgainMillis after this time without a settle another has to follow, which finds what renewals don't look at
+   * @param lookAgainMillis after this time without a settle another has to follow, to find what renewals don't check
    */
   constructor(
     private readonly millis: number,
@@ -39,7 +39,7 @@ export class Lease {
     return this.#begunAt + this.millis * RENEWAL;
   }
 
-  /** Whether the replica may have been taken for dead by now. */
+  /** Whether Redis may assume by now that the replica is dead. */
   mayHaveLapsed(now: number): boolean {
     return now >= this.#begunAt + this.millis;
   }

@@ -18,7 +18,7 @@ import type { Wake, WakeChannel, WakeListener } from './wake-channel.js';
 import type { WindowLeader } from './window-leader.js';
 import { WindowTiming } from './window-timing.js';
 
-/** What the renewals of a lease look for, by turns. */
+/** What the renewals of a lease look for, alternately. */
 const LOOK_FOR_NEXT = { state: 'waiting', waiting: 'state' } as const;
 
 export interface LocalQueueParts extends SettleCallsParts {
@@ -30,23 +30,23 @@ export interface LocalQueueParts extends SettleCallsParts {
   readonly approvals: Pick<ApprovalBatches, 'approve'>;
   /** The length of the key's windows by this replica's rules, as of now. */
   readonly windowMillis: () => number;
-  /** How long this replica leaves the end of a window to another window leader. */
+  /** How long after the end of a window this replica waits for another window leader. */
   readonly graceMillis: number;
   /** Called when there is a place more, or a place less. */
   readonly onSizeChange: (by: 1 | -1) => void;
   /**
    * Called once, when no place remains.
-   * @param ended resolves when all calls of this queue have ended; undefined where none is under way
+   * @param ended resolves when all calls of this queue have ended; undefined if none is under way
    */
   readonly onOver: (ended: Promise<unknown> | undefined) => void;
 }
 
 /**
- * The waiters of one key on this replica, from asking to decided.
+ * The waiters of one key on this replica, from the question to the decision.
  *
- * Its mode says what it does; {@link TRANSITIONS} has the diagram. From the first ticket on it listens to
- * the key's wakes, has its lease renewed, and sees that each window is ended: as the window leader on time,
- * else a grace later if no wake has come. Wakes are hints; the replies of settle calls are the truth.
+ * {@link TRANSITIONS} has the diagram of its modes. From the first ticket on it listens to the key's wakes, has its
+ * lease renewed, and settles at the end of each window: on time as the window leader, else a grace later if no wake
+ * has come. Wakes are hints. Only the replies of settle calls are relied on.
  */
 export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
   #mode: QueueMode = 'asking';
@@ -55,14 +55,14 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
   readonly #calls: SettleCalls;
   readonly #timer: ModeTimer;
   readonly #leader: WindowLeader;
-  /** Every lower ticket is out of Redis's queue. A lower ticket that arrives late has been passed over. */
+  /** Every lower ticket is out of Redis's queue. A lower ticket whose answer is late has been skipped. */
   #waitingFrom = 0;
   #lookFor: ThereWhileWaiting = 'state';
   /** When the last wake came, by the clock. */
   #wokenAt = -Infinity;
-  /** As Redis said last. While nobody waits on any replica, no window leader is needed. */
+  /** By Redis's last reply or message. While nobody waits on any replica, no window leader is needed. */
   #isQueueEmpty = false;
-  /** The limits in force, as Redis wrote them last. It may lose them, and has to be told then. */
+  /** The limits in force, as Redis wrote them last. After a loss of its memory, it gets them from here. */
   #limits = '';
 
   constructor(private readonly parts: LocalQueueParts) {
@@ -92,12 +92,12 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
     return this.#places.ticketed;
   }
 
-  /** 0 where nobody has a ticket. */
+  /** 0 if nobody has a ticket. */
   get lowestTicket(): number {
     return this.#places.lowestTicket ?? 0;
   }
 
-  /** While a settle call is under way or due, it renews the lease. */
+  /** Infinite while a settle call is under way or due, since that renews the lease. */
   get renewalDueAt(): number {
     return this.#mode === 'listening' ? this.parts.lease.renewalDueAt : Infinity;
   }
@@ -123,7 +123,7 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
     return { lowestTicket, millisToWindowEnd: millisLeft, limits };
   }
 
-  /** Has to be called before Redis is asked: a grant can overtake the answer. */
+  /** To be called before Redis is asked: a grant can overtake the answer. */
   ask(waiter: Waiter): void {
     this.#fire('asked');
     this.#places.ask(waiter, this.parts.clock.now());
@@ -143,11 +143,11 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
       return;
     }
     this.#places.giveTicket(requestId, ticket);
-    // From now on, not from its arrival: a turn that Redis saw to come in time comes before.
+    // Counted from now and not from the arrival, so that it can't expire before a turn that Redis accepted as in time.
     place.waiter.onceExpired(this.parts.clock, () => {
       this.#places.expire(requestId);
       this.#fire('due');
-      // It does not wait for the others' next try.
+      // It does not wait for the next retry of the queues that have failed.
       if (this.#mode === 'inLine') this.parts.line.join(this);
     });
     if (ticket < this.#waitingFrom) this.#places.doubtBelow(this.#waitingFrom);
@@ -163,7 +163,7 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
 
   /**
    * The check was decided without a place in the queue, or failed.
-   * @returns false where a wake that overtook the answer has approved the request
+   * @returns false if a wake that overtook the answer has approved the request
    */
   answered(requestId: string): boolean {
     const place = this.#remove(requestId);
@@ -176,17 +176,17 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
     if (this.#places.hasTicket(requestId)) this.#withdraw([requestId]);
   }
 
-  /** Turns everyone away because this replica stops. */
+  /** Fails all waiters because this replica stops. */
   turnAway(): void {
     for (const waiter of this.#places.waiters()) waiter.fail(new UnavailableError('shutting_down'));
     this.#withdraw(this.#places.ticketedIds());
   }
 
   onSubscribed(): void {
-    // What was sent before went past this replica; another Redis may be asked now, after a failover.
+    // Messages sent before are lost, and after a failover this may be another Redis.
     this.#places.doubtAll();
     this.#fire('due');
-    // Only from now on the resignation of the present leader can't be missed.
+    // From now on the resignation of the present leader can't be missed.
     this.#volunteer();
   }
 
@@ -204,7 +204,7 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
     this.#doubtAll();
   }
 
-  /** Redis can be asked again. Calls may have failed meanwhile, or Redis has lost its memory. */
+  /** Redis is up again. Calls may have failed meanwhile, and Redis may have lost its memory. */
   onStoreAvailable(): void {
     this.#doubtAll();
   }
@@ -293,7 +293,7 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
     const isOutdated = this.#mayBeOutdated(sentAt, reply.millisToRoom);
     this.#learn(reply);
     const quota = quotaIn(reply);
-    // Those that are doubted came too late for this call to ask about them.
+    // This call did not ask about the doubted ones, which came too late for it.
     const expired = this.#places.expired.filter(({ isDoubted }) => !isDoubted);
     if (quota) this.#endWaits(expired, (waiter) => waiter.expire(quota));
     if (isOutdated || reply.millisToRoom === 0 || this.#places.hasDoubted) this.#fire('due');
@@ -323,12 +323,12 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
   #learn(news: Wake | SettleReply): void {
     const now = this.parts.clock.now();
     if (news.millisToRoom !== undefined) this.#timing.learn(now, news.millisToRoom);
-    // While anybody has a ticket, the timing of the lost window is needed to make the key anew.
+    // While anybody has a ticket, the timing of the lost window is needed to create the key again.
     else if (this.#places.lowestTicket === undefined) this.#timing.forget(now);
     if (this.#leader.needsTime(this.#timing.roomAt)) this.#volunteer();
     this.#waitingFrom = news.waitingFrom;
     this.#isQueueEmpty = news.waiting === 0;
-    // A key that Redis does not know has none. Those from before are what it has to be told.
+    // A key that Redis does not know has none. Redis has to get the earlier ones.
     if (news.limits) this.#limits = news.limits;
     const quota = quotaIn(news);
     for (const requestId of news.granted) this.#granted(requestId, quota);
@@ -339,7 +339,7 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
   #granted(requestId: string, quota: Quota | undefined): void {
     const place = this.#remove(requestId);
     if (!place) return;
-    // A caller that has disconnected: the approval belongs to the next in the queue.
+    // If the caller has disconnected, the approval belongs to the next in the queue.
     const release = (): void => {
       this.#withdraw([requestId]);
     };
@@ -348,7 +348,7 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
 
   #armForWindow(): void {
     this.#timer.arm(this.#windowDueAt, () => {
-      // No wake has come in time: the leader is dead or there is none.
+      // No wake has come in time: the leader is dead, or there is none.
       if (this.parts.clock.now() >= this.#windowDueAt) this.#volunteer();
       this.#fire('due');
     });
@@ -366,7 +366,7 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
   }
 }
 
-/** What the window has left after the approvals of these news. */
+/** What the window has left after these approvals. */
 function quotaIn({ max, approved, millisToRoom }: Wake | SettleReply): Quota | undefined {
   if (max === undefined || approved === undefined || millisToRoom === undefined) return undefined;
   const remaining = Math.max(0, max - approved);

@@ -1,7 +1,7 @@
 import type { Waiter } from '../../limiter/waiter.js';
 import type { Ticket } from '../scripts/settle-codec.js';
 
-/** A waiter for which Redis has been asked. */
+/** A waiter whose check was sent to Redis. */
 export interface Place {
   readonly waiter: Waiter;
   /** When its check was sent, by the clock's milliseconds. */
@@ -14,12 +14,12 @@ interface TicketedPlace extends Place {
   readonly ticket: number;
 }
 
-/** A replica's waiters of one key: those that still ask for a ticket, and those that have one. */
+/** A replica's waiters of one key: some have a ticket, others still ask for one. */
 export class Places {
   readonly #asking = new Map<string, Place>();
   /** In the order of their tickets. */
   #ticketed = new Map<string, TicketedPlace>();
-  /** The ids of those whose longest wait is over. */
+  /** The ids of the waiters whose longest wait is over. */
   readonly #expired = new Set<string>();
   #highestTicket = -Infinity;
   #doubted = 0;
@@ -28,12 +28,12 @@ export class Places {
     return this.#asking.size + this.#ticketed.size;
   }
 
-  /** How many have a ticket. */
+  /** How many places have a ticket. */
   get ticketed(): number {
     return this.#ticketed.size;
   }
 
-  /** Undefined where nobody has a ticket. */
+  /** Undefined if nobody has a ticket. */
   get lowestTicket(): number | undefined {
     const [first] = this.#ticketed.values();
     return first?.ticket;
@@ -88,7 +88,7 @@ export class Places {
     return place;
   }
 
-  /** The longest wait of a request is over. It is doubted, since its turn may have come in this very moment. */
+  /** The longest wait of a request is over. Its place is doubted, since its turn may have come at this moment. */
   expire(requestId: string): void {
     const place = this.#ticketed.get(requestId);
     if (!place) return;
@@ -96,19 +96,19 @@ export class Places {
     this.#doubt(place);
   }
 
-  /** Those whose longest wait is over. */
+  /** The places whose longest wait is over. */
   get expired(): Place[] {
     return [...this.#expired].flatMap((requestId) => this.#ticketed.get(requestId) ?? []);
   }
 
-  /** Doubts all places, also those without a ticket: their tickets may be older than the doubt. */
+  /** Doubts all places, also those without a ticket, since their tickets may be older than the doubt. */
   doubtAll(): void {
     for (const place of this.#asking.values()) place.isDoubted = true;
     for (const place of this.#ticketed.values()) place.isDoubted = true;
     this.#doubted = this.#ticketed.size;
   }
 
-  /** Doubts the places whose tickets are out of the queue: no wake has told of their approval. */
+  /** Doubts the places whose tickets are out of the queue: no wake has reported their approval. */
   doubtBelow(ticket: number): void {
     for (const place of this.#ticketed.values()) {
       if (place.ticket >= ticket) return;
@@ -135,7 +135,7 @@ export class Places {
     place.isDoubted = true;
   }
 
-  /** Tickets come in the order of calls, except where a call had to be sent again. */
+  /** Tickets come in the order of calls, except if a call had to be sent again. */
   #sort(): void {
     this.#ticketed = new Map([...this.#ticketed].sort(([, a], [, b]) => a.ticket - b.ticket));
   }

@@ -1,14 +1,14 @@
 /** The mode of a replica's side of a key's queue. */
 export type QueueMode =
-  /** Nobody here has had a ticket yet: there is nothing to listen for. */
+  /** Nobody here has a ticket yet, so there is nothing to listen for. */
   | 'asking'
   /** Subscribed to the key's wakes; a timer is armed for the window's end and for the lease. */
   | 'listening'
-  /** Redis has to be asked, and it waits for its turn to do so. */
+  /** A settle call is needed, and waits for its turn. */
   | 'inLine'
   /** A settle call is under way. */
   | 'settling'
-  /** The same, and another call is to follow at once. */
+  /** A settle call is under way, and another has to follow at once. */
   | 'resettling'
   /** No place remains. The queue is not used again. */
   | 'over';
@@ -18,9 +18,9 @@ export type QueueEvent =
   | 'asked'
   /** A check was answered with a ticket. */
   | 'ticketed'
-  /** Redis has to be asked: because of a timer, a subscription, or a doubted place. */
+  /** A settle call is needed: because of a timer, a subscription, or a doubted place. */
   | 'due'
-  /** Its turn has come. */
+  /** The turn of the settle call has come. */
   | 'begun'
   /** The settle call succeeded. */
   | 'answered'
@@ -30,7 +30,7 @@ export type QueueEvent =
   | 'emptied';
 
 /**
- * The mode after each event. Events that lead to the same mode are ignored. Events not listed can't happen.
+ * The mode after each event. Events that lead to the same mode do nothing. Events that are not listed can't happen.
  *
  *     asking ──ticketed──▶ listening ◀──answered── settling
  *                              │                    ▲ │ │
@@ -83,7 +83,7 @@ export const TRANSITIONS: Readonly<
     emptied: 'over',
   },
   over: {
-    // A call was under way, or a message, when the queue became empty.
+    // A call or a message was under way when the queue became empty.
     due: 'over',
     answered: 'over',
     failed: 'over',

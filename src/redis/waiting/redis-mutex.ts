@@ -6,14 +6,14 @@ import { AtATime } from './at-a-time.js';
 import type { CreateMutex, ElectionMutex } from './window-leader.js';
 
 /**
- * The most elections under way at a time. After an outage, or when all leave, tens of thousands of keys have one to
- * hold, and nobody waits for any of them.
+ * The most elections under way at a time. After an outage, or when all waiters leave, tens of thousands of keys need an
+ * election, and nobody waits for its result.
  */
 const MAX_UNDER_WAY = 16;
 
 type Guard = Pick<CallGuard, 'run'>;
 
-/** Mutexes of redis-semaphore. None refreshes itself: a term is long enough, or is prolonged when it is needed. */
+/** Mutexes of redis-semaphore. None refreshes itself: a term is long enough, or is prolonged when needed. */
 export function redisMutexes(commands: Redis | Cluster, guard: Guard): CreateMutex {
   const turns = new AtATime(MAX_UNDER_WAY);
   return (name, candidate) =>
@@ -25,7 +25,7 @@ export function redisMutexes(commands: Redis | Cluster, guard: Guard): CreateMut
           name,
           size: 1,
           isWrite: true,
-          // A mutex that is taken is not taken once more by the same candidate.
+          // A candidate that has the mutex already does not get it a second time.
           isRepeatable: false,
           send,
         }),
@@ -35,7 +35,7 @@ export function redisMutexes(commands: Redis | Cluster, guard: Guard): CreateMut
 
 type Run = <Reply>(send: () => Promise<Reply>) => Promise<Reply>;
 
-/** redis-semaphore has one time-out for the life of a `Mutex`, so each term has a `Mutex` of its own. */
+/** A `Mutex` of redis-semaphore has one time-out for its whole life, so each term has a `Mutex` of its own. */
 class RedisElectionMutex implements ElectionMutex {
   #held: Mutex | undefined;
 

@@ -37,12 +37,12 @@ export class SettleCalls {
     private readonly parts: SettleCallsParts,
   ) {}
 
-  /** Resolves when the call under way has ended; undefined where there is none. */
+  /** Resolves when the call under way has ended; undefined if there is none. */
   get underWay(): Promise<unknown> | undefined {
     return this.#underWay;
   }
 
-  /** With what the last call failed that did. */
+  /** The error of the last failed call. */
   get failure(): unknown {
     return this.#failure;
   }
@@ -50,14 +50,14 @@ export class SettleCalls {
   /**
    * Calls the script, and doubts the places that Redis may have dropped.
    * @param known of a key that Redis may have lost
-   * @returns undefined where the call failed
+   * @returns undefined if the call failed
    */
   settle(known: KnownWindow): Promise<SettleReply | undefined> {
     this.#underWay = this.#settle(known);
     return this.#underWay;
   }
 
-  /** Withdraws at once, or after the call under way: that call may put back the waiters it asks about. */
+  /** Withdraws at once, or after the call under way, which may put back the waiters it asks about. */
   withdraw(requestIds: readonly string[]): void {
     if (requestIds.length === 0) return;
     if (this.#underWay) this.#withdrawAfterwards.push(...requestIds);
@@ -96,9 +96,9 @@ export class SettleCalls {
   }
 
   #log(error: unknown): void {
-    // The breaker logs that the store is away. A line for every key would say no more.
+    // The breaker logs that the store is down. A line for every key would say nothing new.
     const level = error instanceof StoreUnavailableError ? 'debug' : 'warn';
     const { state } = this.parts.names;
-    this.parts.logger[level]({ err: error, state }, 'settle failed; those who wait go on waiting');
+    this.parts.logger[level]({ err: error, state }, 'settle failed; its waiters keep waiting');
   }
 }

@@ -2,15 +2,15 @@ import type { Clock } from '../../common/clock.js';
 import { backoffMillis } from '../backoff.js';
 import type { StoreObserver } from '../store-observer.js';
 
-/** The most settle calls under way at a time. They take Redis a millisecond, between checks. */
+/** The most settle calls under way at a time. Together they take Redis a millisecond, between checks. */
 const MAX_UNDER_WAY = 16;
 const FIRST_RETRY_MILLIS = 50;
 
-/** A queue of which Redis has to be asked. */
+/** A queue that needs a settle call. */
 export interface Unsettled {
-  /** In Redis. */
+  /** The name of its state in Redis. */
   readonly name: string;
-  /** Its turn has come. Resolves when the call has ended, and what comes of it is done. */
+  /** Its turn has come. Resolves when the call has ended and its reply is processed. */
   settle(): Promise<void>;
   /** Its turn has come, but the store is known to be down. */
   notAsked(): void;
@@ -24,14 +24,13 @@ export interface SettleLineParts {
 }
 
 /**
- * The line in which the queues of this replica stand for their settle calls. Mostly nobody is in it. After an outage
- * tens of thousands of keys are to be settled at once: then few calls are under way, and all that failed wait for one
- * timer.
+ * The line in which the queues of this replica wait for their settle calls. It is mostly empty. After an outage tens of
+ * thousands of keys need a settle at once. Then few calls are under way, and all failed ones wait for one timer.
  */
 export class SettleLine {
-  /** First come first. */
+  /** In the order of arrival. */
   readonly #line = new Set<Unsettled>();
-  /** Those that have failed, or could not be asked about. */
+  /** The queues whose calls failed or could not be sent. */
   #failed = new Set<Unsettled>();
   #underWay = 0;
   #failures = 0;
@@ -40,21 +39,21 @@ export class SettleLine {
 
   constructor(private readonly parts: SettleLineParts) {}
 
-  /** Settles it when its turn has come, which may be at once. */
+  /** Settles the queue when its turn has come, which may be at once. */
   join(queue: Unsettled): void {
     this.#failed.delete(queue);
     this.#line.add(queue);
     this.#next();
   }
 
-  /** Settles it again later, since it has failed. */
+  /** Settles the queue again later, since its call has failed. */
   joinLater(queue: Unsettled): void {
     this.#failed.add(queue);
     this.#retryLater();
     this.#tell();
   }
 
-  /** It need not be settled any more. */
+  /** The queue needs no settle any more. */
   leave(queue: Unsettled): void {
     this.#line.delete(queue);
     this.#failed.delete(queue);
@@ -62,7 +61,7 @@ export class SettleLine {
     this.#tell();
   }
 
-  /** The store can be asked again. */
+  /** The store is up again. */
   onStoreAvailable(): void {
     if (this.#failed.size > 0) this.#retry();
   }

@@ -21,11 +21,11 @@ import { WakeChannel, type WakeMessages } from './wake-channel.js';
 import { type CreateMutex, WindowLeader } from './window-leader.js';
 import { Withdrawals } from './withdrawals.js';
 
-/** The least time for which other replicas leave the end of a window to its leader. */
+/** The least time for which other replicas wait for the leader to end a window. */
 const FOLLOWER_GRACE_MILLIS = 50;
 /**
- * The least number of leases between two settles of a key that nothing happens to. The most is half as many more,
- * by chance, so that not all keys are settled at once: `LEASES_UNSETTLED` in `lua/lib/instance.lua`.
+ * The least number of leases between two settles of a key to which nothing happens. A random part of up to half is
+ * added, so that not all keys are settled at once: `LEASES_UNSETTLED` in `lua/lib/instance.lua` is the most.
  */
 const LEASES_BETWEEN_LOOKS = 10;
 
@@ -41,9 +41,9 @@ export interface WaitingRoomParts {
   readonly messages: WakeMessages;
   readonly createMutex: CreateMutex;
   readonly naming: Pick<KeyNaming, 'namesOf'>;
-  /** One call can touch names of one slot only. */
+  /** All names of a call are in one slot. */
   readonly slotOf: (name: string) => number;
-  /** Whether the store can be asked about a name in Redis, as far as is known. */
+  /** Whether the shard of a name in Redis is up, as far as is known. */
   readonly isAvailable: (name: string) => boolean;
   readonly observer: Pick<StoreObserver, 'catchingUp'>;
   readonly clock: Clock;
@@ -65,7 +65,7 @@ export class WaitingRoom {
   readonly #line: SettleLine;
   readonly #withdrawals: Withdrawals;
   readonly #approvals: ApprovalBatches;
-  /** The calls still under way of queues that are over. */
+  /** The calls that are still under way for queues that are over. */
   readonly #ending = new Set<Promise<unknown>>();
   #waiting = 0;
   #candidates = 0;
@@ -99,9 +99,9 @@ export class WaitingRoom {
   }
 
   /**
-   * Asks for permission, and waits for it where it can't be had at once.
+   * Asks for permission, and waits for it if it is not given at once.
    * @throws UnavailableError (`shutting_down`) if the replica stops meanwhile, or has stopped
-   * @throws StoreUnavailableError where the store can't be asked
+   * @throws StoreUnavailableError if the store can't be asked
    */
   async checkOrWait(request: CheckRequest, caller?: CallerPresence): Promise<Decision> {
     if (this.#isClosing) throw new UnavailableError('shutting_down');
@@ -127,7 +127,7 @@ export class WaitingRoom {
     return waiter.decision;
   }
 
-  /** Withdraws a check whose call failed and may have run: nobody waits for it any more. */
+  /** Withdraws a check whose call failed and may have run, since nobody waits for it any more. */
   checkFailed({ key, hits }: FailedCheck, requestId: string, error: unknown): void {
     if (error instanceof StoreUnavailableError && error.mayHaveRun) {
       this.giveBack(key, requestId, hits);
@@ -139,7 +139,7 @@ export class WaitingRoom {
     this.#withdrawals.add(key, idsOfHits(requestId, hits));
   }
 
-  /** The store is back. Messages were lost meanwhile, and the store may have lost the queues. */
+  /** The store is up again. Messages were lost meanwhile, and the store may have lost the queues. */
   onStoreAvailable(): void {
     for (const queue of this.#queues.values()) {
       if (this.parts.isAvailable(queue.name)) queue.onStoreAvailable();
@@ -148,11 +148,11 @@ export class WaitingRoom {
     this.#withdrawals.onStoreAvailable();
   }
 
-  /** Turns everyone away, and resolves when nothing of this replica is left in Redis's queues. */
+  /** Fails all waiters, and resolves when nothing of this replica is left in Redis's queues. */
   async close(): Promise<void> {
     this.#isClosing = true;
     for (const queue of [...this.#queues.values()]) queue.turnAway();
-    // Requests without a ticket are withdrawn when their answers come; each has a time limit.
+    // Requests without a ticket are withdrawn when their answers come, each within a time limit.
     if (this.#queues.size > 0) {
       await new Promise<void>((resolve) => {
         this.#onLastQueueOver = resolve;

@@ -5,11 +5,11 @@ import type { Withdrawal } from '../scripts/withdraw-codec.js';
 
 /**
  * The script calls for waiters. Each ends within a bounded time, and rejects with a StoreUnavailableError
- * where it fails in passing.
+ * if the store is down.
  */
 export interface WaitingStore {
   /**
-   * Serves the queue as of now, renews this replica's lease, and tells where its waiters stand. A waiter
+   * Serves the queue as of now, renews this replica's lease, and returns the state of its waiters. A waiter
    * that is neither approved nor in the queue is put back in its place.
    * @param known of a key that Redis may have lost
    * @param askedAbout in the order of their tickets
@@ -17,7 +17,7 @@ export interface WaitingStore {
   settle(names: KeyNames, known: KnownWindow, askedAbout: readonly Ticket[]): Promise<SettleReply>;
 
   /**
-   * Renews this replica's leases, where all is as it thinks; elsewhere a settle has to follow.
+   * Renews this replica's leases for keys that are as it knows them. For other keys a settle has to follow.
    * @param leased in a cluster, with names in one slot
    * @returns those whose leases were not renewed
    */

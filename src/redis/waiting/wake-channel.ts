@@ -11,9 +11,9 @@ const wakeSchema = z.object({
   waiting: z.number(),
   /** Every lower ticket is out of the queue. */
   waitingFrom: z.number(),
-  /** Those in force, as Redis writes them. Replicas of an older version did not tell. */
+  /** The limits in force, as Redis writes them. Replicas of an older version do not send them. */
   limits: z.string().optional(),
-  /** Of the window. Replicas of an older version did not tell. */
+  /** Of the window. Replicas of an older version do not send these two. */
   max: z.number().optional(),
   approved: z.number().optional(),
   /** The ids of the waiters just approved. */
@@ -32,7 +32,7 @@ const messageSchema = z.union([wakeSchema, leaderResignedSchema, memoryLostSchem
 export type Wake = z.infer<typeof wakeSchema>;
 
 export interface WakeListener {
-  /** Messages before this may be lost; later ones arrive. */
+  /** Messages before this may be lost. Later ones arrive. */
   onSubscribed(): void;
   onWake(wake: Wake): void;
   onLeaderResigned(): void;
@@ -44,8 +44,8 @@ export interface WakeListener {
 export type WakeMessages = Pick<Connections, 'subscriber' | 'publish'>;
 
 /**
- * The pub/sub channels of the keys for which this replica has waiters. Messages are hints: `onSubscribed`
- * and the timers of the listeners make up for lost ones.
+ * The pub/sub channels of the keys for which this replica has waiters. Messages are hints: `onSubscribed` and the
+ * timers of the listeners compensate for lost ones.
  */
 export class WakeChannel {
   readonly #listeners = new Map<string, WakeListener>();
@@ -69,7 +69,7 @@ export class WakeChannel {
     this.connections.subscriber.subscribe(channel);
   }
 
-  /** Does nothing where another listener has taken the channel meanwhile. */
+  /** Does nothing if another listener has taken the channel meanwhile. */
   unlisten(channel: string, listener: WakeListener): void {
     if (this.#listeners.get(channel) !== listener) return;
     this.#listeners.delete(channel);
@@ -90,7 +90,7 @@ export class WakeChannel {
     if (!listener) return;
     const message = parseMessage(text);
     if (!message) {
-      this.logger.warn({ channel }, 'ignored a message that is not ours');
+      this.logger.warn({ channel }, 'unknown message on a wake channel ignored');
     } else if ('leaderResigned' in message) {
       listener.onLeaderResigned();
     } else if ('memoryLost' in message) {

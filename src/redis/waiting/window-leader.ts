@@ -3,23 +3,23 @@ import type { Logger } from 'pino';
 import type { Clock } from '../../common/clock.js';
 
 /**
- * How long a term goes on after the end of the window for which it begins. A dead leader keeps others from leading
- * for as long. Followers end its windows meanwhile.
+ * How long a term lasts after the end of the window for which it begins. A dead leader prevents others from leading
+ * for as long. Followers end the windows meanwhile.
  */
 const TERM_AFTER_WINDOW_MILLIS = 10_000;
-/** A term that ends sooner after the end of a window than this is prolonged. A leader may be late by as much. */
+/** A term that ends sooner than this after the end of a window is prolonged, since a leader may be late by as much. */
 const LEAST_AFTER_WINDOW_MILLIS = 1_000;
 
-/** A mutex, as far as the election needs it. */
+/** What the election needs of a mutex. */
 export interface ElectionMutex {
   /**
    * @param millis how long it is held, unless it is prolonged
-   * @returns false where another holds it
+   * @returns false if another holds it
    */
   tryAcquire(millis: number): Promise<boolean>;
   /**
-   * Holds it for as long from now on.
-   * @returns false where it is not held any more
+   * Holds the mutex for this time from now on.
+   * @returns false if it is not held any more
    */
   prolong(millis: number): Promise<boolean>;
   release(): Promise<void>;
@@ -41,14 +41,14 @@ export interface WindowLeaderParts {
 
 /**
  * A candidate for window leader of a key. The leader settles at the end of each window on time, which spares
- * Redis the calls of all other replicas. Nothing depends on it: their timers do the same a little later.
+ * Redis the calls of all other replicas. Nothing depends on it: the timers of the others do the same a little later.
  *
- * A term goes beyond the end of the window in which it begins. So the leader of a long window asks nothing of
- * Redis before that end, and the leader of short ones prolongs its term once in many.
+ * A term lasts beyond the end of the window in which it begins. So the leader of a long window makes no calls before
+ * that end, and the leader of short windows prolongs its term once in many windows.
  */
 export class WindowLeader {
   #attempts = Promise.resolve();
-  /** By the clock's milliseconds; never later than in Redis. */
+  /** By the clock; never later than in Redis. */
   #termEndsAt = -Infinity;
   #hasResigned = false;
 
@@ -58,19 +58,19 @@ export class WindowLeader {
     return this.#isElected && !this.#hasResigned;
   }
 
-  /** Whether it leads, and will not do so until the window has ended that ends then. */
+  /** Whether it leads, but its term ends before the window that ends at `windowEndsAt`. */
   needsTime(windowEndsAt: number): boolean {
     return this.isLeading && this.#termEndsAt < windowEndsAt + LEAST_AFTER_WINDOW_MILLIS;
   }
 
-  /** Leads until after the end of the window, if there is no other leader. */
+  /** Tries to lead until after the end of the window, unless there is another leader. */
   volunteer(windowEndsAt: number): Promise<void> {
     this.#attempts = this.#attempts.then(() => this.#tryToLead(windowEndsAt));
     return this.#attempts;
   }
 
   /**
-   * Leads no more, and volunteers no more. Resolves when the mutex is free, and the others know it.
+   * Stops leading and volunteering. Resolves when the mutex is free and the others know it.
    * @param othersMayWait whether waiters of other replicas may need a leader
    */
   async resign(othersMayWait: boolean): Promise<void> {
@@ -80,7 +80,7 @@ export class WindowLeader {
     try {
       await this.parts.mutex.release();
     } catch (error) {
-      this.parts.logger.debug({ err: error }, 'window leader not released; its mutex will run out');
+      this.parts.logger.debug({ err: error }, 'window leader not released; its mutex will expire');
       return;
     }
     if (wasLeading && othersMayWait) await this.parts.announce();

@@ -1,5 +1,5 @@
 /**
- * When there will be room for waiters, as far as a replica knows: at the end of the window, or sooner where
+ * When there will be room for waiters, as far as a replica knows: at the end of the window, or sooner if
  * Redis says so. Times are a clock's milliseconds.
  */
 export class WindowTiming {
@@ -15,8 +15,8 @@ export class WindowTiming {
   ) {}
 
   /**
-   * Learns from a reply or a message of Redis. Each is late by its time on the way. So the earliest end that
-   * they give for a window is the most exact. A later window replaces it.
+   * Learns from a reply or a message of Redis. Each is late by its time on the way, so the earliest end that they give
+   * for a window is the most exact. The end of a later window replaces it.
    */
   learn(now: number, millisToRoom: number): void {
     const roomAt = now + millisToRoom;
@@ -29,12 +29,12 @@ export class WindowTiming {
     return now + millisToRoom > this.#roomAt + this.windowMillis() / 2;
   }
 
-  /** No window is known. The next look at Redis is due when a window would have passed. */
+  /** No window is known. The next settle is due when a window would have passed. */
   forget(now: number): void {
     this.#roomAt = now + this.windowMillis();
   }
 
-  /** When there will be room, as far as is known; a time that has passed where there is room now. */
+  /** When there will be room, as far as is known; a time in the past if there is room now. */
   get roomAt(): number {
     return this.#roomAt;
   }

@@ -23,9 +23,9 @@ export interface WithdrawalsParts {
   readonly slotOf: (name: string) => number;
   readonly limitsOf: LimitsOf;
   readonly leaseMillis: number;
-  /** Whether the store can be asked about a name in Redis, as far as is known. */
+  /** Whether the shard of a name in Redis is up, as far as is known. */
   readonly isAvailable: (name: string) => boolean;
-  /** Whether requests for the key wait here. They keep its lease alive, and with it every place of this replica. */
+  /** Whether requests for the key wait here. They renew its lease, and with it every place of this replica. */
   readonly isWaitedFor: (key: string) => boolean;
   readonly observer: Pick<StoreObserver, 'catchingUp'>;
   readonly clock: Clock;
@@ -33,39 +33,39 @@ export interface WithdrawalsParts {
   readonly logger: Logger;
 }
 
-/** What is to be withdrawn of one key. */
+/** The ids to withdraw of one key. */
 interface Pending {
   readonly key: string;
   readonly names: KeyNames;
-  /** Those of no call under way. One that is added while its call is under way is withdrawn once more. */
+  /** Without those of a call under way. An id that is added while its call is under way is withdrawn a second time. */
   ids: Set<string>;
   /** By the clock, when the last id was added. */
   addedAt: number;
-  /** All of them were asked for, and the call failed. */
+  /** All of them were part of a call that failed. */
   hasFailed: boolean;
 }
 
 /**
- * Withdraws from Redis all for which nobody here waits any more: places in a queue, approvals that crossed
- * with their callers' disconnects, calls of unknown outcome. It tries again until Redis has done it, or it can't
- * matter any more.
+ * Withdraws everything from Redis for which nobody here waits any more: places in a queue, approvals that crossed with
+ * their callers' disconnects, calls of unknown outcome. It retries until Redis has done it, or until it no longer
+ * matters.
  *
- * An outage leaves tens of thousands of them. So a call takes many keys, few calls are under way at a time, the next
- * ones wait for their replies, and all that failed waits for one timer.
+ * An outage leaves tens of thousands of withdrawals. So a call takes many keys, few calls are under way at a time, and
+ * all failed withdrawals wait for one timer.
  */
 export class Withdrawals {
-  /** All that Redis has not confirmed. */
+  /** What Redis has not confirmed yet. */
   readonly #pending = new Map<string, Pending>();
-  /** Those to be asked for, in the order in which they came. */
+  /** What the next calls take, in the order of arrival. */
   #due = new Set<Pending>();
-  /** Those that wait for the retry. */
+  /** What waits for the retry. */
   #failed = new Set<Pending>();
   /** The number of ids that Redis has not confirmed. */
   #undone = 0;
   #running: Promise<void> | undefined;
   #cancelRetry: (() => void) | undefined;
   #failures = 0;
-  /** Redis has answered every call since then; undefined after one that failed, or could not be sent. */
+  /** Since when Redis has answered every call; undefined after a call that failed or could not be sent. */
   #answeringSince: number | undefined;
   #isClosed = false;
 
@@ -86,12 +86,12 @@ export class Withdrawals {
     this.#runSoon();
   }
 
-  /** Redis can be asked again. */
+  /** Redis is up again. */
   onStoreAvailable(): void {
     if (this.#failed.size > 0) this.#retry();
   }
 
-  /** Tries once more, then gives up: places end with their lease. */
+  /** Tries once more, then gives up, since places end with their lease. */
   async close(): Promise<void> {
     await this.#running;
     this.#retry();
@@ -99,7 +99,10 @@ export class Withdrawals {
     this.#isClosed = true;
     this.#cancelRetry?.();
     if (this.#pending.size > 0) {
-      this.parts.logger.warn({ keys: this.#pending.size }, 'withdrawals left to the leases');
+      this.parts.logger.warn(
+        { keys: this.#pending.size },
+        'withdrawals given up; places end with their leases',
+      );
     }
   }
 
@@ -146,7 +149,7 @@ export class Withdrawals {
     }
     this.#failures += 1;
     if (this.#failures === 1 && reason !== undefined) {
-      this.parts.logger.warn({ err: reason }, 'withdrawals will be tried again');
+      this.parts.logger.warn({ err: reason }, 'withdrawals failed and will be retried');
     }
     const delay = backoffMillis(this.#failures, FIRST_RETRY_MILLIS);
     this.#cancelRetry ??= this.parts.clock.after(delay, () => {
@@ -167,9 +170,10 @@ export class Withdrawals {
   }
 
   /**
-   * What was never asked for has to be: its age may be that of an event loop that stood still, and its call may just have
-   * run. An approval counts until its window ends, and a place until the lease does, which waiters of the same key renew.
-   * Calls from before the last outage may have run at its end, so neither began later than Redis was back.
+   * Whether a withdrawal can still change anything. One that was never sent always can: after a stall of the event loop
+   * it may be old while its check has just run. An approval counts until its window ends, and a place until the lease
+   * ends, which waiters of the same key renew. Calls from before the last outage may have run at its end, so these
+   * times count from the moment when Redis was up again.
    */
   #matters({ key, addedAt, hasFailed }: Pending): boolean {
     if (!hasFailed || this.#answeringSince === undefined || this.parts.isWaitedFor(key))
@@ -228,7 +232,7 @@ export class Withdrawals {
       const { requestIds = [] } = withdrawals[i] ?? {};
       this.#undone -= requestIds.length;
       if (replies[i] instanceof Error) this.#hasFailed(pending, requestIds);
-      // There are more than a call takes, or some were added meanwhile.
+      // There are more than fit into a call, or some were added meanwhile.
       else if (pending.ids.size > 0) this.#due.add(pending);
       else this.#pending.delete(pending.key);
     }
@@ -249,7 +253,7 @@ export class Withdrawals {
   }
 }
 
-/** Takes ids out of those that are to be withdrawn, in their order. */
+/** Takes the first ids to withdraw, in their order. */
 function takeFirst(pending: Pending, most: number): string[] {
   const all = [...pending.ids];
   pending.ids = new Set(all.slice(most));

@@ -3,14 +3,14 @@ import { ROOT_CONTEXT, SpanKind, SpanStatusCode, type Tracer } from '@openteleme
 import type { CallLoad, StoreObserver } from '../../redis/store-observer.js';
 import { RequestSpan } from './request-spans.js';
 
-/** The scripts that carry requests, whose callers and sampler have said whether they are traced. */
+/** The scripts that carry requests. Their callers and the sampler decide whether these are traced. */
 const CARRIERS: ReadonlySet<string> = new Set(['check', 'release']);
 
 /**
- * Makes a span of each script call when it has ended, and tells `observer` of all.
+ * Creates a span for each script call that has ended, and passes all events on to `observer`.
  *
- * A call that carries checks has links to all of theirs that are recorded. It is below the first, so that it is
- * recorded where that is, and the others have links to it. What the replica does by itself has traces of its own.
+ * The span of a call with checks links to all recorded spans of these checks. It is below the first one, so that it is
+ * recorded if that one is, and the others link to it. Calls that the replica makes on its own have their own traces.
  */
 export function observeCalls(observer: StoreObserver, tracer: Tracer): StoreObserver {
   return {

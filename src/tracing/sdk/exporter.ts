@@ -4,7 +4,7 @@ import type { Logger } from 'pino';
 
 import type { TraceSettings } from '../trace-settings.js';
 
-/** The exporter of the protocol asked for. It reads its own variables: address, headers, certificates, time limit. */
+/** The exporter of the configured protocol. It reads its own variables: address, headers, certificates, time limit. */
 export async function createExporter(settings: TraceSettings): Promise<SpanExporter> {
   const protocol =
     settings.OTEL_EXPORTER_OTLP_TRACES_PROTOCOL ?? settings.OTEL_EXPORTER_OTLP_PROTOCOL;
@@ -15,7 +15,7 @@ export async function createExporter(settings: TraceSettings): Promise<SpanExpor
   return new OTLPTraceExporter();
 }
 
-/** Logs when the collector begins to take no spans, and when it takes them again: one line each. */
+/** Logs when the collector stops accepting spans, and when it accepts them again: one line each. */
 export class LoggedExporter implements SpanExporter {
   #lost = 0;
 
@@ -38,15 +38,15 @@ export class LoggedExporter implements SpanExporter {
 
   #taken(): void {
     if (this.#lost === 0) return;
-    this.logger.info({ lost: this.#lost }, 'the collector takes spans again');
+    this.logger.info({ lost: this.#lost }, 'the collector accepts spans again');
     this.#lost = 0;
   }
 
   #notTaken(spans: number, error: Error | undefined): void {
     if (this.#lost === 0) {
-      // The body of an answer may say anything; its status and the operating system's errors have no secrets.
+      // The body of an answer may have anything in it. Its status and the operating system's errors have no secrets.
       const { message: reason, code } = (error ?? {}) as { message?: string; code?: unknown };
-      this.logger.warn({ reason, code }, 'the collector takes no spans; they are lost');
+      this.logger.warn({ reason, code }, 'the collector does not accept spans; they are lost');
     }
     this.#lost += spans;
   }

@@ -4,8 +4,8 @@ import { FrequentLog } from '../../common/frequent-log.js';
 import type { TracingParts } from '../tracing.js';
 
 /**
- * Has OpenTelemetry's warnings logged, one line a second at most: a certificate that can't be read, spans that are
- * dropped from a full queue, spans that the collector has refused.
+ * Logs OpenTelemetry's warnings, one line a second at most: a certificate that can't be read, spans that are
+ * dropped from a full queue, spans that the collector has rejected.
  */
 export function logNotices({ clock, logger }: Pick<TracingParts, 'clock' | 'logger'>): {
   close(): void;

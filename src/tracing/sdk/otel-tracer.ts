@@ -14,7 +14,7 @@ import type { TraceIds } from '../trace-ids.js';
 import type { CallSpan, SpanParent, TraceHeaders, Tracer } from '../tracer.js';
 import { RequestSpan } from './request-spans.js';
 
-/** The tracer by OpenTelemetry. @param readsTraceparent whether spans are put below those of callers */
+/** A tracer with OpenTelemetry. @param readsTraceparent whether spans are below the spans of callers */
 export function otelTracer(spans: OtelSpans, readsTraceparent: boolean): Tracer {
   return {
     callerOf: (headers) => new Caller(spans, readsTraceparent ? contextIn(headers) : ROOT_CONTEXT),

@@ -13,7 +13,7 @@ import type { KeyPolicy } from '../../rules/policy.js';
 import { type TraceIds, traceIds } from '../trace-ids.js';
 import type { CheckSpan, ReleaseSpan } from '../tracer.js';
 
-/** The span of a request, or of an element of a call for many. No attribute has a limiter key: it may be personal. */
+/** The span of a request, or of an element of a bulk request. No attribute has a limiter key, which may be personal. */
 export class RequestSpan implements CheckSpan, ReleaseSpan {
   /** For spans below this one. */
   readonly context: Context;
@@ -42,9 +42,9 @@ export class RequestSpan implements CheckSpan, ReleaseSpan {
     this.span.addEvent('queued', now);
   }
 
-  /** A call to the store has carried this with others. @param other the call's span, if it is not below this one */
+  /** A call to the store has carried this request. @param other the call's span, if it is not below this one */
   carried(size: number, other: SpanContext | undefined): void {
-    // A client may have disconnected before.
+    // If the client has disconnected, the span has ended.
     if (!this.span.isRecording()) return;
     this.span.setAttribute('sluice.batch_size', size);
     if (other) this.span.addLink({ context: other });
@@ -60,7 +60,7 @@ export class RequestSpan implements CheckSpan, ReleaseSpan {
     this.end({ 'sluice.outcome': isReleased ? 'released' : 'not_found' });
   }
 
-  /** A call for many has results of its elements, and none of its own. */
+  /** A bulk request has no result of its own, only those of its elements. */
   answered(elements: number): void {
     this.end({ 'sluice.elements': elements });
   }
@@ -68,7 +68,7 @@ export class RequestSpan implements CheckSpan, ReleaseSpan {
   failed(code: string, isFault: boolean): void {
     if (isFault && this.span.isRecording()) this.span.setStatus({ code: SpanStatusCode.ERROR });
     this.end({
-      'sluice.outcome': isFault ? 'failed' : 'refused',
+      'sluice.outcome': isFault ? 'failed' : 'rejected',
       'sluice.reason': code.toLowerCase(),
       ...(isFault ? { 'error.type': code } : {}),
     });
@@ -83,7 +83,7 @@ export class RequestSpan implements CheckSpan, ReleaseSpan {
   }
 }
 
-/** In the words of `ratelimit_decisions_total`. */
+/** The same words as in `ratelimit_decisions_total`. */
 function attributesOf(decision: Decision, isShadow: boolean): Attributes {
   if (decision.outcome === 'withdrawn') {
     return { 'sluice.outcome': 'withdrawn', 'sluice.reason': 'client_disconnected' };

@@ -20,20 +20,20 @@ import { createExporter, LoggedExporter } from './exporter.js';
 import { logNotices } from './notices.js';
 import { otelTracer } from './otel-tracer.js';
 
-/** The longest the last spans may take to reach the collector when the replica stops. */
+/** How long the last spans may take to reach the collector when the replica stops. */
 const FLUSH_MILLIS = 1000;
 
-/** Begins to trace as the settings say. */
+/** Starts tracing as the settings say. */
 export async function startSdk(settings: TraceSettings, parts: TracingParts): Promise<Tracing> {
   const { logger } = parts;
   const notices = logNotices(parts);
-  // Its errors are of exports that failed, which have lines of their own.
+  // Its errors are failed exports, which have log lines of their own.
   setGlobalErrorHandler(() => undefined);
   const provider = new TracerProvider({
     resource: resourceOf(settings, parts.replicaId),
     sampler: samplerOf(settings),
     spanProcessors: [
-      // Its queue is bounded: spans that the collector does not take in time are dropped.
+      // Its queue is bounded: spans that the collector does not accept in time are dropped.
       new BatchSpanProcessor({
         exporter: new LoggedExporter(await createExporter(settings), logger),
         scheduledDelayMillis: settings.OTEL_BSP_SCHEDULE_DELAY,
@@ -58,7 +58,7 @@ export async function startSdk(settings: TraceSettings, parts: TracingParts): Pr
         ),
         delay(FLUSH_MILLIS, false, { ref: false }),
       ]);
-      if (!areSent) logger.warn('the last spans were not taken by the collector');
+      if (!areSent) logger.warn('the collector did not accept the last spans');
       notices.close();
     },
   };

@@ -50,7 +50,7 @@ test('a store that is full is a remark, and no reason', async () => {
 
   expect(await assessment).toEqual({
     reasons: [],
-    remarks: ['store full: new keys are refused'],
+    remarks: ['store full: checks of new keys fail'],
   });
 });
 

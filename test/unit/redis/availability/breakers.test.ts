@@ -68,13 +68,13 @@ test('each change is told with the number of shards that are down, and logged on
   expect(log.lines).toMatchObject([
     {
       level: 'warn',
-      msg: 'store unavailable; not asked until it is back',
+      msg: 'store is down; not asked until it is up again',
       shard: 'a',
       reason: FAILURES.refused.message,
     },
-    { level: 'warn', msg: 'store unavailable; not asked until it is back', shard: 'b' },
-    { level: 'info', msg: 'store available again', shard: 'a' },
-    { level: 'info', msg: 'store available again', shard: 'b' },
+    { level: 'warn', msg: 'store is down; not asked until it is up again', shard: 'b' },
+    { level: 'info', msg: 'store is up again', shard: 'a' },
+    { level: 'info', msg: 'store is up again', shard: 'b' },
   ]);
 });
 

@@ -139,7 +139,7 @@ describeWithRedisProgram('a connection that is dead', () => {
     await subscribe(channel);
     proxy.toServer.lose();
     proxy.toClient.lose();
-    await until(() => log.messages.includes('subscriber does not answer; connecting anew'));
+    await until(() => log.messages.includes('subscriber does not answer; reconnecting'));
     await recorder.untilSubscribed(channel, 2);
 
     await server.command('PUBLISH', channel, 'message');

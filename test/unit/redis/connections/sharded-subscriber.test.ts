@@ -334,7 +334,7 @@ describeWithRedisProgram('a connection that is dead', () => {
     await recorder.untilSubscribed(onA);
     proxy.toServer.lose();
     proxy.toClient.lose();
-    await until(() => log.messages.includes('subscriber does not answer; connecting anew'));
+    await until(() => log.messages.includes('subscriber does not answer; reconnecting'));
     await recorder.untilSubscribed(onA, 2);
 
     await server.command('SPUBLISH', onA, 'message');

@@ -91,7 +91,7 @@ describe('a call that fails', () => {
       await store.last.fail(error);
     }
     expect(log.lines).toMatchObject([
-      { level, state: '{k}', msg: 'settle failed; those who wait go on waiting' },
+      { level, state: '{k}', msg: 'settle failed; its waiters keep waiting' },
     ]);
   });
 });

@@ -51,7 +51,7 @@ test.each(['', 'null', '{}', '{"granted":[]}', '{"memoryLost":false}', '[1]', 'w
     wakes.listen('k', listener);
     messages.say('k', text);
     expect(listener.heard).toEqual([]);
-    expect(log.messages).toEqual(['ignored a message that is not ours']);
+    expect(log.messages).toEqual(['unknown message on a wake channel ignored']);
   },
 );
 

@@ -286,7 +286,7 @@ describe('a call that fails', () => {
     expect(log.lines).toMatchObject([
       {
         level: 'warn',
-        msg: 'withdrawals will be tried again',
+        msg: 'withdrawals failed and will be retried',
         err: { message: REDIS_IS_AWAY.message },
       },
     ]);
@@ -360,7 +360,7 @@ describe('close', () => {
     await quiet();
     await withdrawals.close();
     expect(calls.map(idsOf)).toEqual([['a'], ['a']]);
-    expect(log.messages).not.toContain('withdrawals left to the leases');
+    expect(log.messages).not.toContain('withdrawals given up; places end with their leases');
   });
 
   test('tries once more what fails while it waits', async () => {
@@ -376,7 +376,7 @@ describe('close', () => {
     withdrawals.add('l', ['b']);
     await quiet();
     await withdrawals.close();
-    expect(log.lines.at(-1)).toMatchObject({ msg: 'withdrawals left to the leases', keys: 2 });
+    expect(log.lines.at(-1)).toMatchObject({ msg: 'withdrawals given up; places end with their leases', keys: 2 });
     const { length } = calls;
     await advance(100_000);
     expect(calls).toHaveLength(length);
