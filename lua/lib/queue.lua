@@ -131,12 +131,12 @@ local function recount(keys, queue, now_ms)
 end
 
 -- Reads how many waiters each replica has: `places` counts all waiters, `living` those of living replicas.
--- Returns the queue, and whether its keys agree. A queue that becomes empty is removed as a whole.
+-- Returns the queue, and whether the two hashes agree. A queue that becomes empty is removed as a whole.
 local function load_queue(keys, now_ms)
   local queue = new_queue()
   queue.places = redis.call('HLEN', keys.waiting)
   if queue.places == 0 then
-    return queue, redis.call('EXISTS', keys.replicas, keys.queue) == 0
+    return queue, redis.call('EXISTS', keys.replicas) == 0
   end
   local counted = 0
   local replicas = redis.call('HGETALL', keys.replicas)
@@ -151,13 +151,19 @@ local function load_queue(keys, now_ms)
   return queue, counted == queue.places
 end
 
+-- Whether the list can't be that of so many waiters. A list without waiters is what is left if both hashes were removed.
+local function is_list_torn(keys, places)
+  local length = redis.call('LLEN', keys.queue)
+  return length < places or (places == 0 and length > 0)
+end
+
 -- The queue, read at most once per script. If somebody else has removed some of its keys, it is repaired, and replicas
 -- get time to put back the waiters that were lost with it.
 local function read_queue(keys, state, call)
   if not state.queue then
-    local keys_agree
-    state.queue, keys_agree = load_queue(keys, call.now_ms)
-    if not keys_agree or redis.call('LLEN', keys.queue) < state.queue.places then
+    local hashes_agree
+    state.queue, hashes_agree = load_queue(keys, call.now_ms)
+    if not hashes_agree or is_list_torn(keys, state.queue.places) then
       recount(keys, state.queue, call.now_ms)
       hold_after_loss_of_queue(keys, state, call)
     end
