@@ -1,4 +1,5 @@
 import { ApprovalLedger } from '../support/approval-ledger.js';
+import { staying } from '../support/expiring-names.js';
 import { type RateRequest, requestRate, waitingCount } from '../support/rate-client.js';
 import { uniqueKey } from '../support/unique-key.js';
 import { until } from '../support/until.js';
@@ -93,6 +94,8 @@ describe('clients that disconnect, with short windows,', () => {
     await ledger.close(redis.client);
     expect(ledger.violations).toEqual([]);
     expect(ledger.served).toEqual(ledger.joined.filter((id) => ledger.served.includes(id)));
-    await until(async () => (await redis.client.keys(`*${key}*`)).length === 0);
+    const send = (name: string, ...args: string[]): Promise<unknown> =>
+      redis.client.call(name, ...args);
+    expect(await staying(send, `*${key}*`)).toEqual([]);
   });
 });
