@@ -1,5 +1,5 @@
 import { ApprovalLedger } from '../support/approval-ledger.js';
-import { staying } from '../support/expiring-names.js';
+import { lingeringNames } from '../support/expiring-names.js';
 import { type RateRequest, requestRate, waitingCount } from '../support/rate-client.js';
 import { uniqueKey } from '../support/unique-key.js';
 import { until } from '../support/until.js';
@@ -96,6 +96,6 @@ describe('clients that disconnect, with short windows,', () => {
     expect(ledger.served).toEqual(ledger.joined.filter((id) => ledger.served.includes(id)));
     const send = (name: string, ...args: string[]): Promise<unknown> =>
       redis.client.call(name, ...args);
-    expect(await staying(send, `*${key}*`)).toEqual([]);
+    expect(await lingeringNames(send, `*${key}*`)).toEqual([]);
   });
 });

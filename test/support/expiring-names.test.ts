@@ -1,4 +1,4 @@
-import { staying } from './expiring-names.js';
+import { lingeringNames } from './expiring-names.js';
 import { describeWithRedisProgram } from './describe-with-redis-program.js';
 import { uniqueKey } from './unique-key.js';
 import { useRedis } from './use-redis.js';
@@ -6,7 +6,7 @@ import { useRedis } from './use-redis.js';
 describeWithRedisProgram('of names that nobody should use', () => {
   const redis = useRedis();
   const look = (pattern: string): Promise<string[]> =>
-    staying((command, ...args) => redis.client.call(command, ...args), pattern);
+    lingeringNames((command, ...args) => redis.client.call(command, ...args), pattern);
 
   test('one that expires by itself is right', async () => {
     const name = uniqueKey();

@@ -13,7 +13,7 @@ type Send = (...command: [name: string, ...args: string[]]) => Promise<unknown>;
  * @param send sends a command to a server, of version 7 or newer
  * @returns what is said of names that stay
  */
-export async function staying(send: Send, pattern = '*'): Promise<string[]> {
+export async function lingeringNames(send: Send, pattern = '*'): Promise<string[]> {
   const before = await expiries(send, pattern);
   await delay(BETWEEN_LOOKS_MILLIS);
   const after = await expiries(send, pattern);

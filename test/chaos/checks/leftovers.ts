@@ -1,5 +1,5 @@
 import type { RedisProcess } from '../../support/redis-process.js';
-import { staying } from '../../support/expiring-names.js';
+import { lingeringNames } from '../../support/expiring-names.js';
 import { lastWithin } from '../within.js';
 
 /**
@@ -17,7 +17,7 @@ export async function leftovers(
   isQuick = false,
 ): Promise<string[]> {
   const namesOn = async (server: RedisProcess): Promise<string[]> => {
-    if (isQuick) return staying((...command) => server.command(...command));
+    if (isQuick) return lingeringNames((...command) => server.command(...command));
     const found = (await server.command('KEYS', '*')) as string[];
     return found.map((name) => `${name} is left`);
   };
