@@ -24,9 +24,9 @@ import { runFaults } from './faults/run-faults.js';
 import { Fleet, type Member } from './fleet.js';
 import { keepEvidence } from './keep-evidence.js';
 import { Ledger } from './ledger.js';
-import { ALL_KEYS, REPLICA_SETTINGS, UNDECLARED } from './limits.js';
+import { ALL_KEYS, leastMemoryMillis, REPLICA_SETTINGS, UNDECLARED } from './limits.js';
 import { Load } from './load.js';
-import { RedisAccount } from './monitor/redis-account.js';
+import { RedisAccount } from '../support/monitor/redis-account.js';
 import { Random } from './random.js';
 import { READABLE, type Reading, read } from './replica-reading.js';
 import { type RoundReport, summarize } from './round-report.js';
@@ -69,7 +69,10 @@ export async function runChaos(round: Round): Promise<RoundReport> {
 
 async function runOn(topology: Topology, folder: string, round: Round): Promise<RoundReport> {
   const random = new Random(round.seed);
-  const account = new RedisAccount(topology.servers, ALL_KEYS, HIGHEST_MAXIMUM);
+  const account = new RedisAccount(topology.servers, ALL_KEYS, {
+    highestMaximum: HIGHEST_MAXIMUM,
+    rememberedMillis: leastMemoryMillis,
+  });
   const tokens = new TokensFile(folder);
   const rules = new RulesFile(folder, random.fork('rules'), tokens.observer);
   const standstills = new Standstills();

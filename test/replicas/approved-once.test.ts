@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 
 import type { Redis } from 'ioredis';
 
-import { ApprovalLedger } from '../support/approval-ledger.js';
+import { ApprovalLedger } from '../support/monitor/approval-ledger.js';
 import { describeWithRedisProgram } from '../support/describe-with-redis-program.js';
 import { extent } from '../support/extent.js';
 import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.js';
@@ -44,7 +44,7 @@ describeWithRedisProgram('a waiter is approved once', () => {
       isOver = true;
     });
     const [answers] = await Promise.all([answered, disturb(() => isOver)]);
-    await ledger.close(client);
+    await ledger.close();
     expect(ledger.violations).toEqual([]);
     expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
     // Each approval reached the client that asked for it, and no other.

@@ -1,7 +1,7 @@
 import { Agent } from 'node:http';
 
 import { parseSettings } from '../../../src/config/settings.js';
-import { ApprovalLedger } from '../../support/approval-ledger.js';
+import { ApprovalLedger } from '../../support/monitor/approval-ledger.js';
 import { untilWaiting } from '../../support/debug-state.js';
 import { describeWithNginx } from '../../support/describe-with-nginx.js';
 import { approve, begin, ratePath, send } from '../../support/http-client.js';
@@ -109,7 +109,7 @@ describeWithNginx('a rolling update under load', () => {
       await rollout.run();
     } finally {
       await Promise.all([load.stop(), kept.stop()]);
-      for (const ledger of ledgers) await ledger.close(redis.client);
+      for (const ledger of ledgers) await ledger.close();
     }
     windows = Math.ceil((performance.now() - startedAt) / WINDOW_MILLIS) + 1;
     asked = load.asked;
