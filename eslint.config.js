@@ -189,6 +189,16 @@ export default tseslint.config(
     rules: {
       '@typescript-eslint/no-non-null-assertion': 'off',
       'max-lines': 'off',
+      'no-restricted-syntax': [
+        'error',
+        ...[
+          'MemberExpression[property.name="only"]',
+          'CallExpression[callee.name=/^(fit|fdescribe)$/]',
+        ].map((selector) => ({
+          selector,
+          message: 'a focused test keeps the others from running',
+        })),
+      ],
     },
   },
 );

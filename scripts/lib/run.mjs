@@ -1,4 +1,5 @@
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 
 export const ROOT = fileURLToPath(new URL('../../', import.meta.url));
@@ -8,6 +9,17 @@ export function run(command, args, options = {}) {
   const result = spawnSync(command, args, { cwd: ROOT, stdio: 'inherit', ...options });
   if (result.error) stop(`${command} could not be started: ${result.error.message}`);
   if (result.status !== 0) process.exit(result.status ?? 1);
+}
+
+/** Runs commands at the same time, and ends this process with the code of the first that fails. */
+export async function runTogether(...commands) {
+  await Promise.all(
+    commands.map(async ([command, ...args]) => {
+      const child = spawn(command, args, { cwd: ROOT, stdio: 'inherit' });
+      const [code] = await once(child, 'exit');
+      if (code !== 0) process.exit(code ?? 1);
+    }),
+  );
 }
 
 /** Ends this process with one line that says why. */

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 
 import type { KeyLimits, LimitsOf } from '../../src/limiter/limiter.js';
+import { extent } from '../support/extent.js';
 import {
   createMemoryHarness,
   type HarnessFactory,
@@ -196,7 +197,7 @@ describe('the embedded and the Redis limiter', () => {
           await Promise.all([memory.close(), inRedis.close()]);
         }
       }),
-      { numRuns: 500 },
+      { numRuns: extent(100, 500) },
     );
   }, 300_000);
 });

@@ -1,3 +1,4 @@
+import { IS_FULL } from '../support/extent.js';
 import { createMemoryHarness, overHttp, redisHarnessFactory } from '../support/limiter-harness.js';
 import { useRedis } from '../support/use-redis.js';
 import { describeHits } from './hits.js';
@@ -10,8 +11,11 @@ const createRedisHarness = redisHarnessFactory(redis);
 for (const describeBehaviour of [describeLimiter, describeLimitedWaits]) {
   describeBehaviour('the embedded limiter', createMemoryHarness, 'direct');
   describeBehaviour('the Redis limiter', createRedisHarness, 'direct');
-  describeBehaviour('the embedded limiter over HTTP', overHttp(createMemoryHarness), 'http');
   describeBehaviour('the Redis limiter over HTTP', overHttp(createRedisHarness), 'http');
+  // HTTP makes no difference of limiters.
+  if (IS_FULL) {
+    describeBehaviour('the embedded limiter over HTTP', overHttp(createMemoryHarness), 'http');
+  }
 }
 
 // HTTP offers none.

@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 
 import type { Member } from './fleet.js';
-import type { RedisAccount } from './monitor/redis-account.js';
+import type { RedisAccount } from '../support/monitor/redis-account.js';
 import type { RoundReport } from './round-report.js';
 
 const RESULTS = new URL('results/', import.meta.url);

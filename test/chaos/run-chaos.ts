@@ -24,9 +24,9 @@ import { runFaults } from './faults/run-faults.js';
 import { Fleet, type Member } from './fleet.js';
 import { keepEvidence } from './keep-evidence.js';
 import { Ledger } from './ledger.js';
-import { ALL_KEYS, REPLICA_SETTINGS, UNDECLARED } from './limits.js';
+import { ALL_KEYS, leastMemoryMillis, REPLICA_SETTINGS, UNDECLARED } from './limits.js';
 import { Load } from './load.js';
-import { RedisAccount } from './monitor/redis-account.js';
+import { RedisAccount } from '../support/monitor/redis-account.js';
 import { Random } from './random.js';
 import { READABLE, type Reading, read } from './replica-reading.js';
 import { type RoundReport, summarize } from './round-report.js';
@@ -49,6 +49,8 @@ export interface Round {
   readonly seed: number;
   /** How long faults go on. */
   readonly seconds: number;
+  /** Whether the end is not waited for of names that expire by themselves. */
+  readonly isQuick?: boolean;
 }
 
 /** Runs one round from the start of its servers to their end, and judges it. */
@@ -67,7 +69,10 @@ export async function runChaos(round: Round): Promise<RoundReport> {
 
 async function runOn(topology: Topology, folder: string, round: Round): Promise<RoundReport> {
   const random = new Random(round.seed);
-  const account = new RedisAccount(topology.servers, ALL_KEYS, HIGHEST_MAXIMUM);
+  const account = new RedisAccount(topology.servers, ALL_KEYS, {
+    highestMaximum: HIGHEST_MAXIMUM,
+    rememberedMillis: leastMemoryMillis,
+  });
   const tokens = new TokensFile(folder);
   const rules = new RulesFile(folder, random.fork('rules'), tokens.observer);
   const standstills = new Standstills();
@@ -88,7 +93,7 @@ async function runOn(topology: Topology, folder: string, round: Round): Promise<
       rules,
       tokens,
     });
-    const atTheEnd = await judgeTheEnd(topology, fleet, load, before, tokens);
+    const atTheEnd = await judgeTheEnd(topology, fleet, load, before, tokens, round.isQuick);
     await within(SETTLED_WITHIN_MILLIS, 'the accounts', () => account.upToNow());
     const mayLog = ({ msg, time }: LogLine): boolean => {
       const at = Date.parse(String(time));
@@ -148,10 +153,15 @@ async function judgeTheEnd(
   load: Load,
   before: ReadonlyMap<Member, Reading>,
   { observer }: TokensFile,
+  isQuick?: boolean,
 ): Promise<string[]> {
   const stuck = await notRecovered(fleet, ALL_KEYS, observer());
   await endLoad(load);
-  return [...stuck, ...(await leftovers(servers)), ...(await heldByVeterans(before, observer()))];
+  return [
+    ...stuck,
+    ...(await leftovers(servers, isQuick)),
+    ...(await heldByVeterans(before, observer())),
+  ];
 }
 
 /** What each replica holds when it has done all that it can do, and nothing has gone wrong. */

@@ -1,4 +1,4 @@
-import { parseSettings, type Settings } from '../../src/config/settings.js';
+import { parseSettings, type Settings, settingsSchema } from '../../src/config/settings.js';
 import { DEFAULTS, refusal } from '../support/settings.js';
 
 type Name = keyof Settings;
@@ -12,9 +12,13 @@ const WHOLE_NUMBERS: [name: Name, min: number, max: number][] = [
   ['WINDOW_MILLIS', 1, 366 * 24 * 60 * 60 * 1000],
   ['MAX_REQUESTS', 1, 1_000_000_000],
   ['MAX_REQUESTS_IN_QUEUE', 0, 100_000],
+  ['MAX_REQUESTS_CEILING', 1, 1_000_000_000],
+  ['MAX_REQUESTS_IN_QUEUE_CEILING', 0, 100_000],
   ['REDIS_DATABASE', 0, 1_000_000],
   ['STORE_TIMEOUT_MILLIS', 1, 60_000],
   ['REPLICA_LEASE_MILLIS', 500, 3_600_000],
+  ['MAX_KEYS', 1, 100_000_000],
+  ['MAX_IDS_PER_KEY', 1, 1_000_000_000],
   ['MAX_WAITERS', 0, 1_000_000],
   ['MAX_WAITERS_PER_CALLER', 0, 1_000_000],
   ['MAX_CONNECTIONS', 1, 1_000_000],
@@ -33,8 +37,14 @@ const YES_OR_NO: Name[] = [
 ];
 
 /** What the choices need beside them. */
-const COMPANIONS = { REDIS_URL: 'redis://localhost', REDIS_SENTINEL_MASTER: 'main' };
+const COMPANIONS = {
+  REDIS_URL: 'redis://localhost',
+  REDIS_SENTINEL_MASTER: 'main',
+  CONFIG_FILE: '/rules.yaml',
+};
 const CHOICES: [name: Name, values: string[]][] = [
+  ['UNKNOWN_KEYS', ['allow', 'refuse']],
+  ['RATE_LIMIT_HEADERS', ['off', 'draft', 'legacy']],
   ['REDIS_MODE', ['standalone', 'sentinel', 'cluster']],
   ['STORE_OUTAGE_POLICY', ['deny', 'allow', 'local']],
   ['LOG_LEVEL', ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']],
@@ -82,6 +92,22 @@ const NOT_YES_OR_NO = [
   'truee',
   'null',
 ];
+
+/** The names of the settings that say of a value which none of them takes that they take `what`. */
+function settingsThatTake(what: RegExp): string[] {
+  return Object.entries(settingsSchema.shape).flatMap(([name, schema]) => {
+    const { error } = schema.safeParse('?');
+    return what.test(error?.issues[0]?.message ?? '') ? [name] : [];
+  });
+}
+
+test.each<[kind: string, tested: Name[], takes: RegExp]>([
+  ['whole numbers', WHOLE_NUMBERS.map(([name]) => name), /^a whole number/],
+  ['switches', YES_OR_NO, /^true, false/],
+  ['choices', CHOICES.map(([name]) => name), /^one of/],
+])('all settings that are %s are tested here', (_kind, tested, takes) => {
+  expect([...tested].sort()).toEqual(settingsThatTake(takes).sort());
+});
 
 describe.each(WHOLE_NUMBERS)('%s', (name, min, max) => {
   test.each([min, max])('takes %d', (value) => {

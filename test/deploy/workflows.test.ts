@@ -15,6 +15,8 @@ const TEST_FOLDER = /\btest\/[\w/-]+/g;
 /** A major version that GitHub keeps up to date, or a commit. */
 const PINNED = /^[\w-]+\/[\w./-]+@(?:v\d+|[0-9a-f]{40})$/;
 
+const COMMIT = /@[0-9a-f]{40} # v\d+\.\d+\.\d+$/;
+
 const ci = readWorkflow('.github/workflows/ci.yml');
 const release = readWorkflow('.github/workflows/release.yml');
 
@@ -57,6 +59,15 @@ describe.each(WORKFLOWS)('%s', (path) => {
     );
     expect(used.length).toBeGreaterThan(0);
     expect(used.filter((uses) => !uses.startsWith('./') && !PINNED.test(uses))).toEqual([]);
+  });
+
+  test('pins every action by its commit, with the version for readers, if a job may write', () => {
+    const mayWrite = jobs.some(([, { permissions = {} }]) =>
+      Object.values(permissions).includes('write'),
+    );
+    const uses = [...readText(path).matchAll(/uses: (?!\.\/)(.*)/g)].map(([, use]) => use);
+    expect(uses.length).toBeGreaterThan(0);
+    expect(mayWrite ? uses.filter((use) => !COMMIT.test(use!)) : []).toEqual([]);
   });
 
   test('names scripts and tests that there are', () => {

@@ -114,8 +114,9 @@ export class ShellSession {
   /** Returns when what the command starts serves. */
   async #serve(code: string, address: string): Promise<void> {
     const log = join(this.folder, 'served.log');
-    const asking = `curl -s -o '${log}.health' --retry 60 --retry-all-errors --retry-delay 1`;
-    await this.#execute(`{ ${code}\n} > '${log}' 2>&1 &\n${asking} ${address}/healthz`);
+    // curl itself asks again after a second at the earliest.
+    const asking = `for i in {1..600}; do curl -s -o '${log}.health' ${address}/healthz && break; sleep 0.1; done`;
+    await this.#execute(`{ ${code}\n} > '${log}' 2>&1 &\n${asking}`);
   }
 
   /** Returns when it has ended, jobs in the background aside. */

@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { say } from '../chaos/expect-no-violations.js';
+import { extent } from '../support/extent.js';
 import { killReplicas, startReplica } from '../support/replica-process.js';
 import { useTemporaryFolder } from '../support/temporary-folder.js';
 import { uniqueKey } from '../support/unique-key.js';
@@ -28,7 +29,7 @@ const SETTINGS = {
 };
 /** In the ordinary tests the same requests at every run. */
 const ORDINARY = process.env.FUZZ_SECONDS ? {} : { FUZZ_SEED: '1' };
-const { seed, seconds } = fuzzOptions({ ...ORDINARY, ...process.env }, { seconds: 6 });
+const { seed, seconds } = fuzzOptions({ ...ORDINARY, ...process.env }, { seconds: extent(2, 6) });
 const redis = useRedis();
 const folder = useTemporaryFolder();
 

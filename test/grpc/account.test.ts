@@ -4,6 +4,7 @@ import fc from 'fast-check';
 
 import { bothLimiters } from '../support/both-limiters.js';
 import { debugState } from '../support/debug-state.js';
+import { extent } from '../support/extent.js';
 import { type GrpcApp, ruleForAll, rulesFile, useGrpcApps } from '../support/grpc-app.js';
 import { type Gateway, of, useGateways } from '../support/grpc-gateway.js';
 import { useTemporaryFolder } from '../support/temporary-folder.js';
@@ -67,7 +68,7 @@ describe.each(bothLimiters(redis))('whatever gateways do (%s limiter)', (_name, 
       fc.asyncProperty(steps, async (all) => {
         await expectExact(app, gateway, all);
       }),
-      { numRuns: 300 },
+      { numRuns: extent(60, 300) },
     );
   });
 });

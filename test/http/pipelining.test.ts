@@ -6,6 +6,7 @@ import type { Limiter } from '../../src/limiter/limiter.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { bothLimiters } from '../support/both-limiters.js';
 import { debugState, untilWaiting } from '../support/debug-state.js';
+import { extent } from '../support/extent.js';
 import { approve, approvedId, begin, ratePath, send } from '../support/http-client.js';
 import { fullKey, smallLimiter, useHttpServices } from '../support/http-service.js';
 import { scrape } from '../support/prometheus-text.js';
@@ -45,13 +46,20 @@ function answeredIds(received: string): string[] {
   return received.match(/(?<=^X-Correlation-ID: n)\d+/gm) ?? [];
 }
 
+const STATUS_LINE = 'HTTP/1.1 ';
+
 /** Resolves when so many have been answered. What was received is too much to be shown. */
 async function untilAnswered(connection: RawConnection, count: number): Promise<void> {
   let isClosed = false;
   void connection.closed.then(() => (isClosed = true));
+  let [answered, seen] = [0, 0];
   await until(() => {
     if (isClosed) throw new Error('closed before all were answered');
-    return connection.received.split('HTTP/1.1 ').length > count;
+    // Goes on where it ended: to count all again would take longer than the answers.
+    for (let at; (at = connection.received.indexOf(STATUS_LINE, seen)) !== -1; answered += 1) {
+      seen = at + STATUS_LINE.length;
+    }
+    return answered >= count;
   });
 }
 
@@ -182,7 +190,7 @@ describe.each(bothLimiters(redis))(
 
 // By HTTPS Node itself cuts a connection that it stops reading within what it has decrypted.
 describe.each([
-  ['HTTP', 10_000, () => ({})],
+  ['HTTP', extent(2000, 10_000), () => ({})],
   ['HTTPS', 100, () => tls.settings],
 ])('many requests on one connection by %s', (_, count, settings) => {
   test('are all answered, in their order', async () => {

@@ -10,6 +10,7 @@ import {
   type Verdict,
 } from '../support/script-harness.js';
 import { sentAgain } from '../support/unguarded.js';
+import { extent } from '../support/extent.js';
 import { useRedis } from '../support/use-redis.js';
 import { useWakeRecorder } from '../support/wake-recorder.js';
 
@@ -176,7 +177,7 @@ describe('a batch', () => {
           expect(await together.stored()).toEqual(await apart.stored());
         },
       ),
-      { numRuns: 50 },
+      { numRuns: extent(15, 50) },
     );
   });
 });
@@ -534,7 +535,7 @@ describe('tickets', () => {
           );
         },
       ),
-      { numRuns: 30 },
+      { numRuns: extent(10, 30) },
     );
   });
 

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 
 import { ScriptHarness, type TestReplica } from '../support/script-harness.js';
 import { sentAgain, unguarded } from '../support/unguarded.js';
+import { extent } from '../support/extent.js';
 import { useRedis } from '../support/use-redis.js';
 
 const redis = useRedis();
@@ -139,7 +140,7 @@ describe('after any calls of the scripts, in any order', () => {
           for (const at of Object.values(expiry)) expect(at).toBeGreaterThanOrEqual(from);
         }),
       ),
-      { numRuns: 40 },
+      { numRuns: extent(12, 40) },
     );
     expect(keysSeen).toBeGreaterThan(0);
   });
@@ -160,7 +161,7 @@ describe('after any calls of the scripts, in any order', () => {
           expect(state?.approved ?? 0).toBe(requests.length);
         }),
       ),
-      { numRuns: 60 },
+      { numRuns: extent(15, 60) },
     );
   });
 
@@ -178,7 +179,7 @@ describe('after any calls of the scripts, in any order', () => {
           expect(state!.approved).toBeGreaterThanOrEqual(Number(state!.max));
         }),
       ),
-      { numRuns: 60 },
+      { numRuns: extent(15, 60) },
     );
     expect(queuesSeen).toBeGreaterThan(0);
   });
@@ -192,7 +193,7 @@ describe('after any calls of the scripts, in any order', () => {
           expect(requests.filter((id) => waiting.includes(id))).toEqual([]);
         }),
       ),
-      { numRuns: 60 },
+      { numRuns: extent(15, 60) },
     );
   });
 });

@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import type { CheckBatchReply } from '../../src/redis/scripts/check-codec.js';
 import { type StoredKey, ScriptHarness } from '../support/script-harness.js';
 import { startOfControlledTime } from '../support/redis-time.js';
+import { extent } from '../support/extent.js';
 import { useRedis } from '../support/use-redis.js';
 
 /** Decides nothing, so that every check takes the way of those that are not plain. */
@@ -92,7 +93,7 @@ test('plain checks are decided, and leave a key, as if none were plain', async (
         expect(plainly).toEqual(await run(steps, used, NOTHING_IS_PLAIN));
       },
     ),
-    { numRuns: 200 },
+    { numRuns: extent(50, 200) },
   );
   // It bounds the histories, and not the time: a busy machine takes four times as long.
 }, 300_000);

@@ -1,13 +1,14 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
 import { describeWithRedisProgram } from '../support/describe-with-redis-program.js';
+import { extent } from '../support/extent.js';
 import { useTemporaryFolder } from '../support/temporary-folder.js';
 import { until } from '../support/until.js';
 import { type DemoEvent, judge, picture, recording, screenLines } from './demo-modules.js';
 import { type DemoRun, endDemos, isRunning, startDemo, startedPids } from './demo-run.js';
 import { xmlProblem } from './well-formed-xml.js';
 
-const CLIENTS = 12;
+const CLIENTS = extent(9, 12);
 /** Its lease, two thirds of it, is long enough for replicas on a busy machine. */
 const WINDOW_MILLIS = 3000;
 const MAX_REQUESTS = 3;

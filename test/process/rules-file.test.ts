@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 
+import { extent } from '../support/extent.js';
 import { ratePath, send } from '../support/http-client.js';
 import { scrape } from '../support/prometheus-text.js';
 import {
@@ -87,7 +88,7 @@ describe('a rules file that is changed', () => {
     '%s is in force on all replicas, without a wrong decision',
     async (_way, make) => {
       const [path, change] = await make();
-      const replicas = await Promise.all([start(path), start(path), start(path)]);
+      const replicas = await Promise.all(Array.from({ length: extent(2, 3) }, () => start(path)));
       const key = uniqueKey();
       const statuses: number[] = [];
       let isOver = false;

@@ -1,5 +1,5 @@
 import { KeyNaming } from '../../src/redis/key-names.js';
-import { ApprovalLedger } from '../support/approval-ledger.js';
+import { ApprovalLedger } from '../support/monitor/approval-ledger.js';
 import { debugState } from '../support/debug-state.js';
 import { requestRate, waitingCount } from '../support/rate-client.js';
 import type { ReplicaProcess } from '../support/replica-process.js';
@@ -64,7 +64,7 @@ describe('when a replica dies', () => {
       await fetch(`${living[0]!.url}/rate/${key}/${requestId!}`, { method: 'DELETE' });
       expect(await alive[i]!.answer).toMatchObject({ status: 200 });
     }
-    await ledger.close(redis.client);
+    await ledger.close();
     expect(ledger.violations).toEqual([]);
     expect(ledger.inWindow).toBe(3);
     expect(await waitingCount(living[0]!.url, key)).toBe(2);
@@ -83,7 +83,7 @@ describe('when a replica dies', () => {
     await dying!.kill('SIGKILL');
     expect(await statuses(requests.filter((_, i) => i % 2 === 1))).toEqual(Array(30).fill(200));
     await until(async () => (await redis.client.exists(naming.namesOf(key).queue)) === 0);
-    await ledger.close(redis.client);
+    await ledger.close();
     expect(ledger.violations).toEqual([]);
     expect(ledger.served).toEqual(ledger.joined.filter((id) => ledger.served.includes(id)));
   });
@@ -138,7 +138,7 @@ describe('when a replica dies', () => {
     await leader.kill('SIGKILL');
     const living = requests.filter(({ replica }) => replica !== leader);
     expect(await statuses(living)).toEqual(living.map(() => 200));
-    await ledger.close(redis.client);
+    await ledger.close();
     expect(ledger.violations).toEqual([]);
   });
 

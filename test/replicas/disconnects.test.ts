@@ -1,4 +1,5 @@
-import { ApprovalLedger } from '../support/approval-ledger.js';
+import { ApprovalLedger } from '../support/monitor/approval-ledger.js';
+import { lingeringNames } from '../support/expiring-names.js';
 import { type RateRequest, requestRate, waitingCount } from '../support/rate-client.js';
 import { uniqueKey } from '../support/unique-key.js';
 import { until } from '../support/until.js';
@@ -29,7 +30,7 @@ describe('clients that disconnect', () => {
       return true;
     });
     expect(await staying.answer).toMatchObject({ status: 200 });
-    await ledger.close(redis.client);
+    await ledger.close();
     expect(ledger.violations).toEqual([]);
     expect(ledger.inWindow).toBe(1);
   });
@@ -57,7 +58,7 @@ describe('clients that disconnect, with short windows,', () => {
       holder = answer.requestId!;
     }
     await until(async () => (await waitingCount(url, key)) === 0);
-    await ledger.close(redis.client);
+    await ledger.close();
     expect(ledger.violations).toEqual([]);
   });
 
@@ -90,9 +91,11 @@ describe('clients that disconnect, with short windows,', () => {
     const answers = await Promise.all(staying.map(({ answer }) => answer));
     expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
     await until(async () => (await waitingCount(replicas[0]!.url, key)) === 0);
-    await ledger.close(redis.client);
+    await ledger.close();
     expect(ledger.violations).toEqual([]);
     expect(ledger.served).toEqual(ledger.joined.filter((id) => ledger.served.includes(id)));
-    await until(async () => (await redis.client.keys(`*${key}*`)).length === 0);
+    const send = (name: string, ...args: string[]): Promise<unknown> =>
+      redis.client.call(name, ...args);
+    expect(await lingeringNames(send, `*${key}*`)).toEqual([]);
   });
 });

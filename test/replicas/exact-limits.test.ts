@@ -1,4 +1,4 @@
-import { ApprovalLedger } from '../support/approval-ledger.js';
+import { ApprovalLedger } from '../support/monitor/approval-ledger.js';
 import { killCommandConnections } from '../support/kill-connections.js';
 import { requestRate } from '../support/rate-client.js';
 import { uniqueKey } from '../support/unique-key.js';
@@ -55,7 +55,7 @@ describe('three replicas on one Redis', () => {
       }
     }
     expect(statuses.every((status) => [200, 429, 503].includes(status))).toBe(true);
-    await ledger.close(redis.client);
+    await ledger.close();
     expect(ledger.violations).toEqual([]);
     expect(new Set(ids).size).toBe(ids.length);
     expect(ids.length).toBeLessThanOrEqual(40);
@@ -87,7 +87,7 @@ describe('three replicas on one Redis, with short windows,', () => {
       }
     };
     await Promise.all(Array.from({ length: 24 }, (_, index) => client(index)));
-    await ledger.close(redis.client);
+    await ledger.close();
     expect(ledger.violations).toEqual([]);
     expect(ledger.served.length).toBeGreaterThan(20);
   });

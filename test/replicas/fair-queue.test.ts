@@ -1,4 +1,4 @@
-import { ApprovalLedger } from '../support/approval-ledger.js';
+import { ApprovalLedger } from '../support/monitor/approval-ledger.js';
 import { requestRate, waitingCount } from '../support/rate-client.js';
 import { uniqueKey } from '../support/unique-key.js';
 import { until } from '../support/until.js';
@@ -18,7 +18,7 @@ describe('the queue across three replicas', () => {
       requestRate(replicas[i % 3]!.url, key, 'canWait=true'),
     );
     const answers = await Promise.all(requests.map(({ answer }) => answer));
-    await ledger.close(redis.client);
+    await ledger.close();
 
     expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
     expect(ledger.violations).toEqual([]);

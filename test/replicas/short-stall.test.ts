@@ -1,6 +1,7 @@
 import { checkMany, releaseMany } from '../support/bulk-client.js';
 import { debugState } from '../support/debug-state.js';
 import { describeWithRedisProgram } from '../support/describe-with-redis-program.js';
+import { extent } from '../support/extent.js';
 import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.js';
 import { send } from '../support/http-client.js';
 import { STORE_DOWN } from '../support/outage.js';
@@ -65,7 +66,9 @@ describeWithRedisProgram('a replica', () => {
 
   test('recovers from a short stall of Redis under bulk requests, and gives back what nobody got', async () => {
     const replica = await start();
-    const keys = Array.from({ length: 19 }, () => Array.from({ length: 1000 }, () => uniqueKey()));
+    const keys = Array.from({ length: extent(5, 19) }, () =>
+      Array.from({ length: 1000 }, () => uniqueKey()),
+    );
     await checkMany(replica.url, [{ key: uniqueKey() }]);
 
     redis.signal('SIGSTOP');
@@ -177,7 +180,7 @@ describeWithRedisProgram('a replica', () => {
       await redis.command('SCRIPT', 'FLUSH', 'SYNC');
       return isOver;
     });
-    for (let round = 0; round < 30; round += 1) {
+    for (let round = 0; round < extent(8, 30); round += 1) {
       const key = uniqueKey();
       const results = await checkMany(
         replica.url,

@@ -1,6 +1,7 @@
 import { jest } from '@jest/globals';
 
 import { say } from '../chaos/expect-no-violations.js';
+import { IS_FULL } from '../support/extent.js';
 import { useRedis } from '../support/use-redis.js';
 import { type CampaignReport, runCampaign, shrinkFailure } from './campaign.js';
 import { type PlantedFault, PLANTED_FAULTS } from './planted-faults.js';
@@ -35,7 +36,9 @@ async function find(
   }
 }
 
-test.each(PLANTED_FAULTS)('the simulation finds that $name', (fault) => find(fault));
+const faults = PLANTED_FAULTS.filter(({ isRare }) => IS_FULL || !isRare);
+
+test.each(faults)('the simulation finds that $name', (fault) => find(fault));
 
 test('a failure is shrunk to the steps that it needs', async () => {
   const fault = PLANTED_FAULTS.find(({ name }) => name.endsWith('taken for a place in the queue'))!;

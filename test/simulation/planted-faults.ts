@@ -19,6 +19,8 @@ export interface PlantedFault {
   readonly plant?: () => () => void;
   /** The scripts with it, where it is one of Lua. */
   readonly scripts?: () => Scripts;
+  /** It takes over 40 schedules to find it, so only full runs look for it. */
+  readonly isRare?: boolean;
   /** What it takes to find it, where many things have to come together. */
   readonly aim?: Aim;
 }
@@ -58,6 +60,7 @@ function edited(path: string, text: string, other: string): () => Scripts {
 export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
     name: 'an approval that crosses a leaving client is kept',
+    isRare: true,
     aim: { fates: ['leave', 'slow ticks'] },
     plant: () =>
       method(ApprovalBatches, 'approve', () => (waiter) => {
@@ -70,6 +73,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: "a wake before the ticket's reply is lost",
+    isRare: true,
     aim: { shape: { isPrompt: true, windowMillis: 200 } },
     plant: () => {
       let isInWake = false;
@@ -96,6 +100,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'a wake that went missing is never asked for',
+    isRare: true,
     aim: { fates: ['drop'] },
     plant: () => method(Places, 'doubtBelow', () => () => undefined),
   },
@@ -106,11 +111,13 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'a lease is renewed before those who were cut off, too, are held for',
+    isRare: true,
     aim: { fates: ['away'] },
     scripts: edited('renew', 'or not has_current_lease(replica, call)', ''),
   },
   {
     name: 'a lease is renewed where Redis has lost it',
+    isRare: true,
     aim: { fates: ['tear queue'], shape: { isPrompt: true } },
     scripts: edited(
       'renew',
@@ -120,10 +127,12 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'a lease is taken for renewed where it is not',
+    isRare: true,
     plant: () => method(LocalQueue, 'leaseDoubted', () => () => undefined),
   },
   {
     name: 'a lost key is not held for those who come back',
+    isRare: true,
     aim: { fates: ['lose memory'], shape: { isPrompt: true } },
     scripts: edited('lib/recovery-hold', 'if in_recovery_hold(state) or', 'if true or'),
   },
@@ -151,6 +160,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'who is put back stands behind those who came later',
+    isRare: true,
     aim: { fates: ['lose memory', 'rules'] },
     scripts: edited(
       'lib/queue',
@@ -202,6 +212,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'a late settle puts back who was released',
+    isRare: true,
     aim: { fates: ['release', 'drop'] },
     scripts: edited(
       'lib/requests',
@@ -232,6 +243,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'a wait that is over goes on',
+    isRare: true,
     aim: { fates: ['limited waits'], shape: { isPrompt: true } },
     plant: () => method(Waiter, 'onceExpired', () => () => undefined),
   },
@@ -254,6 +266,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'a dead replica is taken for a Redis that was away',
+    isRare: true,
     aim: {
       fates: ['waits at one', 'freeze'],
       shape: { isPrompt: true, windowMillis: 1000, leaseMillis: 600 },
@@ -262,6 +275,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'a key that idled out is taken for one that Redis has lost',
+    isRare: true,
     scripts: edited('lib/checks', 'not state and not idle and', 'not state and'),
     aim: { shape: { windowMillis: 20 } },
   },

@@ -1,3 +1,4 @@
+import { extent } from './extent.js';
 import { uniqueKey } from './unique-key.js';
 import type { RedisForTests } from './use-redis.js';
 
@@ -10,14 +11,23 @@ export const PATIENT_STORE: Environment = {
 };
 
 /**
- * The rows of a `describe.each` that runs a suite on each limiter: its name, and the settings that
- * choose it, with a key prefix that nobody else uses.
+ * The rows of a `describe.each` that runs a suite of the service on each limiter: its name, and the settings that choose
+ * it, with a key prefix that nobody else uses. To a quick extent it is the limiter on Redis alone: test/behaviour holds
+ * the embedded one to it.
  */
 export function bothLimiters(
   redis: RedisForTests,
 ): [name: 'embedded' | 'redis', settings: () => Environment][] {
-  return [
-    ['embedded', () => ({})],
-    ['redis', () => ({ ...PATIENT_STORE, REDIS_URL: redis.url, KEY_PREFIX: `${uniqueKey()}:` })],
-  ];
+  const onRedis = (): Environment => ({
+    ...PATIENT_STORE,
+    REDIS_URL: redis.url,
+    KEY_PREFIX: `${uniqueKey()}:`,
+  });
+  return extent(
+    [['redis', onRedis]],
+    [
+      ['embedded', () => ({})],
+      ['redis', onRedis],
+    ],
+  );
 }

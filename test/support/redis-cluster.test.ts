@@ -1,6 +1,7 @@
 import { Cluster } from 'ioredis';
 
 import { describeWithRedisProgram } from './describe-with-redis-program.js';
+import { extent, IS_FULL } from './extent.js';
 import { type RedisCluster, startRedisCluster } from './redis-cluster.js';
 import { uniqueKey } from './unique-key.js';
 
@@ -45,17 +46,20 @@ describeWithRedisProgram('a Redis Cluster', () => {
     },
   );
 
-  test('a node that is promoted twice within seconds stays the primary', async () => {
-    const name = 'c';
-    const primary = await cluster.primaryOf(name);
-    const [replica] = await cluster.replicasOf(primary);
-    await cluster.failover(replica!);
-    expect(await cluster.primaryOf(name)).toBe(replica);
-    await cluster.failover(primary, 'TAKEOVER');
-    expect(await cluster.primaryOf(name)).toBe(primary);
-    await cluster.failover(replica!);
-    expect(await cluster.primaryOf(name)).toBe(replica);
-  });
+  // Nothing of `npm test` promotes a node twice, and the second election is waited for.
+  if (IS_FULL) {
+    test('a node that is promoted twice within seconds stays the primary', async () => {
+      const name = 'c';
+      const primary = await cluster.primaryOf(name);
+      const [replica] = await cluster.replicasOf(primary);
+      await cluster.failover(replica!);
+      expect(await cluster.primaryOf(name)).toBe(replica);
+      await cluster.failover(primary, 'TAKEOVER');
+      expect(await cluster.primaryOf(name)).toBe(primary);
+      await cluster.failover(replica!);
+      expect(await cluster.primaryOf(name)).toBe(replica);
+    });
+  }
 
   test('a slot that moves takes its keys along, step by step', async () => {
     const tag = uniqueKey();
@@ -84,18 +88,21 @@ describeWithRedisProgram('a Redis Cluster', () => {
     expect(await Promise.all(names.map((name) => client.get(name)))).toEqual(names);
   });
 
-  test.each(['killed', 'suspended'])('the replica of a %s primary is promoted', async (fate) => {
-    const name = uniqueKey();
-    const primary = await cluster.primaryOf(name);
-    const [replica] = await cluster.replicasOf(primary);
-    if (fate === 'killed') await primary.kill();
-    else primary.signal('SIGSTOP');
-    expect(await cluster.primaryOf(name)).toBe(replica);
+  test.each(extent(['suspended'], ['killed', 'suspended']))(
+    'the replica of a %s primary is promoted',
+    async (fate) => {
+      const name = uniqueKey();
+      const primary = await cluster.primaryOf(name);
+      const [replica] = await cluster.replicasOf(primary);
+      if (fate === 'killed') await primary.kill();
+      else primary.signal('SIGSTOP');
+      expect(await cluster.primaryOf(name)).toBe(replica);
 
-    if (fate === 'killed') await primary.restart({ withData: true });
-    else primary.signal('SIGCONT');
-    await cluster.settled();
-    expect(await cluster.primaryOf(name)).toBe(replica);
-    expect(await cluster.replicasOf(replica!)).toEqual([primary]);
-  });
+      if (fate === 'killed') await primary.restart({ withData: true });
+      else primary.signal('SIGCONT');
+      await cluster.settled();
+      expect(await cluster.primaryOf(name)).toBe(replica);
+      expect(await cluster.replicasOf(replica!)).toEqual([primary]);
+    },
+  );
 });

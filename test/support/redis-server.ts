@@ -1,5 +1,4 @@
 import { Redis } from 'ioredis';
-import { GenericContainer, Wait } from 'testcontainers';
 
 import { startRedisProcess } from './redis-process.js';
 import { asLimiterUser, expectNothingRefused, LIMITER_USER, limiterRules } from './redis-user.js';
@@ -26,6 +25,8 @@ export async function startRedisServer(): Promise<RedisServer> {
 }
 
 async function startContainer(image: string): Promise<RedisServer> {
+  // Loading it takes half a second, which each file with a Redis of its own would spend.
+  const { GenericContainer, Wait } = await import('testcontainers');
   const { username, password } = LIMITER_USER;
   const container = await new GenericContainer(image)
     // Seen from inside its container, the tests are not on the loopback interface.

@@ -1,7 +1,7 @@
 import type { MaximaInForce } from '../declared/maxima-in-force.js';
 import type { FaultRecord } from '../faults/fault.js';
 import type { Ledger } from '../ledger.js';
-import type { RedisAccount } from '../monitor/redis-account.js';
+import type { RedisAccount } from '../../support/monitor/redis-account.js';
 import type { Standstills } from '../standstills.js';
 
 /** What the checks judge a round by. */

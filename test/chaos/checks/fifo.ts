@@ -1,6 +1,6 @@
 import { overlaps } from '../faults/fault.js';
 import { type Approval, describeEntry } from '../ledger.js';
-import type { ObservedApproval } from '../monitor/key-account.js';
+import type { ObservedApproval } from '../../support/monitor/key-account.js';
 import type { Evidence } from './evidence.js';
 
 /** So much earlier or later in both respects is no matter of what was under way. */

@@ -1,4 +1,5 @@
 import type { RedisProcess } from '../../support/redis-process.js';
+import { lingeringNames } from '../../support/expiring-names.js';
 import { lastWithin } from '../within.js';
 
 /**
@@ -7,14 +8,24 @@ import { lastWithin } from '../within.js';
  */
 const GONE_WITHIN_MILLIS = 60_000;
 
-/** Names that stay on a server although nobody uses them any more. */
-export async function leftovers(servers: readonly RedisProcess[]): Promise<string[]> {
+/**
+ * Names that stay on a server although nobody uses them any more.
+ * @param isQuick whether names are good that will go by themselves, instead of those only that have gone
+ */
+export async function leftovers(
+  servers: readonly RedisProcess[],
+  isQuick = false,
+): Promise<string[]> {
+  const namesOn = async (server: RedisProcess): Promise<string[]> => {
+    if (isQuick) return lingeringNames((...command) => server.command(...command));
+    const found = (await server.command('KEYS', '*')) as string[];
+    return found.map((name) => `${name} is left`);
+  };
   const names = async (): Promise<string[]> => {
     const onEach = await Promise.all(
-      servers.map(async (server) => {
-        const found = (await server.command('KEYS', '*')) as string[];
-        return found.map((name) => `${name} is left on ${server.address}`);
-      }),
+      servers.map(async (server) =>
+        (await namesOn(server)).map((name) => `${name} on ${server.address}`),
+      ),
     );
     return onEach.flat();
   };

@@ -2,7 +2,7 @@ import { type Maxima, MaximaInForce } from '../declared/maxima-in-force.js';
 import type { FaultRecord } from '../faults/fault.js';
 import type { Approval, Entry } from '../ledger.js';
 import { MAX_REQUESTS } from '../limits.js';
-import type { ObservedApproval } from '../monitor/key-account.js';
+import type { ObservedApproval } from '../../support/monitor/key-account.js';
 import type { Evidence } from './evidence.js';
 
 /** An answered request of replica 0, as a test wants it. */

@@ -1,4 +1,5 @@
 import { describeWithRedisProgram } from '../../support/describe-with-redis-program.js';
+import { IS_FULL } from '../../support/extent.js';
 import { chaosOptions } from '../chaos-options.js';
 import { endEverythingAfterwards } from '../end-everything.js';
 import { expectNoViolations, say } from '../expect-no-violations.js';
@@ -20,7 +21,7 @@ export function describeQuickChaos(topology: TopologyName): void {
       'limits, order and answers hold, and nothing is left (seed %d)',
       async (seed) => {
         say(`chaos: ${topology}, seed ${seed}, ${seconds} s`);
-        const report = await runChaos({ topology, seed, seconds });
+        const report = await runChaos({ topology, seed, seconds, isQuick: !IS_FULL });
         expectNoViolations(report);
         expect(report.windows.byRedis).toBeGreaterThan(0);
         expect(report.windows.byTimes).toBeGreaterThan(0);

@@ -1,6 +1,6 @@
 import { TOPOLOGY_NAMES } from '../topologies/topology.js';
 import { cellsOf, FAULT_NAMES, LOAD_NAMES, nameOf } from './cells.js';
-import { QUICK_CELLS } from './quick-cells.js';
+import { FULL_CELLS } from './quick-cells.js';
 import { recoveryOptions } from './recovery-options.js';
 
 test.each(TOPOLOGY_NAMES)('with %s every load meets every fault that there is', (topology) => {
@@ -10,8 +10,8 @@ test.each(TOPOLOGY_NAMES)('with %s every load meets every fault that there is', 
 
 test('the quick cells have each load, and each fault of one Redis', () => {
   const cells = cellsOf('standalone');
-  expect(new Set(QUICK_CELLS.map(({ load }) => load))).toEqual(new Set(LOAD_NAMES));
-  expect(new Set(QUICK_CELLS.map(({ fault }) => fault))).toEqual(
+  expect(new Set(FULL_CELLS.map(({ load }) => load))).toEqual(new Set(LOAD_NAMES));
+  expect(new Set(FULL_CELLS.map(({ fault }) => fault))).toEqual(
     new Set(cells.map(({ fault }) => fault)),
   );
 });

@@ -1,7 +1,10 @@
 import type { Cell } from './cells.js';
 
+/** A short stall, which had wedged a replica for good when it came upon more keys. */
+export const QUICK_CELL: Cell = { load: 'bulk', fault: 'stall-1500', keys: 2000 };
+
 /** Each load and each fault of one Redis, and the most keys where a short stall had wedged a replica for good. */
-export const QUICK_CELLS: readonly Cell[] = [
+export const FULL_CELLS: readonly Cell[] = [
   { load: 'bulk', fault: 'stall-1500', keys: 19_000 },
   { load: 'leaving', fault: 'stall-5000', keys: 1000 },
   { load: 'waiting', fault: 'restart-empty', keys: 500 },

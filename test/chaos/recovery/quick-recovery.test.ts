@@ -1,8 +1,9 @@
 import { describeWithRedisProgram } from '../../support/describe-with-redis-program.js';
+import { extent } from '../../support/extent.js';
 import { endEverythingAfterwards } from '../end-everything.js';
 import { expectRecovered } from './matrix-report.js';
 import { runMatrix } from './run-matrix.js';
-import { QUICK_CELLS } from './quick-cells.js';
+import { FULL_CELLS, QUICK_CELL } from './quick-cells.js';
 
 /** The same at every run; others by `npm run test:recovery`. */
 const SEED = 11;
@@ -11,7 +12,7 @@ endEverythingAfterwards();
 
 describeWithRedisProgram('whatever load meets a fault of Redis', () => {
   test('its replica recovers in time, and nothing is lost or counted twice', async () => {
-    const report = await runMatrix('standalone', QUICK_CELLS, SEED, 0);
+    const report = await runMatrix('standalone', extent([QUICK_CELL], FULL_CELLS), SEED, 0);
     expectRecovered(report);
     expect(report.cells.map(({ approvals }) => approvals)).not.toContain(0);
   }, 600_000);

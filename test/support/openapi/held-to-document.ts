@@ -24,8 +24,26 @@ const flaws: string[] = [];
 /** Compares the answers of a port with the document of its service, until that is called which it returns. */
 export function holdToDocument(url: string, settings: Settings, part: Part = 'all'): () => void {
   const port = Number(new URL(url).port);
-  ports.set(port, new HeldPort(openApiDocument(settings), part));
+  ports.set(port, heldPortOf(settings, part));
   return () => ports.delete(port);
+}
+
+/** Made once for services that differ in nothing that a document shows: to make one takes longer than most tests. */
+const known = new Map<string, HeldPort>();
+
+function heldPortOf(settings: Settings, part: Part): HeldPort {
+  const { RATE_LIMIT_HEADERS, AUTH_TOKENS_FILE, DEBUG_ENDPOINTS, PORT, ADMIN_PORT, TLS_CERT_FILE } =
+    settings;
+  const described = {
+    ...{ RATE_LIMIT_HEADERS, DEBUG_ENDPOINTS, PORT, ADMIN_PORT },
+    // A document shows whether there are tokens and TLS, and not their files.
+    AUTH_TOKENS_FILE: AUTH_TOKENS_FILE && 'a file',
+    TLS_CERT_FILE: TLS_CERT_FILE && 'a file',
+  };
+  const name = JSON.stringify([part, described]);
+  const held = known.get(name) ?? new HeldPort(openApiDocument(described), part);
+  known.set(name, held);
+  return held;
 }
 
 subscribe('http.server.request.start', (message) => {

@@ -2,8 +2,8 @@ import { type TestApp, startTestApp } from '../../support/app.js';
 import { bothLimiters } from '../../support/both-limiters.js';
 import { until } from '../../support/until.js';
 import { useRedis } from '../../support/use-redis.js';
-import { listedKeys, untilListed, untilText } from './seen.js';
-import { describeInBrowser, useBrowser } from './use-browser.js';
+import { listedKeys, untilListed, untilText } from '../dashboard/seen.js';
+import { describeInBrowser, useBrowser } from '../dashboard/use-browser.js';
 
 const KEYS = 10_000;
 const PER_CALL = 1000;

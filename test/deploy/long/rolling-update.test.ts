@@ -1,21 +1,21 @@
 import { Agent } from 'node:http';
 
-import { parseSettings } from '../../src/config/settings.js';
-import { ApprovalLedger } from '../support/approval-ledger.js';
-import { untilWaiting } from '../support/debug-state.js';
-import { describeWithNginx } from '../support/describe-with-nginx.js';
-import { approve, begin, ratePath, send } from '../support/http-client.js';
-import { killReplicas, type ReplicaProcess, startReplica } from '../support/replica-process.js';
-import { useTemporaryFolder } from '../support/temporary-folder.js';
-import { uniqueKey } from '../support/unique-key.js';
-import { useRedis } from '../support/use-redis.js';
-import { type Answer, type Asked, isExpected, Load, type Sort } from './load.js';
-import { allWith, NOT_PUBLISHED, PUBLISHED, statusesOf } from './published.js';
-import { Balancer, killBalancers, type Passed } from './rolling/balancer.js';
-import { shippedConfiguration } from './rolling/balancer-configuration.js';
-import { readDeployment } from './rolling/deployment.js';
-import { Rollout } from './rolling/rollout.js';
-import { Service } from './rolling/service.js';
+import { parseSettings } from '../../../src/config/settings.js';
+import { ApprovalLedger } from '../../support/monitor/approval-ledger.js';
+import { untilWaiting } from '../../support/debug-state.js';
+import { describeWithNginx } from '../../support/describe-with-nginx.js';
+import { approve, begin, ratePath, send } from '../../support/http-client.js';
+import { killReplicas, type ReplicaProcess, startReplica } from '../../support/replica-process.js';
+import { useTemporaryFolder } from '../../support/temporary-folder.js';
+import { uniqueKey } from '../../support/unique-key.js';
+import { useRedis } from '../../support/use-redis.js';
+import { type Answer, type Asked, isExpected, Load, type Sort } from '../load.js';
+import { allWith, NOT_PUBLISHED, PUBLISHED, statusesOf } from '../published.js';
+import { Balancer, killBalancers, type Passed } from '../rolling/balancer.js';
+import { shippedConfiguration } from '../rolling/balancer-configuration.js';
+import { readDeployment } from '../rolling/deployment.js';
+import { Rollout } from '../rolling/rollout.js';
+import { Service } from '../rolling/service.js';
 
 /** All times of the cluster are so much shorter here. */
 const SCALE = 0.4;
@@ -109,7 +109,7 @@ describeWithNginx('a rolling update under load', () => {
       await rollout.run();
     } finally {
       await Promise.all([load.stop(), kept.stop()]);
-      for (const ledger of ledgers) await ledger.close(redis.client);
+      for (const ledger of ledgers) await ledger.close();
     }
     windows = Math.ceil((performance.now() - startedAt) / WINDOW_MILLIS) + 1;
     asked = load.asked;

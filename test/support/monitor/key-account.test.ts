@@ -1,7 +1,7 @@
 import { KeyNaming } from '../../../src/redis/key-names.js';
-import { leastMemoryMillis } from '../limits.js';
+import { leastMemoryMillis } from '../../chaos/limits.js';
 import { KeyAccount } from './key-account.js';
-import { readStoredLimits } from '../../support/stored-state.js';
+import { readStoredLimits } from '../stored-state.js';
 
 const names = new KeyNaming('sluice:').namesOf('key');
 
@@ -10,13 +10,17 @@ function openAccount() {
   const violations: string[] = [];
   const approved: string[] = [];
   const limits: number[] = [];
-  const account = new KeyAccount(names, 9, {
-    onApproved: ({ id }) => approved.push(id),
-    onJoined: () => undefined,
-    onWindow: () => undefined,
-    onLimits: ({ maximum }) => limits.push(maximum),
-    onViolation: (violation) => violations.push(violation),
-  });
+  const account = new KeyAccount(
+    names,
+    { highestMaximum: 9, rememberedMillis: leastMemoryMillis },
+    {
+      onApproved: ({ id }) => approved.push(id),
+      onJoined: () => undefined,
+      onWindow: () => undefined,
+      onLimits: ({ maximum }) => limits.push(maximum),
+      onViolation: (violation) => violations.push(violation),
+    },
+  );
   const nothing = { approved: [], approvedBefore: [], queue: [], queueExpiresAt: -2 };
   account.adopt({ start: 0, limits: readStoredLimits('500:2:0'), ...nothing });
   /** The commands of one script. */

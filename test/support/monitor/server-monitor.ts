@@ -1,8 +1,18 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
-import type { RedisProcess } from '../../support/redis-process.js';
+import type { Redis } from 'ioredis';
+
+import type { ClientOptions } from '../redis-process.js';
 
 const RETRY_MILLIS = 20;
+
+/** A server to watch, such as a `RedisProcess`. */
+export interface MonitoredServer {
+  readonly address: string;
+  /** A connection of its own, as a user who may do everything. */
+  connect(options: ClientOptions): Redis;
+  command(...command: readonly [string, ...(string | number)[]]): Promise<unknown>;
+}
 
 /** A command as MONITOR shows it. */
 export interface MonitoredCommand {
@@ -33,7 +43,7 @@ export class ServerMonitor {
   readonly #done: Promise<void>;
 
   constructor(
-    private readonly server: RedisProcess,
+    private readonly server: MonitoredServer,
     private readonly events: MonitorEvents,
   ) {
     this.#done = this.#keepAttached();

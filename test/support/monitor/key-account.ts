@@ -1,6 +1,5 @@
 import type { KeyNames } from '../../../src/redis/key-names.js';
-import { leastMemoryMillis } from '../limits.js';
-import { readStoredLimits, type StoredLimits } from '../../support/stored-state.js';
+import { readStoredLimits, type StoredLimits } from '../stored-state.js';
 import type { MonitoredCommand } from './server-monitor.js';
 
 /** A window as Redis has it. */
@@ -46,6 +45,14 @@ export interface KeyAccountEvents {
   onViolation(violation: string): void;
 }
 
+/** What holds for every key, whatever its rules say. */
+export interface KeyAccountBounds {
+  /** The highest maximum that a key may ever have. */
+  readonly highestMaximum: number;
+  /** For how long an approval is remembered at the least, for windows of this length. */
+  readonly rememberedMillis: (windowMillis: number | undefined) => number;
+}
+
 /** Commands that change a key. */
 const WRITES = new Set([
   ...['sadd', 'srem', 'rename', 'rpush', 'ltrim', 'sort', 'hset', 'hdel', 'unlink', 'del'],
@@ -78,9 +85,14 @@ export class KeyAccount {
 
   constructor(
     readonly names: KeyNames,
-    private readonly highestMaximum: number,
+    private readonly bounds: KeyAccountBounds,
     private readonly events: KeyAccountEvents,
   ) {}
+
+  /** How many are approved in this window, and not released. */
+  get inWindow(): number {
+    return this.#approved.size;
+  }
 
   get isKnown(): boolean {
     return this.#isKnown;
@@ -115,7 +127,7 @@ export class KeyAccount {
     this.#tickets.clear();
     for (const { id, ticket } of queue) this.#tickets.set(id, ticket);
     // A maximum that has fallen leaves approvals in the window.
-    this.#expectRoom('in a snapshot', this.highestMaximum);
+    this.#expectRoom('in a snapshot', this.bounds.highestMaximum);
   }
 
   isChangedBy({ name, args }: MonitoredCommand): boolean {
@@ -160,7 +172,7 @@ export class KeyAccount {
       }
     }
     const when = `with ${approved.map(({ id }) => id).join()}`;
-    this.#expectRoom(when, Math.min(this.#maximum, this.highestMaximum), approved[0]?.at);
+    this.#expectRoom(when, Math.min(this.#maximum, this.bounds.highestMaximum), approved[0]?.at);
   }
 
   #tellApproved(): void {
@@ -261,7 +273,7 @@ export class KeyAccount {
   }
 
   get #rememberedMillis(): number {
-    return leastMemoryMillis(this.#windowMillis);
+    return this.bounds.rememberedMillis(this.#windowMillis);
   }
 
   #expectRoom(when: string, maximum: number, at?: number): void {

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 
 import { KeyNaming } from '../../../src/redis/key-names.js';
-import type { RedisProcess } from '../../support/redis-process.js';
-import { until } from '../../support/until.js';
+import { until } from '../until.js';
 import {
   KeyAccount,
+  type KeyAccountBounds,
   keysOfSnapshot,
   type ObservedApproval,
   type ObservedLimits,
@@ -12,7 +12,7 @@ import {
   type Snapshot,
   SNAPSHOT_SCRIPT,
 } from './key-account.js';
-import { type MonitoredCommand, ServerMonitor } from './server-monitor.js';
+import { type MonitoredCommand, type MonitoredServer, ServerMonitor } from './server-monitor.js';
 
 const naming = new KeyNaming('sluice:');
 
@@ -57,9 +57,17 @@ export class RedisAccount {
   judged = 0;
   readonly #servers: ServerAccount[];
 
-  /** @param highestMaximum that any of the keys may ever have */
-  constructor(servers: readonly RedisProcess[], keys: readonly string[], highestMaximum: number) {
-    this.#servers = servers.map((server) => new ServerAccount(server, keys, highestMaximum, this));
+  constructor(
+    servers: readonly MonitoredServer[],
+    keys: readonly string[],
+    bounds: KeyAccountBounds,
+  ) {
+    this.#servers = servers.map((server) => new ServerAccount(server, keys, bounds, this));
+  }
+
+  /** How many of a key's approvals count in its window, on all servers. */
+  inWindow(key: string): number {
+    return this.#servers.reduce((sum, server) => sum + server.inWindow(key), 0);
   }
 
   /** Resolves when all that has happened up to now is written down. */
@@ -97,14 +105,14 @@ class ServerAccount {
   #gap: Gap;
 
   constructor(
-    private readonly server: RedisProcess,
+    private readonly server: MonitoredServer,
     keys: readonly string[],
-    highestMaximum: number,
+    bounds: KeyAccountBounds,
     private readonly whole: RedisAccount,
   ) {
     this.#accounts = keys.map((key) => ({
       key,
-      account: new KeyAccount(naming.namesOf(key), highestMaximum, {
+      account: new KeyAccount(naming.namesOf(key), bounds, {
         onApproved: (approval) => {
           const others = whole.approvals.get(approval.id);
           if (others) others.push(approval);
@@ -135,12 +143,16 @@ class ServerAccount {
     });
   }
 
+  inWindow(key: string): number {
+    return this.#accounts.find((each) => each.key === key)?.account.inWindow ?? 0;
+  }
+
   async upToNow(): Promise<void> {
     const mark = randomUUID();
     await until(async () => {
       // Again where the connection of the monitor was being made.
       await this.server.command('ECHO', mark);
-      return this.#marks.has(mark);
+      return this.#marks.has(mark) && this.#snapshots.size === 0;
     });
   }
 
@@ -173,7 +185,7 @@ class ServerAccount {
     for (const { account } of this.#accounts) this.#tell(account, command);
     if (READS.has(command.name)) return;
     const source = command.isOfScript ? '  script' : 'client';
-    const text = `${this.server.port} ${command.at.toFixed(3)} ${source} ${command.name} ${command.args.join(' ')}`;
+    const text = `${this.server.address} ${command.at.toFixed(3)} ${source} ${command.name} ${command.args.join(' ')}`;
     this.whole.record(text.slice(0, CHARACTERS_KEPT));
   }
 

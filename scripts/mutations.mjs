@@ -1,0 +1,58 @@
+// `npm run test:mutations`: changes one line of the limiters at a time, in a copy of this folder, and sees whether a
+// test fails. It prints the changes that no test has noticed, and ends with code 1 if there are too many.
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+
+import { findRedisServer } from './lib/find-redis.mjs';
+import { installDependencies } from './lib/prepare.mjs';
+import { ROOT } from './lib/run.mjs';
+import { chooseMutants } from './mutations/mutants.mjs';
+import { judge } from './mutations/judge.mjs';
+
+const HELP = `npm run test:mutations -- [options]
+
+  --seed N     to have the same changes again (1)
+  --count N    how many changes (140)
+  --only TEXT  of files whose path contains it
+`;
+/** Of 140, so many may go unnoticed. */
+const MOST_UNNOTICED = 2 / 140;
+/** All that the tests need. */
+const COPIED = ['deploy', 'docs', 'jest.config.js', 'lua', 'package.json', 'proto', 'src', 'test', 'tsconfig.json', 'ui']; // prettier-ignore
+
+const { values } = parseArgs({
+  options: {
+    seed: { type: 'string', default: '1' },
+    count: { type: 'string', default: '140' },
+    only: { type: 'string', default: '' },
+    help: { type: 'boolean', default: false },
+  },
+});
+if (values.help) {
+  console.log(HELP);
+  process.exit(0);
+}
+installDependencies();
+const redis = findRedisServer();
+const mutants = chooseMutants(Number(values.seed), Number(values.count), values.only);
+const folder = mkdtempSync(join(tmpdir(), 'sluice-mutations-'));
+process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
+for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exit(1));
+for (const name of COPIED) cpSync(join(ROOT, name), join(folder, name), { recursive: true });
+symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
+
+const unnoticed = [];
+for (const [number, mutant] of mutants.entries()) {
+  const path = join(folder, mutant.file);
+  const original = readFileSync(path, 'utf8');
+  writeFileSync(path, mutant.apply(original));
+  const noticedBy = await judge(folder, mutant.file, redis);
+  writeFileSync(path, original);
+  console.log(`${number + 1}/${mutants.length} ${mutant.text}\n  ${noticedBy ?? 'NOT NOTICED'}`);
+  if (noticedBy === undefined) unnoticed.push(mutant);
+}
+console.log(`${mutants.length - unnoticed.length} of ${mutants.length} changes were noticed`);
+for (const { text } of unnoticed) console.log(`not noticed: ${text}`);
+process.exit(unnoticed.length > MOST_UNNOTICED * mutants.length ? 1 : 0);

@@ -1,0 +1,83 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+
+import { jestEnvironment } from '../lib/jest.mjs';
+
+/** A test that fails by waiting is to fail soon; a whole group that takes longer hangs. */
+const TEST_TIMEOUT_MILLIS = 20_000;
+const GROUP_TIMEOUT_MILLIS = 5 * 60_000;
+
+/** The tests that cover a part, the quick ones first. None of them runs what is built. */
+const GROUPS = [
+  {
+    of: /^lua\//,
+    tests: [['test/lua', 'test/unit/redis/scripts'], ['test/behaviour'], ['test/simulation']],
+  },
+  {
+    of: /^src\/limiter\//,
+    tests: [
+      ['test/unit/limiter', 'test/behaviour'],
+      ['test/http', 'test/grpc'],
+    ],
+  },
+  {
+    of: /^src\/redis\//,
+    tests: [
+      ['test/unit/redis'],
+      ['test/behaviour', 'test/lua'],
+      ['test/simulation', 'test/http/.*outage', 'test/topologies'],
+    ],
+  },
+];
+
+/**
+ * Runs the tests of a file that was changed, until one fails.
+ * @param folder the copy of the project that has the change
+ * @returns the first line that says what has failed, or undefined where nothing has
+ */
+export async function judge(folder, file, redis) {
+  for (const tests of GROUPS.find(({ of }) => of.test(file)).tests) {
+    const failure = await run(folder, tests, redis);
+    if (failure !== undefined) return failure;
+  }
+  return undefined;
+}
+
+async function run(folder, tests, redis) {
+  const options = ['--bail', '--maxWorkers', '3', '--testTimeout', String(TEST_TIMEOUT_MILLIS)];
+  const child = spawn(
+    'node',
+    ['node_modules/jest/bin/jest.js', '--cacheDirectory', '.jest', ...options, ...tests],
+    {
+      cwd: folder,
+      stdio: ['ignore', 'ignore', 'pipe'],
+      // In a group of its own, so that servers of tests that were given up end as well.
+      detached: true,
+      env: jestEnvironment({ SLUICE_TEST_REDIS_PROGRAM: redis, SLUICE_TEST_REDIS_SERVER: redis }),
+    },
+  );
+  const exit = once(child, 'exit');
+  let failure;
+  createInterface({ input: child.stderr }).on('line', (line) => {
+    if (/^\s+● /.test(line)) failure ??= line.trim();
+  });
+  let isLate = false;
+  const timer = setTimeout(() => {
+    isLate = true;
+    end(child);
+  }, GROUP_TIMEOUT_MILLIS);
+  const [code] = await exit;
+  clearTimeout(timer);
+  end(child);
+  if (isLate) return 'the tests hang';
+  return code === 0 ? undefined : (failure ?? 'the tests fail');
+}
+
+function end(child) {
+  try {
+    process.kill(-child.pid, 'SIGKILL');
+  } catch {
+    // The group has ended.
+  }
+}

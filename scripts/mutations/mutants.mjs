@@ -1,0 +1,119 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { ROOT } from '../lib/run.mjs';
+import { EQUIVALENT } from './equivalent.mjs';
+
+const FOLDERS = ['lua', 'src/limiter', 'src/redis'];
+
+/** What may be written in the place of what; each makes another mutant wherever it is found. */
+const SWAPS = {
+  lua: [
+    [/ <= /g, ' < '], [/ < /g, ' <= '], [/ >= /g, ' > '], [/ > /g, ' >= '],
+    [/ == /g, ' ~= '], [/ ~= /g, ' == '], [/ \+ /g, ' - '], [/ - /g, ' + '],
+    [/ and /g, ' or '], [/ or /g, ' and '], [/\btrue\b/g, 'false'], [/\bfalse\b/g, 'true'],
+    [/^(\s*(?:else)?if )(.+)( then)$/g, '$1not ($2)$3'],
+    [/(?<=[^\w.])1(?![\w.])/g, '2'],
+  ],
+  ts: [
+    [/ <= /g, ' < '], [/ < /g, ' <= '], [/ >= /g, ' > '], [/ > /g, ' >= '],
+    [/ === /g, ' !== '], [/ !== /g, ' === '], [/ \+ /g, ' - '], [/ - /g, ' + '],
+    [/ && /g, ' || '], [/ \|\| /g, ' && '], [/\btrue\b/g, 'false'], [/\bfalse\b/g, 'true'],
+    [/^(\s*if \()(.+)(\) (?:return|throw|continue|this|\{).*)$/g, '$1!($2)$3'],
+    [/(?<=[^\w.])1(?![\w.])/g, '2'],
+  ],
+}; // prettier-ignore
+
+/** A call by itself on its line, which is left out. Declarations and keywords are none. */
+const STATEMENT = {
+  lua: /^\s*(?!return|local|if|for|while|end|else|function)[\w.]+\(.*\)$/,
+  ts: /^\s*(?:void |await )?(?!return|const|if|for|while|super|import|export)[\w#.?]+\(.*\);$/,
+};
+
+/** No code that runs: comments, imports, types, errors' texts. */
+const PASSED_OVER =
+  /^\s*(?:--|\/\/|\*|\/\*|import |export (?:type|interface)|(?:readonly |#?\w+\??: [\w<>|[\] ]+;$)|[})\]]*[;,]?$)/;
+
+/**
+ * Changes of one line each. The same seed chooses the same ones, as long as the code is the same; no two are of one
+ * line.
+ */
+export function chooseMutants(seed, count, only) {
+  const lines = sources()
+    .filter((file) => file.includes(only))
+    .flatMap((file) => linesOf(file));
+  const random = randomOf(seed);
+  const chosen = [];
+  while (chosen.length < count && lines.length > 0) {
+    const [mutants] = lines.splice(Math.floor(random() * lines.length), 1);
+    const mutant = mutants[Math.floor(random() * mutants.length)];
+    if (!isEquivalent(mutant)) chosen.push(mutant);
+  }
+  return chosen;
+}
+
+function sources() {
+  return FOLDERS.flatMap((folder) =>
+    readdirSync(join(ROOT, folder), { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile() && /(?<!\.d)\.(?:ts|lua)$/.test(entry.name))
+      .map((entry) => join(entry.parentPath, entry.name).slice(ROOT.length)),
+  ).sort();
+}
+
+/** The mutants of each line of a file that has any. */
+function linesOf(file) {
+  const language = file.endsWith('.lua') ? 'lua' : 'ts';
+  const lines = readFileSync(join(ROOT, file), 'utf8').split('\n');
+  return lines.flatMap((line, i) => {
+    if (PASSED_OVER.test(line)) return [];
+    const changed = SWAPS[language].flatMap(([pattern, replacement]) =>
+      changesBy(line, pattern, replacement),
+    );
+    if (STATEMENT[language].test(line)) changed.push('');
+    const mutants = changed.map((other) => mutantOf(file, i, line, other));
+    return mutants.length > 0 ? [mutants] : [];
+  });
+}
+
+/** The line with each match replaced by itself. */
+function changesBy(line, pattern, replacement) {
+  return [...line.matchAll(pattern)].map(({ index, 0: match }) => {
+    const once = new RegExp(pattern.source, 'y');
+    once.lastIndex = index;
+    const other = line.replace(once, replacement);
+    return other === line
+      ? line.slice(0, index) + replacement + line.slice(index + match.length)
+      : other;
+  });
+}
+
+function mutantOf(file, index, line, other) {
+  return {
+    file,
+    line: line.trim(),
+    other: other.trim(),
+    text: `${file}:${index + 1}: ${line.trim()}  ->  ${other.trim() || '(nothing)'}`,
+    apply: (text) =>
+      text
+        .split('\n')
+        .map((each, i) => (i === index ? other : each))
+        .join('\n'),
+  };
+}
+
+function isEquivalent({ file, line, other }) {
+  return EQUIVALENT.some(
+    (each) => each.file === file && each.line === line && each.other === other,
+  );
+}
+
+/** mulberry32, which needs no package: https://gist.github.com/tommyettinger/46a874533244883189143505d203312c */
+function randomOf(seed) {
+  let state = seed | 0;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let t = Math.imul(state ^ (state >>> 15), 1 | state);
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
+  };
+}

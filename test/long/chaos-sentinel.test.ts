@@ -1,0 +1,3 @@
+import { describeQuickChaos } from '../chaos/quick/describe-quick-chaos.js';
+
+describeQuickChaos('sentinel');

@@ -1,0 +1,81 @@
+import type { Redis } from 'ioredis';
+
+import { RedisAccount } from './redis-account.js';
+
+/** MONITOR shows where a script begins, and its end only by the next command. */
+const MARK_MILLIS = 20;
+
+/** The account of one limiter key on one Redis, which nobody disturbs. */
+export class ApprovalLedger {
+  #marking: NodeJS.Timeout | undefined;
+
+  private constructor(
+    private readonly account: RedisAccount,
+    private readonly key: string,
+  ) {}
+
+  /**
+   * Begins the account.
+   * @param client whose user may do everything
+   * @param highestMaximum that the key may ever have
+   */
+  static async open(client: Redis, key: string, highestMaximum: number): Promise<ApprovalLedger> {
+    const server = {
+      address: `${client.options.host ?? ''}:${client.options.port ?? 6379}`,
+      connect: (options: object) => client.duplicate(options),
+      command: (name: string, ...args: (string | number)[]) => client.call(name, ...args),
+    };
+    // Nobody may be approved twice, however much later.
+    const bounds = { highestMaximum, rememberedMillis: () => Infinity };
+    const account = new RedisAccount([server], [key], bounds);
+    const ledger = new ApprovalLedger(account, key);
+    await account.upToNow();
+    ledger.#marking = setInterval(() => void client.echo(key).catch(() => undefined), MARK_MILLIS);
+    return ledger;
+  }
+
+  get violations(): readonly string[] {
+    return this.account.violations;
+  }
+
+  /** The ids approved, in order, those from the queue and those at once alike. */
+  get approved(): string[] {
+    return this.#approvals.map(({ id }) => id);
+  }
+
+  /** The ids approved from the queue, in order. */
+  get served(): string[] {
+    return this.#approvals.filter(({ isFromQueue }) => isFromQueue).map(({ id }) => id);
+  }
+
+  /** The ids that ever joined the queue, in order of arrival. */
+  get joined(): string[] {
+    return [...this.account.tickets.keys()];
+  }
+
+  /** Approvals of the current window that have not been released. */
+  get inWindow(): number {
+    return this.account.inWindow(this.key);
+  }
+
+  /** How many windows have begun. */
+  get windows(): number {
+    return this.account.windowStarts.get(this.key)?.length ?? 0;
+  }
+
+  /** Resolves when everything that has happened up to now is written down. */
+  upToNow(): Promise<void> {
+    return this.account.upToNow();
+  }
+
+  /** Waits until everything that has happened up to now is written down, and ends the account. */
+  async close(): Promise<void> {
+    clearInterval(this.#marking);
+    await this.upToNow();
+    await this.account.close();
+  }
+
+  get #approvals() {
+    return [...this.account.approvals.values()].flat();
+  }
+}
