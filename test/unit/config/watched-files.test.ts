@@ -212,7 +212,10 @@ describe('files that must be there', () => {
   });
 
   const state = (): unknown[] => [files.current, files.isStale, files.isGone];
-  const gone = { level: 'error', msg: 'letters still missing or empty, none are in use until they are back' };
+  const gone = {
+    level: 'error',
+    msg: 'letters still missing or empty, none are in use until they are back',
+  };
   const untilNextLook = (reason: string): object => ({
     ...notReloaded(reason),
     msg: 'letters not reloaded, the last good ones stay in use until the next look',

@@ -376,7 +376,10 @@ describe('close', () => {
     withdrawals.add('l', ['b']);
     await quiet();
     await withdrawals.close();
-    expect(log.lines.at(-1)).toMatchObject({ msg: 'withdrawals given up; places end with their leases', keys: 2 });
+    expect(log.lines.at(-1)).toMatchObject({
+      msg: 'withdrawals given up; places end with their leases',
+      keys: 2,
+    });
     const { length } = calls;
     await advance(100_000);
     expect(calls).toHaveLength(length);
