@@ -1,5 +1,5 @@
 // `npm run test:chaos`: makes faults for a while, with every topology of Redis, changes rules and tokens meanwhile,
-// and checks that the limiter keeps its promises. It prints the results, and writes them to test/chaos/results/latest.json.
+// and checks that the limiter keeps its promises. It prints the results, and writes them to test/long/results/latest.json.
 import { longTestOptions, runLongTests } from './lib/long-tests.mjs';
 
 const HELP = `npm run test:chaos -- [options]
@@ -11,7 +11,7 @@ const HELP = `npm run test:chaos -- [options]
 `;
 
 const options = longTestOptions(HELP, ['seed', 'seconds', 'rounds', 'topology']);
-await runLongTests('**/test/chaos/*.chaos.ts', {
+await runLongTests('**/test/long/*.chaos.ts', {
   CHAOS_SEED: options.seed,
   CHAOS_SECONDS: options.seconds,
   CHAOS_ROUNDS: options.rounds,

@@ -9,7 +9,7 @@ const HELP = `npm run test:fuzz -- [options]
 `;
 
 const options = longTestOptions(HELP, ['seed', 'seconds']);
-await runLongTests('**/test/fuzz/*.test.ts', {
+await runLongTests('**/test/service/fuzz/*.test.ts', {
   FUZZ_SEED: options.seed,
   FUZZ_SECONDS: options.seconds ?? '60',
 });

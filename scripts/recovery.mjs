@@ -1,6 +1,6 @@
 // `npm run test:recovery`: combines every kind of load with every kind of fault and every topology of Redis, and checks
 // that the replica recovers in time, and that nothing is lost or counted twice. It prints the results, and writes them
-// to test/chaos/results/recovery.json.
+// to test/long/results/recovery.json.
 import { longTestOptions, runLongTests } from './lib/long-tests.mjs';
 
 const HELP = `npm run test:recovery -- [options]
@@ -12,7 +12,7 @@ const HELP = `npm run test:recovery -- [options]
 `;
 
 const options = longTestOptions(HELP, ['seed', 'seconds', 'topology', 'cell']);
-await runLongTests('**/test/chaos/recovery/*.recovery.ts', {
+await runLongTests('**/test/long/*.recovery.ts', {
   CHAOS_SEED: options.seed,
   CHAOS_SECONDS: options.seconds,
   CHAOS_TOPOLOGY: options.topology,

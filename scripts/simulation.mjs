@@ -11,7 +11,7 @@ const HELP = `npm run test:simulation -- [options]
 `;
 
 const options = longTestOptions(HELP, ['seed', 'seconds', 'steps']);
-await runLongTests('**/test/simulation/*.simulation.ts', {
+await runLongTests('**/test/long/*.simulation.ts', {
   SIMULATION_SEED: options.seed,
   SIMULATION_SECONDS: options.seconds,
   SIMULATION_STEPS: options.steps,

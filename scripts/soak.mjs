@@ -1,6 +1,6 @@
 // `npm run test:soak`: runs load on three replicas for a while, without faults, and checks that memory, handles
 // and keys do not pile up. It prints the amounts, and writes them to
-// test/chaos/results/soak.json.
+// test/long/results/soak.json.
 import { longTestOptions, runLongTests } from './lib/long-tests.mjs';
 
 const HELP = `npm run test:soak -- [options]
@@ -10,7 +10,7 @@ const HELP = `npm run test:soak -- [options]
 `;
 
 const options = longTestOptions(HELP, ['seconds', 'seed']);
-await runLongTests('**/test/chaos/soak/*.soak.ts', {
+await runLongTests('**/test/long/*.soak.ts', {
   CHAOS_SEED: options.seed,
   CHAOS_SECONDS: options.seconds,
 });

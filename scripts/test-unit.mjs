@@ -4,10 +4,8 @@ import { jestCommand, jestEnvironment } from './lib/jest.mjs';
 import { installDependencies } from './lib/prepare.mjs';
 import { run } from './lib/run.mjs';
 
-const FOLDERS = ['test/unit/', 'test/config/'];
-/** They need a Redis. */
-const OTHERS = ['subscriber\\.test'];
+const FOLDERS = ['test/unit/'];
 
 installDependencies();
-const chosen = ['--roots', ...FOLDERS, '--testPathIgnorePatterns', ...OTHERS];
+const chosen = ['--roots', ...FOLDERS];
 run('node', jestCommand(...process.argv.slice(2), ...chosen), { env: jestEnvironment({}) });

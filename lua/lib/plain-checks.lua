@@ -1,7 +1,7 @@
 -- Decides plain checks, which are nearly all: without overrides, hits or waiting, of a key that has the caller's limits
 -- and for which nobody has ever waited. lib/checks decides them in the same way, as it decides all others. But a plain
 -- check needs no tables and few calls, which halves Redis's time for it.
--- test/lua/plain-checks.test.ts compares the two ways.
+-- test/redis/lua/plain-checks.test.ts compares the two ways.
 --@include lib/call
 --@include lib/digits
 --@include lib/keys

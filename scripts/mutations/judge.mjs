@@ -12,21 +12,25 @@ const GROUP_TIMEOUT_MILLIS = 5 * 60_000;
 const GROUPS = [
   {
     of: /^lua\//,
-    tests: [['test/lua', 'test/unit/redis/scripts'], ['test/behaviour'], ['test/simulation']],
+    tests: [
+      ['test/redis/lua', 'test/unit/redis/scripts'],
+      ['test/redis/behaviour'],
+      ['test/redis/simulation'],
+    ],
   },
   {
     of: /^src\/limiter\//,
     tests: [
-      ['test/unit/limiter', 'test/behaviour'],
-      ['test/http', 'test/grpc'],
+      ['test/unit/limiter', 'test/redis/behaviour'],
+      ['test/service/http', 'test/service/grpc'],
     ],
   },
   {
     of: /^src\/redis\//,
     tests: [
       ['test/unit/redis'],
-      ['test/behaviour', 'test/lua'],
-      ['test/simulation', 'test/http/.*outage', 'test/topologies'],
+      ['test/redis/behaviour', 'test/redis/lua'],
+      ['test/redis/simulation', 'test/service/http/.*outage', 'test/service/topologies'],
     ],
   },
 ];

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 
-import { type ShellBlock, shellBlocks } from '../docs/shell-blocks.js';
-import { ShellSession } from '../docs/shell-session.js';
+import { type ShellBlock, shellBlocks } from '../support/docs/shell-blocks.js';
+import { ShellSession } from '../support/docs/shell-session.js';
 import { compose } from '../support/docker.js';
 import { IMAGE } from './docker/build-image.js';
 import { provided } from '../support/provided.js';

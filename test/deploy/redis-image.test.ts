@@ -1,6 +1,6 @@
 import { parseAllDocuments } from 'yaml';
 
-import { tableRows } from '../docs/tables.js';
+import { tableRows } from '../support/docs/tables.js';
 import { readText } from './repository-files.js';
 import { readWorkflow } from './workflow.js';
 

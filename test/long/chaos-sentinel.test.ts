@@ -1,3 +1,3 @@
-import { describeQuickChaos } from '../chaos/quick/describe-quick-chaos.js';
+import { describeQuickChaos } from '../support/chaos/describe-quick-chaos.js';
 
 describeQuickChaos('sentinel');

@@ -12,7 +12,7 @@ export const PATIENT_STORE: Environment = {
 
 /**
  * The rows of a `describe.each` that runs a suite of the service on each limiter: its name, and the settings that choose
- * it, with a key prefix that nobody else uses. To a quick extent it is the limiter on Redis alone: test/behaviour holds
+ * it, with a key prefix that nobody else uses. To a quick extent it is the limiter on Redis alone: test/redis/behaviour holds
  * the embedded one to it.
  */
 export function bothLimiters(

@@ -20,7 +20,7 @@ export type AnswerPlainCheck = (request: IncomingMessage, response: ServerRespon
 /**
  * Answers checks without parameters, which are nearly all requests, without the router of `app`: parsing their URLs and
  * going through the layers takes a tenth of the time of a check. The router answers these checks alike
- * (test/http/plain-checks.test.ts).
+ * (test/service/http/plain-checks.test.ts).
  */
 export function plainChecksOf(app: Express, steps: PlainCheckSteps): AnswerPlainCheck {
   const { takeIn, check, fail } = steps;

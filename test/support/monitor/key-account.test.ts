@@ -1,5 +1,5 @@
 import { KeyNaming } from '../../../src/redis/key-names.js';
-import { leastMemoryMillis } from '../../chaos/limits.js';
+import { leastMemoryMillis } from '../chaos/limits.js';
 import { KeyAccount } from './key-account.js';
 import { readStoredLimits } from '../stored-state.js';
 

@@ -27,7 +27,7 @@ const DOCUMENT = 'document';
 
 /** Compares answers with what a document says of them. */
 export class AnswerChecker {
-  /** test/http/openapi.test.ts validates the document itself; to do so here would cost every file a quarter second. */
+  /** test/service/http/openapi.test.ts validates the document itself; to do so here would cost every file a quarter second. */
   readonly #ajv = new Ajv2020({ strict: false, allErrors: true, validateSchema: false });
   readonly #validators = new Map<object, ValidateFunction>();
 

@@ -13,7 +13,7 @@ type Operations = Readonly<Record<string, oas31.OperationObject | undefined>>;
 /** On both ports where there are two. */
 const HEALTH = ['/healthz', '/readyz'];
 
-/** What the dashboard asks for is for itself only, and may change: test/http/dashboard has it. */
+/** What the dashboard asks for is for itself only, and may change: test/service/http/dashboard has it. */
 const OF_THE_DASHBOARD = '/ui/';
 
 /** A port whose answers are compared with the document of its service. */

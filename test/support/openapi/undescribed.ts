@@ -10,7 +10,7 @@ export interface Undescribed {
 
 /**
  * A document lists the paths and methods that there are, and nothing of others. What is no request at all has no path:
- * answers to it never come here (test/http/unreadable-requests.test.ts has them).
+ * answers to it never come here (test/service/http/unreadable-requests.test.ts has them).
  */
 export const UNDESCRIBED: readonly Undescribed[] = [
   {

@@ -2,7 +2,7 @@ import { jest } from '@jest/globals';
 import { RE2Set } from 're2js';
 
 import { KeyPatterns, problemOfPattern } from '../../../src/rules/key-patterns.js';
-import { Random } from '../../chaos/random.js';
+import { Random } from '../../support/chaos/random.js';
 import { extent } from '../../support/extent.js';
 
 const ROUNDS = extent(500, 3000);

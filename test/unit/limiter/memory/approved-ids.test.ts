@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 
 import { ApprovedIds } from '../../../../src/limiter/memory/approved-ids.js';
 import { memoryIn, MemoryRoom } from '../../../../src/limiter/memory/memory-room.js';
-import { Random } from '../../../chaos/random.js';
+import { Random } from '../../../support/chaos/random.js';
 
 const ID = 'ab34567f-89ab-4def-8123-456789abcdef';
 

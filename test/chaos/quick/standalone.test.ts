@@ -1,3 +1,0 @@
-import { describeQuickChaos } from './describe-quick-chaos.js';
-
-describeQuickChaos('standalone');

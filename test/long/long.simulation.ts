@@ -1,0 +1,29 @@
+import { say } from '../support/chaos/expect-no-violations.js';
+import { useRedis } from '../support/use-redis.js';
+import { runSimulation } from '../support/simulation/run-simulation.js';
+import { runSteps } from '../support/simulation/schedule.js';
+import { parseShape } from '../support/simulation/shape.js';
+import { simulationOptions } from '../support/simulation/simulation-options.js';
+import { loadHelpers, simulatedScripts } from '../support/simulation/stored-key.js';
+
+/** To shrink what has failed. */
+const OTHER_TIMEOUT_MILLIS = 300_000;
+
+const { seed, seconds, steps } = simulationOptions(process.env);
+const redis = useRedis();
+beforeAll(() => loadHelpers(redis.client));
+
+if (steps === undefined) {
+  test(
+    `whatever order everything comes in, the invariants hold, and nothing is left (seed ${seed})`,
+    () => runSimulation(redis.client, seed, seconds),
+    seconds * 1000 + OTHER_TIMEOUT_MILLIS,
+  );
+} else {
+  test('the invariants hold in the world of these steps', async () => {
+    const [shape = '', ...given] = steps.split(';').map((step) => step.trim());
+    const outcome = await runSteps(redis.client, simulatedScripts(), parseShape(shape), given);
+    say(outcome.trace.join('\n'));
+    if (outcome.violation) throw outcome.violation;
+  });
+}

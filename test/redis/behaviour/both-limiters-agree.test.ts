@@ -1,0 +1,203 @@
+import fc from 'fast-check';
+
+import type { KeyLimits, LimitsOf } from '../../../src/limiter/limiter.js';
+import { extent } from '../../support/extent.js';
+import {
+  createMemoryHarness,
+  type HarnessFactory,
+  type LimiterHarness,
+  redisHarnessFactory,
+} from '../../support/limiter-harness.js';
+import { uniqueKey } from '../../support/unique-key.js';
+import { useRedis } from '../../support/use-redis.js';
+import { startCheck, type WatchedCheck } from '../../support/watched-check.js';
+
+const LIMITS: KeyLimits = { windowMillis: 100, maxRequests: 2, maxRequestsInQueue: 3 };
+const KEYS = 2;
+/** Fewer than some maxima. */
+const MAX_IDS = 3;
+
+type Step =
+  | {
+      readonly kind: 'check';
+      readonly key: number;
+      readonly canWait: boolean;
+      readonly noPlace: boolean;
+      readonly maxWaitMillis: number | undefined;
+      readonly hits: number | undefined;
+      readonly maxRequests: number | undefined;
+      readonly maxRequestsInQueue: number | undefined;
+    }
+  /** `which` counts back from the latest: of the approved for a release, of those waiting for a disconnect. */
+  | { readonly kind: 'disconnect'; readonly which: number }
+  /** `all` of its hits, or one. */
+  | { readonly kind: 'release'; readonly which: number; readonly all: boolean }
+  | { readonly kind: 'advance'; readonly millis: number }
+  /** A key has other limits from now on. */
+  | { readonly kind: 'limit'; readonly key: number; readonly limits: KeyLimits };
+
+const anyStep: fc.Arbitrary<Step> = fc.oneof(
+  {
+    weight: 5,
+    arbitrary: fc
+      .record({
+        kind: fc.constant('check' as const),
+        key: fc.nat({ max: KEYS - 1 }),
+        canWait: fc.boolean(),
+        noPlace: fc.oneof({ weight: 4, arbitrary: fc.constant(false) }, fc.constant(true)),
+        maxWaitMillis: fc.option(
+          fc.oneof(fc.nat({ max: 450 }), fc.constantFrom(99, 100, 101, 200, 300)),
+          { nil: undefined },
+        ),
+        hits: fc.constantFrom(undefined, undefined, undefined, 2, 2, 3, 4, 6),
+        maxRequests: fc.option(fc.integer({ min: 1, max: 5 }), { freq: 4, nil: undefined }),
+        maxRequestsInQueue: fc.option(fc.nat({ max: 5 }), { freq: 4, nil: undefined }),
+      })
+      .map((check) => (check.canWait ? { ...check, hits: undefined } : check)),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.oneof(
+      fc.record({ kind: fc.constant('disconnect' as const), which: fc.nat({ max: 4 }) }),
+      fc.record({
+        kind: fc.constant('release' as const),
+        which: fc.nat({ max: 4 }),
+        all: fc.constantFrom(true, true, false),
+      }),
+    ),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      kind: fc.constant('advance' as const),
+      millis: fc.oneof(
+        fc.integer({ min: 1, max: 500 }),
+        fc.constantFrom(99, 100, 101, 399, 400, 401),
+      ),
+    }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      kind: fc.constant('limit' as const),
+      key: fc.nat({ max: KEYS - 1 }),
+      limits: fc.record({
+        windowMillis: fc.constantFrom(30, 100, 150, 400),
+        maxRequests: fc.nat({ max: 4 }),
+        maxRequestsInQueue: fc.nat({ max: 4 }),
+        ceilings: fc.option(
+          fc.record({
+            maxRequests: fc.integer({ min: -1, max: 5 }),
+            maxRequestsInQueue: fc.integer({ min: -1, max: 5 }),
+          }),
+          { nil: undefined },
+        ),
+      }),
+    }),
+  },
+);
+
+/** One limiter under a sequence of steps, and all that can be seen of it. */
+class Subject {
+  readonly #keys = Array.from({ length: KEYS }, uniqueKey);
+  readonly #limits = Array.from({ length: KEYS }, () => LIMITS);
+  readonly #checks: {
+    readonly key: string;
+    readonly hits: number | undefined;
+    readonly check: WatchedCheck;
+  }[] = [];
+
+  private constructor(private readonly harness: LimiterHarness) {}
+
+  static async create(createHarness: HarnessFactory): Promise<Subject> {
+    const limitsOf: LimitsOf = (key) => subject.limitsOf(key);
+    const subject: Subject = new Subject(await createHarness(limitsOf, MAX_IDS));
+    return subject;
+  }
+
+  limitsOf(key: string): KeyLimits {
+    return this.#limits[this.#keys.indexOf(key)]!;
+  }
+
+  close(): Promise<void> {
+    return this.harness.close();
+  }
+
+  async run(step: Step): Promise<unknown> {
+    const { limiter } = this.harness;
+    if (step.kind === 'advance') {
+      await this.harness.advance(step.millis);
+      return undefined;
+    }
+    if (step.kind === 'limit') {
+      this.#limits[step.key] = step.limits;
+      return undefined;
+    }
+    if (step.kind === 'check') {
+      const key = this.#keys[step.key]!;
+      this.#checks.push({ key, hits: step.hits, check: startCheck(limiter, { ...step, key }) });
+      await this.harness.quiet();
+      return undefined;
+    }
+    if (step.kind === 'disconnect') {
+      const undecided = this.#checks.filter(({ check }) => !check.settled && !check.failure);
+      const disconnecting = undecided.at(-1 - step.which);
+      disconnecting?.check.disconnect();
+      await this.harness.quiet();
+      return undefined;
+    }
+    const approved = this.#checks.flatMap(({ key, hits, check: { settled } }) =>
+      settled?.outcome === 'approved' ? [{ key, hits, requestId: settled.requestId }] : [],
+    );
+    const chosen = approved.at(-1 - step.which);
+    if (!chosen) return undefined;
+    const released = await limiter.release(chosen.key, chosen.requestId, {
+      hits: step.all ? chosen.hits : undefined,
+    });
+    await this.harness.quiet();
+    return released;
+  }
+
+  /**
+   * What has become of each check so far. Request ids differ between limiters and are left out, as is what is left
+   * after a wait: that is of the moment when the waiter hears of its approval.
+   */
+  decisions(): unknown[] {
+    return this.#checks.map(({ check: { settled, failure } }) => {
+      if (failure) return failure.name;
+      if (!settled) return 'waiting';
+      return 'requestId' in settled
+        ? { ...settled, requestId: undefined, quota: settled.waited ? undefined : settled.quota }
+        : settled;
+    });
+  }
+
+  async states(): Promise<unknown[]> {
+    const states = await Promise.all(this.#keys.map((key) => this.harness.limiter.inspect(key)));
+    return states.map((state) => state && { ...state, key: undefined });
+  }
+}
+
+describe('the embedded and the Redis limiter', () => {
+  const redis = useRedis();
+  const createRedisHarness = redisHarnessFactory(redis);
+
+  test('agree on every decision and every state, whatever comes', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(anyStep, { maxLength: 40 }), async (steps) => {
+        const memory = await Subject.create(createMemoryHarness);
+        const inRedis = await Subject.create(createRedisHarness);
+        try {
+          for (const step of steps) {
+            expect(await inRedis.run(step)).toEqual(await memory.run(step));
+            expect(inRedis.decisions()).toEqual(memory.decisions());
+            expect(await inRedis.states()).toEqual(await memory.states());
+          }
+        } finally {
+          await Promise.all([memory.close(), inRedis.close()]);
+        }
+      }),
+      { numRuns: extent(100, 500) },
+    );
+  }, 300_000);
+});

@@ -1,0 +1,27 @@
+import { IS_FULL } from '../../support/extent.js';
+import {
+  createMemoryHarness,
+  overHttp,
+  redisHarnessFactory,
+} from '../../support/limiter-harness.js';
+import { useRedis } from '../../support/use-redis.js';
+import { describeHits } from '../../support/behaviour/hits.js';
+import { describeLimitedWaits } from '../../support/behaviour/limited-waits.js';
+import { describeLimiter } from '../../support/behaviour/limiter-behaviour.js';
+
+const redis = useRedis();
+const createRedisHarness = redisHarnessFactory(redis);
+
+for (const describeBehaviour of [describeLimiter, describeLimitedWaits]) {
+  describeBehaviour('the embedded limiter', createMemoryHarness, 'direct');
+  describeBehaviour('the Redis limiter', createRedisHarness, 'direct');
+  describeBehaviour('the Redis limiter over HTTP', overHttp(createRedisHarness), 'http');
+  // HTTP makes no difference of limiters.
+  if (IS_FULL) {
+    describeBehaviour('the embedded limiter over HTTP', overHttp(createMemoryHarness), 'http');
+  }
+}
+
+// HTTP offers none.
+describeHits('the embedded limiter', createMemoryHarness);
+describeHits('the Redis limiter', createRedisHarness);

@@ -1,0 +1,164 @@
+import { UNKNOWN_HISTORY } from '../../../src/redis/caller-history.js';
+import { type KeyNames, KeyNaming } from '../../../src/redis/key-names.js';
+import {
+  type BatchedCheck,
+  type CheckBatch,
+  VERDICT,
+} from '../../../src/redis/scripts/check-codec.js';
+import { Scripts } from '../../../src/redis/scripts/scripts.js';
+import { StoreFullError } from '../../../src/limiter/errors.js';
+import { sentAgain, unguarded } from '../../support/unguarded.js';
+import { uniqueKey } from '../../support/unique-key.js';
+import { useRedis } from '../../support/use-redis.js';
+import { whileFull } from '../../support/while-full.js';
+
+const redis = useRedis();
+const { approved, denied } = VERDICT;
+const SETTINGS = {
+  limitsOf: () => ({ windowMillis: 3_600_000, maxRequests: 2, maxRequestsInQueue: 3 }),
+  replicaId: 'r1',
+  leaseMillis: 5000,
+  maxIdsPerKey: 1000,
+  wakeArgument: 'PUBLISH :wake',
+  historyOf: () => UNKNOWN_HISTORY,
+};
+
+let scripts: Scripts;
+let naming: KeyNaming;
+beforeEach(() => {
+  naming = new KeyNaming(`${uniqueKey()}:`);
+  scripts = new Scripts(redis.client, unguarded, SETTINGS);
+});
+
+const checks = (...requestIds: string[]): BatchedCheck[] =>
+  requestIds.map((requestId) => ({ requestId, canWait: false }));
+
+function batch(key: string, ids: readonly string[], maxRequests?: number): CheckBatch {
+  const overrides = { maxRequests, maxRequestsInQueue: undefined };
+  const names = naming.namesOf(key);
+  return { names, overrides, waiting: undefined, checks: checks(...ids) };
+}
+
+/** What each batch of one call was answered with. */
+async function decide(...batches: CheckBatch[]): Promise<(readonly number[] | Error)[]> {
+  const replies = await scripts.check(batches);
+  return replies.map((reply) => (reply instanceof Error ? reply : reply.verdicts));
+}
+
+const approvedIn = async ({ requests }: KeyNames): Promise<string[]> =>
+  (await redis.client.smembers(requests)).sort();
+
+test('each batch of a call is decided by the state of its own key', async () => {
+  await decide(batch('full', ['x', 'y']), batch('half', ['x']));
+
+  const verdicts = await decide(
+    batch('full', ['a']),
+    batch('half', ['b', 'c']),
+    batch('new', ['d', 'e', 'f']),
+  );
+
+  expect(verdicts).toEqual([[denied], [approved, denied], [approved, approved, denied]]);
+  expect(await approvedIn(naming.namesOf('full'))).toEqual(['x', 'y']);
+  expect(await approvedIn(naming.namesOf('half'))).toEqual(['b', 'x']);
+  expect(await approvedIn(naming.namesOf('new'))).toEqual(['d', 'e']);
+});
+
+test('batches of one key are decided one after the other', async () => {
+  const verdicts = await decide(
+    batch('k', ['a', 'b', 'c']),
+    batch('k', ['d', 'e'], 3),
+    batch('l', ['f']),
+    batch('k', ['g']),
+  );
+
+  expect(verdicts).toEqual([
+    [approved, approved, denied],
+    [approved, denied],
+    [approved],
+    [denied],
+  ]);
+});
+
+test('a later batch of a key that is there sees what an earlier has approved', async () => {
+  await decide(batch('k', ['a']));
+  expect(await decide(batch('k', ['b'], 2), batch('k', ['c']))).toEqual([[approved], [denied]]);
+});
+
+test('overrides hold for the key of their batch only', async () => {
+  const verdicts = await decide(batch('k', ['a', 'b'], 1), batch('l', ['c', 'd']));
+
+  expect(verdicts).toEqual([
+    [approved, denied],
+    [approved, approved],
+  ]);
+});
+
+test.each(['state', 'waiting'] as const)(
+  'a batch whose %s has a wrong type fails alone',
+  async (name) => {
+    const broken = naming.namesOf('broken');
+    await redis.client.set(broken[name], 'not ours', 'EX', 60);
+
+    const [before, failure, after] = await decide(
+      batch('before', ['a']),
+      batch('broken', ['b', 'c', 'd']),
+      batch('after', ['e', 'f', 'g']),
+    );
+
+    expect([before, after]).toEqual([[approved], [approved, approved, denied]]);
+    expect(failure).toMatchObject({ message: expect.stringMatching(/^WRONGTYPE /) as unknown });
+    expect(await approvedIn(naming.namesOf('after'))).toEqual(['e', 'f']);
+  },
+);
+
+test('refusals of checks that are sent again are not counted again', async () => {
+  await decide(batch('k', ['a', 'b', 'c']));
+  const again = new Scripts(redis.client, sentAgain, SETTINGS);
+  const [reply] = await again.check([batch('k', ['b', 'c'])]);
+  expect(reply).toMatchObject({ verdicts: [approved, denied] });
+  expect(await redis.client.hget(naming.namesOf('k').state, 'denied')).toBe('1');
+});
+
+describe('a full Redis', () => {
+  test('refuses keys that are new, and takes them when it has room again', async () => {
+    const replies = await whileFull(redis.client, () =>
+      scripts.check([batch('k', ['a']), batch('l', ['b'])]),
+    );
+    const [refusal] = replies;
+    expect(replies).toEqual([expect.any(StoreFullError), expect.any(StoreFullError)]);
+    expect(refusal).toMatchObject({
+      cause: { message: expect.stringMatching(/^OOM /) as unknown },
+    });
+    expect(await approvedIn(naming.namesOf('k'))).toEqual([]);
+    expect(await decide(batch('k', ['a']))).toEqual([[approved]]);
+  });
+
+  test('decides on a key in mid-window', async () => {
+    await decide(batch('k', ['a']));
+    const [reply] = await whileFull(redis.client, () => scripts.check([batch('k', ['b', 'c'])]));
+    expect(reply).toMatchObject({ verdicts: [approved, denied] });
+  });
+
+  test('decides on keys that are there, and no new key slips in with them', async () => {
+    await decide(batch('k', ['a']), batch('l', ['b']));
+    const known = [naming.namesOf('k'), naming.namesOf('l')];
+    // Their windows have ended, so that a decision begins with a write that takes no memory.
+    for (const { state } of known) await redis.client.hincrby(state, 'start', -3_600_000);
+    const [k, first, l, second, again] = await whileFull(redis.client, () =>
+      scripts.check([
+        batch('k', ['c', 'd', 'e']),
+        batch('new', ['f']),
+        batch('l', ['g']),
+        batch('newer', ['h']),
+        batch('k', ['i'], 4),
+      ]),
+    );
+    expect([k, l, again]).toMatchObject([
+      { verdicts: [approved, approved, denied] },
+      { verdicts: [approved] },
+      { verdicts: [approved] },
+    ]);
+    expect([first, second]).toEqual([expect.any(StoreFullError), expect.any(StoreFullError)]);
+    expect(await redis.client.exists(naming.namesOf('new').state)).toBe(0);
+  });
+});

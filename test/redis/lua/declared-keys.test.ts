@@ -1,0 +1,143 @@
+import type { Redis } from 'ioredis';
+
+import { keysToExamine } from '../../../src/redis/scripts/examine-codec.js';
+import { keysToInspect } from '../../../src/redis/scripts/inspect-codec.js';
+import { keysToRenew } from '../../../src/redis/scripts/renew-codec.js';
+import { keysOf } from '../../../src/redis/scripts/shared-arguments.js';
+import { ScriptHarness, type TestReplica } from '../../support/script-harness.js';
+import { uniqueKey } from '../../support/unique-key.js';
+import { useRedis } from '../../support/use-redis.js';
+
+const redis = useRedis();
+
+/** What the controlled clock reads. */
+const CLOCKS = '%R~test-clock-*';
+
+let key: ScriptHarness;
+const clients: Redis[] = [];
+beforeEach(async () => {
+  key = await ScriptHarness.create(redis.client);
+});
+afterEach(() => {
+  for (const client of clients.splice(0)) client.disconnect();
+});
+
+/** A connection of a user who may touch these keys and channels, and the controlled clock. */
+async function restricted(rules: readonly string[], channels: readonly string[]): Promise<Redis> {
+  const username = uniqueKey();
+  await redis.client.call('ACL', [
+    'SETUSER',
+    username,
+    'on',
+    '>secret',
+    '+@all',
+    'resetchannels',
+    CLOCKS,
+    ...rules,
+    ...channels.map((channel) => `&${channel}`),
+  ]);
+  const client = redis.client.duplicate({ username, password: 'secret' });
+  clients.push(client);
+  return client;
+}
+
+describe('a user who may touch the eight keys and publish on the channel only', () => {
+  let replica: TestReplica;
+  let client: Redis;
+  beforeEach(async () => {
+    client = await restricted(
+      keysOf(key.names).map((name) => `%RW~${name}`),
+      [key.names.wakeChannel],
+    );
+    replica = key.replica('r1', { client });
+  });
+
+  test('may do nothing else', async () => {
+    await expect(client.get(uniqueKey())).rejects.toThrow(/NOPERM/);
+    await expect(client.get(key.names.leader)).rejects.toThrow(/NOPERM/);
+    await expect(client.publish(`${key.names.wakeChannel}2`, '')).rejects.toThrow(/NOPERM/);
+    await redis.client.call('ACL', 'LOG', 'RESET');
+  });
+
+  test('can run all scripts', async () => {
+    // Approves, denies, queues, refuses, purges.
+    await replica.checkOrWait(['a', 'b', 'c', 'd', 'e', 'f']);
+    await replica.check(['g'], { maxRequests: 3 });
+    expect(await replica.renew(1)).toBe(true);
+    // Holds the key, since nobody was heard of for so long, and ends the hold.
+    await key.setTime(5000);
+    await key.replica('r2', { client }).settle();
+    await key.setTime(5500);
+    await key.replica('r2', { client }).checkOrWait(['h', 'i', 'j', 'k', 'l', 'm', 'n']);
+    // Serves by release and by withdrawal, and withdraws.
+    const [first] = (await key.stored()).requests;
+    expect(await replica.release(first!)).toBe(true);
+    expect(await replica.release('unknown')).toBe(false);
+    await key.replica('r2', { client }).withdraw(['l', 'h']);
+    await replica.inspect();
+    // Ends a window, serves the queue, puts a lost waiter back.
+    await key.setTime(6000);
+    await replica.settle();
+    await replica.settle({ lost: 1 });
+    // Forgets what is idle, and what was left by a state that was lost.
+    await key.setTime(60_000);
+    await replica.inspect();
+    await key.replica('r3', { client }).release('unknown');
+    // Finds after a hold that all are dead, and removes the key when it is idle again.
+    await key.setTime(61_000);
+    expect(await replica.settle()).toMatchObject({ waiting: 0 });
+    await key.setTime(70_000);
+    expect(await replica.settle()).toMatchObject({ millisToRoom: undefined });
+    await replica.check(['x']);
+    await redis.client.del(key.names.state);
+    await replica.release('x');
+    await replica.withdraw(['x']);
+    expect(await replica.settle({ y: 1 })).toMatchObject({ waiting: 1 });
+    await key.setTime(71_000);
+    expect(await replica.settle()).toMatchObject({ granted: ['y'] });
+  });
+});
+
+test('renew needs the leases, the queue, and the one of the other keys that it looks for', async () => {
+  await key.replica('r1').checkOrWait(['a', 'b', 'c']);
+  for (const lookFor of ['state', 'waiting'] as const) {
+    const names = keysToRenew({ names: key.names, places: 1, lowestTicket: 1, lookFor });
+    expect(names).toHaveLength(3);
+    const client = await restricted(
+      names.map((name) => `%RW~${name}`),
+      [],
+    );
+    expect(await key.replica('r1', { client }).renew(1, { lookFor })).toBe(true);
+  }
+});
+
+test('inspect needs to read three of the keys only', async () => {
+  await key.replica('r1').checkOrWait(['a', 'b', 'c']);
+  const names = keysToInspect(key.names);
+  // Redis takes the keys of an EVAL for keys to write, so it asks for that too.
+  const client = await restricted(
+    names.map((name) => `%RW~${name}`),
+    [],
+  );
+  const replica = key.replica('r1', { client });
+  for (const now of [0, 1000, 5000, 60_000]) {
+    await key.setTime(now);
+    await replica.inspect();
+  }
+  await key.setTime(500);
+  expect(await replica.inspect()).toMatchObject({ approved: 2, waiting: 1 });
+});
+
+test('examine needs four of the keys only', async () => {
+  await key.replica('r1').checkOrWait(['a', 'b', 'c']);
+  const client = await restricted(
+    keysToExamine(key.names).map((name) => `%RW~${name}`),
+    [],
+  );
+  const replica = key.replica('r1', { client });
+  for (const now of [5000, 60_000, 500]) {
+    await key.setTime(now);
+    await replica.examine();
+  }
+  expect(await replica.examine()).toMatchObject({ approved: 2, waiting: 1 });
+});

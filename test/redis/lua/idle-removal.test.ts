@@ -1,0 +1,175 @@
+import { ScriptHarness, TEST_KEPT_MILLIS, type TestReplica } from '../../support/script-harness.js';
+import { useRedis } from '../../support/use-redis.js';
+
+const redis = useRedis();
+
+let key: ScriptHarness;
+let replica: TestReplica;
+beforeEach(async () => {
+  key = await ScriptHarness.create(redis.client);
+  // Three windows are no shorter than this, so nothing outlives them.
+  replica = key.replica('r1', { leaseMillis: 3000 });
+});
+
+const LAST_MILLISECOND = 3999;
+const END_OF_THIRD_IDLE_WINDOW = 4000;
+
+describe.each([
+  ['release', () => replica.release('a')],
+  ['settle', () => replica.settle()],
+  ['withdraw', () => replica.withdraw(['a'])],
+])('%s', (_script, call) => {
+  beforeEach(async () => {
+    await key.setTime(0);
+    await replica.check(['a']);
+  });
+
+  test('finds the key in the last millisecond of the third window without a check', async () => {
+    await key.setTime(LAST_MILLISECOND);
+    await call();
+    expect((await key.stored()).state).toMatchObject({ start: 3000, approved: 0, expires: 4000 });
+  });
+
+  test('removes the key at the end of that window, although Redis still has it', async () => {
+    expect((await key.stored()).state).toBeDefined();
+    await key.setTime(END_OF_THIRD_IDLE_WINDOW);
+    await call();
+    expect((await key.stored()).expiry).toEqual({});
+  });
+
+  test('does not keep the key', async () => {
+    for (const now of [1500, 2500, LAST_MILLISECOND]) {
+      await key.setTime(now);
+      await call();
+    }
+    expect((await key.stored()).expiry.state).toBe(END_OF_THIRD_IDLE_WINDOW);
+    await key.setTime(END_OF_THIRD_IDLE_WINDOW);
+    await call();
+    expect((await key.stored()).expiry).toEqual({});
+  });
+});
+
+describe('a check', () => {
+  test('in the last millisecond keeps the key, its anchor and its overrides', async () => {
+    await replica.check(['a'], { maxRequests: 7 });
+    await key.setTime(LAST_MILLISECOND);
+    await replica.check(['b']);
+    expect(await key.stored()).toMatchObject({
+      state: { start: 3000, max: 7, approved: 1, expires: 7000 },
+      expiry: { state: 7000, requests: 7000 },
+    });
+  });
+
+  test('a millisecond later makes the key anew', async () => {
+    await replica.check(['a'], { maxRequests: 7 });
+    await key.setTime(END_OF_THIRD_IDLE_WINDOW + 500);
+    await replica.check(['b']);
+    expect(await key.stored()).toMatchObject({
+      state: { start: 4500, max: 2, approved: 1, expires: 8500, overridden: [] },
+      requests: ['b'],
+      expiry: { state: 8500, requests: 8500 },
+    });
+  });
+
+  test('that is denied keeps the key', async () => {
+    await replica.check(['a', 'b']);
+    await key.setTime(1000);
+    await replica.check(['c', 'd', 'e']);
+    await key.setTime(4500);
+    expect(await replica.inspect()).toBeDefined();
+    await key.setTime(5000);
+    expect(await replica.inspect()).toBeUndefined();
+  });
+
+  test('that only finds the window full keeps the key', async () => {
+    await replica.check(['a'], { maxRequests: 1 });
+    await key.setTime(500);
+    await replica.checkOrWait(['w']);
+    await key.setTime(3000);
+    await replica.settle();
+    await key.setTime(3500);
+    expect(await replica.check(['b'])).toEqual(['denied']);
+    expect((await key.stored()).state).toMatchObject({ start: 3000, expires: 7000 });
+  });
+});
+
+describe('those who wait', () => {
+  test('keep the key for as long as the lease runs', async () => {
+    const patient = key.replica('r1', { leaseMillis: 20_000 });
+    await patient.check(['a', 'b']);
+    await patient.checkOrWait(['c']);
+    await key.setTime(19_999);
+    expect((await patient.settle()).waiting).toBe(1);
+    await key.setTime(20_499);
+    expect((await patient.settle()).granted).toEqual(['c']);
+    expect((await key.stored()).state).toMatchObject({ start: 20_000, expires: 24_000 });
+  });
+
+  test('keep the key alive in Redis for 21 leases, however short the windows', async () => {
+    const quick = key.replica('r1', { limits: { windowMillis: 1, maxRequests: 1 } });
+    await quick.check(['a']);
+    await quick.checkOrWait(['b']);
+    expect((await key.stored()).expiry).toEqual({
+      state: TEST_KEPT_MILLIS,
+      requests: TEST_KEPT_MILLIS,
+      queue: TEST_KEPT_MILLIS,
+      waiting: TEST_KEPT_MILLIS,
+      replicas: TEST_KEPT_MILLIS,
+    });
+  });
+
+  test('on dead replicas only do not keep the key', async () => {
+    const brief = key.replica('r1', { leaseMillis: 500 });
+    await brief.check(['a', 'b']);
+    await brief.checkOrWait(['c']);
+    await key.setTime(END_OF_THIRD_IDLE_WINDOW);
+    await key.replica('r2', { leaseMillis: 500 }).release('unknown');
+    await key.setTime(8000);
+    expect(await key.replica('r2', { leaseMillis: 500 }).settle()).toMatchObject({
+      millisToRoom: undefined,
+    });
+    expect((await key.stored()).expiry).toEqual({});
+  });
+
+  test('and were put back keep the window in which they were served', async () => {
+    const changed = key.replica('r2', { limits: { windowMillis: 60_000 } });
+    await replica.check(['a'], { maxRequests: 1 });
+    await key.setTime(3500);
+    await changed.settle({ lost: 1 });
+    await key.setTime(4000);
+    expect(await changed.settle()).toMatchObject({
+      millisToRoom: 59_000,
+      granted: ['lost'],
+    });
+    await key.setTime(END_OF_THIRD_IDLE_WINDOW);
+    expect(await changed.check(['b'])).toEqual(['denied']);
+  });
+});
+
+test('a key in a recovery hold is not idle, however short its windows', async () => {
+  const limits = { windowMillis: 20, maxRequests: 1 };
+  const [r1, r2] = [key.replica('r1', { limits }), key.replica('r2', { limits })];
+  await key.setTime(10);
+  await r2.check(['newcomer']);
+  // Redis has lost the queue: others may be about to put theirs back.
+  await r1.settle({ lost: 1 }, 20);
+  await r1.withdraw(['lost']);
+  await key.setTime(400);
+  expect(await r2.check(['overtaking'])).toEqual(['denied']);
+  await key.setTime(510);
+  expect(await r2.check(['later'])).toEqual(['approved']);
+});
+
+test('a replica that has not heard of an approval takes no key that idled out for lost', async () => {
+  const limits = { windowMillis: 5, maxRequests: 1 };
+  const late = key.replica('r1', { limits });
+  await late.check(['a']);
+  const [lowestTicket] = (await late.checkOrWait(['b'])) as number[];
+  await key.setTime(5);
+  expect(await key.replica('r2', { limits }).settle()).toMatchObject({ granted: ['b'] });
+  await key.setTime(30);
+  const known = { lowestTicket: lowestTicket!, millisToWindowEnd: 0 };
+  const check = { requestId: 'c', canWait: false };
+  expect(await late.checkBatch([check], undefined, known)).toEqual(['approved']);
+  expect((await key.stored()).state).toMatchObject({ start: 30, holdUntil: 'no' });
+});

@@ -1,0 +1,153 @@
+import { ScriptHarness, type TestReplica } from '../../support/script-harness.js';
+import { sentAgain } from '../../support/unguarded.js';
+import { useRedis } from '../../support/use-redis.js';
+import { useWakeRecorder } from '../../support/wake-recorder.js';
+
+const redis = useRedis();
+const recordWakes = useWakeRecorder(redis);
+
+/** More than Lua can unpack: its C stack takes 8000 values. */
+const MANY = 9000;
+const waiters = Array.from({ length: MANY }, (_, i) => `w${String(i).padStart(4, '0')}`);
+const limits = { windowMillis: 60_000, maxRequests: 1, maxRequestsInQueue: MANY };
+
+let key: ScriptHarness;
+let replica: TestReplica;
+beforeEach(async () => {
+  key = await ScriptHarness.create(redis.client);
+  replica = key.replica('r1', { limits });
+});
+
+/** One approved, and {@link MANY} waiting. */
+async function fill(): Promise<void> {
+  await replica.check(['first']);
+  const tickets = await replica.checkOrWait(waiters);
+  expect(tickets).toEqual(waiters.map((_id, i) => i + 1));
+}
+
+test('as many checks as that are decided in one call', async () => {
+  const wide = key.replica('r1', { limits: { ...limits, maxRequests: MANY - 1 } });
+  const verdicts = await wide.check(waiters);
+  expect(verdicts.filter((verdict) => verdict === 'approved')).toHaveLength(MANY - 1);
+  expect(verdicts.at(-1)).toBe('denied');
+  const again = key.replica('r1', {
+    limits: { ...limits, maxRequests: MANY - 1 },
+    guard: sentAgain,
+  });
+  expect(await again.check(waiters)).toEqual(verdicts);
+  expect((await key.stored()).state).toMatchObject({ approved: MANY - 1, denied: 1 });
+});
+
+/** The most that one call serves. */
+const MOST_SERVED = 500;
+
+test('as many waiters as that are served in several calls, in order, with a wake for each', async () => {
+  await fill();
+  const wakes = await recordWakes(key.names.wakeChannel);
+  // A newcomer raises the maximum, and waits for those before it all the same.
+  expect(await replica.check(['late'], { maxRequests: 1_000_000 })).toEqual(['denied']);
+  let granted = (await key.stored()).requests.length - 1;
+  expect(granted).toBe(MOST_SERVED);
+  for (; granted < MANY; granted += MOST_SERVED) {
+    const isLast = granted + MOST_SERVED === MANY;
+    expect(await replica.settle()).toMatchObject({
+      millisToRoom: isLast ? 60_000 : 0,
+      granted: waiters.slice(granted, granted + MOST_SERVED),
+    });
+  }
+  expect(await replica.check(['newcomer'])).toEqual(['approved']);
+  expect(await key.stored()).toMatchObject({
+    state: { approved: MANY + 2, denied: 1 },
+    requests: ['first', 'newcomer', ...waiters],
+    queue: [],
+    replicas: {},
+  });
+  const published = (await wakes.take()).map((wake) => JSON.parse(wake) as Record<string, unknown>);
+  expect(published.map(({ millisToRoom }) => millisToRoom)).toEqual([
+    ...Array.from({ length: MANY / MOST_SERVED - 1 }, () => 0),
+    60_000,
+  ]);
+  expect(published.flatMap(({ granted: ids }) => ids)).toEqual(waiters);
+});
+
+test('while a window is being served nobody is approved before those who wait', async () => {
+  await fill();
+  await replica.check(['late'], { maxRequests: 1_000_000 });
+  const other = key.replica('r2', { limits, history: { since: 0 } });
+  expect(await other.check(['x'])).toEqual(['denied']);
+  const [ticket] = await other.checkOrWait(['y']);
+  expect(ticket).toBeGreaterThan(MANY);
+  expect(await other.inspect()).toMatchObject({ approved: 1 + 4 * MOST_SERVED - MOST_SERVED });
+});
+
+test('as many waiters as that are served at the end of a window, and reported in order', async () => {
+  const wide = key.replica('r1', { limits: { ...limits, maxRequests: MANY } });
+  await wide.check(waiters.map((id) => `approved before ${id}`));
+  await wide.checkOrWait(waiters);
+  await key.setTime(limits.windowMillis - 1000);
+  // Renews the lease.
+  await wide.settle();
+  await key.setTime(limits.windowMillis);
+  const granted: string[] = [];
+  let reply = await wide.settle();
+  for (; reply.millisToRoom === 0; reply = await wide.settle()) granted.push(...reply.granted);
+  expect([...granted, ...reply.granted]).toEqual(waiters);
+  expect(await key.stored()).toMatchObject({ state: { approved: MANY }, requests: waiters });
+});
+
+test('as many waiters of a dead replica as that take no place from the living', async () => {
+  await fill();
+  await key.setTime(5000);
+  const other = key.replica('r2', { limits, history: { since: 0 } });
+  expect(await other.checkOrWait(['new'])).toEqual([5_000_000]);
+  expect(await other.inspect()).toMatchObject({ approved: 1, waiting: 1 });
+});
+
+test('waiters of replicas that died one after the other do not pile up', async () => {
+  await fill();
+  await key.setTime(5000);
+  await key.replica('r2', { limits }).checkOrWait(waiters.map((id) => `second ${id}`));
+  await key.setTime(10_000);
+  const third = key.replica('r3', { limits });
+  await third.checkOrWait(waiters.map((id) => `third ${id}`));
+  expect((await key.stored()).queue.map(([waiter]) => waiter)).toEqual(
+    waiters.map((id) => `third ${id}@r3`),
+  );
+});
+
+test('as many waiters of a dead replica as that are passed over, in several calls', async () => {
+  await fill();
+  await key.setTime(4999);
+  await replica.withdraw(['w0000']);
+  const other = key.replica('r2', { limits, history: { since: 0 } });
+  await other.checkOrWait(['new']);
+  await key.setTime(5000);
+  expect(await other.release('first')).toBe(true);
+  let reply = await other.settle();
+  while (reply.millisToRoom === 0) reply = await other.settle();
+  expect(reply.granted).toEqual(['new']);
+  expect(await key.stored()).toMatchObject({ requests: ['new'], queue: [], replicas: {} });
+});
+
+test('as many lost waiters as that are put back in one call', async () => {
+  await fill();
+  const { queue, waiting, replicas } = key.names;
+  await redis.client.del(queue, waiting, replicas);
+  const tickets: Record<string, number> = {};
+  for (let i = MANY; i > 0; i -= 1) tickets[waiters[i - 1]!] = i;
+  expect(await replica.settle(tickets)).toMatchObject({
+    waiting: MANY,
+    waitingFrom: 1,
+    granted: [],
+  });
+  expect((await key.stored()).queue.map(([member]) => member)).toEqual(
+    waiters.map((id) => `${id}@r1`),
+  );
+});
+
+test('as many waiters as that are counted without the dead', async () => {
+  await fill();
+  expect(await replica.inspect()).toMatchObject({ waiting: MANY });
+  await key.setTime(5000);
+  expect(await replica.inspect()).toMatchObject({ waiting: 0 });
+});

@@ -1,0 +1,141 @@
+import { ScriptHarness, type TestReplica } from '../../support/script-harness.js';
+import { useRedis } from '../../support/use-redis.js';
+import { useWakeRecorder } from '../../support/wake-recorder.js';
+
+const redis = useRedis();
+const recordWakes = useWakeRecorder(redis);
+
+let key: ScriptHarness;
+let replica: TestReplica;
+/** The ticket of b, who waits for the place that a has. */
+let ticket: number;
+beforeEach(async () => {
+  key = await ScriptHarness.create(redis.client);
+  replica = key.replica('r1', { limits: { maxRequests: 1 } });
+  expect(await replica.check(['a'])).toEqual(['approved']);
+  ticket = (await replica.checkOrWait(['b']))[0] as number;
+});
+
+/** Redis loses everything but the list, which holds c before b, out of order. */
+async function loseOrder(): Promise<number> {
+  const { state, waiting, replicas, queue } = key.names;
+  await key.setTime(1);
+  await redis.client.del(state, waiting, replicas, queue);
+  const known = { lowestTicket: ticket, millisToWindowEnd: 999 };
+  const verdicts = await replica.checkBatch([{ requestId: 'c', canWait: true }], {}, known);
+  await replica.settle({ b: ticket });
+  return verdicts[0] as number;
+}
+
+async function waiters(): Promise<string[]> {
+  return (await key.stored()).queue.map(([waiter]) => waiter);
+}
+
+describe('a list that Redis has lost alone', () => {
+  beforeEach(async () => {
+    await redis.client.del(key.names.queue);
+  });
+
+  test('is made anew with who asks', async () => {
+    await replica.settle({ b: ticket });
+    expect(await waiters()).toEqual(['b@r1']);
+  });
+
+  test('is noticed by the next who joins', async () => {
+    await replica.checkOrWait(['c']);
+    expect(await waiters()).toEqual(['c@r1']);
+  });
+
+  test('gets back who stood before those who came since', async () => {
+    await key.setTime(1);
+    await replica.checkOrWait(['c']);
+    const { waitingFrom } = await replica.settle({ b: ticket });
+    expect(waitingFrom).toBeLessThanOrEqual(ticket);
+    await key.setTime(600);
+    await replica.settle();
+    expect(await waiters()).toEqual(['b@r1', 'c@r1']);
+  });
+});
+
+test.each([
+  [['queue']],
+  [['waiting']],
+  [['replicas']],
+  [['queue', 'waiting']],
+  [['queue', 'replicas']],
+  [['waiting', 'replicas']],
+] as const)(
+  'no newcomer overtakes those who waited when somebody has removed %j, and no more',
+  async (removed) => {
+    const other = key.replica('r2', { limits: { maxRequests: 1 }, history: { since: 0 } });
+    await redis.client.del(removed.map((name) => key.names[name]));
+    await key.setTime(1000);
+    expect(await other.check(['x'])).toEqual(['denied']);
+    await replica.settle({ b: ticket });
+    await key.setTime(1500);
+    expect(await other.check(['y'])).toEqual(['denied']);
+    expect(await replica.settle({ b: ticket })).toMatchObject({ granted: ['b'] });
+  },
+);
+
+test('a list out of order, when Redis has lost the state alone, is put in order again', async () => {
+  const ticketOfC = await loseOrder();
+  await redis.client.del(key.names.state);
+  await replica.settle({ c: ticketOfC }, 999);
+  const { waitingFrom } = await replica.settle({ b: ticket }, 999);
+  expect(waitingFrom).toBeLessThanOrEqual(ticket);
+  await key.setTime(600);
+  await replica.settle();
+  expect(await waiters()).toEqual(['b@r1', 'c@r1']);
+});
+
+test('no newcomer overtakes those who waited when Redis has lost the state alone', async () => {
+  const other = key.replica('r2', { limits: { maxRequests: 1 } });
+  await key.setTime(1);
+  await redis.client.del(key.names.state);
+  const known = { lowestTicket: ticket, millisToWindowEnd: 999 };
+  const check = { requestId: 'c', canWait: false };
+  expect(await replica.checkBatch([check], {}, known)).toEqual(['denied']);
+  // The hold ends, and the next window begins.
+  for (const now of [600, 1100]) {
+    await key.setTime(now);
+    expect(await other.check([`newcomer-${now}`])).toEqual(['denied']);
+  }
+  expect(await replica.settle({ b: ticket })).toMatchObject({ granted: ['b'] });
+});
+
+test('who is withdrawn when Redis has lost the state alone does not wait any more', async () => {
+  await redis.client.del(key.names.state);
+  await replica.withdraw(['b']);
+  expect(await redis.client.hkeys(key.names.waiting)).toEqual([]);
+});
+
+// The harness itself fails where a key that exists has no expiry.
+test('the leases expire that are made anew when Redis has lost them alone', async () => {
+  await redis.client.del(key.names.replicas);
+  await replica.checkOrWait(['c'], { maxRequestsInQueue: 0 });
+  await redis.client.del(key.names.replicas);
+  await replica.check(['d']);
+  await replica.checkOrWait(['e']);
+});
+
+test('a list out of order expires when Redis has lost who stands in it', async () => {
+  await loseOrder();
+  await redis.client.del(key.names.waiting);
+  await key.setTime(600);
+  await replica.settle();
+});
+
+test('a queue that is torn in a hold calls for its waiters again, and holds for them', async () => {
+  const wakes = await recordWakes(key.names.wakeChannel);
+  await redis.client.del(key.names.queue);
+  await key.setTime(10);
+  await replica.settle();
+  await key.setTime(400);
+  await replica.settle({ b: ticket });
+  await redis.client.del(key.names.queue);
+  await key.setTime(500);
+  await replica.settle();
+  expect((await wakes.take()).filter((text) => text.includes('memoryLost'))).toHaveLength(2);
+  expect((await key.stored()).state).toMatchObject({ holdUntil: 1000 });
+});

@@ -1,0 +1,228 @@
+import { keysOf } from '../../../src/redis/scripts/shared-arguments.js';
+import { ScriptHarness, type TestReplica } from '../../support/script-harness.js';
+import { sentAgain } from '../../support/unguarded.js';
+import { useRedis } from '../../support/use-redis.js';
+
+const redis = useRedis();
+
+let key: ScriptHarness;
+beforeEach(async () => {
+  key = await ScriptHarness.create(redis.client);
+});
+
+/** a approved, and b waiting, of which the replica is told nothing when its turn has come. */
+async function waitForB(replica: TestReplica): Promise<void> {
+  await replica.check(['a']);
+  await replica.checkOrWait(['b']);
+}
+
+/** Lets `count` windows begin after the one that is current, each with an approval. */
+async function passWindows(
+  replica: TestReplica,
+  count: number,
+  windowMillis: number,
+): Promise<void> {
+  for (let window = 1; window <= count; window += 1) {
+    await key.setTime((1 + window) * windowMillis);
+    expect(await replica.check([`in window ${window}`])).toEqual(['approved']);
+  }
+}
+
+describe.each([
+  ['three windows are longer than a lease', 1000, 3000, 3],
+  ['three windows are shorter than a lease', 20, 3000, 300],
+  ['a window is a millisecond', 1, 500, 1000],
+])('where %s', (_case, windowMillis, leaseMillis, windows) => {
+  const limits = { windowMillis, maxRequests: 1 };
+  let replica: TestReplica;
+  let other: TestReplica;
+  beforeEach(async () => {
+    replica = key.replica('r1', { limits, leaseMillis });
+    other = key.replica('r2', { limits, leaseMillis });
+    await waitForB(replica);
+    await key.setTime(windowMillis);
+    // It is the other one that ends the window, and hears of the grant.
+    expect((await other.settle()).granted).toEqual(['b']);
+  });
+
+  test('an approval from the queue is answered for three windows, and for two leases', async () => {
+    await passWindows(other, windows, windowMillis);
+    const before = await key.stored();
+    expect((await replica.settle({ b: 1 })).granted).toEqual(['b']);
+    expect(await key.stored()).toEqual(before);
+  });
+
+  test('it is answered when the key has been removed meanwhile', async () => {
+    await key.setTime(5 * windowMillis);
+    await other.release('unknown');
+    expect(await other.inspect()).toBeUndefined();
+    const isRemembered = leaseMillis > 3 * windowMillis;
+    const { granted } = await replica.settle({ b: 1 }, 0);
+    expect(granted).toEqual(['b']);
+    // A waiter that is forgotten is put back, and approved again by a key that is made again.
+    expect((await other.inspect())?.approved).toBe(isRemembered ? undefined : 1);
+  });
+
+  test('a check that is sent again is approved once', async () => {
+    await passWindows(other, 1, windowMillis);
+    const before = await key.stored();
+    const again = key.replica('r1', { limits, leaseMillis, guard: sentAgain });
+    expect(await again.checkOrWait(['a', 'b'])).toEqual(['approved', 'approved']);
+    expect((await key.stored()).state).toMatchObject({ approved: before.state!.approved });
+    expect((await key.stored()).requests).toEqual(before.requests);
+  });
+
+  test('an approval of an earlier window can be released by nobody', async () => {
+    await passWindows(other, 1, windowMillis);
+    const before = await key.stored();
+    expect(await replica.release('b')).toBe(false);
+    await replica.withdraw(['b']);
+    expect(await key.stored()).toEqual(before);
+  });
+
+  test('it is forgotten in the end, and the memory of it with it', async () => {
+    // The sets expire by a clock that this test does not control; they are used again before.
+    for (let turn = 1; turn <= 4; turn += 1) {
+      await key.setTime(windowMillis + turn * Math.max(windowMillis, leaseMillis));
+      await other.check([`later ${turn}`]);
+    }
+    const { requests, pastRequests } = await key.stored();
+    expect([...requests, ...pastRequests]).not.toContain('b');
+  });
+});
+
+test('the set of a window expires three windows after its end, as does that of an earlier one', async () => {
+  const replica = key.replica('r1', { leaseMillis: 3000 });
+  await replica.check(['a']);
+  expect(await key.expiry()).toMatchObject({ requests: 4000 });
+  await key.setTime(1000);
+  await replica.check(['b']);
+  expect(await key.expiry()).toMatchObject({ requests: 5000 });
+  expect(await key.pastExpiry()).toEqual({ 2: 4000 });
+  await key.setTime(2000);
+  await replica.check(['c']);
+  expect(await key.stored()).toMatchObject({ requests: ['c'], pastRequests: ['a', 'b'] });
+  expect(await key.pastExpiry()).toEqual({ 2: 4000, 3: 5000 });
+});
+
+test('windows that share a set let it expire two leases after the last of them', async () => {
+  const leaseMillis = 3000;
+  const replica = key.replica('r1', { limits: { windowMillis: 100 }, leaseMillis });
+  // A turn begins with each lease since 1970, and these windows are to be in one turn.
+  const turnBegins = leaseMillis - (key.startMillis % leaseMillis);
+  await key.setTime(turnBegins);
+  await replica.check(['a']);
+  await key.setTime(turnBegins + 100);
+  await replica.check(['b']);
+  expect(await key.stored()).toMatchObject({ requests: ['b'], pastRequests: ['a', 'b'] });
+  const expireAt = turnBegins + 6200;
+  expect(await key.expiry()).toMatchObject({ state: expireAt, requests: expireAt });
+  expect(await key.pastExpiry()).toEqual({ 1: expireAt });
+});
+
+test('an instance that is put back in mid-window ends no turn twice', async () => {
+  const [windowMillis, leaseMillis] = [60, 600];
+  const limits = { windowMillis, maxRequests: 1 };
+  const replica = key.replica('r1', { limits, leaseMillis });
+  const other = key.replica('r2', { limits, leaseMillis });
+  // Turns end with leases, which are counted from 1970 on.
+  const turnEnd = 2 * leaseMillis - (key.startMillis % leaseMillis);
+  await key.setTime(turnEnd - 70);
+  await waitForB(replica);
+  await key.setTime(turnEnd - 10);
+  expect((await other.settle()).granted).toEqual(['b']);
+  await key.setTime(turnEnd + 50);
+  await other.check(['in the second turn']);
+
+  // The key has been idle for too long, and the replica, which believes that b waits, knows of its own window.
+  const nextTurnEnd = turnEnd + leaseMillis;
+  await key.setTime(nextTurnEnd + 10);
+  const known = { lowestTicket: (turnEnd - 70) * 1000 + 1, millisToWindowEnd: 20 };
+  await replica.checkBatch([{ requestId: 'c', canWait: true }], undefined, known);
+  await key.setTime(nextTurnEnd + 30);
+  await other.settle();
+  expect((await replica.settle({ b: known.lowestTicket })).granted).toEqual(['b']);
+});
+
+test('an approval is remembered when the next windows are shorter than a third of a lease', async () => {
+  const leaseMillis = 3000;
+  const long = { limits: { windowMillis: 2000, maxRequests: 1 }, leaseMillis };
+  const short = { limits: { windowMillis: 300, maxRequests: 1 }, leaseMillis };
+  const replica = key.replica('r1', long);
+  await waitForB(replica);
+  await key.setTime(1000);
+  await key.replica('r2', long).release('a');
+  await key.setTime(2000);
+  await key.replica('r2', short).check(['c']);
+  await key.setTime(2400);
+  expect(await key.replica('r1', short).settle({ b: 1 })).toMatchObject({
+    waiting: 0,
+    granted: ['b'],
+  });
+});
+
+test('a waiter whose memory Redis has lost is put back, and not taken for approved', async () => {
+  const replica = key.replica('r1', { limits: { maxRequests: 1 } });
+  await waitForB(replica);
+  await redis.client.del(...keysOf(key.names));
+  expect(await replica.settle({ b: 1 }, 500)).toMatchObject({ waiting: 1, granted: [] });
+});
+
+describe('a settle that asks late about a released or withdrawn request puts nobody back', () => {
+  let replica: TestReplica;
+  beforeEach(async () => {
+    replica = key.replica('r1', { limits: { maxRequests: 1 }, leaseMillis: 3000 });
+    await waitForB(replica);
+  });
+
+  test('where it was approved and released', async () => {
+    await replica.release('a');
+    await replica.release('b');
+    expect(await replica.settle({ b: 1 })).toMatchObject({ waiting: 0, granted: ['b'] });
+    expect((await key.stored()).state).toMatchObject({ approved: 0 });
+  });
+
+  test('where it was withdrawn while it waited', async () => {
+    await replica.withdraw(['b']);
+    expect(await replica.settle({ b: 1 })).toMatchObject({ waiting: 0 });
+    await key.setTime(1000);
+    expect(await replica.check(['c'])).toEqual(['approved']);
+  });
+});
+
+test('an instance that follows an idle one takes over nothing of its queue', async () => {
+  const replica = key.replica('r1', { limits: { windowMillis: 20, maxRequests: 1 } });
+  await waitForB(replica);
+  await key.setTime(20);
+  await replica.settle();
+  expect((await key.stored()).state).toMatchObject({ served: 20 });
+  await key.setTime(1000);
+  await replica.check(['c']);
+  expect((await key.stored()).state).toMatchObject({ start: 1000, served: 'never' });
+});
+
+test('a state that is kept for what is remembered counts no approvals', async () => {
+  const replica = key.replica('r1', { limits: { windowMillis: 250 }, leaseMillis: 2000 });
+  await replica.check(['a']);
+  await key.setTime(1000);
+  await replica.release('a');
+  const { state, requests } = await key.stored();
+  expect(state).toMatchObject({ approved: 0 });
+  expect(requests).toEqual([]);
+});
+
+test('an approval to a replica whose lease had run out keeps its key for as long as any other', async () => {
+  const replica = key.replica('r1', {
+    limits: { windowMillis: 1000, maxRequests: 1 },
+    leaseMillis: 1500,
+  });
+  await waitForB(replica);
+  // Nobody has been heard of for so long that the first call begins a recovery hold.
+  await key.setTime(3400);
+  expect((await replica.settle({ b: 1 })).granted).toEqual([]);
+  await key.setTime(3900);
+  expect((await replica.settle({ b: 1 })).granted).toEqual(['b']);
+  await key.setTime(4100);
+  await replica.release('unknown');
+  expect(await replica.settle({ b: 1 })).toMatchObject({ granted: ['b'], waiting: 0, approved: 0 });
+});

@@ -1,0 +1,160 @@
+import {
+  ScriptHarness,
+  TEST_LEASE_MILLIS,
+  type TestReplica,
+} from '../../support/script-harness.js';
+import { useRedis } from '../../support/use-redis.js';
+import { whileFull } from '../../support/while-full.js';
+
+/** How much of a lease is over when all who have one may have been cut off: lua/lib/recovery-hold.lua. */
+const SILENT_MILLIS = 0.6 * TEST_LEASE_MILLIS;
+
+const THERE_WHILE_WAITING = ['state', 'waiting'] as const;
+
+const redis = useRedis();
+
+const options = { limits: { windowMillis: 600_000 } };
+
+let key: ScriptHarness;
+let r1: TestReplica;
+let r2: TestReplica;
+/** On r1 c and e wait, on r2 d. */
+beforeEach(async () => {
+  key = await ScriptHarness.create(redis.client);
+  [r1, r2] = [key.replica('r1', options), key.replica('r2', options)];
+  await r1.check(['a', 'b']);
+  await r1.checkOrWait(['c']);
+  await r2.checkOrWait(['d']);
+  await r1.checkOrWait(['e']);
+});
+
+describe('a renewal', () => {
+  test("changes the caller's lease, and nothing else", async () => {
+    const before = await key.stored();
+    await key.setTime(1000);
+    expect(await r1.renew(2)).toBe(true);
+    expect(await key.stored()).toEqual({
+      ...before,
+      replicas: { r1: 1000 + TEST_LEASE_MILLIS, r2: TEST_LEASE_MILLIS },
+    });
+  });
+
+  test('is made where Redis knows of more places than the caller', async () => {
+    await key.setTime(1000);
+    expect(await r1.renew(1)).toBe(true);
+    expect((await key.stored()).replicas).toMatchObject({ r1: 1000 + TEST_LEASE_MILLIS });
+  });
+
+  test('that is sent again renews again', async () => {
+    await key.setTime(1000);
+    await r1.renew(2);
+    await key.setTime(1300);
+    expect(await r1.renew(2)).toBe(true);
+    expect((await key.stored()).replicas).toMatchObject({ r1: 1300 + TEST_LEASE_MILLIS });
+  });
+
+  test('is made while Redis has no memory left', async () => {
+    expect(await whileFull(redis.client, () => r1.renew(2))).toBe(true);
+  });
+});
+
+describe('a settle is left to look at a key', () => {
+  let before: Awaited<ReturnType<ScriptHarness['stored']>>;
+  const expectLeft = async (renewed: Promise<boolean>): Promise<void> => {
+    before = await key.stored();
+    expect(await renewed).toBe(false);
+    expect(await key.stored()).toEqual(before);
+  };
+
+  test('that Redis does not know', async () => {
+    const unknown = await ScriptHarness.create(redis.client);
+    expect(await unknown.replica('r1').renew(1)).toBe(false);
+    expect((await unknown.stored()).expiry).toEqual({});
+  });
+
+  test.each(THERE_WHILE_WAITING)('of which Redis has lost the %s alone', async (lost) => {
+    for (const lookFor of THERE_WHILE_WAITING) expect(await r1.renew(2, { lookFor })).toBe(true);
+    await redis.client.del(key.names[lost]);
+    expect(await r1.renew(2, { lookFor: lost })).toBe(false);
+    expect(await redis.client.exists(key.names[lost])).toBe(0);
+  });
+
+  test('of which Redis has lost the queue alone', async () => {
+    await redis.client.del(key.names.queue);
+    expect(await r1.renew(2)).toBe(false);
+    expect(await redis.client.exists(key.names.queue)).toBe(0);
+  });
+
+  test('of which Redis has lost the leases alone', async () => {
+    await redis.client.del(key.names.replicas);
+    expect(await r1.renew(2)).toBe(false);
+    expect(await redis.client.exists(key.names.replicas)).toBe(0);
+  });
+
+  test('in which the caller has no place', async () => {
+    await expectLeft(key.replica('r3', options).renew(1));
+  });
+
+  test('in which a place of the caller has left the queue', async () => {
+    await r2.release('a');
+    await expectLeft(r1.renew(2));
+  });
+
+  test('in which one has left, and a newcomer whose answer is on its way makes up for it', async () => {
+    const [[, lowestTicket]] = (await key.stored()).queue as [[string, number]];
+    expect(await r1.renew(2, { lowestTicket })).toBe(true);
+    await r2.release('a');
+    await r1.checkOrWait(['f']);
+    const { queue } = await key.stored();
+    expect(queue.map(([waiter]) => waiter)).toEqual(['d@r2', 'e@r1', 'f@r1']);
+    await expectLeft(r1.renew(2, { lowestTicket }));
+  });
+
+  test('whose lease should have been renewed before', async () => {
+    await key.setTime(SILENT_MILLIS);
+    expect(await r1.renew(2)).toBe(true);
+    await key.setTime(SILENT_MILLIS + 1);
+    await expectLeft(r2.renew(1));
+  });
+
+  test('whose lease has run out', async () => {
+    await key.setTime(TEST_LEASE_MILLIS + 1);
+    await expectLeft(r1.renew(2));
+  });
+
+  test('whose lease is longer than it was given, since the clock went back', async () => {
+    await key.setTime(500);
+    await r1.renew(2);
+    await key.setTime(400);
+    await expectLeft(r1.renew(2));
+  });
+
+  test('of a wrong type, which harms no other', async () => {
+    const { names } = await ScriptHarness.create(redis.client);
+    const { state, queue, waiting, replicas } = names;
+    for (const name of [state, queue, waiting, replicas]) {
+      await redis.client.set(name, 'not ours', 'PX', 60_000);
+    }
+    const leased = [names, key.names].map((each) => ({
+      names: each,
+      places: 2,
+      lowestTicket: Infinity,
+      lookFor: 'state' as const,
+    }));
+    await key.setTime(100);
+    expect(await r1.scripts.renew(leased)).toEqual([leased[0]]);
+    expect((await key.stored()).replicas).toMatchObject({ r1: 100 + TEST_LEASE_MILLIS });
+  });
+});
+
+test('after Redis was away a renewal comes before no hold', async () => {
+  await key.setTime(TEST_LEASE_MILLIS - 1);
+  expect(await r1.renew(2)).toBe(false);
+  await r1.settle();
+  expect((await key.stored()).state).toMatchObject({ holdUntil: TEST_LEASE_MILLIS - 1 + 500 });
+  expect(await r1.renew(2)).toBe(true);
+});
+
+test('a call without a lease asks nothing', async () => {
+  expect(await r1.scripts.renew([])).toEqual([]);
+});

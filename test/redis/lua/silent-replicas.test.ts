@@ -1,0 +1,118 @@
+import {
+  ScriptHarness,
+  TEST_LEASE_MILLIS,
+  type TestReplica,
+} from '../../support/script-harness.js';
+import { useRedis } from '../../support/use-redis.js';
+import { useWakeRecorder } from '../../support/wake-recorder.js';
+
+const redis = useRedis();
+const recordWakes = useWakeRecorder(redis);
+
+const LIMITS = { windowMillis: 6000, maxRequests: 1 };
+/** A replica is silent when more than three fifths of its lease are over. */
+const SILENT = TEST_LEASE_MILLIS * 0.6 + 1;
+
+let key: ScriptHarness;
+beforeEach(async () => {
+  key = await ScriptHarness.create(redis.client);
+});
+
+/** A replica with the only waiters of the key, b and c. */
+async function waitAt0(): Promise<TestReplica> {
+  const silent = key.replica('silent', { limits: LIMITS });
+  await silent.check(['a']);
+  await silent.checkOrWait(['b', 'c']);
+  return silent;
+}
+
+const other = (history: { since?: number; until?: number }): TestReplica =>
+  key.replica('other', { limits: LIMITS, history });
+
+describe('a replica whose lease ran out is dead, and the key is not held, where the caller knows', () => {
+  test.each([
+    ['that Redis was there all the time', { since: -10 }],
+    ['that Redis has been there for a whole lease', { since: 1000 }],
+  ])('%s', async (_what, history) => {
+    await waitAt0();
+    await key.setTime(6000);
+    expect(await other(history).check(['x'])).toEqual(['approved']);
+    expect((await key.stored()).state).toMatchObject({ holdUntil: 'no' });
+  });
+});
+
+describe('the key is held for replicas that may come back where', () => {
+  test.each([
+    ['the caller knows nothing', {}],
+    ['Redis has just come back to the caller', { since: 5990 }],
+    ['the caller last heard of Redis before the others fell silent', { since: -10, until: 3000 }],
+  ])('%s', async (_what, history) => {
+    const silent = await waitAt0();
+    await key.setTime(6000);
+    expect(await other(history).check(['x'])).toEqual(['denied']);
+    expect((await silent.settle()).granted).toEqual([]);
+    await key.setTime(6500);
+    expect((await silent.settle()).granted).toEqual(['b']);
+  });
+});
+
+test('a key that is idle, since the caller knows that Redis was there, is not held when it is made again', async () => {
+  const limits = { windowMillis: 60, maxRequests: 1 };
+  const leaseMillis = 600;
+  const history = { since: 100 };
+  const late = key.replica('late', { limits, leaseMillis, history });
+  await late.check(['a']);
+  const [ticket] = (await late.checkOrWait(['b'])) as number[];
+  // Its lease has ended, but less than a whole lease ago Redis had not answered the caller yet.
+  await key.setTime(667);
+  expect((await late.settle({ b: ticket! })).granted).toEqual(['b']);
+  expect((await key.stored()).state).toMatchObject({ start: 667, holdUntil: 'no' });
+});
+
+describe('who joins the queue', () => {
+  test('does not hide that Redis was away by renewing the lease of the caller', async () => {
+    const silent = await waitAt0();
+    await key.setTime(SILENT);
+    const [ticket] = await other({ since: SILENT }).checkOrWait(['d']);
+    expect(ticket).toBe(SILENT * 1000);
+    expect((await key.stored()).state).toMatchObject({ holdUntil: SILENT + 500 });
+    await key.setTime(SILENT + 400);
+    await silent.settle();
+    await key.setTime(6000);
+    expect((await other({ since: 0 }).settle()).granted).toEqual(['b']);
+  });
+
+  test('begins no hold where the others are just silent', async () => {
+    await waitAt0();
+    await key.setTime(TEST_LEASE_MILLIS);
+    await other({ since: -10 }).checkOrWait(['d']);
+    expect((await key.stored()).state).toMatchObject({ holdUntil: 'no' });
+    await key.setTime(6000);
+    expect((await other({ since: -10 }).settle()).granted).toEqual(['d']);
+  });
+});
+
+test('a release in a hold tells the replicas that asked before it when there is room', async () => {
+  const silent = await waitAt0();
+  await key.setTime(SILENT);
+  expect(await silent.settle()).toMatchObject({ millisToRoom: 6000 - SILENT });
+  expect((await key.stored()).state).toMatchObject({ holdUntil: SILENT + 500 });
+  await key.setTime(SILENT + 100);
+  const wakes = await recordWakes(key.names.wakeChannel);
+  expect(await other({ since: SILENT }).release('a')).toBe(true);
+  const [wake] = await wakes.take();
+  expect(JSON.parse(wake!)).toMatchObject({ millisToRoom: 400, waiting: 2, granted: [] });
+  await key.setTime(SILENT + 500);
+  expect((await silent.settle()).granted).toEqual(['b']);
+});
+
+test('a hold takes no longer where the clock goes back', async () => {
+  const silent = await waitAt0();
+  await key.setTime(6000);
+  expect((await silent.settle()).granted).toEqual([]);
+  await key.setTime(2000);
+  expect((await silent.settle()).granted).toEqual([]);
+  await key.setTime(2500);
+  await silent.settle();
+  expect((await key.stored()).state).toMatchObject({ holdUntil: 'no' });
+});

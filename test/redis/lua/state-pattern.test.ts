@@ -1,0 +1,55 @@
+import { UNKNOWN_HISTORY } from '../../../src/redis/caller-history.js';
+import { KeyNaming } from '../../../src/redis/key-names.js';
+import { Scripts } from '../../../src/redis/scripts/scripts.js';
+import { TEST_LIMITS } from '../../support/script-harness.js';
+import { unguarded } from '../../support/unguarded.js';
+import { uniqueKey } from '../../support/unique-key.js';
+import { useRedis } from '../../support/use-redis.js';
+
+const redis = useRedis();
+
+async function scan(pattern: string): Promise<string[]> {
+  const names = new Set<string>();
+  for await (const some of redis.client.scanStream({ match: pattern })) {
+    for (const name of some as string[]) names.add(name);
+  }
+  return [...names];
+}
+
+test.each([
+  ['a*b', 'axb'],
+  ['a?b', 'axb'],
+  ['[a-z]', 'k'],
+  ['[^a]', 'k'],
+  ['back\\slash', 'backslash'],
+  ['\\*', '*'],
+])(
+  'SCAN finds the state of every key under the prefix %j, and neither their other names nor %j',
+  async (awkward, lookalike) => {
+    const unique = uniqueKey();
+    const naming = new KeyNaming(unique + awkward);
+    const scripts = new Scripts(redis.client, unguarded, {
+      limitsOf: () => ({ ...TEST_LIMITS, windowMillis: 600_000, maxRequests: 1 }),
+      replicaId: 'r1',
+      leaseMillis: 600_000,
+      maxIdsPerKey: 1000,
+      wakeArgument: naming.wakeArgument({ isCluster: false }),
+      historyOf: () => UNKNOWN_HISTORY,
+    });
+    const overrides = { maxRequests: undefined, maxRequestsInQueue: undefined };
+    const keys = ['%', '%7B', '*', ':queue', 'a', 'a/b c', '{', '}x', '🚰'];
+    for (const key of keys) {
+      // One that is approved and one that waits, so that each key has all its names.
+      const checks = ['a', 'b'].map((requestId) => ({ requestId, canWait: true }));
+      const names = naming.namesOf(key);
+      await scripts.check([{ names, overrides, waiting: undefined, checks }]);
+    }
+    const taken = `${unique}${lookalike}{k}`;
+    await redis.client.set(taken, '');
+    // The prefix as it is would be a pattern for more than itself.
+    expect(await scan(`${unique}${awkward}{*}`)).toContain(taken);
+
+    const found = await scan(naming.statePattern);
+    expect(found.map((name) => naming.keyOf(name)).sort()).toEqual(keys.sort());
+  },
+);

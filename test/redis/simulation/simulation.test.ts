@@ -1,0 +1,105 @@
+import { extent } from '../../support/extent.js';
+import { useRedis } from '../../support/use-redis.js';
+import { describeFailure } from '../../support/simulation/campaign.js';
+import { runSimulation } from '../../support/simulation/run-simulation.js';
+import { runSeed, runSteps } from '../../support/simulation/schedule.js';
+import { drawShape, formatShape, parseShape } from '../../support/simulation/shape.js';
+import { shrink } from '../../support/simulation/shrink.js';
+import { loadHelpers, simulatedScripts } from '../../support/simulation/stored-key.js';
+import { Violation } from '../../support/simulation/violation.js';
+import { Random } from '../../support/chaos/random.js';
+
+const SECONDS = extent(5, 20);
+const SEEDS = [1, 2, 3, 4, 5];
+
+const redis = useRedis();
+beforeAll(() => loadHelpers(redis.client));
+
+test('whatever order everything comes in, the invariants hold, and nothing is left', async () => {
+  await runSimulation(redis.client, 1, SECONDS);
+});
+
+describe('the simulation', () => {
+  test.each(SEEDS)('does the same again for the same seed (%d)', async (seed) => {
+    const [first, second] = await Promise.all(
+      [seed, seed].map((each) => runSeed(redis.client, simulatedScripts(), each)),
+    );
+    expect(first!.trace.length).toBeGreaterThan(50);
+    expect(second).toEqual(first);
+  });
+
+  test.each(SEEDS)('does the same again for the same steps (%d)', async (seed) => {
+    const { shape, steps, trace } = await runSeed(redis.client, simulatedScripts(), seed);
+    const again = await runSteps(redis.client, simulatedScripts(), shape, steps);
+    expect(again.trace).toEqual(trace);
+  });
+
+  test('passes over steps for which there is nothing to do', async () => {
+    const steps = ['run A', 'leave B c9', 'ask A c1 wait', 'hear D', 'tick A'];
+    const outcome = await runSteps(
+      redis.client,
+      simulatedScripts(),
+      drawShape(new Random(1)),
+      steps,
+    );
+    expect(outcome).toMatchObject({ steps: ['ask A c1 wait', 'tick A'], violation: undefined });
+  });
+
+  test("gives a wait as long as its replica's clock takes for it", async () => {
+    const shape = parseShape(
+      'prompt world of 2 replicas, drift -17 0, window 4000, lease 1500, max 1, queue 5',
+    );
+    const steps = [
+      'rules A max=2 queue=5',
+      ...[1, 2, 3, 4, 5].map((number) => `ask A c${number} wait`),
+      'ask A c6 wait limit=9390',
+      ...['tick A', 'run A', 'answer A'],
+      // B has a lower maximum: c6 does not come in time any more.
+      'ask B c7 wait',
+    ];
+    const { violation } = await runSteps(redis.client, simulatedScripts(), shape, steps);
+    expect(violation).toBeUndefined();
+  });
+
+  test('has a text for every shape of a world', () => {
+    for (let seed = 0; seed < 50; seed += 1) {
+      const shape = drawShape(new Random(seed));
+      expect(parseShape(formatShape(shape))).toEqual(shape);
+    }
+  });
+
+  test('says of a failure what is needed to have it again', () => {
+    const shape = drawShape(new Random(1));
+    const violation = new Violation('nobody hangs', 'c1');
+    const text = describeFailure(7, {
+      shape,
+      steps: ['tick A', 'run A'],
+      trace: ['tick A'],
+      violation,
+    });
+    expect(text).toContain('nobody hangs: c1');
+    expect(text).toContain('--seed 7');
+    expect(text).toContain(`--steps '${formatShape(shape)}; tick A; run A'`);
+  });
+});
+
+describe('a list of steps is shrunk', () => {
+  const steps = Array.from({ length: 100 }, (_, i) => `step ${i}`);
+
+  test('to those that a failure needs', async () => {
+    const needed = ['step 3', 'step 50', 'step 51', 'step 99'];
+    const fails = (some: readonly string[]): Promise<boolean> =>
+      Promise.resolve(needed.every((step) => some.includes(step)));
+    expect(await shrink(steps, fails)).toEqual(needed);
+  });
+
+  test('for so many runs only', async () => {
+    let runs = 0;
+    const fails = (some: readonly string[]): Promise<boolean> => {
+      runs += 1;
+      return Promise.resolve(some.includes('step 99'));
+    };
+    await shrink(steps, fails, 3);
+    expect(runs).toBe(3);
+  });
+});

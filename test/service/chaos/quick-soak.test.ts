@@ -1,0 +1,18 @@
+import { extent, IS_FULL } from '../../support/extent.js';
+import { redisProgram } from '../../support/redis-process.js';
+import { endEverythingAfterwards } from '../../support/chaos/end-everything.js';
+import { say } from '../../support/chaos/expect-no-violations.js';
+import { runSoak } from '../../support/chaos/soak/run-soak.js';
+
+endEverythingAfterwards();
+const describeWhere = redisProgram() === undefined ? describe.skip : describe;
+
+describeWhere('some seconds of load', () => {
+  test('leave neither keys nor handles nor memory behind', async () => {
+    const seed = Number(process.env.CHAOS_SEED ?? 1);
+    say(`soak: seed ${seed}`);
+    const { violations, requests } = await runSoak(seed, extent(3, 4), !IS_FULL);
+    expect(violations).toEqual([]);
+    expect(requests).toBeGreaterThan(0);
+  }, 300_000);
+});

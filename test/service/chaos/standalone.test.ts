@@ -1,0 +1,3 @@
+import { describeQuickChaos } from '../../support/chaos/describe-quick-chaos.js';
+
+describeQuickChaos('standalone');

@@ -1,0 +1,124 @@
+import { SluiceClient, SluiceTimeoutError } from '../../../src/client/index.js';
+import { useRecordingServers } from '../../support/client/recording-server.js';
+
+const serve = useRecordingServers();
+
+test('who aborts leaves alone, and what is approved then is given back', async () => {
+  const server = await serve();
+  const client = new SluiceClient(server.url);
+  const leaving = new AbortController();
+  const left = client.check('left', { signal: leaving.signal });
+  const stays = client.check('stays');
+  const call = await server.call(0);
+
+  leaving.abort(new Error('changed my mind'));
+
+  await expect(left).rejects.toThrow('changed my mind');
+  call.answer();
+  expect(await stays).toEqual({ approved: true, requestId: 'id-of-stays' });
+  const release = await server.call(1);
+  release.answer(() => ({ status: 200 }));
+  expect(release).toMatchObject({
+    method: 'DELETE',
+    elements: [{ key: 'left', request_id: 'id-of-left' }],
+  });
+});
+
+test('who aborts before the call leaves is not in it', async () => {
+  const server = await serve((call) => {
+    call.answer();
+  });
+  const client = new SluiceClient(server.url);
+  const leaving = new AbortController();
+  const left = client.check('left', { signal: leaving.signal });
+  const stays = client.check('stays');
+
+  leaving.abort();
+
+  await expect(left).rejects.toMatchObject({ name: 'AbortError' });
+  await stays;
+  expect(server.calls.map(({ elements }) => elements)).toEqual([[{ key: 'stays' }]]);
+});
+
+test('with a signal that is aborted nothing is sent', async () => {
+  const server = await serve((call) => {
+    call.answer();
+  });
+  const client = new SluiceClient(server.url);
+  const signal = AbortSignal.abort();
+
+  await expect(client.check('a', { signal })).rejects.toBe(signal.reason);
+  await expect(client.wait('a', { signal })).rejects.toBe(signal.reason);
+  await client.check('b');
+
+  expect(server.calls.flatMap(({ elements }) => elements)).toEqual([{ key: 'b' }]);
+});
+
+test('one signal serves many checks', async () => {
+  const server = await serve();
+  const client = new SluiceClient(server.url);
+  const leaving = new AbortController();
+  const { signal } = leaving;
+  const warnings: Error[] = [];
+  process.on('warning', (warning) => warnings.push(warning));
+
+  const checks = Array.from({ length: 100 }, () => client.check('a', { signal }));
+  await server.call(0);
+  leaving.abort();
+
+  const results = await Promise.allSettled(checks);
+  expect(results.filter(({ status }) => status === 'rejected')).toHaveLength(100);
+  expect(warnings).toEqual([]);
+});
+
+test('a check without an answer ends with its time, and may have counted', async () => {
+  const server = await serve();
+  const client = new SluiceClient({ url: server.url, timeoutMillis: 50 });
+
+  const error: unknown = await client.check('a').catch((reason: unknown) => reason);
+
+  expect(error).toBeInstanceOf(SluiceTimeoutError);
+  expect(error).toMatchObject({ message: 'no answer within 50 ms', mayHaveCounted: true });
+});
+
+test('one whose time ends before it is sent has not counted', async () => {
+  const server = await serve();
+  const client = new SluiceClient({ url: server.url, maxCalls: 1 });
+  const first = client.check('first');
+  const call = await server.call(0);
+
+  const second = client.check('second', { timeoutMillis: 50 });
+
+  await expect(second).rejects.toMatchObject({
+    name: 'SluiceTimeoutError',
+    mayHaveCounted: false,
+  });
+  call.answer();
+  await first;
+});
+
+test.each([Infinity, 2 ** 40])(
+  'a check may take as long as it likes: %d ms',
+  async (timeoutMillis) => {
+    const server = await serve();
+    const client = new SluiceClient({ url: server.url, timeoutMillis });
+    const check = client.check('a');
+    const call = await server.call(0);
+    await client.release('b', 'id', { timeoutMillis: 50 }).catch(() => undefined);
+
+    call.answer();
+
+    expect(await check).toMatchObject({ approved: true });
+  },
+);
+
+test('a call that hangs makes room for others when its last check is out of time', async () => {
+  const server = await serve();
+  const client = new SluiceClient({ url: server.url, maxCalls: 1, timeoutMillis: 50 });
+  await expect(client.check('first')).rejects.toThrow(SluiceTimeoutError);
+
+  const second = client.check('second', { timeoutMillis: 30_000 });
+  (await server.call(1)).answer();
+
+  expect(await second).toMatchObject({ approved: true });
+});

@@ -1,0 +1,94 @@
+import { limitedFetch, SluiceClient, SluiceDeniedError } from '../../../src/client/index.js';
+import { startTestApp, type TestApp } from '../../support/app.js';
+import { untilWaiting } from '../../support/debug-state.js';
+import { uniqueKey } from '../../support/unique-key.js';
+import { useRecordingServers } from '../../support/client/recording-server.js';
+
+const serve = useRecordingServers();
+
+let sluice: TestApp;
+let client: SluiceClient;
+beforeAll(async () => {
+  sluice = await startTestApp({ WINDOW_MILLIS: '3600000', MAX_REQUESTS: '1' });
+  client = new SluiceClient(sluice.url);
+});
+afterAll(() => sluice.stop(0));
+
+const startTarget = () =>
+  serve((call) => {
+    call.succeed({ hello: 'world' });
+  });
+const keyOf = ({ searchParams }: URL) => searchParams.get('key') ?? undefined;
+
+test.each([
+  ['a text', (url: string) => url],
+  ['a URL', (url: string) => new URL(url)],
+  ['a request', (url: string) => new Request(url)],
+])('asks before it calls, whatever it is called with: %s', async (_, made) => {
+  const target = await startTarget();
+  const call = limitedFetch(client, { keyOf, wait: false });
+  const url = `${target.url}/?key=${uniqueKey()}`;
+
+  expect(await (await call(made(url))).json()).toEqual({ hello: 'world' });
+  await expect(call(made(url))).rejects.toBeInstanceOf(SluiceDeniedError);
+
+  expect(target.calls).toHaveLength(1);
+});
+
+test('waits for its turn', async () => {
+  const target = await startTarget();
+  const call = limitedFetch(client, { keyOf });
+  const key = uniqueKey();
+  const holder = await client.check(key);
+  const called = call(`${target.url}/?key=${key}`, { method: 'POST', body: '[]' });
+  await untilWaiting(sluice.url, key, 1);
+  expect(target.calls).toEqual([]);
+
+  if (holder.approved) await client.release(key, holder.requestId);
+
+  expect((await called).status).toBe(200);
+  expect(target.calls).toMatchObject([{ method: 'POST' }]);
+});
+
+test.each([
+  ['of its own', (call: typeof fetch, url: string, signal: AbortSignal) => call(url, { signal })],
+  [
+    'of a request',
+    (call: typeof fetch, url: string, signal: AbortSignal) => call(new Request(url, { signal })),
+  ],
+])('a signal %s ends the waiting', async (_, begin) => {
+  const target = await startTarget();
+  const call = limitedFetch(client, { keyOf });
+  const key = uniqueKey();
+  await client.check(key);
+  const leaving = new AbortController();
+  const called = begin(call, `${target.url}/?key=${key}`, leaving.signal);
+  await untilWaiting(sluice.url, key, 1);
+
+  leaving.abort();
+
+  await expect(called).rejects.toMatchObject({ name: 'AbortError' });
+  await untilWaiting(sluice.url, key, 0);
+  expect(target.calls).toEqual([]);
+});
+
+test('what has no key is not limited', async () => {
+  const target = await startTarget();
+  const call = limitedFetch(new SluiceClient('http://127.0.0.1:1'), { keyOf });
+
+  expect((await call(target.url)).status).toBe(200);
+});
+
+test('sends by the fetch that it is given', async () => {
+  const target = await startTarget();
+  const sent: unknown[] = [];
+  const own: typeof fetch = (input, init) => {
+    sent.push(input);
+    return fetch(input, init);
+  };
+  const url = `${target.url}/?key=${uniqueKey()}`;
+
+  await limitedFetch(client, { keyOf, fetch: own })(url);
+
+  expect(sent).toEqual([url]);
+});

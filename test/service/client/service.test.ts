@@ -1,0 +1,323 @@
+import { SluiceClient, SluiceDeniedError, SluiceError } from '../../../src/client/index.js';
+import { startTestApp, type TestApp } from '../../support/app.js';
+import { debugState, untilWaiting } from '../../support/debug-state.js';
+import { useTemporaryFolder } from '../../support/temporary-folder.js';
+import { tokenFile, writeTokens } from '../../support/tokens.js';
+import { uniqueKey } from '../../support/unique-key.js';
+import { until } from '../../support/until.js';
+
+const ONE = { maxRequests: 1 };
+
+const folder = useTemporaryFolder();
+let app: TestApp;
+let client: SluiceClient;
+beforeAll(async () => {
+  app = await startTestApp({ WINDOW_MILLIS: '3600000', LOG_4XX: 'true' });
+  client = new SluiceClient(app.url);
+});
+afterAll(() => app.stop(0));
+
+const approved = (key: string) => debugState(app.url, key).then((s) => s.NumApprovedThisWindow);
+
+async function permit(key: string, options = {}): Promise<string> {
+  const decision = await client.check(key, options);
+  if (!decision.approved) throw new Error('denied');
+  return decision.requestId;
+}
+
+describe('a check', () => {
+  test('is approved while there is room, and then denied until the window ends', async () => {
+    const key = uniqueKey();
+
+    const [first, second] = await Promise.all([client.check(key, ONE), client.check(key)]);
+
+    expect(first).toEqual({ approved: true, requestId: expect.any(String) as string });
+    expect(second).toEqual({ approved: false, retryAfterSeconds: 3600 });
+  });
+
+  test('sets the maxima of the key', async () => {
+    const key = uniqueKey();
+
+    await client.check(key, { maxRequests: 7, maxRequestsInQueue: 8 });
+
+    expect((await debugState(app.url, key)).Config).toMatchObject({
+      MaxRequestsPerWindow: 7,
+      MaxRequestsInQueue: 8,
+    });
+  });
+
+  test('that Sluice refuses fails with its status and reason, and harms no other', async () => {
+    const key = uniqueKey();
+
+    const [tooLong, wrong, good] = await Promise.allSettled([
+      client.check('x'.repeat(600)),
+      client.check(key, { maxRequests: 0 }),
+      client.check(key),
+    ]);
+
+    const bytes = 'key must be 1 to 512 bytes of UTF-8, not 600';
+    expect(tooLong).toMatchObject({ reason: { status: 400, message: bytes } });
+    expect(tooLong).toHaveProperty('reason.constructor', SluiceError);
+    expect(wrong).toMatchObject({
+      reason: { message: 'maxRequests must be a whole number from 1 to 1000000000' },
+    });
+    expect(good).toMatchObject({ value: { approved: true } });
+  });
+});
+
+describe('a release', () => {
+  test('makes room, once', async () => {
+    const key = uniqueKey();
+    const requestId = await permit(key, ONE);
+
+    expect(await client.release(key, requestId)).toBe(true);
+    expect(await client.release(key, requestId)).toBe(false);
+    expect(await approved(key)).toBe(0);
+  });
+});
+
+describe('a wait', () => {
+  test('ends with the approval that a release makes room for', async () => {
+    const key = uniqueKey();
+    const requestId = await permit(key, ONE);
+    const waiting = client.wait(key);
+    await untilWaiting(app.url, key, 1);
+
+    await client.release(key, requestId);
+
+    expect(await waiting).toEqual({ approved: true, requestId: expect.any(String) as string });
+  });
+
+  test('is denied where the queue is full', async () => {
+    const key = uniqueKey();
+    await permit(key, { maxRequests: 1, maxRequestsInQueue: 0 });
+
+    expect(await client.wait(key)).toEqual({ approved: false, retryAfterSeconds: 3600 });
+  });
+
+  test('is denied where its turn comes too late, and told when one could be had', async () => {
+    const key = uniqueKey();
+    await permit(key, { maxRequests: 1 });
+
+    const denied = { approved: false, retryAfterSeconds: 3600 };
+    expect(await client.wait(key, { maxWaitMillis: 1000 })).toEqual(denied);
+    await expect(client.permit(key, { maxWaitMillis: 1000 })).rejects.toMatchObject({
+      name: 'SluiceDeniedError',
+      retryAfterSeconds: 3600,
+    });
+  });
+
+  test('sets the maxima of the key', async () => {
+    const key = uniqueKey();
+
+    await client.wait(key, { maxRequests: 7, maxRequestsInQueue: 8 });
+
+    expect((await debugState(app.url, key)).Config).toMatchObject({
+      MaxRequestsPerWindow: 7,
+      MaxRequestsInQueue: 8,
+    });
+  });
+
+  test('that is aborted gives its place up', async () => {
+    const key = uniqueKey();
+    await permit(key, ONE);
+    const leaving = new AbortController();
+    const waiting = client.wait(key, { signal: leaving.signal });
+    await untilWaiting(app.url, key, 1);
+
+    leaving.abort();
+
+    await expect(waiting).rejects.toMatchObject({ name: 'AbortError' });
+    await untilWaiting(app.url, key, 0);
+  });
+
+  test('that takes too long gives its place up', async () => {
+    const key = uniqueKey();
+    await permit(key, ONE);
+
+    await expect(client.wait(key, { timeoutMillis: 50 })).rejects.toMatchObject({
+      name: 'SluiceTimeoutError',
+      message: 'no answer within 50 ms',
+    });
+    await untilWaiting(app.url, key, 0);
+  });
+
+  test('holds up no check', async () => {
+    const key = uniqueKey();
+    const requestId = await permit(key, ONE);
+    const waits = Array.from({ length: 20 }, () => client.wait(key));
+    await untilWaiting(app.url, key, 20);
+
+    expect(await client.check(uniqueKey())).toMatchObject({ approved: true });
+
+    await client.release(key, requestId);
+    for (const wait of waits) {
+      const decision = await wait;
+      if (decision.approved) await client.release(key, decision.requestId);
+    }
+  });
+
+  test('goes through another fetch, too', async () => {
+    const key = uniqueKey();
+    const other = new SluiceClient({ url: app.url, fetch });
+    await permit(key, ONE);
+    const leaving = new AbortController();
+    const waiting = other.wait(key, { signal: leaving.signal });
+    await untilWaiting(app.url, key, 1);
+
+    leaving.abort();
+
+    await expect(waiting).rejects.toMatchObject({ name: 'AbortError' });
+    await untilWaiting(app.url, key, 0);
+  });
+});
+
+test.each(['a/b', '..', '%2F', 'a b?c=d#e', '\u{1f6b0}', '"\\'])(
+  'the key %p is the same to checks, waits and releases',
+  async (name) => {
+    const key = `${name}${name === '..' ? '' : uniqueKey()}`;
+    const first = await permit(key, ONE);
+    const waiting = client.wait(key);
+    await untilWaiting(app.url, key, 1);
+
+    expect(await client.release(key, first)).toBe(true);
+
+    expect(await waiting).toMatchObject({ approved: true });
+  },
+);
+
+describe('with a permit', () => {
+  test('work is done, its result passed on, and the approval released', async () => {
+    const key = uniqueKey();
+    let held: number | undefined;
+
+    const result = await client.withPermit(
+      key,
+      async () => {
+        held = await approved(key);
+        return 'done';
+      },
+      ONE,
+    );
+
+    expect([result, held, await approved(key)]).toEqual(['done', 1, 0]);
+  });
+
+  test('work that fails releases the approval, too', async () => {
+    const key = uniqueKey();
+    const fails = () => {
+      throw new Error('broken');
+    };
+
+    await expect(client.withPermit(key, fails)).rejects.toThrow('broken');
+
+    expect(await approved(key)).toBe(0);
+  });
+
+  test('one works at a time where one may', async () => {
+    const key = uniqueKey();
+    let atWork = 0;
+    let most = 0;
+    const work = async () => {
+      atWork += 1;
+      most = Math.max(most, atWork);
+      await new Promise(setImmediate);
+      atWork -= 1;
+    };
+
+    await Promise.all(Array.from({ length: 20 }, () => client.withPermit(key, work, ONE)));
+
+    expect(most).toBe(1);
+  });
+
+  test('nothing is done where it is denied', async () => {
+    const key = uniqueKey();
+    await permit(key, ONE);
+    let isDone = false;
+    const work = () => {
+      isDone = true;
+    };
+
+    const denied = client.withPermit(key, work, { wait: false });
+
+    await expect(denied).rejects.toBeInstanceOf(SluiceDeniedError);
+    await expect(denied).rejects.toMatchObject({ key, status: 429, retryAfterSeconds: 3600 });
+    expect(isDone).toBe(false);
+  });
+
+  test('a release that fails is no error', async () => {
+    const own = await startTestApp();
+    const work = () => own.stop(0).then(() => 'done');
+
+    expect(await new SluiceClient(own.url).withPermit(uniqueKey(), work)).toBe('done');
+  });
+});
+
+test('each call has the correlation id of its moment', async () => {
+  const ids = [uniqueKey(), uniqueKey()];
+  const [one, other] = ids;
+  const key = uniqueKey();
+  const tracing = new SluiceClient({ url: app.url, correlationId: () => ids.shift() });
+
+  await tracing.check(key, { maxRequests: 1, maxRequestsInQueue: 0 });
+  await tracing.check(key);
+  await tracing.wait(key);
+
+  await until(() => app.log.some(({ correlationId }) => correlationId === other));
+  expect(app.log.some(({ correlationId }) => correlationId === one)).toBe(false);
+});
+
+describe('with a token', () => {
+  const caller = (token: string) => ({ name: 'a', token, scopes: ['check', 'release'] });
+  const [first, second] = ['the-first-token-of-a', 'the-second-token-of-a'] as const;
+  const started: TestApp[] = [];
+  const guarded = async () => {
+    const file = await tokenFile(folder, caller(first));
+    const service = await startTestApp({ AUTH_TOKENS_FILE: file });
+    started.push(service);
+    return { file, service };
+  };
+  afterEach(() => Promise.all(started.splice(0).map((service) => service.stop(0))));
+
+  test('checks, waits and releases are let in, and without it are not', async () => {
+    const { service } = await guarded();
+    const holder = new SluiceClient({ url: service.url, token: first });
+    const key = uniqueKey();
+
+    const decision = await holder.wait(key);
+
+    expect(await holder.check(key)).toMatchObject({ approved: true });
+    expect(decision.approved && (await holder.release(key, decision.requestId))).toBe(true);
+    const stranger = new SluiceClient(service.url);
+    const refused = { status: 401, message: 'a bearer token is required' };
+    await expect(stranger.check(key)).rejects.toMatchObject(refused);
+    await expect(stranger.wait(key)).rejects.toMatchObject(refused);
+    await expect(stranger.release(key, 'x')).rejects.toMatchObject(refused);
+  });
+
+  test('another one is sent from the next call on', async () => {
+    const { file, service } = await guarded();
+    let token: string = first;
+    const holder = new SluiceClient({ url: service.url, token: () => Promise.resolve(token) });
+    await holder.check(uniqueKey());
+    await writeTokens(file, [caller(second)]);
+    await service.logged(({ msg }) => msg === 'tokens reloaded');
+
+    await expect(holder.check(uniqueKey())).rejects.toMatchObject({ message: 'unknown token' });
+    token = second;
+
+    expect(await holder.check(uniqueKey())).toMatchObject({ approved: true });
+  });
+
+  test('that can not be had nothing is sent', async () => {
+    const cause = new Error('the vault is closed');
+    const token = () => Promise.reject(cause);
+    const holder = new SluiceClient({ url: app.url, token });
+    const key = uniqueKey();
+
+    await expect(holder.check(key)).rejects.toMatchObject({ message: 'no token available', cause });
+    await expect(holder.wait(key)).rejects.toMatchObject({ message: 'no token available', cause });
+
+    expect(await debugState(app.url, key)).toMatchObject({ Found: false });
+  });
+});

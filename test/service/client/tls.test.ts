@@ -1,0 +1,36 @@
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+
+import { SluiceClient } from '../../../src/client/index.js';
+import { startTestApp, type TestApp } from '../../support/app.js';
+import { uniqueKey } from '../../support/unique-key.js';
+import { useTls } from '../../support/use-tls.js';
+
+const EXAMPLE = fileURLToPath(new URL('../../../docs/examples/check.mjs', import.meta.url));
+
+const tls = useTls();
+let app: TestApp;
+beforeAll(async () => {
+  app = await startTestApp({ ...tls.settings, WINDOW_MILLIS: '3600000' });
+});
+afterAll(() => app.stop(0));
+
+test('the client asks over HTTPS where Node trusts the certificate', async () => {
+  const { stdout } = await promisify(execFile)(process.execPath, [EXAMPLE], {
+    env: {
+      PATH: process.env.PATH,
+      SLUICE_URL: app.url,
+      NODE_EXTRA_CA_CERTS: tls.authority.caFile,
+    },
+  });
+
+  expect(stdout).toBe('first: true second: false\nafter a release: true\n');
+});
+
+test('it does not where Node trusts it not', async () => {
+  await expect(new SluiceClient(app.url).check(uniqueKey())).rejects.toMatchObject({
+    name: 'SluiceUnavailableError',
+    cause: { code: 'UNABLE_TO_VERIFY_LEAF_SIGNATURE' },
+  });
+});

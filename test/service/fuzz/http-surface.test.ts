@@ -1,0 +1,112 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { say } from '../../support/chaos/expect-no-violations.js';
+import { extent } from '../../support/extent.js';
+import { killReplicas, startReplica } from '../../support/replica-process.js';
+import { useTemporaryFolder } from '../../support/temporary-folder.js';
+import { uniqueKey } from '../../support/unique-key.js';
+import { useRedis } from '../../support/use-redis.js';
+import { CALLERS, type Declared, rulesText, tokensText } from '../../support/fuzz/declared.js';
+import { fuzzOptions } from '../../support/fuzz/fuzz-options.js';
+import { KeyAccount } from '../../support/fuzz/key-account.js';
+import { runFuzz } from '../../support/fuzz/run-fuzz.js';
+import type { Target } from '../../support/fuzz/target.js';
+
+/** All that a service has logged is kept: no run on one is longer. */
+const ROUND_SECONDS = 20;
+const OTHER_TIMEOUT_MILLIS = 300_000;
+const SETTINGS = {
+  // None ends: what a window counted is still there to be counted.
+  WINDOW_MILLIS: '3600000',
+  // How soon a busy test machine answers is not what this is about.
+  STORE_TIMEOUT_MILLIS: '30000',
+  MAX_EVENT_LOOP_DELAY_MILLIS: '60000',
+  LOG_LEVEL: 'debug',
+  LOG_2XX: 'true',
+  LOG_4XX: 'true',
+  ALLOWED_HOSTS: 't',
+};
+/** In the ordinary tests the same requests at every run. */
+const ORDINARY = process.env.FUZZ_SECONDS ? {} : { FUZZ_SEED: '1' };
+const { seed, seconds } = fuzzOptions({ ...ORDINARY, ...process.env }, { seconds: extent(2, 6) });
+const redis = useRedis();
+const folder = useTemporaryFolder();
+
+afterEach(killReplicas);
+
+/** Settings, and what the service goes by. */
+function declared(refusesStrangers: boolean): [Record<string, string>, Declared] {
+  const name = uniqueKey();
+  const [tokens, rules] = [join(folder, `${name}.tokens`), join(folder, `${name}.rules`)];
+  const goesBy = { callers: CALLERS, refusesStrangers };
+  writeFileSync(tokens, tokensText(goesBy));
+  writeFileSync(rules, rulesText());
+  const settings = {
+    ...SETTINGS,
+    AUTH_TOKENS_FILE: tokens,
+    CONFIG_FILE: rules,
+    UNKNOWN_KEYS: refusesStrangers ? 'deny' : 'allow',
+  };
+  return [settings, goesBy];
+}
+
+async function onRedis(settings: Readonly<Record<string, string>>): Promise<Target> {
+  const prefix = `${uniqueKey()}:`;
+  return {
+    replica: await startReplica({ ...settings, REDIS_URL: redis.url, KEY_PREFIX: prefix }),
+    keys: new KeyAccount(),
+    store: { redis: redis.client, prefix },
+  };
+}
+
+const starts: Record<string, () => Promise<Target>> = {
+  'the embedded limiter': async () => ({
+    replica: await startReplica(SETTINGS),
+    keys: new KeyAccount(),
+  }),
+  Redis: () => onRedis(SETTINGS),
+  'rules and tokens': async () => {
+    const [settings, goesBy] = declared(true);
+    return {
+      replica: await startReplica(settings),
+      keys: new KeyAccount(),
+      declared: goesBy,
+    };
+  },
+  'Redis, rules and tokens': async () => {
+    const [settings, goesBy] = declared(false);
+    return { ...(await onRedis(settings)), declared: goesBy };
+  },
+};
+
+const rounds = Array.from({ length: Math.ceil(seconds / ROUND_SECONDS) }, (_, round) => ({
+  seed: seed + round,
+  seconds: Math.min(ROUND_SECONDS, seconds - round * ROUND_SECONDS),
+}));
+
+describe.each(Object.entries(starts))('whatever is sent to a service with %s', (name, start) => {
+  test.each(rounds)(
+    'it answers well, counts what it accepted and nothing else, and goes on (seed $seed)',
+    async (round) => {
+      const target = await start();
+      const report = await runFuzz(target, round.seed, round.seconds);
+      const { violations, scenarios, statuses } = report;
+      const answers = Object.values(statuses).reduce((sum, count) => sum + count, 0);
+      const rate = Math.round(answers / report.seconds);
+      say(
+        `fuzz: ${name}, seed ${round.seed}, ${answers} answers, ${rate}/s, ` +
+          JSON.stringify({ statuses, scenarios }),
+      );
+      if (violations.length > 0) {
+        const replay = `npm run test:fuzz -- --seed ${round.seed} --seconds ${round.seconds}`;
+        throw new Error(`${violations.length} violations (${replay}):\n${violations.join('\n')}`);
+      }
+      const refusals = target.declared ? ['401', '403', '429'] : [];
+      expect(Object.keys(statuses)).toEqual(
+        expect.arrayContaining(['200', '400', '404', '405', ...refusals]),
+      );
+    },
+    ROUND_SECONDS * 1000 + OTHER_TIMEOUT_MILLIS,
+  );
+});

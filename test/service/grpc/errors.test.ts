@@ -1,0 +1,244 @@
+import { debugState } from '../../support/debug-state.js';
+import { type GrpcApp, rulesFile, startGrpcApp } from '../../support/grpc-app.js';
+import { type Asked, failureOf, of, useGateways } from '../../support/grpc-gateway.js';
+import {
+  messageFrame,
+  METHOD_PATH,
+  type RawCalls,
+  requestFrame,
+  useRawCalls,
+} from '../../support/grpc-raw.js';
+import { useTemporaryFolder } from '../../support/temporary-folder.js';
+import { uniqueKey } from '../../support/unique-key.js';
+
+const folder = useTemporaryFolder();
+const gatewayOf = useGateways();
+
+let app: GrpcApp;
+beforeAll(async () => {
+  app = await startGrpcApp({
+    UNKNOWN_KEYS: 'deny',
+    ...(await rulesFile(
+      folder,
+      { key_pattern: 'test-.*', key_pattern_is_regex: true, max_requests_ceiling: 50 },
+      { key_pattern: 'fixed-.*', key_pattern_is_regex: true, requests_can_set_rate: false },
+    )),
+  });
+});
+afterAll(() => app.stop(0));
+
+const limit = (requests_per_unit: number, unit = 'HOUR'): object => ({
+  limit: { requests_per_unit, unit },
+});
+
+describe('a request is an invalid argument', () => {
+  test.each<[what: string, text: string, request: Asked]>([
+    ['without a domain', 'domain must not be empty', { domain: '', descriptors: [of('test-a')] }],
+    ['without descriptors', 'descriptors must have at least one descriptor', { descriptors: [] }],
+    [
+      'with 101 descriptors',
+      'descriptors must have at most 100 descriptors',
+      { descriptors: Array.from({ length: 101 }, () => of('test-a')) },
+    ],
+    [
+      'with a descriptor without entries',
+      'descriptors[1].entries must have at least one entry',
+      { descriptors: [of('test-a'), { entries: [] }] },
+    ],
+    [
+      'with an entry without a key',
+      'descriptors[0].entries[1].key must not be empty',
+      {
+        descriptors: [
+          {
+            entries: [
+              { key: 'a', value: 'test-a' },
+              { key: '', value: 'b' },
+            ],
+          },
+        ],
+      },
+    ],
+    [
+      'with a limit of 0',
+      'descriptors[0].limit.requests_per_unit must be at least 1',
+      { descriptors: [of('test-a', limit(0))] },
+    ],
+    [
+      'with a limit above a billion',
+      'descriptors[0].limit.requests_per_unit must be at most 1000000000',
+      { descriptors: [of('test-a', limit(1_000_000_001))] },
+    ],
+    [
+      'with a limit for another window',
+      'descriptors[1].limit.unit must be as long as the window of its key (3600000 ms)',
+      { descriptors: [of('test-a'), of('test-b', limit(5, 'MINUTE'))] },
+    ],
+    [
+      'with a limit of an unknown unit',
+      'descriptors[0].limit.unit must be as long as the window of its key (3600000 ms)',
+      { descriptors: [of('test-a', limit(5, 'UNKNOWN'))] },
+    ],
+    [
+      'with too many hits',
+      'hits_addend must be at most 1000',
+      { descriptors: [of('test-a')], hits_addend: 4_294_967_295 },
+    ],
+  ])('%s', async (_what, text, request) => {
+    expect(await failureOf(gatewayOf(app).ask(request))).toEqual(['INVALID_ARGUMENT', text]);
+    expect((await debugState(app.url, 'test-a')).Found).toBe(false);
+  });
+});
+
+describe('a request is denied permission', () => {
+  test('for a key that no rule matches, and takes nothing of the others', async () => {
+    const key = uniqueKey();
+
+    expect(
+      await failureOf(gatewayOf(app).ask({ descriptors: [of(key), of(`other-${key}`)] })),
+    ).toEqual(['PERMISSION_DENIED', 'no rule matches the key']);
+    expect(await debugState(app.url, key)).toMatchObject({ NumApprovedThisWindow: 0 });
+  });
+
+  test('for an override that is forbidden', async () => {
+    const descriptors = [of(`fixed-${uniqueKey()}`, limit(5))];
+
+    expect(await failureOf(gatewayOf(app).ask({ descriptors }))).toEqual([
+      'PERMISSION_DENIED',
+      'overriding maxRequests is disabled',
+    ]);
+  });
+
+  test('for an override above the ceiling', async () => {
+    const descriptors = [of(uniqueKey(), limit(51))];
+
+    expect(await failureOf(gatewayOf(app).ask({ descriptors }))).toEqual([
+      'PERMISSION_DENIED',
+      'maxRequests must be at most 50 for this key',
+    ]);
+  });
+});
+
+describe('bytes that are no request', () => {
+  let calls: RawCalls;
+  beforeEach(() => {
+    calls = rawCallsTo(app);
+  });
+  // What follows goes on to be answered, on the same connection.
+  afterEach(async () => {
+    const key = uniqueKey();
+    expect(await calls.ask({ descriptors: [of(key)] })).toMatchObject({ code: 'OK' });
+  });
+  // After that, its connection ends.
+  const rawCallsTo = useRawCalls();
+
+  test.each([
+    ['garbage', Buffer.from('ffffffffffff', 'hex')],
+    ['a message that ends early', requestFrame({ descriptors: [of('test-a')] }).subarray(5, -2)],
+    ['groups in each other without end', Buffer.alloc(200_000, 0x23)],
+  ])('are an invalid argument: %s', async (_what, bytes) => {
+    expect(await calls.send([messageFrame(bytes)])).toMatchObject({
+      code: 'INVALID_ARGUMENT',
+      details: 'the message must be a RateLimitRequest',
+    });
+  });
+
+  test('are an invalid argument: no bytes at all', async () => {
+    expect(await calls.send([messageFrame(Buffer.alloc(0))])).toMatchObject({
+      code: 'INVALID_ARGUMENT',
+      details: 'domain must not be empty',
+    });
+  });
+
+  test.each([
+    ['domain', 'DOMAIN'],
+    ['descriptors[0].entries[0].key', 'KEY'],
+    ['descriptors[0].entries[0].value', 'test-VALUE'],
+  ])('are an invalid argument where a text is not UTF-8: %s', async (field, text) => {
+    const request = {
+      domain: 'DOMAIN',
+      descriptors: [{ entries: [{ key: 'KEY', value: 'test-VALUE' }] }],
+    };
+    const bytes = requestFrame(request);
+    bytes[bytes.indexOf(text) + text.length - 1] = 0xff;
+
+    expect(await calls.send([bytes])).toMatchObject({
+      code: 'INVALID_ARGUMENT',
+      details: `${field} must be valid UTF-8`,
+    });
+  });
+
+  test('are a request where a text has the character that stands for what is wrong', async () => {
+    const descriptors = [of(`${uniqueKey()}\ufffd`)];
+
+    expect(await calls.ask({ descriptors })).toMatchObject({ code: 'OK' });
+  });
+
+  test('are an invalid argument where they are too many fields', async () => {
+    const entries = Array.from({ length: 10_001 }, () => ({ key: '' }));
+
+    expect(await calls.ask({ descriptors: [{ entries }] })).toMatchObject({
+      code: 'INVALID_ARGUMENT',
+      details: 'the message must have at most 10000 fields',
+    });
+  });
+
+  test('are too many', async () => {
+    const { code, details } = await calls.ask({ descriptors: [of('a'.repeat(256 * 1024))] });
+
+    expect(code).toBe('RESOURCE_EXHAUSTED');
+    expect(details).toMatch(/262144/);
+  });
+
+  test.each([
+    ['none', []],
+    ['a part of a message', [Buffer.from('0000000009ff', 'hex')]],
+    ['two messages', [messageFrame(Buffer.alloc(2)), messageFrame(Buffer.alloc(2))]],
+  ])('are no call of the method: %s', async (_what, chunks) => {
+    expect((await calls.send(chunks)).code).toBe('UNIMPLEMENTED');
+  });
+
+  test('are packed in a way that there is not', async () => {
+    const headers = { 'grpc-encoding': 'br' };
+
+    expect(await calls.send([Buffer.from('0100000001ff', 'hex')], { headers })).toMatchObject({
+      code: 'UNIMPLEMENTED',
+    });
+  });
+});
+
+describe('a call that is none of Envoy', () => {
+  const rawCallsTo = useRawCalls();
+
+  test.each([
+    '/envoy.service.ratelimit.v3.RateLimitService/Other',
+    '/envoy.service.ratelimit.v2.RateLimitService/ShouldRateLimit',
+    '/',
+    '/\u00ff',
+  ])('has no such method: %s', async (path) => {
+    const { code } = await rawCallsTo(app).send([messageFrame(Buffer.alloc(0))], { path });
+
+    expect(code).toBe('UNIMPLEMENTED');
+  });
+
+  test('has another type of content', async () => {
+    const headers = { 'content-type': 'application/json' };
+    const { status } = await rawCallsTo(app).send([Buffer.from('{}')], { headers });
+
+    expect(status).toBe(415);
+  });
+
+  test('has a timeout that can not be read', async () => {
+    const call = rawCallsTo(app).send([messageFrame(Buffer.alloc(0))], {
+      headers: { 'grpc-timeout': 'soon' },
+    });
+
+    expect((await call).details).toContain('grpc-timeout');
+  });
+
+  test('has the path of the method, and no message by GET', async () => {
+    const call = rawCallsTo(app).send([], { path: METHOD_PATH, method: 'GET' });
+
+    expect((await call).code).toBe('UNIMPLEMENTED');
+  });
+});

@@ -1,0 +1,143 @@
+import { idsOfHits } from '../../../src/limiter/hits.js';
+import type { Limiter } from '../../../src/limiter/limiter.js';
+import { ruleForAll } from '../../support/grpc-app.js';
+import { codesOf, failureOf, of, useGateways } from '../../support/grpc-gateway.js';
+import { type GrpcService, useGrpcServices } from '../../support/grpc-service.js';
+import { smallLimiter } from '../../support/http-service.js';
+import type { LogLine } from '../../support/replica-process.js';
+import { StoreLimiterStub } from '../../support/store-limiter-stub.js';
+import { until } from '../../support/until.js';
+
+const QUOTA = { maxRequests: 1, remaining: 0, resetMillis: 1000 };
+const FAULT = new TypeError('of the test');
+
+const start = useGrpcServices();
+const gatewayOf = useGateways();
+
+const errorsIn = ({ log }: GrpcService): readonly LogLine[] =>
+  log.lines.filter(({ level }) => level === 'error');
+
+const ERROR_LINE = {
+  level: 'error',
+  status: 500,
+  errorCode: 'INTERNAL_ERROR',
+  err: expect.objectContaining({ message: FAULT.message }) as unknown,
+  msg: 'call answered',
+};
+
+test.each<[what: string, check: Limiter['check']]>([
+  ['rejects', () => Promise.reject(FAULT)],
+  [
+    'throws',
+    () => {
+      throw FAULT;
+    },
+  ],
+  ['decides what there is not', () => Promise.resolve(undefined as never)],
+])('a limiter that %s is an internal error with a line, and no refusal', async (_what, check) => {
+  const limiter = smallLimiter();
+  limiter.check = check;
+  const service = await start(limiter);
+
+  expect(await failureOf(gatewayOf(service).askFor('key'))).toEqual(['INTERNAL', 'internal error']);
+  expect(errorsIn(service)).toMatchObject([{ level: 'error', keys: ['key'], status: 500 }]);
+});
+
+test('a fault has no line where LOG_5XX=false', async () => {
+  const limiter = smallLimiter();
+  limiter.check = () => Promise.reject(FAULT);
+  const service = await start(limiter, { environment: { LOG_5XX: 'false' } });
+  await failureOf(gatewayOf(service).askFor('key'));
+
+  expect(errorsIn(service)).toEqual([]);
+});
+
+/** Asks for three keys, which the test decides. */
+async function askForThree() {
+  const limiter = new StoreLimiterStub();
+  const service = await start(limiter);
+  const gateway = gatewayOf(service);
+  const call = gateway.begin({ descriptors: [of('a'), of('b'), of('c')] });
+  await until(() => limiter.asked.length === 3);
+  const waiters = limiter.asked.map(({ waiter }) => waiter);
+  return { limiter, service, gateway, call, waiters };
+}
+
+test('a fault of one descriptor gives back what the others have', async () => {
+  const { limiter, service, call, waiters } = await askForThree();
+  waiters[0]!.approve(QUOTA);
+  waiters[1]!.fail(FAULT);
+  waiters[2]!.approve(QUOTA);
+
+  expect(await failureOf(call.answer)).toEqual(['INTERNAL', 'internal error']);
+  expect(limiter.released).toEqual([waiters[0]!.requestId, waiters[2]!.requestId]);
+  expect(errorsIn(service)).toMatchObject([ERROR_LINE]);
+});
+
+test('a fault of one beside the refusal of another is logged, and the refusal is told', async () => {
+  const { limiter, service, call, waiters } = await askForThree();
+  waiters[0]!.fail(FAULT);
+  waiters[1]!.decide({ outcome: 'denied', reason: 'limit_reached', quota: QUOTA });
+  waiters[2]!.approve(QUOTA);
+
+  expect(codesOf(await call.answer)).toEqual(['UNKNOWN', 'OVER_LIMIT', 'OK']);
+  expect(limiter.released).toEqual([waiters[2]!.requestId]);
+  expect(errorsIn(service)).toMatchObject([
+    { msg: 'descriptor not decided', err: { message: FAULT.message } },
+  ]);
+});
+
+test('a gateway that gives up while its descriptors are decided gives back all of them', async () => {
+  const { limiter, service, gateway, call, waiters } = await askForThree();
+  waiters[0]!.approve(QUOTA);
+  call.cancel();
+  expect((await failureOf(call.answer))[0]).toBe('CANCELLED');
+  // Another call on the connection is answered when the end of the first has come.
+  const other = gateway.begin({ descriptors: [of('d')] });
+  await until(() => limiter.asked.length === 4);
+  limiter.asked[3]!.waiter.approve(QUOTA);
+  await other.answer;
+  waiters[1]!.approve(QUOTA);
+  waiters[2]!.approve(QUOTA);
+  await until(() => limiter.released.length === 3);
+
+  expect(limiter.released).toEqual(waiters.slice(0, 3).map(({ requestId }) => requestId));
+  expect(service.log.lines.filter(({ status }) => status === 499)).toMatchObject([
+    { level: 'debug', keys: ['a', 'b', 'c'] },
+  ]);
+});
+
+test('an approval that can not be given back has a line, and the answer stays', async () => {
+  const { limiter, service, call, waiters } = await askForThree();
+  limiter.release = () => Promise.reject(FAULT);
+  waiters[0]!.approve(QUOTA);
+  waiters[1]!.decide({ outcome: 'denied', reason: 'limit_reached', quota: QUOTA });
+  waiters[2]!.approve(QUOTA);
+
+  expect(codesOf(await call.answer)).toEqual(['OK', 'OVER_LIMIT', 'OK']);
+  expect(service.log.messages).toEqual(
+    expect.arrayContaining(['approval that nobody uses not released']),
+  );
+});
+
+test('a deadline that passes while a descriptor is decided gives its approval back', async () => {
+  const limiter = new StoreLimiterStub();
+  const service = await start(limiter, { rules: [ruleForAll({ max_wait_millis: 60_000 })] });
+  const gateway = gatewayOf(service);
+  // A busy machine may take longer to bring a call to Sluice than a short deadline lets it.
+  for (let timeoutMillis = 50; limiter.asked.length === 0; timeoutMillis *= 2) {
+    const asked = gateway.ask({ descriptors: [of('key')], hits_addend: 2 }, { timeoutMillis });
+    expect((await failureOf(asked))[0]).toBe('DEADLINE_EXCEEDED');
+  }
+  const { waiter, request } = limiter.asked[0]!;
+  // The gateway has said so by the time that another call of it is answered.
+  const other = gateway.begin({ descriptors: [of('other')] });
+  await until(() => limiter.asked.length === 2);
+  limiter.asked[1]!.waiter.approve(QUOTA);
+  await other.answer;
+  waiter.approve(QUOTA);
+  await until(() => limiter.released.length === 2);
+
+  expect(request).toMatchObject({ canWait: false, hits: 2 });
+  expect(limiter.released).toEqual(idsOfHits(waiter.requestId, 2));
+});

@@ -1,0 +1,118 @@
+import { bothLimiters } from '../../support/both-limiters.js';
+import { debugState } from '../../support/debug-state.js';
+import { type GrpcApp, useGrpcApps } from '../../support/grpc-app.js';
+import { codesOf, failureOf, type Gateway, of, useGateways } from '../../support/grpc-gateway.js';
+import { approve } from '../../support/http-client.js';
+import { uniqueKey } from '../../support/unique-key.js';
+import { useRedis } from '../../support/use-redis.js';
+
+const redis = useRedis();
+const start = useGrpcApps();
+const gatewayOf = useGateways();
+
+describe.each(bothLimiters(redis))('hits_addend (%s limiter)', (_name, settings) => {
+  let app: GrpcApp;
+  let gateway: Gateway;
+  let key: string;
+  beforeEach(async () => {
+    app = await start({ ...settings(), MAX_REQUESTS: '10' });
+    gateway = gatewayOf(app);
+    key = uniqueKey();
+  });
+
+  const approvedOf = async (of: string): Promise<number | undefined> =>
+    (await debugState(app.url, of)).NumApprovedThisWindow;
+
+  test('of the request is how many approvals each descriptor takes', async () => {
+    const other = uniqueKey();
+    const { statuses } = await gateway.ask({ hits_addend: 3, descriptors: [of(key), of(other)] });
+
+    expect(statuses.map(({ limit_remaining }) => limit_remaining)).toEqual([7, 7]);
+    expect([await approvedOf(key), await approvedOf(other)]).toEqual([3, 3]);
+  });
+
+  test.each([{}, { hits_addend: 0 }, { hits_addend: 1 }])(
+    'of the request %j is one',
+    async (hits) => {
+      await gateway.ask({ ...hits, descriptors: [of(key)] });
+
+      expect(await approvedOf(key)).toBe(1);
+    },
+  );
+
+  test("of a descriptor stands in the place of the request's", async () => {
+    const other = uniqueKey();
+    await gateway.ask({
+      hits_addend: 3,
+      descriptors: [
+        of(key, { hits_addend: { value: 5 } }),
+        of(other, { hits_addend: { value: 1 } }),
+      ],
+    });
+
+    expect([await approvedOf(key), await approvedOf(other)]).toEqual([5, 1]);
+  });
+
+  test('is approved as a whole, or not at all', async () => {
+    const ask = async (hits_addend: number): Promise<unknown> =>
+      (await gateway.ask({ hits_addend, descriptors: [of(key)] })).overall_code;
+    expect(await ask(8)).toBe('OK');
+    expect(await ask(3)).toBe('OVER_LIMIT');
+    expect(await approvedOf(key)).toBe(8);
+
+    expect(await ask(2)).toBe('OK');
+    expect(await approvedOf(key)).toBe(10);
+  });
+
+  test('above the maximum is over the limit, and takes nothing', async () => {
+    const { statuses } = await gateway.ask({ hits_addend: 11, descriptors: [of(key)] });
+
+    expect(statuses).toMatchObject([{ code: 'OVER_LIMIT', limit_remaining: 10 }]);
+    expect(await approvedOf(key)).toBe(0);
+  });
+
+  test('is given back as a whole where another descriptor is refused', async () => {
+    const full = uniqueKey();
+    await approve(app.url, full, '?maxRequests=1');
+    await gateway.ask({ hits_addend: 2, descriptors: [of(key)] });
+    const response = await gateway.ask({
+      descriptors: [of(key, { hits_addend: { value: 6 } }), of(full)],
+    });
+
+    expect(codesOf(response)).toEqual(['OK', 'OVER_LIMIT']);
+    expect(await approvedOf(key)).toBe(2);
+    expect((await gateway.ask({ hits_addend: 8, descriptors: [of(key)] })).overall_code).toBe('OK');
+  });
+
+  test('of all descriptors together are at most 1000', async () => {
+    const descriptors = Array.from({ length: 100 }, () => of(key));
+
+    expect(await failureOf(gateway.ask({ hits_addend: 11, descriptors }))).toEqual([
+      'INVALID_ARGUMENT',
+      'descriptors must take at most 1000 hits together, not 1100',
+    ]);
+    expect((await debugState(app.url, key)).Found).toBe(false);
+    expect((await gateway.ask({ hits_addend: 10, descriptors })).overall_code).toBe('OVER_LIMIT');
+  });
+
+  test.each<[object, string]>([
+    [{ hits_addend: 1001 }, 'hits_addend must be at most 1000'],
+    [{ descriptors: [{ value: 1001 }] }, 'descriptors[0].hits_addend.value must be at most 1000'],
+    [{ descriptors: [{ value: 0 }] }, 'descriptors[0].hits_addend.value must be at least 1'],
+    [
+      { descriptors: [{ value: 1 }, { value: 2 ** 60 }] },
+      'descriptors[1].hits_addend.value must be at most 1000',
+    ],
+  ])('%j is refused, and takes nothing', async (asked, text) => {
+    const { descriptors = [undefined], ...rest } = asked as {
+      descriptors?: ({ value: number } | undefined)[];
+    };
+    const request = {
+      ...rest,
+      descriptors: descriptors.map((hits) => of(key, hits && { hits_addend: hits })),
+    };
+
+    expect(await failureOf(gateway.ask(request))).toEqual(['INVALID_ARGUMENT', text]);
+    expect((await debugState(app.url, key)).Found).toBe(false);
+  });
+});

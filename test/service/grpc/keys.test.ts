@@ -1,0 +1,123 @@
+import { debugState } from '../../support/debug-state.js';
+import { rulesFile, useGrpcApps } from '../../support/grpc-app.js';
+import { failureOf, headersOf, of, useGateways } from '../../support/grpc-gateway.js';
+import { approve, ratePath, send } from '../../support/http-client.js';
+import { useTemporaryFolder } from '../../support/temporary-folder.js';
+import { uniqueKey } from '../../support/unique-key.js';
+
+const folder = useTemporaryFolder();
+const start = useGrpcApps();
+const gatewayOf = useGateways();
+
+const BY_DEFAULT = { GRPC_KEY_TEMPLATE: '{domain}:{entries}' };
+
+test('by default a key is the domain and the entries', async () => {
+  const app = await start(BY_DEFAULT);
+  const domain = uniqueKey();
+  const entries = [
+    { key: 'path', value: '/a,b' },
+    { key: 'ip', value: '::1' },
+  ];
+  await gatewayOf(app).ask({ domain, descriptors: [{ entries }] });
+
+  expect(await debugState(app.url, `${domain}:path=/a%2Cb,ip=::1`)).toMatchObject({
+    Found: true,
+    NumApprovedThisWindow: 1,
+  });
+});
+
+test('descriptors that differ in order, domain or the place of a comma have limits of their own', async () => {
+  const app = await start(BY_DEFAULT);
+  const gateway = gatewayOf(app);
+  const [domain, other] = [uniqueKey(), uniqueKey()];
+  const [a, b] = [
+    { key: 'a', value: '1' },
+    { key: 'b', value: '2' },
+  ];
+  const asked = [
+    { domain, descriptors: [{ entries: [a, b] }] },
+    { domain, descriptors: [{ entries: [b, a] }] },
+    { domain: other, descriptors: [{ entries: [a, b] }] },
+    { domain, descriptors: [{ entries: [{ key: 'a', value: '1,b=2' }] }] },
+  ];
+
+  for (const request of asked) {
+    expect((await gateway.ask(request)).overall_code).toBe('OK');
+  }
+  for (const request of asked) {
+    expect((await gateway.ask(request)).overall_code).toBe('OVER_LIMIT');
+  }
+});
+
+test('by {values} gateways and callers over HTTP share a key', async () => {
+  const app = await start();
+  const gateway = gatewayOf(app);
+  const [first, second] = [uniqueKey(), uniqueKey()];
+  await approve(app.url, first);
+  expect((await gateway.askFor(first)).overall_code).toBe('OVER_LIMIT');
+
+  expect((await gateway.askFor(second)).overall_code).toBe('OK');
+  expect((await send(app.url, 'POST', ratePath(second))).status).toBe(429);
+});
+
+test('a key over 512 bytes is limited as any other', async () => {
+  const app = await start();
+  const gateway = gatewayOf(app);
+  const path = `${uniqueKey()}/${'a'.repeat(2000)}`;
+  expect((await gateway.askFor(`${path}1`)).overall_code).toBe('OK');
+  expect((await gateway.askFor(`${path}2`)).overall_code).toBe('OK');
+
+  expect((await gateway.askFor(`${path}1`)).overall_code).toBe('OVER_LIMIT');
+});
+
+test('a key that a value makes empty is refused', async () => {
+  const app = await start();
+
+  expect(await failureOf(gatewayOf(app).askFor(''))).toEqual([
+    'INVALID_ARGUMENT',
+    'key must be 1 to 512 bytes of UTF-8, not 0',
+  ]);
+});
+
+test('rules match the keys, those that are cut included', async () => {
+  const app = await start({
+    ...BY_DEFAULT,
+    ...(await rulesFile(
+      folder,
+      {
+        key_pattern: 'edge:path=/reports/.*',
+        key_pattern_is_regex: true,
+        name: 'reports',
+        max_requests_per_window: 7,
+        window_millis: 60_000,
+      },
+      { key_pattern: 'edge:path=/free', max_requests_per_window: 9 },
+    )),
+  });
+  const gateway = gatewayOf(app);
+  const limitOf = async (value: string): Promise<unknown> => {
+    const descriptors = [{ entries: [{ key: 'path', value }] }];
+    const { statuses } = await gateway.ask({ domain: 'edge', descriptors });
+    return statuses[0]?.current_limit;
+  };
+
+  const reports = { requests_per_unit: 7, unit: 'MINUTE', name: 'reports' };
+  expect(await limitOf('/reports/1')).toEqual(reports);
+  expect(await limitOf(`/reports/${'a'.repeat(1000)}`)).toEqual(reports);
+  expect(await limitOf('/free')).toEqual({ requests_per_unit: 9, unit: 'HOUR', name: 'default' });
+  expect(await limitOf('/other')).toEqual({ requests_per_unit: 1, unit: 'HOUR', name: 'default' });
+});
+
+test('a descriptor twice in a request is asked for twice', async () => {
+  const app = await start({ MAX_REQUESTS: '2' });
+  const gateway = gatewayOf(app);
+  const key = uniqueKey();
+  const twice = { descriptors: [of(key), of(key)] };
+  const response = await gateway.ask(twice);
+  expect([response.overall_code, headersOf(response)['X-RateLimit-Remaining']]).toEqual([
+    'OK',
+    '0',
+  ]);
+
+  expect((await gateway.ask(twice)).overall_code).toBe('OVER_LIMIT');
+});

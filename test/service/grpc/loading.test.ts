@@ -1,0 +1,55 @@
+import { acceptsConnections } from '../../support/accepts-connections.js';
+import { freePort } from '../../support/free-port.js';
+import { type Answer, send } from '../../support/http-client.js';
+import { loadedBy } from '../../support/loaded-modules.js';
+import { killReplicas, startFailingReplica, startReplica } from '../../support/replica-process.js';
+import { useTemporaryFolder } from '../../support/temporary-folder.js';
+import { until } from '../../support/until.js';
+
+const folder = useTemporaryFolder();
+afterEach(killReplicas);
+
+/** The modules for gRPC of a replica that has served and stopped. */
+async function loadedForGrpc(settings: Readonly<Record<string, string>>): Promise<string[]> {
+  const { all } = await loadedBy(settings, folder);
+  expect(all.some((path) => path.includes('ioredis'))).toBe(true);
+  return all.filter((path) => /@grpc|grpc-health-check|protobufjs|dist.grpc/.test(path));
+}
+
+test('without GRPC_PORT nothing for gRPC is loaded', async () => {
+  expect(await loadedForGrpc({})).toEqual([]);
+});
+
+test('with GRPC_PORT it is', async () => {
+  expect(await loadedForGrpc({ GRPC_PORT: '0' })).not.toEqual([]);
+});
+
+test('GET /readyz is 503 until the port of gRPC listens', async () => {
+  const [port, grpcPort] = [await freePort(), await freePort()];
+  const started = startReplica({ PORT: String(port), GRPC_PORT: String(grpcPort) });
+  const reasons = new Set<string>();
+  const isReady = async (): Promise<boolean> => {
+    let answer: Answer;
+    try {
+      answer = await send(`http://127.0.0.1:${port}`, 'GET', '/readyz');
+    } catch {
+      return false; // the port does not listen yet
+    }
+    if (answer.status !== 200) reasons.add(answer.text);
+    return answer.status === 200;
+  };
+  await until(isReady);
+
+  expect(await acceptsConnections(grpcPort)).toBe(true);
+  expect([...reasons]).toEqual(['starting']);
+  await started;
+});
+
+test('a port that is taken ends the process with one line', async () => {
+  const taking = await startReplica({ GRPC_PORT: '0' });
+  const { grpcPort } = await taking.logged(({ msg }) => msg === 'serving');
+  const { code, stderr } = await startFailingReplica({ GRPC_PORT: String(grpcPort) });
+
+  expect(code).toBe(1);
+  expect(stderr).toMatch(/^listen EADDRINUSE: [^\n]*\n$/);
+});

@@ -1,0 +1,151 @@
+import { untilWaiting } from '../../support/debug-state.js';
+import { type GrpcApp, ruleForAll, rulesFile, useGrpcApps } from '../../support/grpc-app.js';
+import { failureOf, of, useGateways } from '../../support/grpc-gateway.js';
+import { approve } from '../../support/http-client.js';
+import type { LogLine } from '../../support/replica-process.js';
+import { useTemporaryFolder } from '../../support/temporary-folder.js';
+import { bearer, tokenFile } from '../../support/tokens.js';
+import { uniqueKey } from '../../support/unique-key.js';
+import { until } from '../../support/until.js';
+import { callersSpan } from '../../support/tracing/trace-headers.js';
+
+const CALLER = { name: 'the gateway', token: 'token-of-the-gateway', scopes: ['check'] };
+
+const folder = useTemporaryFolder();
+const start = useGrpcApps();
+const gatewayOf = useGateways();
+
+const millis = expect.any(Number) as unknown;
+
+const linesIn = (app: GrpcApp): LogLine[] => app.log.filter(({ msg }) => msg === 'call answered');
+
+/** One call of each class: approved, refused, invalid, not decided. */
+async function callsOfEveryClass(environment: Record<string, string>): Promise<{
+  app: GrpcApp;
+  keys: readonly [string, string];
+}> {
+  const app = await start({
+    MAX_WAITERS: '0',
+    ...(await rulesFile(folder, {
+      key_pattern: 'patient-.*',
+      key_pattern_is_regex: true,
+      max_wait_millis: 86_400_000,
+    })),
+    ...environment,
+  });
+  const gateway = gatewayOf(app);
+  const [key, patient] = [uniqueKey(), `patient-${uniqueKey()}`];
+  await approve(app.url, patient);
+  const headers = { 'x-correlation-id': 'of the test' };
+  await gateway.askFor(key, { headers });
+  await gateway.askFor(key, { headers });
+  await failureOf(gateway.ask({ descriptors: [] }, { headers }));
+  await failureOf(gateway.askFor(patient, { headers }));
+  return { app, keys: [key, patient] };
+}
+
+test.each([
+  ['true', 'false', 'false', [200]],
+  ['false', 'true', 'false', [429, 400]],
+  ['false', 'false', 'true', [503]],
+  ['false', 'false', 'false', []],
+])(
+  'with LOG_2XX=%s, LOG_4XX=%s and LOG_5XX=%s there are lines for %j',
+  async (LOG_2XX, LOG_4XX, LOG_5XX, statuses) => {
+    const { app } = await callsOfEveryClass({ LOG_2XX, LOG_4XX, LOG_5XX, LOG_LEVEL: 'debug' });
+
+    expect(linesIn(app).map(({ status }) => status)).toEqual(statuses);
+  },
+);
+
+test('each line says for what, how it ended, how long it took, and whose it was', async () => {
+  const { app, keys } = await callsOfEveryClass({
+    LOG_2XX: 'true',
+    LOG_4XX: 'true',
+    LOG_5XX: 'true',
+    LOG_LEVEL: 'debug',
+  });
+  const [key, patient] = keys;
+  const each = { correlationId: 'of the test', responseTime: millis };
+
+  expect(linesIn(app)).toMatchObject([
+    { level: 'info', ...each, keys: [key], status: 200, code: 'OK' },
+    { level: 'info', ...each, keys: [key], status: 429, code: 'OVER_LIMIT' },
+    {
+      level: 'info',
+      ...each,
+      status: 400,
+      errorCode: 'INVALID_PARAMETER',
+      reason: 'descriptors must have at least one descriptor',
+    },
+    {
+      level: 'debug',
+      ...each,
+      keys: [patient],
+      status: 503,
+      errorCode: 'TOO_MANY_WAITERS',
+      reason: 'too many waiters on this replica',
+    },
+  ]);
+});
+
+test("has the caller, and the place in its trace, also of a call that is refused for its key's sake", async () => {
+  const app = await start({
+    AUTH_TOKENS_FILE: await tokenFile(folder, { ...CALLER, key_patterns: ['test-.*'] }),
+    LOG_2XX: 'true',
+    LOG_4XX: 'true',
+  });
+  const gateway = gatewayOf(app);
+  const { traceId, headers } = callersSpan();
+  const options = { headers: { ...headers, ...bearer(CALLER) } };
+  await gateway.askFor(uniqueKey(), options);
+  await failureOf(gateway.askFor('another', options));
+  await failureOf(gateway.askFor(uniqueKey()));
+
+  const lines = linesIn(app);
+  expect(lines).toMatchObject([
+    { status: 200, caller: 'the gateway', trace_id: traceId },
+    { status: 403, caller: 'the gateway', trace_id: traceId, keys: ['another'] },
+    { status: 401 },
+  ]);
+  expect(lines[2]).not.toHaveProperty('caller');
+  expect(JSON.stringify(app.log)).not.toContain(CALLER.token);
+});
+
+test('makes up an id for a call without one, each its own', async () => {
+  const app = await start({ LOG_2XX: 'true' });
+  const gateway = gatewayOf(app);
+  await gateway.askFor(uniqueKey());
+  await gateway.askFor(uniqueKey());
+
+  const ids = linesIn(app).map(({ correlationId }) => correlationId);
+  for (const id of ids) expect(id).toMatch(/^[\da-f-]{36}$/);
+  expect(new Set(ids).size).toBe(2);
+});
+
+test('a refusal in the shadow has a line where refusals have', async () => {
+  const rules = await rulesFile(folder, ruleForAll({ max_requests_per_window: 0, shadow: true }));
+  const [logs, silent] = [await start({ ...rules, LOG_4XX: 'true' }), await start(rules)];
+  const key = uniqueKey();
+  for (const app of [logs, silent]) await gatewayOf(app).askFor(key);
+
+  const shadowed = { key, reason: 'limit_reached' };
+  expect(logs.log).toContainEqual(expect.objectContaining(shadowed));
+  expect(silent.log).not.toContainEqual(expect.objectContaining(shadowed));
+});
+
+test('a gateway that gives up while it waits has a line with 499, whatever the settings', async () => {
+  const app = await start({
+    ...(await rulesFile(folder, ruleForAll({ max_wait_millis: 86_400_000 }))),
+    LOG_4XX: 'false',
+  });
+  const key = uniqueKey();
+  await approve(app.url, key);
+  const call = gatewayOf(app).begin({ descriptors: [of(key)] });
+  await untilWaiting(app.url, key, 1);
+  call.cancel();
+
+  const line = await until(() => app.log.find(({ status }) => status === 499));
+  expect(line).toMatchObject({ level: 'info', keys: [key] });
+  expect(linesIn(app)).toEqual([]);
+});

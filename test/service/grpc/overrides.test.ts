@@ -1,0 +1,68 @@
+import { bothLimiters } from '../../support/both-limiters.js';
+import { debugState } from '../../support/debug-state.js';
+import { type GrpcApp, useGrpcApps } from '../../support/grpc-app.js';
+import { failureOf, type Gateway, headersOf, of, useGateways } from '../../support/grpc-gateway.js';
+import { approve, ratePath, send } from '../../support/http-client.js';
+import { uniqueKey } from '../../support/unique-key.js';
+import { useRedis } from '../../support/use-redis.js';
+
+const redis = useRedis();
+const start = useGrpcApps();
+const gatewayOf = useGateways();
+
+describe.each(bothLimiters(redis))("a descriptor's own limit (%s limiter)", (_name, settings) => {
+  let app: GrpcApp;
+  let gateway: Gateway;
+  let key: string;
+  beforeEach(async () => {
+    app = await start({ ...settings(), MAX_REQUESTS: '2', WINDOW_MILLIS: '60000' });
+    gateway = gatewayOf(app);
+    key = uniqueKey();
+  });
+
+  const limited = (requests_per_unit: number) =>
+    of(key, { limit: { requests_per_unit, unit: 'MINUTE' } });
+
+  test('stands in the place of the maximum', async () => {
+    const response = await gateway.ask({ descriptors: [limited(5)] });
+
+    expect(response.statuses).toMatchObject([
+      {
+        code: 'OK',
+        current_limit: { requests_per_unit: 5, unit: 'MINUTE' },
+        limit_remaining: 4,
+      },
+    ]);
+    expect(headersOf(response)).toMatchObject({ 'X-RateLimit-Limit': '5' });
+    expect((await debugState(app.url, key)).Config?.MaxRequestsPerWindow).toBe(5);
+  });
+
+  test('holds for those who ask without one, as an override over HTTP does', async () => {
+    await gateway.ask({ descriptors: [limited(1)] });
+
+    expect((await gateway.askFor(key)).overall_code).toBe('OVER_LIMIT');
+    expect((await send(app.url, 'POST', ratePath(key))).status).toBe(429);
+    expect((await gateway.ask({ descriptors: [limited(2)] })).overall_code).toBe('OK');
+  });
+
+  test('goes together with hits', async () => {
+    const ask = async (hits_addend: number): Promise<unknown> =>
+      (await gateway.ask({ hits_addend, descriptors: [limited(10)] })).overall_code;
+
+    expect([await ask(6), await ask(5), await ask(4)]).toEqual(['OK', 'OVER_LIMIT', 'OK']);
+  });
+
+  test('is refused for a window of another length, and changes nothing', async () => {
+    await approve(app.url, key);
+    const descriptors = [of(key, { limit: { requests_per_unit: 9, unit: 'SECOND' } })];
+
+    expect(await failureOf(gateway.ask({ descriptors }))).toEqual([
+      'INVALID_ARGUMENT',
+      'descriptors[0].limit.unit must be as long as the window of its key (60000 ms)',
+    ]);
+    expect(await debugState(app.url, key)).toMatchObject({
+      Config: { MaxRequestsPerWindow: 2 },
+      NumApprovedThisWindow: 1,
+    });
+  });
+});

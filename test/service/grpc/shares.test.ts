@@ -1,0 +1,153 @@
+import type { CheckRequest } from '../../../src/limiter/limiter.js';
+import { ruleForAll, useGrpcApps } from '../../support/grpc-app.js';
+import {
+  codesOf,
+  type Gateway,
+  of,
+  type PendingCall,
+  useGateways,
+} from '../../support/grpc-gateway.js';
+import { useGrpcServices } from '../../support/grpc-service.js';
+import { StoreLimiterStub } from '../../support/store-limiter-stub.js';
+import { uniqueKey } from '../../support/unique-key.js';
+import { until } from '../../support/until.js';
+import { useRedis } from '../../support/use-redis.js';
+
+const QUOTA = { maxRequests: 1000, remaining: 0, resetMillis: 1000 };
+
+const start = useGrpcServices();
+const gatewayOf = useGateways();
+
+let limiter: StoreLimiterStub;
+let gateway: Gateway;
+let connect: () => Gateway;
+beforeEach(async () => {
+  limiter = new StoreLimiterStub();
+  const waits = { ...ruleForAll({ max_wait_millis: 60_000 }), key_pattern: 'patient-.*' };
+  const service = await start(limiter, { rules: [waits] });
+  gateway = gatewayOf(service);
+  connect = () => gatewayOf(service);
+});
+
+const hitsOf = ({ hits = 1 }: CheckRequest): number => hits;
+const hitsAsked = (): number =>
+  limiter.asked.reduce((sum, { request }) => sum + hitsOf(request), 0);
+
+/** Of 100 descriptors with ten hits each. */
+function beginLarge(by: Gateway, name: string): PendingCall {
+  const descriptors = Array.from({ length: 100 }, (_, i) => of(`${name}-${i}`));
+  return by.begin({ hits_addend: 10, descriptors });
+}
+
+/** Approves all that is asked, and all that is asked then. */
+async function approveAll(calls: readonly PendingCall[]): Promise<void> {
+  let isOver = false;
+  const over = Promise.allSettled(calls.map(({ answer }) => answer)).then(() => (isOver = true));
+  let approved = 0;
+  await until(() => {
+    for (; approved < limiter.asked.length; approved += 1) {
+      limiter.asked[approved]!.waiter.approve(QUOTA);
+    }
+    return isOver;
+  });
+  await over;
+}
+
+test('of one connection 1000 hits are under way, and what is beyond waits for its turn', async () => {
+  const calls = Array.from({ length: 20 }, (_, i) => beginLarge(gateway, `large-${i}`));
+  await until(() => limiter.asked.length === 100);
+  // Answered on the same connection, when all of the calls have been read.
+  const single = gateway.begin({ descriptors: [of('single')] });
+  await until(() => limiter.asked.length === 101);
+  expect(limiter.asked.at(-1)!.request.key).toBe('single');
+  expect(hitsAsked()).toBe(1001);
+  limiter.asked.at(-1)!.waiter.approve(QUOTA);
+  await single.answer;
+  limiter.asked[0]!.waiter.approve(QUOTA);
+  await until(() => limiter.asked.length === 102);
+
+  expect(limiter.asked.at(-1)!.request.key).toBe('large-1-0');
+  await approveAll(calls);
+  for (const { answer } of calls) expect((await answer).overall_code).toBe('OK');
+});
+
+test('each connection has a share of its own, and of all of them 4000 hits are under way', async () => {
+  const calls = [beginLarge(gateway, 'first-0'), beginLarge(gateway, 'first-1')];
+  await until(() => limiter.asked.length === 100);
+  for (const name of ['second', 'third', 'fourth']) {
+    const before = limiter.asked.length;
+    calls.push(beginLarge(connect(), name));
+    await until(() => limiter.asked.length === before + 100);
+  }
+  const late = connect();
+  calls.push(beginLarge(late, 'late'));
+  // Answered on the same connection, when the call before it has been read.
+  const single = late.begin({ descriptors: [of('single')] });
+  await until(() => limiter.asked.length === 401);
+  limiter.asked.at(-1)!.waiter.approve(QUOTA);
+  await single.answer;
+  expect(hitsAsked()).toBe(4001);
+  limiter.asked[0]!.waiter.approve(QUOTA);
+  await until(() => limiter.asked.length === 402);
+
+  // The first of its caller goes before the second of another has gone on.
+  expect(limiter.asked.at(-1)!.request.key).toMatch(/^(first-1-0|late-0)$/);
+  await approveAll(calls);
+});
+
+test('a call that is refused asks for nothing more', async () => {
+  const first = beginLarge(gateway, 'first');
+  await until(() => limiter.asked.length === 100);
+  const second = beginLarge(gateway, 'second');
+  // Has been read after the second.
+  const single = gateway.begin({ descriptors: [of('single')] });
+  await until(() => limiter.asked.length === 101);
+  limiter.asked.at(-1)!.waiter.approve(QUOTA);
+  await single.answer;
+  limiter.asked[0]!.waiter.approve(QUOTA);
+  await until(() => limiter.asked.length === 102);
+  limiter.asked.at(-1)!.waiter.decide({ outcome: 'denied', reason: 'limit_reached', quota: QUOTA });
+  await approveAll([first]);
+
+  expect(codesOf(await second.answer).slice(0, 2)).toEqual(['OVER_LIMIT', 'UNKNOWN']);
+  expect(limiter.asked.map(({ request }) => request.key)).not.toContain('second-1');
+});
+
+test('descriptors that wait keep nobody of their connection waiting', async () => {
+  const patient = Array.from({ length: 11 }, (_, call) =>
+    gateway.begin({
+      descriptors: Array.from({ length: 100 }, (_, i) => of(`patient-${call}-${i}`)),
+    }),
+  );
+  await until(() => limiter.asked.length === 1100);
+  const large = beginLarge(gateway, 'large');
+  await until(() => limiter.asked.length === 1200);
+
+  await approveAll([...patient, large]);
+});
+
+describe('on Redis', () => {
+  const redis = useRedis();
+  const startApp = useGrpcApps();
+
+  test('a check of another connection is answered before the last of 20 large calls, and none fails', async () => {
+    const app = await startApp({ REDIS_URL: redis.url, MAX_REQUESTS: '1000' });
+    const [large, small] = [gatewayOf(app), gatewayOf(app)];
+    await small.askFor(uniqueKey());
+    const key = uniqueKey();
+    const answered: string[] = [];
+    const calls = Array.from({ length: 20 }, async (_, i) => {
+      const { overall_code } = await beginLarge(large, `${key}-${i}`).answer;
+      answered.push('large');
+      return overall_code;
+    });
+    await until(() => answered.length > 0);
+    for (let i = 0; i < 3; i += 1) {
+      await small.askFor(uniqueKey());
+      answered.push('small');
+    }
+
+    expect(await Promise.all(calls)).toEqual(Array.from({ length: 20 }, () => 'OK'));
+    expect(answered.lastIndexOf('small')).toBeLessThan(answered.lastIndexOf('large'));
+  });
+});

@@ -1,0 +1,256 @@
+import { WATCH_PATH } from '../../../src/grpc/health.js';
+import type { Timeouts } from '../../../src/net/timeouts.js';
+import { type GrpcApp, useGrpcApps } from '../../support/grpc-app.js';
+import { type Gateway, of, useGateways } from '../../support/grpc-gateway.js';
+import { requestFrame, useRawCalls } from '../../support/grpc-raw.js';
+import { useGrpcServices } from '../../support/grpc-service.js';
+import {
+  ERROR_CODE,
+  FRAME,
+  type FrameConnection,
+  PREFACE,
+  useFrameConnections,
+} from '../../support/http2-frames.js';
+import { smallLimiter } from '../../support/http-service.js';
+import { scrape } from '../../support/prometheus-text.js';
+import { killReplicas, startReplica } from '../../support/replica-process.js';
+import { useTemporaryFolder } from '../../support/temporary-folder.js';
+import { bearer, tokenFile } from '../../support/tokens.js';
+import { uniqueKey } from '../../support/unique-key.js';
+import { until } from '../../support/until.js';
+
+const HOUR = 3_600_000;
+/** Of all streams of a port whose messages have not come. */
+const MAX_COMING = 2000;
+/** Of all connections of a port that have not begun. */
+const MAX_BEGINNING = 1000;
+/** Of one connection, by the settings. */
+const IN_FLIGHT = 100;
+const CALLER = { name: 'gateway', token: 'token-of-the-gateway', scopes: ['check'] };
+const MESSAGE = requestFrame({ descriptors: [of('key')] });
+const LARGE = ['x-large', 'a'.repeat(3900)] as const;
+
+const folder = useTemporaryFolder();
+const start = useGrpcApps();
+const startService = useGrpcServices();
+const gatewayOf = useGateways();
+const rawCallsTo = useRawCalls();
+const connect = useFrameConnections();
+
+const timeouts = (limits: Partial<Timeouts>): { timeouts: Timeouts } => ({
+  timeouts: { headMillis: HOUR, requestMillis: HOUR, idleMillis: HOUR, checkMillis: 20, ...limits },
+});
+
+async function begun(at: { grpcPort: number }, options?: object): Promise<FrameConnection> {
+  const connection = await connect(at);
+  connection.begin(options);
+  // The settings have come by then, and what they are answered with has been read by the second time.
+  await connection.settle();
+  await connection.settle();
+  return connection;
+}
+
+const dropsOf = async ({ url }: GrpcApp, reason: string): Promise<number> =>
+  (await scrape(url)).value('ratelimit_dropped_streams_total', { reason });
+
+async function expectServed(gateway: Gateway): Promise<void> {
+  expect((await gateway.askFor(uniqueKey())).overall_code).toBe('OK');
+}
+
+describe('a connection', () => {
+  test.each<[what: string, begin: (connection: FrameConnection) => void]>([
+    ['sends nothing', () => undefined],
+    ['sends half a preface', (connection) => connection.write(PREFACE.subarray(0, 12))],
+    [
+      'does not acknowledge the settings',
+      (connection) => connection.begin({ acknowledges: false }),
+    ],
+  ])('that %s is closed after the time limit of a head', async (_what, begin) => {
+    const service = await startService(smallLimiter(), timeouts({ headMillis: 100 }));
+    const connection = await connect(service);
+    begin(connection);
+
+    await connection.closed;
+  });
+
+  test('that has not begun ends for a later one where a port has 1000', async () => {
+    const app = await start();
+    const first = await connect(app);
+    for (let open = 1; open < MAX_BEGINNING; open += 1) await connect(app);
+    await expectServed(gatewayOf(app));
+
+    await first.closed;
+  });
+
+  test('that has begun is not', async () => {
+    const service = await startService(smallLimiter(), timeouts({ headMillis: 100 }));
+    const first = await begun(service);
+    const second = await connect(service);
+    await second.closed;
+    await first.settle();
+
+    expect(first.isClosed).toBe(false);
+  });
+
+  test('on which streams are opened and reset without end is told to go away', async () => {
+    const app = await start();
+    const connection = await begun(app);
+    for (let i = 0; i < 2000; i += 1) connection.reset(connection.openStream());
+    await until(() => connection.received.some(({ type }) => type === FRAME.goAway));
+
+    await expectServed(gatewayOf(app));
+  });
+});
+
+describe('a call without a message', () => {
+  test('is refused at once without a token, and with a wrong one', async () => {
+    const app = await start({ AUTH_TOKENS_FILE: await tokenFile(folder, CALLER) });
+    const calls = rawCallsTo(app);
+    const begin = (headers: object) => calls.send([], { headers: { ...headers }, staysOpen: true });
+    let isGoodOver = false;
+    begin(bearer(CALLER)).then(
+      () => (isGoodOver = true),
+      () => undefined,
+    );
+
+    expect(await begin({})).toMatchObject({ code: 'UNAUTHENTICATED' });
+    expect(await begin({ authorization: 'Bearer token-of-nobody' })).toMatchObject({
+      code: 'UNAUTHENTICATED',
+      details: 'unknown token',
+    });
+    expect(isGoodOver).toBe(false);
+  });
+
+  test('is over its deadline after the time limit of a request, though bytes of it come', async () => {
+    const service = await startService(smallLimiter(), timeouts({ requestMillis: 300 }));
+    const connection = await begun(service);
+    const silent = rawCallsTo(service).send([], { staysOpen: true });
+    const slow = connection.openStream();
+    const drip = setInterval(() => {
+      connection.send(slow, Buffer.alloc(1));
+    }, 20);
+    connection.send(slow, MESSAGE.subarray(0, 5));
+    const code = await connection.codeOf(slow);
+    clearInterval(drip);
+
+    expect(code).toBe(ERROR_CODE.none);
+    expect(await silent).toMatchObject({
+      code: 'DEADLINE_EXCEEDED',
+      details: 'request timed out',
+    });
+    // The connection goes on.
+    const next = connection.openStream();
+    connection.send(next, MESSAGE, { isLast: true });
+    await until(() => connection.framesOf(next).some(({ type }) => type === FRAME.data));
+  });
+
+  test('ends for a later one where a port has 2000, and one whose message comes is served', async () => {
+    const app = await start();
+    const connections: FrameConnection[] = [];
+    const first = await begun(app);
+    const firstStream = first.openStream();
+    await first.settle();
+    for (let open = 1; open < MAX_COMING; open += IN_FLIGHT) {
+      const connection = await begun(app);
+      const count = Math.min(IN_FLIGHT, MAX_COMING - open);
+      for (let i = 0; i < count; i += 1) connection.openStream();
+      connections.push(connection);
+    }
+    for (const connection of connections) await connection.settle();
+    expect(first.framesOf(firstStream)).toEqual([]);
+    await expectServed(gatewayOf(app));
+
+    expect(await first.codeOf(firstStream)).toBe(ERROR_CODE.refusedStream);
+    expect(await dropsOf(app, 'too_many')).toBe(1);
+    expect(app.log).toContainEqual(
+      expect.objectContaining({ msg: 'streams dropped', dropped: { too_many: 1 } }),
+    );
+  });
+});
+
+describe('headers', () => {
+  test.each([
+    ['has acknowledged that', { acknowledges: true }],
+    ['has not', { acknowledges: false }],
+  ])('of over 8 KiB are refused, whether or not a client %s', async (_what, options) => {
+    const app = await start();
+    const connection = await begun(app, options);
+    const stream = connection.openStream({ headers: [LARGE, LARGE, LARGE] });
+
+    expect(await connection.codeOf(stream)).toBe(ERROR_CODE.enhanceYourCalm);
+    await expectServed(gatewayOf(app));
+  });
+
+  test('can not be repeated from a table', async () => {
+    const app = await start();
+    const connection = await begun(app);
+    connection.openStream({ repeated: { header: LARGE, times: 2 } });
+    const goAway = await until(() => connection.received.find(({ type }) => type === FRAME.goAway));
+
+    const COMPRESSION_ERROR = 9;
+    expect(goAway.payload.readUInt32BE(4)).toBe(COMPRESSION_ERROR);
+    await expectServed(gatewayOf(app));
+  });
+
+  test('that are repeated take no memory, on any number of streams without a message', async () => {
+    const replica = await startReplica({ GRPC_PORT: '0' });
+    const { grpcPort } = await replica.logged(({ msg }) => msg === 'serving');
+    const residentMiB = async (): Promise<number> =>
+      (await scrape(replica.url)).value('process_resident_memory_bytes') / 2 ** 20;
+    const before = await residentMiB();
+    for (let i = 0; i < 60; i += 1) {
+      const connection = await begun({ grpcPort: Number(grpcPort) }, { acknowledges: false });
+      for (let stream = 0; stream < IN_FLIGHT; stream += 1) {
+        connection.openStream({ repeated: { header: LARGE, times: 15 } });
+      }
+      await connection.settle();
+    }
+
+    // They would take 360 MiB if they were kept.
+    expect((await residentMiB()) - before).toBeLessThan(150);
+    await killReplicas();
+  });
+});
+
+test('an answer that is not taken in the time limit of a request ends its stream', async () => {
+  const service = await startService(smallLimiter(), timeouts({ requestMillis: 300 }));
+  const connection = await begun(service, { takesAnswers: false });
+  const stream = connection.openStream();
+  connection.send(stream, MESSAGE, { isLast: true });
+
+  expect(await connection.codeOf(stream)).toBe(ERROR_CODE.cancel);
+});
+
+describe('streams that need no token', () => {
+  const WATCH = { path: WATCH_PATH };
+  const EMPTY = Buffer.alloc(5);
+
+  test('are three on a connection, and those of others are served', async () => {
+    const app = await start();
+    const connection = await begun(app);
+    const streams = Array.from({ length: 4 }, () => connection.openStream(WATCH));
+    for (const stream of streams) connection.send(stream, EMPTY, { isLast: true });
+
+    expect(await connection.codeOf(streams[3]!)).toBe(ERROR_CODE.refusedStream);
+    const another = await begun(app);
+    for (const stream of streams.slice(0, 3)) {
+      await until(() => connection.framesOf(stream).some(({ type }) => type === FRAME.data));
+    }
+    const stream = another.openStream(WATCH);
+    another.send(stream, EMPTY, { isLast: true });
+    await until(() => another.framesOf(stream).some(({ type }) => type === FRAME.data));
+    expect(await dropsOf(app, 'too_many')).toBe(1);
+  });
+
+  test('are watched for longer than a request may take', async () => {
+    const service = await startService(smallLimiter(), timeouts({ requestMillis: 100 }));
+    const connection = await begun(service);
+    const watched = connection.openStream(WATCH);
+    connection.send(watched, EMPTY, { isLast: true });
+    await until(() => connection.framesOf(watched).some(({ type }) => type === FRAME.data));
+    // Its request is over the limit later than the watch would be.
+    await connection.codeOf(connection.openStream());
+
+    expect(connection.framesOf(watched).map(({ type }) => type)).not.toContain(FRAME.reset);
+  });
+});

@@ -1,0 +1,150 @@
+import { debugState, untilWaiting } from '../../support/debug-state.js';
+import { type GrpcApp, ruleForAll, rulesFile, useGrpcApps } from '../../support/grpc-app.js';
+import { failureOf, type Gateway, of, useGateways } from '../../support/grpc-gateway.js';
+import { begin, ratePath } from '../../support/http-client.js';
+import { scrape } from '../../support/prometheus-text.js';
+import { useTemporaryFolder } from '../../support/temporary-folder.js';
+import { bearer, tokenFile, writeTokens } from '../../support/tokens.js';
+import { uniqueKey } from '../../support/unique-key.js';
+
+const GATEWAY = {
+  name: 'gateway',
+  token: 'token-of-the-gateway',
+  scopes: ['check'],
+  key_patterns: ['test-.*'],
+  waiting_share: 0.25,
+};
+const CONFIGURER = { name: 'other', token: 'token-of-another', scopes: ['check', 'configure'] };
+const OPERATOR = { name: 'operator', token: 'token-that-may-debug', scopes: ['debug'] };
+
+const folder = useTemporaryFolder();
+const start = useGrpcApps();
+const gatewayOf = useGateways();
+
+describe('with tokens a call', () => {
+  let app: GrpcApp;
+  let gateway: Gateway;
+  let key: string;
+  beforeEach(async () => {
+    app = await start({
+      AUTH_TOKENS_FILE: await tokenFile(folder, GATEWAY, CONFIGURER, OPERATOR),
+      MAX_WAITERS: '4',
+      ...(await rulesFile(folder, ruleForAll({ max_wait_millis: 86_400_000 }))),
+    });
+    gateway = gatewayOf(app);
+    key = uniqueKey();
+  });
+
+  const as = (caller: { token: string }) => ({ headers: { ...bearer(caller) } });
+
+  const refusalsFor = async (reason: string): Promise<number> =>
+    (await scrape(app.url, bearer(OPERATOR))).value('ratelimit_auth_refusals_total', { reason });
+
+  test('of a caller with the scope check is decided', async () => {
+    expect((await gateway.askFor(key, as(GATEWAY))).overall_code).toBe('OK');
+  });
+
+  test.each<[what: string, headers: Record<string, string>, reason: string, failure: string[]]>([
+    ['without one', {}, 'token_required', ['UNAUTHENTICATED', 'a bearer token is required']],
+    [
+      'with another scheme',
+      { authorization: 'Basic dGVzdA==' },
+      'token_required',
+      ['UNAUTHENTICATED', 'a bearer token is required'],
+    ],
+    [
+      'with an unknown one',
+      { authorization: 'Bearer token-of-nobody-at-all' },
+      'token_unknown',
+      ['UNAUTHENTICATED', 'unknown token'],
+    ],
+    [
+      'with one for something else',
+      { ...bearer(OPERATOR) },
+      'scope_missing',
+      ['PERMISSION_DENIED', 'the token lacks the scope check'],
+    ],
+  ])('%s is refused, and takes nothing', async (_what, headers, reason, failure) => {
+    expect(await failureOf(gateway.askFor(key, { headers }))).toEqual(failure);
+    expect(await refusalsFor(reason)).toBe(1);
+    expect((await debugState(app.url, key, bearer(OPERATOR))).Found).toBe(false);
+  });
+
+  test('is refused before what it asks for is looked at', async () => {
+    expect(await failureOf(gateway.ask({ descriptors: [] }))).toEqual([
+      'UNAUTHENTICATED',
+      'a bearer token is required',
+    ]);
+  });
+
+  test('for a key of others is refused, and takes nothing of its own', async () => {
+    const descriptors = [of(key), of(`other-${key}`)];
+
+    expect(await failureOf(gateway.ask({ descriptors }, as(GATEWAY)))).toEqual([
+      'PERMISSION_DENIED',
+      'the token does not allow this key',
+    ]);
+    expect((await debugState(app.url, key, bearer(OPERATOR))).Found).toBe(false);
+  });
+
+  test('for a key of others does not hear how long its window is', async () => {
+    const descriptors = [of(`other-${key}`, { limit: { requests_per_unit: 5, unit: 'DAY' } })];
+
+    expect(await failureOf(gateway.ask({ descriptors }, as(GATEWAY)))).toEqual([
+      'PERMISSION_DENIED',
+      'the token does not allow this key',
+    ]);
+  });
+
+  test('with a limit of its own takes the scope configure', async () => {
+    const descriptors = [of(key, { limit: { requests_per_unit: 5, unit: 'HOUR' } })];
+
+    expect(await failureOf(gateway.ask({ descriptors }, as(GATEWAY)))).toEqual([
+      'PERMISSION_DENIED',
+      'the token lacks the scope configure',
+    ]);
+    expect((await gateway.ask({ descriptors }, as(CONFIGURER))).overall_code).toBe('OK');
+  });
+
+  test("waits in the places of its caller, which those over HTTP share, and in no other's", async () => {
+    await gateway.askFor(key, as(GATEWAY));
+    const waiting = begin(app.url, 'POST', `${ratePath(key)}?canWait=true`, bearer(GATEWAY));
+    await untilWaiting(app.url, key, 1, bearer(OPERATOR));
+
+    expect(await failureOf(gateway.askFor(key, as(GATEWAY)))).toEqual([
+      'UNAVAILABLE',
+      'too many waiters of this caller on this replica',
+    ]);
+    const other = gateway.begin({ descriptors: [of(key)] }, as(CONFIGURER));
+    await untilWaiting(app.url, key, 2, bearer(OPERATOR));
+    waiting.disconnect();
+    other.cancel();
+    await untilWaiting(app.url, key, 0, bearer(OPERATOR));
+
+    const again = gateway.begin({ descriptors: [of(key)] }, as(GATEWAY));
+    await untilWaiting(app.url, key, 1, bearer(OPERATOR));
+    again.cancel();
+  });
+
+  test('that asks for two places where its caller has one is not decided', async () => {
+    const other = uniqueKey();
+    await gateway.ask({ descriptors: [of(key), of(other)] }, as(GATEWAY));
+
+    expect(
+      await failureOf(gateway.ask({ descriptors: [of(key), of(other)] }, as(GATEWAY))),
+    ).toEqual(['UNAVAILABLE', 'too many waiters of this caller on this replica']);
+    await untilWaiting(app.url, key, 0, bearer(OPERATOR));
+  });
+});
+
+test('a token that is taken from the file lets nobody in any more', async () => {
+  const file = await tokenFile(folder, GATEWAY);
+  const app = await start({ AUTH_TOKENS_FILE: file });
+  const gateway = gatewayOf(app);
+  const headers = { ...bearer(GATEWAY) };
+  expect((await gateway.askFor(uniqueKey(), { headers })).overall_code).toBe('OK');
+  await writeTokens(file, [OPERATOR]);
+  await app.logged(({ msg }) => String(msg).includes('reloaded'));
+
+  expect((await failureOf(gateway.askFor(uniqueKey(), { headers })))[0]).toBe('UNAUTHENTICATED');
+});

@@ -1,0 +1,235 @@
+import { bothLimiters, type Environment } from '../../support/both-limiters.js';
+import { debugState, untilWaiting } from '../../support/debug-state.js';
+import { type GrpcApp, ruleForAll, rulesFile, useGrpcApps } from '../../support/grpc-app.js';
+import {
+  codesOf,
+  failureOf,
+  type Gateway,
+  headersOf,
+  of,
+  type PendingCall,
+  useGateways,
+} from '../../support/grpc-gateway.js';
+import { approve, begin, ratePath, send } from '../../support/http-client.js';
+import { scrape } from '../../support/prometheus-text.js';
+import { useTemporaryFolder } from '../../support/temporary-folder.js';
+import { uniqueKey } from '../../support/unique-key.js';
+import { until } from '../../support/until.js';
+import { useRedis } from '../../support/use-redis.js';
+
+/** Longer than all the windows in which any turn of these tests could come. */
+const LONG = 86_400_000;
+
+const redis = useRedis();
+const folder = useTemporaryFolder();
+const start = useGrpcApps();
+const gatewayOf = useGateways();
+
+describe.each(bothLimiters(redis))('a descriptor that may wait (%s limiter)', (_name, settings) => {
+  let app: GrpcApp;
+  let gateway: Gateway;
+  let key: string;
+  let holder: string;
+  const pending: { cancel(): void }[] = [];
+  afterEach(() => {
+    for (const call of pending.splice(0)) call.cancel();
+  });
+
+  /** A key that is full, and may be waited for by gateways. */
+  async function startFull(more: Environment = {}, rule: object = {}): Promise<void> {
+    app = await start({
+      ...settings(),
+      ...(await rulesFile(folder, ruleForAll({ max_wait_millis: LONG, ...rule }))),
+      ...more,
+    });
+    gateway = gatewayOf(app);
+    key = uniqueKey();
+    holder = await approve(app.url, key);
+  }
+
+  const release = (id: string, of = key): Promise<unknown> =>
+    send(app.url, 'DELETE', `${ratePath(of)}/${id}`);
+
+  async function wait(...args: Parameters<Gateway['begin']>): Promise<PendingCall> {
+    const before = (await debugState(app.url, key)).NumWaiting!;
+    const call = gateway.begin(...args);
+    pending.push(call);
+    await untilWaiting(app.url, key, before + 1);
+    return call;
+  }
+
+  const waitForKey = (): Promise<PendingCall> => wait({ descriptors: [of(key)] });
+
+  async function waitOverHttp() {
+    const before = (await debugState(app.url, key)).NumWaiting!;
+    const request = begin(app.url, 'POST', `${ratePath(key)}?canWait=true`);
+    pending.push({ cancel: () => request.disconnect() });
+    await untilWaiting(app.url, key, before + 1);
+    return request;
+  }
+
+  test('is approved when its turn comes, without a timeout of its gateway, too', async () => {
+    await startFull();
+    const call = await waitForKey();
+    await release(holder);
+
+    expect(await call.answer).toMatchObject({
+      overall_code: 'OK',
+      statuses: [{ code: 'OK', limit_remaining: 0 }],
+    });
+    expect(await debugState(app.url, key)).toMatchObject({
+      NumApprovedThisWindow: 1,
+      NumWaiting: 0,
+    });
+  });
+
+  test('stands in one queue with those who wait over HTTP', async () => {
+    await startFull();
+    const served: string[] = [];
+    for (const name of ['gateway 1', 'HTTP 1', 'gateway 2', 'HTTP 2']) {
+      const { answer } = name.startsWith('HTTP') ? await waitOverHttp() : await waitForKey();
+      void answer.then(() => served.push(name));
+    }
+    // Each makes room for one more, whom the queue has before the check itself.
+    for (const count of [1, 2, 3, 4]) {
+      await send(app.url, 'POST', `${ratePath(key)}?maxRequests=${count + 1}`);
+      await until(() => served.length === count);
+    }
+
+    expect(served).toEqual(['gateway 1', 'HTTP 1', 'gateway 2', 'HTTP 2']);
+  });
+
+  test('is refused at once where its turn would come too late, and hears when it would', async () => {
+    await startFull({}, { max_wait_millis: 60_000 });
+    const response = await gateway.askFor(key);
+
+    expect(codesOf(response)).toEqual(['OVER_LIMIT']);
+    expect(Number(headersOf(response)['Retry-After'])).toBeGreaterThan(3500);
+    expect(await debugState(app.url, key)).toMatchObject({ NumWaiting: 0 });
+  });
+
+  test("is refused before its gateway's timeout, though its rule lets it wait for longer", async () => {
+    await startFull();
+    const response = await gateway.askFor(key, { timeoutMillis: 20_000 });
+
+    expect(codesOf(response)).toEqual(['OVER_LIMIT']);
+    expect(Number(headersOf(response)['Retry-After'])).toBeGreaterThan(3500);
+  });
+
+  test('is withdrawn when its gateway gives up, which has a line with 499', async () => {
+    await startFull();
+    const call = await wait(
+      { descriptors: [of(key)] },
+      { headers: { 'x-correlation-id': 'the gateway' } },
+    );
+    call.cancel();
+    expect((await failureOf(call.answer))[0]).toBe('CANCELLED');
+    await untilWaiting(app.url, key, 0);
+
+    expect(await app.logged(({ status }) => status === 499)).toMatchObject({
+      level: 'info',
+      keys: [key],
+      correlationId: 'the gateway',
+    });
+    await release(holder);
+    expect((await gateway.askFor(key)).overall_code).toBe('OK');
+  });
+
+  test("is withdrawn when its gateway's connection ends", async () => {
+    await startFull();
+    await waitForKey();
+    gateway.close();
+    pending[0]!.cancel();
+    await untilWaiting(app.url, key, 0);
+
+    await release(holder);
+    expect(await debugState(app.url, key)).toMatchObject({ NumApprovedThisWindow: 0 });
+  });
+
+  test('is withdrawn when another of its request is refused', async () => {
+    await startFull();
+    const other = uniqueKey();
+    await approve(app.url, other);
+    const http = begin(app.url, 'POST', `${ratePath(other)}?canWait=true`);
+    pending.push({ cancel: () => http.disconnect() });
+    await untilWaiting(app.url, other, 1);
+    // No place in the queue of the other is left.
+    await send(app.url, 'POST', `${ratePath(other)}?maxRequestsInQueue=1`);
+    const response = await gateway.ask({ descriptors: [of(key), of(other)] });
+
+    expect(response.overall_code).toBe('OVER_LIMIT');
+    expect(codesOf(response)).toEqual(['UNKNOWN', 'OVER_LIMIT']);
+    await untilWaiting(app.url, key, 0);
+    expect(await debugState(app.url, other)).toMatchObject({ NumWaiting: 1 });
+    await release(holder);
+    expect(await debugState(app.url, key)).toMatchObject({ NumApprovedThisWindow: 0 });
+  });
+
+  test('is decided before those that may not wait', async () => {
+    app = await start({
+      ...settings(),
+      ...(await rulesFile(folder, {
+        key_pattern: 'patient-.*',
+        key_pattern_is_regex: true,
+        max_wait_millis: LONG,
+      })),
+    });
+    gateway = gatewayOf(app);
+    key = `patient-${uniqueKey()}`;
+    holder = await approve(app.url, key);
+    const hasty = uniqueKey();
+    const call = await wait({ descriptors: [of(hasty), of(key)] });
+    expect((await debugState(app.url, hasty)).Found).toBe(false);
+    // While it waits another takes what the second would have had.
+    await approve(app.url, hasty);
+    await release(holder);
+    const response = await call.answer;
+
+    expect(codesOf(response)).toEqual(['OVER_LIMIT', 'OK']);
+    // What it waited for is given back.
+    expect(await debugState(app.url, key)).toMatchObject({ NumApprovedThisWindow: 0 });
+  });
+
+  test('does not wait for several approvals', async () => {
+    await startFull({ MAX_REQUESTS: '2' });
+    const response = await gateway.ask({ hits_addend: 2, descriptors: [of(key)] });
+
+    expect(codesOf(response)).toEqual(['OVER_LIMIT']);
+    expect(await debugState(app.url, key)).toMatchObject({ NumWaiting: 0 });
+  });
+
+  test('does not wait for a rule in the shadow', async () => {
+    await startFull({}, { shadow: true });
+
+    expect((await gateway.askFor(key)).overall_code).toBe('OK');
+  });
+
+  test('beyond MAX_WAITERS is not decided', async () => {
+    await startFull({ MAX_WAITERS: '1' });
+    await waitForKey();
+
+    expect(await failureOf(gateway.askFor(key))).toEqual([
+      'UNAVAILABLE',
+      'too many waiters on this replica',
+    ]);
+    const metrics = await scrape(app.url);
+    expect(metrics.value('ratelimit_failed_checks_total', { reason: 'too_many_waiters' })).toBe(1);
+    expect(await debugState(app.url, key)).toMatchObject({ NumWaiting: 1 });
+  });
+
+  test('beyond MAX_WAITERS takes nothing of the others in its request', async () => {
+    await startFull({ MAX_WAITERS: '1' });
+    await waitForKey();
+    const other = uniqueKey();
+    await failureOf(gateway.ask({ descriptors: [of(other), of(key)] }));
+
+    expect(await debugState(app.url, other)).toMatchObject({ NumApprovedThisWindow: 0 });
+  });
+
+  test('waits not at all where its rule does not say so', async () => {
+    await startFull({}, { max_wait_millis: 0 });
+
+    expect(codesOf(await gateway.askFor(key))).toEqual(['OVER_LIMIT']);
+    expect(await debugState(app.url, key)).toMatchObject({ NumWaiting: 0 });
+  });
+});

@@ -1,0 +1,156 @@
+import { type TestApp, startTestApp } from '../../support/app.js';
+import { bothLimiters } from '../../support/both-limiters.js';
+import { untilWaiting } from '../../support/debug-state.js';
+import { approve, begin, ratePath, send } from '../../support/http-client.js';
+import { openConnection, requestText } from '../../support/raw-http.js';
+import { uniqueKey } from '../../support/unique-key.js';
+import { useRedis } from '../../support/use-redis.js';
+
+const redis = useRedis();
+
+async function statuses(url: string, paths: readonly string[]): Promise<Record<string, number>> {
+  const answers = paths.map(async (path) => [path, (await send(url, 'GET', path)).status] as const);
+  return Object.fromEntries(await Promise.all(answers));
+}
+
+describe.each(bothLimiters(redis))('with an admin port (%s limiter)', (_name, settings) => {
+  let app: TestApp;
+  beforeEach(async () => {
+    app = await startTestApp({
+      ...settings(),
+      ADMIN_PORT: '0',
+      WINDOW_MILLIS: '3600000',
+      MAX_REQUESTS: '1',
+    });
+  });
+  afterEach(() => app.stop(0));
+
+  test('both ports are in the log', () => {
+    const { msg, port, adminPort } = app.log[0]!;
+
+    expect(msg).toBe('serving');
+    expect([`http://127.0.0.1:${String(port)}`, `http://127.0.0.1:${String(adminPort)}`]).toEqual([
+      app.url,
+      app.adminUrl,
+    ]);
+  });
+
+  test('only the first serves checks and releases', async () => {
+    const key = uniqueKey();
+    const id = await approve(app.url, key);
+    for (const method of ['GET', 'POST', 'DELETE']) {
+      for (const path of [ratePath(key), `${ratePath(key)}/${id}`, '/rate/%zz']) {
+        const answer = await send(app.adminUrl, method, path);
+
+        expect([method, path, answer.status]).toEqual([method, path, 404]);
+        expect(answer.json()).toStrictEqual({ error: expect.stringContaining(path) as unknown });
+      }
+    }
+
+    expect((await send(app.url, 'DELETE', `${ratePath(key)}/${id}`)).status).toBe(200);
+  });
+
+  test('only the second tells of keys and metrics', async () => {
+    const key = uniqueKey();
+    await approve(app.url, key);
+    const paths = ['/debug', `/debug/${key}`, '/debug/%zz', '/metrics', '/ui', '/ui/data'];
+
+    expect(Object.values(await statuses(app.url, paths))).toEqual(paths.map(() => 404));
+    expect(Object.values(await statuses(app.adminUrl, paths))).toEqual(paths.map(() => 200));
+    const { json } = await send(app.adminUrl, 'GET', `/debug/${key}`);
+    expect(json()).toMatchObject({ Found: true, NumApprovedThisWindow: 1 });
+  });
+
+  test('both tell how the replica is', async () => {
+    for (const url of [app.url, app.adminUrl]) {
+      expect(await statuses(url, ['/healthz', '/readyz'])).toEqual({
+        '/healthz': 200,
+        '/readyz': 200,
+      });
+    }
+  });
+
+  test('both are closed when it stops, and their connections too', async () => {
+    const connections = await Promise.all(
+      [app.url, app.adminUrl].map((url) => openConnection(url)),
+    );
+    for (const connection of connections) {
+      connection.write(requestText('GET', '/healthz'));
+      await connection.receives(/OK$/);
+    }
+    await app.stop(0);
+
+    for (const { closed } of connections) await closed;
+    for (const url of [app.url, app.adminUrl]) {
+      await expect(send(url, 'GET', '/healthz')).rejects.toThrow('ECONNREFUSED');
+    }
+  });
+
+  test('a client that says nothing to the second does not hold a replica that stops', async () => {
+    const connection = await openConnection(app.adminUrl);
+    connection.write('GET /healthz HTTP/1.1\r\nHost:');
+    // Answered on another connection, so the first has been accepted before.
+    await send(app.adminUrl, 'GET', '/healthz');
+    await app.stop(0);
+
+    await connection.closed;
+  });
+
+  test('a request on either under way when it stops is told to change the connection', async () => {
+    const key = uniqueKey();
+    await approve(app.url, key);
+    const waiting = begin(app.url, 'POST', `${ratePath(key)}?canWait=true`);
+    await untilWaiting(app.adminUrl, key, 1);
+    const connection = await openConnection(app.adminUrl);
+    const text = requestText('GET', `/debug/${key}`);
+    connection.write(text.slice(0, -2));
+    await send(app.adminUrl, 'GET', '/healthz');
+    const hurry = new AbortController();
+    const stopped = app.stop(3_600_000, hurry.signal);
+    connection.write(text.slice(-2));
+    await connection.closed;
+    hurry.abort();
+    await stopped;
+
+    expect(connection.received).toMatch(/^HTTP\/1\.1 200 /);
+    expect(connection.received).toMatch(/^Connection: close\r$/m);
+    expect(connection.received).toContain('"NumWaiting":1');
+    expect((await waiting.answer).headers.connection).toBe('close');
+  });
+});
+
+describe('DEBUG_ENDPOINTS=false', () => {
+  const DEBUG_PATHS = ['/debug', '/debug/key', '/debug/%zz', '/debug/key/more'];
+
+  test.each([
+    ['without an admin port', {}],
+    ['with an admin port', { ADMIN_PORT: '0' }],
+  ])('takes the debug endpoints away, and nothing else (%s)', async (_how, ports) => {
+    const app = await startTestApp({ ...ports, DEBUG_ENDPOINTS: 'false' });
+    const urls = 'ADMIN_PORT' in ports ? [app.url, app.adminUrl] : [app.url];
+    for (const url of urls) {
+      for (const method of ['GET', 'HEAD', 'POST', 'DELETE']) {
+        for (const path of DEBUG_PATHS) {
+          const answer = await send(url, method, path);
+          expect([method, path, answer.status]).toEqual([method, path, 404]);
+        }
+      }
+    }
+
+    expect((await send(urls.at(-1)!, 'GET', '/metrics')).status).toBe(200);
+    await approve(app.url, uniqueKey());
+    await app.stop(0);
+  });
+});
+
+describe('without an admin port', () => {
+  test('one port serves all, and the log names no other', async () => {
+    const app = await startTestApp();
+    const paths = ['/debug', '/debug/key', '/metrics', '/healthz', '/readyz'];
+
+    expect(Object.values(await statuses(app.url, paths))).toEqual([200, 200, 200, 200, 200]);
+    await approve(app.url, uniqueKey());
+    expect(app.log[0]).not.toHaveProperty('adminPort');
+    await app.stop(0);
+  });
+});

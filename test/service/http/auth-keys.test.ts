@@ -1,0 +1,110 @@
+import { type TestApp, startTestApp } from '../../support/app.js';
+import { bothLimiters } from '../../support/both-limiters.js';
+import { debugState } from '../../support/debug-state.js';
+import { type Answer, approvedId, ratePath, send } from '../../support/http-client.js';
+import { useTemporaryFolder } from '../../support/temporary-folder.js';
+import { bearer, tokenFile } from '../../support/tokens.js';
+import { uniqueKey } from '../../support/unique-key.js';
+import { useRedis } from '../../support/use-redis.js';
+
+const scopes = ['check', 'release', 'debug', 'configure'];
+const OWNER = { name: 'owner', token: 'token-for-all-keys', scopes };
+const TEAM = {
+  name: 'team',
+  token: 'token-for-keys-of-the-team',
+  scopes,
+  key_patterns: ['team:.*'],
+};
+
+const redis = useRedis();
+const folder = useTemporaryFolder();
+
+describe.each(bothLimiters(redis))('a token with key patterns (%s limiter)', (_name, settings) => {
+  let app: TestApp;
+  /** A key that is the team's, and one that is not. */
+  let own: string;
+  let other: string;
+  beforeAll(async () => {
+    app = await startTestApp({
+      ...settings(),
+      AUTH_TOKENS_FILE: await tokenFile(folder, OWNER, TEAM),
+      WINDOW_MILLIS: '3600000',
+    });
+  });
+  beforeEach(() => {
+    own = `team:${uniqueKey()}`;
+    other = `steam:${uniqueKey()}`;
+  });
+  afterAll(() => app.stop(0));
+
+  const asTeam = (method: string, path: string): Promise<Answer> =>
+    send(app.url, method, path, bearer(TEAM));
+
+  function expectNotAllowed({ status, json }: Answer, key: string): void {
+    expect([status, json()]).toEqual([403, { error: 'the token does not allow this key', key }]);
+  }
+
+  test('checks, releases, sets and sees the keys that one of them matches', async () => {
+    const id = approvedId(await asTeam('POST', `${ratePath(own)}?maxRequests=7`));
+    expect((await asTeam('DELETE', `${ratePath(own)}/${id}`)).status).toBe(200);
+
+    expect(await debugState(app.url, own, bearer(TEAM))).toMatchObject({
+      Found: true,
+      Config: { MaxRequestsPerWindow: 7 },
+    });
+  });
+
+  test.each(['', '?canWait=true', '?maxRequests=1', '?maxRequests=none'])(
+    'checks no other: %j is forbidden, and makes no key',
+    async (query) => {
+      expectNotAllowed(await asTeam('POST', `${ratePath(other)}${query}`), other);
+      expectNotAllowed(await asTeam('GET', `${ratePath(other)}${query}`), other);
+
+      expect(await debugState(app.url, other, bearer(OWNER))).toMatchObject({ Found: false });
+    },
+  );
+
+  test('releases nothing of another', async () => {
+    const id = approvedId(await send(app.url, 'POST', ratePath(other), bearer(OWNER)));
+    expectNotAllowed(await asTeam('DELETE', `${ratePath(other)}/${id}`), other);
+    expectNotAllowed(await asTeam('DELETE', `${ratePath(other)}/unknown`), other);
+
+    expect(await debugState(app.url, other, bearer(OWNER))).toMatchObject({
+      NumApprovedThisWindow: 1,
+    });
+  });
+
+  test('sees nothing of another, be it there or not', async () => {
+    const missing = `x${uniqueKey()}`;
+    await send(app.url, 'POST', ratePath(other), bearer(OWNER));
+    for (const key of [other, missing, '%zz']) {
+      expectNotAllowed(await asTeam('GET', `/debug/${key}`), key);
+    }
+    expectNotAllowed(await asTeam('GET', `/debug/${other}/more`), other);
+    expect((await asTeam('HEAD', `/debug/${other}`)).status).toBe(403);
+  });
+
+  test('lists its own alone', async () => {
+    for (const key of [own, other]) await send(app.url, 'POST', ratePath(key), bearer(OWNER));
+    const listed = async (caller: { token: string }): Promise<string[]> => {
+      const { json } = await send(app.url, 'GET', '/debug', bearer(caller));
+      return Object.keys((json() as { Instances: object }).Instances);
+    };
+
+    expect(await listed(OWNER)).toEqual(expect.arrayContaining([own, other]));
+    const seen = await listed(TEAM);
+    expect(seen).toContain(own);
+    expect(seen.filter((key) => !key.startsWith('team:'))).toEqual([]);
+  });
+
+  test('is for the key as it is decoded', async () => {
+    const path = `/rate/${encodeURIComponent('team:')}a%2F%C3%A4-${uniqueKey()}`;
+    expect((await asTeam('POST', path.replace('team', '%74eam'))).status).toBe(200);
+
+    expectNotAllowed(await asTeam('POST', '/rate/x%2Fteam:a'), 'x/team:a');
+  });
+
+  test('reads the metrics, which name no key', async () => {
+    expect((await asTeam('GET', '/metrics')).status).toBe(200);
+  });
+});

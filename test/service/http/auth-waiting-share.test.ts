@@ -1,0 +1,183 @@
+import { type TestApp, startTestApp } from '../../support/app.js';
+import { bothLimiters, type Environment } from '../../support/both-limiters.js';
+import { debugState, untilWaiting } from '../../support/debug-state.js';
+import { begin, type PendingRequest, ratePath, send } from '../../support/http-client.js';
+import { scrape } from '../../support/prometheus-text.js';
+import { useTemporaryFolder } from '../../support/temporary-folder.js';
+import { bearer, tokenFile } from '../../support/tokens.js';
+import { uniqueKey } from '../../support/unique-key.js';
+import { until } from '../../support/until.js';
+import { useRedis } from '../../support/use-redis.js';
+
+const scopes = ['check', 'configure'];
+const OPERATOR = { name: 'operator', token: 'token-that-may-debug', scopes: ['debug'] };
+const ONE = { name: 'one', token: ['token-of-one-caller', 'its-other-token-of-it'], scopes };
+const OTHER = { name: 'other', token: 'token-of-another', scopes };
+const SMALL = { name: 'small', token: 'token-of-a-small-one', scopes, waiting_share: 0.25 };
+const TOO_MANY = 'too many waiters of this caller on this replica';
+
+type Who = typeof ONE | typeof OTHER;
+
+const redis = useRedis();
+const folder = useTemporaryFolder();
+
+describe.each(bothLimiters(redis))('places to wait in (%s limiter)', (_name, settings) => {
+  let app: TestApp;
+  let key: string;
+  let requests: PendingRequest[];
+  beforeEach(() => {
+    key = uniqueKey();
+    requests = [];
+  });
+  afterEach(async () => {
+    for (const request of requests) request.disconnect();
+    await app.stop(0);
+  });
+
+  /** A replica with four places, and a key that has no room left. */
+  async function start(more: Environment = {}): Promise<void> {
+    app = await startTestApp({
+      ...settings(),
+      AUTH_TOKENS_FILE: await tokenFile(folder, OPERATOR, ONE, OTHER, SMALL),
+      WINDOW_MILLIS: '3600000',
+      MAX_REQUESTS: '1',
+      MAX_WAITERS: '4',
+      ...more,
+    });
+    expect((await check(OTHER, '')).status).toBe(200);
+  }
+
+  function check(who: Who, query: string, of = key, headers = bearer(who)) {
+    return send(app.url, 'POST', `${ratePath(of)}${query}`, headers);
+  }
+
+  async function wait(who: Who, headers = bearer(who)): Promise<void> {
+    const waiting = (await debugState(app.url, key, bearer(OPERATOR))).NumWaiting!;
+    requests.push(begin(app.url, 'POST', `${ratePath(key)}?canWait=true`, headers));
+    await untilWaiting(app.url, key, waiting + 1, bearer(OPERATOR));
+  }
+
+  async function expectNoPlace(who: Who): Promise<void> {
+    const { status, headers, json } = await check(who, '?canWait=true');
+
+    expect([status, headers['retry-after']]).toEqual([503, '1']);
+    expect(json()).toStrictEqual({ error: TOO_MANY, key });
+  }
+
+  test('a caller may take half of them, and leaves the rest to others', async () => {
+    await start();
+    await wait(ONE);
+    await wait(ONE);
+    await expectNoPlace(ONE);
+
+    await wait(OTHER);
+    await wait(OTHER);
+  });
+
+  test('one more than a caller may have is no denial, and has a count of its own', async () => {
+    await start({ MAX_WAITERS_PER_CALLER: '0' });
+    const before = await debugState(app.url, key, bearer(OPERATOR));
+    await expectNoPlace(ONE);
+
+    expect(await debugState(app.url, key, bearer(OPERATOR))).toStrictEqual(before);
+    const metrics = await scrape(app.url, bearer(OPERATOR));
+    expect(
+      metrics.value('ratelimit_failed_checks_total', { reason: 'too_many_waiters_of_caller' }),
+    ).toBe(1);
+    expect(metrics.value('ratelimit_failed_checks_total', { reason: 'too_many_waiters' })).toBe(0);
+  });
+
+  test('a caller without a place left is approved at once where there is room', async () => {
+    await start();
+    await wait(ONE);
+    await wait(ONE);
+
+    expect((await check(ONE, '?canWait=true', uniqueKey())).status).toBe(200);
+    expect((await check(ONE, '?canWait=true&maxRequests=4')).status).toBe(200);
+  });
+
+  test('a caller without a place left is denied as all others where it would not wait', async () => {
+    await start({ MAX_WAITERS_PER_CALLER: '0' });
+    expect((await check(ONE, '')).status).toBe(429);
+    expect((await check(ONE, '?canWait=true&maxRequestsInQueue=0')).status).toBe(429);
+  });
+
+  test('its tokens are one caller, and its share may be smaller', async () => {
+    await start();
+    await wait(ONE, bearer({ token: ONE.token[0]! }));
+    await wait(ONE, bearer({ token: ONE.token[1]! }));
+    await expectNoPlace(ONE);
+    await wait(SMALL);
+
+    await expectNoPlace(SMALL);
+  });
+
+  test('a setting says how many of a caller may wait that has no share of its own', async () => {
+    await start({ MAX_WAITERS_PER_CALLER: '1' });
+    await wait(ONE);
+    await expectNoPlace(ONE);
+    await wait(SMALL);
+
+    await expectNoPlace(SMALL);
+  });
+
+  test('a place is free again when its waiter is approved, and when it has disconnected', async () => {
+    await start({ MAX_WAITERS_PER_CALLER: '1' });
+    await wait(ONE);
+    expect((await check(OTHER, '?maxRequests=2')).status).toBe(429);
+    expect((await requests[0]!.answer).status).toBe(200);
+    await wait(ONE);
+    await expectNoPlace(ONE);
+    requests[1]!.disconnect();
+    await app.logged(({ status }) => status === 499);
+    await untilWaiting(app.url, key, 0, bearer(OPERATOR));
+
+    await wait(ONE);
+  });
+});
+
+test('many that come at once are held up to the share of their caller and not one more', async () => {
+  const app = await startTestApp({
+    AUTH_TOKENS_FILE: await tokenFile(folder, OPERATOR, ONE),
+    WINDOW_MILLIS: '3600000',
+    MAX_REQUESTS: '1',
+    MAX_WAITERS: '100',
+    MAX_WAITERS_PER_CALLER: '5',
+  });
+  const key = uniqueKey();
+  const path = `${ratePath(key)}?canWait=true`;
+  expect((await send(app.url, 'POST', path, bearer(ONE))).status).toBe(200);
+  const requests = Array.from({ length: 20 }, () => begin(app.url, 'POST', path, bearer(ONE)));
+  const failed = async (): Promise<number> =>
+    (await scrape(app.url, bearer(OPERATOR))).value('ratelimit_failed_checks_total', {
+      reason: 'too_many_waiters_of_caller',
+    });
+  await until(async () => (await failed()) === 15);
+  await untilWaiting(app.url, key, 5, bearer(OPERATOR));
+  await app.stop(0);
+  const errors = await Promise.all(
+    requests.map(async ({ answer }) => ((await answer).json() as { error: string }).error),
+  );
+
+  expect(errors.filter((error) => error === 'shutting down')).toHaveLength(5);
+  expect(errors.filter((error) => error === TOO_MANY)).toHaveLength(15);
+});
+
+test('without tokens there are no callers to tell apart: all places are for all', async () => {
+  const app = await startTestApp({
+    WINDOW_MILLIS: '3600000',
+    MAX_REQUESTS: '1',
+    MAX_WAITERS: '2',
+    MAX_WAITERS_PER_CALLER: '0',
+  });
+  const key = uniqueKey();
+  const path = `${ratePath(key)}?canWait=true`;
+  expect((await send(app.url, 'POST', path)).status).toBe(200);
+  const waiting = [1, 2].map(() => begin(app.url, 'POST', path));
+  await untilWaiting(app.url, key, 2);
+  const { json } = await send(app.url, 'POST', path);
+
+  expect(json()).toStrictEqual({ error: 'too many waiters on this replica', key });
+  for (const request of waiting) request.disconnect();
+  await app.stop(0);
+});

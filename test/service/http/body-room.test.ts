@@ -1,0 +1,137 @@
+import { BODY_BYTES } from '../../../src/http/intake/body-room.js';
+import { MAX_BODY_BYTES } from '../../../src/http/intake/body-buffer.js';
+import type { Limiter } from '../../../src/limiter/limiter.js';
+import { type TestApp, startTestApp } from '../../support/app.js';
+import { callText, JSON_HEADERS, sendBody } from '../../support/bulk-client.js';
+import { ratePath } from '../../support/http-client.js';
+import { smallLimiter, useHttpServices } from '../../support/http-service.js';
+import { openConnection, type RawConnection, requestText } from '../../support/raw-http.js';
+import { useTemporaryFolder } from '../../support/temporary-folder.js';
+import { bearer, tokenFile } from '../../support/tokens.js';
+import { sendUnended, type Unended } from '../../support/unended-bodies.js';
+import { uniqueKey } from '../../support/unique-key.js';
+import { until } from '../../support/until.js';
+
+const folder = useTemporaryFolder();
+const startService = useHttpServices();
+
+const IN_A_SHARE = BODY_BYTES.caller / MAX_BODY_BYTES;
+const IN_ALL = BODY_BYTES.all / MAX_BODY_BYTES;
+/** All but the last byte of bodies that are as large as may be. */
+const NEARLY_ALL = { length: MAX_BODY_BYTES, sent: MAX_BODY_BYTES - 1 };
+
+let app: TestApp;
+const connections: RawConnection[] = [];
+afterEach(async () => {
+  for (const connection of connections.splice(0)) connection.disconnect();
+  await app.stop(0);
+});
+
+async function begin(unended: Unended): Promise<void> {
+  connections.push(...(await sendUnended(app.url, unended)));
+}
+
+/** The status of a call that is sent as a whole. */
+async function statusOf(headers: Record<string, string> = {}): Promise<number> {
+  const body = JSON.stringify([{ key: uniqueKey() }]);
+  return (await sendBody(app.url, 'POST', body, { ...JSON_HEADERS, ...headers })).status;
+}
+
+async function untilStatus(status: number, headers: Record<string, string> = {}): Promise<void> {
+  await until(async () => (await statusOf(headers)) === status);
+}
+
+/** The same of a client with another address. */
+async function statusFrom(address: string): Promise<string> {
+  const connection = await openConnection(app.url, address);
+  connection.write(callText('POST', [{ key: uniqueKey() }], { Connection: 'close' }));
+  await connection.closed;
+  return connection.received.slice('HTTP/1.1 '.length, 'HTTP/1.1 200'.length);
+}
+
+test('bodies that are announced and do not come keep nobody out', async () => {
+  app = await startTestApp();
+  await begin({ connections: IN_ALL, length: MAX_BODY_BYTES, sent: 0 });
+
+  expect(await statusOf()).toBe(200);
+});
+
+test('one caller takes its share at most, and has it back when its clients are gone', async () => {
+  const one = { name: 'one', token: `token-of-one-${uniqueKey()}`, scopes: ['check'] };
+  const other = { name: 'other', token: `token-of-other-${uniqueKey()}`, scopes: ['check'] };
+  app = await startTestApp({ AUTH_TOKENS_FILE: await tokenFile(folder, one, other) });
+  await begin({ ...NEARLY_ALL, connections: IN_ALL, headers: bearer(one) });
+  await untilStatus(503, bearer(one));
+
+  expect(await statusOf(bearer(other))).toBe(200);
+  expect(await statusOf(bearer(one))).toBe(503);
+
+  for (const connection of connections.splice(0)) connection.disconnect();
+  await untilStatus(200, bearer(one));
+});
+
+test('bodies without a good token take nothing', async () => {
+  const caller = { name: 'one', token: `token-of-one-${uniqueKey()}`, scopes: ['check'] };
+  app = await startTestApp({ AUTH_TOKENS_FILE: await tokenFile(folder, caller) });
+  for (const headers of [{}, bearer({ token: 'unknown' })]) {
+    await begin({ ...NEARLY_ALL, connections: IN_A_SHARE, headers });
+  }
+  await Promise.all(connections.map((connection) => connection.receives(/ 401 /)));
+  await begin({ ...NEARLY_ALL, connections: IN_A_SHARE - 1, headers: bearer(caller) });
+
+  expect(await statusOf(bearer(caller))).toBe(200);
+});
+
+test('without tokens one address takes its share at most', async () => {
+  app = await startTestApp();
+  await begin({ ...NEARLY_ALL, connections: IN_ALL });
+  await untilStatus(503);
+
+  expect(await statusFrom('127.0.0.2')).toBe('200');
+  expect(await statusFrom('127.0.0.1')).toBe('503');
+});
+
+test('all bodies together take what the port has at most', async () => {
+  app = await startTestApp();
+  const addresses = Array.from({ length: IN_ALL / IN_A_SHARE }, (_, i) => `127.0.0.${i + 1}`);
+  for (const from of addresses) await begin({ ...NEARLY_ALL, connections: IN_A_SHARE, from });
+
+  await until(async () => (await statusFrom('127.0.0.9')) === '503');
+});
+
+test('one connection takes its share at most, and what is over it is refused in its turn', async () => {
+  const limiter: Limiter = smallLimiter();
+  const [check, asked] = [limiter.check.bind(limiter), [] as string[]];
+  let unblock!: () => void;
+  const unblocked = new Promise<void>((resolve) => (unblock = resolve));
+  limiter.check = async (...args) => {
+    asked.push(args[0].key);
+    await unblocked;
+    return check(...args);
+  };
+  const service = await startService({ limiter });
+  const call = (): string => {
+    const body = JSON.stringify([{ key: uniqueKey() }]).padEnd(MAX_BODY_BYTES);
+    return (
+      requestText('POST', '/rate', { ...JSON_HEADERS, 'Content-Length': String(body.length) }) +
+      body
+    );
+  };
+  // With what its element takes, the last of these has no room.
+  const calls = BODY_BYTES.connection / MAX_BODY_BYTES;
+  const last = uniqueKey();
+  const connection = await openConnection(service.url);
+  for (let sent = 0; sent < calls; sent += 1) connection.write(call());
+  connection.write(requestText('POST', ratePath(last), { Connection: 'close' }));
+  await until(() => asked.includes(last));
+  const other = await openConnection(service.url);
+  other.write(call());
+  await until(() => asked.length === calls + 1);
+  unblock();
+  await connection.closed;
+  await other.receives(/200 OK/);
+  other.disconnect();
+
+  const statuses = connection.received.match(/(?<=HTTP\/1\.1 )\d+/g);
+  expect(statuses).toEqual([...Array<string>(calls - 1).fill('200'), '503', '200']);
+});

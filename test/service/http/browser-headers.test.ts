@@ -1,0 +1,80 @@
+import { type TestApp, startTestApp } from '../../support/app.js';
+import { bothLimiters } from '../../support/both-limiters.js';
+import { type Answer, ratePath, send } from '../../support/http-client.js';
+import { uniqueKey } from '../../support/unique-key.js';
+import { useRedis } from '../../support/use-redis.js';
+
+const redis = useRedis();
+
+function expectForBrowsers({ headers }: Answer): void {
+  expect(headers).toMatchObject({
+    'x-content-type-options': 'nosniff',
+    'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+    'referrer-policy': 'no-referrer',
+    'cache-control': 'no-store',
+  });
+}
+
+describe.each(bothLimiters(redis))('what a browser may show (%s limiter)', (_name, settings) => {
+  let app: TestApp;
+  beforeAll(async () => {
+    app = await startTestApp({ ...settings(), WINDOW_MILLIS: '3600000', MAX_REQUESTS: '1' });
+  });
+  afterAll(() => app.stop(0));
+
+  test.each([
+    '/debug',
+    '/debug/some-key',
+    '/debug/%zz',
+    '/metrics',
+    '/healthz',
+    '/readyz',
+    '/ui/data',
+    '/ui/data/key?key=some-key',
+  ])('%s runs nothing in it, and is kept nowhere', async (path) => {
+    for (const method of ['GET', 'HEAD']) {
+      const answer = await send(app.url, method, path);
+
+      expect(answer.status).toBe(200);
+      expectForBrowsers(answer);
+    }
+  });
+
+  test.each([
+    [400, 'GET', '/rate/key?canWait=x'],
+    [400, 'GET', '/rate/%zz'],
+    [404, 'GET', '/<script>alert(1)</script>'],
+    [404, 'DELETE', '/rate/key/unknown'],
+    [405, 'POST', '/debug'],
+    [400, 'DELETE', '/debug/%zz'],
+  ])('nor does an error: %d to %s %s', async (status, method, path) => {
+    const answer = await send(app.url, method, path);
+
+    expect(answer.status).toBe(status);
+    expectForBrowsers(answer);
+  });
+
+  test('no answer of a limiter is taken for a type that it does not have', async () => {
+    const key = uniqueKey();
+    const approved = await send(app.url, 'GET', ratePath(key));
+    const denied = await send(app.url, 'GET', ratePath(key));
+    const { request_id: requestId } = approved.json() as { request_id: string };
+    const released = await send(app.url, 'DELETE', `${ratePath(key)}/${requestId}`);
+
+    expect([approved.status, denied.status, released.status]).toEqual([200, 429, 200]);
+    for (const { headers } of [approved, denied, released]) {
+      expect(headers['x-content-type-options']).toBe('nosniff');
+    }
+  });
+});
+
+test('a store that is away changes nothing about it', async () => {
+  const app = await startTestApp({ REDIS_URL: 'redis://127.0.0.1:1', STORE_TIMEOUT_MILLIS: '200' });
+  const answers = await Promise.all(
+    ['/debug', '/debug/key', '/readyz', '/rate/key'].map((path) => send(app.url, 'GET', path)),
+  );
+  await app.stop(0);
+
+  expect(answers.map(({ status }) => status)).toEqual([503, 503, 503, 503]);
+  for (const answer of answers) expectForBrowsers(answer);
+});

@@ -1,0 +1,277 @@
+import { checkResult, releaseResult } from '../../../src/api/bulk-schemas.js';
+import { startTestApp, type TestApp } from '../../support/app.js';
+import { bothLimiters } from '../../support/both-limiters.js';
+import { checkMany, releaseMany } from '../../support/bulk-client.js';
+import { debugState } from '../../support/debug-state.js';
+import { approve, ratePath, send } from '../../support/http-client.js';
+import { scrape } from '../../support/prometheus-text.js';
+import { uniqueKey } from '../../support/unique-key.js';
+import { useRedis } from '../../support/use-redis.js';
+
+const redis = useRedis();
+
+const UUID = /^[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/;
+const APPROVED = { status: 200, request_id: expect.stringMatching(UUID) as unknown };
+const MISSING = 'a check that may wait is sent alone';
+
+/** Elements that are wrong, and why. */
+const WRONG: [kind: string, element: unknown, error: string][] = [
+  ['null', null, 'an element must be an object'],
+  ['a number', 5, 'an element must be an object'],
+  ['a text', 'key', 'an element must be an object'],
+  ['a list', ['key'], 'an element must be an object'],
+  ['a list of a list', [[[]]], 'an element must be an object'],
+  ['an empty object', {}, 'key must be a text'],
+  ['a key that is a number', { key: 5 }, 'key must be a text'],
+  ['a key that is null', { key: null }, 'key must be a text'],
+  ['a key that is a list', { key: ['k'] }, 'key must be a text'],
+  ['a key that is an object', { key: { key: 'k' } }, 'key must be a text'],
+  ['an empty key', { key: '' }, 'key must be 1 to 512 bytes of UTF-8, not 0'],
+  ['a long key', { key: 'k'.repeat(513) }, 'key must be 1 to 512 bytes of UTF-8, not 513'],
+  ['a key long in bytes', { key: 'é'.repeat(257) }, 'key must be 1 to 512 bytes of UTF-8, not 514'],
+  ['half a character', { key: 'k\ud83d' }, 'key must be text that UTF-8 can encode'],
+  ['canWait', { key: 'k', canWait: true }, `canWait must be left out: ${MISSING}`],
+  ['canWait that is false', { key: 'k', canWait: false }, `canWait must be left out: ${MISSING}`],
+  ['an unknown field', { key: 'k', max: 5 }, 'max must be left out'],
+  ['a misspelt field', { key: 'k', maxrequests: 5 }, 'maxrequests must be left out'],
+  ['a long name', { key: 'k', ['x'.repeat(100)]: 1 }, `${'x'.repeat(64)} must be left out`],
+  ['a field named constructor', { key: 'k', constructor: 1 }, 'constructor must be left out'],
+  ...['5', 0, -1, 1.5, 1_000_000_001, 1e300, null, true, [5], {}].map(
+    (value): [string, unknown, string] => [
+      `maxRequests that is ${JSON.stringify(value)}`,
+      { key: 'k', maxRequests: value },
+      'maxRequests must be a whole number from 1 to 1000000000',
+    ],
+  ),
+  ...['5', -1, 0.5, 100_001].map((value): [string, unknown, string] => [
+    `maxRequestsInQueue that is ${JSON.stringify(value)}`,
+    { key: 'k', maxRequestsInQueue: value },
+    'maxRequestsInQueue must be a whole number from 0 to 100000',
+  ]),
+];
+
+describe.each(bothLimiters(redis))('calls for many (%s limiter)', (_name, settings) => {
+  let app: TestApp;
+  let key: string;
+  beforeAll(async () => {
+    app = await startTestApp({ ...settings(), WINDOW_MILLIS: '3600000', MAX_REQUESTS: '100' });
+  });
+  beforeEach(() => {
+    key = uniqueKey();
+  });
+  afterAll(() => app.stop(0));
+
+  test('of 1000 checks of one key approve the first, and as many as fit', async () => {
+    const results = await checkMany(app.url, Array<object>(1000).fill({ key }));
+
+    expect(results.map(({ status }) => status)).toEqual([
+      ...Array<number>(100).fill(200),
+      ...Array<number>(900).fill(429),
+    ]);
+    const ids = results.flatMap((result) => ('request_id' in result ? [result.request_id] : []));
+    expect(new Set(ids).size).toBe(100);
+    for (const id of ids) expect(id).toMatch(UUID);
+    for (const result of results.slice(100)) {
+      expect(result).toStrictEqual({
+        status: 429,
+        error: 'rate limit exceeded',
+        retryAfter: expect.any(Number) as unknown,
+      });
+      const { retryAfter } = result as { retryAfter: number };
+      expect(retryAfter).toBeGreaterThan(0);
+      expect(retryAfter).toBeLessThanOrEqual(3600);
+    }
+    expect(await debugState(app.url, key)).toMatchObject({
+      NumApprovedThisWindow: 100,
+      NumDeniedThisWindow: 900,
+    });
+  });
+
+  test('answer in the order of their elements, with the limits of each', async () => {
+    const [one, two] = [uniqueKey(), uniqueKey()];
+    const results = await checkMany(app.url, [
+      { key: one, maxRequests: 1 },
+      { key: two, maxRequests: 2, maxRequestsInQueue: 0 },
+      { key: one },
+      { key: two },
+      { key: two, maxRequests: 3 },
+      { key: one },
+      { key: two },
+    ]);
+
+    expect(results.map(({ status }) => status)).toEqual([200, 200, 429, 200, 200, 429, 429]);
+    expect((await debugState(app.url, one)).Config).toMatchObject({
+      MaxRequestsPerWindow: 1,
+      MaxRequestsInQueue: 400,
+    });
+    expect((await debugState(app.url, two)).Config).toMatchObject({
+      MaxRequestsPerWindow: 3,
+      MaxRequestsInQueue: 0,
+    });
+  });
+
+  test('share their limit with calls beside them and with checks that come alone', async () => {
+    const calls = Array.from({ length: 20 }, () =>
+      checkMany(app.url, Array<object>(10).fill({ key })),
+    );
+    const alone = Array.from({ length: 50 }, () => send(app.url, 'POST', ratePath(key)));
+    const statuses = [
+      ...(await Promise.all(calls)).flat().map(({ status }) => status),
+      ...(await Promise.all(alone)).map(({ status }) => status),
+    ];
+
+    expect(statuses.filter((status) => status === 200)).toHaveLength(100);
+    expect(statuses.filter((status) => status === 429)).toHaveLength(150);
+  });
+
+  test.each(WRONG)('refuse an element that is %s, and no other', async (_kind, wrong, error) => {
+    const before = await debugState(app.url, 'k');
+    const results = await checkMany(app.url, [{ key }, wrong, { key }, wrong]);
+    const refused = { status: 400, error };
+
+    expect(results).toStrictEqual([APPROVED, refused, APPROVED, refused]);
+    expect(await debugState(app.url, key)).toMatchObject({ NumApprovedThisWindow: 2 });
+    expect(await debugState(app.url, 'k')).toStrictEqual(before);
+  });
+
+  test('say of an element what a check alone is told', async () => {
+    const long = key.padEnd(513, 'x');
+    const alone = await send(app.url, 'POST', ratePath(long));
+    const [together] = await checkMany(app.url, [{ key: long }]);
+    const { error } = alone.json() as { error: string };
+
+    expect(together).toStrictEqual({ status: alone.status, error });
+  });
+
+  test('take any text for a key', async () => {
+    const keys = [
+      '__proto__',
+      'constructor',
+      'toString',
+      `${key}\0\n"\\`,
+      `${key}{a}/..%2F`,
+      `${key} é 日本 🚰 \u2028`,
+      'k'.repeat(512 - key.length) + key,
+    ];
+    const results = await checkMany(
+      app.url,
+      keys.map((each) => ({ key: each })),
+    );
+
+    expect(results).toStrictEqual(keys.map(() => APPROVED));
+    for (const each of keys) {
+      const { json } = await send(app.url, 'GET', `/debug/${encodeURIComponent(each)}`);
+      expect(json()).toMatchObject({ Key: each, NumApprovedThisWindow: 1, Found: true });
+    }
+  });
+
+  test('take whole numbers however JSON writes them', async () => {
+    const body = `[{"key":"${key}","maxRequests":2.0,"maxRequestsInQueue":1e1}]`;
+    const answer = await fetch(`${app.url}/rate`, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json; charset=utf-8' },
+      body,
+    });
+
+    expect(answer.status).toBe(200);
+    expect((await debugState(app.url, key)).Config).toMatchObject({
+      MaxRequestsPerWindow: 2,
+      MaxRequestsInQueue: 10,
+    });
+  });
+
+  test('with no element are answered with no result', async () => {
+    expect(await checkMany(app.url, [])).toStrictEqual([]);
+    expect(await releaseMany(app.url, [])).toStrictEqual([]);
+  });
+
+  test('release what they are asked to, each once', async () => {
+    const results = await checkMany(app.url, [{ key }, { key }]);
+    const [first, second] = results.map((result) => (result as { request_id: string }).request_id);
+    const alone = await approve(app.url, key);
+    const released = await releaseMany(app.url, [
+      { key, request_id: first },
+      { key, request_id: 'unknown' },
+      { key, request_id: first },
+      { key: uniqueKey(), request_id: second },
+      { key, request_id: alone },
+      { key },
+      { key: '', request_id: second },
+      { key, request_id: second, more: 1 },
+      { key, request_id: 5 },
+      'x',
+    ]);
+
+    const notFound = { status: 404, error: 'request not found' };
+    expect(released).toStrictEqual([
+      { status: 200 },
+      notFound,
+      notFound,
+      notFound,
+      { status: 200 },
+      { status: 400, error: 'request_id must be a text' },
+      { status: 400, error: 'key must be 1 to 512 bytes of UTF-8, not 0' },
+      { status: 400, error: 'more must be left out' },
+      { status: 400, error: 'request_id must be a text' },
+      { status: 400, error: 'an element must be an object' },
+    ]);
+    expect(await debugState(app.url, key)).toMatchObject({ NumApprovedThisWindow: 1 });
+    expect((await send(app.url, 'DELETE', `${ratePath(key)}/${second!}`)).status).toBe(200);
+  });
+
+  test('release a thousand', async () => {
+    const checks = Array<object>(1000).fill({ key, maxRequests: 1000 });
+    const approved = await checkMany(app.url, checks);
+    const released = await releaseMany(
+      app.url,
+      approved.map((result) => ({
+        key,
+        request_id: (result as { request_id: string }).request_id,
+      })),
+    );
+
+    expect(released).toStrictEqual(Array<object>(1000).fill({ status: 200 }));
+    expect(await debugState(app.url, key)).toMatchObject({ NumApprovedThisWindow: 0 });
+  });
+
+  test('are answered as their schemas say', async () => {
+    const results = await checkMany(app.url, [{ key, maxRequests: 1 }, { key }, 5]);
+    const { request_id: requestId } = results[0] as { request_id: string };
+    const released = await releaseMany(app.url, [
+      { key, request_id: requestId },
+      { key, request_id: '' },
+      5,
+    ]);
+
+    expect(results.map((result) => checkResult.parse(result))).toStrictEqual(results);
+    expect(released.map((result) => releaseResult.parse(result))).toStrictEqual(released);
+  });
+
+  test('count each of their checks', async () => {
+    const decided = async (outcome: string, reason: string): Promise<number> =>
+      (await scrape(app.url)).value('ratelimit_decisions_total', {
+        outcome,
+        reason,
+        decided_by: 'store',
+      });
+    const [approved, denied] = [
+      await decided('approved', 'capacity'),
+      await decided('denied', 'limit_reached'),
+    ];
+    await checkMany(app.url, [{ key, maxRequests: 2 }, { key }, { key }, 5, { key: '' }]);
+
+    expect(await decided('approved', 'capacity')).toBe(approved + 2);
+    expect(await decided('denied', 'limit_reached')).toBe(denied + 1);
+  });
+
+  test('are not for caches', async () => {
+    const answer = await fetch(`${app.url}/rate`, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json' },
+      body: JSON.stringify([{ key }]),
+    });
+
+    expect(answer.headers.get('cache-control')).toBe('no-store');
+    expect(answer.headers.get('content-type')).toBe('application/json');
+  });
+});

@@ -1,0 +1,72 @@
+import type { Limiter } from '../../../src/limiter/limiter.js';
+import { callText } from '../../support/bulk-client.js';
+import { smallLimiter, useHttpServices } from '../../support/http-service.js';
+import { openConnection } from '../../support/raw-http.js';
+import { uniqueKey } from '../../support/unique-key.js';
+import { until } from '../../support/until.js';
+
+const startService = useHttpServices();
+
+/** A limiter that keeps its decisions to itself until it is told to tell them. */
+function reluctantLimiter() {
+  const limiter = smallLimiter();
+  const check = limiter.check.bind(limiter);
+  let tell!: () => void;
+  const told = new Promise<void>((resolve) => (tell = resolve));
+  let decided = 0;
+  limiter.check = async (...args) => {
+    const decision = await check(...args);
+    decided += 1;
+    await told;
+    return decision;
+  };
+  return { limiter: limiter as Limiter, tell, decided: () => decided };
+}
+
+test('the approvals of a call whose client disconnects before its answer are given back', async () => {
+  const { limiter, tell, decided } = reluctantLimiter();
+  const service = await startService({ limiter });
+  const keys = Array.from({ length: 1000 }, () => uniqueKey());
+  const connection = await openConnection(service.url);
+  connection.write(callText('POST', [...keys.map((key) => ({ key })), 5].slice(-1000)));
+  await until(() => decided() === 999);
+  const last = keys.at(-1)!;
+  expect(await limiter.inspect(last)).toMatchObject({ approved: 1 });
+  connection.disconnect();
+  await connection.closed;
+  tell();
+  await until(async () => (await limiter.inspect(last))?.approved === 0);
+
+  for (const key of keys.slice(1))
+    expect(await limiter.inspect(key)).toMatchObject({ approved: 0 });
+});
+
+test('releases go on without their client', async () => {
+  const limiter = smallLimiter();
+  const release = limiter.release.bind(limiter);
+  let asked = 0;
+  let go!: () => void;
+  const isTimeToGo = new Promise<void>((resolve) => (go = resolve));
+  limiter.release = async (...args) => {
+    asked += 1;
+    await isTimeToGo;
+    return release(...args);
+  };
+  const service = await startService({ limiter });
+  const held: { key: string; request_id: string }[] = [];
+  for (let i = 0; i < 1000; i += 1) {
+    const key = uniqueKey();
+    const decision = await limiter.check({ key, canWait: false });
+    held.push({ key, request_id: (decision as { requestId: string }).requestId });
+  }
+  const connection = await openConnection(service.url);
+  connection.write(callText('DELETE', held));
+  await until(() => asked > 0);
+  connection.disconnect();
+  go();
+  await until(() => asked === 1000);
+  const last = held.at(-1)!;
+  await until(async () => (await limiter.inspect(last.key))?.approved === 0);
+
+  for (const { key } of held) expect(await limiter.inspect(key)).toMatchObject({ approved: 0 });
+});

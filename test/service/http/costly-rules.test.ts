@@ -1,0 +1,73 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { jest } from '@jest/globals';
+
+import { RuleSet } from '../../../src/rules/rule-set.js';
+import { startTestApp, type TestApp } from '../../support/app.js';
+import { checkMany } from '../../support/bulk-client.js';
+import { ratePath, send } from '../../support/http-client.js';
+import { useTemporaryFolder } from '../../support/temporary-folder.js';
+import { bearer, tokenFile } from '../../support/tokens.js';
+import { uniqueKey } from '../../support/unique-key.js';
+
+/** Expressions that no key is told from by its texts, so that each costs an automaton. */
+const COSTLY = Array.from({ length: 40 }, (_, i) => `(?i).*:svc${i}:.*`);
+const OWNER = { name: 'owner', token: 'token-for-all-keys', scopes: ['check'] };
+const TEAM = {
+  name: 'team',
+  token: 'token-for-keys-of-the-team',
+  scopes: ['check'],
+  key_patterns: COSTLY,
+};
+/** So many single checks come in one after the other while 1000 keys are matched for the first time. */
+const ANSWERED_MEANWHILE = 20;
+
+const folder = useTemporaryFolder();
+let app: TestApp;
+beforeAll(async () => {
+  const rules = join(folder, 'rules.json');
+  const keys = COSTLY.map((pattern) => ({ key_pattern: pattern, key_pattern_is_regex: true }));
+  await writeFile(rules, JSON.stringify({ keys }));
+  app = await startTestApp({
+    CONFIG_FILE: rules,
+    AUTH_TOKENS_FILE: await tokenFile(folder, OWNER, TEAM),
+    MAX_REQUESTS: '100000',
+  });
+});
+afterEach(() => {
+  jest.restoreAllMocks();
+});
+afterAll(() => app.stop(0));
+
+const newElements = (): { key: string }[] =>
+  Array.from({ length: 1000 }, (_, i) => ({
+    key: `${uniqueKey()}${i}`.padEnd(500, `;svc${i % 40}`),
+  }));
+
+test.each([
+  ['decided by costly rules', OWNER, 200],
+  ["refused by the costly key patterns of the caller's token", TEAM, 403],
+])('single checks are answered while a bulk request is %s', async (_how, caller, status) => {
+  const key = uniqueKey();
+  const progress = { isAnswered: false, answeredMeanwhile: 0 };
+  const call = checkMany(app.url, newElements(), { ...bearer(caller) }).finally(() => {
+    progress.isAnswered = true;
+  });
+  while (!progress.isAnswered) {
+    expect((await send(app.url, 'POST', ratePath(key), bearer(OWNER))).status).toBe(200);
+    progress.answeredMeanwhile += 1;
+  }
+
+  expect(new Set((await call).map((result) => result.status))).toEqual(new Set([status]));
+  expect(progress.answeredMeanwhile).toBeGreaterThan(ANSWERED_MEANWHILE);
+});
+
+test('no rule is looked at for a key that is not for the caller', async () => {
+  const matching = jest.spyOn(RuleSet.prototype, 'matching');
+  const [first, ...others] = newElements();
+  const path = `${ratePath(first?.key ?? '')}?maxRequests=5`;
+  expect((await send(app.url, 'POST', path, bearer(TEAM))).status).toBe(403);
+  await checkMany(app.url, others.slice(0, 10), { ...bearer(TEAM) });
+  expect(matching).not.toHaveBeenCalled();
+});

@@ -1,0 +1,173 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { type TestApp, startTestApp } from '../../../support/app.js';
+import { bothLimiters } from '../../../support/both-limiters.js';
+import { begin, ratePath, send } from '../../../support/http-client.js';
+import { untilWaiting } from '../../../support/debug-state.js';
+import { useTemporaryFolder } from '../../../support/temporary-folder.js';
+import { bearer, tokenFile } from '../../../support/tokens.js';
+import { uniqueKey } from '../../../support/unique-key.js';
+import { useRedis } from '../../../support/use-redis.js';
+import { keyPath, overviewOf } from '../../../support/dashboard/dashboard-page.js';
+
+const redis = useRedis();
+const folder = useTemporaryFolder();
+
+describe.each(bothLimiters(redis))('one key in detail (%s limiter)', (name, settings) => {
+  let app: TestApp;
+  let prefix: string | undefined;
+  beforeEach(async () => {
+    const CONFIG_FILE = join(folder, uniqueKey());
+    await writeFile(
+      CONFIG_FILE,
+      JSON.stringify({
+        keys: [
+          {
+            key_pattern: 'tenant.*',
+            key_pattern_is_regex: true,
+            name: 'tenants',
+            max_requests_per_window: 2,
+            requests_can_mod_queue: false,
+          },
+          { key_pattern: 'tenant-7', window_millis: 3_600_000, max_requests_ceiling: 50 },
+        ],
+      }),
+    );
+    const chosen = settings();
+    prefix = chosen.KEY_PREFIX;
+    app = await startTestApp({ ...chosen, WINDOW_MILLIS: '7200000', CONFIG_FILE });
+  });
+  afterEach(() => app.stop(0));
+
+  const detail = async (key: string): Promise<unknown> =>
+    (await send(app.url, 'GET', keyPath('/ui/data/key', key))).json();
+
+  test('has its window, its limits and where each comes from', async () => {
+    await send(app.url, 'POST', ratePath('tenant-7'));
+    await send(app.url, 'POST', `${ratePath('tenant-7')}?maxRequests=3`);
+
+    expect(await detail('tenant-7')).toMatchObject({
+      key: 'tenant-7',
+      found: true,
+      approved: 2,
+      limits: { windowMillis: 3_600_000, maxRequests: 3, maxRequestsInQueue: 400 },
+      explained: {
+        digest: expect.stringMatching(/^[0-9a-f]{12}$/) as unknown,
+        rules: [
+          {
+            number: 1,
+            name: 'tenants',
+            pattern: 'tenant.*',
+            isRegex: true,
+            effects: { max_requests_per_window: 2, requests_can_mod_queue: false },
+          },
+          { number: 2, pattern: 'tenant-7', isRegex: false },
+        ],
+        limits: { windowMillis: 3_600_000, maxRequests: 2, maxRequestsInQueue: 400 },
+        sources: {
+          windowMillis: { by: 'rule', number: 2 },
+          maxRequests: { by: 'request' },
+          maxRequestsInQueue: { by: 'settings' },
+        },
+        requestsCanSet: { maxRequests: 50 },
+        isShadow: false,
+      },
+    });
+    const { millisToWindowEnd } = (await detail('tenant-7')) as { millisToWindowEnd: number };
+    expect(millisToWindowEnd).toBeGreaterThan(3_500_000);
+    expect(millisToWindowEnd).toBeLessThanOrEqual(3_600_000);
+  });
+
+  test('of a key that is not there says what would apply, and makes no key', async () => {
+    const body = await detail('tenant-8');
+    expect(body).toMatchObject({
+      key: 'tenant-8',
+      found: false,
+      explained: { sources: { maxRequests: { by: 'rule', number: 1, name: 'tenants' } } },
+    });
+    expect(body).not.toHaveProperty('approved');
+    expect((await overviewOf(app.url)).survey.keys).toBe(0);
+  });
+
+  test('has who waits on which replica, without ids that would release their approvals', async () => {
+    await send(app.url, 'POST', `${ratePath('job')}?maxRequests=1`);
+    const waiting = begin(app.url, 'POST', `${ratePath('job')}?canWait=true`);
+    await untilWaiting(app.url, 'job', 1);
+    const body = (await detail('job')) as Record<string, unknown>;
+    waiting.disconnect();
+
+    expect(body.queue).toEqual([
+      { replica: body.replica, waitedMillis: expect.any(Number) as unknown },
+    ]);
+    expect(body.replicas).toMatchObject([{ replica: body.replica, places: 1 }]);
+  });
+
+  test('has its names in the store, where there is one', async () => {
+    await send(app.url, 'POST', ratePath('job'));
+    const { names } = (await detail('job')) as { names: { holds: string; name: string }[] };
+    if (name === 'embedded') {
+      expect(names).toEqual([]);
+      return;
+    }
+    expect(names).toContainEqual({ holds: 'state', name: `${prefix!}{job}` });
+    for (const stored of await redis.client.keys(`${prefix!}*`)) {
+      expect(names.map((one) => one.name)).toContain(stored);
+    }
+  });
+
+  test.each([
+    '__proto__',
+    'constructor',
+    '..',
+    '.',
+    'a/b?c=d&e#f',
+    ' ',
+    '%zz',
+    '{}%',
+    '\u0000\n',
+    'ключ 🔑',
+    '</script><b>',
+    'x'.repeat(512),
+  ])('takes any key: %j', async (key) => {
+    await send(app.url, 'POST', keyPath('/ui/try/check', key));
+    expect(await detail(key)).toMatchObject({ key, found: true, approved: 1 });
+    const { keys } = await overviewOf(app.url, { search: key });
+    expect(keys).toMatchObject([{ key, approved: 1 }]);
+  });
+
+  test.each([
+    ['', 'key must be given once'],
+    ['?key=a&key=b', 'key must be given once'],
+    ['?key=', 'key must be 1 to 512 bytes of UTF-8, not 0'],
+  ])('is refused for %j', async (query, error) => {
+    const answer = await send(app.url, 'GET', `/ui/data/key${query}`);
+    expect([answer.status, answer.json()]).toEqual([400, { error }]);
+  });
+
+  test('is refused for a key that is too long', async () => {
+    const key = 'x'.repeat(513);
+    const answer = await send(app.url, 'GET', keyPath('/ui/data/key', key));
+    const error = 'key must be 1 to 512 bytes of UTF-8, not 513';
+    expect([answer.status, answer.json()]).toEqual([400, { error, key }]);
+  });
+});
+
+test('a key that is not for the caller is not shown', async () => {
+  const TEAM = {
+    name: 'team',
+    token: 'token-for-keys-of-the-team',
+    scopes: ['debug'],
+    key_patterns: ['team:.*'],
+  };
+  const app = await startTestApp({ AUTH_TOKENS_FILE: await tokenFile(folder, TEAM) });
+  const ask = (key: string) => send(app.url, 'GET', keyPath('/ui/data/key', key), bearer(TEAM));
+  const [own, other] = await Promise.all([ask('team:a'), ask('other')]);
+  await app.stop(0);
+
+  expect(own.status).toBe(200);
+  expect([other.status, other.json()]).toEqual([
+    403,
+    { error: 'the token does not allow this key', key: 'other' },
+  ]);
+});

@@ -1,0 +1,285 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { type TestApp, startTestApp } from '../../../support/app.js';
+import { bothLimiters, PATIENT_STORE } from '../../../support/both-limiters.js';
+import { begin, checkTimes, ratePath, send } from '../../../support/http-client.js';
+import { untilWaiting } from '../../../support/debug-state.js';
+import { startRedisServer } from '../../../support/redis-server.js';
+import { useTemporaryFolder } from '../../../support/temporary-folder.js';
+import { bearer, tokenFile } from '../../../support/tokens.js';
+import { uniqueKey } from '../../../support/unique-key.js';
+import { useRedis } from '../../../support/use-redis.js';
+import { keysOf, overviewOf } from '../../../support/dashboard/dashboard-page.js';
+
+const redis = useRedis();
+const folder = useTemporaryFolder();
+
+describe.each(bothLimiters(redis))('the overview (%s limiter)', (name, settings) => {
+  let app: TestApp;
+  beforeEach(async () => {
+    app = await startTestApp({
+      ...settings(),
+      WINDOW_MILLIS: '3600000',
+      MAX_REQUESTS: '4',
+      MAX_REQUESTS_IN_QUEUE: '9',
+    });
+  });
+  afterEach(() => app.stop(0));
+
+  test('of no keys names the replica, the store and the rules', async () => {
+    expect(await overviewOf(app.url)).toStrictEqual({
+      replica: expect.stringMatching(/-[0-9a-f]{8}$/) as unknown,
+      store: name === 'redis' ? 'redis standalone' : 'memory',
+      problems: [],
+      rules: {
+        count: 0,
+        digest: expect.stringMatching(/^[0-9a-f]{12}$/) as unknown,
+        isStale: false,
+      },
+      decisions: { approved: 0, denied: 0, shadowed: 0, withdrawn: 0, failed: 0 },
+      waiting: 0,
+      survey: {
+        keys: 0,
+        kept: 0,
+        replicas: [],
+        isComplete: true,
+        ageMillis: expect.any(Number) as unknown,
+      },
+      matching: 0,
+      keys: [],
+      refusedNow: [],
+      refusedKeys: 0,
+      intervalMillis: expect.any(Number) as unknown,
+    });
+  });
+
+  test('sorts by fill, by queue and by refusals, and lists no more than asked for', async () => {
+    await checkTimes(app.url, 'half', 2);
+    await checkTimes(app.url, 'full', 4);
+    await checkTimes(app.url, 'refused', 7);
+    await checkTimes(app.url, 'low', 1);
+    await checkTimes(app.url, 'queue', 4);
+    const waiting = begin(app.url, 'POST', `${ratePath('queue')}?canWait=true`);
+    await untilWaiting(app.url, 'queue', 1);
+
+    const byFill = await overviewOf(app.url, { sort: 'fullest' });
+    expect(keysOf(byFill.keys)).toEqual(['queue', 'refused', 'full', 'half', 'low']);
+    expect(byFill.keys[3]).toStrictEqual({
+      key: 'half',
+      limits: { windowMillis: 3_600_000, maxRequests: 4, maxRequestsInQueue: 9 },
+      approved: 2,
+      denied: 0,
+      waiting: 0,
+    });
+    const byQueue = await overviewOf(app.url, { sort: 'queue', limit: '1' });
+    expect(byQueue.keys).toMatchObject([{ key: 'queue', waiting: 1 }]);
+    expect(byQueue.matching).toBe(5);
+    expect(byQueue.survey).toMatchObject({ keys: 5, kept: 5, isComplete: true });
+    const byRefusals = await overviewOf(app.url, { sort: 'refused', limit: '2' });
+    expect(keysOf(byRefusals.keys)[0]).toBe('refused');
+    waiting.disconnect();
+  });
+
+  test('tells who is refused, why and since when, whatever it is sorted by', async () => {
+    await checkTimes(app.url, 'plain', 6);
+    await checkTimes(app.url, 'no-queue', 4, '?maxRequestsInQueue=0');
+    await checkTimes(app.url, 'no-queue', 3, '?canWait=true');
+    const { refusedNow, refusedKeys } = await overviewOf(app.url, { sort: 'fullest', limit: '1' });
+
+    expect(refusedKeys).toBe(2);
+    const times = {
+      sinceMillis: expect.any(Number) as unknown,
+      lastMillis: expect.any(Number) as unknown,
+      perSecond: expect.any(Number) as unknown,
+    };
+    const byKey = new Map(refusedNow.map((row) => [row.key, row]));
+    expect(byKey.get('plain')).toMatchObject({
+      denied: 2,
+      refused: {
+        count: 2,
+        byReason: { limit_reached: 2, queue_full: 0 },
+        lastReason: 'limit_reached',
+        isShadow: false,
+        ...times,
+      },
+    });
+    // The contract does not count these as denied.
+    expect(byKey.get('no-queue')).toMatchObject({
+      denied: 0,
+      refused: { count: 3, byReason: { limit_reached: 0, queue_full: 3 }, ...times },
+    });
+  });
+
+  test('a key that has come since the keys were surveyed is listed at once when it is refused', async () => {
+    await checkTimes(app.url, 'before', 1);
+    await overviewOf(app.url);
+    await checkTimes(app.url, 'since', 5);
+    const { keys, refusedNow, survey } = await overviewOf(app.url, { sort: 'refused' });
+
+    expect(survey.keys).toBe(1);
+    expect(keysOf(keys)).toEqual(['since', 'before']);
+    expect(refusedNow).toMatchObject([{ key: 'since', approved: 4, denied: 1 }]);
+  });
+
+  test('shows the rows as of now, however old the survey is', async () => {
+    await checkTimes(app.url, 'key', 1);
+    await overviewOf(app.url);
+    await checkTimes(app.url, 'key', 2);
+
+    expect((await overviewOf(app.url)).keys).toMatchObject([{ key: 'key', approved: 3 }]);
+  });
+
+  test('finds keys by a part of them, in any case, and a whole key that is new', async () => {
+    for (const key of ['tenant/7', 'Tenant/8', 'other', '__proto__', 'constructor', 'ключ']) {
+      await checkTimes(app.url, key, 1);
+    }
+    const found = async (search: string): Promise<string[]> =>
+      keysOf((await overviewOf(app.url, { search, sort: 'fullest' })).keys).sort();
+
+    expect(await found('tenant/')).toEqual(['Tenant/8', 'tenant/7']);
+    expect(await found('__proto__')).toEqual(['__proto__']);
+    expect(await found('constructor')).toEqual(['constructor']);
+    expect(await found('КЛЮЧ')).toEqual(['ключ']);
+    expect(await found('nobody')).toEqual([]);
+    await checkTimes(app.url, 'brand-new', 1);
+    expect(await found('brand-new')).toEqual(['brand-new']);
+  });
+
+  test('counts what was decided here', async () => {
+    await checkTimes(app.url, 'key', 6);
+    expect((await overviewOf(app.url)).decisions).toMatchObject({ approved: 4, denied: 2 });
+  });
+
+  test('a call for many is noted alike', async () => {
+    const body = JSON.stringify(Array.from({ length: 7 }, () => ({ key: 'many' })));
+    const headers = { 'Content-Type': 'application/json' };
+    await fetch(`${app.url}/rate`, { method: 'POST', headers, body });
+
+    const { refusedNow } = await overviewOf(app.url);
+    expect(refusedNow).toMatchObject([{ key: 'many', refused: { count: 3 } }]);
+  });
+
+  test.each([
+    ['sort=worst', 'sort must be one of refused, queue, fullest'],
+    ['limit=0', 'limit must be a whole number from 1 to 200'],
+    ['limit=201', 'limit must be a whole number from 1 to 200'],
+    ['limit=5&limit=6', 'limit must be a whole number from 1 to 200'],
+    [`search=${'x'.repeat(513)}`, 'search must be no longer than a key'],
+  ])('is refused for %s', async (query, error) => {
+    const answer = await send(app.url, 'GET', `/ui/data?${query}`);
+    expect([answer.status, answer.json()]).toEqual([400, { error }]);
+  });
+});
+
+describe('with tokens', () => {
+  const TEAM = {
+    name: 'team',
+    token: 'token-for-keys-of-the-team',
+    scopes: ['check', 'debug'],
+    key_patterns: ['team:.*'],
+  };
+  const OWNER = { name: 'owner', token: 'token-for-all-keys', scopes: ['check', 'debug'] };
+  const CHECKER = { name: 'checker', token: 'token-for-checks-only', scopes: ['check'] };
+  let app: TestApp;
+  beforeEach(async () => {
+    app = await startTestApp({
+      AUTH_TOKENS_FILE: await tokenFile(folder, TEAM, OWNER, CHECKER),
+      WINDOW_MILLIS: '3600000',
+      MAX_REQUESTS: '1',
+    });
+  });
+  afterEach(() => app.stop(0));
+
+  test('it takes the scope debug', async () => {
+    for (const path of ['/ui/data', '/ui/data/key?key=a']) {
+      expect((await send(app.url, 'GET', path)).status).toBe(401);
+      expect((await send(app.url, 'GET', path, bearer(CHECKER))).status).toBe(403);
+      expect((await send(app.url, 'GET', path, bearer(OWNER))).status).toBe(200);
+    }
+  });
+
+  test('a caller sees the keys that are for it, among the refused ones, too', async () => {
+    for (const key of ['team:a', 'other:b']) {
+      for (let i = 0; i < 3; i += 1) await send(app.url, 'POST', ratePath(key), bearer(OWNER));
+    }
+    const { keys, refusedNow, refusedKeys, matching } = await overviewOf(app.url, {}, bearer(TEAM));
+    expect([keysOf(keys), keysOf(refusedNow), refusedKeys, matching]).toEqual([
+      ['team:a'],
+      ['team:a'],
+      1,
+      1,
+    ]);
+    const search = await overviewOf(app.url, { search: 'other:b' }, bearer(TEAM));
+    expect(search.keys).toEqual([]);
+    const all = await overviewOf(app.url, {}, bearer(OWNER));
+    expect(keysOf(all.keys)).toHaveLength(2);
+    expect(all.refusedNow[0]?.refused).toMatchObject({ caller: 'owner', count: 2 });
+  });
+});
+
+test('a refusal by a rule in the shadow is told from one that bites', async () => {
+  const CONFIG_FILE = join(folder, uniqueKey());
+  const rule = { key_pattern: 'tried', max_requests_per_window: 1, shadow: true };
+  await writeFile(CONFIG_FILE, JSON.stringify({ keys: [rule] }));
+  const app = await startTestApp({ CONFIG_FILE });
+  await checkTimes(app.url, 'tried', 2);
+  const { refusedNow, rules, decisions } = await overviewOf(app.url);
+  await app.stop(0);
+
+  expect(refusedNow).toMatchObject([{ key: 'tried', refused: { isShadow: true, count: 1 } }]);
+  expect(rules.count).toBe(1);
+  expect(decisions).toMatchObject({ shadowed: 1, denied: 0 });
+});
+
+describe('a store that is away', () => {
+  test('is said, and hides nothing else', async () => {
+    const app = await startTestApp({
+      REDIS_URL: 'redis://127.0.0.1:1',
+      STORE_TIMEOUT_MILLIS: '200',
+    });
+    const { problems, survey, keys } = await overviewOf(app.url, { search: 'key' });
+    await app.stop(0);
+
+    expect(problems).toEqual(['store unavailable']);
+    expect(survey).toMatchObject({ failure: 'unavailable', isComplete: false });
+    expect(keys).toEqual([]);
+  });
+
+  test('leaves the rows as they were', async () => {
+    const server = await startRedisServer();
+    const app = await startTestApp({
+      REDIS_URL: server.url,
+      WINDOW_MILLIS: '3600000',
+      STORE_TIMEOUT_MILLIS: '1000',
+    });
+    await checkTimes(app.url, 'key', 1);
+    expect(keysOf((await overviewOf(app.url)).keys)).toEqual(['key']);
+    await server.stop();
+    const { keys, problems } = await overviewOf(app.url);
+    await app.stop(0);
+
+    expect(keys).toMatchObject([{ key: 'key', approved: 1 }]);
+    expect(problems).toEqual(['store unavailable']);
+  });
+});
+
+test('replicas that have waiters in the longest queues are named', async () => {
+  const settings = {
+    ...PATIENT_STORE,
+    REDIS_URL: redis.url,
+    KEY_PREFIX: `${uniqueKey()}:`,
+    WINDOW_MILLIS: '3600000',
+    MAX_REQUESTS: '1',
+  };
+  const [first, second] = await Promise.all([startTestApp(settings), startTestApp(settings)]);
+  await checkTimes(first.url, 'key', 1);
+  const waiting = begin(second.url, 'POST', `${ratePath('key')}?canWait=true`);
+  await untilWaiting(first.url, 'key', 1);
+  const { replica, survey } = await overviewOf(first.url);
+  waiting.disconnect();
+  await Promise.all([first.stop(0), second.stop(0)]);
+
+  expect(survey.replicas).toMatchObject([{ places: 1 }]);
+  expect(survey.replicas[0]?.replica).not.toBe(replica);
+});

@@ -1,0 +1,81 @@
+import { readdirSync } from 'node:fs';
+
+import { type TestApp, startTestApp } from '../../../support/app.js';
+import { send } from '../../../support/http-client.js';
+import { useTemporaryFolder } from '../../../support/temporary-folder.js';
+import { tokenFile } from '../../../support/tokens.js';
+
+const folder = useTemporaryFolder();
+
+const paths = readdirSync('ui').map((file) => (file === 'index.html' ? '/ui' : `/ui/${file}`));
+const TYPES: Readonly<Record<string, RegExp>> = {
+  html: /^text\/html; charset=utf-8$/,
+  js: /^text\/javascript; charset=utf-8$/,
+  css: /^text\/css; charset=utf-8$/,
+  svg: /^image\/svg\+xml$/,
+};
+
+let app: TestApp;
+beforeAll(async () => {
+  const reader = { name: 'reader', token: 'token-of-the-reader', scopes: ['debug'] };
+  app = await startTestApp({ AUTH_TOKENS_FILE: await tokenFile(folder, reader) });
+});
+afterAll(() => app.stop(0));
+
+test.each(paths)('%s comes without a token, and may load nothing from elsewhere', async (path) => {
+  const { status, headers } = await send(app.url, 'GET', path);
+
+  expect(status).toBe(200);
+  expect(headers['content-type']).toMatch(TYPES[path.split('.')[1] ?? 'html']!);
+  const policy = String(headers['content-security-policy']).split('; ');
+  expect(policy).toContain("default-src 'none'");
+  expect(policy).toContain("frame-ancestors 'none'");
+  expect(policy.join()).not.toMatch(/unsafe|\*|https?:|data:/);
+  expect(headers).toMatchObject({
+    'x-content-type-options': 'nosniff',
+    'referrer-policy': 'no-referrer',
+    'cache-control': 'no-cache',
+  });
+});
+
+test('a browser that has a file is told so', async () => {
+  const first = await send(app.url, 'GET', '/ui');
+  const again = await send(app.url, 'GET', '/ui', { 'If-None-Match': first.headers.etag });
+  const changed = await send(app.url, 'GET', '/ui', { 'If-None-Match': '"another"' });
+
+  expect([again.status, again.text]).toEqual([304, '']);
+  expect([changed.status, changed.text]).toEqual([200, first.text]);
+});
+
+test('all of it is under 60 KB', async () => {
+  const texts = await Promise.all(
+    paths.map(async (path) => (await send(app.url, 'GET', path)).text),
+  );
+  expect(Buffer.byteLength(texts.join(''))).toBeLessThan(60_000);
+});
+
+test.each(['/ui/', '/ui/index.html', '/ui/../package.json', '/ui/%2e%2e/package.json', '/ui/none'])(
+  '%s is no path',
+  async (path) => {
+    expect((await send(app.url, 'GET', path)).status).toBe(404);
+  },
+);
+
+test('DEBUG_ENDPOINTS=false takes it away', async () => {
+  const without = await startTestApp({ DEBUG_ENDPOINTS: 'false' });
+  for (const path of [...paths, '/ui/data', '/ui/data/key?key=a']) {
+    expect([path, (await send(without.url, 'GET', path)).status]).toEqual([path, 404]);
+  }
+  expect((await send(without.url, 'POST', '/ui/try/check?key=a')).status).toBe(404);
+  await without.stop(0);
+});
+
+test('with an admin port it is there only', async () => {
+  const split = await startTestApp({ ADMIN_PORT: '0' });
+  for (const path of [...paths, '/ui/data', '/ui/data/key?key=a']) {
+    const statuses = [split.url, split.adminUrl].map((url) => send(url, 'GET', path));
+    const [service, admin] = await Promise.all(statuses);
+    expect([path, service?.status, admin?.status]).toEqual([path, 404, 200]);
+  }
+  await split.stop(0);
+});

@@ -1,0 +1,98 @@
+import { type TestApp, startTestApp } from '../../support/app.js';
+import { begin, send } from '../../support/http-client.js';
+import { type FakeRedis, startFakeRedis } from '../../support/fake-redis.js';
+import { until } from '../../support/until.js';
+
+let fake: FakeRedis;
+let app: TestApp;
+afterEach(async () => {
+  await app.stop(0);
+  await fake.close();
+});
+
+/** A service on a server that says this to `SCAN`, and to each script. */
+async function startOn(
+  scan: () => string,
+  script = '*1\r\n*6\r\n:1\r\n:2\r\n:3\r\n:4\r\n:5\r\n:6\r\n',
+) {
+  fake = await startFakeRedis((command) => {
+    if (command === 'SCAN') return scan();
+    return command.startsWith('EVAL') ? script : undefined;
+  });
+  app = await startTestApp({ REDIS_URL: fake.url, LOG_LEVEL: 'silent' });
+}
+
+function bulk(text: string): string {
+  return `$${text.length}\r\n${text}\r\n`;
+}
+
+function page(cursor: string, ...names: string[]): string {
+  return `*2\r\n${bulk(cursor)}*${names.length}\r\n${names.map(bulk).join('')}`;
+}
+
+test('a good reply is listed', async () => {
+  await startOn(() => page('0', 'sluice:{a}'));
+
+  expect((await send(app.url, 'GET', '/debug')).json()).toMatchObject({
+    Instances: { a: { Key: 'a', NumWaiting: 6 } },
+  });
+});
+
+test.each([
+  ['an integer', ':7\r\n'],
+  ['a text', bulk('garbage')],
+  ['nothing', '$-1\r\n'],
+  ['an empty list', '*0\r\n'],
+  ['a list of integers', '*2\r\n:0\r\n:0\r\n'],
+  ['a cursor that is no number', page('next')],
+  ['a negative cursor', page('-1')],
+  ['names that are lists', '*2\r\n$1\r\n0\r\n*1\r\n*0\r\n'],
+])('a SCAN that is answered with %s is a 503', async (_what, reply) => {
+  await startOn(() => reply);
+
+  expect((await send(app.url, 'GET', '/debug')).status).toBe(503);
+});
+
+test.each([
+  ['nothing', '$-1\r\n'],
+  ['a text', bulk('garbage')],
+  ['texts', '*1\r\n*6\r\n$1\r\na\r\n$1\r\na\r\n$1\r\na\r\n$1\r\na\r\n$1\r\na\r\n$1\r\na\r\n'],
+  ['too few numbers', '*1\r\n*2\r\n:1\r\n:2\r\n'],
+])('states that are answered with %s are a 503', async (_what, script) => {
+  await startOn(() => page('0', 'sluice:{a}'), script);
+
+  expect((await send(app.url, 'GET', '/debug')).status).toBe(503);
+});
+
+describe.each([
+  ['the same cursor', () => '7'],
+  ['the same cursors in turn', counter((i) => String(100 + (i % 37)))],
+])('SCANs that are all answered with %s', (_what, nextCursor) => {
+  test('end with the connection', async () => {
+    const cursorOf = nextCursor;
+    await startOn(() => page(cursorOf()));
+    const { answer } = begin(app.url, 'GET', '/debug');
+
+    await expect(answer).rejects.toThrow();
+  });
+});
+
+test('SCANs without an end are not asked for a client that has left', async () => {
+  const cursorOf = counter((i) => String(i + 1));
+  await startOn(() => page(cursorOf()));
+  const leaving = begin(app.url, 'GET', '/debug');
+  const scans = (): number => fake.commands.filter((command) => command === 'SCAN').length;
+  await until(() => scans() > 10);
+  leaving.disconnect();
+
+  await until(async () => {
+    const before = scans();
+    for (let i = 0; i < 20; i += 1) await send(app.url, 'GET', '/healthz');
+    return scans() === before;
+  }, 5000);
+});
+
+function counter(make: (i: number) => string): () => string {
+  let i = -1;
+  return () => make((i += 1));
+}

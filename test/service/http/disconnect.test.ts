@@ -1,0 +1,183 @@
+import { type TestApp, startTestApp } from '../../support/app.js';
+import { bothLimiters } from '../../support/both-limiters.js';
+import { debugState, untilWaiting } from '../../support/debug-state.js';
+import { approve, begin, ratePath, send } from '../../support/http-client.js';
+import { openConnection, requestText } from '../../support/raw-http.js';
+import type { LogLine } from '../../support/replica-process.js';
+import { uniqueKey } from '../../support/unique-key.js';
+import { useRedis } from '../../support/use-redis.js';
+
+const redis = useRedis();
+
+describe.each(bothLimiters(redis))(
+  'a waiting client that disconnects (%s limiter)',
+  (_name, settings) => {
+    let app: TestApp;
+    beforeEach(async () => {
+      app = await startTestApp({
+        ...settings(),
+        WINDOW_MILLIS: '3600000',
+        MAX_REQUESTS: '1',
+        LOG_2XX: 'true',
+        LOG_4XX: 'true',
+      });
+    });
+    afterEach(() => app.stop(0));
+
+    /** Every line of a request, once the app has stopped and nothing can follow. */
+    async function linesOf(correlationId: string): Promise<LogLine[]> {
+      await app.stop(0);
+      return app.log.filter((line) => line.correlationId === correlationId);
+    }
+
+    test.each(['POST', 'GET'])('is logged once, with status 499 (%s)', async (method) => {
+      const key = `${uniqueKey()} {é}`;
+      const correlationId = uniqueKey();
+      await approve(app.url, key);
+      const waiting = begin(app.url, method, `${ratePath(key)}?canWait=true`, {
+        'X-Correlation-ID': correlationId,
+      });
+      await untilWaiting(app.url, key, 1);
+      waiting.disconnect();
+      await app.logged((line) => line.status === 499);
+
+      expect(await linesOf(correlationId)).toEqual([
+        expect.objectContaining({
+          level: 'info',
+          msg: expect.stringMatching(/./) as unknown,
+          key,
+          status: 499,
+          correlationId,
+        }),
+      ]);
+    });
+
+    test('gives its place up', async () => {
+      const key = uniqueKey();
+      await approve(app.url, key);
+      const waiting = begin(app.url, 'POST', `/rate/${key}?canWait=true`);
+      await untilWaiting(app.url, key, 1);
+      waiting.disconnect();
+
+      await untilWaiting(app.url, key, 0);
+      expect(await debugState(app.url, key)).toMatchObject({
+        NumApprovedThisWindow: 1,
+        NumDeniedThisWindow: 0,
+      });
+    });
+
+    test('leaves alone a later request on a new connection', async () => {
+      const key = uniqueKey();
+      const holder = await approve(app.url, key);
+      const disconnecting = begin(app.url, 'POST', `/rate/${key}?canWait=true`);
+      await untilWaiting(app.url, key, 1);
+      disconnecting.disconnect();
+      await untilWaiting(app.url, key, 0);
+      const staying = begin(app.url, 'POST', `/rate/${key}?canWait=true`);
+      await untilWaiting(app.url, key, 1);
+      await send(app.url, 'DELETE', `${ratePath(key)}/${holder}`);
+
+      expect((await staying.answer).status).toBe(200);
+    });
+
+    test('takes every request along that was pipelined on its connection', async () => {
+      const keys = [uniqueKey(), uniqueKey(), uniqueKey()];
+      const connection = await openConnection(app.url);
+      for (const key of keys) {
+        await approve(app.url, key);
+        connection.write(
+          requestText('POST', `/rate/${key}?canWait=true`, { 'X-Correlation-ID': `of-${key}` }),
+        );
+        await untilWaiting(app.url, key, 1);
+      }
+      connection.disconnect();
+
+      for (const key of keys) await untilWaiting(app.url, key, 0);
+      for (const key of keys) {
+        await app.logged((line) => line.status === 499 && line.key === key);
+        expect(await linesOf(`of-${key}`)).toHaveLength(1);
+      }
+    });
+
+    test('is noticed behind a request whose answer has gone out', async () => {
+      const key = uniqueKey();
+      await approve(app.url, key);
+      const connection = await openConnection(app.url);
+      connection.write(
+        requestText('GET', '/healthz') + requestText('POST', `/rate/${key}?canWait=true`),
+      );
+      await connection.receives(/OK$/);
+      await untilWaiting(app.url, key, 1);
+      connection.disconnect();
+
+      await untilWaiting(app.url, key, 0);
+      await app.logged((line) => line.status === 499 && line.key === key);
+    });
+
+    test('is noticed behind large answers, which keep the connection from being read', async () => {
+      const [key, other] = [uniqueKey(), uniqueKey()];
+      await approve(app.url, key);
+      const connection = await openConnection(app.url);
+      const large = requestText('GET', '/metrics').repeat(5);
+      connection.write(
+        requestText('GET', `/debug/${other}`) +
+          large +
+          requestText('POST', `/rate/${key}?canWait=true`),
+      );
+      await untilWaiting(app.url, key, 1);
+      await connection.receives(/"Found":false(?:[^]*# HELP ratelimit_waiting ){5}/);
+      connection.disconnect();
+
+      await untilWaiting(app.url, key, 0);
+      await app.logged((line) => line.status === 499 && line.key === key);
+    });
+
+    test('is logged for no request that was answered before', async () => {
+      const key = uniqueKey();
+      const holder = await approve(app.url, key);
+      const connection = await openConnection(app.url);
+      connection.write(
+        requestText('POST', `/rate/${key}?canWait=true`, { 'X-Correlation-ID': `of-${key}` }),
+      );
+      await untilWaiting(app.url, key, 1);
+      await send(app.url, 'DELETE', `${ratePath(key)}/${holder}`);
+      await connection.receives(/request_id/);
+      connection.disconnect();
+      await connection.closed;
+
+      const lines = await linesOf(`of-${key}`);
+      expect(lines.map(({ res }) => res)).toMatchObject([{ statusCode: 200 }]);
+    });
+  },
+);
+
+describe.each(bothLimiters(redis))('pipelined waiting requests (%s limiter)', (_name, settings) => {
+  test('are answered in their order on the connection', async () => {
+    const app = await startTestApp({
+      ...settings(),
+      WINDOW_MILLIS: '3600000',
+      MAX_REQUESTS: '1',
+    });
+    const [first, second] = [uniqueKey(), uniqueKey()];
+    const [firstHolder, secondHolder] = [
+      await approve(app.url, first),
+      await approve(app.url, second),
+    ];
+    const connection = await openConnection(app.url);
+    connection.write(
+      requestText('POST', `/rate/${first}?canWait=true`, { 'X-Correlation-ID': 'first' }) +
+        requestText('POST', `/rate/${second}?canWait=true`, { 'X-Correlation-ID': 'second' }),
+    );
+    await untilWaiting(app.url, first, 1);
+    await untilWaiting(app.url, second, 1);
+    await send(app.url, 'DELETE', `${ratePath(second)}/${secondHolder}`);
+    await untilWaiting(app.url, second, 0);
+    expect(connection.received).toBe('');
+    await send(app.url, 'DELETE', `${ratePath(first)}/${firstHolder}`);
+    await connection.receives(/request_id[^]*request_id/);
+    connection.disconnect();
+    await app.stop(0);
+
+    expect(connection.received.match(/(?<=^X-Correlation-ID: ).*$/gm)).toEqual(['first', 'second']);
+  });
+});

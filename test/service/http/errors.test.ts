@@ -1,0 +1,351 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { BODY_BYTES } from '../../../src/http/intake/body-room.js';
+import { httpErrorOf } from '../../../src/http/replies/error-statuses.js';
+import {
+  type ErrorCode,
+  errorRow,
+  ERRORS,
+  type ErrorValues,
+  messageOf,
+} from '../../../src/service/errors.js';
+import { type Timeouts, TIMEOUTS } from '../../../src/net/timeouts.js';
+import { startTestApp, type TestApp } from '../../support/app.js';
+import { sendBody } from '../../support/bulk-client.js';
+import { PATIENT_STORE } from '../../support/both-limiters.js';
+import { untilWaiting } from '../../support/debug-state.js';
+import { type Answer, approve, begin, ratePath, send } from '../../support/http-client.js';
+import { openConnection, requestText } from '../../support/raw-http.js';
+import { createUser, rulesIn } from '../../support/redis-user.js';
+import { useTemporaryFolder } from '../../support/temporary-folder.js';
+import { sendUnended } from '../../support/unended-bodies.js';
+import { uniqueKey } from '../../support/unique-key.js';
+import { until } from '../../support/until.js';
+import { useRedis } from '../../support/use-redis.js';
+
+const redis = useRedis();
+const folder = useTemporaryFolder();
+
+/** How a service is brought to answer with an error. */
+interface Provocation<Code extends ErrorCode> {
+  /** Settings of the service, beside those that all have. */
+  readonly environment?: () => Promise<Record<string, string>> | Record<string, string>;
+  /** Where those of the service are too long to be waited for. */
+  readonly timeouts?: Partial<Timeouts>;
+  readonly provoke: (app: TestApp, key: string) => Promise<Answer>;
+  /** What the message says of the request. */
+  readonly values: (key: string) => ErrorValues<Code>;
+}
+
+const TOKEN = 'token-for-checks-only';
+
+async function withTokens(more: object = {}): Promise<Record<string, string>> {
+  const file = join(folder, uniqueKey());
+  const entry = { name: 'checker', token: TOKEN, scopes: ['check'], ...more };
+  await writeFile(file, JSON.stringify([entry]));
+  return { AUTH_TOKENS_FILE: file };
+}
+
+async function withoutAnyRule(): Promise<Record<string, string>> {
+  const file = join(folder, uniqueKey());
+  await writeFile(file, 'keys: []');
+  return { CONFIG_FILE: file, UNKNOWN_KEYS: 'deny' };
+}
+
+/** Sends a text as it stands, and reads the one answer to it. */
+async function sendText(app: TestApp, text: string): Promise<Answer> {
+  const connection = await openConnection(app.url);
+  connection.write(text);
+  await connection.closed;
+  const [head = '', body = ''] = connection.received.split('\r\n\r\n');
+  const [statusLine = '', ...lines] = head.split('\r\n');
+  return {
+    status: Number(statusLine.split(' ')[1]),
+    headers: Object.fromEntries(
+      lines.map((line) => [line.split(': ')[0]!.toLowerCase(), line.replace(/^.*?: /, '')]),
+    ),
+    text: body,
+    json: () => JSON.parse(body) as unknown,
+  };
+}
+
+const nothing = () => ({});
+
+/** Every error of the table: a new one does not compile until it is provoked here. */
+const PROVOCATIONS: { readonly [Code in ErrorCode]: Provocation<Code> } = {
+  INVALID_PARAMETER: {
+    provoke: (app, key) => send(app.url, 'POST', `${ratePath(key)}?canWait=perhaps`),
+    values: () => ({ parameter: 'canWait', must: 'be true, false, 1 or 0' }),
+  },
+  MISSPELT_PARAMETER: {
+    provoke: (app, key) => send(app.url, 'POST', `${ratePath(key)}?maxrequests=5`),
+    values: () => ({ parameter: 'maxRequests', given: 'maxrequests' }),
+  },
+  INVALID_KEY_LENGTH: {
+    provoke: (app, key) => send(app.url, 'POST', ratePath(key.padEnd(513, 'x'))),
+    values: () => ({ min: 1, max: 512, bytes: 513 }),
+  },
+  INVALID_ENCODING: {
+    provoke: (app, key) => send(app.url, 'DELETE', `${ratePath(key)}/%ff`),
+    values: () => ({ part: 'requestId' }),
+  },
+  INVALID_TARGET: {
+    provoke: (app, key) =>
+      sendText(app, requestText('POST', `${ratePath(key)}\\b`, { Connection: 'close' })),
+    values: () => ({ character: '\\', encoded: '%5C' }),
+  },
+  HOST_MISSING: {
+    provoke: (app, key) =>
+      sendText(app, `POST ${ratePath(key)} HTTP/1.1\r\nConnection: close\r\n\r\n`),
+    values: nothing,
+  },
+  HOST_REPEATED: {
+    provoke: (app, key) =>
+      sendText(app, requestText('POST', ratePath(key), { Host: 'two', Connection: 'close' })),
+    values: nothing,
+  },
+  MALFORMED_REQUEST: { provoke: (app) => sendText(app, 'no HTTP\r\n\r\n'), values: nothing },
+  INVALID_BODY: {
+    provoke: (app) => sendBody(app.url, 'POST', '{}'),
+    values: () => ({ what: 'a JSON array' }),
+  },
+  TOKEN_REQUIRED: {
+    environment: () => withTokens(),
+    provoke: (app, key) => send(app.url, 'POST', ratePath(key)),
+    values: nothing,
+  },
+  TOKEN_UNKNOWN: {
+    environment: () => withTokens(),
+    provoke: (app, key) =>
+      send(app.url, 'POST', ratePath(key), { Authorization: 'Bearer unknown' }),
+    values: nothing,
+  },
+  SCOPE_MISSING: {
+    environment: () => withTokens(),
+    provoke: (app, key) =>
+      send(app.url, 'GET', `/debug/${key}`, { Authorization: `Bearer ${TOKEN}` }),
+    values: () => ({ scope: 'debug' }),
+  },
+  HOST_NOT_ALLOWED: {
+    provoke: (app, key) => send(app.url, 'POST', ratePath(key), { Host: 'other.example:8080' }),
+    values: () => ({ host: 'other.example:8080' }),
+  },
+  ORIGIN_NOT_ALLOWED: {
+    provoke: (app, key) => send(app.url, 'POST', ratePath(key), { 'Sec-Fetch-Site': 'cross-site' }),
+    values: nothing,
+  },
+  KEY_NOT_ALLOWED: {
+    environment: () => withTokens({ key_patterns: [] }),
+    provoke: (app, key) =>
+      send(app.url, 'POST', ratePath(key), { Authorization: `Bearer ${TOKEN}` }),
+    values: nothing,
+  },
+  OVERRIDE_FORBIDDEN: {
+    environment: () => ({ REQUESTS_CAN_MOD_QUEUE: 'false' }),
+    provoke: (app, key) => send(app.url, 'POST', `${ratePath(key)}?maxRequestsInQueue=5`),
+    values: () => ({ parameter: 'maxRequestsInQueue' }),
+  },
+  OVERRIDE_TOO_LARGE: {
+    environment: () => ({ MAX_REQUESTS_CEILING: '5' }),
+    provoke: (app, key) => send(app.url, 'POST', `${ratePath(key)}?maxRequests=6`),
+    values: () => ({ parameter: 'maxRequests', max: 5 }),
+  },
+  KEY_UNKNOWN: {
+    environment: withoutAnyRule,
+    provoke: (app, key) => send(app.url, 'POST', ratePath(key)),
+    values: nothing,
+  },
+  REQUEST_NOT_FOUND: {
+    provoke: (app, key) => send(app.url, 'DELETE', `${ratePath(key)}/unknown`),
+    values: nothing,
+  },
+  PATH_NOT_FOUND: {
+    provoke: (app, key) => send(app.url, 'GET', `/${key}`),
+    values: (key) => ({ path: `/${key}` }),
+  },
+  METHOD_NOT_ALLOWED: {
+    provoke: (app, key) => send(app.url, 'PUT', ratePath(key)),
+    values: () => ({ method: 'PUT' }),
+  },
+  REQUEST_TIMEOUT: {
+    timeouts: { headMillis: 100, checkMillis: 20 },
+    provoke: (app) => sendText(app, 'GET /healthz'),
+    values: nothing,
+  },
+  BODY_TOO_LARGE: {
+    provoke: (app) => sendBody(app.url, 'POST', ' '.repeat(1024 * 1024 + 1)),
+    values: () => ({ max: 1024 * 1024 }),
+  },
+  URL_TOO_LONG: {
+    provoke: (app, key) => send(app.url, 'POST', `${ratePath(key)}?`.padEnd(8193, 'x')),
+    values: () => ({ max: 8192, bytes: 8193 }),
+  },
+  UNSUPPORTED_BODY: {
+    provoke: (app) => sendBody(app.url, 'POST', '[]', { 'Content-Type': 'text/plain' }),
+    values: () => ({ header: 'Content-Type', value: 'application/json' }),
+  },
+  RATE_LIMIT_EXCEEDED: {
+    provoke: async (app, key) => {
+      await approve(app.url, key);
+      return send(app.url, 'POST', ratePath(key));
+    },
+    values: nothing,
+  },
+  HEADERS_TOO_LARGE: {
+    provoke: (app) =>
+      sendText(app, requestText('GET', '/healthz', { 'X-Large': 'x'.repeat(16 * 1024) })),
+    values: nothing,
+  },
+  INTERNAL_ERROR: {
+    environment: () => ({
+      ...PATIENT_STORE,
+      REDIS_URL: redis.url,
+      KEY_PREFIX: `${uniqueKey()}:`,
+    }),
+    provoke: async (app, key) => {
+      await approve(app.url, key);
+      const [name] = await redis.client.keys(`*:{${key}}`);
+      // A name that the service uses holds what it can't have put there.
+      await redis.client.set(name!, 'not a hash', 'EX', 3600);
+      return send(app.url, 'POST', ratePath(key));
+    },
+    values: nothing,
+  },
+  LISTING_FORBIDDEN: {
+    environment: async () => ({
+      ...PATIENT_STORE,
+      REDIS_URL: redis.url,
+      ...(await createUser(redis.client, [...rulesIn('user'), '-scan'])),
+    }),
+    provoke: async (app) => {
+      const answer = await send(app.url, 'GET', '/debug');
+      await redis.client.call('ACL', 'LOG', 'RESET');
+      return answer;
+    },
+    values: nothing,
+  },
+  STORE_UNAVAILABLE: {
+    environment: () => ({ REDIS_URL: 'redis://127.0.0.1:1', STORE_TIMEOUT_MILLIS: '200' }),
+    provoke: (app, key) => send(app.url, 'POST', ratePath(key)),
+    values: nothing,
+  },
+  STORE_FULL: {
+    environment: () => ({ MAX_KEYS: '1' }),
+    provoke: async (app, key) => {
+      await approve(app.url, uniqueKey());
+      return send(app.url, 'POST', ratePath(key));
+    },
+    values: nothing,
+  },
+  KEY_FULL: {
+    environment: () => ({ MAX_IDS_PER_KEY: '1', MAX_REQUESTS: '2' }),
+    provoke: async (app, key) => {
+      await approve(app.url, key);
+      return send(app.url, 'POST', ratePath(key));
+    },
+    values: nothing,
+  },
+  SHUTTING_DOWN: {
+    provoke: async (app, key) => {
+      await approve(app.url, key);
+      const waiting = begin(app.url, 'POST', `${ratePath(key)}?canWait=true`);
+      await untilWaiting(app.url, key, 1);
+      await app.stop(0);
+      return waiting.answer;
+    },
+    values: nothing,
+  },
+  TOO_MANY_WAITERS: {
+    environment: () => ({ MAX_WAITERS: '0' }),
+    provoke: async (app, key) => {
+      await approve(app.url, key);
+      return send(app.url, 'POST', `${ratePath(key)}?canWait=true`);
+    },
+    values: nothing,
+  },
+  TOO_MANY_WAITERS_OF_CALLER: {
+    environment: async () => ({ ...(await withTokens()), MAX_WAITERS_PER_CALLER: '0' }),
+    provoke: async (app, key) => {
+      const headers = { Authorization: `Bearer ${TOKEN}` };
+      await send(app.url, 'POST', ratePath(key), headers);
+      return send(app.url, 'POST', `${ratePath(key)}?canWait=true`, headers);
+    },
+    values: nothing,
+  },
+  NO_ROOM_FOR_BODY: {
+    provoke: async (app) => {
+      const [length, connections] = [1024 * 1024, BODY_BYTES.caller / (1024 * 1024)];
+      // The end of the service cuts them.
+      await sendUnended(app.url, { connections, length, sent: length - 1 });
+      const answers: Answer[] = [];
+      await until(async () => {
+        answers.push(await sendBody(app.url, 'POST', '[]'));
+        return answers.at(-1)?.status !== 200;
+      });
+      return answers.at(-1)!;
+    },
+    values: nothing,
+  },
+  NOT_READY: {
+    environment: () => ({ REDIS_URL: 'redis://127.0.0.1:1', STORE_TIMEOUT_MILLIS: '200' }),
+    provoke: (app) => send(app.url, 'GET', '/readyz'),
+    values: () => ({ reasons: 'store unavailable' }),
+  },
+};
+
+async function provoke(code: ErrorCode) {
+  const provocation = PROVOCATIONS[code] as Provocation<ErrorCode>;
+  const timeouts = { ...TIMEOUTS };
+  // The service reads them when it starts.
+  Object.assign(TIMEOUTS, provocation.timeouts);
+  const app = await startTestApp({
+    WINDOW_MILLIS: '3600000',
+    MAX_REQUESTS: '1',
+    LOG_LEVEL: 'debug',
+    LOG_4XX: 'true',
+    ...(await provocation.environment?.()),
+  });
+  Object.assign(TIMEOUTS, timeouts);
+  const key = uniqueKey();
+  const answer = await provocation.provoke(app, key);
+  await app.stop(0);
+  const errorCodes = app.log.flatMap((line) => ('errorCode' in line ? [line.errorCode] : []));
+  return { answer, key, message: messageOf(code, provocation.values(key)), errorCodes };
+}
+
+describe.each(Object.keys(ERRORS) as ErrorCode[])('%s', (code) => {
+  const { retryAfter, kind } = errorRow(code);
+  const { status, header, body } = httpErrorOf(code);
+
+  test('is answered as the table says, and logged by its code', async () => {
+    const { answer, key, message, errorCodes } = await provoke(code);
+
+    expect(answer.status).toBe(status);
+    expect(kind).toBe(status === 429 ? 'deny' : status < 500 ? 'reject' : 'fail');
+    if (body === 'plain text') expect(answer.text).toBe(message);
+    else {
+      const { error, key: itsKey = key, ...more } = answer.json() as Record<string, string>;
+      expect(error).toBe(message);
+      expect(itsKey.startsWith(key)).toBe(true);
+      expect(more).toEqual({});
+      expect(answer.text.includes('"key"')).toBe(body !== 'without key');
+    }
+    expect(errorCodes).toEqual([code]);
+
+    const { headers } = answer;
+    expect(headers).toMatchObject({
+      'content-type': body === 'plain text' ? 'text/plain; charset=utf-8' : 'application/json',
+      'cache-control': 'no-store',
+      'x-content-type-options': 'nosniff',
+      'x-correlation-id': expect.stringMatching(/./) as unknown,
+    });
+    expect('www-authenticate' in headers).toBe(header === 'WWW-Authenticate');
+    expect('allow' in headers).toBe(header === 'Allow');
+    if (header === 'Connection') expect(headers.connection).toBe('close');
+    if (retryAfter === 'window') {
+      expect(Number(headers['retry-after'])).toBeGreaterThan(0);
+      expect(Number(headers['retry-after'])).toBeLessThanOrEqual(3600);
+    } else expect(headers['retry-after']).toBe(retryAfter?.toString());
+  });
+});

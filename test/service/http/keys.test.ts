@@ -1,0 +1,280 @@
+import { type TestApp, startTestApp } from '../../support/app.js';
+import { bothLimiters, PATIENT_STORE } from '../../support/both-limiters.js';
+import { debugState, type DebugState, untilWaiting } from '../../support/debug-state.js';
+import { hashedPart } from '../../support/hash-slot.js';
+import { approve, begin, ratePath, send } from '../../support/http-client.js';
+import { uniqueKey } from '../../support/unique-key.js';
+import { until } from '../../support/until.js';
+import { useRedis } from '../../support/use-redis.js';
+
+/** Keys that are easily mistaken for one another or for something else. */
+const KEYS = [
+  'x',
+  'X',
+  '}x',
+  '{x',
+  'x}',
+  '{x}',
+  '{',
+  '}',
+  '{}',
+  '}{',
+  '{}x',
+  '{{x}}',
+  '%',
+  '%%',
+  '%25',
+  '%7B',
+  '%7D',
+  '%7b',
+  '%7B%7D',
+  'a/b',
+  '/',
+  '//',
+  'a%2Fb',
+  'a',
+  'a/',
+  '.',
+  '..',
+  '../healthz',
+  '__proto__',
+  'constructor',
+  'toString',
+  'hasOwnProperty',
+  ' ',
+  'a b',
+  'a+b',
+  ' a',
+  '\n',
+  '\r\n',
+  '\t',
+  '\0',
+  'a\0b',
+  '\u007f',
+  '*',
+  '?',
+  '[a-z]',
+  '\\',
+  '"',
+  "'",
+  ':requests',
+  ':queue',
+  ':replicas',
+  'x:requests',
+  'x}:requests',
+  'x:leader',
+  'é',
+  'e\u0301',
+  'ß',
+  '日本語',
+  '🚰',
+  '👩‍👩‍👧',
+  '\u2028',
+  '\ufeff',
+  '\ufffd',
+  'debug',
+  'null',
+  'undefined',
+  '0',
+  '00',
+  'k?canWait=true',
+  'k#fragment',
+  'k&maxRequests=1',
+  'k;v=1',
+  'x'.repeat(512),
+  'é'.repeat(256),
+  '🚰'.repeat(128),
+  '%'.repeat(512),
+  '{'.repeat(512),
+  '\0'.repeat(512),
+];
+
+const TOO_LONG = ['x'.repeat(513), `${'é'.repeat(256)}x`, `${'🚰'.repeat(128)}x`, '漢'.repeat(171)];
+
+const BADLY_ENCODED = [
+  '%',
+  '%2',
+  '%zz',
+  '%ff',
+  '%c3',
+  '%c3%28',
+  '%ed%a0%80',
+  '%c0%80',
+  'a%',
+  '%u0041',
+];
+
+const redis = useRedis();
+
+describe.each(bothLimiters(redis))('keys (%s limiter)', (_name, settings) => {
+  let app: TestApp;
+  beforeAll(async () => {
+    app = await startTestApp({ ...settings(), WINDOW_MILLIS: '3600000', MAX_REQUESTS: '1000' });
+  });
+  afterAll(() => app.stop(0));
+
+  test('each is a limiter of its own, seen under its own name', async () => {
+    // Each has a maximum that no other has, and one approval.
+    for (const [i, key] of KEYS.entries()) await approve(app.url, key, `?maxRequests=${1001 + i}`);
+    const own = KEYS.map((key, i): [string, unknown] => [key, [1001 + i, 1]]);
+    const numbersOf = ({ Config, NumApprovedThisWindow }: DebugState): unknown => [
+      Config?.MaxRequestsPerWindow,
+      NumApprovedThisWindow,
+    ];
+
+    const seen: [string, unknown][] = [];
+    for (const key of KEYS) {
+      const state = await debugState(app.url, key);
+      seen.push([state.Key, numbersOf(state)]);
+    }
+    expect(seen).toEqual(own);
+
+    const { text, json } = await send(app.url, 'GET', '/debug');
+    const { Instances: instances } = json() as { Instances: Record<string, DebugState> };
+    const listed = Object.entries(instances).map(([key, state]): [string, unknown] => {
+      expect(state.Key).toBe(key);
+      return [key, numbersOf(state)];
+    });
+    expect(new Map(listed)).toEqual(new Map(own));
+    expect(text.match(/"Found":true/g)).toHaveLength(KEYS.length);
+  });
+
+  test.each(KEYS.map((key) => [JSON.stringify(key).slice(0, 40), key]))(
+    '%s stands in errors and is released under its own name',
+    async (_shown, key) => {
+      const refused = await send(app.url, 'POST', `${ratePath(key)}?canWait=x`);
+      expect(refused.status).toBe(400);
+      expect(refused.json()).toMatchObject({ key });
+
+      const requestId = await approve(app.url, key);
+      const path = `${ratePath(key)}/${requestId}`;
+      expect((await send(app.url, 'DELETE', path)).status).toBe(200);
+      expect((await send(app.url, 'DELETE', path)).json()).toStrictEqual({
+        error: 'request not found',
+        key,
+      });
+    },
+  );
+
+  test('percent-encoding more than is needed asks for the same key', async () => {
+    const key = uniqueKey();
+    await approve(app.url, key);
+    const encoded = [...Buffer.from(key)].map((byte) => `%${byte.toString(16)}`).join('');
+    await send(app.url, 'POST', `/rate/${encoded}`);
+
+    expect((await debugState(app.url, key)).NumApprovedThisWindow).toBe(2);
+  });
+
+  test.each(TOO_LONG.map((key) => [`${key.slice(0, 2)}...`, Buffer.byteLength(key), key] as const))(
+    '%s of %i bytes is refused',
+    async (_shown, bytes, key) => {
+      expect(bytes).toBe(513);
+      for (const [method, path] of [
+        ['POST', ratePath(key)],
+        ['GET', ratePath(key)],
+        ['DELETE', `${ratePath(key)}/id`],
+      ] as const) {
+        const answer = await send(app.url, method, path);
+
+        expect(answer.status).toBe(400);
+        expect(answer.headers['content-type']).toBe('application/json');
+        expect(answer.json()).toStrictEqual({
+          error: expect.stringMatching(/^key\b/) as unknown,
+          key,
+        });
+      }
+      expect(await debugState(app.url, key)).toStrictEqual({ Key: key, Found: false });
+    },
+  );
+
+  test.each(BADLY_ENCODED)('%s is refused as badly encoded', async (encoded) => {
+    for (const [method, path] of [
+      ['POST', `/rate/${encoded}`],
+      ['GET', `/rate/${encoded}`],
+      ['DELETE', `/rate/${encoded}/id`],
+    ] as const) {
+      const answer = await send(app.url, method, path);
+
+      expect(answer.status).toBe(400);
+      expect(answer.headers['content-type']).toBe('application/json');
+      expect(answer.json()).toStrictEqual({
+        error: expect.stringMatching(/\bkey\b/) as unknown,
+        key: encoded,
+      });
+    }
+  });
+
+  test('a request id that is badly encoded is refused, under the name of its key', async () => {
+    const key = `{a b} ${uniqueKey()}`;
+    await approve(app.url, key);
+    const answer = await send(app.url, 'DELETE', `${ratePath(key)}/%zz`);
+
+    expect(answer.status).toBe(400);
+    expect(answer.headers['content-type']).toBe('application/json');
+    expect(answer.json()).toStrictEqual({
+      error: expect.stringMatching(/\brequestId\b/) as unknown,
+      key,
+    });
+    expect((await debugState(app.url, key)).NumApprovedThisWindow).toBe(1);
+  });
+});
+
+describe('the names of a key in Redis', () => {
+  let app: TestApp;
+  const keyPrefix = `${uniqueKey()}:`;
+  beforeAll(async () => {
+    app = await startTestApp({
+      ...PATIENT_STORE,
+      REDIS_URL: redis.url,
+      KEY_PREFIX: keyPrefix,
+      WINDOW_MILLIS: '3600000',
+      MAX_REQUESTS: '1',
+    });
+  });
+  afterAll(() => app.stop(0));
+
+  /** Every name there is, by the part that decides its slot. */
+  async function namesBySlot(): Promise<Map<string, Set<string>>> {
+    const bySlot = new Map<string, Set<string>>();
+    let cursor = '0';
+    do {
+      const [next, names] = await redis.client.scan(cursor, 'COUNT', 1000);
+      cursor = next;
+      for (const name of names.filter((name) => name.includes(keyPrefix))) {
+        bySlot.set(hashedPart(name), (bySlot.get(hashedPart(name)) ?? new Set()).add(name));
+      }
+    } while (cursor !== '0');
+    return bySlot;
+  }
+
+  test('share one hash slot, and no two keys share a name', async () => {
+    const waiting = [];
+    for (const key of KEYS) {
+      await approve(app.url, key);
+      waiting.push(begin(app.url, 'POST', `${ratePath(key)}?canWait=true`));
+      await untilWaiting(app.url, key, 1);
+    }
+    // While somebody waits: state, requests, queue, waiting, replicas, and last the leader's mutex.
+    const bySlot = await until(async () => {
+      const found = await namesBySlot();
+      const names = [...found.values()].reduce((sum, { size }) => sum + size, 0);
+      return names === 6 * KEYS.length && found;
+    });
+
+    expect(bySlot.size).toBe(KEYS.length);
+    for (const [hashed, names] of bySlot) {
+      const state = `${keyPrefix}{${hashed}}`;
+      expect([...names].sort()).toEqual(
+        [
+          `mutex:${state}:leader`,
+          state,
+          `${state}:queue`,
+          `${state}:replicas`,
+          `${state}:requests`,
+          `${state}:waiting`,
+        ].sort(),
+      );
+    }
+    for (const request of waiting) request.disconnect();
+  });
+});

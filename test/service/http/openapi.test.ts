@@ -1,0 +1,258 @@
+import { Validator } from '@seriousme/openapi-schema-validator';
+import type { oas31 } from 'zod-openapi';
+
+import { querySchema } from '../../../src/http/intake/parameters.js';
+import { ERRORS } from '../../../src/service/errors.js';
+import { startTestApp } from '../../support/app.js';
+import { send } from '../../support/http-client.js';
+import { useTemporaryFolder } from '../../support/temporary-folder.js';
+import { bearer, tokenFile } from '../../support/tokens.js';
+
+type Document = oas31.OpenAPIObject;
+type Environment = Readonly<Record<string, string>>;
+
+const METHODS = ['get', 'head', 'post', 'put', 'patch', 'delete', 'options', 'trace'] as const;
+
+const folder = useTemporaryFolder();
+
+/** The document of a service with these settings. */
+async function documentWith(environment: Environment = {}): Promise<Document> {
+  const app = await startTestApp(environment);
+  const url = environment.ADMIN_PORT === undefined ? app.url : app.adminUrl;
+  const { status, headers, json } = await send(url, 'GET', '/openapi.json');
+  await app.stop(0);
+  expect([status, headers['content-type']]).toEqual([200, 'application/json']);
+  return json() as Document;
+}
+
+const withTokens = async (): Promise<Environment> => ({
+  AUTH_TOKENS_FILE: await tokenFile(folder, {
+    name: 'all',
+    token: 'token-for-everything',
+    scopes: ['check', 'release', 'debug'],
+  }),
+});
+
+function operationsOf({ paths = {} }: Document) {
+  return Object.entries(paths).flatMap(([path, item]) =>
+    METHODS.flatMap((method) => {
+      const operation = item[method];
+      return operation ? [{ path, method: method.toUpperCase(), operation }] : [];
+    }),
+  );
+}
+
+/** A target for a path of the document. */
+function targetOf(path: string): string {
+  return path.replace('{file}', 'start.js').replace('{requestId}', 'unknown').replace('{key}', 'k');
+}
+
+function responseOf({ components }: Document, response: object): oas31.ResponseObject {
+  if (!('$ref' in response)) return response as oas31.ResponseObject;
+  const name = (response.$ref as string).split('/').at(-1)!;
+  return components!.responses![name] as oas31.ResponseObject;
+}
+
+/** The names of the headers of a check's answer with this status. */
+function headersOfCheck(document: Document, status: '200' | '429'): string[] {
+  const { responses } = document.paths!['/rate/{key}']!.post!;
+  return Object.keys(responseOf(document, responses![status] as object).headers!);
+}
+
+describe('the document', () => {
+  test.each<[string, () => Environment | Promise<Environment>]>([
+    ['as it is by default', () => ({})],
+    ['with tokens', withTokens],
+    ['with an admin port', () => ({ ADMIN_PORT: '0' })],
+    [
+      'without headers and debug endpoints',
+      () => ({ RATE_LIMIT_HEADERS: 'off', DEBUG_ENDPOINTS: 'false' }),
+    ],
+  ])('is one of OpenAPI 3.1, %s', async (_how, environment) => {
+    const document = await documentWith(await environment());
+    const validator = new Validator();
+
+    expect(await validator.validate({ ...document })).toEqual({ valid: true });
+    expect(validator.version).toBe('3.1');
+  });
+
+  test('names every error of the table, with its message', async () => {
+    const document = await documentWith(await withTokens());
+    const named = [document, await documentWith()].flatMap((each) =>
+      operationsOf(each).flatMap(({ operation }) =>
+        Object.values(operation.responses as Record<string, object>).flatMap((response) => {
+          const { content = {} } = responseOf(each, response);
+          return Object.values(content).flatMap(({ examples = {} }) => Object.keys(examples));
+        }),
+      ),
+    );
+    // Of a method that is not there, and so of no operation.
+    const all = new Set([...named, 'METHOD_NOT_ALLOWED']);
+
+    expect([...all].sort()).toEqual(Object.keys(ERRORS).sort());
+    for (const [code, { message }] of Object.entries(ERRORS)) {
+      expect(JSON.stringify(document.components!.examples![code])).toContain(
+        JSON.stringify(message),
+      );
+    }
+  });
+
+  test('has the paths of the service, and for each its methods', async () => {
+    const app = await startTestApp();
+    const { json } = await send(app.url, 'GET', '/openapi.json');
+    const operations = operationsOf(json() as Document);
+    const paths = [...new Set(operations.map(({ path }) => path))];
+    for (const path of paths) {
+      const { status, headers } = await send(app.url, 'PURGE', targetOf(path));
+      const methods = operations.filter((each) => each.path === path).map(({ method }) => method);
+
+      expect([path, status, headers.allow?.split(', ').sort()]).toEqual([
+        path,
+        405,
+        methods.sort(),
+      ]);
+    }
+    await app.stop(0);
+
+    expect(paths.length).toBeGreaterThan(10);
+  });
+
+  test('has the parameters of checks as they are checked', async () => {
+    const { paths } = await documentWith();
+    const parameters = paths!['/rate/{key}']!.post!.parameters as oas31.ParameterObject[];
+    const inQuery = parameters.filter((each) => each.in === 'query');
+
+    expect(inQuery.map(({ name }) => name)).toEqual(Object.keys(querySchema.shape));
+    expect(inQuery.slice(0, 3)).toMatchObject([
+      { name: 'canWait', schema: { enum: [true, false, 1, 0] } },
+      { name: 'maxRequests', schema: { type: 'integer', minimum: 1, maximum: 1_000_000_000 } },
+      { name: 'maxRequestsInQueue', schema: { type: 'integer', minimum: 0, maximum: 100_000 } },
+    ]);
+    for (const { required = false, description } of inQuery) {
+      expect([required, description]).toEqual([false, expect.stringMatching(/\.$/)]);
+    }
+  });
+
+  test.each([
+    ['draft', ['RateLimit-Policy', 'RateLimit']],
+    ['legacy', ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset']],
+    ['off', []],
+  ])('has the headers of the form %s', async (form, names) => {
+    const document = await documentWith({ RATE_LIMIT_HEADERS: form });
+
+    for (const status of ['200', '429'] as const) {
+      const headers = headersOfCheck(document, status);
+      expect(headers.filter((name) => name.includes('RateLimit'))).toEqual(names);
+    }
+  });
+
+  test('says of each operation which scope its token has, where there are tokens', async () => {
+    const [open, guarded] = [await documentWith(), await documentWith(await withTokens())];
+    const scopes = operationsOf(guarded).map(({ path, method, operation }) => [
+      `${method} ${path}`,
+      operation.security?.[0]?.bearer?.[0],
+    ]);
+
+    expect(Object.fromEntries(scopes)).toMatchObject({
+      'POST /rate/{key}': 'check',
+      'DELETE /rate': 'release',
+      'GET /debug/{key}': 'debug',
+      'GET /metrics': 'debug',
+      'GET /healthz': undefined,
+      'GET /openapi.json': undefined,
+    });
+    expect(operationsOf(open).some(({ operation }) => operation.security)).toBe(false);
+    expect(open.components).not.toHaveProperty('securitySchemes');
+  });
+
+  test('has status 499 as one that nobody sees', async () => {
+    const { paths } = await documentWith();
+
+    expect(paths!['/rate/{key}']!.get!.responses!['499']).toMatchObject({ 'x-never-sent': true });
+  });
+});
+
+describe('with an admin port', () => {
+  test('the document and the page are there, and say where the checks are', async () => {
+    const app = await startTestApp({ ADMIN_PORT: '0' });
+    for (const path of ['/openapi.json', '/docs', '/docs/start.js']) {
+      expect((await send(app.url, 'GET', path)).status).toBe(404);
+      expect((await send(app.adminUrl, 'GET', path)).status).toBe(200);
+    }
+    const { json } = await send(app.adminUrl, 'GET', '/openapi.json');
+    await app.stop(0);
+    const { paths = {}, servers } = json() as Document;
+    const elsewhere = Object.keys(paths).filter((path) => paths[path]!.servers);
+
+    expect(servers).toEqual([{ url: '/' }]);
+    expect(elsewhere.sort()).toEqual(['/rate', '/rate/{key}', '/rate/{key}/{requestId}']);
+  });
+});
+
+describe('where there are tokens', () => {
+  test('the document and the page need none, and tell nothing of callers', async () => {
+    const app = await startTestApp(await withTokens());
+    const targets = ['/openapi.json', '/docs', '/docs/start.js', '/docs/swagger-ui.css'];
+    const without = await Promise.all(targets.map((target) => send(app.url, 'GET', target)));
+    const headers = bearer({ token: 'token-for-everything' });
+    const withOne = await send(app.url, 'GET', '/openapi.json', headers);
+    await app.stop(0);
+
+    expect(without.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+    expect(without[0]!.text).toBe(withOne.text);
+    expect(without[0]!.text).not.toContain('token-for-everything');
+  });
+});
+
+describe('the page', () => {
+  test('runs the scripts of the service only, and asks nobody else', async () => {
+    const app = await startTestApp();
+    const { headers, text } = await send(app.url, 'GET', '/docs');
+    const loaded = [...text.matchAll(/(?:src|href)="(?!data:)([^"]+)"/g)].map(([, path]) => path!);
+    const files = await Promise.all(loaded.map((path) => send(app.url, 'GET', `/${path}`)));
+    await app.stop(0);
+    const policy = String(headers['content-security-policy']).split('; ');
+
+    expect(headers['content-type']).toBe('text/html; charset=utf-8');
+    expect(policy).toEqual(
+      expect.arrayContaining(["default-src 'none'", "script-src 'self'", "style-src 'self'"]),
+    );
+    expect(policy.join()).not.toMatch(/unsafe|\*|http/);
+    expect(loaded).toHaveLength(4);
+    expect(files.map(({ status, headers: { 'content-type': type } }) => [status, type])).toEqual([
+      [200, 'text/css; charset=utf-8'],
+      [200, 'text/css; charset=utf-8'],
+      [200, 'text/javascript; charset=utf-8'],
+      [200, 'text/javascript; charset=utf-8'],
+    ]);
+    expect(text).not.toMatch(/<script>|style=| on\w+=/);
+  });
+
+  test('has its files whole, and no others', async () => {
+    const app = await startTestApp();
+    const target = '/docs/swagger-ui-bundle.js';
+    const [file, head] = await Promise.all([
+      send(app.url, 'GET', target),
+      send(app.url, 'HEAD', target),
+    ]);
+    const others = [
+      'swagger-ui.js.map',
+      'index.html',
+      'package.json',
+      '..%2Fpackage.json',
+      'toString',
+    ];
+    const statuses = await Promise.all(
+      others.map(async (name) => (await send(app.url, 'GET', `/docs/${name}`)).status),
+    );
+    await app.stop(0);
+
+    expect(file.text).toContain('SwaggerUIBundle');
+    expect(Number(file.headers['content-length'])).toBe(Buffer.byteLength(file.text));
+    expect([head.headers['content-length'], head.text]).toEqual([
+      file.headers['content-length'],
+      '',
+    ]);
+    expect(statuses).toEqual([404, 404, 404, 404, 404]);
+  });
+});

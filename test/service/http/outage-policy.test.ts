@@ -1,0 +1,234 @@
+import { randomUUID } from 'node:crypto';
+
+import type { TestApp } from '../../support/app.js';
+import { debugState, untilWaiting } from '../../support/debug-state.js';
+import { describeWithRedisProgram } from '../../support/describe-with-redis-program.js';
+import {
+  type Answer,
+  approve,
+  approvedId,
+  begin,
+  type PendingRequest,
+  ratePath,
+  send,
+} from '../../support/http-client.js';
+import {
+  checkUntilLogged,
+  policyOf,
+  startWithPolicy,
+  STORE_BACK,
+  STORE_DOWN,
+} from '../../support/outage.js';
+import { type RedisProcess, startRedisProcess } from '../../support/redis-process.js';
+import { uniqueKey } from '../../support/unique-key.js';
+import { until } from '../../support/until.js';
+
+type Policy = 'deny' | 'allow' | 'local';
+
+let redis: RedisProcess;
+let app: TestApp;
+
+async function start(policy: Policy): Promise<void> {
+  redis = await startRedisProcess();
+  app = await startWithPolicy(redis, policy);
+}
+
+async function stop(): Promise<void> {
+  await app.stop(0);
+  await redis.stop();
+}
+
+async function goDown(): Promise<void> {
+  await redis.kill();
+  await checkUntilLogged(app, STORE_DOWN);
+}
+
+const check = (key: string, query = ''): Promise<Answer> =>
+  send(app.url, 'POST', `${ratePath(key)}${query}`);
+
+describeWithRedisProgram('while Redis is down', () => {
+  describe.each<[policy: 'allow' | 'local']>([['allow'], ['local']])(
+    'by the policy %s',
+    (policy) => {
+      beforeAll(async () => {
+        await start(policy);
+        expect(policyOf(await check(uniqueKey()))).toBeUndefined();
+        await goDown();
+      });
+      afterAll(stop);
+
+      test.each(['POST', 'GET'])('a check by %s is decided, and says by what', async (method) => {
+        const answer = await send(app.url, method, ratePath(uniqueKey()));
+
+        expect([answer.status, policyOf(answer)]).toEqual([200, policy]);
+        expect(approvedId(answer)).toMatch(/^[0-9a-f-]{36}$/);
+        expect(answer.headers['cache-control']).toBe('no-store');
+      });
+
+      test('what is not decided by it does not say so', async () => {
+        const answers = [
+          [200, await send(app.url, 'GET', '/healthz')],
+          [503, await send(app.url, 'GET', '/readyz')],
+          [400, await check(uniqueKey(), '?canWait=x')],
+          [405, await send(app.url, 'HEAD', ratePath(uniqueKey()))],
+          [404, await send(app.url, 'GET', '/unknown')],
+          [503, await send(app.url, 'DELETE', `${ratePath(uniqueKey())}/${randomUUID()}`)],
+        ] as const;
+
+        for (const [status, answer] of answers) {
+          expect([answer.status, policyOf(answer)]).toEqual([status, undefined]);
+        }
+      });
+    },
+  );
+
+  describe('by the policy allow', () => {
+    beforeAll(async () => {
+      await start('allow');
+      await goDown();
+    });
+    afterAll(stop);
+
+    test('every check is approved, with an id of its own', async () => {
+      const key = uniqueKey();
+      const answers = await Promise.all(
+        Array.from({ length: 50 }, (_, i) => check(key, `?canWait=${i % 2}`)),
+      );
+
+      expect(new Set(answers.map(approvedId)).size).toBe(50);
+    });
+
+    test('there is no state to be shown', async () => {
+      expect((await send(app.url, 'GET', '/debug')).status).toBe(503);
+      expect((await send(app.url, 'GET', `/debug/${uniqueKey()}`)).status).toBe(503);
+    });
+  });
+
+  describe('by the policy local', () => {
+    beforeAll(async () => {
+      await start('local');
+      await goDown();
+    });
+    afterAll(stop);
+
+    test('the limit holds on this replica', async () => {
+      const key = uniqueKey();
+      const answers = await Promise.all(
+        Array.from({ length: 10 }, () => check(key, '?maxRequests=3')),
+      );
+
+      expect(answers.map(({ status }) => status).sort()).toEqual([
+        ...Array.from({ length: 3 }, () => 200),
+        ...Array.from({ length: 7 }, () => 429),
+      ]);
+      for (const answer of answers) expect(policyOf(answer)).toBe('local');
+    });
+
+    test('a refusal says when to come back', async () => {
+      const key = uniqueKey();
+      await approve(app.url, key);
+      const refusal = await check(key);
+
+      expect(refusal.json()).toEqual({ error: 'rate limit exceeded', key });
+      expect(Number(refusal.headers['retry-after'])).toBeGreaterThan(3000);
+    });
+
+    test('who waits is served when an approval is released, and its state is shown', async () => {
+      const key = uniqueKey();
+      const holder = await approve(app.url, key);
+      const waiting = begin(app.url, 'POST', `${ratePath(key)}?canWait=true`);
+      await untilWaiting(app.url, key, 1);
+      expect(await debugState(app.url, key)).toMatchObject({ NumApprovedThisWindow: 1 });
+      expect((await send(app.url, 'DELETE', `${ratePath(key)}/${holder}`)).status).toBe(200);
+
+      const answer = await waiting.answer;
+      expect([answer.status, policyOf(answer)]).toEqual([200, 'local']);
+    });
+  });
+});
+
+describeWithRedisProgram('those who wait when Redis goes down', () => {
+  let key: string;
+  let waiting: PendingRequest[];
+  /** Those who have been answered so far, in that order. */
+  let answered: number[];
+  afterEach(async () => {
+    for (const request of waiting) request.disconnect();
+    await stop();
+  });
+
+  async function startWaiting(policy: Policy): Promise<void> {
+    await start(policy);
+    key = uniqueKey();
+    await approve(app.url, key);
+    waiting = [];
+    answered = [];
+    for (let i = 0; i < 4; i += 1) {
+      const request = begin(app.url, 'POST', `${ratePath(key)}?canWait=true`);
+      request.answer.then(
+        () => answered.push(i),
+        () => undefined,
+      );
+      waiting.push(request);
+      await untilWaiting(app.url, key, i + 1);
+    }
+  }
+
+  test('are all approved, by the policy allow', async () => {
+    await startWaiting('allow');
+    await goDown();
+
+    for (const { answer } of waiting) {
+      const { status, headers } = await answer;
+      expect([status, headers['x-sluice-outage-policy']]).toEqual([200, 'allow']);
+    }
+  });
+
+  test('are served in their order by the limits of this replica, by the policy local', async () => {
+    await startWaiting('local');
+    await goDown();
+
+    for (const [i, { answer }] of waiting.entries()) {
+      const approval = await answer;
+      expect([approval.status, policyOf(approval)]).toEqual([200, 'local']);
+      expect(answered).toEqual([0, 1, 2, 3].slice(0, i + 1));
+      expect(await debugState(app.url, key)).toMatchObject({
+        NumApprovedThisWindow: 1,
+        NumWaiting: 3 - i,
+      });
+      await send(app.url, 'DELETE', `${ratePath(key)}/${approvedId(approval)}`);
+    }
+  });
+
+  test('are served here after its return, too, by the policy local', async () => {
+    await startWaiting('local');
+    await goDown();
+    await redis.restart({ withData: false });
+    await app.logged(({ msg }) => msg === STORE_BACK);
+
+    for (const { answer } of waiting) {
+      const approval = await answer;
+      expect([approval.status, policyOf(approval)]).toEqual([200, 'local']);
+      await send(app.url, 'DELETE', `${ratePath(key)}/${approvedId(approval)}`);
+    }
+  });
+
+  test('wait on by the policy deny, and are served in their order when it is back, though empty', async () => {
+    await startWaiting('deny');
+    await goDown();
+    expect((await check(key, '?canWait=true')).status).toBe(503);
+    await redis.restart({ withData: false });
+    await app.logged(({ msg }) => msg === STORE_BACK);
+    await untilWaiting(app.url, key, 4);
+    expect(answered).toEqual([]);
+
+    for (const [i, { answer }] of waiting.entries()) {
+      // Makes room for one more, whom the queue has before the check itself.
+      expect((await check(key, `?maxRequests=${i + 2}`)).status).toBe(429);
+      const approval = await answer;
+      expect([approval.status, policyOf(approval)]).toEqual([200, undefined]);
+      expect(answered).toEqual([0, 1, 2, 3].slice(0, i + 1));
+      await until(async () => (await debugState(app.url, key)).NumWaiting === 3 - i);
+    }
+  });
+});

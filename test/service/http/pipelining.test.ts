@@ -1,0 +1,404 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
+
+import type { Timeouts } from '../../../src/net/timeouts.js';
+import type { Limiter } from '../../../src/limiter/limiter.js';
+import { startTestApp, type TestApp } from '../../support/app.js';
+import { bothLimiters } from '../../support/both-limiters.js';
+import { debugState, untilWaiting } from '../../support/debug-state.js';
+import { extent } from '../../support/extent.js';
+import { approve, approvedId, begin, ratePath, send } from '../../support/http-client.js';
+import { fullKey, smallLimiter, useHttpServices } from '../../support/http-service.js';
+import { scrape } from '../../support/prometheus-text.js';
+import { openConnection, type RawConnection, requestText } from '../../support/raw-http.js';
+import { uniqueKey } from '../../support/unique-key.js';
+import { until } from '../../support/until.js';
+import { useRedis } from '../../support/use-redis.js';
+import { useTls } from '../../support/use-tls.js';
+
+const redis = useRedis();
+const tls = useTls();
+const startService = useHttpServices();
+
+/** The bound by default, and what is held while the connection is read. */
+const BOUND = 100;
+const HELD_WHILE_READ = 1000;
+const HELD_IN_ALL = 10_000;
+
+const ONE_HOUR = 3_600_000;
+const SHORT: Timeouts = {
+  headMillis: 1000,
+  requestMillis: 1000,
+  idleMillis: ONE_HOUR,
+  checkMillis: 20,
+};
+
+function waitText(key: string): string {
+  return requestText('POST', `${ratePath(key)}?canWait=true`);
+}
+
+/** Requests that tell one answer from the other by their correlation ids. */
+function numbered(count: number, textOf: (headers: Record<string, string>) => string): string {
+  return Array.from({ length: count }, (_, i) => textOf({ 'X-Correlation-ID': `n${i}` })).join('');
+}
+
+function answeredIds(received: string): string[] {
+  return received.match(/(?<=^X-Correlation-ID: n)\d+/gm) ?? [];
+}
+
+const STATUS_LINE = 'HTTP/1.1 ';
+
+/** Resolves when so many have been answered. What was received is too much to be shown. */
+async function untilAnswered(connection: RawConnection, count: number): Promise<void> {
+  let isClosed = false;
+  void connection.closed.then(() => (isClosed = true));
+  let [answered, seen] = [0, 0];
+  await until(() => {
+    if (isClosed) throw new Error('closed before all were answered');
+    // Goes on where it ended: to count all again would take longer than the answers.
+    for (let at; (at = connection.received.indexOf(STATUS_LINE, seen)) !== -1; answered += 1) {
+      seen = at + STATUS_LINE.length;
+    }
+    return answered >= count;
+  });
+}
+
+function inOrder(count: number): string[] {
+  return Array.from({ length: count }, (_, i) => String(i));
+}
+
+/** A limiter that decides nothing until it is told to. None of its checks wait in a queue. */
+function blockedLimiter(): { limiter: Limiter; asked: () => number; unblock: () => void } {
+  const limiter = smallLimiter();
+  const check = limiter.check.bind(limiter);
+  let unblock!: () => void;
+  const unblocked = new Promise<void>((resolve) => (unblock = resolve));
+  let asked = 0;
+  limiter.check = async (...args) => {
+    asked += 1;
+    await unblocked;
+    return check(...args);
+  };
+  return { limiter, asked: () => asked, unblock };
+}
+
+describe.each(bothLimiters(redis))(
+  'waiting checks on one connection (%s limiter)',
+  (_, settings) => {
+    let app: TestApp;
+    let key: string;
+    async function start(environment: Record<string, string> = {}): Promise<void> {
+      app = await startTestApp({
+        ...settings(),
+        WINDOW_MILLIS: String(ONE_HOUR),
+        MAX_REQUESTS: '1',
+        MAX_REQUESTS_IN_QUEUE: '100000',
+        ...environment,
+      });
+      key = uniqueKey();
+      await approve(app.url, key);
+    }
+    afterEach(() => app.stop(0));
+
+    async function metric(name: string, labels?: Record<string, string>): Promise<number> {
+      return (await scrape(app.url)).value(name, labels);
+    }
+
+    /** What becomes of one more: its status, or that it waits. */
+    async function another(waiting: number): Promise<number | string> {
+      const request = begin(app.url, 'POST', `${ratePath(key)}?canWait=true`);
+      const outcome = await Promise.race([
+        request.answer.then(({ status }) => status),
+        untilWaiting(app.url, key, waiting).then(() => 'waits'),
+      ]);
+      request.disconnect();
+      request.answer.catch(() => undefined);
+      return outcome;
+    }
+
+    test('take no more places than the connection may have', async () => {
+      await start({ MAX_WAITERS: String(BOUND + 1) });
+      const connection = await openConnection(app.url);
+      connection.write(waitText(key).repeat(3 * BOUND));
+      await until(
+        async () =>
+          (await metric('ratelimit_held_requests_total')) === 2 * BOUND ||
+          (await metric('ratelimit_failed_checks_total', { reason: 'too_many_waiters' })) > 0,
+      );
+      await untilWaiting(app.url, key, BOUND);
+
+      expect(await another(BOUND + 1)).toBe('waits');
+      connection.disconnect();
+    });
+
+    test('leave places for others when they are 10,001', async () => {
+      await start();
+      const connection = await openConnection(app.url);
+      connection.write(waitText(key).repeat(10_001));
+      const isFull = async () =>
+        (await metric('ratelimit_failed_checks_total', { reason: 'too_many_waiters' })) > 0;
+      // So many are not read, and a client that is not read does not tell that it disconnects.
+      await Promise.race([connection.closed, until(isFull)]);
+
+      expect(await another(1)).toBe('waits');
+      connection.disconnect();
+    });
+
+    test('free all their places when their client disconnects, and the held are never decided', async () => {
+      await start();
+      const own = uniqueKey();
+      const connection = await openConnection(app.url);
+      connection.write(waitText(key).repeat(2 * BOUND) + requestText('POST', ratePath(own)));
+      await until(async () => (await metric('ratelimit_held_requests_total')) === BOUND + 1);
+      await untilWaiting(app.url, key, BOUND);
+      connection.disconnect();
+      await untilWaiting(app.url, key, 0);
+      await approve(app.url, uniqueKey());
+
+      expect(await debugState(app.url, own)).toStrictEqual({ Key: own, Found: false });
+      expect(await metric('ratelimit_waiting')).toBe(0);
+    });
+
+    test('are answered in their order as they come to their turn', async () => {
+      await start({ MAX_IN_FLIGHT_PER_CONNECTION: '2' });
+      const connection = await openConnection(app.url);
+      connection.write(
+        numbered(5, (headers) => requestText('POST', `${ratePath(key)}?canWait=true`, headers)),
+      );
+      await untilWaiting(app.url, key, 2);
+      await send(app.url, 'POST', `${ratePath(key)}?maxRequests=10`);
+      await connection.receives(/n4\r\n[^]*request_id/);
+      connection.disconnect();
+
+      expect(answeredIds(connection.received)).toEqual(inOrder(5));
+    });
+
+    test('do not keep a replica from stopping, and the held are not decided', async () => {
+      await start();
+      const own = uniqueKey();
+      const connection = await openConnection(app.url);
+      connection.write(waitText(key).repeat(2 * BOUND) + requestText('POST', ratePath(own)));
+      await untilWaiting(app.url, key, BOUND);
+      await app.stop(0);
+      await connection.closed;
+
+      expect(connection.received).toMatch(/^HTTP\/1\.1 503 [^]*Connection: close\r\n/);
+      expect(connection.received).not.toContain('request_id');
+    });
+  },
+);
+
+// By HTTPS Node itself cuts a connection that it stops reading within what it has decrypted.
+describe.each([
+  ['HTTP', extent(2000, 10_000), () => ({})],
+  ['HTTPS', 100, () => tls.settings],
+])('many requests on one connection by %s', (_, count, settings) => {
+  test('are all answered, in their order', async () => {
+    const app = await startTestApp({ ...settings(), MAX_IN_FLIGHT_PER_CONNECTION: '10' });
+    const connection = await openConnection(app.url);
+    const key = uniqueKey();
+    const kinds = [
+      (headers: Record<string, string>) => requestText('POST', ratePath(key), headers),
+      (headers: Record<string, string>) => requestText('GET', '/healthz', headers),
+      (headers: Record<string, string>) =>
+        requestText('POST', `${ratePath(key)}?canWait=true&maxRequests=1000000`, headers),
+      (headers: Record<string, string>) =>
+        `${requestText('POST', ratePath(key), { ...headers, 'Content-Length': '4' })}body`,
+      (headers: Record<string, string>) => requestText('GET', '/%zz', { ...headers, Expect: 'x' }),
+    ];
+    let next = 0;
+    connection.write(numbered(count, (headers) => kinds[next++ % kinds.length]!(headers)));
+    await untilAnswered(connection, count);
+    connection.disconnect();
+    await app.stop(0);
+
+    expect(answeredIds(connection.received)).toEqual(inOrder(count));
+  });
+});
+
+test('one connection with 30,000 checks does not keep another from being served', async () => {
+  let decided = 0;
+  const limiter = smallLimiter();
+  const check = limiter.check.bind(limiter);
+  limiter.check = (...args) => {
+    decided += 1;
+    return check(...args);
+  };
+  const service = await startService({ limiter });
+  const other = await openConnection(service.url);
+  const many = await openConnection(service.url);
+  many.write(requestText('POST', ratePath(uniqueKey())).repeat(30_000));
+  await until(() => decided > 0);
+  const between: number[] = [];
+  for (let turn = 1; turn <= 10; turn += 1) {
+    const before = decided;
+    other.write(requestText('GET', '/healthz'));
+    await other.receives(new RegExp(`^(?:[^]*?OK){${2 * turn}}$`));
+    between.push(decided - before);
+  }
+  many.disconnect();
+  other.disconnect();
+
+  // The client is read in the same turns of the event loop, and may need some of them.
+  expect(Math.max(...between)).toBeLessThanOrEqual(10 * BOUND);
+});
+
+describe('requests beyond the bound of a connection', () => {
+  test('are not begun before earlier ones are answered', async () => {
+    const { limiter, asked, unblock } = blockedLimiter();
+    const service = await startService({ limiter, maxInFlight: 3 });
+    const connection = await openConnection(service.url);
+    connection.write(requestText('POST', ratePath(uniqueKey())).repeat(10));
+    await until(() => service.held === 7);
+    expect(asked()).toBe(3);
+    unblock();
+    await connection.receives(/^(?:[^]*?HTTP\/1\.1 ){10}/);
+    expect(asked()).toBe(10);
+
+    // What came alone counts with what comes behind it, time and again.
+    connection.write(requestText('POST', ratePath(uniqueKey())).repeat(10));
+    await connection.receives(/^(?:[^]*?HTTP\/1\.1 ){20}/);
+    expect(service.held).toBe(14);
+    connection.disconnect();
+  });
+
+  test('are served one by one where one may be in flight', async () => {
+    const service = await startService({ maxInFlight: 1 });
+    const connection = await openConnection(service.url);
+    connection.write(numbered(50, (headers) => requestText('GET', '/healthz', headers)));
+    await connection.receives(/n49\r\n[^]*OK$/);
+    connection.disconnect();
+
+    expect(answeredIds(connection.received)).toEqual(inOrder(50));
+    expect(service.held).toBe(49);
+  });
+
+  test('may have bodies, however large', async () => {
+    const { limiter, unblock } = blockedLimiter();
+    const service = await startService({ limiter, maxInFlight: 1 });
+    const connection = await openConnection(service.url);
+    const body = 'x'.repeat(4 * 1024 * 1024);
+    connection.write(
+      requestText('POST', ratePath(uniqueKey())) +
+        requestText('POST', ratePath(uniqueKey()), { 'Content-Length': String(body.length) }) +
+        body +
+        requestText('GET', '/healthz'),
+    );
+    // The body has been read when the request behind it is held.
+    await until(() => service.held === 2);
+    unblock();
+
+    await connection.receives(/request_id[^]*request_id[^]*OK$/);
+    connection.disconnect();
+  });
+
+  test('are told to continue in their turn', async () => {
+    const { limiter, unblock } = blockedLimiter();
+    const service = await startService({ limiter, maxInFlight: 1 });
+    const connection = await openConnection(service.url);
+    const headers = { 'Content-Length': '4', Expect: '100-continue' };
+    connection.write(
+      requestText('POST', ratePath(uniqueKey())) +
+        requestText('POST', ratePath(uniqueKey()), headers),
+    );
+    await until(() => service.held === 1);
+    expect(connection.received).toBe('');
+    unblock();
+    await connection.receives(/request_id[^]*HTTP\/1\.1 100 Continue\r\n\r\n/);
+    connection.write(`body${requestText('GET', '/healthz')}`);
+
+    await connection.receives(/request_id[^]*request_id[^]*OK$/);
+    connection.disconnect();
+  });
+
+  test('have no time limit while they are held, nor has what is not read', async () => {
+    const { limiter, unblock } = blockedLimiter();
+    const service = await startService({ limiter, maxInFlight: 1, timeouts: SHORT });
+    const connection = await openConnection(service.url);
+    const count = 2 * HELD_WHILE_READ;
+    // One read ends within a request, of which the rest is not read.
+    connection.write(
+      numbered(count, (headers) =>
+        requestText('POST', ratePath(uniqueKey()), { ...headers, 'X-Long': 'x'.repeat(100) }),
+      ),
+    );
+    await until(() => service.held >= HELD_WHILE_READ);
+    // When these are cut, all would be that came before them and had a time limit.
+    for (let turn = 0; turn < 2; turn += 1) {
+      const sentinel = await openConnection(service.url);
+      sentinel.write('POST');
+      await sentinel.closed;
+    }
+    expect(service.held).toBeLessThan(count - 1);
+    unblock();
+    await untilAnswered(connection, count);
+    connection.disconnect();
+
+    expect(answeredIds(connection.received)).toEqual(inOrder(count));
+    expect(service.drops).toEqual([]);
+  });
+
+  test('are held up to a bound for all connections together', async () => {
+    const { limiter, asked, unblock } = blockedLimiter();
+    const service = await startService({ limiter, maxInFlight: 1 });
+    const text = requestText('POST', ratePath(uniqueKey())).repeat(HELD_WHILE_READ);
+    const holding: RawConnection[] = [];
+    while (service.held + HELD_WHILE_READ <= HELD_IN_ALL) {
+      const connection = await openConnection(service.url);
+      connection.write(text);
+      holding.push(connection);
+      await until(() => service.held === holding.length * (HELD_WHILE_READ - 1));
+    }
+    const beyond = await openConnection(service.url);
+    beyond.write(text);
+    await beyond.closed;
+    expect(service.held).toBe(HELD_IN_ALL);
+    expect(service.drops).toEqual(['too_many_held']);
+    expect(asked()).toBe(holding.length + 1);
+
+    unblock();
+    for (const connection of holding) {
+      await untilAnswered(connection, HELD_WHILE_READ);
+      connection.disconnect();
+    }
+  });
+
+  test('do not stay when their client takes none of its answers', async () => {
+    const service = await startService({ timeouts: SHORT });
+    const socket = connect(Number(new URL(service.url).port), '127.0.0.1');
+    await once(socket, 'connect');
+    // A reset is one of the ways to be cut.
+    socket.on('error', () => undefined).pause();
+    socket.write(requestText('POST', ratePath(uniqueKey())).repeat(100_000));
+    await until(() => service.drops.length > 0);
+    socket.destroy();
+
+    expect(service.drops).toEqual(['slow_reader']);
+  });
+});
+
+test('checks that may wait, and need not, are no reason to cut a connection', async () => {
+  const app = await startTestApp({ MAX_REQUESTS: '1000000', WINDOW_MILLIS: String(ONE_HOUR) });
+  const connection = await openConnection(app.url);
+  const key = uniqueKey();
+  const count = 10 * HELD_WHILE_READ;
+  connection.write(
+    numbered(count, (headers) => requestText('POST', `${ratePath(key)}?canWait=true`, headers)),
+  );
+  await untilAnswered(connection, count);
+  connection.disconnect();
+  await app.stop(0);
+
+  expect(answeredIds(connection.received)).toEqual(inOrder(count));
+});
+
+test('a held request of a key that is full is refused like any other', async () => {
+  const service = await startService({ maxInFlight: 1 });
+  const { key } = await fullKey(service);
+  const connection = await openConnection(service.url);
+  connection.write(requestText('POST', ratePath(key)).repeat(2));
+  await connection.receives(/429[^]*429[^]*\}$/);
+  connection.disconnect();
+
+  approvedId(await send(service.url, 'POST', ratePath(uniqueKey())));
+});

@@ -1,0 +1,157 @@
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
+
+import { type TestApp, startTestApp } from '../../support/app.js';
+import { bothLimiters } from '../../support/both-limiters.js';
+import { untilWaiting } from '../../support/debug-state.js';
+import { type Answer, approve, begin, ratePath, send } from '../../support/http-client.js';
+import { openConnection, requestText } from '../../support/raw-http.js';
+import { uniqueKey } from '../../support/unique-key.js';
+import { until } from '../../support/until.js';
+import { useRedis } from '../../support/use-redis.js';
+import { holdEventLoop } from '../../support/hold-event-loop.js';
+
+// Port 1 is reserved, so nobody listens there.
+const AWAY = { REDIS_URL: 'redis://127.0.0.1:1', STORE_TIMEOUT_MILLIS: '200' };
+
+const redis = useRedis();
+
+function readyz(app: TestApp): Promise<Answer> {
+  return send(app.url, 'GET', '/readyz');
+}
+
+function expectNotReady({ status, headers, text }: Answer, reasons: RegExp): void {
+  expect(status).toBe(503);
+  expect(headers['content-type']).toBe('text/plain; charset=utf-8');
+  expect(headers['retry-after']).toMatch(/^[1-9]\d*$/);
+  expect(headers['cache-control']).toBe('no-store');
+  expect(text).toMatch(reasons);
+}
+
+describe.each(bothLimiters(redis))('GET /readyz (%s limiter)', (_name, settings) => {
+  test('is OK in plain text', async () => {
+    const app = await startTestApp(settings());
+    const { status, headers, text } = await readyz(app);
+    await app.stop(0);
+
+    expect([status, text]).toEqual([200, 'OK']);
+    expect(headers['content-type']).toBe('text/plain; charset=utf-8');
+    expect(headers['cache-control']).toBe('no-store');
+  });
+
+  test('says that the replica drains, to a client that it still has', async () => {
+    const app = await startTestApp({
+      ...settings(),
+      WINDOW_MILLIS: '3600000',
+      MAX_REQUESTS: '1',
+    });
+    const key = uniqueKey();
+    await approve(app.url, key);
+    // Keeps the replica from ending, which would close every connection.
+    const waiting = begin(app.url, 'POST', `${ratePath(key)}?canWait=true`);
+    await untilWaiting(app.url, key, 1);
+    const connection = await openConnection(app.url);
+    const text = requestText('GET', '/readyz');
+    connection.write(text.slice(0, -2));
+    // Answered on another connection, so the first has been accepted before.
+    await send(app.url, 'GET', '/healthz');
+    const stopped = app.stop(3_600_000);
+    connection.write(text.slice(-2));
+    await connection.closed;
+    waiting.disconnect();
+    await stopped;
+
+    expect(connection.received).toMatch(/^HTTP\/1\.1 503 [^]*\r\n\r\ndraining$/);
+  });
+});
+
+test('GET /readyz says that the event loop does not keep up, until it does; each is logged once', async () => {
+  const app = await startTestApp({ MAX_EVENT_LOOP_DELAY_MILLIS: '200' });
+  // Each turn is longer than the limit.
+  const busy = setInterval(holdEventLoop, 0, 300);
+  const overloaded = await until(async () => {
+    const answer = await readyz(app);
+    return answer.status !== 200 && answer;
+  });
+  clearInterval(busy);
+  await until(async () => (await readyz(app)).status === 200);
+  await app.stop(0);
+
+  expectNotReady(overloaded, /^event loop delayed by \d+ ms$/);
+  const lines = app.log.filter(({ msg }) => msg === 'not ready' || msg === 'ready again');
+  expect(lines).toMatchObject([
+    { msg: 'not ready', reasons: [expect.stringMatching(/^event loop delayed by \d+ ms$/)] },
+    { msg: 'ready again' },
+  ]);
+});
+
+describe('while Redis is away', () => {
+  test('GET /readyz says so, and GET /healthz does not care', async () => {
+    const app = await startTestApp(AWAY);
+    const ready = await readyz(app);
+    const health = await send(app.url, 'GET', '/healthz');
+    await app.stop(0);
+
+    expectNotReady(ready, /^store unavailable$/);
+    expect([health.status, health.text]).toEqual([200, 'OK']);
+  });
+
+  test('GET /readyz is OK with READY_DURING_OUTAGE=true', async () => {
+    const app = await startTestApp({ ...AWAY, READY_DURING_OUTAGE: 'true' });
+    const { status, text } = await readyz(app);
+    await app.stop(0);
+
+    expect([status, text]).toEqual([200, 'OK']);
+  });
+
+  test('many probes at once are all answered', async () => {
+    const app = await startTestApp(AWAY);
+    const answers = await Promise.all(Array.from({ length: 50 }, () => readyz(app)));
+    await app.stop(0);
+
+    for (const answer of answers) expectNotReady(answer, /^store unavailable$/);
+  });
+});
+
+describe('when the way to Redis is cut', () => {
+  let isCut: boolean;
+  let sockets: Socket[];
+  let way: Server;
+  beforeEach(async () => {
+    isCut = false;
+    sockets = [];
+    way = createServer((socket) => {
+      const toRedis = connect(Number(new URL(redis.url).port), '127.0.0.1');
+      for (const end of [socket, toRedis]) {
+        sockets.push(end.on('error', () => undefined));
+        if (isCut) end.destroy();
+      }
+      socket.pipe(toRedis).pipe(socket);
+    });
+    way.listen(0, '127.0.0.1');
+    await once(way, 'listening');
+  });
+  afterEach(() => {
+    way.close();
+    cut();
+  });
+
+  function cut(): void {
+    isCut = true;
+    for (const socket of sockets) socket.destroy();
+  }
+
+  test('GET /readyz says so, and is OK when it is mended', async () => {
+    const { port } = way.address() as AddressInfo;
+    const app = await startTestApp({
+      REDIS_URL: `redis://127.0.0.1:${port}`,
+      STORE_TIMEOUT_MILLIS: '1000',
+    });
+    await until(async () => (await readyz(app)).status === 200);
+    cut();
+    await until(async () => (await readyz(app)).status === 503);
+    isCut = false;
+    await until(async () => (await readyz(app)).status === 200);
+    await app.stop(0);
+  });
+});

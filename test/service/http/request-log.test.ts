@@ -1,0 +1,357 @@
+import { parseSettings } from '../../../src/config/settings.js';
+import { type TestApp, startTestApp } from '../../support/app.js';
+import { bothLimiters, PATIENT_STORE } from '../../support/both-limiters.js';
+import { untilWaiting } from '../../support/debug-state.js';
+import type { Limiter } from '../../../src/limiter/limiter.js';
+import { httpAppOver, serve } from '../../support/http-app.js';
+import { approve, begin, send } from '../../support/http-client.js';
+import { smallLimiter } from '../../support/http-service.js';
+import { openConnection, requestText } from '../../support/raw-http.js';
+import { recordLog } from '../../support/recorded-log.js';
+import type { LogLine } from '../../support/replica-process.js';
+import { uniqueKey } from '../../support/unique-key.js';
+import { until } from '../../support/until.js';
+import { useRedis } from '../../support/use-redis.js';
+
+const redis = useRedis();
+
+function linesTo(log: readonly LogLine[], url: string): LogLine[] {
+  return log.filter(({ req }) => (req as { url: string } | undefined)?.url === url);
+}
+
+/** One answer of each class, and how the app's log tells of them once it has stopped. */
+async function answersOfEveryClass(app: TestApp) {
+  const key = uniqueKey();
+  const ids = {
+    '2xx': uniqueKey(),
+    denied: uniqueKey(),
+    invalid: uniqueKey(),
+    unknown: uniqueKey(),
+    '5xx': uniqueKey(),
+  };
+  const correlated = (id: string) => ({ 'X-Correlation-ID': id });
+  await send(app.url, 'POST', `/rate/${key}`, correlated(ids['2xx']));
+  await send(app.url, 'POST', `/rate/${key}`, correlated(ids.denied));
+  await send(app.url, 'POST', `/rate/${key}?canWait=x`, correlated(ids.invalid));
+  await send(app.url, 'GET', '/unknown', correlated(ids.unknown));
+  // Waits until the app stops, which turns it away with a 503.
+  const waiting = begin(app.url, 'POST', `/rate/${key}?canWait=true`, correlated(ids['5xx']));
+  await untilWaiting(app.url, key, 1);
+  await app.stop(0);
+  expect((await waiting.answer).status).toBe(503);
+  return { key, ids, linesOf: (id: string) => app.log.filter((l) => l.correlationId === id) };
+}
+
+describe.each(bothLimiters(redis))('the request log (%s limiter)', (_name, settings) => {
+  function start(environment: Readonly<Record<string, string>>): Promise<TestApp> {
+    return startTestApp({
+      ...settings(),
+      WINDOW_MILLIS: '3600000',
+      MAX_REQUESTS: '1',
+      ...environment,
+    });
+  }
+
+  describe.each(['true', 'false'])('LOG_2XX=%s', (log2xx) => {
+    describe.each(['true', 'false'])('LOG_4XX=%s', (log4xx) => {
+      test.each(['true', 'false'])('LOG_5XX=%s: has a line for just these', async (log5xx) => {
+        const app = await start({
+          LOG_LEVEL: 'debug',
+          LOG_2XX: log2xx,
+          LOG_4XX: log4xx,
+          LOG_5XX: log5xx,
+        });
+        const { ids, linesOf } = await answersOfEveryClass(app);
+
+        const lines = Object.entries(ids).map(([name, id]) => [name, linesOf(id).length]);
+        expect(Object.fromEntries(lines)).toEqual({
+          '2xx': log2xx === 'true' ? 1 : 0,
+          denied: log4xx === 'true' ? 1 : 0,
+          invalid: log4xx === 'true' ? 1 : 0,
+          unknown: log4xx === 'true' ? 1 : 0,
+          '5xx': log5xx === 'true' ? 1 : 0,
+        });
+      });
+    });
+  });
+
+  test('says nothing by default of what went well, was refused, or may be tried again', async () => {
+    const { ids, linesOf } = await answersOfEveryClass(await start({}));
+
+    for (const id of Object.values(ids)) expect(linesOf(id)).toEqual([]);
+  });
+
+  test('has the method, URL, status, key and duration of each, and a word for its level', async () => {
+    const app = await start({
+      LOG_LEVEL: 'debug',
+      LOG_2XX: 'true',
+      LOG_4XX: 'true',
+      LOG_5XX: 'true',
+    });
+    const { key, ids, linesOf } = await answersOfEveryClass(app);
+
+    const line = (level: string, method: string, url: string, status: number): unknown => [
+      expect.objectContaining({
+        level,
+        req: expect.objectContaining({ method, url }) as unknown,
+        res: { statusCode: status },
+        ...(status === 404 ? {} : { key }),
+        responseTime: expect.any(Number) as unknown,
+        msg: status < 500 ? 'request completed' : 'request errored',
+        time: expect.stringMatching(/^\d{4}-\d\d-\d\dT/) as unknown,
+      }),
+    ];
+    expect(linesOf(ids['2xx'])).toEqual(line('info', 'POST', `/rate/${key}`, 200));
+    expect(linesOf(ids.denied)).toEqual(line('info', 'POST', `/rate/${key}`, 429));
+    expect(linesOf(ids.invalid)).toEqual(line('info', 'POST', `/rate/${key}?canWait=x`, 400));
+    expect(linesOf(ids.unknown)).toEqual(line('info', 'GET', '/unknown', 404));
+    expect(linesOf(ids['5xx'])).toEqual(line('debug', 'POST', `/rate/${key}?canWait=true`, 503));
+  });
+
+  test('has the correlation id that was made up for a client without one', async () => {
+    const app = await start({ LOG_2XX: 'true' });
+    const { headers } = await send(app.url, 'GET', '/healthz');
+    await app.stop(0);
+
+    expect(linesTo(app.log, '/healthz')).toEqual([
+      expect.objectContaining({ correlationId: headers['x-correlation-id'] }),
+    ]);
+  });
+
+  test('has words for levels in every line', async () => {
+    const app = await start({ LOG_LEVEL: 'trace', LOG_2XX: 'true', LOG_4XX: 'true' });
+    await approve(app.url, uniqueKey());
+    await answersOfEveryClass(app);
+
+    const levels = new Set(app.log.map(({ level }: LogLine) => level));
+    expect([...levels].sort()).toEqual(expect.arrayContaining(['debug', 'info']));
+    for (const level of levels) expect(level).toMatch(/^(trace|debug|info|warn|error|fatal)$/);
+  });
+
+  test('LOG_LEVEL=error leaves out what is less', async () => {
+    const app = await start({ LOG_LEVEL: 'error', LOG_2XX: 'true' });
+    await send(app.url, 'GET', '/healthz');
+    await app.stop(0);
+
+    expect(app.log).toEqual([]);
+  });
+});
+
+test('a fault of ours is an error in the log, with its cause, unless LOG_5XX=false', async () => {
+  const lines = async (log5xx: string): Promise<LogLine[]> => {
+    const prefix = `${uniqueKey()}:`;
+    const app = await startTestApp({
+      ...PATIENT_STORE,
+      REDIS_URL: redis.url,
+      KEY_PREFIX: prefix,
+      LOG_5XX: log5xx,
+    });
+    // A name that the service uses holds what it can't have put there.
+    await redis.client.set(`${prefix}{key}`, 'not a hash', 'EX', 3600);
+    expect((await send(app.url, 'POST', '/rate/key')).status).toBe(500);
+    await app.stop(0);
+    return linesTo(app.log, '/rate/key');
+  };
+
+  expect(await lines('false')).toEqual([]);
+  expect(await lines('true')).toEqual([
+    expect.objectContaining({
+      level: 'error',
+      res: expect.objectContaining({ statusCode: 500 }) as unknown,
+      msg: 'request errored',
+      err: expect.objectContaining({
+        message: expect.stringContaining('WRONGTYPE') as unknown,
+      }) as unknown,
+    }),
+  ]);
+});
+
+describe('the line of an answer', () => {
+  test('says how long the request took, its wait included', async () => {
+    const app = await startTestApp({
+      WINDOW_MILLIS: '3600000',
+      MAX_REQUESTS: '1',
+      LOG_2XX: 'true',
+    });
+    const key = uniqueKey();
+    const holder = await approve(app.url, key);
+    const sentAt = performance.now();
+    const waiting = begin(app.url, 'POST', `/rate/${key}?canWait=true`);
+    await untilWaiting(app.url, key, 1);
+    const waitingAt = performance.now();
+    await until(() => performance.now() - waitingAt > 20);
+    await send(app.url, 'DELETE', `/rate/${key}/${holder}`);
+    await waiting.answer;
+    const answeredAt = performance.now();
+    await app.stop(0);
+
+    const [line] = linesTo(app.log, `/rate/${key}?canWait=true`);
+    expect(line?.responseTime).toBeGreaterThanOrEqual(20);
+    expect(line?.responseTime).toBeLessThanOrEqual(Math.ceil(answeredAt - sentAt) + 1);
+  });
+
+  test('has the headers of the request, but no secret among them', async () => {
+    const app = await startTestApp({ LOG_2XX: 'true' });
+    const secrets = {
+      authorization: 'Bearer secret-1',
+      'proxy-authorization': 'Basic secret-2',
+      cookie: 'session=secret-3',
+      'x-api-key': 'secret-4',
+      'x-amz-security-token': 'secret-5',
+    };
+    await send(app.url, 'GET', '/healthz', { 'User-Agent': 'the test', ...secrets });
+    await app.stop(0);
+
+    const [line] = linesTo(app.log, '/healthz');
+    const redacted = Object.keys(secrets).map((name) => [name, '[Redacted]']);
+    expect((line?.req as { headers: object }).headers).toMatchObject({
+      'user-agent': 'the test',
+      ...Object.fromEntries(redacted),
+    });
+    expect(JSON.stringify(app.log)).not.toContain('secret-');
+  });
+});
+
+describe('the query of a request in the log', () => {
+  const SECRET = 's3cr3t';
+
+  async function loggedRequest(path: string, headers: Record<string, string> = {}) {
+    const app = await startTestApp({ LOG_2XX: 'true', LOG_4XX: 'true', LOG_LEVEL: 'trace' });
+    await send(app.url, 'POST', path, { ...headers, 'X-Correlation-ID': 'this' });
+    await app.stop(0);
+    expect(JSON.stringify(app.log)).not.toContain(SECRET);
+    const line = app.log.find(({ correlationId }) => correlationId === 'this');
+    return line?.req as { url: string; headers: Record<string, string> };
+  }
+
+  test.each([
+    [`?token=${SECRET}`, '?[Redacted]'],
+    [`?${SECRET}`, '?[Redacted]'],
+    [
+      `?canWait=false&access_token=${SECRET}&maxRequests=5`,
+      '?canWait=false&[Redacted]&maxRequests=5',
+    ],
+    [`?maxrequests=${SECRET}`, '?[Redacted]'],
+    [`?a&${SECRET}=`, '?[Redacted]&[Redacted]'],
+    [`?canWait=false#${SECRET}`, '?canWait=false&[Redacted]'],
+    [`#${SECRET}`, '?[Redacted]'],
+    ['?', '?'],
+  ])('%s is %s', async (query, logged) => {
+    const key = uniqueKey();
+    expect((await loggedRequest(`/rate/${key}${query}`)).url).toBe(`/rate/${key}${logged}`);
+  });
+
+  test.each(['/unknown', '/healthz', '/debug', '/rate', '/rate/a/b'])('of %s', async (path) => {
+    expect((await loggedRequest(`${path}?key=a&token=${SECRET}`)).url).toBe(
+      `${path}?key=a&[Redacted]`,
+    );
+  });
+
+  test('is in no header that has a URL', async () => {
+    const { headers } = await loggedRequest('/healthz', {
+      Referer: `http://localhost/page?token=${SECRET}`,
+      'X-Forwarded-Uri': `/rate/a?token=${SECRET}&canWait=true`,
+      'X-Original-Url': `http://a/b#${SECRET} and http://a?${SECRET}`,
+      'Sec-CH-UA-Mobile': '?0',
+    });
+
+    expect(headers).toMatchObject({
+      referer: 'http://localhost/page?[Redacted]',
+      'x-forwarded-uri': '/rate/a?[Redacted]',
+      'x-original-url': 'http://a/b?[Redacted] and http://a?[Redacted]',
+      'sec-ch-ua-mobile': '?0',
+    });
+  });
+});
+
+test('the line of a fault has nothing of what a library attached to its error', async () => {
+  const limiter: Limiter = smallLimiter();
+  const command = { name: 'auth', args: ['user', 'secret-password'] };
+  limiter.check = () => Promise.reject(Object.assign(new Error('not allowed'), { command }));
+  const { logger, lines } = recordLog();
+  const app = await serve(httpAppOver(limiter, { logger }));
+  const closed = app.answerCloses();
+  expect((await send(app.url, 'POST', '/rate/key')).status).toBe(500);
+  await closed;
+  await app.close();
+
+  expect(lines).toMatchObject([{ level: 'error', err: { message: 'not allowed' } }]);
+  expect(JSON.stringify(lines)).not.toContain('secret-');
+});
+
+describe('a body that is cut short by a fault', () => {
+  /** Asks for a listing that fails after its first page. @returns the lines about it */
+  async function linesOfCutBody(environment: Record<string, string>): Promise<readonly LogLine[]> {
+    const limiter: Limiter = smallLimiter();
+    let fail = (): void => undefined;
+    const failure = new Promise<void>((_, reject) => {
+      fail = () => {
+        reject(new Error('the list has ended'));
+      };
+    });
+    limiter.list = async function* () {
+      yield [];
+      await failure;
+    };
+    const { logger, lines } = recordLog();
+    const app = await serve(httpAppOver(limiter, { logger, settings: parseSettings(environment) }));
+    const closed = app.answerCloses();
+    const connection = await openConnection(app.url);
+    connection.write(requestText('GET', '/debug'));
+    await connection.receives(/Instances/);
+    fail();
+    await closed;
+    await app.close();
+    return lines;
+  }
+
+  test.each(['true', 'false'])('is one error in the log where LOG_2XX=%s', async (log2xx) => {
+    expect(await linesOfCutBody({ LOG_2XX: log2xx })).toEqual([
+      expect.objectContaining({
+        level: 'error',
+        req: expect.objectContaining({ url: '/debug' }) as unknown,
+        err: expect.objectContaining({ message: 'the list has ended' }) as unknown,
+      }),
+    ]);
+  });
+
+  test.each(['true', 'false'])('is not logged where LOG_5XX=false, LOG_2XX=%s', async (log2xx) => {
+    expect(await linesOfCutBody({ LOG_2XX: log2xx, LOG_5XX: 'false' })).toEqual([]);
+  });
+});
+
+test('an answer whose client disconnects before its end has no line', async () => {
+  const limiter: Limiter = smallLimiter();
+  let listed = (): void => undefined;
+  const end = new Promise<void>((resolve) => (listed = resolve));
+  limiter.list = async function* () {
+    yield [];
+    await end;
+  };
+  const { logger, lines } = recordLog();
+  const settings = parseSettings({ LOG_2XX: 'true', LOG_4XX: 'true' });
+  const app = await serve(httpAppOver(limiter, { logger, settings }));
+  const closed = app.answerCloses();
+  const connection = await openConnection(app.url);
+  connection.write(requestText('GET', '/debug'));
+  await connection.receives(/Instances/);
+  connection.disconnect();
+  await closed;
+  listed();
+  await app.close();
+
+  expect(linesTo(lines, '/debug')).toEqual([]);
+});
+
+test('the status is answered once, and so logged once, on a connection that is kept', async () => {
+  const app = await startTestApp({ LOG_2XX: 'true', LOG_4XX: 'true' });
+  const key = uniqueKey();
+  const connection = await openConnection(app.url);
+  connection.write(requestText('POST', `/rate/${key}?maxRequests=1`).repeat(3));
+  await connection.receives(/(?:[^]*X-Correlation-ID){3}/);
+  connection.disconnect();
+  await app.stop(0);
+
+  const statuses = linesTo(app.log, `/rate/${key}?maxRequests=1`).map(({ res }) => res);
+  expect(statuses).toMatchObject([{ statusCode: 200 }, { statusCode: 429 }, { statusCode: 429 }]);
+});

@@ -1,0 +1,86 @@
+import { startTestApp } from '../../support/app.js';
+import { ratePath } from '../../support/http-client.js';
+import { fullKey, untilWaiting, useHttpServices } from '../../support/http-service.js';
+import { openConnection, type RawConnection, requestText } from '../../support/raw-http.js';
+import { uniqueKey } from '../../support/unique-key.js';
+import { until } from '../../support/until.js';
+import { useTls } from '../../support/use-tls.js';
+
+const tls = useTls();
+const start = useHttpServices();
+
+/** Connections with one answer each, which are kept. */
+async function keepAlive({ url }: { url: string }, count: number): Promise<RawConnection[]> {
+  const connections = await Promise.all(Array.from({ length: count }, () => openConnection(url)));
+  for (const connection of connections) {
+    connection.write(requestText('POST', ratePath(uniqueKey())));
+  }
+  await Promise.all(connections.map((connection) => connection.receives(/request_id/)));
+  return connections;
+}
+
+/** The last answer on a connection. */
+function lastAnswer({ received }: RawConnection): string {
+  return received.slice(received.lastIndexOf('HTTP/1.1 '));
+}
+
+describe.each([
+  ['HTTP', () => ({})],
+  ['HTTPS', () => tls.settings],
+])('a replica that stops (%s)', (_name, settings) => {
+  test('answers what was sent on idle connections before it ended them', async () => {
+    const app = await startTestApp(settings());
+    const connections = await keepAlive(app, 300);
+    for (const connection of connections) {
+      connection.write(requestText('POST', ratePath(uniqueKey())));
+    }
+    await app.stop(0);
+    await Promise.all(connections.map(({ closed }) => closed));
+
+    for (const connection of connections) {
+      const answer = lastAnswer(connection);
+      expect(connection.received.match(/request_id/g)).toHaveLength(2);
+      expect(answer).toMatch(/^HTTP\/1\.1 200 /);
+      expect(answer).toMatch(/^Connection: close\r$/m);
+    }
+  });
+});
+
+const ONE_HOUR = 3_600_000;
+
+test('idle connections end little by little, and at once in a hurry', async () => {
+  const service = await start();
+  const connections = await keepAlive(service, 50);
+  let closed = 0;
+  for (const connection of connections) void connection.closed.then(() => (closed += 1));
+  const hurry = new AbortController();
+  const ended = service.endIdle(ONE_HOUR, hurry.signal);
+  await until(() => closed > 0);
+
+  const last = connections.at(-1)!;
+  last.write(requestText('GET', '/healthz'));
+  await last.receives(/OK$/);
+  expect(closed).toBeLessThan(10);
+
+  hurry.abort();
+  await ended;
+  await until(() => closed === connections.length);
+});
+
+test('only idle connections end', async () => {
+  const service = await start();
+  const { key } = await fullKey(service);
+  const [idle, halfSent, waiting] = await keepAlive(service, 3);
+  const silent = await openConnection(service.url);
+  halfSent!.write('GET /healthz HTTP/1.1\r\nHost:');
+  waiting!.write(requestText('POST', `/rate/${key}?canWait=true`));
+  await untilWaiting(service, 1);
+  await service.endIdle(0);
+  await idle!.closed;
+
+  halfSent!.write(' test\r\n\r\n');
+  await halfSent!.receives(/OK$/);
+  silent.write(requestText('GET', '/healthz'));
+  await silent.receives(/OK$/);
+  expect(service.limiter.waiting).toBe(1);
+});

@@ -1,0 +1,179 @@
+import { randomUUID } from 'node:crypto';
+
+import { Redis } from 'ioredis';
+
+import { type TestApp, startTestApp } from '../../support/app.js';
+import { debugState, untilWaiting } from '../../support/debug-state.js';
+import { approve, begin, type PendingRequest, send } from '../../support/http-client.js';
+import { type RedisServer, startRedisServer } from '../../support/redis-server.js';
+import { uniqueKey } from '../../support/unique-key.js';
+import { until } from '../../support/until.js';
+
+const REQUESTS: [what: string, method: string, path: (key: string) => string][] = [
+  ['a check', 'POST', (key) => `/rate/${key}`],
+  ['a check by GET', 'GET', (key) => `/rate/${key}`],
+  ['a check that can wait', 'POST', (key) => `/rate/${key}?canWait=true`],
+  ['a release', 'DELETE', (key) => `/rate/${key}/${randomUUID()}`],
+  ['debug of one key', 'GET', (key) => `/debug/${key}`],
+];
+
+async function expectUnavailable(app: TestApp, method: string, path: string, key?: string) {
+  const answer = await send(app.url, method, path);
+
+  expect(answer.status).toBe(503);
+  expect(answer.headers['content-type']).toBe('application/json');
+  expect(answer.headers['retry-after']).toMatch(/^[1-9]\d*$/);
+  const error = 'store unavailable';
+  expect(answer.json()).toStrictEqual(key === undefined ? { error } : { error, key });
+}
+
+describe('while Redis is down', () => {
+  let server: RedisServer;
+  let app: TestApp;
+  const fullKey = uniqueKey();
+  beforeAll(async () => {
+    server = await startRedisServer();
+    app = await startTestApp({
+      REDIS_URL: server.url,
+      STORE_TIMEOUT_MILLIS: '1000',
+      WINDOW_MILLIS: '3600000',
+      MAX_REQUESTS: '1',
+      LOG_LEVEL: 'debug',
+    });
+    await approve(app.url, fullKey);
+    await server.stop();
+  });
+  afterAll(async () => {
+    await app.stop(0);
+    await server.stop();
+  });
+
+  test.each(REQUESTS)('%s is a 503 that says when to come back', async (_what, method, path) => {
+    const key = uniqueKey();
+    await expectUnavailable(app, method, path(key), key);
+  });
+
+  test('debug of all keys is a 503 that says when to come back', async () => {
+    await expectUnavailable(app, 'GET', '/debug');
+  });
+
+  test('a check of a key that was full is a 503, not a refusal', async () => {
+    await expectUnavailable(app, 'POST', `/rate/${fullKey}`, fullKey);
+  });
+
+  test('many checks at once are all answered', async () => {
+    const answers = await Promise.all(
+      Array.from({ length: 50 }, (_, i) =>
+        send(app.url, 'POST', `/rate/${fullKey}?canWait=${i % 2}`),
+      ),
+    );
+
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([503]));
+  });
+
+  test('what asks nothing of Redis is answered as ever', async () => {
+    const health = await send(app.url, 'GET', '/healthz');
+    expect(health.status).toBe(200);
+    expect(health.text).toBe('OK');
+
+    expect((await send(app.url, 'POST', `/rate/${fullKey}?maxRequests=x`)).status).toBe(400);
+    expect((await send(app.url, 'HEAD', `/rate/${fullKey}`)).status).toBe(405);
+    expect((await send(app.url, 'GET', '/unknown')).status).toBe(404);
+  });
+
+  test('a 503 is in the log with its correlation id, as of use only to those who look', async () => {
+    const correlationId = uniqueKey();
+    await send(app.url, 'POST', `/rate/${uniqueKey()}`, { 'X-Correlation-ID': correlationId });
+    const line = await app.logged((entry) => entry.correlationId === correlationId);
+
+    expect(line).toMatchObject({
+      level: 'debug',
+      res: { statusCode: 503 },
+      reason: 'store unavailable',
+    });
+  });
+});
+
+describe('a client that waits when Redis goes down', () => {
+  let app: TestApp;
+  let key: string;
+  let waiting: PendingRequest;
+  beforeEach(async () => {
+    const server = await startRedisServer();
+    app = await startTestApp({
+      REDIS_URL: server.url,
+      STORE_TIMEOUT_MILLIS: '1000',
+      WINDOW_MILLIS: '3600000',
+      MAX_REQUESTS: '1',
+    });
+    key = uniqueKey();
+    await approve(app.url, key);
+    waiting = begin(app.url, 'POST', `/rate/${key}?canWait=true`);
+    await untilWaiting(app.url, key, 1);
+    await server.stop();
+  });
+
+  test('can disconnect, and is logged as at any time', async () => {
+    waiting.disconnect();
+    const line = await app.logged(({ status }) => status === 499);
+    await app.stop(0);
+
+    expect(line).toMatchObject({ level: 'info', key });
+  });
+
+  test('is turned away when the service stops', async () => {
+    await app.stop(0);
+
+    expect((await waiting.answer).status).toBe(503);
+  });
+});
+
+describe('while Redis does not answer', () => {
+  let server: RedisServer;
+  let client: Redis;
+  let app: TestApp;
+  beforeAll(async () => {
+    server = await startRedisServer();
+    client = new Redis(server.address);
+    app = await startTestApp({
+      REDIS_URL: server.url,
+      STORE_TIMEOUT_MILLIS: '2000',
+      WINDOW_MILLIS: '3600000',
+    });
+    // Loads the scripts: one that is refused as unknown would not wait.
+    const key = uniqueKey();
+    const requestId = await approve(app.url, key);
+    await send(app.url, 'DELETE', `/rate/${key}/${requestId}`);
+    await debugState(app.url, key);
+  });
+  // Scripts wait until the pause is over.
+  beforeEach(() => client.call('CLIENT', 'PAUSE', '3600000', 'WRITE'));
+  afterEach(() => client.call('CLIENT', 'UNPAUSE'));
+  afterAll(async () => {
+    await app.stop(0);
+    client.disconnect();
+    await server.stop();
+  });
+
+  test.each(REQUESTS)('%s is a 503 that says when to come back', async (_what, method, path) => {
+    const key = uniqueKey();
+    await expectUnavailable(app, method, path(key), key);
+  });
+
+  test('a check that was answered with a 503 is not counted when Redis comes to it', async () => {
+    const key = uniqueKey();
+    // One that does not know yet that Redis is away, and asks.
+    const other = await startTestApp({ REDIS_URL: server.url, WINDOW_MILLIS: '3600000' });
+    expect((await send(other.url, 'POST', `/rate/${key}`)).status).toBe(503);
+    await client.call('CLIENT', 'UNPAUSE');
+
+    // Until then this one may take Redis for down.
+    await until(async () => (await send(app.url, 'GET', `/debug/${key}`)).status === 200);
+    // The check makes the key. No approval then shows that its own was released.
+    await until(async () => {
+      const { Found, NumApprovedThisWindow } = await debugState(app.url, key);
+      return Found && NumApprovedThisWindow === 0;
+    });
+    await other.stop(0);
+  });
+});

@@ -1,0 +1,88 @@
+import { type TestApp, startTestApp } from '../../support/app.js';
+import { bothLimiters } from '../../support/both-limiters.js';
+import { debugState } from '../../support/debug-state.js';
+import { approve, ratePath } from '../../support/http-client.js';
+import { expectTransportError } from '../../support/expect-transport-error.js';
+import { openConnection, requestText } from '../../support/raw-http.js';
+import { uniqueKey } from '../../support/unique-key.js';
+import { useRedis } from '../../support/use-redis.js';
+
+const redis = useRedis();
+
+/** Characters that Node's parser lets through, and how the error names them. */
+const AMBIGUOUS: [name: string, character: string, error: string][] = [
+  ['#', '#', '# must be written as %23 in the URL'],
+  ['backslash', '\\', '\\ must be written as %5C in the URL'],
+];
+
+const PLACES: [place: string, targetOf: (key: string, character: string) => string][] = [
+  ['in the key', (key, character) => `/rate/${key}${character}x`],
+  ['after the key', (key, character) => `/rate/${key}${character}`],
+  ['in the query', (key, character) => `/rate/${key}?canWait=false${character}`],
+  ['in absolute form', (key, character) => `http://test/rate/${key}${character}x`],
+];
+
+describe.each(bothLimiters(redis))('a target (%s limiter)', (_name, settings) => {
+  let app: TestApp;
+  beforeAll(async () => {
+    app = await startTestApp({ ...settings(), WINDOW_MILLIS: '3600000' });
+  });
+  afterAll(() => app.stop(0));
+
+  async function answerTo(target: string): Promise<string> {
+    const connection = await openConnection(app.url);
+    connection.write(requestText('POST', target, { Connection: 'close' }));
+    await connection.closed;
+    return connection.received;
+  }
+
+  async function expectRefused(target: string, error: string): Promise<void> {
+    const answer = await answerTo(target);
+
+    expect(answer).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n/);
+    expect(JSON.parse(answer.split('\r\n\r\n')[1]!)).toStrictEqual({ error });
+  }
+
+  async function expectNothingCounted(keys: string[]): Promise<void> {
+    for (const key of keys) {
+      expect(await debugState(app.url, key)).toStrictEqual({ Key: key, Found: false });
+    }
+  }
+
+  describe.each(AMBIGUOUS)('with a raw %s', (_name, character, error) => {
+    test.each(PLACES)('%s is a 400 that says so, and counts nothing', async (_place, targetOf) => {
+      const key = uniqueKey();
+      await expectRefused(targetOf(key, character), error);
+
+      await expectNothingCounted([key, `${key}${character}x`, `${key}${character}`, `${key}/x`]);
+    });
+
+    test('percent-encoded is a key like any other', async () => {
+      const key = `${uniqueKey()}${character}x`;
+      await approve(app.url, key);
+
+      expect(await debugState(app.url, key)).toMatchObject({ NumApprovedThisWindow: 1 });
+    });
+  });
+
+  test.each([...Array(32).keys(), 127])(
+    'with the raw control character %d is a 400',
+    async (code) => {
+      const key = uniqueKey();
+      expectTransportError(
+        await answerTo(`/rate/${key}${String.fromCharCode(code)}x`),
+        '400 Bad Request',
+      );
+
+      await expectNothingCounted([key]);
+    },
+  );
+
+  test('with %0A and %00 in its key is a check like any other', async () => {
+    const key = `${uniqueKey()}\n\0`;
+    expect(ratePath(key)).toMatch(/%0A%00$/);
+    await approve(app.url, key);
+
+    expect(await debugState(app.url, key)).toMatchObject({ NumApprovedThisWindow: 1 });
+  });
+});

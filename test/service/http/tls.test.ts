@@ -1,0 +1,359 @@
+import { generateKeyPairSync, X509Certificate } from 'node:crypto';
+import { once } from 'node:events';
+import { readFile, rename, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { connect, type ConnectionOptions, type TLSSocket } from 'node:tls';
+
+import { pino } from 'pino';
+
+import type { Timeouts } from '../../../src/net/timeouts.js';
+import { type KeyPair, watchKeyPair } from '../../../src/net/key-pair.js';
+import type { WatchedFiles } from '../../../src/config/watched-files.js';
+import { type TestApp, startTestApp } from '../../support/app.js';
+import { bothLimiters } from '../../support/both-limiters.js';
+import type { IssuedCertificate } from '../../support/certificates.js';
+import { debugState, untilWaiting } from '../../support/debug-state.js';
+import { approve, begin, ratePath, send } from '../../support/http-client.js';
+import { type HttpService, useHttpServices } from '../../support/http-service.js';
+import { openConnection, type RawConnection, requestText } from '../../support/raw-http.js';
+import { useTemporaryFolder } from '../../support/temporary-folder.js';
+import { trusted } from '../../support/trust.js';
+import { uniqueKey } from '../../support/unique-key.js';
+import { useRedis } from '../../support/use-redis.js';
+import { useTls } from '../../support/use-tls.js';
+
+const ONE_HOUR = 3_600_000;
+
+const redis = useRedis();
+const tls = useTls();
+const folder = useTemporaryFolder();
+const startService = useHttpServices();
+
+/** What a client offers that knows no TLS that is still good. */
+const OLD_TLS = {
+  minVersion: 'TLSv1',
+  maxVersion: 'TLSv1.1',
+  ciphers: 'DEFAULT@SECLEVEL=0',
+} as const;
+
+/** Nobody is too slow. */
+const PATIENT: Timeouts = {
+  headMillis: ONE_HOUR,
+  requestMillis: ONE_HOUR,
+  idleMillis: ONE_HOUR,
+  checkMillis: 20,
+};
+
+async function handshake(url: string, options: ConnectionOptions = {}): Promise<TLSSocket> {
+  const { hostname, port } = new URL(url);
+  const socket = connect({ host: hostname, port: Number(port), ca: trusted, ...options });
+  await once(socket, 'secureConnect');
+  return socket;
+}
+
+async function servedFingerprint(url: string): Promise<string> {
+  const socket = await handshake(url);
+  const { fingerprint256 } = socket.getPeerCertificate();
+  socket.destroy();
+  return fingerprint256;
+}
+
+describe.each(bothLimiters(redis))('over TLS (%s limiter)', (_name, settings) => {
+  let app: TestApp;
+  beforeEach(async () => {
+    app = await startTestApp({
+      ...settings(),
+      ...tls.settings,
+      WINDOW_MILLIS: '3600000',
+      MAX_REQUESTS: '1',
+    });
+  });
+  afterEach(() => app.stop(0));
+
+  test('checks are decided, and the log says that it is so', async () => {
+    const key = uniqueKey();
+
+    expect(new URL(app.url).protocol).toBe('https:');
+    await approve(app.url, key);
+    expect((await send(app.url, 'POST', ratePath(key))).status).toBe(429);
+    expect(await debugState(app.url, key)).toMatchObject({ NumApprovedThisWindow: 1 });
+    expect(app.log[0]).toMatchObject({ msg: 'serving', tls: true });
+  });
+
+  test('a request that waits is answered when its turn comes', async () => {
+    const key = uniqueKey();
+    const holder = await approve(app.url, key);
+    const waiting = begin(app.url, 'POST', `${ratePath(key)}?canWait=true`);
+    await untilWaiting(app.url, key, 1);
+    await send(app.url, 'DELETE', `${ratePath(key)}/${holder}`);
+
+    expect((await waiting.answer).status).toBe(200);
+  });
+
+  test('a client that disconnects gives its place up, and is logged', async () => {
+    const key = uniqueKey();
+    await approve(app.url, key);
+    const waiting = begin(app.url, 'POST', `${ratePath(key)}?canWait=true`);
+    await untilWaiting(app.url, key, 1);
+    waiting.disconnect();
+
+    await untilWaiting(app.url, key, 0);
+    await app.logged((line) => line.status === 499 && line.key === key);
+  });
+
+  test('a client that ends its side in good order gives its place up, too', async () => {
+    const key = uniqueKey();
+    await approve(app.url, key);
+    const socket = await handshake(app.url);
+    socket.write(requestText('POST', `${ratePath(key)}?canWait=true`));
+    await untilWaiting(app.url, key, 1);
+    socket.resume().end();
+
+    await untilWaiting(app.url, key, 0);
+  });
+
+  test('a replica that stops answers those who wait, and its port is closed', async () => {
+    const key = uniqueKey();
+    await approve(app.url, key);
+    const waiting = begin(app.url, 'POST', `${ratePath(key)}?canWait=true`);
+    await untilWaiting(app.url, key, 1);
+    await app.stop(0);
+
+    expect((await waiting.answer).status).toBe(503);
+    await expect(send(app.url, 'GET', '/healthz')).rejects.toThrow('ECONNREFUSED');
+  });
+});
+
+describe('a port with TLS', () => {
+  let app: TestApp;
+  beforeAll(async () => {
+    app = await startTestApp({ ...tls.settings, ADMIN_PORT: '0', LOG_4XX: 'true' });
+  });
+  afterAll(() => app.stop(0));
+
+  test('is each of the two', async () => {
+    for (const url of [app.url, app.adminUrl]) {
+      expect(new URL(url).protocol).toBe('https:');
+      expect((await send(url, 'GET', '/healthz')).text).toBe('OK');
+    }
+  });
+
+  test.each(['TLSv1.2', 'TLSv1.3'] as const)('speaks %s', async (version) => {
+    const socket = await handshake(app.url, { minVersion: version, maxVersion: version });
+
+    expect(socket.getProtocol()).toBe(version);
+    socket.destroy();
+  });
+
+  test('does not speak TLSv1.1', async () => {
+    await expect(handshake(app.url, OLD_TLS)).rejects.toThrow(/protocol version/i);
+  });
+
+  test('answers nothing to a request without TLS, and goes on serving', async () => {
+    const plain = await openConnection(app.url.replace('https:', 'http:'));
+    plain.write(requestText('GET', '/healthz'));
+    await plain.closed;
+
+    expect(plain.received).not.toContain('HTTP');
+    expect((await send(app.url, 'GET', '/healthz')).status).toBe(200);
+  });
+
+  test('answers a request that it can not read with a 400', async () => {
+    const connection = await openConnection(app.url);
+    connection.write('no request\r\n\r\n');
+    await connection.closed;
+
+    expect(connection.received).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n/);
+    expect(connection.received).toMatch(/\r\n\r\n{"error":"malformed request"}$/);
+    await app.logged(({ status, code }) => status === 400 && code === 'HPE_INVALID_METHOD');
+  });
+});
+
+describe('a client that does not agree on TLS', () => {
+  let keyPair: WatchedFiles<KeyPair>;
+  beforeAll(async () => {
+    const { certFile, keyFile } = await tls.authority.issueServerCertificate();
+    keyPair = await watchKeyPair(certFile, keyFile, pino({ level: 'silent' }));
+  });
+  afterAll(() => {
+    keyPair.close();
+  });
+
+  /** A client that has been accepted, and says nothing. */
+  async function connectTo({ url }: HttpService): Promise<RawConnection> {
+    const connection = await openConnection(url.replace('https:', 'http:'));
+    // Answered on another connection, so the first has been accepted before.
+    await send(url, 'GET', '/healthz');
+    return connection;
+  }
+
+  test('is cut in time', async () => {
+    const timeouts = { ...PATIENT, headMillis: 100 };
+    const { url } = await startService({ keyPair, timeouts });
+    const connection = await openConnection(url.replace('https:', 'http:'));
+    await connection.closed;
+
+    expect(connection.received).toBe('');
+  });
+
+  test('does not hold a service that stops', async () => {
+    const service = await startService({ keyPair, timeouts: PATIENT });
+    const connection = await connectTo(service);
+    await service.stop();
+
+    await connection.closed;
+  });
+});
+
+describe('when the certificate changes', () => {
+  let app: TestApp;
+  let first: IssuedCertificate;
+  let second: IssuedCertificate;
+  let files: { readonly certFile: string; readonly keyFile: string };
+  beforeEach(async () => {
+    first = await tls.authority.issueServerCertificate();
+    second = await tls.authority.issueServerCertificate();
+    const name = join(folder, uniqueKey());
+    files = { certFile: `${name}.crt`, keyFile: `${name}.key` };
+    await replace(files.certFile, first.cert);
+    await replace(files.keyFile, first.key);
+    app = await startTestApp({
+      TLS_CERT_FILE: files.certFile,
+      TLS_KEY_FILE: files.keyFile,
+      ADMIN_PORT: '0',
+    });
+  });
+  afterEach(() => app.stop(0));
+
+  async function replace(file: string, content: string): Promise<void> {
+    await writeFile(`${file}.new`, content);
+    await rename(`${file}.new`, file);
+  }
+
+  function fingerprintOf({ cert }: IssuedCertificate): string {
+    return new X509Certificate(cert).fingerprint256;
+  }
+
+  const isReload = ({ msg }: { msg?: unknown }): boolean => msg === 'certificate and key reloaded';
+
+  test('new connections have the new one, on both ports', async () => {
+    expect(await servedFingerprint(app.url)).toBe(fingerprintOf(first));
+    // Together, as far as two files can be.
+    await Promise.all([replace(files.certFile, second.cert), replace(files.keyFile, second.key)]);
+    await app.logged(isReload);
+
+    expect(await servedFingerprint(app.url)).toBe(fingerprintOf(second));
+    expect(await servedFingerprint(app.adminUrl)).toBe(fingerprintOf(second));
+    expect(app.log.find(isReload)).toMatchObject({ level: 'info', subject: 'CN=localhost' });
+  });
+
+  test('the new one speaks no older TLS than the first', async () => {
+    await Promise.all([replace(files.certFile, second.cert), replace(files.keyFile, second.key)]);
+    await app.logged(isReload);
+    await expect(handshake(app.url, OLD_TLS)).rejects.toThrow(/protocol version/i);
+  });
+
+  test('a connection that is open goes on', async () => {
+    const connection = await openConnection(app.url);
+    connection.write(requestText('GET', '/healthz'));
+    await connection.receives(/OK$/);
+    await Promise.all([replace(files.certFile, second.cert), replace(files.keyFile, second.key)]);
+    await app.logged(isReload);
+    connection.write(requestText('GET', '/unknown'));
+
+    await connection.receives(/no such path/);
+    connection.disconnect();
+  });
+
+  test('and the key has not yet, the first pair stays until it has', async () => {
+    await replace(files.certFile, second.cert);
+    const line = await app.logged(({ level }) => level === 'error');
+    expect(line).toMatchObject({
+      reason: `TLS_KEY_FILE: got ${JSON.stringify(files.keyFile)}, takes the private key of the certificate in TLS_CERT_FILE`,
+      msg: 'certificate and key not reloaded, the last good ones stay in use',
+    });
+    expect(await servedFingerprint(app.url)).toBe(fingerprintOf(first));
+    await replace(files.keyFile, second.key);
+    await app.logged(isReload);
+
+    expect(await servedFingerprint(app.url)).toBe(fingerprintOf(second));
+  });
+
+  test('to half of itself, the first pair stays', async () => {
+    await replace(files.certFile, second.cert.slice(0, second.cert.length / 2));
+    await app.logged(({ level }) => level === 'error');
+
+    expect(await servedFingerprint(app.url)).toBe(fingerprintOf(first));
+  });
+});
+
+describe('a certificate and key that can not be used', () => {
+  let pair: IssuedCertificate;
+  beforeAll(async () => {
+    pair = await tls.authority.issueServerCertificate();
+  });
+
+  async function file(content: string): Promise<string> {
+    const path = join(folder, uniqueKey());
+    await writeFile(path, content);
+    return path;
+  }
+
+  const rsaKey = (passphrase?: string): string =>
+    generateKeyPairSync('rsa', { modulusLength: 2048 })
+      .privateKey.export({
+        type: 'pkcs8',
+        format: 'pem',
+        ...(passphrase !== undefined && { cipher: 'aes-256-cbc', passphrase }),
+      })
+      .toString();
+
+  const NO_CERTIFICATE = 'a PEM certificate, and those of its chain after it';
+  const NO_KEY = 'a PEM private key without a passphrase';
+  const NOT_ITS_KEY = 'the private key of the certificate in TLS_CERT_FILE';
+
+  test.each<[what: string, content: () => string, takes: string]>([
+    ['is empty', () => '', NO_CERTIFICATE],
+    ['holds something else', () => 'certificate', NO_CERTIFICATE],
+    ['is cut short', () => pair.cert.slice(0, 300), NO_CERTIFICATE],
+    ['holds the key', () => pair.key, NO_CERTIFICATE],
+    [
+      'has a chain that is cut short',
+      () => pair.cert + tls.authority.ca.slice(0, 300),
+      NO_CERTIFICATE,
+    ],
+  ])('stop the start where the certificate %s', async (_what, content, takes) => {
+    const certFile = await file(content());
+
+    await expect(
+      startTestApp({ TLS_CERT_FILE: certFile, TLS_KEY_FILE: pair.keyFile }),
+    ).rejects.toThrow(`TLS_CERT_FILE: got ${JSON.stringify(certFile)}, takes ${takes}`);
+  });
+
+  test.each<[what: string, content: () => string | Promise<string>, takes: string]>([
+    ['is empty', () => '', NO_KEY],
+    ['is the certificate', () => pair.cert, NO_KEY],
+    ['is cut short', () => pair.key.slice(0, 100), NO_KEY],
+    ['wants a passphrase', () => rsaKey('secret'), NO_KEY],
+    [
+      "is another certificate's",
+      async () => (await tls.authority.issueServerCertificate()).key,
+      NOT_ITS_KEY,
+    ],
+    ['is of another kind', () => rsaKey(), NOT_ITS_KEY],
+  ])('stop the start where the key %s', async (_what, content, takes) => {
+    const keyFile = await file(await content());
+
+    await expect(
+      startTestApp({ TLS_CERT_FILE: pair.certFile, TLS_KEY_FILE: keyFile }),
+    ).rejects.toThrow(`TLS_KEY_FILE: got ${JSON.stringify(keyFile)}, takes ${takes}`);
+  });
+
+  test('can be one file', async () => {
+    const both = await file((await readFile(pair.keyFile, 'utf8')) + pair.cert);
+    const app = await startTestApp({ TLS_CERT_FILE: both, TLS_KEY_FILE: both });
+
+    expect((await send(app.url, 'GET', '/healthz')).status).toBe(200);
+    await app.stop(0);
+  });
+});

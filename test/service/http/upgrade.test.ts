@@ -1,0 +1,80 @@
+import type { Limiter } from '../../../src/limiter/limiter.js';
+import { ratePath } from '../../support/http-client.js';
+import {
+  fullKey,
+  smallLimiter,
+  untilWaiting,
+  useHttpServices,
+} from '../../support/http-service.js';
+import { openConnection, requestText } from '../../support/raw-http.js';
+import { uniqueKey } from '../../support/unique-key.js';
+
+const startService = useHttpServices();
+
+const UPGRADE = { Connection: 'Upgrade', Upgrade: 'foo' };
+
+/** A limiter, and the keys that it was asked for. */
+function watchedLimiter() {
+  const limiter = smallLimiter();
+  const [check, asked] = [limiter.check.bind(limiter), [] as string[]];
+  limiter.check = (...args) => {
+    asked.push(args[0].key);
+    return check(...args);
+  };
+  return { limiter: limiter as Limiter, asked };
+}
+
+/** How many answers came. */
+function answers(received: string): number {
+  return received.match(/^HTTP\/1\.1 /gm)?.length ?? 0;
+}
+
+// A client that waits for the answer to a request that was dropped would wait for ever.
+describe.each([
+  ['GET', '/healthz', UPGRADE],
+  ['POST', '/healthz', { ...UPGRADE, 'Content-Length': '0' }],
+  [
+    'GET',
+    '/healthz',
+    { Connection: 'Upgrade, HTTP2-Settings', Upgrade: 'h2c', 'HTTP2-Settings': '' },
+  ],
+])('%s %s with an Upgrade', (method, path, headers) => {
+  test('is answered, and the connection ends with the answer', async () => {
+    const service = await startService();
+    const connection = await openConnection(service.url);
+    connection.write(requestText(method, path, headers) + requestText('GET', '/healthz'));
+    await connection.closed;
+
+    expect(answers(connection.received)).toBe(1);
+    expect(connection.received).toMatch(/^Connection: close\r$/m);
+  });
+});
+
+test('an Upgrade that is not for the connection is passed over', async () => {
+  const service = await startService();
+  const connection = await openConnection(service.url);
+  connection.write(requestText('GET', '/healthz', { Upgrade: 'h2c' }).repeat(2));
+  await connection.receives(/OK[^]*OK$/);
+  connection.disconnect();
+});
+
+test('what comes behind an Upgrade that waits is not served, in whatever parts it comes', async () => {
+  const { limiter, asked } = watchedLimiter();
+  const service = await startService({ limiter });
+  const { key } = await fullKey(service);
+  const before = asked.length;
+  const connection = await openConnection(service.url);
+  const [hidden, body] = [uniqueKey(), uniqueKey()];
+  // The parser drops what came with the Upgrade, and would read the rest of a body as a request.
+  const behind = `POST ${ratePath(hidden)} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 999\r\n\r\n`;
+  connection.write(requestText('POST', `${ratePath(key)}?canWait=true`, UPGRADE) + behind);
+  await untilWaiting(service, 1);
+  connection.write(requestText('POST', ratePath(body)));
+  const other = await openConnection(service.url);
+  other.write(requestText('POST', `${ratePath(key)}?maxRequests=2`));
+  await connection.closed;
+  other.disconnect();
+
+  expect(answers(connection.received)).toBe(1);
+  expect(asked.slice(before)).toEqual([key, key]);
+});

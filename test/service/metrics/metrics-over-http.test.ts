@@ -1,0 +1,178 @@
+import { MemoryLimiter } from '../../../src/limiter/memory/memory-limiter.js';
+import { systemClock } from '../../../src/common/clock.js';
+import { type TestApp, startTestApp } from '../../support/app.js';
+import { bothLimiters, PATIENT_STORE } from '../../support/both-limiters.js';
+import { untilWaiting } from '../../support/debug-state.js';
+import { httpAppOver, serve } from '../../support/http-app.js';
+import { approve, approvedId, begin, ratePath, send } from '../../support/http-client.js';
+import { scrape } from '../../support/prometheus-text.js';
+import { uniqueKey } from '../../support/unique-key.js';
+import { until } from '../../support/until.js';
+import { useRedis } from '../../support/use-redis.js';
+import { policiesWith } from '../../support/policies.js';
+
+const DECISIONS = 'ratelimit_decisions_total';
+const FAILED = 'ratelimit_failed_checks_total';
+
+const redis = useRedis();
+
+/** What of the decisions and failures is not 0. */
+async function counted(url: string): Promise<Record<string, number>> {
+  const all = await scrape(url);
+  const values = Object.entries({ ...all.valuesOf(DECISIONS), ...all.valuesOf(FAILED) });
+  return Object.fromEntries(values.filter(([, value]) => value !== 0));
+}
+
+function decided(outcome: string, reason: string): string {
+  return `${DECISIONS}{decided_by="store",outcome="${outcome}",reason="${reason}"}`;
+}
+
+describe.each(bothLimiters(redis))('GET /metrics (%s limiter)', (_name, settings) => {
+  let app: TestApp;
+  beforeEach(async () => {
+    app = await startTestApp({
+      ...settings(),
+      WINDOW_MILLIS: '3600000',
+      MAX_REQUESTS: '1',
+      MAX_REQUESTS_IN_QUEUE: '1',
+    });
+  });
+  afterEach(() => app.stop(0));
+
+  test('is text for Prometheus', async () => {
+    const { headers } = await send(app.url, 'GET', '/metrics');
+
+    expect(headers['content-type']).toBe('text/plain; version=0.0.4; charset=utf-8');
+  });
+
+  test('counts each check once, by what came of it, and nothing else', async () => {
+    const key = uniqueKey();
+    const holder = await approve(app.url, key);
+    await send(app.url, 'POST', ratePath(key));
+    await send(app.url, 'GET', ratePath(key));
+    const waiting = begin(app.url, 'POST', `${ratePath(key)}?canWait=true`);
+    await untilWaiting(app.url, key, 1);
+    await send(app.url, 'POST', `${ratePath(key)}?canWait=true`);
+    await send(app.url, 'POST', `${ratePath(key)}?canWait=perhaps`);
+    await send(app.url, 'HEAD', ratePath(key));
+    await send(app.url, 'DELETE', `${ratePath(key)}/${holder}`);
+    approvedId(await waiting.answer);
+    const disconnecting = begin(app.url, 'POST', `${ratePath(key)}?canWait=true`);
+    await untilWaiting(app.url, key, 1);
+    disconnecting.disconnect();
+    await app.logged(({ status }) => status === 499);
+
+    expect(await counted(app.url)).toEqual({
+      [decided('approved', 'capacity')]: 1,
+      [decided('approved', 'waited')]: 1,
+      [decided('denied', 'limit_reached')]: 2,
+      [decided('denied', 'queue_full')]: 1,
+      [decided('withdrawn', 'client_disconnected')]: 1,
+    });
+    expect((await scrape(app.url)).value('ratelimit_queue_wait_seconds_count')).toBe(1);
+  });
+
+  test('says how many wait', async () => {
+    const key = uniqueKey();
+    await approve(app.url, key);
+    const waiting = begin(app.url, 'POST', `${ratePath(key)}?canWait=true`);
+    await untilWaiting(app.url, key, 1);
+    expect((await scrape(app.url)).value('ratelimit_waiting')).toBe(1);
+
+    waiting.disconnect();
+    await until(async () => (await scrape(app.url)).value('ratelimit_waiting') === 0);
+  });
+
+  test('has no trace of the keys, whatever they look like, and no series for any', async () => {
+    const mark = uniqueKey();
+    const names = async () => Object.keys((await scrape(app.url)).valuesOf('ratelimit_'));
+    const before = await names();
+    const keys = ['', '"', '\n', '\\', '"} 1\n', '{a="b"}', ' 1', '#', '__proto__', 'ü€😀'];
+    for (const key of keys.map((part) => `${mark}${part}${mark}`)) {
+      const requestId = await approve(app.url, key);
+      await send(app.url, 'POST', ratePath(key));
+      await send(app.url, 'DELETE', `${ratePath(key)}/${requestId}`);
+      await send(app.url, 'POST', `${ratePath(key)}?canWait=${mark}`, { 'X-Correlation-ID': mark });
+    }
+
+    expect((await send(app.url, 'GET', '/metrics')).text).not.toContain(mark);
+    expect(await names()).toEqual(before);
+    expect((await counted(app.url))[decided('approved', 'capacity')]).toBe(keys.length);
+  });
+});
+
+test('calls to Redis are counted by script, and the checks that went in them', async () => {
+  const app = await startTestApp({ ...PATIENT_STORE, REDIS_URL: redis.url });
+  const key = uniqueKey();
+  const requestId = await approve(app.url, key);
+  await approve(app.url, key);
+  await send(app.url, 'DELETE', `${ratePath(key)}/${requestId}`);
+  const all = await scrape(app.url);
+  await app.stop(0);
+
+  const calls = (script: string) => all.value('ratelimit_store_duration_seconds_count', { script });
+  expect([calls('check'), calls('release'), calls('inspect')]).toEqual([2, 1, 0]);
+  expect(all.value('ratelimit_check_batch_size_count')).toBe(2);
+  expect(all.value('ratelimit_check_batch_size_sum')).toBe(2);
+  expect(Object.values(all.valuesOf('ratelimit_store_errors_total'))).toEqual([0, 0, 0]);
+  expect(all.value('ratelimit_store_breakers_open')).toBe(0);
+});
+
+test('a replica that nobody has asked yet is ready where it reaches Redis, and not where Redis is away', async () => {
+  const readyWith = async (settings: Record<string, string>): Promise<number[]> => {
+    const app = await startTestApp(settings);
+    const all = await scrape(app.url);
+    await app.stop(0);
+    return ['ratelimit_ready', 'ratelimit_store_breakers_open'].map((name) => all.value(name));
+  };
+  const away = { REDIS_URL: 'redis://127.0.0.1:1', STORE_TIMEOUT_MILLIS: '200' };
+
+  expect(await readyWith({ ...PATIENT_STORE, REDIS_URL: redis.url })).toEqual([1, 0]);
+  expect(await readyWith(away)).toEqual([0, 0]);
+  expect(await readyWith({ ...away, READY_DURING_OUTAGE: 'true' })).toEqual([1, 0]);
+});
+
+test('a Redis that is away shows in errors and as an open breaker', async () => {
+  const app = await startTestApp({ REDIS_URL: 'redis://127.0.0.1:1', STORE_TIMEOUT_MILLIS: '100' });
+  const all = await until(async () => {
+    await send(app.url, 'POST', ratePath(uniqueKey()));
+    const scraped = await scrape(app.url);
+    return scraped.value('ratelimit_store_breakers_open') === 1 && scraped;
+  });
+  await app.stop(0);
+
+  expect(all.value('ratelimit_store_errors_total', { kind: 'not_run' })).toBeGreaterThan(0);
+});
+
+test('a check that finds the store down is a failed one; a release or a listing is no check', async () => {
+  const app = await startTestApp({ REDIS_URL: 'redis://127.0.0.1:1', STORE_TIMEOUT_MILLIS: '100' });
+  const key = uniqueKey();
+  const statuses = [
+    await send(app.url, 'POST', ratePath(key)),
+    await send(app.url, 'POST', `${ratePath(key)}?canWait=true`),
+    await send(app.url, 'DELETE', `${ratePath(key)}/some-id`),
+    await send(app.url, 'GET', `/debug/${key}`),
+    await send(app.url, 'GET', '/debug'),
+  ].map(({ status }) => status);
+  const values = await counted(app.url);
+  await app.stop(0);
+
+  expect(statuses).toEqual([503, 503, 503, 503, 503]);
+  expect(values).toEqual({ [`${FAILED}{reason="store_unavailable"}`]: 2 });
+});
+
+test('a check that comes too late is a failed one', async () => {
+  const limits = { windowMillis: 1000, maxRequests: 1, maxRequestsInQueue: 1 };
+  const limiter = new MemoryLimiter(
+    policiesWith(() => limits),
+    systemClock,
+  );
+  const app = await serve(httpAppOver(limiter));
+  await limiter.close();
+  const { status } = await send(app.url, 'POST', ratePath(uniqueKey()));
+  const values = await counted(app.url);
+  await app.close();
+
+  expect(status).toBe(503);
+  expect(values).toEqual({ [`${FAILED}{reason="shutting_down"}`]: 1 });
+});

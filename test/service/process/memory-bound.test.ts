@@ -1,0 +1,115 @@
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+
+import { checkMany } from '../../support/bulk-client.js';
+import { send } from '../../support/http-client.js';
+import { killReplicas, startReplica } from '../../support/replica-process.js';
+import { uniqueKey } from '../../support/unique-key.js';
+
+const DIST = fileURLToPath(new URL('../../../dist', import.meta.url));
+const execute = promisify(execFile);
+afterEach(killReplicas);
+
+/**
+ * Checks keys of long windows by turns, as often as would end the process if it kept all ids, then ends the windows.
+ * Prints how many it approved, which errors it had, and how many it approved then.
+ */
+const FLOOD = `
+  import { getHeapStatistics } from 'node:v8';
+  import { MemoryLimiter } from '${DIST}/limiter/memory/memory-limiter.js';
+  import { memoryIn } from '${DIST}/limiter/memory/memory-room.js';
+
+  let now = 0;
+  const timers = [];
+  const clock = { now: () => now, after: (_millis, callback) => (timers.push(callback), () => {}) };
+  const limits = { windowMillis: 3_160_000, maxRequests: 1e9, maxRequestsInQueue: 0 };
+  const maxBytes = memoryIn(getHeapStatistics().heap_size_limit);
+  const limiter = new MemoryLimiter({ current: { policyOf: () => ({ limits }) } }, clock, { maxBytes });
+
+  const CHECKS = 160_000;
+  const flood = async () => {
+    let approved = 0;
+    const errors = {};
+    for (let begun = 0; begun < CHECKS; begun += 1000) {
+      const checks = Array.from({ length: 1000 }, (_, i) =>
+        limiter.check({ key: 'key-' + ((begun + i) % 1000), canWait: false }),
+      );
+      for (const result of await Promise.allSettled(checks)) {
+        if (result.status === 'fulfilled') approved += 1;
+        else errors[result.reason.reason] = (errors[result.reason.reason] ?? 0) + 1;
+      }
+    }
+    return { approved, errors };
+  };
+  const first = await flood();
+  const condition = await limiter.ping();
+  now += limits.windowMillis;
+  for (const timer of timers.splice(0)) timer();
+  console.log(JSON.stringify([first, condition, await flood()]));
+`;
+
+/** Prints how many bytes each key takes that has one approval. */
+const MEASURE = `
+  import { MemoryLimiter } from '${DIST}/limiter/memory/memory-limiter.js';
+
+  const KEYS = 20_000;
+  const clock = { now: () => 0, after: () => () => {} };
+  const limits = { windowMillis: 3_600_000, maxRequests: 10, maxRequestsInQueue: 0 };
+  const policy = { limits };
+  const limiter = new MemoryLimiter({ current: { policyOf: () => policy } }, clock);
+  const used = () => {
+    gc();
+    const { heapUsed, arrayBuffers } = process.memoryUsage();
+    return heapUsed + arrayBuffers;
+  };
+  const before = used();
+  for (let key = 0; key < KEYS; key += 1) await limiter.check({ key: 'key-number-' + key, canWait: false });
+  console.log((used() - before) / KEYS, limiter.waiting);
+`;
+
+test('a key with an approval takes less than what the bound counts for it', async () => {
+  const node = ['--expose-gc', '--input-type=module', '-e', MEASURE];
+  const { stdout } = await execute(process.execPath, node);
+  expect(Number(stdout.split(' ')[0])).toBeLessThan(1200);
+});
+
+test('a process with a small heap survives checks beyond number in a long window', async () => {
+  const node = ['--max-old-space-size=32', '--input-type=module', '-e', FLOOD];
+  const { stdout } = await execute(process.execPath, node);
+  const [first, condition, second] = JSON.parse(stdout) as [Flooded, string, Flooded];
+
+  // What it keeps takes at most 30 bytes each, and the keys.
+  expect(first.approved).toBeGreaterThan(100_000);
+  expect(first).toEqual({
+    approved: first.approved,
+    errors: { store_full: 160_000 - first.approved },
+  });
+  expect(condition).toBe('full');
+  expect(second).toEqual(first);
+});
+
+interface Flooded {
+  readonly approved: number;
+  readonly errors: Readonly<Record<string, number>>;
+}
+
+test('a service with a small heap survives checks of new keys, and says that it is full', async () => {
+  const { url } = await startReplica({
+    NODE_OPTIONS: '--max-old-space-size=64',
+    WINDOW_MILLIS: '3600000',
+  });
+  const prefix = uniqueKey();
+  const statuses = new Set<number>();
+  for (let call = 0; call < 40; call += 1) {
+    const keys = Array.from({ length: 1000 }, (_, i) => ({ key: `${prefix}-${call}-${i}` }));
+    for (const { status } of await checkMany(url, keys)) statuses.add(status);
+  }
+
+  expect(statuses).toEqual(new Set([200, 503]));
+  const { status, text } = await send(url, 'GET', '/readyz');
+  expect([status, text]).toEqual([200, expect.stringContaining('store full')]);
+  // Keys that it has are decided on.
+  const [known] = await checkMany(url, [{ key: `${prefix}-0-0` }]);
+  expect(known).toMatchObject({ status: 200 });
+});

@@ -1,0 +1,248 @@
+import { execFile } from 'node:child_process';
+import { mkdir, rename, symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+
+import { extent } from '../../support/extent.js';
+import { ratePath, send } from '../../support/http-client.js';
+import { scrape } from '../../support/prometheus-text.js';
+import {
+  killReplicas,
+  type LogLine,
+  type ReplicaProcess,
+  startFailingReplica,
+  startReplica,
+} from '../../support/replica-process.js';
+import { useTemporaryFolder } from '../../support/temporary-folder.js';
+import { uniqueKey } from '../../support/unique-key.js';
+import { until } from '../../support/until.js';
+import { useRedis } from '../../support/use-redis.js';
+
+const ENTRY = fileURLToPath(new URL('../../../dist/main.js', import.meta.url));
+const execute = promisify(execFile);
+
+const redis = useRedis();
+const folder = useTemporaryFolder();
+afterEach(killReplicas);
+
+const rulesWith = (max: number, key = '.*'): string =>
+  JSON.stringify({
+    keys: [{ key_pattern: key, key_pattern_is_regex: true, max_requests_per_window: max }],
+  });
+
+async function fileWith(text: string): Promise<string> {
+  const path = join(folder, uniqueKey());
+  await writeFile(path, text);
+  return path;
+}
+
+const start = (CONFIG_FILE: string): Promise<ReplicaProcess> =>
+  startReplica({ CONFIG_FILE, WINDOW_MILLIS: '3600000', REDIS_URL: redis.url });
+
+const isReload = ({ msg }: LogLine): boolean => msg === 'rules reloaded';
+
+const digestOf = async ({ url }: ReplicaProcess): Promise<string> =>
+  ((await send(url, 'GET', '/debug')).json() as { Rules: { Digest: string } }).Rules.Digest;
+
+describe('a rules file that is changed', () => {
+  /** Each way to change a file: it returns when the new text is in its place. */
+  const WAYS: readonly [
+    string,
+    () => Promise<[path: string, change: (text: string) => Promise<void>]>,
+  ][] = [
+    [
+      'in its place',
+      async () => {
+        const path = await fileWith(rulesWith(5));
+        return [path, (text) => writeFile(path, text)];
+      },
+    ],
+    [
+      'by another in its place',
+      async () => {
+        const path = await fileWith(rulesWith(5));
+        return [path, async (text) => rename(await fileWith(text), path)];
+      },
+    ],
+    [
+      'as Kubernetes changes a ConfigMap, by a link to another folder',
+      async () => {
+        const mount = join(folder, uniqueKey());
+        await mkdir(mount);
+        const swap = async (text: string): Promise<void> => {
+          const data = `data-${uniqueKey()}`;
+          await mkdir(join(mount, data));
+          await writeFile(join(mount, data, 'rules.json'), text);
+          await symlink(data, join(mount, '..data_tmp'));
+          await rename(join(mount, '..data_tmp'), join(mount, '..data'));
+        };
+        await swap(rulesWith(5));
+        await symlink('..data/rules.json', join(mount, 'rules.json'));
+        return [join(mount, 'rules.json'), swap];
+      },
+    ],
+  ];
+
+  test.each(WAYS)(
+    '%s is in force on all replicas, without a wrong decision',
+    async (_way, make) => {
+      const [path, change] = await make();
+      const replicas = await Promise.all(Array.from({ length: extent(2, 3) }, () => start(path)));
+      const key = uniqueKey();
+      const statuses: number[] = [];
+      let isOver = false;
+      const load = replicas.map(async ({ url }) => {
+        while (!isOver) statuses.push((await send(url, 'POST', ratePath(key))).status);
+      });
+      const approved = (): number => statuses.filter((status) => status === 200).length;
+      await until(() => approved() === 5 && statuses.includes(429));
+      await change(rulesWith(8));
+      await Promise.all(replicas.map((replica) => replica.logged(isReload)));
+      await until(() => approved() >= 8);
+      isOver = true;
+      await Promise.all(load);
+
+      expect(approved()).toBe(8);
+      expect(statuses.filter((status) => status !== 200 && status !== 429)).toEqual([]);
+      const digests = await Promise.all(replicas.map(digestOf));
+      expect(new Set(digests).size).toBe(1);
+    },
+  );
+
+  test('is read at once on SIGHUP', async () => {
+    const path = await fileWith(rulesWith(5));
+    const replica = await start(path);
+    const digest = await digestOf(replica);
+    await writeFile(path, rulesWith(6));
+    replica.signal('SIGHUP');
+    await replica.logged(isReload);
+    expect(await digestOf(replica)).not.toBe(digest);
+  });
+
+  test('and is wrong, leaves the last good rules in force, and says so', async () => {
+    const path = await fileWith(rulesWith(5));
+    const replica = await start(path);
+    const digest = await digestOf(replica);
+    const stale = async (): Promise<unknown> =>
+      (await scrape(replica.url)).valuesOf('ratelimit_rules_stale');
+    await writeFile(path, 'keys:\n  - key_pattern: a\n    window_milis: 7\n');
+    const { level, reason } = await replica.logged(({ msg }) =>
+      String(msg).startsWith('rules not reloaded'),
+    );
+    expect([level, reason]).toEqual([
+      'error',
+      `CONFIG_FILE: got ${JSON.stringify(path)} (line 2, column 5: keys[0] must not have the field window_milis), takes rules in JSON or YAML`,
+    ]);
+    expect(await digestOf(replica)).toBe(digest);
+    expect(await stale()).toEqual({ ratelimit_rules_stale: 1 });
+
+    await writeFile(path, rulesWith(5));
+    replica.signal('SIGHUP');
+    await replica.logged(isReload);
+    expect(await stale()).toEqual({ ratelimit_rules_stale: 0 });
+  });
+});
+
+test('without a rules file SIGHUP ends the process, as a closed terminal should', async () => {
+  const replica = await startReplica({});
+  expect(await replica.kill('SIGHUP')).toBe('SIGHUP');
+});
+
+test('a wrong file at the start ends the process with one line', async () => {
+  const path = await fileWith('keys:\n  - key_pattern: (\n    key_pattern_is_regex: true\n');
+  expect(await startFailingReplica({ CONFIG_FILE: path })).toEqual({
+    code: 1,
+    stdout: '',
+    stderr:
+      `CONFIG_FILE: got ${JSON.stringify(path)} (line 2, column 18: keys[0].key_pattern must be a regular ` +
+      'expression of RE2: error parsing regexp: missing closing ): `(`), takes rules in JSON or YAML\n',
+  });
+});
+
+describe('the command line', () => {
+  async function run(...args: string[]): Promise<{ code: number; stdout: string; stderr: string }> {
+    try {
+      return { code: 0, ...(await execute(process.execPath, [ENTRY, ...args], { env: {} })) };
+    } catch (error) {
+      return error as { code: number; stdout: string; stderr: string };
+    }
+  }
+
+  test('checks a file', async () => {
+    const path = await fileWith(rulesWith(5));
+    const { code, stdout } = await run('--check-config', path);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^\S+: 1 rules, digest [0-9a-f]{12}\n$/);
+  });
+
+  test('warns of rules that take long for a new key, and names the one that takes longest', async () => {
+    const cheap = '{ key_pattern: "tenant-.*", key_pattern_is_regex: true }';
+    const costly = '"(?i).*([ab].{0,100}){3}z"';
+    const path = await fileWith(
+      `keys:\n  - ${cheap}\n  - { key_pattern: ${costly}, key_pattern_is_regex: true, name: slow }\n`,
+    );
+    const { code, stdout } = await run('--check-config', path);
+    expect(code).toBe(0);
+    expect(stdout.split('\n')).toEqual([
+      expect.stringMatching(/: 2 rules, digest [0-9a-f]{12}$/),
+      expect.stringMatching(
+        /^warning: a new key takes up to \d+\.\d ms to match, more than 1 ms; the most costly is rule 2 slow, expression "/,
+      ),
+      '',
+    ]);
+  });
+
+  test('says in one line what is wrong with a file', async () => {
+    const path = await fileWith('keys: 7');
+    expect(await run('--check-config', path)).toMatchObject({
+      code: 1,
+      stdout: '',
+      stderr: `${path}: got line 1, column 7: keys must be a list, takes rules in JSON or YAML\n`,
+    });
+  });
+
+  test('explains which rules apply to a key, in which order, with which result', async () => {
+    const path = await fileWith(
+      'keys:\n' +
+        '  - { key_pattern: "a.*", key_pattern_is_regex: true, max_requests_per_window: 7, name: all }\n' +
+        '  - { key_pattern: b, window_millis: 9 }\n' +
+        '  - { key_pattern: ab, window_millis: 50, requests_can_set_rate: false, shadow: true }\n',
+    );
+    const { code, stdout } = await run('--check-config', path, '--explain', 'ab');
+    expect(code).toBe(0);
+    expect(stdout.split('\n').slice(1)).toEqual([
+      'the key "ab": 2 rules apply, in this order',
+      '  rule 1 all, expression "a.*": {"max_requests_per_window":7}',
+      '  rule 3, key "ab": {"window_millis":50,"requests_can_set_rate":false,"shadow":true}',
+      '  window: 50 ms',
+      '  approvals per window: 7; to be set not by requests',
+      '  places in the queue: 400; to be set up to 100000',
+      '  shadow mode: checks are never denied',
+      '',
+    ]);
+  });
+
+  test('explains how long the checks of gateways wait, where they may', async () => {
+    const path = await fileWith(
+      'keys:\n  - { key_pattern: a, max_wait_millis: 1500 }\n  - { key_pattern: b, max_wait_millis: 0 }\n',
+    );
+    const line = '  checks of gateways wait for up to 1500 ms';
+    const explained = async (key: string): Promise<string[]> =>
+      (await run('--check-config', path, '--explain', key)).stdout.split('\n');
+
+    expect(await explained('a')).toContain(line);
+    expect((await explained('b')).filter((text) => text.includes('gateways'))).toEqual([]);
+  });
+
+  test.each([[['--chek-config', 'x']], [['serve']], [['--explain']]])(
+    '%j is refused with one line',
+    async (args) => {
+      const { code, stderr } = await run(...args);
+      expect(code).toBe(1);
+      expect(stderr).toMatch(
+        /^the command line: got [^\n]*, takes --check-config FILE, --explain KEY, or both\n$/,
+      );
+    },
+  );
+});

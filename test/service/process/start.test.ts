@@ -1,0 +1,112 @@
+import { once } from 'node:events';
+import { type AddressInfo, createServer, type Server } from 'node:net';
+
+import { PATIENT_STORE } from '../../support/both-limiters.js';
+import { send } from '../../support/http-client.js';
+import { killReplicas, startFailingReplica, startReplica } from '../../support/replica-process.js';
+import { uniqueKey } from '../../support/unique-key.js';
+import { useRedis } from '../../support/use-redis.js';
+
+afterEach(killReplicas);
+
+describe('a replica that can not start', () => {
+  const redis = useRedis();
+
+  test.each([
+    ['PORT', '65536', 'PORT: got "65536", takes a whole number from 0 to 65535'],
+    ['MAX_REQUESTS', '0', 'MAX_REQUESTS: got "0", takes a whole number from 1 to 1000000000'],
+    ['LOG_2XX', 'a\nb', 'LOG_2XX: got "a\\nb", takes true, false, 1 or 0'],
+    [
+      'REDIS_URL',
+      'http://:secret@localhost',
+      'REDIS_URL: got a value that is not shown, takes a URL that starts with redis:// or rediss://, or several with commas between them',
+    ],
+  ])(
+    'because of a wrong %s says so in one line and ends with code 1',
+    async (name, value, line) => {
+      expect(await startFailingReplica({ [name]: value })).toEqual({
+        code: 1,
+        stdout: '',
+        stderr: `${line}\n`,
+      });
+    },
+  );
+
+  describe('because its port is taken', () => {
+    let other: Server;
+    let port: string;
+    beforeAll(async () => {
+      other = createServer().listen(0, '127.0.0.1');
+      await once(other, 'listening');
+      port = String((other.address() as AddressInfo).port);
+    });
+    afterAll(() => void other.close());
+
+    test.each([
+      ['embedded', () => ({})],
+      ['redis', () => ({ REDIS_URL: redis.url })],
+    ])('says so in one line and ends with code 1 (%s limiter)', async (_name, settings) => {
+      const { code, stderr } = await startFailingReplica({ ...settings(), PORT: port });
+
+      expect(code).toBe(1);
+      expect(stderr).toMatch(/^[^\n]*EADDRINUSE[^\n]*\n$/);
+      expect(stderr).toContain(port);
+    });
+  });
+
+  test('because its host is nowhere here says so in one line and ends with code 1', async () => {
+    // TEST-NET-1, which no machine has: RFC 5737.
+    const { code, stderr } = await startFailingReplica({ HOST: '192.0.2.1' });
+
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/^[^\n]*EADDRNOTAVAIL[^\n]*\n$/);
+  });
+});
+
+describe('a replica that starts', () => {
+  const redis = useRedis();
+
+  test.each([
+    ['embedded', () => ({})],
+    ['redis', () => ({ ...PATIENT_STORE, REDIS_URL: redis.url })],
+  ])('says where it serves and on which limiter (%s)', async (limiter, settings) => {
+    const replica = await startReplica(settings());
+
+    expect(await replica.logged(({ msg }) => msg === 'serving')).toMatchObject({
+      level: 'info',
+      host: '127.0.0.1',
+      port: Number(new URL(replica.url).port),
+      limiter,
+    });
+    expect((await send(replica.url, 'POST', `/rate/${uniqueKey()}`)).status).toBe(200);
+  });
+
+  test('while Redis can not be reached is alive, and answers checks with a 503', async () => {
+    // Port 1 is reserved, so nobody listens there.
+    const replica = await startReplica({ REDIS_URL: 'redis://:secret@127.0.0.1:1' });
+    const health = await send(replica.url, 'GET', '/healthz');
+    const check = await send(replica.url, 'POST', `/rate/${uniqueKey()}`);
+
+    expect([health.status, health.text]).toEqual([200, 'OK']);
+    expect(check.status).toBe(503);
+    expect(check.headers['retry-after']).toMatch(/^[1-9]\d*$/);
+    expect((await send(replica.url, 'GET', '/debug')).status).toBe(503);
+    expect(JSON.stringify(replica.log)).not.toContain('secret');
+    expect(await replica.kill('SIGTERM')).toBe(0);
+  });
+
+  test('logs why it can not reach Redis once for each connection', async () => {
+    const replica = await startReplica({
+      REDIS_URL: 'redis://127.0.0.1:1',
+      STORE_TIMEOUT_MILLIS: '500',
+    });
+    await send(replica.url, 'POST', `/rate/${uniqueKey()}`);
+    await replica.kill('SIGTERM');
+
+    const failures = replica.log.filter(({ msg }) => msg === 'redis connection failed');
+    expect(failures.map(({ level, connection }) => [level, connection]).sort()).toEqual([
+      ['warn', 'commands'],
+      ['warn', 'subscriber'],
+    ]);
+  });
+});

@@ -1,0 +1,188 @@
+import { bothLimiters } from '../../support/both-limiters.js';
+import { untilWaiting } from '../../support/debug-state.js';
+import { approve, begin, ratePath, send } from '../../support/http-client.js';
+import { openConnection, requestText } from '../../support/raw-http.js';
+import { killReplicas, type ReplicaProcess, startReplica } from '../../support/replica-process.js';
+import { uniqueKey } from '../../support/unique-key.js';
+import { until } from '../../support/until.js';
+import { useRedis } from '../../support/use-redis.js';
+
+const ONE_HOUR = '3600000';
+
+const redis = useRedis();
+afterEach(killReplicas);
+
+type Environment = Readonly<Record<string, string>>;
+
+function start(environment: Environment): Promise<ReplicaProcess> {
+  return startReplica({
+    WINDOW_MILLIS: ONE_HOUR,
+    MAX_REQUESTS: '1',
+    SHUTDOWN_GRACE_MILLIS: ONE_HOUR,
+    ...environment,
+  });
+}
+
+async function startStopping(replica: ReplicaProcess): Promise<void> {
+  replica.signal('SIGTERM');
+  await replica.logged(({ msg }) => msg === 'stopping');
+}
+
+/** Whether nobody listens on its port any more. */
+function isRefused({ url }: ReplicaProcess): Promise<boolean> {
+  return send(url, 'GET', '/healthz').then(
+    () => false,
+    (error: unknown) => (error as NodeJS.ErrnoException).code === 'ECONNREFUSED',
+  );
+}
+
+describe.each(bothLimiters(redis))('a replica that stops (%s limiter)', (_name, settings) => {
+  test.each(['SIGTERM', 'SIGINT'] as const)('on %s ends with code 0', async (signal) => {
+    const replica = await start(settings());
+    await approve(replica.url, uniqueKey());
+
+    expect(await replica.kill(signal)).toBe(0);
+    expect(replica.log.map(({ msg }) => msg)).toEqual(['serving', 'stopping', 'stopped']);
+    await expect(send(replica.url, 'GET', '/healthz')).rejects.toThrow('ECONNREFUSED');
+  });
+
+  test('approves those whose turn comes within the grace', async () => {
+    const replica = await start({ ...settings(), WINDOW_MILLIS: '1000' });
+    const key = uniqueKey();
+    await approve(replica.url, key);
+    // Three, with one approval in each window: the last has to wait for two windows at least.
+    const waiting = [1, 2, 3].map(() => begin(replica.url, 'POST', `/rate/${key}?canWait=true`));
+    await Promise.race(waiting.map(({ answer }) => answer));
+    await startStopping(replica);
+    const answers = await Promise.all(waiting.map(({ answer }) => answer));
+
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
+    expect(await replica.kill('SIGCONT')).toBe(0);
+  });
+
+  test('turns those away whose turn does not come within the grace', async () => {
+    const replica = await start({ ...settings(), SHUTDOWN_GRACE_MILLIS: '200' });
+    const keys = [uniqueKey(), uniqueKey()];
+    const waiting = [];
+    for (const key of keys) {
+      await approve(replica.url, key);
+      waiting.push(begin(replica.url, 'POST', `/rate/${key}?canWait=true`));
+      await untilWaiting(replica.url, key, 1);
+    }
+
+    expect(await replica.kill('SIGTERM')).toBe(0);
+    for (const [i, { answer }] of waiting.entries()) {
+      const { status, headers, json } = await answer;
+
+      expect(status).toBe(503);
+      expect(headers['content-type']).toBe('application/json');
+      expect(headers['retry-after']).toMatch(/^[1-9]\d*$/);
+      expect(json()).toStrictEqual({ error: 'shutting down', key: keys[i] });
+    }
+  });
+
+  test('ends the grace at once on a second signal', async () => {
+    const replica = await start(settings());
+    const key = uniqueKey();
+    await approve(replica.url, key);
+    const waiting = begin(replica.url, 'POST', `/rate/${key}?canWait=true`);
+    await untilWaiting(replica.url, key, 1);
+    await startStopping(replica);
+
+    expect(await replica.kill('SIGTERM')).toBe(0);
+    expect((await waiting.answer).status).toBe(503);
+  });
+
+  test('tells the client of a waiting request to close its connection', async () => {
+    const replica = await start({ ...settings(), SHUTDOWN_GRACE_MILLIS: '0' });
+    const key = uniqueKey();
+    await approve(replica.url, key);
+    const connection = await openConnection(replica.url);
+    connection.write(requestText('POST', `/rate/${key}?canWait=true`));
+    await untilWaiting(replica.url, key, 1);
+    expect(await replica.kill('SIGTERM')).toBe(0);
+
+    expect(connection.received).toMatch(/^HTTP\/1\.1 503 /);
+    expect(connection.received).toMatch(/^Connection: close\r$/m);
+  });
+});
+
+/** Where its limits are makes no difference to these. */
+describe('the port of a replica that stops', () => {
+  test('accepts nobody new while it waits for those it has', async () => {
+    const replica = await start({});
+    const key = uniqueKey();
+    await approve(replica.url, key);
+    const waiting = begin(replica.url, 'POST', `/rate/${key}?canWait=true`);
+    await untilWaiting(replica.url, key, 1);
+    await startStopping(replica);
+
+    // The line of the log comes a moment before.
+    await until(() => isRefused(replica));
+    waiting.disconnect();
+    expect(await replica.kill('SIGINT')).toBe(0);
+  });
+
+  test('serves on for the delay, not ready, and asks clients to close their connections', async () => {
+    const replica = await start({ SHUTDOWN_DELAY_MILLIS: ONE_HOUR });
+    await startStopping(replica);
+
+    expect((await send(replica.url, 'GET', '/readyz')).status).toBe(503);
+    const answer = await send(replica.url, 'POST', ratePath(uniqueKey()));
+    expect(answer.status).toBe(200);
+    expect(answer.headers.connection).toBe('close');
+    // A second signal ends the delay.
+    expect(await replica.kill('SIGTERM')).toBe(0);
+  });
+
+  test('closes connections that are kept alive and idle', async () => {
+    const replica = await start({});
+    const key = uniqueKey();
+    const idle = await openConnection(replica.url);
+    idle.write(requestText('POST', `/rate/${key}`));
+    await idle.receives(/request_id/);
+    // Keeps the replica from ending, which would close every connection.
+    const waiting = begin(replica.url, 'POST', `/rate/${key}?canWait=true`);
+    await untilWaiting(replica.url, key, 1);
+    await startStopping(replica);
+
+    await idle.closed;
+    waiting.disconnect();
+    expect(await replica.kill('SIGINT')).toBe(0);
+  });
+
+  test('answers a request that was only half sent when it began to stop', async () => {
+    const replica = await start({});
+    const key = uniqueKey();
+    const holder = await approve(replica.url, key);
+    const waiting = begin(replica.url, 'POST', `/rate/${key}?canWait=true`);
+    await untilWaiting(replica.url, key, 1);
+    const connection = await openConnection(replica.url);
+    const text = requestText('DELETE', `${ratePath(key)}/${holder}`);
+    connection.write(text.slice(0, -2));
+    // Answered on another connection, so the first has been accepted before.
+    await send(replica.url, 'GET', '/healthz');
+    await startStopping(replica);
+    connection.write(text.slice(-2));
+    await connection.closed;
+
+    expect(connection.received).toMatch(/^HTTP\/1\.1 200 /);
+    expect(connection.received).toMatch(/^Connection: close\r$/m);
+    expect((await waiting.answer).status).toBe(200);
+    expect(await replica.kill('SIGCONT')).toBe(0);
+  });
+
+  test.each([
+    ['has sent nothing', ''],
+    ['has sent half a request', 'GET /healthz HTTP/1.1\r\nHost:'],
+  ])('ends although a client that %s keeps its connection', async (_what, text) => {
+    const replica = await start({ SHUTDOWN_GRACE_MILLIS: '0' });
+    const connection = await openConnection(replica.url);
+    connection.write(text);
+    // Answered on another connection, so the first has been accepted before.
+    await send(replica.url, 'GET', '/healthz');
+
+    expect(await replica.kill('SIGTERM')).toBe(0);
+    await connection.closed;
+  });
+});

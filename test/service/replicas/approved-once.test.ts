@@ -1,0 +1,105 @@
+import { setTimeout as delay } from 'node:timers/promises';
+
+import type { Redis } from 'ioredis';
+
+import { ApprovalLedger } from '../../support/monitor/approval-ledger.js';
+import { describeWithRedisProgram } from '../../support/describe-with-redis-program.js';
+import { extent } from '../../support/extent.js';
+import { type FaultProxy, startFaultProxy } from '../../support/fault-proxy.js';
+import { requestRate } from '../../support/rate-client.js';
+import { type RedisProcess, startRedisProcess } from '../../support/redis-process.js';
+import { killReplicas, type ReplicaProcess, startReplica } from '../../support/replica-process.js';
+import { uniqueKey } from '../../support/unique-key.js';
+
+const MAX_REQUESTS = 10;
+const WAITERS = extent(120, 300);
+
+describeWithRedisProgram('a waiter is approved once', () => {
+  let server: RedisProcess;
+  let client: Redis;
+  let proxies: FaultProxy[];
+  beforeAll(async () => {
+    server = await startRedisProcess();
+    client = server.connect();
+    proxies = await Promise.all([1, 2, 3].map(() => startFaultProxy(server.port)));
+  });
+  afterAll(() => {
+    for (const proxy of proxies) proxy.stop();
+    client.disconnect();
+  });
+
+  /** Everybody comes at once and waits; `disturb` runs until they have their answers. */
+  async function serveAll(
+    replicas: readonly ReplicaProcess[],
+    waiters: number,
+    disturb: (isOver: () => boolean) => Promise<void> = () => Promise.resolve(),
+  ): Promise<void> {
+    const key = uniqueKey();
+    const ledger = await ApprovalLedger.open(client, key, MAX_REQUESTS);
+    const requests = Array.from({ length: waiters }, (_, i) =>
+      requestRate(replicas[i % replicas.length]!.url, key, 'canWait=true'),
+    );
+    let isOver = false;
+    const answered = Promise.all(requests.map(({ answer }) => answer)).finally(() => {
+      isOver = true;
+    });
+    const [answers] = await Promise.all([answered, disturb(() => isOver)]);
+    await ledger.close();
+    expect(ledger.violations).toEqual([]);
+    expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
+    // Each approval reached the client that asked for it, and no other.
+    expect(answers.map(({ requestId }) => requestId).sort()).toEqual([...ledger.approved].sort());
+    expect(ledger.served).toEqual(ledger.joined);
+    expect(ledger.served.length).toBeGreaterThan(MAX_REQUESTS);
+  }
+
+  describe.each(extent([5, 50], [1, 5, 20, 50, 200]))('in windows of %d ms', (windowMillis) => {
+    let replicas: ReplicaProcess[];
+    beforeAll(async () => {
+      replicas = await Promise.all(
+        proxies.map((proxy) =>
+          startReplica({
+            REDIS_URL: proxy.url,
+            WINDOW_MILLIS: String(windowMillis),
+            MAX_REQUESTS: String(MAX_REQUESTS),
+            // How soon a busy test machine answers is not what these tests are about.
+            STORE_TIMEOUT_MILLIS: '30000',
+          }),
+        ),
+      );
+    });
+    afterEach(() => {
+      for (const proxy of proxies) proxy.toClient.delayMessages(0);
+    });
+    afterAll(killReplicas);
+
+    test('where nothing is late', () => serveAll(replicas, WAITERS));
+
+    test('while replicas and Redis stand still in turns for one to five of them', async () => {
+      await serveAll(replicas, WAITERS, async (isOver) => {
+        for (let round = 0; !isOver(); round += 1) {
+          const millis = windowMillis * (1 + (round % 5));
+          await standStill(replicas[round % replicas.length]!, millis);
+          await standStill(server, millis);
+        }
+      });
+    });
+
+    test('where messages reach one replica three windows late, and another five', async () => {
+      const [, late, later] = proxies;
+      late!.toClient.delayMessages(3 * windowMillis);
+      later!.toClient.delayMessages(5 * windowMillis);
+      await serveAll(replicas, WAITERS);
+    });
+  });
+});
+
+async function standStill(
+  process: { signal(signal: 'SIGSTOP' | 'SIGCONT'): void },
+  millis: number,
+): Promise<void> {
+  process.signal('SIGSTOP');
+  await delay(millis);
+  process.signal('SIGCONT');
+  await delay(millis);
+}

@@ -1,0 +1,169 @@
+import { KeyNaming } from '../../../src/redis/key-names.js';
+import { ApprovalLedger } from '../../support/monitor/approval-ledger.js';
+import { debugState } from '../../support/debug-state.js';
+import { requestRate, waitingCount } from '../../support/rate-client.js';
+import type { ReplicaProcess } from '../../support/replica-process.js';
+import { uniqueKey } from '../../support/unique-key.js';
+import { until } from '../../support/until.js';
+import { useRedis } from '../../support/use-redis.js';
+import { useReplicas } from '../../support/use-replicas.js';
+
+const naming = new KeyNaming('sluice:');
+const ONE_HOUR = '3600000';
+/** Long enough for those that live to renew theirs on a busy machine. */
+const LEASE = { REPLICA_LEASE_MILLIS: '2000' };
+
+describe('when a replica dies', () => {
+  const redis = useRedis();
+  const start = useReplicas(redis);
+
+  const waitersOf = (key: string): Promise<number> =>
+    redis.client.hlen(naming.namesOf(key).waiting);
+  const statuses = async (requests: { answer: Promise<{ status: number }> }[]): Promise<number[]> =>
+    Promise.all(requests.map(async ({ answer }) => (await answer).status));
+  /** One after the other, so that the order of arrival is the order of the list. */
+  const waitOn = async (replicas: ReplicaProcess[], key: string, count: number) => {
+    const requests = [];
+    for (let i = 0; i < count; i += 1) {
+      requests.push(requestRate(replicas[i % replicas.length]!.url, key, 'canWait=true'));
+      await until(async () => (await waitersOf(key)) === i + 1);
+    }
+    return requests;
+  };
+  const leaseLapsed = (replica: ReplicaProcess, key: string): Promise<unknown> =>
+    until(async () => {
+      const lease = await redis.client.hget(naming.namesOf(key).replicas, replica.id);
+      const [seconds] = await redis.client.time();
+      return Number.parseInt(lease!) < Number(seconds) * 1000;
+    });
+
+  test('its waiters are passed over without using capacity, and the living keep their order', async () => {
+    const [dying, ...living] = await start(3, {
+      MAX_REQUESTS: '3',
+      WINDOW_MILLIS: ONE_HOUR,
+      ...LEASE,
+    });
+    const key = uniqueKey();
+    const approved = await Promise.all(
+      Array.from({ length: 3 }, () => requestRate(living[0]!.url, key).answer),
+    );
+    const ledger = await ApprovalLedger.open(redis.client, key, 3);
+    const dead = [];
+    const alive = [];
+    for (let i = 0; i < 5; i += 1) {
+      dead.push(requestRate(dying!.url, key, 'canWait=true'));
+      await until(async () => (await waitingCount(living[0]!.url, key)) === 2 * i + 1);
+      alive.push(requestRate(living[i % 2]!.url, key, 'canWait=true'));
+      await until(async () => (await waitingCount(living[0]!.url, key)) === 2 * i + 2);
+    }
+    await dying!.kill('SIGKILL');
+    await leaseLapsed(dying!, key);
+    expect(await waitingCount(living[0]!.url, key)).toBe(5);
+
+    for (const [i, { requestId }] of approved.entries()) {
+      await fetch(`${living[0]!.url}/rate/${key}/${requestId!}`, { method: 'DELETE' });
+      expect(await alive[i]!.answer).toMatchObject({ status: 200 });
+    }
+    await ledger.close();
+    expect(ledger.violations).toEqual([]);
+    expect(ledger.inWindow).toBe(3);
+    expect(await waitingCount(living[0]!.url, key)).toBe(2);
+    for (const request of alive) request.disconnect();
+  });
+
+  test('half of the queue dies with it under load, and every other waiter is served in order', async () => {
+    const replicas = await start(3, { MAX_REQUESTS: '2', WINDOW_MILLIS: '150', ...LEASE });
+    const [dying] = replicas;
+    const key = uniqueKey();
+    const ledger = await ApprovalLedger.open(redis.client, key, 2);
+    const requests = Array.from({ length: 60 }, (_, i) =>
+      requestRate(replicas[i % 2 === 0 ? 0 : 1 + (i % 3 === 0 ? 1 : 0)]!.url, key, 'canWait=true'),
+    );
+    await until(() => ledger.joined.length >= 50);
+    await dying!.kill('SIGKILL');
+    expect(await statuses(requests.filter((_, i) => i % 2 === 1))).toEqual(Array(30).fill(200));
+    await until(async () => (await redis.client.exists(naming.namesOf(key).queue)) === 0);
+    await ledger.close();
+    expect(ledger.violations).toEqual([]);
+    expect(ledger.served).toEqual(ledger.joined.filter((id) => ledger.served.includes(id)));
+  });
+
+  test('a queue full of its waiters takes others in once its lease has run out', async () => {
+    const [dying, living] = await start(2, {
+      MAX_REQUESTS: '1',
+      MAX_REQUESTS_IN_QUEUE: '6',
+      WINDOW_MILLIS: ONE_HOUR,
+      ...LEASE,
+    });
+    const key = uniqueKey();
+    await requestRate(living!.url, key).answer;
+    await waitOn([dying!], key, 6);
+    expect(await requestRate(living!.url, key, 'canWait=true').answer).toMatchObject({
+      status: 429,
+    });
+    await dying!.kill('SIGKILL');
+    await leaseLapsed(dying!, key);
+    const taken = requestRate(living!.url, key, 'canWait=true');
+    await until(async () => (await waitingCount(living!.url, key)) === 1);
+    taken.disconnect();
+  });
+
+  test('a key for which nobody else waited is decided on at once in the next window', async () => {
+    const [dying, living] = await start(2, {
+      MAX_REQUESTS: '1',
+      WINDOW_MILLIS: '3000',
+      ...LEASE,
+    });
+    const key = uniqueKey();
+    await requestRate(dying!.url, key).answer;
+    await waitOn([dying!], key, 2);
+    await dying!.kill('SIGKILL');
+    await leaseLapsed(dying!, key);
+    await until(async () => (await debugState(living!.url, key)).NumApprovedThisWindow === 0);
+    expect(await requestRate(living!.url, key).answer).toMatchObject({ status: 200 });
+  });
+
+  test('the windows go on when it was the one that ended them', async () => {
+    const replicas = await start(3, { MAX_REQUESTS: '3', WINDOW_MILLIS: '300', ...LEASE });
+    const key = uniqueKey();
+    const ledger = await ApprovalLedger.open(redis.client, key, 3);
+    const requests = Array.from({ length: 60 }, (_, i) => {
+      const replica = replicas[i % 3]!;
+      return { replica, ...requestRate(replica.url, key, 'canWait=true') };
+    });
+    const leader = await until(async () => {
+      const holder = await redis.client.get(`mutex:${naming.namesOf(key).leader}`);
+      return replicas.find(({ id }) => holder?.startsWith(`${id}#`));
+    });
+    await leader.kill('SIGKILL');
+    const living = requests.filter(({ replica }) => replica !== leader);
+    expect(await statuses(living)).toEqual(living.map(() => 200));
+    await ledger.close();
+    expect(ledger.violations).toEqual([]);
+  });
+
+  test('one that only seemed dead gets its waiters back to their places', async () => {
+    const [stopped, other] = await start(2, {
+      MAX_REQUESTS: '1',
+      WINDOW_MILLIS: ONE_HOUR,
+      ...LEASE,
+    });
+    const key = uniqueKey();
+    const first = await requestRate(other!.url, key).answer;
+    const requests = await waitOn([stopped!, other!], key, 4);
+    stopped!.signal('SIGSTOP');
+    await leaseLapsed(stopped!, key);
+    // The head is not there to be served, so the next one is.
+    await fetch(`${other!.url}/rate/${key}/${first.requestId!}`, { method: 'DELETE' });
+    const second = await requests[1]!.answer;
+    expect(second.status).toBe(200);
+
+    stopped!.signal('SIGCONT');
+    // The head is in the queue again, and before it nobody.
+    await until(async () => (await waitersOf(key)) === 3);
+    await fetch(`${other!.url}/rate/${key}/${second.requestId!}`, { method: 'DELETE' });
+    expect(await requests[0]!.answer).toMatchObject({ status: 200 });
+    expect(await waitingCount(other!.url, key)).toBe(2);
+    for (const request of requests) request.disconnect();
+  });
+});

@@ -1,0 +1,195 @@
+import { checkMany, releaseMany } from '../../support/bulk-client.js';
+import { debugState } from '../../support/debug-state.js';
+import { describeWithRedisProgram } from '../../support/describe-with-redis-program.js';
+import { extent } from '../../support/extent.js';
+import { type FaultProxy, startFaultProxy } from '../../support/fault-proxy.js';
+import { send } from '../../support/http-client.js';
+import { STORE_DOWN } from '../../support/outage.js';
+import { scrape } from '../../support/prometheus-text.js';
+import { requestRate, waitingCount } from '../../support/rate-client.js';
+import { type RedisProcess, startRedisProcess } from '../../support/redis-process.js';
+import { asLimiterUser } from '../../support/redis-user.js';
+import { killReplicas, type ReplicaProcess, startReplica } from '../../support/replica-process.js';
+import { uniqueKey } from '../../support/unique-key.js';
+import { until } from '../../support/until.js';
+
+const ONE_HOUR = '3600000';
+const IN_A_ROW = 20;
+/** More than are settled at a time. */
+const MANY = 200;
+/** Where it is not about time limits: a busy test machine may be slow. */
+const PATIENT = { STORE_TIMEOUT_MILLIS: '30000' };
+
+describeWithRedisProgram('a replica', () => {
+  let redis: RedisProcess;
+  let proxy: FaultProxy | undefined;
+  beforeEach(async () => {
+    redis = await startRedisProcess();
+  });
+  afterEach(async () => {
+    await killReplicas();
+    proxy?.stop();
+  });
+
+  const start = (more: Record<string, string> = {}): Promise<ReplicaProcess> =>
+    startReplica({
+      REDIS_URL: redis.url,
+      WINDOW_MILLIS: ONE_HOUR,
+      MAX_REQUESTS: '500',
+      ...more,
+    });
+
+  /** How often a script was sent as a whole. */
+  async function evals(): Promise<number> {
+    const stats = (await redis.command('INFO', 'commandstats')) as string;
+    return Number(/cmdstat_eval:calls=(\d+)/.exec(stats)?.[1] ?? 0);
+  }
+
+  async function answersAgain({ url }: ReplicaProcess): Promise<void> {
+    let inARow = 0;
+    await until(async () => {
+      const { status } = await send(url, 'POST', `/rate/${uniqueKey()}`);
+      inARow = status === 200 ? inARow + 1 : 0;
+      return inARow === IN_A_ROW;
+    });
+  }
+
+  async function hasCaughtUp({ url }: ReplicaProcess): Promise<void> {
+    await until(async () => {
+      const undone = (await scrape(url)).valuesOf('ratelimit_store_catch_up_pending');
+      return Object.values(undone).every((count) => count === 0);
+    });
+  }
+
+  const isDown = (replica: ReplicaProcess): Promise<unknown> =>
+    replica.logged(({ msg }) => msg === STORE_DOWN);
+
+  test('recovers from a short stall of Redis under bulk requests, and gives back what nobody got', async () => {
+    const replica = await start();
+    const keys = Array.from({ length: extent(5, 19) }, () =>
+      Array.from({ length: 1000 }, () => uniqueKey()),
+    );
+    await checkMany(replica.url, [{ key: uniqueKey() }]);
+
+    redis.signal('SIGSTOP');
+    const answers = await Promise.all(
+      keys.map((some) =>
+        checkMany(
+          replica.url,
+          some.map((key) => ({ key })),
+        ),
+      ),
+    );
+    expect(new Set(answers.flat().map(({ status }) => status))).toEqual(new Set([503]));
+    redis.signal('SIGCONT');
+
+    await answersAgain(replica);
+    await hasCaughtUp(replica);
+    expect(replica.log.filter(({ msg }) => msg === 'redis connection lost')).toEqual([]);
+    // One for checks, and one for withdrawals.
+    expect(await evals()).toBeLessThanOrEqual(2);
+    const approved = await Promise.all(
+      keys.map(async ([key]) => (await debugState(replica.url, key!)).NumApprovedThisWindow ?? 0),
+    );
+    expect(approved).toEqual(keys.map(() => 0));
+  });
+
+  test('settles the waiters of many keys after a stall, all of whom go on waiting', async () => {
+    const replica = await start({ MAX_REQUESTS: '1', REPLICA_LEASE_MILLIS: '1000' });
+    const keys = Array.from({ length: MANY }, () => uniqueKey());
+    await checkMany(
+      replica.url,
+      keys.map((key) => ({ key })),
+    );
+    const requests = keys.map((key) => requestRate(replica.url, key, 'canWait=true'));
+    await until(async () => (await scrape(replica.url)).value('ratelimit_waiting') === MANY);
+    await hasCaughtUp(replica);
+
+    redis.signal('SIGSTOP');
+    // Their leases can't be renewed.
+    await isDown(replica);
+    await until(async () => {
+      const all = await scrape(replica.url);
+      return all.value('ratelimit_store_catch_up_pending', { kind: 'settle' }) === MANY;
+    });
+    redis.signal('SIGCONT');
+
+    await answersAgain(replica);
+    await hasCaughtUp(replica);
+    expect(await waitingCount(replica.url, keys[0]!)).toBe(1);
+    expect(await waitingCount(replica.url, keys.at(-1)!)).toBe(1);
+    for (const request of requests) request.disconnect();
+    await until(async () => (await scrape(replica.url)).value('ratelimit_waiting') === 0);
+    await hasCaughtUp(replica);
+    expect(await waitingCount(replica.url, keys[0]!)).toBe(0);
+  });
+
+  test('keeps a connection on which replies come late', async () => {
+    const link = (proxy = await startFaultProxy(redis.port));
+    const replica = await start({ REDIS_URL: asLimiterUser(link.url) });
+    await answersAgain(replica);
+    const { accepted } = link;
+
+    link.toClient.delay(600);
+    const checking = until(async () => {
+      await send(replica.url, 'POST', `/rate/${uniqueKey()}`);
+      // Each look at a silent connection makes another one.
+      return link.accepted >= accepted + 2;
+    });
+    await isDown(replica);
+    await checking;
+    link.toClient.pass();
+
+    await answersAgain(replica);
+    await hasCaughtUp(replica);
+    expect(replica.log.filter(({ msg }) => msg === 'redis connection lost')).toEqual([]);
+  });
+
+  test('leaves a connection on which nothing comes, when another is answered', async () => {
+    const link = (proxy = await startFaultProxy(redis.port));
+    const replica = await start({ REDIS_URL: asLimiterUser(link.url) });
+    await answersAgain(replica);
+    link.toServer.lose();
+    link.toClient.lose();
+    await answersAgain(replica);
+    expect(replica.log.filter(({ msg }) => msg === 'redis connection lost')).not.toEqual([]);
+  });
+
+  test('sends a Redis that has forgotten its scripts each of them once, for 1000 releases', async () => {
+    const replica = await start(PATIENT);
+    const key = uniqueKey();
+    const checks = await checkMany(
+      replica.url,
+      Array.from({ length: 1000 }, () => ({ key, maxRequests: 1000 })),
+    );
+    await redis.command('SCRIPT', 'FLUSH', 'SYNC');
+    await redis.command('CONFIG', 'RESETSTAT');
+    const released = await releaseMany(
+      replica.url,
+      checks.map((check) => ({ key, request_id: 'request_id' in check ? check.request_id : '' })),
+    );
+    expect(new Set(released.map(({ status }) => status))).toEqual(new Set([200]));
+    expect(await evals()).toBe(1);
+    expect((await debugState(replica.url, key)).NumApprovedThisWindow).toBe(0);
+  });
+
+  test('decides the checks of one key in their order, while Redis forgets its scripts', async () => {
+    const replica = await start(PATIENT);
+    let isOver = false;
+    const forgetting = until(async () => {
+      await redis.command('SCRIPT', 'FLUSH', 'SYNC');
+      return isOver;
+    });
+    for (let round = 0; round < extent(8, 30); round += 1) {
+      const key = uniqueKey();
+      const results = await checkMany(
+        replica.url,
+        Array.from({ length: 1000 }, () => ({ key })),
+      );
+      const statuses = results.map(({ status }) => status);
+      expect(statuses).toEqual(Array.from({ length: 1000 }, (_, i) => (i < 500 ? 200 : 429)));
+    }
+    isOver = true;
+    await forgetting;
+  });
+});

@@ -1,0 +1,78 @@
+import { startTestApp, type TestApp } from '../../support/app.js';
+import { debugState, untilWaiting } from '../../support/debug-state.js';
+import { describeWithRedisProgram } from '../../support/describe-with-redis-program.js';
+import { approve, begin, ratePath, send } from '../../support/http-client.js';
+import { scrape } from '../../support/prometheus-text.js';
+import { type RedisProcess, startRedisProcess } from '../../support/redis-process.js';
+import { uniqueKey } from '../../support/unique-key.js';
+
+describeWithRedisProgram('a service whose Redis has no memory left', () => {
+  let redis: RedisProcess;
+  let app: TestApp;
+  /** It has its one approval. */
+  let key: string;
+  let approved: string;
+  beforeEach(async () => {
+    redis = await startRedisProcess();
+    app = await startTestApp({
+      REDIS_URL: redis.url,
+      WINDOW_MILLIS: '3600000',
+      MAX_REQUESTS: '1',
+      // Long, so that a busy machine is no outage.
+      STORE_TIMEOUT_MILLIS: '10000',
+    });
+    key = uniqueKey();
+    approved = await approve(app.url, key);
+    await redis.command('CONFIG', 'SET', 'maxmemory', '1');
+  });
+  afterEach(async () => {
+    await app.stop(0);
+    await redis.stop();
+  });
+
+  test('refuses new keys, however many, and decides on those it has', async () => {
+    for (let i = 0; i < 5; i += 1) {
+      const answer = await send(app.url, 'POST', ratePath(uniqueKey()));
+      expect(answer.status).toBe(503);
+      expect(answer.headers['retry-after']).toBe('1');
+      expect(answer.json()).toMatchObject({ error: 'store full: no room for another key' });
+    }
+    expect((await send(app.url, 'POST', ratePath(key))).status).toBe(429);
+    expect((await send(app.url, 'POST', `${ratePath(key)}?maxRequests=2`)).status).toBe(200);
+    expect(await debugState(app.url, key)).toMatchObject({
+      NumApprovedThisWindow: 2,
+      NumDeniedThisWindow: 1,
+    });
+    const { series } = await scrape(app.url);
+    const failed = series.filter(
+      ({ name, value }) => name === 'ratelimit_failed_checks_total' && value > 0,
+    );
+    expect(failed).toMatchObject([{ labels: { reason: 'store_full' }, value: 5 }]);
+  });
+
+  test('lets the callers of a key that it has wait, and serves them', async () => {
+    const waiter = begin(app.url, 'POST', `${ratePath(key)}?canWait=true`);
+    await untilWaiting(app.url, key, 1);
+    expect((await send(app.url, 'DELETE', `${ratePath(key)}/${approved}`)).status).toBe(200);
+    expect((await waiter.answer).status).toBe(200);
+  });
+
+  test('is ready and says what is wrong, and takes new keys when there is memory again', async () => {
+    await send(app.url, 'POST', ratePath(uniqueKey()));
+    const readiness = await send(app.url, 'GET', '/readyz');
+    expect([readiness.status, readiness.text]).toEqual([
+      200,
+      'OK\nstore full: checks of new keys fail',
+    ]);
+    await redis.command('CONFIG', 'SET', 'maxmemory', '0');
+    await approve(app.url, uniqueKey());
+    expect((await send(app.url, 'GET', '/readyz')).text).toBe('OK');
+    expect(app.log.find(({ msg }) => msg === 'checks not decided')).toMatchObject({
+      level: 'warn',
+      undecided: { store_full: 1 },
+    });
+    expect(app.log.map(({ msg }) => msg)).not.toContain(
+      'store is down; not asked until it is up again',
+    );
+  });
+});

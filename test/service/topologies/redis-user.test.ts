@@ -1,0 +1,263 @@
+import { readdirSync, readFileSync } from 'node:fs';
+
+import { Redis } from 'ioredis';
+
+import { KeyNaming } from '../../../src/redis/key-names.js';
+import { startTestApp } from '../../support/app.js';
+import { PATIENT_STORE } from '../../support/both-limiters.js';
+import { describeWithRedisProgram } from '../../support/describe-with-redis-program.js';
+import { approve, send } from '../../support/http-client.js';
+import { startRedisProcess } from '../../support/redis-process.js';
+import { adaptedRules, createUser, LIMITER_USER, rulesIn } from '../../support/redis-user.js';
+import { uniqueKey } from '../../support/unique-key.js';
+import { until } from '../../support/until.js';
+import { useRedis } from '../../support/use-redis.js';
+
+type CommandLine = readonly [name: string, ...args: string[]];
+
+const { state, leader, wakeChannel } = new KeyNaming('sluice:').namesOf('job');
+
+/** What a client does with a whole server, or learns of others on it. */
+const OF_ADMINISTRATORS: readonly CommandLine[] = [
+  ['FLUSHALL'],
+  ['FLUSHDB'],
+  ['SWAPDB', '0', '1'],
+  ['SELECT', '0'],
+  ['SELECT', '1'],
+  ['CLIENT', 'PAUSE', '1'],
+  ['CLIENT', 'KILL', 'TYPE', 'normal'],
+  ['CLIENT', 'LIST'],
+  ['CLIENT', 'NO-EVICT', 'on'],
+  ['SCRIPT', 'FLUSH'],
+  ['SCRIPT', 'KILL'],
+  ['FUNCTION', 'FLUSH'],
+  ['CONFIG', 'GET', '*'],
+  ['CONFIG', 'SET', 'maxmemory', '1'],
+  ['MODULE', 'LOAD', '/module.so'],
+  ['DEBUG', 'SLEEP', '0'],
+  ['SHUTDOWN', 'NOSAVE'],
+  ['REPLICAOF', 'NO', 'ONE'],
+  ['SAVE'],
+  ['MONITOR'],
+  ['ACL', 'LIST'],
+  ['ACL', 'SETUSER', 'another'],
+  ['KEYS', '*'],
+  ['RANDOMKEY'],
+  ['DBSIZE'],
+  ['PUBSUB', 'CHANNELS'],
+  ['PSUBSCRIBE', '*'],
+  ['MIGRATE', '127.0.0.1', '1', state, '0', '1'],
+  ['DUMP', state],
+  ['MOVE', state, '1'],
+  ['CLUSTER', 'RESET'],
+  ['CLUSTER', 'FAILOVER'],
+];
+
+/** Nobody may send DEBUG and MODULE where the server's configuration does not say so. */
+const REFUSED = /^NOPERM|^ERR (DEBUG|MODULE) command not allowed/;
+
+const OF_OTHERS: readonly CommandLine[] = [
+  ['GET', 'another'],
+  ['SET', 'another', 'value'],
+  ['DEL', 'another'],
+  ['GET', 'sluice:another'],
+  ['GET', 'mutex:sluice:{job}:another'],
+  ['GET', 'mutex:another'],
+  ['GET', `a:${state}`],
+  ['RENAME', state, 'another'],
+  ['SORT', state, 'STORE', 'another'],
+  ['EVAL', 'return 1', '1', 'another'],
+];
+
+describe.each([
+  {
+    topology: 'one Redis and with Sentinels',
+    rules: rulesIn('user'),
+    foreign: [
+      ['SUBSCRIBE', 'another'],
+      ['SUBSCRIBE', 'sluice:another'],
+      ['PUBLISH', 'another', ''],
+      ['PUBLISH', `${wakeChannel}:3`, ''],
+      ['SPUBLISH', wakeChannel, ''],
+    ] as const,
+  },
+  {
+    topology: 'a cluster',
+    rules: [...rulesIn('user'), ...rulesIn('cluster')],
+    foreign: [
+      ['SSUBSCRIBE', 'another'],
+      ['SPUBLISH', 'another', ''],
+      ['PUBLISH', wakeChannel, ''],
+      ['SUBSCRIBE', wakeChannel],
+    ] as const,
+  },
+])('the user for $topology', ({ rules, foreign }) => {
+  let client: Redis;
+  afterAll(() => {
+    client.disconnect();
+  });
+  const redis = useRedis();
+  beforeAll(async () => {
+    const { REDIS_USERNAME, REDIS_PASSWORD } = await createUser(redis.client, rules);
+    client = redis.client.duplicate({ username: REDIS_USERNAME, password: REDIS_PASSWORD });
+  });
+  afterEach(() => redis.client.call('ACL', 'LOG', 'RESET'));
+
+  const call = ([name, ...args]: CommandLine): Promise<unknown> => client.call(name, ...args);
+  /** The same as a script would do it, without a word of it among the script's keys. */
+  const callInScript = (command: CommandLine): Promise<unknown> =>
+    client.eval('return redis.call(unpack(ARGV))', 0, ...command);
+
+  test.each([...OF_ADMINISTRATORS, ...OF_OTHERS, ...foreign])(
+    'may not %s %s',
+    async (...command: [string, ...string[]]) => {
+      await expect(call(command)).rejects.toThrow(REFUSED);
+    },
+  );
+
+  test.each([
+    ...OF_OTHERS.filter(([name]) => name !== 'EVAL'),
+    ...foreign.filter(([name]) => name.endsWith('PUBLISH')),
+    ...OF_ADMINISTRATORS.filter(([name]) =>
+      ['FLUSHALL', 'KEYS', 'SELECT', 'SWAPDB'].includes(name),
+    ),
+  ])('may not %s %s by a script', async (...command: [string, ...string[]]) => {
+    const refusal = /ACL failure in script|The user executing the script/;
+    await expect(callInScript(command)).rejects.toThrow(refusal);
+  });
+
+  test('may use the names of a limiter key', async () => {
+    expect(await client.hset(state, 'field', 'value')).toBe(1);
+    expect(await client.set(`mutex:${leader}`, 'replica', 'PX', 1000)).toBe('OK');
+    expect(await client.del(state)).toBe(1);
+  });
+});
+
+/** What is sent by the limiter itself, its mutexes and ioredis, and what the scripts are told to publish with. */
+const OF_CLIENTS = [
+  ...['client|setname', 'info', 'ping', 'eval', 'evalsha', 'scan', 'setrange'],
+  ...['publish', 'subscribe', 'unsubscribe', 'get', 'set', 'pexpire', 'del'],
+];
+
+test('the user may send what clients and scripts send, and nothing else', () => {
+  const texts = readdirSync('lua', { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.lua'))
+    .map((name) => readFileSync(`lua/${name}`, 'utf8').replace(/--.*/g, ''));
+  const calls = /(?:redis\.call|_in_chunks)\(\s*'([A-Z]+)'/g;
+  const ofScripts = [...texts.join('\n').matchAll(calls)].map(([, name = '']) =>
+    name.toLowerCase(),
+  );
+  const allowed = rulesIn('user').flatMap((rule) => (rule.startsWith('+') ? [rule.slice(1)] : []));
+  expect(ofScripts.length).toBeGreaterThan(20);
+  expect([...allowed].sort()).toEqual([...new Set([...OF_CLIENTS, ...ofScripts])].sort());
+});
+
+describe('a service', () => {
+  const redis = useRedis();
+
+  test('sends nothing that its server does not know, the name of its library neither', async () => {
+    await redis.client.config('RESETSTAT');
+    const app = await startTestApp({ ...PATIENT_STORE, REDIS_URL: redis.url });
+    await approve(app.url, uniqueKey());
+    await app.stop(0);
+    const stats = await redis.client.info('all');
+    expect(stats).toContain('cmdstat_client|setname');
+    expect(stats).not.toMatch(/cmdstat_client\|setinfo|errorstat_ERR/);
+  });
+
+  test('whose user lacks +scan, where others share its database, does all but list the keys', async () => {
+    const user = await createUser(redis.client, [...adaptedRules({ prefix: 'mine:' }), '-scan']);
+    const app = await startTestApp({
+      ...PATIENT_STORE,
+      ...user,
+      REDIS_URL: redis.url,
+      KEY_PREFIX: 'mine:',
+    });
+    const list = await send(app.url, 'GET', '/debug');
+    expect([list.status, list.json()]).toEqual([
+      501,
+      { error: 'the Redis user may not list keys (+scan)' },
+    ]);
+    const key = uniqueKey();
+    await approve(app.url, key);
+    expect((await send(app.url, 'GET', `/debug/${key}`)).json()).toMatchObject({ Found: true });
+    expect((await send(app.url, 'GET', '/readyz')).status).toBe(200);
+    expect(app.log.map(({ msg }) => msg)).not.toContain(
+      'store is down; not asked until it is up again',
+    );
+    await app.stop(0);
+    await redis.client.call('ACL', 'LOG', 'RESET');
+  });
+});
+
+describeWithRedisProgram('an endless script of the user', () => {
+  test.each([
+    { what: 'has not written', script: 'while true do end', mayBeKilled: true },
+    {
+      what: 'has written',
+      script: "redis.call('SET', KEYS[1], 1, 'EX', 100) while true do end",
+      mayBeKilled: false,
+    },
+  ])('holds up all clients until an administrator ends it, if it $what', async (endless) => {
+    const { script, mayBeKilled } = endless;
+    const redis = await startRedisProcess({ configure: () => ['lua-time-limit 50'] });
+    const [looping, other] = [LIMITER_USER, LIMITER_USER].map((user) =>
+      redis.connect({ ...user, enableReadyCheck: false, retryStrategy: () => null }),
+    ) as [Redis, Redis];
+    const ended = looping.eval(script, 1, state).catch((error: unknown) => String(error));
+    const said = (...command: [string, ...string[]]): Promise<string> =>
+      redis.command(...command).then(String, String);
+
+    await until(async () => (await said('PING')).includes('BUSY'));
+    await expect(other.eval('return 1', 0)).rejects.toThrow(/^BUSY/);
+    for (const command of [
+      ['SCRIPT', 'KILL'],
+      ['SHUTDOWN', 'NOSAVE'],
+      ['CLIENT', 'KILL', 'TYPE', 'normal'],
+    ] as const) {
+      const [name, ...args] = command;
+      await expect(other.call(name, ...args)).rejects.toThrow(/^NOPERM/);
+    }
+    expect(await said('SCRIPT', 'KILL')).toContain(mayBeKilled ? 'OK' : 'UNKILLABLE');
+    if (!mayBeKilled) void said('SHUTDOWN', 'NOSAVE');
+    expect(await ended).toMatch(mayBeKilled ? /Script killed by user/ : /closed/);
+    for (const client of [looping, other]) client.disconnect();
+    if (mayBeKilled) await redis.command('ACL', 'LOG', 'RESET');
+    else await redis.kill();
+    await redis.stop();
+  });
+});
+
+describeWithRedisProgram('the user for a sentinel', () => {
+  test('may ask for the primary and hear of failovers, and nothing else', async () => {
+    const sentinel = await startRedisProcess({
+      sentinel: true,
+      userRules: rulesIn('sentinel-user'),
+      configure: () => ['sentinel monitor primary 127.0.0.1 1 1'],
+    });
+    const client = new Redis(sentinel.url, { enableReadyCheck: false });
+    expect(await client.call('SENTINEL', 'get-master-addr-by-name', 'primary')).toEqual([
+      '127.0.0.1',
+      '1',
+    ]);
+    expect(await client.call('SENTINEL', 'sentinels', 'primary')).toEqual([]);
+    for (const [name, ...args] of [
+      ['SENTINEL', 'RESET', 'primary'],
+      ['SENTINEL', 'REMOVE', 'primary'],
+      ['SENTINEL', 'FAILOVER', 'primary'],
+      ['SENTINEL', 'SET', 'primary', 'quorum', '2'],
+      ['SENTINEL', 'MASTERS'],
+      ['SENTINEL', 'CONFIG', 'GET', '*'],
+      ['SHUTDOWN'],
+      ['CLIENT', 'KILL', 'TYPE', 'normal'],
+      ['ACL', 'LIST'],
+      ['PUBLISH', '+switch-master', ''],
+      ['SUBSCRIBE', 'another'],
+    ] as const) {
+      await expect(client.call(name, ...args)).rejects.toThrow(/^NOPERM/);
+    }
+    expect(await client.subscribe('+switch-master')).toBe(1);
+    client.disconnect();
+    await sentinel.command('ACL', 'LOG', 'RESET');
+  });
+});

@@ -1,0 +1,119 @@
+import { describeWithRedisProgram } from '../../support/describe-with-redis-program.js';
+import { startFaultProxy } from '../../support/fault-proxy.js';
+import { approve, send } from '../../support/http-client.js';
+import { waitInTurn } from '../../support/rate-client.js';
+import { type RedisSentinel, startRedisSentinel } from '../../support/redis-sentinel.js';
+import { asLimiterUser, LIMITER_USER } from '../../support/redis-user.js';
+import { killReplicas, type ReplicaProcess, startReplica } from '../../support/replica-process.js';
+import { uniqueKey } from '../../support/unique-key.js';
+import { until } from '../../support/until.js';
+
+/** Of the default users, whom the servers and sentinels are among themselves. */
+const CREDENTIALS = { password: 'of-redis', sentinelPassword: 'of-the-sentinels' };
+
+describeWithRedisProgram('with Sentinels and passwords', () => {
+  let setup: RedisSentinel;
+  let first: ReplicaProcess;
+  let second: ReplicaProcess;
+
+  beforeAll(async () => {
+    setup = await startRedisSentinel(CREDENTIALS);
+    const environment = {
+      ...setup.settings,
+      WINDOW_MILLIS: '3600000',
+      // Patient enough for a busy machine, and for a failover.
+      STORE_TIMEOUT_MILLIS: '10000',
+    };
+    [first, second] = await Promise.all([startReplica(environment), startReplica(environment)]);
+  });
+  afterAll(async () => {
+    await killReplicas();
+    await setup.stop();
+  });
+
+  /** One approved, and the others waiting at the two replicas in turn. */
+  const fill = async (key: string, count: number) => {
+    const approved = await approve(first.url, key, '?maxRequests=1');
+    return { approved, waiters: await waitInTurn([first, second], key, count) };
+  };
+  /** Releases one approval after the other, and expects each waiter to be served in its turn. */
+  const serveInTurn = async (
+    key: string,
+    { approved, waiters }: Awaited<ReturnType<typeof fill>>,
+  ) => {
+    let requestId = approved;
+    for (const waiter of waiters) {
+      let isServed = false;
+      waiter.answer.then(
+        () => (isServed = true),
+        () => undefined,
+      );
+      // One that was answered with a 503 may have run all the same.
+      await until(async () => {
+        const { status } = await send(second.url, 'DELETE', `/rate/${key}/${requestId}`);
+        return status === 200 || isServed;
+      });
+      const served = await waiter.answer;
+      expect(served.status).toBe(200);
+      requestId = served.requestId!;
+    }
+  };
+
+  test('the primary that they name is used, and the password is not logged', async () => {
+    const key = uniqueKey();
+    await serveInTurn(key, await fill(key, 2));
+    const text = JSON.stringify([first.log, second.log]);
+    expect(text).not.toContain(LIMITER_USER.password);
+  });
+
+  test('a failover keeps those who wait, in their order', async () => {
+    const key = uniqueKey();
+    const filled = await fill(key, 3);
+    await setup.failover();
+    await serveInTurn(key, filled);
+  });
+
+  test('so it does when the primary hangs, and comes back as a replica', async () => {
+    const key = uniqueKey();
+    const filled = await fill(key, 2);
+    const before = await setup.primary();
+    before.signal('SIGSTOP');
+    const after = await setup.primary();
+    expect(after).not.toBe(before);
+    before.signal('SIGCONT');
+    await serveInTurn(key, filled);
+  });
+
+  test('one that does not answer when it is listened to again does no harm', async () => {
+    const sentinel = setup.sentinels[0]!;
+    const proxy = await startFaultProxy(sentinel.port);
+    const listeners = async (): Promise<number> =>
+      String(await sentinel.command('CLIENT', 'LIST', 'TYPE', 'pubsub')).match(/ sub=1 /g)
+        ?.length ?? 0;
+    const others = await listeners();
+    try {
+      const replica = await startReplica({
+        ...setup.settings,
+        REDIS_URL: asLimiterUser(proxy.url),
+        STORE_TIMEOUT_MILLIS: '300',
+      });
+      await until(async () => (await send(replica.url, 'GET', '/readyz')).status === 200);
+      await until(async () => (await listeners()) > others);
+      proxy.toClient.delayFrom('subscribe\r\n', 60_000);
+      const before = proxy.accepted;
+      proxy.cut();
+      await until(() => replica.stderr !== '' || proxy.accepted >= before + 3);
+      expect(replica.stderr).toBe('');
+      expect((await send(replica.url, 'POST', `/rate/${uniqueKey()}`)).status).toBe(200);
+
+      proxy.toClient.delayFrom('subscribe\r\n', 0);
+      proxy.cut();
+      await setup.failover();
+      await until(
+        async () => (await send(replica.url, 'POST', `/rate/${uniqueKey()}`)).status === 200,
+      );
+    } finally {
+      proxy.stop();
+    }
+  });
+});

@@ -1,0 +1,104 @@
+import { approve, ratePath, send } from '../../support/http-client.js';
+import { freePort } from '../../support/free-port.js';
+import { killReplicas, type ReplicaProcess, startReplica } from '../../support/replica-process.js';
+import { uniqueKey } from '../../support/unique-key.js';
+import { until } from '../../support/until.js';
+import {
+  startOtlpReceiver,
+  tracedTo,
+  useOtlpReceiver,
+} from '../../support/tracing/otlp-receiver.js';
+import { protobufTexts } from '../../support/tracing/protobuf-texts.js';
+import { callersSpan } from '../../support/tracing/trace-headers.js';
+
+const NOT_TAKEN = 'the collector does not accept spans; they are lost';
+const TAKEN_AGAIN = 'the collector accepts spans again';
+const LAST_LOST = 'the collector did not accept the last spans';
+
+const receiver = useOtlpReceiver();
+afterEach(killReplicas);
+
+function linesWith({ log }: ReplicaProcess, msg: string): unknown[] {
+  return log.filter((line) => line.msg === msg);
+}
+
+test('the last spans are sent when the replica stops', async () => {
+  const replica = await startReplica({
+    ...tracedTo(receiver()),
+    OTEL_BSP_SCHEDULE_DELAY: '3600000',
+  });
+  for (let i = 0; i < 3; i += 1) await approve(replica.url, uniqueKey());
+
+  expect(receiver().spans).toEqual([]);
+  expect(await replica.kill('SIGTERM')).toBe(0);
+  expect(receiver().spans.map(({ name }) => name)).toEqual(['check', 'check', 'check']);
+  expect(linesWith(replica, LAST_LOST)).toEqual([]);
+});
+
+test('spans go as protobuf where nothing else is said', async () => {
+  const caller = callersSpan();
+  const replica = await startReplica({
+    OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${receiver().url}/own/path`,
+    OTEL_EXPORTER_OTLP_HEADERS: 'x-tenant=a%20team',
+  });
+  await send(replica.url, 'POST', ratePath(uniqueKey()), caller.headers);
+  await replica.kill('SIGTERM');
+  const [sent] = receiver().exports;
+
+  expect(sent?.path).toBe('/own/path');
+  expect(sent?.headers).toMatchObject({
+    'content-type': 'application/x-protobuf',
+    'x-tenant': 'a team',
+  });
+  const texts = protobufTexts(sent!.body);
+  expect(texts).toEqual(expect.arrayContaining(['check', 'sluice.outcome', 'approved']));
+  expect(sent!.body.includes(Buffer.from(caller.traceId, 'hex'))).toBe(true);
+});
+
+test('a collector that is away costs one line, and one when it is back', async () => {
+  const port = await freePort();
+  const settings = tracedTo({ url: `http://127.0.0.1:${port}` });
+  const replica = await startReplica({ ...settings, OTEL_EXPORTER_OTLP_TIMEOUT: '50' });
+  await approve(replica.url, uniqueKey());
+  await replica.logged(({ msg }) => msg === NOT_TAKEN);
+  await approve(replica.url, uniqueKey());
+  const back = await startOtlpReceiver(port);
+  try {
+    await until(async () => {
+      await approve(replica.url, uniqueKey());
+      return back.spans.length > 0;
+    });
+    const again = await replica.logged(({ msg }) => msg === TAKEN_AGAIN);
+
+    expect(again.lost).toBeGreaterThanOrEqual(1);
+    expect(linesWith(replica, NOT_TAKEN)).toEqual([
+      expect.objectContaining({ level: 'warn', code: 'ECONNREFUSED' }),
+    ]);
+    expect(replica.log.filter(({ msg }) => msg === 'OpenTelemetry')).toEqual([]);
+  } finally {
+    await back.close();
+  }
+});
+
+test('a replica whose collector is away stops all the same, and says what it lost', async () => {
+  const replica = await startReplica(tracedTo({ url: 'http://127.0.0.1:1' }));
+  await approve(replica.url, uniqueKey());
+
+  expect(await replica.kill('SIGTERM')).toBe(0);
+  expect(linesWith(replica, LAST_LOST)).toHaveLength(1);
+  expect(replica.log.at(-1)?.msg).toBe('stopped');
+});
+
+test('spans beyond the queue are dropped, with a line', async () => {
+  const replica = await startReplica({
+    ...tracedTo(receiver()),
+    OTEL_BSP_MAX_QUEUE_SIZE: '1',
+    OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '1',
+  });
+  await until(async () => {
+    await Promise.all(Array.from({ length: 20 }, () => approve(replica.url, uniqueKey())));
+    return linesWith(replica, 'OpenTelemetry').length > 0;
+  });
+
+  expect(JSON.stringify(linesWith(replica, 'OpenTelemetry'))).toMatch(/Dropped \d+ spans/);
+});

@@ -1,0 +1,395 @@
+import { PATIENT_STORE } from '../../support/both-limiters.js';
+import { checkMany, releaseMany } from '../../support/bulk-client.js';
+import { untilWaiting } from '../../support/debug-state.js';
+import { approve, approvedId, begin, ratePath, send } from '../../support/http-client.js';
+import { openConnection, requestText } from '../../support/raw-http.js';
+import { killReplicas, type ReplicaProcess, startReplica } from '../../support/replica-process.js';
+import { uniqueKey } from '../../support/unique-key.js';
+import { useRedis } from '../../support/use-redis.js';
+import { KIND, type ReceivedSpan, STATUS } from '../../support/tracing/otlp-json.js';
+import { tracedTo, useOtlpReceiver } from '../../support/tracing/otlp-receiver.js';
+import { type CallersSpan, callersSpan } from '../../support/tracing/trace-headers.js';
+
+const redis = useRedis();
+const receiver = useOtlpReceiver();
+afterEach(killReplicas);
+
+/** A replica on Redis whose keys have one approval an hour. */
+function startTraced(settings: Readonly<Record<string, string>> = {}): Promise<ReplicaProcess> {
+  return startReplica({
+    ...PATIENT_STORE,
+    REDIS_URL: redis.url,
+    KEY_PREFIX: `${uniqueKey()}:`,
+    WINDOW_MILLIS: '3600000',
+    MAX_REQUESTS: '1',
+    ...tracedTo(receiver()),
+    ...settings,
+  });
+}
+
+/** The span of a name in a caller's trace. */
+function spanOf({ traceId }: Pick<CallersSpan, 'traceId'>, name: string): Promise<ReceivedSpan> {
+  return receiver().span((span) => span.traceId === traceId && span.name === name);
+}
+
+function spansOf({ traceId }: CallersSpan, name: string): ReceivedSpan[] {
+  return receiver().spans.filter((span) => span.traceId === traceId && span.name === name);
+}
+
+describe('a check', () => {
+  test("has a span below its caller's, with outcome and batch size, and the call's below it", async () => {
+    const caller = callersSpan();
+    const replica = await startTraced();
+    const key = uniqueKey();
+    const headers = { ...caller.headers, tracestate: 'vendor=1' };
+    await send(replica.url, 'POST', ratePath(key), headers);
+    const check = await spanOf(caller, 'check');
+    const call = await spanOf(caller, 'EVALSHA check');
+
+    expect(check).toMatchObject({
+      parentSpanId: caller.spanId,
+      traceState: 'vendor=1',
+      kind: KIND.server,
+      status: STATUS.unset,
+      attributes: {
+        'sluice.outcome': 'approved',
+        'sluice.reason': 'capacity',
+        'sluice.decided_by': 'store',
+        'sluice.batch_size': 1,
+      },
+      events: [],
+      links: [],
+    });
+    expect(call).toMatchObject({
+      parentSpanId: check.spanId,
+      kind: KIND.client,
+      status: STATUS.unset,
+      attributes: {
+        'db.system.name': 'redis',
+        'db.operation.name': 'EVALSHA',
+        'db.stored_procedure.name': 'check',
+        'sluice.batch_size': 1,
+      },
+      links: [check.spanId],
+    });
+    expect(call.millis).toBeLessThanOrEqual(check.millis);
+    expect(JSON.stringify(receiver().spans)).not.toContain(key);
+  });
+
+  test('that is refused says why', async () => {
+    const caller = callersSpan();
+    const replica = await startTraced();
+    const key = uniqueKey();
+    await approve(replica.url, key);
+    await send(replica.url, 'POST', ratePath(key), caller.headers);
+
+    expect(await spanOf(caller, 'check')).toMatchObject({
+      status: STATUS.unset,
+      attributes: { 'sluice.outcome': 'denied', 'sluice.reason': 'limit_reached' },
+    });
+  });
+
+  test('that its caller may not make says which error it had', async () => {
+    const caller = callersSpan();
+    const replica = await startTraced({ REQUESTS_CAN_SET_RATE: 'false' });
+    await send(replica.url, 'POST', `${ratePath(uniqueKey())}?maxRequests=5`, caller.headers);
+
+    expect(await spanOf(caller, 'check')).toMatchObject({
+      status: STATUS.unset,
+      attributes: { 'sluice.outcome': 'rejected', 'sluice.reason': 'override_forbidden' },
+    });
+  });
+
+  test('without a caller that traces begins a trace', async () => {
+    const replica = await startTraced();
+    await send(replica.url, 'POST', ratePath(uniqueKey()));
+    const check = await receiver().span(({ name }) => name === 'check');
+
+    expect(check.traceId).toMatch(/^[\da-f]{32}$/);
+    expect(check.parentSpanId).toBeUndefined();
+  });
+
+  test('that shares a call with another is linked to that call, and the call to both', async () => {
+    const callers = [callersSpan(), callersSpan()] as const;
+    const replica = await startTraced();
+    const connection = await openConnection(replica.url);
+    // What comes in one segment is read in one tick, and goes to Redis in one call.
+    const requests = callers.map(({ headers }) =>
+      requestText('POST', ratePath(uniqueKey()), headers),
+    );
+    connection.write(requests.join(''));
+    await connection.receives(/request_id[^]*request_id/);
+    connection.disconnect();
+    const first = await spanOf(callers[0], 'check');
+    const second = await spanOf(callers[1], 'check');
+    const call = await spanOf(callers[0], 'EVALSHA check');
+
+    expect(call).toMatchObject({
+      parentSpanId: first.spanId,
+      links: [first.spanId, second.spanId],
+      attributes: { 'sluice.batch_size': 2 },
+    });
+    expect([first.links, second.links]).toEqual([[], [call.spanId]]);
+    expect(second.attributes['sluice.batch_size']).toBe(2);
+  });
+});
+
+test('a call for many has a span, with those of its elements below it', async () => {
+  const caller = callersSpan();
+  const replica = await startTraced();
+  const keys = [uniqueKey(), uniqueKey()] as const;
+  const checks = [keys[0], keys[1], keys[0]].map((key) => ({ key }));
+  const results = await checkMany(replica.url, checks, caller.headers);
+  const approvals = results.flatMap((result, i) =>
+    'request_id' in result ? [{ key: checks[i]!.key, request_id: result.request_id }] : [],
+  );
+  await releaseMany(replica.url, approvals, caller.headers);
+  const [checkCall, releaseCall] = [
+    await spanOf(caller, 'check many'),
+    await spanOf(caller, 'release many'),
+  ];
+
+  expect(checkCall).toMatchObject({
+    parentSpanId: caller.spanId,
+    kind: KIND.server,
+    attributes: { 'sluice.elements': 3 },
+  });
+  const elements = spansOf(caller, 'check');
+  expect(elements.map(({ parentSpanId }) => parentSpanId)).toEqual(Array(3).fill(checkCall.spanId));
+  // Those of a key are decided together.
+  expect(elements.map(({ attributes }) => attributes['sluice.outcome']).sort()).toEqual([
+    'approved',
+    'approved',
+    'denied',
+  ]);
+  expect(spansOf(caller, 'EVALSHA check')).toMatchObject([
+    {
+      parentSpanId: elements[0]?.spanId,
+      links: expect.arrayContaining(elements.map(({ spanId }) => spanId)) as unknown,
+      attributes: { 'sluice.batch_size': 3 },
+    },
+  ]);
+  expect(releaseCall.attributes).toEqual({ 'sluice.elements': 2 });
+  expect(spansOf(caller, 'release')).toMatchObject([
+    { parentSpanId: releaseCall.spanId, attributes: { 'sluice.outcome': 'released' } },
+    { parentSpanId: releaseCall.spanId, attributes: { 'sluice.outcome': 'released' } },
+  ]);
+});
+
+describe.each([
+  ['redis', () => ({})],
+  ['embedded', () => ({ REDIS_URL: '' })],
+])('a check that waits (%s limiter)', (_name, settings) => {
+  test('has a span until it is decided, that says since when it was in the queue', async () => {
+    const caller = callersSpan();
+    const replica = await startTraced(settings());
+    const key = uniqueKey();
+    const holder = await approve(replica.url, key);
+    const path = `${ratePath(key)}?canWait=true`;
+    const waiting = begin(replica.url, 'POST', path, caller.headers);
+    await untilWaiting(replica.url, key, 1);
+    await send(replica.url, 'DELETE', `${ratePath(key)}/${holder}`);
+    approvedId(await waiting.answer);
+    const check = await spanOf(caller, 'check');
+
+    expect(check).toMatchObject({
+      attributes: { 'sluice.outcome': 'approved', 'sluice.reason': 'waited' },
+      events: ['queued'],
+    });
+    const waited = check.attributes['sluice.waited_millis'] as number;
+    expect(waited).toBeGreaterThan(0);
+    expect(waited).toBeLessThanOrEqual(check.millis);
+  });
+
+  test('and whose client disconnects is withdrawn', async () => {
+    const caller = callersSpan();
+    const replica = await startTraced(settings());
+    const key = uniqueKey();
+    await approve(replica.url, key);
+    const path = `${ratePath(key)}?canWait=true`;
+    const waiting = begin(replica.url, 'POST', path, caller.headers);
+    await untilWaiting(replica.url, key, 1);
+    waiting.disconnect();
+
+    expect(await spanOf(caller, 'check')).toMatchObject({
+      status: STATUS.unset,
+      attributes: { 'sluice.outcome': 'withdrawn', 'sluice.reason': 'client_disconnected' },
+      events: ['queued'],
+    });
+  });
+});
+
+describe('a release', () => {
+  test("has a span, and its call's below it", async () => {
+    const caller = callersSpan();
+    const replica = await startTraced();
+    const key = uniqueKey();
+    const requestId = await approve(replica.url, key);
+    await send(replica.url, 'DELETE', `${ratePath(key)}/${requestId}`, caller.headers);
+    const release = await spanOf(caller, 'release');
+
+    expect(release).toMatchObject({
+      parentSpanId: caller.spanId,
+      kind: KIND.server,
+      attributes: { 'sluice.outcome': 'released', 'sluice.batch_size': 1 },
+    });
+    expect(await spanOf(caller, 'EVALSHA release')).toMatchObject({
+      parentSpanId: release.spanId,
+      links: [release.spanId],
+    });
+    expect(JSON.stringify(receiver().spans)).not.toContain(requestId);
+  });
+
+  test('of nothing says so', async () => {
+    const caller = callersSpan();
+    const replica = await startTraced();
+    const path = `${ratePath(uniqueKey())}/5f0c1dd4-7ed3-4a38-8a3c-bb6d8c0f6f0a`;
+    await send(replica.url, 'DELETE', path, caller.headers);
+
+    expect(await spanOf(caller, 'release')).toMatchObject({
+      status: STATUS.unset,
+      attributes: { 'sluice.outcome': 'not_found' },
+    });
+  });
+});
+
+test('what a replica asks of Redis by itself is in traces of its own', async () => {
+  const caller = callersSpan();
+  const replica = await startTraced();
+  const key = uniqueKey();
+  await approve(replica.url, key);
+  const waiting = begin(replica.url, 'POST', `${ratePath(key)}?canWait=true`, caller.headers);
+  await untilWaiting(replica.url, key, 1);
+  waiting.disconnect();
+  const withdrawal = await receiver().span(({ name }) => name === 'EVALSHA withdraw');
+
+  expect(withdrawal.parentSpanId).toBeUndefined();
+  expect(withdrawal.links).toEqual([]);
+});
+
+describe('while Redis is away', () => {
+  // Port 1 is reserved, so nobody listens there.
+  const nowhere = 'redis://127.0.0.1:1';
+
+  test('a check that fails has a span with the error', async () => {
+    const caller = callersSpan();
+    const replica = await startTraced({ REDIS_URL: nowhere, STORE_TIMEOUT_MILLIS: '500' });
+    const { status } = await send(replica.url, 'POST', ratePath(uniqueKey()), caller.headers);
+
+    expect(status).toBe(503);
+    expect(await spanOf(caller, 'check')).toMatchObject({
+      status: STATUS.error,
+      attributes: {
+        'sluice.outcome': 'failed',
+        'sluice.reason': 'store_unavailable',
+        'error.type': 'STORE_UNAVAILABLE',
+      },
+    });
+  });
+
+  test('the span says which policy decided', async () => {
+    const caller = callersSpan();
+    const replica = await startTraced({
+      REDIS_URL: nowhere,
+      STORE_TIMEOUT_MILLIS: '500',
+      STORE_OUTAGE_POLICY: 'local',
+    });
+    await send(replica.url, 'POST', ratePath(uniqueKey()), caller.headers);
+
+    expect((await spanOf(caller, 'check')).attributes).toMatchObject({
+      'sluice.outcome': 'approved',
+      'sluice.decided_by': 'local',
+    });
+  });
+
+  test('the call that failed has a span with the kind of its failure', async () => {
+    const caller = callersSpan();
+    const replica = await startTraced({ REDIS_URL: nowhere, STORE_TIMEOUT_MILLIS: '500' });
+    await send(replica.url, 'POST', ratePath(uniqueKey()), caller.headers);
+
+    expect(await spanOf(caller, 'EVALSHA check')).toMatchObject({
+      status: STATUS.error,
+      attributes: { 'error.type': expect.stringMatching(/^(not_run|unknown)$/) as unknown },
+    });
+  });
+});
+
+describe('sampling', () => {
+  /** The names of the spans of a trace that came before those of a request sent later. */
+  async function spansBefore(replica: ReplicaProcess, { traceId }: CallersSpan): Promise<string[]> {
+    const later = callersSpan();
+    await send(replica.url, 'POST', ratePath(uniqueKey()), later.headers);
+    await spanOf(later, 'check');
+    return receiver()
+      .spans.filter((span) => span.traceId === traceId)
+      .map(({ name }) => name);
+  }
+
+  test('follows the caller, who says that it does not record', async () => {
+    const caller = callersSpan('00');
+    const replica = await startTraced();
+    await send(replica.url, 'POST', ratePath(uniqueKey()), caller.headers);
+    await checkMany(replica.url, [{ key: uniqueKey() }], caller.headers);
+
+    expect(await spansBefore(replica, caller)).toEqual([]);
+    expect(
+      receiver()
+        .spans.map(({ name }) => name)
+        .sort(),
+    ).toEqual(['EVALSHA check', 'check']);
+  });
+
+  test('is the share asked for of requests without a caller that traces', async () => {
+    const replica = await startTraced({
+      OTEL_TRACES_SAMPLER: 'parentbased_traceidratio',
+      OTEL_TRACES_SAMPLER_ARG: '0',
+    });
+    await send(replica.url, 'POST', ratePath(uniqueKey()));
+    const later = callersSpan();
+    await send(replica.url, 'POST', ratePath(uniqueKey()), later.headers);
+    await spanOf(later, 'check');
+
+    expect(new Set(receiver().spans.map(({ traceId }) => traceId))).toEqual(
+      new Set([later.traceId]),
+    );
+  });
+
+  test('is below no caller where OTEL_PROPAGATORS has no tracecontext', async () => {
+    const caller = callersSpan();
+    const replica = await startTraced({ OTEL_PROPAGATORS: 'none' });
+    await send(replica.url, 'POST', ratePath(uniqueKey()), caller.headers);
+    const check = await receiver().span(({ name }) => name === 'check');
+
+    expect(check.parentSpanId).toBeUndefined();
+    expect(check.traceId).not.toBe(caller.traceId);
+  });
+});
+
+test('spans say which service they are of', async () => {
+  const replica = await startTraced({
+    OTEL_SERVICE_NAME: 'limits',
+    OTEL_RESOURCE_ATTRIBUTES: 'deployment.environment.name=a%20test,service.name=other',
+  });
+  await send(replica.url, 'POST', ratePath(uniqueKey()));
+
+  expect((await receiver().span(({ name }) => name === 'check')).resource).toMatchObject({
+    'service.name': 'limits',
+    'service.version': expect.stringMatching(/^\d+\.\d+\.\d+/) as unknown,
+    'service.instance.id': replica.id,
+    'deployment.environment.name': 'a test',
+    'telemetry.sdk.name': 'opentelemetry',
+  });
+});
+
+test('the log lines of a request have the ids of its span', async () => {
+  const caller = callersSpan();
+  const replica = await startTraced({ LOG_2XX: 'true' });
+  await send(replica.url, 'POST', ratePath(uniqueKey()), caller.headers);
+  const { spanId } = await spanOf(caller, 'check');
+
+  expect(await replica.logged(({ msg }) => msg === 'request completed')).toMatchObject({
+    trace_id: caller.traceId,
+    span_id: spanId,
+    trace_flags: '01',
+  });
+});

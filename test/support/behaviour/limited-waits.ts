@@ -1,0 +1,145 @@
+import type { Decision, InstanceState, Limits } from '../../../src/limiter/limiter.js';
+import type { HarnessFactory, LimiterHarness } from '../limiter-harness.js';
+import { uniqueKey } from '../unique-key.js';
+import { until } from '../until.js';
+import { startCheck, startWaiting, type WatchedCheck } from '../watched-check.js';
+
+const WINDOW = 1000;
+const LIMITS: Limits = { windowMillis: WINDOW, maxRequests: 2, maxRequestsInQueue: 5 };
+
+/** What every limiter does with waits that have a limit, whatever it is made of and however it is reached. */
+export function describeLimitedWaits(
+  name: string,
+  createHarness: HarnessFactory,
+  reach: 'direct' | 'http',
+): void {
+  describe(`waits with a limit: ${name}`, () => {
+    let harness: LimiterHarness;
+    let key: string;
+    beforeEach(async () => {
+      harness = await createHarness(LIMITS);
+      key = uniqueKey();
+    });
+    afterEach(() => harness.close());
+
+    const fill = async (): Promise<void> => {
+      await harness.limiter.check({ key, canWait: false });
+      await harness.limiter.check({ key, canWait: false });
+    };
+    const ask = (maxWaitMillis: number): Promise<Decision> =>
+      harness.limiter.check({ key, canWait: true, maxWaitMillis });
+    const wait = (maxWaitMillis?: number): Promise<WatchedCheck> =>
+      startWaiting(harness.limiter, key, { maxWaitMillis });
+    const inspect = (): Promise<InstanceState | undefined> => harness.limiter.inspect(key);
+    /** HTTP tells no reason. */
+    const denied = (reason: string): unknown =>
+      expect.objectContaining(
+        reach === 'direct' ? { outcome: 'denied', reason } : { outcome: 'denied' },
+      );
+
+    test('are approved while there is room, however short', async () => {
+      expect(await ask(0)).toMatchObject({ outcome: 'approved' });
+    });
+
+    test('are refused at once where the window ends later, which is no denial', async () => {
+      await fill();
+      const decision = await ask(WINDOW - 1);
+      expect(decision).toEqual(denied('turn_too_late'));
+      expect(decision).toMatchObject({ turnMillis: WINDOW });
+      expect(await inspect()).toMatchObject({ approved: 2, denied: 0, waiting: 0 });
+    });
+
+    test('last until the very moment of their turn', async () => {
+      await fill();
+      const waiting = await wait(WINDOW);
+      await harness.advance(WINDOW);
+      expect(await waiting.decision).toMatchObject({ outcome: 'approved' });
+      expect(await inspect()).toMatchObject({ approved: 1, waiting: 0 });
+    });
+
+    test('count those who wait before them, by the windows that they take', async () => {
+      await fill();
+      await wait();
+      const last = await wait(WINDOW);
+      const decision = await ask(2 * WINDOW - 1);
+      expect(decision).toEqual(denied('turn_too_late'));
+      expect(decision).toMatchObject({ turnMillis: 2 * WINDOW });
+      const next = await wait(2 * WINDOW);
+
+      await harness.advance(WINDOW);
+      expect(await last.decision).toMatchObject({ outcome: 'approved' });
+      expect(next.settled).toBeUndefined();
+      await harness.advance(WINDOW);
+      expect(await next.decision).toMatchObject({ outcome: 'approved' });
+    });
+
+    test('end with a refusal where the turn does not come, and hold up nobody', async () => {
+      await fill();
+      const [first, second, third] = [await wait(), await wait(WINDOW), await wait()];
+      await harness.limiter.check({ key, canWait: false, maxRequests: 1 });
+
+      await harness.advance(WINDOW);
+      expect(await first.decision).toMatchObject({ outcome: 'approved' });
+      expect(await second.decision).toEqual(denied('wait_expired'));
+      await until(async () => (await inspect())?.waiting === 1);
+      expect(await inspect()).toMatchObject({ approved: 1, denied: 0 });
+
+      await harness.advance(WINDOW);
+      expect(await third.decision).toMatchObject({ outcome: 'approved' });
+    });
+
+    test('end together, and leave room in the queue', async () => {
+      await fill();
+      await harness.limiter.check({ key, canWait: false, maxRequestsInQueue: 3 });
+      const waiting = [await wait(WINDOW), await wait(WINDOW), await wait(2 * WINDOW)];
+      await harness.limiter.check({ key, canWait: false, maxRequests: 1 });
+      await harness.advance(WINDOW);
+      const [first, second] = await Promise.all(waiting.slice(0, 2).map((each) => each.decision));
+      expect(first).toMatchObject({ outcome: 'approved' });
+      expect(second).toEqual(denied('wait_expired'));
+      await until(async () => (await inspect())?.waiting === 1);
+      const [late, later] = [await wait(), await wait()];
+      await harness.advance(WINDOW);
+      expect(await waiting[2]!.decision).toMatchObject({ outcome: 'approved' });
+      expect([late.settled, later.settled]).toEqual([undefined, undefined]);
+    });
+
+    test('end sooner where an approval is released', async () => {
+      const given = await harness.limiter.check({ key, canWait: false });
+      await harness.limiter.check({ key, canWait: false });
+      const waiting = await wait(WINDOW);
+      if (given.outcome !== 'approved') throw new Error(given.outcome);
+      await harness.limiter.release(key, given.requestId);
+      expect(await waiting.decision).toMatchObject({ outcome: 'approved' });
+      // Nothing is left that could end it once more.
+      await harness.advance(WINDOW);
+      expect(await inspect()).toMatchObject({ approved: 0, waiting: 0 });
+    });
+
+    test('are withdrawn where their caller disconnects', async () => {
+      await fill();
+      const waiting = await wait(WINDOW);
+      waiting.disconnect();
+      expect(await waiting.decision).toEqual({ outcome: 'withdrawn' });
+      await until(async () => (await inspect())?.waiting === 0);
+      await harness.advance(WINDOW);
+      expect(await inspect()).toMatchObject({ approved: 0 });
+    });
+
+    if (reach === 'direct') {
+      test('tell a full queue before a late turn, and a late turn before a lack of places', async () => {
+        await fill();
+        const check = { key, canWait: true, maxWaitMillis: 1 };
+        expect(await harness.limiter.check({ ...check, maxRequestsInQueue: 0 })).toMatchObject({
+          reason: 'queue_full',
+        });
+        const last = startCheck(harness.limiter, {
+          ...check,
+          noPlace: true,
+          maxRequestsInQueue: 5,
+        });
+        expect(await last.decision).toMatchObject({ reason: 'turn_too_late' });
+      });
+    }
+  });
+}

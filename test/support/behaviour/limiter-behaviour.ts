@@ -1,0 +1,445 @@
+import type {
+  CheckRequest,
+  Decision,
+  InstanceDetail,
+  InstanceState,
+  Limits,
+  Quota,
+} from '../../../src/limiter/limiter.js';
+import type { HarnessFactory, LimiterHarness } from '../limiter-harness.js';
+import { uniqueKey } from '../unique-key.js';
+import { until } from '../until.js';
+import { startCheck, startWaiting, type WatchedCheck } from '../watched-check.js';
+
+const WINDOW = 1000;
+const LIMITS: Limits = { windowMillis: WINDOW, maxRequests: 2, maxRequestsInQueue: 3 };
+
+/** What every limiter does, whatever it is made of and however it is reached. */
+export function describeLimiter(
+  name: string,
+  createHarness: HarnessFactory,
+  reach: 'direct' | 'http',
+): void {
+  describe(name, () => {
+    let harness: LimiterHarness;
+    let key: string;
+    beforeEach(async () => {
+      harness = await createHarness(LIMITS);
+      key = uniqueKey();
+    });
+    afterEach(() => harness.close());
+
+    const check = (request: Partial<CheckRequest> = {}): Promise<Decision> =>
+      harness.limiter.check({ key, canWait: false, ...request });
+    const outcome = async (request: Partial<CheckRequest> = {}): Promise<string> =>
+      (await check(request)).outcome;
+    const approve = async (): Promise<string> => {
+      const decision = await check();
+      if (decision.outcome !== 'approved') throw new Error(decision.outcome);
+      return decision.requestId;
+    };
+    const fill = async (): Promise<string[]> => [await approve(), await approve()];
+    const inspect = (): Promise<InstanceState | undefined> => harness.limiter.inspect(key);
+    const wait = (): Promise<WatchedCheck> => startWaiting(harness.limiter, key);
+
+    describe('a key in detail', () => {
+      const examine = (mostQueued = 10): Promise<InstanceDetail | undefined> =>
+        harness.limiter.examine(key, mostQueued);
+
+      test('is not there before its first check, and not after three windows without one', async () => {
+        expect(await examine()).toBeUndefined();
+        await approve();
+        await harness.advance(4 * WINDOW - 1);
+        expect(await examine()).toMatchObject({ key, approved: 0, millisToWindowEnd: 1 });
+        await harness.advance(1);
+        expect(await examine()).toBeUndefined();
+      });
+
+      test('has the state, and the time to the end of the window', async () => {
+        await fill();
+        await outcome();
+        await harness.advance(300);
+        expect(await examine()).toMatchObject({
+          ...(await inspect()),
+          millisToWindowEnd: 700,
+          overridden: { maxRequests: false, maxRequestsInQueue: false },
+          isHeld: false,
+          queue: [],
+          replicas: [],
+        });
+      });
+
+      test('tells which maxima requests have set', async () => {
+        await check({ maxRequests: 1 });
+        expect((await examine())?.overridden).toEqual({
+          maxRequests: true,
+          maxRequestsInQueue: false,
+        });
+        await check({ maxRequestsInQueue: 7 });
+        expect((await examine())?.overridden).toEqual({
+          maxRequests: true,
+          maxRequestsInQueue: true,
+        });
+      });
+
+      test('has those who wait in their order, with how long they have, and no more than asked for', async () => {
+        const small = await createHarness(LIMITS);
+        await small.limiter.check({ key, canWait: false, maxRequests: 1 });
+        await startWaiting(small.limiter, key);
+        await small.advance(300);
+        const second = await startWaiting(small.limiter, key);
+        await small.advance(200);
+        await startWaiting(small.limiter, key);
+        const waited = async (most: number): Promise<unknown> =>
+          (await small.limiter.examine(key, most))?.queue.map(({ waitedMillis }) => waitedMillis);
+        expect(await waited(10)).toEqual([500, 200, 0]);
+        expect(await waited(2)).toEqual([500, 200]);
+
+        second.disconnect();
+        await until(async () => (await small.limiter.inspect(key))?.waiting === 2);
+        expect(await waited(10)).toEqual([500, 0]);
+        const [replica, ...others] = (await small.limiter.examine(key, 0))!.replicas;
+        expect([replica?.places, others]).toEqual([2, []]);
+        await small.close();
+      });
+    });
+
+    describe('windows', () => {
+      test('approves up to the maximum, each with an id of its own, then denies', async () => {
+        const [first, second] = await fill();
+        expect(first).toMatch(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
+        expect(second).not.toBe(first);
+        expect(await outcome()).toBe('denied');
+        expect(await inspect()).toEqual({
+          key,
+          limits: LIMITS,
+          approved: 2,
+          denied: 1,
+          waiting: 0,
+        });
+      });
+
+      test('a thousand checks at once approve exactly the maximum', async () => {
+        const decisions = await Promise.all(
+          Array.from({ length: 1000 }, () => outcome({ maxRequests: 137 })),
+        );
+        expect(decisions.filter((decision) => decision === 'approved')).toHaveLength(137);
+        expect(await inspect()).toMatchObject({ approved: 137, denied: 863 });
+      });
+
+      test('a decision says what the window has left', async () => {
+        expect(await check()).toMatchObject({ quota: { maxRequests: 2, remaining: 1 } });
+        expect(await check()).toMatchObject({ quota: { maxRequests: 2, remaining: 0 } });
+        expect(await check()).toMatchObject({ quota: { maxRequests: 2, remaining: 0 } });
+        expect(await check({ maxRequests: 5 })).toMatchObject({
+          quota: { maxRequests: 5, remaining: 2 },
+        });
+      });
+
+      test('an approval after a wait says what the new window has left', async () => {
+        await fill();
+        const waiting = await wait();
+        await harness.advance(WINDOW);
+        expect(await waiting.decision).toMatchObject({ quota: { maxRequests: 2, remaining: 1 } });
+      });
+
+      test('a key whose ids are as many as are kept is no denial', async () => {
+        const small = await createHarness(LIMITS, 1);
+        const ask = (): Promise<Decision> => small.limiter.check({ key, canWait: false });
+        expect(await ask()).toMatchObject({ outcome: 'approved' });
+        const failure = reach === 'http' ? /503/ : /^too many approvals of the key/;
+        await expect(ask()).rejects.toThrow(failure);
+        expect(await small.limiter.inspect(key)).toMatchObject({ approved: 1, denied: 0 });
+        const waiting = await startWaiting(small.limiter, key);
+        await small.advance(WINDOW);
+        expect(await waiting.decision).toMatchObject({ outcome: 'approved' });
+        await small.close();
+      });
+
+      test('a denial says when the window ends', async () => {
+        await fill();
+        await harness.advance(400);
+        expect(await check()).toMatchObject({ outcome: 'denied' });
+        const denied = (await check()) as { quota: Quota };
+        expect([600, 1000]).toContain(denied.quota.resetMillis);
+      });
+
+      test('the window ends on the millisecond, and the next starts at zero', async () => {
+        await fill();
+        await harness.advance(WINDOW - 1);
+        expect(await outcome()).toBe('denied');
+        await harness.advance(1);
+        expect(await inspect()).toMatchObject({ approved: 0, denied: 0 });
+        await approve();
+        expect(await inspect()).toMatchObject({ approved: 1, denied: 0 });
+      });
+
+      test('windows follow each other from the first check, whenever later ones come', async () => {
+        await approve();
+        await harness.advance(WINDOW * 1.5);
+        await fill();
+        await harness.advance(WINDOW / 2 - 1);
+        expect(await outcome()).toBe('denied');
+        await harness.advance(1);
+        expect(await outcome()).toBe('approved');
+      });
+
+      test('keys do not touch each other', async () => {
+        await fill();
+        const other = uniqueKey();
+        expect(await outcome({ key: other })).toBe('approved');
+        expect(await harness.limiter.inspect(other)).toMatchObject({ approved: 1, denied: 0 });
+        expect(await outcome()).toBe('denied');
+      });
+    });
+
+    describe('the queue', () => {
+      test('those who wait are approved in later windows, in order of arrival', async () => {
+        await fill();
+        const waiters = [await wait(), await wait(), await wait()];
+        expect(await inspect()).toMatchObject({ approved: 2, waiting: 3 });
+
+        await harness.advance(WINDOW);
+        const decisions = await Promise.all([waiters[0]!.decision, waiters[1]!.decision]);
+        expect(decisions.map((decision) => decision.outcome)).toEqual(['approved', 'approved']);
+        expect(waiters[2]!.settled).toBeUndefined();
+        expect(await inspect()).toMatchObject({ approved: 2, waiting: 1 });
+
+        await harness.advance(WINDOW);
+        expect(await waiters[2]!.decision).toMatchObject({ outcome: 'approved' });
+        expect(await inspect()).toMatchObject({ approved: 1, waiting: 0 });
+      });
+
+      test('a request that can wait is approved at once while there is room', async () => {
+        expect(await outcome({ canWait: true })).toBe('approved');
+      });
+
+      test('nobody who asks later overtakes those who wait', async () => {
+        await fill();
+        const waiters = [await wait(), await wait(), await wait()];
+        await harness.advance(WINDOW);
+        expect(await outcome()).toBe('denied');
+        const late = await wait();
+        await harness.advance(WINDOW);
+        expect(await waiters[2]!.decision).toMatchObject({ outcome: 'approved' });
+        expect(await late.decision).toMatchObject({ outcome: 'approved' });
+      });
+
+      test('a full queue refuses, and does not count that as a denial', async () => {
+        await fill();
+        for (let i = 0; i < LIMITS.maxRequestsInQueue; i += 1) await wait();
+        expect(await outcome({ canWait: true })).toBe('denied');
+        expect(await inspect()).toMatchObject({ denied: 0, waiting: 3 });
+      });
+
+      test('a queue of size zero lets nobody wait', async () => {
+        await fill();
+        expect(await outcome({ canWait: true, maxRequestsInQueue: 0 })).toBe('denied');
+        expect(await inspect()).toMatchObject({ waiting: 0 });
+      });
+
+      test('one who disconnects makes room in the queue and holds nobody up', async () => {
+        await fill();
+        const waiters = [await wait(), await wait(), await wait()];
+        waiters[0]!.disconnect();
+        expect(await waiters[0]!.decision).toEqual({ outcome: 'withdrawn' });
+        await until(async () => (await inspect())?.waiting === 2);
+        const last = await wait();
+        await harness.advance(WINDOW);
+        await Promise.all([waiters[1]!.decision, waiters[2]!.decision]);
+        expect(last.settled).toBeUndefined();
+        await harness.advance(WINDOW);
+        expect(await last.decision).toMatchObject({ outcome: 'approved' });
+      });
+
+      test('one who disconnected before the answer leaves nothing behind', async () => {
+        await fill();
+        const disconnected = startCheck(harness.limiter, { key, canWait: true });
+        disconnected.disconnect();
+        expect(await disconnected.decision).toEqual({ outcome: 'withdrawn' });
+        const next = startCheck(harness.limiter, { key, canWait: true });
+        await until(async () => {
+          await harness.advance(WINDOW);
+          return next.settled;
+        });
+        expect(next.settled).toMatchObject({ outcome: 'approved' });
+        await until(async () => {
+          await harness.advance(WINDOW);
+          const state = await inspect();
+          return state === undefined || (state.approved === 0 && state.waiting === 0);
+        });
+      });
+
+      // Over HTTP an approval can be on its way to a client that has disconnected and can't be seen to.
+      if (reach === 'direct') {
+        test('an approval that crosses with the disconnect of its client is released', async () => {
+          const [first] = await fill();
+          const waiter = await wait();
+          const next = await wait();
+          const released = harness.limiter.release(key, first!);
+          waiter.disconnect();
+          expect(await released).toBe(true);
+          const decision = await waiter.decision;
+          if (decision.outcome === 'approved') {
+            expect(await harness.limiter.release(key, decision.requestId)).toBe(true);
+          }
+          expect(await next.decision).toMatchObject({ outcome: 'approved' });
+          await harness.quiet();
+          expect(await inspect()).toMatchObject({ approved: 2, waiting: 0 });
+        });
+      }
+
+      test('those who wait when the limiter closes are turned away', async () => {
+        await fill();
+        const waiter = await wait();
+        const turnedAway = expect(waiter.decision).rejects.toMatchObject({
+          reason: 'shutting_down',
+        });
+        await harness.close();
+        await turnedAway;
+        if (reach === 'direct') {
+          await expect(check({ canWait: true })).rejects.toMatchObject({ reason: 'shutting_down' });
+        }
+        harness = await createHarness(LIMITS);
+      });
+    });
+
+    describe('release', () => {
+      test('makes room once', async () => {
+        const [first] = await fill();
+        expect(await harness.limiter.release(key, first!)).toBe(true);
+        expect(await inspect()).toMatchObject({ approved: 1 });
+        expect(await harness.limiter.release(key, first!)).toBe(false);
+        expect(await inspect()).toMatchObject({ approved: 1 });
+        expect(await outcome()).toBe('approved');
+        expect(await outcome()).toBe('denied');
+      });
+
+      test('does not know ids that were never given out, or keys that do not exist', async () => {
+        await approve();
+        const unknown = 'ffffffff-ffff-4fff-bfff-ffffffffffff';
+        expect(await harness.limiter.release(key, unknown)).toBe(false);
+        expect(await harness.limiter.release(uniqueKey(), unknown)).toBe(false);
+        expect(await inspect()).toMatchObject({ approved: 1 });
+      });
+
+      test('does not know approvals of a window that has ended', async () => {
+        const [first] = await fill();
+        await harness.advance(WINDOW);
+        expect(await harness.limiter.release(key, first!)).toBe(false);
+        await fill();
+        expect(await harness.limiter.release(key, first!)).toBe(false);
+        expect(await inspect()).toMatchObject({ approved: 2 });
+      });
+
+      test('approves the head of the queue at once', async () => {
+        const [first] = await fill();
+        const head = await wait();
+        const second = await wait();
+        await harness.limiter.release(key, first!);
+        expect(await head.decision).toMatchObject({ outcome: 'approved' });
+        expect(await outcome()).toBe('denied');
+        expect(second.settled).toBeUndefined();
+        expect(await inspect()).toMatchObject({ approved: 2, waiting: 1 });
+      });
+
+      test('releases approvals from the queue, too', async () => {
+        const [first] = await fill();
+        const waiter = await wait();
+        await harness.limiter.release(key, first!);
+        const decision = await waiter.decision;
+        if (decision.outcome !== 'approved') throw new Error(decision.outcome);
+        expect(await harness.limiter.release(key, decision.requestId)).toBe(true);
+        expect(await inspect()).toMatchObject({ approved: 1 });
+      });
+    });
+
+    describe('overrides', () => {
+      test('count from the check that brings them, for everyone, until the key goes', async () => {
+        expect(await outcome({ maxRequests: 1, maxRequestsInQueue: 7 })).toBe('approved');
+        expect(await outcome()).toBe('denied');
+        expect((await inspect())?.limits).toEqual({
+          windowMillis: WINDOW,
+          maxRequests: 1,
+          maxRequestsInQueue: 7,
+        });
+        await harness.advance(WINDOW * 4);
+        expect(await inspect()).toBeUndefined();
+        await approve();
+        expect((await inspect())?.limits).toEqual(LIMITS);
+      });
+
+      test('a raised maximum serves the queue before the check that raised it', async () => {
+        await fill();
+        const waiters = [await wait(), await wait()];
+        expect(await outcome({ maxRequests: 4 })).toBe('denied');
+        const decisions = await Promise.all(waiters.map((waiter) => waiter.decision));
+        expect(decisions.map((decision) => decision.outcome)).toEqual(['approved', 'approved']);
+        expect(await inspect()).toMatchObject({ approved: 4, waiting: 0 });
+      });
+
+      test('a lowered maximum takes nothing back, and approves no more', async () => {
+        const [first] = await fill();
+        expect(await outcome({ maxRequests: 1 })).toBe('denied');
+        expect(await inspect()).toMatchObject({ approved: 2 });
+        await harness.limiter.release(key, first!);
+        expect(await outcome()).toBe('denied');
+        await harness.advance(WINDOW);
+        expect(await outcome()).toBe('approved');
+        expect(await outcome()).toBe('denied');
+      });
+
+      test('a lowered queue keeps those who are in it', async () => {
+        await fill();
+        const waiters = [await wait(), await wait()];
+        expect(await outcome({ canWait: true, maxRequestsInQueue: 1 })).toBe('denied');
+        expect(await inspect()).toMatchObject({ waiting: 2 });
+        await harness.advance(WINDOW);
+        await Promise.all(waiters.map((waiter) => waiter.decision));
+      });
+    });
+
+    describe('idle keys', () => {
+      test('go at the end of the third window without a check', async () => {
+        await approve();
+        await harness.advance(WINDOW * 4 - 1);
+        expect(await inspect()).toMatchObject({ approved: 0 });
+        await harness.advance(1);
+        expect(await inspect()).toBeUndefined();
+      });
+
+      test('a check keeps them, a denied one too', async () => {
+        await fill();
+        await harness.advance(WINDOW * 3.5);
+        await fill();
+        expect(await outcome()).toBe('denied');
+        await harness.advance(WINDOW * 3.5 - 1);
+        expect(await inspect()).toBeDefined();
+        await harness.advance(1);
+        expect(await inspect()).toBeUndefined();
+      });
+
+      test('those who wait keep them', async () => {
+        expect(await outcome({ maxRequests: 1 })).toBe('approved');
+        const waiters = [await wait(), await wait(), await wait()];
+        await harness.advance(WINDOW * 3);
+        await Promise.all(waiters.map((waiter) => waiter.decision));
+        await harness.advance(WINDOW * 4 - 1);
+        expect(await inspect()).toMatchObject({ limits: { maxRequests: 1 } });
+        await harness.advance(1);
+        expect(await inspect()).toBeUndefined();
+      });
+    });
+
+    test('the list names every key that exists, once', async () => {
+      // More than one page of them.
+      const keys = Array.from({ length: 250 }, uniqueKey);
+      await Promise.all(keys.map((each) => outcome({ key: each })));
+      const listed: string[] = [];
+      for await (const page of harness.limiter.list()) listed.push(...page.map(({ key }) => key));
+      expect(listed.sort()).toEqual([...keys].sort());
+      await harness.advance(WINDOW * 4);
+      for await (const page of harness.limiter.list()) expect(page).toEqual([]);
+    });
+  });
+}

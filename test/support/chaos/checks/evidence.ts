@@ -1,0 +1,19 @@
+import type { MaximaInForce } from '../declared/maxima-in-force.js';
+import type { FaultRecord } from '../faults/fault.js';
+import type { Ledger } from '../ledger.js';
+import type { RedisAccount } from '../../monitor/redis-account.js';
+import type { Standstills } from '../standstills.js';
+
+/** What the checks judge a round by. */
+export interface Evidence {
+  /** What the clients saw. */
+  readonly ledger: Pick<Ledger, 'entries' | 'pending' | 'approvals' | 'released'>;
+  /** What the servers did. */
+  readonly account: Pick<
+    RedisAccount,
+    'violations' | 'approvals' | 'tickets' | 'windowStarts' | 'wasWatched' | 'judged' | 'limits'
+  >;
+  readonly maxima: Pick<MaximaInForce, 'highest' | 'allows'>;
+  readonly faults: readonly FaultRecord[];
+  readonly standstills: Pick<Standstills, 'millisWithin'>;
+}

@@ -1,0 +1,86 @@
+import { overlaps } from '../faults/fault.js';
+import { type Approval, describeEntry } from '../ledger.js';
+import type { ObservedApproval } from '../../monitor/key-account.js';
+import type { Evidence } from './evidence.js';
+
+/** So much earlier or later in both respects is no matter of what was under way. */
+const CLEARLY_MILLIS = 1000;
+
+/** Those who waited and were approved, by the key. */
+function waitersByKey({ ledger }: Evidence): Approval[][] {
+  const byKey = new Map<string, Approval[]>();
+  for (const approval of ledger.approvals) {
+    if (approval.kind === 'check') continue;
+    const others = byKey.get(approval.key);
+    if (others) others.push(approval);
+    else byKey.set(approval.key, [approval]);
+  }
+  return [...byKey.values()];
+}
+
+/** Whether a replica was so out of touch while a request waited that others may go before it. */
+function mayBePassedOver({ faults }: Evidence, { replica, sentAt, endedAt }: Approval): boolean {
+  return faults.some(
+    (fault) =>
+      (fault.isolates?.includes(replica) === true || fault.loses !== undefined) &&
+      overlaps(fault, sentAt, endedAt),
+  );
+}
+
+/**
+ * Whom somebody overtook who was clearly later sent, and clearly earlier answered. One whom Redis had
+ * served first, but who was not told, and was put back for that, had its turn.
+ */
+export function overtakenByTimes(evidence: Evidence): string[] {
+  const servedAt = ({ requestId }: Approval): number =>
+    firstServed(evidence.account.approvals.get(requestId))?.at ?? Infinity;
+
+  return waitersByKey(evidence).flatMap((waiters) =>
+    waiters.flatMap((first) => {
+      const by = waiters.find(
+        (second) =>
+          first.sentAt < second.sentAt - CLEARLY_MILLIS &&
+          second.endedAt < first.endedAt - CLEARLY_MILLIS &&
+          evidence.account.tickets.has(second.requestId) &&
+          servedAt(first) >= servedAt(second),
+      );
+      if (!by || mayBePassedOver(evidence, first)) return [];
+      return [
+        `${describeEntry(first)}, sent at ${first.sentAt} and answered at ${first.endedAt}, was ` +
+          `overtaken by ${describeEntry(by)}, sent at ${by.sentAt} and answered at ${by.endedAt}`,
+      ];
+    }),
+  );
+}
+
+/** Whom somebody overtook by the order in which Redis queued and approved them. */
+export function overtakenInRedis(evidence: Evidence): string[] {
+  const { tickets, approvals } = evidence.account;
+  return waitersByKey(evidence).flatMap((waiters) => {
+    const queued = waiters
+      .flatMap((approval) => {
+        const ticket = tickets.get(approval.requestId);
+        const served = firstServed(approvals.get(approval.requestId));
+        return ticket === undefined || !served ? [] : [{ approval, ticket, servedAt: served.at }];
+      })
+      .sort((a, b) => b.ticket - a.ticket);
+    // From the last ticket on, the earliest that anybody after it was served.
+    let earliest: (typeof queued)[number] | undefined;
+    return queued.flatMap((waiter) => {
+      const overtaking = earliest && earliest.servedAt < waiter.servedAt ? earliest : undefined;
+      if (!earliest || waiter.servedAt < earliest.servedAt) earliest = waiter;
+      if (!overtaking || mayBePassedOver(evidence, waiter.approval)) return [];
+      return [
+        `${describeEntry(waiter.approval)}, ticket ${waiter.ticket}, served at ${waiter.servedAt}, ` +
+          `was overtaken by ${describeEntry(overtaking.approval)}, ticket ${overtaking.ticket}, ` +
+          `served at ${overtaking.servedAt}`,
+      ];
+    });
+  });
+}
+
+function firstServed(
+  approvals: readonly ObservedApproval[] | undefined,
+): ObservedApproval | undefined {
+  return approvals?.find(({ isFromQueue }) => isFromQueue);
+}

@@ -1,0 +1,33 @@
+import type { RedisProcess } from '../../redis-process.js';
+import { lingeringNames } from '../../expiring-names.js';
+import { lastWithin } from '../within.js';
+
+/**
+ * The mutex of a leader that was killed goes ten seconds later; keys go after three idle windows. What
+ * stays longer than this stays for ever.
+ */
+const GONE_WITHIN_MILLIS = 60_000;
+
+/**
+ * Names that stay on a server although nobody uses them any more.
+ * @param isQuick whether names are good that will go by themselves, instead of those only that have gone
+ */
+export async function leftovers(
+  servers: readonly RedisProcess[],
+  isQuick = false,
+): Promise<string[]> {
+  const namesOn = async (server: RedisProcess): Promise<string[]> => {
+    if (isQuick) return lingeringNames((...command) => server.command(...command));
+    const found = (await server.command('KEYS', '*')) as string[];
+    return found.map((name) => `${name} is left`);
+  };
+  const names = async (): Promise<string[]> => {
+    const onEach = await Promise.all(
+      servers.map(async (server) =>
+        (await namesOn(server)).map((name) => `${name} on ${server.address}`),
+      ),
+    );
+    return onEach.flat();
+  };
+  return lastWithin(GONE_WITHIN_MILLIS, names, (found) => found.length === 0);
+}

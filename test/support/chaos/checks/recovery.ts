@@ -1,0 +1,46 @@
+import type { OutgoingHttpHeaders } from 'node:http';
+
+import { ratePath, send } from '../../http-client.js';
+import type { Fleet } from '../fleet.js';
+import { lastWithin, within } from '../within.js';
+
+/** By then everybody has noticed that Redis is back. */
+const RECOVERED_WITHIN_MILLIS = 10_000;
+const ANSWERED_WITHIN_MILLIS = 5_000;
+
+/** Which replicas still can't decide, although nothing is wrong any more. */
+export async function notRecovered(
+  fleet: Pick<Fleet, 'places' | 'urlOf'>,
+  keys: readonly string[],
+  headers: OutgoingHttpHeaders,
+): Promise<string[]> {
+  const asked = fleet.places.flatMap((place) => keys.map((key) => ({ place, key })));
+  const results = await Promise.all(
+    asked.map(({ place, key }) =>
+      lastWithin(
+        RECOVERED_WITHIN_MILLIS,
+        async () => {
+          const problem = await problemOf(fleet.urlOf(place), key, headers);
+          return problem && `replica ${place} does not decide about ${key}: ${problem}`;
+        },
+        (problem) => problem === undefined,
+      ),
+    ),
+  );
+  return results.filter((problem) => problem !== undefined);
+}
+
+async function problemOf(
+  url: string,
+  key: string,
+  headers: OutgoingHttpHeaders,
+): Promise<string | undefined> {
+  try {
+    const { status, text } = await within(ANSWERED_WITHIN_MILLIS, 'an answer', () =>
+      send(url, 'POST', ratePath(key), headers),
+    );
+    return status === 200 || status === 429 ? undefined : text;
+  } catch (error) {
+    return String(error);
+  }
+}

@@ -1,0 +1,84 @@
+import { type Maxima, MaximaInForce } from '../declared/maxima-in-force.js';
+import type { FaultRecord } from '../faults/fault.js';
+import type { Approval, Entry } from '../ledger.js';
+import { MAX_REQUESTS } from '../limits.js';
+import type { ObservedApproval } from '../../monitor/key-account.js';
+import type { Evidence } from './evidence.js';
+
+/** An answered request of replica 0, as a test wants it. */
+export function entry(fields: Partial<Entry> = {}): Entry {
+  return {
+    kind: 'check',
+    key: 'key',
+    replica: 0,
+    sentAt: 0,
+    endedAt: 1,
+    outcome: 'answered',
+    status: 200,
+    requestId: undefined,
+    retryAfter: undefined,
+    maximum: undefined,
+    body: '',
+    ...fields,
+  };
+}
+
+/** A fault from 0 to 10,000, as a test wants it. */
+export function fault(fields: Partial<FaultRecord> = {}): FaultRecord {
+  return { name: 'fault', target: 'target', beganAt: 0, endedAt: 10_000, ...fields };
+}
+
+/** That Redis approved a request, from the queue if not said otherwise, in the window from 0. */
+export function observed(
+  id: string,
+  at: number,
+  { start = 0, isFromQueue = true } = {},
+): readonly [string, ObservedApproval[]] {
+  return [id, [{ id, at, window: { start }, isFromQueue }]];
+}
+
+interface Sample {
+  readonly entries: readonly Entry[];
+  readonly faults?: readonly FaultRecord[];
+  readonly approvals?: readonly (readonly [string, ObservedApproval[]])[];
+  readonly tickets?: readonly (readonly [string, number])[];
+  readonly limits?: Evidence['account']['limits'];
+  readonly maxima?: Maxima;
+  readonly windowStarts?: readonly { readonly at: number; readonly start: number }[];
+}
+
+/** Evidence of one key on a machine that never stood still. */
+export function evidenceOf(sample: Sample): Evidence {
+  const {
+    entries,
+    faults = [],
+    approvals = [],
+    tickets = [],
+    windowStarts = [],
+    limits = [],
+    maxima = { key: MAX_REQUESTS },
+  } = sample;
+  const released = entries.filter(({ kind, status }) => kind === 'release' && status === 200);
+  return {
+    ledger: {
+      entries,
+      pending: entries.filter(({ outcome }) => outcome === 'pending'),
+      approvals: entries.filter(
+        ({ kind, status }) => kind !== 'release' && status === 200,
+      ) as Approval[],
+      released: new Set(released.map(({ requestId }) => requestId!)),
+    },
+    account: {
+      violations: [],
+      approvals: new Map(approvals),
+      tickets: new Map(tickets),
+      windowStarts: new Map([['key', [...windowStarts]]]),
+      judged: 0,
+      limits,
+      wasWatched: () => true,
+    },
+    maxima: new MaximaInForce(maxima),
+    faults,
+    standstills: { millisWithin: () => 0 },
+  };
+}

@@ -1,0 +1,102 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { parseRules } from '../../../../src/rules/parse-rules.js';
+import { RuleSet } from '../../../../src/rules/rule-set.js';
+import { defaultPolicy } from '../../../../src/rules/rules.js';
+import { ratePath, send } from '../../http-client.js';
+import { DEFAULTS } from '../../settings.js';
+import { until } from '../../until.js';
+import type { Fleet, Member } from '../fleet.js';
+import { ALL_KEYS, STORE_TIMEOUT_MILLIS } from '../limits.js';
+import type { Random } from '../random.js';
+import { MaximaInForce } from './maxima-in-force.js';
+import { asJson, type DeclaredRules, drawRules } from './rules-text.js';
+
+/** By then a replica has given up a call, and a slow link has delivered it. */
+const CALLS_OVER_MILLIS = STORE_TIMEOUT_MILLIS + 200;
+
+/** How a text comes into the file. */
+export interface Rewriting {
+  /** Leaves the file broken. */
+  readonly breakFirst?: () => Promise<void>;
+  /** Makes the file the text. */
+  readonly write: () => Promise<void>;
+}
+
+/** The rules of a round's replicas, in a file that changes. */
+export class RulesFile {
+  readonly path: string;
+  readonly maxima: MaximaInForce;
+  #drawn = 0;
+
+  constructor(
+    folder: string,
+    random: Random,
+    private readonly headers: () => Readonly<Record<string, string>>,
+  ) {
+    this.path = join(folder, 'rules');
+    const first = drawRules(random, this.nextNumber());
+    this.maxima = new MaximaInForce(first.maxima);
+    writeFileSync(this.path, asJson(first));
+  }
+
+  /** A number that no other rules have. */
+  nextNumber(): number {
+    this.#drawn += 1;
+    return this.#drawn;
+  }
+
+  /** Changes the rules, and resolves when the old ones decide about nothing any more. */
+  async change(
+    fleet: Fleet,
+    declared: DeclaredRules,
+    text: string,
+    { breakFirst, write }: Rewriting,
+  ): Promise<void> {
+    let isEverywhere!: () => void;
+    const writeNow = (): Promise<void> => {
+      isEverywhere = this.maxima.change(declared.maxima);
+      return write();
+    };
+    if (breakFirst) {
+      await fleet.whileNobodyStarts(async () => {
+        await breakFirst();
+        await writeNow();
+      });
+    } else {
+      await writeNow();
+    }
+    const digest = digestOf(text);
+    await until(() => !fleet.isStarting && fleet.living.every((who) => digestIn(who) === digest));
+    await new Promise((resolve) => setTimeout(resolve, CALLS_OVER_MILLIS));
+    await Promise.all(ALL_KEYS.map((key) => this.#isTaken(fleet, key)));
+    isEverywhere();
+  }
+
+  /** A key takes new maxima with its next check. What came to Redis before the first has run before the second. */
+  async #isTaken(fleet: Fleet, key: string): Promise<void> {
+    for (let checks = 0; checks < 2; checks += 1) {
+      let place = 0;
+      await until(async () => {
+        place = (place + 1) % fleet.size;
+        const asked = send(fleet.urlOf(place), 'POST', ratePath(key), this.headers());
+        const status = await asked.then(
+          (answer) => answer.status,
+          () => undefined,
+        );
+        return status === 200 || status === 429;
+      });
+    }
+  }
+}
+
+function digestOf(text: string): string {
+  return new RuleSet(parseRules(text), defaultPolicy(DEFAULTS)).digest;
+}
+
+/** The digest of the rules that a replica has said it goes by. */
+function digestIn({ process }: Member): unknown {
+  return process.log.findLast(({ msg }) => msg === 'rules read' || msg === 'rules reloaded')
+    ?.digest;
+}

@@ -1,0 +1,36 @@
+import { defaultPolicy } from '../../../../src/rules/rules.js';
+import { parseRules } from '../../../../src/rules/parse-rules.js';
+import { RuleSet } from '../../../../src/rules/rule-set.js';
+import { DEFAULTS } from '../../settings.js';
+import { ALL_KEYS } from '../limits.js';
+import { Random } from '../random.js';
+import { asJson, asYaml, broken, drawRules, drawRulesWithZero } from './rules-text.js';
+
+const SEEDS = Array.from({ length: 50 }, (_, seed) => seed);
+
+function policies(text: string): RuleSet {
+  return new RuleSet(parseRules(text), defaultPolicy(DEFAULTS));
+}
+
+test.each(SEEDS)('the maxima are those that the rules give (seed %d)', (seed) => {
+  const declared = drawRulesWithZero(new Random(seed), 1);
+  for (const text of [asJson(declared), asYaml(declared)]) {
+    const rules = policies(text);
+    expect(
+      Object.fromEntries(ALL_KEYS.map((key) => [key, rules.policyOf(key).limits.maxRequests])),
+    ).toEqual(declared.maxima);
+  }
+});
+
+test.each(SEEDS)('no rules can be read from a broken text (seed %d)', (seed) => {
+  const random = new Random(seed);
+  const text = broken(random, drawRules(random, 1));
+  expect(() => parseRules(text)).toThrow();
+});
+
+test('no beginning of the JSON is right', () => {
+  const text = asJson(drawRules(new Random(1), 1));
+  for (let length = 0; length < text.length; length += 1) {
+    expect(() => parseRules(text.slice(0, length))).toThrow();
+  }
+});

@@ -1,0 +1,28 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+
+import type { Member } from './fleet.js';
+import type { RedisAccount } from '../monitor/redis-account.js';
+import type { RoundReport } from './round-report.js';
+
+const RESULTS = new URL('../../long/results/', import.meta.url);
+
+/**
+ * Writes down what happened in a round that went wrong: what the servers did (port, time, by whom,
+ * command), what the replicas logged (place, line), and what went wrong when.
+ */
+export function keepEvidence(
+  { topology, seed, timeline }: Pick<RoundReport, 'topology' | 'seed' | 'timeline'>,
+  { commands }: Pick<RedisAccount, 'commands'>,
+  members: readonly Member[],
+): void {
+  const lines = members.flatMap(({ place, process }) =>
+    process.log.map((line) => `${place} ${process.id} ${JSON.stringify(line)}`),
+  );
+  mkdirSync(RESULTS, { recursive: true });
+  const write = (what: string, text: readonly string[]): void => {
+    writeFileSync(new URL(`${topology}-${seed}.${what}.txt`, RESULTS), text.join('\n'));
+  };
+  write('commands', commands);
+  write('replicas', lines);
+  write('faults', timeline);
+}

@@ -1,0 +1,42 @@
+import { startRedisSentinel } from '../../../redis-sentinel.js';
+import type { RedisProcess } from '../../../redis-process.js';
+import { until } from '../../../until.js';
+import { keepData, type Store } from './store.js';
+
+/** Longer than any stall, so that a stall is no failover. */
+const DOWN_AFTER_MILLIS = 60_000;
+
+/** A primary, two replicas of it, and three Sentinels. */
+export async function startSentinels(): Promise<Store> {
+  const setup = await startRedisSentinel();
+  await Promise.all([
+    ...setup.servers.map(keepData),
+    ...setup.sentinels.map((sentinel) =>
+      sentinel.command(
+        ...(['SENTINEL', 'SET', setup.masterName] as const),
+        'down-after-milliseconds',
+        DOWN_AFTER_MILLIS,
+      ),
+    ),
+  ]);
+  return {
+    servers: setup.servers,
+    settings: setup.settings,
+    primaries: async () => [await setup.primary()],
+    takesWrites: async () => {
+      await setup.primary();
+    },
+    failOver: async () => {
+      const primary = await setup.failover();
+      // What is told to the old one before it knows of the new one is forgotten.
+      const others = setup.servers.filter((server) => server !== primary);
+      await until(async () => (await Promise.all(others.map(isReplica))).every(Boolean));
+    },
+    mend: () => setup.settled(),
+    stop: () => setup.stop(),
+  };
+}
+
+async function isReplica(server: RedisProcess): Promise<boolean> {
+  return ((await server.command('INFO', 'replication')) as string).includes('role:slave');
+}

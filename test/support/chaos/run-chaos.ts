@@ -1,0 +1,231 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { killReplicas, type LogLine } from '../replica-process.js';
+import { stopRedisProcesses } from '../redis-process.js';
+import { unfoundedApprovals } from './checks/approvals.js';
+import { wrongAnswers } from './checks/answers.js';
+import { lateAnswers, lateNews } from './checks/bounds.js';
+import type { Evidence } from './checks/evidence.js';
+import { overtakenByTimes, overtakenInRedis } from './checks/fifo.js';
+import { replicaLeftovers } from './checks/replica-leftovers.js';
+import { leftovers } from './checks/leftovers.js';
+import { answersByOtherRules, undeclaredLimits } from './checks/limits-given.js';
+import { notRecovered } from './checks/recovery.js';
+import { misbehaviour } from './checks/replicas.js';
+import { describeOverfull, judgeByRedis, judgeByTimes } from './checks/windows.js';
+import { RulesFile } from './declared/rules-file.js';
+import { HIGHEST_MAXIMUM } from './declared/rules-text.js';
+import { TokensFile } from './declared/tokens-file.js';
+import { declarationFaults, NOT_RELOADED } from './faults/declaration-faults.js';
+import { type FaultKind, type FaultRecord, overlaps } from './faults/fault.js';
+import { runFaults } from './faults/run-faults.js';
+import { Fleet, type Member } from './fleet.js';
+import { keepEvidence } from './keep-evidence.js';
+import { Ledger } from './ledger.js';
+import { ALL_KEYS, leastMemoryMillis, REPLICA_SETTINGS, UNDECLARED } from './limits.js';
+import { Load } from './load.js';
+import { RedisAccount } from '../monitor/redis-account.js';
+import { Random } from './random.js';
+import { READABLE, type Reading, read } from './replica-reading.js';
+import { type RoundReport, summarize } from './round-report.js';
+import { Standstills } from './standstills.js';
+import { startTopology } from './topologies/start-topology.js';
+import type { Topology, TopologyName } from './topologies/topology.js';
+import { within } from './within.js';
+
+const REPLICAS = 3;
+const WARM_UP_MILLIS = 800;
+/**
+ * The longest queue takes a few seconds; after a failover some more, until all are back in it. Who waits
+ * longer than this waits for ever.
+ */
+const ANSWERED_WITHIN_MILLIS = 60_000;
+const SETTLED_WITHIN_MILLIS = 60_000;
+
+export interface Round {
+  readonly topology: TopologyName;
+  readonly seed: number;
+  /** How long faults go on. */
+  readonly seconds: number;
+  /** Whether the end is not waited for of names that expire by themselves. */
+  readonly isQuick?: boolean;
+}
+
+/** Runs one round from the start of its servers to their end, and judges it. */
+export async function runChaos(round: Round): Promise<RoundReport> {
+  const topology = await startTopology(round.topology, REPLICAS);
+  const folder = mkdtempSync(join(tmpdir(), 'sluice-chaos-'));
+  try {
+    return await runOn(topology, folder, round);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+    await killReplicas();
+    await topology.stop();
+    await stopRedisProcesses();
+  }
+}
+
+async function runOn(topology: Topology, folder: string, round: Round): Promise<RoundReport> {
+  const random = new Random(round.seed);
+  const account = new RedisAccount(topology.servers, ALL_KEYS, {
+    highestMaximum: HIGHEST_MAXIMUM,
+    rememberedMillis: leastMemoryMillis,
+  });
+  const tokens = new TokensFile(folder);
+  const rules = new RulesFile(folder, random.fork('rules'), tokens.observer);
+  const standstills = new Standstills();
+  const ledger = new Ledger();
+  try {
+    const fleet = await Fleet.start(REPLICAS, (place) => ({
+      ...REPLICA_SETTINGS,
+      ...UNDECLARED,
+      ...READABLE,
+      ...topology.environmentOf(place),
+      CONFIG_FILE: rules.path,
+      AUTH_TOKENS_FILE: tokens.path,
+    }));
+    const before = await warmUp(fleet, random.fork('warm-up'), tokens);
+    const headers = tokens.client;
+    const load = new Load({ fleet, ledger, random: random.fork('load'), headers });
+    const { faults, reloads } = await haveFaults(topology, fleet, load, random, round.seconds, {
+      rules,
+      tokens,
+    });
+    const atTheEnd = await judgeTheEnd(topology, fleet, load, before, tokens, round.isQuick);
+    await within(SETTLED_WITHIN_MILLIS, 'the accounts', () => account.upToNow());
+    const mayLog = ({ msg, time }: LogLine): boolean => {
+      const at = Date.parse(String(time));
+      return NOT_RELOADED.test(String(msg)) && reloads.some((reload) => overlaps(reload, at, at));
+    };
+    atTheEnd.push(...misbehaviour(fleet.members, await fleet.stop(), mayLog));
+    const evidence = { ledger, account, maxima: rules.maxima, faults, standstills };
+    const result = report(round, evidence, reloads, atTheEnd);
+    if (result.violations.length > 0) keepEvidence(result, account, fleet.members);
+    return result;
+  } finally {
+    standstills.stop();
+    await account.close();
+  }
+}
+
+interface Declared {
+  readonly rules: RulesFile;
+  readonly tokens: TokensFile;
+}
+
+interface Happened {
+  readonly faults: readonly FaultRecord[];
+  readonly reloads: readonly FaultRecord[];
+}
+
+/** Has faults happen, and rules and tokens change at the same time. */
+async function haveFaults(
+  topology: Topology,
+  fleet: Fleet,
+  load: Load,
+  random: Random,
+  seconds: number,
+  { rules, tokens }: Declared,
+): Promise<Happened> {
+  const run = (kinds: readonly FaultKind[], stream: string): Promise<FaultRecord[]> =>
+    runFaults(kinds, random.fork(stream), seconds * 1000);
+  const both = [
+    run(topology.faults(fleet), 'faults'),
+    run(declarationFaults(fleet, rules, tokens), 'reloads'),
+  ];
+  try {
+    const [faults = [], reloads = []] = await Promise.all(both);
+    await within(SETTLED_WITHIN_MILLIS, 'the servers to settle', () => topology.settled());
+    return { faults, reloads };
+  } catch (error) {
+    void load.stop();
+    await Promise.allSettled(both);
+    throw error;
+  }
+}
+
+/** What is wrong when nothing goes wrong any more. */
+async function judgeTheEnd(
+  { servers }: Topology,
+  fleet: Fleet,
+  load: Load,
+  before: ReadonlyMap<Member, Reading>,
+  { observer }: TokensFile,
+  isQuick?: boolean,
+): Promise<string[]> {
+  const stuck = await notRecovered(fleet, ALL_KEYS, observer());
+  await endLoad(load);
+  return [
+    ...stuck,
+    ...(await leftovers(servers, isQuick)),
+    ...(await heldByVeterans(before, observer())),
+  ];
+}
+
+/** What each replica holds when it has done all that it can do, and nothing has gone wrong. */
+async function warmUp(
+  fleet: Fleet,
+  random: Random,
+  { client, observer }: TokensFile,
+): Promise<Map<Member, Reading>> {
+  const load = new Load({ fleet, ledger: new Ledger(), random, headers: client });
+  await new Promise((resolve) => setTimeout(resolve, WARM_UP_MILLIS));
+  await within(ANSWERED_WITHIN_MILLIS, 'the warm-up to end', () => load.stop());
+  return new Map(
+    await Promise.all(
+      fleet.living.map(async (member) => [member, await read(member.process, observer())] as const),
+    ),
+  );
+}
+
+/** Those that live on are the more interesting the more they have been through. */
+async function heldByVeterans(
+  before: ReadonlyMap<Member, Reading>,
+  headers: Readonly<Record<string, string>>,
+): Promise<string[]> {
+  const veterans = [...before].filter(([{ wasKilled }]) => !wasKilled);
+  const held = await Promise.all(
+    veterans.map(([member, reading]) => replicaLeftovers(member, reading, headers)),
+  );
+  return held.flat();
+}
+
+/** Who has no answer by then is found in the ledger. */
+async function endLoad(load: Load): Promise<void> {
+  try {
+    await within(ANSWERED_WITHIN_MILLIS, 'the last answers', () => load.stop());
+  } catch {
+    // The check of bounds says it with more detail.
+  }
+}
+
+function report(
+  round: Round,
+  evidence: Evidence,
+  reloads: readonly FaultRecord[],
+  atTheEnd: readonly string[],
+): RoundReport {
+  const byRedis = judgeByRedis(evidence);
+  const byTimes = judgeByTimes(evidence);
+  const overfull = [...byRedis.overfull, ...byTimes.overfull];
+  return summarize(round, evidence, reloads, {
+    windows: { byRedis: byRedis.windows, byTimes: byTimes.windows },
+    observedApprovals: evidence.account.judged,
+    excess: byRedis.overfull.filter(({ forgotBy }) => forgotBy !== undefined),
+    violations: [
+      ...evidence.account.violations,
+      ...undeclaredLimits(evidence),
+      ...answersByOtherRules(evidence),
+      ...overfull.filter(({ forgotBy }) => forgotBy === undefined).map(describeOverfull),
+      ...overtakenInRedis(evidence),
+      ...overtakenByTimes(evidence),
+      ...lateAnswers(evidence),
+      ...lateNews(evidence),
+      ...wrongAnswers(evidence),
+      ...unfoundedApprovals(evidence),
+      ...atTheEnd,
+    ],
+  });
+}

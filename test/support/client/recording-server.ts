@@ -1,0 +1,84 @@
+import { once } from 'node:events';
+import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+
+import { until } from '../until.js';
+
+/** A call as it came. */
+export interface RecordedCall {
+  readonly method: string;
+  readonly path: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly elements: readonly { readonly key: string; readonly request_id?: string }[];
+  /** Sends a result for each element; by default an approval, named after its key. */
+  answer(resultOf?: (element: { key: string }, i: number) => object): void;
+  /** Sends a body. */
+  succeed(body: object): void;
+  /** Sends this in the place of results. */
+  fail(status: number, error: string, retryAfter?: number): void;
+}
+
+/** A server in the place of Sluice that records calls, and answers when it is told to. */
+export interface RecordingServer {
+  readonly url: string;
+  readonly calls: readonly RecordedCall[];
+  /** The call with this number, past or future; the first is 0. */
+  call(index: number): Promise<RecordedCall>;
+}
+
+export const approvalOf = ({ key }: { key: string }): object => ({
+  status: 200,
+  request_id: `id-of-${key}`,
+});
+
+/** Servers for the tests of one file, each of which ends with its test. */
+export function useRecordingServers(): (
+  onCall?: (call: RecordedCall) => void,
+) => Promise<RecordingServer> {
+  const stops: (() => Promise<void>)[] = [];
+  afterEach(async () => {
+    await Promise.all(stops.splice(0).map((stop) => stop()));
+  });
+  return async (onCall) => {
+    const calls: RecordedCall[] = [];
+    const server = createServer((request, response) => {
+      void text(request).then((body) => {
+        const { method = '', url = '', headers } = request;
+        const elements = (body === '' ? [] : JSON.parse(body)) as RecordedCall['elements'];
+        const call = { method, path: url, headers, elements, ...answersOf(response, elements) };
+        calls.push(call);
+        onCall?.(call);
+      });
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    stops.push(async () => {
+      server.close();
+      server.closeAllConnections();
+      await once(server, 'close');
+    });
+    const { port } = server.address() as AddressInfo;
+    const call = (index: number): Promise<RecordedCall> => until(() => calls[index]);
+    return { url: `http://127.0.0.1:${port}`, calls, call };
+  };
+}
+
+function answersOf(
+  response: ServerResponse,
+  elements: RecordedCall['elements'],
+): Pick<RecordedCall, 'answer' | 'succeed' | 'fail'> {
+  return {
+    answer: (resultOf = approvalOf) => {
+      response.end(JSON.stringify(elements.map(resultOf)));
+    },
+    succeed: (body) => {
+      response.end(JSON.stringify(body));
+    },
+    fail: (status, error, retryAfter) => {
+      if (retryAfter !== undefined) response.setHeader('Retry-After', retryAfter);
+      response.statusCode = status;
+      response.end(JSON.stringify({ error }));
+    },
+  };
+}

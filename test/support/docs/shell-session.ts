@@ -1,0 +1,162 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmod, mkdir, readdir, symlink, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+
+import { freePort } from '../free-port.js';
+import { until } from '../until.js';
+import { ROOT } from './pages.js';
+import { idsIn, withoutVarying } from './printed.js';
+import type { ShellBlock } from './shell-blocks.js';
+
+/** The ports that the pages use. Each is another one in a test. */
+const PORTS = ['8080', '8081', '8082', '8083', '8443', '6379'];
+/** The long window of the README leaves time to read. */
+const SHORTENED: Readonly<Record<string, string>> = { '20000': '5000' };
+/** For what a job in the background prints. */
+const PATIENCE_MILLIS = 15_000;
+
+export interface SessionOptions {
+  /** An empty one, for logs and the like. */
+  readonly folder: string;
+  /** Commands run in the project's own folder, else in `folder`, where links have all that is in it. */
+  readonly inProject?: boolean;
+  /** Programs that go before those on PATH: a name and a script for sh. `PORT_6379` is that port. */
+  readonly programs?: Readonly<Record<string, string>>;
+  readonly environment?: Readonly<Record<string, string>>;
+  /** What stands for a word of the pages. */
+  readonly replaced?: Readonly<Record<string, string>>;
+}
+
+/** A bash in which the commands of a page run one after another. */
+export class ShellSession {
+  readonly #replaced = new Map(Object.entries(SHORTENED));
+  #printed = '';
+  #commands = 0;
+
+  private constructor(
+    private readonly bash: ChildProcess,
+    private readonly folder: string,
+    replaced: Readonly<Record<string, string>>,
+  ) {
+    for (const [word, other] of Object.entries(replaced)) this.#replaced.set(word, other);
+    bash.stdout!.on('data', (data: Buffer) => (this.#printed += data.toString()));
+  }
+
+  static async start(options: SessionOptions): Promise<ShellSession> {
+    const { folder, inProject = false, programs = {}, environment = {}, replaced } = options;
+    if (!inProject) {
+      for (const name of await readdir(ROOT)) await symlink(join(ROOT, name), join(folder, name));
+    }
+    const ports: Record<string, string> = {};
+    for (const port of PORTS) ports[port] = String(await freePort());
+    const bash = spawn('bash', ['--noprofile', '--norc'], {
+      cwd: inProject ? ROOT : folder,
+      // A group of its own, so that all it has started ends with it.
+      detached: true,
+      env: {
+        ...process.env,
+        PATH: `${await addPrograms(folder, programs)}:${process.env.PATH}`,
+        PORT: ports['8080'],
+        PORT_6379: ports['6379'],
+        SLUICE_PORT: ports['8080'],
+        HOST: '127.0.0.1',
+        MAX_EVENT_LOOP_DELAY_MILLIS: '60000',
+        NODE_OPTIONS: '',
+        CURL_HOME: folder,
+        ...environment,
+      },
+    });
+    await writeFile(join(folder, '.curlrc'), 'no-progress-meter\n');
+    // As on a terminal, where both are seen.
+    bash.stdin.write('exec 2>&1\n');
+    return new ShellSession(bash, folder, { ...ports, ...replaced });
+  }
+
+  /**
+   * Runs a command, and waits until it has printed what its page says.
+   * @returns what it printed, and what it should have, both without what differs from run to run
+   */
+  async run(block: ShellBlock): Promise<{ printed: string; expected: string }> {
+    const code = this.#replace(block.code);
+    const start = this.#printed.length;
+    const printed = (): string => this.#printed.slice(start);
+    if (block.servesOn !== undefined) {
+      await this.#serve(code, this.#replace(`localhost:${block.servesOn}`));
+      return { printed: '', expected: '' };
+    }
+    await this.#execute(code);
+    if (block.prints === undefined) return { printed: '', expected: '' };
+    const expected = withoutVarying(this.#replace(block.prints));
+    // What a job in the background prints may come later.
+    await until(() => withoutVarying(printed()) === expected, PATIENCE_MILLIS).catch(
+      () => undefined,
+    );
+    const ids = idsIn(printed());
+    for (const [i, id] of idsIn(block.prints).entries()) {
+      if (ids[i] !== undefined && !this.#replaced.has(id)) this.#replaced.set(id, ids[i]);
+    }
+    return { printed: withoutVarying(printed()), expected };
+  }
+
+  /** Ends the shell with all that it has started. */
+  async end(): Promise<void> {
+    if (this.#hasEnded) return;
+    const ended = once(this.bash, 'close');
+    process.kill(-this.bash.pid!, 'SIGTERM');
+    await ended;
+  }
+
+  get #hasEnded(): boolean {
+    return this.bash.exitCode !== null || this.bash.signalCode !== null;
+  }
+
+  /** Returns when what the command starts serves. */
+  async #serve(code: string, address: string): Promise<void> {
+    const log = join(this.folder, 'served.log');
+    // curl itself asks again after a second at the earliest.
+    const asking = `for i in {1..600}; do curl -s -o '${log}.health' ${address}/healthz && break; sleep 0.1; done`;
+    await this.#execute(`{ ${code}\n} > '${log}' 2>&1 &\n${asking}`);
+  }
+
+  /** Returns when it has ended, jobs in the background aside. */
+  async #execute(code: string): Promise<void> {
+    this.#commands += 1;
+    const marker = `<<<end of ${this.#commands}>>>`;
+    this.bash.stdin!.write(`${code}\necho '${marker}'\n`);
+    // The test has the time limit.
+    await until(() => this.#printed.includes(marker) || this.#hasEnded, Infinity);
+    this.#printed = this.#printed.replace(`${marker}\n`, '');
+  }
+
+  #replace(text: string): string {
+    let replaced = text;
+    for (const [one, other] of this.#replaced) {
+      replaced = replaced.replaceAll(new RegExp(`\\b${one}\\b`, 'g'), other);
+    }
+    return replaced;
+  }
+}
+
+/** @returns scripts for a page that starts a Redis; its redis-cli is in the same folder as the server */
+export function redisPrograms(redisServer: string): Readonly<Record<string, string>> {
+  const cli = join(dirname(redisServer), 'redis-cli');
+  return {
+    'redis-server': `exec '${redisServer}' "$@"`,
+    // It knows no variable for the port, and formats its output for a terminal only.
+    'redis-cli': `exec '${cli}' -p "$PORT_6379" --no-raw "$@"`,
+  };
+}
+
+async function addPrograms(
+  folder: string,
+  programs: Readonly<Record<string, string>>,
+): Promise<string> {
+  const path = join(folder, '.programs');
+  await mkdir(path);
+  for (const [name, script] of Object.entries(programs)) {
+    await writeFile(join(path, name), `#!/bin/sh\n${script}\n`);
+    await chmod(join(path, name), 0o755);
+  }
+  return path;
+}

@@ -1,0 +1,95 @@
+import type { LogLine } from '../replica-process.js';
+
+const CHECK_TARGET = /^(?:[a-z][a-z\d+.-]*:\/\/[^/?#]*)?\/rate\/([^/?#]+)(?:[?#].*)?$/is;
+const CHECKS_IN_BYTES = /\/rate\/([^/?#\s]+)/g;
+
+/** What may and what must exist in the end, by what was answered. */
+export class KeyAccount {
+  /** By key, the approvals that are known. */
+  readonly #approved = new Map<string, number>();
+  readonly #accepted = new Set<string>();
+  readonly #refused = new Set<string>();
+  /** How often each key was named on connections of which not every answer is known. */
+  readonly #named = new Map<string, number>();
+
+  /** A check whose answer was seen. */
+  answered(key: string, status: number): void {
+    if (status === 200) this.#approved.set(key, (this.#approved.get(key) ?? 0) + 1);
+    if (status === 200 || status === 429) this.#accepted.add(key);
+    else this.#refused.add(key);
+  }
+
+  /** Bytes of which nobody can say from outside what became of them. */
+  sent(bytes: string): void {
+    for (const [, encoded] of bytes.matchAll(CHECKS_IN_BYTES)) {
+      const key = decode(encoded!);
+      if (key !== undefined) this.#named.set(key, (this.#named.get(key) ?? 0) + 1);
+    }
+  }
+
+  /**
+   * @param existing every key there is, and its approvals
+   * @param log all that the service has logged, answers of every class included
+   * @returns what is wrong
+   */
+  flaws(existing: ReadonlyMap<string, number>, log: readonly LogLine[]): string[] {
+    const { accepted, refusals } = readLog(log);
+    const flaws: string[] = [];
+    for (const key of existing.keys()) {
+      const isAccepted = this.#accepted.has(key) || accepted.has(key);
+      const unanswered = (this.#named.get(key) ?? 0) - (refusals.get(key) ?? 0);
+      if (isAccepted) continue;
+      if (this.#refused.has(key)) flaws.push(`a refused request made ${JSON.stringify(key)}`);
+      else if (unanswered <= 0) flaws.push(`nobody asked for ${JSON.stringify(key)}`);
+    }
+    for (const key of this.#accepted) {
+      if (!existing.has(key)) flaws.push(`${JSON.stringify(key)} was answered and is not there`);
+    }
+    for (const [key, approved] of this.#approved) {
+      const counted = existing.get(key) ?? 0;
+      // Bytes that were cut may have been heard all the same.
+      if (counted !== approved && !this.#named.has(key)) {
+        flaws.push(`${JSON.stringify(key)} counts ${counted} approvals, not ${approved}`);
+      }
+    }
+    return flaws;
+  }
+}
+
+/** What the request log says of an answer; other lines have neither request nor response. */
+interface RequestLine {
+  readonly key?: string;
+  readonly req?: { readonly method: string; readonly url: string };
+  readonly res?: { readonly statusCode: number };
+}
+
+/** The keys of the checks that the service says it has accepted, and how often it refused which. */
+function readLog(log: readonly LogLine[]): {
+  accepted: ReadonlySet<string>;
+  refusals: ReadonlyMap<string, number>;
+} {
+  const accepted = new Set<string>();
+  const refusals = new Map<string, number>();
+  for (const line of log) {
+    const { key, req, res } = line as RequestLine;
+    if (req === undefined || res === undefined) {
+      // A client that disconnected while it waited, or before its approval.
+      if (key !== undefined) accepted.add(key);
+      continue;
+    }
+    if (req.method !== 'GET' && req.method !== 'POST') continue;
+    const named = decode(CHECK_TARGET.exec(req.url)?.[1] ?? '%');
+    if (named === undefined) continue;
+    if (res.statusCode === 200 || res.statusCode === 429) accepted.add(named);
+    else refusals.set(named, (refusals.get(named) ?? 0) + 1);
+  }
+  return { accepted, refusals };
+}
+
+function decode(encoded: string): string | undefined {
+  try {
+    return decodeURIComponent(encoded);
+  } catch {
+    return undefined;
+  }
+}

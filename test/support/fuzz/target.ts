@@ -1,0 +1,129 @@
+import { randomUUID } from 'node:crypto';
+
+import type { Redis } from 'ioredis';
+
+import { lastWithin } from '../chaos/within.js';
+import type { DebugState } from '../debug-state.js';
+import { send } from '../http-client.js';
+import { parsePrometheusText } from '../prometheus-text.js';
+import type { ReplicaProcess } from '../replica-process.js';
+import type { KeyAccount } from './key-account.js';
+import type { Declared } from './declared.js';
+
+const SETTLING_MILLIS = 60_000;
+/** Timers and such, which come and go. */
+const SPARE_HANDLES = 5;
+
+/** The service that is fuzzed, and all that is known of what was sent to it. */
+export interface Target {
+  readonly replica: ReplicaProcess;
+  readonly keys: KeyAccount;
+  /** What it goes by, if by any rules and tokens. */
+  readonly declared?: Declared | undefined;
+  /** The Redis it is on, and what its names there start with. */
+  readonly store?: { readonly redis: Redis; readonly prefix: string } | undefined;
+}
+
+/** What says whether the process is as it was. */
+export interface Vitals {
+  readonly startedAt: number;
+  readonly handles: number;
+  readonly waiting: number;
+}
+
+export async function vitals(target: Target): Promise<Vitals> {
+  const { text } = await ask(target, '/metrics');
+  const scrape = parsePrometheusText(text);
+  return {
+    startedAt: scrape.value('process_start_time_seconds'),
+    handles: scrape.value('nodejs_active_handles_total'),
+    waiting: scrape.value('ratelimit_waiting'),
+  };
+}
+
+export async function stateOf(target: Target, key: string): Promise<DebugState> {
+  const { json } = await ask(target, `/debug/${encodeURIComponent(key)}`);
+  return json() as DebugState;
+}
+
+export async function waitingFor(target: Target, key: string): Promise<number> {
+  return (await stateOf(target, key)).NumWaiting ?? 0;
+}
+
+/** What is wrong with the service now that nobody asks it for anything. */
+export async function flawsAtTheEnd(target: Target, before: Vitals): Promise<string[]> {
+  const flaws: string[] = [];
+  const isQuiet = ({ handles, waiting }: Vitals): boolean =>
+    waiting === 0 && handles <= before.handles + SPARE_HANDLES;
+  const after = await lastWithin(SETTLING_MILLIS, () => vitals(target), isQuiet);
+  if (!isQuiet(after)) flaws.push(`left over: ${JSON.stringify({ before, after })}`);
+  if (after.startedAt !== before.startedAt) flaws.push('it is another process');
+
+  const { replica, keys, store } = target;
+  const existing = await existingKeys(target);
+  await untilLogRead(target);
+  flaws.push(...keys.flaws(existing, replica.log));
+  if (store) flaws.push(...(await flawsOfNames(store, existing)));
+  if (replica.stderr !== '') flaws.push(`on stderr: ${replica.stderr}`);
+  for (const line of replica.log) {
+    if (line.level === 'error' || line.level === 'fatal') flaws.push(JSON.stringify(line));
+  }
+  const { status, text } = await ask(target, '/rate/after-all-that~open~');
+  if (status !== 200) flaws.push(`in the end a check is answered ${status} ${text}`);
+  return flaws;
+}
+
+/** What the service has logged may be on its way here when its answers have come already. */
+async function untilLogRead(target: Target): Promise<void> {
+  const mark = randomUUID();
+  await send(target.replica.url, 'GET', '/healthz', { 'X-Correlation-ID': mark });
+  await target.replica.logged(({ correlationId }) => correlationId === mark);
+}
+
+async function existingKeys(target: Target): Promise<Map<string, number>> {
+  const { json } = await ask(target, '/debug');
+  const { Instances: instances } = json() as { Instances: Record<string, DebugState> };
+  return new Map(
+    Object.entries(instances).map(([key, state]) => [key, state.NumApprovedThisWindow ?? 0]),
+  );
+}
+
+/**
+ * In Redis are the state of each key, and the approvals where there are any; for some keys the ids that were
+ * released or withdrawn, which are remembered for a while; nothing else.
+ */
+async function flawsOfNames(
+  { redis, prefix }: NonNullable<Target['store']>,
+  existing: ReadonlyMap<string, number>,
+): Promise<string[]> {
+  const expected = [...existing].flatMap(([key, approved]) => {
+    const state = `${prefix}{${key.replace(/[{}%]/g, encodeURIComponent)}}`;
+    return approved > 0 ? [state, `${state}:requests`] : [state];
+  });
+  const remembered = new Set(
+    expected.flatMap((name) => [1, 2, 3].map((turn) => `${name}:requests:${turn}`)),
+  );
+  const isRight = (names: ReadonlySet<string>): boolean =>
+    names.size === expected.length && expected.every((name) => names.has(name));
+  const names = await lastWithin(
+    SETTLING_MILLIS,
+    async () => {
+      const found = (await redis.keys('*')).filter((name) => name.includes(prefix));
+      return new Set(found.filter((name) => !remembered.has(name)));
+    },
+    isRight,
+  );
+  if (isRight(names)) return [];
+  const missing = expected.filter((name) => !names.has(name));
+  const unexpected = [...names].filter((name) => !expected.includes(name));
+  return [`in Redis: ${JSON.stringify({ missing, unexpected })}`];
+}
+
+function ask(target: Target, path: string): ReturnType<typeof send> {
+  return send(target.replica.url, 'GET', path, mightyHeaders(target));
+}
+
+/** The headers of somebody who may do everything. */
+export function mightyHeaders({ declared }: Pick<Target, 'declared'>): Record<string, string> {
+  return declared ? { Authorization: `Bearer ${declared.callers[0].token[0]}` } : {};
+}

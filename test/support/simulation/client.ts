@@ -1,0 +1,47 @@
+import { CallerPresence } from '../../../src/limiter/caller-presence.js';
+import { idsOfHits } from '../../../src/limiter/hits.js';
+import type { Decision, DenialReason } from '../../../src/limiter/limiter.js';
+
+/** An approval as it was seen in Redis. */
+export interface SeenApproval {
+  /** The start of its window. */
+  readonly window: number;
+  readonly windowEnd: number;
+  /** In which script call. */
+  readonly call: number;
+  /** Redis has lost what it knew of it. */
+  isForgotten: boolean;
+}
+
+/** One request of somebody, and all that the world knows of it. */
+export class SimulatedClient {
+  readonly presence = new CallerPresence();
+  /** What it was told. */
+  outcome: Decision['outcome'] | 'failed' | undefined;
+  /** Why it was denied. */
+  reason: DenialReason | undefined;
+  /** Of the place that it was given in Redis. */
+  ticket: number | undefined;
+  approval: SeenApproval | undefined;
+  /** The script call that released its approval. */
+  releasedBy: number | undefined;
+  /** The last script call that withdrew or released it, whether or not there was anything left. */
+  withdrawnBy = 0;
+
+  constructor(
+    readonly name: string,
+    readonly replica: string,
+    readonly canWait: boolean,
+    /** When it asked, in milliseconds since the world began. */
+    readonly askedAt: number,
+    /** The longest that it waits. */
+    readonly maxWaitMillis = Infinity,
+    /** How many approvals it asks for, all or none. */
+    readonly hits = 1,
+  ) {}
+
+  /** Those that its approval has. */
+  get ids(): readonly string[] {
+    return idsOfHits(this.name, this.hits);
+  }
+}

@@ -1,0 +1,304 @@
+import { readFileSync } from 'node:fs';
+
+import { ApprovalBatches } from '../../../src/limiter/approval-batches.js';
+import { Waiter } from '../../../src/limiter/waiter.js';
+import { Lease } from '../../../src/redis/waiting/lease.js';
+import { LocalQueue } from '../../../src/redis/waiting/local-queue.js';
+import { Places } from '../../../src/redis/waiting/places.js';
+import { WaitingRoom } from '../../../src/redis/waiting/waiting-room.js';
+import { WindowLeader } from '../../../src/redis/waiting/window-leader.js';
+import { WindowTiming } from '../../../src/redis/waiting/window-timing.js';
+import { Withdrawals } from '../../../src/redis/waiting/withdrawals.js';
+import type { Aim, Scripts } from './schedule.js';
+import { simulatedScripts } from './stored-key.js';
+
+/** A fault that this project had, or could have had. */
+export interface PlantedFault {
+  readonly name: string;
+  /** Puts it into the code of this process. @returns what takes it out again */
+  readonly plant?: () => () => void;
+  /** The scripts with it, where it is one of Lua. */
+  readonly scripts?: () => Scripts;
+  /** It takes over 40 schedules to find it, so only full runs look for it. */
+  readonly isRare?: boolean;
+  /** What it takes to find it, where many things have to come together. */
+  readonly aim?: Aim;
+}
+
+interface ClassOf<Instance> {
+  readonly prototype: Instance;
+}
+
+function put<Instance extends object>(
+  { prototype }: ClassOf<Instance>,
+  name: keyof Instance,
+  change: (original: PropertyDescriptor) => PropertyDescriptor,
+): () => void {
+  const original = Object.getOwnPropertyDescriptor(prototype, name)!;
+  Object.defineProperty(prototype, name, { configurable: true, ...change(original) });
+  return () => Object.defineProperty(prototype, name, original);
+}
+
+/** Puts another method in the place of one that a class has. @returns what undoes it */
+function method<Instance extends object, Name extends keyof Instance>(
+  of: ClassOf<Instance>,
+  name: Name,
+  change: (original: Instance[Name]) => Instance[Name],
+): () => void {
+  return put(of, name, ({ value }) => ({ value: change(value as Instance[Name]) }));
+}
+
+/** @throws Error where the text is not there any more */
+function edited(path: string, text: string, other: string): () => Scripts {
+  return () => {
+    const file = readFileSync(new URL(`../../../lua/${path}.lua`, import.meta.url), 'utf8');
+    if (!file.includes(text)) throw new Error(`lua/${path}.lua does not say: ${text}`);
+    return simulatedScripts({ [path]: file.replace(text, other) });
+  };
+}
+
+export const PLANTED_FAULTS: readonly PlantedFault[] = [
+  {
+    name: 'an approval that crosses a leaving client is kept',
+    isRare: true,
+    aim: { fates: ['leave', 'slow ticks'] },
+    plant: () =>
+      method(ApprovalBatches, 'approve', () => (waiter) => {
+        waiter.approveFromQueue();
+      }),
+  },
+  {
+    name: 'an approval that crosses a leaving client is taken for a place in the queue',
+    scripts: edited('withdraw', 'release_requests(keys, state, ids)', '0'),
+  },
+  {
+    name: "a wake before the ticket's reply is lost",
+    isRare: true,
+    aim: { shape: { isPrompt: true, windowMillis: 200 } },
+    plant: () => {
+      let isInWake = false;
+      const undo = [
+        method(LocalQueue, 'onWake', (onWake) => {
+          return function (this: LocalQueue, wake) {
+            isInWake = true;
+            onWake.call(this, wake);
+            isInWake = false;
+          };
+        }),
+        // It finds only those who have their tickets, and nobody asks for the others.
+        method(Places, 'remove', (remove) => {
+          return function (this: Places, requestId) {
+            return isInWake && this.asking(requestId) ? undefined : remove.call(this, requestId);
+          };
+        }),
+        method(Places, 'doubtBelow', () => () => undefined),
+      ];
+      return () => {
+        for (const each of undo) each();
+      };
+    },
+  },
+  {
+    name: 'a wake that went missing is never asked for',
+    isRare: true,
+    aim: { fates: ['drop'] },
+    plant: () => method(Places, 'doubtBelow', () => () => undefined),
+  },
+  {
+    name: 'a lease is not renewed',
+    aim: { shape: { isPrompt: true, windowMillis: 4000 } },
+    plant: () => put(Lease, 'renewalDueAt', () => ({ get: () => Infinity })),
+  },
+  {
+    name: 'a lease is renewed before those who were cut off, too, are held for',
+    isRare: true,
+    aim: { fates: ['away'] },
+    scripts: edited('renew', 'or not has_current_lease(replica, call)', ''),
+  },
+  {
+    name: 'a lease is renewed where Redis has lost it',
+    isRare: true,
+    aim: { fates: ['tear queue'], shape: { isPrompt: true } },
+    scripts: edited(
+      'renew',
+      'if not replica or replica.places',
+      'replica = replica or { lease_ends = call.now_ms + call.lease, places = known_places }\n  if replica.places',
+    ),
+  },
+  {
+    name: 'a lease is taken for renewed where it is not',
+    isRare: true,
+    plant: () => method(LocalQueue, 'leaseDoubted', () => () => undefined),
+  },
+  {
+    name: 'a lost key is not held for those who come back',
+    isRare: true,
+    aim: { fates: ['lose memory'], shape: { isPrompt: true } },
+    scripts: edited('lib/recovery-hold', 'if in_recovery_hold(state) or', 'if true or'),
+  },
+  {
+    name: 'a newcomer overtakes after a release',
+    scripts: edited('release', 'serve_waiting(keys, state, call)', ''),
+  },
+  {
+    name: 'a newcomer comes before the queue at the end of a window',
+    scripts: edited('lib/checks', '  serve_waiting(keys, state, call)\n', ''),
+  },
+  {
+    name: 'a window leader that dies before it wakes anybody is awaited',
+    aim: { fates: ['kill'], shape: { isPrompt: true } },
+    plant: () =>
+      method(WindowTiming, 'dueAt', (dueAt) => {
+        return function (this: WindowTiming, isLeading) {
+          return isLeading ? dueAt.call(this, true) : Infinity;
+        };
+      }),
+  },
+  {
+    name: 'a window leader stays in office when nobody waits any more',
+    plant: () => method(WindowLeader, 'resign', () => () => Promise.resolve()),
+  },
+  {
+    name: 'who is put back stands behind those who came later',
+    isRare: true,
+    aim: { fates: ['lose memory', 'rules'] },
+    scripts: edited(
+      'lib/queue',
+      'state.unsorted = 1\n  end\n  state.has_rejoined',
+      'end\n  state.has_rejoined',
+    ),
+  },
+  {
+    name: 'a check that is sent again counts again',
+    scripts: edited('lib/checks', 'is_sent_again and find_decided(keys, batch) or', ''),
+  },
+  {
+    name: 'a check with hits is approved where there is room for one',
+    scripts: edited('lib/checks', 'state.approved + batch.hits <= most', 'state.approved < most'),
+  },
+  {
+    name: 'a check with hits is approved in part',
+    scripts: edited(
+      'lib/checks',
+      'append_hits(ids, id, batch.hits)',
+      'append_hits(ids, id, math.ceil(batch.hits / 2))',
+    ),
+  },
+  {
+    name: 'a release gives back one of several hits',
+    aim: { fates: ['hits', 'release'] },
+    scripts: edited('release', 'tonumber(ARGV[FIRST_OWN + 1])', '1'),
+  },
+  {
+    name: 'a failed check gives back one of several hits',
+    aim: { fates: ['hits', 'lose'], shape: { isPrompt: false } },
+    plant: () =>
+      method(WaitingRoom, 'checkFailed', (checkFailed) => {
+        return function (this: WaitingRoom, { key }, requestId, error) {
+          checkFailed.call(this, { key }, requestId, error);
+        };
+      }),
+  },
+  {
+    name: 'only the first withdrawal of a replica is made',
+    plant: () =>
+      method(Withdrawals, 'add', (add) => {
+        const seen = new WeakSet();
+        return function (this: Withdrawals, key, requestIds) {
+          if (!seen.has(this)) add.call(this, key, requestIds);
+          seen.add(this);
+        };
+      }),
+  },
+  {
+    name: 'a late settle puts back who was released',
+    isRare: true,
+    aim: { fates: ['release', 'drop'] },
+    scripts: edited(
+      'lib/requests',
+      "call_in_chunks('SADD', keys.past_requests[state.turn], ids)\n  state.has_past = true",
+      '',
+    ),
+  },
+  {
+    name: 'the places of the dead are taken for those of the living',
+    aim: { fates: ['freeze', 'kill'] },
+    scripts: edited('lib/queue', 'return replica.lease_ends > now_ms', 'return true'),
+  },
+  {
+    name: 'an override outlives the rules that forbid it',
+    scripts: edited('lib/checks', 'and state.max <= max_ceiling', ''),
+  },
+  {
+    name: 'a live key does not take a higher maximum of its rules',
+    scripts: edited(
+      'lib/checks',
+      'return changes and of_rules or current',
+      'return changes and math.min(of_rules, current) or current',
+    ),
+  },
+  {
+    name: 'those who wait have nothing of a higher maximum',
+    scripts: edited('lib/checks', 'state.made_room or max > state.max', 'state.made_room'),
+  },
+  {
+    name: 'a wait that is over goes on',
+    isRare: true,
+    aim: { fates: ['limited waits'], shape: { isPrompt: true } },
+    plant: () => method(Waiter, 'onceExpired', () => () => undefined),
+  },
+  {
+    name: 'a turn is foretold without those who wait before',
+    scripts: edited('lib/instance', 'math.floor((places - room) / most)', '0'),
+  },
+  {
+    name: 'a wait is over too early',
+    plant: () =>
+      method(Waiter, 'onceExpired', (onceExpired) => {
+        return function (this: Waiter, clock, onExpired) {
+          const early = {
+            now: () => clock.now(),
+            after: (millis: number, callback: () => void) => clock.after(millis / 2, callback),
+          };
+          onceExpired.call(this, early, onExpired);
+        };
+      }),
+  },
+  {
+    name: 'a dead replica is taken for a Redis that was away',
+    isRare: true,
+    aim: {
+      fates: ['waits at one', 'freeze'],
+      shape: { isPrompt: true, windowMillis: 1000, leaseMillis: 600 },
+    },
+    scripts: edited('lib/recovery-hold', 'and not was_up_since(call, silent_since)', ''),
+  },
+  {
+    name: 'a key that idled out is taken for one that Redis has lost',
+    isRare: true,
+    scripts: edited('lib/checks', 'not state and not idle and', 'not state and'),
+    aim: { shape: { windowMillis: 20 } },
+  },
+  {
+    name: 'approvals are forgotten when windows become shorter',
+    aim: { fates: ['windows', 'lose'], shape: { isPrompt: false, windowMillis: 1000 } },
+    scripts: edited(
+      'lib/requests',
+      'windows_share_set(call, ended.window)',
+      'windows_share_set(call, call.limits.window)',
+    ),
+  },
+  {
+    name: 'a maximum of other rules counts before their windows do',
+    scripts: edited('lib/checks', 'state.window == call.limits.window and may', 'may'),
+  },
+  {
+    name: 'a torn queue is not held for those who come back',
+    scripts: edited('lib/queue', 'hold_after_loss_of_queue(keys, state, call)', ''),
+    aim: { fates: ['tear queue'], shape: { isPrompt: true } },
+  },
+  {
+    name: 'keys of a queue are given no expiry',
+    scripts: edited('lib/instance', "redis.call('PEXPIREAT', name, until_ms)", ''),
+  },
+];

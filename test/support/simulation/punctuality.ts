@@ -1,0 +1,116 @@
+import { LONGEST_BACKOFF_MILLIS } from '../../../src/redis/backoff.js';
+import type { SimulatedClient } from './client.js';
+import type { SimulatedReplica } from './replica.js';
+import type { World } from './world.js';
+import { violate, Violation } from './violation.js';
+
+/** The longest that a replica leaves the end of a window to the window leader. */
+const LONGEST_GRACE_MILLIS = 100;
+/** A timer rings in the first whole millisecond of the world in which it is due. */
+const ROUNDED_MILLIS = 1;
+
+/** Before time goes on in a world where nothing is late, who is approved has been told. */
+export function checkEverybodyIsTold(world: World): void {
+  // While a key is held after a loss, nobody says from where on its queue waits.
+  if (!world.hasLostMessages && !world.hasLostMemory) {
+    for (const { name, replica, canWait, approval, outcome } of world.clients.values()) {
+      if (
+        canWait &&
+        approval?.isForgotten === false &&
+        outcome === undefined &&
+        world.isPunctual(replica)
+      ) {
+        throw new Violation('who is approved is told', `${name} is not`);
+      }
+    }
+  }
+}
+
+/** Before time goes on there, no wait is longer than its limit. */
+export function checkWaitsEnd(world: World): void {
+  for (const { name, replica, outcome, askedAt, maxWaitMillis } of world.clients.values()) {
+    const longest = world.replica(replica)!.clock.worldMillis(maxWaitMillis) + ROUNDED_MILLIS;
+    const over = world.now - askedAt - longest - world.restartMillis;
+    if (outcome === undefined && over > 0 && world.isPunctual(replica)) {
+      throw new Violation('a wait ends with its limit', `${name} waits on for ${over} ms`);
+    }
+  }
+}
+
+/** What is wrong with the refusal of a client that can wait, if anything is. */
+export function refusalFault(world: World, client: SimulatedClient): Violation | undefined {
+  const { name, reason, askedAt, maxWaitMillis, replica, ticket } = client;
+  const shortest = world.replica(replica)!.clock.worldMillis(maxWaitMillis) - ROUNDED_MILLIS;
+  if (reason === 'wait_expired' && world.now - askedAt < shortest) {
+    return new Violation('a wait is as long as its limit', `${name} is refused before`);
+  }
+  // One whose place was lost may come too late when it asks again.
+  const keepsPlace = world.isPunctual(replica) && !world.hasLostMemory;
+  if (reason === 'turn_too_late' && ticket !== undefined && keepsPlace) {
+    return new Violation('who comes too late has no place', name);
+  }
+  return undefined;
+}
+
+/** Before time goes on there, those who wait no more have no place. */
+export function checkNobodyWaitsForNothing(world: World): void {
+  for (const [id, { replica }] of world.stored.last.waiting) {
+    if (world.isPunctual(replica) && world.clients.get(id)?.outcome !== undefined) {
+      violate('nobody waits for nothing', id);
+    }
+  }
+}
+
+/** When time has gone on there, everybody who waits does so for the end of a window that has not come. */
+export function checkWindowsEnd(world: World): void {
+  const { state, waiting, leases } = world.stored.last;
+  if (!state || world.hasLostMemory) return;
+  for (const [id, { replica }] of waiting) {
+    if (!world.isPunctual(replica) || (leases[replica] ?? 0) <= world.redisNow) continue;
+    const { clock } = world.replica(replica)!;
+    // A slow clock's timer was armed when the window began. A fast one asks too early, and learns what is left.
+    const longest =
+      Math.max(state.window, clock.worldMillis(state.window)) +
+      clock.worldMillis(LONGEST_GRACE_MILLIS) +
+      ROUNDED_MILLIS;
+    const over = world.redisNow - state.start - longest;
+    if (over > 0)
+      throw new Violation('the end of a window is seen', `${id} waits on for ${over} ms`);
+  }
+}
+
+/** Until something is to be done that takes its time; infinite where nothing is. */
+export function millisToNext(world: World): number {
+  const dueAt = world.replicas
+    .filter(({ isRunning }) => isRunning)
+    .map((replica) => {
+      const { clock, connection } = replica;
+      return Math.min(clock.nextDueAt, connection.nextLimitAt, mendDueAt(world, replica));
+    });
+  return Math.min(...dueAt) - world.now;
+}
+
+/** When a replica has learned at the latest that Redis is back. */
+function mendDueAt({ isRedisAway, backAt }: World, { connection }: SimulatedReplica): number {
+  return connection.isBroken && !isRedisAway ? backAt + LONGEST_BACKOFF_MILLIS : Infinity;
+}
+
+/** Whether nothing is to be done before time goes on. */
+export function isQuiet(world: World): boolean {
+  const { replicas, isRedisAway } = world;
+  return (
+    millisToNext(world) > 0 &&
+    replicas.every(
+      ({ isRunning, hasTicks, connection, mailbox }) =>
+        // What was sent arrives, whatever becomes of its sender.
+        (connection.firstSent === undefined || isRedisAway) &&
+        (!isRunning ||
+          !(
+            hasTicks ||
+            connection.firstAnswered !== undefined ||
+            mailbox.hasAsked ||
+            mailbox.first !== undefined
+          )),
+    )
+  );
+}

@@ -1,0 +1,189 @@
+import type { Redis } from 'ioredis';
+import type { Logger } from 'pino';
+
+import type { CallerPresence } from '../../../src/limiter/caller-presence.js';
+import type { CheckRequest, Decision, KeyLimits } from '../../../src/limiter/limiter.js';
+import { CheckBatcher, denial } from '../../../src/redis/check-batcher.js';
+import type { KeyNaming } from '../../../src/redis/key-names.js';
+import { VERDICT } from '../../../src/redis/scripts/check-codec.js';
+import { Scripts } from '../../../src/redis/scripts/scripts.js';
+import { WaitingRoom } from '../../../src/redis/waiting/waiting-room.js';
+import type { WakeMessages } from '../../../src/redis/waiting/wake-channel.js';
+import { unobserved } from '../unguarded.js';
+import { Connection } from './connection.js';
+import { DriftingClock } from './drifting-clock.js';
+import { KnownHistory } from './known-history.js';
+import { type LeaderLock, SimulatedMutex } from './leader-lock.js';
+import { Mailbox } from './mailbox.js';
+import type { WorldShape } from './shape.js';
+
+/** The one limiter key of a world. */
+export const KEY = 'k';
+
+export interface ReplicaParts {
+  readonly name: string;
+  readonly index: number;
+  readonly shape: WorldShape;
+  readonly naming: KeyNaming;
+  /** Texts of the scripts by their names. */
+  readonly scripts: Readonly<Record<string, string>>;
+  readonly now: () => number;
+  /** The same by Redis's clock. */
+  readonly redisNow: () => number;
+  readonly lock: LeaderLock;
+  readonly nextRequestId: () => string;
+  /** Runs a command in Redis. */
+  readonly execute: (
+    replica: string,
+    name: string,
+    args: readonly (string | number)[],
+  ) => Promise<unknown>;
+  readonly publish: (text: string) => void;
+}
+
+/** The real waiting code of one replica, with everything around it in the hands of the world. */
+export class SimulatedReplica {
+  readonly name: string;
+  readonly clock: DriftingClock;
+  readonly connection: Connection;
+  readonly mailbox: Mailbox;
+  readonly room: WaitingRoom;
+  readonly history: KnownHistory;
+  /** What its rules say of the key. */
+  limits: KeyLimits;
+  life: 'up' | 'frozen' | 'closing' | 'closed' | 'dead' = 'up';
+  /** It has stopped and left withdrawals to the leases. */
+  hasGivenUp = false;
+  readonly #batcher: CheckBatcher;
+  readonly #scripts: Scripts;
+  #ticks: (() => void)[] = [];
+
+  constructor(private readonly parts: ReplicaParts) {
+    const { name, index, shape, naming, scripts, now, lock } = parts;
+    this.name = name;
+    this.limits = shape;
+    this.clock = new DriftingClock(now, shape.drift[index] ?? 0);
+    this.connection = new Connection(now);
+    this.history = new KnownHistory(parts.redisNow, shape.leaseMillis);
+    this.mailbox = new Mailbox(naming.namesOf(KEY).wakeChannel);
+    this.#scripts = new Scripts(this.#client(), this.connection, {
+      replicaId: name,
+      leaseMillis: shape.leaseMillis,
+      limitsOf: () => this.limits,
+      wakeArgument: naming.wakeArgument({ isCluster: false }),
+      maxIdsPerKey: 1_000_000,
+      historyOf: () => this.history.text,
+      replacements: scripts,
+    });
+    const ticks = { next: (callback: () => void) => void this.#ticks.push(callback) };
+    this.#batcher = new CheckBatcher({
+      scripts: this.#scripts,
+      naming,
+      observer: unobserved,
+      ticks,
+      clock: this.clock,
+      slotOf: () => 0,
+      waitingFor: (key) => this.room.known(key),
+    });
+    this.room = new WaitingRoom({
+      replicaId: name,
+      leaseMillis: shape.leaseMillis,
+      limitsOf: () => this.limits,
+      maxWaiters: Infinity,
+      checks: this.#batcher,
+      store: this.#scripts,
+      messages: this.#messages(),
+      createMutex: (_name, candidate) => new SimulatedMutex(candidate, lock, this.connection),
+      naming,
+      slotOf: () => 0,
+      isAvailable: () => !this.connection.isBroken,
+      observer: unobserved,
+      clock: this.clock,
+      ticks,
+      random: () => index / 4,
+      createRequestId: parts.nextRequestId,
+      logger: this.#logger(),
+    });
+  }
+
+  /** Whether it has not been killed. */
+  get isAlive(): boolean {
+    return this.life !== 'dead';
+  }
+
+  /** Whether anything happens in it now. One that has closed still reads the answers that it gets. */
+  get isRunning(): boolean {
+    return this.life !== 'frozen' && this.life !== 'dead';
+  }
+
+  get hasTicks(): boolean {
+    return this.#ticks.length > 0;
+  }
+
+  /** The next tick of its event loop. */
+  tick(): boolean {
+    const ticks = this.#ticks.splice(0);
+    for (const tick of ticks) tick();
+    return ticks.length > 0;
+  }
+
+  checkOrWait(request: Omit<CheckRequest, 'key'>, caller: CallerPresence): Promise<Decision> {
+    return this.room.checkOrWait({ key: KEY, ...request }, caller);
+  }
+
+  /** As RedisLimiter.check does for those that don't wait. */
+  async check(request: Omit<CheckRequest, 'key'>, requestId: string): Promise<Decision> {
+    try {
+      const reply = await this.#batcher.check({ key: KEY, ...request }, requestId);
+      return reply.verdict === VERDICT.approved
+        ? { outcome: 'approved', requestId }
+        : denial(reply);
+    } catch (error) {
+      this.room.checkFailed({ key: KEY, ...request }, requestId, error);
+      throw error;
+    }
+  }
+
+  release(requestId: string, hits: number): Promise<boolean> {
+    return this.#scripts.release(this.parts.naming.namesOf(KEY), requestId, { hits });
+  }
+
+  /** Stops it as a deployment does. */
+  close(): void {
+    this.life = 'closing';
+    void this.room.close().then(() => {
+      if (this.life === 'closing') this.life = 'closed';
+    });
+  }
+
+  #messages(): WakeMessages {
+    return {
+      subscriber: this.mailbox,
+      publish: (_channel, text) =>
+        this.connection.ask('publish', () => {
+          this.parts.publish(text);
+        }),
+    };
+  }
+
+  /** What Scripts needs of a client of Redis. */
+  #client(): Redis {
+    const { execute } = this.parts;
+    const client = {
+      isCluster: false,
+      evalsha: (...args: (string | number)[]) => execute(this.name, 'evalsha', args),
+      eval: (...args: (string | number)[]) => execute(this.name, 'eval', args),
+      sendCommand: ({ name, args }: { name: string; args: (string | number)[] }) =>
+        execute(this.name, name, args),
+    };
+    return client as unknown as Redis;
+  }
+
+  #logger(): Logger {
+    const ignore = (): void => undefined;
+    const warn = (_fields: unknown, message: string): void => {
+      if (message === 'withdrawals given up; places end with their leases') this.hasGivenUp = true;
+    };
+    return { debug: ignore, info: ignore, warn, error: ignore } as unknown as Logger;
+  }
+}

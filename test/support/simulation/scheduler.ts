@@ -1,0 +1,243 @@
+import { LONGEST_BACKOFF_MILLIS } from '../../../src/redis/backoff.js';
+import type { Random } from '../chaos/random.js';
+import { isQuiet, millisToNext } from './punctuality.js';
+import type { SimulatedReplica } from './replica.js';
+import { REPLICA_NAMES, WINDOWS } from './shape.js';
+import { LOSSES, QUEUE_PARTS, type World } from './world.js';
+
+/** What may go wrong, or make things less simple. Each schedule has some of them. */
+const SLOW_FATES = ['lose', 'refuse', 'reorder', 'lose memory in part'] as const;
+const FATES = [
+  'leave',
+  'release',
+  'no wait',
+  'waits at one',
+  'hits',
+  'limited waits',
+  'override',
+  'rules',
+  'windows',
+  'drop',
+  'double',
+  'reconnect',
+  'freeze',
+  'kill',
+  'stop',
+  'away',
+  'tear queue',
+  'lose memory',
+  'slow ticks',
+] as const;
+export type Fate = (typeof SLOW_FATES)[number] | (typeof FATES)[number];
+
+/** Of each fate, in some worlds and in others: one that needs few is hidden by many. */
+const FATE_CHANCES = [0.2, 0.4] as const;
+const MOST_CLIENTS = 24;
+
+type Choice = readonly [weight: number, step: string];
+
+/** Decides, from its seed, what happens next in a world. */
+export class Scheduler {
+  readonly #fates = new Set<Fate>();
+  #clients = 0;
+  #lastRules: string | undefined;
+
+  constructor(
+    private readonly random: Random,
+    private readonly world: World,
+    given: readonly Fate[] = [],
+  ) {
+    for (const fate of given) this.#fates.add(fate);
+    const possible = world.shape.isPrompt ? FATES : [...FATES, ...SLOW_FATES];
+    const chance = random.pick(FATE_CHANCES);
+    for (const fate of possible) if (random.chance(chance)) this.#fates.add(fate);
+  }
+
+  next(): string {
+    const choices = [...this.#ofWorld(), ...this.world.replicas.flatMap((each) => this.#of(each))];
+    let drawn = this.random.next() * choices.reduce((sum, [weight]) => sum + weight, 0);
+    for (const [weight, step] of choices) {
+      drawn -= weight;
+      if (drawn < 0) return step;
+    }
+    return choices.at(-1)![1];
+  }
+
+  #has(fate: Fate): boolean {
+    return this.#fates.has(fate);
+  }
+
+  get #changesRules(): boolean {
+    return this.#has('rules') || this.#has('windows');
+  }
+
+  #ofWorld(): Choice[] {
+    const { world, random } = this;
+    const choices: Choice[] = [];
+    if (!world.shape.isPrompt || isQuiet(world)) choices.push([4, `pass ${this.#someTime()}`]);
+    if (this.#has('lose memory')) choices.push([0.4, 'forget everything']);
+    if (this.#has('tear queue')) choices.push([0.4, `forget ${random.pick(QUEUE_PARTS)}`]);
+    if (this.#has('lose memory in part')) {
+      choices.push([0.4, `forget ${random.pick(Object.keys(LOSSES))}`]);
+    }
+    if (this.#changesRules) choices.push([0.5, `reload ${this.#rules()}`]);
+    if (this.#has('away'))
+      choices.push(world.isRedisAway ? [this.#backWeight(), 'back'] : [0.4, 'away']);
+    return choices;
+  }
+
+  /** Where nothing else is late, Redis is mostly away until leases have run out. */
+  #backWeight(): number {
+    const { shape, awayAt, now } = this.world;
+    if (!shape.isPrompt) return 1.5;
+    if (now - awayAt < shape.leaseMillis) return 0.05;
+    return this.#untilWindowEnds < LONGEST_BACKOFF_MILLIS ? 5 : 0.5;
+  }
+
+  /** As Redis has it; infinite where no window goes on. */
+  get #untilWindowEnds(): number {
+    const { redisNow, stored } = this.world;
+    const { state } = stored.last;
+    const millis = state ? state.start + state.window - redisNow : 0;
+    return millis > 0 ? millis : Infinity;
+  }
+
+  /** Mostly until the next timer is due. */
+  #someTime(): number {
+    const { world, random } = this;
+    const dueAt = Math.min(
+      ...world.replicas.filter(({ isRunning }) => isRunning).map(({ clock }) => clock.nextDueAt),
+      ...world.replicas.map(({ connection }) => connection.nextLimitAt),
+    );
+    const untilDue = Math.max(1, dueAt - world.now);
+    const { isPrompt, leaseMillis } = world.shape;
+    const others = isPrompt ? [leaseMillis, 2 * leaseMillis] : [];
+    const some = random.whole(1, random.pick([5, 50, ...world.rules.windows, ...others]));
+    const isTimerNext = untilDue < Infinity && random.chance(0.6);
+    if (isPrompt) return Math.min(millisToNext(world), isTimerNext ? untilDue : some);
+    if (random.chance(0.03)) return random.whole(leaseMillis, 3 * leaseMillis);
+    if (isTimerNext) return untilDue + (random.chance(0.3) ? some : 0);
+    return some;
+  }
+
+  #of(replica: SimulatedReplica): Choice[] {
+    const { name, life, connection } = replica;
+    const choices: Choice[] = [];
+    if (connection.firstSent !== undefined && !this.world.isRedisAway)
+      choices.push([6, `run ${name}`]);
+    if (life === 'frozen') choices.push([1, `thaw ${name}`]);
+    if (replica.mailbox.hasAsked && replica.isAlive) choices.push([6, `subscribe ${name}`]);
+    if (!replica.isRunning) return choices;
+    choices.push(...this.#progress(replica), ...this.#wrong(replica));
+    if (life === 'up') choices.push(...this.#people(replica));
+    return choices;
+  }
+
+  #progress({ name, connection, mailbox, clock, hasTicks }: SimulatedReplica): Choice[] {
+    const { world } = this;
+    const choices: Choice[] = [];
+    if (hasTicks) choices.push([this.#has('slow ticks') ? 5 : 100, `tick ${name}`]);
+    if (clock.nextDueAt <= world.now) choices.push([8, `ring ${name}`]);
+    if (connection.firstAnswered !== undefined) choices.push([6, `answer ${name}`]);
+    if (mailbox.readable > 0) choices.push([6, `hear ${name}`]);
+    if (connection.nextLimitAt <= world.now) choices.push([6, `time-out ${name}`]);
+    if (connection.isBroken && !world.isRedisAway)
+      choices.push([world.shape.isPrompt ? 1 : 3, `mend ${name}`]);
+    return choices;
+  }
+
+  #wrong({ name, connection, mailbox, life }: SimulatedReplica): Choice[] {
+    const { world } = this;
+    const choices: Choice[] = [];
+    const asked = connection.firstSent !== undefined;
+    if (asked && this.#has('lose')) choices.push([1, `lose-call ${name}`]);
+    if (asked && (this.#has('refuse') || world.isRedisAway)) {
+      choices.push([world.shape.isPrompt ? 6 : 1, `refuse ${name}`]);
+    }
+    if (connection.firstAnswered !== undefined && this.#has('lose')) {
+      choices.push([1.5, `lose-answer ${name}`]);
+    }
+    const index = this.random.whole(0, Math.max(0, mailbox.readable - 1));
+    if (mailbox.readable > 0) {
+      if (this.#has('drop')) choices.push([2, `drop ${name} ${index}`]);
+      if (this.#has('double')) choices.push([1, `double ${name} ${index}`]);
+      if (this.#has('reorder') && index > 0) choices.push([4, `hear ${name} ${index}`]);
+    }
+    if (this.#has('reconnect') && mailbox.isSubscribed) choices.push([0.5, `reconnect ${name}`]);
+    const isOnlyOne = this.#has('waits at one') && name === REPLICA_NAMES[0];
+    const often = isOnlyOne ? 4 : 1;
+    if (this.#has('freeze') && life === 'up') choices.push([0.4 * often, `freeze ${name}`]);
+    if (this.#has('kill')) choices.push([0.2 * often, `kill ${name}`]);
+    if (this.#changesRules) choices.push([0.5, `rules ${name} ${this.#rules()}`]);
+    if (this.#has('stop') && life === 'up') choices.push([0.2, `stop ${name}`]);
+    return choices;
+  }
+
+  #people({ name }: SimulatedReplica): Choice[] {
+    const { world, random } = this;
+    const choices: Choice[] = [];
+    if (this.#clients < MOST_CLIENTS) {
+      // Its name is used up by the step, whether or not it is drawn.
+      this.#clients = world.clients.size;
+      const isLost = world.isRedisAway && world.shape.isPrompt;
+      choices.push([isLost ? 0.3 : 3, this.#ask(name)]);
+    }
+    const ofReplica = [...world.clients.values()].filter(({ replica }) => replica === name);
+    const present = ofReplica.filter(
+      ({ canWait, presence }) => canWait && !presence.isDisconnected,
+    );
+    const leaving = present.filter(({ outcome }) => outcome === undefined);
+    if (this.#has('leave') && leaving.length > 0) {
+      choices.push([1.5, `leave ${name} ${random.pick(leaving).name}`]);
+    }
+    const approved = [...world.clients.values()].filter(({ outcome }) => outcome === 'approved');
+    if (this.#has('release') && approved.length > 0) {
+      choices.push([
+        1.5,
+        `release ${name} ${approved.at(-random.whole(1, Math.min(3, approved.length)))!.name}`,
+      ]);
+    }
+    return choices;
+  }
+
+  /** Mostly those that another replica has already, as when a file changes for all. */
+  #rules(): string {
+    const { random } = this;
+    const isNew = this.#lastRules === undefined || random.chance(0.4);
+    if (isNew) {
+      const words = [`max=${random.whole(1, 4)}`, `queue=${random.whole(0, 5)}`];
+      if (this.#has('windows')) words.push(`window=${random.pick(WINDOWS)}`);
+      if (random.chance(0.5)) words.push(`most=${random.whole(-1, 3)}`);
+      this.#lastRules = words.join(' ');
+    }
+    return this.#lastRules!;
+  }
+
+  /** Of a wait: up to some windows, often to the millisecond in which one may end. */
+  #limit(): number {
+    const windowMillis = this.random.pick(this.world.rules.windows);
+    return this.random.chance(0.3)
+      ? windowMillis * this.random.whole(1, 2)
+      : this.random.whole(0, 3 * windowMillis);
+  }
+
+  /** Where all who wait do so at one replica, no other's calls tell that anybody is alive. */
+  #canWait(replica: string): boolean {
+    if (this.#has('waits at one') && replica !== REPLICA_NAMES[0]) return false;
+    return !this.#has('no wait') || this.random.chance(0.7);
+  }
+
+  #ask(replica: string): string {
+    const { random } = this;
+    const words = [`ask ${replica} c${this.#clients + 1}`];
+    if (this.#has('hits') && random.chance(0.4)) {
+      words.push(`hits=${random.whole(2, 4)}`);
+    } else if (this.#canWait(replica)) {
+      words.push('wait');
+      if (this.#has('limited waits') && random.chance(0.5)) words.push(`limit=${this.#limit()}`);
+    }
+    if (this.#has('override') && random.chance(0.3)) words.push(`max=${random.whole(1, 4)}`);
+    if (this.#has('override') && random.chance(0.2)) words.push(`queue=${random.whole(0, 4)}`);
+    return words.join(' ');
+  }
+}

@@ -1,0 +1,98 @@
+import { idsOfHits } from '../../../src/limiter/hits.js';
+
+const SHARED_ARGUMENTS = 6;
+
+/** Those that requests can set. */
+interface OverriddenLimits {
+  readonly max: number;
+  readonly queueMax: number;
+}
+
+/** A script call as it arrives at Redis. */
+export interface ScriptRun {
+  readonly script: string;
+  readonly replica: string;
+  readonly now: number;
+  /** Those it is about, in its order; of a check with hits the first one. */
+  readonly requestIds: readonly string[];
+  /** Of those a settle call asks about. */
+  readonly tickets: ReadonlyMap<string, number>;
+  /** The lowest ticket of those who wait at the caller, as far as it says. */
+  readonly lowestTicket: number;
+  /** What its caller goes by. */
+  readonly limits: OverriddenLimits & { readonly window: number };
+  /** When its caller loaded its rules. */
+  readonly rulesLoadedAt: number;
+  /** Those of a check call. */
+  readonly batches: readonly CheckBatchRun[];
+}
+
+/** What one batch of checks says of limits. */
+export interface CheckBatchRun {
+  readonly overrides: Partial<OverriddenLimits>;
+  /** Infinite where all overrides count. */
+  readonly ceilings: OverriddenLimits;
+}
+
+/** @param args of EVALSHA or EVAL: the script, the number of keys, the keys, ARGV */
+export function readRun(
+  script: string,
+  replica: string,
+  now: number,
+  args: readonly (string | number)[],
+): ScriptRun {
+  const [shared, own] = splitAt(args.slice(2 + Number(args[1])).map(String), SHARED_ARGUMENTS);
+  const [window, max, queueMax] = shared[2]!.split(':').map(Number);
+  const limits = { window: window!, max: max!, queueMax: queueMax! };
+  const tickets = new Map<string, number>();
+  const rulesLoadedAt = Number(shared[5]!.split(':')[0]);
+  const run = {
+    rulesLoadedAt,
+    script,
+    replica,
+    now,
+    limits,
+    batches: [],
+    tickets,
+    lowestTicket: Infinity,
+  };
+  if (script === 'check') return { ...run, ...readChecks(own) };
+  if (script === 'settle') {
+    for (let i = 2; i < own.length; i += 2) tickets.set(own[i]!, Number(own[i + 1]));
+    return {
+      ...run,
+      requestIds: [...tickets.keys()],
+      lowestTicket: Math.min(...tickets.values()),
+    };
+  }
+  if (script === 'release') return { ...run, requestIds: idsOfHits(own[0]!, Number(own[1])) };
+  // Of the one key of a world, after how many there are.
+  return { ...run, requestIds: script === 'withdraw' ? own.slice(1) : [] };
+}
+
+function readChecks(
+  own: readonly string[],
+): Pick<ScriptRun, 'requestIds' | 'batches' | 'lowestTicket'> {
+  const [, , , shapes = '', ...requestIds] = own;
+  const tickets: number[] = [];
+  const batches = (shapes === '' ? requestIds.map(() => '1') : shapes.split(' ')).map((shape) => {
+    const [, special = ''] = shape.split('/');
+    const [ceilings, max, queueMax, ticket] = special.split(';');
+    const [maxCeiling = Infinity, queueCeiling = Infinity] = ceilings
+      ? ceilings.split(':').map(Number)
+      : [];
+    if (ticket) tickets.push(Number(ticket));
+    return {
+      overrides: {
+        ...(max && { max: Number(max) }),
+        ...(queueMax && { queueMax: Number(queueMax) }),
+      },
+      ceilings: { max: maxCeiling, queueMax: queueCeiling },
+    };
+  });
+  return { requestIds, batches, lowestTicket: Math.min(...tickets) };
+}
+
+function splitAt<Item>(items: readonly Item[], index: number): [readonly Item[], readonly Item[]] {
+  return [items.slice(0, index), items.slice(index)];
+}

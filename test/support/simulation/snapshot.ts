@@ -1,0 +1,88 @@
+import { readQueue, type StoredQueue } from '../stored-queue.js';
+import { readStoredState, type StoredState } from '../stored-state.js';
+import { Violation } from './violation.js';
+
+/** What the snapshot script replies. */
+export interface RawSnapshot {
+  /** Names and values by turns; empty objects are how cjson writes empty lists. */
+  readonly state: readonly string[] | Record<string, never>;
+  readonly requests: readonly string[] | Record<string, never>;
+  readonly queue: readonly string[] | Record<string, never>;
+  readonly waiting: readonly string[] | Record<string, never>;
+  readonly replicas: readonly string[] | Record<string, never>;
+  readonly past: readonly string[] | Record<string, never>;
+  /** Of each key, in the order of KEYS. */
+  readonly expiry: readonly number[];
+  readonly sent: readonly string[] | Record<string, never>;
+}
+
+/** All that Redis holds of the key of a world. Times are ms since 1970. */
+export interface Snapshot {
+  readonly state: StoredState | undefined;
+  readonly requests: ReadonlySet<string>;
+  readonly past: ReadonlySet<string>;
+  /** Ticket and replica of those who wait. */
+  readonly waiting: ReadonlyMap<string, { readonly ticket: number; readonly replica: string }>;
+  readonly leases: Readonly<Record<string, number>>;
+  /** Whether the three keys of the queue say the same. */
+  readonly isConsistent: boolean;
+  readonly keys: number;
+}
+
+export const NOTHING_STORED: Snapshot = {
+  state: undefined,
+  requests: new Set(),
+  past: new Set(),
+  waiting: new Map(),
+  leases: {},
+  isConsistent: true,
+  keys: 0,
+};
+
+const NO_EXPIRY = -1;
+const NOT_THERE = -2;
+
+/** @throws Violation where a key never expires */
+export function readSnapshot(raw: RawSnapshot): Snapshot {
+  if (raw.expiry.includes(NO_EXPIRY)) {
+    throw new Violation('every key has an expiry', `expiries ${raw.expiry.join(' ')}`);
+  }
+  const fields = toRecord(list(raw.state));
+  const queue = tryReadQueue(raw);
+  const waiting = new Map<string, { ticket: number; replica: string }>();
+  for (const [waiter, ticket] of queue?.waiting ?? []) {
+    const [requestId = '', replica = ''] = waiter.split('@');
+    waiting.set(requestId, { ticket, replica });
+  }
+  return {
+    state: readStoredState(fields),
+    requests: new Set(list(raw.requests)),
+    past: new Set(list(raw.past)),
+    waiting,
+    leases: queue?.leases ?? {},
+    isConsistent: queue !== undefined,
+    keys: raw.expiry.filter((at) => at !== NOT_THERE).length,
+  };
+}
+
+export function sentMessages(raw: RawSnapshot): readonly string[] {
+  return list(raw.sent);
+}
+
+function tryReadQueue(raw: RawSnapshot): StoredQueue | undefined {
+  try {
+    return readQueue(list(raw.queue), toRecord(list(raw.waiting)), toRecord(list(raw.replicas)));
+  } catch {
+    return undefined;
+  }
+}
+
+function list(value: readonly string[] | Record<string, never>): readonly string[] {
+  return Array.isArray(value) ? (value as readonly string[]) : [];
+}
+
+function toRecord(pairs: readonly string[]): Record<string, string> {
+  const record: Record<string, string> = {};
+  for (let i = 0; i < pairs.length; i += 2) record[pairs[i]!] = pairs[i + 1]!;
+  return record;
+}

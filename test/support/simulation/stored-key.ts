@@ -1,0 +1,159 @@
+import { createHash } from 'node:crypto';
+
+import type { Redis } from 'ioredis';
+
+import type { KeyNames } from '../../../src/redis/key-names.js';
+import { loadScript } from '../../../src/redis/scripts/script-loader.js';
+import { keysOf } from '../../../src/redis/scripts/shared-arguments.js';
+import {
+  NOTHING_STORED,
+  type RawSnapshot,
+  readSnapshot,
+  sentMessages,
+  type Snapshot,
+} from './snapshot.js';
+
+/** How many keys each script is given for a limiter key. */
+export const KEYS_PER_KEY = 8;
+
+const CLOCK = ':clock';
+const SENT = ':sent';
+
+/** What stands in for Redis's clock and for PUBLISH: keys of the world, beside that of its state. */
+const FRAGMENTS: Readonly<Record<string, string>> = {
+  'lib/now': `local function now_micros()
+  local state_key = string.match(KEYS[1], '^[^}]*}')
+  return tonumber(redis.call('GET', state_key .. '${CLOCK}'))
+end`,
+  'lib/wake': `local function publish(state_key, call, message)
+  redis.call('RPUSH', state_key .. '${SENT}', message)
+end`,
+};
+
+const SCRIPTS = ['check', 'settle', 'renew', 'release', 'withdraw', 'inspect'];
+
+/**
+ * The real scripts, with the fragments of a world, each put together once.
+ * @param edit changes what a file or a fragment says
+ */
+export function simulatedScripts(
+  replacements: Readonly<Record<string, string>> = {},
+): Readonly<Record<string, string>> {
+  return Object.fromEntries(
+    SCRIPTS.map((name) => [name, loadScript(name, { ...FRAGMENTS, ...replacements }).text]),
+  );
+}
+
+/** Removes what has expired by the controlled time, as Redis would; the reply is what that was. */
+const BEGIN = script(`
+redis.call('SET', KEYS[1] .. '${CLOCK}', ARGV[1])
+local expired = {}
+for i, name in ipairs(KEYS) do
+  local at = redis.call('PEXPIRETIME', name)
+  if at > 0 and at * 1000 <= tonumber(ARGV[1]) then
+    redis.call('DEL', name)
+    expired[#expired + 1] = i
+  end
+end
+return expired`);
+
+const SNAPSHOT = script(`
+local expiry, past = {}, {}
+for i, name in ipairs(KEYS) do
+  expiry[i] = redis.call('PEXPIRETIME', name)
+end
+for i = 6, 8 do
+  for _, id in ipairs(redis.call('SMEMBERS', KEYS[i])) do
+    past[#past + 1] = id
+  end
+end
+local sent = redis.call('LRANGE', KEYS[1] .. '${SENT}', 0, -1)
+redis.call('DEL', KEYS[1] .. '${SENT}')
+return cjson.encode({
+  state = redis.call('HGETALL', KEYS[1]), requests = redis.call('SMEMBERS', KEYS[2]),
+  queue = redis.call('LRANGE', KEYS[3], 0, -1), waiting = redis.call('HGETALL', KEYS[4]),
+  replicas = redis.call('HGETALL', KEYS[5]), past = past, expiry = expiry, sent = sent
+})`);
+
+/** What a command has done to the key. */
+export interface Change {
+  readonly before: Snapshot;
+  readonly after: Snapshot;
+  /** As they would have been published, in their order. */
+  readonly messages: readonly string[];
+}
+
+/** The key of a world in a real Redis, looked at before and after each command. */
+export class StoredKey {
+  readonly #keys: readonly string[];
+  #last = NOTHING_STORED;
+
+  constructor(
+    private readonly redis: Redis,
+    names: KeyNames,
+  ) {
+    this.#keys = keysOf(names);
+  }
+
+  /** What there was after the last command. */
+  get last(): Snapshot {
+    return this.#last;
+  }
+
+  /** Runs a command at this time. @returns what Redis replies, which may be an error, and what changed */
+  async run(
+    nowMillis: number,
+    command: readonly [string, ...(string | number)[]],
+  ): Promise<{ readonly reply: unknown; readonly change: Change }> {
+    const keys = this.#keys;
+    const [name, ...args] = command;
+    const replies = await this.redis
+      .pipeline()
+      .call('evalsha', BEGIN.sha1, keys.length, ...keys, String(nowMillis * 1000))
+      .call(name, ...args)
+      .call('evalsha', SNAPSHOT.sha1, keys.length, ...keys)
+      .exec();
+    const [begun, ran, seen] = replies!;
+    const failure = begun![0] ?? seen![0];
+    if (failure) throw failure;
+    const before = withoutExpired(this.#last, begun![1] as number[]);
+    const raw = JSON.parse(seen![1] as string) as RawSnapshot;
+    this.#last = readSnapshot(raw);
+    const change = { before, after: this.#last, messages: sentMessages(raw) };
+    return { reply: ran![0] ?? ran![1], change };
+  }
+
+  /** Redis loses keys of these numbers, in the order of KEYS from 1 on. */
+  async lose(nowMillis: number, positions: readonly number[]): Promise<void> {
+    await this.run(nowMillis, ['del', ...positions.map((position) => this.#keys[position - 1]!)]);
+  }
+
+  /** Removes everything of the world. */
+  async remove(): Promise<void> {
+    await this.redis.del(...this.#keys, `${this.#keys[0]!}${CLOCK}`, `${this.#keys[0]!}${SENT}`);
+  }
+}
+
+/** To be called once for each Redis, before any {@link StoredKey} is used. */
+export async function loadHelpers(redis: Redis): Promise<void> {
+  await redis.script('LOAD', BEGIN.text);
+  await redis.script('LOAD', SNAPSHOT.text);
+}
+
+function withoutExpired(snapshot: Snapshot, expired: readonly number[]): Snapshot {
+  if (expired.length === 0) return snapshot;
+  const [state, requests, queue, waiting, replicas] = [1, 2, 3, 4, 5].map((n) =>
+    expired.includes(n),
+  );
+  const hasNoQueue = queue! || waiting! || replicas!;
+  return {
+    ...snapshot,
+    ...(state && { state: undefined }),
+    ...(requests && { requests: new Set<string>() }),
+    ...(hasNoQueue && { waiting: new Map(), leases: {} }),
+  };
+}
+
+function script(text: string): { readonly text: string; readonly sha1: string } {
+  return { text, sha1: createHash('sha1').update(text).digest('hex') };
+}

@@ -1,0 +1,314 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+
+import type { Redis } from 'ioredis';
+
+import type { KeyLimits } from '../../../src/limiter/limiter.js';
+import { KeyNaming } from '../../../src/redis/key-names.js';
+import { SimulatedClient } from './client.js';
+import { Judge } from './judge.js';
+import {
+  checkEverybodyIsTold,
+  checkNobodyWaitsForNothing,
+  checkWaitsEnd,
+  checkWindowsEnd,
+  isQuiet,
+  millisToNext,
+  refusalFault,
+} from './punctuality.js';
+import { LeaderLock } from './leader-lock.js';
+import { KEY, SimulatedReplica } from './replica.js';
+import { RulesGiven } from './rules-given.js';
+import { readRun } from './script-run.js';
+import { REPLICA_NAMES, type WorldShape } from './shape.js';
+import { StoredKey } from './stored-key.js';
+import { Violation } from './violation.js';
+
+/**
+ * When worlds begin, by Redis's clock: the year 2096, so that no key that a script lets expire at a controlled time
+ * is removed by Redis's real clock; always the same, since leases are counted from 1970.
+ */
+const BEGINNING_MILLIS = 4_000_000_000_000;
+
+/** The parts of a queue, each of which shows that another is not there. */
+export const QUEUE_PARTS = ['queue', 'waiting', 'replicas'] as const;
+
+/** The keys that can be lost alone, by their numbers in KEYS. */
+export const LOSSES: Readonly<Record<string, readonly number[]>> = {
+  everything: [1, 2, 3, 4, 5, 6, 7, 8],
+  state: [1],
+  requests: [2],
+  queue: [3],
+  waiting: [4],
+  replicas: [5],
+  past: [6, 7, 8],
+};
+
+/** Rules of the key. A length of windows that is left out stays as it is. */
+export type NewRules = Omit<KeyLimits, 'windowMillis'> & Partial<Pick<KeyLimits, 'windowMillis'>>;
+
+let worlds = 0;
+
+/** Several replicas' real waiting code over the real scripts, in which nothing happens but by a step. */
+export class World {
+  readonly replicas: readonly SimulatedReplica[];
+  readonly clients = new Map<string, SimulatedClient>();
+  readonly rules = new RulesGiven();
+  readonly lock: LeaderLock;
+  readonly stored: StoredKey;
+  /** Milliseconds since it began. */
+  now = 0;
+  isRedisAway = false;
+  wasRedisAway = false;
+  /** When Redis went away last. */
+  awayAt = -Infinity;
+  /** How long Redis took to start again. */
+  restartMillis = 0;
+  /** When Redis came back last. */
+  backAt = -Infinity;
+  /** Replicas that stood still for some time. */
+  readonly lateReplicas = new Set<string>();
+  hasLostMessages = false;
+  hasLostMemory = false;
+  /** What was done, and what came of it. */
+  readonly trace: string[] = [];
+  readonly #judge: Judge;
+  #violation: Error | undefined;
+  #nextRequestId = '';
+
+  /** @param scripts texts of the scripts by their names */
+  constructor(
+    redis: Redis,
+    readonly shape: WorldShape,
+    scripts: Readonly<Record<string, string>>,
+  ) {
+    worlds += 1;
+    this.rules.add(shape);
+    const naming = new KeyNaming(`simulation-${worlds}:`);
+    this.stored = new StoredKey(redis, naming.namesOf(KEY));
+    const now = (): number => this.now;
+    this.lock = new LeaderLock(now);
+    this.replicas = REPLICA_NAMES.slice(0, shape.replicas).map(
+      (name, index) =>
+        new SimulatedReplica({
+          name,
+          index,
+          shape,
+          naming,
+          scripts,
+          now,
+          redisNow: () => this.redisNow,
+          lock: this.lock,
+          nextRequestId: () => this.#nextRequestId,
+          execute: (replica, command, args) => this.#execute(replica, command, args),
+          publish: (text) => {
+            this.#publish(text);
+          },
+        }),
+    );
+    this.#judge = new Judge(this);
+  }
+
+  /** Redis's time, in milliseconds. */
+  get redisNow(): number {
+    return BEGINNING_MILLIS + this.now;
+  }
+
+  replica(name: string): SimulatedReplica | undefined {
+    return this.replicas.find((replica) => replica.name === name);
+  }
+
+  /** The client of an id, which may be that of one of several hits. */
+  clientOf(requestId: string): SimulatedClient | undefined {
+    return this.clients.get(requestId.replace(/#\d+$/, ''));
+  }
+
+  clientOfTicket(ticket: number): SimulatedClient | undefined {
+    return [...this.clients.values()].find((client) => client.ticket === ticket);
+  }
+
+  giveRules(replica: SimulatedReplica, rules: NewRules): void {
+    replica.limits = { windowMillis: replica.limits.windowMillis, ...rules };
+    this.rules.add(replica.limits);
+    replica.history.loadedAt = this.redisNow;
+  }
+
+  /** The longest windows that there have been. */
+  get longestWindow(): number {
+    return Math.max(...this.rules.windows);
+  }
+
+  /** Somebody asks. */
+  ask(
+    replica: SimulatedReplica,
+    name: string,
+    request: {
+      readonly canWait: boolean;
+      readonly maxWaitMillis?: number;
+      readonly hits?: number;
+      readonly maxRequests?: number;
+      readonly maxRequestsInQueue?: number;
+    },
+  ): void {
+    const { canWait, maxWaitMillis, hits } = request;
+    const client = new SimulatedClient(name, replica.name, canWait, this.now, maxWaitMillis, hits);
+    this.clients.set(name, client);
+    this.#nextRequestId = name;
+    const decision = request.canWait
+      ? replica.checkOrWait(request, client.presence)
+      : replica.check(request, name);
+    decision.then(
+      (decision) => {
+        if (decision.outcome === 'denied') client.reason = decision.reason;
+        this.#told(client, decision.outcome);
+      },
+      () => {
+        this.#told(client, 'failed');
+      },
+    );
+  }
+
+  release(replica: SimulatedReplica, name: string): void {
+    replica.release(name, this.clients.get(name)!.hits).then(
+      (released) => this.trace.push(`  ${name} released: ${released}`),
+      () => this.trace.push(`  ${name} released: unknown`),
+    );
+  }
+
+  /**
+   * Time goes on; what is due by then is still to be done.
+   * @returns false where that would make something late in a world where nothing is
+   */
+  pass(millis: number): boolean {
+    const { isPrompt } = this.shape;
+    if (isPrompt && !(isQuiet(this) && millis <= millisToNext(this))) return false;
+    if (isPrompt) {
+      checkNobodyWaitsForNothing(this);
+      checkEverybodyIsTold(this);
+      checkWaitsEnd(this);
+    }
+    this.now += millis;
+    if (isPrompt) checkWindowsEnd(this);
+    return true;
+  }
+
+  async loseMemory(what: string): Promise<void> {
+    this.hasLostMemory = true;
+    const isWhole = what === 'everything';
+    const isOfQueue = QUEUE_PARTS.some((part) => part === what);
+    // A Redis takes longer to start again than the tickets of the calls before are ahead of time.
+    const restartMillis = isOfQueue ? 0 : 1;
+    this.restartMillis += restartMillis;
+    this.now += restartMillis;
+    const { last } = this.stored;
+    const hadWaiters = last.waiting.size > 0 || !last.isConsistent;
+    await this.stored.lose(this.redisNow, LOSSES[what]!);
+    if (isWhole) this.lock.forget();
+    const lost = isWhole ? 'everything' : isOfQueue ? 'queue' : 'a part';
+    // Nobody waits, as far as is left to be lost.
+    if (isOfQueue && !hadWaiters) return;
+    const { state, waiting, isConsistent } = this.stored.last;
+    const isHeld = (state?.holdUntil ?? 0) > this.redisNow;
+    const isGone = isConsistent && waiting.size === 0;
+    this.#judge.memoryLost(this.clients.values(), lost, !isHeld && !isGone);
+  }
+
+  /** Removes what has expired by now. */
+  async look(): Promise<void> {
+    await this.stored.run(this.redisNow, ['ping']);
+  }
+
+  /**
+   * Returns when everything that could run in this process has.
+   * @throws Violation of an invariant in what has happened
+   */
+  async quiet(): Promise<void> {
+    await nextTurn();
+    if (this.#violation) throw this.#violation;
+  }
+
+  /** Whether everything comes to this replica without delay, and always has. */
+  isPunctual(name: string): boolean {
+    return this.returnsInTime(name) && !this.wasRedisAway;
+  }
+
+  /** Whether everything comes to this replica without delay while Redis is there, and soon after it is back. */
+  returnsInTime(name: string): boolean {
+    return this.shape.isPrompt && !this.lateReplicas.has(name) && this.replica(name)!.isAlive;
+  }
+
+  /** Those whom a replica that hears of everything puts back, where Redis has lost them. */
+  *waitersToReturn(): Iterable<SimulatedClient> {
+    if (this.hasLostMessages) return;
+    for (const client of this.clients.values()) {
+      const isWaiting = client.outcome === undefined && client.withdrawnBy === 0;
+      if (isWaiting && this.isPunctual(client.replica)) yield client;
+    }
+  }
+
+  #publish(text: string): void {
+    this.trace.push(`  published ${text}`);
+    for (const { mailbox } of this.replicas) mailbox.post(text);
+  }
+
+  #told(client: SimulatedClient, outcome: SimulatedClient['outcome']): void {
+    if (this.replica(client.replica)?.life === 'dead') return;
+    client.outcome = outcome;
+    this.trace.push(`  ${client.name} is told: ${client.reason ?? String(outcome)}`);
+    const fault = refusalFault(this, client);
+    if (fault) this.#fail(fault);
+    if (outcome !== 'approved') return;
+    const problem =
+      client.approval === undefined
+        ? 'was not approved by Redis'
+        : client.releasedBy !== undefined && 'had its approval released';
+    if (problem)
+      this.#fail(new Violation('who is told so is approved', `${client.name} ${problem}`));
+  }
+
+  async #execute(
+    replica: string,
+    command: string,
+    args: readonly (string | number)[],
+  ): Promise<unknown> {
+    const script = this.#scriptUnderWay;
+    try {
+      const { reply, change } = await this.stored.run(this.redisNow, [command, ...args]);
+      const error = [reply, ...(Array.isArray(reply) ? (reply as unknown[]) : [])].find(
+        (part) => part instanceof Error,
+      );
+      if (error) {
+        if (error.message.startsWith('NOSCRIPT')) throw error;
+        throw new Violation('no script fails', `${script}: ${error.message}`);
+      }
+      const run = readRun(script, replica, this.redisNow, args);
+      this.trace.push(`  ${script} ${run.requestIds.join(' ')}: ${this.#shown(reply)}`);
+      this.#judge.judge(run, reply, change);
+      for (const message of change.messages) this.#publish(message);
+      return reply;
+    } catch (error) {
+      if (error instanceof Error && !error.message.startsWith('NOSCRIPT')) this.#fail(error);
+      throw error;
+    }
+  }
+
+  #scriptUnderWay = '';
+
+  /** Runs what a replica has asked Redis first. */
+  async runFirst(replica: SimulatedReplica): Promise<boolean> {
+    this.#scriptUnderWay = replica.connection.firstSent?.split(' ')[0] ?? '';
+    return replica.connection.runFirst();
+  }
+
+  #fail(error: Error): void {
+    this.#violation ??= error;
+  }
+
+  /** Tickets are shown from the beginning on. */
+  #shown(reply: unknown): string {
+    return JSON.stringify(reply, (_key, value: unknown) =>
+      typeof value === 'number' && value >= BEGINNING_MILLIS * 1000
+        ? value - BEGINNING_MILLIS * 1000
+        : value,
+    );
+  }
+}

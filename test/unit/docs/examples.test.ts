@@ -1,0 +1,24 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { pages, readPage, ROOT } from '../../support/docs/pages.js';
+
+const FOLDER = 'docs/examples';
+const FENCE = /^```js\n([\s\S]*?)^```$/gm;
+
+test('each example stands on one page, and no page has other ones', () => {
+  const shown = pages().flatMap((page) => [...readPage(page).matchAll(FENCE)].map(([, js]) => js));
+  const files = readdirSync(join(ROOT, FOLDER));
+
+  const examples = files.map((file) => readFileSync(join(ROOT, FOLDER, file), 'utf8'));
+  expect(examples.length).toBeGreaterThan(0);
+  expect([...shown].sort()).toEqual([...examples].sort());
+});
+
+test('each example is run by the page that has it', () => {
+  const commands = pages().map(readPage).join('\n');
+
+  for (const file of readdirSync(join(ROOT, FOLDER))) {
+    expect(commands).toContain(`node ${FOLDER}/${file}`);
+  }
+});

@@ -1,0 +1,70 @@
+import { parseSettings } from '../../../src/config/settings.js';
+import { BODY_BYTES } from '../../../src/http/intake/body-room.js';
+import { BYTES_OF_ELEMENT } from '../../../src/http/intake/json-array.js';
+import { MAX_HELD_IN_ALL, MAX_HELD_WHILE_READ } from '../../../src/http/server/pipelines.js';
+import { MAX_HEADER_BYTES } from '../../../src/http/server/server.js';
+import { TIMEOUTS } from '../../../src/net/timeouts.js';
+import { tableRows } from '../../support/docs/tables.js';
+
+const HEADER = ['Resource', 'One connection', 'One caller', 'Without a token', 'Bound by'];
+const rows = tableRows('docs/security.md', HEADER);
+
+const settings = parseSettings({});
+const grouped = (number: number): string => number.toLocaleString('en');
+const kib = (bytes: number): string => `${bytes / 1024} KiB`;
+const mib = (bytes: number): string => `${Math.round(bytes / 1024 / 1024)} MiB`;
+const seconds = (millis: number): string => `${millis / 1000} s`;
+
+const connections = settings.MAX_CONNECTIONS;
+const inFlight = settings.MAX_IN_FLIGHT_PER_CONNECTION;
+const REFUSED = '0: a 401 at once';
+
+/** What the page says of each resource of the HTTP ports, by what the code has. Other tests measure each figure. */
+const OF_HTTP: Readonly<Record<string, readonly string[]>> = {
+  // test/service/http/max-connections.test.ts; the idle time: transport-limits.test.ts
+  connections: [
+    ...['1', `${grouped(connections)}: all`, `${grouped(connections)}: all`],
+    `\`MAX_CONNECTIONS\` of a port; an idle one ends after ${seconds(TIMEOUTS.idleMillis)}`,
+  ],
+  // test/service/http/transport-limits.test.ts
+  'bytes of a head that is not complete': [
+    kib(MAX_HEADER_BYTES),
+    mib(MAX_HEADER_BYTES * connections),
+    mib(MAX_HEADER_BYTES * connections),
+    `${kib(MAX_HEADER_BYTES)} on each connection, for ${seconds(TIMEOUTS.headMillis)}`,
+  ],
+  // test/service/http/pipelining.test.ts, and test/service/http/auth.test.ts for those without a token
+  'requests served at a time': [
+    ...[String(inFlight), `${inFlight} on each connection`, REFUSED],
+    '`MAX_IN_FLIGHT_PER_CONNECTION`',
+  ],
+  // test/service/http/pipelining.test.ts
+  'requests held behind these': [
+    `${grouped(MAX_HELD_WHILE_READ)}, and those in 64 KiB more`,
+    ...[`${grouped(MAX_HELD_IN_ALL)}: all`, `${grouped(MAX_HELD_IN_ALL)}: all`],
+    `${grouped(MAX_HELD_IN_ALL)} of a port; one more ends its connection`,
+  ],
+  // test/service/http/pipelining.test.ts
+  'answers that are not read': [
+    ...[String(inFlight), `${inFlight} on each connection`, `${inFlight} on each connection`],
+    `${seconds(TIMEOUTS.requestMillis)}, if requests are pipelined`,
+  ],
+  // test/service/http/body-room.test.ts, test/unit/http/intake
+  [`bodies of bulk requests, with ${BYTES_OF_ELEMENT} bytes for each element`]: [
+    ...[mib(BODY_BYTES.connection), mib(BODY_BYTES.caller), REFUSED],
+    `${mib(BODY_BYTES.all)} of a port; ${seconds(TIMEOUTS.requestMillis)} for a body to come`,
+  ],
+  // test/service/http/pipelining.test.ts, test/service/http/auth-waiting-share.test.ts
+  'places to wait in': [
+    ...[String(inFlight), grouped(Math.ceil(settings.MAX_WAITERS / 2)), REFUSED],
+    '`MAX_WAITERS_PER_CALLER`, `waiting_share`; `MAX_WAITERS` for all',
+  ],
+};
+
+test('the page says of each resource of HTTP what one caller can take at most', () => {
+  const ofHttp = rows.filter(([resource]) => resource?.startsWith('HTTP: '));
+
+  expect(ofHttp).toEqual(
+    Object.entries(OF_HTTP).map(([resource, cells]) => [`HTTP: ${resource}`, ...cells]),
+  );
+});

@@ -1,0 +1,30 @@
+import { loadScript } from '../../../src/redis/scripts/script-loader.js';
+import { KeyNaming } from '../../../src/redis/key-names.js';
+import { inBackticks, tableRows } from '../../support/docs/tables.js';
+
+const PAGE = 'docs/redis.md';
+
+test('the names in Redis are those that the code builds', () => {
+  const { state, requests, queue, waiting, replicas, leader, wakeChannel, pastRequests } =
+    new KeyNaming('sluice:').namesOf('job');
+  const names = tableRows(PAGE, ['Name', 'Type', 'Holds']).map(([name]) => inBackticks(name));
+  const [firstTurn] = pastRequests;
+  expect(names).toEqual(
+    [state, requests, firstTurn, queue, waiting, replicas, `mutex:${leader}`, wakeChannel].map(
+      (name) => name,
+    ),
+  );
+});
+
+test('the fields of the state are those that the scripts write', () => {
+  const { text } = loadScript('check');
+  const calls = text.matchAll(/redis\.call\(\s*'HSET', (?:name|state|state_key),(.*?)\n? *\)\n/gs);
+  const written = new Set([...calls].flatMap(([, list = '']) => quoted(list)));
+  const fields = tableRows(PAGE, ['Field', 'Meaning']).map(([field]) => inBackticks(field));
+  expect(written.size).toBeGreaterThan(10);
+  expect([...fields].sort()).toEqual([...written].sort());
+});
+
+function quoted(list: string): string[] {
+  return [...list.matchAll(/'([a-z_]+)',/g)].map(([, field = '']) => field);
+}

@@ -1,0 +1,57 @@
+import { status } from '@grpc/grpc-js';
+
+import { GRPC_STATUSES } from '../../../src/grpc/error-statuses.js';
+import { httpStatusOf } from '../../../src/http/replies/error-statuses.js';
+import {
+  ListingForbiddenError,
+  StoreFullError,
+  StoreUnavailableError,
+  UnavailableError,
+} from '../../../src/limiter/errors.js';
+import { toLimiterError } from '../../../src/redis/availability/store-errors.js';
+import { serviceErrorFor, STORE_FAILURES } from '../../../src/service/store-failures.js';
+import { tableRows } from '../../support/docs/tables.js';
+
+type Kind = keyof typeof STORE_FAILURES;
+
+const COLUMNS = ['What fails', 'Error in the code', 'Code', 'HTTP', 'gRPC', '`reason`'];
+
+/** Errors of each kind, as limiters throw them. */
+const THROWN: Readonly<Record<Kind, Error>> = {
+  store_unavailable: new StoreUnavailableError(),
+  store_full: new StoreFullError(),
+  key_full: new UnavailableError('key_full'),
+  too_many_waiters: new UnavailableError('too_many_waiters'),
+  shutting_down: new UnavailableError('shutting_down'),
+  listing_forbidden: new ListingForbiddenError({}),
+  fault: new Error('a fault'),
+};
+
+test('the table of failures is that of the service, row by row', () => {
+  expect(tableRows('docs/reliability.md', COLUMNS)).toEqual(
+    Object.values(STORE_FAILURES).map(({ when, thrown, code, metric }) => [
+      when,
+      `\`${thrown.name}\``,
+      `\`${code}\``,
+      String(httpStatusOf(code)),
+      `\`${status[GRPC_STATUSES[code]]}\``,
+      metric === undefined ? '' : `\`${metric}\``,
+    ]),
+  );
+});
+
+test.each(Object.entries(THROWN) as [Kind, Error][])(
+  'an error of the kind %s is thrown and answered as its row says',
+  (kind, error) => {
+    expect(error).toBeInstanceOf(STORE_FAILURES[kind].thrown);
+    expect(serviceErrorFor(error).code).toBe(STORE_FAILURES[kind].code);
+  },
+);
+
+test.each(Object.entries(STORE_FAILURES))("Redis's replies in the row %s lead to it", (_, row) => {
+  const replies = row.when.match(/(?<=`)[A-Z]+(?=`)/g) ?? [];
+  for (const reply of replies) {
+    const error = Object.assign(new Error(`${reply} of Redis`), { name: 'ReplyError' });
+    expect([reply, serviceErrorFor(toLimiterError(error)).code]).toEqual([reply, row.code]);
+  }
+});

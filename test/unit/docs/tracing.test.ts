@@ -1,0 +1,35 @@
+import { askedTracing, traceSettingsSchema } from '../../../src/tracing/trace-settings.js';
+import { inBackticks, tableRows } from '../../support/docs/tables.js';
+
+const rows = tableRows('docs/tracing.md', ['Variable of OpenTelemetry', 'Default', 'Takes']);
+const variablesOf = (cell = ''): string[] => cell.match(/OTEL_\w+/g) ?? [];
+/** Those of the exporter are its own; a name is that of the service. */
+const DEFAULTS_ELSEWHERE =
+  /_OTLP_(TRACES_)?TIMEOUT$|_COMPRESSION$|^OTEL_TRACES_EXPORTER$|^OTEL_SERVICE_NAME$/;
+
+/** A default as the table has it; undefined where there is none, or it is empty. */
+function textOf(value: unknown): string | undefined {
+  if (Array.isArray(value)) return value.join();
+  return typeof value === 'string' || typeof value === 'number' ? String(value) : undefined;
+}
+
+test('the table of variables names all that Sluice takes, and no other', () => {
+  const names = rows.flatMap(([variables]) => variablesOf(variables));
+
+  expect(names.sort()).toEqual(Object.keys(traceSettingsSchema.shape).sort());
+});
+
+test('the table of variables has the default of each', () => {
+  const defaults: Readonly<Record<string, unknown>> = askedTracing({
+    OTEL_TRACES_EXPORTER: 'otlp',
+  })!.settings;
+  const checked = rows.filter(([variables]) =>
+    variablesOf(variables).every((name) => !DEFAULTS_ELSEWHERE.test(name)),
+  );
+
+  expect(checked.length).toBeGreaterThan(10);
+  for (const [variables, text] of checked) {
+    const [name] = variablesOf(variables);
+    expect([name, inBackticks(text)]).toEqual([name, textOf(defaults[name!])]);
+  }
+});

@@ -1,0 +1,224 @@
+import { once } from 'node:events';
+import { readdir } from 'node:fs/promises';
+import { createServer } from 'node:net';
+
+import { register as globalRegistry } from 'prom-client';
+
+import type { Decision } from '../../../src/limiter/limiter.js';
+import { withoutRules } from '../../../src/rules/rules.js';
+import { parseSettings } from '../../../src/config/settings.js';
+import type { Metrics } from '../../../src/metrics/metrics.js';
+import { createMetrics } from '../../../src/metrics/prometheus-metrics.js';
+import type { StoreObserver } from '../../../src/redis/store-observer.js';
+import { parsePrometheusText, type Scrape } from '../../support/prometheus-text.js';
+import { quotaOf } from '../../support/quota.js';
+
+const DECISIONS = 'ratelimit_decisions_total';
+const FAILED = 'ratelimit_failed_checks_total';
+const NO_RULES = withoutRules(parseSettings({}));
+const NO_POLICY = NO_RULES.current.policyOf('any');
+const APPROVED: Decision = { outcome: 'approved', requestId: 'a' };
+const DENIED: Decision = { outcome: 'denied', reason: 'limit_reached', quota: quotaOf(1) };
+
+let waiting: number;
+let metrics: Metrics & StoreObserver;
+beforeEach(() => {
+  waiting = 0;
+  metrics = createMetrics(() => waiting, NO_RULES);
+});
+
+async function scrape(): Promise<Scrape> {
+  return parsePrometheusText(await metrics.text());
+}
+
+/** The series of a metric that are not 0. */
+async function counted(name: string): Promise<Record<string, number>> {
+  const values = Object.entries((await scrape()).valuesOf(name));
+  return Object.fromEntries(values.filter(([, value]) => value !== 0));
+}
+
+test('a series that may ever be is there from the start, at zero', async () => {
+  const decisions = ['store', 'allow', 'local'].flatMap((who) =>
+    [
+      ['approved', 'capacity'],
+      ['approved', 'waited'],
+      ['denied', 'limit_reached'],
+      ['denied', 'queue_full'],
+      ['denied', 'turn_too_late'],
+      ['denied', 'wait_expired'],
+      ['shadowed', 'limit_reached'],
+    ].map(
+      ([outcome, reason]) =>
+        `${DECISIONS}{decided_by="${who}",outcome="${outcome!}",reason="${reason!}"}`,
+    ),
+  );
+  decisions.push(
+    `${DECISIONS}{decided_by="store",outcome="withdrawn",reason="client_disconnected"}`,
+  );
+  const all = await scrape();
+
+  expect(all.valuesOf(DECISIONS)).toEqual(
+    Object.fromEntries(decisions.map((series) => [series, 0])),
+  );
+  expect(all.valuesOf(FAILED)).toEqual({
+    [`${FAILED}{reason="store_unavailable"}`]: 0,
+    [`${FAILED}{reason="shutting_down"}`]: 0,
+    [`${FAILED}{reason="store_full"}`]: 0,
+    [`${FAILED}{reason="key_full"}`]: 0,
+    [`${FAILED}{reason="too_many_waiters"}`]: 0,
+    [`${FAILED}{reason="too_many_waiters_of_caller"}`]: 0,
+  });
+  expect(all.valuesOf('ratelimit_store_errors_total')).toEqual({
+    'ratelimit_store_errors_total{kind="not_run"}': 0,
+    'ratelimit_store_errors_total{kind="unknown"}': 0,
+    'ratelimit_store_errors_total{kind="fault"}': 0,
+  });
+  expect(all.value('ratelimit_queue_wait_seconds_count')).toBe(0);
+  expect(all.value('ratelimit_check_batch_size_count')).toBe(0);
+  expect(all.value('ratelimit_store_breakers_open')).toBe(0);
+  expect(all.valuesOf('ratelimit_store_catch_up_pending')).toEqual({
+    'ratelimit_store_catch_up_pending{kind="withdrawal"}': 0,
+    'ratelimit_store_catch_up_pending{kind="settle"}': 0,
+  });
+  expect(all.value('ratelimit_waiting')).toBe(0);
+  expect(all.value('ratelimit_ready')).toBe(1);
+});
+
+test('each script has a series of its calls from the start', async () => {
+  const files = await readdir(new URL('../../../lua/', import.meta.url));
+  const scripts = files.filter((file) => file.endsWith('.lua')).map((file) => file.slice(0, -4));
+
+  expect((await scrape()).valuesOf('ratelimit_store_duration_seconds_count')).toEqual(
+    Object.fromEntries(
+      scripts.map((script) => [`ratelimit_store_duration_seconds_count{script="${script}"}`, 0]),
+    ),
+  );
+});
+
+test.each<[Decision, labels: string]>([
+  [APPROVED, 'decided_by="store",outcome="approved",reason="capacity"'],
+  [{ ...APPROVED, waited: true }, 'decided_by="store",outcome="approved",reason="waited"'],
+  [
+    { ...APPROVED, outagePolicy: 'allow' },
+    'decided_by="allow",outcome="approved",reason="capacity"',
+  ],
+  [
+    { ...APPROVED, outagePolicy: 'local' },
+    'decided_by="local",outcome="approved",reason="capacity"',
+  ],
+  [DENIED, 'decided_by="store",outcome="denied",reason="limit_reached"'],
+  [
+    { ...DENIED, outagePolicy: 'local' },
+    'decided_by="local",outcome="denied",reason="limit_reached"',
+  ],
+  [{ ...DENIED, reason: 'queue_full' }, 'decided_by="store",outcome="denied",reason="queue_full"'],
+  [
+    { ...DENIED, reason: 'turn_too_late' },
+    'decided_by="store",outcome="denied",reason="turn_too_late"',
+  ],
+  [
+    { ...DENIED, reason: 'wait_expired' },
+    'decided_by="store",outcome="denied",reason="wait_expired"',
+  ],
+  [{ outcome: 'withdrawn' }, 'decided_by="store",outcome="withdrawn",reason="client_disconnected"'],
+])('%j is counted once, as what it is', async (decision, labels) => {
+  metrics.decided(decision, 1, NO_POLICY);
+  expect(await counted(DECISIONS)).toEqual({ [`${DECISIONS}{${labels}}`]: 1 });
+
+  metrics.decided(decision, 1, NO_POLICY);
+  expect(await counted(DECISIONS)).toEqual({ [`${DECISIONS}{${labels}}`]: 2 });
+  expect(await counted(FAILED)).toEqual({});
+});
+
+test.each(['store_unavailable', 'shutting_down', 'too_many_waiters'] as const)(
+  'a check that failed because of %s is counted as that, and not as decided',
+  async (reason) => {
+    metrics.failed(reason);
+
+    expect(await counted(FAILED)).toEqual({ [`${FAILED}{reason="${reason}"}`]: 1 });
+    expect(await counted(DECISIONS)).toEqual({});
+  },
+);
+
+test('the time in the queue is of those who waited until they were approved', async () => {
+  metrics.decided({ ...APPROVED, waited: true }, 0.004, NO_POLICY);
+  metrics.decided({ ...APPROVED, waited: true }, 500, NO_POLICY);
+  metrics.decided(APPROVED, 7, NO_POLICY);
+  metrics.decided(DENIED, 7, NO_POLICY);
+  metrics.decided({ outcome: 'withdrawn' }, 7, NO_POLICY);
+  const all = await scrape();
+
+  const bucket = (le: string) => all.value('ratelimit_queue_wait_seconds_bucket', { le });
+  expect([bucket('0.005'), bucket('300'), bucket('600'), bucket('+Inf')]).toEqual([1, 1, 2, 2]);
+  expect(all.value('ratelimit_queue_wait_seconds_sum')).toBeCloseTo(500.004, 9);
+});
+
+test('how many wait is read when it is asked for', async () => {
+  waiting = 3;
+  expect((await scrape()).value('ratelimit_waiting')).toBe(3);
+  waiting = 1;
+  expect((await scrape()).value('ratelimit_waiting')).toBe(1);
+});
+
+test('a call of a script is measured, and one that failed is an error of its kind, too', async () => {
+  metrics.called('check', 0.002, 'ok', { size: 1 });
+  metrics.called('check', 0.5, 'unknown', { size: 1 });
+  metrics.called('settle', 0.001, 'fault', { size: 1 });
+  metrics.called('settle', 0.001, 'not_run', { size: 1 });
+  const all = await scrape();
+
+  const calls = (script: string) => all.value('ratelimit_store_duration_seconds_count', { script });
+  expect([calls('check'), calls('settle'), calls('release')]).toEqual([2, 2, 0]);
+  expect(all.value('ratelimit_store_duration_seconds_sum', { script: 'check' })).toBeCloseTo(0.502);
+  expect(await counted('ratelimit_store_errors_total')).toEqual({
+    'ratelimit_store_errors_total{kind="unknown"}': 1,
+    'ratelimit_store_errors_total{kind="fault"}': 1,
+    'ratelimit_store_errors_total{kind="not_run"}': 1,
+  });
+});
+
+test('what is left to do after an outage is as it was told last, by its kind', async () => {
+  metrics.catchingUp('withdrawal', 19_000);
+  metrics.catchingUp('settle', 3);
+  metrics.catchingUp('settle', 2);
+  const all = await scrape();
+  expect(all.valuesOf('ratelimit_store_catch_up_pending')).toEqual({
+    'ratelimit_store_catch_up_pending{kind="withdrawal"}': 19_000,
+    'ratelimit_store_catch_up_pending{kind="settle"}': 2,
+  });
+});
+
+test('the sizes of batches and the open breakers are as they were told', async () => {
+  metrics.batched(1);
+  metrics.batched(100);
+  metrics.breakersOpen(2);
+  const all = await scrape();
+
+  expect(all.value('ratelimit_check_batch_size_bucket', { le: '1' })).toBe(1);
+  expect(all.value('ratelimit_check_batch_size_bucket', { le: '100' })).toBe(2);
+  expect(all.value('ratelimit_check_batch_size_sum')).toBe(101);
+  expect(all.value('ratelimit_store_breakers_open')).toBe(2);
+  metrics.breakersOpen(0);
+  expect((await scrape()).value('ratelimit_store_breakers_open')).toBe(0);
+});
+
+test('the process itself is measured: event loop, memory, handles, garbage collection', async () => {
+  // A handle of its own: the process of the tests may have none.
+  const listening = createServer().listen(0, '127.0.0.1');
+  await once(listening, 'listening');
+  const all = await scrape();
+  listening.close();
+
+  expect(all.value('process_resident_memory_bytes')).toBeGreaterThan(0);
+  expect(all.value('nodejs_active_handles_total')).toBeGreaterThan(0);
+  expect(all.valuesOf('nodejs_eventloop_lag_p99_seconds')).not.toEqual({});
+  expect(await metrics.text()).toContain('# TYPE nodejs_gc_duration_seconds histogram');
+});
+
+test('belong to one service and not to whatever else is in the process', async () => {
+  const other = createMetrics(() => 0, NO_RULES);
+  other.decided(APPROVED, 1, NO_POLICY);
+
+  expect(await counted(DECISIONS)).toEqual({});
+  expect(globalRegistry.getMetricsAsArray()).toEqual([]);
+});
