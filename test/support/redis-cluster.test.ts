@@ -4,6 +4,7 @@ import { describeWithRedisProgram } from './describe-with-redis-program.js';
 import { extent, IS_FULL } from './extent.js';
 import { type RedisCluster, startRedisCluster } from './redis-cluster.js';
 import { uniqueKey } from './unique-key.js';
+import { until } from './until.js';
 
 describeWithRedisProgram('a Redis Cluster', () => {
   let cluster: RedisCluster;
@@ -38,6 +39,8 @@ describeWithRedisProgram('a Redis Cluster', () => {
       const primary = await cluster.primaryOf(name);
       const [replica] = await cluster.replicasOf(primary);
       await client.set(name, 'value');
+      // A primary that is not asked does not see to it.
+      await until(async () => ((await replica!.command('KEYS', name)) as string[]).length === 1);
 
       await cluster.failover(replica!, mode);
       expect(await cluster.primaryOf(name)).toBe(replica);
