@@ -6,10 +6,10 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 
 import { findRedisServer } from './lib/find-redis.mjs';
-import { installDependencies } from './lib/prepare.mjs';
-import { ROOT } from './lib/run.mjs';
+import { build, installDependencies } from './lib/prepare.mjs';
+import { ROOT, stop } from './lib/run.mjs';
 import { chooseMutants } from './mutations/mutants.mjs';
-import { judge } from './mutations/judge.mjs';
+import { judge, judgeUnchanged } from './mutations/judge.mjs';
 
 const HELP = `npm run test:mutations -- [options]
 
@@ -19,8 +19,8 @@ const HELP = `npm run test:mutations -- [options]
 `;
 /** Of 140, so many may go unnoticed. */
 const MOST_UNNOTICED = 2 / 140;
-/** All that the tests need. */
-const COPIED = ['deploy', 'docs', 'jest.config.js', 'lua', 'package.json', 'proto', 'src', 'test', 'tsconfig.json', 'ui']; // prettier-ignore
+/** All that the tests need. Those of processes run what was built before any change, and notice none. */
+const COPIED = ['deploy', 'dist', 'docs', 'jest.config.js', 'lua', 'package.json', 'proto', 'src', 'test', 'tsconfig.json', 'ui']; // prettier-ignore
 
 const { values } = parseArgs({
   options: {
@@ -35,6 +35,7 @@ if (values.help) {
   process.exit(0);
 }
 installDependencies();
+build();
 const redis = findRedisServer();
 const mutants = chooseMutants(Number(values.seed), Number(values.count), values.only);
 const folder = mkdtempSync(join(tmpdir(), 'sluice-mutations-'));
@@ -43,6 +44,8 @@ for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exi
 for (const name of COPIED) cpSync(join(ROOT, name), join(folder, name), { recursive: true });
 symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
 
+const failing = await judgeUnchanged(folder, redis);
+if (failing !== undefined) stop(`tests fail without any change: ${failing}`);
 const unnoticed = [];
 for (const [number, mutant] of mutants.entries()) {
   const path = join(folder, mutant.file);
