@@ -26,7 +26,7 @@ const SENTENCES = {
   approved: ({ client, replica, window }) =>
     `client ${client} is approved by replica ${replica} in window ${window}`,
   unheard: ({ client, replica, window }) =>
-    `client ${client} can't hear of its approval in window ${window}, as replica ${replica} is dead`,
+    `client ${client} misses its approval in window ${window}, as replica ${replica} is dead`,
   killed: ({ replica }) => `replica ${replica} is killed (SIGKILL)`,
   lost: ({ client, replica }) => `client ${client} loses its connection to replica ${replica}`,
   refused: ({ client, status }) => `client ${client} is answered with ${status}`,

@@ -35,7 +35,7 @@ export interface GrpcParts {
   readonly service: Service;
   readonly metrics: Metrics;
   readonly readiness: Readiness;
-  /** The status of an error by HTTP, for the log. */
+  /** The status of an error over HTTP, for the log. */
   readonly httpStatusOf: (code: ErrorCode) => number;
   readonly settings: Settings;
   readonly logger: Logger;

@@ -14,7 +14,7 @@ import type { Timeouts } from '../net/timeouts.js';
 import type { StreamDropReason } from '../metrics/metrics.js';
 import { Awaited, type EndReason } from './awaited.js';
 
-/** As counted by HTTP/2, with 32 bytes more for each header. Gateways send about 1 KiB. */
+/** As counted over HTTP/2, with 32 bytes more for each header. Gateways send about 1 KiB. */
 const MAX_HEADER_LIST_BYTES = 8 * 1024;
 const HEADER_OVERHEAD = 32;
 /** The most connections whose clients have not acknowledged the settings. */

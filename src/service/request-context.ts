@@ -5,7 +5,7 @@ import type { TraceIds } from '../tracing/trace-ids.js';
 import type { CallSpan, TraceHeaders } from '../tracing/tracer.js';
 import type { Caller } from './callers/caller.js';
 
-/** The headers of a request by HTTP, or the metadata of a call by gRPC, by names in lower case. */
+/** The headers of a request over HTTP, or the metadata of a call over gRPC, by names in lower case. */
 export interface RequestHeaders extends TraceHeaders {
   readonly authorization?: string | undefined;
   readonly 'x-correlation-id'?: unknown;

@@ -23,7 +23,7 @@ export interface ServiceParts extends DecideParts {
   readonly tracer?: Tracer | undefined;
 }
 
-/** What requests by HTTP and calls by gRPC ask for. It knows neither. */
+/** What requests over HTTP and calls over gRPC ask for. It knows neither. */
 export interface Service {
   readonly decide: DecideCheck;
   readonly release: Release;

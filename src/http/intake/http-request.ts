@@ -12,7 +12,7 @@ import {
 } from '../../service/request-context.js';
 import { untilDisconnect } from './disconnect.js';
 
-/** What the service knows of a request by HTTP. */
+/** What the service knows of a request over HTTP. */
 export class HttpRequest implements ConnectedRequest {
   readonly correlationId: string;
   readonly startedAt = performance.now();
