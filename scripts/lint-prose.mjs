@@ -7,7 +7,18 @@ import { lintFile } from './prose/lint-file.mjs';
 import { ROOT } from './lib/run.mjs';
 
 /** What is checked. */
-const FOLDERS = ['.github', 'bench', 'deploy', 'docs', 'k8s', 'lua', 'proto', 'scripts', 'src', 'ui'];
+const FOLDERS = [
+  '.github',
+  'bench',
+  'deploy',
+  'docs',
+  'k8s',
+  'lua',
+  'proto',
+  'scripts',
+  'src',
+  'ui',
+];
 const IGNORED = ['node_modules', 'dist', 'coverage', '.git'];
 /** They have to have the words that the linter finds. */
 const EXAMPLES = ['words.yml', 'prose.test.ts'];
