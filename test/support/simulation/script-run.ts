@@ -77,7 +77,7 @@ function readChecks(
   const tickets: number[] = [];
   const batches = (shapes === '' ? requestIds.map(() => '1') : shapes.split(' ')).map((shape) => {
     const [, special = ''] = shape.split('/');
-    const [ceilings, max, queueMax, ticket] = special.split(';');
+    const { ceilings, max, queue_max, ticket } = namedValuesIn(special);
     const [maxCeiling = Infinity, queueCeiling = Infinity] = ceilings
       ? ceilings.split(':').map(Number)
       : [];
@@ -85,12 +85,22 @@ function readChecks(
     return {
       overrides: {
         ...(max && { max: Number(max) }),
-        ...(queueMax && { queueMax: Number(queueMax) }),
+        ...(queue_max && { queueMax: Number(queue_max) }),
       },
       ceilings: { max: maxCeiling, queueMax: queueCeiling },
     };
   });
   return { requestIds, batches, lowestTicket: Math.min(...tickets) };
+}
+
+/** What a text of `<name>=<value>;` says. */
+function namedValuesIn(text: string): Readonly<Partial<Record<string, string>>> {
+  return Object.fromEntries(
+    text
+      .split(';')
+      .filter((pair) => pair !== '')
+      .map((pair) => pair.split('=') as [string, string]),
+  );
 }
 
 function splitAt<Item>(items: readonly Item[], index: number): [readonly Item[], readonly Item[]] {
