@@ -151,6 +151,9 @@ export class Judge {
     const isSame = this.#window.start === state.start;
     if (!isSame) this.#window = { start: state.start, highest: 0, approved: new Set() };
     const maxima = during.map(({ max }) => max.value);
+    // A waiter from before a loss brings the maximum of that time back, also if the key has been idle since.
+    const isFromBefore = run.lowestTicket < state.born * 1000;
+    if (isFromBefore && run.knownMaximum !== undefined) maxima.push(run.knownMaximum);
     this.#window.highest = Math.max(this.#window.highest, ...maxima);
   }
 

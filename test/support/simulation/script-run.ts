@@ -19,6 +19,8 @@ export interface ScriptRun {
   readonly tickets: ReadonlyMap<string, number>;
   /** The lowest ticket of those who wait at the caller, as far as it says. */
   readonly lowestTicket: number;
+  /** The maximum that a request had set before Redis lost the key, as far as the caller says. */
+  readonly knownMaximum: number | undefined;
   /** What its caller goes by. */
   readonly limits: OverriddenLimits & { readonly window: number };
   /** When its caller loaded its rules. */
@@ -55,6 +57,7 @@ export function readRun(
     batches: [],
     tickets,
     lowestTicket: Infinity,
+    knownMaximum: undefined,
   };
   if (script === 'check') return { ...run, ...readChecks(own) };
   if (script === 'settle') {
@@ -63,6 +66,7 @@ export function readRun(
       ...run,
       requestIds: [...tickets.keys()],
       lowestTicket: Math.min(...tickets.values()),
+      knownMaximum: overriddenMaximumIn(own[1]),
     };
   }
   if (script === 'release') return { ...run, requestIds: idsOfHits(own[0]!, Number(own[1])) };
@@ -72,12 +76,14 @@ export function readRun(
 
 function readChecks(
   own: readonly string[],
-): Pick<ScriptRun, 'requestIds' | 'batches' | 'lowestTicket'> {
+): Pick<ScriptRun, 'requestIds' | 'batches' | 'lowestTicket' | 'knownMaximum'> {
   const [, , , shapes = '', ...requestIds] = own;
   const tickets: number[] = [];
+  let knownMaximum: number | undefined;
   const batches = (shapes === '' ? requestIds.map(() => '1') : shapes.split(' ')).map((shape) => {
     const [, special = ''] = shape.split('/');
-    const { ceilings, max, queue_max, ticket } = namedValuesIn(special);
+    const { ceilings, max, queue_max, ticket, known_limits } = namedValuesIn(special);
+    knownMaximum ??= overriddenMaximumIn(known_limits);
     const [maxCeiling = Infinity, queueCeiling = Infinity] = ceilings
       ? ceilings.split(':').map(Number)
       : [];
@@ -90,7 +96,13 @@ function readChecks(
       ceilings: { max: maxCeiling, queueMax: queueCeiling },
     };
   });
-  return { requestIds, batches, lowestTicket: Math.min(...tickets) };
+  return { requestIds, batches, lowestTicket: Math.min(...tickets), knownMaximum };
+}
+
+/** The maximum in limits as Redis writes them, if a request has set it. */
+function overriddenMaximumIn(limits: string | undefined): number | undefined {
+  const maximum = /^\d+:(\d+)\*/.exec(limits ?? '')?.[1];
+  return maximum === undefined ? undefined : Number(maximum);
 }
 
 /** What a text of `<name>=<value>;` says. */
