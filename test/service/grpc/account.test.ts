@@ -70,7 +70,7 @@ describe.each(bothLimiters(redis))('whatever gateways do (%s limiter)', (_name, 
       }),
       { numRuns: extent(60, 300) },
     );
-  });
+  }, 300_000);
 });
 
 async function expectExact(app: GrpcApp, gateway: Gateway, all: readonly Step[]): Promise<void> {
