@@ -4,7 +4,7 @@ import { provided } from '../support/provided.js';
 import { ROOT } from './repository-files.js';
 
 /**
- * `describe` for tests that need actionlint. Skipped where there is none, which
+ * `describe` for tests that need actionlint. Skipped if there is none, which
  * `scripts/lib/find-deploy-tools.mjs` announces.
  */
 export function describeWithActionlint(title: string, tests: () => void): void {

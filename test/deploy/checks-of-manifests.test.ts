@@ -47,7 +47,7 @@ describe('the check by schema', () => {
   });
 
   test.each<[string, KubernetesObject, RegExp]>([
-    ['a field that there is not', deployment({ imagee: 'x' }), /"imagee"' does not exist/],
+    ['an unknown field', deployment({ imagee: 'x' }), /"imagee"' does not exist/],
     [
       'one deep inside',
       deployment({ livenessProbe: { httpGett: {} } }),

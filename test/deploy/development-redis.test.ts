@@ -53,7 +53,7 @@ describeWithDeployTools(['kustomize'], 'the Redis of the overlay dev', () => {
       key: password('SLUICE_PASSWORD').key,
       path: basename(settingsIn(objects).REDIS_PASSWORD_FILE!),
     });
-    // Who has the replicas' password is not the default user.
+    // The replicas' password is not that of the default user.
     const keys = filesOfReplicas().items.map(({ key }) => key);
     expect(keys).not.toContain(password('REDISCLI_AUTH').key);
   });

@@ -53,7 +53,7 @@ export function settingsIn(objects: readonly KubernetesObject[]): Data {
     if (data === undefined) throw new Error(`there is no ConfigMap ${name}`);
     return Object.entries(data);
   });
-  // What comes from a Secret is not known here, and any text goes.
+  // A value from a Secret is not known here; any text stands in for it.
   const own = env.map(({ name, value }) => [name, value ?? 'text'] as const);
   return Object.fromEntries([...fromConfigMaps, ...own]);
 }

@@ -10,7 +10,7 @@ import { until } from './until.js';
 /** The whole service inside the test's process, on a free port. */
 export interface TestApp {
   readonly url: string;
-  /** Of the admin port; throws where there is none. */
+  /** Of the admin port. Throws if there is none. */
   readonly adminUrl: string;
   readonly log: readonly LogLine[];
   logged(matches: (line: LogLine) => boolean): Promise<LogLine>;

@@ -37,7 +37,7 @@ const OF_AUTHORITY: Extensions = [
 const OF_SERVER: Extensions = [
   { name: 'basicConstraints', cA: false, critical: true },
   { name: 'keyUsage', digitalSignature: true, critical: true },
-  // A Redis shows its certificate to other Redis servers as their client, too.
+  // A Redis also shows its certificate as a client of other Redis servers.
   { name: 'extKeyUsage', serverAuth: true, clientAuth: true },
   {
     name: 'subjectAltName',

@@ -6,7 +6,7 @@ export function nginxProgram(): string {
 }
 
 /**
- * `describe` for tests that need an nginx. Skipped where there is none, which
+ * `describe` for tests that need an nginx. Skipped if there is none, which
  * `scripts/lib/find-nginx.mjs` announces.
  */
 export function describeWithNginx(title: string, tests: () => void): void {

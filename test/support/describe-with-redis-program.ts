@@ -2,7 +2,7 @@ import { redisProgram, stopRedisProcesses } from './redis-process.js';
 
 /**
  * `describe` for tests that need servers as processes of this machine, to send signals to or to put
- * together; those they have started end after them. Skipped where there is no `redis-server`, which
+ * together; the servers that they started end after them. Skipped if there is no `redis-server`, which
  * `scripts/lib/find-redis.mjs` announces.
  */
 export function describeWithRedisProgram(title: string, tests: () => void): void {

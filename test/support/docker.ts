@@ -12,7 +12,7 @@ const MAX_OUTPUT_BYTES = 64 * 1024 * 1024;
 const execute = promisify(execFile);
 
 /**
- * `describe` for tests that need a Docker engine. Skipped where there is none, which
+ * `describe` for tests that need a Docker engine. Skipped if there is none, which
  * `scripts/lib/find-docker.mjs` announces.
  */
 export function describeWithDocker(title: string, tests: () => void): void {

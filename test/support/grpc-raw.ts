@@ -41,7 +41,7 @@ export function useRawCalls(): (at: { readonly grpcPort: number }) => RawCalls {
   return ({ grpcPort }) => {
     const socket = openSocket(grpcPort, '127.0.0.1');
     const session = connect(`http://127.0.0.1:${grpcPort}`, { createConnection: () => socket });
-    // Each stream tells of it, too.
+    // Each stream also reports the error.
     session.on('error', () => undefined);
     sessions.push(session);
     const send: RawCalls['send'] = (chunks, options) => sendOn(session, chunks, options);

@@ -12,7 +12,7 @@ export const STORE_DECIDES = 'the store decides again';
 const CALLS_AT_ONCE = 3;
 const CHANGES: readonly unknown[] = [STORE_DOWN, STORE_BACK, POLICY_DECIDES, STORE_DECIDES];
 
-/** A service that decides by `policy` while its Redis is away. */
+/** A service that decides by `policy` while its Redis is down. */
 export function startWithPolicy(redis: { readonly url: string }, policy: string): Promise<TestApp> {
   return startTestApp({
     REDIS_URL: redis.url,

@@ -13,7 +13,7 @@ export interface Series {
 export class Scrape {
   constructor(readonly series: readonly Series[]) {}
 
-  /** The value of the one series with exactly these labels; throws where there is none. */
+  /** The value of the one series with exactly these labels. Throws if there is none. */
   value(name: string, labels: Readonly<Record<string, string>> = {}): number {
     const wanted = seriesName({ name, labels });
     const found = this.series.filter((series) => seriesName(series) === wanted);

@@ -60,7 +60,7 @@ export class ProxyDirection {
     this.#set('swallow');
   }
 
-  /** Passes on nothing more of the connections that there are, which are dead. Later ones are as ever. */
+  /** Passes on nothing more of the present connections, which are dead. Later ones work as usual. */
   lose(): void {
     this.#lost = new Set(this.#sources);
   }
@@ -106,7 +106,7 @@ export class ProxyDirection {
     from.on('end', () => {
       afterwards(() => to.end());
     });
-    // What comes of it is done at its close.
+    // The handler of `close` deals with the error.
     from.on('error', () => undefined);
     from.once('close', (failed) => {
       this.#sources.delete(from);

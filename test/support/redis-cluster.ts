@@ -55,7 +55,7 @@ async function introduce(nodes: readonly MeetableNode[]): Promise<void> {
     if (views.every((view) => nodes.every(({ id }) => view.some((entry) => entry.id === id)))) {
       return true;
     }
-    // A node gives a handshake up that takes longer than this, and nobody begins it anew.
+    // A node gives up a handshake that takes longer than this, and nobody begins it again.
     if (performance.now() - metAt > NODE_TIMEOUT_MILLIS) {
       metAt = performance.now();
       for (const { port, busPort } of nodes.slice(1)) {

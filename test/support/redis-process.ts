@@ -33,7 +33,7 @@ const PORT_TAKEN = 'Address already in use';
 
 const running = new Set<RedisProcess>();
 
-/** The `redis-server` for tests that need it as a process; undefined where there is none. */
+/** The `redis-server` for tests that need it as a process; undefined if there is none. */
 export function redisProgram(): string | undefined {
   const { SLUICE_TEST_REDIS_SERVER: server, SLUICE_TEST_REDIS_PROGRAM: program = server } =
     process.env;

@@ -22,7 +22,7 @@ export interface RedisTlsOptions extends Pick<RedisProcessOptions, 'sentinel' | 
   readonly tls?: ClientOptions['tls'];
 }
 
-/** Of the user that the tests themselves are, where there is another. */
+/** The password of the user of the tests themselves, if there is another user. */
 const DEFAULT_PASSWORD = 'of-the-default-user';
 
 /** Starts a Redis that speaks TLS only, and only with clients that show a certificate of `authority`. */

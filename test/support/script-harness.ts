@@ -43,7 +43,7 @@ export interface StoredKey {
   readonly requests: readonly string[];
   /** Sorted; those approved in windows that have ended, and remembered. */
   readonly pastRequests: readonly string[];
-  /** Those who wait, from the head on, with their tickets. */
+  /** The waiters, from the head on, with their tickets. */
   readonly queue: readonly (readonly [waiter: string, ticket: number])[];
   /** The entries of the list that do not wait any more. */
   readonly withdrawnEntries: number;

@@ -18,7 +18,7 @@ export interface AskedCheck {
   readonly waiter: Waiter;
 }
 
-/** A limiter whose store is away for the keys that the test says, and decides what the test says. */
+/** A limiter whose store is down for the keys that the test says, and decides what the test says. */
 export class StoreLimiterStub implements StoreLimiter {
   readonly asked: AskedCheck[] = [];
   /** The request ids whose places were given up. */
@@ -80,7 +80,7 @@ export class StoreLimiterStub implements StoreLimiter {
     return Promise.resolve();
   }
 
-  /** The store is away for these keys from now on, and its limiter says so. */
+  /** The store is down for these keys from now on, and its limiter says so. */
   goDown(...keys: string[]): void {
     for (const key of keys) this.#down.add(key);
     for (const listener of this.#listeners) listener();

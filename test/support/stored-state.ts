@@ -28,7 +28,7 @@ const WINDOWS_KEPT = 4;
 /** The limits in a key's state. */
 export type StoredLimits = Pick<StoredState, 'window' | 'max' | 'queueMax' | 'overridden'>;
 
-/** @returns undefined where the text is none of limits, such as where there is no state */
+/** @returns undefined if the text does not hold limits, such as when there is no state */
 export function readStoredLimits(text: string): StoredLimits | undefined {
   const [, window, max, maxMark, queueMax, queueMark] =
     /^(\d+):(\d+)(\*?):(\d+)(\*?)$/.exec(text) ?? [];
@@ -44,7 +44,7 @@ export function readStoredLimits(text: string): StoredLimits | undefined {
   };
 }
 
-/** @param fields of HGETALL; undefined where there are none */
+/** @param fields of HGETALL; undefined if there are none */
 export function readStoredState(fields: Readonly<Record<string, string>>): StoredState | undefined {
   const limits = readStoredLimits(fields.limits ?? '');
   if (!limits) return undefined;

@@ -28,7 +28,7 @@ export function startCheck(
   };
   decision.then(
     (settled) => (check.settled = settled),
-    // Whoever awaits `decision` gets the error, too.
+    // The code that awaits `decision` also gets the error.
     (error: unknown) => (check.failure = error as Error),
   );
   return check;

@@ -281,7 +281,7 @@ describeWithEnvoy('Envoy as a gateway', () => {
     expect((await debugState(sluice.url, PLAIN)).NumApprovedThisWindow).toBe(3);
   });
 
-  test('refuses requests while Sluice is away, those that wait among them', async () => {
+  test('refuses requests, waiting ones included, while Sluice is down', async () => {
     const url = await start(envoy());
     await approve(sluice.url, WAITING);
     const waiting = begin(url, 'GET', '/reports/1');
@@ -294,7 +294,7 @@ describeWithEnvoy('Envoy as a gateway', () => {
     expect(app.served).toEqual([]);
   });
 
-  test('passes requests while Sluice is away, where its file says so', async () => {
+  test('passes requests while Sluice is down, if its file says so', async () => {
     const url = await start(envoy(), { isOpen: true });
     await send(url, 'GET', '/');
     expect((await send(url, 'GET', '/')).status).toBe(429);

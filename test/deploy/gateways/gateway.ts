@@ -12,9 +12,9 @@ export interface Surroundings {
   readonly app: string;
   /** For all that it writes. */
   readonly folder: string;
-  /** Whether requests pass while Sluice is away, by the one change of the file that does it. */
+  /** Whether requests pass while Sluice is down: the file has the one change for that. */
   readonly isOpen?: boolean;
-  /** With which the gateway asks, where Sluice has tokens. */
+  /** The gateway sends it with each check, if Sluice has tokens. */
   readonly authorization?: string;
 }
 

@@ -32,7 +32,7 @@ interface Case {
   readonly gateway: Gateway;
   /** The keys of requests that may wait, and of the others, of a client that sends nothing about itself. */
   readonly keys: { readonly plain: string; readonly waiting: string };
-  /** Whether it sees only by asking now and then that Sluice is away. */
+  /** Whether it learns only from periodic health checks that Sluice is down. */
   readonly asksHealth?: true;
 }
 
@@ -77,7 +77,7 @@ afterEach(async () => {
 });
 
 for (const { gateway, keys, asksHealth } of CASES) {
-  // `npm test` says which programs there are not.
+  // `npm test` says which programs are missing.
   const describeIfThere = gateway.program === '' ? describe.skip : describe;
 
   describeIfThere(`${gateway.name} as a gateway`, () => {
@@ -195,7 +195,7 @@ for (const { gateway, keys, asksHealth } of CASES) {
       expect(app.served.map((one) => one.headers.authorization)).toEqual(['Bearer of-the-app']);
     });
 
-    test('refuses requests while Sluice is away', async () => {
+    test('refuses requests while Sluice is down', async () => {
       const url = await start(gateway);
       await sluice.kill('SIGKILL');
 
@@ -204,7 +204,7 @@ for (const { gateway, keys, asksHealth } of CASES) {
       expect(app.served).toEqual([]);
     });
 
-    test('passes requests while Sluice is away, where its file says so', async () => {
+    test('passes requests while Sluice is down, if its file says so', async () => {
       const url = await start(gateway, { isOpen: true });
       await send(url, 'GET', '/');
       expect((await send(url, 'GET', '/')).status).toBe(429);
@@ -244,7 +244,7 @@ describe('the key', () => {
   for (const [name, gateway, apiKey, key] of cases) {
     const isThere =
       gateway.program !== '' && (name !== 'nginx with njs' || provided('SLUICE_TEST_NJS') !== '');
-    // `npm test` says which programs there are not.
+    // `npm test` says which programs are missing.
     const testIfThere = isThere ? test : test.skip;
 
     testIfThere(`of ${name} for ${apiKey} is ${key}`, async () => {
@@ -266,10 +266,10 @@ describe('the key', () => {
 
 describe('a Sluice that does not answer', () => {
   for (const gateway of [nginx(), haproxy, caddy]) {
-    // `npm test` says which programs there are not.
+    // `npm test` says which programs are missing.
     const testIfThere = gateway.program === '' ? test.skip : test;
 
-    testIfThere(`is away for ${gateway.name}`, async () => {
+    testIfThere(`counts as down for ${gateway.name}`, async () => {
       const url = await start(gateway);
       sluice.signal('SIGSTOP');
       const { status, headers } = await send(url, 'GET', '/');

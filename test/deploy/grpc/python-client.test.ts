@@ -206,7 +206,7 @@ describeWithPython('a client in Python', () => {
     );
   });
 
-  test('needs a token with the scope, where there are tokens', async () => {
+  test('needs a token with the scope, if there are tokens', async () => {
     const checking = { name: 'checking', token: 'token-that-may-check', scopes: ['check'] };
     const other = { name: 'other', token: 'token-that-may-release', scopes: ['release'] };
     await serve({ AUTH_TOKENS_FILE: await tokenFile(folder, checking, other) });

@@ -28,10 +28,10 @@ const SORTS: readonly Sort[] = [
   { key: uniqueKey(), maxRequests: 20, canWait: false, clients: 4 },
   { key: uniqueKey(), maxRequests: 20, canWait: false, clients: 4 },
   { key: uniqueKey(), maxRequests: 20, canWait: true, clients: 12 },
-  // Who comes here waits for 20 windows, longer than a replica that stops has patience.
+  // A client of this key waits for 20 windows, longer than a stopping replica allows.
   { key: uniqueKey(), maxRequests: 2, canWait: true, clients: 40 },
 ];
-/** Those who keep their connections, and ask again at once: one is always about to ask when a connection ends. */
+/** Clients that keep their connections and ask again at once: one is always about to ask when a connection ends. */
 const KEPT: Sort = { key: uniqueKey(), maxRequests: 1_000_000, canWait: false, clients: 30 };
 
 /** The balancer sends the name of its upstream servers on. */
@@ -245,7 +245,7 @@ describe('deploy/nginx.conf', () => {
   });
 });
 
-/** The time that a directive of nginx sets; throws where there is not one with one unit. */
+/** The time that a directive of nginx sets. Throws if there is none with a single unit. */
 function millisOf(directive: string, configuration: string): number {
   const found = new RegExp(`^\\s*${directive} (\\d+)(ms|s|m|h);`, 'm').exec(configuration);
   if (!found) throw new Error(`no ${directive}`);

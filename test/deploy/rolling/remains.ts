@@ -4,7 +4,7 @@ import { until } from '../../support/until.js';
 
 /** The names in Redis that hold something of a replica, and the connections of one that has ended. */
 export async function remainsOf(client: Redis, replicaId: string): Promise<string[]> {
-  // Redis hears of the end of a process a moment after it.
+  // Redis learns of the end of a process a moment after it.
   await until(
     async () => !String(await client.client('LIST')).includes(` name=sluice:${replicaId} `),
   );

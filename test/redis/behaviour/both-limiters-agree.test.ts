@@ -160,7 +160,7 @@ class Subject {
 
   /**
    * What has become of each check so far. Request ids differ between limiters and are left out, as is what is left
-   * after a wait: that is of the moment when the waiter hears of its approval.
+   * after a wait, which depends on when the waiter learns of its approval.
    */
   decisions(): unknown[] {
     return this.#checks.map(({ check: { settled, failure } }) => {

@@ -195,7 +195,7 @@ describe('a channel', () => {
   });
 });
 
-describe('when channels are placed anew', () => {
+describe('when channels are placed again', () => {
   test('one that has moved is subscribed where it is now, and reported', async () => {
     await subscribe(onA, onB);
     shards.set(onA, 'b');

@@ -409,14 +409,14 @@ describe('raising the maximum within the window', () => {
     });
   });
 
-  test('approves the check too where there is room for it', async () => {
+  test('also approves the check if there is room for it', async () => {
     expect(await replica.check(['e', 'f'], { maxRequests: 5 })).toEqual(['approved', 'denied']);
     expect(await key.stored()).toMatchObject({
       state: { approved: 5 },
       requests: ['a', 'b', 'c', 'd', 'e'],
       queue: [],
       replicas: {},
-      // Who was approved from the queue may be asked about after an outage.
+      // After an outage replicas may ask about approvals from the queue.
       expiry: { state: 30_010, requests: 30_010 },
     });
   });
@@ -643,7 +643,7 @@ describe('a check that shows by a ticket that Redis has lost a queue', () => {
     expect(await replica.check(['y'])).toEqual(['approved']);
   });
 
-  test('begins a recovery hold for a key that a newcomer has made anew', async () => {
+  test('begins a recovery hold for a key that a newcomer has made again', async () => {
     await loseQueue();
     const other = key.replica('r2');
     expect(await other.check(['x'])).toEqual(['approved']);

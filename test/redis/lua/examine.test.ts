@@ -26,7 +26,7 @@ async function queue(): Promise<void> {
   await first.checkOrWait(['e']);
 }
 
-test('finds nothing where there is no key', async () => {
+test('finds nothing if there is no key', async () => {
   expect(await first.examine()).toBeUndefined();
   expect((await key.stored()).expiry).toEqual({});
 });
@@ -66,7 +66,7 @@ test('shows the places of a replica whose lease has run out, but names its waite
   expect(seen?.replicas).toContainEqual({ replica: 'r2', places: 1, leaseMillis: 0 });
 });
 
-test('says that a key is held after Redis was away', async () => {
+test('says that a key is held after Redis was down', async () => {
   await queue();
   await key.setTime(50_000);
   expect((await first.examine())?.isHeld).toBeUndefined();

@@ -29,7 +29,7 @@ describe('a check with hits', () => {
     });
   });
 
-  test('leaves none where there is not room for all', async () => {
+  test('leaves none if there is not room for all', async () => {
     await replica.check(['a', 'b', 'c']);
     expect(await replica.checkHits('d', 3)).toEqual('denied');
     expect(await key.stored()).toMatchObject({

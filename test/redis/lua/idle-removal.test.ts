@@ -60,7 +60,7 @@ describe('a check', () => {
     });
   });
 
-  test('a millisecond later makes the key anew', async () => {
+  test('a millisecond later makes the key again', async () => {
     await replica.check(['a'], { maxRequests: 7 });
     await key.setTime(END_OF_THIRD_IDLE_WINDOW + 500);
     await replica.check(['b']);

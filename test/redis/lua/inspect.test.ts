@@ -16,7 +16,7 @@ async function fill(): Promise<void> {
   await replica.checkOrWait(['c', 'd']);
 }
 
-test('finds nothing where there is no key', async () => {
+test('finds nothing if there is no key', async () => {
   expect(await replica.inspect()).toBeUndefined();
   expect((await key.stored()).expiry).toEqual({});
 });

@@ -120,7 +120,7 @@ const callsOfOneWindow = calls.map((sequence) =>
 );
 
 describe('after any calls of the scripts, in any order', () => {
-  // The harness itself fails where a key that exists has no expiry.
+  // The harness itself fails if a key that exists has no expiry.
   test.each([
     ['that of the state', callsOfOneWindow, (expiry: number) => expiry],
     // Of a state that outlives its instance only the turn is needed.
@@ -200,7 +200,7 @@ describe('after any calls of the scripts, in any order', () => {
 
 describe('a key that Redis has evicted alone', () => {
   test.each(['requests', 'queue', 'waiting', 'replicas'] as const)(
-    'is given an expiry when it is made anew: %s',
+    'is given an expiry when it is made again: %s',
     async (evicted) => {
       const key = await ScriptHarness.create(redis.client);
       const replica = key.replica('r1', { limits: { maxRequests: 3 } });
@@ -213,7 +213,7 @@ describe('a key that Redis has evicted alone', () => {
     },
   );
 
-  test('is given an expiry when the next approval makes it anew', async () => {
+  test('is given an expiry when the next approval makes it again', async () => {
     const key = await ScriptHarness.create(redis.client);
     const replica = key.replica('r1');
     await replica.check(['a']);

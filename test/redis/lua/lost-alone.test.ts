@@ -36,7 +36,7 @@ describe('a list that Redis has lost alone', () => {
     await redis.client.del(key.names.queue);
   });
 
-  test('is made anew with who asks', async () => {
+  test('is made again with the waiters that ask', async () => {
     await replica.settle({ b: ticket });
     expect(await waiters()).toEqual(['b@r1']);
   });
@@ -110,8 +110,8 @@ test('who is withdrawn when Redis has lost the state alone does not wait any mor
   expect(await redis.client.hkeys(key.names.waiting)).toEqual([]);
 });
 
-// The harness itself fails where a key that exists has no expiry.
-test('the leases expire that are made anew when Redis has lost them alone', async () => {
+// The harness itself fails if a key that exists has no expiry.
+test('leases expire that are made again when Redis has lost them alone', async () => {
   await redis.client.del(key.names.replicas);
   await replica.checkOrWait(['c'], { maxRequestsInQueue: 0 });
   await redis.client.del(key.names.replicas);

@@ -85,7 +85,7 @@ describe('finds nothing and changes nothing', () => {
   });
 });
 
-test('finds nothing for a key that there is not, and makes none', async () => {
+test('finds nothing for an unknown key, and makes none', async () => {
   expect(await replica.release('a')).toBe(false);
   expect(await key.stored()).toEqual({
     state: undefined,
@@ -139,7 +139,7 @@ describe('while others wait', () => {
       requests: ['b', 'd'],
       queue: [],
       replicas: {},
-      // Who was approved from the queue may be asked about after an outage.
+      // After an outage replicas may ask about approvals from the queue.
       expiry: { state: 30_010, requests: 30_010 },
     });
     expect((await wakes.take()).at(-1)).toBe(

@@ -41,7 +41,7 @@ describe.each([
     other = key.replica('r2', { limits, leaseMillis });
     await waitForB(replica);
     await key.setTime(windowMillis);
-    // It is the other one that ends the window, and hears of the grant.
+    // The other replica ends the window, and learns of the grant.
     expect((await other.settle()).granted).toEqual(['b']);
   });
 

@@ -147,7 +147,7 @@ describe('a settle is left to look at a key', () => {
   });
 });
 
-test('after Redis was away a renewal comes before no hold', async () => {
+test('after Redis was down no renewal comes before the hold', async () => {
   await key.setTime(TEST_LEASE_MILLIS - 1);
   expect(await r1.renew(2)).toBe(false);
   await r1.settle();

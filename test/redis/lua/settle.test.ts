@@ -37,7 +37,7 @@ async function endHold(lostAt = 0): Promise<void> {
   await r1.settle();
 }
 
-describe('a key that there is not', () => {
+describe('an unknown key', () => {
   test('is reported as such and not made', async () => {
     expect(await r1.settle()).toEqual({
       millisToRoom: undefined,
@@ -142,7 +142,7 @@ describe('at the end of the window', () => {
     expect(await key.stored()).toMatchObject({
       state: { approved: 1, expires: 6000 },
       replicas: {},
-      // Who was approved from the queue may be asked about after an outage.
+      // After an outage replicas may ask about approvals from the queue.
       expiry: { state: 32000, requests: 32000 },
     });
   });
@@ -161,7 +161,7 @@ test('the waiters of the dead are passed over without using capacity', async () 
   expect(await living.check(['f', 'g'])).toEqual(['approved', 'denied']);
 });
 
-describe('when Redis was away for longer than the leases', () => {
+describe('when Redis was down for longer than the leases', () => {
   const long = { limits: { windowMillis: 10_000, maxRequests: 2 } };
   let first: TestReplica;
   let second: TestReplica;
@@ -366,7 +366,7 @@ describe('lost waiters', () => {
     },
   );
 
-  describe('of a key that a newcomer has made anew', () => {
+  describe('of a key that a newcomer has made again', () => {
     beforeEach(async () => {
       await fill();
       await loseEverything();

@@ -69,8 +69,8 @@ test('a key that is idle, since the caller knows that Redis was there, is not he
   expect((await key.stored()).state).toMatchObject({ start: 667, holdUntil: 'no' });
 });
 
-describe('who joins the queue', () => {
-  test('does not hide that Redis was away by renewing the lease of the caller', async () => {
+describe('joining the queue', () => {
+  test('does not hide, by renewing the lease of the caller, that Redis was down', async () => {
     const silent = await waitAt0();
     await key.setTime(SILENT);
     const [ticket] = await other({ since: SILENT }).checkOrWait(['d']);

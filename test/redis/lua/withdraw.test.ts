@@ -151,7 +151,7 @@ describe('the lease', () => {
   });
 });
 
-test('a key that there is not is not made', async () => {
+test('an unknown key is not made', async () => {
   const unknown = await ScriptHarness.create(redis.client);
   await unknown.replica('r1').withdraw(['a']);
   expect((await unknown.stored()).expiry).toEqual({});

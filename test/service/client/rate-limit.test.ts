@@ -40,7 +40,7 @@ async function limited(
 
 const unreachable = async () => new SluiceClient(`http://127.0.0.1:${await freePort()}`);
 
-test('a request passes while there is room, and then has a 429 that says when to come back', async () => {
+test('a request passes while there is room, and then gets a 429 that says when to come back', async () => {
   const { url, handled } = await limited();
   const path = `/?key=${uniqueKey()}`;
 
@@ -98,7 +98,7 @@ test('who disconnects while waiting gives the place up, and is not handled', asy
 });
 
 describe('without Sluice', () => {
-  test('requests have a 503 that says when to come back', async () => {
+  test('requests get a 503 that says when to come back', async () => {
     const { url, handled } = await limited({}, await unreachable());
 
     expect(await send(url, 'GET', '/?key=a')).toMatchObject({

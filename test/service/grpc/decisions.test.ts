@@ -109,7 +109,7 @@ test.each([
   expect(statuses).toMatchObject([{ current_limit: { requests_per_unit: 1, unit } }]);
 });
 
-test('a rule in the shadow lets everybody pass, and says so', async () => {
+test('a shadow rule lets everybody pass, and says so', async () => {
   const app = await start(
     await rulesFile(folder, { key_pattern: 'quiet', max_requests_per_window: 0, shadow: true }),
   );

@@ -198,7 +198,7 @@ describe('bytes that are no request', () => {
     expect((await calls.send(chunks)).code).toBe('UNIMPLEMENTED');
   });
 
-  test('are packed in a way that there is not', async () => {
+  test('have an unknown compression', async () => {
     const headers = { 'grpc-encoding': 'br' };
 
     expect(await calls.send([Buffer.from('0100000001ff', 'hex')], { headers })).toMatchObject({

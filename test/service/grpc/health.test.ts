@@ -19,7 +19,7 @@ describe('the health service', () => {
     expect(await healthOf(await start()).check(service)).toBe('SERVING');
   });
 
-  test('does not know a service that there is not', async () => {
+  test('rejects an unknown service', async () => {
     expect(await failureOf(healthOf(await start()).check('another'))).toEqual([
       'NOT_FOUND',
       'Health status unknown for service another',
@@ -72,7 +72,7 @@ describe('the health service', () => {
     await stopped;
   });
 
-  test('tells those who watch a service that there is not, and nothing more', async () => {
+  test('tells a watcher that its service is unknown, and nothing more', async () => {
     const app = await start();
     const health = healthOf(app);
     const watched = health.watch('another');
@@ -83,7 +83,7 @@ describe('the health service', () => {
   });
 });
 
-describeWithRedisProgram('while Redis is away', () => {
+describeWithRedisProgram('while Redis is down', () => {
   test('it says that it does not serve, until Redis is back', async () => {
     const redis = await startRedisProcess();
     const app = await start({ REDIS_URL: redis.url, STORE_TIMEOUT_MILLIS: '1000' });

@@ -123,7 +123,7 @@ test('makes up an id for a call without one, each its own', async () => {
   expect(new Set(ids).size).toBe(2);
 });
 
-test('a refusal in the shadow has a line where refusals have', async () => {
+test('a shadow denial is logged if denials are logged', async () => {
   const rules = await rulesFile(folder, ruleForAll({ max_requests_per_window: 0, shadow: true }));
   const [logs, silent] = [await start({ ...rules, LOG_4XX: 'true' }), await start(rules)];
   const key = uniqueKey();

@@ -198,7 +198,7 @@ describe.each(bothLimiters(redis))('a descriptor that may wait (%s limiter)', (_
     expect(await debugState(app.url, key)).toMatchObject({ NumWaiting: 0 });
   });
 
-  test('does not wait for a rule in the shadow', async () => {
+  test('does not wait for a shadow rule', async () => {
     await startFull({}, { shadow: true });
 
     expect((await gateway.askFor(key)).overall_code).toBe('OK');

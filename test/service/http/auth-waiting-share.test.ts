@@ -87,7 +87,7 @@ describe.each(bothLimiters(redis))('places to wait in (%s limiter)', (_name, set
     expect(metrics.value('ratelimit_failed_checks_total', { reason: 'too_many_waiters' })).toBe(0);
   });
 
-  test('a caller without a place left is approved at once where there is room', async () => {
+  test('a caller without a place left is approved at once if there is room', async () => {
     await start();
     await wait(ONE);
     await wait(ONE);

@@ -154,7 +154,7 @@ describe.each(bothLimiters(redis))('with tokens (%s limiter)', (_name, settings)
     expect((await send(app.url, 'GET', path, bearer(NOBODY))).status).toBe(200);
   });
 
-  test("the log has the token's name, where there is one", async () => {
+  test("the log has the token's name, if there is one", async () => {
     const key = uniqueKey();
     await send(app.url, 'POST', ratePath(key), bearer(CHECKER));
     await send(app.url, 'POST', ratePath(key), bearer(CHECKER));

@@ -68,7 +68,7 @@ describe.each(bothLimiters(redis))('what a browser may show (%s limiter)', (_nam
   });
 });
 
-test('a store that is away changes nothing about it', async () => {
+test('a store that is down changes nothing about it', async () => {
   const app = await startTestApp({ REDIS_URL: 'redis://127.0.0.1:1', STORE_TIMEOUT_MILLIS: '200' });
   const answers = await Promise.all(
     ['/debug', '/debug/key', '/readyz', '/rate/key'].map((path) => send(app.url, 'GET', path)),

@@ -50,7 +50,7 @@ const WRONG: [kind: string, element: unknown, error: string][] = [
   ]),
 ];
 
-describe.each(bothLimiters(redis))('calls for many (%s limiter)', (_name, settings) => {
+describe.each(bothLimiters(redis))('bulk requests (%s limiter)', (_name, settings) => {
   let app: TestApp;
   let key: string;
   beforeAll(async () => {

@@ -190,7 +190,7 @@ test('a key whose state is damaged harms no other, and the log has why', async (
   ]);
 });
 
-test('a store that is away is the answer of each, or the policy decides and says so', async () => {
+test('while the store is down each element fails, or the policy decides and says so', async () => {
   const away = { REDIS_URL: 'redis://127.0.0.1:1', STORE_TIMEOUT_MILLIS: '200', MAX_REQUESTS: '1' };
   const unavailable = { status: 503, error: 'store unavailable', retryAfter: 1 };
   const expected = {

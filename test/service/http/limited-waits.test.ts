@@ -76,7 +76,7 @@ describe.each(bothLimiters(redis))('waits with a limit (%s limiter)', (_name, se
     expect([answer.status, answer.headers['preference-applied']]).toEqual([429, undefined]);
   });
 
-  test('without canWait a limit is a mistake, and makes no key', async () => {
+  test('without canWait a limit is rejected, and makes no key', async () => {
     for (const query of ['maxWaitMillis=5', 'canWait=false&maxWaitMillis=5']) {
       const answer = await ask(query);
       expect(answer.status).toBe(400);

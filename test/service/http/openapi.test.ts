@@ -146,7 +146,7 @@ describe('the document', () => {
     }
   });
 
-  test('says of each operation which scope its token has, where there are tokens', async () => {
+  test('says of each operation which scope its token needs, if there are tokens', async () => {
     const [open, guarded] = [await documentWith(), await documentWith(await withTokens())];
     const scopes = operationsOf(guarded).map(({ path, method, operation }) => [
       `${method} ${path}`,
@@ -189,7 +189,7 @@ describe('with an admin port', () => {
   });
 });
 
-describe('where there are tokens', () => {
+describe('if there are tokens', () => {
   test('the document and the page need none, and tell nothing of callers', async () => {
     const app = await startTestApp(await withTokens());
     const targets = ['/openapi.json', '/docs', '/docs/start.js', '/docs/swagger-ui.css'];

@@ -147,10 +147,10 @@ describeWithRedisProgram('while Redis is down', () => {
   });
 });
 
-describeWithRedisProgram('those who wait when Redis goes down', () => {
+describeWithRedisProgram('waiters when Redis goes down', () => {
   let key: string;
   let waiting: PendingRequest[];
-  /** Those who have been answered so far, in that order. */
+  /** The waiters that have been answered so far, in that order. */
   let answered: number[];
   afterEach(async () => {
     for (const request of waiting) request.disconnect();
@@ -200,7 +200,7 @@ describeWithRedisProgram('those who wait when Redis goes down', () => {
     }
   });
 
-  test('are served here after its return, too, by the policy local', async () => {
+  test('are also served here after its return, by the policy local', async () => {
     await startWaiting('local');
     await goDown();
     await redis.restart({ withData: false });

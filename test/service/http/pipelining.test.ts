@@ -48,7 +48,7 @@ function answeredIds(received: string): string[] {
 
 const STATUS_LINE = 'HTTP/1.1 ';
 
-/** Resolves when so many have been answered. What was received is too much to be shown. */
+/** Resolves when so many have been answered. An error does not show the received text, which is too long. */
 async function untilAnswered(connection: RawConnection, count: number): Promise<void> {
   let isClosed = false;
   void connection.closed.then(() => (isClosed = true));

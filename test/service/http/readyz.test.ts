@@ -85,7 +85,7 @@ test('GET /readyz says that the event loop does not keep up, until it does; each
   ]);
 });
 
-describe('while Redis is away', () => {
+describe('while Redis is down', () => {
   test('GET /readyz says so, and GET /healthz does not care', async () => {
     const app = await startTestApp(AWAY);
     const ready = await readyz(app);

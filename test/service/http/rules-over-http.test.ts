@@ -136,7 +136,7 @@ describe.each(bothLimiters(redis))('rules (%s limiter)', (_name, settings) => {
     expect(await debugState(app.url, `${prefix}-other`)).toMatchObject({ Found: false });
   });
 
-  describe('a rule in the shadow', () => {
+  describe('a shadow rule', () => {
     test('lets everybody pass, and says what it would have done', async () => {
       await startWith([{ key_pattern: prefix, name: 'trial', shadow: true }], { LOG_4XX: 'true' });
       expect(await statusOf(prefix)).toBe(200);

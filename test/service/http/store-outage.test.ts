@@ -71,7 +71,7 @@ describe('while Redis is down', () => {
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([503]));
   });
 
-  test('what asks nothing of Redis is answered as ever', async () => {
+  test('a request that needs no Redis is answered as usual', async () => {
     const health = await send(app.url, 'GET', '/healthz');
     expect(health.status).toBe(200);
     expect(health.text).toBe('OK');
@@ -162,7 +162,7 @@ describe('while Redis does not answer', () => {
 
   test('a check that was answered with a 503 is not counted when Redis comes to it', async () => {
     const key = uniqueKey();
-    // One that does not know yet that Redis is away, and asks.
+    // This replica does not know yet that Redis is down, and asks.
     const other = await startTestApp({ REDIS_URL: server.url, WINDOW_MILLIS: '3600000' });
     expect((await send(other.url, 'POST', `/rate/${key}`)).status).toBe(503);
     await client.call('CLIENT', 'UNPAUSE');

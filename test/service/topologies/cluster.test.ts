@@ -122,7 +122,7 @@ describeWithRedisProgram('in a Redis Cluster', () => {
     await approve(first.url, key, '?maxRequests=1');
     const waiters = await waitInTurn([first, second], key, 4);
     const [successor] = await cluster.replicasOf(dying!);
-    // What has not been copied is lost with it.
+    // A write that has not been copied is lost with the primary.
     await until(async () => {
       const copied = successor!.connect({ readOnly: true });
       const count = await copied.hlen(naming.namesOf(key).waiting);

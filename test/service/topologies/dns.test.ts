@@ -104,7 +104,7 @@ async function check({ url }: ReplicaProcess): Promise<number> {
 const messageOf = ({ err }: LogLine): string =>
   String((err as Partial<Error> | undefined)?.message);
 
-describeWithRedisProgram('while DNS is away', () => {
+describeWithRedisProgram('while DNS is down', () => {
   beforeAll(async () => {
     authority = await createAuthority();
   });

@@ -229,7 +229,7 @@ describeWithRedisProgram('an endless script of the user', () => {
 });
 
 describeWithRedisProgram('the user for a sentinel', () => {
-  test('may ask for the primary and hear of failovers, and nothing else', async () => {
+  test('may ask for the primary and learn of failovers, and nothing else', async () => {
     const sentinel = await startRedisProcess({
       sentinel: true,
       userRules: rulesIn('sentinel-user'),

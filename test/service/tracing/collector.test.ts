@@ -55,7 +55,7 @@ test('spans go as protobuf where nothing else is said', async () => {
   expect(sent!.body.includes(Buffer.from(caller.traceId, 'hex'))).toBe(true);
 });
 
-test('a collector that is away costs one line, and one when it is back', async () => {
+test('a collector that is down costs one line, and one when it is back', async () => {
   const port = await freePort();
   const settings = tracedTo({ url: `http://127.0.0.1:${port}` });
   const replica = await startReplica({ ...settings, OTEL_EXPORTER_OTLP_TIMEOUT: '50' });
@@ -80,7 +80,7 @@ test('a collector that is away costs one line, and one when it is back', async (
   }
 });
 
-test('a replica whose collector is away stops all the same, and says what it lost', async () => {
+test('a replica whose collector is down still stops, and says what it lost', async () => {
   const replica = await startReplica(tracedTo({ url: 'http://127.0.0.1:1' }));
   await approve(replica.url, uniqueKey());
 

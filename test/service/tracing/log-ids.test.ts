@@ -42,7 +42,7 @@ test('so has that of a client that disconnects while it waits', async () => {
   });
 });
 
-test('so have both of a call for many', async () => {
+test('so have both lines of a bulk request', async () => {
   const caller = callersSpan();
   const key = uniqueKey();
   await checkMany(app.url, [{ key }, { key }], caller.headers);

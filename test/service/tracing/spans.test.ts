@@ -113,7 +113,7 @@ describe('a check', () => {
     const callers = [callersSpan(), callersSpan()] as const;
     const replica = await startTraced();
     const connection = await openConnection(replica.url);
-    // What comes in one segment is read in one tick, and goes to Redis in one call.
+    // Requests in one segment are read in one tick, and go to Redis in one call.
     const requests = callers.map(({ headers }) =>
       requestText('POST', ratePath(uniqueKey()), headers),
     );
@@ -134,7 +134,7 @@ describe('a check', () => {
   });
 });
 
-test('a call for many has a span, with those of its elements below it', async () => {
+test('a bulk request has a span, with the spans of its elements below it', async () => {
   const caller = callersSpan();
   const replica = await startTraced();
   const keys = [uniqueKey(), uniqueKey()] as const;
@@ -267,7 +267,7 @@ test('what a replica asks of Redis by itself is in traces of its own', async () 
   expect(withdrawal.links).toEqual([]);
 });
 
-describe('while Redis is away', () => {
+describe('while Redis is down', () => {
   // Port 1 is reserved, so nobody listens there.
   const nowhere = 'redis://127.0.0.1:1';
 

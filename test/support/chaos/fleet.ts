@@ -47,7 +47,7 @@ export class Fleet {
     return this.#members;
   }
 
-  /** Those who serve now. */
+  /** The members that serve now. */
   get living(): readonly Member[] {
     return this.#members.filter(({ wasKilled }) => !wasKilled);
   }

@@ -1,4 +1,4 @@
-/** The client of a `disconnect` waits, too, but not for long. A `release` releases an approval. */
+/** The client of a `disconnect` also waits, but not for long. A `release` releases an approval. */
 export type RequestKind = 'check' | 'wait' | 'disconnect' | 'release';
 
 /** `cut`: the connection broke, as when the replica died. `disconnected`: the client closed it. */

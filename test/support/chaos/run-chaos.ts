@@ -38,8 +38,8 @@ import { within } from './within.js';
 const REPLICAS = 3;
 const WARM_UP_MILLIS = 800;
 /**
- * The longest queue takes a few seconds; after a failover some more, until all are back in it. Who waits
- * longer than this waits for ever.
+ * The longest queue takes a few seconds; after a failover some more, until all are back in it. A client that
+ * waits longer than this waits for ever.
  */
 const ANSWERED_WITHIN_MILLIS = 60_000;
 const SETTLED_WITHIN_MILLIS = 60_000;
@@ -192,7 +192,7 @@ async function heldByVeterans(
   return held.flat();
 }
 
-/** Who has no answer by then is found in the ledger. */
+/** The ledger shows the clients without an answer by then. */
 async function endLoad(load: Load): Promise<void> {
   try {
     await within(ANSWERED_WITHIN_MILLIS, 'the last answers', () => load.stop());

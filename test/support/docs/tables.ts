@@ -14,7 +14,7 @@ export function tableRows(page: string, header: readonly string[]): string[][] {
   return rows;
 }
 
-/** What stands between a cell's first backticks, or undefined where there are none at its start. */
+/** The text between a cell's first backticks; undefined if the cell does not start with one. */
 export function inBackticks(cell: string | undefined): string | undefined {
   return /^`([^`]+)`/.exec(cell ?? '')?.[1];
 }

@@ -26,7 +26,7 @@ export function flawsOf({ status, headers, body }: RawResponse, isHead = false):
   return flaws;
 }
 
-/** Who is refused learns nothing of a key. */
+/** A refused caller learns nothing of a key. */
 function flawsOfRefusal(headers: RawResponse['headers']): string[] {
   return [...headers.keys()]
     .filter((name) => /^(x-)?ratelimit|^x-sluice/.test(name))

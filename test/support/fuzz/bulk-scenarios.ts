@@ -43,7 +43,7 @@ const NO_CALLS = [
   '[{"key":"\xff"}]', '\xef\xbb\xbf[]', `[${'1,'.repeat(1000)}1]`, '['.repeat(100_000), '[]\0', '[{"key":"\n"}]',
 ]; // prettier-ignore
 
-/** A call for many checks, some of them wrong, sent in pieces and with another request behind it. */
+/** A bulk request, with some wrong checks, sent in pieces and with another request behind it. */
 export async function manyChecks(session: Session): Promise<void> {
   const { random, target } = session;
   const { declared } = target;
@@ -126,7 +126,7 @@ function bytesOf(text: string): string {
   return Buffer.from(text).toString('latin1');
 }
 
-/** The answer to a call, if it is a good one, and the next request on its connection is answered, too. */
+/** The answer to a call, if it is a good one and the next request on its connection is also answered. */
 async function answerToCall(
   session: Session,
   method: string,

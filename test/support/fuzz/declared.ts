@@ -7,10 +7,10 @@ export type Scope = (typeof SCOPES)[number];
 
 /** What the rules say of keys of a sort. */
 export interface Treatment {
-  /** Approvals per window; undefined where there are more than anybody asks for. */
+  /** Approvals per window; undefined if there are more than anybody asks for. */
   readonly maximum?: number;
   readonly isShadow?: boolean;
-  /** The greatest overrides; undefined where none is too great. */
+  /** The greatest overrides; undefined if none is too great. */
   readonly ceilings?: { readonly maxRequests: number; readonly maxRequestsInQueue: number };
   readonly canBeSet?: false;
 }

@@ -130,7 +130,7 @@ export class RequestGenerator {
     return this.#frameAsAnybody(ask);
   }
 
-  /** A key that nobody knows yet. @param sort how the rules treat it, where there are any */
+  /** A key that nobody knows yet. @param sort how the rules treat it, if there are any */
   freshKey(sort: Sort = 'open'): string {
     return awkwardKey(this.#mark(sort), this.random);
   }

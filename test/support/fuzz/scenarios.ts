@@ -221,7 +221,7 @@ function expectStatus(
   expectSound(session, client.sent, response, isHead);
   const { status, headers, body } = response;
   if (checkOf !== undefined) {
-    // Who passes because the rule is in the shadow is counted as denied.
+    // A check that passes because of shadow mode is counted as denied.
     const isDenied = headers.get('x-sluice-shadow') === 'denied';
     session.target.keys.answered(checkOf, isDenied ? 429 : status);
   }

@@ -89,7 +89,7 @@ async function existingKeys(target: Target): Promise<Map<string, number>> {
 }
 
 /**
- * In Redis are the state of each key, and the approvals where there are any; for some keys the ids that were
+ * In Redis are the state of each key, and the approvals if there are any; for some keys the ids that were
  * released or withdrawn, which are remembered for a while; nothing else.
  */
 async function flawsOfNames(

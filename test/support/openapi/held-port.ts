@@ -10,7 +10,7 @@ export type Part = 'all' | 'service' | 'admin';
 type Responses = Readonly<Record<string, oas31.ResponseObject | oas31.ReferenceObject>>;
 type Operations = Readonly<Record<string, oas31.OperationObject | undefined>>;
 
-/** On both ports where there are two. */
+/** On both ports if there are two. */
 const HEALTH = ['/healthz', '/readyz'];
 
 /** What the dashboard asks for is for itself only, and may change: test/service/http/dashboard has it. */

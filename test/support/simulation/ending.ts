@@ -103,7 +103,7 @@ function isBusy({ isRunning, clock, room }: SimulatedReplica): boolean {
   return isRunning && (clock.armed > 0 || room.waiting > 0);
 }
 
-/** Who was approved was told so, or has given it back. */
+/** Each approved client was told so, or has given its approval back. */
 function checkApprovals(world: World): void {
   for (const { name, replica, outcome, approval, withdrawnBy } of world.clients.values()) {
     const { life, hasGivenUp } = world.replica(replica)!;

@@ -122,7 +122,7 @@ export class Judge {
           : now >= was.start + was.window && shiftInOthers % state.window === 0;
       if (shift < 0 || !isBackToBack) fail(`shifted by ${shift}`);
     } else if (now < was.expires) {
-      fail(`begun anew ${was.expires - now} ms before the key was idle`);
+      fail(`begun again ${was.expires - now} ms before the key was idle`);
     }
   }
 
@@ -267,7 +267,7 @@ export class Judge {
     return isAlive || (place.replica === run.replica && run.lowestTicket <= place.ticket);
   }
 
-  /** Those who waited before Redis lost its memory come first, once it could know of them. */
+  /** Waiters from before Redis lost its memory come first, once it could know of them. */
   #checkReturn(run: ScriptRun, approved: readonly string[], { state, waiting }: Snapshot): void {
     for (const [id, { ticket }] of waiting) this.world.clientOf(id)!.ticket ??= ticket;
     const wasKnown = this.#isLossKnown;
@@ -328,7 +328,10 @@ export class Judge {
     }
   }
 
-  /** Who waits can be in time, if nobody leaves and nothing is released, and who comes too late is told when it could. */
+  /**
+   * A waiter can be in time, if nobody leaves and nothing is released. A client that comes too late is told when
+   * it could.
+   */
   #checkForetoldTurn(
     { script, now, requestIds }: ScriptRun,
     reply: unknown,
@@ -400,7 +403,7 @@ export class Judge {
     }
   }
 
-  /** A check is denied, or waits, only where there is no room or others wait. */
+  /** A check is denied, or waits, only if there is no room or others wait. */
   #checkRoomIsTaken(
     { script, now, requestIds }: ScriptRun,
     reply: unknown,
@@ -415,10 +418,10 @@ export class Judge {
     for (const [other, { replica }] of waiting) {
       if (other !== id && (leases[replica] ?? 0) > now) return;
     }
-    throw new Violation('a check is approved where there is room', `${id} is not`);
+    throw new Violation('a check is approved if there is room', `${id} is not`);
   }
 
-  /** A renewal changes the caller's lease only, and not where Redis may have been away: a hold comes first. */
+  /** A renewal changes the caller's lease only, and not if Redis may have been down: a hold comes first. */
   #checkRenewal({ replica, now }: ScriptRun, before: Snapshot, after: Snapshot): void {
     const [was, is] = [before.leases[replica], after.leases[replica]];
     const expected = was === undefined ? before.leases : { ...before.leases, [replica]: is };

@@ -110,7 +110,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
     plant: () => put(Lease, 'renewalDueAt', () => ({ get: () => Infinity })),
   },
   {
-    name: 'a lease is renewed before those who were cut off, too, are held for',
+    name: 'a lease is renewed before the hold for other replicas that were cut off',
     isRare: true,
     aim: { fates: ['away'] },
     scripts: edited('renew', 'or not has_current_lease(replica, call)', ''),
@@ -173,7 +173,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
     scripts: edited('lib/checks', 'is_sent_again and find_decided(keys, batch) or', ''),
   },
   {
-    name: 'a check with hits is approved where there is room for one',
+    name: 'a check with hits is approved if there is room for one',
     scripts: edited('lib/checks', 'state.approved + batch.hits <= most', 'state.approved < most'),
   },
   {
@@ -265,7 +265,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
       }),
   },
   {
-    name: 'a dead replica is taken for a Redis that was away',
+    name: 'a dead replica is taken for a Redis that was down',
     isRare: true,
     aim: {
       fates: ['waits at one', 'freeze'],

@@ -236,7 +236,7 @@ export class World {
     return this.shape.isPrompt && !this.lateReplicas.has(name) && this.replica(name)!.isAlive;
   }
 
-  /** Those whom a replica that hears of everything puts back, where Redis has lost them. */
+  /** The waiters that a replica that learns of everything puts back, if Redis has lost them. */
   *waitersToReturn(): Iterable<SimulatedClient> {
     if (this.hasLostMessages) return;
     for (const client of this.clients.values()) {

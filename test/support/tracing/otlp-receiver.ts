@@ -11,7 +11,7 @@ interface Export {
   readonly body: Buffer;
 }
 
-/** A collector that takes spans by HTTP. */
+/** A collector that takes spans over HTTP. */
 export interface OtlpReceiver {
   readonly url: string;
   /** All requests so far. */

@@ -39,7 +39,7 @@ const NOTHING_NEW: SettleReply = {
 /** Lets everything run that is ready to. */
 export const quiet = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-export const STORE_IS_AWAY = new Error('the store is away');
+export const STORE_IS_AWAY = new Error('the store is down');
 
 /** A store that answers settle calls and renewals when the test says so, and withdrawals at once. */
 export class ScriptedStore implements WaitingStore {

@@ -113,7 +113,7 @@ describe('files that are watched', () => {
     expect(told()).toEqual([reloaded(3)]);
   });
 
-  test('are not reloaded when they are written anew with the same content', async () => {
+  test('are not reloaded when they are written again with the same content', async () => {
     const files = await open();
     await write('a', 'b');
     await files.check();

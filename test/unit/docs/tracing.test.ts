@@ -7,7 +7,7 @@ const variablesOf = (cell = ''): string[] => cell.match(/OTEL_\w+/g) ?? [];
 const DEFAULTS_ELSEWHERE =
   /_OTLP_(TRACES_)?TIMEOUT$|_COMPRESSION$|^OTEL_TRACES_EXPORTER$|^OTEL_SERVICE_NAME$/;
 
-/** A default as the table has it; undefined where there is none, or it is empty. */
+/** A default as the table has it; undefined if there is none, or it is empty. */
 function textOf(value: unknown): string | undefined {
   if (Array.isArray(value)) return value.join();
   return typeof value === 'string' || typeof value === 'number' ? String(value) : undefined;

@@ -54,7 +54,7 @@ test('a store that is full is a remark, and no reason', async () => {
   });
 });
 
-test('the store is asked anew when it has answered', async () => {
+test('the store is asked again when it has answered', async () => {
   const readiness = create();
   const first = readiness.assess();
   limiter.pings[0]!.reject(new StoreUnavailableError());

@@ -40,7 +40,7 @@ afterEach(() => {
 
 const known = (): number[] => history.of('primary').split(':').map(Number);
 
-test('nothing is known before Redis has answered, nor of a shard that there is not', async () => {
+test('nothing is known before Redis has answered, nor of an unknown shard', async () => {
   expect(history.of('another')).toBe(UNKNOWN_HISTORY);
   isAway = true;
   primaries.set('silent', server);

@@ -6,7 +6,7 @@ import type { Evidence } from './evidence.js';
 /** So much earlier or later in both respects is no matter of what was under way. */
 const CLEARLY_MILLIS = 1000;
 
-/** Those who waited and were approved, by the key. */
+/** The waiters that were approved, by key. */
 function waitersByKey({ ledger }: Evidence): Approval[][] {
   const byKey = new Map<string, Approval[]>();
   for (const approval of ledger.approvals) {

@@ -23,7 +23,7 @@ export interface Judgement {
 export function judgeByRedis(evidence: Evidence): Judgement {
   return judge(evidence, (approval) => {
     const observed = evidence.account.approvals.get(approval.requestId);
-    // One that was approved anew was told of the last time.
+    // A request that was approved again was told of the last approval.
     return observed?.findLast(({ at }) => at <= approval.endedAt)?.window.start;
   });
 }

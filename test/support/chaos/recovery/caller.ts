@@ -29,7 +29,7 @@ export class Caller {
     ({ hostname: this.#host, port: this.#port } = new URL(url));
   }
 
-  /** @param content sent as JSON, where there is one */
+  /** @param content sent as JSON, if there is one */
   begin(method: string, path: string, content?: unknown): Asked {
     const agent = this.#agent;
     const [host, port] = [this.#host, this.#port];

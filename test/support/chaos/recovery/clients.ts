@@ -1,4 +1,4 @@
-/** How long a client waits at the least, and so much more at most, before it sends again what had a 503. */
+/** A client that got a 503 waits between this and twice this before it sends the request again. */
 const AGAIN_AFTER_MILLIS = 1000;
 
 /** Clients that go on asking until they are stopped. */

@@ -7,7 +7,7 @@ const UNDONE = 'ratelimit_store_catch_up_pending';
 const CPU_SECONDS = 'process_cpu_seconds_total';
 const CPU_SPAN_MILLIS = 400;
 
-/** How much is undone, by kind, where there is something. @throws Error where the replica does not say */
+/** How much is undone, by kind; undefined if nothing is. @throws Error if the replica does not say */
 export async function undoneOf(url: string): Promise<string | undefined> {
   const gauges = Object.entries((await scrape(url)).valuesOf(UNDONE));
   if (gauges.length === 0) throw new Error(`the replica has no ${UNDONE}`);

@@ -246,7 +246,7 @@ describe('idle keys', () => {
     expect(clock.timers).toBe(1);
   });
 
-  test('are freed with pauses where there are many, while others are kept', async () => {
+  test('are freed with pauses if there are many, while others are kept', async () => {
     await Promise.all(Array.from({ length: 25_000 }, (_, i) => approve(`idle-${i}`)));
     await clock.advance(4000);
     await approve('busy');
@@ -328,7 +328,7 @@ describe('what applies to a key', () => {
     expect(after.asked).toEqual(['k']);
   });
 
-  test('is asked for anew where the key has been removed meanwhile', async () => {
+  test('is asked for again if the key has been removed meanwhile', async () => {
     const policies = { current: policiesCounting(1) };
     const ruled = new MemoryLimiter(policies, clock);
     await ruled.check({ key: 'k', canWait: false });

@@ -107,7 +107,7 @@ describe('while the store can be asked', () => {
   });
 });
 
-describe('while the store is away', () => {
+describe('while the store is down', () => {
   beforeEach(() => {
     store.goDown('key');
   });
@@ -142,7 +142,7 @@ describe('while the store is away', () => {
     expect(await decision).toEqual({ outcome: 'approved', requestId: 'id 0' });
   });
 
-  test('a call that fails without its being known to be away is decided all the same', async () => {
+  test('a call that fails before the store is known to be down is still decided', async () => {
     store.comeBack();
     for (const canWait of [false, true]) {
       const { decision } = startCheck(allowing, { key: 'key', canWait });
@@ -218,7 +218,7 @@ describe('an approval is released', () => {
     expect(await local.inspect('key')).toMatchObject({ approved: 0 });
   });
 
-  test('to nobody while the store that may know it is away', async () => {
+  test('to nobody while the store that may know it is down', async () => {
     await approveLocally();
     for (const limiter of [allowing, deciding]) {
       await expect(limiter.release('key', 'id 0')).rejects.toThrow(StoreUnavailableError);
@@ -236,7 +236,7 @@ describe('what is to be seen', () => {
     expect(await pagesOf(deciding)).toEqual([[instance('a')], [instance('b')]]);
   });
 
-  test('is the state of this replica while the store is away, by the policy local', async () => {
+  test('is the state of this replica while the store is down, by the policy local', async () => {
     await approveLocally();
     store.pages = () => pages(new StoreUnavailableError());
     expect(await deciding.inspect('key')).toMatchObject({ key: 'key', approved: 1 });
@@ -244,7 +244,7 @@ describe('what is to be seen', () => {
     expect(await pagesOf(deciding)).toMatchObject([[{ key: 'key', approved: 1 }]]);
   });
 
-  test('is nothing while the store is away, by the policy allow', async () => {
+  test('is nothing while the store is down, by the policy allow', async () => {
     store.goDown('key');
     store.pages = () => pages(new StoreUnavailableError());
     await expect(allowing.inspect('key')).rejects.toThrow(StoreUnavailableError);

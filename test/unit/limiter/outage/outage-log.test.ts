@@ -50,7 +50,7 @@ test('not every change between store and policy is logged', async () => {
   expect(log.messages).toEqual([BEGUN, OVER]);
 });
 
-test('the next outage is logged anew, and counted from its start', async () => {
+test('the next outage is logged again, and counted from its start', async () => {
   for (const decisions of [3, 2]) {
     for (let i = 0; i < decisions; i += 1) outages.policyDecides();
     await clock.advance(1000);

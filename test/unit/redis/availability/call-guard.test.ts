@@ -143,7 +143,7 @@ describe('the breaker of a shard', () => {
     expect([store.suspected, store.renewed]).toEqual([['a'], []]);
   });
 
-  test('opens where there is no connection, and leaves it at that', async () => {
+  test('opens if there is no connection, and does nothing else', async () => {
     guard = create(5);
     await fail(3, () => callThat([FAILURES.notSent]));
     expect(isOpen()).toBe(true);

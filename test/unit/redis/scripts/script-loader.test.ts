@@ -71,7 +71,7 @@ describe('loadScript', () => {
     );
   });
 
-  test('reads a file where there is no replacement', () => {
+  test('reads a file if there is no replacement', () => {
     const original = loadScript('inspect').text;
     const replaced = loadScript('inspect', { 'lib/now': '-- another clock' }).text;
     expect(original).toContain("redis.call('TIME')");

@@ -53,7 +53,7 @@ test('the lowest ticket is the lowest, in whatever order they come', () => {
   expect(places.lowestTicket).toBe(20);
 });
 
-test('tickets start anew when none is left: a store that took over may count from less', () => {
+test('tickets start again when none is left: a store that took over may count from less', () => {
   waiting({ a: 100 });
   places.remove('a');
   waiting({ b: 1, c: 2 });

@@ -84,7 +84,7 @@ describe('a call that fails', () => {
 
   test.each([
     ['warn', 'a fault', new Error('a fault')],
-    ['debug', 'a store that is away', new StoreUnavailableError()],
+    ['debug', 'a store that is down', new StoreUnavailableError()],
   ])('is logged once in a row: at level %s, %s', async (level, _what, error) => {
     for (let i = 0; i < 3; i += 1) {
       void calls.settle(KNOWN);

@@ -211,7 +211,7 @@ describe('keys', () => {
     ] as object[]);
   });
 
-  test('whose queue was over begin anew', async () => {
+  test('whose queue was over begin again', async () => {
     const caller = new CallerPresence();
     await wait(10, 'k', caller);
     caller.disconnect();

@@ -30,7 +30,7 @@ class Listener implements WakeListener {
 
 const WAKE = { millisToRoom: 12.5, waiting: 2, waitingFrom: 7, granted: ['a', 'b'] };
 
-test('a listener hears of its channel, from the subscription on', () => {
+test('a listener gets the messages of its channel, from the subscription on', () => {
   const [one, other] = [new Listener(), new Listener()];
   wakes.listen('one', one);
   wakes.listen('other', other);
@@ -81,7 +81,7 @@ test('a resignation is published', async () => {
 });
 
 test('a resignation that can not be published is left to the timers', async () => {
-  messages.answerPublish = () => Promise.reject(new Error('the store is away'));
+  messages.answerPublish = () => Promise.reject(new Error('the store is down'));
   await wakes.announceResignation('k');
   expect(log.messages).toEqual(['resignation not announced']);
 });

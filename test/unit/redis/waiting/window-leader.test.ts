@@ -4,7 +4,7 @@ import { recordLog } from '../../../support/recorded-log.js';
 import { ScriptedMutex } from '../../../support/waiting/scripted-mutex.js';
 import { quiet } from '../../../support/waiting/scripted-store.js';
 
-const AWAY = new Error('the store is away');
+const AWAY = new Error('the store is down');
 const WINDOW = 60_000;
 /** How long a term goes on after the window in which it begins. */
 const AFTER_WINDOW = 10_000;
@@ -116,13 +116,13 @@ describe('a term', () => {
     expect(leader.isLeading).toBe(true);
   });
 
-  test('that another has ended begins anew where nobody leads', async () => {
+  test('that another has ended begins again if nobody leads', async () => {
     mutex.isAcquired = false;
     await leader.volunteer(2 * WINDOW);
     expect([mutex.prolonged, mutex.attempts, leader.isLeading]).toEqual([1, 2, true]);
   });
 
-  test('that another has ended is over where that one leads', async () => {
+  test('that another has ended is over if that one leads', async () => {
     mutex.isAcquired = false;
     mutex.isTaken = true;
     await leader.volunteer(2 * WINDOW);

@@ -237,7 +237,7 @@ describe('what can not matter any more', () => {
     expect(undone.at(-1)).toBe(0);
   });
 
-  test('matters for as long as Redis was away, since what it was sent may run at its return', async () => {
+  test('matters for as long as Redis was down, since a script sent to it may run at its return', async () => {
     notOurs.clear();
     withdrawals.add('l', ['b']);
     await quiet();

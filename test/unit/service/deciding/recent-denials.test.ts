@@ -44,7 +44,7 @@ test('the caller that was refused last is known', () => {
   expect(denials.of('a')?.caller).toBe('second');
 });
 
-test('the refusals are over after a minute without one, and begin anew with the next', () => {
+test('the denials are over after a minute without one, and begin again with the next', () => {
   deny('a');
   now += MINUTE;
   expect(denials.of('a')).toMatchObject({ count: 1, lastMillis: MINUTE });

@@ -28,7 +28,7 @@ export async function startSentinels(): Promise<Store> {
     },
     failOver: async () => {
       const primary = await setup.failover();
-      // What is told to the old one before it knows of the new one is forgotten.
+      // A write to the old primary before it knows of the new one is lost.
       const others = setup.servers.filter((server) => server !== primary);
       await until(async () => (await Promise.all(others.map(isReplica))).every(Boolean));
     },

@@ -6,7 +6,7 @@ export interface Store {
   readonly servers: readonly RedisProcess[];
   /** The settings by which a replica finds it. */
   readonly settings: Readonly<Record<string, string>>;
-  /** The servers that hold keys now. Where there is none for a key, this waits for it. */
+  /** The servers that hold keys now. If a key has none, this waits for one. */
   primaries(): Promise<readonly RedisProcess[]>;
   /** Resolves when every key can be written. */
   takesWrites(): Promise<void>;
