@@ -43,7 +43,7 @@ const COMPANIONS = {
   CONFIG_FILE: '/rules.yaml',
 };
 const CHOICES: [name: Name, values: string[]][] = [
-  ['UNKNOWN_KEYS', ['allow', 'refuse']],
+  ['UNKNOWN_KEYS', ['allow', 'deny']],
   ['RATE_LIMIT_HEADERS', ['off', 'draft', 'legacy']],
   ['REDIS_MODE', ['standalone', 'sentinel', 'cluster']],
   ['STORE_OUTAGE_POLICY', ['deny', 'allow', 'local']],
