@@ -95,7 +95,7 @@ export class FaultyServices {
   /** Checks of every outcome, and whatever is rejected. */
   async traffic(): Promise<void> {
     await this.#waits();
-    await this.#deniesWaiters();
+    await this.#failsWaiters();
     await this.#holdsRequests();
     await this.#dropsConnections();
     await this.#meetsForeignKey();
@@ -121,7 +121,7 @@ export class FaultyServices {
   }
 
   /** All places are taken, and then those who have them leave. */
-  async #deniesWaiters(): Promise<void> {
+  async #failsWaiters(): Promise<void> {
     const keys = Array.from({ length: PLACES }, () => `tight-${uniqueKey()}`);
     for (const key of keys) await approve(this.sound.url, key);
     const waiting = keys.map((key) => this.#wait(key));
