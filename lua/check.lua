@@ -151,7 +151,7 @@ local function decide_batches()
   local next_text = string.gmatch(ARGV[FIRST_OWN + 3], '%S+')
   local two_names_until = tonumber(ARGV[FIRST_OWN + 1])
   local five_names_until = two_names_until + ARGV[FIRST_OWN + 2]
-  local first_key, first_id, batch, refusal = 1, FIRST_OWN + 4, 0, nil
+  local first_key, first_id, batch, out_of_memory = 1, FIRST_OWN + 4, 0, nil
   while first_key <= #KEYS do
     batch = batch + 1
     local names_given = (batch <= two_names_until and NAMES_IN_WINDOW)
@@ -161,13 +161,13 @@ local function decide_batches()
     if call.may_be_full then
       return decide_new_first(first_key, first_id, size, limits, special, next_text)
     end
-    local succeeded, is_decided = not refusal, true
+    local succeeded, is_decided = not out_of_memory, true
     if succeeded then
       succeeded, is_decided = pcall(decide_in_order, first_key, names_given, first_id, size, limits, special)
     end
     if not succeeded then
-      local failure = refusal or error_reply(is_decided)
-      refusal = string.find(failure.err, '^OOM ') and failure
+      local failure = out_of_memory or error_reply(is_decided)
+      out_of_memory = string.find(failure.err, '^OOM ') and failure
       append(failure)
     elseif not is_decided then
       return decide_new_first(first_key, first_id, size, limits, special, next_text)

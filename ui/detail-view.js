@@ -47,15 +47,15 @@ export function showDetail(detail) {
   );
 }
 
-function stateText({ found, refused, isHeld }) {
+function stateText({ found, recentDenials: run, isHeld }) {
   const parts = [
     !found && 'This key does not exist now. These limits would apply to it.',
     isHeld && 'Recovery hold after a loss of Redis: no request is approved for a moment.',
-    refused &&
-      `Denied since ${moment(refused.sinceMillis)} (${duration(refused.sinceMillis)}): ${reason(refused)}. ` +
-        `${plural(refused.count, 'time', 'times')} by this replica, ${rate(refused.perSecond)} per second` +
-        `${refused.caller ? `, last asked by ${refused.caller}` : ''}, last ${ago(refused.lastMillis)}.`,
-    found && !refused && 'This replica has not denied it recently.',
+    run &&
+      `Denied since ${moment(run.sinceMillis)} (${duration(run.sinceMillis)}): ${reason(run)}. ` +
+        `${plural(run.count, 'time', 'times')} by this replica, ${rate(run.perSecond)} per second` +
+        `${run.caller ? `, last asked by ${run.caller}` : ''}, last ${ago(run.lastMillis)}.`,
+    found && !run && 'This replica has not denied it recently.',
   ];
   return parts.filter(Boolean).join(' ');
 }
@@ -89,7 +89,7 @@ function showGauges(detail) {
       part: waiting / Math.max(1, limits.maxRequestsInQueue),
       spark: SPARKS.waiting(key),
     },
-    { title: 'Denied', text: count(denied), spark: SPARKS.refused(key) },
+    { title: 'Denied', text: count(denied), spark: SPARKS.denied(key) },
   ];
   keepList(byId('gauges'), gauges, ({ title }) => key + title, makeGauge, fillGauge);
 }

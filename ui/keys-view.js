@@ -7,21 +7,21 @@ import { drawSpark } from './spark.js';
 import { ago, count, duration, moment, plural, rate, reason } from './text.js';
 
 /** @param data the answer of `ui/data` */
-export function showKeys({ keys, refusedNow, refusedKeys, matching }) {
-  const rows = new Map([...keys, ...refusedNow].map((row) => [row.key, row]));
+export function showKeys({ keys, deniedNow, deniedKeys, matching }) {
+  const rows = new Map([...keys, ...deniedNow].map((row) => [row.key, row]));
   for (const row of rows.values()) noteRow(row);
-  showRefused(refusedNow, refusedKeys);
+  showDenied(deniedNow, deniedKeys);
   keepList(byId('keys'), inHeldOrder(keys), keyOf, () => fromTemplate('key-row'), fillRow);
   byId('keys-none').hidden = keys.length > 0;
   byId('more').hidden = keys.length >= matching;
 }
 
 /** Records a key's values for the sparklines, once per answer. */
-export function noteRow({ key, approved, waiting, limits, refused }) {
+export function noteRow({ key, approved, waiting, limits, recentDenials }) {
   note(key, {
     fill: fillOf(approved, limits),
     waiting,
-    refused: refused?.perSecond ?? 0,
+    denied: recentDenials?.perSecond ?? 0,
   });
 }
 
@@ -41,9 +41,9 @@ export const SPARKS = {
     field: 'waiting',
     title: (highest) => `Queue in the last minutes, at most ${count(highest)}`,
   }),
-  refused: (key) => ({
+  denied: (key) => ({
     name: key,
-    field: 'refused',
+    field: 'denied',
     title: (highest) => `Denials in the last minutes, at most ${rate(highest)} per second`,
   }),
 };
@@ -59,34 +59,31 @@ function inHeldOrder(rows) {
   return [...rows].sort((a, b) => placeOf(a) - placeOf(b));
 }
 
-function showRefused(rows, all) {
-  const refused = rows.filter(({ refused: run }) => run);
-  byId('refused-none').hidden = refused.length > 0;
-  setText(byId('refused-count'), all === 0 ? '' : plural(all, 'key', 'keys'));
+function showDenied(rows, all) {
+  const denied = rows.filter(({ recentDenials }) => recentDenials);
+  byId('denied-none').hidden = denied.length > 0;
+  setText(byId('denied-count'), all === 0 ? '' : plural(all, 'key', 'keys'));
   document.title = all === 0 ? 'Sluice' : `${count(all)} denied – Sluice`;
-  keepList(byId('refused'), refused, keyOf, () => fromTemplate('refused-row'), fillRefused);
+  keepList(byId('denied'), denied, keyOf, () => fromTemplate('denied-row'), fillDenied);
 }
 
-function fillRefused(element, row) {
-  const { key, refused } = row;
+function fillDenied(element, row) {
+  const { key, recentDenials: run } = row;
   const [link, why, since, often, spark] = element.children;
   linkTo(link, key);
-  setText(
-    why,
-    refused.caller ? `${reason(refused)}; last asked by ${refused.caller}` : reason(refused),
-  );
+  setText(why, run.caller ? `${reason(run)}; last asked by ${run.caller}` : reason(run));
   setText(
     since,
-    `since ${moment(refused.sinceMillis)} (${duration(refused.sinceMillis)}), ` +
-      `${plural(refused.count, 'time', 'times')}, last ${ago(refused.lastMillis)}`,
+    `since ${moment(run.sinceMillis)} (${duration(run.sinceMillis)}), ` +
+      `${plural(run.count, 'time', 'times')}, last ${ago(run.lastMillis)}`,
   );
-  setText(often, `${rate(refused.perSecond)}/s`);
-  drawSpark(spark, SPARKS.refused(key));
+  setText(often, `${rate(run.perSecond)}/s`);
+  drawSpark(spark, SPARKS.denied(key));
 }
 
 function fillRow(element, row) {
-  const { key, approved, waiting, limits, denied, refused } = row;
-  const [head, fill, queue, refusals] = element.children;
+  const { key, approved, waiting, limits, denied, recentDenials: run } = row;
+  const [head, fill, queue, denials] = element.children;
   linkTo(head.firstElementChild, key);
   setBar(fill.children[0], fillOf(approved, limits));
   setText(fill.children[1], `${count(approved)} of ${count(limits.maxRequests)}`);
@@ -94,13 +91,13 @@ function fillRow(element, row) {
   setBar(queue.children[0], waiting / Math.max(1, limits.maxRequestsInQueue));
   setText(queue.children[1], `${count(waiting)} of ${count(limits.maxRequestsInQueue)}`);
   drawSpark(queue.children[2], SPARKS.waiting(key));
-  setText(refusals.children[0], refusalText(denied, refused));
-  drawSpark(refusals.children[1], SPARKS.refused(key));
-  element.classList.toggle('is-refused', refused !== undefined || denied > 0);
+  setText(denials.children[0], denialText(denied, run));
+  drawSpark(denials.children[1], SPARKS.denied(key));
+  element.classList.toggle('is-denied', run !== undefined || denied > 0);
 }
 
-function refusalText(denied, refused) {
-  if (refused) return `${rate(refused.perSecond)}/s`;
+function denialText(denied, run) {
+  if (run) return `${rate(run.perSecond)}/s`;
   return denied === 0 ? 'none' : `${count(denied)} this window`;
 }
 

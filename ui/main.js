@@ -6,7 +6,7 @@ import { closeDetail, openDetail, showDetail } from './detail-view.js';
 import { byId, setText } from './dom.js';
 import { showHead } from './head-view.js';
 import { showKeys } from './keys-view.js';
-import { hasToken, read, Refusal, useToken } from './service.js';
+import { hasToken, read, AnswerError, useToken } from './service.js';
 import { duration, moment } from './text.js';
 import { forgetTried, watchTrying } from './try-view.js';
 
@@ -15,7 +15,7 @@ const MOST = 200;
 const DEFAULT_INTERVAL_MILLIS = 2000;
 const TYPING_MILLIS = 250;
 
-const wanted = { sort: 'refused', limit: FIRST_LIMIT, search: '' };
+const wanted = { sort: 'denied', limit: FIRST_LIMIT, search: '' };
 let shownKey;
 let timer;
 let typing;
@@ -64,7 +64,7 @@ async function readDetail(key, signal) {
   try {
     return (await read('data/key', { key }, signal)).body;
   } catch (error) {
-    if (error instanceof Refusal && error.status !== 401) return { problem: error.message };
+    if (error instanceof AnswerError && error.status !== 401) return { problem: error.message };
     throw error;
   }
 }
@@ -90,7 +90,7 @@ function showBanner(text) {
 }
 
 function isAboutToken(error) {
-  return error instanceof Refusal && (error.status === 401 || error.status === 403);
+  return error instanceof AnswerError && (error.status === 401 || error.status === 403);
 }
 
 function askForToken(error) {

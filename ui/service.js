@@ -1,7 +1,7 @@
 // What the page asks of the service. The token is kept here, in memory, and nowhere else.
 
 /** An answer other than a success. */
-export class Refusal extends Error {
+export class AnswerError extends Error {
   constructor(status, message, headers) {
     super(message);
     this.status = status;
@@ -48,5 +48,9 @@ async function ask(method, path, query, signal) {
   const text = await response.text();
   const body = response.headers.get('content-type') === 'application/json' ? JSON.parse(text) : {};
   if (response.ok) return { body, headers: response.headers };
-  throw new Refusal(response.status, body.error ?? `status ${response.status}`, response.headers);
+  throw new AnswerError(
+    response.status,
+    body.error ?? `status ${response.status}`,
+    response.headers,
+  );
 }

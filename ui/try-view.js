@@ -1,7 +1,7 @@
 // A check, a wait and a release by hand.
 
 import { byId, make, setText } from './dom.js';
-import { attempt, Refusal } from './service.js';
+import { attempt, AnswerError } from './service.js';
 import { duration } from './text.js';
 
 /** Most results that are shown. */
@@ -89,7 +89,7 @@ function leftText(headers) {
 
 function problemText(error, aborted) {
   if (error.name === 'AbortError') return aborted;
-  if (!(error instanceof Refusal)) return `No answer: ${error.message}`;
+  if (!(error instanceof AnswerError)) return `No answer: ${error.message}`;
   const when = error.retryAfter ? `; retry after ${error.retryAfter} s` : '';
   return `${error.status}: ${error.message}${when}`;
 }

@@ -41,7 +41,7 @@ local function is_idle(keys, state, call)
 end
 
 -- If its memory is full, Redis refuses a script at its first write that takes memory. After a write that takes none,
--- all later writes pass. So existing keys are decided, and only new keys are refused. A script has to decide new keys
+-- all later writes pass. So existing keys are decided, and only new keys fail. A script has to decide new keys
 -- first.
 local function decide_in_full_memory(state_key, call)
   if call.may_be_full then

@@ -2,7 +2,7 @@
 export class Client {
   /** Its id in Redis: from its place in the queue, then from its answer. */
   requestId;
-  /** `undecided`, then `approved`, `lost` with its connection, or `refused`. */
+  /** `undecided`, then `approved`, `lost` with its connection, or `notApproved`. */
   outcome = 'undecided';
   /** The status of its answer. */
   status;
@@ -22,7 +22,7 @@ export class Client {
     try {
       const answer = await askReplica(this.replica, key, '?canWait=true');
       this.status = answer.status;
-      this.outcome = answer.status === 200 ? 'approved' : 'refused';
+      this.outcome = answer.status === 200 ? 'approved' : 'notApproved';
       this.requestId = answer.requestId ?? this.requestId;
     } catch {
       this.outcome = 'lost';

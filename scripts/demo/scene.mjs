@@ -31,8 +31,8 @@ const CHANGES = {
   lost: (scene, { client, millis }) => {
     change(scene, client, { decidedMillis: millis, state: 'lost' });
   },
-  refused: (scene, { client, millis }) => {
-    change(scene, client, { decidedMillis: millis, state: 'refused' });
+  notApproved: (scene, { client, millis }) => {
+    change(scene, client, { decidedMillis: millis, state: 'notApproved' });
   },
   killed: (scene, { replica, millis }) => {
     changeReplica(scene, replica, { killedMillis: millis, state: 'killed' });

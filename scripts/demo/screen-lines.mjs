@@ -9,7 +9,7 @@ const CELL_COLUMNS = 2;
 const SCALE_STEP = 5;
 const BAR_COLUMNS = 15;
 /** The cell of a client shows its state. These events also get a line. */
-const LOGGED = new Set(['filled', 'killed', 'unheard', 'refused', 'passedOver']);
+const LOGGED = new Set(['filled', 'killed', 'unheard', 'notApproved', 'passedOver']);
 const LOG_LINES = 4;
 const SUMMARY_LINES = 2;
 
@@ -18,7 +18,7 @@ const CELLS = {
   waits: { symbol: '●', style: 'yellow', meaning: 'waits' },
   approved: { symbol: '✓', style: 'green', meaning: 'approved' },
   lost: { symbol: '×', style: 'red', meaning: 'lost with its replica' },
-  refused: { symbol: '!', style: 'red', meaning: 'refused' },
+  notApproved: { symbol: '!', style: 'red', meaning: 'not approved' },
 };
 const REPLICA_STYLES = { starts: 'dim', serves: 'green', killed: 'red', gone: 'red' };
 

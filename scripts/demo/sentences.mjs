@@ -29,7 +29,7 @@ const SENTENCES = {
     `client ${client} misses its approval in window ${window}, as replica ${replica} is dead`,
   killed: ({ replica }) => `replica ${replica} is killed (SIGKILL)`,
   lost: ({ client, replica }) => `client ${client} loses its connection to replica ${replica}`,
-  refused: ({ client, status }) => `client ${client} is answered with ${status}`,
+  notApproved: ({ client, status }) => `client ${client} is answered with ${status}`,
   passedOver: ({ replica }) =>
     `the lease of replica ${replica} runs out: its clients are passed over`,
   judged: ({ summary }) => summary,

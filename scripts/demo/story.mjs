@@ -107,7 +107,7 @@ export class Story {
   #tellLosses() {
     for (const client of this.#clients) {
       const { number, replica, outcome, status, decidedAt } = client;
-      if (this.#told.decided.has(client) || !['lost', 'refused'].includes(outcome)) continue;
+      if (this.#told.decided.has(client) || !['lost', 'notApproved'].includes(outcome)) continue;
       this.#told.decided.add(client);
       this.#tell(outcome, decidedAt, { client: number, replica: replica.name, status });
     }

@@ -19,10 +19,12 @@ export function judge(events) {
     ...lost
       .filter(({ replica }) => !killed.includes(replica))
       .map(({ client, replica }) => `client ${client} lost its connection to replica ${replica}`),
-    ...all('refused').map(({ client, status }) => `client ${client} was answered with ${status}`),
+    ...all('notApproved').map(
+      ({ client, status }) => `client ${client} was answered with ${status}`,
+    ),
     ...unaccounted(counts, all('filled')[0].approved + given.length),
   ];
-  const decided = new Set([...given, ...lost, ...all('refused')].map(({ client }) => client));
+  const decided = new Set([...given, ...lost, ...all('notApproved')].map(({ client }) => client));
   if (decided.size < clients) problems.push(`${clients - decided.size} clients got no answer`);
   if (killed.length === 0) problems.push('no replica was killed');
   const approved = all('approved').length;

@@ -49,7 +49,7 @@ export async function openSecurity(settings: SecuritySettings, logger: Logger): 
       get isGone() {
         return tokens?.isGone ?? false;
       },
-      refusals: rejections.counts,
+      rejections: rejections.counts,
     },
     keyPair,
     close: () => {

@@ -6,20 +6,20 @@ export interface AuthState {
   readonly isStale: boolean;
   /** The tokens file is missing or empty, and every request is rejected. */
   readonly isGone: boolean;
-  readonly refusals: Readonly<Record<string, number>>;
+  readonly rejections: Readonly<Record<string, number>>;
 }
 
 /** Metrics of the tokens and of requests without a valid token. */
 export function authMetrics(registry: Registry, state: AuthState): void {
   const registers = [registry];
   new Counter({
-    name: 'ratelimit_auth_refusals_total',
+    name: 'ratelimit_auth_rejections_total',
     help: 'Requests rejected for their tokens, by reason.',
     labelNames: ['reason'],
     registers,
     collect() {
       this.reset();
-      for (const [reason, count] of Object.entries(state.refusals)) this.inc({ reason }, count);
+      for (const [reason, count] of Object.entries(state.rejections)) this.inc({ reason }, count);
     },
   });
   new Gauge({

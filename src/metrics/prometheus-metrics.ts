@@ -18,7 +18,7 @@ import { storeMetrics } from './store-metrics.js';
 export function createMetrics(
   waiting: () => number,
   rules: RulesInForce,
-  auth: AuthState = { isStale: false, isGone: false, refusals: {} },
+  auth: AuthState = { isStale: false, isGone: false, rejections: {} },
   isReady: () => Promise<boolean> = () => Promise.resolve(true),
 ): Metrics & StoreObserver {
   const registry = new Registry();

@@ -17,7 +17,7 @@ const NOT_FULL = 0.95;
 /** The memory that a limiter may take, in bytes, and how much of it is taken. */
 export class MemoryRoom {
   #taken = 0;
-  #hasRefused = false;
+  #wasExceeded = false;
 
   constructor(private readonly max: number) {}
 
@@ -25,15 +25,15 @@ export class MemoryRoom {
     return this.#taken;
   }
 
-  /** Whether it had to refuse memory, and little was given back since. */
+  /** Whether a request for memory exceeded it, and little was given back since. */
   get isFull(): boolean {
-    return this.#hasRefused;
+    return this.#wasExceeded;
   }
 
   /** @returns false if there is not enough, so that nothing is taken */
   take(bytes: number): boolean {
     if (this.#taken + bytes > this.max) {
-      this.#hasRefused = true;
+      this.#wasExceeded = true;
       return false;
     }
     this.#taken += bytes;
@@ -42,6 +42,6 @@ export class MemoryRoom {
 
   giveBack(bytes: number): void {
     this.#taken -= bytes;
-    if (this.#taken < this.max * NOT_FULL) this.#hasRefused = false;
+    if (this.#taken < this.max * NOT_FULL) this.#wasExceeded = false;
   }
 }

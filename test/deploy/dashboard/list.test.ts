@@ -30,7 +30,7 @@ describeInBrowser('the dashboard in a browser', () => {
       });
       await checkTimes(app.url, 'half', 2);
       await checkTimes(app.url, 'queue', 4);
-      await checkTimes(app.url, 'refused', 7);
+      await checkTimes(app.url, 'denied', 7);
       waiting = begin(app.url, 'POST', `${ratePath('queue')}?canWait=true`);
       await untilWaiting(app.url, 'queue', 1);
     });
@@ -39,26 +39,26 @@ describeInBrowser('the dashboard in a browser', () => {
       await app.stop(0);
     });
 
-    test('tells at once who is refused, why, and since when', async () => {
+    test('tells at once which key is denied, why, and since when', async () => {
       const { page, complaints } = await open(`${app.url}/ui`);
-      const refused = page.locator('#refused li');
-      await refused.first().waitFor();
+      const denied = page.locator('#denied li');
+      await denied.first().waitFor();
 
-      expect(await refused.count()).toBe(1);
-      expect(await refused.textContent()).toMatch(
-        /refused\s+limit reached\s+since [\d:]+ \(.+\), 3 times, last (?:just now|.+ ago)\s+[\d.]+\/s/,
+      expect(await denied.count()).toBe(1);
+      expect(await denied.textContent()).toMatch(
+        /denied\s+limit reached\s+since [\d:]+ \(.+\), 3 times, last (?:just now|.+ ago)\s+[\d.]+\/s/,
       );
       expect(await page.title()).toBe('1 denied – Sluice');
       expect(complaints).toEqual([]);
     });
 
-    test('shows keys with their fill, queue and refusals, sorted as one chooses', async () => {
+    test('shows keys with their fill, queue and denials, sorted as one chooses', async () => {
       const { page } = await open(`${app.url}/ui`);
-      await untilListed(page, ['refused', 'queue', 'half']);
+      await untilListed(page, ['denied', 'queue', 'half']);
       await page.getByLabel('Longest queue').check();
-      await untilListed(page, ['queue', 'refused', 'half']);
+      await untilListed(page, ['queue', 'denied', 'half']);
       await page.getByLabel('Fullest').check();
-      await untilListed(page, ['queue', 'refused', 'half']);
+      await untilListed(page, ['queue', 'denied', 'half']);
 
       const cells = await rowOf(page, 'half').locator('.value').allTextContents();
       expect(cells).toEqual(['2 of 4', '0 of 9', 'none']);
@@ -68,10 +68,10 @@ describeInBrowser('the dashboard in a browser', () => {
 
     test('follows what happens, without a reload', async () => {
       const { page } = await open(`${app.url}/ui`);
-      await untilListed(page, ['refused', 'queue', 'half']);
+      await untilListed(page, ['denied', 'queue', 'half']);
       await checkTimes(app.url, 'half', 6);
-      await untilListed(page, ['half', 'refused', 'queue']);
-      expect(await page.locator('#refused a').allTextContents()).toEqual(['half', 'refused']);
+      await untilListed(page, ['half', 'denied', 'queue']);
+      expect(await page.locator('#denied a').allTextContents()).toEqual(['half', 'denied']);
     });
 
     test('finds keys by a part of them', async () => {

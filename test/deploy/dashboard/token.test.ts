@@ -45,7 +45,7 @@ describeInBrowser('the dashboard behind tokens', () => {
     await page.getByLabel('Bearer token').fill(SEER.token);
     await page.keyboard.press('Enter');
     await untilListed(page, ['job']);
-    await untilText(page, '#refused', 'last asked by owner');
+    await untilText(page, '#denied', 'last asked by owner');
     expect(requests.join('\n')).not.toContain('token-');
   });
 

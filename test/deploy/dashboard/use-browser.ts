@@ -63,7 +63,7 @@ export function useBrowser(...args: string[]): Open {
     page.on('request', (request) => requests.push(`${request.method()} ${request.url()}`));
     page.on('pageerror', (error) => complaints.push(String(error)));
     page.on('console', (message) => {
-      // A refused check is an error in the console, too.
+      // A denied check is an error in the console, too.
       const isAnswer = message.text().startsWith('Failed to load resource');
       if (message.type() === 'error' && !isAnswer) complaints.push(message.text());
     });

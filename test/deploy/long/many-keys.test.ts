@@ -42,7 +42,7 @@ describeInBrowser('the dashboard of ten thousand keys', () => {
     await page.getByLabel('Search for keys').fill('tenant-9999');
     await untilListed(page, ['tenant-9999']);
     await checkAll(Array.from({ length: 5 }, () => 'tenant-1234'));
-    await untilText(page, '#refused', 'tenant-1234');
+    await untilText(page, '#denied', 'tenant-1234');
     expect(complaints).toEqual([]);
     await app.stop(0);
   });

@@ -34,7 +34,7 @@ const SOUND: Values = {
   'ratelimit_failed_checks_total{reason="too_many_waiters"}': '0x40',
   'ratelimit_store_errors_total{kind="fault"}': '0x40',
   'ratelimit_store_errors_total{kind="not_run"}': '0+5x40',
-  'ratelimit_auth_refusals_total{reason="token_unknown"}': '0+30x40',
+  'ratelimit_auth_rejections_total{reason="token_unknown"}': '0+30x40',
   'ratelimit_dropped_connections_total{reason="too_many_held"}': '0x40',
   'ratelimit_store_duration_seconds_bucket{script="check",le="0.05"}': '0+995x40',
   'ratelimit_store_duration_seconds_bucket{script="check",le="0.1"}': '0+1000x40',
@@ -70,7 +70,7 @@ const FAULTS: Readonly<Record<string, Values>> = {
     'ratelimit_dropped_connections_total{reason="too_many_held"}': '0+1x40',
   },
   SluiceEventLoopLate: { nodejs_eventloop_lag_p99_seconds: '0.2x40' },
-  SluiceTokensRefused: { 'ratelimit_auth_refusals_total{reason="token_unknown"}': '0+90x40' },
+  SluiceTokensRejected: { 'ratelimit_auth_rejections_total{reason="token_unknown"}': '0+90x40' },
   SluiceQueueFull: {
     'ratelimit_decisions_total{outcome="denied",reason="queue_full",decided_by="store"}': '0+1x40',
   },

@@ -33,7 +33,7 @@ const RULES = {
 /** More than are approved. */
 const DENIED = 12;
 /** One a second, on average over the five minutes of the alert, and more. */
-const REFUSED = 500;
+const REJECTED = 500;
 
 /** Two replicas, with traffic of every kind. One of them can have faults that last. */
 export class FaultyServices {
@@ -92,14 +92,14 @@ export class FaultyServices {
     this.proxy.cut();
   }
 
-  /** Checks of every outcome, and whatever is refused. */
+  /** Checks of every outcome, and whatever is rejected. */
   async traffic(): Promise<void> {
     await this.#waits();
-    await this.#refusesWaiters();
+    await this.#failsWaiters();
     await this.#holdsRequests();
     await this.#dropsConnections();
     await this.#meetsForeignKey();
-    await this.#refusesTokens();
+    await this.#rejectsTokens();
     await send(this.faulty.url, 'POST', ratePath(uniqueKey()), TOKEN);
   }
 
@@ -121,7 +121,7 @@ export class FaultyServices {
   }
 
   /** All places are taken, and then those who have them leave. */
-  async #refusesWaiters(): Promise<void> {
+  async #failsWaiters(): Promise<void> {
     const keys = Array.from({ length: PLACES }, () => `tight-${uniqueKey()}`);
     for (const key of keys) await approve(this.sound.url, key);
     const waiting = keys.map((key) => this.#wait(key));
@@ -164,11 +164,11 @@ export class FaultyServices {
     await send(this.sound.url, 'DELETE', `${ratePath('foreign')}/${randomUUID()}`);
   }
 
-  async #refusesTokens(): Promise<void> {
-    const refused = Array.from({ length: REFUSED }, () =>
+  async #rejectsTokens(): Promise<void> {
+    const rejected = Array.from({ length: REJECTED }, () =>
       send(this.faulty.url, 'POST', ratePath('any')),
     );
-    await Promise.all(refused);
+    await Promise.all(rejected);
   }
 
   async #exceedIdsOfKey(): Promise<void> {

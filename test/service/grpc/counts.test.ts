@@ -61,13 +61,13 @@ describe.each(bothLimiters(redis))('each descriptor (%s limiter)', (_name, setti
     expect((await scrape(app.url)).value('ratelimit_waiting')).toBe(0);
   });
 
-  test('that is refused is among the lately refused of the dashboard', async () => {
+  test('that is denied is among the recent denials of the dashboard', async () => {
     const app = await startWithRules();
     const key = uniqueKey();
     for (let i = 0; i < 3; i += 1) await gatewayOf(app).askFor(key);
 
-    expect((await overviewOf(app.url)).refusedNow).toMatchObject([
-      { key, refused: { count: 2, lastReason: 'limit_reached' } },
+    expect((await overviewOf(app.url)).deniedNow).toMatchObject([
+      { key, recentDenials: { count: 2, lastReason: 'limit_reached' } },
     ]);
   });
 });

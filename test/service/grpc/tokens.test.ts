@@ -37,8 +37,8 @@ describe('with tokens a call', () => {
 
   const as = (caller: { token: string }) => ({ headers: { ...bearer(caller) } });
 
-  const refusalsFor = async (reason: string): Promise<number> =>
-    (await scrape(app.url, bearer(OPERATOR))).value('ratelimit_auth_refusals_total', { reason });
+  const rejectionsFor = async (reason: string): Promise<number> =>
+    (await scrape(app.url, bearer(OPERATOR))).value('ratelimit_auth_rejections_total', { reason });
 
   test('of a caller with the scope check is decided', async () => {
     expect((await gateway.askFor(key, as(GATEWAY))).overall_code).toBe('OK');
@@ -64,20 +64,20 @@ describe('with tokens a call', () => {
       'scope_missing',
       ['PERMISSION_DENIED', 'the token lacks the scope check'],
     ],
-  ])('%s is refused, and takes nothing', async (_what, headers, reason, failure) => {
+  ])('%s is rejected, and takes nothing', async (_what, headers, reason, failure) => {
     expect(await failureOf(gateway.askFor(key, { headers }))).toEqual(failure);
-    expect(await refusalsFor(reason)).toBe(1);
+    expect(await rejectionsFor(reason)).toBe(1);
     expect((await debugState(app.url, key, bearer(OPERATOR))).Found).toBe(false);
   });
 
-  test('is refused before what it asks for is looked at', async () => {
+  test('is rejected before what it asks for is looked at', async () => {
     expect(await failureOf(gateway.ask({ descriptors: [] }))).toEqual([
       'UNAUTHENTICATED',
       'a bearer token is required',
     ]);
   });
 
-  test('for a key of others is refused, and takes nothing of its own', async () => {
+  test('for a key of others is rejected, and takes nothing of its own', async () => {
     const descriptors = [of(key), of(`other-${key}`)];
 
     expect(await failureOf(gateway.ask({ descriptors }, as(GATEWAY)))).toEqual([

@@ -110,10 +110,13 @@ describe.each(bothLimiters(redis))('elements of a call (%s limiter)', (_name, se
         bearer(team),
       ),
     ).toStrictEqual([{ status: 200 }, forbidden]);
-    const refused = (await scrape(app.url, bearer(owner))).value('ratelimit_auth_refusals_total', {
-      reason: 'key_not_allowed',
-    });
-    expect(refused).toBe(2);
+    const rejected = (await scrape(app.url, bearer(owner))).value(
+      'ratelimit_auth_rejections_total',
+      {
+        reason: 'key_not_allowed',
+      },
+    );
+    expect(rejected).toBe(2);
     for (const method of ['POST', 'DELETE']) {
       const statuses = [];
       for (const headers of [{}, bearer(debug), { Authorization: 'Bearer unknown' }]) {

@@ -117,10 +117,10 @@ describe('the verdict', () => {
     ]);
   });
 
-  test('finds a client without an answer, and a refused one', () => {
+  test('finds a client without an answer, and one that is not approved', () => {
     const last = recording.findLastIndex(isApproval);
     expect(judge(recording.toSpliced(last, 1)).problems).toContain('1 clients got no answer');
-    expect(judge(change(last, { event: 'refused', status: 503 })).problems).toContainEqual(
+    expect(judge(change(last, { event: 'notApproved', status: 503 })).problems).toContainEqual(
       expect.stringMatching(/^client \d+ was answered with 503$/),
     );
   });

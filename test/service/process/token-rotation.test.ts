@@ -61,7 +61,7 @@ async function reload(replica: ReplicaProcess, change: () => Promise<void>): Pro
   await until(() => reloads() > before);
 }
 
-test.each(WAYS)('%s a token is rotated without a refused request', async (_way, make) => {
+test.each(WAYS)('%s a token is rotated without a rejected request', async (_way, make) => {
   const [path, change] = await make();
   const replica = await startReplica({ AUTH_TOKENS_FILE: path, MAX_REQUESTS: '1000000000' });
   const key = uniqueKey();
@@ -94,9 +94,9 @@ test.each(WAYS)('%s a token is rotated without a refused request', async (_way, 
   await Promise.all(clients);
 
   expect(Object.values(statuses).map((all) => [...new Set(all)])).toEqual([[200], [200]]);
-  const refusals = (await scrape(replica.url, bearer({ token: NEW }))).valuesOf(
-    'ratelimit_auth_refusals_total',
+  const rejections = (await scrape(replica.url, bearer({ token: NEW }))).valuesOf(
+    'ratelimit_auth_rejections_total',
   );
-  expect(new Set(Object.values(refusals))).toEqual(new Set([0]));
+  expect(new Set(Object.values(rejections))).toEqual(new Set([0]));
   expect(await check(OLD)).toBe(401);
 });

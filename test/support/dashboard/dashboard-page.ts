@@ -10,8 +10,8 @@ export interface Overview extends DescribedReplica {
   readonly survey: Omit<Survey, 'states'> & { readonly kept: number };
   readonly matching: number;
   readonly keys: readonly KeyRow[];
-  readonly refusedNow: readonly KeyRow[];
-  readonly refusedKeys: number;
+  readonly deniedNow: readonly KeyRow[];
+  readonly deniedKeys: number;
   readonly intervalMillis: number;
 }
 

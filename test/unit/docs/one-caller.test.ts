@@ -17,7 +17,7 @@ const seconds = (millis: number): string => `${millis / 1000} s`;
 
 const connections = settings.MAX_CONNECTIONS;
 const inFlight = settings.MAX_IN_FLIGHT_PER_CONNECTION;
-const REFUSED = '0: a 401 at once';
+const REJECTED = '0: a 401 at once';
 
 /** What the page says of each resource of the HTTP ports, by what the code has. Other tests measure each figure. */
 const OF_HTTP: Readonly<Record<string, readonly string[]>> = {
@@ -35,7 +35,7 @@ const OF_HTTP: Readonly<Record<string, readonly string[]>> = {
   ],
   // test/service/http/pipelining.test.ts, and test/service/http/auth.test.ts for those without a token
   'requests served at a time': [
-    ...[String(inFlight), `${inFlight} on each connection`, REFUSED],
+    ...[String(inFlight), `${inFlight} on each connection`, REJECTED],
     '`MAX_IN_FLIGHT_PER_CONNECTION`',
   ],
   // test/service/http/pipelining.test.ts
@@ -51,12 +51,12 @@ const OF_HTTP: Readonly<Record<string, readonly string[]>> = {
   ],
   // test/service/http/body-room.test.ts, test/unit/http/intake
   [`bodies of bulk requests, with ${BYTES_OF_ELEMENT} bytes for each element`]: [
-    ...[mib(BODY_BYTES.connection), mib(BODY_BYTES.caller), REFUSED],
+    ...[mib(BODY_BYTES.connection), mib(BODY_BYTES.caller), REJECTED],
     `${mib(BODY_BYTES.all)} of a port; ${seconds(TIMEOUTS.requestMillis)} for a body to come`,
   ],
   // test/service/http/pipelining.test.ts, test/service/http/auth-waiting-share.test.ts
   'places to wait in': [
-    ...[String(inFlight), grouped(Math.ceil(settings.MAX_WAITERS / 2)), REFUSED],
+    ...[String(inFlight), grouped(Math.ceil(settings.MAX_WAITERS / 2)), REJECTED],
     '`MAX_WAITERS_PER_CALLER`, `waiting_share`; `MAX_WAITERS` for all',
   ],
 };

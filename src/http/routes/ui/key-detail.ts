@@ -31,7 +31,7 @@ export function keyDetail({ limiter, rules, recentDenials, replica }: DetailPart
       found: detail !== undefined,
       replica,
       ...(detail && named(detail, replica)),
-      refused: recentDenials.of(key),
+      recentDenials: recentDenials.of(key),
       explained,
     };
     sendJson(response, 200, body, BROWSER_HEADERS);

@@ -3,7 +3,7 @@ import { UnavailableError } from '../../../limiter/errors.js';
 import type { DeniedKey } from '../../../service/deciding/recent-denials.js';
 import { Top } from './top.js';
 
-export const SORTS = ['refused', 'queue', 'fullest'] as const;
+export const SORTS = ['denied', 'queue', 'fullest'] as const;
 export type Sort = (typeof SORTS)[number];
 
 const NOTHING_COUNTED = { approved: 0, denied: 0, waiting: 0 };
@@ -15,14 +15,14 @@ export interface KeyRow {
   readonly approved: number;
   readonly denied: number;
   readonly waiting: number;
-  /** As far as this replica knows; the page knows the field by this name. */
-  readonly refused: DeniedKey | undefined;
+  /** The current run of denials, as far as this replica knows. */
+  readonly recentDenials: DeniedKey | undefined;
 }
 
 /** The data of rows: the keys as they were surveyed, and the keys that were denied since. */
 export interface RowSources {
   readonly states: ReadonlyMap<string, InstanceState>;
-  readonly refused: readonly DeniedKey[];
+  readonly recentDenials: readonly DeniedKey[];
   readonly limitsOf: (key: string) => Limits;
   /** Whether a key is to be listed. */
   readonly accepts: (key: string) => boolean;
@@ -36,8 +36,8 @@ export interface ChosenRows {
 
 /** Chooses the first rows in an order. A key that is newer than the survey is among them if it was denied. */
 export function chooseRows(sources: RowSources, sort: Sort, most: number): ChosenRows {
-  const { states, refused, accepts } = sources;
-  const refusedByKey = new Map(refused.map((one) => [one.key, one]));
+  const { states, recentDenials, accepts } = sources;
+  const deniedByKey = new Map(recentDenials.map((one) => [one.key, one]));
   const scoreOf = SCORES[sort];
   const top = new Top<KeyRow | InstanceState>(most);
   let matching = 0;
@@ -45,26 +45,26 @@ export function chooseRows(sources: RowSources, sort: Sort, most: number): Chose
   for (const state of states.values()) {
     if (!accepts(state.key)) continue;
     matching += 1;
-    top.offer(state, scoreOf(state, refusedByKey.get(state.key)));
+    top.offer(state, scoreOf(state, deniedByKey.get(state.key)));
   }
-  for (const one of refused) {
+  for (const one of recentDenials) {
     if (states.has(one.key) || !accepts(one.key)) continue;
     matching += 1;
     const row = unseenRow(one, sources);
     top.offer(row, scoreOf(row, one));
   }
-  const rows = top.items.map((item) => ({ ...item, refused: refusedByKey.get(item.key) }));
+  const rows = top.items.map((item) => ({ ...item, recentDenials: deniedByKey.get(item.key) }));
   return { rows, matching };
 }
 
 /** The keys that are denied now, those with the most denials first. */
-export function chooseRefused(sources: RowSources, most: number): ChosenRows {
-  return chooseRows({ ...sources, states: new Map() }, 'refused', most);
+export function chooseDenied(sources: RowSources, most: number): ChosenRows {
+  return chooseRows({ ...sources, states: new Map() }, 'denied', most);
 }
 
-function unseenRow(refused: DeniedKey, { limitsOf }: RowSources): KeyRow {
-  const { key } = refused;
-  return { key, limits: limitsOf(key), ...NOTHING_COUNTED, refused };
+function unseenRow(recentDenials: DeniedKey, { limitsOf }: RowSources): KeyRow {
+  const { key } = recentDenials;
+  return { key, limits: limitsOf(key), ...NOTHING_COUNTED, recentDenials };
 }
 
 /**
@@ -80,8 +80,8 @@ export async function refreshRows(
     rows.map(async (row): Promise<KeyRow[]> => {
       try {
         const state = await limiter.inspect(row.key);
-        if (state) return [{ ...state, refused: row.refused }];
-        return row.refused ? [{ ...row, ...NOTHING_COUNTED }] : [];
+        if (state) return [{ ...state, recentDenials: row.recentDenials }];
+        return row.recentDenials ? [{ ...row, ...NOTHING_COUNTED }] : [];
       } catch (error) {
         if (error instanceof UnavailableError) return [row];
         throw error;
@@ -89,20 +89,20 @@ export async function refreshRows(
     }),
   );
   const top = new Top<KeyRow>(rows.length);
-  for (const row of fresh.flat()) top.offer(row, SCORES[sort](row, row.refused));
+  for (const row of fresh.flat()) top.offer(row, SCORES[sort](row, row.recentDenials));
   return top.items;
 }
 
-type ScoreOf = (state: Omit<InstanceState, 'key'>, refused: DeniedKey | undefined) => number;
+type ScoreOf = (state: Omit<InstanceState, 'key'>, recent: DeniedKey | undefined) => number;
 
 /** The scores by which rows are ordered. The later terms only order rows that are equal in the first. */
 const SCORES: Readonly<Record<Sort, ScoreOf>> = {
-  fullest: (state, refused) => {
-    const denials = denialsOf(state, refused);
+  fullest: (state, recent) => {
+    const denials = denialsOf(state, recent);
     return fillOf(state) * 1e6 + Math.min(state.waiting, 1e5) + denials / (1 + denials);
   },
   queue: (state) => state.waiting * 10 + fillOf(state),
-  refused: (state, refused) => denialsOf(state, refused) * 1000 + fillOf(state),
+  denied: (state, recent) => denialsOf(state, recent) * 1000 + fillOf(state),
 };
 
 /** At most 1, also if the maximum was lowered in mid-window. */
@@ -113,7 +113,7 @@ function fillOf({ approved, limits: { maxRequests } }: Parameters<ScoreOf>[0]): 
 /** Denials per second: those of this replica, or those of all replicas in this window, which may have just begun. */
 function denialsOf(
   { denied, limits }: Parameters<ScoreOf>[0],
-  refused: DeniedKey | undefined,
+  recent: DeniedKey | undefined,
 ): number {
-  return Math.max(refused?.perSecond ?? 0, (denied * 1000) / limits.windowMillis);
+  return Math.max(recent?.perSecond ?? 0, (denied * 1000) / limits.windowMillis);
 }

@@ -8,7 +8,7 @@ import type { Access } from '../../../service/callers/access.js';
 import { BROWSER_HEADERS } from '../../replies/headers.js';
 import { sendJson } from '../../replies/reply.js';
 import { describeReplica, type ReplicaParts } from './describe-replica.js';
-import { chooseRefused, chooseRows, refreshRows, type RowSources } from './key-rows.js';
+import { chooseDenied, chooseRows, refreshRows, type RowSources } from './key-rows.js';
 import { KeySurvey } from './key-survey.js';
 import type { RecentDenials } from '../../../service/deciding/recent-denials.js';
 import { parseListQuery } from './ui-parameters.js';
@@ -17,7 +17,7 @@ import { parseListQuery } from './ui-parameters.js';
 const SHORTEST_INTERVAL_MILLIS = 2000;
 const INTERVAL_PER_KEY_MILLIS = 0.3;
 /** How many of the denied keys are shown, in any order of the other keys. */
-const REFUSED_SHOWN = 8;
+const DENIED_SHOWN = 8;
 
 export interface OverviewParts extends ReplicaParts {
   readonly limiter: Limiter;
@@ -39,15 +39,15 @@ export function overview(parts: OverviewParts): RequestHandler {
     ]);
     const sources: RowSources = {
       states,
-      refused: parts.recentDenials.all(),
+      recentDenials: parts.recentDenials.all(),
       limitsOf: (key) => parts.policyOf(key).limits,
       accepts: (key) => access.mayUse(key, response.locals.context),
     };
     const chosen = chooseRows(await searched(sources, search, limiter), sort, limit);
-    const refused = chooseRefused(sources, REFUSED_SHOWN);
-    const [keys, refusedNow] = await Promise.all([
+    const denied = chooseDenied(sources, DENIED_SHOWN);
+    const [keys, deniedNow] = await Promise.all([
       refreshRows(chosen.rows, sort, limiter),
-      refreshRows(refused.rows, 'refused', limiter),
+      refreshRows(denied.rows, 'denied', limiter),
     ]);
     const { matching } = chosen;
     const body = { ...replica, survey: { ...survey, kept: states.size }, matching, keys };
@@ -56,8 +56,8 @@ export function overview(parts: OverviewParts): RequestHandler {
       200,
       {
         ...body,
-        refusedNow,
-        refusedKeys: refused.matching,
+        deniedNow,
+        deniedKeys: denied.matching,
         intervalMillis: Math.max(SHORTEST_INTERVAL_MILLIS, states.size * INTERVAL_PER_KEY_MILLIS),
       },
       BROWSER_HEADERS,

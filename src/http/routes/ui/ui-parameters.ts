@@ -12,7 +12,7 @@ const LIMIT = { min: 1, max: 200 };
 const DEFAULT_LIMIT = 50;
 
 const listSchema = z.object({
-  sort: z.enum(SORTS, `one of ${SORTS.join(', ')}`).default('refused'),
+  sort: z.enum(SORTS, `one of ${SORTS.join(', ')}`).default('denied'),
   limit: wholeNumber(LIMIT).default(DEFAULT_LIMIT),
   search: z.string('a text').max(BOUNDS.keyBytes.max, 'no longer than a key').default(''),
 });

@@ -140,12 +140,12 @@ describe.each(bothLimiters(redis))('one key in detail (%s limiter)', (name, sett
     ['', 'key must be given once'],
     ['?key=a&key=b', 'key must be given once'],
     ['?key=', 'key must be 1 to 512 bytes of UTF-8, not 0'],
-  ])('is refused for %j', async (query, error) => {
+  ])('is rejected for %j', async (query, error) => {
     const answer = await send(app.url, 'GET', `/ui/data/key${query}`);
     expect([answer.status, answer.json()]).toEqual([400, { error }]);
   });
 
-  test('is refused for a key that is too long', async () => {
+  test('is rejected for a key that is too long', async () => {
     const key = 'x'.repeat(513);
     const answer = await send(app.url, 'GET', keyPath('/ui/data/key', key));
     const error = 'key must be 1 to 512 bytes of UTF-8, not 513';

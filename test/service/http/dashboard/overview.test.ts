@@ -48,23 +48,23 @@ describe.each(bothLimiters(redis))('the overview (%s limiter)', (name, settings)
       },
       matching: 0,
       keys: [],
-      refusedNow: [],
-      refusedKeys: 0,
+      deniedNow: [],
+      deniedKeys: 0,
       intervalMillis: expect.any(Number) as unknown,
     });
   });
 
-  test('sorts by fill, by queue and by refusals, and lists no more than asked for', async () => {
+  test('sorts by fill, by queue and by denials, and lists no more than asked for', async () => {
     await checkTimes(app.url, 'half', 2);
     await checkTimes(app.url, 'full', 4);
-    await checkTimes(app.url, 'refused', 7);
+    await checkTimes(app.url, 'denied', 7);
     await checkTimes(app.url, 'low', 1);
     await checkTimes(app.url, 'queue', 4);
     const waiting = begin(app.url, 'POST', `${ratePath('queue')}?canWait=true`);
     await untilWaiting(app.url, 'queue', 1);
 
     const byFill = await overviewOf(app.url, { sort: 'fullest' });
-    expect(keysOf(byFill.keys)).toEqual(['queue', 'refused', 'full', 'half', 'low']);
+    expect(keysOf(byFill.keys)).toEqual(['queue', 'denied', 'full', 'half', 'low']);
     expect(byFill.keys[3]).toStrictEqual({
       key: 'half',
       limits: { windowMillis: 3_600_000, maxRequests: 4, maxRequestsInQueue: 9 },
@@ -76,27 +76,27 @@ describe.each(bothLimiters(redis))('the overview (%s limiter)', (name, settings)
     expect(byQueue.keys).toMatchObject([{ key: 'queue', waiting: 1 }]);
     expect(byQueue.matching).toBe(5);
     expect(byQueue.survey).toMatchObject({ keys: 5, kept: 5, isComplete: true });
-    const byRefusals = await overviewOf(app.url, { sort: 'refused', limit: '2' });
-    expect(keysOf(byRefusals.keys)[0]).toBe('refused');
+    const byDenials = await overviewOf(app.url, { sort: 'denied', limit: '2' });
+    expect(keysOf(byDenials.keys)[0]).toBe('denied');
     waiting.disconnect();
   });
 
-  test('tells who is refused, why and since when, whatever it is sorted by', async () => {
+  test('tells which keys are denied, why and since when, whatever it is sorted by', async () => {
     await checkTimes(app.url, 'plain', 6);
     await checkTimes(app.url, 'no-queue', 4, '?maxRequestsInQueue=0');
     await checkTimes(app.url, 'no-queue', 3, '?canWait=true');
-    const { refusedNow, refusedKeys } = await overviewOf(app.url, { sort: 'fullest', limit: '1' });
+    const { deniedNow, deniedKeys } = await overviewOf(app.url, { sort: 'fullest', limit: '1' });
 
-    expect(refusedKeys).toBe(2);
+    expect(deniedKeys).toBe(2);
     const times = {
       sinceMillis: expect.any(Number) as unknown,
       lastMillis: expect.any(Number) as unknown,
       perSecond: expect.any(Number) as unknown,
     };
-    const byKey = new Map(refusedNow.map((row) => [row.key, row]));
+    const byKey = new Map(deniedNow.map((row) => [row.key, row]));
     expect(byKey.get('plain')).toMatchObject({
       denied: 2,
-      refused: {
+      recentDenials: {
         count: 2,
         byReason: { limit_reached: 2, queue_full: 0 },
         lastReason: 'limit_reached',
@@ -107,19 +107,19 @@ describe.each(bothLimiters(redis))('the overview (%s limiter)', (name, settings)
     // The contract does not count these as denied.
     expect(byKey.get('no-queue')).toMatchObject({
       denied: 0,
-      refused: { count: 3, byReason: { limit_reached: 0, queue_full: 3 }, ...times },
+      recentDenials: { count: 3, byReason: { limit_reached: 0, queue_full: 3 }, ...times },
     });
   });
 
-  test('a key that has come since the keys were surveyed is listed at once when it is refused', async () => {
+  test('a key that has come since the keys were surveyed is listed at once when it is denied', async () => {
     await checkTimes(app.url, 'before', 1);
     await overviewOf(app.url);
     await checkTimes(app.url, 'since', 5);
-    const { keys, refusedNow, survey } = await overviewOf(app.url, { sort: 'refused' });
+    const { keys, deniedNow, survey } = await overviewOf(app.url, { sort: 'denied' });
 
     expect(survey.keys).toBe(1);
     expect(keysOf(keys)).toEqual(['since', 'before']);
-    expect(refusedNow).toMatchObject([{ key: 'since', approved: 4, denied: 1 }]);
+    expect(deniedNow).toMatchObject([{ key: 'since', approved: 4, denied: 1 }]);
   });
 
   test('shows the rows as of now, however old the survey is', async () => {
@@ -156,17 +156,17 @@ describe.each(bothLimiters(redis))('the overview (%s limiter)', (name, settings)
     const headers = { 'Content-Type': 'application/json' };
     await fetch(`${app.url}/rate`, { method: 'POST', headers, body });
 
-    const { refusedNow } = await overviewOf(app.url);
-    expect(refusedNow).toMatchObject([{ key: 'many', refused: { count: 3 } }]);
+    const { deniedNow } = await overviewOf(app.url);
+    expect(deniedNow).toMatchObject([{ key: 'many', recentDenials: { count: 3 } }]);
   });
 
   test.each([
-    ['sort=worst', 'sort must be one of refused, queue, fullest'],
+    ['sort=worst', 'sort must be one of denied, queue, fullest'],
     ['limit=0', 'limit must be a whole number from 1 to 200'],
     ['limit=201', 'limit must be a whole number from 1 to 200'],
     ['limit=5&limit=6', 'limit must be a whole number from 1 to 200'],
     [`search=${'x'.repeat(513)}`, 'search must be no longer than a key'],
-  ])('is refused for %s', async (query, error) => {
+  ])('is rejected for %s', async (query, error) => {
     const answer = await send(app.url, 'GET', `/ui/data?${query}`);
     expect([answer.status, answer.json()]).toEqual([400, { error }]);
   });
@@ -199,12 +199,12 @@ describe('with tokens', () => {
     }
   });
 
-  test('a caller sees the keys that are for it, among the refused ones, too', async () => {
+  test('a caller sees only its own keys, also among the denied ones', async () => {
     for (const key of ['team:a', 'other:b']) {
       for (let i = 0; i < 3; i += 1) await send(app.url, 'POST', ratePath(key), bearer(OWNER));
     }
-    const { keys, refusedNow, refusedKeys, matching } = await overviewOf(app.url, {}, bearer(TEAM));
-    expect([keysOf(keys), keysOf(refusedNow), refusedKeys, matching]).toEqual([
+    const { keys, deniedNow, deniedKeys, matching } = await overviewOf(app.url, {}, bearer(TEAM));
+    expect([keysOf(keys), keysOf(deniedNow), deniedKeys, matching]).toEqual([
       ['team:a'],
       ['team:a'],
       1,
@@ -214,20 +214,20 @@ describe('with tokens', () => {
     expect(search.keys).toEqual([]);
     const all = await overviewOf(app.url, {}, bearer(OWNER));
     expect(keysOf(all.keys)).toHaveLength(2);
-    expect(all.refusedNow[0]?.refused).toMatchObject({ caller: 'owner', count: 2 });
+    expect(all.deniedNow[0]?.recentDenials).toMatchObject({ caller: 'owner', count: 2 });
   });
 });
 
-test('a refusal by a rule in the shadow is told from one that bites', async () => {
+test('a denial by a shadow rule is told from another', async () => {
   const CONFIG_FILE = join(folder, uniqueKey());
   const rule = { key_pattern: 'tried', max_requests_per_window: 1, shadow: true };
   await writeFile(CONFIG_FILE, JSON.stringify({ keys: [rule] }));
   const app = await startTestApp({ CONFIG_FILE });
   await checkTimes(app.url, 'tried', 2);
-  const { refusedNow, rules, decisions } = await overviewOf(app.url);
+  const { deniedNow, rules, decisions } = await overviewOf(app.url);
   await app.stop(0);
 
-  expect(refusedNow).toMatchObject([{ key: 'tried', refused: { isShadow: true, count: 1 } }]);
+  expect(deniedNow).toMatchObject([{ key: 'tried', recentDenials: { isShadow: true, count: 1 } }]);
   expect(rules.count).toBe(1);
   expect(decisions).toMatchObject({ shadowed: 1, denied: 0 });
 });

@@ -21,10 +21,10 @@ describe.each(bothLimiters(redis))('trying by hand (%s limiter)', (_name, settin
     const url = app.adminUrl;
     const path = keyPath('/ui/try/check', 'job', { maxRequests: '1' });
     const first = approvedId(await send(url, 'POST', path));
-    const refused = await send(url, 'POST', path);
-    expect(refused.status).toBe(429);
-    expect(refused.headers['ratelimit-policy']).toBe('"default";q=1;w=3600');
-    expect(refused.json()).toEqual({ error: 'rate limit exceeded', key: 'job' });
+    const denied = await send(url, 'POST', path);
+    expect(denied.status).toBe(429);
+    expect(denied.headers['ratelimit-policy']).toBe('"default";q=1;w=3600');
+    expect(denied.json()).toEqual({ error: 'rate limit exceeded', key: 'job' });
 
     const waiting = begin(url, 'POST', keyPath('/ui/try/check', 'job', { canWait: 'true' }));
     await untilWaiting(url, 'job', 1);
@@ -45,7 +45,7 @@ describe.each(bothLimiters(redis))('trying by hand (%s limiter)', (_name, settin
     ['/ui/try/check', 'key must be given once'],
     ['/ui/try/release?key=a', 'request_id must be given once'],
     ['/ui/try/release?request_id=a', 'key must be given once'],
-  ])('POST %s is refused', async (path, error) => {
+  ])('POST %s is rejected', async (path, error) => {
     const answer = await send(app.adminUrl, 'POST', path);
     expect(answer.status).toBe(400);
     expect(answer.json()).toMatchObject({ error });

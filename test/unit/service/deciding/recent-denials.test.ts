@@ -38,7 +38,7 @@ test('a denial is remembered with its reason and since when', () => {
   expect(denials.all()).toEqual([denials.of('a')]);
 });
 
-test('the caller that was refused last is known', () => {
+test('the caller that was denied last is known', () => {
   deny('a', 'limit_reached', 1000, 'first');
   deny('a', 'limit_reached', 1000, 'second');
   expect(denials.of('a')?.caller).toBe('second');
@@ -72,7 +72,7 @@ test.each([2, 15, 300])('a steady rate is known after %i seconds', (seconds) => 
   expect(perSecond).toBeLessThan(22);
 });
 
-test('the rate falls by half in ten seconds without a refusal', () => {
+test('the rate falls by half in ten seconds without a denial', () => {
   for (let i = 0; i < 2000; i += 1) {
     now += 50;
     deny('a');
@@ -82,7 +82,7 @@ test('the rate falls by half in ten seconds without a refusal', () => {
   expect(denials.of('a')!.perSecond / before).toBeCloseTo(0.5, 1);
 });
 
-test('of any number of keys those are kept that were refused last', () => {
+test('of any number of keys those are kept that were denied last', () => {
   for (let i = 0; i < 10_000; i += 1) deny(`key-${i}`);
   expect(denials.all().length).toBeLessThanOrEqual(2000);
   expect(denials.of('key-9999')).toBeDefined();

@@ -6,7 +6,7 @@ import { bearer, tokenFile } from '../../support/tokens.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
 
-const REFUSALS = 'ratelimit_auth_refusals_total';
+const REJECTIONS = 'ratelimit_auth_rejections_total';
 
 const OPERATOR = { name: 'operator', token: 'token-that-may-debug', scopes: ['debug'] };
 const CHECKER = {
@@ -25,18 +25,18 @@ beforeEach(async () => {
 afterEach(() => app.stop(0));
 
 const counts = async (): Promise<Record<string, number>> =>
-  (await scrape(app.url, bearer(OPERATOR))).valuesOf(REFUSALS);
+  (await scrape(app.url, bearer(OPERATOR))).valuesOf(REJECTIONS);
 
 function series(token_required: number, unknown: number, scope: number, key: number): object {
   return {
-    [`${REFUSALS}{reason="token_required"}`]: token_required,
-    [`${REFUSALS}{reason="token_unknown"}`]: unknown,
-    [`${REFUSALS}{reason="scope_missing"}`]: scope,
-    [`${REFUSALS}{reason="key_not_allowed"}`]: key,
+    [`${REJECTIONS}{reason="token_required"}`]: token_required,
+    [`${REJECTIONS}{reason="token_unknown"}`]: unknown,
+    [`${REJECTIONS}{reason="scope_missing"}`]: scope,
+    [`${REJECTIONS}{reason="key_not_allowed"}`]: key,
   };
 }
 
-/** How many refusals of each reason the log tells of. */
+/** How many rejections of each reason the log has. */
 function logged(): Record<string, number> {
   const all: Record<string, number> = {};
   for (const { rejected = {} } of app.log) {
@@ -47,7 +47,7 @@ function logged(): Record<string, number> {
   return all;
 }
 
-test('refused requests are counted by reason, and none that is let in', async () => {
+test('rejected requests are counted by reason, and accepted ones are not', async () => {
   expect(await counts()).toEqual(series(0, 0, 0, 0));
   const own = ratePath(`own-${uniqueKey()}`);
   await send(app.url, 'POST', own);
