@@ -17,6 +17,7 @@ const FOLDERS = [
   'proto',
   'scripts',
   'src',
+  'test',
   'ui',
 ];
 const IGNORED = ['node_modules', 'dist', 'coverage', '.git'];

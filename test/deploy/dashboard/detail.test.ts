@@ -84,7 +84,7 @@ describeInBrowser('a key in the dashboard', () => {
       expect(await redis.client.exists(`${prefix}{job}`)).toBe(1);
     });
 
-    test('copies over plain HTTP, too, where a page has no clipboard', async () => {
+    test('also copies over plain HTTP, without a clipboard in the page', async () => {
       const [first] = replicas;
       await send(first.url, 'POST', ratePath('job'));
       const permissions = ['clipboard-read', 'clipboard-write'];

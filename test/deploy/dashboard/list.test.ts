@@ -127,7 +127,7 @@ describeInBrowser('the dashboard in a browser', () => {
     await app.stop(0);
   });
 
-  test('a service that is away is said, and found again', async () => {
+  test('says that the service is down, and notices its return', async () => {
     const app = await startTestApp();
     const { page } = await open(`${app.url}/ui`);
     await untilText(page, '#pulse', 'live');

@@ -23,7 +23,7 @@ describeInBrowser('a dashboard of which a file is lost while it loads', () => {
     untilText(page, '#pulse', /^not loaded: .+; retrying …$/);
 
   test.each(['main.js', 'dom.js', 'spark.js', 'style.css'])(
-    'says so, and begins anew until it has all: %s',
+    'says so, and starts again until it has everything: %s',
     async (file) => {
       const { page, complaints } = await openWithout(file);
       await untilSaid(page);
@@ -34,7 +34,7 @@ describeInBrowser('a dashboard of which a file is lost while it loads', () => {
     },
   );
 
-  test('stays as it is while the service is away', async () => {
+  test('stays as it is while the service is down', async () => {
     const { page, requests, complaints } = await openWithout('main.js');
     await untilSaid(page);
     await page.route('**/ui', lose);

@@ -28,7 +28,7 @@ export function chromiumProgram(): string {
   return provided('SLUICE_TEST_CHROMIUM');
 }
 
-/** `describe` for tests in a browser. Skipped where there is none, which `find-chromium.mjs` announces. */
+/** `describe` for tests in a browser. Skipped without a browser, which `find-chromium.mjs` announces. */
 export function describeInBrowser(title: string, tests: () => void): void {
   if (chromiumProgram() === '') describe.skip(title, tests);
   else describe(title, tests);
@@ -63,7 +63,7 @@ export function useBrowser(...args: string[]): Open {
     page.on('request', (request) => requests.push(`${request.method()} ${request.url()}`));
     page.on('pageerror', (error) => complaints.push(String(error)));
     page.on('console', (message) => {
-      // A denied check is an error in the console, too.
+      // A denied check is also an error in the console.
       const isAnswer = message.text().startsWith('Failed to load resource');
       if (message.type() === 'error' && !isAnswer) complaints.push(message.text());
     });

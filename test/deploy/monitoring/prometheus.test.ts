@@ -11,7 +11,7 @@ import { FaultyServices } from './faulty-services.js';
 import { describeWithPrometheus, Prometheus } from './prometheus.js';
 import { alerts, dashboard, panelQueries, RULES_FILE } from './shipped-queries.js';
 
-/** What is dear to provoke here; `alerts.test.ts` has these fire, too. */
+/** Alerts that are costly to provoke here; `alerts.test.ts` makes them fire. */
 const NOT_PROVOKED = [
   'SluiceGone',
   'SluiceStoreFull',

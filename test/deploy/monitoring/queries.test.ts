@@ -73,7 +73,7 @@ describe.each([
   });
 });
 
-test('a metric, label or value that there is not is found', () => {
+test('an unknown metric, label or value is found', () => {
   const wrong =
     'sum by (rool) (rate(ratelimit_rule_decisions_total{outcome="denyed",why=~"a|b"}[5m]))';
 

@@ -118,7 +118,7 @@ test('calls to Redis are counted by script, and the checks that went in them', a
   expect(all.value('ratelimit_store_breakers_open')).toBe(0);
 });
 
-test('a replica that nobody has asked yet is ready where it reaches Redis, and not where Redis is away', async () => {
+test('a replica that nobody has asked yet is ready if it reaches Redis, and not if Redis is down', async () => {
   const readyWith = async (settings: Record<string, string>): Promise<number[]> => {
     const app = await startTestApp(settings);
     const all = await scrape(app.url);
@@ -132,7 +132,7 @@ test('a replica that nobody has asked yet is ready where it reaches Redis, and n
   expect(await readyWith({ ...away, READY_DURING_OUTAGE: 'true' })).toEqual([1, 0]);
 });
 
-test('a Redis that is away shows in errors and as an open breaker', async () => {
+test('a Redis that is down shows in errors and as an open breaker', async () => {
   const app = await startTestApp({ REDIS_URL: 'redis://127.0.0.1:1', STORE_TIMEOUT_MILLIS: '100' });
   const all = await until(async () => {
     await send(app.url, 'POST', ratePath(uniqueKey()));

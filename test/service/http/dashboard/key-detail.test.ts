@@ -103,7 +103,7 @@ describe.each(bothLimiters(redis))('one key in detail (%s limiter)', (name, sett
     expect(body.replicas).toMatchObject([{ replica: body.replica, places: 1 }]);
   });
 
-  test('has its names in the store, where there is one', async () => {
+  test('has its names in the store, if it has one', async () => {
     await send(app.url, 'POST', ratePath('job'));
     const { names } = (await detail('job')) as { names: { holds: string; name: string }[] };
     if (name === 'embedded') {

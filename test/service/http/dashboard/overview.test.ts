@@ -151,7 +151,7 @@ describe.each(bothLimiters(redis))('the overview (%s limiter)', (name, settings)
     expect((await overviewOf(app.url)).decisions).toMatchObject({ approved: 4, denied: 2 });
   });
 
-  test('a call for many is noted alike', async () => {
+  test('a bulk request is recorded alike', async () => {
     const body = JSON.stringify(Array.from({ length: 7 }, () => ({ key: 'many' })));
     const headers = { 'Content-Type': 'application/json' };
     await fetch(`${app.url}/rate`, { method: 'POST', headers, body });
@@ -232,7 +232,7 @@ test('a denial by a shadow rule is told from another', async () => {
   expect(decisions).toMatchObject({ shadowed: 1, denied: 0 });
 });
 
-describe('a store that is away', () => {
+describe('a store that is down', () => {
   test('is said, and hides nothing else', async () => {
     const app = await startTestApp({
       REDIS_URL: 'redis://127.0.0.1:1',
