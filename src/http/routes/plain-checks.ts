@@ -47,7 +47,7 @@ export function plainChecksOf(app: Express, steps: PlainCheckSteps): AnswerPlain
   };
 }
 
-/** Makes of Node's messages those of Express. */
+/** Turns Node's messages into Express's. */
 function prepare(
   app: Express,
   incoming: IncomingMessage,
