@@ -6,7 +6,7 @@ import { EQUIVALENT } from './equivalent.mjs';
 
 const FOLDERS = ['lua', 'src/limiter', 'src/redis'];
 
-/** What may be written in the place of what; each makes another mutant wherever it is found. */
+/** Pairs of a pattern and its replacement. Each occurrence of a pattern makes one mutant. */
 const SWAPS = {
   lua: [
     [/ <= /g, ' < '], [/ < /g, ' <= '], [/ >= /g, ' > '], [/ > /g, ' >= '],

@@ -6,7 +6,7 @@ import type { RateLimitRequest } from './messages.js';
 
 /** Replaces a text that is not UTF-8: half a surrogate pair, which UTF-8 can't encode. */
 export const NOT_UTF8 = '\ud800';
-/** The character that decoding puts in the place of bytes that are not UTF-8. A valid text may also contain it. */
+/** Decoding replaces bytes that are not UTF-8 with this character. A valid text may also contain it. */
 const REPLACEMENT = '\ufffd';
 /** More fields than 100 descriptors of 30 entries have. Without a bound, a message of 256 KiB takes 5 MB and 0.4 s. */
 const MAX_FIELDS = 10_000;
