@@ -55,8 +55,8 @@ if was_lost or (#missing > 0 and is_older_than_key(keys, state, missing[1].ticke
   hold_after_loss(keys, state, call)
   restore_overrides(state, known_limits)
 end
-if not idle and (queue.places > 0 or #missing > 0) then
-  -- Of a key that was idle for too long, `open_instance` has seen to that.
+if queue.places > 0 then
+  -- Only leases can show that Redis was down. A call that removes the places of dead replicas has looked at them before.
   hold_if_redis_was_down(state, queue, call)
 end
 if #missing > 0 then

@@ -56,17 +56,35 @@ describe('the key is held for replicas that may come back where', () => {
   });
 });
 
-test('a key that is idle, since the caller knows that Redis was there, is not held when it is made again', async () => {
+describe('a key that has idled out is not held when it is made again', () => {
   const limits = { windowMillis: 60, maxRequests: 1 };
   const leaseMillis = 600;
-  const history = { since: 100 };
-  const late = key.replica('late', { limits, leaseMillis, history });
-  await late.check(['a']);
-  const [ticket] = (await late.checkOrWait(['b'])) as number[];
-  // Its lease has ended, but less than a whole lease ago Redis had not answered the caller yet.
-  await key.setTime(667);
-  expect((await late.settle({ b: ticket! })).granted).toEqual(['b']);
-  expect((await key.stored()).state).toMatchObject({ start: 667, holdUntil: 'no' });
+
+  /** A replica with a waiter, whose history does not show that Redis was up. */
+  async function waitUntilIdle(): Promise<{ late: TestReplica; ticket: number }> {
+    const late = key.replica('late', { limits, leaseMillis, history: { since: 100 } });
+    await late.check(['a']);
+    const [ticket] = (await late.checkOrWait(['b'])) as number[];
+    // Its lease has ended, but less than a whole lease ago Redis had not answered the caller yet.
+    await key.setTime(667);
+    return { late, ticket: ticket! };
+  }
+
+  test('by a replica that puts its waiter back', async () => {
+    const { late, ticket } = await waitUntilIdle();
+    expect((await late.settle({ b: ticket })).granted).toEqual(['b']);
+    expect((await key.stored()).state).toMatchObject({ start: 667, holdUntil: 'no' });
+  });
+
+  test('by another replica, before a waiter is put back', async () => {
+    const { late, ticket } = await waitUntilIdle();
+    const punctual = key.replica('punctual', { limits, leaseMillis, history: { since: -10 } });
+    expect(await punctual.check(['x'])).toEqual(['approved']);
+    expect((await late.settle({ b: ticket })).granted).toEqual([]);
+    expect((await key.stored()).state).toMatchObject({ start: 667, holdUntil: 'no' });
+    await key.setTime(727);
+    expect((await late.settle()).granted).toEqual(['b']);
+  });
 });
 
 describe('joining the queue', () => {
