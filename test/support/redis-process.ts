@@ -71,11 +71,15 @@ export function stopRedisProcesses(): Promise<void> {
 }
 
 /**
- * Ends servers.
+ * Ends servers. Sentinels end first: they cut all connections to a server when they change its role.
  * @throws Error where one has refused anything, when all have ended
  */
 export async function stopAll(servers: readonly RedisProcess[]): Promise<void> {
-  const ends = await Promise.allSettled(servers.map((server) => server.stop()));
+  const stop = (isSentinel: boolean) =>
+    Promise.allSettled(
+      servers.filter((server) => server.isSentinel === isSentinel).map((server) => server.stop()),
+    );
+  const ends = [...(await stop(true)), ...(await stop(false))];
   const failed = ends.find((end) => end.status === 'rejected');
   if (failed) throw failed.reason;
 }
@@ -98,6 +102,10 @@ export class RedisProcess {
     this.address = `${options.client?.tls ? 'rediss' : 'redis'}://127.0.0.1:${port}`;
     this.url = asLimiterUser(this.address);
     running.add(this);
+  }
+
+  get isSentinel(): boolean {
+    return this.options.sentinel === true;
   }
 
   /** Another one after each restart. */
