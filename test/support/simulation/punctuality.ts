@@ -61,7 +61,10 @@ export function checkNobodyWaitsForNothing(world: World): void {
   }
 }
 
-/** When time has gone on there, everybody who waits does so for the end of a window that has not come. */
+/**
+ * When time has gone on there, everybody who waits does so for the end of a window that has not come, or of a hold. The
+ * judge sees to it that only a replica that was late begins one, since it cannot tell whether Redis was down.
+ */
 export function checkWindowsEnd(world: World): void {
   const { state, waiting, leases } = world.stored.last;
   if (!state || world.hasLostMemory) return;
@@ -69,11 +72,9 @@ export function checkWindowsEnd(world: World): void {
     if (!world.isPunctual(replica) || (leases[replica] ?? 0) <= world.redisNow) continue;
     const { clock } = world.replica(replica)!;
     // A slow clock's timer was armed when the window began. A fast one asks too early, and learns what is left.
-    const longest =
-      Math.max(state.window, clock.worldMillis(state.window)) +
-      clock.worldMillis(LONGEST_GRACE_MILLIS) +
-      ROUNDED_MILLIS;
-    const over = world.redisNow - state.start - longest;
+    const longest = Math.max(state.window, clock.worldMillis(state.window));
+    const grace = clock.worldMillis(LONGEST_GRACE_MILLIS) + ROUNDED_MILLIS;
+    const over = world.redisNow - Math.max(state.start + longest, state.holdUntil) - grace;
     if (over > 0)
       throw new Violation('the end of a window is seen', `${id} waits on for ${over} ms`);
   }
