@@ -20,7 +20,7 @@ const HELP = `npm run test:mutations -- [options]
 /** Of 140, so many may go unnoticed. */
 const MOST_UNNOTICED = 2 / 140;
 /** All that the tests need. Those of processes run what was built before any change, and notice none. */
-const COPIED = ['deploy', 'dist', 'docs', 'jest.config.js', 'lua', 'package.json', 'proto', 'src', 'test', 'tsconfig.json', 'ui']; // prettier-ignore
+const COPIED = ['bench', 'deploy', 'dist', 'docs', 'jest.config.js', 'lua', 'package.json', 'proto', 'src', 'test', 'tsconfig.json', 'ui']; // prettier-ignore
 
 const { values } = parseArgs({
   options: {
