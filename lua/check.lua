@@ -38,31 +38,10 @@
 --@include lib/errors
 --@include lib/keys
 --@include lib/plain-checks
+--@include lib/replies
+--@include-when-called lib/checks decide
 
-local APPROVED, DENIED = 1, 0
--- The entries of a reply before its verdicts.
-local HEAD = 3
-
-local call = read_call(ARGV)
-local is_sent_again = ARGV[FIRST_OWN] % 2 == 1
-call.may_be_full = ARGV[FIRST_OWN] - 1 > 0
-
--- Redis defines a script's functions again in each call. The functions that decide any checks would take 10 us, and
--- few calls need them.
-local function load_checks()
---@include lib/checks
-  return decide
-end
-
-local decide
-local function decide_any(first_key, first_id, size, limits, special, values)
-  decide = decide or load_checks()
-  return decide(KEYS, first_key, ARGV, first_id, size, limits, special, values)
-end
-
-local replies = {}
-
-local function append(reply)
+local function append(replies, reply)
   if reply.err then
     replies[#replies + 1] = reply
     return
@@ -72,7 +51,7 @@ local function append(reply)
   end
 end
 
-local function append_plain(limits, start, approved, granted, checks)
+local function append_plain(replies, call, limits, start, approved, granted, checks)
   local last = #replies
   replies[last + 1] = micros_to_window_end(start, limits.window, call.now_us)
   replies[last + 2] = limits.max
@@ -83,7 +62,7 @@ local function append_plain(limits, start, approved, granted, checks)
 end
 
 -- What a batch has: the number of its checks, its key's limits, and what else is special about it, or ''.
-local function read_shape(text)
+local function read_shape(call, text)
   if not text then
     return 1, call.limits, ''
   end
@@ -91,15 +70,17 @@ local function read_shape(text)
   return tonumber(size), limits == '' and call.limits or parse_limits(limits), special
 end
 
--- Decides the batch whose key's names begin at KEYS[first_key], and its ids at ARGV[first_id]. Returns false if new
--- keys have to be decided first.
-local function decide_in_order(first_key, names_given, first_id, size, limits, special)
-  local values = read_values(KEYS[first_key])
-  if special == '' and size <= CHUNK and not is_sent_again then
+-- Decides the batch whose key's names begin at names[first_key], and its ids at arguments[first_id]. Returns false if
+-- new keys have to be decided first.
+local function decide_in_order(
+  replies, call, names, first_key, names_given, arguments, first_id, size, limits, special
+)
+  local values = read_values(names[first_key])
+  if special == '' and size <= CHUNK and not call.is_sent_again then
     local start, approved, granted =
-      decide_plainly(call, limits, values, KEYS, first_key, names_given, ARGV, first_id, size)
+      decide_plainly(call, limits, values, names, first_key, names_given, arguments, first_id, size)
     if start then
-      append_plain(limits, start, approved, granted, size)
+      append_plain(replies, call, limits, start, approved, granted, size)
       return true
     end
   end
@@ -108,28 +89,29 @@ local function decide_in_order(first_key, names_given, first_id, size, limits, s
   elseif values[2] then
     return false
   else
-    append(decide_any(first_key, first_id, size, limits, special, values))
+    append(replies, decide(call, names, first_key, arguments, first_id, size, limits, special, values))
   end
   return true
 end
 
--- Decides the batches from that of KEYS[first_key] on, those of new keys first, as a full memory requires
+-- Decides the batches from that of names[first_key] on, those of new keys first, as a full memory requires
 -- (`decide_in_full_memory` in lib/instance).
-local function decide_new_first(first_key, first_id, size, limits, special, next_text)
+local function decide_new_first(
+  replies, call, names, first_key, arguments, first_id, size, limits, special, next_text
+)
   local batches = {}
-  for key = first_key, #KEYS, KEYS_PER_INSTANCE do
+  for key = first_key, #names, KEYS_PER_INSTANCE do
     batches[#batches + 1] = { key, first_id, size, limits, special }
     first_id = first_id + size
-    size, limits, special = read_shape(next_text())
+    size, limits, special = read_shape(call, next_text())
   end
   local decided = {}
   local function decide_each(is_due)
     for i, batch in ipairs(batches) do
-      local state_key = KEYS[batch[1]]
-      if not decided[i] and is_due(state_key) then
+      local key, id, checks, of_key, is_special = unpack(batch)
+      if not decided[i] and is_due(names[key]) then
         decided[i] = reply_of(function()
-          batch[6] = read_values(state_key)
-          return decide_any(unpack(batch))
+          return decide(call, names, key, arguments, id, checks, of_key, is_special, read_values(names[key]))
         end)
       end
     end
@@ -141,13 +123,16 @@ local function decide_new_first(first_key, first_id, size, limits, special, next
     return true
   end)
   for _, reply in ipairs(decided) do
-    append(reply)
+    append(replies, reply)
   end
 end
 
 -- Decides the batches in their order, as far as possible. With a full memory, either Redis refuses the first batch and
 -- all that follow, or new keys are decided first.
-local function decide_batches()
+local function run(KEYS, ARGV)
+  local call, replies = read_call(ARGV), {}
+  call.is_sent_again = ARGV[FIRST_OWN] % 2 == 1
+  call.may_be_full = ARGV[FIRST_OWN] - 1 > 0
   local next_text = string.gmatch(ARGV[FIRST_OWN + 3], '%S+')
   local two_names_until = tonumber(ARGV[FIRST_OWN + 1])
   local five_names_until = two_names_until + ARGV[FIRST_OWN + 2]
@@ -157,25 +142,23 @@ local function decide_batches()
     local names_given = (batch <= two_names_until and NAMES_IN_WINDOW)
       or (batch <= five_names_until and NAMES_FOR_NEW_WINDOW)
       or KEYS_PER_INSTANCE
-    local size, limits, special = read_shape(next_text())
-    if call.may_be_full then
-      return decide_new_first(first_key, first_id, size, limits, special, next_text)
-    end
-    local succeeded, is_decided = not out_of_memory, true
-    if succeeded then
-      succeeded, is_decided = pcall(decide_in_order, first_key, names_given, first_id, size, limits, special)
+    local size, limits, special = read_shape(call, next_text())
+    local succeeded, is_decided = not out_of_memory, not call.may_be_full
+    if succeeded and is_decided then
+      succeeded, is_decided = pcall(
+        decide_in_order, replies, call, KEYS, first_key, names_given, ARGV, first_id, size, limits, special
+      )
     end
     if not succeeded then
       local failure = out_of_memory or error_reply(is_decided)
       out_of_memory = string.find(failure.err, '^OOM ') and failure
-      append(failure)
+      append(replies, failure)
     elseif not is_decided then
-      return decide_new_first(first_key, first_id, size, limits, special, next_text)
+      decide_new_first(replies, call, KEYS, first_key, ARGV, first_id, size, limits, special, next_text)
+      return replies
     end
     first_id = first_id + size
     first_key = first_key + names_given
   end
+  return replies
 end
-
-decide_batches()
-return replies

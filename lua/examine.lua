@@ -52,23 +52,25 @@ local function replicas_of(queue, now_ms)
   return replicas
 end
 
-local keys = { state = KEYS[1], queue = KEYS[2], waiting = KEYS[3], replicas = KEYS[4] }
-local now_ms = math.floor(now_micros() / 1000)
-local state, queue, waiting = look_at(keys, now_ms)
-if not state then
-  return {}
+local function run(KEYS, ARGV)
+  local keys = { state = KEYS[1], queue = KEYS[2], waiting = KEYS[3], replicas = KEYS[4] }
+  local now_ms = math.floor(now_micros() / 1000)
+  local state, queue, waiting = look_at(keys, now_ms)
+  if not state then
+    return {}
+  end
+  return {
+    state.window,
+    state.max,
+    state.queue_max,
+    state.approved,
+    state.denied,
+    waiting,
+    micros_to_window_end(state.start, state.window, now_ms * 1000) / 1000,
+    yes_or_no(state.max_is_set),
+    yes_or_no(state.queue_max_is_set),
+    yes_or_no(in_recovery_hold(state)),
+    head_of_queue(keys, state, queue, now_ms, tonumber(ARGV[1])),
+    replicas_of(queue, now_ms),
+  }
 end
-return {
-  state.window,
-  state.max,
-  state.queue_max,
-  state.approved,
-  state.denied,
-  waiting,
-  micros_to_window_end(state.start, state.window, now_ms * 1000) / 1000,
-  yes_or_no(state.max_is_set),
-  yes_or_no(state.queue_max_is_set),
-  yes_or_no(in_recovery_hold(state)),
-  head_of_queue(keys, state, queue, now_ms, tonumber(ARGV[1])),
-  replicas_of(queue, now_ms),
-}

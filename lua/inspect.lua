@@ -11,9 +11,7 @@
 
 local NAMES_PER_KEY = 3
 
-local now_ms = math.floor(now_micros() / 1000)
-
-local function inspect(names)
+local function inspect(names, now_ms)
   local state, _, waiting = look_at(names, now_ms)
   if not state then
     return {}
@@ -21,9 +19,11 @@ local function inspect(names)
   return { state.window, state.max, state.queue_max, state.approved, state.denied, waiting }
 end
 
-local replies = {}
-for first = 1, #KEYS, NAMES_PER_KEY do
-  local names = { state = KEYS[first], waiting = KEYS[first + 1], replicas = KEYS[first + 2] }
-  replies[#replies + 1] = reply_of(inspect, names)
+local function run(KEYS, ARGV)
+  local now_ms, replies = math.floor(now_micros() / 1000), {}
+  for first = 1, #KEYS, NAMES_PER_KEY do
+    local names = { state = KEYS[first], waiting = KEYS[first + 1], replicas = KEYS[first + 2] }
+    replies[#replies + 1] = reply_of(inspect, names, now_ms)
+  end
+  return replies
 end
-return replies

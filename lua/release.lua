@@ -8,19 +8,21 @@
 --@include lib/hits
 --@include lib/instance
 
-local call = read_call(ARGV)
-local keys = read_keys(KEYS, 1)
+local function run(KEYS, ARGV)
+  local call = read_call(ARGV)
+  local keys = read_keys(KEYS, 1)
 
-local state = open_instance(keys, call, read_state(keys.state))
-if not state then
-  return 0
+  local state = open_instance(keys, call, read_state(keys.state))
+  if not state then
+    return 0
+  end
+  local ids = {}
+  append_hits(ids, ARGV[FIRST_OWN], tonumber(ARGV[FIRST_OWN + 1]))
+  local released = release_requests(keys, state, ids)
+  if released > 0 then
+    remember_requests(keys, state, call, ids)
+  end
+  serve_waiting(keys, state, call)
+  close_instance(keys, state, call)
+  return released
 end
-local ids = {}
-append_hits(ids, ARGV[FIRST_OWN], tonumber(ARGV[FIRST_OWN + 1]))
-local released = release_requests(keys, state, ids)
-if released > 0 then
-  remember_requests(keys, state, call, ids)
-end
-serve_waiting(keys, state, call)
-close_instance(keys, state, call)
-return released

@@ -12,12 +12,10 @@
 local NAMES_PER_KEY = 3
 local ARGUMENTS_PER_KEY = 2
 
-local call = read_call(ARGV)
-
 -- Returns whether the lease is renewed. The number of places alone does not show that a place has left: a newcomer
 -- that the replica does not know of yet makes up for it. So the lowest ticket is compared with the head's, below
 -- which nobody waits in a queue that is in order.
-local function renew(replicas, queue, other, known_places, lowest_ticket)
+local function renew(call, replicas, queue, other, known_places, lowest_ticket)
   local replica = read_replica(redis.call('HMGET', replicas, call.replica)[1])
   if not replica or replica.places < known_places or not has_current_lease(replica, call) then
     return false
@@ -35,15 +33,17 @@ local function renew(replicas, queue, other, known_places, lowest_ticket)
   return true
 end
 
-local left = {}
-for i = 1, #KEYS / NAMES_PER_KEY do
-  local key = (i - 1) * NAMES_PER_KEY
-  local own = FIRST_OWN + (i - 1) * ARGUMENTS_PER_KEY
-  local places, lowest_ticket = tonumber(ARGV[own]), tonumber(ARGV[own + 1])
-  local succeeded, is_renewed = pcall(renew, KEYS[key + 1], KEYS[key + 2], KEYS[key + 3], places, lowest_ticket)
-  -- The settle of a key that fails meets its error again.
-  if not (succeeded and is_renewed) then
-    left[#left + 1] = i
+local function run(KEYS, ARGV)
+  local call, left = read_call(ARGV), {}
+  for i = 1, #KEYS / NAMES_PER_KEY do
+    local key = (i - 1) * NAMES_PER_KEY
+    local own = FIRST_OWN + (i - 1) * ARGUMENTS_PER_KEY
+    local places, lowest_ticket = tonumber(ARGV[own]), tonumber(ARGV[own + 1])
+    local succeeded, is_renewed = pcall(renew, call, KEYS[key + 1], KEYS[key + 2], KEYS[key + 3], places, lowest_ticket)
+    -- The settle of a key that fails meets its error again.
+    if not (succeeded and is_renewed) then
+      left[#left + 1] = i
+    end
   end
+  return left
 end
-return left

@@ -18,65 +18,67 @@
 local FIRST_WAITER = FIRST_OWN + 2
 local NO_SUCH_KEY = -1
 
-local call = read_call(ARGV)
-local keys = read_keys(KEYS, 1)
-local millis_left, known_limits = tonumber(ARGV[FIRST_OWN]), ARGV[FIRST_OWN + 1]
-local reply = { NO_SUCH_KEY, 0, 0, '', 0 }
+local function run(KEYS, ARGV)
+  local call = read_call(ARGV)
+  local keys = read_keys(KEYS, 1)
+  local millis_left, known_limits = tonumber(ARGV[FIRST_OWN]), ARGV[FIRST_OWN + 1]
+  local reply = { NO_SUCH_KEY, 0, 0, '', 0 }
 
-local ids, tickets = {}, {}
-for i = FIRST_WAITER, #ARGV, 2 do
-  ids[#ids + 1] = ARGV[i]
-  tickets[#tickets + 1] = tonumber(ARGV[i + 1])
-end
+  local ids, tickets = {}, {}
+  for i = FIRST_WAITER, #ARGV, 2 do
+    ids[#ids + 1] = ARGV[i]
+    tickets[#tickets + 1] = tonumber(ARGV[i + 1])
+  end
 
--- This comes before anything else, since remembered approvals outlive the key.
-local approved = find_approved(keys, ids)
-local unheard = {}
-for i, id in ipairs(ids) do
-  if approved[id] then
+  -- This comes before anything else, since remembered approvals outlive the key.
+  local approved = find_approved(keys, ids)
+  local unheard = {}
+  for i, id in ipairs(ids) do
+    if approved[id] then
+      reply[#reply + 1] = id
+    else
+      unheard[#unheard + 1] = { request_id = id, ticket = tickets[i] }
+    end
+  end
+
+  local state, idle = open_instance(keys, call, read_state(keys.state))
+  local was_lost = not state and not idle
+  if not state then
+    if #unheard == 0 then
+      return reply
+    end
+    state = was_lost and restore_instance(keys, call, known_limits, millis_left) or new_instance(keys, call, idle)
+  end
+
+  local queue = read_queue(keys, state, call)
+  local missing = without_place(keys, state, unheard)
+  if was_lost or (#missing > 0 and is_older_than_key(keys, state, missing[1].ticket)) then
+    hold_after_loss(keys, state, call)
+    restore_overrides(state, known_limits)
+  end
+  if queue.places > 0 then
+    -- Only leases can show that Redis was down. A call that removes the places of dead replicas has looked at them before.
+    hold_if_redis_was_down(state, queue, call)
+  end
+  if #missing > 0 then
+    rejoin_queue(keys, state, call, missing)
+    state.made_room = true
+    state.expires = idle_at(state.start, state.window)
+  elseif queue.replicas[call.replica] then
+    renew_lease(queue, call)
+    compact_queue(keys, state, call.now_ms)
+    state.changed = true
+  end
+  serve_waiting(keys, state, call)
+  close_instance(keys, state, call)
+
+  for _, id in ipairs(state.granted or {}) do
     reply[#reply + 1] = id
-  else
-    unheard[#unheard + 1] = { request_id = id, ticket = tickets[i] }
   end
+  reply[1] = micros_to_room(state, call)
+  reply[2] = lowest_waiting_ticket(keys, state, call)
+  reply[3] = count_waiting(state, read_queue(keys, state, call))
+  reply[4] = format_limits(state)
+  reply[5] = state.approved
+  return reply
 end
-
-local state, idle = open_instance(keys, call, read_state(keys.state))
-local was_lost = not state and not idle
-if not state then
-  if #unheard == 0 then
-    return reply
-  end
-  state = was_lost and restore_instance(keys, call, known_limits, millis_left) or new_instance(keys, call, idle)
-end
-
-local queue = read_queue(keys, state, call)
-local missing = without_place(keys, state, unheard)
-if was_lost or (#missing > 0 and is_older_than_key(keys, state, missing[1].ticket)) then
-  hold_after_loss(keys, state, call)
-  restore_overrides(state, known_limits)
-end
-if queue.places > 0 then
-  -- Only leases can show that Redis was down. A call that removes the places of dead replicas has looked at them before.
-  hold_if_redis_was_down(state, queue, call)
-end
-if #missing > 0 then
-  rejoin_queue(keys, state, call, missing)
-  state.made_room = true
-  state.expires = idle_at(state.start, state.window)
-elseif queue.replicas[call.replica] then
-  renew_lease(queue, call)
-  compact_queue(keys, state, call.now_ms)
-  state.changed = true
-end
-serve_waiting(keys, state, call)
-close_instance(keys, state, call)
-
-for _, id in ipairs(state.granted or {}) do
-  reply[#reply + 1] = id
-end
-reply[1] = micros_to_room(state, call)
-reply[2] = lowest_waiting_ticket(keys, state, call)
-reply[3] = count_waiting(state, read_queue(keys, state, call))
-reply[4] = format_limits(state)
-reply[5] = state.approved
-return reply

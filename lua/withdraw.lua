@@ -11,10 +11,8 @@
 --@include lib/errors
 --@include lib/instance
 
-local call = read_call(ARGV)
-
-local function withdraw(first_key, call, ids)
-  local keys = read_keys(KEYS, first_key)
+local function withdraw(names, first_key, call, ids)
+  local keys = read_keys(names, first_key)
   local state = open_instance(keys, call, read_state(keys.state))
   if not state then
     -- If Redis has lost the state alone, the places still exist.
@@ -30,12 +28,14 @@ local function withdraw(first_key, call, ids)
   return gone
 end
 
-local replies = {}
-local first_key, first_id = 1, FIRST_OWN + 1
-for size, limits in string.gmatch(ARGV[FIRST_OWN], '(%d+)=?(%S*)') do
-  local next_id = first_id + tonumber(size)
-  local of_key = call_with_limits(call, limits == '' and call.limits or parse_limits(limits))
-  replies[#replies + 1] = reply_of(withdraw, first_key, of_key, { unpack(ARGV, first_id, next_id - 1) })
-  first_key, first_id = first_key + KEYS_PER_INSTANCE, next_id
+local function run(KEYS, ARGV)
+  local call, replies = read_call(ARGV), {}
+  local first_key, first_id = 1, FIRST_OWN + 1
+  for size, limits in string.gmatch(ARGV[FIRST_OWN], '(%d+)=?(%S*)') do
+    local next_id = first_id + tonumber(size)
+    local of_key = call_with_limits(call, limits == '' and call.limits or parse_limits(limits))
+    replies[#replies + 1] = reply_of(withdraw, KEYS, first_key, of_key, { unpack(ARGV, first_id, next_id - 1) })
+    first_key, first_id = first_key + KEYS_PER_INSTANCE, next_id
+  end
+  return replies
 end
-return replies

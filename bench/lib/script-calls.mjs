@@ -1,3 +1,4 @@
+import { eventLoop } from '../../dist/common/ticks.js';
 import { KeyNaming } from '../../dist/redis/key-names.js';
 import { encodeChecks } from '../../dist/redis/scripts/check-codec.js';
 import { Scripts } from '../../dist/redis/scripts/scripts.js';
@@ -5,18 +6,29 @@ import { Scripts } from '../../dist/redis/scripts/scripts.js';
 /** The names of the service's keys. */
 export const naming = new KeyNaming('sluice:');
 
-/** The service's own scripts, called once each, for keys with these limits. */
+/** The service's own scripts, called once each on one connection, for keys with these limits. */
 export function scriptsOn(client, limits) {
-  return new Scripts(client, { run: (call) => call.send(1, () => true) }, callerWith(limits));
+  const connections = {
+    commands: client,
+    shardOf: () => '',
+    primaries: () => new Map([['', client]]),
+  };
+  const logger = { info: () => undefined };
+  const guard = { run: (call) => call.send(1, () => true) };
+  return new Scripts(
+    { connections, ticks: eventLoop, clock: performance, logger },
+    guard,
+    callerWith(limits),
+  );
 }
 
-/** The words of the service's call of `check.lua`, once Redis has loaded the script. */
-export function checkCommand({ sha1 }, batches, limits) {
+/** The words of the service's call of `check.lua`, as a function that Redis has loaded. */
+export function checkCommand({ library }, batches, limits) {
   const { keys, args } = encodeChecks(callerWith(limits), batches, {
     isSentAgain: false,
     mayBeFull: false,
   });
-  return ['EVALSHA', sha1, String(keys.length), ...keys, ...args.map(String)];
+  return ['FCALL', library.name, String(keys.length), ...keys, ...args.map(String)];
 }
 
 function callerWith(limits) {

@@ -19,7 +19,7 @@ const PEER_SCRIPT = [
 export async function rawScripts({ redis, rounds }) {
   if (spawnSync('redis-benchmark', ['--version']).error) return undefined;
   const check = loadScript('check');
-  await redis.client.script('LOAD', check.text);
+  await redis.client.call('FUNCTION', 'LOAD', 'REPLACE', check.library.text);
   const peerSha1 = await redis.client.script('LOAD', PEER_SCRIPT);
   const commands = [
     ['PING', 1, ['PING']],

@@ -18,6 +18,7 @@ local function call_with_limits(call, limits)
     wake = call.wake,
     max_ids = call.max_ids,
     history = call.history,
+    is_sent_again = call.is_sent_again,
     may_be_full = call.may_be_full,
     now_us = call.now_us,
     now_ms = call.now_ms,

@@ -1,10 +1,10 @@
--- Decides any checks. check.lua includes it in a function, and has the locals that it uses: the call, whether it is
--- sent again, and what a reply consists of.
+-- Decides any checks.
 --@include lib/hits
 --@include lib/instance
+--@include lib/replies
 
 local QUEUE_FULL, NO_PLACE, SET_FULL, TURN_TOO_LATE = -1, -2, -3, -4
-local WAITS_NOT, WAITS_WITHOUT_PLACE = string.byte('0'), string.byte('2')
+local WAITS_NOT, WAITS_WITHOUT_PLACE = '0', '2'
 
 -- The greatest overrides of the maximum and of the queue's maximum that count.
 local function read_ceilings(ceilings)
@@ -92,7 +92,7 @@ local function deny_or_queue(keys, state, call, batch, first, decided, replies)
   local is_set_full = approved_with_it > call.max_ids and approved_with_it <= state.max
   for i = first, batch.size do
     local id = batch.ids[i]
-    local waits = batch.waits and string.byte(batch.waits, i) or WAITS_NOT
+    local waits = batch.waits and string.sub(batch.waits, i, i) or WAITS_NOT
     local reply
     if decided[id] then
       reply = decided[id]
@@ -100,7 +100,7 @@ local function deny_or_queue(keys, state, call, batch, first, decided, replies)
       reply = SET_FULL
     elseif waits == WAITS_NOT then
       reply = DENIED
-      state.denied = state.denied + (is_sent_again and 0 or 1)
+      state.denied = state.denied + (call.is_sent_again and 0 or 1)
     else
       local before = count_waiting(state, read_queue(keys, state, call)) + #joining
       local longest_wait = batch.longest_waits and batch.longest_waits[i]
@@ -159,10 +159,10 @@ end
 local NOTHING_DECIDED = {}
 
 -- Decides a batch, and returns its reply. Its key's names begin at names[first_key], its ids at arguments[first_id].
--- `values`: those of its key, from `read_values`.
-local function decide(names, first_key, arguments, first_id, size, limits, special, values)
+-- `limits`: of its key. `special`: what check.lua says of it. `values`: of its key, from `read_values`.
+local function decide(call, names, first_key, arguments, first_id, size, limits, special, values)
   local keys, batch = read_keys(names, first_key), read_batch(arguments, first_id, size, special)
-  local call = call_with_limits(call, limits)
+  call = call_with_limits(call, limits)
   local state, idle = open_instance(keys, call, state_of(keys.state, values))
   if not state and not idle and batch.ticket then
     state = restore_instance(keys, call, batch.known_limits, batch.millis_left)
@@ -183,7 +183,7 @@ local function decide(names, first_key, arguments, first_id, size, limits, speci
   end
   -- Created with a place for one verdict, since most batches have one.
   local replies = { micros_to_room(state, call), state.max, 0, DENIED }
-  local decided = is_sent_again and find_decided(keys, batch) or NOTHING_DECIDED
+  local decided = call.is_sent_again and find_decided(keys, batch) or NOTHING_DECIDED
   local first_left = 1
   if admits_newcomers(state, call) then
     first_left = approve(keys, state, call, batch, decided, replies)

@@ -1,11 +1,12 @@
 -- The limits of a key as one text, `<window>:<maximum>:<maximum in the queue>`, with the window's length in ms. A
 -- `*` after a maximum marks it as set by a request. Equal limits are equal texts, so most checks need not parse them.
 
--- The limits of each text that this call has parsed.
-local read_limits = {}
+-- The limits of each text that was parsed: by this call, or, if the script is a function, by earlier calls as well.
+local parsed, parsed_count = {}, 0
+local MOST_PARSED = 1000
 
 local function parse_limits(text)
-  local limits = read_limits[text]
+  local limits = parsed[text]
   if not limits then
     local window, max, max_mark, queue_max, queue_mark = string.match(text, '^(%d+):(%d+)(%*?):(%d+)(%*?)$')
     limits = {
@@ -16,7 +17,10 @@ local function parse_limits(text)
       max_is_set = max_mark == '*',
       queue_max_is_set = queue_mark == '*',
     }
-    read_limits[text] = limits
+    if parsed_count == MOST_PARSED then
+      parsed, parsed_count = {}, 0
+    end
+    parsed[text], parsed_count = limits, parsed_count + 1
   end
   return limits
 end

@@ -72,12 +72,11 @@ export class RedisLimiter implements StoreLimiter {
     this.#guard = new CallGuard(options);
     this.#naming = new KeyNaming(options.keyPrefix, database);
     this.#history = new CallerHistory(options);
-    this.#scripts = new Scripts(connections.commands, this.#guard, {
+    this.#scripts = new Scripts({ ...options, ticks: eventLoop }, this.#guard, {
       ...options,
       historyOf: (name) => this.#history.of(name),
       wakeArgument: this.#naming.wakeArgument(connections),
       replacements: options.luaReplacements,
-      nodeOf: (name) => connections.shardOf(name),
     });
     this.#listing = new Listing(this.#scripts, this.#naming, options);
     this.#checks = new CheckBatcher({
@@ -183,7 +182,6 @@ export class RedisLimiter implements StoreLimiter {
   #publish(channel: string, message: string): Promise<unknown> {
     return this.#guard.run({
       script: 'publish',
-      isCommand: true,
       name: channel,
       size: 1,
       isWrite: false,

@@ -59,7 +59,9 @@ describeWithDeployTools(['kustomize'], 'the Redis of the overlay dev', () => {
   });
 
   test('lets that user do what its rules say', () => {
-    const rules = readText('deploy/redis/user.acl').trim().split(/\s+/);
+    const rules = ['user', 'functions'].flatMap((file) =>
+      readText(`deploy/redis/${file}.acl`).trim().split(/\s+/),
+    );
     const { args } = redis();
 
     expect(args.slice(args.indexOf('>$(SLUICE_PASSWORD)') + 1)).toEqual(rules);

@@ -20,6 +20,7 @@ export function callThat(
   const attempts: number[] = [];
   return {
     script: 'check',
+    operation: 'FCALL',
     name: 'a:key',
     size: 1,
     isWrite: true,

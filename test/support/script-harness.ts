@@ -13,6 +13,7 @@ import type { ThereWhileWaiting } from '../../src/redis/scripts/renew-codec.js';
 import { Scripts } from '../../src/redis/scripts/scripts.js';
 import type { SettleReply } from '../../src/redis/scripts/settle-codec.js';
 import { controlledRedisTime, startOfControlledTime } from './redis-time.js';
+import { scriptClientParts } from './script-client-parts.js';
 import { storedQueue } from './stored-queue.js';
 import { readStoredState } from './stored-state.js';
 import { unguarded } from './unguarded.js';
@@ -114,7 +115,8 @@ export class ScriptHarness {
   }
 
   replica(replicaId: string, options: ReplicaOptions = {}): TestReplica {
-    const scripts = new Scripts(options.client ?? this.client, options.guard ?? unguarded, {
+    const client = scriptClientParts(options.client ?? this.client);
+    const scripts = new Scripts(client, options.guard ?? unguarded, {
       limitsOf: () => ({ ...TEST_LIMITS, ...options.limits }),
       replicaId,
       leaseMillis: options.leaseMillis ?? TEST_LEASE_MILLIS,

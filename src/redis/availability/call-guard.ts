@@ -19,8 +19,6 @@ const DEMOTED_INTERVAL_MILLIS = 250;
 export interface Call<Reply> extends CallLoad {
   /** The name of the script, for logs and metrics. */
   readonly script: string;
-  /** The call is a command and no script. Commands are neither measured nor traced. */
-  readonly isCommand?: true;
   /** A name in Redis that the call touches, which decides the shard. */
   readonly name: string;
   /** The success of a write shows that the store accepts writes. */
@@ -110,7 +108,7 @@ export class CallGuard {
   }
 
   #ended(call: Call<unknown>, startedAt: number, outcome: CallOutcome): void {
-    if (call.isCommand) return;
+    if (call.operation === undefined) return;
     this.parts.observer.called(call.script, (performance.now() - startedAt) / 1000, outcome, call);
   }
 

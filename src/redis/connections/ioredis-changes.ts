@@ -4,6 +4,7 @@
 // - A socket may fail more than once. ioredis listens for the first error of each only. A socket that is ended during
 //   its TLS handshake has a second one, which would end the process without a listener.
 // - A sentinel that can't be reached says why.
+// - All commands of one go of the event loop share a write (shared-writes.ts).
 // - No client tells its name and version by CLIENT SETINFO. A user with few rights would need a rule for it, which
 //   servers before Redis 7.2 don't know.
 import { lookup as lookUpByNode } from 'node:dns/promises';
@@ -15,6 +16,7 @@ import { StandaloneConnector } from 'ioredis/built/connectors/index.js';
 import { DEFAULT_REDIS_OPTIONS } from 'ioredis/built/redis/RedisOptions.js';
 
 import { HostLookups } from './host-lookups.js';
+import { shareWrites } from './shared-writes.js';
 
 DEFAULT_REDIS_OPTIONS.disableClientInfo = true;
 
@@ -82,6 +84,7 @@ standalone.connect = async function (onEvent) {
     this.firstError = error;
   });
   socket.on('error', ignore);
+  shareWrites(socket);
   return socket;
 };
 
@@ -89,6 +92,7 @@ bySentinels.connect = async function (onEvent) {
   this.onEvent = onEvent;
   const socket = await connectBySentinels.call(this, onEvent);
   socket.on('error', ignore);
+  shareWrites(socket);
   return socket;
 };
 

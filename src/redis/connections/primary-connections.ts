@@ -37,11 +37,7 @@ export function connectToPrimary(settings: ConnectionSettings, logger: Logger): 
       : standaloneOptions(settings)),
     db: settings.database,
   };
-  const commands = logConnection(
-    new Redis({ ...options, enableAutoPipelining: true }),
-    'commands',
-    logger,
-  );
+  const commands = logConnection(new Redis(options), 'commands', logger);
   const subscriptions = logConnection(
     // The subscriber subscribes again itself, because it has to know when that is done.
     new Redis({ ...options, autoResubscribe: false }),

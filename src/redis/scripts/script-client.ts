@@ -1,5 +1,11 @@
-import { type Cluster, Command, type Redis } from 'ioredis';
+import { Command } from 'ioredis';
+import type { Logger } from 'pino';
 
+import type { Clock } from '../../common/clock.js';
+import type { Ticks } from '../../common/ticks.js';
+import { classifyFailure } from '../availability/store-errors.js';
+import type { Connections } from '../connections/connections.js';
+import { LibraryLoader } from './library-loader.js';
 import type { Script } from './script-loader.js';
 
 /** One call of a script. */
@@ -9,81 +15,166 @@ export interface ScriptCall {
   readonly args: readonly (string | number)[];
 }
 
-type Send = (
-  command: 'evalsha' | 'eval',
-  args: [script: string, keys: number, ...(string | number)[]],
-) => Promise<unknown>;
+export interface ScriptClientParts {
+  readonly connections: Pick<Connections, 'commands' | 'shardOf' | 'primaries'>;
+  readonly ticks: Ticks;
+  readonly clock: Pick<Clock, 'now'>;
+  readonly logger: Pick<Logger, 'info'>;
+  /** Sends scripts, even if Redis has functions. */
+  readonly onlyScripts?: boolean | undefined;
+}
 
-/** Sends scripts by their SHA-1, or their text if Redis has forgotten them. */
+/** How long a shard without memory gets scripts. Then it is asked for the function again. */
+const FULL_MILLIS = 1000;
+
+const UNKNOWN_FUNCTION = /^ERR Function not found/;
+const UNKNOWN_SCRIPT = /^NOSCRIPT\b/;
+/** A server before 7.0, one that hides the commands, or a user without the right to them. */
+const NO_FUNCTIONS = /^ERR unknown (sub)?command|^NOPERM .*'(fcall|function(\|load)?)' command/i;
+
+/**
+ * Runs scripts as functions of Redis (7.0 and later, Valkey), whose texts Redis parses once; on other servers by
+ * EVALSHA. Gives Redis what it does not know yet, or has forgotten.
+ */
 export class ScriptClient {
-  /** The calls that send the text of a script, by script and node. They end when Redis knows the script. */
-  readonly #loading = new Map<string, Promise<unknown>>();
+  readonly #libraries: LibraryLoader;
+  /** The calls that send the text of a script, by script and shard. They end when Redis knows the script. */
+  readonly #evaluating = new Map<string, Promise<unknown>>();
+  /** The shards without memory, until when they get scripts. */
+  readonly #fullUntil = new Map<string, number>();
+  #callsFunctions: boolean;
+  #isAnnounced = false;
+  #nextTick: Promise<void> | undefined;
 
-  /** @param nodeOf the node that holds a name. Each node has a script cache of its own. */
-  constructor(
-    private readonly client: Redis | Cluster,
-    private readonly nodeOf: (name: string) => string,
-  ) {}
+  constructor(private readonly parts: ScriptClientParts) {
+    this.#callsFunctions = parts.onlyScripts !== true;
+    this.#libraries = new LibraryLoader(parts.connections);
+  }
 
-  /**
-   * Shares one write with all calls of this tick of the event loop. ioredis writes in the next tick.
-   * @param isWanted whether anybody still waits for the reply
-   */
-  sendWithOthers(call: ScriptCall, isWanted: () => boolean): Promise<unknown> {
-    // A cluster's automatic pipelines wait for one another, and fail together when a slot moves.
-    if (this.client.isCluster) return this.sendAtOnce(call, isWanted);
-    return this.#run(call, isWanted, (command, [script, ...rest]) =>
-      this.client[command](script, ...rest),
-    );
+  /** The command that runs scripts. */
+  get operation(): 'FCALL' | 'EVALSHA' {
+    return this.#callsFunctions ? 'FCALL' : 'EVALSHA';
   }
 
   /**
-   * Writes a call at once whose parts were gathered before. The automatic pipeline of ioredis would wait for another
-   * tick. An explicit pipeline would not, but its objects outlive the young generation: a sixth fewer decisions a
-   * second, and longer garbage collections.
+   * Shares one write with all calls of this tick of the event loop.
+   * @param isWanted whether anybody still waits for the reply
+   */
+  async sendWithOthers(call: ScriptCall, isWanted: () => boolean): Promise<unknown> {
+    await (this.#nextTick ??= new Promise((resolve) => {
+      this.parts.ticks.next(() => {
+        this.#nextTick = undefined;
+        resolve();
+      });
+    }));
+    return this.sendAtOnce(call, isWanted);
+  }
+
+  /**
+   * Sends a call now, in one write with what else is sent now.
    * @param isWanted whether anybody still waits for the reply
    */
   sendAtOnce(call: ScriptCall, isWanted: () => boolean): Promise<unknown> {
-    return this.#run(
-      call,
-      isWanted,
-      (command, args) =>
-        this.client.sendCommand(
-          new Command(command, args, { replyEncoding: 'utf8' }),
-        ) as Promise<unknown>,
-    );
+    return this.#callsFunctions && !this.#isFull(call)
+      ? this.#callFunction(call, isWanted)
+      : this.#runScript(call, isWanted);
+  }
+
+  async #callFunction(call: ScriptCall, isWanted: () => boolean): Promise<unknown> {
+    for (;;) {
+      try {
+        const reply = await this.#send('fcall', call.script.library.name, call);
+        if (!this.#isAnnounced) this.#announce('Redis runs the scripts as functions');
+        return reply;
+      } catch (error) {
+        // A call for which nobody waits any more has not run, and must not run.
+        if (!isWanted()) throw error;
+        const isUnknown = isReplyLike(error, UNKNOWN_FUNCTION);
+        const failure = isUnknown ? await this.#load(call) : (error as Error);
+        if (failure === undefined) continue;
+        if (!isWanted() || !this.#turnsToScripts(call, failure, isUnknown)) throw failure;
+        return await this.#runScript(call, isWanted);
+      }
+    }
+  }
+
+  /** @returns Redis's error; undefined if it has the function now, or if the connection broke, as a call finds out */
+  async #load(call: ScriptCall): Promise<Error | undefined> {
+    try {
+      await this.#libraries.load(call.script.library, this.#shardOf(call));
+      return undefined;
+    } catch (error) {
+      return classifyFailure(error) === 'unknown' ? undefined : (error as Error);
+    }
+  }
+
+  /** Decides whether a script runs where the function could not. @param isOfLoad the library could not be loaded */
+  #turnsToScripts(call: ScriptCall, error: unknown, isOfLoad: boolean): boolean {
+    const failure = classifyFailure(error);
+    if (failure === 'full') {
+      // Redis runs no function without memory. It runs a script up to its first write that takes memory.
+      this.#fullUntil.set(this.#shardOf(call), this.parts.clock.now() + FULL_MILLIS);
+      return true;
+    }
+    if (!isReplyLike(error, NO_FUNCTIONS) && !(isOfLoad && failure === 'fault')) return false;
+    this.#callsFunctions = false;
+    this.#announce('Redis runs the scripts by EVALSHA', error);
+    return true;
   }
 
   /**
    * Sends EVALSHA. After SCRIPT FLUSH, a restart or a failover thousands of calls may be under way whose script Redis
    * does not know. The first of them sends the script by EVAL. The others wait for it, and are sent again.
    */
-  async #run(
-    { script, keys, args }: ScriptCall,
-    isWanted: () => boolean,
-    send: Send,
-  ): Promise<unknown> {
+  async #runScript(call: ScriptCall, isWanted: () => boolean): Promise<unknown> {
+    const { script } = call;
     for (;;) {
       try {
-        return await send('evalsha', [script.sha1, keys.length, ...keys, ...args]);
+        return await this.#send('evalsha', script.sha1, call);
       } catch (error) {
-        // A call for which nobody waits any more has not run, and must not run.
-        if (!isNotKnown(error) || !isWanted()) throw error;
-        const node = `${script.sha1} ${this.nodeOf(keys[0] ?? '')}`;
-        const loading = this.#loading.get(node);
-        if (!loading) {
-          const loaded = send('eval', [script.text, keys.length, ...keys, ...args]);
-          this.#loading.set(node, loaded);
-          return await loaded.finally(() => this.#loading.delete(node));
+        if (!isReplyLike(error, UNKNOWN_SCRIPT) || !isWanted()) throw error;
+        const place = `${script.sha1} ${this.#shardOf(call)}`;
+        const evaluating = this.#evaluating.get(place);
+        if (!evaluating) {
+          const evaluated = this.#send('eval', script.text, call);
+          this.#evaluating.set(place, evaluated);
+          return await evaluated.finally(() => this.#evaluating.delete(place));
         }
         // Its own caller handles its error.
-        await loading.catch(() => undefined);
+        await evaluating.catch(() => undefined);
         if (!isWanted()) throw error;
       }
     }
   }
+
+  #send(
+    command: 'fcall' | 'evalsha' | 'eval',
+    script: string,
+    { keys, args }: ScriptCall,
+  ): Promise<unknown> {
+    return this.parts.connections.commands.sendCommand(
+      new Command(command, [script, keys.length, ...keys, ...args], { replyEncoding: 'utf8' }),
+    ) as Promise<unknown>;
+  }
+
+  #shardOf({ keys }: ScriptCall): string {
+    return this.parts.connections.shardOf(keys[0] ?? '');
+  }
+
+  #isFull(call: ScriptCall): boolean {
+    if (this.#fullUntil.size === 0) return false;
+    const shard = this.#shardOf(call);
+    if (this.parts.clock.now() < (this.#fullUntil.get(shard) ?? 0)) return true;
+    this.#fullUntil.delete(shard);
+    return false;
+  }
+
+  #announce(message: string, reason?: unknown): void {
+    this.#isAnnounced = true;
+    this.parts.logger.info(reason instanceof Error ? { reason: reason.message } : {}, message);
+  }
 }
 
-function isNotKnown(error: unknown): boolean {
-  return error instanceof Error && error.message.startsWith('NOSCRIPT');
+function isReplyLike(error: unknown, pattern: RegExp): boolean {
+  return error instanceof Error && error.name === 'ReplyError' && pattern.test(error.message);
 }

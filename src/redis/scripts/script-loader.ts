@@ -1,15 +1,37 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 
-/** A script's text, and the SHA-1 by which Redis knows it. */
+/** A script in the two forms that Redis takes, made from the same files. */
 export interface Script {
   readonly name: string;
+  /** For EVAL. */
   readonly text: string;
+  /** Of the text, for EVALSHA. */
   readonly sha1: string;
+  readonly library: Library;
 }
+
+/** A library of Redis Functions with one function, which has the library's name. */
+export interface Library {
+  /** With a digest of the text, so that versions of Sluice with different texts share a Redis. */
+  readonly name: string;
+  /** For FUNCTION LOAD. */
+  readonly text: string;
+}
+
+/**
+ * The flags of a function: https://redis.io/docs/latest/develop/programmability/lua-api/#script-flags
+ * A script with `no-writes` also runs while Redis accepts no writes.
+ */
+export type FunctionFlag = 'no-writes';
 
 /** `--@include lib/window` on a line of its own. */
 const INCLUDE = /^--@include (\S+)$/;
+/** `--@include-when-called lib/checks decide`: the fragment, and the one function of it that the script calls. */
+const INCLUDE_WHEN_CALLED = /^--@include-when-called (\S+) (\w+)$/;
+/** What each script defines. */
+const RUN = 'run';
+const DIGITS_IN_NAME = 16;
 
 /** Beside `src` and beside `dist` alike. */
 const LUA_FOLDER = new URL('../../../lua/', import.meta.url);
@@ -23,10 +45,39 @@ const LUA_FOLDER = new URL('../../../lua/', import.meta.url);
 export function loadScript(
   name: string,
   replacements: Readonly<Record<string, string>> = {},
+  flags: readonly FunctionFlag[] = [],
 ): Script {
-  const included = new Set<string>();
+  const text = `${expand(name, replacements, inFunction)}\nreturn ${RUN}(KEYS, ARGV)\n`;
+  const body = expand(name, replacements, atOnce);
+  return { name, text, sha1: sha1Of(text), library: libraryOf(name, body, flags) };
+}
 
-  const expand = (fragment: string, includedBy: readonly string[]): string => {
+/** How an included fragment whose function is rarely called is written. */
+type WriteFunction = (text: string, name: string) => string;
+
+const atOnce: WriteFunction = (text) => text;
+
+/**
+ * Redis defines the functions of a script again in each EVALSHA, which takes as long as some checks. Those that are
+ * rarely called are defined by their first call.
+ */
+const inFunction: WriteFunction = (text, name) => `local define_${name}
+local function ${name}(...)
+  ${name} = define_${name}()
+  return ${name}(...)
+end
+function define_${name}()
+${text}
+  return ${name}
+end`;
+
+function expand(
+  name: string,
+  replacements: Readonly<Record<string, string>>,
+  writeFunction: WriteFunction,
+): string {
+  const included = new Set<string>();
+  const insert = (fragment: string, includedBy: readonly string[]): string => {
     if (includedBy.includes(fragment)) {
       throw new Error(`lua include cycle: ${[...includedBy, fragment].join(' > ')}`);
     }
@@ -34,15 +85,31 @@ export function loadScript(
     included.add(fragment);
     const text =
       replacements[fragment] ?? readFileSync(new URL(`${fragment}.lua`, LUA_FOLDER), 'utf8');
+    const path = [...includedBy, fragment];
     return text
       .split('\n')
       .map((line) => {
         const include = INCLUDE.exec(line)?.[1];
-        return include === undefined ? line : expand(include, [...includedBy, fragment]);
+        if (include !== undefined) return insert(include, path);
+        const [, whenCalled, called] = INCLUDE_WHEN_CALLED.exec(line) ?? [];
+        if (whenCalled === undefined || called === undefined) return line;
+        return writeFunction(insert(whenCalled, path), called);
       })
       .join('\n');
   };
+  return insert(name, []);
+}
 
-  const text = expand(name, []);
-  return { name, text, sha1: createHash('sha1').update(text).digest('hex') };
+function libraryOf(script: string, body: string, flags: readonly FunctionFlag[]): Library {
+  const digest = sha1Of(`${body}${flags.join()}`).slice(0, DIGITS_IN_NAME);
+  const name = `sluice_${script}_${digest}`;
+  const flagList = flags.map((flag) => `'${flag}'`).join(', ');
+  const registration = `redis.register_function{
+  function_name = '${name}', callback = ${RUN}, flags = { ${flagList} }
+}`;
+  return { name, text: `#!lua name=${name}\n${body}\n${registration}\n` };
+}
+
+function sha1Of(text: string): string {
+  return createHash('sha1').update(text).digest('hex');
 }

@@ -1,6 +1,4 @@
-import type { Cluster, Redis } from 'ioredis';
-
-import type { CallGuard } from '../availability/call-guard.js';
+import type { Call, CallGuard } from '../availability/call-guard.js';
 import { classifyFailure, toLimiterError } from '../availability/store-errors.js';
 import { StoreFullError } from '../../limiter/errors.js';
 import type { ReleaseOptions, RequestTrace } from '../../limiter/limiter.js';
@@ -31,8 +29,8 @@ import {
   keysToRenew,
   type LeasedPlaces,
 } from './renew-codec.js';
-import { type ScriptCall, ScriptClient } from './script-client.js';
-import { loadScript, type Script } from './script-loader.js';
+import { type ScriptCall, ScriptClient, type ScriptClientParts } from './script-client.js';
+import { type FunctionFlag, loadScript, type Script } from './script-loader.js';
 import {
   decodeSettleReply,
   encodeTickets,
@@ -46,8 +44,6 @@ import { encodeWithdrawals, type Withdrawal } from './withdraw-codec.js';
 export interface ScriptSettings extends CallerSettings {
   /** Lua fragments in place of files, see {@link loadScript}. */
   readonly replacements?: Readonly<Record<string, string>> | undefined;
-  /** The node that holds a name in Redis. Omitted if there is one node. */
-  readonly nodeOf?: (name: string) => string;
 }
 
 type Guard = Pick<CallGuard, 'run'>;
@@ -77,19 +73,20 @@ export class Scripts {
   #mayBeFullUntil = 0;
 
   constructor(
-    client: Redis | Cluster,
+    client: ScriptClientParts,
     private readonly guard: Guard,
     private readonly settings: ScriptSettings,
   ) {
-    this.#client = new ScriptClient(client, settings.nodeOf ?? (() => ''));
-    const load = (name: string): Script => loadScript(name, settings.replacements);
+    this.#client = new ScriptClient(client);
+    const load = (name: string, flags?: readonly FunctionFlag[]): Script =>
+      loadScript(name, settings.replacements, flags);
     this.#check = load('check');
     this.#settle = load('settle');
     this.#renew = load('renew');
     this.#release = load('release');
     this.#withdraw = load('withdraw');
-    this.#inspect = load('inspect');
-    this.#examine = load('examine');
+    this.#inspect = load('inspect', ['no-writes']);
+    this.#examine = load('examine', ['no-writes']);
   }
 
   /**
@@ -98,7 +95,7 @@ export class Scripts {
    */
   check(batches: readonly CheckBatch[]): Promise<(CheckBatchReply | Error)[]> {
     const size = batches.reduce((sum, { checks }) => sum + checks.length, 0);
-    return this.guard.run({
+    return this.#call({
       script: this.#check.name,
       name: batches[0]?.names.state ?? '',
       size,
@@ -168,7 +165,7 @@ export class Scripts {
       keys: leased.flatMap(keysToRenew),
       args: [...shared, ...leased.flatMap(argumentsToRenew)],
     };
-    return this.guard.run({
+    return this.#call({
       script: this.#renew.name,
       name: first.names.state,
       size: leased.length,
@@ -202,7 +199,7 @@ export class Scripts {
     if (!first) return Promise.resolve([]);
     const { keys, args } = encodeWithdrawals(this.settings, [first, ...others]);
     const call = { script: this.#withdraw, keys, args };
-    return this.guard.run({
+    return this.#call({
       script: this.#withdraw.name,
       name: first.names.state,
       size: withdrawals.length,
@@ -219,7 +216,7 @@ export class Scripts {
    */
   inspect(keys: readonly KeyNames[]): Promise<(InspectReply | undefined | Error)[]> {
     const call = { script: this.#inspect, keys: keys.flatMap(keysToInspect), args: [] };
-    return this.guard.run({
+    return this.#call({
       script: this.#inspect.name,
       name: call.keys[0] ?? '',
       size: keys.length,
@@ -233,7 +230,7 @@ export class Scripts {
   /** @returns nothing if there is no such key */
   examine(names: KeyNames, mostQueued: number): Promise<ExaminedKey | undefined> {
     const call = { script: this.#examine, keys: keysToExamine(names), args: [mostQueued] };
-    return this.guard.run({
+    return this.#call({
       script: this.#examine.name,
       name: names.state,
       size: 1,
@@ -241,6 +238,17 @@ export class Scripts {
       isRepeatable: true,
       send: async (_attempt, isWanted) =>
         decodeExamined((await this.#client.sendWithOthers(call, isWanted)) as ExaminedReply),
+    });
+  }
+
+  #call<Reply>(call: Call<Reply>): Promise<Reply> {
+    const client = this.#client;
+    return this.guard.run({
+      ...call,
+      // That of its last attempt.
+      get operation() {
+        return client.operation;
+      },
     });
   }
 
@@ -252,7 +260,7 @@ export class Scripts {
   ): Promise<unknown> {
     const shared = sharedArguments(this.settings, names, this.settings.limitsOf(names.key));
     const call = { script, keys: keysOf(names), args: [...shared, ...ownArgs] };
-    return this.guard.run({
+    return this.#call({
       script: script.name,
       name: names.state,
       size: 1,

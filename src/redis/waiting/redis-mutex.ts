@@ -21,7 +21,6 @@ export function redisMutexes(commands: Redis | Cluster, guard: Guard): CreateMut
       turns.run(() =>
         guard.run({
           script: 'elect',
-          isCommand: true,
           name,
           size: 1,
           isWrite: true,

@@ -16,12 +16,13 @@ export function observeCalls(observer: StoreObserver, tracer: Tracer): StoreObse
   return {
     called: (script, seconds, outcome, load) => {
       observer.called(script, seconds, outcome, load);
+      const { operation = '' } = load;
       const carried = carriedBy(load);
       if (carried.length === 0 && CARRIERS.has(script)) return;
       const endedAt = performance.now();
       const [first] = carried;
       const span = tracer.startSpan(
-        `EVALSHA ${script}`,
+        `${operation} ${script}`,
         {
           kind: SpanKind.CLIENT,
           startTime: endedAt - seconds * 1000,
@@ -35,7 +36,7 @@ export function observeCalls(observer: StoreObserver, tracer: Tracer): StoreObse
       if (!span.isRecording()) return;
       span.setAttributes({
         'db.system.name': 'redis',
-        'db.operation.name': 'EVALSHA',
+        'db.operation.name': operation,
         'db.stored_procedure.name': script,
         'sluice.batch_size': load.size,
       });

@@ -1,4 +1,4 @@
-import { loadScript } from '../../../src/redis/scripts/script-loader.js';
+import { loadScript, type Script } from '../../../src/redis/scripts/script-loader.js';
 import type { KeyNaming } from '../../../src/redis/key-names.js';
 import type { Scripts } from '../../../src/redis/scripts/scripts.js';
 import type { Limits } from '../../../src/limiter/limiter.js';
@@ -9,7 +9,7 @@ interface ScriptCalls {
   readonly naming: KeyNaming;
   readonly scriptsOn: (client: unknown, limits: Limits) => Scripts;
   readonly checkCommand: (
-    script: { readonly sha1: string },
+    script: Pick<Script, 'library'>,
     batches: readonly object[],
     limits: Limits,
   ) => string[];
@@ -39,7 +39,7 @@ test('the calls of the benchmark are those that the scripts take', async () => {
 
   const others = batches.map((batch) => ({ ...batch, names: naming.namesOf(uniqueKey()) }));
   const script = loadScript('check');
-  await redis.client.script('LOAD', script.text);
+  await redis.client.call('FUNCTION', 'LOAD', 'REPLACE', script.library.text);
   const [command = '', ...words] = checkCommand(script, others, LIMITS);
   expect(await redis.client.call(command, ...words)).toEqual(
     others.flatMap((): unknown[] => [expect.any(Number), 2, 2, ...verdicts]),

@@ -8,6 +8,7 @@ import {
 import { Scripts } from '../../../src/redis/scripts/scripts.js';
 import { StoreFullError } from '../../../src/limiter/errors.js';
 import { sentAgain, unguarded } from '../../support/unguarded.js';
+import { scriptClientParts } from '../../support/script-client-parts.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { useRedis } from '../../support/use-redis.js';
 import { whileFull } from '../../support/while-full.js';
@@ -27,7 +28,7 @@ let scripts: Scripts;
 let naming: KeyNaming;
 beforeEach(() => {
   naming = new KeyNaming(`${uniqueKey()}:`);
-  scripts = new Scripts(redis.client, unguarded, SETTINGS);
+  scripts = new Scripts(scriptClientParts(redis.client), unguarded, SETTINGS);
 });
 
 const checks = (...requestIds: string[]): BatchedCheck[] =>
@@ -113,7 +114,7 @@ test.each(['state', 'waiting'] as const)(
 
 test('refusals of checks that are sent again are not counted again', async () => {
   await decide(batch('k', ['a', 'b', 'c']));
-  const again = new Scripts(redis.client, sentAgain, SETTINGS);
+  const again = new Scripts(scriptClientParts(redis.client), sentAgain, SETTINGS);
   const [reply] = await again.check([batch('k', ['b', 'c'])]);
   expect(reply).toMatchObject({ verdicts: [approved, denied] });
   expect(await redis.client.hget(naming.namesOf('k').state, 'denied')).toBe('1');

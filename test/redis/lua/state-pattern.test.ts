@@ -3,6 +3,7 @@ import { KeyNaming } from '../../../src/redis/key-names.js';
 import { Scripts } from '../../../src/redis/scripts/scripts.js';
 import { TEST_LIMITS } from '../../support/script-harness.js';
 import { unguarded } from '../../support/unguarded.js';
+import { scriptClientParts } from '../../support/script-client-parts.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { useRedis } from '../../support/use-redis.js';
 
@@ -28,7 +29,7 @@ test.each([
   async (awkward, lookalike) => {
     const unique = uniqueKey();
     const naming = new KeyNaming(unique + awkward);
-    const scripts = new Scripts(redis.client, unguarded, {
+    const scripts = new Scripts(scriptClientParts(redis.client), unguarded, {
       limitsOf: () => ({ ...TEST_LIMITS, windowMillis: 600_000, maxRequests: 1 }),
       replicaId: 'r1',
       leaseMillis: 600_000,

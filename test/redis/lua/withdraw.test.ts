@@ -6,6 +6,7 @@ import { Scripts } from '../../../src/redis/scripts/scripts.js';
 import { keysOf } from '../../../src/redis/scripts/shared-arguments.js';
 import { ScriptHarness, type TestReplica } from '../../support/script-harness.js';
 import { unguarded } from '../../support/unguarded.js';
+import { scriptClientParts } from '../../support/script-client-parts.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { useRedis } from '../../support/use-redis.js';
 import { useWakeRecorder, type WakeRecorder } from '../../support/wake-recorder.js';
@@ -186,7 +187,7 @@ describe('several keys in one call', () => {
   beforeEach(async () => {
     limits = new Map();
     names = ['a', 'b', 'c'].map((end) => new KeyNaming('sluice:').namesOf(uniqueKey() + end));
-    scripts = new Scripts(redis.client, unguarded, {
+    scripts = new Scripts(scriptClientParts(redis.client), unguarded, {
       replicaId: 'r1',
       leaseMillis: 5000,
       limitsOf: (name) => limits.get(name) ?? SMALL,

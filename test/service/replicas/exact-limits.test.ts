@@ -1,3 +1,4 @@
+import { asServer, forgetScripts } from '../../support/forget-scripts.js';
 import { ApprovalLedger } from '../../support/monitor/approval-ledger.js';
 import { killCommandConnections } from '../../support/kill-connections.js';
 import { requestRate } from '../../support/rate-client.js';
@@ -31,7 +32,7 @@ describe('three replicas on one Redis', () => {
       const requests = Array.from({ length: 10 }, (_, i) =>
         requestRate(replicas[i % 3]!.url, key, 'maxRequests=50'),
       );
-      await redis.client.script('FLUSH');
+      await forgetScripts(asServer(redis.client));
       for (const { answer } of requests) statuses.push((await answer).status);
     }
     expect(statuses.filter((status) => status === 200)).toHaveLength(50);

@@ -3,6 +3,7 @@ import { debugState } from '../../support/debug-state.js';
 import { describeWithRedisProgram } from '../../support/describe-with-redis-program.js';
 import { extent } from '../../support/extent.js';
 import { type FaultProxy, startFaultProxy } from '../../support/fault-proxy.js';
+import { forgetScripts, textsSent } from '../../support/forget-scripts.js';
 import { send } from '../../support/http-client.js';
 import { STORE_DOWN } from '../../support/outage.js';
 import { scrape } from '../../support/prometheus-text.js';
@@ -38,12 +39,6 @@ describeWithRedisProgram('a replica', () => {
       MAX_REQUESTS: '500',
       ...more,
     });
-
-  /** How often a script was sent as a whole. */
-  async function evals(): Promise<number> {
-    const stats = (await redis.command('INFO', 'commandstats')) as string;
-    return Number(/cmdstat_eval:calls=(\d+)/.exec(stats)?.[1] ?? 0);
-  }
 
   async function answersAgain({ url }: ReplicaProcess): Promise<void> {
     let inARow = 0;
@@ -87,7 +82,7 @@ describeWithRedisProgram('a replica', () => {
     await hasCaughtUp(replica);
     expect(replica.log.filter(({ msg }) => msg === 'redis connection lost')).toEqual([]);
     // One for checks, and one for withdrawals.
-    expect(await evals()).toBeLessThanOrEqual(2);
+    expect((await textsSent(redis)).texts).toBeLessThanOrEqual(2);
     const approved = await Promise.all(
       keys.map(async ([key]) => (await debugState(replica.url, key!)).NumApprovedThisWindow ?? 0),
     );
@@ -162,14 +157,14 @@ describeWithRedisProgram('a replica', () => {
       replica.url,
       Array.from({ length: 1000 }, () => ({ key, maxRequests: 1000 })),
     );
-    await redis.command('SCRIPT', 'FLUSH', 'SYNC');
+    await forgetScripts(redis);
     await redis.command('CONFIG', 'RESETSTAT');
     const released = await releaseMany(
       replica.url,
       checks.map((check) => ({ key, request_id: 'request_id' in check ? check.request_id : '' })),
     );
     expect(new Set(released.map(({ status }) => status))).toEqual(new Set([200]));
-    expect(await evals()).toBe(1);
+    expect((await textsSent(redis)).texts).toBe(1);
     expect((await debugState(replica.url, key)).NumApprovedThisWindow).toBe(0);
   });
 
@@ -177,7 +172,7 @@ describeWithRedisProgram('a replica', () => {
     const replica = await start(PATIENT);
     let isOver = false;
     const forgetting = until(async () => {
-      await redis.command('SCRIPT', 'FLUSH', 'SYNC');
+      await forgetScripts(redis);
       return isOver;
     });
     for (let round = 0; round < extent(8, 30); round += 1) {

@@ -136,6 +136,7 @@ describe.each([
 /** What is sent by the limiter itself, its mutexes and ioredis, and what the scripts are told to publish with. */
 const OF_CLIENTS = [
   ...['client|setname', 'info', 'ping', 'eval', 'evalsha', 'scan', 'setrange'],
+  ...['fcall', 'function|load'],
   ...['publish', 'subscribe', 'unsubscribe', 'get', 'set', 'pexpire', 'del'],
 ];
 
@@ -147,7 +148,8 @@ test('the user may send what clients and scripts send, and nothing else', () => 
   const ofScripts = [...texts.join('\n').matchAll(calls)].map(([, name = '']) =>
     name.toLowerCase(),
   );
-  const allowed = rulesIn('user').flatMap((rule) => (rule.startsWith('+') ? [rule.slice(1)] : []));
+  const rules = [...rulesIn('user'), ...rulesIn('functions')];
+  const allowed = rules.flatMap((rule) => (rule.startsWith('+') ? [rule.slice(1)] : []));
   expect(ofScripts.length).toBeGreaterThan(20);
   expect([...allowed].sort()).toEqual([...new Set([...OF_CLIENTS, ...ofScripts])].sort());
 });

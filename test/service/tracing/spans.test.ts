@@ -3,6 +3,7 @@ import { checkMany, releaseMany } from '../../support/bulk-client.js';
 import { untilWaiting } from '../../support/debug-state.js';
 import { approve, approvedId, begin, ratePath, send } from '../../support/http-client.js';
 import { openConnection, requestText } from '../../support/raw-http.js';
+import { OPERATION } from '../../support/redis-user.js';
 import { killReplicas, type ReplicaProcess, startReplica } from '../../support/replica-process.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { useRedis } from '../../support/use-redis.js';
@@ -44,7 +45,7 @@ describe('a check', () => {
     const headers = { ...caller.headers, tracestate: 'vendor=1' };
     await send(replica.url, 'POST', ratePath(key), headers);
     const check = await spanOf(caller, 'check');
-    const call = await spanOf(caller, 'EVALSHA check');
+    const call = await spanOf(caller, `${OPERATION} check`);
 
     expect(check).toMatchObject({
       parentSpanId: caller.spanId,
@@ -66,7 +67,7 @@ describe('a check', () => {
       status: STATUS.unset,
       attributes: {
         'db.system.name': 'redis',
-        'db.operation.name': 'EVALSHA',
+        'db.operation.name': OPERATION,
         'db.stored_procedure.name': 'check',
         'sluice.batch_size': 1,
       },
@@ -122,7 +123,7 @@ describe('a check', () => {
     connection.disconnect();
     const first = await spanOf(callers[0], 'check');
     const second = await spanOf(callers[1], 'check');
-    const call = await spanOf(callers[0], 'EVALSHA check');
+    const call = await spanOf(callers[0], `${OPERATION} check`);
 
     expect(call).toMatchObject({
       parentSpanId: first.spanId,
@@ -162,7 +163,7 @@ test('a bulk request has a span, with the spans of its elements below it', async
     'approved',
     'denied',
   ]);
-  expect(spansOf(caller, 'EVALSHA check')).toMatchObject([
+  expect(spansOf(caller, `${OPERATION} check`)).toMatchObject([
     {
       parentSpanId: elements[0]?.spanId,
       links: expect.arrayContaining(elements.map(({ spanId }) => spanId)) as unknown,
@@ -233,7 +234,7 @@ describe('a release', () => {
       kind: KIND.server,
       attributes: { 'sluice.outcome': 'released', 'sluice.batch_size': 1 },
     });
-    expect(await spanOf(caller, 'EVALSHA release')).toMatchObject({
+    expect(await spanOf(caller, `${OPERATION} release`)).toMatchObject({
       parentSpanId: release.spanId,
       links: [release.spanId],
     });
@@ -261,7 +262,7 @@ test('what a replica asks of Redis by itself is in traces of its own', async () 
   const waiting = begin(replica.url, 'POST', `${ratePath(key)}?canWait=true`, caller.headers);
   await untilWaiting(replica.url, key, 1);
   waiting.disconnect();
-  const withdrawal = await receiver().span(({ name }) => name === 'EVALSHA withdraw');
+  const withdrawal = await receiver().span(({ name }) => name === `${OPERATION} withdraw`);
 
   expect(withdrawal.parentSpanId).toBeUndefined();
   expect(withdrawal.links).toEqual([]);
@@ -307,7 +308,7 @@ describe('while Redis is down', () => {
     const replica = await startTraced({ REDIS_URL: nowhere, STORE_TIMEOUT_MILLIS: '500' });
     await send(replica.url, 'POST', ratePath(uniqueKey()), caller.headers);
 
-    expect(await spanOf(caller, 'EVALSHA check')).toMatchObject({
+    expect(await spanOf(caller, `${OPERATION} check`)).toMatchObject({
       status: STATUS.error,
       attributes: { 'error.type': expect.stringMatching(/^(not_run|unknown)$/) as unknown },
     });
@@ -336,7 +337,7 @@ describe('sampling', () => {
       receiver()
         .spans.map(({ name }) => name)
         .sort(),
-    ).toEqual(['EVALSHA check', 'check']);
+    ).toEqual([`${OPERATION} check`, 'check']);
   });
 
   test('is the share asked for of requests without a caller that traces', async () => {

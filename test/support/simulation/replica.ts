@@ -66,7 +66,17 @@ export class SimulatedReplica {
     this.connection = new Connection(now);
     this.history = new KnownHistory(parts.redisNow, shape.leaseMillis);
     this.mailbox = new Mailbox(naming.namesOf(KEY).wakeChannel);
-    this.#scripts = new Scripts(this.#client(), this.connection, {
+    const redis = this.#client();
+    const atOnce = { next: (callback: () => void): void => callback() };
+    const connections = { commands: redis, shardOf: () => '', primaries: () => new Map() };
+    const client = {
+      connections,
+      ticks: atOnce,
+      clock: this.clock,
+      logger: this.#logger(),
+      onlyScripts: true,
+    };
+    this.#scripts = new Scripts(client, this.connection, {
       replicaId: name,
       leaseMillis: shape.leaseMillis,
       limitsOf: () => this.limits,
@@ -170,9 +180,6 @@ export class SimulatedReplica {
   #client(): Redis {
     const { execute } = this.parts;
     const client = {
-      isCluster: false,
-      evalsha: (...args: (string | number)[]) => execute(this.name, 'evalsha', args),
-      eval: (...args: (string | number)[]) => execute(this.name, 'eval', args),
       sendCommand: ({ name, args }: { name: string; args: (string | number)[] }) =>
         execute(this.name, name, args),
     };

@@ -1,3 +1,4 @@
+import { forgetScripts } from '../../forget-scripts.js';
 import { killReplicaConnections } from '../../kill-connections.js';
 import type { RedisProcess } from '../../redis-process.js';
 import { type FaultKind, nothingToMend } from './fault.js';
@@ -56,12 +57,12 @@ export function commandsArePaused(
 
 export function scriptsAreForgotten(victim: Victim): FaultKind {
   return {
-    name: 'SCRIPT FLUSH',
+    name: 'FUNCTION FLUSH and SCRIPT FLUSH',
     draw: () => ({
       target: 'primary',
       scope: SERVER_SCOPE,
       millis: 0,
-      begin: async () => (await victim()).command('SCRIPT', 'FLUSH'),
+      begin: async () => forgetScripts(await victim()),
       end: nothingToMend,
     }),
   };

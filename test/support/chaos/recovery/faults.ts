@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
+import { forgetScripts } from '../../forget-scripts.js';
 import type { Random } from '../random.js';
 import type { FaultName } from './cells.js';
 import type { Network } from './network.js';
@@ -50,7 +51,7 @@ const FAULTS: Readonly<Record<FaultName, (parts: FaultParts) => Fault>> = {
   }),
   flush: ({ store }) => ({
     happen: async () => {
-      await Promise.all(store.servers.map((server) => server.command('SCRIPT', 'FLUSH')));
+      await Promise.all(store.servers.map(forgetScripts));
     },
   }),
 };

@@ -1,6 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 
+import { forgetScripts } from '../../forget-scripts.js';
 import type { RedisProcess } from '../../redis-process.js';
 import { type ReplicaProcess, startReplica } from '../../replica-process.js';
 import { misbehaviour } from '../checks/replicas.js';
@@ -69,7 +70,7 @@ export async function runCell(
 ): Promise<CellReport> {
   const random = new Random(seed).fork(`${topology} ${nameOf(cell)}`);
   for (const primary of await store.primaries()) await primary.command('FLUSHALL');
-  for (const server of store.servers) await server.command('SCRIPT', 'FLUSH');
+  for (const server of store.servers) await forgetScripts(server);
   const network = await Network.start(store.servers);
   const standstills = new Standstills();
   try {

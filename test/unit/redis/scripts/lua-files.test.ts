@@ -32,6 +32,12 @@ describe.each(scripts)('%s.lua', (script) => {
     expect(text).not.toMatch(/^--@include/m);
   });
 
+  test('is a library whose functions are all defined when it is loaded', () => {
+    const { text } = loadScript(script).library;
+    expect(text).not.toMatch(/^--@include/m);
+    expect(text).not.toMatch(/^local define_/m);
+  });
+
   test('starts with a header that says what it is for and names KEYS, ARGV and Reply', () => {
     const header = headerOf(script);
     expect(header).toMatch(/^-- [A-Z]/);

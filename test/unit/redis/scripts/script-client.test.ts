@@ -1,118 +1,311 @@
 import { type Command, type Redis, ReplyError } from 'ioredis';
 
+import { eventLoop } from '../../../../src/common/ticks.js';
 import { ScriptClient } from '../../../../src/redis/scripts/script-client.js';
+import { type Script } from '../../../../src/redis/scripts/script-loader.js';
+import { ManualClock } from '../../../support/manual-clock.js';
+import { recordLog, type RecordedLog } from '../../../support/recorded-log.js';
 
 const ErrorReply = ReplyError as new (message: string) => Error;
-const SCRIPT = { name: 'check', text: 'return 1', sha1: 'sha1 of check' };
-const OTHER = { name: 'settle', text: 'return 2', sha1: 'sha1 of settle' };
+const CLOSED = new Error('Connection is closed.');
+const OUT_OF_MEMORY = new ErrorReply("OOM allow-oom flag is not set on the script, can't run it");
 const wanted = (): boolean => true;
 
-/** The commands sent, with their first keys. */
-let sent: [command: string, key: string][];
-/** Nodes and the scripts that each knows. */
-let known: Set<string>;
-/** Answers what has been sent, in its order. */
-let answers: (() => void)[];
-let failsNextEval: boolean;
-let client: ScriptClient;
-beforeEach(() => {
-  failsNextEval = false;
-  sent = [];
-  known = new Set();
-  answers = [];
-  const cluster = {
-    isCluster: true,
-    sendCommand: ({ name, args }: Command) =>
-      new Promise((resolve, reject) => {
-        const [script, , key] = args as string[];
-        sent.push([name, key!]);
-        answers.push(() => {
-          const { sha1 } = [SCRIPT, OTHER].find((each) =>
-            [each.text, each.sha1].includes(script!),
-          )!;
-          const place = `${nodeOf(key!)} ${sha1}`;
-          if (name === 'eval' && failsNextEval) {
-            failsNextEval = false;
-            reject(new Error('Connection is closed.'));
-            return;
-          }
-          if (name === 'eval') known.add(place);
-          if (known.has(place)) resolve(key);
-          else reject(new ErrorReply('NOSCRIPT No matching script. Please use EVAL.'));
-        });
-      }),
-  };
-  client = new ScriptClient(cluster as unknown as Redis, nodeOf);
-});
+const CHECK = scriptOf('check');
+const SETTLE = scriptOf('settle');
+const SHARDS = ['a', 'b'];
 
-function nodeOf(name: string): string {
-  return name[0]!;
+function scriptOf(name: string): Script {
+  const library = { name: `sluice_${name}_digest`, text: `library of ${name}` };
+  return { name, text: `text of ${name}`, sha1: `sha1 of ${name}`, library };
 }
 
-const call = (key: string, isWanted = wanted, script = SCRIPT): Promise<unknown> =>
-  client.sendWithOthers({ script, keys: [key], args: [] }, isWanted);
+/** A server of a cluster, which answers in the order of the commands, when it is told to. */
+class FakeNode {
+  readonly known = new Set<string>();
+  /** The first key of a call, or what was loaded. */
+  readonly got: [command: string, what: string][] = [];
+  /** The errors that the next commands of this name fail with. */
+  readonly failing = new Map<string, Error[]>();
+  readonly answers: (() => void)[] = [];
+
+  command(name: string, script: string, what: string): Promise<unknown> {
+    this.got.push([name, what]);
+    return new Promise((resolve, reject) => {
+      this.answers.push(() => {
+        const failure = this.failing.get(name)?.shift();
+        if (failure) reject(failure);
+        else this.#run(name, script, () => resolve(what), reject);
+      });
+    });
+  }
+
+  #run(name: string, script: string, resolve: () => void, reject: (error: Error) => void): void {
+    const { library, ...each } = [CHECK, SETTLE].find((candidate) =>
+      [candidate.text, candidate.sha1, candidate.library.name, candidate.library.text].includes(
+        script,
+      ),
+    )!;
+    if (name === 'function load' && this.known.has(library.name)) {
+      reject(new ErrorReply(`ERR Library '${library.name}' already exists`));
+    } else if (name === 'fcall' && !this.known.has(library.name)) {
+      reject(new ErrorReply('ERR Function not found'));
+    } else if (name === 'evalsha' && !this.known.has(each.sha1)) {
+      reject(new ErrorReply('NOSCRIPT No matching script. Please use EVAL.'));
+    } else {
+      if (name === 'function load') this.known.add(library.name);
+      if (name === 'eval') this.known.add(each.sha1);
+      resolve();
+    }
+  }
+
+  /** What it got by a command. */
+  by(command: string): string[] {
+    return this.got.flatMap(([name, what]) => (name === command ? [what] : []));
+  }
+}
+
+let nodes: Map<string, FakeNode>;
+/** The node that gets a call, if it is not that of its slot: an importing node, after ASK. */
+let redirected: string | undefined;
+let log: RecordedLog;
+let clock: ManualClock;
+beforeEach(() => {
+  nodes = new Map(SHARDS.map((shard) => [shard, new FakeNode()]));
+  redirected = undefined;
+  log = recordLog();
+  clock = new ManualClock(0);
+});
+
+const nodeAt = (shard: string): FakeNode => nodes.get(shard)!;
+const shardOf = (name: string): string => name[0]!;
+
+function clientWith({ onlyScripts = false } = {}): ScriptClient {
+  const commands = {
+    sendCommand: ({ name, args }: Command) => {
+      const [script, , key] = args as string[];
+      return nodeAt(redirected ?? shardOf(key!)).command(name, script!, key!);
+    },
+  };
+  const primaries = new Map(
+    [...nodes].map(([shard, node]) => [
+      shard,
+      {
+        call: (command: string, subcommand: string, text: string) =>
+          node.command(`${command} ${subcommand}`.toLowerCase(), text, text),
+      } as unknown as Redis,
+    ]),
+  );
+  return new ScriptClient({
+    connections: { commands: commands as unknown as Redis, shardOf, primaries: () => primaries },
+    ticks: eventLoop,
+    clock,
+    logger: log.logger,
+    onlyScripts,
+  });
+}
 
 async function answerAll(): Promise<void> {
-  while (answers.length > 0) {
-    for (const answer of answers.splice(0)) answer();
+  const isAnswering = (): boolean => [...nodes.values()].some(({ answers }) => answers.length > 0);
+  await new Promise((resolve) => setImmediate(resolve));
+  while (isAnswering()) {
+    for (const { answers } of nodes.values()) for (const answer of answers.splice(0)) answer();
     await new Promise((resolve) => setImmediate(resolve));
   }
 }
 
-const commands = (name: string): string[] =>
-  sent.filter(([command]) => command === name).map(([, key]) => key);
+const callOn =
+  (client: ScriptClient) =>
+  (key: string, isWanted = wanted, script = CHECK): Promise<unknown> =>
+    client.sendWithOthers({ script, keys: [key], args: [] }, isWanted);
 
-test('of calls whose script is not known, the first sends it, and the others wait for it', async () => {
-  const keys = Array.from({ length: 1000 }, (_, i) => `a${i}`);
-  const replies = Promise.all(keys.map((key) => call(key)));
-  await answerAll();
-  expect(await replies).toEqual(keys);
-  expect(commands('eval')).toEqual(['a0']);
-  expect(commands('evalsha')).toEqual([...keys, ...keys.slice(1)]);
+const said = (): unknown[] => log.lines.map(({ msg, reason }) => [msg, reason]);
+
+describe('functions', () => {
+  const LOAD = 'function load';
+  let client: ScriptClient;
+  let call: ReturnType<typeof callOn>;
+  beforeEach(() => {
+    client = clientWith();
+    call = callOn(client);
+  });
+
+  test('are loaded once on each primary, however many calls need them', async () => {
+    const keys = Array.from({ length: 1000 }, (_, i) => `a${i}`);
+    const replies = Promise.all(keys.map((key) => call(key)));
+    await answerAll();
+    expect(await replies).toEqual(keys);
+    expect(nodeAt('a').by('fcall')).toEqual([...keys, ...keys]);
+    for (const shard of SHARDS) expect(nodeAt(shard).by(LOAD)).toEqual([CHECK.library.text]);
+    expect(said()).toEqual([['Redis runs the scripts as functions', undefined]]);
+  });
+
+  test('are loaded again when they are lost', async () => {
+    for (let i = 0; i < 2; i += 1) {
+      const replies = Promise.all(['a0', 'a1'].map((key) => call(key)));
+      await answerAll();
+      await replies;
+      nodeAt('a').known.clear();
+    }
+    expect(nodeAt('a').by(LOAD)).toHaveLength(2);
+    expect(nodeAt('b').by(LOAD)).toHaveLength(2);
+  });
+
+  test('are loaded on the node that a slot moves to', async () => {
+    nodeAt('a').known.add(CHECK.library.name);
+    redirected = 'b';
+    const reply = call('a0');
+    await answerAll();
+    expect(await reply).toBe('a0');
+  });
+
+  test('are not needed on a primary that is down', async () => {
+    nodeAt('b').failing.set(LOAD, [CLOSED]);
+    const reply = call('a0');
+    await answerAll();
+    expect(await reply).toBe('a0');
+  });
+
+  test('if the connection breaks while they are loaded, are loaded once more', async () => {
+    nodeAt('a').failing.set(LOAD, [CLOSED]);
+    const reply = call('a0');
+    await answerAll();
+    expect(await reply).toBe('a0');
+    expect(nodeAt('a').by(LOAD)).toHaveLength(2);
+  });
+
+  test.each(['LOADING Redis is loading', 'READONLY You can not write against a read only replica'])(
+    'if they cannot be loaded for now (%s), fail the call, which has not run',
+    async (message) => {
+      nodeAt('a').failing.set(LOAD, [new ErrorReply(message)]);
+      const reply = call('a0').catch((error: unknown) => error);
+      await answerAll();
+      expect(await reply).toMatchObject({ message });
+      expect(nodeAt('a').by('fcall')).toEqual(['a0']);
+      expect(client.operation).toBe('FCALL');
+    },
+  );
+
+  test('fail with the error of the script', async () => {
+    nodeAt('a').known.add(CHECK.library.name);
+    nodeAt('a').failing.set('fcall', [new ErrorReply('WRONGTYPE Operation against a key')]);
+    const reply = call('a0').catch((error: unknown) => error);
+    await answerAll();
+    expect(await reply).toMatchObject({ message: 'WRONGTYPE Operation against a key' });
+    expect(client.operation).toBe('FCALL');
+  });
+
+  test.each([
+    ['fcall', 'ERR unknown command `fcall`, with args beginning with: `x`'],
+    ['fcall', "NOPERM this user has no permissions to run the 'fcall' command"],
+    [LOAD, "NOPERM User u has no permissions to run the 'function|load' command"],
+    [LOAD, "ERR Unknown subcommand or wrong number of arguments for 'LOAD'"],
+  ])('that Redis has not or does not allow (%s: %s) give way to scripts', async (name, message) => {
+    nodeAt('a').failing.set(name, [new ErrorReply(message)]);
+    const replies = Promise.all(['a0', 'a1'].map((key) => call(key)));
+    await answerAll();
+    expect(await replies).toEqual(['a0', 'a1']);
+    expect(client.operation).toBe('EVALSHA');
+    expect(said()).toContainEqual(['Redis runs the scripts by EVALSHA', message]);
+
+    const later = call('b0');
+    await answerAll();
+    expect(await later).toBe('b0');
+    expect(nodeAt('b').by('fcall')).toEqual([]);
+  });
+
+  test('give way to scripts on a shard without memory, until it may have some', async () => {
+    for (const shard of SHARDS) nodeAt(shard).known.add(CHECK.library.name);
+    nodeAt('a').failing.set('fcall', [OUT_OF_MEMORY]);
+    const replies = Promise.all(['a0', 'b0'].map((key) => call(key)));
+    await answerAll();
+    await replies;
+    const later = Promise.all(['a1', 'b1'].map((key) => call(key)));
+    await answerAll();
+    expect(await later).toEqual(['a1', 'b1']);
+    expect([nodeAt('a').by('fcall'), nodeAt('b').by('fcall')]).toEqual([['a0'], ['b0', 'b1']]);
+    expect([nodeAt('a').by('eval'), nodeAt('a').by('evalsha')]).toEqual([['a0'], ['a0', 'a1']]);
+
+    await clock.advance(1000);
+    const last = call('a2');
+    await answerAll();
+    expect(await last).toBe('a2');
+    expect(nodeAt('a').by('fcall')).toEqual(['a0', 'a2']);
+  });
+
+  test('are not called again for a call that nobody waits for any more', async () => {
+    let isWanted = true;
+    const reply = call('a0', () => isWanted).catch((error: unknown) => error);
+    await new Promise((resolve) => setImmediate(resolve));
+    for (const answer of nodeAt('a').answers.splice(0)) answer();
+    isWanted = false;
+    await answerAll();
+    expect(await reply).toMatchObject({ message: 'ERR Function not found' });
+    expect(nodeAt('a').by('fcall')).toEqual(['a0']);
+  });
 });
 
-test('each node is sent a script of its own, and each script once', async () => {
-  const replies = Promise.all([
-    ...['a0', 'a1', 'b0', 'b1'].map((key) => call(key)),
-    ...['a2', 'a3'].map((key) => call(key, wanted, OTHER)),
-  ]);
-  await answerAll();
-  await replies;
-  expect(commands('eval')).toEqual(['a0', 'b0', 'a2']);
-});
+describe('scripts', () => {
+  let call: ReturnType<typeof callOn>;
+  beforeEach(() => {
+    call = callOn(clientWith({ onlyScripts: true }));
+  });
 
-test('a script that is forgotten once more is sent once more', async () => {
-  const first = Promise.all(['a0', 'a1'].map((key) => call(key)));
-  await answerAll();
-  await first;
-  known.clear();
-  const second = Promise.all(['a2', 'a3'].map((key) => call(key)));
-  await answerAll();
-  await second;
-  expect(commands('eval')).toEqual(['a0', 'a2']);
-});
+  test('of calls whose script is not known, the first sends it, and the others wait for it', async () => {
+    const keys = Array.from({ length: 1000 }, (_, i) => `a${i}`);
+    const replies = Promise.all(keys.map((key) => call(key)));
+    await answerAll();
+    expect(await replies).toEqual(keys);
+    expect(nodeAt('a').by('eval')).toEqual(['a0']);
+    expect(nodeAt('a').by('evalsha')).toEqual([...keys, ...keys.slice(1)]);
+  });
 
-test('where the one that sends it fails, another does', async () => {
-  failsNextEval = true;
-  const replies = Promise.allSettled(['a0', 'a1', 'a2'].map((key) => call(key)));
-  await answerAll();
-  expect((await replies).map(({ status }) => status)).toEqual([
-    'rejected',
-    'fulfilled',
-    'fulfilled',
-  ]);
-  expect(commands('eval')).toEqual(['a0', 'a1']);
-});
+  test('each node is sent a script of its own, and each script once', async () => {
+    const replies = Promise.all([
+      ...['a0', 'a1', 'b0', 'b1'].map((key) => call(key)),
+      ...['a2', 'a3'].map((key) => call(key, wanted, SETTLE)),
+    ]);
+    await answerAll();
+    await replies;
+    expect([nodeAt('a').by('eval'), nodeAt('b').by('eval')]).toEqual([['a0', 'a2'], ['b0']]);
+  });
 
-test('a call that nobody waits for any more is not sent', async () => {
-  let isWanted = true;
-  const first = call('a0');
-  const second = call('a1', () => isWanted).catch((error: unknown) => error);
-  for (const answer of answers.splice(0)) answer();
-  await new Promise((resolve) => setImmediate(resolve));
-  isWanted = false;
-  await answerAll();
-  await first;
-  expect(await second).toMatchObject({ message: expect.stringMatching(/^NOSCRIPT/) as string });
-  expect(commands('evalsha')).toEqual(['a0', 'a1']);
+  test('a script that is forgotten once more is sent once more', async () => {
+    for (const keys of [
+      ['a0', 'a1'],
+      ['a2', 'a3'],
+    ]) {
+      const replies = Promise.all(keys.map((key) => call(key)));
+      await answerAll();
+      await replies;
+      nodeAt('a').known.clear();
+    }
+    expect(nodeAt('a').by('eval')).toEqual(['a0', 'a2']);
+  });
+
+  test('if the call that sends it fails, another sends it', async () => {
+    nodeAt('a').failing.set('eval', [CLOSED]);
+    const replies = Promise.allSettled(['a0', 'a1', 'a2'].map((key) => call(key)));
+    await answerAll();
+    expect((await replies).map(({ status }) => status)).toEqual([
+      'rejected',
+      'fulfilled',
+      'fulfilled',
+    ]);
+    expect(nodeAt('a').by('eval')).toEqual(['a0', 'a1']);
+  });
+
+  test('a call that nobody waits for any more is not sent again', async () => {
+    let isWanted = true;
+    const first = call('a0');
+    const second = call('a1', () => isWanted).catch((error: unknown) => error);
+    await new Promise((resolve) => setImmediate(resolve));
+    for (const answer of nodeAt('a').answers.splice(0)) answer();
+    await new Promise((resolve) => setImmediate(resolve));
+    isWanted = false;
+    await answerAll();
+    await first;
+    expect(await second).toMatchObject({ message: expect.stringMatching(/^NOSCRIPT/) as string });
+    expect(nodeAt('a').by('evalsha')).toEqual(['a0', 'a1']);
+  });
 });

@@ -1,5 +1,8 @@
 import { loadScript } from '../../../../src/redis/scripts/script-loader.js';
 
+/** The end of each script, which calls the function that it defines. */
+const CALL = '\nreturn run(KEYS, ARGV)\n';
+
 describe('loadScript', () => {
   test('puts a fragment in the place of the line that includes it', () => {
     const { name, text } = loadScript('main', {
@@ -7,7 +10,7 @@ describe('loadScript', () => {
       'lib/part': 'one\ntwo',
     });
     expect(name).toBe('main');
-    expect(text).toBe('first\none\ntwo\nlast\n');
+    expect(text).toBe(`first\none\ntwo\nlast\n${CALL}`);
   });
 
   test('expands fragments depth first', () => {
@@ -17,7 +20,7 @@ describe('loadScript', () => {
       b: 'b',
       deep: 'deep',
     });
-    expect(text).toBe('deep\na\nb\nmain');
+    expect(text).toBe(`deep\na\nb\nmain${CALL}`);
   });
 
   test('expands a fragment once, where it is asked for first', () => {
@@ -27,7 +30,7 @@ describe('loadScript', () => {
       b: '--@include shared\nb',
       shared: 'shared',
     });
-    expect(text).toBe('shared\na\n\n\nb\nmain');
+    expect(text).toBe(`shared\na\n\n\nb\nmain${CALL}`);
   });
 
   test.each([
@@ -37,7 +40,7 @@ describe('loadScript', () => {
     ['--@include lib/part lib/other', 'two names'],
     ['--@include', 'no name'],
   ])('takes %j (%s) for no include', (line) => {
-    expect(loadScript('main', { main: line, 'lib/part': 'expanded' }).text).toBe(line);
+    expect(loadScript('main', { main: line, 'lib/part': 'expanded' }).text).toBe(line + CALL);
   });
 
   test.each([
@@ -81,9 +84,10 @@ describe('loadScript', () => {
   });
 
   test('knows a script by the SHA-1 that Redis gives it', () => {
-    // From the documentation: https://redis.io/docs/latest/commands/evalsha/
-    const { sha1 } = loadScript('main', { main: "return 'Immabe a cached script'" });
-    expect(sha1).toBe('c664a3bf70bd1d45c4284ffebb65a6f2299bfc9f');
+    // By sha1sum.
+    const { text, sha1 } = loadScript('main', { main: 'local function run() end' });
+    expect(text).toBe('local function run() end\nreturn run(KEYS, ARGV)\n');
+    expect(sha1).toBe('5b6fb5efd611a645135f8064f3213a72a1598c3b');
   });
 
   test('computes the SHA-1 of the expanded text, as UTF-8', () => {
@@ -92,5 +96,67 @@ describe('loadScript', () => {
     expect(parts.sha1).toBe(whole.sha1);
     expect(parts.text).toBe(whole.text);
     expect(loadScript('other', { other: '-- u\nreturn 1' }).sha1).not.toBe(whole.sha1);
+  });
+
+  describe('a fragment of which one function is called', () => {
+    const texts = {
+      main: '--@include a\n--@include-when-called lib/part part\nmain',
+      a: 'a',
+      'lib/part': '--@include a\n--@include b\nlocal function part() end',
+      b: 'b',
+    };
+
+    test('is defined by the first call in a script', () => {
+      expect(loadScript('main', texts).text).toBe(
+        [
+          'a',
+          'local define_part',
+          'local function part(...)',
+          '  part = define_part()',
+          '  return part(...)',
+          'end',
+          'function define_part()',
+          '\nb\nlocal function part() end',
+          '  return part',
+          'end',
+          'main',
+        ].join('\n') + CALL,
+      );
+    });
+
+    test('is a part of the library like any other', () => {
+      expect(loadScript('main', texts).library.text).toContain(
+        '\na\n\nb\nlocal function part() end\nmain\n',
+      );
+    });
+  });
+
+  describe('the library', () => {
+    const MAIN = { main: 'local function run() end' };
+
+    test('has one function, which has its name', () => {
+      const { name, text } = loadScript('main', MAIN).library;
+      expect(name).toMatch(/^sluice_main_[\da-f]{16}$/);
+      expect(text).toBe(`#!lua name=${name}
+local function run() end
+redis.register_function{
+  function_name = '${name}', callback = run, flags = {  }
+}
+`);
+    });
+
+    test('has another name if its text or its flags are others', () => {
+      const names = [
+        loadScript('main', MAIN),
+        loadScript('main', { main: 'local function run() return 1 end' }),
+        loadScript('main', MAIN, ['no-writes']),
+      ].map(({ library }) => library.name);
+      expect(new Set(names).size).toBe(names.length);
+    });
+
+    test('gives its flags to the function', () => {
+      const { text } = loadScript('main', MAIN, ['no-writes']).library;
+      expect(text).toContain("flags = { 'no-writes' }");
+    });
   });
 });
