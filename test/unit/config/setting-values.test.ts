@@ -206,7 +206,7 @@ describe('GRPC_KEY_TEMPLATE', () => {
   );
 
   test.each(['all', '{domain}', '{entries', '{entries}}', '{entries}{other}', '{entries}{}'])(
-    'refuses %s',
+    'does not take %s',
     (template) => {
       expect(refusal({ GRPC_KEY_TEMPLATE: template })).toBe(
         `GRPC_KEY_TEMPLATE: got "${template}", takes a text with {entries} or {values}, optionally {domain}, and no other braces`,

@@ -39,8 +39,8 @@ test('only two harmless packages run a script when Sluice is installed', () => {
     scarfSettings: unknown;
   };
 
-  // The first would tell its makers who installs it, unless a package that depends on it says otherwise. The second
-  // looks at how its version is written in the package that depends on it.
+  // The first would report each installation to its makers, but package.json switches this off. The second
+  // reads how the package that depends on it writes its version.
   expect(withScript).toEqual(['node_modules/@scarf/scarf', 'node_modules/protobufjs']);
   expect(scarfSettings).toEqual({ enabled: false });
 });
