@@ -44,7 +44,7 @@ const MOST_SERVED = 500;
 test('as many waiters as that are served in several calls, in order, with a wake for each', async () => {
   await fill();
   const wakes = await recordWakes(key.names.wakeChannel);
-  // A newcomer raises the maximum, and waits for those before it all the same.
+  // A newcomer raises the maximum, but still comes after the waiters before it.
   expect(await replica.check(['late'], { maxRequests: 1_000_000 })).toEqual(['denied']);
   let granted = (await key.stored()).requests.length - 1;
   expect(granted).toBe(MOST_SERVED);
@@ -70,7 +70,7 @@ test('as many waiters as that are served in several calls, in order, with a wake
   expect(published.flatMap(({ granted: ids }) => ids)).toEqual(waiters);
 });
 
-test('while a window is being served nobody is approved before those who wait', async () => {
+test('while a window is being served no check is approved before the waiters', async () => {
   await fill();
   await replica.check(['late'], { maxRequests: 1_000_000 });
   const other = key.replica('r2', { limits, history: { since: 0 } });
@@ -95,7 +95,7 @@ test('as many waiters as that are served at the end of a window, and reported in
   expect(await key.stored()).toMatchObject({ state: { approved: MANY }, requests: waiters });
 });
 
-test('as many waiters of a dead replica as that take no place from the living', async () => {
+test('as many waiters of a dead replica as that take no place from living replicas', async () => {
   await fill();
   await key.setTime(5000);
   const other = key.replica('r2', { limits, history: { since: 0 } });
@@ -103,7 +103,7 @@ test('as many waiters of a dead replica as that take no place from the living', 
   expect(await other.inspect()).toMatchObject({ approved: 1, waiting: 1 });
 });
 
-test('waiters of replicas that died one after the other do not pile up', async () => {
+test('waiters of replicas that die one after the other do not accumulate', async () => {
   await fill();
   await key.setTime(5000);
   await key.replica('r2', { limits }).checkOrWait(waiters.map((id) => `second ${id}`));
@@ -145,7 +145,7 @@ test('as many lost waiters as that are put back in one call', async () => {
   );
 });
 
-test('as many waiters as that are counted without the dead', async () => {
+test('as many waiters as that are counted without waiters of dead replicas', async () => {
   await fill();
   expect(await replica.inspect()).toMatchObject({ waiting: MANY });
   await key.setTime(5000);

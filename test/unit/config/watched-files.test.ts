@@ -100,7 +100,7 @@ describe('files that are watched', () => {
     expect((await open()).current).toBe('ab');
   });
 
-  test('are reloaded when one of them changes, which is logged and told once', async () => {
+  test('are reloaded when one of them changes, which is logged and reported once', async () => {
     const files = await open();
     const heard: string[] = [];
     files.onReload((value) => heard.push(value));

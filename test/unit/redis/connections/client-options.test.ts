@@ -61,7 +61,7 @@ describe('credentials', () => {
   test.each([
     ['of the URL', {}, ofUrl, ofUrl],
     ['of the settings', { username: 'user', password: 'password' }, {}, undefined],
-    ['of the settings before those of the URL', { username: 'u', password: 'p' }, ofUrl, undefined],
+    ['of the settings before the URL', { username: 'u', password: 'p' }, ofUrl, undefined],
     ['of both', { password: 'p' }, ofUrl, { username: 'url user', password: 'p' }],
     ['with a password alone', {}, { password: 'p' }, { password: 'p' }],
     ['that are missing', {}, {}, {}],

@@ -75,8 +75,8 @@ describe('a reply and a wake', () => {
   });
 });
 
-describe('a wake that announces room soon, as after a hold, and overtakes', () => {
-  test('the reply of an earlier settle, leads to another call', async () => {
+describe('a wake that announces room soon, as after a hold,', () => {
+  test('leads to another call if it overtakes the reply of an earlier settle', async () => {
     h.queue.onMemoryLost();
     h.wake({ millisToRoom: 300, waitingFrom: 10, waiting: 2 });
     await h.store.last.answer({ millisToRoom: 3_600_000, waitingFrom: 10, waiting: 2 });
@@ -87,14 +87,14 @@ describe('a wake that announces room soon, as after a hold, and overtakes', () =
     expect(h.store.calls).toHaveLength(4);
   });
 
-  test('the ticket of an earlier check, leads to another call', () => {
+  test('leads to another call if it overtakes the ticket of an earlier check', () => {
     h.ask('c');
     h.wake({ millisToRoom: 300, waitingFrom: 10, waiting: 3 });
     h.queue.ticketed('c', 30, 3_600_000, LIMITS);
     expect([h.queue.mode, h.store.calls.length]).toEqual(['settling', 2]);
   });
 
-  test('nothing, leads to no other call if the next window is known', async () => {
+  test('leads to no other call if it overtakes nothing and the next window is known', async () => {
     await h.advance(WINDOW_MILLIS);
     const calls = h.store.calls.length;
     const next = { millisToRoom: WINDOW_MILLIS, granted: ['a'], waitingFrom: 20, waiting: 1 };
