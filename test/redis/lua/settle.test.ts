@@ -426,7 +426,7 @@ describe('lost waiters', () => {
     });
   });
 
-  test('of the other replicas are called for by one message', async () => {
+  test('of the other replicas are called by one message', async () => {
     await fill();
     await loseEverything();
     await r1.settle({ c: 1 }, 700);

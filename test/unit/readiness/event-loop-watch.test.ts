@@ -134,7 +134,7 @@ test('each change is logged in one line', async () => {
   expect(logged).toEqual([notReady, readyAgain, notReady]);
 });
 
-test('it measures until it is stopped', async () => {
+test('the watch measures until it is stopped', async () => {
   expect(isEnabled).toBe(true);
   watch.stop();
   await second(LIMIT_MILLIS * 2);

@@ -62,7 +62,7 @@ describe('while the store can be asked', () => {
   test.each<[what: string, decision: Decision]>([
     ['approved', { outcome: 'approved', requestId: 'id' }],
     ['denied', { outcome: 'denied', reason: 'limit_reached', quota: quotaOf(7) }],
-  ])('it decides: %s', async (_what, decision) => {
+  ])('the store decides: %s', async (_what, decision) => {
     for (const canWait of [false, true]) {
       const request = { key: 'key', canWait, maxRequests: 3, maxRequestsInQueue: 4 };
       const { decision: decided } = startCheck(deciding, request);
@@ -102,7 +102,7 @@ describe('while the store can be asked', () => {
     expect([store.waiting, local.waiting, deciding.waiting]).toEqual([1, 1, 2]);
   });
 
-  test('it is pinged', async () => {
+  test('the store is pinged', async () => {
     await expect(deciding.ping()).rejects.toThrow('pinged');
   });
 });

@@ -47,7 +47,7 @@ test.each([
   const counts: number[] = [];
   while (!isIdle()) counts.push((await endTick()).length);
   expect(counts.reduce((sum, count) => sum + count)).toBe(800);
-  // In the first tick one more grant for each call, since the calls begin together.
+  // The first tick has one more grant for each call, since the calls begin together.
   expect(counts[0]).toBeLessThanOrEqual(most + 4);
   expect(Math.max(...counts.slice(1))).toBe(most);
 });
