@@ -14,7 +14,7 @@ import { startCheck, type WatchedCheck } from '../../support/watched-check.js';
 
 const LIMITS: KeyLimits = { windowMillis: 100, maxRequests: 2, maxRequestsInQueue: 3 };
 const KEYS = 2;
-/** Fewer than some maxima. */
+/** Lower than some maxima. */
 const MAX_IDS = 3;
 
 type Step =
@@ -28,9 +28,9 @@ type Step =
       readonly maxRequests: number | undefined;
       readonly maxRequestsInQueue: number | undefined;
     }
-  /** `which` counts back from the latest: of the approved for a release, of those waiting for a disconnect. */
+  /** `which` counts back from the latest: approvals for a release, waiters for a disconnect. */
   | { readonly kind: 'disconnect'; readonly which: number }
-  /** `all` of its hits, or one. */
+  /** Releases all hits if `all` is set, otherwise one. */
   | { readonly kind: 'release'; readonly which: number; readonly all: boolean }
   | { readonly kind: 'advance'; readonly millis: number }
   /** A key has other limits from now on. */
@@ -97,7 +97,7 @@ const anyStep: fc.Arbitrary<Step> = fc.oneof(
   },
 );
 
-/** One limiter under a sequence of steps, and all that can be seen of it. */
+/** One limiter under a sequence of steps, and its visible state. */
 class Subject {
   readonly #keys = Array.from({ length: KEYS }, uniqueKey);
   readonly #limits = Array.from({ length: KEYS }, () => LIMITS);
@@ -159,8 +159,8 @@ class Subject {
   }
 
   /**
-   * What has become of each check so far. Request ids differ between limiters and are left out, as is what is left
-   * after a wait, which depends on when the waiter learns of its approval.
+   * The outcome of each check so far, without request ids, which differ between limiters. The quota after a wait is
+   * also left out, since it depends on when the waiter learns of its approval.
    */
   decisions(): unknown[] {
     return this.#checks.map(({ check: { settled, failure } }) => {
@@ -182,7 +182,7 @@ describe('the embedded and the Redis limiter', () => {
   const redis = useRedis();
   const createRedisHarness = redisHarnessFactory(redis);
 
-  test('agree on every decision and every state, whatever comes', async () => {
+  test('agree on every decision and every state after any sequence of steps', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(anyStep, { maxLength: 40 }), async (steps) => {
         const memory = await Subject.create(createMemoryHarness);

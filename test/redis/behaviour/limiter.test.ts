@@ -16,12 +16,12 @@ for (const describeBehaviour of [describeLimiter, describeLimitedWaits]) {
   describeBehaviour('the embedded limiter', createMemoryHarness, 'direct');
   describeBehaviour('the Redis limiter', createRedisHarness, 'direct');
   describeBehaviour('the Redis limiter over HTTP', overHttp(createRedisHarness), 'http');
-  // HTTP makes no difference of limiters.
+  // HTTP treats all limiters alike, so this runs only at full extent.
   if (IS_FULL) {
     describeBehaviour('the embedded limiter over HTTP', overHttp(createMemoryHarness), 'http');
   }
 }
 
-// HTTP offers none.
+// HTTP has no hits.
 describeHits('the embedded limiter', createMemoryHarness);
 describeHits('the Redis limiter', createRedisHarness);

@@ -16,13 +16,13 @@ import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
 import { useRedis } from '../../support/use-redis.js';
 
-/** Two servers that know nothing of each other stand for the shards of a cluster. */
+/** Two independent servers stand for the shards of a cluster. */
 const a = useRedis();
 const b = useRedis();
 
 const NAME = 'sharded-subscriber';
 
-/** What the test says of the cluster: where each channel is, and which shards are known. */
+/** The test's topology of the cluster: the shard of each channel, and the unknown shards. */
 let shards: Map<string, string>;
 let unknownShards: Set<string>;
 let refreshes: number;
@@ -115,7 +115,7 @@ async function expectMessage(shard: string, channel: string): Promise<void> {
 }
 
 describe('a channel', () => {
-  test('is subscribed on its shard, and on no other', async () => {
+  test('is subscribed only on its shard', async () => {
     await subscribe(onA, onB);
     expect([await subscribersOf(onA), await subscribersOf(onB)]).toEqual([
       { a: 1, b: 0 },
@@ -125,7 +125,7 @@ describe('a channel', () => {
     await expectMessage('b', onB);
   });
 
-  test('shares the connection to its shard with the others there', async () => {
+  test('shares the connection to its shard with the other channels there', async () => {
     const another = uniqueKey();
     await subscribe(onA, another);
     await untilConnections('a', 1);
@@ -133,7 +133,7 @@ describe('a channel', () => {
     expect(await subscribersOf(another)).toEqual({ a: 1, b: 0 });
   });
 
-  test('whose shard is not known waits until it is', async () => {
+  test('with an unknown shard waits until the shard is known', async () => {
     unknownShards.add('b');
     subscriber.subscribe(onB);
     await subscribe(onA);
@@ -145,7 +145,7 @@ describe('a channel', () => {
     await expectMessage('b', onB);
   });
 
-  test('that is unsubscribed is left', async () => {
+  test('that is unsubscribed gets no more messages', async () => {
     const staying = uniqueKey();
     await subscribe(onA, staying);
     subscriber.unsubscribe(onA);
@@ -170,7 +170,7 @@ describe('a channel', () => {
     expect(await subscribersOf(onA)).toEqual({ a: 0, b: 0 });
   });
 
-  test('that is subscribed again at once stays so', async () => {
+  test('that is subscribed again at once stays subscribed', async () => {
     await subscribe(onA);
     subscriber.unsubscribe(onA);
     subscriber.subscribe(onA);
@@ -196,7 +196,7 @@ describe('a channel', () => {
 });
 
 describe('when channels are placed again', () => {
-  test('one that has moved is subscribed where it is now, and reported', async () => {
+  test('a moved channel is subscribed on its new shard, and reported', async () => {
     await subscribe(onA, onB);
     shards.set(onA, 'b');
     subscriber.place();
@@ -206,7 +206,7 @@ describe('when channels are placed again', () => {
     await expectMessage('b', onA);
   });
 
-  test('one that has not moved is left alone', async () => {
+  test('a channel that has not moved is left alone', async () => {
     await subscribe(onA, onB);
     subscriber.place();
     await caughtUp('a');
@@ -214,7 +214,7 @@ describe('when channels are placed again', () => {
     expect([recorder.times(onA), recorder.times(onB)]).toEqual([1, 1]);
   });
 
-  test('one whose new shard is not known stays where it was until it is', async () => {
+  test('a channel stays on its old shard until its new shard is known', async () => {
     await subscribe(onA);
     shards.set(onA, 'b');
     unknownShards.add('b');
@@ -227,7 +227,7 @@ describe('when channels are placed again', () => {
     await until(async () => (await subscribersOf(onA)).a === 0);
   });
 
-  test('one that moves as it is being subscribed is reported where it has come to', async () => {
+  test('a channel that moves while it is being subscribed is reported on its new shard', async () => {
     await subscribe(onB);
     subscriber.subscribe(onA);
     shards.set(onA, 'b');
@@ -238,7 +238,7 @@ describe('when channels are placed again', () => {
     expect(await subscribersOf(onA)).toEqual({ a: 0, b: 1 });
   });
 
-  test('one that moves away and back is subscribed', async () => {
+  test('a channel that moves away and back is subscribed', async () => {
     await subscribe(onA, onB);
     shards.set(onA, 'b');
     subscriber.place();
@@ -249,7 +249,7 @@ describe('when channels are placed again', () => {
     await expectMessage('a', onA);
   });
 
-  test('connections that hold no channel any more are closed', async () => {
+  test('connections without channels are closed', async () => {
     await subscribe(onA, onB);
     shards.set(onA, 'b');
     subscriber.place();
@@ -286,7 +286,7 @@ describe('when a connection is cut', () => {
     await until(() => refreshes > 0);
   });
 
-  test('a channel that moves meanwhile is subscribed where it is now', async () => {
+  test('a channel that moves before the reconnection is subscribed on its new shard', async () => {
     await subscribe(onA, onB);
     await killSubscriberConnections(a.client);
     await until(() => refreshes > 0);
@@ -298,8 +298,8 @@ describe('when a connection is cut', () => {
   });
 });
 
-describe('when it is closed', () => {
-  test('all connections are', async () => {
+describe('when the subscriber is closed', () => {
+  test('all connections are closed', async () => {
     await subscribe(onA, onB);
     subscriber.close();
     await untilConnections('a', 0);
@@ -307,14 +307,14 @@ describe('when it is closed', () => {
     expect(refreshes).toBe(0);
   });
 
-  test('none is made any more', async () => {
+  test('no more connections are made', async () => {
     const received = async (): Promise<number> =>
       Number(/total_connections_received:(\d+)/.exec(await a.client.info('stats'))![1]);
     subscriber.close();
     const before = await received();
     subscriber.subscribe(onA);
     subscriber.place();
-    // Comes after any that the subscriber would have made.
+    // Comes after any connection that the subscriber would have made.
     const last = a.client.duplicate();
     await last.ping();
     last.disconnect();
@@ -322,8 +322,8 @@ describe('when it is closed', () => {
   });
 });
 
-describeWithRedisProgram('a connection that is dead', () => {
-  test('is left, and its channels are subscribed on another', async () => {
+describeWithRedisProgram('a dead connection', () => {
+  test('is replaced, and its channels are subscribed on another', async () => {
     const server = await startRedisProcess();
     const proxy = await startFaultProxy(server.port);
     const node = new Redis(proxy.url, { lazyConnect: true });

@@ -40,7 +40,7 @@ function batch(key: string, ids: readonly string[], maxRequests?: number): Check
   return { names, overrides, waiting: undefined, checks: checks(...ids) };
 }
 
-/** What each batch of one call was answered with. */
+/** The verdicts or the error of each batch of one call. */
 async function decide(...batches: CheckBatch[]): Promise<(readonly number[] | Error)[]> {
   const replies = await scripts.check(batches);
   return replies.map((reply) => (reply instanceof Error ? reply : reply.verdicts));
@@ -80,7 +80,7 @@ test('batches of one key are decided one after the other', async () => {
   ]);
 });
 
-test('a later batch of a key that is there sees what an earlier has approved', async () => {
+test('a later batch of an existing key sees the approvals of an earlier batch', async () => {
   await decide(batch('k', ['a']));
   expect(await decide(batch('k', ['b'], 2), batch('k', ['c']))).toEqual([[approved], [denied]]);
 });
@@ -112,7 +112,7 @@ test.each(['state', 'waiting'] as const)(
   },
 );
 
-test('refusals of checks that are sent again are not counted again', async () => {
+test('denials of checks that are sent again are not counted again', async () => {
   await decide(batch('k', ['a', 'b', 'c']));
   const again = new Scripts(scriptClientParts(redis.client), sentAgain, SETTINGS);
   const [reply] = await again.check([batch('k', ['b', 'c'])]);
@@ -121,7 +121,7 @@ test('refusals of checks that are sent again are not counted again', async () =>
 });
 
 describe('a full Redis', () => {
-  test('refuses keys that are new, and takes them when it has room again', async () => {
+  test('fails checks of new keys, and decides them when it has room again', async () => {
     const replies = await whileFull(redis.client, () =>
       scripts.check([batch('k', ['a']), batch('l', ['b'])]),
     );
@@ -134,16 +134,16 @@ describe('a full Redis', () => {
     expect(await decide(batch('k', ['a']))).toEqual([[approved]]);
   });
 
-  test('decides on a key in mid-window', async () => {
+  test('decides checks of a key within its window', async () => {
     await decide(batch('k', ['a']));
     const [reply] = await whileFull(redis.client, () => scripts.check([batch('k', ['b', 'c'])]));
     expect(reply).toMatchObject({ verdicts: [approved, denied] });
   });
 
-  test('decides on keys that are there, and no new key slips in with them', async () => {
+  test('decides checks of existing keys, and makes no new key with them', async () => {
     await decide(batch('k', ['a']), batch('l', ['b']));
     const known = [naming.namesOf('k'), naming.namesOf('l')];
-    // Their windows have ended, so that a decision begins with a write that takes no memory.
+    // Their windows have ended, so a decision begins with a write that takes no memory.
     for (const { state } of known) await redis.client.hincrby(state, 'start', -3_600_000);
     const [k, first, l, second, again] = await whileFull(redis.client, () =>
       scripts.check([

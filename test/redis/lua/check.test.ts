@@ -24,7 +24,7 @@ beforeEach(async () => {
   replica = key.replica('r1');
 });
 
-/** The fields of the state after the first check at 0, with what has changed since. */
+/** The fields of the state after the first check at 0, with the given changes. */
 const state = (changed: Record<string, unknown> = {}): Record<string, unknown> => ({
   start: 0,
   window: 1000,
@@ -98,7 +98,7 @@ describe('a check', () => {
     });
   });
 
-  test('is refused when the queue is full, and does not count as denied', async () => {
+  test('gets "queue full" when the queue is full, and is not counted as denied', async () => {
     await fillWindow();
     await replica.checkOrWait(['c', 'd', 'e']);
     const before = await key.stored();
@@ -193,7 +193,7 @@ describe('a check that is sent again', () => {
     ['was approved, among others', ['b', 'a'], ['approved', 'approved']],
     ['waits', ['c'], [1]],
     ['waits, among others', ['d', 'a', 'c'], [2, 'approved', 1]],
-  ])('is answered as the first time and changes nothing where it %s', async (_is, ids, answers) => {
+  ])('gets its first answer and changes nothing if it %s', async (_is, ids, answers) => {
     await fillWindow();
     await replica.checkOrWait(['c', 'd']);
     const before = await key.stored();
@@ -202,7 +202,7 @@ describe('a check that is sent again', () => {
     expect(await key.stored()).toEqual(before);
   });
 
-  test('takes no room where the window has some', async () => {
+  test('takes no room if the window has room', async () => {
     await replica.check(['a']);
     expect(await again.check(['a', 'b', 'c'])).toEqual(['approved', 'approved', 'denied']);
     expect(await key.stored()).toMatchObject({
@@ -211,7 +211,7 @@ describe('a check that is sent again', () => {
     });
   });
 
-  test('is decided apart from the new ones that come with it', async () => {
+  test('is decided separately from new checks in its batch', async () => {
     await fillWindow();
     await replica.checkOrWait(['c']);
     expect(
@@ -231,7 +231,7 @@ describe('a check that is sent again', () => {
     });
   });
 
-  test('is approved where it was served from the queue meanwhile', async () => {
+  test('is approved if it was served from the queue before', async () => {
     await fillWindow();
     await replica.checkOrWait(['c']);
     await replica.release('a');
@@ -240,7 +240,7 @@ describe('a check that is sent again', () => {
     expect(await key.stored()).toEqual(before);
   });
 
-  test('is approved where its turn comes with the window of the second call', async () => {
+  test('is approved if its turn comes with the window of the second call', async () => {
     await fillWindow();
     await replica.checkOrWait(['c']);
     await key.setTime(1000);
@@ -260,7 +260,7 @@ describe('a check that is sent again', () => {
 });
 
 describe('windows', () => {
-  test('end their length after they began, to the millisecond', async () => {
+  test('end exactly after their length, to the millisecond', async () => {
     await fillWindow();
     await key.setTime(999);
     expect(await replica.check(['c'])).toEqual(['denied']);
@@ -277,7 +277,7 @@ describe('windows', () => {
     });
   });
 
-  test('stay anchored to the first check, whenever later ones come', async () => {
+  test('stay anchored to the first check, whenever later checks come', async () => {
     const starts: unknown[] = [];
     for (const now of [0, 999, 1500, 4200, 4999, 5000, 8999]) {
       await key.setTime(now);
@@ -287,7 +287,7 @@ describe('windows', () => {
     expect(starts).toEqual([0, 0, 1000, 4000, 4000, 5000, 8000]);
   });
 
-  test('are skipped where nobody came, and those who waited are served once', async () => {
+  test('are skipped without a check, and the waiters are served once', async () => {
     const patient = key.replica('r1', { leaseMillis: 3_600_000 });
     await fillWindow();
     await patient.checkOrWait(['c', 'd', 'e']);
@@ -328,7 +328,7 @@ describe('the limits', () => {
   test.each([
     [3, ['approved', 'approved', 'denied']],
     [1, ['denied', 'denied', 'denied']],
-  ])("follow the caller's default, such as a maximum of %d", async (maxRequests, verdicts) => {
+  ])("follow the caller's defaults, such as a maximum of %d", async (maxRequests, verdicts) => {
     await replica.check(['a']);
     const changed = key.replica('r2', { limits: { maxRequests, maxRequestsInQueue: 9 } });
     expect(await changed.check(['b', 'c', 'd'])).toEqual(verdicts);
@@ -371,12 +371,12 @@ describe('the limits', () => {
     });
   });
 
-  test('are the defaults again when the key has gone', async () => {
+  test('are the defaults again after the key was removed', async () => {
     await replica.check(['a'], { maxRequests: 5, maxRequestsInQueue: 0 });
     await key.setTime(4000);
     await replica.check(['b']);
     expect((await key.stored()).state).toEqual(
-      // Redis has not lost it: what it remembers of approvals outlives the instance.
+      // Redis has not lost the key, since its memory of approvals outlives the instance.
       {
         ...state({ start: 4000, approved: 1, ticket: 0, expires: 8000, born: 0 }),
         limitsSince: 4000,
@@ -421,13 +421,13 @@ describe('raising the maximum within the window', () => {
     });
   });
 
-  test('serves the queue where a default was raised', async () => {
+  test('serves the queue if a default was raised', async () => {
     const changed = key.replica('r2', { limits: { maxRequests: 3 } });
     expect(await changed.check(['e'])).toEqual(['denied']);
     expect((await key.stored()).requests).toEqual(['a', 'b', 'c']);
   });
 
-  test('publishes one wake for those it serves', async () => {
+  test('publishes one wake for the waiters that it serves', async () => {
     const wakes = await recordWakes(key.names.wakeChannel);
     await replica.check(['e'], { maxRequests: 5 });
     await replica.check(['f']);
@@ -439,7 +439,7 @@ describe('raising the maximum within the window', () => {
 });
 
 describe('lowering', () => {
-  test('the maximum takes nothing back, and holds until there is room', async () => {
+  test('the maximum takes no approval back, and serves nobody until there is room', async () => {
     await fillWindow();
     await replica.checkOrWait(['c']);
     expect(await replica.check(['d'], { maxRequests: 1 })).toEqual(['denied']);
@@ -455,7 +455,7 @@ describe('lowering', () => {
     expect(await key.stored()).toMatchObject({ state: { approved: 1 }, requests: ['c'] });
   });
 
-  test('the maximum of the queue turns nobody out', async () => {
+  test('the maximum of the queue removes no waiter', async () => {
     await fillWindow();
     await replica.checkOrWait(['c', 'd']);
     expect(await replica.checkOrWait(['e'], { maxRequestsInQueue: 1 })).toEqual(['queue full']);
@@ -478,7 +478,7 @@ describe('a queue that looks full', () => {
     expect(await living.inspect()).toMatchObject({ approved: 2, waiting: 1 });
   });
 
-  test('keeps those of living replicas in their order, and serves no other', async () => {
+  test('keeps the waiters of living replicas in their order, and serves no others', async () => {
     const [dead, living] = [key.replica('dead', long), key.replica('living', long)];
     await dead.check(['a', 'b']);
     await dead.checkOrWait(['c']);
@@ -496,7 +496,7 @@ describe('a queue that looks full', () => {
     expect(Object.keys((await key.stored()).replicas)).toEqual(['living']);
   });
 
-  test('refuses where it is full of the living, whoever is dead', async () => {
+  test('stays full if waiters of living replicas fill it', async () => {
     const [dead, living] = [key.replica('dead', long), key.replica('living', long)];
     await dead.check(['a', 'b']);
     await dead.checkOrWait(['c']);
@@ -539,13 +539,13 @@ describe('tickets', () => {
     );
   });
 
-  test('go on from the last one while the clock stands still', async () => {
+  test('go on from the last ticket while the clock stands still', async () => {
     await fillWindow();
     expect(await replica.checkOrWait(['c'])).toEqual([1]);
     expect(await replica.checkOrWait(['d'])).toEqual([2]);
   });
 
-  test('go on from the last one when the queue was empty meanwhile', async () => {
+  test('go on from the last ticket after the queue was empty', async () => {
     await fillWindow();
     await key.setTime(500);
     expect(await replica.checkOrWait(['c'])).toEqual([500_000]);
@@ -584,8 +584,8 @@ describe('a clock that goes back', () => {
   });
 });
 
-describe('what is left of a key whose state was lost', () => {
-  test('counts no approvals, and serves those who wait first', async () => {
+describe('the rest of a key whose state was lost', () => {
+  test('counts no approvals, and serves its waiters first', async () => {
     await fillWindow();
     await replica.checkOrWait(['c']);
     await redis.client.del(key.names.state);
@@ -611,7 +611,7 @@ describe('what is left of a key whose state was lost', () => {
   });
 });
 
-describe('a check that shows by a ticket that Redis has lost a queue', () => {
+describe('a check whose ticket shows that Redis has lost a queue', () => {
   const checkKnowing = (
     requestId: string,
     lowestTicket: number,
@@ -630,7 +630,7 @@ describe('a check that shows by a ticket that Redis has lost a queue', () => {
     await key.setTime(300);
   }
 
-  test('restores the window that was full, calls for the others, and overtakes nobody', async () => {
+  test('restores the full window, calls for the other waiters, and overtakes nobody', async () => {
     await loseQueue();
     const wakes = await recordWakes(key.names.wakeChannel);
     expect(await checkKnowing('x', 1)).toEqual(['denied']);
@@ -672,13 +672,13 @@ describe('a check that shows by a ticket that Redis has lost a queue', () => {
     expect(await key.stored()).toMatchObject({ state: { holdUntil: 'no' } });
   });
 
-  test('restores a window that was full, and has it follow the maximum that it asks for', async () => {
+  test('restores the full window with the maximum of its override', async () => {
     await loseQueue();
     expect(await checkKnowing('x', 1, { maxRequests: 5 })).toEqual(['denied']);
     expect(await key.stored()).toMatchObject({ state: { approved: 2, max: 5, holdUntil: 800 } });
   });
 
-  test('does nothing where the ticket is of this key', async () => {
+  test('does nothing if the ticket belongs to this key', async () => {
     await fillWindow();
     expect(await replica.checkOrWait(['c'])).toEqual([1]);
     await key.setTime(400);

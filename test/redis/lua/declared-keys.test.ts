@@ -10,7 +10,7 @@ import { useRedis } from '../../support/use-redis.js';
 
 const redis = useRedis();
 
-/** What the controlled clock reads. */
+/** The keys that the controlled clock reads. */
 const CLOCKS = '%R~test-clock-*';
 
 let key: ScriptHarness;
@@ -22,7 +22,7 @@ afterEach(() => {
   for (const client of clients.splice(0)) client.disconnect();
 });
 
-/** A connection of a user who may touch these keys and channels, and the controlled clock. */
+/** A connection of a user with access to these keys and channels, and the controlled clock. */
 async function restricted(rules: readonly string[], channels: readonly string[]): Promise<Redis> {
   const username = uniqueKey();
   await redis.client.call('ACL', [
@@ -41,7 +41,7 @@ async function restricted(rules: readonly string[], channels: readonly string[])
   return client;
 }
 
-describe('a user who may touch the eight keys and publish on the channel only', () => {
+describe('a user with access to only the eight keys and the channel', () => {
   let replica: TestReplica;
   let client: Redis;
   beforeEach(async () => {
@@ -52,7 +52,7 @@ describe('a user who may touch the eight keys and publish on the channel only', 
     replica = key.replica('r1', { client });
   });
 
-  test('may do nothing else', async () => {
+  test('has no other access', async () => {
     await expect(client.get(uniqueKey())).rejects.toThrow(/NOPERM/);
     await expect(client.get(key.names.leader)).rejects.toThrow(/NOPERM/);
     await expect(client.publish(`${key.names.wakeChannel}2`, '')).rejects.toThrow(/NOPERM/);
@@ -60,11 +60,11 @@ describe('a user who may touch the eight keys and publish on the channel only', 
   });
 
   test('can run all scripts', async () => {
-    // Approves, denies, queues, refuses, purges.
+    // Approves, denies, queues, finds the queue full, purges.
     await replica.checkOrWait(['a', 'b', 'c', 'd', 'e', 'f']);
     await replica.check(['g'], { maxRequests: 3 });
     expect(await replica.renew(1)).toBe(true);
-    // Holds the key, since nobody was heard of for so long, and ends the hold.
+    // Holds the key, since no replica called for so long, and ends the hold.
     await key.setTime(5000);
     await key.replica('r2', { client }).settle();
     await key.setTime(5500);
@@ -79,11 +79,11 @@ describe('a user who may touch the eight keys and publish on the channel only', 
     await key.setTime(6000);
     await replica.settle();
     await replica.settle({ lost: 1 });
-    // Forgets what is idle, and what was left by a state that was lost.
+    // Forgets an idle key, and the rest of a key whose state was lost.
     await key.setTime(60_000);
     await replica.inspect();
     await key.replica('r3', { client }).release('unknown');
-    // Finds after a hold that all are dead, and removes the key when it is idle again.
+    // Finds after a hold that all replicas are dead, and removes the key when it is idle again.
     await key.setTime(61_000);
     expect(await replica.settle()).toMatchObject({ waiting: 0 });
     await key.setTime(70_000);
@@ -98,7 +98,7 @@ describe('a user who may touch the eight keys and publish on the channel only', 
   });
 });
 
-test('renew needs the leases, the queue, and the one of the other keys that it looks for', async () => {
+test('renew needs the leases, the queue, and the other key that it looks for', async () => {
   await key.replica('r1').checkOrWait(['a', 'b', 'c']);
   for (const lookFor of ['state', 'waiting'] as const) {
     const names = keysToRenew({ names: key.names, places: 1, lowestTicket: 1, lookFor });
@@ -111,10 +111,10 @@ test('renew needs the leases, the queue, and the one of the other keys that it l
   }
 });
 
-test('inspect needs to read three of the keys only', async () => {
+test('inspect needs only three of the keys', async () => {
   await key.replica('r1').checkOrWait(['a', 'b', 'c']);
   const names = keysToInspect(key.names);
-  // Redis takes the keys of an EVAL for keys to write, so it asks for that too.
+  // Redis also requires write access to the keys of an EVAL.
   const client = await restricted(
     names.map((name) => `%RW~${name}`),
     [],
@@ -128,7 +128,7 @@ test('inspect needs to read three of the keys only', async () => {
   expect(await replica.inspect()).toMatchObject({ approved: 2, waiting: 1 });
 });
 
-test('examine needs four of the keys only', async () => {
+test('examine needs only four of the keys', async () => {
   await key.replica('r1').checkOrWait(['a', 'b', 'c']);
   const client = await restricted(
     keysToExamine(key.names).map((name) => `%RW~${name}`),

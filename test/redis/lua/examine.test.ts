@@ -16,7 +16,7 @@ beforeEach(async () => {
   second = key.replica('r2', { limits: { maxRequestsInQueue: 2000 } });
 });
 
-/** Two on the first replica, and one on the second between them. */
+/** Two waiters on the first replica, and one on the second between them. */
 async function queue(): Promise<void> {
   await first.check(['a', 'b', 'x']);
   await first.checkOrWait(['c']);
@@ -31,7 +31,7 @@ test('finds nothing if there is no key', async () => {
   expect((await key.stored()).expiry).toEqual({});
 });
 
-test('says who waits where, in the order of the queue, and until when each replica is believed', async () => {
+test('lists the waiters with their replicas, in the order of the queue, and the lease of each replica', async () => {
   await queue();
   await key.setTime(400);
 
@@ -52,13 +52,13 @@ test('says who waits where, in the order of the queue, and until when each repli
   });
 });
 
-test('passes over withdrawn waiters at the head, and counts them not to the most to be named', async () => {
+test('passes over withdrawn waiters at the head, and does not count them towards its maximum', async () => {
   await queue();
   await first.withdraw(['c']);
   expect((await first.examine(1))?.queue).toEqual([{ replica: 'r2', waitedMillis: 150 }]);
 });
 
-test('shows the places of a replica whose lease has run out, but names its waiters not', async () => {
+test('shows the places of a replica whose lease has run out, but not its waiters', async () => {
   await queue();
   await key.setTime(100 + TEST_LEASE_MILLIS);
   const seen = await first.examine();
@@ -74,7 +74,7 @@ test('says that a key is held after Redis was down', async () => {
   expect(await first.examine()).toMatchObject({ isHeld: true, waiting: 3 });
 });
 
-test('looks at so many entries only, however long the queue', async () => {
+test('looks at a bounded number of entries of a long queue', async () => {
   await first.check(['a', 'b']);
   const ids = Array.from({ length: 1500 }, (_, i) => `w${i}`);
   await first.checkOrWait(ids);

@@ -6,7 +6,7 @@ import { sentAgain } from '../../support/unguarded.js';
 import { useRedis } from '../../support/use-redis.js';
 import { whileFull } from '../../support/while-full.js';
 
-/** More than one call of Redis can be given. */
+/** More ids than one call of Redis can take. */
 const SEVERAL_CHUNKS = 2500;
 
 const redis = useRedis();
@@ -19,7 +19,7 @@ beforeEach(async () => {
 });
 
 describe('a check with hits', () => {
-  test('leaves an id for each of them, and no more than any other', async () => {
+  test('leaves an id for each hit, and nothing else than other checks', async () => {
     expect(await replica.checkHits('a', 3)).toEqual('approved');
     expect(await key.stored()).toMatchObject({
       state: { approved: 3, denied: 0 },
@@ -29,7 +29,7 @@ describe('a check with hits', () => {
     });
   });
 
-  test('leaves none if there is not room for all', async () => {
+  test('leaves no id if there is not room for all hits', async () => {
     await replica.check(['a', 'b', 'c']);
     expect(await replica.checkHits('d', 3)).toEqual('denied');
     expect(await key.stored()).toMatchObject({
@@ -39,7 +39,7 @@ describe('a check with hits', () => {
     expect(await replica.checkHits('e', 2)).toEqual('approved');
   });
 
-  test('is refused for the lack of ids only where the maximum has room for all', async () => {
+  test('gets "key full" for too many ids only if the maximum has room for all hits', async () => {
     const small = key.replica('r1', { limits: { maxRequests: 5 }, maxIdsPerKey: 4 });
     expect(await small.checkHits('a', 5)).toBe('key full');
     expect(await small.checkHits('b', 6)).toBe('denied');
@@ -49,7 +49,7 @@ describe('a check with hits', () => {
     expect(await key.stored()).toMatchObject({ state: { approved: 3, denied: 2 } });
   });
 
-  test('takes more ids than one call of Redis can be given', async () => {
+  test('takes more ids than one call of Redis can take', async () => {
     const large = key.replica('r1', { limits: { maxRequests: SEVERAL_CHUNKS + 1 } });
     expect(await large.checkHits('a', SEVERAL_CHUNKS)).toBe('approved');
     expect(await large.checkHits('b', 2)).toBe('denied');
@@ -63,7 +63,7 @@ describe('a check with hits', () => {
   test.each([
     ['are longer than a lease', 4000],
     ['are shorter than a lease', 100],
-  ])('is remembered with all of its ids where three windows %s', async (_which, windowMillis) => {
+  ])('is remembered with all of its ids if three windows %s', async (_which, windowMillis) => {
     const other = key.replica('r1', { limits: { windowMillis, maxRequests: 5 } });
     await other.checkHits('a', 3);
     await key.setTime(windowMillis);
@@ -74,7 +74,7 @@ describe('a check with hits', () => {
     await key.pastExpiry();
   });
 
-  test('in a key that somebody waits for is denied', async () => {
+  test('of a key with waiters is denied', async () => {
     await replica.checkHits('a', 5);
     await replica.checkOrWait(['b']);
     await key.setTime(1000);
@@ -102,7 +102,7 @@ describe('a check with hits that is sent again', () => {
     });
   });
 
-  test('is answered by its first id where all are taken, or others were released', async () => {
+  test('is answered by its first id if the window is full, or if other ids were released', async () => {
     await replica.checkHits('a', 3);
     await replica.release('a#2');
     await replica.check(['b', 'c', 'd']);
@@ -112,7 +112,7 @@ describe('a check with hits that is sent again', () => {
     expect(await key.stored()).toMatchObject({ requests: ['b', 'c', 'd'] });
   });
 
-  test('is decided now where it was not approved, and no second denial is counted', async () => {
+  test('is decided again if it was not approved, and no second denial is counted', async () => {
     await replica.check(['b', 'c', 'd']);
     await replica.checkHits('a', 3);
     expect(await again.checkHits('a', 3)).toBe('denied');
@@ -124,7 +124,7 @@ describe('a check with hits that is sent again', () => {
 });
 
 describe('a release with hits', () => {
-  test('removes those ids that are left, and remembers all of them', async () => {
+  test('removes the ids that are left, and remembers all of them', async () => {
     await replica.checkHits('a', 3);
     await replica.check(['b']);
     await replica.release('a#2');
@@ -137,7 +137,7 @@ describe('a release with hits', () => {
     });
   });
 
-  test('serves as many who wait, in their order', async () => {
+  test('serves as many waiters, in their order', async () => {
     await replica.checkHits('a', 2);
     await replica.check(['b', 'c', 'd']);
     await replica.checkOrWait(['e', 'f', 'g']);
@@ -149,7 +149,7 @@ describe('a release with hits', () => {
     });
   });
 
-  test('without end leaves no more ids than three sets may hold', async () => {
+  test('many times leaves no more ids than three sets may hold', async () => {
     const small = key.replica('r1', { limits: { windowMillis: 60_000 }, maxIdsPerKey: 5 });
     for (let i = 0; i < 20; i += 1) {
       await small.checkHits(`id${i}`, 2);
@@ -172,7 +172,7 @@ describe('batches of one call', () => {
   });
   const { approved, denied } = VERDICT;
 
-  test('with hits and without are decided in their order', async () => {
+  test('with and without hits are decided in their order', async () => {
     const replies = await replica.scripts.check([
       batch('a'),
       batch('b', 2),
@@ -189,7 +189,7 @@ describe('batches of one call', () => {
     ]);
   });
 
-  test('with hits of a broken key harm no other', async () => {
+  test('with hits of a broken key affect no other batch', async () => {
     const broken = await ScriptHarness.create(redis.client);
     await redis.client.set(broken.names.state, 'not ours', 'EX', 60);
     const [failure, other] = await replica.scripts.check([
@@ -200,13 +200,13 @@ describe('batches of one call', () => {
     expect(other).toMatchObject({ verdicts: [approved] });
   });
 
-  test('with hits of a new key are refused by a full Redis as a whole', async () => {
+  test('with hits of a new key fail as a whole in a full Redis', async () => {
     const [reply] = await whileFull(redis.client, () => replica.scripts.check([batch('a', 3)]));
     expect(reply).toBeInstanceOf(StoreFullError);
     expect(await key.stored()).toMatchObject({ state: undefined, requests: [] });
   });
 
-  test('with hits of a key that is there are decided by a full Redis as a whole', async () => {
+  test('with hits of an existing key are decided as a whole in a full Redis', async () => {
     const large = key.replica('r1', { limits: { maxRequests: SEVERAL_CHUNKS + 1 } });
     await large.check(['a']);
     const [reply] = await whileFull(redis.client, () =>

@@ -7,7 +7,7 @@ let key: ScriptHarness;
 let replica: TestReplica;
 beforeEach(async () => {
   key = await ScriptHarness.create(redis.client);
-  // Three windows are no shorter than this, so nothing outlives them.
+  // Three windows are no shorter than this lease, so nothing outlives them.
   replica = key.replica('r1', { leaseMillis: 3000 });
 });
 
@@ -93,7 +93,7 @@ describe('a check', () => {
   });
 });
 
-describe('those who wait', () => {
+describe('waiters', () => {
   test('keep the key for as long as the lease runs', async () => {
     const patient = key.replica('r1', { leaseMillis: 20_000 });
     await patient.check(['a', 'b']);
@@ -118,7 +118,7 @@ describe('those who wait', () => {
     });
   });
 
-  test('on dead replicas only do not keep the key', async () => {
+  test('do not keep the key if all their replicas are dead', async () => {
     const brief = key.replica('r1', { leaseMillis: 500 });
     await brief.check(['a', 'b']);
     await brief.checkOrWait(['c']);
@@ -131,7 +131,7 @@ describe('those who wait', () => {
     expect((await key.stored()).expiry).toEqual({});
   });
 
-  test('and were put back keep the window in which they were served', async () => {
+  test('that were put back keep the window in which they were served', async () => {
     const changed = key.replica('r2', { limits: { windowMillis: 60_000 } });
     await replica.check(['a'], { maxRequests: 1 });
     await key.setTime(3500);
@@ -149,7 +149,7 @@ test('a key in a recovery hold is not idle, however short its windows', async ()
   const [r1, r2] = [key.replica('r1', { limits }), key.replica('r2', { limits })];
   await key.setTime(10);
   await r2.check(['newcomer']);
-  // Redis has lost the queue: others may be about to put theirs back.
+  // Redis has lost the queue, so other replicas may still put their waiters back.
   await r1.settle({ lost: 1 }, 20);
   await r1.withdraw(['lost']);
   await key.setTime(400);
@@ -158,7 +158,7 @@ test('a key in a recovery hold is not idle, however short its windows', async ()
   expect(await r2.check(['later'])).toEqual(['approved']);
 });
 
-test('a replica that has not heard of an approval takes no key that idled out for lost', async () => {
+test('a replica that missed an approval does not take a removed idle key for lost', async () => {
   const limits = { windowMillis: 5, maxRequests: 1 };
   const late = key.replica('r1', { limits });
   await late.check(['a']);

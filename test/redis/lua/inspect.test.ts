@@ -32,7 +32,7 @@ test('reports the limits and counts of the window', async () => {
   });
 });
 
-test('reports a window that has ended as empty, and those who wait', async () => {
+test('reports a window that has ended as empty, with its waiters', async () => {
   await fill();
   await key.setTime(1000);
   expect(await replica.inspect()).toEqual({
@@ -85,7 +85,7 @@ test('finds a key until the end of the third window without a check', async () =
   expect(await replica.inspect()).toBeUndefined();
 });
 
-test('finds a key that somebody waits for as long as the lease runs', async () => {
+test('finds a key with waiters as long as the lease runs', async () => {
   await fill();
   await key.setTime(4999);
   expect(await replica.inspect()).toMatchObject({ approved: 0, denied: 0, waiting: 2 });

@@ -53,8 +53,8 @@ const call = fc.record({
 type Call = typeof call extends fc.Arbitrary<infer T> ? T : never;
 
 /**
- * Runs the calls on a key of their own, and `verify` after each. A request id belongs to the replica that
- * made it, and a check of one that was checked or asked about before is marked as sent again.
+ * Runs the calls on their own key, and `verify` after each. A request id belongs to the replica that made it. A
+ * check of an id that was checked or asked about before is marked as sent again.
  */
 async function run(
   calls: readonly Call[],
@@ -101,7 +101,7 @@ async function run(
           ([id, ticket]) => [own(id), ticket] as const,
         );
         await replica.settle(Object.fromEntries(tickets.sort(([, a], [, b]) => a - b)));
-        // It has them put back, so that a check of one would have been sent before.
+        // The settle puts these ids back, so a check of one counts as sent again.
         for (const [id] of tickets) checked.add(id);
         break;
       }
@@ -114,7 +114,7 @@ async function run(
 }
 
 const calls = fc.array(call, { minLength: 1, maxLength: 25 });
-/** The same by replicas that agree on the length of windows. */
+/** The same calls by replicas with the same length of windows. */
 const callsOfOneWindow = calls.map((sequence) =>
   sequence.map((each) => ({ ...each, windowMillis: sequence[0]!.windowMillis })),
 );
@@ -123,8 +123,8 @@ describe('after any calls of the scripts, in any order', () => {
   // The harness itself fails if a key that exists has no expiry.
   test.each([
     ['that of the state', callsOfOneWindow, (expiry: number) => expiry],
-    // Of a state that outlives its instance only the turn is needed.
-    ['that of an instance, whatever the windows', calls, Math.min],
+    // Only the turn of a state that outlives its instance is needed.
+    ['that of an instance, with any windows', calls, Math.min],
   ])('every key has an expiry, and none comes before %s', async (_what, sequences, earliest) => {
     let keysSeen = 0;
     await fc.assert(
@@ -152,12 +152,12 @@ describe('after any calls of the scripts, in any order', () => {
     ),
   );
 
-  test('the count of approvals is the number of ids that are approved', async () => {
+  test('the count of approvals is the number of approved ids', async () => {
     await fc.assert(
       fc.asyncProperty(withoutLoss, (sequence) =>
         run(sequence, async (key, _script, now) => {
           const { state, requests } = await key.stored();
-          if (state && now >= Number(state.expires)) return; // It counts as gone.
+          if (state && now >= Number(state.expires)) return; // The key counts as removed.
           expect(state?.approved ?? 0).toBe(requests.length);
         }),
       ),
@@ -165,7 +165,7 @@ describe('after any calls of the scripts, in any order', () => {
     );
   });
 
-  test('somebody waits only while the window is full', async () => {
+  test('the queue has waiters only while the window is full', async () => {
     let queuesSeen = 0;
     await fc.assert(
       fc.asyncProperty(calls, (sequence) =>
@@ -174,7 +174,7 @@ describe('after any calls of the scripts, in any order', () => {
           const { state, queue } = await key.stored();
           if (queue.length === 0) return;
           queuesSeen += 1;
-          // A lost key is in its recovery hold until all who waited are back.
+          // A lost key is in its recovery hold until all waiters are back.
           if (state!.holdUntil !== 'no') return;
           expect(state!.approved).toBeGreaterThanOrEqual(Number(state!.max));
         }),
@@ -184,7 +184,7 @@ describe('after any calls of the scripts, in any order', () => {
     expect(queuesSeen).toBeGreaterThan(0);
   });
 
-  test('nobody both waits on a replica and is approved', async () => {
+  test('no check both waits on a replica and is approved', async () => {
     await fc.assert(
       fc.asyncProperty(calls, (sequence) =>
         run(sequence, async (key) => {

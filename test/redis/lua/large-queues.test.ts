@@ -6,7 +6,7 @@ import { useWakeRecorder } from '../../support/wake-recorder.js';
 const redis = useRedis();
 const recordWakes = useWakeRecorder(redis);
 
-/** More than Lua can unpack: its C stack takes 8000 values. */
+/** More values than Lua can unpack, since its C stack takes 8000. */
 const MANY = 9000;
 const waiters = Array.from({ length: MANY }, (_, i) => `w${String(i).padStart(4, '0')}`);
 const limits = { windowMillis: 60_000, maxRequests: 1, maxRequestsInQueue: MANY };
@@ -18,14 +18,14 @@ beforeEach(async () => {
   replica = key.replica('r1', { limits });
 });
 
-/** One approved, and {@link MANY} waiting. */
+/** Approves one check, and lets {@link MANY} wait. */
 async function fill(): Promise<void> {
   await replica.check(['first']);
   const tickets = await replica.checkOrWait(waiters);
   expect(tickets).toEqual(waiters.map((_id, i) => i + 1));
 }
 
-test('as many checks as that are decided in one call', async () => {
+test('9000 checks are decided in one call', async () => {
   const wide = key.replica('r1', { limits: { ...limits, maxRequests: MANY - 1 } });
   const verdicts = await wide.check(waiters);
   expect(verdicts.filter((verdict) => verdict === 'approved')).toHaveLength(MANY - 1);
@@ -41,10 +41,10 @@ test('as many checks as that are decided in one call', async () => {
 /** The most that one call serves. */
 const MOST_SERVED = 500;
 
-test('as many waiters as that are served in several calls, in order, with a wake for each', async () => {
+test('9000 waiters are served in several calls, in order, with a wake for each call', async () => {
   await fill();
   const wakes = await recordWakes(key.names.wakeChannel);
-  // A newcomer raises the maximum, and waits for those before it all the same.
+  // A newcomer raises the maximum, but still comes after the waiters before it.
   expect(await replica.check(['late'], { maxRequests: 1_000_000 })).toEqual(['denied']);
   let granted = (await key.stored()).requests.length - 1;
   expect(granted).toBe(MOST_SERVED);
@@ -70,7 +70,7 @@ test('as many waiters as that are served in several calls, in order, with a wake
   expect(published.flatMap(({ granted: ids }) => ids)).toEqual(waiters);
 });
 
-test('while a window is being served nobody is approved before those who wait', async () => {
+test('while a window is being served no check is approved before the waiters', async () => {
   await fill();
   await replica.check(['late'], { maxRequests: 1_000_000 });
   const other = key.replica('r2', { limits, history: { since: 0 } });
@@ -80,7 +80,7 @@ test('while a window is being served nobody is approved before those who wait', 
   expect(await other.inspect()).toMatchObject({ approved: 1 + 4 * MOST_SERVED - MOST_SERVED });
 });
 
-test('as many waiters as that are served at the end of a window, and reported in order', async () => {
+test('9000 waiters are served at the end of a window, and reported in order', async () => {
   const wide = key.replica('r1', { limits: { ...limits, maxRequests: MANY } });
   await wide.check(waiters.map((id) => `approved before ${id}`));
   await wide.checkOrWait(waiters);
@@ -95,7 +95,7 @@ test('as many waiters as that are served at the end of a window, and reported in
   expect(await key.stored()).toMatchObject({ state: { approved: MANY }, requests: waiters });
 });
 
-test('as many waiters of a dead replica as that take no place from the living', async () => {
+test('9000 waiters of a dead replica take no place from living replicas', async () => {
   await fill();
   await key.setTime(5000);
   const other = key.replica('r2', { limits, history: { since: 0 } });
@@ -103,7 +103,7 @@ test('as many waiters of a dead replica as that take no place from the living', 
   expect(await other.inspect()).toMatchObject({ approved: 1, waiting: 1 });
 });
 
-test('waiters of replicas that died one after the other do not pile up', async () => {
+test('waiters of replicas that die one after the other do not accumulate', async () => {
   await fill();
   await key.setTime(5000);
   await key.replica('r2', { limits }).checkOrWait(waiters.map((id) => `second ${id}`));
@@ -115,7 +115,7 @@ test('waiters of replicas that died one after the other do not pile up', async (
   );
 });
 
-test('as many waiters of a dead replica as that are passed over, in several calls', async () => {
+test('9000 waiters of a dead replica are passed over, in several calls', async () => {
   await fill();
   await key.setTime(4999);
   await replica.withdraw(['w0000']);
@@ -129,7 +129,7 @@ test('as many waiters of a dead replica as that are passed over, in several call
   expect(await key.stored()).toMatchObject({ requests: ['new'], queue: [], replicas: {} });
 });
 
-test('as many lost waiters as that are put back in one call', async () => {
+test('9000 lost waiters are put back in one call', async () => {
   await fill();
   const { queue, waiting, replicas } = key.names;
   await redis.client.del(queue, waiting, replicas);
@@ -145,7 +145,7 @@ test('as many lost waiters as that are put back in one call', async () => {
   );
 });
 
-test('as many waiters as that are counted without the dead', async () => {
+test('9000 waiters are counted without waiters of dead replicas', async () => {
   await fill();
   expect(await replica.inspect()).toMatchObject({ waiting: MANY });
   await key.setTime(5000);

@@ -21,7 +21,7 @@ const waitAtMost = (longest: Readonly<Record<string, number | undefined>>): Prom
     })),
   );
 
-test('each check of a batch has a limit of its own, and those refused take no place', async () => {
+test('each check of a batch has its own limit, and denied checks take no place', async () => {
   await replica.check(['a', 'b']);
   await key.setTime(400);
   const longest = { c: 599, d: 600, e: undefined, f: 1599, g: 1600 };
@@ -42,7 +42,7 @@ test('each check of a batch has a limit of its own, and those refused take no pl
   });
 });
 
-test('the limit of a check that does not wait in a batch of others says nothing', async () => {
+test('the limit of a check that does not wait is ignored in a batch', async () => {
   await replica.check(['a', 'b']);
   const batch = [
     { requestId: 'c', canWait: false, maxWaitMillis: 1 },
@@ -53,8 +53,8 @@ test('the limit of a check that does not wait in a batch of others says nothing'
 });
 
 test.each<[string, number, Verdict]>([
-  ['comes at once where the window has room for all before', 1301, 1_000_000],
-  ['comes with the next window where it has not', 1100, 'turn in 1000 ms'],
+  ['comes at once if the window has room for all earlier waiters', 1301, 1_000_000],
+  ['comes with the next window if not', 1100, 'turn in 1000 ms'],
 ])('while the queue is served in parts, a turn %s', async (_what, maxRequests, verdict) => {
   await replica.check(['a', 'b'], { maxRequests: 2, maxRequestsInQueue: 2000 });
   await key.setTime(1);
@@ -75,7 +75,7 @@ test('waiters of dead replicas do not count', async () => {
   expect(await waitAtMost({ e: 499 })).toEqual(['turn in 500 ms']);
 });
 
-test('a call that is sent again gives the place that it gave', async () => {
+test('a call that is sent again gives the same place', async () => {
   await replica.check(['a', 'b']);
   expect(await waitAtMost({ c: 1000 })).toEqual([1]);
   await key.setTime(10);

@@ -16,7 +16,7 @@ beforeEach(async () => {
 const SHORT = { windowMillis: 300, maxRequests: 3 };
 const LONG = { windowMillis: 1000, maxRequests: 10 };
 
-/** A replica whose rules were loaded then. */
+/** A replica whose rules were loaded at this time. */
 function replica(id: string, limits: ReplicaOptions['limits'], loaded: number): TestReplica {
   return key.replica(id, { limits: { ...limits, maxRequestsInQueue: 3 }, history: { loaded } });
 }
@@ -38,7 +38,7 @@ describe('while replicas have different rules', () => {
     ['the shorter window', SHORT, LONG],
     ['the longer window', LONG, SHORT],
   ])(
-    'each window has the length and the maximum of one of them: %s first',
+    'each window has the length and the maximum of one replica: %s first',
     async (_, first, second) => {
       const [older, newer] = [replica('older', first, -20), replica('newer', second, -10)];
       await older.check(['a']);
@@ -64,7 +64,7 @@ describe('while replicas have different rules', () => {
     },
   );
 
-  test('rules that were loaded since come into force at the next boundary, as a whole', async () => {
+  test('newer rules come into force at the next boundary, as a whole', async () => {
     const [older, newer] = [replica('older', SHORT, -20), replica('newer', LONG, 100)];
     await older.check(['a']);
     await key.setTime(200);
@@ -78,7 +78,7 @@ describe('while replicas have different rules', () => {
     expect(await limits()).toBe('1000:10');
   });
 
-  test('maxima of rules that were loaded since come into force at once where windows stay', async () => {
+  test('maxima of newer rules come into force at once if the window length stays', async () => {
     const [older, newer] = [
       replica('older', SHORT, -20),
       replica('newer', { ...SHORT, maxRequests: 5 }, 100),
@@ -93,7 +93,7 @@ describe('while replicas have different rules', () => {
     expect(await limits()).toBe('300:5');
   });
 
-  test('a settle ends a window with rules that were loaded since', async () => {
+  test('a settle ends a window with newer rules', async () => {
     const [older, newer] = [replica('older', SHORT, -20), replica('newer', LONG, 100)];
     await older.check(ids('a', 3));
     await older.checkOrWait(ids('w', 3));
@@ -101,7 +101,7 @@ describe('while replicas have different rules', () => {
     expect((await newer.settle()).limits).toBe('1000:10:3');
   });
 
-  test('limits whose replica may be gone stay for a minute', async () => {
+  test('limits of a replica that may be gone stay for a minute', async () => {
     const [gone, living] = [replica('gone', SHORT, 0), replica('living', LONG, -10)];
     await gone.check(['a']);
     for (let at = 300; at < 60_000; at += 900) {
@@ -137,7 +137,7 @@ describe('after Redis has lost a key', () => {
     expect((await r1.settle()).granted).toEqual(['b', 'c']);
   });
 
-  test('a check does so, too', async () => {
+  test('a check also restores the limits that were in force', async () => {
     const r1 = await waitAndLose();
     const known = { lowestTicket: 1, millisToWindowEnd: 59_900, limits: KNOWN };
     expect(await r1.checkBatch([{ requestId: 'x', canWait: false }], {}, known)).toEqual([
@@ -146,7 +146,7 @@ describe('after Redis has lost a key', () => {
     expect((await key.stored()).state).toMatchObject({ max: 2, queueMax: 40 });
   });
 
-  test('a key that a newcomer has made again gets back what requests had set', async () => {
+  test('a key that a newcomer has made again gets back the limits that requests set', async () => {
     const r1 = await waitAndLose();
     expect(await key.replica('r2', { limits: DEFAULTS }).check(['x'])).toEqual(['approved']);
     await r1.settle(WAITERS, 59_900, KNOWN);
@@ -155,7 +155,7 @@ describe('after Redis has lost a key', () => {
     expect((await key.stored()).state).toMatchObject({ approved: 2, max: 2, queueMax: 40 });
   });
 
-  test('a check with a limited wait foretells its turn by the rules that are newer', async () => {
+  test('a check with a limited wait estimates its turn by the newer rules', async () => {
     const r1 = await waitAndLose();
     const newer = key.replica('r1', { limits: { ...DEFAULTS, windowMillis: 30_000 } });
     const known = { lowestTicket: 1, millisToWindowEnd: 59_900, limits: KNOWN };
@@ -164,14 +164,14 @@ describe('after Redis has lost a key', () => {
     expect(await r1.settle(WAITERS, 59_900, KNOWN)).toMatchObject({ waiting: 4 });
   });
 
-  test('what a request has set since wins', async () => {
+  test('a newer override of a request stays', async () => {
     const r1 = await waitAndLose();
     await key.replica('r2', { limits: DEFAULTS }).check(['x'], { maxRequests: 3 });
     await r1.settle(WAITERS, 59_900, KNOWN);
     expect((await key.stored()).state).toMatchObject({ max: 3, queueMax: 40 });
   });
 
-  test('the reply to a check that waits tells the limits in force', async () => {
+  test('the reply to a check that waits has the limits in force', async () => {
     const r1 = key.replica('r1', { limits: DEFAULTS });
     const [reply] = await r1.scripts.check([
       {

@@ -7,7 +7,7 @@ const recordWakes = useWakeRecorder(redis);
 
 let key: ScriptHarness;
 let replica: TestReplica;
-/** The ticket of b, who waits for the place that a has. */
+/** The ticket of b, which waits for a's approval to end. */
 let ticket: number;
 beforeEach(async () => {
   key = await ScriptHarness.create(redis.client);
@@ -41,12 +41,12 @@ describe('a list that Redis has lost alone', () => {
     expect(await waiters()).toEqual(['b@r1']);
   });
 
-  test('is noticed by the next who joins', async () => {
+  test('is noticed by the next waiter that joins', async () => {
     await replica.checkOrWait(['c']);
     expect(await waiters()).toEqual(['c@r1']);
   });
 
-  test('gets back who stood before those who came since', async () => {
+  test('gets earlier waiters back before later ones', async () => {
     await key.setTime(1);
     await replica.checkOrWait(['c']);
     const { waitingFrom } = await replica.settle({ b: ticket });
@@ -64,21 +64,18 @@ test.each([
   [['queue', 'waiting']],
   [['queue', 'replicas']],
   [['waiting', 'replicas']],
-] as const)(
-  'no newcomer overtakes those who waited when somebody has removed %j, and no more',
-  async (removed) => {
-    const other = key.replica('r2', { limits: { maxRequests: 1 }, history: { since: 0 } });
-    await redis.client.del(removed.map((name) => key.names[name]));
-    await key.setTime(1000);
-    expect(await other.check(['x'])).toEqual(['denied']);
-    await replica.settle({ b: ticket });
-    await key.setTime(1500);
-    expect(await other.check(['y'])).toEqual(['denied']);
-    expect(await replica.settle({ b: ticket })).toMatchObject({ granted: ['b'] });
-  },
-);
+] as const)('no newcomer overtakes waiters if only %j was removed', async (removed) => {
+  const other = key.replica('r2', { limits: { maxRequests: 1 }, history: { since: 0 } });
+  await redis.client.del(removed.map((name) => key.names[name]));
+  await key.setTime(1000);
+  expect(await other.check(['x'])).toEqual(['denied']);
+  await replica.settle({ b: ticket });
+  await key.setTime(1500);
+  expect(await other.check(['y'])).toEqual(['denied']);
+  expect(await replica.settle({ b: ticket })).toMatchObject({ granted: ['b'] });
+});
 
-test('a list out of order, when Redis has lost the state alone, is put in order again', async () => {
+test('a list out of order is sorted if Redis has lost the state alone', async () => {
   const ticketOfC = await loseOrder();
   await redis.client.del(key.names.state);
   await replica.settle({ c: ticketOfC }, 999);
@@ -89,7 +86,7 @@ test('a list out of order, when Redis has lost the state alone, is put in order 
   expect(await waiters()).toEqual(['b@r1', 'c@r1']);
 });
 
-test('no newcomer overtakes those who waited when Redis has lost the state alone', async () => {
+test('no newcomer overtakes waiters if Redis has lost the state alone', async () => {
   const other = key.replica('r2', { limits: { maxRequests: 1 } });
   await key.setTime(1);
   await redis.client.del(key.names.state);
@@ -104,14 +101,14 @@ test('no newcomer overtakes those who waited when Redis has lost the state alone
   expect(await replica.settle({ b: ticket })).toMatchObject({ granted: ['b'] });
 });
 
-test('who is withdrawn when Redis has lost the state alone does not wait any more', async () => {
+test('a waiter that is withdrawn after Redis has lost the state alone no longer waits', async () => {
   await redis.client.del(key.names.state);
   await replica.withdraw(['b']);
   expect(await redis.client.hkeys(key.names.waiting)).toEqual([]);
 });
 
 // The harness itself fails if a key that exists has no expiry.
-test('leases expire that are made again when Redis has lost them alone', async () => {
+test('leases that are made again after Redis has lost them alone have an expiry', async () => {
   await redis.client.del(key.names.replicas);
   await replica.checkOrWait(['c'], { maxRequestsInQueue: 0 });
   await redis.client.del(key.names.replicas);
@@ -119,14 +116,14 @@ test('leases expire that are made again when Redis has lost them alone', async (
   await replica.checkOrWait(['e']);
 });
 
-test('a list out of order expires when Redis has lost who stands in it', async () => {
+test('a list out of order has an expiry after Redis has lost the hash of waiters', async () => {
   await loseOrder();
   await redis.client.del(key.names.waiting);
   await key.setTime(600);
   await replica.settle();
 });
 
-test('a queue that is torn in a hold calls for its waiters again, and holds for them', async () => {
+test('a queue that loses its list in a hold calls for its waiters again, and holds for them', async () => {
   const wakes = await recordWakes(key.names.wakeChannel);
   await redis.client.del(key.names.queue);
   await key.setTime(10);

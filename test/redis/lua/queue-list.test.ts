@@ -21,7 +21,7 @@ const ids = (count: number, prefix = 'w'): string[] =>
 
 const waiters = async (): Promise<string[]> => (await key.stored()).queue.map(([waiter]) => waiter);
 
-test('LRANGE shows who waits, first come first, with the tickets of all', async () => {
+test('LRANGE shows the waiters with their tickets, first come, first served', async () => {
   await r1.checkOrWait(['a']);
   await r2.checkOrWait(['b']);
   const ticket = (relative: number): string => String(key.absoluteTicket(relative));
@@ -37,7 +37,7 @@ test('LRANGE shows who waits, first come first, with the tickets of all', async 
   });
 });
 
-test('who is withdrawn counts no more, and is passed over when it comes to the head', async () => {
+test('a withdrawn waiter no longer counts, and is passed over at the head', async () => {
   await r1.checkOrWait(['a', 'b', 'c']);
   await r1.withdraw(['a', 'b']);
   expect(await key.stored()).toMatchObject({ queue: [['c@r1', 3]], withdrawnEntries: 2 });
@@ -46,7 +46,7 @@ test('who is withdrawn counts no more, and is passed over when it comes to the h
   expect(await key.stored()).toMatchObject({ requests: ['c'], queue: [], withdrawnEntries: 0 });
 });
 
-test('who is withdrawn and comes again stands behind those who came meanwhile', async () => {
+test('a withdrawn waiter that comes again is behind waiters that came before its return', async () => {
   await r1.checkOrWait(['a']);
   await r1.checkOrWait(['b']);
   await r1.withdraw(['a']);
@@ -56,7 +56,7 @@ test('who is withdrawn and comes again stands behind those who came meanwhile', 
   expect((await key.stored()).requests).toEqual(['b']);
 });
 
-test('more withdrawn ones than are looked at together are passed over in one call', async () => {
+test('more withdrawn entries than are read at once are passed over in one call', async () => {
   await r1.checkOrWait(ids(350));
   await r1.withdraw(ids(349));
   await r1.release('first');
@@ -71,31 +71,31 @@ describe('when more than half of the list is withdrawn', () => {
   });
   const left = ids(3 * SLACK).filter((_, i) => i % 10 === 0);
 
-  test('the next waiter that joins finds only those who wait', async () => {
+  test('the next waiter that joins leaves only entries of waiters', async () => {
     await r2.checkOrWait(['new']);
     expect(await key.stored()).toMatchObject({ withdrawnEntries: 0 });
     expect(await waiters()).toEqual([...left.map((id) => `${id}@r1`), 'new@r2']);
   });
 
-  test('the next settle leaves only those who wait', async () => {
+  test('the next settle leaves only entries of waiters', async () => {
     await r1.settle();
     expect(await key.stored()).toMatchObject({ withdrawnEntries: 0 });
     expect(await waiters()).toEqual(left.map((id) => `${id}@r1`));
   });
 });
 
-test('a list with fewer withdrawn ones stays as it is', async () => {
+test('a list with fewer withdrawn entries stays unchanged', async () => {
   await r1.checkOrWait(ids(3 * SLACK));
   await r1.withdraw(ids(SLACK));
   await r1.checkOrWait(['new']);
   expect(await key.stored()).toMatchObject({ withdrawnEntries: SLACK });
 });
 
-test('those who are put back are served in the order of their tickets among all others', async () => {
+test('waiters that are put back are served in the order of all tickets', async () => {
   await r1.checkOrWait(['a']);
   await r2.checkOrWait(['b']);
   await r1.checkOrWait(['c']);
-  // As after a failover that lost its place.
+  // This is the state after a failover that lost the place of b.
   await redis.client.hdel(key.names.waiting, 'b');
   await redis.client.hdel(key.names.replicas, 'r2');
   await r2.settle({ b: 2 });
@@ -112,17 +112,17 @@ test('those who are put back are served in the order of their tickets among all 
 });
 
 test.each(['queue', 'waiting', 'replicas'] as const)(
-  'where somebody removes the %s, those who ask are put back, and nobody is lost or counted twice',
+  'if the %s was removed, waiters are put back, and none is lost or counted twice',
   async (removed) => {
     await r1.checkOrWait(['a']);
     await r2.checkOrWait(['b']);
     await redis.client.del(key.names[removed]);
-    // The first call finds out, the second puts back.
+    // The first call finds the loss, the second puts the waiter back.
     for (let round = 0; round < 2; round += 1) {
       await r1.settle({ a: 1 });
       await r2.settle({ b: 2 });
     }
-    // After the loss of a queue, a recovery hold waits for those who are not back yet.
+    // After the loss of a queue, a recovery hold waits for waiters that are not back yet.
     await key.setTime(600);
     await r1.settle();
     expect((await key.stored()).queue).toEqual([

@@ -65,7 +65,7 @@ describe('finds nothing and changes nothing', () => {
     ['that was released before', 'a'],
     ['that is unknown', 'unknown'],
     ['that waits', 'd'],
-    ['of no characters', ''],
+    ['that is empty', ''],
   ])('for an id %s', async (_which, requestId) => {
     await replica.check(['a', 'b', 'c']);
     await replica.release('a');
@@ -132,7 +132,7 @@ describe('while others wait', () => {
     ]);
   });
 
-  test('says that nobody waits any more, and drops the leases', async () => {
+  test('says that nobody waits after the last waiter, and drops the leases', async () => {
     await replica.release('a');
     await replica.release('c');
     expect(await key.stored()).toMatchObject({
@@ -157,7 +157,7 @@ describe('while others wait', () => {
     expect(await wakes.take()).toHaveLength(1);
   });
 
-  test('serves the queue from the next window where that has begun', async () => {
+  test('serves the queue from the next window if that has begun', async () => {
     await key.setTime(1000);
     expect(await replica.release('a')).toBe(false);
     expect(await key.stored()).toMatchObject({
@@ -192,7 +192,7 @@ test('passes over the waiters of a replica whose lease ran out, without using ca
   ]);
 });
 
-test('without end leaves no more ids than three sets may hold', async () => {
+test('many releases leave no more ids than three sets may hold', async () => {
   const replica = key.replica('r1', { maxIdsPerKey: 5 });
   for (let i = 0; i < 50; i += 1) {
     await replica.check([`id${i}`]);
@@ -203,7 +203,7 @@ test('without end leaves no more ids than three sets may hold', async () => {
   expect(pastRequests).toContain('id49');
 });
 
-test('may not be sent again once it may have run: it would not find what it has released', async () => {
+test('may not be sent again once it may have run, since it would not find its approval', async () => {
   const repeatable: boolean[] = [];
   const guard: typeof unguarded = {
     ...unguarded,

@@ -10,13 +10,13 @@ beforeEach(async () => {
   key = await ScriptHarness.create(redis.client);
 });
 
-/** a approved, and b waiting, of which the replica is told nothing when its turn has come. */
+/** Approves a, and lets b wait. The replica does not learn that b's turn has come. */
 async function waitForB(replica: TestReplica): Promise<void> {
   await replica.check(['a']);
   await replica.checkOrWait(['b']);
 }
 
-/** Lets `count` windows begin after the one that is current, each with an approval. */
+/** Lets `count` windows begin after the current one, each with an approval. */
 async function passWindows(
   replica: TestReplica,
   count: number,
@@ -32,7 +32,7 @@ describe.each([
   ['three windows are longer than a lease', 1000, 3000, 3],
   ['three windows are shorter than a lease', 20, 3000, 300],
   ['a window is a millisecond', 1, 500, 1000],
-])('where %s', (_case, windowMillis, leaseMillis, windows) => {
+])('if %s,', (_case, windowMillis, leaseMillis, windows) => {
   const limits = { windowMillis, maxRequests: 1 };
   let replica: TestReplica;
   let other: TestReplica;
@@ -52,7 +52,7 @@ describe.each([
     expect(await key.stored()).toEqual(before);
   });
 
-  test('it is answered when the key has been removed meanwhile', async () => {
+  test('an approval from the queue is answered after the key was removed', async () => {
     await key.setTime(5 * windowMillis);
     await other.release('unknown');
     expect(await other.inspect()).toBeUndefined();
@@ -72,7 +72,7 @@ describe.each([
     expect((await key.stored()).requests).toEqual(before.requests);
   });
 
-  test('an approval of an earlier window can be released by nobody', async () => {
+  test('no call can release an approval of an earlier window', async () => {
     await passWindows(other, 1, windowMillis);
     const before = await key.stored();
     expect(await replica.release('b')).toBe(false);
@@ -80,8 +80,8 @@ describe.each([
     expect(await key.stored()).toEqual(before);
   });
 
-  test('it is forgotten in the end, and the memory of it with it', async () => {
-    // The sets expire by a clock that this test does not control; they are used again before.
+  test('an approval and the memory of it are dropped in the end', async () => {
+    // The sets expire by a clock that this test does not control. They are used again before that.
     for (let turn = 1; turn <= 4; turn += 1) {
       await key.setTime(windowMillis + turn * Math.max(windowMillis, leaseMillis));
       await other.check([`later ${turn}`]);
@@ -91,7 +91,7 @@ describe.each([
   });
 });
 
-test('the set of a window expires three windows after its end, as does that of an earlier one', async () => {
+test('the sets of a window and of an earlier one each expire three windows after their end', async () => {
   const replica = key.replica('r1', { leaseMillis: 3000 });
   await replica.check(['a']);
   expect(await key.expiry()).toMatchObject({ requests: 4000 });
@@ -105,7 +105,7 @@ test('the set of a window expires three windows after its end, as does that of a
   expect(await key.pastExpiry()).toEqual({ 2: 4000, 3: 5000 });
 });
 
-test('windows that share a set let it expire two leases after the last of them', async () => {
+test('a set that windows share expires two leases after the last window', async () => {
   const leaseMillis = 3000;
   const replica = key.replica('r1', { limits: { windowMillis: 100 }, leaseMillis });
   // A turn begins with each lease since 1970, and these windows are to be in one turn.
@@ -120,7 +120,7 @@ test('windows that share a set let it expire two leases after the last of them',
   expect(await key.pastExpiry()).toEqual({ 1: expireAt });
 });
 
-test('an instance that is put back in mid-window ends no turn twice', async () => {
+test('an instance that is put back within a window ends no turn twice', async () => {
   const [windowMillis, leaseMillis] = [60, 600];
   const limits = { windowMillis, maxRequests: 1 };
   const replica = key.replica('r1', { limits, leaseMillis });
@@ -134,7 +134,7 @@ test('an instance that is put back in mid-window ends no turn twice', async () =
   await key.setTime(turnEnd + 50);
   await other.check(['in the second turn']);
 
-  // The key has been idle for too long, and the replica, which believes that b waits, knows of its own window.
+  // The key has been idle for too long. The replica assumes that b still waits, and knows its own window.
   const nextTurnEnd = turnEnd + leaseMillis;
   await key.setTime(nextTurnEnd + 10);
   const known = { lowestTicket: (turnEnd - 70) * 1000 + 1, millisToWindowEnd: 20 };
@@ -161,28 +161,28 @@ test('an approval is remembered when the next windows are shorter than a third o
   });
 });
 
-test('a waiter whose memory Redis has lost is put back, and not taken for approved', async () => {
+test('a waiter that Redis has lost is put back, and not taken for approved', async () => {
   const replica = key.replica('r1', { limits: { maxRequests: 1 } });
   await waitForB(replica);
   await redis.client.del(...keysOf(key.names));
   expect(await replica.settle({ b: 1 }, 500)).toMatchObject({ waiting: 1, granted: [] });
 });
 
-describe('a settle that asks late about a released or withdrawn request puts nobody back', () => {
+describe('a settle that asks late about a released or withdrawn request puts no waiter back', () => {
   let replica: TestReplica;
   beforeEach(async () => {
     replica = key.replica('r1', { limits: { maxRequests: 1 }, leaseMillis: 3000 });
     await waitForB(replica);
   });
 
-  test('where it was approved and released', async () => {
+  test('if it was approved and released', async () => {
     await replica.release('a');
     await replica.release('b');
     expect(await replica.settle({ b: 1 })).toMatchObject({ waiting: 0, granted: ['b'] });
     expect((await key.stored()).state).toMatchObject({ approved: 0 });
   });
 
-  test('where it was withdrawn while it waited', async () => {
+  test('if it was withdrawn while it waited', async () => {
     await replica.withdraw(['b']);
     expect(await replica.settle({ b: 1 })).toMatchObject({ waiting: 0 });
     await key.setTime(1000);
@@ -190,7 +190,7 @@ describe('a settle that asks late about a released or withdrawn request puts nob
   });
 });
 
-test('an instance that follows an idle one takes over nothing of its queue', async () => {
+test("an instance that follows an idle one keeps nothing of the old one's queue", async () => {
   const replica = key.replica('r1', { limits: { windowMillis: 20, maxRequests: 1 } });
   await waitForB(replica);
   await key.setTime(20);
@@ -201,7 +201,7 @@ test('an instance that follows an idle one takes over nothing of its queue', asy
   expect((await key.stored()).state).toMatchObject({ start: 1000, served: 'never' });
 });
 
-test('a state that is kept for what is remembered counts no approvals', async () => {
+test('a state that is kept for remembered approvals counts none of them', async () => {
   const replica = key.replica('r1', { limits: { windowMillis: 250 }, leaseMillis: 2000 });
   await replica.check(['a']);
   await key.setTime(1000);
@@ -211,13 +211,13 @@ test('a state that is kept for what is remembered counts no approvals', async ()
   expect(requests).toEqual([]);
 });
 
-test('an approval to a replica whose lease had run out keeps its key for as long as any other', async () => {
+test('an approval to a replica with an expired lease keeps its key as long as any other', async () => {
   const replica = key.replica('r1', {
     limits: { windowMillis: 1000, maxRequests: 1 },
     leaseMillis: 1500,
   });
   await waitForB(replica);
-  // Nobody has been heard of for so long that the first call begins a recovery hold.
+  // No replica has called for so long that the first call begins a recovery hold.
   await key.setTime(3400);
   expect((await replica.settle({ b: 1 })).granted).toEqual([]);
   await key.setTime(3900);

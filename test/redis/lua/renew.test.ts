@@ -6,7 +6,7 @@ import {
 import { useRedis } from '../../support/use-redis.js';
 import { whileFull } from '../../support/while-full.js';
 
-/** How much of a lease is over when all who have one may have been cut off: lua/lib/recovery-hold.lua. */
+/** The part of a lease after which all replicas may have been cut off: lua/lib/recovery-hold.lua. */
 const SILENT_MILLIS = 0.6 * TEST_LEASE_MILLIS;
 
 const THERE_WHILE_WAITING = ['state', 'waiting'] as const;
@@ -18,7 +18,7 @@ const options = { limits: { windowMillis: 600_000 } };
 let key: ScriptHarness;
 let r1: TestReplica;
 let r2: TestReplica;
-/** On r1 c and e wait, on r2 d. */
+/** c and e wait on r1, d on r2. */
 beforeEach(async () => {
   key = await ScriptHarness.create(redis.client);
   [r1, r2] = [key.replica('r1', options), key.replica('r2', options)];
@@ -39,7 +39,7 @@ describe('a renewal', () => {
     });
   });
 
-  test('is made where Redis knows of more places than the caller', async () => {
+  test('is made if Redis knows more places than the caller', async () => {
     await key.setTime(1000);
     expect(await r1.renew(1)).toBe(true);
     expect((await key.stored()).replicas).toMatchObject({ r1: 1000 + TEST_LEASE_MILLIS });
@@ -58,7 +58,7 @@ describe('a renewal', () => {
   });
 });
 
-describe('a settle is left to look at a key', () => {
+describe('a renewal leaves to a settle a key', () => {
   let before: Awaited<ReturnType<ScriptHarness['stored']>>;
   const expectLeft = async (renewed: Promise<boolean>): Promise<void> => {
     before = await key.stored();
@@ -72,20 +72,20 @@ describe('a settle is left to look at a key', () => {
     expect((await unknown.stored()).expiry).toEqual({});
   });
 
-  test.each(THERE_WHILE_WAITING)('of which Redis has lost the %s alone', async (lost) => {
+  test.each(THERE_WHILE_WAITING)('that has lost only its %s', async (lost) => {
     for (const lookFor of THERE_WHILE_WAITING) expect(await r1.renew(2, { lookFor })).toBe(true);
     await redis.client.del(key.names[lost]);
     expect(await r1.renew(2, { lookFor: lost })).toBe(false);
     expect(await redis.client.exists(key.names[lost])).toBe(0);
   });
 
-  test('of which Redis has lost the queue alone', async () => {
+  test('that has lost only its queue', async () => {
     await redis.client.del(key.names.queue);
     expect(await r1.renew(2)).toBe(false);
     expect(await redis.client.exists(key.names.queue)).toBe(0);
   });
 
-  test('of which Redis has lost the leases alone', async () => {
+  test('that has lost only its leases', async () => {
     await redis.client.del(key.names.replicas);
     expect(await r1.renew(2)).toBe(false);
     expect(await redis.client.exists(key.names.replicas)).toBe(0);
@@ -100,7 +100,7 @@ describe('a settle is left to look at a key', () => {
     await expectLeft(r1.renew(2));
   });
 
-  test('in which one has left, and a newcomer whose answer is on its way makes up for it', async () => {
+  test('in which a place has left, and a newcomer with its answer on the way has replaced it', async () => {
     const [[, lowestTicket]] = (await key.stored()).queue as [[string, number]];
     expect(await r1.renew(2, { lowestTicket })).toBe(true);
     await r2.release('a');
@@ -129,7 +129,7 @@ describe('a settle is left to look at a key', () => {
     await expectLeft(r1.renew(2));
   });
 
-  test('of a wrong type, which harms no other', async () => {
+  test('of a wrong type, without effect on other keys', async () => {
     const { names } = await ScriptHarness.create(redis.client);
     const { state, queue, waiting, replicas } = names;
     for (const name of [state, queue, waiting, replicas]) {
@@ -155,6 +155,6 @@ test('after Redis was down no renewal comes before the hold', async () => {
   expect(await r1.renew(2)).toBe(true);
 });
 
-test('a call without a lease asks nothing', async () => {
+test('no call is made without a lease', async () => {
   expect(await r1.scripts.renew([])).toEqual([]);
 });

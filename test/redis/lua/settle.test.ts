@@ -21,7 +21,7 @@ beforeEach(async () => {
   wakes = await recordWakes(key.names.wakeChannel);
 });
 
-/** a and b approved; c and e wait on r1, d on r2, with the tickets 1, 3 and 2. */
+/** Approves a and b. c and e wait on r1, d on r2, with the tickets 1, 3 and 2. */
 async function fill(): Promise<void> {
   await r1.check(['a', 'b']);
   await r1.checkOrWait(['c']);
@@ -38,7 +38,7 @@ async function endHold(lostAt = 0): Promise<void> {
 }
 
 describe('an unknown key', () => {
-  test('is reported as such and not made', async () => {
+  test('is reported as unknown and not made', async () => {
     expect(await r1.settle()).toEqual({
       millisToRoom: undefined,
       waitingFrom: Infinity,
@@ -53,7 +53,7 @@ describe('an unknown key', () => {
 });
 
 describe('within the window', () => {
-  test('nobody is served, and the caller learns where the queue stands', async () => {
+  test('nobody is served, and the caller learns the state of the queue', async () => {
     await fill();
     await key.setTime(999);
     expect(await r1.settle()).toEqual({
@@ -79,7 +79,7 @@ describe('within the window', () => {
     });
   });
 
-  test('the caller gets no lease where nobody waits', async () => {
+  test('the caller gets no lease if nobody waits', async () => {
     await r1.check(['a']);
     const before = await key.stored();
     await key.setTime(500);
@@ -114,7 +114,7 @@ describe('at the end of the window', () => {
     });
   });
 
-  test('one wake is published, and none by who comes later', async () => {
+  test('the first call publishes one wake, and a later call none', async () => {
     await r1.settle();
     await r2.settle();
     expect(await wakes.take()).toEqual([
@@ -123,13 +123,13 @@ describe('at the end of the window', () => {
     ]);
   });
 
-  test('who comes later is told of its own approvals only where it asks', async () => {
+  test('a later caller learns of its own approvals only if it asks', async () => {
     await r1.settle();
     expect((await r2.settle()).granted).toEqual([]);
     expect((await r2.settle({ d: 2 })).granted).toEqual(['d']);
   });
 
-  test('window by window everyone is served', async () => {
+  test('all waiters are served, window by window', async () => {
     expect((await r1.settle()).granted).toEqual(['c', 'd']);
     await key.setTime(1999);
     expect((await r1.settle()).granted).toEqual([]);
@@ -148,7 +148,7 @@ describe('at the end of the window', () => {
   });
 });
 
-test('the waiters of the dead are passed over without using capacity', async () => {
+test('the waiters of dead replicas are passed over without using capacity', async () => {
   const long = { limits: { windowMillis: 10_000 } };
   const [dead, living] = [key.replica('dead', long), key.replica('living', long)];
   await dead.check(['a', 'b']);
@@ -174,7 +174,7 @@ describe('when Redis was down for longer than the leases', () => {
     await key.setTime(12_000);
   });
 
-  test('nobody is taken for dead or approved before all had time to come back', async () => {
+  test('no replica counts as dead, and no waiter is approved, before all had time to come back', async () => {
     expect(await second.settle()).toMatchObject({
       millisToRoom: 500,
       waiting: 3,
@@ -187,14 +187,14 @@ describe('when Redis was down for longer than the leases', () => {
     expect((await second.settle()).granted).toEqual(['c', 'd']);
   });
 
-  test('those of a replica that has not come back by then are passed over', async () => {
+  test('the waiters of a replica that has not come back by then are passed over', async () => {
     await second.settle();
     await key.setTime(12_500);
     expect((await second.settle()).granted).toEqual(['d']);
     expect((await key.stored()).state).toMatchObject({ approved: 1, holdUntil: 'no' });
   });
 
-  test('so it is where a newcomer comes first', async () => {
+  test('the key is also held if a newcomer comes first', async () => {
     expect(await key.replica('third', long).check(['x'])).toEqual(['denied']);
     await second.settle();
     await first.settle();
@@ -202,7 +202,7 @@ describe('when Redis was down for longer than the leases', () => {
     expect((await second.settle()).granted).toEqual(['c', 'd']);
   });
 
-  test('so it is where it went during a recovery hold, and came back after that', async () => {
+  test('the key is also held if Redis went down in a recovery hold, and came back after it', async () => {
     await loseEverything();
     await second.settle({ d: 2 });
     await first.settle({ c: 1, e: 3 });
@@ -216,7 +216,7 @@ describe('when Redis was down for longer than the leases', () => {
 });
 
 describe('waitingFrom', () => {
-  test('is the ticket at the head of the queue, be it that of one who was withdrawn', async () => {
+  test('is the ticket at the head of the queue, even of a withdrawn waiter', async () => {
     await fill();
     expect((await r1.settle()).waitingFrom).toBe(1);
     await r1.withdraw(['c']);
@@ -225,7 +225,7 @@ describe('waitingFrom', () => {
     expect((await r1.settle()).waitingFrom).toBe(3);
   });
 
-  test('is above no ticket while those put back are not sorted', async () => {
+  test('is above no ticket while waiters that were put back are not sorted', async () => {
     await fill();
     await loseEverything();
     await r1.settle({ e: 3 }, 700);
@@ -234,7 +234,7 @@ describe('waitingFrom', () => {
     expect((await r1.settle()).waitingFrom).toBeGreaterThan(3);
   });
 
-  test('is above every ticket given out, and no higher than the next, where nobody waits', async () => {
+  test('is above every given ticket, and no higher than the next, if nobody waits', async () => {
     await fill();
     await r1.withdraw(['c', 'e']);
     await r2.withdraw(['d']);
@@ -262,7 +262,7 @@ describe('waitingFrom', () => {
 });
 
 describe('a waiter that is asked about', () => {
-  test('is reported where it has been approved in this window', async () => {
+  test('is reported if it was approved in this window', async () => {
     await fill();
     await r1.release('a');
     expect((await r1.settle({ c: 1, e: 3 })).granted).toEqual(['c']);
@@ -272,14 +272,14 @@ describe('a waiter that is asked about', () => {
     ]);
   });
 
-  test('keeps its place where it waits', async () => {
+  test('keeps its place if it waits', async () => {
     await fill();
     const { queue } = await key.stored();
     expect((await r1.settle({ e: 3, c: 1 })).granted).toEqual([]);
     expect((await key.stored()).queue).toEqual(queue);
   });
 
-  test('is approved once where its turn comes with this call', async () => {
+  test('is approved once if its turn comes with this call', async () => {
     await fill();
     await key.setTime(1000);
     expect((await r1.settle({ e: 3, c: 1 })).granted).toEqual(['c', 'd']);
@@ -288,7 +288,7 @@ describe('a waiter that is asked about', () => {
 });
 
 describe('lost waiters', () => {
-  test('are put back in order of their tickets, in whatever order asked', async () => {
+  test('are put back in the order of their tickets, whatever the order of the call', async () => {
     await fill();
     await loseEverything();
     await key.setTime(300);
@@ -333,7 +333,7 @@ describe('lost waiters', () => {
     });
   });
 
-  test('are served from the next window on, since the lost one was full', async () => {
+  test('are served from the next window on, since the lost window was full', async () => {
     await fill();
     await loseEverything();
     await key.setTime(300);
@@ -356,7 +356,7 @@ describe('lost waiters', () => {
     [1000, 1000],
     [5000, 1000],
   ])(
-    'whose replica knows of %d ms to the end of the window wait for %d ms',
+    'of a replica that knows of %d ms to the end of the window wait for %d ms',
     async (known, millisToRoom) => {
       expect(await r1.settle({ c: 1 }, known)).toMatchObject({ millisToRoom, waiting: 1 });
       await key.setTime(millisToRoom - 1);
@@ -379,7 +379,7 @@ describe('lost waiters', () => {
       });
     });
 
-    test('hold it: nobody is approved while other replicas may still put theirs back', async () => {
+    test('hold the key: nobody is approved while other replicas may still put waiters back', async () => {
       await key.setTime(799);
       expect(await r2.check(['y'])).toEqual(['denied']);
       expect(await r2.release('x')).toBe(true);
@@ -405,14 +405,14 @@ describe('lost waiters', () => {
       expect((await key.stored()).requests).toEqual(['c', 'x']);
     });
 
-    test('that are all withdrawn hold it for those of the other replicas', async () => {
+    test('that are all withdrawn hold the key for the waiters of other replicas', async () => {
       await r1.withdraw(['c', 'e']);
       expect(await r2.check(['y'])).toEqual(['denied']);
       await key.setTime(800);
       expect(await r2.check(['z'])).toEqual(['approved']);
     });
 
-    test('hold it over the ends of windows that are shorter', async () => {
+    test('hold the key beyond the ends of shorter windows', async () => {
       const short = key.replica('r1', { limits: { windowMillis: 50 } });
       await key.setTime(1300);
       await loseEverything();
@@ -426,7 +426,7 @@ describe('lost waiters', () => {
     });
   });
 
-  test('of the other replicas are called for by one message', async () => {
+  test('of the other replicas are called by one message', async () => {
     await fill();
     await loseEverything();
     await r1.settle({ c: 1 }, 700);
@@ -435,7 +435,7 @@ describe('lost waiters', () => {
     expect(await wakes.take()).toEqual(['{"memoryLost":true}']);
   });
 
-  test('of several replicas stand in one order again', async () => {
+  test('of several replicas are in one order again', async () => {
     await fill();
     await loseEverything();
     await r2.check(['x', 'y']);
@@ -452,7 +452,7 @@ describe('lost waiters', () => {
     });
   });
 
-  test('stand before those who came after the loss', async () => {
+  test('are before waiters that came after the loss', async () => {
     await fill();
     await loseEverything();
     await key.setTime(10);
@@ -466,7 +466,7 @@ describe('lost waiters', () => {
     ]);
   });
 
-  test('are put back where only the queue was lost', async () => {
+  test('are put back if only the queue was lost', async () => {
     await fill();
     await redis.client.del(key.names.queue);
     await key.setTime(200);
@@ -484,7 +484,7 @@ describe('lost waiters', () => {
     });
   });
 
-  test('are put back into a queue that is full', async () => {
+  test('are put back into a full queue', async () => {
     await fill();
     await redis.client.hdel(key.names.waiting, 'c');
     await r2.checkOrWait(['f']);
@@ -498,7 +498,7 @@ describe('lost waiters', () => {
     expect(await r2.checkOrWait(['g'])).toEqual(['queue full']);
   });
 
-  test('keep their tickets from being given out again', async () => {
+  test('keep their tickets from being given again', async () => {
     await key.setTime(500);
     await r1.check(['a', 'b']);
     await r1.checkOrWait(['c', 'd']);
@@ -509,7 +509,7 @@ describe('lost waiters', () => {
     expect(await r2.checkOrWait(['e'])).toEqual([500_003]);
   });
 
-  test('of a replica that was thought dead get their old places back', async () => {
+  test('of a replica that was taken for dead get their old places back', async () => {
     const long = { limits: { windowMillis: 60_000, maxRequests: 1 } };
     const slow = key.replica('slow', long);
     const living = key.replica('living', { ...long, history: { since: 0 } });

@@ -10,7 +10,7 @@ const redis = useRedis();
 const recordWakes = useWakeRecorder(redis);
 
 const LIMITS = { windowMillis: 6000, maxRequests: 1 };
-/** A replica is silent when more than three fifths of its lease are over. */
+/** A replica is silent after more than three fifths of its lease. */
 const SILENT = TEST_LEASE_MILLIS * 0.6 + 1;
 
 let key: ScriptHarness;
@@ -29,10 +29,10 @@ async function waitAt0(): Promise<TestReplica> {
 const other = (history: { since?: number; until?: number }): TestReplica =>
   key.replica('other', { limits: LIMITS, history });
 
-describe('a replica whose lease ran out is dead, and the key is not held, where the caller knows', () => {
+describe('a replica whose lease ran out is dead, and the key is not held, if the caller knows', () => {
   test.each([
-    ['that Redis was there all the time', { since: -10 }],
-    ['that Redis has been there for a whole lease', { since: 1000 }],
+    ['that Redis was up all the time', { since: -10 }],
+    ['that Redis was up for a whole lease', { since: 1000 }],
   ])('%s', async (_what, history) => {
     await waitAt0();
     await key.setTime(6000);
@@ -41,11 +41,11 @@ describe('a replica whose lease ran out is dead, and the key is not held, where 
   });
 });
 
-describe('the key is held for replicas that may come back where', () => {
+describe('the key is held for replicas that may come back if', () => {
   test.each([
     ['the caller knows nothing', {}],
     ['Redis has just come back to the caller', { since: 5990 }],
-    ['the caller last heard of Redis before the others fell silent', { since: -10, until: 3000 }],
+    ['Redis last answered the caller before the others fell silent', { since: -10, until: 3000 }],
   ])('%s', async (_what, history) => {
     const silent = await waitAt0();
     await key.setTime(6000);
@@ -65,7 +65,7 @@ describe('a key that has idled out is not held when it is made again', () => {
     const late = key.replica('late', { limits, leaseMillis, history: { since: 100 } });
     await late.check(['a']);
     const [ticket] = (await late.checkOrWait(['b'])) as number[];
-    // Its lease has ended, but less than a whole lease ago Redis had not answered the caller yet.
+    // The lease has ended, but Redis first answered the caller less than a whole lease ago.
     await key.setTime(667);
     return { late, ticket: ticket! };
   }
@@ -100,7 +100,7 @@ describe('joining the queue', () => {
     expect((await other({ since: 0 }).settle()).granted).toEqual(['b']);
   });
 
-  test('begins no hold where the others are just silent', async () => {
+  test('begins no hold if the other replicas are just silent', async () => {
     await waitAt0();
     await key.setTime(TEST_LEASE_MILLIS);
     await other({ since: -10 }).checkOrWait(['d']);
@@ -110,7 +110,7 @@ describe('joining the queue', () => {
   });
 });
 
-test('a release in a hold tells the replicas that asked before it when there is room', async () => {
+test('a release in a hold wakes replicas that asked before the hold with the time of room', async () => {
   const silent = await waitAt0();
   await key.setTime(SILENT);
   expect(await silent.settle()).toMatchObject({ millisToRoom: 6000 - SILENT });
@@ -124,7 +124,7 @@ test('a release in a hold tells the replicas that asked before it when there is 
   expect((await silent.settle()).granted).toEqual(['b']);
 });
 
-test('a hold takes no longer where the clock goes back', async () => {
+test('a hold takes no longer if the clock goes back', async () => {
   const silent = await waitAt0();
   await key.setTime(6000);
   expect((await silent.settle()).granted).toEqual([]);

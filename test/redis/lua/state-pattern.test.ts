@@ -40,14 +40,14 @@ test.each([
     const overrides = { maxRequests: undefined, maxRequestsInQueue: undefined };
     const keys = ['%', '%7B', '*', ':queue', 'a', 'a/b c', '{', '}x', '🚰'];
     for (const key of keys) {
-      // One that is approved and one that waits, so that each key has all its names.
+      // One check is approved and one waits, so that each key has all its names.
       const checks = ['a', 'b'].map((requestId) => ({ requestId, canWait: true }));
       const names = naming.namesOf(key);
       await scripts.check([{ names, overrides, waiting: undefined, checks }]);
     }
     const taken = `${unique}${lookalike}{k}`;
     await redis.client.set(taken, '');
-    // The prefix as it is would be a pattern for more than itself.
+    // Without escapes, the prefix would be a pattern that matches other names.
     expect(await scan(`${unique}${awkward}{*}`)).toContain(taken);
 
     const found = await scan(naming.statePattern);

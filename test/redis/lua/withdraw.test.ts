@@ -51,7 +51,7 @@ describe('a waiter', () => {
     expect(await r1.checkOrWait(['f'])).toEqual([10_000]);
   });
 
-  test('that was the last one takes the leases along', async () => {
+  test('that is the last one removes the leases', async () => {
     await r1.withdraw(['c', 'e']);
     await r2.withdraw(['d']);
     expect(await key.stored()).toMatchObject({
@@ -79,7 +79,7 @@ describe('an approval that crossed', () => {
     ]);
   });
 
-  test('is released where nobody waits', async () => {
+  test('is released if nobody waits', async () => {
     const alone = await ScriptHarness.create(redis.client);
     const replica = alone.replica('r1');
     await replica.check(['a', 'b']);
@@ -104,7 +104,7 @@ describe('an approval that crossed', () => {
   });
 });
 
-test('waiters and approvals in one call serve only those who go on waiting, by one wake', async () => {
+test('waiters and approvals in one call serve only the remaining waiters, with one wake', async () => {
   await r1.withdraw(['a', 'c', 'b', 'unknown']);
   expect(await key.stored()).toMatchObject({
     state: { approved: 2 },
@@ -138,12 +138,12 @@ describe('the lease', () => {
     expect((await key.stored()).replicas).toEqual({ r1: 5000 });
   });
 
-  test('goes on where the replica holds others', async () => {
+  test('goes on if the replica holds other waiters', async () => {
     await r1.withdraw(['c']);
     expect((await key.stored()).replicas).toEqual({ r1: 5000, r2: 5000 });
   });
 
-  test('goes on where the replica has joined again, by a check that overtook the call', async () => {
+  test('goes on if the replica has joined again with a check that overtook the call', async () => {
     await r2.checkOrWait(['f'], { maxRequestsInQueue: 9 });
     await r2.withdraw(['d']);
     expect(Object.keys((await key.stored()).replicas).sort()).toEqual(['r1', 'r2']);
@@ -193,7 +193,7 @@ describe('several keys in one call', () => {
       limitsOf: (name) => limits.get(name) ?? SMALL,
       wakeArgument: 'PUBLISH :wake',
       maxIdsPerKey: 1000,
-      // Its rules are newer than any.
+      // The rules of this replica are newer than all others.
       historyOf: () => '9999999999999:0:0',
     });
     const checks = [{ requestId: 'id', canWait: false }];
@@ -203,7 +203,7 @@ describe('several keys in one call', () => {
   const approved = async (): Promise<unknown[]> =>
     (await scripts.inspect(names)).map((state) => state && 'approved' in state && state.approved);
 
-  test('are withdrawn each by itself', async () => {
+  test('are withdrawn separately', async () => {
     const replies = await scripts.withdraw([
       { names: names[0]!, requestIds: ['id', 'unknown'] },
       { names: names[1]!, requestIds: ['unknown'] },
@@ -213,7 +213,7 @@ describe('several keys in one call', () => {
     expect(await approved()).toEqual([0, 1, 0]);
   });
 
-  test('one that fails harms no other', async () => {
+  test('a key that fails affects no other', async () => {
     await redis.client.del(names[1]!.state);
     await redis.client.set(names[1]!.state, 'not ours');
     const replies = await scripts.withdraw(names.map((of) => ({ names: of, requestIds: ['id'] })));
@@ -222,9 +222,9 @@ describe('several keys in one call', () => {
     await redis.client.del(names[1]!.state);
   });
 
-  test('each has its own limits', async () => {
+  test('each key has its own limits', async () => {
     limits.set(names[2]!.key, { ...SMALL, windowMillis: 60_000 });
-    // As after a clock that has gone back: another window begins.
+    // This is the state after a clock that has gone back, so another window begins.
     const later = Date.now() + 36_000_000;
     for (const { state } of names) await redis.client.hset(state, 'start', later);
     await scripts.withdraw(names.map((of) => ({ names: of, requestIds: ['unknown'] })));

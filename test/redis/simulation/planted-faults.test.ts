@@ -16,13 +16,13 @@ import { Violation } from '../../support/simulation/violation.js';
 type Failure = NonNullable<CampaignReport['failure']>;
 
 const MOST_SCHEDULES = 4000;
-/** They bound a search, and not the time: a busy machine takes ten times as long. */
+/** The schedules bound the search, not the time. A busy machine takes ten times as long. */
 jest.setTimeout(600_000);
 
 const redis = useRedis();
 beforeAll(() => loadHelpers(redis.client));
 
-/** Finds a fault from seed 1 on, and then does what needs the fault in its place. */
+/** Finds a fault from seed 1 on, and runs `then` while the fault is planted. */
 async function find(
   { name, plant, scripts, aim }: PlantedFault,
   then: (failure: Failure, scripts: Scripts) => Promise<void> = () => Promise.resolve(),

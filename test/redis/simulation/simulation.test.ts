@@ -15,7 +15,7 @@ const SEEDS = [1, 2, 3, 4, 5];
 const redis = useRedis();
 beforeAll(() => loadHelpers(redis.client));
 
-test('whatever order everything comes in, the invariants hold, and nothing is left', async () => {
+test('the invariants hold in any order of events, and nothing is left', async () => {
   await runSimulation(redis.client, 1, SECONDS);
 });
 
@@ -45,7 +45,7 @@ describe('the simulation', () => {
     expect(outcome).toMatchObject({ steps: ['ask A c1 wait', 'tick A'], violation: undefined });
   });
 
-  test("gives a wait as long as its replica's clock takes for it", async () => {
+  test("measures a wait by its replica's clock", async () => {
     const shape = parseShape(
       'prompt world of 2 replicas, drift -17 0, window 4000, lease 1500, max 1, queue 5',
     );
@@ -54,21 +54,21 @@ describe('the simulation', () => {
       ...[1, 2, 3, 4, 5].map((number) => `ask A c${number} wait`),
       'ask A c6 wait limit=9390',
       ...['tick A', 'run A', 'answer A'],
-      // B has a lower maximum: c6 does not come in time any more.
+      // B has a lower maximum, so c6 no longer comes in time.
       'ask B c7 wait',
     ];
     const { violation } = await runSteps(redis.client, simulatedScripts(), shape, steps);
     expect(violation).toBeUndefined();
   });
 
-  test('has a text for every shape of a world', () => {
+  test('can write and read the shape of every world', () => {
     for (let seed = 0; seed < 50; seed += 1) {
       const shape = drawShape(new Random(seed));
       expect(parseShape(formatShape(shape))).toEqual(shape);
     }
   });
 
-  test('says of a failure what is needed to have it again', () => {
+  test('describes a failure with the options that repeat it', () => {
     const shape = drawShape(new Random(1));
     const violation = new Violation('nobody hangs', 'c1');
     const text = describeFailure(7, {
@@ -86,14 +86,14 @@ describe('the simulation', () => {
 describe('a list of steps is shrunk', () => {
   const steps = Array.from({ length: 100 }, (_, i) => `step ${i}`);
 
-  test('to those that a failure needs', async () => {
+  test('to the steps that a failure needs', async () => {
     const needed = ['step 3', 'step 50', 'step 51', 'step 99'];
     const fails = (some: readonly string[]): Promise<boolean> =>
       Promise.resolve(needed.every((step) => some.includes(step)));
     expect(await shrink(steps, fails)).toEqual(needed);
   });
 
-  test('for so many runs only', async () => {
+  test('in a bounded number of runs', async () => {
     let runs = 0;
     const fails = (some: readonly string[]): Promise<boolean> => {
       runs += 1;

@@ -20,7 +20,7 @@ test('idle connections end in the last fifth of the delay', async () => {
   expect(asked).toEqual([[20, undefined]]);
 });
 
-test('they end at once in a hurry', async () => {
+test('idle connections end at once in a hurry', async () => {
   const { ports, asked } = portsThatNote();
   const hurry = new AbortController();
   const seen = serveUntilSeen(ports, 3_600_000, hurry.signal);
@@ -30,7 +30,7 @@ test('they end at once in a hurry', async () => {
   expect(asked).toEqual([[720_000, hurry.signal]]);
 });
 
-test('without a delay they end with the port', async () => {
+test('without a delay idle connections end with the port', async () => {
   const { ports, asked } = portsThatNote();
   await serveUntilSeen(ports, 0, undefined);
 

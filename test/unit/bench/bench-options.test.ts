@@ -23,7 +23,7 @@ const path = '../../../bench/lib/options.mjs';
 const { readOptions, publicCommand } = (await import(path)) as OptionsModule;
 const read = (...words: string[]): Options => readOptions(words, KNOWN);
 
-test('without options, everything is measured, and against nothing that has to be there', () => {
+test('without options, everything is measured, without programs that have to be installed', () => {
   expect(read()).toEqual({
     help: false,
     publish: false,
@@ -55,11 +55,11 @@ test.each([
   [['--rounds', '0'], '--rounds takes a number above 0'],
   [['--seconds', 'two'], '--seconds takes a number above 0'],
   [['--publish', '--only', 'wake'], '--publish takes a whole run, without --only'],
-])('%j is refused with the reason', (words, reason) => {
+])('%j is rejected with the reason', (words, reason) => {
   expect(() => read(...words)).toThrow(reason);
 });
 
-test('the command that is published has no path of the machine', () => {
+test('the published command has no path of the machine', () => {
   const words = [
     '--publish',
     '--with',

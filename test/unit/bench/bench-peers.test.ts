@@ -45,7 +45,7 @@ const APPROVAL = { request_id: '33ae0015-5d23-4b92-a7d9-c2632dd50c59' };
 
 const settingsOf = (launch: Launch): string => JSON.stringify(launch);
 
-test('only the peers that are there are started, Limitador in memory and on Redis', () => {
+test('only the peers with a program are started, Limitador in memory and on Redis', () => {
   expect(nativePrograms({})).toEqual([]);
   expect(PROGRAMS.map(({ name, path, usesRedis }) => [name, path, usesRedis])).toEqual([
     ['gocc', 'g', false],
@@ -63,9 +63,12 @@ test.each(PROGRAMS)('$name has the port, the limit and one core', ({ launch }) =
   expect(settings.startsOnOneCore ?? settings.environment.GOMAXPROCS === '1').toBe(true);
 });
 
-test.each(PROGRAMS)('$name knows Redis only where it uses it', ({ usesRedis, launch }) => {
-  expect(settingsOf(launch(PARTS)).includes('127.0.0.1:7001')).toBe(usesRedis);
-});
+test.each(PROGRAMS)(
+  '$name gets the address of Redis only if it uses it',
+  ({ usesRedis, launch }) => {
+    expect(settingsOf(launch(PARTS)).includes('127.0.0.1:7001')).toBe(usesRedis);
+  },
+);
 
 test.each(PROGRAMS)('$name is asked for the key once', ({ asking }) => {
   const { path, body } = callOf(asking, () => 'hot-7');
@@ -74,7 +77,7 @@ test.each(PROGRAMS)('$name is asked for the key once', ({ asking }) => {
   if (body !== '') expect(JSON.parse(body)).toBeInstanceOf(Object);
 });
 
-test('calls of many checks name a key for each', () => {
+test('bulk requests name a key for each check', () => {
   let last = 0;
   const nextKey = (): string => {
     last += 1;
@@ -87,7 +90,7 @@ test('calls of many checks name a key for each', () => {
   expect(JSON.parse(body)).toEqual([{ key: 'many-1' }, { key: 'many-2' }, { key: 'many-3' }]);
 });
 
-test('an answer is right where it is the expected one, whole', () => {
+test('an answer is right if it equals the expected answer', () => {
   const [approved, denied] = [
     JSON.stringify(APPROVAL),
     '{"error":"rate limit exceeded","key":"k"}',
@@ -99,7 +102,7 @@ test('an answer is right where it is the expected one, whole', () => {
   expect(isRight(denied, SINGLE_CHECK, true)).toBe(true);
 });
 
-test('an answer to many checks is right where all are approved', () => {
+test('an answer to a bulk request is right if all checks are approved', () => {
   const two = checksAtOnce(2);
   const approval = { status: 200, ...APPROVAL };
   const denial = { status: 429, error: 'rate limit exceeded', retryAfter: 1 };

@@ -29,7 +29,7 @@ describe('systemClock.after', () => {
     },
   );
 
-  test('waits on where Node fires a timer early', () => {
+  test('goes on waiting if Node fires a timer early', () => {
     const { setTimeout: fakeTimeout } = globalThis;
     const early = jest
       .spyOn(globalThis, 'setTimeout')
@@ -42,13 +42,13 @@ describe('systemClock.after', () => {
     expect(calls).toEqual([1000]);
   });
 
-  test('takes a delay below 0 as none', () => {
+  test('takes a delay below 0 as 0', () => {
     callAfter(-5);
     jest.advanceTimersByTime(0);
     expect(calls).toEqual([0]);
   });
 
-  test('never calls back once it was stood down', () => {
+  test('never calls back once it was cancelled', () => {
     callAfter(1000);
     jest.advanceTimersByTime(999);
     cancelTimer();
@@ -57,7 +57,7 @@ describe('systemClock.after', () => {
     expect(jest.getTimerCount()).toBe(0);
   });
 
-  test('can be stood down in a later piece of a long wait', () => {
+  test('can be cancelled in a later part of a long wait', () => {
     callAfter(60 * DAY_MILLIS);
     jest.advanceTimersByTime(55 * DAY_MILLIS);
     expect(jest.getTimerCount()).toBe(1);
@@ -67,15 +67,15 @@ describe('systemClock.after', () => {
     expect(calls).toEqual([]);
   });
 
-  test('can be stood down after it has called back', () => {
+  test('can be cancelled after it has called back', () => {
     callAfter(10);
     jest.advanceTimersByTime(10);
     cancelTimer();
     expect(calls).toEqual([10]);
   });
 
-  // Without it the tests above would pass on a plain setTimeout.
-  test('a plain timer as long as that fires too early', () => {
+  // If this failed, the tests above would pass with a plain setTimeout.
+  test('a plain timer with a long delay fires too early', () => {
     const start = Date.now();
     let firedAfter = -1;
     setTimeout(() => (firedAfter = Date.now() - start), 60 * DAY_MILLIS);

@@ -10,12 +10,12 @@ beforeEach(() => {
   log = new FrequentLog(clock, (counts) => lines.push(counts));
 });
 
-test('the first is logged at once', () => {
+test('the first event is logged at once', () => {
   log.note('a');
   expect(lines).toEqual([{ a: 1 }]);
 });
 
-test('all others within a second share a line at its end, also where no more come', async () => {
+test('all other events within a second share a line at its end, even if no more follow', async () => {
   for (let i = 0; i < 100; i += 1) log.note('a');
   log.note('b');
   await clock.advance(999);
@@ -29,7 +29,7 @@ test('all others within a second share a line at its end, also where no more com
   expect(lines[2]).toEqual({ c: 1 });
 });
 
-test('nothing is logged while nothing happens, and the next is logged at once', async () => {
+test('nothing is logged while nothing happens, and the next event is logged at once', async () => {
   log.note('a');
   await clock.advance(100_000);
   expect(lines).toHaveLength(1);
@@ -37,7 +37,7 @@ test('nothing is logged while nothing happens, and the next is logged at once', 
   expect(lines).toEqual([{ a: 1 }, { a: 1 }]);
 });
 
-test('those of the last second are logged when it is closed, and no timer is left', async () => {
+test('close logs the events of the last second, and leaves no timer', async () => {
   log.note('a');
   log.note('a');
   log.close();

@@ -20,17 +20,17 @@ test('an answer is found once, and then remembered', () => {
   expect(answers.of('a')).toBe(answers.of('a'));
 });
 
-test('keys that are asked for stay remembered, whatever comes between', () => {
+test('keys that are asked for stay remembered, whatever other keys come in between', () => {
   ask('a', 'b', 'c', 'a', 'd', 'a', 'e', 'a', 'f', 'a');
   expect(found).toEqual(['a', 'b', 'c', 'd', 'e', 'f']);
 });
 
-test('keys that nobody asks for are forgotten when two generations have come after them', () => {
+test('keys that are not asked for are forgotten after two more generations', () => {
   ask('a', 'b', 'c', 'd', 'e', 'a');
   expect(found).toEqual(['a', 'b', 'c', 'd', 'e', 'a']);
 });
 
-test('names of prototypes are keys as all others', () => {
+test('names of prototypes are keys like any other', () => {
   ask('__proto__', 'constructor', '__proto__');
   expect(found).toEqual(['__proto__', 'constructor']);
 });

@@ -2,7 +2,7 @@ import { executionAsyncResource } from 'node:async_hooks';
 
 import { keepTickShape } from '../../../src/common/ticks.js';
 
-test('what is kept is what Node makes for each tick', async () => {
+test('the kept object has the shape of the one that Node makes for each tick', async () => {
   const kept = await keepTickShape();
   const another = await new Promise<object>((resolve) => {
     process.nextTick(() => {

@@ -17,7 +17,7 @@ describe('REDIS_URL', () => {
     expect(parseSettings({ REDIS_URL: value }).REDIS_URL).toEqual([value]);
   });
 
-  test('takes several with commas between them, in their order', () => {
+  test('takes several URLs separated by commas, in their order', () => {
     const urls = ['redis://b:26379', 'redis://:secret@a', 'redis://[::1]:1'];
     const settings = { REDIS_URL: urls.join(','), REDIS_MODE: 'cluster' };
 
@@ -52,7 +52,7 @@ describe('REDIS_URL', () => {
   });
 
   test.each([
-    ['a path that is no number', 'redis://:secret@localhost/main'],
+    ['a path that is not a number', 'redis://:secret@localhost/main'],
     ['a path below a number', 'redis://:secret@localhost/1/2'],
     ['a negative number as its path', 'redis://:secret@localhost/-1'],
     ['a number that is too long as its path', 'redis://:secret@localhost/12345678'],
@@ -62,13 +62,13 @@ describe('REDIS_URL', () => {
     );
   });
 
-  test('does not take several where Redis is one', () => {
+  test('does not take several URLs in standalone mode', () => {
     expect(refusal({ REDIS_URL: 'redis://:secret@a,redis://b' })).toBe(
       `${HIDDEN}, takes one URL if REDIS_MODE is standalone`,
     );
   });
 
-  test('does not take some with TLS and some without', () => {
+  test('does not take URLs with TLS together with URLs without', () => {
     const settings = { REDIS_URL: 'rediss://:secret@a,redis://b', REDIS_MODE: 'cluster' };
 
     expect(refusal(settings)).toBe(`${HIDDEN}, takes either redis:// or rediss://, not both`);

@@ -16,7 +16,7 @@ function fileWith(content: string | Buffer): string {
   return path;
 }
 
-/** A right value of any of them. */
+/** A valid value of each secret. */
 const SECRET = 'redis://user:pa55word@localhost';
 
 describe.each(SECRETS)('%s', (name) => {
@@ -41,17 +41,17 @@ describe.each(SECRETS)('%s', (name) => {
     expect(parseSettings({ [variable]: path })).toStrictEqual(taken(SECRET, path));
   });
 
-  test('comes from a file where it is set but empty itself', () => {
+  test('comes from a file if its own variable is empty', () => {
     const environment = { [name]: '', [variable]: fileWith(SECRET) };
 
     expect(parseSettings(environment)).toStrictEqual(taken(SECRET, environment[variable]!));
   });
 
-  test('comes from no file where the name of the file is empty', () => {
+  test('comes from no file if the name of the file is empty', () => {
     expect(parseSettings({ [variable]: '' })).toStrictEqual(DEFAULTS);
   });
 
-  test('is refused where it is set and comes from a file, too', () => {
+  test('is rejected if both the variable and the file are set', () => {
     const path = fileWith(SECRET);
     const environment = { [name]: SECRET, [variable]: path };
 
@@ -65,7 +65,7 @@ describe.each(SECRETS)('%s', (name) => {
     ['is not there', 'ENOENT', () => join(folder, uniqueKey())],
     ['is a folder', 'EISDIR', () => folder],
     ['is below a file', 'ENOTDIR', () => join(fileWith('x'), 'x')],
-  ])('is refused with a file that %s', (_what, code, path) => {
+  ])('is rejected with a file that %s', (_what, code, path) => {
     const given = path();
 
     expect(refusal({ [variable]: given })).toBe(
@@ -73,7 +73,7 @@ describe.each(SECRETS)('%s', (name) => {
     );
   });
 
-  test.each(['', '\n', '\r\n'])('is refused with a file that has only %j', (content) => {
+  test.each(['', '\n', '\r\n'])('is rejected with a file that has only %j', (content) => {
     const path = fileWith(content);
 
     expect(refusal({ [variable]: path })).toBe(
@@ -82,7 +82,7 @@ describe.each(SECRETS)('%s', (name) => {
   });
 });
 
-test('only one line break at the end of a file is not of the secret', () => {
+test('only the last line break of a file is left out of the secret', () => {
   const settings = parseSettings({ REDIS_PASSWORD_FILE: fileWith(' secret \n\n') });
 
   expect(settings.REDIS_PASSWORD).toBe(' secret \n');
@@ -112,7 +112,7 @@ const REFUSED: [what: string, environment: Environment][] = [
   ['half of a pair', { TLS_KEY_FILE: 'key' }],
 ];
 
-test.each(REFUSED)('no secret is shown in the refusal of %s', (_what, environment) => {
+test.each(REFUSED)('the error for %s shows no secret', (_what, environment) => {
   const secrets = Object.fromEntries(SECRETS.map((name) => [name, SECRET]));
 
   expect(refusalAsLogged({ ...secrets, ...environment })).not.toContain('pa55word');

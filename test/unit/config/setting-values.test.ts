@@ -36,7 +36,7 @@ const YES_OR_NO: Name[] = [
   'LOG_5XX',
 ];
 
-/** What the choices need beside them. */
+/** Other settings that the choices need. */
 const COMPANIONS = {
   REDIS_URL: 'redis://localhost',
   REDIS_SENTINEL_MASTER: 'main',
@@ -93,7 +93,7 @@ const NOT_YES_OR_NO = [
   'null',
 ];
 
-/** The names of the settings that say of a value which none of them takes that they take `what`. */
+/** The names of the settings that answer a value which no setting takes with an error that matches `what`. */
 function settingsThatTake(what: RegExp): string[] {
   return Object.entries(settingsSchema.shape).flatMap(([name, schema]) => {
     const { error } = schema.safeParse('?');
@@ -206,7 +206,7 @@ describe('GRPC_KEY_TEMPLATE', () => {
   );
 
   test.each(['all', '{domain}', '{entries', '{entries}}', '{entries}{other}', '{entries}{}'])(
-    'refuses %s',
+    'does not take %s',
     (template) => {
       expect(refusal({ GRPC_KEY_TEMPLATE: template })).toBe(
         `GRPC_KEY_TEMPLATE: got "${template}", takes a text with {entries} or {values}, optionally {domain}, and no other braces`,

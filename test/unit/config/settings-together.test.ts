@@ -53,13 +53,13 @@ test('sentinels need the name of their primary', () => {
   );
 });
 
-test('a cluster has no database but 0', () => {
+test('a cluster takes only database 0', () => {
   expect(refusal({ ...CLUSTER, REDIS_DATABASE: '1' })).toBe(
     'REDIS_DATABASE: got 1, takes 0 with a cluster, which has no other',
   );
 });
 
-test.each([CLUSTER, SENTINEL])('URLs of several nodes have no database: %j', (environment) => {
+test.each([CLUSTER, SENTINEL])('URLs of several nodes take no database: %j', (environment) => {
   expect(refusal({ ...environment, REDIS_URL: 'redis://a,redis://:secret@b/1' })).toBe(
     `REDIS_URL: got a value that is not shown, takes no database if REDIS_MODE is ${environment.REDIS_MODE}`,
   );
@@ -71,13 +71,13 @@ describe.each([
   'REDIS_TLS_KEY_FILE',
   'REDIS_TLS_SERVER_NAME',
 ])('%s', (name) => {
-  // One half of a pair would be refused for the lack of the other.
+  // One half of a pair would be rejected because the other is missing.
   const tls = { REDIS_TLS_CERT_FILE: 'x', REDIS_TLS_KEY_FILE: 'x', [name]: 'x' };
 
   test.each([
     ['no Redis', {}],
     ['a Redis without TLS', { REDIS_URL: 'redis://localhost' }],
-  ])('is refused with %s', (_what, environment) => {
+  ])('is rejected with %s', (_what, environment) => {
     const first = name.endsWith('CA_FILE') ? name : 'REDIS_TLS_CERT_FILE';
 
     expect(refusal({ ...environment, ...tls })).toBe(
@@ -98,7 +98,7 @@ describe.each(CERTIFICATES)('a certificate of %s', (prefix) => {
     );
   });
 
-  test('is needed where its key is given', () => {
+  test('is needed if its key is given', () => {
     expect(refusal({ ...TLS_REDIS, [key]: 'key' })).toBe(
       `${certificate}: got nothing, takes a file if ${key} is set`,
     );
@@ -110,6 +110,6 @@ test.each([
   [{ ADMIN_PORT: '8080' }, 'ADMIN_PORT: got 8080, takes another port than PORT'],
   [{ GRPC_PORT: '8080' }, 'GRPC_PORT: got 8080, takes another port than PORT'],
   [{ ADMIN_PORT: '1', GRPC_PORT: '1' }, 'GRPC_PORT: got 1, takes another port than ADMIN_PORT'],
-])('no two ports are the same: %j', (environment, message) => {
+])('two ports must differ: %j', (environment, message) => {
   expect(refusal(environment)).toBe(message);
 });

@@ -12,7 +12,7 @@ const TEXTS = [
 ];
 
 describe('settings', () => {
-  test('have defaults, but for those that are optional', () => {
+  test('have defaults, except optional settings', () => {
     expect(parseSettings({})).toStrictEqual(DEFAULTS);
   });
 
@@ -39,7 +39,7 @@ describe('settings', () => {
     });
   });
 
-  test('one wrong value among right ones is refused', () => {
+  test('one invalid value among valid ones is rejected', () => {
     expect(refusal({ PORT: '1', WINDOW_MILLIS: 'x' })).toBe(
       'WINDOW_MILLIS: got "x", takes a whole number from 1 to 31622400000',
     );

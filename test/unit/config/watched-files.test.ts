@@ -31,7 +31,7 @@ async function write(...contents: string[]): Promise<void> {
   for (const [i, content] of contents.entries()) await writeFile(paths[i]!, content);
 }
 
-/** Two files that mean all their letters, and must have no `x` among them. */
+/** Two files whose value is all their letters; an `x` is an error. */
 async function open(
   pollMillis = ONE_HOUR,
   more: { whenGone?: (last: string) => string } = {},
@@ -60,7 +60,7 @@ async function open(
   return watched;
 }
 
-/** What the log tells, without when. */
+/** The lines of the log, without their times. */
 function told(): object[] {
   return log.map(({ time: _time, ...line }) => line);
 }
@@ -72,8 +72,8 @@ const notReloaded = (reason: string) => ({
   msg: 'letters not reloaded, the last good ones stay in use',
 });
 
-describe('files that are wrong from the start', () => {
-  test('are an error that names the setting of a file that can not be read', async () => {
+describe('files that are invalid from the start', () => {
+  test('are an error that names the setting if a file can not be read', async () => {
     await rm(paths[1]!);
 
     await expect(open()).rejects.toThrow(
@@ -81,14 +81,14 @@ describe('files that are wrong from the start', () => {
     );
   });
 
-  test('are an error where a folder stands in the place of a file', async () => {
+  test('are an error if one of the paths is a folder', async () => {
     await rm(paths[0]!);
     await mkdir(paths[0]!);
 
     await expect(open()).rejects.toThrow(/^FILE_0: got .* \(EISDIR\), takes a file to read$/);
   });
 
-  test('are the error of those who know what they should hold', async () => {
+  test('are an error of the parser if it rejects the content', async () => {
     await write('x');
 
     await expect(open()).rejects.toThrow('FILE_0: got an x, takes other letters');
@@ -96,11 +96,11 @@ describe('files that are wrong from the start', () => {
 });
 
 describe('files that are watched', () => {
-  test('mean what they hold, in the order in which they are named', async () => {
+  test('give what they hold, in the order in which they are named', async () => {
     expect((await open()).current).toBe('ab');
   });
 
-  test('are reloaded when one of them changes, which is logged and told once', async () => {
+  test('are reloaded when one of them changes, which is logged and reported once', async () => {
     const files = await open();
     const heard: string[] = [];
     files.onReload((value) => heard.push(value));
@@ -121,7 +121,7 @@ describe('files that are watched', () => {
     expect(told()).toEqual([]);
   });
 
-  test('are told apart where a letter moves from one to the next', async () => {
+  test('are reloaded if a letter moves from one file to the next', async () => {
     await write('a', 'bc');
     const files = await open();
     await write('ab', 'c');
@@ -130,7 +130,7 @@ describe('files that are watched', () => {
     expect(told()).toEqual([reloaded(3)]);
   });
 
-  test('mean what they meant before while they are wrong, which is logged once', async () => {
+  test('keep their last valid value while they are invalid, which is logged once', async () => {
     const files = await open();
     const heard: string[] = [];
     files.onReload((value) => heard.push(value));
@@ -145,7 +145,7 @@ describe('files that are watched', () => {
     expect([files.current, heard]).toEqual(['ab', []]);
   });
 
-  test('mean what they meant before while one is gone, which is logged once', async () => {
+  test('keep their last valid value while one is missing, which is logged once', async () => {
     const files = await open();
     await rm(paths[0]!);
     await files.check();
@@ -156,7 +156,7 @@ describe('files that are watched', () => {
     expect(told()).toEqual([notReloaded(`FILE_0: got ${path} (ENOENT), takes a file to read`)]);
   });
 
-  test('are reloaded when they are right again', async () => {
+  test('are reloaded when they are valid again', async () => {
     const files = await open();
     await write('x');
     await files.check();
@@ -167,7 +167,7 @@ describe('files that are watched', () => {
     expect(told()).toEqual([expect.anything(), reloaded(2)]);
   });
 
-  test('are looked at again and again', async () => {
+  test('are read again at every poll', async () => {
     const files = await open(1);
     await write('c');
     await until(() => files.current === 'cb');
@@ -176,7 +176,7 @@ describe('files that are watched', () => {
     await until(() => files.current === 'db');
   });
 
-  test('are reloaded when a link above them is exchanged, as Kubernetes does it', async () => {
+  test('are reloaded when a link above them is replaced, as Kubernetes does', async () => {
     const mount = join(folder, uniqueKey());
     for (const version of ['1', '2']) {
       await mkdir(join(mount, version), { recursive: true });
@@ -194,7 +194,7 @@ describe('files that are watched', () => {
     expect(await readlink(paths[0])).toBe(join('..data', 'letters'));
   });
 
-  test('are left alone once they are closed', async () => {
+  test('are not reloaded after close', async () => {
     const files = await open();
     await write('c');
     const check = files.check();
@@ -237,7 +237,7 @@ describe('files that must be there', () => {
     ],
   ];
 
-  test.each(WAYS)('mean nothing from the second look on after one %s', async (_how, change) => {
+  test.each(WAYS)('have no value from the second look on after one %s', async (_how, change) => {
     const heard: string[] = [];
     files.onReload((value) => heard.push(value));
     await change();
@@ -249,7 +249,7 @@ describe('files that must be there', () => {
     expect(told().filter((line) => 'msg' in line && line.msg === gone.msg)).toEqual([gone]);
   });
 
-  test('are said to be gone at the first look and at the second, and mean what they meant between', async () => {
+  test('are logged as missing at the first and second looks, and keep their value in between', async () => {
     await rm(paths[0]!);
     await files.check();
     expect(state()).toEqual(['ab', true, false]);
@@ -267,7 +267,7 @@ describe('files that must be there', () => {
     );
   });
 
-  test('may be gone for one look', async () => {
+  test('keep their value if they are missing for one look', async () => {
     await rm(paths[0]!);
     await files.check();
     await write('a');
@@ -279,7 +279,7 @@ describe('files that must be there', () => {
     expect(state()).toEqual(['ab', true, false]);
   });
 
-  test('mean nothing until they are right again', async () => {
+  test('have no value until they are valid again', async () => {
     await rm(paths[0]!);
     await files.check();
     await files.check();
@@ -298,7 +298,7 @@ describe('files that must be there', () => {
     expect(told().at(-1)).toEqual(reloaded(2));
   });
 
-  test('mean what they meant while they are wrong in another way, for any number of looks', async () => {
+  test('keep their value while they are invalid in another way, for any number of looks', async () => {
     await write('x');
     for (let i = 0; i < 5; i += 1) await files.check();
     expect(state()).toEqual(['ab', true, false]);

@@ -18,7 +18,7 @@ function measured(section: string, program: string): string {
 test.each([
   ['decisions/s, one key', 'one key, all approved'],
   ['decisions/s, 5,000 keys', '5,000 keys, all approved'],
-])("the README's row of %s is that of the benchmarks", (label, section) => {
+])("the README's row of %s has the figures of the benchmarks", (label, section) => {
   const row = tableRows('README.md', COLUMNS).find(([first]) => first === label);
 
   expect(row?.slice(1).map((cell) => cell.replace(' on Redis', ''))).toEqual(

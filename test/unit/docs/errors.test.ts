@@ -12,7 +12,7 @@ function headersOf(code: ErrorCode): string {
   return `\`Retry-After\`: ${retryAfter === 'window' ? "to the window's end" : retryAfter}`;
 }
 
-test('the table of errors is that of the service, row by row', () => {
+test('the table of errors equals that of the service, row by row', () => {
   const codes = Object.keys(ERRORS) as ErrorCode[];
 
   expect(tableRows('docs/api.md', ['Status', 'Code', '`error`', 'When', 'Header'])).toEqual(

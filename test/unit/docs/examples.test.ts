@@ -6,7 +6,7 @@ import { pages, readPage, ROOT } from '../../support/docs/pages.js';
 const FOLDER = 'docs/examples';
 const FENCE = /^```js\n([\s\S]*?)^```$/gm;
 
-test('each example stands on one page, and no page has other ones', () => {
+test('each example is on one page, and no page has other examples', () => {
   const shown = pages().flatMap((page) => [...readPage(page).matchAll(FENCE)].map(([, js]) => js));
   const files = readdirSync(join(ROOT, FOLDER));
 
@@ -15,7 +15,7 @@ test('each example stands on one page, and no page has other ones', () => {
   expect([...shown].sort()).toEqual([...examples].sort());
 });
 
-test('each example is run by the page that has it', () => {
+test('a page has the command that runs each example', () => {
   const commands = pages().map(readPage).join('\n');
 
   for (const file of readdirSync(join(ROOT, FOLDER))) {

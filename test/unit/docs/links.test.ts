@@ -6,7 +6,7 @@ import { pages, readPage, ROOT } from '../../support/docs/pages.js';
 const LINK = /\[[^\]]*\]\(([^)\s]+)\)/g;
 const FENCE = /^(```|~~~)[\s\S]*?^\1/gm;
 
-/** The anchors of a page, as GitHub makes them of its headings. */
+/** The anchors of a page, as GitHub makes them from its headings. */
 function anchorsOf(page: string): Set<string> {
   const anchors = new Set<string>();
   for (const [, title = ''] of readPage(page)
@@ -43,11 +43,11 @@ function brokenLinks(page: string): string[] {
     .filter((problem) => problem !== undefined);
 }
 
-test.each(pages())('the links of %s lead somewhere', (page) => {
+test.each(pages())('the links of %s have targets', (page) => {
   expect(brokenLinks(page)).toEqual([]);
 });
 
-test('a link to no file, to no heading, and out of the project is found', () => {
+test('a link to a missing file or heading, or to a path outside the project, is found', () => {
   expect(problemOf('README.md', 'docs/none.md')).toContain('there is no');
   expect(problemOf('docs/api.md', '../README.md#no-such-heading')).toContain('no such heading');
   expect(problemOf('docs/api.md', '../../README.md')).toContain('outside');

@@ -19,7 +19,7 @@ const connections = settings.MAX_CONNECTIONS;
 const inFlight = settings.MAX_IN_FLIGHT_PER_CONNECTION;
 const REJECTED = '0: a 401 at once';
 
-/** What the page says of each resource of the HTTP ports, by what the code has. Other tests measure each figure. */
+/** The text of the page for each resource of the HTTP ports, from the code. Other tests measure each figure. */
 const OF_HTTP: Readonly<Record<string, readonly string[]>> = {
   // test/service/http/max-connections.test.ts; the idle time: transport-limits.test.ts
   connections: [
@@ -61,7 +61,7 @@ const OF_HTTP: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
-test('the page says of each resource of HTTP what one caller can take at most', () => {
+test('the page gives the most that one caller can take of each resource of HTTP', () => {
   const ofHttp = rows.filter(([resource]) => resource?.startsWith('HTTP: '));
 
   expect(ofHttp).toEqual(

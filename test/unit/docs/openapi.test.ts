@@ -11,7 +11,7 @@ const document = openApiDocument(parseSettings({}));
 test('the page has the paths of the document', () => {
   const rows = tableRows(PAGE, ['Request', 'Answers']).map(([requests = '']) => requests);
   const onPage = rows.flatMap((requests) => requests.match(/\/[\w.{}/]+/g) ?? []);
-  // What the page at /docs loads is nobody's else.
+  // Only the page at /docs uses the files that it loads.
   const paths = Object.keys(document.paths ?? {}).filter((path) => path !== '/docs/{file}');
 
   expect([...new Set(onPage)].sort()).toEqual(paths.sort());

@@ -4,7 +4,7 @@ import { inBackticks, tableRows } from '../../support/docs/tables.js';
 
 const PAGE = 'docs/redis.md';
 
-test('the names in Redis are those that the code builds', () => {
+test('the page lists the names in Redis that the code builds', () => {
   const { state, requests, queue, waiting, replicas, leader, wakeChannel, pastRequests } =
     new KeyNaming('sluice:').namesOf('job');
   const names = tableRows(PAGE, ['Name', 'Type', 'Holds']).map(([name]) => inBackticks(name));
@@ -16,7 +16,7 @@ test('the names in Redis are those that the code builds', () => {
   );
 });
 
-test('the fields of the state are those that the scripts write', () => {
+test('the page lists the fields of the state that the scripts write', () => {
   const { text } = loadScript('check');
   const calls = text.matchAll(/redis\.call\(\s*'HSET', (?:name|state|state_key),(.*?)\n? *\)\n/gs);
   const written = new Set([...calls].flatMap(([, list = '']) => quoted(list)));

@@ -13,20 +13,20 @@ function defaultOf(name: string): string | undefined {
 }
 
 describe('the tables of settings', () => {
-  test('name every variable that Sluice reads, each once, and no other', () => {
+  test('name every variable that Sluice reads, once each, and no other', () => {
     const names = rows.map(([variable]) => inBackticks(variable));
 
     expect([...names].sort()).toEqual(Object.keys(settingsSchema.shape).sort());
   });
 
-  test('have the default of each', () => {
+  test('have the default of each setting', () => {
     for (const [variable, value] of rows) {
       const name = inBackticks(variable)!;
       expect([name, inBackticks(value)]).toEqual([name, defaultOf(name)]);
     }
   });
 
-  test('say of each what it takes and what it means', () => {
+  test('say what each setting takes and means', () => {
     for (const [variable, , takes, meaning, ...more] of rows) {
       expect([variable, takes === '', meaning === '', more]).toEqual([variable, false, false, []]);
     }
@@ -43,6 +43,6 @@ test("the README's ten settings exist, and have these defaults", () => {
   }
 });
 
-test.each(SECRETS)('it is said that %s can come from a file', (name) => {
+test.each(SECRETS)('the page says that %s can come from a file', (name) => {
   expect(readPage(PAGE)).toContain(`\`${name}_FILE\``);
 });

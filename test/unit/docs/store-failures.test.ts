@@ -27,7 +27,7 @@ const THROWN: Readonly<Record<Kind, Error>> = {
   fault: new Error('a fault'),
 };
 
-test('the table of failures is that of the service, row by row', () => {
+test('the table of failures equals that of the service, row by row', () => {
   expect(tableRows('docs/reliability.md', COLUMNS)).toEqual(
     Object.values(STORE_FAILURES).map(({ when, thrown, code, metric }) => [
       when,
@@ -41,17 +41,20 @@ test('the table of failures is that of the service, row by row', () => {
 });
 
 test.each(Object.entries(THROWN) as [Kind, Error][])(
-  'an error of the kind %s is thrown and answered as its row says',
+  'an error of the kind %s has the class and the code of its row',
   (kind, error) => {
     expect(error).toBeInstanceOf(STORE_FAILURES[kind].thrown);
     expect(serviceErrorFor(error).code).toBe(STORE_FAILURES[kind].code);
   },
 );
 
-test.each(Object.entries(STORE_FAILURES))("Redis's replies in the row %s lead to it", (_, row) => {
-  const replies = row.when.match(/(?<=`)[A-Z]+(?=`)/g) ?? [];
-  for (const reply of replies) {
-    const error = Object.assign(new Error(`${reply} of Redis`), { name: 'ReplyError' });
-    expect([reply, serviceErrorFor(toLimiterError(error)).code]).toEqual([reply, row.code]);
-  }
-});
+test.each(Object.entries(STORE_FAILURES))(
+  "Redis's replies in the row %s give its code",
+  (_, row) => {
+    const replies = row.when.match(/(?<=`)[A-Z]+(?=`)/g) ?? [];
+    for (const reply of replies) {
+      const error = Object.assign(new Error(`${reply} of Redis`), { name: 'ReplyError' });
+      expect([reply, serviceErrorFor(toLimiterError(error)).code]).toEqual([reply, row.code]);
+    }
+  },
+);

@@ -3,23 +3,23 @@ import { inBackticks, tableRows } from '../../support/docs/tables.js';
 
 const rows = tableRows('docs/tracing.md', ['Variable of OpenTelemetry', 'Default', 'Takes']);
 const variablesOf = (cell = ''): string[] => cell.match(/OTEL_\w+/g) ?? [];
-/** Those of the exporter are its own; a name is that of the service. */
+/** The exporter has its own defaults, and the default name is that of the service. */
 const DEFAULTS_ELSEWHERE =
   /_OTLP_(TRACES_)?TIMEOUT$|_COMPRESSION$|^OTEL_TRACES_EXPORTER$|^OTEL_SERVICE_NAME$/;
 
-/** A default as the table has it; undefined if there is none, or it is empty. */
+/** A default as the table writes it; undefined if there is none, or it is empty. */
 function textOf(value: unknown): string | undefined {
   if (Array.isArray(value)) return value.join();
   return typeof value === 'string' || typeof value === 'number' ? String(value) : undefined;
 }
 
-test('the table of variables names all that Sluice takes, and no other', () => {
+test('the table of variables names all variables that Sluice takes, and no other', () => {
   const names = rows.flatMap(([variables]) => variablesOf(variables));
 
   expect(names.sort()).toEqual(Object.keys(traceSettingsSchema.shape).sort());
 });
 
-test('the table of variables has the default of each', () => {
+test('the table of variables has the default of each variable', () => {
   const defaults: Readonly<Record<string, unknown>> = askedTracing({
     OTEL_TRACES_EXPORTER: 'otlp',
   })!.settings;

@@ -16,7 +16,7 @@ beforeEach(() => {
   });
 });
 
-test('each ends when its time is over, and none that was deleted', async () => {
+test('an item ends when its time is over, unless it was deleted', async () => {
   awaited.add('first');
   await clock.advance(400);
   awaited.add('second');
@@ -34,13 +34,13 @@ test('each ends when its time is over, and none that was deleted', async () => {
   expect(ended[2]).toEqual(['later', 'too_late']);
 });
 
-test('one more than there may be ends the first', () => {
+test('an item beyond the maximum ends the first', () => {
   for (const what of ['first', 'second', 'third', 'fourth']) awaited.add(what);
 
   expect(ended).toEqual([['first', 'too_many']]);
 });
 
-test('more bytes than there may be end as many of the first as need be', () => {
+test('bytes beyond the maximum end as many of the first items as necessary', () => {
   for (const what of ['first', 'second', 'third']) awaited.add(what);
   awaited.grow('first', 40);
   awaited.grow('second', 40);
@@ -55,7 +55,7 @@ test('more bytes than there may be end as many of the first as need be', () => {
   expect(ended).toHaveLength(2);
 });
 
-test('nothing ends once it is closed', async () => {
+test('no item ends after close', async () => {
   awaited.add('first');
   awaited.close();
   await clock.advance(2000);

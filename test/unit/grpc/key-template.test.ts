@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { keyTemplate } from '../../../src/grpc/key-template.js';
 import type { Entry } from '../../../src/grpc/messages.js';
 
-/** Few characters, so that what separates parts comes often, and is next to itself. */
+/** Few characters, so that separators come often, and next to each other. */
 const text = fc.string({
   unit: fc.constantFrom('a', '%', ',', '=', ':', '2', 'C', '~', 'é', '💧'),
 });
@@ -40,7 +40,7 @@ test.each<[template: string, domain: string, given: Entry[], key: string]>([
   expect(keyTemplate(template)(domain, given)).toBe(key);
 });
 
-/** Entries can be read back from what the template made of them. */
+/** Reads the entries back from the key that the template made. */
 function entriesIn(key: string): Entry[] {
   return key.split(',').map((entry) => {
     const end = entry.indexOf('=');
@@ -63,7 +63,7 @@ test('no two descriptors have the same key: domain and entries can be read back 
   );
 });
 
-test('the same is so of the entries alone', () => {
+test('no two lists of entries have the same key without the domain', () => {
   const byEntries = keyTemplate('{entries}');
   fc.assert(
     fc.property(entries, (given) => {
@@ -108,7 +108,7 @@ describe('a key that would be too long', () => {
     );
   });
 
-  test('is the key of no other descriptor that has it as its value', () => {
+  test('differs from the key of a descriptor with the cut text as its value', () => {
     const cut = pathOf('a'.repeat(600)).slice('edge:path='.length);
 
     expect(pathOf(cut)).not.toBe(`edge:path=${cut}`);

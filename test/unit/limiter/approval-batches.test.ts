@@ -29,7 +29,7 @@ const notified = (): string[] =>
   waiters.filter(({ decided }) => decided).map(({ requestId }) => requestId);
 const firstIds = (count: number): string[] => waiters.slice(0, count).map((w) => w.requestId);
 
-test('a few are notified at once, and that they have waited', async () => {
+test('a few waiters are notified at once, and their decisions say that they waited', async () => {
   approve(3);
   expect(notified()).toEqual(['0', '1', '2']);
   expect(await waiters[0]!.decision).toEqual({
@@ -39,7 +39,7 @@ test('a few are notified at once, and that they have waited', async () => {
   });
 });
 
-test('many are notified in batches, in their order, one in each tick of the event loop', async () => {
+test('many waiters are notified in their order, in one batch in each tick of the event loop', async () => {
   approve(2 * BATCH + 1);
   expect(notified()).toEqual(firstIds(BATCH));
   await nextTick();
@@ -48,7 +48,7 @@ test('many are notified in batches, in their order, one in each tick of the even
   expect(notified()).toEqual(firstIds(2 * BATCH + 1));
 });
 
-test('those approved later in the tick come after those who are left', async () => {
+test('waiters approved later in the tick come after the waiters that are left', async () => {
   approve(BATCH + 1);
   approve(1);
   expect(notified()).toEqual(firstIds(BATCH));
@@ -76,14 +76,14 @@ test('an approval whose caller disconnects before it is notified is released', a
 });
 
 describe('all are notified', () => {
-  test('at once where nobody is left', async () => {
+  test('at once if no waiter is left', async () => {
     await approvals.allNotified();
     approve(BATCH);
     await approvals.allNotified();
     expect(notified()).toHaveLength(BATCH);
   });
 
-  test('when the last batch has been', async () => {
+  test('when the last batch was notified', async () => {
     approve(2 * BATCH + 1);
     await approvals.allNotified();
     expect(notified()).toHaveLength(2 * BATCH + 1);

@@ -20,7 +20,7 @@ beforeEach(() => {
 });
 afterEach(() => Promise.all(opened.map((limiter) => limiter.close())));
 
-/** A check that can wait; whoever looks at its decision gets the error. */
+/** A check that can wait. A test that awaits its decision gets the error. */
 function wait(limiter: Limiter, key: string, caller?: CallerPresence): Promise<Decision> {
   const decision = limiter.check({ key, canWait: true }, caller);
   decision.catch(() => undefined);
@@ -42,7 +42,7 @@ describe('the embedded limiter', () => {
     opened.push(limiter);
   });
 
-  test('holds as many as may wait, of whatever keys', async () => {
+  test('holds as many waiters as allowed over all keys', async () => {
     for (const key of ['a', 'b']) {
       await limiter.check({ key, canWait: false });
       void wait(limiter, key);
@@ -51,20 +51,20 @@ describe('the embedded limiter', () => {
     expect(await limiter.inspect('a')).toMatchObject({ approved: 1, denied: 0, waiting: 1 });
   });
 
-  test('approves at once what need not wait, however many wait', async () => {
+  test('approves a check that need not wait at once, however many wait', async () => {
     await limiter.check({ key: 'a', canWait: false });
     for (let i = 0; i < MAX_WAITERS; i += 1) void wait(limiter, 'a');
     expect(await wait(limiter, 'c')).toMatchObject({ outcome: 'approved' });
   });
 
-  test('refuses for a full queue before it refuses for want of a place', async () => {
+  test('reports a full queue before a lack of places', async () => {
     await limiter.check({ key: 'a', canWait: false });
     for (let i = 0; i < MAX_WAITERS; i += 1) void wait(limiter, 'a');
     const request = { key: 'a', canWait: true, maxRequestsInQueue: MAX_WAITERS };
     expect(await limiter.check(request)).toMatchObject({ reason: 'queue_full' });
   });
 
-  test('holds another when one has disconnected', async () => {
+  test('holds another waiter after one has disconnected', async () => {
     await limiter.check({ key: 'a', canWait: false });
     const caller = new CallerPresence();
     void wait(limiter, 'a', caller);
@@ -96,7 +96,7 @@ describe('a limiter with a substitute', () => {
     opened.push(limiter);
   });
 
-  test('holds as many as may wait in store and substitute together', async () => {
+  test('holds as many waiters as allowed in store and substitute together', async () => {
     store.goDown('down');
     expect(await wait(limiter, 'down')).toMatchObject({
       outcome: 'approved',
@@ -112,7 +112,7 @@ describe('a limiter with a substitute', () => {
     });
   });
 
-  test('keeps those who move to the substitute, and lets nobody in between them', async () => {
+  test('keeps waiters that move to the substitute, and gives their places to no other', async () => {
     const waiting = [wait(limiter, 'key'), wait(limiter, 'key')];
     store.goDown('key');
     await expectTooMany(limiter, 'key');
@@ -121,7 +121,7 @@ describe('a limiter with a substitute', () => {
     await expectTooMany(limiter, 'key');
   });
 
-  test('holds another when one is decided', async () => {
+  test('holds another waiter after one is decided', async () => {
     const [first] = [wait(limiter, 'key'), wait(limiter, 'key')];
     store.asked[0]!.waiter.approve();
     await first;

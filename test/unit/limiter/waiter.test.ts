@@ -7,7 +7,7 @@ const APPROVED: Decision = { outcome: 'approved', requestId: 'a' };
 const DENIED: Decision = { outcome: 'denied', reason: 'queue_full', quota: quotaOf(5) };
 const WITHDRAWN: Decision = { outcome: 'withdrawn' };
 
-/** Every way in which a waiter can end, and what its promise then settles to. */
+/** Every way in which a waiter can end, and how its promise then settles. */
 const ENDS: [string, (waiter: Waiter, caller: CallerPresence) => unknown, unknown][] = [
   ['an approval', (waiter) => waiter.approve(), APPROVED],
   [
@@ -15,7 +15,7 @@ const ENDS: [string, (waiter: Waiter, caller: CallerPresence) => unknown, unknow
     (waiter) => waiter.approveFromQueue(),
     { ...APPROVED, waited: true },
   ],
-  ['a refusal', (waiter) => waiter.decide(DENIED), DENIED],
+  ['a denial', (waiter) => waiter.decide(DENIED), DENIED],
   [
     'a failure',
     (waiter) => {
@@ -38,7 +38,7 @@ function callerThatIsGone(): CallerPresence {
   return caller;
 }
 
-test('is undecided at first', () => {
+test('a waiter is undecided at first', () => {
   expect(new Waiter('a').decided).toBe(false);
 });
 
@@ -77,7 +77,7 @@ describe.each(ENDS)('%s', (first, end, outcome) => {
     expect(withdrawals).toBe(first === "the client's disconnect" ? 1 : 0);
   });
 
-  test('is told to an approval or a refusal that comes later', () => {
+  test('makes a later approval or denial return false', () => {
     end(waiter, caller);
     expect(waiter.approve()).toBe(false);
     expect(waiter.approveFromQueue()).toBe(false);
@@ -85,7 +85,7 @@ describe.each(ENDS)('%s', (first, end, outcome) => {
   });
 });
 
-test('an approval or a refusal that comes first is told so', () => {
+test('a first approval or denial returns true', () => {
   expect(new Waiter('a').approve()).toBe(true);
   expect(new Waiter('a').approveFromQueue()).toBe(true);
   expect(new Waiter('a').decide(DENIED)).toBe(true);
@@ -113,7 +113,7 @@ test('a client that had disconnected before the request was decided changes noth
 test('a waiter without a client can be decided', async () => {
   const waiter = new Waiter('a');
   waiter.withdrawOnDisconnect(undefined, () => {
-    throw new Error('nobody can have disconnected');
+    throw new Error('called without a client that could disconnect');
   });
   waiter.approve();
   expect(await waiter.decision).toEqual(APPROVED);

@@ -37,7 +37,7 @@ async function counted(name: string): Promise<Record<string, number>> {
   return Object.fromEntries(values.filter(([, value]) => value !== 0));
 }
 
-test('a series that may ever be is there from the start, at zero', async () => {
+test('every possible series exists from the start, at zero', async () => {
   const decisions = ['store', 'allow', 'local'].flatMap((who) =>
     [
       ['approved', 'capacity'],
@@ -121,7 +121,7 @@ test.each<[Decision, labels: string]>([
     'decided_by="store",outcome="denied",reason="wait_expired"',
   ],
   [{ outcome: 'withdrawn' }, 'decided_by="store",outcome="withdrawn",reason="client_disconnected"'],
-])('%j is counted once, as what it is', async (decision, labels) => {
+])('%j is counted once, with its own labels', async (decision, labels) => {
   metrics.decided(decision, 1, NO_POLICY);
   expect(await counted(DECISIONS)).toEqual({ [`${DECISIONS}{${labels}}`]: 1 });
 
@@ -131,7 +131,7 @@ test.each<[Decision, labels: string]>([
 });
 
 test.each(['store_unavailable', 'shutting_down', 'too_many_waiters'] as const)(
-  'a check that failed because of %s is counted as that, and not as decided',
+  'a check that failed because of %s is counted as failed for that reason, and not as decided',
   async (reason) => {
     metrics.failed(reason);
 
@@ -140,7 +140,7 @@ test.each(['store_unavailable', 'shutting_down', 'too_many_waiters'] as const)(
   },
 );
 
-test('the time in the queue is of those who waited until they were approved', async () => {
+test('the time in the queue counts only waiters that were approved', async () => {
   metrics.decided({ ...APPROVED, waited: true }, 0.004, NO_POLICY);
   metrics.decided({ ...APPROVED, waited: true }, 500, NO_POLICY);
   metrics.decided(APPROVED, 7, NO_POLICY);
@@ -153,14 +153,14 @@ test('the time in the queue is of those who waited until they were approved', as
   expect(all.value('ratelimit_queue_wait_seconds_sum')).toBeCloseTo(500.004, 9);
 });
 
-test('how many wait is read when it is asked for', async () => {
+test('the number of waiters is read at each scrape', async () => {
   waiting = 3;
   expect((await scrape()).value('ratelimit_waiting')).toBe(3);
   waiting = 1;
   expect((await scrape()).value('ratelimit_waiting')).toBe(1);
 });
 
-test('a call of a script is measured, and one that failed is an error of its kind, too', async () => {
+test('a call of a script is measured, and a failed call is also an error of its kind', async () => {
   metrics.called('check', 0.002, 'ok', { size: 1 });
   metrics.called('check', 0.5, 'unknown', { size: 1 });
   metrics.called('settle', 0.001, 'fault', { size: 1 });
@@ -177,7 +177,7 @@ test('a call of a script is measured, and one that failed is an error of its kin
   });
 });
 
-test('what is left to do after an outage is as it was told last, by its kind', async () => {
+test('the work left after an outage has the last value reported for each kind', async () => {
   metrics.catchingUp('withdrawal', 19_000);
   metrics.catchingUp('settle', 3);
   metrics.catchingUp('settle', 2);
@@ -188,7 +188,7 @@ test('what is left to do after an outage is as it was told last, by its kind', a
   });
 });
 
-test('the sizes of batches and the open breakers are as they were told', async () => {
+test('the sizes of batches and the open breakers have the values that were reported', async () => {
   metrics.batched(1);
   metrics.batched(100);
   metrics.breakersOpen(2);
@@ -215,7 +215,7 @@ test('the process itself is measured: event loop, memory, handles, garbage colle
   expect(await metrics.text()).toContain('# TYPE nodejs_gc_duration_seconds histogram');
 });
 
-test('belong to one service and not to whatever else is in the process', async () => {
+test('metrics belong to one service, not to the whole process', async () => {
   const other = createMetrics(() => 0, NO_RULES);
   other.decided(APPROVED, 1, NO_POLICY);
 

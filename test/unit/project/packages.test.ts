@@ -31,7 +31,7 @@ test.each(LOCK_FILES)('every package of %s has a checksum', (file) => {
   expect(packages.filter(([, { integrity }]) => !integrity?.startsWith('sha512-'))).toEqual([]);
 });
 
-test('no package that is installed with Sluice runs a script then, but two that do no harm', () => {
+test('only two harmless packages run a script when Sluice is installed', () => {
   const withScript = Object.entries(packagesOf('package-lock.json'))
     .filter(([, { dev, hasInstallScript }]) => !dev && hasInstallScript)
     .map(([path]) => path);
@@ -39,8 +39,8 @@ test('no package that is installed with Sluice runs a script then, but two that 
     scarfSettings: unknown;
   };
 
-  // The first would tell its makers who installs it, unless a package that depends on it says otherwise. The second
-  // looks at how its version is written in the package that depends on it.
+  // The first would report each installation to its makers, but package.json switches this off. The second
+  // reads how the package that depends on it writes its version.
   expect(withScript).toEqual(['node_modules/@scarf/scarf', 'node_modules/protobufjs']);
   expect(scarfSettings).toEqual({ enabled: false });
 });

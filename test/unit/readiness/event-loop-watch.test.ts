@@ -45,7 +45,7 @@ afterEach(() => {
   watch.stop();
 });
 
-/** Half a second in which the monitor's timer was late by these, in milliseconds. */
+/** Half a second in which the monitor's timer was late by these delays. */
 async function halfASecond(...delaysMillis: number[]): Promise<void> {
   for (const delay of delaysMillis) histogram.record((delay + RESOLUTION_MILLIS) * 1e6);
   await clock.advance(SAMPLE_MILLIS);
@@ -57,7 +57,7 @@ async function second(delayMillis: number): Promise<void> {
   await halfASecond(delayMillis, delayMillis);
 }
 
-test('an event loop that keeps up is no reason', async () => {
+test('an event loop that keeps up gives no reason', async () => {
   await second(0);
   await second(LIMIT_MILLIS - 1);
 
@@ -65,19 +65,19 @@ test('an event loop that keeps up is no reason', async () => {
   expect(logged).toEqual([]);
 });
 
-test('one that was late by more than the limit for a second is one, and says by how much', async () => {
+test('an event loop later than the limit for a second gives a reason with its delay', async () => {
   await second(LIMIT_MILLIS + 20);
 
   expect(watch.reason).toBe('event loop delayed by 120 ms');
 });
 
-test('half a second says nothing yet', async () => {
+test('half a second gives no reason yet', async () => {
   await halfASecond(1000);
 
   expect(watch.reason).toBeUndefined();
 });
 
-test('one long tick among short ones is no reason', async () => {
+test('one long tick among short ones gives no reason', async () => {
   const short = Array.from({ length: 30 }, () => 1);
   await halfASecond(...short);
   await halfASecond(1000, ...short);
@@ -86,7 +86,7 @@ test('one long tick among short ones is no reason', async () => {
   expect(watch.reason).toBeUndefined();
 });
 
-test('it has recovered when the delay is less than half of the limit, not before', async () => {
+test('the reason ends when the delay is less than half of the limit, not before', async () => {
   await second(LIMIT_MILLIS + 1);
   await second(LIMIT_MILLIS - 1);
   expect(watch.reason).toBe('event loop delayed by 99 ms');
@@ -95,19 +95,19 @@ test('it has recovered when the delay is less than half of the limit, not before
   await second(LIMIT_MILLIS / 2 - 1);
   expect(watch.reason).toBeUndefined();
 
-  // And then it takes the whole limit again.
+  // After that, only the whole limit gives a reason again.
   await second(LIMIT_MILLIS - 1);
   expect(watch.reason).toBeUndefined();
 });
 
-test('what was long ago counts no more', async () => {
+test('an old delay no longer counts', async () => {
   await second(10_000);
   await second(0);
 
   expect(watch.reason).toBeUndefined();
 });
 
-test('a second in which the monitor was not heard of changes nothing', async () => {
+test('a second without a measurement changes nothing', async () => {
   await second(LIMIT_MILLIS * 2);
   await halfASecond();
   await halfASecond();
@@ -118,7 +118,7 @@ test('a second in which the monitor was not heard of changes nothing', async () 
   expect(watch.reason).toBeUndefined();
 });
 
-test('each change is one line of the log', async () => {
+test('each change is logged in one line', async () => {
   await second(LIMIT_MILLIS * 2);
   await second(LIMIT_MILLIS * 3);
   await second(0);
@@ -134,7 +134,7 @@ test('each change is one line of the log', async () => {
   expect(logged).toEqual([notReady, readyAgain, notReady]);
 });
 
-test('it measures until it is stopped', async () => {
+test('the watch measures until it is stopped', async () => {
   expect(isEnabled).toBe(true);
   watch.stop();
   await second(LIMIT_MILLIS * 2);

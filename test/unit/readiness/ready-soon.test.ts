@@ -11,7 +11,7 @@ function isReadyWhen(assessment: Promise<Assessment>): Promise<boolean> {
 test.each([
   [true, 'nothing is wrong', []],
   [false, 'there is a reason', ['draining']],
-])('is %j where %s', async (isReady, _why, reasons) => {
+])('is %j if %s', async (isReady, _why, reasons) => {
   const assessment = Promise.resolve({ reasons, remarks: ['store full'] });
   expect(await isReadyWhen(assessment)).toBe(isReady);
 });
@@ -20,7 +20,7 @@ test('is false after a fault', async () => {
   expect(await isReadyWhen(Promise.reject(new Error('no such command')))).toBe(false);
 });
 
-test('is false where the answer is late', async () => {
+test('is false if the answer is late', async () => {
   const isReady = isReadyWhen(new Promise(() => undefined));
   await clock.advance(2000);
   expect(await isReady).toBe(false);

@@ -44,7 +44,7 @@ test('all reasons are given', async () => {
   expect((await assessment).reasons).toEqual([DELAYED, 'store unavailable']);
 });
 
-test('a store that is full is a remark, and no reason', async () => {
+test('a full store is a remark, not a reason', async () => {
   const assessment = create().assess();
   limiter.pings[0]!.resolve('full');
 
@@ -65,7 +65,7 @@ test('the store is asked again when it has answered', async () => {
   expect((await second).reasons).toEqual([]);
 });
 
-test('the store is asked once for all who ask meanwhile', async () => {
+test('concurrent assessments share one ping of the store', async () => {
   const readiness = create();
   const assessments = Promise.all([readiness.assess(), readiness.assess(), readiness.assess()]);
   limiter.pings[0]!.reject(new StoreUnavailableError());
@@ -75,7 +75,7 @@ test('the store is asked once for all who ask meanwhile', async () => {
   expect(limiter.pings).toHaveLength(1);
 });
 
-test('a fault of ours is not taken for an outage', async () => {
+test('a fault of Sluice is not taken for an outage', async () => {
   const readiness = create();
   const assessment = readiness.assess();
   limiter.pings[0]!.reject(new Error('no such command'));
@@ -86,21 +86,21 @@ test('a fault of ours is not taken for an outage', async () => {
   expect((await next).reasons).toEqual([]);
 });
 
-test('with readyDuringOutage the store is not even asked', async () => {
+test('readyDuringOutage does not ask the store', async () => {
   eventLoop.reason = DELAYED;
 
   expect((await create(true).assess()).reasons).toEqual([DELAYED]);
   expect(limiter.pings).toEqual([]);
 });
 
-test('one that does not listen on all ports yet says so, and asks nobody', async () => {
+test('a service that does not listen on all ports yet is starting, and does not ask the store', async () => {
   const readiness = new ServiceReadiness({ limiter, eventLoop, readyDuringOutage: false });
 
   expect((await readiness.assess()).reasons).toEqual(['starting']);
   expect(limiter.pings).toEqual([]);
 });
 
-test('one that drains says so, and asks nobody', async () => {
+test('a service that drains says so, and does not ask the store', async () => {
   eventLoop.reason = DELAYED;
   const readiness = create();
   readiness.startDraining();

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 
 import { backoffMillis } from '../../../src/redis/backoff.js';
 
-test('waits twice as long after each failure, up to a quarter of a second', () => {
+test('the back-off doubles after each failure, up to a quarter of a second', () => {
   const waits = [1, 2, 3, 4, 5, 50].map((failures) => backoffMillis(failures, 30));
   expect(waits).toEqual([30, 60, 120, 240, 250, 250]);
 });
@@ -11,6 +11,6 @@ test('a key that Redis lost is held for longer than the longest wait', () => {
   const lua = readFileSync(new URL('../../../lua/lib/recovery-hold.lua', import.meta.url), 'utf8');
   const holdMillis = Number(/HOLD_MILLIS = (\d+)/.exec(lua)?.[1]);
   const longestWait = backoffMillis(1000, 1);
-  // As long again for the call itself, and for the replica to be late.
+  // The same time again is for the call itself, and for a late replica.
   expect(holdMillis).toBeGreaterThanOrEqual(2 * longestWait);
 });

@@ -4,7 +4,7 @@ import { CallerHistory, UNKNOWN_HISTORY } from '../../../src/redis/caller-histor
 import { ManualClock } from '../../support/manual-clock.js';
 
 const LEASE = 3000;
-/** By how much Redis's clock is ahead of the replica's. */
+/** How far Redis's clock is ahead of the replica's. */
 const AHEAD = 1_000_000;
 
 const clock = new ManualClock(0);
@@ -30,7 +30,7 @@ beforeEach(() => {
     rulesLoadedAt: () => rulesLoadedAt,
     leaseMillis: LEASE,
     readTime: () =>
-      isAway ? Promise.reject(new Error('away')) : Promise.resolve(clock.now() + AHEAD),
+      isAway ? Promise.reject(new Error('down')) : Promise.resolve(clock.now() + AHEAD),
   });
 });
 
@@ -40,7 +40,7 @@ afterEach(() => {
 
 const known = (): number[] => history.of('primary').split(':').map(Number);
 
-test('nothing is known before Redis has answered, nor of an unknown shard', async () => {
+test('nothing is known before Redis has answered, or about an unknown shard', async () => {
   expect(history.of('another')).toBe(UNKNOWN_HISTORY);
   isAway = true;
   primaries.set('silent', server);
@@ -48,13 +48,13 @@ test('nothing is known before Redis has answered, nor of an unknown shard', asyn
   expect(history.of('silent')).toBe(UNKNOWN_HISTORY);
 });
 
-test('all times are by the clock of Redis', async () => {
+test("all times are in Redis's time", async () => {
   const begun = clock.now();
   await clock.advance(1);
   expect(known()).toEqual([begun, begun, begun].map((millis) => millis + AHEAD));
 });
 
-test('contact goes on while Redis answers, and without requests', async () => {
+test('contact goes on while Redis answers, even without requests', async () => {
   await clock.advance(1);
   const [, since] = known();
   await clock.advance(2 * LEASE);
@@ -63,7 +63,7 @@ test('contact goes on while Redis answers, and without requests', async () => {
   expect(until).toBeGreaterThan(clock.now() + AHEAD - LEASE / 2);
 });
 
-test('contact begins again when Redis was not heard of for half a lease, and no sooner', async () => {
+test('contact begins again after half a lease without an answer of Redis, and no sooner', async () => {
   await clock.advance(1);
   const [, since] = known();
   isAway = true;
@@ -86,7 +86,7 @@ test('rules that are loaded later are known at once', async () => {
   expect(known()[0]).toBe(clock.now() + AHEAD);
 });
 
-test('each shard has a history of its own, and one that has gone has none', async () => {
+test('each shard has its own history, and a removed shard has none', async () => {
   primaries.set('second', server);
   await clock.advance(LEASE);
   const [, since] = history.of('second').split(':').map(Number);

@@ -15,13 +15,13 @@ import { unobserved } from '../../support/unguarded.js';
 
 const APPROVED = VERDICT.approved;
 const naming = new KeyNaming('sluice:');
-/** What `answer` leaves. */
+/** The quota after `answer`. */
 const QUOTA = { maxRequests: 9, remaining: 4, resetMillis: 7 };
 
 type Call = readonly CheckBatch[];
 
 let calls: Call[];
-/** What a batch is answered with; the number of the check in it is its verdict. */
+/** The reply to a batch. The verdict of a check is its number in the batch. */
 let answer: (batch: CheckBatch) => CheckBatchReply | Error;
 let answerCall: (call: Call) => Promise<(CheckBatchReply | Error)[]>;
 let waiting: Map<string, KnownWaiting>;
@@ -108,14 +108,14 @@ test('checks of a key in one tick of the event loop share a batch', async () => 
   ]);
 });
 
-test('a batch tells of who waits here for its key', async () => {
+test('a batch tells Redis about the waiters of its key on this replica', async () => {
   const known = { lowestTicket: 42, millisToWindowEnd: 7, limits: '1000:9:5' };
   waiting.set('k', known);
   await Promise.all([send('a', 'k'), send('b', 'l')]);
   expect(calls[0]!.map((batch) => batch.waiting)).toEqual([known, undefined]);
 });
 
-test('a window goes on for as long as Redis has said, but for the way there', async () => {
+test('a window is assumed to last as long as Redis said, less the time on the way', async () => {
   const assumption = async (): Promise<string> => {
     calls = [];
     await send('a', 'k');
@@ -133,7 +133,7 @@ test('a window goes on for as long as Redis has said, but for the way there', as
   expect(await assumption()).toBe('newWindow');
 });
 
-test('checks with something special about them, and of keys that are waited for, are in no window', async () => {
+test('no window is assumed for special checks, or for keys with waiters', async () => {
   answer = ({ checks }) => ({
     millisToRoom: 100,
     maxRequests: 9,
@@ -152,7 +152,7 @@ test('checks with something special about them, and of keys that are waited for,
   expect(calls[0]!.map((batch) => batch.assumption)).toEqual(Array(4).fill('unknown'));
 });
 
-test('a key that needed all names has them until its window ends', async () => {
+test('a key that needed all names gets them until its window ends', async () => {
   const reply = { maxRequests: 9, approved: 5, verdicts: [1] };
   answer = () => ({ ...reply, millisToRoom: 100 - clock.now() });
   await send('a', 'k');
@@ -173,7 +173,7 @@ test('a key that needed all names has them until its window ends', async () => {
   ]);
 });
 
-test('a window that ended on the way says nothing of its key', async () => {
+test('a window that ended on the way says nothing about its key', async () => {
   const reply = { maxRequests: 9, approved: 5, verdicts: [1], millisToRoom: 100 };
   answer = () => reply;
   await send('a', 'k');
@@ -201,7 +201,7 @@ test('a window that ended on the way says nothing of its key', async () => {
   ]);
 });
 
-test('a window has to go on for as long as the last call took', async () => {
+test('a window is assumed only if it lasts longer than the last call took', async () => {
   const reply = { maxRequests: 9, approved: 5, verdicts: [1] };
   const endsAt = 100;
   answerCall = async (call) => {
@@ -244,13 +244,13 @@ test('nothing is sent before the tick ends', async () => {
   expect(calls).toHaveLength(1);
 });
 
-test('checks of later ticks get calls of their own', async () => {
+test('checks of later ticks get their own calls', async () => {
   await send('a', 'k');
   await send('b', 'k');
   expect(seen()).toEqual([[['sluice:{k}', 'a']], [['sluice:{k}', 'b']]]);
 });
 
-test('a call that is on its way holds up no later one', async () => {
+test('a call that is on its way does not delay a later call', async () => {
   let finishFirst: (replies: CheckBatchReply[]) => void = () => undefined;
   const answerAtOnce = answerCall;
   answerCall = () => new Promise((resolve) => (finishFirst = resolve));
@@ -284,7 +284,7 @@ test('checks with the same overrides share a batch', async () => {
   expect(calls[0]![0]!.overrides).toEqual(overrides);
 });
 
-test('checks with different overrides are batches of their own, in the order they came', async () => {
+test('checks with different overrides are separate batches, in the order of arrival', async () => {
   await Promise.all([
     send('a', 'k'),
     send('b', 'k', { maxRequests: 5 }),
@@ -305,7 +305,7 @@ test('checks with different overrides are batches of their own, in the order the
   ]);
 });
 
-test('a check with hits is a batch of its own, in the order they came', async () => {
+test('a check with hits is a separate batch, in the order of arrival', async () => {
   await Promise.all([
     send('a', 'k'),
     send('b', 'k', { hits: 2 }),
@@ -321,7 +321,7 @@ test('a check with hits is a batch of its own, in the order they came', async ()
   expect(calls[0]!.map(({ hits }) => hits)).toEqual([1, 2, 2, 1, 3, 1]);
 });
 
-test('a check with hits is in no window, nor is another check of its key in the same call', async () => {
+test('no window is assumed for a check with hits, or for other checks of its key in the same call', async () => {
   answer = ({ checks }) => ({
     millisToRoom: 100,
     maxRequests: 9,
@@ -345,7 +345,7 @@ test('a check with hits is in no window, nor is another check of its key in the 
   ]);
 });
 
-test('a check with hits counts as so many in a call', async () => {
+test('a check with hits counts as so many checks in a call', async () => {
   const replies = [
     send('a', 'k', { hits: 60 }),
     send('b', 'l', { hits: 39 }),
@@ -365,7 +365,7 @@ test('a check with hits counts as so many in a call', async () => {
   expect(seen()[2]).toEqual([['sluice:{k}', 'e']]);
 });
 
-test('a hundred checks are sent at once, and the rest of the tick in calls of their own', async () => {
+test('a hundred checks are sent at once, and later checks of the tick in further calls', async () => {
   const ids = Array.from({ length: 201 }, (_, i) => String(i));
   const replies = ids.map((id) => send(id, 'k'));
   expect(calls.map((call) => call[0]!.checks.length)).toEqual([100, 100]);
@@ -376,7 +376,7 @@ test('a hundred checks are sent at once, and the rest of the tick in calls of th
   expect(calls).toHaveLength(3);
 });
 
-test('a call has 16 batches at most, and the order of a key holds across calls', async () => {
+test('a call has at most 16 batches, and the order of a key holds across calls', async () => {
   const others = Array.from({ length: 16 }, (_, i) => `key-${i}`);
   await Promise.all([send('first', 'k'), ...others.map((key) => send('x', key)), send('y', 'k')]);
   expect(calls.map((call) => call.length)).toEqual([16, 2]);
@@ -430,7 +430,7 @@ test('a batch that the reply leaves out is rejected', async () => {
   await expect(send('a', 'k')).rejects.toThrow('check.lua left a check unanswered');
 });
 
-test('each check is told what its key has left after it', async () => {
+test('the reply to a check says how much of its quota is left after it', async () => {
   answer = () => ({
     millisToRoom: 7,
     maxRequests: 9,
@@ -463,7 +463,7 @@ describe('ordered checks of one key', () => {
     Array.from({ length: count }, (_, i) => ordered(String(i), 'k'));
   const sizes = (): number[] => calls.map((call) => call.reduce((n, b) => n + b.checks.length, 0));
 
-  test('wait for the answers to those before, and go in as few calls as may be', async () => {
+  test('wait for the answers to earlier checks, and go in as few calls as possible', async () => {
     const replies = manyOrdered(650);
     await nextTick();
     expect(sizes()).toEqual([100]);
@@ -475,13 +475,13 @@ describe('ordered checks of one key', () => {
     const ids = Array.from({ length: 650 }, (_, i) => String(i));
     expect(seen().flatMap(([batch]) => batch!.slice(1))).toEqual(ids);
     await Promise.all(replies);
-    // Nothing is left behind that would hold the next.
+    // Nothing is left that would delay the next check.
     void ordered('later', 'k');
     await nextTick();
     expect(sizes()).toEqual([100, 500, 50, 1]);
   });
 
-  test('keep neither other checks of the key waiting, nor other keys', async () => {
+  test('do not delay other checks of the key, or other keys', async () => {
     void Promise.all(manyOrdered(101));
     void send('alone', 'k');
     void ordered('other', 'l');
@@ -494,7 +494,7 @@ describe('ordered checks of one key', () => {
     ]);
   });
 
-  test('wait though a call is full of other keys', async () => {
+  test('wait even if a call is full of other keys', async () => {
     void ordered('first', 'k');
     for (let i = 0; i < 15; i += 1) void ordered('x', `k${i}`);
     void ordered('second', 'k', { maxRequests: 5 });
@@ -508,7 +508,7 @@ describe('ordered checks of one key', () => {
     expect(seen().at(-1)).toEqual([['sluice:{k}', 'second']]);
   });
 
-  test('with other overrides follow in the same call, and what comes later waits for it', async () => {
+  test('with other overrides follow in the same call, and later checks wait for it', async () => {
     void ordered('a', 'k');
     void ordered('b', 'k', { maxRequests: 5 });
     await nextTick();
@@ -527,7 +527,7 @@ describe('ordered checks of one key', () => {
     expect(seen().slice(2)).toEqual([[['sluice:{k}', 'd']]]);
   });
 
-  test('fail with a call before them, and are not sent', async () => {
+  test('fail with an earlier call, and are not sent', async () => {
     const replies = Promise.allSettled(manyOrdered(300));
     await nextTick();
     await ends[0]!(new StoreUnavailableError({ mayHaveRun: true }));
@@ -537,7 +537,7 @@ describe('ordered checks of one key', () => {
     expect(sizes()).toEqual([100]);
   });
 
-  test('follow one that failed alone', async () => {
+  test('follow a check that failed alone', async () => {
     answer = () => new Error('WRONGTYPE');
     const replies = Promise.allSettled(manyOrdered(150));
     await nextTick();

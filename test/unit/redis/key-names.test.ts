@@ -23,7 +23,7 @@ const AWKWARD_KEYS = [
   '\u0000\n',
 ];
 
-/** Any string, with those characters often in it that names treat in a way of their own. */
+/** Any string, often with characters that names encode. */
 const anyKey = fc.string({
   minLength: 1,
   unit: fc.oneof(
@@ -33,7 +33,7 @@ const anyKey = fc.string({
 });
 
 /**
- * What Redis Cluster hashes of a name:
+ * The part of a name that Redis Cluster hashes:
  * https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/#hash-tags
  */
 function hashTagOf(name: string): string {
@@ -82,7 +82,7 @@ describe('namesOf', () => {
     expect(new Set(hashTagsOf(key))).toEqual(new Set([tag]));
   });
 
-  test('gives all names of a key one hash tag, which is not empty', () => {
+  test('gives all names of a key the same hash tag, which is not empty', () => {
     fc.assert(
       fc.property(anyKey, (key) => {
         const tags = new Set(hashTagsOf(key));

@@ -4,7 +4,7 @@ import { pino } from 'pino';
 import { KeyNaming } from '../../../src/redis/key-names.js';
 import { Listing } from '../../../src/redis/listing.js';
 
-/** How many pages a listing has of SCANs with these cursors. */
+/** The number of pages of a listing from SCANs with these cursors. */
 async function pagesOf(nextCursor: (cursor: number) => number, longestMillis?: number) {
   const scan = (cursor: string) => Promise.resolve([String(nextCursor(Number(cursor))), []]);
   const connections = {
@@ -23,14 +23,14 @@ test('a listing ends with the cursor 0', async () => {
   expect(await pagesOf((cursor) => (cursor + 1) % 1000)).toBe(1000);
 });
 
-// What leads into the circle, and how long it is.
+// The steps before the cycle, and its length.
 test.each([
   [0, 1],
   [1, 2],
   [500, 1],
   [500, 333],
   [3, 1000],
-])('a listing ends where its cursors go round in a circle (%d, %d)', async (before, circle) => {
+])('a listing ends if its cursors repeat in a cycle (%d, %d)', async (before, circle) => {
   const next = (cursor: number) => (cursor < before + circle ? cursor + 1 : before + 1);
 
   await expect(pagesOf(next)).rejects.toMatchObject({
@@ -39,7 +39,7 @@ test.each([
   });
 });
 
-test('a listing ends in time if its cursors never come to an end', async () => {
+test('a listing ends in time if its cursors never end', async () => {
   await expect(pagesOf((cursor) => cursor + 1, 20)).rejects.toMatchObject({
     cause: { message: 'SCAN has no end after 20 ms' },
   });

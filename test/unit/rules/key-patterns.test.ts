@@ -14,15 +14,15 @@ afterEach(() => {
 const expressions = (...patterns: string[]): KeyPatterns =>
   new KeyPatterns(patterns.map((pattern) => ({ pattern, isRegex: true })));
 
-/** What one automaton for all expressions says, which knows no shapes. */
+/** The result of one automaton for all expressions, without shapes. */
 function matchedByOne(patterns: readonly string[], key: string): number[] {
   const set = new RE2Set(RE2Set.ANCHOR_BOTH);
   for (const pattern of patterns) set.add(pattern);
   return set.match(key);
 }
 
-describe('an expression matches what RE2 says', () => {
-  /** Pieces of expressions, so few that keys of them match often. */
+describe('an expression matches the same keys as RE2', () => {
+  /** Parts of expressions, so few that keys made of them match often. */
   const ATOMS = [
     ...[
       'a',
@@ -143,7 +143,7 @@ describe('an expression matches what RE2 says', () => {
 
   const joined = (random: Random, most: number, pieces: readonly string[]): string =>
     Array.from({ length: random.whole(0, most) }, () => random.pick(pieces)).join('');
-  /** Some have texts and gaps only, and keys of the same few letters. */
+  /** Some expressions have only texts and gaps, with keys of the same few letters. */
   const GAPPED = ['a', 'b', '.*'];
   const expressionOf = (random: Random): string =>
     random.chance(0.3)
@@ -152,7 +152,7 @@ describe('an expression matches what RE2 says', () => {
           { length: random.whole(1, 8) },
           () => random.pick(ATOMS) + random.pick(REPEATS),
         ).join('');
-  /** Often like a match: what the expression says, with changes. */
+  /** Often close to a match: the text of the expression, with changes. */
   const keyFor = (expression: string, random: Random): string =>
     random.chance(0.5)
       ? joined(random, 6, random.chance(0.5) ? ['a', 'a', 'b', '\n'] : KEY_PARTS)
@@ -186,7 +186,7 @@ describe('an expression matches what RE2 says', () => {
   });
 });
 
-test('a key that has not the texts of an expression, or has no more to show, costs no automaton', () => {
+test('no automaton runs for a key that lacks the texts of an expression, or if the texts decide', () => {
   const automaton = jest.spyOn(RE2Set.prototype, 'match');
   const patterns = expressions(
     '.*:svc1:.*',
@@ -202,8 +202,8 @@ test('a key that has not the texts of an expression, or has no more to show, cos
   expect(automaton).toHaveBeenCalledTimes(1);
 });
 
-test('many expressions that a key has parts of do not make a state for each set of them', () => {
-  // The expressions have no text that all matches have.
+test('many expressions with parts in one key do not make a state for each set of expressions', () => {
+  // The expressions have no text that occurs in all matches.
   const patterns = Array.from({ length: 30 }, (_, i) => `(?i).*:svc${i}:.*`);
   const steps = jest.spyOn(RE2Set.prototype, 'match');
   const matcher = expressions(...patterns);

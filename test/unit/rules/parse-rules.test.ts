@@ -37,7 +37,7 @@ keys:
     window_millis: 60000
 `;
 
-test("GoCC's files are taken", () => {
+test("GoCC's files are accepted", () => {
   expect(parseRules(GOCC)).toEqual([
     {
       key_pattern: '^premium-.*',
@@ -56,11 +56,11 @@ test("GoCC's files are taken", () => {
   ]);
 });
 
-test('the same in YAML is the same', () => {
+test('the same rules in YAML give the same result', () => {
   expect(parseRules(YAML)).toEqual(parseRules(GOCC));
 });
 
-test('JSON may be indented with tabs, and without any space', () => {
+test('JSON may be indented with tabs, or have no whitespace', () => {
   expect(parseRules(GOCC.replaceAll('  ', '\t'))).toEqual(parseRules(GOCC));
   expect(parseRules(JSON.stringify(JSON.parse(GOCC)))).toEqual(parseRules(GOCC));
 });
@@ -125,7 +125,7 @@ test.each([
     'keys[0].key_pattern must be a regular expression of RE2: error parsing regexp: invalid or unsupported Perl syntax: `(?=`',
   ],
   ['keys: []\nkeys: []', 2, 1, 'Map keys must be unique'],
-])('%j is refused, with its place', (text, line, column, problem) => {
+])('%j is rejected with its place in the file', (text, line, column, problem) => {
   let error: unknown;
   try {
     parseRules(text);
@@ -136,7 +136,7 @@ test.each([
   expect(error).toMatchObject({ line, column, problem });
 });
 
-test('aliases of aliases are refused before they fill the memory', () => {
+test('aliases of aliases are rejected before they fill the memory', () => {
   const levels = 'abcdefghijk'.split('');
   const text = levels
     .map((name, i) => `${name}: &${name} [${`*${levels[i - 1] ?? ''},`.repeat(i === 0 ? 0 : 9)}]`)
@@ -144,7 +144,7 @@ test('aliases of aliases are refused before they fill the memory', () => {
   expect(() => parseRules(text)).toThrow(RulesError);
 });
 
-test('whatever is broken, the error is a RulesError with a place in the file', () => {
+test('an error in any broken file is a RulesError with a place in the file', () => {
   const change = fc.record({
     at: fc.nat(GOCC.length - 1),
     length: fc.nat(20),

@@ -19,12 +19,12 @@ function ruleSet(...rules: object[]): RuleSet {
   return new RuleSet(parseRules(JSON.stringify({ keys: rules })), DEFAULTS);
 }
 
-test('a key that no rule matches has the defaults', () => {
+test('a key without a matching rule has the defaults', () => {
   expect(ruleSet({ key_pattern: 'a', window_millis: 5 }).policyOf('b')).toEqual(DEFAULTS);
   expect(ruleSet().policyOf('b')).toEqual(DEFAULTS);
 });
 
-test('every rule that matches applies, in the order of the file, field by field', () => {
+test('all matching rules apply, in the order of the file, field by field', () => {
   const rules = ruleSet(
     { key_pattern: '.*', key_pattern_is_regex: true, max_requests_per_window: 7, name: 'all' },
     { key_pattern: 'a.*', key_pattern_is_regex: true, window_millis: 50, shadow: true },
@@ -37,20 +37,20 @@ test('every rule that matches applies, in the order of the file, field by field'
       windowMillis: 50,
       maxRequests: 0,
       maxRequestsInQueue: 400,
-      // What requests have set before counts no more.
+      // The rates that requests set before no longer count.
       ceilings: { maxRequests: -1, maxRequestsInQueue: 100_000 },
     },
     requestsCanSetRate: false,
     isShadow: true,
     isKnown: true,
     ruleName: 'all',
-    // 50 ms are no whole number of seconds.
+    // 50 ms are not a whole number of seconds.
     item: '"all";q=0',
   });
   expect(rules.matching('ab').map(({ index }) => index)).toEqual([0, 1, 2]);
 });
 
-test('a rule that comes later wins, also where it is the same key', () => {
+test('a later rule overrides an earlier one, even for the same key', () => {
   const rules = ruleSet(
     { key_pattern: 'a', max_requests_per_window: 1, shadow: true },
     { key_pattern: 'a', max_requests_per_window: 2, shadow: false },
@@ -58,7 +58,7 @@ test('a rule that comes later wins, also where it is the same key', () => {
   expect(rules.policyOf('a')).toMatchObject({ limits: { maxRequests: 2 }, isShadow: false });
 });
 
-test('an expression has to match the whole key, a key is no expression', () => {
+test('an expression has to match the whole key, and a key is not an expression', () => {
   const rules = ruleSet(
     { key_pattern: 'a|b', key_pattern_is_regex: true, max_requests_per_window: 1 },
     { key_pattern: 'c.', max_requests_per_window: 2 },
@@ -69,7 +69,7 @@ test('an expression has to match the whole key, a key is no expression', () => {
   expect(known).toEqual(['a', 'b', 'c.']);
 });
 
-test('the last rule that says how long gateways wait holds, 0 included', () => {
+test('the last rule with a max_wait_millis applies, 0 included', () => {
   const rules = ruleSet(
     { key_pattern: '[ab]', key_pattern_is_regex: true, max_wait_millis: 1500 },
     { key_pattern: 'a', max_requests_per_window: 1 },
@@ -84,7 +84,7 @@ test('keys of the same rules share one policy', () => {
   expect(rules.policyOf('a1')).toBe(rules.policyOf('a1'));
 });
 
-test('names of prototypes are keys as all others', () => {
+test('names of prototypes are keys like any other', () => {
   const rules = ruleSet({ key_pattern: '__proto__', window_millis: 9 });
   expect(rules.policyOf('__proto__').limits.windowMillis).toBe(9);
   expect(rules.policyOf('constructor')).toEqual(DEFAULTS);

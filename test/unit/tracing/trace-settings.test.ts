@@ -49,7 +49,7 @@ test.each([
   ['OTEL_EXPORTER_OTLP_HEADERS', 'Bearer secret'],
   ['OTEL_METRICS_EXPORTER', 'otlp'],
   ['OTEL_SDK_DISABLED', 'maybe'],
-])('%s=%s counts as not set, and nothing else does', (variable, value) => {
+])('only %s=%s counts as not set', (variable, value) => {
   const { settings, ignored, isOn } = asked({ ...ENDPOINT, [variable]: value });
 
   expect(ignored.map((wrong) => wrong.variable)).toEqual([variable]);
@@ -86,7 +86,7 @@ test.each([
   ['2', 'parentbased_traceidratio'],
   ['-0.5', 'traceidratio'],
   ['0.1', 'always_on'],
-])('the share %s is not for the sampler %s', (share, sampler) => {
+])('the share %s counts as not set with the sampler %s', (share, sampler) => {
   const environment = {
     ...ENDPOINT,
     OTEL_TRACES_SAMPLER_ARG: share,

@@ -15,7 +15,7 @@ test.each([
 });
 
 test.each([`cc-${TRACE}-${SPAN}-01`, `01-${TRACE}-${SPAN}-01-what-the-future-will-be`])(
-  'a later version is read as far as it is known: %s',
+  'the known part of a later version is read: %s',
   (header) => {
     expect(parseTraceparent(header)).toEqual({ ...parent, isSampled: true });
   },
@@ -28,7 +28,7 @@ test.each([
   ['a list of two', [`00-${TRACE}-${SPAN}-01`, `00-${TRACE}-${SPAN}-01`]],
   ['the version ff', `ff-${TRACE}-${SPAN}-01`],
   ['more after version 00', `00-${TRACE}-${SPAN}-01-more`],
-  ['a later version with more that no dash begins', `01-${TRACE}-${SPAN}-01.more`],
+  ['a later version with more after no dash', `01-${TRACE}-${SPAN}-01.more`],
   ['a trace of zeros', `00-${'0'.repeat(32)}-${SPAN}-01`],
   ['a span of zeros', `00-${TRACE}-${'0'.repeat(16)}-01`],
   ['capitals', `00-${TRACE.toUpperCase()}-${SPAN}-01`],
@@ -36,7 +36,7 @@ test.each([
   ['a span that is long', `00-${TRACE}-${SPAN}0-01`],
   ['no flags', `00-${TRACE}-${SPAN}`],
   ['flags of one digit', `00-${TRACE}-${SPAN}-1`],
-  ['a digit that is none', `00-${TRACE}-${SPAN}-0g`],
+  ['an invalid digit', `00-${TRACE}-${SPAN}-0g`],
 ])('is ignored: %s', (_case, header) => {
   expect(parseTraceparent(header)).toBeUndefined();
 });

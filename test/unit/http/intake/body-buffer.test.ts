@@ -1,6 +1,6 @@
 import { BodyBuffer, MAX_BODY_BYTES } from '../../../../src/http/intake/body-buffer.js';
 
-/** A body of these chunks, and how many bytes of the room it has taken. */
+/** A body of these chunks, and how many bytes of room it has taken. */
 function bodyOf(chunks: readonly Buffer[], announced?: number) {
   let taken = 0;
   const body = new BodyBuffer({ take: (bytes) => (taken += bytes) }, announced);
@@ -17,7 +17,7 @@ test.each([
   ['one', [Buffer.alloc(65_536, 'z')], 65_536],
   ['none', [], undefined],
 ])(
-  'a body in chunks of %s is kept as it came, in the memory that it has taken',
+  'a body in chunks of %s is kept unchanged, in the memory that it has taken',
   (_, chunks, announced) => {
     const { body, taken } = bodyOf(chunks, announced);
     const whole = Buffer.concat(chunks);
@@ -28,7 +28,7 @@ test.each([
   },
 );
 
-test('a body of as many bytes as may be takes no more, and one more byte is too large', () => {
+test('a body of the maximum size takes no more memory, and one more byte is too large', () => {
   const chunks = Array.from({ length: MAX_BODY_BYTES / 1024 }, () => Buffer.alloc(1024));
   const { body, taken } = bodyOf(chunks);
 

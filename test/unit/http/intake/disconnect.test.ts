@@ -15,14 +15,14 @@ function heldUpSocket(): Socket {
   return socket;
 }
 
-test('a connection is cut while a request waits and it is not read', async () => {
+test('a connection is cut if it is not read while a request waits', async () => {
   const socket = heldUpSocket();
   const cut = new Promise((resolve) => socket.once('close', resolve));
   await untilDisconnect(socket, () => cut);
   expect(socket.destroyed).toBe(true);
 });
 
-test('a process that stood still reads decisions that have come before it cuts a connection', async () => {
+test('a process that stood still handles arrived decisions before it cuts a connection', async () => {
   const socket = heldUpSocket();
   await nextTurn();
   const decided = untilDisconnect(socket, () => nextTurn());

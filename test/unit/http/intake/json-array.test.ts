@@ -5,7 +5,7 @@ import type { Request, Response } from 'express';
 import { BODY_BYTES, type BodyPlace, BodyRoom } from '../../../../src/http/intake/body-room.js';
 import { withJsonArray } from '../../../../src/http/intake/json-array.js';
 
-/** The elements that are made of a text, and how many bytes the room has for its caller meanwhile. */
+/** The elements of a text, and how many bytes of room its caller takes while they are in use. */
 async function elementsOf(text: string): Promise<{ elements: readonly unknown[]; taken: number }> {
   const room = new BodyRoom();
   const body = Buffer.from(text);
@@ -27,7 +27,7 @@ async function elementsOf(text: string): Promise<{ elements: readonly unknown[];
   return found[0]!;
 }
 
-/** How many bytes more the caller may have, of as many connections as it takes. */
+/** How many more bytes the caller may take, over as many connections as necessary. */
 function roomLeft(room: BodyRoom): number {
   let left = 0;
   const places: BodyPlace[] = [];
@@ -47,13 +47,13 @@ function roomLeft(room: BodyRoom): number {
   return left;
 }
 
-test('elements that are objects of a few plain values are left as they are', async () => {
+test('objects of a few plain values are kept as elements unchanged', async () => {
   const elements = [{ key: 'a' }, { key: 'b', maxRequests: 1, x: null }, 'text', 1, null, true];
 
   expect((await elementsOf(JSON.stringify(elements))).elements).toEqual(elements);
 });
 
-test('of other elements no nested value is kept, and no more fields than any element has', async () => {
+test('nested values of other elements are dropped, and fields beyond those of any valid element', async () => {
   const many = Object.fromEntries(Array.from({ length: 10_000 }, (_, i) => [`f${i}`, i]));
   const nested = `[${'{},'.repeat(10_000)}{}]`;
   const { elements } = await elementsOf(
@@ -64,7 +64,7 @@ test('of other elements no nested value is kept, and no more fields than any ele
   expect(Object.keys(elements[3] as object)).toHaveLength(8);
 });
 
-test('elements take room beside their text, and give it back', async () => {
+test('elements take room in addition to their text, and give it back', async () => {
   const text = JSON.stringify(Array(1000).fill({ key: 'a' }));
 
   expect((await elementsOf(text)).taken).toBe(text.length + 1000 * 128);

@@ -31,6 +31,6 @@ test.each([
   `wait=${'9'.repeat(30)}`,
   `${' '.repeat(250)}wait=10`,
   '"'.repeat(16_000),
-])('%s asks for nothing that can be fulfilled', (prefer) => {
+])('%s asks for no usable wait', (prefer) => {
   expect(preferredWaitSeconds(prefer)).toBeUndefined();
 });

@@ -11,7 +11,7 @@ import { until } from '../../../support/until.js';
 const READ_TIMEOUT_MILLIS = 30_000;
 const MUCH = Buffer.alloc(1024 * 1024);
 
-test('an answer that waits for its turn on a connection is not held for ever', async () => {
+test('an answer that waits for its turn on a connection is not held forever', async () => {
   const clock = new ManualClock(0);
   const responses: Response[] = [];
   const app = express();

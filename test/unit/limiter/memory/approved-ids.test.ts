@@ -6,14 +6,14 @@ import { Random } from '../../../support/chaos/random.js';
 
 const ID = 'ab34567f-89ab-4def-8123-456789abcdef';
 
-test.each([1, 2, 3])('remembers what a map of texts would, with seed %i', (seed) => {
+test.each([1, 2, 3])('remembers the same ids as a map of texts, with seed %i', (seed) => {
   const random = new Random(seed);
   const room = new MemoryRoom(Infinity);
   for (let window = 0; window < 8; window += 1) {
     const ids = new ApprovedIds(room);
     const model = new Map<string, { left: number; released: number }>();
     const known: string[] = [];
-    // Ids of few beginnings, so that many look for the same place; hits come at any time, or never.
+    // Ids have few different beginnings, so that many look for the same place. Hits come at any time, or never.
     const newId = (): string => random.pick(['', '0000', 'ffff', '8000']) || randomUUID();
     const mostHits = random.pick([1, 1, 3]);
     for (let step = random.whole(1, 300); step > 0; step -= 1) {
@@ -51,7 +51,7 @@ test.each([
   ['with another dash', ID.replace('-', '_')],
   ['with a digit too few', ID.slice(1)],
   ['with a digit of another script', ID.replace('8', '８')],
-  ['with a letter that is no digit', ID.replace('a', 'g')],
+  ['with a letter that is not a digit', ID.replace('a', 'g')],
   ['of one of its hits', `${ID}#2`],
   ['of zeros', '00000000-0000-0000-0000-000000000000'],
   ['of nothing', ''],
@@ -69,7 +69,7 @@ test.each([100, 1000, 20_000])('an id of %i takes at most 30 bytes', (count) => 
   expect(room.taken / count).toBeLessThanOrEqual(30);
 });
 
-test('an id for which there is no memory changes nothing', () => {
+test('an id without room in memory changes nothing', () => {
   const room = new MemoryRoom(1000);
   const ids = new ApprovedIds(room);
   const added: string[] = [];
@@ -81,7 +81,7 @@ test('an id for which there is no memory changes nothing', () => {
   expect(ids.add(randomUUID(), 1)).toBe(true);
 });
 
-test('a process gives a limiter half of its heap beyond what others need', () => {
+test('a process gives a limiter half of the heap that others do not need', () => {
   const mebibytes = [80, 112, 560, 4144].map((heap) => memoryIn(heap * 2 ** 20) / 2 ** 20);
   expect(mebibytes).toEqual([4, 8, 232, 2024]);
 });

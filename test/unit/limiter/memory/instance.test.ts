@@ -3,7 +3,7 @@ import { MemoryRoom } from '../../../../src/limiter/memory/memory-room.js';
 
 const LIMITS = { windowMillis: 1000, maxRequests: 2, maxRequestsInQueue: 2 };
 
-/** UUIDs, by the names that tests call them. */
+/** UUIDs for the names that tests use. */
 const START = '0197c3a2-8b1e-4f00-8d5a-';
 const idOf = (name: string): string => START + Buffer.from(name).toString('hex').padStart(12, '0');
 const nameOf = (id: string): string =>
@@ -44,14 +44,14 @@ describe('check', () => {
     expect(state.inspect(0)).toMatchObject({ approved: 2, denied: 0, waiting: 0 });
   });
 
-  test('denies what cannot wait when the window is full, and counts it', () => {
+  test('denies and counts a check that cannot wait when the window is full', () => {
     fill();
     expect(check(1, 'e')).toBe('denied');
     expect(check(999, 'f')).toBe('denied');
     expect(state.inspect(999)).toMatchObject({ approved: 2, denied: 2 });
   });
 
-  test('queues what can wait when the window is full', () => {
+  test('queues a check that can wait when the window is full', () => {
     check(0, 'a');
     check(0, 'b');
     expect(checkOrWait(0, 'c')).toBe('waiting');
@@ -60,13 +60,13 @@ describe('check', () => {
     expect(state.inspect(0)).toMatchObject({ approved: 2, denied: 0, waiting: 2 });
   });
 
-  test('refuses what can wait when the queue is full, and does not count it as denied', () => {
+  test('answers queue_full when the queue is full, and does not count a denial', () => {
     fill();
     expect(checkOrWait(0, 'e')).toBe('queue_full');
     expect(state.inspect(0)).toMatchObject({ approved: 2, denied: 0, waiting: 2 });
   });
 
-  test('serves those who wait from an earlier window before itself', () => {
+  test('serves the waiters of an earlier window before itself', () => {
     fill();
     expect(checkOrWait(1000, 'e')).toBe('waiting');
     expect(granted).toEqual(['c', 'd']);
@@ -110,7 +110,7 @@ describe('overrides', () => {
     });
   });
 
-  test('are set one without the other', () => {
+  test('can be set one without the other', () => {
     check(0, 'a', { maxRequests: 9 });
     expect(state.inspect(0).limits).toMatchObject({ maxRequests: 9, maxRequestsInQueue: 2 });
     check(0, 'b', { maxRequestsInQueue: 0 });
@@ -126,7 +126,7 @@ describe('overrides', () => {
     expect(state.inspect(20)).toMatchObject({ approved: 6, waiting: 0 });
   });
 
-  test('lowering the maximum takes nothing back and approves nobody until there is room', () => {
+  test('lowering the maximum takes no approval back, and approves no waiter until there is room', () => {
     fill();
     expect(check(10, 'e', { maxRequests: 1 })).toBe('denied');
     expect(state.inspect(10)).toMatchObject({ approved: 2, waiting: 2 });
@@ -138,7 +138,7 @@ describe('overrides', () => {
     expect(granted).toEqual(['c', 'd']);
   });
 
-  test('lowering the maximum of the queue turns nobody out', () => {
+  test('lowering the maximum of the queue removes no waiter', () => {
     fill();
     expect(checkOrWait(10, 'e', { maxRequestsInQueue: 1 })).toBe('queue_full');
     state.settle(1000);
@@ -167,7 +167,7 @@ describe('settle', () => {
 });
 
 describe('release', () => {
-  test('makes room for another', () => {
+  test('makes room for another check', () => {
     check(0, 'a');
     check(0, 'b');
     expect(state.release(10, idOf('a'))).toBe(true);
@@ -245,7 +245,7 @@ describe('withdraw', () => {
 });
 
 describe('inspect', () => {
-  test('reports a window that has ended as empty, and leaves those who wait', () => {
+  test('reports a window that has ended as empty, and leaves its waiters', () => {
     fill();
     check(0, 'e');
     expect(state.inspect(999)).toEqual({
@@ -268,7 +268,7 @@ describe('inspect', () => {
 });
 
 describe('a key', () => {
-  test('goes at the end of the third window without a check, and not before', () => {
+  test('is idle at the end of the third window without a check, and not before', () => {
     check(999, 'a');
     expect(state.isIdle(3999)).toBe(false);
     expect(state.isIdle(4000)).toBe(true);
@@ -308,13 +308,13 @@ describe('a key', () => {
     expect(state.isIdle(4000)).toBe(true);
   });
 
-  test('is kept by those who wait, however long', () => {
+  test('is kept by its waiters, however long they wait', () => {
     fill();
     expect(state.isIdle(4000)).toBe(false);
     expect(state.isIdle(1_000_000)).toBe(false);
   });
 
-  test('goes three windows after the last one that began with somebody waiting', () => {
+  test('is idle three windows after the last window that began with a waiter', () => {
     fill();
     state.settle(5000);
     expect(granted).toEqual(['c', 'd']);

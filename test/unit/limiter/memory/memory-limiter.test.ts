@@ -58,7 +58,7 @@ function checkOrWait(key: string, caller?: CallerPresence): Asked {
   return asked;
 }
 
-/** Lets everything run that is ready to. */
+/** Runs all that is ready to run. */
 const tick = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 async function listed(): Promise<InstanceState[]> {
@@ -84,7 +84,7 @@ describe('check', () => {
     });
   });
 
-  test('refuses with the reason when the queue is full', async () => {
+  test('denies with the reason when the queue is full', async () => {
     await approve('k');
     checkOrWait('k');
     checkOrWait('k');
@@ -95,7 +95,7 @@ describe('check', () => {
     });
   });
 
-  test('takes a key such as __proto__ for any other', async () => {
+  test('treats a key such as __proto__ like any other', async () => {
     await approve('__proto__');
     expect((await check('__proto__')).outcome).toBe('denied');
     expect(await limiter.inspect('constructor')).toBeUndefined();
@@ -111,7 +111,7 @@ describe('check', () => {
   });
 });
 
-describe('those who wait', () => {
+describe('waiters', () => {
   test('are answered at the end of the window, in order', async () => {
     await approve('k');
     const first = checkOrWait('k');
@@ -131,7 +131,7 @@ describe('those who wait', () => {
     expect(limiter.waiting).toBe(0);
   });
 
-  test('set one timer for each key, which goes with the last of them', async () => {
+  test('set one timer for each key, which ends with the last waiter', async () => {
     await approve('k');
     const withoutWaiters = clock.timers;
     checkOrWait('k');
@@ -144,7 +144,7 @@ describe('those who wait', () => {
     expect(clock.timers).toBe(withoutWaiters);
   });
 
-  test('are asked about again when their timer fires early', async () => {
+  test('get a new timer when their timer fires early', async () => {
     let timers = 0;
     const early = new MemoryLimiter(
       policiesWith(() => LIMITS),
@@ -182,7 +182,7 @@ describe('a client that disconnects', () => {
     expect(next.decision).toMatchObject({ outcome: 'approved' });
   });
 
-  test('before it had to wait is withdrawn at once', async () => {
+  test('before it has to wait is withdrawn at once', async () => {
     await approve('k');
     const caller = new CallerPresence();
     caller.disconnect();
@@ -193,7 +193,7 @@ describe('a client that disconnects', () => {
     expect(await limiter.inspect('k')).toMatchObject({ approved: 1, waiting: 0 });
   });
 
-  test('after its approval keeps it', async () => {
+  test('after its approval keeps the approval', async () => {
     const caller = new CallerPresence();
     expect(checkOrWait('k', caller)).toBeDefined();
     await tick();
@@ -203,7 +203,7 @@ describe('a client that disconnects', () => {
 });
 
 describe('close', () => {
-  test('fails those who wait, on every key, and stands every timer down', async () => {
+  test('fails the waiters of every key, and cancels every timer', async () => {
     await approve('a');
     await approve('b');
     const decisions = ['a', 'a', 'b'].map((key) => limiter.check({ key, canWait: true }));
@@ -234,7 +234,7 @@ describe('idle keys', () => {
     expect(await check('k')).toMatchObject({ quota: { resetMillis: 1000 } });
   });
 
-  test('are swept out of memory without anybody asking for them', async () => {
+  test('are swept out of memory without another call', async () => {
     await approve('k');
     expect(clock.timers).toBe(1);
     await clock.advance(3999);
@@ -269,7 +269,7 @@ describe('idle keys', () => {
 });
 
 describe('release', () => {
-  test('under another key finds nothing', async () => {
+  test('with another key finds nothing', async () => {
     const id = await approve('a');
     await approve('b');
     expect(await limiter.release('b', id)).toBe(false);
@@ -303,7 +303,7 @@ describe('list', () => {
   });
 });
 
-describe('what applies to a key', () => {
+describe('the policy of a key', () => {
   const policiesCounting = (maxRequests: number) => {
     const asked: string[] = [];
     const policyOf = (key: string) => {
@@ -313,7 +313,7 @@ describe('what applies to a key', () => {
     return { asked, policyOf };
   };
 
-  test('is asked for once, and again when something else may apply', async () => {
+  test('is asked for once, and again when the policies have changed', async () => {
     const [before, after] = [policiesCounting(1), policiesCounting(2)];
     const policies = { current: before };
     const ruled = new MemoryLimiter(policies, clock);
@@ -328,7 +328,7 @@ describe('what applies to a key', () => {
     expect(after.asked).toEqual(['k']);
   });
 
-  test('is asked for again if the key has been removed meanwhile', async () => {
+  test('is asked for again after the key was removed', async () => {
     const policies = { current: policiesCounting(1) };
     const ruled = new MemoryLimiter(policies, clock);
     await ruled.check({ key: 'k', canWait: false });
@@ -341,7 +341,7 @@ describe('what applies to a key', () => {
 });
 
 describe('a bound on the memory', () => {
-  /** For a few keys with an id each. */
+  /** Enough for a few keys with one id each. */
   const MAX_BYTES = 10_000;
   const MAX_REQUESTS = 1_000_000;
   const limits = { windowMillis: 60_000, maxRequests: MAX_REQUESTS, maxRequestsInQueue: 2 };
@@ -372,23 +372,23 @@ describe('a bound on the memory', () => {
     expect(await limiter.ping()).toBe('full');
 
     await clock.advance(60_000);
-    // The sweep has given back what the window had, with no check of its key.
+    // The sweep has given back the memory of the window, without a check of its key.
     await clock.advance(1000);
     expect(await limiter.ping()).toBe('ok');
     expect(await fillWith(() => 'c')).toBeGreaterThan(first / 3);
   });
 
-  test('is nothing that a release does not make room in', async () => {
+  test('leaves room for a check after a release', async () => {
     const id = await approve('a');
     await fillWith(() => 'a');
     expect(await limiter.release('a', id)).toBe(true);
     expect(await check('a')).toMatchObject({ outcome: 'approved' });
   });
 
-  test('holds for keys, which are given back when they are idle', async () => {
+  test('holds for keys, whose memory is given back when they are idle', async () => {
     const keys = await fillWith((count) => `key-${count}`);
     expect(keys).toBeLessThan(10);
-    // Those that are there are decided on.
+    // Existing keys are still decided.
     expect(await check('key-0')).toMatchObject({ outcome: 'approved' });
 
     await clock.advance(4 * 60_000 + 1000);
@@ -396,7 +396,7 @@ describe('a bound on the memory', () => {
     expect(await fillWith((count) => `other-${count}`)).toBe(keys);
   });
 
-  test('denies nobody, and keeps those waiting who wait', async () => {
+  test('still allows denials, and keeps the waiters', async () => {
     await approve('small');
     const asked = checkOrWait('small');
     await fillWith(() => 'a');

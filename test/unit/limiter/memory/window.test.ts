@@ -57,7 +57,7 @@ test.each([
   [1799, 1800, 300],
   [1800, 2100, 300],
   [2600, 2800, 300],
-])('another length counts from the last boundary on: at %d', (now, end, millis) => {
+])('a changed length counts from the last boundary on: at %d', (now, end, millis) => {
   const window = new Window(500, 1000);
   window.rollTo(now, 300);
   expect([window.end, window.millis]).toEqual([end, millis]);

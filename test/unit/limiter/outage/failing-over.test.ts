@@ -66,8 +66,8 @@ async function quiet(): Promise<void> {
 const twenty = Array.from({ length: 20 }, () => 'key');
 const indexes = twenty.map((_key, i) => i);
 
-describe('those who wait when the store goes down', () => {
-  test('are approved in their order, by the policy allow', async () => {
+describe('waiters, when the store goes down,', () => {
+  test('are approved in their order with the policy allow', async () => {
     const checks = startWaiting(limiterWith(allowAll), ...twenty);
     const order = orderOf(checks);
     await quiet();
@@ -80,7 +80,7 @@ describe('those who wait when the store goes down', () => {
     }
   });
 
-  test('wait on in their order, by the policy local', async () => {
+  test('go on waiting in their order with the policy local', async () => {
     const checks = startWaiting(limiterWith(decideLocally(local)), ...twenty);
     const order = orderOf(checks);
     store.goDown('key');
@@ -92,7 +92,7 @@ describe('those who wait when the store goes down', () => {
     }
   });
 
-  test('wait for no longer in all than they can', async () => {
+  test('wait no longer in total than their maximum wait', async () => {
     await local.check({ key: 'key', canWait: false });
     const limiter = limiterWith(decideLocally(local));
     const long = startCheck(limiter, { key: 'key', canWait: true, maxWaitMillis: 1000 });
@@ -108,7 +108,7 @@ describe('those who wait when the store goes down', () => {
     expect(long.settled).toMatchObject({ outcome: 'approved', waited: true });
   });
 
-  test('come before those who ask when it is down', async () => {
+  test('come before checks that arrive while it is down', async () => {
     const limiter = limiterWith(decideLocally(local));
     const checks = startWaiting(limiter, 'key', 'key');
     store.goDown('key');
@@ -120,14 +120,14 @@ describe('those who wait when the store goes down', () => {
     expect(order).toEqual([0, 1, 2]);
   });
 
-  test('give their places in the store up', () => {
+  test('give up their places in the store', () => {
     startWaiting(limiterWith(allowAll), 'key', 'key');
     store.goDown('key');
     expect(store.withdrawn).toEqual(['id 0', 'id 1']);
     expect(store.waiting).toBe(0);
   });
 
-  test('take their overrides along', async () => {
+  test('keep their overrides', async () => {
     const limiter = limiterWith(decideLocally(local));
     const checks = Array.from({ length: 3 }, () =>
       startCheck(limiter, { key: 'key', canWait: true, maxRequests: 2, maxRequestsInQueue: 7 }),
@@ -145,7 +145,7 @@ describe('those who wait when the store goes down', () => {
     });
   });
 
-  test('are only those of its keys', async () => {
+  test('are moved only if their keys belong to it', async () => {
     const checks = startWaiting(limiterWith(allowAll), 'key', 'other', 'key', 'other');
     store.goDown('key');
     await quiet();
@@ -165,7 +165,7 @@ describe('those who wait when the store goes down', () => {
     });
   });
 
-  test('are not those who have been decided before', async () => {
+  test('are not moved if they were decided before', async () => {
     const isAvailable = jest.spyOn(store, 'isAvailable');
     const [check] = startWaiting(limiterWith(allowAll), 'key');
     store.asked[0]!.waiter.approve();
@@ -175,14 +175,14 @@ describe('those who wait when the store goes down', () => {
     expect(isAvailable).not.toHaveBeenCalled();
   });
 
-  test('stay where they are when it is back', async () => {
+  test('stay in the store when it comes back', async () => {
     const [check] = startWaiting(limiterWith(allowAll), 'key');
     store.comeBack();
     await quiet();
     expect([check!.settled, store.withdrawn]).toEqual([undefined, []]);
   });
 
-  test('wait here until they are decided, also when it is back', async () => {
+  test('stay on this replica until they are decided, even after it comes back', async () => {
     const [, second] = startWaiting(limiterWith(decideLocally(local)), 'key', 'key');
     store.goDown('key');
     await quiet();
@@ -192,7 +192,7 @@ describe('those who wait when the store goes down', () => {
     expect(store.asked).toHaveLength(2);
   });
 
-  test('are turned away where the replica stops meanwhile', async () => {
+  test('fail if the replica stops at the same time', async () => {
     const limiter = limiterWith(allowAll);
     const [check] = startWaiting(limiter, 'key');
     const turnedAway = expect(check!.decision).rejects.toMatchObject({ reason: 'shutting_down' });
@@ -202,7 +202,7 @@ describe('those who wait when the store goes down', () => {
   });
 });
 
-describe('when the store goes down as it decides', () => {
+describe('when the store goes down while it decides', () => {
   test('its approval holds', async () => {
     const [check] = startWaiting(limiterWith(allowAll), 'key');
     store.asked[0]!.waiter.approveFromQueue();
@@ -211,7 +211,7 @@ describe('when the store goes down as it decides', () => {
     expect(store.withdrawn).toEqual([]);
   });
 
-  test('its refusal holds', async () => {
+  test('its denial holds', async () => {
     const [check] = startWaiting(limiterWith(allowAll), 'key');
     const refusal = { outcome: 'denied', reason: 'queue_full', quota: quotaOf(1) } as const;
     store.asked[0]!.waiter.decide(refusal);
@@ -219,7 +219,7 @@ describe('when the store goes down as it decides', () => {
     expect(await check!.decision).toEqual(refusal);
   });
 
-  test('an approval that comes too late goes nowhere', async () => {
+  test('an approval that comes too late is dropped', async () => {
     const [check] = startWaiting(limiterWith(allowAll), 'key');
     store.goDown('key');
     expect(store.asked[0]!.waiter.approveFromQueue()).toBe(false);
@@ -229,7 +229,7 @@ describe('when the store goes down as it decides', () => {
   test.each([
     ['before', ['fail', 'goDown']],
     ['after', ['goDown', 'fail']],
-  ])('a check that fails %s that is decided once', async (_what, steps) => {
+  ])('a check that fails %s the store goes down is decided once', async (_what, steps) => {
     const [check] = startWaiting(limiterWith(decideLocally(local)), 'key');
     for (const step of steps) {
       if (step === 'fail') store.asked[0]!.waiter.fail(new StoreUnavailableError());
@@ -241,7 +241,7 @@ describe('when the store goes down as it decides', () => {
 });
 
 describe('a client that disconnects', () => {
-  test('before it is moved is withdrawn, and asks nothing of this replica', async () => {
+  test('before its check is moved is withdrawn, and this replica gets no check', async () => {
     const [check] = startWaiting(limiterWith(decideLocally(local)), 'key');
     check!.disconnect();
     store.goDown('key');
@@ -249,7 +249,7 @@ describe('a client that disconnects', () => {
     expect(await local.inspect('key')).toBeUndefined();
   });
 
-  test('in the moment in which it is moved is withdrawn, and asks nothing of this replica', async () => {
+  test('at the moment when its check is moved is withdrawn, and this replica gets no check', async () => {
     const [check] = startWaiting(limiterWith(decideLocally(local)), 'key');
     store.goDown('key');
     check!.disconnect();
@@ -257,7 +257,7 @@ describe('a client that disconnects', () => {
     expect(await local.inspect('key')).toBeUndefined();
   });
 
-  test('while it waits here makes room for the next', async () => {
+  test('while it waits on this replica makes room for the next', async () => {
     const [, disconnecting, next] = startWaiting(
       limiterWith(decideLocally(local)),
       ...['key', 'key', 'key'],
@@ -280,7 +280,7 @@ describe('a client that disconnects', () => {
     expect(await local.inspect('key')).toMatchObject({ approved: 1, waiting: 0 });
   });
 
-  test('is not called back any more once it is decided', async () => {
+  test('is not called back after its check is decided', async () => {
     const caller = new CallerPresence();
     const decision = limiterWith(allowAll).check({ key: 'key', canWait: true }, caller);
     expect(caller.onDisconnect).toBeDefined();
@@ -289,7 +289,7 @@ describe('a client that disconnects', () => {
     expect(caller.onDisconnect).toBeUndefined();
   });
 
-  test('before it asks is withdrawn at once', async () => {
+  test('before its check begins is withdrawn at once', async () => {
     const caller = new CallerPresence();
     caller.disconnect();
     const limiter = limiterWith(allowAll);

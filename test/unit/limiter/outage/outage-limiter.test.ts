@@ -62,7 +62,7 @@ describe('while the store can be asked', () => {
   test.each<[what: string, decision: Decision]>([
     ['approved', { outcome: 'approved', requestId: 'id' }],
     ['denied', { outcome: 'denied', reason: 'limit_reached', quota: quotaOf(7) }],
-  ])('it decides: %s', async (_what, decision) => {
+  ])('the store decides: %s', async (_what, decision) => {
     for (const canWait of [false, true]) {
       const request = { key: 'key', canWait, maxRequests: 3, maxRequestsInQueue: 4 };
       const { decision: decided } = startCheck(deciding, request);
@@ -78,7 +78,7 @@ describe('while the store can be asked', () => {
   test.each([
     ['a fault', new Error('wrong type')],
     ['the end of the replica', new UnavailableError('shutting_down')],
-  ])('%s is no matter of the policy', async (_what, error) => {
+  ])('the policy does not decide after %s', async (_what, error) => {
     for (const canWait of [false, true]) {
       const { decision } = startCheck(allowing, { key: 'key', canWait });
       store.asked.at(-1)!.waiter.fail(error);
@@ -87,14 +87,14 @@ describe('while the store can be asked', () => {
     expect(log.lines).toEqual([]);
   });
 
-  test('a client that disconnects while it waits gives its place up', async () => {
+  test('a client that disconnects while it waits gives up its place', async () => {
     const waiting = startCheck(allowing, { key: 'key', canWait: true });
     waiting.disconnect();
     expect(await waiting.decision).toEqual({ outcome: 'withdrawn' });
     expect(store.withdrawn).toEqual(['id 0']);
   });
 
-  test('those who wait are those of both', async () => {
+  test('the waiters of store and replica are counted together', async () => {
     await approveLocally();
     startCheck(deciding, { key: 'key', canWait: true }).decision.catch(() => undefined);
     await new Promise(setImmediate);
@@ -102,7 +102,7 @@ describe('while the store can be asked', () => {
     expect([store.waiting, local.waiting, deciding.waiting]).toEqual([1, 1, 2]);
   });
 
-  test('it is pinged', async () => {
+  test('the store is pinged', async () => {
     await expect(deciding.ping()).rejects.toThrow('pinged');
   });
 });
@@ -113,7 +113,7 @@ describe('while the store is down', () => {
   });
 
   test.each([false, true])(
-    'all is approved, by the policy allow (can wait: %s)',
+    'the policy allow approves every check (can wait: %s)',
     async (canWait) => {
       for (let i = 0; i < 3; i += 1) {
         expect(await allowing.check({ key: 'key', canWait })).toMatchObject(ALLOWED);
@@ -121,7 +121,7 @@ describe('while the store is down', () => {
     },
   );
 
-  test('this replica decides by its limits, by the policy local', async () => {
+  test('the policy local lets this replica decide by its own limits', async () => {
     expect(await check(deciding)).toMatchObject(APPROVED_LOCALLY);
     expect(await check(deciding)).toMatchObject(REFUSED_LOCALLY);
     const waiting = deciding.check({ key: 'key', canWait: true });
@@ -130,13 +130,13 @@ describe('while the store is down', () => {
     expect(await waiting).toMatchObject({ ...APPROVED_LOCALLY, waited: true });
   });
 
-  test('overrides hold for this replica, too', async () => {
+  test('overrides also hold for this replica', async () => {
     await deciding.check({ key: 'key', canWait: false, maxRequests: 2 });
     expect(await check(deciding)).toMatchObject(APPROVED_LOCALLY);
     expect(await check(deciding)).toMatchObject(REFUSED_LOCALLY);
   });
 
-  test('other keys are decided by it where it can be asked about them', async () => {
+  test('the store decides other keys if it can be asked about them', async () => {
     const { decision } = startCheck(deciding, { key: 'other' });
     store.asked[0]!.waiter.approve();
     expect(await decision).toEqual({ outcome: 'approved', requestId: 'id 0' });
@@ -159,7 +159,7 @@ describe('while the store is down', () => {
     expect(await decision).toEqual({ outcome: 'approved', requestId: 'id 0' });
   });
 
-  test('that the policy decides, and that the store does again, are each logged once', async () => {
+  test('the first decision of the policy, and the first of the store after it, are each logged once', async () => {
     for (let i = 0; i < 100; i += 1) await check(allowing);
     expect(log.lines).toMatchObject([{ msg: 'the outage policy decides', policy: 'allow' }]);
     await clock.advance(1000);
@@ -172,7 +172,7 @@ describe('while the store is down', () => {
     expect(log.lines.slice(1)).toMatchObject([{ msg: 'the store decides again', decisions: 100 }]);
   });
 
-  test('a client that disconnects is no decision of the store', async () => {
+  test('a client that disconnects does not count as a decision of the store', async () => {
     await check(allowing);
     await clock.advance(1000);
     store.comeBack();
@@ -190,7 +190,7 @@ describe('an approval is released', () => {
     expect(store.released).toEqual(['id 0', 'id 0']);
   });
 
-  test('by the replica that gave it, also when the store is back', async () => {
+  test('by the replica that gave it, even after the store comes back', async () => {
     const requestId = await approveLocally();
     store.comeBack();
     expect(await deciding.release('key', requestId)).toBe(true);
@@ -205,7 +205,7 @@ describe('an approval is released', () => {
     expect(await deciding.release('key', requestId)).toBe(false);
   });
 
-  test('with all of its hits, by whoever gave it', async () => {
+  test('with all of its hits, by the store or the replica that gave it', async () => {
     await deciding.release('key', 'id 0', { hits: 3 });
     expect(store.released).toEqual(['id 0', 'id 0#2', 'id 0#3']);
 
@@ -218,7 +218,7 @@ describe('an approval is released', () => {
     expect(await local.inspect('key')).toMatchObject({ approved: 0 });
   });
 
-  test('to nobody while the store that may know it is down', async () => {
+  test('not at all while the store that may know it is down', async () => {
     await approveLocally();
     for (const limiter of [allowing, deciding]) {
       await expect(limiter.release('key', 'id 0')).rejects.toThrow(StoreUnavailableError);
@@ -226,8 +226,8 @@ describe('an approval is released', () => {
   });
 });
 
-describe('what is to be seen', () => {
-  test('is the state in the store', async () => {
+describe('the visible state', () => {
+  test('is that of the store', async () => {
     await approveLocally();
     store.comeBack();
     store.pages = () => pages([instance('a')], [instance('b')]);
@@ -236,7 +236,7 @@ describe('what is to be seen', () => {
     expect(await pagesOf(deciding)).toEqual([[instance('a')], [instance('b')]]);
   });
 
-  test('is the state of this replica while the store is down, by the policy local', async () => {
+  test('is that of this replica while the store is down, with the policy local', async () => {
     await approveLocally();
     store.pages = () => pages(new StoreUnavailableError());
     expect(await deciding.inspect('key')).toMatchObject({ key: 'key', approved: 1 });
@@ -244,7 +244,7 @@ describe('what is to be seen', () => {
     expect(await pagesOf(deciding)).toMatchObject([[{ key: 'key', approved: 1 }]]);
   });
 
-  test('is nothing while the store is down, by the policy allow', async () => {
+  test('is unavailable while the store is down, with the policy allow', async () => {
     store.goDown('key');
     store.pages = () => pages(new StoreUnavailableError());
     await expect(allowing.inspect('key')).rejects.toThrow(StoreUnavailableError);
@@ -252,19 +252,19 @@ describe('what is to be seen', () => {
     await expect(pagesOf(allowing)).rejects.toThrow(StoreUnavailableError);
   });
 
-  test('is never of two in one list', async () => {
+  test('never mixes store and replica in one list', async () => {
     await approveLocally();
     store.pages = () => pages([instance('a')], new StoreUnavailableError());
     await expect(pagesOf(deciding)).rejects.toThrow(StoreUnavailableError);
   });
 
-  test('is not the state of this replica where the store has a fault', async () => {
+  test('is not that of this replica if the store has a fault', async () => {
     const fault = new Error('wrong type');
     store.pages = () => pages(fault);
     await expect(pagesOf(deciding)).rejects.toBe(fault);
   });
 
-  // eslint-disable-next-line @typescript-eslint/require-await -- as the interface has it
+  // eslint-disable-next-line @typescript-eslint/require-await -- the interface requires it
   async function* pages(
     ...items: (readonly InstanceState[] | Error)[]
   ): AsyncIterable<readonly InstanceState[]> {
@@ -276,7 +276,7 @@ describe('what is to be seen', () => {
 });
 
 describe('a limiter that is closed', () => {
-  test('turns those away who wait in either', async () => {
+  test('fails the waiters in the store and on the replica', async () => {
     const inStore = startCheck(deciding, { key: 'other', canWait: true });
     await approveLocally();
     const here = startCheck(deciding, { key: 'key', canWait: true });
@@ -289,7 +289,7 @@ describe('a limiter that is closed', () => {
     expect(store.isClosed).toBe(true);
   });
 
-  test.each([false, true])('approves nobody more (can wait: %s)', async (canWait) => {
+  test.each([false, true])('approves no further check (can wait: %s)', async (canWait) => {
     await Promise.all([allowing.close(), deciding.close()]);
     store.goDown('key');
     for (const limiter of [allowing, deciding]) {

@@ -29,7 +29,7 @@ test('the first decision of the policy is logged, and no other', async () => {
   expect(log.lines).toMatchObject([{ level: 'warn', msg: BEGUN, policy: 'local' }]);
 });
 
-test('the first decision of the store is logged, with the number of those before it', async () => {
+test("the first decision of the store is logged, with the number of the policy's decisions", async () => {
   for (let i = 0; i < 100; i += 1) outages.policyDecides();
   await clock.advance(1000);
   for (let i = 0; i < 100; i += 1) outages.storeDecided();

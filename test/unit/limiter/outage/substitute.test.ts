@@ -13,8 +13,8 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const check: CheckRequest = { key: 'key', canWait: false };
 const waitingCheck: CheckRequest = { key: 'key', canWait: true };
 
-describe('to allow all', () => {
-  test('approves whatever is asked, each with a request id of its own', async () => {
+describe('the substitute that allows all', () => {
+  test('approves every check, each with its own request id', async () => {
     const requests = [check, waitingCheck, { ...check, maxRequests: 1, maxRequestsInQueue: 0 }];
     const decisions = await Promise.all([...requests, ...requests].map((it) => allowAll.check(it)));
     const ids = new Set<string>();
@@ -29,7 +29,7 @@ describe('to allow all', () => {
     expect(ids.size).toBe(decisions.length);
   });
 
-  test('holds nobody, remembers nothing and knows no keys', async () => {
+  test('has no waiters, remembers nothing and knows no keys', async () => {
     await allowAll.check(waitingCheck);
     const decision = await allowAll.check(check);
     const requestId = decision.outcome === 'approved' ? decision.requestId : '';
@@ -38,7 +38,7 @@ describe('to allow all', () => {
   });
 });
 
-describe('to decide locally', () => {
+describe('the substitute that decides locally', () => {
   let clock: ManualClock;
   let limiter: MemoryLimiter;
   let local: Substitute;
@@ -59,7 +59,7 @@ describe('to decide locally', () => {
     return decision.requestId;
   }
 
-  test('is the work of a limiter, and every decision says so', async () => {
+  test('decides with a limiter, and every decision names the policy', async () => {
     expect(await local.check(check)).toMatchObject({ outcome: 'approved', outagePolicy: 'local' });
     const waiting = local.check(waitingCheck);
     expect(await local.check(check)).toEqual({
@@ -79,7 +79,7 @@ describe('to decide locally', () => {
     expect(local.waiting).toBe(0);
   });
 
-  test('is nobody, where the client disconnects', async () => {
+  test('withdraws a waiter if its client disconnects', async () => {
     await approve();
     const caller = new CallerPresence();
     const waiting = local.check(waitingCheck, caller);
@@ -87,14 +87,14 @@ describe('to decide locally', () => {
     expect(await waiting).toEqual({ outcome: 'withdrawn' });
   });
 
-  test('takes back what it has given, once', async () => {
+  test('releases an approval once', async () => {
     const requestId = await approve();
     expect(await local.release('key', requestId)).toBe(true);
     expect(await local.release('key', requestId)).toBe(false);
     await approve();
   });
 
-  test('turns those who wait away when it is closed', async () => {
+  test('fails its waiters when it is closed', async () => {
     await approve();
     const waiting = local.check(waitingCheck);
     const turnedAway = expect(waiting).rejects.toMatchObject({ reason: 'shutting_down' });

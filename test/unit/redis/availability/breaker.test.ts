@@ -5,7 +5,7 @@ import { ManualClock } from '../../../support/manual-clock.js';
 
 const cause = (number: number): Error => new Error(`failure ${number}`);
 
-/** The probes so far: what they asked about, and how the test answers them. */
+/** The probes so far: the name that each asked about, and the test's means to answer it. */
 interface Probe {
   readonly name: string;
   readonly answer: () => void;
@@ -14,7 +14,7 @@ interface Probe {
 
 let clock: ManualClock;
 let probes: Probe[];
-/** Where they are not answered by the test itself. */
+/** Makes every probe fail without the test's help. */
 let failProbes: boolean;
 let events: unknown[];
 let breaker: Breaker;
@@ -60,14 +60,14 @@ async function failProbe(index: number): Promise<void> {
 }
 
 describe('a closed breaker', () => {
-  test('opens at the third failure in a row, and says why', () => {
+  test('opens at the third failure in a row, and reports its cause', () => {
     fail(1, 2);
     expect([breaker.isOpen, events]).toEqual([false, []]);
     fail(3);
     expect([breaker.isOpen, events]).toEqual([true, [OPENED]]);
   });
 
-  test('stays closed where a success lies between failures', () => {
+  test('stays closed if a success comes between failures', () => {
     fail(1, 2);
     breaker.succeeded();
     fail(1, 2);
@@ -76,7 +76,7 @@ describe('a closed breaker', () => {
     expect(breaker.isOpen).toBe(true);
   });
 
-  test('asks nothing, also when it is told to', async () => {
+  test('sends no probe, even when it is told to', async () => {
     fail(1, 2);
     breaker.probeNow();
     await advance(100_000);
@@ -94,19 +94,19 @@ describe('an open breaker', () => {
     expect(events).toEqual([OPENED]);
   });
 
-  test('does not close for a late success', () => {
+  test('does not close after a late success', () => {
     breaker.succeeded();
     expect(breaker.isOpen).toBe(true);
   });
 
-  test('asks about what the call was about that opened it', async () => {
+  test('probes with the name of the call that opened it', async () => {
     fail(4);
     failProbes = true;
     await advance(1000);
     expect(new Set(probes.map(({ name }) => name))).toEqual(new Set(['name 3']));
   });
 
-  test('asks again and again, less and less often, and not while it is being answered', async () => {
+  test('probes less and less often, and never while a probe is under way', async () => {
     for (const [asked, delay] of [50, 100, 200, 250, 250, 250].entries()) {
       await advance(delay - 1);
       expect(probes).toHaveLength(asked);
@@ -120,7 +120,7 @@ describe('an open breaker', () => {
     expect([breaker.isOpen, events]).toEqual([true, [OPENED]]);
   });
 
-  test('closes when a probe is answered, and asks no more', async () => {
+  test('closes when a probe is answered, and sends no more', async () => {
     await advance(50);
     expect(breaker.isOpen).toBe(true);
     await answerProbe(0);
@@ -129,7 +129,7 @@ describe('an open breaker', () => {
     expect(probes).toHaveLength(1);
   });
 
-  test('takes three failures and fresh probes to open again', async () => {
+  test('needs three failures to open again, and then probes from the start', async () => {
     failProbes = true;
     await advance(1000);
     failProbes = false;
@@ -147,7 +147,7 @@ describe('an open breaker', () => {
     expect(probes).toHaveLength(before + 1);
   });
 
-  test('asks at once when something says that the shard may be back', async () => {
+  test('probes at once when it is told that the shard may be back', async () => {
     breaker.probeNow();
     expect(probes).toHaveLength(1);
     await answerProbe(0);
@@ -156,7 +156,7 @@ describe('an open breaker', () => {
     expect(probes).toHaveLength(1);
   });
 
-  test('has one timer, also after it was told to ask', async () => {
+  test('has one timer, even after it was told to probe', async () => {
     breaker.probeNow();
     await failProbe(0);
     await advance(99);
@@ -165,7 +165,7 @@ describe('an open breaker', () => {
     expect(probes).toHaveLength(2);
   });
 
-  test('that is ended asks no more', async () => {
+  test('that is ended sends no more probes', async () => {
     breaker.dispose();
     expect(breaker.isOpen).toBe(false);
     breaker.probeNow();
@@ -176,7 +176,7 @@ describe('an open breaker', () => {
   test.each([
     ['answered', answerProbe],
     ['failed', failProbe],
-  ])('that is ended does not care for a probe that is %s', async (_what, end) => {
+  ])('that is ended ignores a probe that is %s', async (_what, end) => {
     await advance(50);
     breaker.dispose();
     await end(0);

@@ -13,7 +13,7 @@ let store: FakeStore;
 let clock: ManualClock;
 let log: RecordedLog;
 let timeoutMillis: number;
-/** What listeners and observer were told, in order. */
+/** The calls of listeners and observer, in order. */
 let told: unknown[];
 let breakers: Breakers;
 beforeEach(() => {
@@ -57,7 +57,7 @@ test('a shard that is down does not keep others from being asked', () => {
   ]);
 });
 
-test('each change is told with the number of shards that are down, and logged once', async () => {
+test('each change is reported with the number of shards that are down, and logged once', async () => {
   breakers.onChange((isOpen) => told.push(isOpen));
   open('a:1');
   open('a:1');
@@ -78,7 +78,7 @@ test('each change is told with the number of shards that are down, and logged on
   ]);
 });
 
-test('all listeners are told, and find the breaker as they are told', async () => {
+test('all listeners are called, and see the breaker in its new state', async () => {
   for (let i = 0; i < 2; i += 1) {
     breakers.onChange((isOpen) => told.push([isOpen, breakers.of('a:1').isOpen]));
   }
@@ -87,13 +87,13 @@ test('all listeners are told, and find the breaker as they are told', async () =
   expect(told).toEqual([1, [true, true], [true, true], 0, [false, false], [false, false]]);
 });
 
-test('a shard is asked for leave to write beside a name that it holds', async () => {
+test('a probe writes to a name beside one that the shard holds', async () => {
   open('a:{key}');
   await advance(50);
   expect(store.probes).toEqual([['setrange', 'a:{key}:probe', 0, '']]);
 });
 
-test('a shard that refuses to write is not back', async () => {
+test('a shard that refuses a write is not back', async () => {
   store.answerProbe = () => Promise.reject(FAILURES.refused);
   open('a:1');
   await advance(50);
@@ -118,7 +118,7 @@ test('a shard that does not answer in time is not back', async () => {
   await expect(breakers.probe('a:1')).rejects.toThrow(TimeoutError);
 });
 
-test('only shards that are down are asked when Redis can be reached again', async () => {
+test('only shards that are down are probed when Redis can be reached again', async () => {
   breakers.of('b:1').failed('b:1', FAILURES.unknown);
   open('a:1');
   store.becomeReady();
@@ -127,13 +127,13 @@ test('only shards that are down are asked when Redis can be reached again', asyn
   expect(breakers.of('a:1').isOpen).toBe(false);
 });
 
-test('a connection on which no reply came is looked at when its shard counts as down', () => {
+test('a connection without a reply is examined when its shard counts as down', () => {
   open('a:1', new TimeoutError(500));
   open('b:1', FAILURES.unknown);
   expect([store.suspected, store.renewed]).toEqual([['a'], []]);
 });
 
-test('it is looked at again after each probe without a reply, of which there is one at a time', async () => {
+test('the connection is examined again after each probe without a reply, with one probe at a time', async () => {
   timeoutMillis = 1;
   breakers = create();
   let answer!: (reply: number) => void;
@@ -150,14 +150,14 @@ test('it is looked at again after each probe without a reply, of which there is 
   await until(() => !breakers.of('a:1').isOpen);
 });
 
-test.each(['a:1', 'b:1'])('calls of %s that fail once they are disposed of open none', (name) => {
+test.each(['a:1', 'b:1'])('calls of %s that fail after dispose open no breaker', (name) => {
   open('a:1');
   breakers.dispose();
   open(name);
   expect(breakers.of(name).isOpen).toBe(false);
 });
 
-test('once disposed of, nothing is asked any more', async () => {
+test('no probe is sent after dispose', async () => {
   open('a:1');
   open('b:1');
   breakers.dispose();

@@ -36,7 +36,7 @@ async function failureOf(call: ScriptedCall): Promise<unknown> {
   );
 }
 
-/** Resolves when a call that had ended before would have been sent again. */
+/** Resolves after the time in which a call that ended earlier would have been sent again. */
 async function longestBackoff(): Promise<void> {
   const call = callThat([...Array.from({ length: 4 }, () => passing), 'reply']);
   await create(60_000, new FakeStore()).run(call);
@@ -48,7 +48,7 @@ describe('a call is sent again', () => {
     ['passing, without a connection', notSent],
     ['passing, at a former primary', demoted],
     ['moving', moving],
-    ['of which nobody knows whether it ran', unknown],
+    ['unknown', unknown],
   ])('after a failure that is %s', async (_kind, failure) => {
     const call = callThat([failure, failure, 'reply']);
     expect(await guard.run(call)).toBe('reply');
@@ -64,7 +64,7 @@ describe('a call is sent again', () => {
   test.each([
     ['passing', passing],
     ['moving', moving],
-  ])('though it must not run twice, where it did not run: %s', async (_kind, failure) => {
+  ])('if it did not run, even though it must not run twice: %s', async (_kind, failure) => {
     const call = callThat([failure, failure, 'reply'], { isRepeatable: false });
     expect(await guard.run(call)).toBe('reply');
     expect(call.attempts).toEqual([1, 2, 3]);
@@ -82,28 +82,28 @@ describe('a call is sent again', () => {
 });
 
 describe('a call is not sent again', () => {
-  test('where it was refused', async () => {
+  test('if Redis refused it', async () => {
     const call = callThat([refused, 'reply']);
     expect(await failureOf(call)).toMatchObject({ name: 'StoreUnavailableError', cause: refused });
     await longestBackoff();
     expect(call.attempts).toEqual([1]);
   });
 
-  test('where it was wrong; what was wrong is shown as it is', async () => {
+  test('if it was wrong, and its error is passed on unchanged', async () => {
     const call = callThat([fault, 'reply']);
     expect(await failureOf(call)).toBe(fault);
     await longestBackoff();
     expect(call.attempts).toEqual([1]);
   });
 
-  test('where it may have run, and must not run twice', async () => {
+  test('if it may have run, and must not run twice', async () => {
     const call = callThat([passing, unknown, 'reply'], { isRepeatable: false });
     expect(await failureOf(call)).toMatchObject({ cause: unknown });
     await longestBackoff();
     expect(call.attempts).toEqual([1, 2]);
   });
 
-  test.each(ALL_KINDS)('where it fails when its time is up: %s', async (_kind, failure) => {
+  test.each(ALL_KINDS)('if it fails after its time is up: %s', async (_kind, failure) => {
     guard = create(5);
     let fail!: (error: Error) => void;
     const answer = new Promise<string>((_resolve, reject) => (fail = reject));
@@ -131,9 +131,9 @@ describe('a call that fails may have run', () => {
   test.each<[what: string, expected: boolean, call: ScriptedCall]>([
     ['refused', false, repeatable(refused)],
     ['refused, after it did not run', false, repeatable(passing, notSent, moving, refused)],
-    ['refused, after nobody knew', true, repeatable(unknown, refused)],
-    ['refused, after nobody knew and it did not run', true, repeatable(unknown, passing, refused)],
-    ['refused by a full store, after nobody knew', true, repeatable(unknown, FAILURES.full)],
+    ['refused, after unknown', true, repeatable(unknown, refused)],
+    ['refused, after unknown and not run', true, repeatable(unknown, passing, refused)],
+    ['refused by a full store, after unknown', true, repeatable(unknown, FAILURES.full)],
     ['lost', true, once(unknown)],
     ['lost, after it did not run', true, once(passing, moving, unknown)],
     ['refused, and must not run twice', false, once(passing, refused)],
@@ -146,11 +146,11 @@ describe('a call that fails may have run', () => {
   test.each<[what: string, expected: boolean, call: ScriptedCall]>([
     ['no answer', true, repeatable(NO_ANSWER)],
     ['no answer, after it did not run', true, repeatable(passing, NO_ANSWER)],
-    ['no answer, after nobody knew', true, repeatable(unknown, NO_ANSWER)],
-    ['no answer to what must not run twice', true, once(NO_ANSWER)],
+    ['no answer, after unknown', true, repeatable(unknown, NO_ANSWER)],
+    ['no answer to a call that must not run twice', true, once(NO_ANSWER)],
     ['no connection', false, repeatable(notSent)],
     ['a slot that moves', false, repeatable(moving)],
-    ['no connection to send what must not run twice', false, once(notSent)],
+    ['no connection for a call that must not run twice', false, once(notSent)],
     ['lost again and again', true, repeatable(unknown)],
     ['no connection any more', true, repeatable(unknown, notSent)],
   ])('when time is up: %s: %s', async (_what, expected, call) => {
@@ -168,12 +168,12 @@ describe('before a call is sent again', () => {
     ['unknown', unknown, 1],
     ['moving', moving, 0],
     ['demoted', demoted, 0],
-  ])('the topology is looked up where that may help: %s', async (_kind, failure, refreshes) => {
+  ])('the topology is looked up if that may help: %s', async (_kind, failure, refreshes) => {
     await guard.run(callThat([failure, 'reply']));
     expect(store.refreshes).toBe(refreshes);
   });
 
-  test('the connection to a former primary is left, but not for every call', async () => {
+  test('the connection to a former primary is renewed, but not by every call', async () => {
     await Promise.all([
       guard.run(callThat([demoted, demoted, demoted, 'reply'])),
       guard.run(callThat([demoted, 'reply'])),
@@ -187,7 +187,7 @@ describe('before a call is sent again', () => {
     expect(store.renewed).toEqual(['a', 'a']);
   });
 
-  test('the connection is kept after failures that say nothing of it', async () => {
+  test('the connection is kept after failures that are not about it', async () => {
     await guard.run(callThat([passing, notSent, moving, unknown, 'reply']));
     expect(store.renewed).toEqual([]);
   });

@@ -41,7 +41,7 @@ function create(timeoutMillis: number): CallGuard {
   });
 }
 
-/** What the call fails with. */
+/** The error that the call fails with. */
 async function failureOf(call: ScriptedCall): Promise<unknown> {
   return guard.run(call).then(
     (reply) => Promise.reject(new Error(`answered: ${reply}`)),
@@ -72,14 +72,14 @@ test('a call that is answered is sent once', async () => {
   expect(log.lines).toEqual([]);
 });
 
-test('a call that no answer comes to in time fails', async () => {
+test('a call without an answer in time fails', async () => {
   guard = create(5);
   const error = await failureOf(callThat([NO_ANSWER]));
   expect(error).toBeInstanceOf(StoreUnavailableError);
   expect((error as Error).cause).toBeInstanceOf(TimeoutError);
 });
 
-test('what came of earlier attempts is no cause where the last one is not answered', async () => {
+test('the error of an earlier attempt is not the cause if the last attempt is not answered', async () => {
   // Long enough for a second attempt.
   guard = create(60);
   const error = await failureOf(callThat([moving, NO_ANSWER]));
@@ -90,14 +90,14 @@ describe('failures of the store are logged', () => {
   const failures = (): unknown[] =>
     log.lines.flatMap((line) => (line.msg === 'store call failed' ? [line.failures] : []));
 
-  test('the first at once, with its reason', async () => {
+  test('at once for the first, with its reason', async () => {
     await fail(1, () => callThat([refused]));
     expect(log.lines).toMatchObject([
       { level: 'warn', msg: 'store call failed', failures: { check: 1 }, reason: refused.message },
     ]);
   });
 
-  test('those of a second together, by script, with the last reason, even if no more follow', async () => {
+  test('together for the rest of a second, by script, with the last reason, even if no more follow', async () => {
     await fail(2, () => callThat([refused]));
     await failureOf(callThat([unknown], { script: 'settle', isRepeatable: false }));
     expect(failures()).toEqual([{ check: 1 }]);
@@ -109,7 +109,7 @@ describe('failures of the store are logged', () => {
     expect(failures()).toHaveLength(2);
   });
 
-  test('the last ones when the limiter is closed, and no timer is left', async () => {
+  test('when the limiter is closed for the last ones, and no timer is left', async () => {
     await fail(2, () => callThat([refused]));
     guard.close();
     expect(failures()).toEqual([{ check: 1 }, { check: 1 }]);
@@ -129,14 +129,14 @@ describe('the breaker of a shard', () => {
     for (let i = 0; i < 10; i += 1) await expectNotAsked(callThat(['reply']), DOWN);
   });
 
-  test('opens for what is not known to have run as for what has not', async () => {
+  test('opens after calls that may have run, and after calls that did not run', async () => {
     await fail(1, () => callThat([refused]));
     await fail(1, () => callThat([unknown], { isRepeatable: false }));
     await fail(1, () => callThat([unknown, refused]));
     expect(isOpen()).toBe(true);
   });
 
-  test('opens where nothing is answered, and has the connection looked at', async () => {
+  test('opens if nothing is answered, and has the connection examined', async () => {
     guard = create(5);
     await fail(3, () => callThat([NO_ANSWER]));
     expect(isOpen()).toBe(true);
@@ -150,37 +150,37 @@ describe('the breaker of a shard', () => {
     expect(store.suspected).toEqual([]);
   });
 
-  test('stays closed where a write succeeds between failures', async () => {
+  test('stays closed if a write succeeds between failures', async () => {
     await fail(2, () => callThat([refused]));
     await guard.run(callThat(['reply']));
     await fail(2, () => callThat([refused]));
     expect(isOpen()).toBe(false);
   });
 
-  test('stays closed where the store has no room for new keys', async () => {
+  test('stays closed if the store has no room for new keys', async () => {
     await fail(10, () => callThat([FAILURES.full]));
     expect(isOpen()).toBe(false);
   });
 
-  test('opens where only what is read succeeds', async () => {
+  test('opens if only reads succeed', async () => {
     await fail(2, () => callThat([refused]));
     await guard.run(callThat(['reply'], { isWrite: false }));
     await fail(1, () => callThat([refused]));
     expect(isOpen()).toBe(true);
   });
 
-  test('does not care for faults, which are ours', async () => {
+  test('ignores faults, which are errors of Sluice', async () => {
     await fail(10, () => callThat([fault]));
     expect(isOpen()).toBe(false);
   });
 
-  test('does not care for slots that move', async () => {
+  test('ignores slots that move', async () => {
     guard = create(5);
     await fail(10, () => callThat([moving]));
     expect(isOpen()).toBe(false);
   });
 
-  test('keeps no other shard from being asked', async () => {
+  test('lets other shards be asked', async () => {
     await fail(3, () => callThat([refused]));
     expect(await guard.run(callThat(['reply'], { name: 'b:key' }))).toBe('reply');
   });
@@ -194,7 +194,7 @@ describe('the breaker of a shard', () => {
   });
 });
 
-describe('what is under way', () => {
+describe('the number of calls under way', () => {
   const TOO_MUCH = 'too much is under way';
 
   const ends: (() => Promise<void>)[] = [];
@@ -202,7 +202,7 @@ describe('what is under way', () => {
     await Promise.all(ends.splice(0).map((end) => end()));
   });
 
-  /** Starts a call of that size. @returns what ends it; the end of the test does, too */
+  /** Starts a call of that size. The end of the test also ends it. @returns a function that ends it */
   function startCall(size: number): (error?: Error) => Promise<void> {
     let settle!: (error?: Error) => void;
     const answer = new Promise<string>((resolve, reject) => {
@@ -220,7 +220,7 @@ describe('what is under way', () => {
     return end;
   }
 
-  test('is no more than 20,000', async () => {
+  test('is at most 20,000', async () => {
     startCall(19_999);
     const endLast = startCall(1);
     await expectNotAsked(callThat(['reply'], { size: 1 }), TOO_MUCH);
@@ -229,7 +229,7 @@ describe('what is under way', () => {
     await expectNotAsked(callThat(['reply'], { size: 2 }), TOO_MUCH);
   });
 
-  test('counts calls that have missed their deadline, until their replies come', async () => {
+  test('includes calls that have missed their deadline, until their replies come', async () => {
     guard = create(5);
     const end = startCall(20_000);
     await until(() => observed.length === 1);
@@ -238,18 +238,21 @@ describe('what is under way', () => {
     expect(await guard.run(callThat(['reply'], { size: 20_000 }))).toBe('reply');
   });
 
-  test('is counted by shard: one that does not reply keeps no other from being asked', async () => {
+  test('is counted by shard: a shard without replies does not keep others from being asked', async () => {
     startCall(20_000);
     await expectNotAsked(callThat(['reply']), TOO_MUCH);
     expect(await guard.run(callThat(['reply'], { name: 'b:key' }))).toBe('reply');
   });
 
-  test.each([undefined, refused, fault])('counts no call that has ended: %s', async (error) => {
-    await startCall(20_000)(error);
-    expect(await guard.run(callThat(['reply'], { size: 20_000 }))).toBe('reply');
-  });
+  test.each([undefined, refused, fault])(
+    'does not include a call that has ended: %s',
+    async (error) => {
+      await startCall(20_000)(error);
+      expect(await guard.run(callThat(['reply'], { size: 20_000 }))).toBe('reply');
+    },
+  );
 
-  test('says nothing of the store when it is too much', async () => {
+  test('does not make the store count as down when it is too high', async () => {
     startCall(20_000);
     for (let i = 0; i < 10; i += 1) await expectNotAsked(callThat(['reply']), TOO_MUCH);
     expect([isOpen(), observed, log.lines]).toEqual([false, [], []]);
@@ -280,14 +283,14 @@ describe('the observer is told of each call once', () => {
     expect(observed).toEqual([['check', outcome]]);
   });
 
-  test('but not of commands, which are no scripts', async () => {
+  test('but not of commands, which are not scripts', async () => {
     const { operation: _, ...command } = callThat(['reply']);
     await guard.run(command);
     await guard.run({ ...command, send: () => Promise.reject(refused) }).catch(() => undefined);
     expect(observed).toEqual([]);
   });
 
-  test('but not of those that are not sent', async () => {
+  test('but not of calls that are not sent', async () => {
     await fail(3, () => callThat([refused]));
     await fail(10, () => callThat(['reply']));
     expect(observed).toHaveLength(3);

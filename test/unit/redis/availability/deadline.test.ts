@@ -9,11 +9,11 @@ const LONG_MILLIS = 3_600_000;
 const timers = (): number =>
   process.getActiveResourcesInfo().filter((resource) => resource === 'Timeout').length;
 
-test('what is done in time is passed on', async () => {
+test('a result in time is passed on', async () => {
   await expect(withinDeadline(Promise.resolve('done'), LONG_MILLIS)).resolves.toBe('done');
 });
 
-test('what fails in time fails as it did', async () => {
+test('a failure in time is passed on', async () => {
   const error = new Error('failed');
   await expect(withinDeadline(Promise.reject(error), LONG_MILLIS)).rejects.toBe(error);
 });
@@ -29,7 +29,7 @@ test.each([
   expect(timers()).toBe(before);
 });
 
-test('what is not done in time fails', async () => {
+test('work that is not done in time fails', async () => {
   const never = new Promise(() => undefined);
   await expect(withinDeadline(never, 1)).rejects.toThrow(TimeoutError);
   await expect(withinDeadline(never, 1)).rejects.toThrow('no answer within 1 ms');
@@ -50,7 +50,7 @@ describe('a process that stood still', () => {
     far.destroy();
   });
 
-  test('reads what has come meanwhile before time is up', async () => {
+  test('reads the data that has arrived before time is up', async () => {
     const arrived = once(near, 'data');
     const answer = withinDeadline(arrived, 5);
     far.write('answer');

@@ -32,7 +32,7 @@ const FAILURES = [
   ]),
   ...replies('full', [
     "OOM command not allowed when used memory > 'maxmemory'.",
-    // As Redis 6 says it when a script runs into it.
+    // The message of Redis 6 if it happens in a script.
     'ERR Error running script (call to f_5b1): @user_script:7: @user_script: 7: -OOM command not allowed',
   ]),
   ...replies('moving', [
@@ -65,7 +65,7 @@ const FAULTS: [string, unknown][] = [
     'BUSYGROUP Consumer Group name already exists',
     'ERR the instance is LOADING',
   ].map((message): [string, unknown] => [message, new ErrorReply(message)]),
-  ['what is no error', 'a string'],
+  ['a value that is not an error', 'a string'],
   ['nothing', undefined],
 ];
 
@@ -79,7 +79,7 @@ describe.each(FAILURES)('%s', (_name, failure, error) => {
 });
 
 describe.each(FAULTS)('%s', (_name, error) => {
-  test('is a fault that is shown as it is', () => {
+  test('is a fault that is passed on unchanged', () => {
     expect(classifyFailure(error)).toBe('fault');
     expect(toLimiterError(error)).toBe(error);
   });
@@ -89,7 +89,7 @@ test.each([
   ["READONLY You can't write against a read only replica.", true],
   ["ERR Error running script (call to f_5b1): @user_script:7: -READONLY You can't write", true],
   ['LOADING Redis is loading the dataset in memory', false],
-])('%s tells of a demoted primary: %s', (message, expected) => {
+])('%s means a demoted primary: %s', (message, expected) => {
   expect(isDemoted(new ErrorReply(message))).toBe(expected);
 });
 
@@ -104,16 +104,16 @@ describe('an error of ioredis about a connection', () => {
       'Reached the max retries per request limit (which is 0). Refer to "maxRetriesPerRequest" option for details.',
       'the connection to Redis was lost before the reply',
     ],
-  ])('says what is wrong with it (%s)', (message, said) => {
+  ])('says what is wrong with the connection (%s)', (message, said) => {
     const error = new Error(message);
     expect(explained(error, undefined)).toMatchObject({ message: said });
     expect(explained(error, refused)).toMatchObject({ message: `${said}: ${refused.message}` });
-    // As Node's for a name with several addresses.
+    // Node's error for a name with several addresses.
     const ofAll = Object.assign(new AggregateError([refused]), { code: 'ECONNREFUSED' });
     expect(explained(error, ofAll)).toMatchObject({ message: `${said}: ECONNREFUSED` });
   });
 
-  test('is the only one that is put in other words', () => {
+  test('is the only error with a new message', () => {
     const reply = new ErrorReply('LOADING Redis is loading the dataset in memory');
     expect(explained(reply, refused)).toBe(reply);
     expect(explained('a string', refused)).toBe('a string');

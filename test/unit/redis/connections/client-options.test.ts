@@ -13,14 +13,14 @@ const SETTINGS: ConnectionSettings = {
   name: 'sluice:replica',
 };
 
-test('a connection is made again ever later, up to a quarter of a second', () => {
+test('the delay of a reconnection grows, up to a quarter of a second', () => {
   const delays = Array.from({ length: 8 }, (_, i) => reconnectAfter(i + 1));
   expect(delays).toEqual([10, 20, 40, 80, 160, 250, 250, 250]);
   expect(reconnectAfter(10_000)).toBe(250);
 });
 
 describe('every connection', () => {
-  test('bears its name, for CLIENT LIST', () => {
+  test('has its name, for CLIENT LIST', () => {
     expect(clientOptions(SETTINGS).connectionName).toBe('sluice:replica');
   });
 
@@ -39,17 +39,17 @@ describe('every connection', () => {
     });
   });
 
-  test('is made again for ever', () => {
+  test('is made again without end', () => {
     expect(clientOptions(SETTINGS).retryStrategy).toBe(reconnectAfter);
   });
 });
 
 describe('TLS', () => {
-  test('is not for connections without it', () => {
+  test('is off for connections without TLS settings', () => {
     expect(clientOptions(SETTINGS)).not.toHaveProperty('tls');
   });
 
-  test('is given as it is: its properties may change', () => {
+  test('is passed as the same object, since its properties may change', () => {
     const tls = { ca: 'ca', servername: 'redis' };
     expect(clientOptions({ ...SETTINGS, tls }).tls).toBe(tls);
   });
@@ -61,11 +61,11 @@ describe('credentials', () => {
   test.each([
     ['of the URL', {}, ofUrl, ofUrl],
     ['of the settings', { username: 'user', password: 'password' }, {}, undefined],
-    ['of the settings before those of the URL', { username: 'u', password: 'p' }, ofUrl, undefined],
+    ['of the settings before the URL', { username: 'u', password: 'p' }, ofUrl, undefined],
     ['of both', { password: 'p' }, ofUrl, { username: 'url user', password: 'p' }],
     ['with a password alone', {}, { password: 'p' }, { password: 'p' }],
-    ['that are none', {}, {}, {}],
-    ['that are none, said so', { username: undefined, password: undefined }, {}, {}],
+    ['that are missing', {}, {}, {}],
+    ['that are undefined', { username: undefined, password: undefined }, {}, {}],
   ])('%s', (_what, settings, url, expected) => {
     expect(credentials({ ...SETTINGS, ...settings }, url)).toStrictEqual(expected ?? settings);
   });

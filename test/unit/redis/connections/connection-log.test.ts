@@ -40,14 +40,14 @@ test('the loss of a connection, each reason in between, and its return are logge
   expect(messages().at(-1)).toBe('redis connection failed');
 });
 
-test('of the errors of a node of a cluster, those of DNS are logged', () => {
+test('only DNS errors of a node of a cluster are logged', () => {
   client.emit('node error', failure('ECONNREFUSED'));
   client.emit('node error', noDns);
   client.emit('node error', noDns);
   expect(messages()).toEqual(['redis connection failed']);
 });
 
-test('the last error is told until the connection is back', () => {
+test('the last error is known until the connection is back', () => {
   const lastError = lastErrorOf(client);
   expect(lastError()).toBeUndefined();
   client.emit('error', failure('ECONNREFUSED'));
@@ -58,7 +58,7 @@ test('the last error is told until the connection is back', () => {
   expect(lastError()).toBeUndefined();
 });
 
-test('that of a cluster is the one of its last node', () => {
+test('the last error of a cluster is that of its last node', () => {
   const lastError = lastErrorOf(client);
   const refused = failure('ECONNREFUSED');
   client.emit('error', Object.assign(new Error('no node'), { lastNodeError: refused }));

@@ -25,7 +25,7 @@ beforeEach(() => {
 });
 afterEach(() => connections.close());
 
-/** One of those that a service may use. */
+/** A channel with a name that a service may use. */
 function newChannel(): string {
   return new KeyNaming('sluice:').namesOf(uniqueKey()).wakeChannel;
 }
@@ -49,13 +49,13 @@ async function subscribe(...channels: string[]): Promise<void> {
   for (const name of channels) await recorder.untilSubscribed(name);
 }
 
-test('what is subscribed before there is a connection is subscribed when there is', async () => {
+test('a channel is subscribed as soon as there is a connection', async () => {
   connections.subscriber.subscribe(channel);
   await recorder.untilSubscribed(channel);
   expect(await subscribersOf(channel)).toBe(1);
 });
 
-test('messages come from the moment on in which the subscription is reported', async () => {
+test('messages arrive from the moment when the subscription is reported', async () => {
   await subscribe(channel, other);
   await redis.client.publish(channel, 'first');
   await redis.client.publish(other, 'second');
@@ -67,7 +67,7 @@ test('messages come from the moment on in which the subscription is reported', a
   expect(recorder.subscribed).toEqual([channel, other]);
 });
 
-test('all is subscribed again when the connection was cut, and reported', async () => {
+test('all channels are subscribed and reported again after the connection was cut', async () => {
   await subscribe(channel, other);
   for (const times of [2, 3]) {
     expect(await killSubscriberConnections(redis.client)).toBe(1);
@@ -79,7 +79,7 @@ test('all is subscribed again when the connection was cut, and reported', async 
   expect(recorder.subscribed).toHaveLength(6);
 });
 
-test('what is unsubscribed is so for good', async () => {
+test('a channel stays unsubscribed after reconnections', async () => {
   await subscribe(channel, other);
   connections.subscriber.unsubscribe(channel);
   await until(async () => (await subscribersOf(channel)) === 0);
@@ -90,7 +90,7 @@ test('what is unsubscribed is so for good', async () => {
   expect(recorder.times(channel)).toBe(1);
 });
 
-test('what is unsubscribed while it is being subscribed is not reported', async () => {
+test('a channel that is unsubscribed while it is being subscribed is not reported', async () => {
   await subscribe(other);
   connections.subscriber.subscribe(channel);
   connections.subscriber.unsubscribe(channel);
@@ -100,7 +100,7 @@ test('what is unsubscribed while it is being subscribed is not reported', async 
   expect(await subscribersOf(channel)).toBe(0);
 });
 
-test('what is subscribed while there is no connection is subscribed with the next', async () => {
+test('a channel that is subscribed without a connection is subscribed on the next', async () => {
   await subscribe(channel);
   const cut = until(() => !connections.isReady || undefined);
   await redis.client.client('KILL', 'TYPE', 'PUBSUB');
@@ -119,7 +119,7 @@ test('a connection that answers is kept', async () => {
   connections = connectTo(redis.url, recordLog(), 1000);
   await subscribe(channel);
   await redis.client.config('RESETSTAT');
-  // By the second time the first has been found answered, or not.
+  // At the second ping, Sluice knows whether the first was answered.
   await until(async () => {
     const stats = await redis.client.info('commandstats');
     return Number(/cmdstat_ping:calls=(\d+)/.exec(stats)?.[1] ?? 0) >= 2;
@@ -129,8 +129,8 @@ test('a connection that answers is kept', async () => {
   expect(recorder.subscribed).toEqual([channel]);
 });
 
-describeWithRedisProgram('a connection that is dead', () => {
-  test('is left, and its channels are subscribed on another', async () => {
+describeWithRedisProgram('a dead connection', () => {
+  test('is replaced, and its channels are subscribed on another', async () => {
     const server = await startRedisProcess();
     const proxy = await startFaultProxy(server.port);
     const log = recordLog();

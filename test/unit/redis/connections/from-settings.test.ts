@@ -57,7 +57,7 @@ test('a URL without TLS has no TLS settings', async () => {
   expect(tls).toBeUndefined();
 });
 
-test('a file that is not there is told by the name of its setting', async () => {
+test('the error for a missing file names its setting', async () => {
   const settings = connectionSettings({
     REDIS_URL: 'rediss://localhost',
     REDIS_TLS_CA_FILE: join(folder, 'none'),
@@ -74,7 +74,7 @@ describe('certificates', () => {
   });
   afterAll(() => authority.remove());
 
-  test('are what the files hold that the settings name', async () => {
+  test('are the content of the files in the settings', async () => {
     const { tls } = await connectionSettings({
       REDIS_URL: 'rediss://localhost',
       REDIS_TLS_CA_FILE: authority.caFile,
@@ -83,7 +83,7 @@ describe('certificates', () => {
     expect(tls).toStrictEqual({ ca: authority.ca, servername: 'redis.example' });
   });
 
-  test('are those of a bundle with words between them', async () => {
+  test('can come from a bundle with text between them', async () => {
     const bundle = `# one\n${authority.ca}\n# two\n${authority.ca}`;
     const { tls } = await connectionSettings({
       REDIS_URL: 'rediss://localhost',
@@ -92,7 +92,7 @@ describe('certificates', () => {
     expect(tls).toStrictEqual({ ca: bundle });
   });
 
-  test('follow their files, in one object', async () => {
+  test('follow their files, in the same object', async () => {
     const [first, second] = [
       await authority.issueClientCertificate('first'),
       await authority.issueClientCertificate('second'),
@@ -114,7 +114,7 @@ describe('certificates', () => {
     ['REDIS_TLS_CA_FILE', 'no certificate', { REDIS_TLS_CA_FILE: 'no PEM' }],
     [
       'REDIS_TLS_CA_FILE',
-      'one certificate and a half',
+      'one and a half certificates',
       { REDIS_TLS_CA_FILE: '{ca}-----BEGIN CERTIFICATE-----\nMII' },
     ],
     [
@@ -132,7 +132,7 @@ describe('certificates', () => {
       'the key of another certificate',
       { REDIS_TLS_CERT_FILE: '{cert}', REDIS_TLS_KEY_FILE: '{other key}' },
     ],
-  ])('%s with %s is refused', async (variable, _what, files) => {
+  ])('%s with %s is rejected', async (variable, _what, files) => {
     const { cert, key } = await authority.issueClientCertificate('client');
     const { key: otherKey } = await authority.issueClientCertificate('other');
     const texts: Record<string, string> = { ca: authority.ca, cert, key, 'other key': otherKey };
@@ -148,7 +148,7 @@ describe('certificates', () => {
 });
 
 describe('credentials', () => {
-  test('from files follow them, and those from variables stay', async () => {
+  test('from files follow their files, and credentials from variables stay', async () => {
     const file = await fileWith('before\n');
     const { username, password } = await connectionSettings({
       REDIS_URL: 'redis://localhost',
@@ -160,7 +160,7 @@ describe('credentials', () => {
     await until(() => String(password) === 'after');
   });
 
-  test('stay as they are, and the log says so, where a file becomes empty', async () => {
+  test('stay unchanged if a file becomes empty, which is logged', async () => {
     const file = await fileWith('before');
     const log = recordLog();
     const { password } = await connectionSettings(

@@ -10,7 +10,7 @@ type Answer = readonly LookupAddress[] | Error | Promise<readonly LookupAddress[
 
 const failure = (code: string): Error => Object.assign(new Error(`getaddrinfo ${code}`), { code });
 
-/** Look-ups of one name whose answers a test gives, in order. */
+/** Look-ups of one name, with the answers of the test in order. */
 function lookupsThat(...answers: Answer[]) {
   const failures: string[] = [];
   let asked = 0;
@@ -30,7 +30,7 @@ function lookupsThat(...answers: Answer[]) {
   return { ask, failures, asked: () => asked };
 }
 
-test('a name has the addresses that DNS says now', async () => {
+test('a name has the current addresses of DNS', async () => {
   const { ask, failures } = lookupsThat([FIRST], [SECOND, FIRST], [SECOND]);
   expect(await ask()).toEqual([FIRST]);
   expect(await ask()).toEqual([SECOND, FIRST]);
@@ -39,7 +39,7 @@ test('a name has the addresses that DNS says now', async () => {
 });
 
 test.each([['EAI_AGAIN'], ['ENOTFOUND']])(
-  'it keeps the last of them while a look-up fails with %s',
+  'a name keeps its last addresses while a look-up fails with %s',
   async (code) => {
     const { ask, failures } = lookupsThat([FIRST], [SECOND, FIRST], failure(code), failure(code));
     await ask();
@@ -51,7 +51,7 @@ test.each([['EAI_AGAIN'], ['ENOTFOUND']])(
   },
 );
 
-test('a name that was never found has none, and the error says why', async () => {
+test('a name that was never found has no addresses, and the error gives the reason', async () => {
   const { ask, failures } = lookupsThat(failure('EAI_AGAIN'));
   await expect(ask()).rejects.toMatchObject({
     message: 'DNS look-up of redis failed: EAI_AGAIN',
@@ -60,7 +60,7 @@ test('a name that was never found has none, and the error says why', async () =>
   expect(failures).toEqual([]);
 });
 
-test('a look-up that hangs is waited for a while, shared, and counts when it is answered', async () => {
+test('a look-up that hangs delays callers for a while, is shared, and counts when it is answered', async () => {
   let answer: (addresses: readonly LookupAddress[]) => void = () => undefined;
   const hanging = new Promise<readonly LookupAddress[]>((resolve) => {
     answer = resolve;

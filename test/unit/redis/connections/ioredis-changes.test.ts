@@ -19,7 +19,7 @@ test('a socket of a client may fail more than once', async () => {
   const [accepted] = (await once(server, 'connection')) as [Socket];
   const { stream } = client as unknown as { stream: Socket };
   stream.emit('error', new Error('first'));
-  // Without a listener it would be thrown here.
+  // Without a listener the error would be thrown here.
   stream.emit('error', new Error('second'));
   expect(await failed).toMatchObject([{ message: 'first' }]);
   client.disconnect();

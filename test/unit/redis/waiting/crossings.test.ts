@@ -7,7 +7,7 @@ import {
 } from '../../../support/waiting/queue-harness.js';
 import { quiet } from '../../../support/waiting/scripted-store.js';
 
-/** So many waiters are notified in one tick. */
+/** The number of waiters that are notified in one tick. */
 const BATCH = 32;
 const MAX_ASKED_PER_CALL = 500;
 
@@ -18,7 +18,7 @@ beforeEach(async () => {
 });
 
 describe('a reply and a wake', () => {
-  test('an approval that overtakes the ticket holds, and the ticket is no news', async () => {
+  test('an approval that overtakes the ticket holds, and the ticket changes nothing', async () => {
     h.ask('c');
     h.wake({ granted: ['c'], waitingFrom: 31 });
     h.queue.ticketed('c', 30, 500, LIMITS);
@@ -45,7 +45,7 @@ describe('a reply and a wake', () => {
     expect(await h.outcome('c')).toBe('approved');
   });
 
-  test('an approval before the subscription, of which no wake was heard, is found by the first call', async () => {
+  test('the first call finds an approval whose wake was sent before the subscription', async () => {
     const early = new QueueHarness();
     early.wait('a', 10);
     early.confirmSubscription();
@@ -75,8 +75,8 @@ describe('a reply and a wake', () => {
   });
 });
 
-describe('a wake that tells of room soon, as after a hold, and overtakes', () => {
-  test('the reply of an earlier settle, leads to another call', async () => {
+describe('a wake that announces room soon, as after a hold,', () => {
+  test('leads to another call if it overtakes the reply of an earlier settle', async () => {
     h.queue.onMemoryLost();
     h.wake({ millisToRoom: 300, waitingFrom: 10, waiting: 2 });
     await h.store.last.answer({ millisToRoom: 3_600_000, waitingFrom: 10, waiting: 2 });
@@ -87,14 +87,14 @@ describe('a wake that tells of room soon, as after a hold, and overtakes', () =>
     expect(h.store.calls).toHaveLength(4);
   });
 
-  test('the ticket of an earlier check, leads to another call', () => {
+  test('leads to another call if it overtakes the ticket of an earlier check', () => {
     h.ask('c');
     h.wake({ millisToRoom: 300, waitingFrom: 10, waiting: 3 });
     h.queue.ticketed('c', 30, 3_600_000, LIMITS);
     expect([h.queue.mode, h.store.calls.length]).toEqual(['settling', 2]);
   });
 
-  test('nothing, leads to no other call when the next window is known', async () => {
+  test('leads to no other call if it overtakes nothing and the next window is known', async () => {
     await h.advance(WINDOW_MILLIS);
     const calls = h.store.calls.length;
     const next = { millisToRoom: WINDOW_MILLIS, granted: ['a'], waitingFrom: 20, waiting: 1 };
@@ -112,14 +112,14 @@ describe('a wake and a disconnect', () => {
     expect(h.withdrawn).toEqual([]);
   });
 
-  test('an approval after the disconnect goes with the withdrawal', async () => {
+  test('an approval after the disconnect ends with the withdrawal', async () => {
     h.disconnect('a');
     h.wake({ granted: ['a'], waitingFrom: 20 });
     expect(await h.outcome('a')).toBe('withdrawn');
     expect(h.withdrawn).toEqual([['a']]);
   });
 
-  test('an approval is released where its caller disconnects before it is notified', async () => {
+  test('an approval is released if its caller disconnects before it is notified', async () => {
     const many = Array.from({ length: BATCH + 1 }, (_, i) => `w${i}`);
     for (const [i, requestId] of many.entries()) h.wait(requestId, 100 + i);
     const last = many.at(-1)!;
@@ -131,7 +131,7 @@ describe('a wake and a disconnect', () => {
     expect(await h.outcome(many[BATCH - 1]!)).toBe('approved');
   });
 
-  test('an approval that overtakes the ticket is released where its caller has disconnected', () => {
+  test('an approval that overtakes the ticket is released if its caller has disconnected', () => {
     h.ask('c');
     h.disconnect('c');
     h.wake({ granted: ['c'] });
@@ -142,7 +142,7 @@ describe('a wake and a disconnect', () => {
 });
 
 describe('a disconnect and a reply', () => {
-  test('one who asks is withdrawn when its ticket comes', async () => {
+  test('a check without a ticket is withdrawn when its ticket comes', async () => {
     h.ask('c');
     h.disconnect('c');
     expect([h.withdrawn, h.size]).toEqual([[], 3]);
@@ -151,7 +151,7 @@ describe('a disconnect and a reply', () => {
     expect(await h.outcome('c')).toBe('withdrawn');
   });
 
-  test('one who asks first of all leaves no subscription behind', () => {
+  test('the first check of a queue leaves no subscription', () => {
     const alone = new QueueHarness();
     alone.ask('c');
     alone.disconnect('c');
@@ -163,7 +163,7 @@ describe('a disconnect and a reply', () => {
     ]);
   });
 
-  test('one who is asked about is withdrawn after the call, which may put it back', async () => {
+  test('a doubted waiter is withdrawn after the call, which may put it back', async () => {
     h.queue.onMemoryLost();
     h.disconnect('a');
     expect([h.store.last.ids, h.withdrawn]).toEqual([['a', 'b'], []]);
@@ -171,7 +171,7 @@ describe('a disconnect and a reply', () => {
     expect(h.withdrawn).toEqual([['a']]);
   });
 
-  test('one who is asked about, and was approved, is withdrawn after the call', async () => {
+  test('a doubted waiter that was approved is withdrawn after the call', async () => {
     h.queue.onMemoryLost();
     h.disconnect('a');
     await h.store.last.answer({ granted: ['a'], waiting: 1, waitingFrom: 20 });
@@ -180,7 +180,7 @@ describe('a disconnect and a reply', () => {
 });
 
 describe('a lost subscription and the end of a window', () => {
-  test('the timer ends a window whose wake is lost, and finds who was approved', async () => {
+  test('the timer ends a window whose wake is lost, and finds the approved waiters', async () => {
     h.mutex.isTaken = true;
     h.mutex.isAcquired = false;
     await h.advance(WINDOW_MILLIS + GRACE_MILLIS);
@@ -190,7 +190,7 @@ describe('a lost subscription and the end of a window', () => {
     expect(await h.outcome('a')).toBe('approved');
   });
 
-  test('a subscription made again while the window is ended has all asked about', async () => {
+  test('a subscription made again during the settle makes the next call ask about all waiters', async () => {
     await h.advance(WINDOW_MILLIS);
     expect(h.store.last.ids).toEqual([]);
     h.confirmSubscription();
@@ -199,7 +199,7 @@ describe('a lost subscription and the end of a window', () => {
     expect([h.queue.mode, h.store.last.ids]).toEqual(['settling', ['a', 'b']]);
   });
 
-  test('one whose ticket comes after the subscription was made again is asked about, too', async () => {
+  test('a waiter whose ticket comes after the subscription was made again is also asked about', async () => {
     h.ask('c');
     h.confirmSubscription();
     await h.store.last.answer({ waiting: 2 });
@@ -210,7 +210,7 @@ describe('a lost subscription and the end of a window', () => {
 });
 
 describe('the end of the lease and the return of the store', () => {
-  test('after an outage that outlasted the lease all are asked about, once', async () => {
+  test('after an outage longer than the lease all waiters are asked about once', async () => {
     await h.advance(WINDOW_MILLIS);
     while (h.clock.now() < LEASE_MILLIS) {
       await h.store.last.fail();
@@ -222,14 +222,14 @@ describe('the end of the lease and the return of the store', () => {
     expect([h.queue.mode, h.store.calls.length]).toEqual(['listening', calls]);
   });
 
-  test('a call that outlasts the lease has all asked about after it', async () => {
+  test('after a call longer than the lease all waiters are asked about', async () => {
     await h.advance(WINDOW_MILLIS);
     await h.clock.advance(LEASE_MILLIS);
     await h.store.last.answer({ waiting: 2, waitingFrom: 10 });
     expect([h.queue.mode, h.store.last.ids]).toEqual(['settling', ['a', 'b']]);
   });
 
-  test('the store that returns during a call has all asked about again', async () => {
+  test('a return of the store during a call makes the next call ask about all waiters again', async () => {
     h.queue.onStoreAvailable();
     h.queue.onStoreAvailable();
     expect(h.queue.mode).toBe('resettling');
@@ -240,7 +240,7 @@ describe('the end of the lease and the return of the store', () => {
     ]);
   });
 
-  test('many are put back in the order of their tickets, however those came', async () => {
+  test('many waiters are put back in the order of their tickets, in whatever order the tickets came', async () => {
     for (let i = 0; i < MAX_ASKED_PER_CALL; i += 1) h.ask(`w${i}`);
     for (let i = MAX_ASKED_PER_CALL - 1; i >= 0; i -= 1)
       h.queue.ticketed(`w${i}`, 100 + i, 500, LIMITS);
@@ -256,7 +256,7 @@ describe('the end of the lease and the return of the store', () => {
     expect([h.queue.mode, h.store.calls.length]).toEqual(['listening', 3]);
   });
 
-  test('one that was approved is never asked about again', () => {
+  test('an approved waiter is never asked about again', () => {
     h.wake({ granted: ['a'], waitingFrom: 20 });
     h.queue.onMemoryLost();
     expect(h.store.last.ids).toEqual(['b']);
@@ -264,7 +264,7 @@ describe('the end of the lease and the return of the store', () => {
 });
 
 describe('the end of the replica', () => {
-  test('those who wait are turned away and withdrawn', async () => {
+  test('waiters fail and are withdrawn', async () => {
     h.queue.turnAway();
     expect([await h.outcome('a'), await h.outcome('b')]).toEqual([
       'shutting_down',
@@ -273,7 +273,7 @@ describe('the end of the replica', () => {
     expect([h.withdrawn, h.over, h.size]).toEqual([[['a', 'b']], 'ended', 0]);
   });
 
-  test('one who asks is turned away, and withdrawn when its ticket comes', async () => {
+  test('a check without a ticket fails, and is withdrawn when its ticket comes', async () => {
     h.ask('c');
     h.queue.turnAway();
     expect([await h.outcome('c'), h.over, h.size]).toEqual(['shutting_down', 'no', 1]);
@@ -282,7 +282,7 @@ describe('the end of the replica', () => {
     expect([h.withdrawn, h.over, h.size]).toEqual([[['a', 'b'], ['c']], 'ended', 0]);
   });
 
-  test('an approval that comes after it goes with the withdrawal', async () => {
+  test('a later approval ends with the withdrawal', async () => {
     h.ask('c');
     h.queue.turnAway();
     h.wake({ granted: ['a', 'c'], waitingFrom: 20 });
@@ -290,7 +290,7 @@ describe('the end of the replica', () => {
     expect([h.withdrawn, h.over]).toEqual([[['a', 'b'], ['c']], 'ended']);
   });
 
-  test('while a call is under way, withdrawals come after it', async () => {
+  test('withdrawals come after a call that is under way', async () => {
     await h.advance(WINDOW_MILLIS);
     h.queue.turnAway();
     expect([h.withdrawn, h.over]).toEqual([[], 'ending']);

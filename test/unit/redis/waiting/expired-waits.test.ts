@@ -13,14 +13,14 @@ beforeEach(() => {
   h = new QueueHarness();
 });
 
-/** `a` waits for at most LONGEST_WAIT, `b` as long as it takes; the queue listens. */
+/** `a` waits for at most LONGEST_WAIT, `b` without a limit; the queue listens. */
 async function waitAndListen(): Promise<void> {
   h.ask('a', LONGEST_WAIT);
   h.queue.ticketed('a', 10, WINDOW_MILLIS, LIMITS);
   await h.waitAndListen({ b: 20 });
 }
 
-test('a wait that is over asks Redis, and is denied where its turn has not come', async () => {
+test('an expired wait asks Redis, and is denied if its turn has not come', async () => {
   await waitAndListen();
   await h.advance(LONGEST_WAIT - 1);
   expect(h.queue.mode).toBe('listening');
@@ -35,7 +35,7 @@ test('a wait that is over asks Redis, and is denied where its turn has not come'
   expect(h.size).toBe(1);
 });
 
-test('one whose turn has come in that moment is approved', async () => {
+test('an expired wait is approved if its turn has come by then', async () => {
   await waitAndListen();
   await h.advance(LONGEST_WAIT);
   await h.store.last.answer({ waitingFrom: 20, waiting: 1, granted: ['a'] });
@@ -43,7 +43,7 @@ test('one whose turn has come in that moment is approved', async () => {
   expect(h.withdrawn).toEqual([]);
 });
 
-test('one that is over while a call is under way is asked about by the next', async () => {
+test('a wait that expires during a call is asked about by the next call', async () => {
   await waitAndListen();
   await h.advance(LONGEST_WAIT - 1);
   h.queue.onMemoryLost();
@@ -57,7 +57,7 @@ test('one that is over while a call is under way is asked about by the next', as
   expect(await h.outcome('a')).toBe('denied');
 });
 
-test('a wait is over where Redis can not be asked, and is withdrawn when it can', async () => {
+test('an expired wait fails if Redis can not be asked, and is withdrawn when it can', async () => {
   await waitAndListen();
   await h.advance(LONGEST_WAIT);
   await h.store.last.fail();
@@ -66,7 +66,7 @@ test('a wait is over where Redis can not be asked, and is withdrawn when it can'
   expect(h.withdrawn).toEqual([['a']]);
 });
 
-test('in an outage a wait that is over does not wait for the next try', async () => {
+test('in an outage an expired wait does not wait for the next attempt', async () => {
   await waitAndListen();
   h.queue.onMemoryLost();
   for (let millis = 0; millis < LONGEST_WAIT; millis += 1) {
@@ -78,7 +78,7 @@ test('in an outage a wait that is over does not wait for the next try', async ()
   expect(await h.outcome('a')).toBe(STORE_IS_AWAY.name);
 });
 
-test('without a ticket no wait is over: it begins with the place', async () => {
+test('a wait does not expire without a ticket, since it begins with the place', async () => {
   h.ask('a', LONGEST_WAIT);
   await h.advance(LONGEST_WAIT);
   h.queue.ticketed('a', 10, WINDOW_MILLIS, LIMITS);
@@ -86,7 +86,7 @@ test('without a ticket no wait is over: it begins with the place', async () => {
   expect(await h.outcome('a')).toBeUndefined();
 });
 
-test('the last wait that is over ends the queue', async () => {
+test('the last expired wait ends the queue', async () => {
   h.ask('a', LONGEST_WAIT);
   h.queue.ticketed('a', 10, WINDOW_MILLIS, LIMITS);
   h.confirmSubscription();
@@ -97,7 +97,7 @@ test('the last wait that is over ends the queue', async () => {
   expect(h.over).toBe('ended');
 });
 
-test('who was approved or has left is not asked about when the wait would be over', async () => {
+test('a waiter that was approved is not asked about when its wait would expire', async () => {
   await waitAndListen();
   h.wake({ waitingFrom: 20, granted: ['a'], waiting: 1 });
   expect(await h.outcome('a')).toBe('approved');

@@ -63,7 +63,7 @@ function called(): string[][] {
   return store.renewals.map(({ leased }) => leased.map(([state]) => state));
 }
 
-test('all that are due soon share a call, and stay together', async () => {
+test('leases that are due soon share a call, and stay together', async () => {
   watch('a');
   await advance(TOGETHER);
   watch('b');
@@ -90,7 +90,7 @@ test('a lease counts from when its call was sent', async () => {
   expect(called()).toHaveLength(2);
 });
 
-test('one that is due sooner than the others does not wait for them', async () => {
+test('a lease that is due sooner than others does not wait for them', async () => {
   watch('a');
   const early = new FakeQueue('early');
   early.renewalDueAt = 100;
@@ -99,7 +99,7 @@ test('one that is due sooner than the others does not wait for them', async () =
   expect(called()).toEqual([['{early}']]);
 });
 
-test('each slot has calls of its own, with a hundred keys at most', async () => {
+test('each slot has its own calls, with at most a hundred keys', async () => {
   for (let i = 0; i < 150; i += 1) watch(`a${i}`);
   for (let i = 0; i < 2; i += 1) slots[watch(`b${i}`).names.state] = 1;
   await advance(DUE_AFTER);
@@ -107,7 +107,7 @@ test('each slot has calls of its own, with a hundred keys at most', async () => 
   expect(called()[2]).toEqual(['{b0}', '{b1}']);
 });
 
-test('no more than four hundred are asked for at a time, and those that wait count from their own call', async () => {
+test('at most four hundred leases are renewed at a time, and later ones count from their own call', async () => {
   const queues = Array.from({ length: 401 }, (_, i) => watch(`a${i}`));
   await advance(DUE_AFTER);
   expect(called()).toHaveLength(4);
@@ -118,14 +118,14 @@ test('no more than four hundred are asked for at a time, and those that wait cou
   expect(queues[400]!.renewalDueAt).toBe(queues[0]!.renewalDueAt + 50);
 });
 
-test('only those that were not renewed are doubted', async () => {
+test('only leases that were not renewed are doubted', async () => {
   const [a, b] = [watch('a'), watch('b')];
   await advance(DUE_AFTER);
   await store.lastRenewal.answer(['{b}']);
   expect([a.doubts, b.doubts]).toEqual([0, 1]);
 });
 
-test('all of a call that fails are doubted, and none of another', async () => {
+test('all leases of a failed call are doubted, and none of another call', async () => {
   const [a, b] = [watch('a'), watch('b')];
   slots['{b}'] = 1;
   await advance(DUE_AFTER);
@@ -134,14 +134,14 @@ test('all of a call that fails are doubted, and none of another', async () => {
   expect([a.doubts, b.doubts]).toEqual([1, 0]);
 });
 
-test('one that is settled meanwhile is left to that', async () => {
+test('a queue that a settle has taken over is not renewed', async () => {
   const [a] = [watch('a'), watch('b')];
   a.renewalDueAt = Infinity;
   await advance(DUE_AFTER);
   expect(called()).toEqual([['{b}']]);
 });
 
-test('one that comes while calls are under way is renewed when it is due', async () => {
+test('a queue that joins while calls are under way is renewed when it is due', async () => {
   watch('a');
   await advance(DUE_AFTER);
   watch('b');
@@ -152,7 +152,7 @@ test('one that comes while calls are under way is renewed when it is due', async
   expect(called()[1]).toContain('{b}');
 });
 
-test('no timer is left when all are over, whether or not a call is under way', async () => {
+test('no timer is left when all queues are over, with or without a call under way', async () => {
   const queue = watch('a');
   await advance(DUE_AFTER);
   renewals.unwatch(queue);

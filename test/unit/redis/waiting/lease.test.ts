@@ -6,18 +6,18 @@ beforeEach(() => {
   lease.settled(100);
 });
 
-test('is to be renewed when a third of it is over', () => {
+test('a lease is due for renewal after a third of its time', () => {
   expect(lease.renewalDueAt).toBe(400);
 });
 
-test('may have lapsed once its time is over, counted from when the call was sent', () => {
+test('a lease may have lapsed after its time, counted from when the call was sent', () => {
   expect([999, 1000].map((now) => lease.mayHaveLapsed(now))).toEqual([false, true]);
   expect(lease.renewed(800, 900)).toBe(false);
   expect([1000, 1699, 1700].map((now) => lease.mayHaveLapsed(now))).toEqual([false, false, true]);
   expect(lease.renewalDueAt).toBe(1100);
 });
 
-test('is not shortened by a call that was sent before another', () => {
+test('a lease is not shortened by a call that was sent before another', () => {
   expect(lease.renewed(50, 150)).toBe(false);
   expect(lease.renewalDueAt).toBe(400);
 });

@@ -44,7 +44,7 @@ const REACH: Record<QueueMode, () => Promise<void>> = {
 };
 const LIVING = (Object.keys(REACH) as QueueMode[]).filter((mode) => mode !== 'over');
 
-/** What happens to a queue, and the mode that each mode is left for; the same where none is named. */
+/** Events of a queue, and the mode that follows each mode. A mode that is not named stays. */
 const HAPPENINGS: [
   what: string,
   happen: () => unknown,
@@ -67,7 +67,7 @@ const HAPPENINGS: [
     {},
   ],
   [
-    'a wake that has passed somebody over',
+    'a wake that has passed a waiter over',
     () => {
       h.wake({ waitingFrom: 15 });
     },
@@ -81,7 +81,7 @@ const HAPPENINGS: [
     { listening: 'settling', settling: 'resettling' },
   ],
   [
-    'the loss of what Redis knew',
+    "the loss of Redis's memory",
     () => {
       h.messages.say(h.names.wakeChannel, { memoryLost: true });
     },
@@ -102,14 +102,14 @@ const HAPPENINGS: [
     {},
   ],
   [
-    'the approval of one of two',
+    'the approval of one of two waiters',
     () => {
       h.wake({ granted: ['a'], waitingFrom: 11 });
     },
     {},
   ],
   [
-    'the end of all',
+    'the end of all waiters',
     () => {
       h.queue.turnAway();
       for (const requestId of ['a', 'b']) h.queue.answered(requestId);
@@ -149,7 +149,7 @@ describe('the answer to a settle call', () => {
     expect(h.store.calls).toHaveLength(to === 'settling' ? calls + 1 : calls);
   });
 
-  test('that there is room now leads to another call at once, whoever leads', async () => {
+  test('that there is room now leads to another call at once, even for a follower', async () => {
     await REACH.settling();
     h.mutex.isAcquired = false;
     await h.store.last.answer({ millisToRoom: 0, waiting: 500, granted: ['a'], waitingFrom: 20 });
@@ -159,13 +159,13 @@ describe('the answer to a settle call', () => {
     expect(await h.outcome('a')).toBe('approved');
   });
 
-  test('that somebody was passed over leads to another call that asks about them', async () => {
+  test('that a waiter was passed over leads to another call that asks about it', async () => {
     await REACH.settling();
     await h.store.last.answer({ waitingFrom: 15, waiting: 1 });
     expect([h.queue.mode, h.store.last.ids]).toEqual(['settling', ['a']]);
   });
 
-  test('that no such key is known leads to another that asks about all, with the window', async () => {
+  test('that the key is unknown leads to another call about all waiters, with the window', async () => {
     await h.waitAndListen({ a: 10, b: 20 });
     await h.advance(400);
     h.confirmSubscription();
@@ -180,7 +180,7 @@ describe('the answer to a settle call', () => {
     });
   });
 
-  test('that no such key is known leads to no more calls where nobody has a ticket', async () => {
+  test('that the key is unknown leads to no more calls if no waiter has a ticket', async () => {
     await h.waitAndListen({ a: 10 });
     h.ask('b');
     h.wake({ granted: ['a'], waitingFrom: 11 });
@@ -205,7 +205,7 @@ describe('the failure of a settle call', () => {
     expect(h.queue.mode).toBe(to);
   });
 
-  test('is tried again after its back-off, about all, whatever the election does meanwhile', async () => {
+  test('leads to another call about all waiters after its back-off, whatever the election does', async () => {
     await REACH.inLine();
     h.messages.say(h.names.wakeChannel, { leaderResigned: true });
     await quiet();
@@ -218,14 +218,14 @@ describe('the failure of a settle call', () => {
   });
 });
 
-describe('a queue in which nobody has a ticket', () => {
+describe('a queue without tickets', () => {
   test('neither listens nor sets a timer', async () => {
     h.ask('a');
     await h.advance(100_000);
     expect([channels(), h.store.calls, h.mutex.attempts]).toEqual([[], [], 0]);
   });
 
-  test('is over without a trace when all are decided', () => {
+  test('is over without a trace when all checks are decided', () => {
     h.ask('a');
     h.ask('b');
     expect(h.size).toBe(2);
@@ -236,7 +236,7 @@ describe('a queue in which nobody has a ticket', () => {
   });
 });
 
-describe('a queue in which somebody waits', () => {
+describe('a queue with a waiter', () => {
   test('subscribes first, then settles, then volunteers', async () => {
     h.wait('a', 10);
     expect([channels(), h.store.calls.length, h.mutex.attempts]).toEqual([
@@ -247,7 +247,7 @@ describe('a queue in which somebody waits', () => {
     h.confirmSubscription();
     await quiet();
     expect([h.queue.mode, h.store.calls.length, h.mutex.attempts]).toEqual(['settling', 1, 1]);
-    // A loss that was told of before has gone past it.
+    // The queue has missed an earlier message about a loss.
     expect(h.store.last.ids).toEqual(['a']);
   });
 
@@ -290,7 +290,7 @@ describe('a queue in which somebody waits', () => {
     expect(h.store.calls).toHaveLength(2);
   });
 
-  test('else settles a grace later, and volunteers again', async () => {
+  test('as a follower settles a grace later, and volunteers again', async () => {
     h.mutex.isTaken = true;
     await h.waitAndListen({ a: 10 });
     await h.advance(WINDOW_MILLIS + GRACE_MILLIS - 1);
@@ -299,7 +299,7 @@ describe('a queue in which somebody waits', () => {
     expect([h.store.calls.length, h.mutex.attempts]).toEqual([2, 2]);
   });
 
-  test('else leaves the window to the leader whose wake comes in time', async () => {
+  test('as a follower leaves the window to the leader if its wake comes in time', async () => {
     h.mutex.isTaken = true;
     await h.waitAndListen({ a: 10 });
     await h.advance(WINDOW_MILLIS + 10);
@@ -315,7 +315,7 @@ describe('a queue in which somebody waits', () => {
     expect(h.store.calls).toHaveLength(2);
   });
 
-  test('else leaves that to the leader for its grace', async () => {
+  test('as a follower leaves room to the leader for its grace', async () => {
     h.mutex.isTaken = true;
     await h.waitAndListen({ a: 10 });
     h.wake({ millisToRoom: 0, waitingFrom: 10, waiting: 9 });
@@ -325,7 +325,7 @@ describe('a queue in which somebody waits', () => {
     expect(h.store.calls).toHaveLength(2);
   });
 
-  test('leads from the moment on in which the leader has resigned', async () => {
+  test('leads as soon as the leader has resigned', async () => {
     h.mutex.isTaken = true;
     await h.waitAndListen({ a: 10 });
     h.mutex.isTaken = false;
@@ -344,14 +344,14 @@ describe('a queue in which somebody waits', () => {
     expect(h.store.calls).toHaveLength(3);
   });
 
-  test('settles sooner where a later ticket comes with a nearer end of the window', async () => {
+  test('settles sooner if a later ticket comes with a nearer end of the window', async () => {
     await h.waitAndListen({ a: 10 });
     h.wait('b', 20, 300);
     await h.advance(300);
     expect(h.store.calls).toHaveLength(2);
   });
 
-  test('knows its lowest ticket and its window, whoever asks meanwhile', async () => {
+  test('knows its lowest ticket and its window, even if the first check has no ticket yet', async () => {
     expect(h.queue.known).toBeUndefined();
     h.ask('first');
     expect(h.queue.known).toBeUndefined();
@@ -365,7 +365,7 @@ describe('a queue in which somebody waits', () => {
     });
   });
 
-  test('approves those whom a call has approved, in whatever window', async () => {
+  test('approves all waiters that a call reports as approved', async () => {
     await h.waitAndListen({ a: 10, b: 20 });
     await h.advance(WINDOW_MILLIS);
     await h.store.last.answer({ granted: ['x', 'b', 'a'], waitingFrom: 30, waiting: 0 });
@@ -392,7 +392,7 @@ describe('a queue in a long window', () => {
     await h.store.lastRenewal.answer(notRenewed);
   };
 
-  test('has its lease renewed when a third of it is over, and asks nothing else', async () => {
+  test('has its lease renewed after a third of its time, and makes no other call', async () => {
     await h.advance(LEASE_MILLIS / 3 - 1);
     expect(h.store.renewals).toEqual([]);
     await h.advance(1);
@@ -402,21 +402,21 @@ describe('a queue in a long window', () => {
     expect([h.store.renewals.length, h.store.calls.length, h.mutex.attempts]).toEqual([11, 1, 1]);
   });
 
-  test('has each part of its queue looked for by turns', async () => {
+  test('has the parts of its queue looked for in turn', async () => {
     for (let i = 0; i < 7; i += 1) await renew();
     expect(h.store.renewals.map(({ lookedFor }) => lookedFor)).toEqual(
       ['state', 'waiting', 'state', 'waiting', 'state', 'waiting', 'state'].map((part) => [part]),
     );
   });
 
-  test('settles where its lease is not renewed, and asks about nobody whom it does not doubt', async () => {
+  test('settles if its lease is not renewed, and asks only about doubted waiters', async () => {
     await renew([h.names.state]);
     expect([h.queue.mode, h.store.calls.length, h.store.last.ids]).toEqual(['settling', 2, []]);
     await h.store.last.answer({ waitingFrom: 15, waiting: 1, millisToRoom: LONG_MILLIS });
     expect(h.store.last.ids).toEqual(['a']);
   });
 
-  test('settles where the renewal fails', async () => {
+  test('settles if the renewal fails', async () => {
     await h.advance(LEASE_MILLIS / 3);
     await h.store.lastRenewal.fail();
     expect([h.queue.mode, h.store.calls.length]).toEqual(['settling', 2]);
@@ -434,28 +434,28 @@ describe('a queue in a long window', () => {
     expect(h.store.renewals).toHaveLength(1);
   });
 
-  test('asks about all where the lease may have lapsed before the renewal', async () => {
+  test('asks about all waiters if the lease may have lapsed before the renewal', async () => {
     await h.advance(LEASE_MILLIS / 3);
     await h.advance(LEASE_MILLIS);
     await h.store.lastRenewal.answer();
     expect([h.queue.mode, h.store.last.ids]).toEqual(['settling', ['a', 'b']]);
   });
 
-  test('says how many wait here, of whom it knows tickets, and the lowest of these', async () => {
+  test('reports the number of its waiters with tickets, and the lowest ticket', async () => {
     h.ask('c');
     h.disconnect('a');
     await renew();
     expect(h.store.lastRenewal.leased).toEqual([[h.names.state, 1, 20]]);
   });
 
-  test('is settled all the same after a while, when its lease has been renewed', async () => {
+  test('settles after a while even if its lease is renewed', async () => {
     while (h.clock.now() + LEASE_MILLIS / 3 < LOOK_AGAIN_MILLIS) await renew();
     expect(h.store.calls).toHaveLength(1);
     await renew();
     expect([h.store.calls.length, h.store.last.ids]).toEqual([2, []]);
   });
 
-  test('is not renewed any more when it is over', async () => {
+  test('is no longer renewed when it is over', async () => {
     h.disconnect('a');
     h.disconnect('b');
     await h.advance(LEASE_MILLIS);
@@ -500,7 +500,7 @@ test('a follower leaves the term to the leader', async () => {
 });
 
 describe('a queue that is over', () => {
-  test('no longer listens, leads, or rings', async () => {
+  test('no longer listens, leads, or sets timers', async () => {
     await h.waitAndListen({ a: 10 });
     h.disconnect('a');
     await h.advance(100_000);
@@ -508,14 +508,14 @@ describe('a queue that is over', () => {
     expect([h.store.calls.length, h.withdrawn]).toEqual([1, [['a']]]);
   });
 
-  test('announces its resignation where others may wait', async () => {
+  test('announces its resignation if others may wait', async () => {
     await h.waitAndListen({ a: 10 });
     h.disconnect('a');
     await quiet();
     expect(h.messages.published).toEqual([[h.names.wakeChannel, { leaderResigned: true }]]);
   });
 
-  test('announces its resignation where somebody has had a ticket since Redis said that nobody waits', async () => {
+  test('announces its resignation if a ticket came after Redis said that nobody waits', async () => {
     await h.waitAndListen({ a: 10 });
     h.ask('b');
     h.wake({ granted: ['a'], waitingFrom: 11, waiting: 0 });
@@ -525,14 +525,14 @@ describe('a queue that is over', () => {
     expect(h.messages.published).toHaveLength(1);
   });
 
-  test('announces nothing where Redis has said that nobody waits', async () => {
+  test('announces nothing if Redis has said that nobody waits', async () => {
     await h.waitAndListen({ a: 10 });
     h.wake({ granted: ['a'], waitingFrom: 11, waiting: 0 });
     await quiet();
     expect([h.over, h.messages.published]).toEqual(['ended', []]);
   });
 
-  test('has ended when its call has, and withdraws after it', async () => {
+  test('has ended when its call has ended, and withdraws after it', async () => {
     await h.waitAndListen({ a: 10 });
     await h.advance(WINDOW_MILLIS);
     h.disconnect('a');
@@ -552,7 +552,7 @@ describe('a queue that is over', () => {
     ['a resignation', () => h.queue.onLeaderResigned()],
     ['an answer', () => void h.queue.answered('a')],
     ['a ticket', () => h.queue.ticketed('a', 10, 5, LIMITS)],
-  ])('takes no notice of %s that comes late', async (_what, happen) => {
+  ])('ignores %s that comes late', async (_what, happen) => {
     await REACH.over();
     await h.store.last.answer();
     const calls = h.store.calls.length;

@@ -12,7 +12,7 @@ beforeEach(() => {
 
 const arm = (dueAt: number, name: string): void => timer.arm(dueAt, () => rung.push(name));
 
-test('rings once, at its time', async () => {
+test('the timer rings once, at its time', async () => {
   arm(100, 'a');
   await clock.advance(99);
   expect(rung).toEqual([]);
@@ -20,7 +20,7 @@ test('rings once, at its time', async () => {
   expect(rung).toEqual(['a']);
 });
 
-test('rings at once for a time that has passed', async () => {
+test('the timer rings at once for a time that has passed', async () => {
   await clock.advance(50);
   arm(10, 'a');
   await clock.advance(0);
@@ -30,7 +30,7 @@ test('rings at once for a time that has passed', async () => {
 test.each([
   ['sooner', 50],
   ['later', 200],
-])('armed %s, takes the place of the one before', async (_what, dueAt) => {
+])('a timer that is armed again %s replaces the one before', async (_what, dueAt) => {
   arm(100, 'a');
   arm(dueAt, 'b');
   await clock.advance(dueAt - 1);
@@ -39,14 +39,14 @@ test.each([
   expect(rung).toEqual(['b']);
 });
 
-test('stays where it is due within a millisecond anyway', async () => {
+test('a timer stays if its new time differs by less than a millisecond', async () => {
   arm(100, 'a');
   arm(99.5, 'b');
   await clock.advance(1000);
   expect(rung).toEqual(['a']);
 });
 
-test('cancelled, does not ring, and can be armed again for the same time', async () => {
+test('a cancelled timer does not ring, and can be armed again for the same time', async () => {
   arm(100, 'a');
   timer.cancel();
   arm(100, 'b');
@@ -54,7 +54,7 @@ test('cancelled, does not ring, and can be armed again for the same time', async
   expect(rung).toEqual(['b']);
 });
 
-test('can be armed again as it rings', async () => {
+test('a timer can be armed again as it rings', async () => {
   timer.arm(100, () => {
     rung.push('a');
     arm(100.5, 'b');

@@ -32,28 +32,28 @@ test('a place asks first, then has a ticket, then is gone', () => {
   expect([places.size, places.hasTicket('a'), places.lowestTicket]).toEqual([0, false, undefined]);
 });
 
-test('one that is gone is given no ticket', () => {
+test('a removed place gets no ticket', () => {
   ask('a');
   places.remove('a');
   places.giveTicket('a', 7);
   expect(places.size).toBe(0);
 });
 
-test('waiters are all of them, ids those that have a ticket', () => {
+test('the waiters include all places, and the ids only places with a ticket', () => {
   waiting({ b: 2 });
   ask('a');
   expect([...places.waiters()].map(({ requestId }) => requestId)).toEqual(['a', 'b']);
   expect(places.ticketedIds()).toEqual(['b']);
 });
 
-test('the lowest ticket is the lowest, in whatever order they come', () => {
+test('the lowest ticket is known, in whatever order tickets come', () => {
   waiting({ b: 20, c: 30, a: 10, d: 25 });
   expect(places.lowestTicket).toBe(10);
   places.remove('a');
   expect(places.lowestTicket).toBe(20);
 });
 
-test('tickets start again when none is left: a store that took over may count from less', () => {
+test('lower tickets are possible when none is left, since a new primary may count from less', () => {
   waiting({ a: 100 });
   places.remove('a');
   waiting({ b: 1, c: 2 });
@@ -61,7 +61,7 @@ test('tickets start again when none is left: a store that took over may count fr
 });
 
 describe('doubts', () => {
-  test('of all are asked about in the order of tickets, so many at a time', () => {
+  test('about all places are taken in the order of tickets, so many at a time', () => {
     waiting({ b: 20, c: 30, a: 10 });
     expect([places.hasDoubted, takeIds()]).toEqual([false, []]);
     places.doubtAll();
@@ -74,7 +74,7 @@ describe('doubts', () => {
     expect([places.hasDoubted, takeIds()]).toEqual([false, []]);
   });
 
-  test('below a ticket are of those below it only', () => {
+  test('below a ticket are only about places below it', () => {
     waiting({ a: 10, b: 20, c: 30 });
     places.doubtBelow(20);
     places.doubtBelow(20);
@@ -82,7 +82,7 @@ describe('doubts', () => {
     expect(places.hasDoubted).toBe(false);
   });
 
-  test('that come again are asked about again', () => {
+  test('that come again are taken again', () => {
     waiting({ a: 10, b: 20 });
     places.doubtAll();
     takeIds(1);
@@ -90,7 +90,7 @@ describe('doubts', () => {
     expect(takeIds()).toEqual(['a', 'b']);
   });
 
-  test('go with their places', () => {
+  test('end with their places', () => {
     waiting({ a: 10, b: 20 });
     places.doubtAll();
     places.remove('a');
@@ -99,7 +99,7 @@ describe('doubts', () => {
     expect(places.hasDoubted).toBe(false);
   });
 
-  test('hold for one that gets its ticket later', () => {
+  test('hold for a place that gets its ticket later', () => {
     ask('a');
     places.doubtAll();
     expect([places.hasDoubted, takeIds()]).toEqual([false, []]);

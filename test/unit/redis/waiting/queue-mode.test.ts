@@ -11,7 +11,7 @@ const CELLS = MODES.flatMap((mode) =>
   EVENTS.map((event) => ({ mode, event, next: TRANSITIONS[mode][event as QueueEvent] })),
 ) as { mode: QueueMode; event: QueueEvent; next: QueueMode | undefined }[];
 
-/** A settle call is under way. */
+/** The modes with a settle call under way. */
 const CALLING: readonly QueueMode[] = ['settling', 'resettling'];
 const LIVING = MODES.filter((mode) => mode !== 'over');
 
@@ -29,14 +29,17 @@ function reachableFrom(start: QueueMode): Set<QueueMode> {
   return reached;
 }
 
-test('a new queue can come to every mode', () => {
+test('a new queue can reach every mode', () => {
   expect([...reachableFrom('asking')].sort()).toEqual([...MODES].sort());
 });
 
-test.each(LIVING)('a queue that is %s is over once it is empty, and by nothing else', (mode) => {
-  const ends = CELLS.filter((cell) => cell.mode === mode && cell.next === 'over');
-  expect(ends.map(({ event }) => event)).toEqual(['emptied']);
-});
+test.each(LIVING)(
+  'a queue that is %s is over once it is empty, and after no other event',
+  (mode) => {
+    const ends = CELLS.filter((cell) => cell.mode === mode && cell.next === 'over');
+    expect(ends.map(({ event }) => event)).toEqual(['emptied']);
+  },
+);
 
 test('a queue that is over stays over, and takes no further request', () => {
   expect([...reachableFrom('over')]).toEqual(['over']);
@@ -44,7 +47,7 @@ test('a queue that is over stays over, and takes no further request', () => {
   expect(() => nextMode('over', 'ticketed')).toThrow();
 });
 
-test('what was under way when a queue became empty is ignored', () => {
+test('the end of a call that was under way when a queue became empty is ignored', () => {
   for (const event of ['due', 'answered', 'failed'] as const) {
     expect(after('settling', 'emptied', event)).toBe('over');
   }
@@ -57,11 +60,11 @@ test('a settle call begins only when the turn of a queue in line has come', () =
   expect(begins).toEqual([{ mode: 'inLine', event: 'begun', next: 'settling' }]);
 });
 
-test('of one queue only one call is under way at a time', () => {
+test('a queue has only one call under way at a time', () => {
   for (const mode of CALLING) expect(() => nextMode(mode, 'begun')).toThrow();
 });
 
-test('a call ends by its answer or its failure, and only a call does', () => {
+test('an answer or a failure ends a call, and comes only during a call', () => {
   for (const mode of LIVING) {
     for (const event of ['answered', 'failed'] as const) {
       if (CALLING.includes(mode)) expect(CALLING).not.toContain(nextMode(mode, event));
@@ -70,11 +73,11 @@ test('a call ends by its answer or its failure, and only a call does', () => {
   }
 });
 
-test('a call that failed is made again', () => {
+test('a failed call is made again', () => {
   for (const mode of CALLING) expect(after(mode, 'failed', 'begun')).toBe('settling');
 });
 
-test('a call that was answered leaves nothing to ask', () => {
+test('an answered call leaves nothing to ask', () => {
   expect(after('inLine', 'begun', 'answered')).toBe('listening');
 });
 
@@ -82,7 +85,7 @@ test('a queue in line stays there until its turn', () => {
   expect(nextMode('inLine', 'due')).toBe('inLine');
 });
 
-test('a queue that becomes due during a call is asked about again after it', () => {
+test('a queue that becomes due during a call is settled again after it', () => {
   expect(after('settling', 'due', 'answered', 'begun')).toBe('settling');
   expect(after('settling', 'due', 'due', 'failed', 'begun', 'answered')).toBe('listening');
 });

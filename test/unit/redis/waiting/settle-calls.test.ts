@@ -50,14 +50,14 @@ async function settle(): Promise<SettleReply | undefined> {
   return reply;
 }
 
-test('a call says what is known, and asks about nobody who is not doubted', async () => {
+test('a call says what is known, and asks only about doubted waiters', async () => {
   const reply = calls.settle(KNOWN);
   expect(store.last).toMatchObject({ state: '{k}', known: KNOWN, ids: [] });
   await store.last.answer({ waiting: 3 });
   expect(await reply).toMatchObject({ waiting: 3 });
 });
 
-test('calls ask about the doubted in the order of their tickets, 500 at a time', async () => {
+test('calls ask about doubted waiters in the order of their tickets, 500 at a time', async () => {
   for (let ticket = 1001; ticket <= 1600; ticket += 1) {
     places.ask(new Waiter(`w${ticket}`), 0);
     places.giveTicket(`w${ticket}`, ticket);
@@ -73,7 +73,7 @@ test('calls ask about the doubted in the order of their tickets, 500 at a time',
 });
 
 describe('a call that fails', () => {
-  test('leaves all doubted, those too that it asked about', async () => {
+  test('leaves all waiters doubted, also the waiters that it asked about', async () => {
     places.doubtBelow(2);
     const failed = calls.settle(KNOWN);
     await store.last.fail();
@@ -85,7 +85,7 @@ describe('a call that fails', () => {
   test.each([
     ['warn', 'a fault', new Error('a fault')],
     ['debug', 'a store that is down', new StoreUnavailableError()],
-  ])('is logged once in a row: at level %s, %s', async (level, _what, error) => {
+  ])('is logged only once in a row, at level %s: %s', async (level, _what, error) => {
     for (let i = 0; i < 3; i += 1) {
       void calls.settle(KNOWN);
       await store.last.fail(error);
@@ -106,7 +106,7 @@ describe('the lease', () => {
     expect(lease.renewalDueAt).toBe(500 + LEASE / 3);
   });
 
-  test('is renewed by another call, unless it may have lapsed before that was answered', async () => {
+  test('is renewed by another call, unless it may have lapsed before the answer', async () => {
     await clock.advance(900);
     expect(lease.renewed(600, clock.now())).toBe(false);
     expect(lease.renewalDueAt).toBe(600 + LEASE / 3);
@@ -122,14 +122,14 @@ describe('the lease', () => {
     expect(lease.renewalDueAt).toBe(LEASE / 3);
   });
 
-  test('that lapsed before a call has all asked about by that call, once', async () => {
+  test('that lapsed before a call makes the call ask about all waiters once', async () => {
     await clock.advance(LEASE);
     await settle();
     expect(store.last.ids).toEqual(['w1', 'w2', 'w3']);
     expect(places.hasDoubted).toBe(false);
   });
 
-  test('that may have lapsed while a call was on its way leaves all doubted', async () => {
+  test('that may have lapsed while a call was on its way leaves all waiters doubted', async () => {
     await clock.advance(LEASE - 1);
     const reply = calls.settle(KNOWN);
     await clock.advance(1);
@@ -141,14 +141,14 @@ describe('the lease', () => {
 });
 
 describe('withdrawals', () => {
-  test('go at once where no call is under way', () => {
+  test('go at once if no call is under way', () => {
     calls.withdraw(['a']);
     calls.withdraw([]);
     expect(withdrawn).toEqual([['a']]);
   });
 
   test.each(['answer', 'fail'] as const)(
-    'come after a call under way, which may put back whom it asks about: %s',
+    'come after a call under way, which may put a waiter back: %s',
     async (end) => {
       void calls.settle(KNOWN);
       calls.withdraw(['a']);
@@ -164,7 +164,7 @@ describe('withdrawals', () => {
   );
 });
 
-test('a settle has to follow a renewal some time after the last that succeeded', async () => {
+test('a renewal asks for a settle some time after the last successful one', async () => {
   const renewUntil = async (end: number): Promise<boolean> => {
     while (clock.now() + LEASE / 3 < end) {
       await clock.advance(LEASE / 3);
@@ -183,7 +183,7 @@ test('a settle has to follow a renewal some time after the last that succeeded',
   expect(lease.renewed(clock.now(), clock.now())).toBe(false);
 });
 
-test('what is under way ends with the call', async () => {
+test('the call under way is known until it ends', async () => {
   expect(calls.underWay).toBeUndefined();
   void calls.settle(KNOWN);
   const { underWay } = calls;

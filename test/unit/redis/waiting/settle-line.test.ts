@@ -2,7 +2,7 @@ import { SettleLine, type Unsettled } from '../../../../src/redis/waiting/settle
 import { ManualClock } from '../../../support/manual-clock.js';
 import { until } from '../../../support/until.js';
 
-/** A queue whose settle calls end as the test says. */
+/** A queue whose settle calls the test ends. */
 class TestQueue implements Unsettled {
   calls = 0;
   refusals = 0;
@@ -20,7 +20,7 @@ class TestQueue implements Unsettled {
     this.refusals += 1;
   }
 
-  /** @param isAnswered or it has failed */
+  /** @param isAnswered false if the call failed */
   async end(isAnswered = true): Promise<void> {
     underWay.delete(this);
     if (!isAnswered) line.joinLater(this);
@@ -62,21 +62,21 @@ function join(count: number): TestQueue[] {
 const called = (queues: readonly TestQueue[]): number =>
   queues.reduce((sum, { calls }) => sum + calls, 0);
 
-test('a queue that stands there alone is settled at once', async () => {
+test('a single queue is settled at once', async () => {
   const [queue] = join(1);
   expect(queue!.calls).toBe(1);
   await queue!.end();
   expect(undone).toEqual([]);
 });
 
-test('sixteen are settled at a time, first come first', async () => {
+test('sixteen queues are settled at a time, first come, first served', async () => {
   const queues = join(20);
   expect(queues.map(({ calls }) => calls)).toEqual(queues.map((_, i) => (i < 16 ? 1 : 0)));
   await queues[3]!.end();
   expect(queues.map(({ calls }) => calls)).toEqual(queues.map((_, i) => (i < 17 ? 1 : 0)));
 });
 
-test('20,000 are settled, never more than sixteen at a time', async () => {
+test('20,000 queues are settled, never more than sixteen at a time', async () => {
   const queues = join(20_000);
   while (underWay.size > 0) {
     expect(underWay.size).toBeLessThanOrEqual(16);
@@ -86,14 +86,14 @@ test('20,000 are settled, never more than sixteen at a time', async () => {
   expect([...told]).toEqual(['settle']);
 });
 
-test('one that is over is not settled', async () => {
+test('a queue that is over is not settled', async () => {
   const queues = join(18);
   line.leave(queues[16]!);
   await queues[0]!.end();
   expect([queues[16]!.calls, queues[17]!.calls]).toEqual([0, 1]);
 });
 
-test('those that have failed wait for one timer, longer each time', async () => {
+test('queues whose calls failed wait for one timer, longer each time', async () => {
   const queues = join(3);
   for (const [attempt, delay] of [50, 100, 200, 250, 250].entries()) {
     for (const queue of queues) await queue.end(false);
@@ -110,7 +110,7 @@ test('those that have failed wait for one timer, longer each time', async () => 
   expect(underWay.has(queues[0]!)).toBe(true);
 });
 
-test('the others go on while one has failed', async () => {
+test('other queues go on after the call of one has failed', async () => {
   const [failing, other] = join(2);
   await failing!.end(false);
   await other!.end();
@@ -118,7 +118,7 @@ test('the others go on while one has failed', async () => {
   expect(other!.calls).toBe(2);
 });
 
-test('one that has failed, and joins again, does not wait for the timer', async () => {
+test('a queue that joins again after a failure does not wait for the timer', async () => {
   const [queue] = join(1);
   await queue!.end(false);
   line.join(queue!);
@@ -128,7 +128,7 @@ test('one that has failed, and joins again, does not wait for the timer', async 
   expect(queue!.calls).toBe(2);
 });
 
-test('while the store is known to be down, nobody is settled, and all are when it is back', async () => {
+test('no queue is settled while the store is known to be down, and all are when it is back', async () => {
   isAvailable = false;
   const queues = join(1000);
   await clock.advance(10_000);
@@ -141,7 +141,7 @@ test('while the store is known to be down, nobody is settled, and all are when i
   expect(called(queues)).toBe(1000);
 });
 
-test('one that is over after it has failed is not settled again', async () => {
+test('a queue that is over after a failure is not settled again', async () => {
   const [queue] = join(1);
   await queue!.end(false);
   line.leave(queue!);

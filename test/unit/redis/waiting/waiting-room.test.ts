@@ -18,7 +18,7 @@ const DENIED = 0;
 const QUEUE_FULL = -1;
 const MAY_HAVE_RUN = new StoreUnavailableError({ mayHaveRun: true });
 
-/** A check on its way to the store, that the test answers. */
+/** A check on its way to the store, which the test answers. */
 interface SentCheck {
   readonly request: CheckRequest;
   readonly requestId: string;
@@ -88,7 +88,7 @@ function openRoom(maxWaiters: number): WaitingRoom {
   });
 }
 
-/** Whoever looks at the decision gets the error. */
+/** A test that awaits the decision gets the error. */
 function check(key = 'k', caller?: CallerPresence): Promise<Decision> {
   const decision = room.checkOrWait({ key, canWait: true }, caller);
   decision.catch(() => undefined);
@@ -116,7 +116,7 @@ describe('a check', () => {
     [APPROVED, { outcome: 'approved', requestId: 'id 0', quota: quotaOf(1000) }],
     [DENIED, { outcome: 'denied', reason: 'limit_reached', quota: quotaOf(1000) }],
     [QUEUE_FULL, { outcome: 'denied', reason: 'queue_full', quota: quotaOf(1000) }],
-  ])('is told the verdict %d', async (verdict, decision) => {
+  ])('is decided with the verdict %d', async (verdict, decision) => {
     const decided = check();
     expect([room.waiting, sent[0]!.request.key]).toEqual([1, 'k']);
     await sent[0]!.answer(verdict);
@@ -135,7 +135,7 @@ describe('a check', () => {
     ['did not run', new StoreUnavailableError(), []],
     ['is a fault', new Error('a fault'), []],
   ])(
-    'whose call %s is told the failure, and withdrawn where it may be needed',
+    'whose call %s fails with its error, and is withdrawn if necessary',
     async (_w, error, withdrawn) => {
       const decided = check();
       await sent[0]!.fail(error);
@@ -145,7 +145,7 @@ describe('a check', () => {
     },
   );
 
-  test('whose caller disconnects is withdrawn, whatever it is answered', async () => {
+  test('whose caller disconnects is withdrawn after any answer but a denial', async () => {
     for (const end of [
       (one: SentCheck) => one.answer(APPROVED),
       (one: SentCheck) => one.answer(10),
@@ -163,7 +163,7 @@ describe('a check', () => {
     }
   });
 
-  test('whose caller disconnects leaves nothing where it was denied', async () => {
+  test('whose caller disconnects is not withdrawn if it was denied', async () => {
     const caller = new CallerPresence();
     void check('k', caller);
     caller.disconnect();
@@ -172,7 +172,7 @@ describe('a check', () => {
     expect([store.withdrawn, room.waiting]).toEqual([[], 0]);
   });
 
-  test('whose caller had disconnected before is sent, and withdrawn', async () => {
+  test('whose caller disconnected before is sent, and withdrawn', async () => {
     const caller = new CallerPresence();
     caller.disconnect();
     const decided = check('k', caller);
@@ -182,7 +182,7 @@ describe('a check', () => {
     expect(store.withdrawn).toEqual([['id 0']]);
   });
 
-  test('that a wake has approved is not told that its call failed', async () => {
+  test('that a wake has approved stays approved if its call fails', async () => {
     await wait(10);
     const decided = check();
     messages.confirm('{k}:wake');
@@ -195,7 +195,7 @@ describe('a check', () => {
 });
 
 describe('keys', () => {
-  test('have queues of their own, and candidates of their own', async () => {
+  test('have their own queues and candidates', async () => {
     await wait(10, 'k');
     await wait(20, 'l');
     await wait(30, 'k');
@@ -211,7 +211,7 @@ describe('keys', () => {
     ] as object[]);
   });
 
-  test('whose queue was over begin again', async () => {
+  test('whose queue was over get a new queue', async () => {
     const caller = new CallerPresence();
     await wait(10, 'k', caller);
     caller.disconnect();
@@ -221,7 +221,7 @@ describe('keys', () => {
     expect(room.known('k')).toMatchObject({ lowestTicket: 20 });
   });
 
-  test('of which the store can be asked again are settled, others not', async () => {
+  test('that the store can be asked about again are settled, and no others', async () => {
     await wait(10, 'k');
     await wait(20, 'l');
     unavailable.add('{l}');
@@ -229,7 +229,7 @@ describe('keys', () => {
     expect(store.calls.map(({ state, ids }) => [state, ids])).toEqual([['{k}', ['id 0']]]);
   });
 
-  test('are left to their leader for a grace that is drawn by lot', async () => {
+  test('are left to their leader for a random grace', async () => {
     await wait(10);
     await advance(1074);
     expect(store.calls).toEqual([]);
@@ -238,8 +238,8 @@ describe('keys', () => {
   });
 });
 
-describe('as many as may', () => {
-  test('wait, of whatever keys', async () => {
+describe('the maximum number of waiters', () => {
+  test('counts all keys', async () => {
     await wait(10, 'k');
     void check('l');
     expect(room.hasPlace).toBe(true);
@@ -247,7 +247,7 @@ describe('as many as may', () => {
     expect([room.hasPlace, room.waiting]).toEqual([false, 3]);
   });
 
-  test('and another when the client of one has disconnected', async () => {
+  test('leaves a place after a client has disconnected', async () => {
     const caller = new CallerPresence();
     await wait(10, 'k', caller);
     void check();
@@ -259,7 +259,7 @@ describe('as many as may', () => {
 });
 
 describe('close', () => {
-  test('turns everyone away, and leaves nothing in Redis', async () => {
+  test('fails all waiters, and leaves nothing in Redis', async () => {
     const { decision } = await wait(10);
     messages.confirm('{k}:wake');
     await quiet();
@@ -277,7 +277,7 @@ describe('close', () => {
     ['a ticket', (one: SentCheck) => one.answer(10)],
     ['an approval', (one: SentCheck) => one.answer(APPROVED)],
     ['a failure', (one: SentCheck) => one.fail(MAY_HAVE_RUN)],
-  ])('waits for the answer of one who asks, and withdraws it: %s', async (_what, end) => {
+  ])('waits for the answer to a check under way, and withdraws it: %s', async (_what, end) => {
     const decided = check();
     let isClosed = false;
     const closed = room.close().then(() => (isClosed = true));
@@ -289,7 +289,7 @@ describe('close', () => {
     expect(store.withdrawn).toEqual([['id 0']]);
   });
 
-  test('notifies those who were approved before, and releases for callers that have disconnected', async () => {
+  test('notifies waiters that were approved before, and releases for callers that have disconnected', async () => {
     room = openRoom(100);
     const callers = Array.from({ length: 40 }, () => new CallerPresence());
     const decisions = [];
@@ -306,7 +306,7 @@ describe('close', () => {
     expect(store.withdrawn).toEqual([[granted.at(-1)]]);
   });
 
-  test('has nothing to do where nobody waits', async () => {
+  test('has nothing to do if nobody waits', async () => {
     await room.close();
     expect(store.withdrawn).toEqual([]);
   });

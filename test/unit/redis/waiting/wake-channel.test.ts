@@ -11,7 +11,7 @@ beforeEach(() => {
   wakes = new WakeChannel(messages, log.logger);
 });
 
-/** Notes what it hears. */
+/** Notes the messages that it gets. */
 class Listener implements WakeListener {
   readonly heard: unknown[] = [];
   onSubscribed(): void {
@@ -45,7 +45,7 @@ test('a listener gets the messages of its channel, from the subscription on', ()
 });
 
 test.each(['', 'null', '{}', '{"granted":[]}', '{"memoryLost":false}', '[1]', 'wake'])(
-  'a message that is not ours is ignored, and logged: %j',
+  'an unknown message is ignored and logged: %j',
   (text) => {
     const listener = new Listener();
     wakes.listen('k', listener);
@@ -55,7 +55,7 @@ test.each(['', 'null', '{}', '{"granted":[]}', '{"memoryLost":false}', '[1]', 'w
   },
 );
 
-test('one who no longer listens hears nothing', () => {
+test('a listener that has left gets no messages', () => {
   const listener = new Listener();
   wakes.listen('k', listener);
   wakes.unlisten('k', listener);
@@ -65,7 +65,7 @@ test('one who no longer listens hears nothing', () => {
   expect(listener.heard).toEqual([]);
 });
 
-test('one who leaves late does not take the channel from its successor', () => {
+test('a listener that leaves late does not take the channel from its successor', () => {
   const [before, after] = [new Listener(), new Listener()];
   wakes.listen('k', before);
   wakes.listen('k', after);

@@ -33,7 +33,7 @@ function holdUp(): () => void {
   return letGo;
 }
 
-test('leads once it has volunteered, where nobody does', async () => {
+test('a candidate leads once it has volunteered, if nobody else leads', async () => {
   expect(leader.isLeading).toBe(false);
   await leader.volunteer(WINDOW);
   expect(leader.isLeading).toBe(true);
@@ -41,7 +41,7 @@ test('leads once it has volunteered, where nobody does', async () => {
   expect(mutex.attempts).toBe(1);
 });
 
-test('does not lead where another does, and may volunteer again', async () => {
+test('a candidate does not lead if another leads, and may volunteer again', async () => {
   mutex.isTaken = true;
   await leader.volunteer(WINDOW);
   expect(leader.isLeading).toBe(false);
@@ -50,7 +50,7 @@ test('does not lead where another does, and may volunteer again', async () => {
   expect(leader.isLeading).toBe(true);
 });
 
-test('volunteers again after an attempt under way, which may have come too early', async () => {
+test('a candidate volunteers again after an attempt under way, which may have come too early', async () => {
   mutex.isTaken = true;
   const letGo = holdUp();
   const first = leader.volunteer(WINDOW);
@@ -64,7 +64,7 @@ test('volunteers again after an attempt under way, which may have come too early
   expect([mutex.attempts, leader.isLeading]).toEqual([2, true]);
 });
 
-test('does not lead when the store fails, and may volunteer again', async () => {
+test('a candidate does not lead if the store fails, and may volunteer again', async () => {
   mutex.answer = () => Promise.reject(AWAY);
   await leader.volunteer(WINDOW);
   expect(leader.isLeading).toBe(false);
@@ -76,7 +76,7 @@ test('does not lead when the store fails, and may volunteer again', async () => 
 describe('a term', () => {
   beforeEach(() => leader.volunteer(WINDOW));
 
-  test('goes beyond the end of its window, counted from when it was asked for', async () => {
+  test('lasts beyond the end of its window, counted from when it was asked for', async () => {
     expect(mutex.terms).toEqual([WINDOW + AFTER_WINDOW]);
     await clock.advance(WINDOW + AFTER_WINDOW - 1);
     expect(leader.isLeading).toBe(true);
@@ -84,7 +84,7 @@ describe('a term', () => {
     expect(leader.isLeading).toBe(false);
   });
 
-  test('is short where the window has ended', async () => {
+  test('is short if the window has ended', async () => {
     const late = new WindowLeader({
       mutex,
       announce: () => Promise.resolve(),
@@ -116,13 +116,13 @@ describe('a term', () => {
     expect(leader.isLeading).toBe(true);
   });
 
-  test('that another has ended begins again if nobody leads', async () => {
+  test('that was lost begins again if nobody leads', async () => {
     mutex.isAcquired = false;
     await leader.volunteer(2 * WINDOW);
     expect([mutex.prolonged, mutex.attempts, leader.isLeading]).toEqual([1, 2, true]);
   });
 
-  test('that another has ended is over if that one leads', async () => {
+  test('that was lost is over if another leads', async () => {
     mutex.isAcquired = false;
     mutex.isTaken = true;
     await leader.volunteer(2 * WINDOW);
@@ -130,7 +130,7 @@ describe('a term', () => {
     expect(leader.needsTime(2 * WINDOW)).toBe(false);
   });
 
-  test('goes on as it was where the store fails', async () => {
+  test('goes on unchanged if the store fails', async () => {
     mutex.answer = () => Promise.reject(AWAY);
     await leader.volunteer(2 * WINDOW);
     expect([leader.isLeading, leader.needsTime(2 * WINDOW)]).toEqual([true, true]);
@@ -140,7 +140,7 @@ describe('a term', () => {
 describe('a leader that resigns', () => {
   beforeEach(() => leader.volunteer(WINDOW));
 
-  test('leads no more from then on, and announces it when its place is free', async () => {
+  test('no longer leads, and announces this when its place is free', async () => {
     const letGo = holdUp();
     const resigned = leader.resign(true);
     expect(leader.isLeading).toBe(false);
@@ -151,18 +151,18 @@ describe('a leader that resigns', () => {
     expect([mutex.isAcquired, announced]).toEqual([false, 1]);
   });
 
-  test('announces nothing where nobody else waits', async () => {
+  test('announces nothing if nobody else waits', async () => {
     await leader.resign(false);
     expect([mutex.isAcquired, announced]).toEqual([false, 0]);
   });
 
-  test('announces nothing where its place is not free', async () => {
+  test('announces nothing if its place is not free', async () => {
     mutex.answer = () => Promise.reject(AWAY);
     await leader.resign(true);
     expect(announced).toBe(0);
   });
 
-  test('announces nothing where its term was over', async () => {
+  test('announces nothing if its term was over', async () => {
     await clock.advance(WINDOW + AFTER_WINDOW);
     await leader.resign(true);
     expect([mutex.releases, announced]).toEqual([1, 0]);
@@ -175,14 +175,14 @@ describe('a leader that resigns', () => {
   });
 });
 
-test('one who never led announces nothing', async () => {
+test('a candidate that never led announces nothing', async () => {
   mutex.isTaken = true;
   await leader.volunteer(WINDOW);
   await leader.resign(true);
   expect([mutex.releases, announced]).toEqual([1, 0]);
 });
 
-test('one elected while it resigns frees the place, and announces that', async () => {
+test('a candidate elected while it resigns frees the place, and announces that', async () => {
   const letGo = holdUp();
   void leader.volunteer(WINDOW);
   await quiet();

@@ -6,7 +6,7 @@ import { ManualClock } from '../../../support/manual-clock.js';
 import { recordLog, type RecordedLog } from '../../../support/recorded-log.js';
 import { until } from '../../../support/until.js';
 
-/** What a call says of one key. */
+/** The part of a call for one key. */
 interface Part {
   readonly state: string;
   readonly ids: readonly string[];
@@ -19,16 +19,16 @@ const LEASE = 3000;
 
 /** The calls, each with its keys. */
 let calls: Part[][];
-/** Whether a call fails; asked once for each. */
+/** Whether a call fails. Runs once for each call. */
 let fails: (call: readonly Part[]) => boolean;
 /** Resolves when a call that does not fail is answered. */
 let isAnswered: (call: readonly Part[]) => Promise<void>;
-/** The names of the states that Redis has something else for. */
+/** The names of the states for which Redis has a value of another type. */
 let notOurs: Set<string>;
 /** The names of the states that can't be asked about. */
 let unavailable: Set<string>;
 let waitedFor: Set<string>;
-/** How much was not done, each time that was told. */
+/** The numbers of withdrawals left to do, as reported. */
 let undone: number[];
 let slotOf: (name: string) => number;
 let log: RecordedLog;
@@ -77,7 +77,7 @@ beforeEach(() => {
   });
 });
 
-/** Lets what has been set in motion run out: the stub answers at once. */
+/** Resolves after all started work has ended, since the stub answers at once. */
 async function quiet(): Promise<void> {
   for (let i = 0; i < 5; i += 1) await new Promise((resolve) => setImmediate(resolve));
 }
@@ -89,7 +89,7 @@ async function advance(millis: number): Promise<void> {
 const idsOf = (call: readonly Part[]): string[] => call.flatMap(({ ids }) => [...ids]);
 const keys = (count: number): string[] => Array.from({ length: count }, (_, i) => `k${i}`);
 
-test('what is added in one tick goes in one call for all keys', async () => {
+test('ids added in one tick go in one call for all keys', async () => {
   withdrawals.add('k', ['a']);
   withdrawals.add('l', ['b']);
   withdrawals.add('k', ['c', 'd']);
@@ -107,7 +107,7 @@ test('what is added in one tick goes in one call for all keys', async () => {
   expect(log.lines).toEqual([]);
 });
 
-test('what is added later goes in a later call', async () => {
+test('ids added later go in a later call', async () => {
   withdrawals.add('k', ['a']);
   await quiet();
   withdrawals.add('k', ['b']);
@@ -115,14 +115,14 @@ test('what is added later goes in a later call', async () => {
   expect(calls.map(idsOf)).toEqual([['a'], ['b']]);
 });
 
-test('keys in different slots go in calls of their own', async () => {
+test('keys in different slots go in separate calls', async () => {
   slotOf = (name) => (name === '{l}' ? 1 : 0);
   for (const key of ['k', 'l', 'm']) withdrawals.add(key, ['a']);
   await quiet();
   expect(calls.map((call) => call.map(({ state }) => state))).toEqual([['{k}', '{m}'], ['{l}']]);
 });
 
-test('what is added while a call is on its way goes in the next one', async () => {
+test('ids added while a call is on its way go in the next call', async () => {
   let addedMeanwhile = false;
   fails = () => {
     if (!addedMeanwhile) withdrawals.add('k', ['b']);
@@ -134,7 +134,7 @@ test('what is added while a call is on its way goes in the next one', async () =
   expect(calls.map(idsOf)).toEqual([['a'], ['b']]);
 });
 
-test('an id that is added while its call is on its way is withdrawn once more', async () => {
+test('an id added while its own call is on its way is withdrawn again', async () => {
   let addedMeanwhile = false;
   fails = () => {
     if (!addedMeanwhile) withdrawals.add('k', ['a']);
@@ -154,7 +154,7 @@ test('no more than 1000 ids go in one call', async () => {
   expect(calls.flatMap(idsOf)).toEqual(ids);
 });
 
-test('no more than 50 keys go in one call, and no more than 1000 ids of all', async () => {
+test('no more than 50 keys go in one call, and no more than 1000 ids in total', async () => {
   const many = Array.from({ length: 400 }, (_, i) => String(i));
   for (const key of keys(60)) withdrawals.add(key, ['a']);
   for (const key of ['l', 'm', 'n']) withdrawals.add(key, many);
@@ -169,7 +169,7 @@ test('no more than 50 keys go in one call, and no more than 1000 ids of all', as
 describe('tens of thousands of keys', () => {
   const COUNT = 20_000;
 
-  /** The keys of the calls under way, at most. */
+  /** The greatest number of keys in calls under way. */
   async function mostUnderWay(): Promise<number> {
     let underWay = 0;
     let most = 0;
@@ -190,13 +190,13 @@ describe('tens of thousands of keys', () => {
     expect(new Set(calls.flat().map(({ state }) => state)).size).toBe(COUNT);
   });
 
-  test('in as many slots are withdrawn so many at a time, too', async () => {
+  test('in as many slots are also withdrawn so many at a time', async () => {
     slotOf = (name) => Number(name.slice(2, -1));
     expect(await mostUnderWay()).toBe(100);
     expect(calls).toHaveLength(COUNT);
   });
 
-  test('are not asked for while the store is known to be down, and all when it is back', async () => {
+  test('are not withdrawn while the store is known to be down, and all are when it is back', async () => {
     for (const key of keys(COUNT)) unavailable.add(`{${key}}`);
     for (const key of keys(COUNT)) withdrawals.add(key, ['a']);
     await quiet();
@@ -209,12 +209,12 @@ describe('tens of thousands of keys', () => {
   });
 });
 
-describe('what can not matter any more', () => {
+describe('a withdrawal without success', () => {
   beforeEach(() => {
     notOurs.add('{k}');
   });
 
-  test('is not asked for when Redis has been there for a window and a lease', async () => {
+  test('is dropped after Redis was up for a window and a lease', async () => {
     withdrawals.add('k', ['a']);
     await quiet();
     await advance(LEASE - 1);
@@ -226,7 +226,7 @@ describe('what can not matter any more', () => {
     expect(calls.length - length).toBeLessThan(2);
   });
 
-  test('matters for as long as others wait for the key here', async () => {
+  test('is kept while others wait for the key on this replica', async () => {
     waitedFor.add('k');
     withdrawals.add('k', ['a']);
     await quiet();
@@ -237,7 +237,7 @@ describe('what can not matter any more', () => {
     expect(undone.at(-1)).toBe(0);
   });
 
-  test('matters for as long as Redis was down, since a script sent to it may run at its return', async () => {
+  test('is kept while Redis is down, since a script sent before may run at its return', async () => {
     notOurs.clear();
     withdrawals.add('l', ['b']);
     await quiet();
@@ -251,18 +251,18 @@ describe('what can not matter any more', () => {
   });
 });
 
-test('what was never asked for matters, however long the event loop stood still', async () => {
+test('a withdrawal that was never sent is kept, however long the event loop stood still', async () => {
   withdrawals.add('l', ['b']);
   await quiet();
   withdrawals.add('k', ['a']);
-  // No microtask in between: the tick that asks comes when this time is over.
+  // No microtask comes in between, so the tick that sends comes after this time.
   void clock.advance(100_000);
   await quiet();
   expect(calls.at(-1)).toEqual([{ state: '{k}', ids: ['a'] }]);
 });
 
 describe('a call that fails', () => {
-  test('is repeated until Redis has heard it, less and less often', async () => {
+  test('is repeated less and less often, until Redis has answered it', async () => {
     fails = () => calls.length <= 7;
     withdrawals.add('k', ['a']);
     await quiet();
@@ -277,7 +277,7 @@ describe('a call that fails', () => {
     expect(calls).toHaveLength(8);
   });
 
-  test('is logged once, until one has succeeded', async () => {
+  test('is logged once, until a call has succeeded', async () => {
     fails = () => calls.length <= 3;
     withdrawals.add('k', ['a']);
     await quiet();
@@ -296,7 +296,7 @@ describe('a call that fails', () => {
     expect(log.lines).toHaveLength(2);
   });
 
-  test('takes along what is added before it is repeated', async () => {
+  test('is repeated with the ids added since then', async () => {
     fails = () => calls.length === 1;
     withdrawals.add('k', ['a']);
     await quiet();
@@ -307,7 +307,7 @@ describe('a call that fails', () => {
     expect(idsOf(calls[1]!).sort()).toEqual(['a', 'b']);
   });
 
-  test('is repeated without what other calls have done', async () => {
+  test('is repeated without the keys of other calls that succeeded', async () => {
     slotOf = (name) => (name === '{l}' ? 1 : 0);
     fails = ([first]) => first?.state === '{k}' && calls.length <= 2;
     withdrawals.add('k', ['a']);
@@ -317,7 +317,7 @@ describe('a call that fails', () => {
     expect(calls.flat().map(({ state }) => state)).toEqual(['{k}', '{l}', '{k}']);
   });
 
-  test('for one of its keys is repeated for that one', async () => {
+  test('for one of its keys is repeated for that key', async () => {
     notOurs.add('{k}');
     for (const key of ['k', 'l']) withdrawals.add(key, ['a']);
     await quiet();
@@ -326,7 +326,7 @@ describe('a call that fails', () => {
     expect(calls.map((call) => call.map(({ state }) => state))).toEqual([['{k}', '{l}'], ['{k}']]);
   });
 
-  test('of many ids is repeated from the ids on that Redis has not heard', async () => {
+  test('of many ids is repeated from the first id that Redis has not got', async () => {
     const ids = Array.from({ length: 2001 }, (_, i) => String(i));
     fails = () => calls.length === 2;
     withdrawals.add('k', ids);
@@ -341,20 +341,20 @@ describe('a call that fails', () => {
 });
 
 describe('close', () => {
-  test('waits for what is on its way', async () => {
+  test('waits for calls on their way', async () => {
     withdrawals.add('k', ['a']);
     await withdrawals.close();
     expect(calls).toHaveLength(1);
     expect(log.lines).toEqual([]);
   });
 
-  test('does nothing where nothing is left', async () => {
+  test('does nothing if no id is left', async () => {
     await withdrawals.close();
     expect(calls).toEqual([]);
     expect(log.lines).toEqual([]);
   });
 
-  test('tries once more what is waiting for its retry', async () => {
+  test('tries a call once more that waits for its retry', async () => {
     fails = () => calls.length === 1;
     withdrawals.add('k', ['a']);
     await quiet();
@@ -363,14 +363,14 @@ describe('close', () => {
     expect(log.messages).not.toContain('withdrawals given up; places end with their leases');
   });
 
-  test('tries once more what fails while it waits', async () => {
+  test('tries a call once more that fails during close', async () => {
     fails = () => calls.length === 1;
     withdrawals.add('k', ['a']);
     await withdrawals.close();
     expect(calls.map(idsOf)).toEqual([['a'], ['a']]);
   });
 
-  test('gives up what cannot be done, says so, and sets no timer', async () => {
+  test('gives up and logs ids that can not be withdrawn, and sets no timer', async () => {
     fails = () => true;
     withdrawals.add('k', ['a']);
     withdrawals.add('l', ['b']);
@@ -385,7 +385,7 @@ describe('close', () => {
     expect(calls).toHaveLength(length);
   });
 
-  test('takes nothing more afterwards', async () => {
+  test('makes later additions do nothing', async () => {
     await withdrawals.close();
     withdrawals.add('k', ['a']);
     await quiet();

@@ -5,7 +5,7 @@ function caller(name: string, waitingShare?: number): Caller {
   return { name, scopes: ['check'], waitingShare, mayUse: () => true };
 }
 
-/** How many places a caller can take one after the other. */
+/** The number of places that a caller can take in a row. */
 function placesFor(places: CallerPlaces, who: Caller): number {
   let taken = 0;
   while (taken < 1000 && places.take(who)) taken += 1;
@@ -14,19 +14,19 @@ function placesFor(places: CallerPlaces, who: Caller): number {
 
 test.each([
   ['half of all, rounded up', 5, undefined, undefined, 3],
-  ['what the setting says', 5, 1, undefined, 1],
-  ['none, where the setting says so', 5, 0, undefined, 0],
+  ['the number in the setting', 5, 1, undefined, 1],
+  ['none, if the setting is 0', 5, 0, undefined, 0],
   ['its share', 100, 1, 0.07, 7],
   ['its share, to the nearest place', 10, undefined, 0.16, 2],
-  ['all, where its share is all', 7, 1, 1, 7],
-  ['one, where its share is less than that', 10, undefined, 0.001, 1],
-])('a caller has %s', (_what, maxWaiters, maxPerCaller, share, expected) => {
+  ['all, if its share is 1', 7, 1, 1, 7],
+  ['one, if its share is less than one place', 10, undefined, 0.001, 1],
+])('the places of a caller are %s', (_what, maxWaiters, maxPerCaller, share, expected) => {
   const places = new CallerPlaces(maxWaiters, maxPerCaller);
 
   expect(placesFor(places, caller('a', share))).toBe(expected);
 });
 
-test('callers take nothing from each other', () => {
+test('callers take no places from each other', () => {
   const places = new CallerPlaces(10);
   expect(placesFor(places, caller('a'))).toBe(5);
 
@@ -41,7 +41,7 @@ test('a place that is given back can be taken again', () => {
   expect(placesFor(places, caller('a'))).toBe(1);
 });
 
-test('places outlive a change of the tokens, and a share that has shrunk', () => {
+test('places outlive a change of the tokens, and a smaller share', () => {
   const places = new CallerPlaces(4);
   placesFor(places, caller('a'));
   expect(places.take(caller('a', 0.25))).toBe(false);

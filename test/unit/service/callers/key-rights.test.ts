@@ -20,7 +20,7 @@ afterEach(() => {
 
 const ask = (key: string): boolean[] => ['a', 'b', 'c'].map((name) => rights.allows(name, key));
 
-test('a key costs no expression after its first time, whoever asks for it', () => {
+test('a key is matched only when it is new, for any caller', () => {
   expect([ask('a1'), ask('ab'), ask('none')]).toEqual([
     [true, false, false],
     [true, true, false],
@@ -32,7 +32,7 @@ test('a key costs no expression after its first time, whoever asks for it', () =
   expect(matching).toHaveBeenCalledTimes(3);
 });
 
-test('a key that is too long to exist takes no memory', () => {
+test('a key that is too long is not remembered', () => {
   const key = 'a'.repeat(513);
   expect([ask(key), ask(key)]).toEqual([
     [true, false, false],

@@ -10,7 +10,7 @@ function warningsFor(environment: Record<string, string>): readonly LogLine[] {
 }
 
 test.each(['0.0.0.0', '::', '10.1.2.3', '128.0.0.1', 'fe80::1', 'service.example'])(
-  'a service on %s without tokens says once what is open, and what to set',
+  'a service on %s without tokens logs once what is open, and what to set',
   (host) => {
     expect(warningsFor({ HOST: host })).toMatchObject([
       {
@@ -24,7 +24,7 @@ test.each(['0.0.0.0', '::', '10.1.2.3', '128.0.0.1', 'fe80::1', 'service.example
   },
 );
 
-test('what is switched off is not said to be open', () => {
+test('the warning leaves out features that are switched off', () => {
   const [line] = warningsFor({
     DEBUG_ENDPOINTS: 'false',
     REQUESTS_CAN_SET_RATE: 'false',
@@ -35,12 +35,12 @@ test('what is switched off is not said to be open', () => {
 });
 
 test.each(['127.0.0.1', '127.9.8.7', '::1', '0:0:0:0:0:0:0:1', '::ffff:127.0.0.1', 'localhost'])(
-  'a service on %s, which only this machine reaches, says nothing',
+  'a service on %s, which only this machine reaches, logs no warning',
   (host) => {
     expect(warningsFor({ HOST: host })).toEqual([]);
   },
 );
 
-test('a service with tokens says nothing', () => {
+test('a service with tokens logs no warning', () => {
   expect(warningsFor({ AUTH_TOKENS_FILE: 'tokens.json' })).toEqual([]);
 });

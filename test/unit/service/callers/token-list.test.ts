@@ -5,14 +5,14 @@ const OPERATOR = { name: 'operator', token: 'token-of-operator', scopes: ['debug
 
 const list = (...entries: unknown[]): string => JSON.stringify(entries);
 
-/** What is said of a text that is no list of tokens. */
+/** The error for a text that is not a list of tokens. */
 function complaintAbout(text: string): string {
   try {
     parseTokenList(text);
   } catch (error) {
     return (error as Error).message;
   }
-  throw new Error(`taken: ${text}`);
+  throw new Error(`accepted: ${text}`);
 }
 
 test('a caller may have several tokens, key patterns and a share of the waiting places', () => {
@@ -24,10 +24,10 @@ test('a caller may have several tokens, key patterns and a share of the waiting 
   ]);
 });
 
-describe('what is no list of tokens', () => {
+describe('a text that is not a list of tokens', () => {
   test.each([
     ['nothing', '', 'it is not JSON'],
-    ['no JSON', '[{"name": "a" "token"', 'it is not JSON at position 14'],
+    ['invalid JSON', '[{"name": "a" "token"', 'it is not JSON at position 14'],
     ['an object', '{}', 'it must be a list'],
     ['null', 'null', 'it must be a list'],
     ['a list of texts', '["billing"]', '[0] must be an object with name, token and scopes'],
@@ -100,7 +100,7 @@ describe('what is no list of tokens', () => {
       '[0].token[1] must have at least 16 characters',
     ],
     [
-      'a token in a list that is no text',
+      'a token in a list that is not a text',
       list({ ...BILLING, token: [[BILLING.token]] }),
       '[0].token[0] must be a string',
     ],
@@ -110,12 +110,12 @@ describe('what is no list of tokens', () => {
       '[0].key_patterns must be a list',
     ],
     [
-      'a key pattern that is no text',
+      'a key pattern that is not a text',
       list({ ...BILLING, key_patterns: [7] }),
       '[0].key_patterns[0] must be a string',
     ],
     [
-      'a key pattern that is no expression',
+      'a key pattern that is not an expression',
       list({ ...BILLING, key_patterns: ['billing', '(a'] }),
       '[0].key_patterns[1] must be a regular expression of RE2: error parsing regexp: missing closing )',
     ],
@@ -134,7 +134,7 @@ describe('what is no list of tokens', () => {
       list({ ...BILLING, waiting_share: share }),
       '[0].waiting_share must be a number above 0, up to 1',
     ]),
-  ])('such as %s is refused with what is wrong, and where', (_what, text, complaint) => {
+  ])('such as %s is rejected with the fault and its place', (_what, text, complaint) => {
     expect(complaintAbout(text)).toBe(complaint);
   });
 
@@ -152,7 +152,7 @@ describe('what is no list of tokens', () => {
     ['as a key pattern', list({ ...BILLING, key_patterns: [`${secret}(`] })],
     ['as a share', list({ ...BILLING, waiting_share: secret })],
     ['as a name, twice', list({ ...BILLING, name: secret }, { ...OPERATOR, name: secret })],
-  ])('shows no token that it has %s', (_where, text) => {
+  ])('never shows a token in its error: %s', (_where, text) => {
     expect(complaintAbout(text)).not.toContain('secret');
   });
 });

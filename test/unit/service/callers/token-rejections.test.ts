@@ -11,7 +11,7 @@ beforeEach(() => {
   rejections = new TokenRejections(clock, log.logger);
 });
 
-test('are logged by their reasons, and those of the last second at the end', () => {
+test('rejections are logged by their reasons, and the last second is logged at the end', () => {
   rejections.record('token_unknown');
   rejections.record('key_not_allowed');
   rejections.close();
@@ -22,7 +22,7 @@ test('are logged by their reasons, and those of the last second at the end', () 
   ]);
 });
 
-test('are counted by their reasons', () => {
+test('rejections are counted by their reasons', () => {
   rejections.record('token_unknown');
   rejections.record('token_unknown');
   rejections.record('scope_missing');

@@ -8,7 +8,7 @@ function parse(...entries: unknown[]): Tokens {
 }
 
 describe('a list of tokens', () => {
-  test('knows whose a token is, and what it may do', () => {
+  test('knows the caller of a token, and what the caller may do', () => {
     const tokens = parse(BILLING, OPERATOR);
 
     expect(tokens.callerOf('token-of-billing')).toMatchObject({
@@ -29,22 +29,22 @@ describe('a list of tokens', () => {
     },
   );
 
-  test('may be empty, and knows nobody then', () => {
+  test('may be empty, and then knows no caller', () => {
     expect(parse().callerOf('token-of-billing')).toBeUndefined();
   });
 
-  test('may hold a token that is good for nothing', () => {
+  test('may hold a token without scopes', () => {
     expect(parse({ ...BILLING, scopes: [] }).callerOf(BILLING.token)?.scopes).toEqual([]);
   });
 
-  test('knows one caller by each of its tokens', () => {
+  test('knows a caller by each of its tokens', () => {
     const tokens = parse({ ...BILLING, token: [BILLING.token, 'token-of-billing-to-come'] });
 
     expect(tokens.callerOf('token-of-billing-to-come')).toBe(tokens.callerOf(BILLING.token));
     expect(tokens.names).toEqual(['billing']);
   });
 
-  test('whose file is gone knows nobody but those who read the metrics', () => {
+  test('without its file knows callers only as readers of the metrics', () => {
     const tokens = parse(BILLING).whileGone();
 
     expect(tokens.callerOf(BILLING.token)).toBeUndefined();
@@ -81,17 +81,17 @@ describe('the keys of a caller', () => {
     return KEYS.filter(caller.mayUse);
   }
 
-  test('are all where it has no patterns, and none where the list is empty', () => {
+  test('are all keys if it has no patterns, and none if the list is empty', () => {
     expect(keysOf(undefined)).toEqual(KEYS);
     expect(keysOf([])).toEqual([]);
   });
 
-  test('are those that one of its patterns matches as a whole', () => {
+  test('are the keys that one of its patterns matches as a whole', () => {
     expect(keysOf(['billing:.*', 'shop|nothing'])).toEqual(['billing:1', 'billing:', 'shop']);
     expect(keysOf([''])).toEqual(['']);
   });
 
-  test('are its own: those of others are not', () => {
+  test("do not include another caller's keys", () => {
     const tokens = parse(
       { ...BILLING, key_patterns: ['billing:.*', 'both'] },
       { ...OPERATOR, key_patterns: ['operator:.*', 'both'] },

@@ -17,7 +17,7 @@ const CONTEXT: ConnectedRequest = {
   whilePresent: () => Promise.reject(new Error('waits')),
 };
 
-/** Decides the check by a limiter that answers as given. */
+/** Decides the check with a limiter that gives this answer. */
 function decideBy(answer: () => Promise<Decision>) {
   const settings = parseSettings({});
   const rules = withoutRules(settings);
@@ -37,7 +37,7 @@ function decideBy(answer: () => Promise<Decision>) {
 }
 
 test.each<Decision>([{ outcome: 'approved', requestId: 'id' }, { outcome: 'withdrawn' }])(
-  '%j is returned with the policy of its key, counted, and is no recent denial',
+  '%j is returned with the policy of its key and counted, and is not a recent denial',
   async (decision) => {
     const { decided, recentDenials, counted } = decideBy(() => Promise.resolve(decision));
 
@@ -47,7 +47,7 @@ test.each<Decision>([{ outcome: 'approved', requestId: 'id' }, { outcome: 'withd
   },
 );
 
-test('a denial is returned, counted, and a recent denial of its caller', async () => {
+test('a denial is returned and counted, and is a recent denial of its caller', async () => {
   const denial: Decision = { outcome: 'denied', reason: 'queue_full', quota: QUOTA };
   const { decided, recentDenials, counted } = decideBy(() => Promise.resolve(denial));
 

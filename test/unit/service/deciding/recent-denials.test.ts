@@ -21,7 +21,7 @@ function deny(
   denials.record(key, reason, policy, caller);
 }
 
-test('a denial is remembered with its reason and since when', () => {
+test('a denial is remembered with its reason and its time', () => {
   deny('a');
   now += 5000;
   deny('a', 'queue_full');
@@ -44,7 +44,7 @@ test('the caller that was denied last is known', () => {
   expect(denials.of('a')?.caller).toBe('second');
 });
 
-test('the denials are over after a minute without one, and begin again with the next', () => {
+test('denials are forgotten after a minute without one, and begin again with the next', () => {
   deny('a');
   now += MINUTE;
   expect(denials.of('a')).toMatchObject({ count: 1, lastMillis: MINUTE });
@@ -54,7 +54,7 @@ test('the denials are over after a minute without one, and begin again with the 
   expect(denials.of('a')).toMatchObject({ count: 1, sinceMillis: 0 });
 });
 
-test('of a key with a longer window they are over after a window', () => {
+test('denials of a key with a longer window are forgotten after a window', () => {
   deny('a', 'limit_reached', 10 * MINUTE);
   now += 10 * MINUTE;
   expect(denials.of('a')).toMatchObject({ count: 1 });
@@ -82,7 +82,7 @@ test('the rate falls by half in ten seconds without a denial', () => {
   expect(denials.of('a')!.perSecond / before).toBeCloseTo(0.5, 1);
 });
 
-test('of any number of keys those are kept that were denied last', () => {
+test('of many keys, the ones that were denied last are kept', () => {
   for (let i = 0; i < 10_000; i += 1) deny(`key-${i}`);
   expect(denials.all().length).toBeLessThanOrEqual(2000);
   expect(denials.of('key-9999')).toBeDefined();

@@ -1,12 +1,12 @@
 import { Turns } from '../../../../src/service/deciding/turns.js';
 
-/** Ticks that come when the test says so, a clock that calls move on, and the turns that they have. */
+/** Turns with ticks that the test ends, and a clock that calls move forward. */
 function manualTurns(millisPerElement = 1 / 256) {
   const due: (() => void)[] = [];
   let now = 0;
   const turns = new Turns({ next: (callback) => void due.push(callback) }, () => now);
   let dealt: string[] = [];
-  /** A call with so many elements, which takes every turn that it gets. */
+  /** Begins a call with so many elements, which takes every turn that it gets. */
   const begin = async (name: string, elements: number): Promise<void> => {
     for (let left = elements; left > 0;) {
       const granted = await turns.next(left);
@@ -15,7 +15,7 @@ function manualTurns(millisPerElement = 1 / 256) {
       left -= granted;
     }
   };
-  /** The requests whose elements were handled since the last tick, which ends then. */
+  /** Ends the tick. @returns the call of each element that was handled in it */
   const endTick = async (): Promise<string[]> => {
     await new Promise((resolve) => setImmediate(resolve));
     for (const callback of due.splice(0)) callback();
@@ -26,7 +26,7 @@ function manualTurns(millisPerElement = 1 / 256) {
   return { begin, endTick, isIdle: () => due.length === 0 };
 }
 
-test('a call that is alone has its turn at once', async () => {
+test('a single call gets its turn at once', async () => {
   const { begin, endTick, isIdle } = manualTurns();
   await begin('a', 50);
 
@@ -38,16 +38,16 @@ test('a call that is alone has its turn at once', async () => {
 test.each([
   [1 / 256, 256],
   [1 / 16, 16],
-  // As many as are dealt with between two looks at the clock.
+  // The number of elements between two looks at the clock.
   [20, 4],
-])('at %f ms an element a tick deals with %i, of however many calls', async (millis, most) => {
+])('at %f ms for each element a tick handles %i, of any number of calls', async (millis, most) => {
   const { begin, endTick, isIdle } = manualTurns(millis);
   for (const name of ['a', 'b', 'c', 'd']) void begin(name, 200);
 
   const counts: number[] = [];
   while (!isIdle()) counts.push((await endTick()).length);
   expect(counts.reduce((sum, count) => sum + count)).toBe(800);
-  // Of the first tick, one grant more: its calls begin together.
+  // The first tick has one more grant for each call, since the calls begin together.
   expect(counts[0]).toBeLessThanOrEqual(most + 4);
   expect(Math.max(...counts.slice(1))).toBe(most);
 });
@@ -64,7 +64,7 @@ test('calls share a tick', async () => {
   expect([a, b]).toEqual([128, 128]);
 });
 
-test('a call that comes meanwhile waits behind those that wait', async () => {
+test('a new call waits behind the calls that already wait', async () => {
   const { begin, endTick } = manualTurns(20);
   void begin('a', 12);
   void begin('b', 12);

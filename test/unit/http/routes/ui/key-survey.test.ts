@@ -10,7 +10,7 @@ function state(key: string, counts: Partial<InstanceState> = {}): InstanceState 
   return { key, limits, approved: 0, denied: 0, waiting: 0, ...counts };
 }
 
-/** A limiter whose pages the test hands out. */
+/** A limiter that lists the pages that the test gives. */
 class Listed {
   lists = 0;
   examined: string[] = [];
@@ -33,7 +33,7 @@ async function* pagesOf(...pages: InstanceState[][]): AsyncIterable<readonly Ins
 
 const log = recordLog();
 
-test('nobody walks before somebody looks, and all who look at once share one walk', async () => {
+test('no walk begins before a look, and looks at the same time share one walk', async () => {
   const limiter = new Listed(() => pagesOf([state('a')], [state('b')]));
   const survey = new KeySurvey(limiter, log.logger);
   expect(limiter.lists).toBe(0);
@@ -46,7 +46,7 @@ test('nobody walks before somebody looks, and all who look at once share one wal
   expect(limiter.lists).toBe(1);
 });
 
-test('the next one who looks after a rest sees the old survey, and sets a new walk off', async () => {
+test('the first look after a pause sees the old survey, and starts a new walk', async () => {
   let round = 0;
   const limiter = new Listed(() => pagesOf([state(`round-${(round += 1)}`)]));
   const survey = new KeySurvey(limiter, log.logger, 0);
@@ -58,7 +58,7 @@ test('the next one who looks after a rest sees the old survey, and sets a new wa
   expect(keys).toBe('round-2');
 });
 
-test('a walk is followed by many times its length without one', async () => {
+test('after a walk no other begins for many times its length', async () => {
   const limiter = new Listed(async function* () {
     const end = performance.now() + 30;
     while (performance.now() < end);
@@ -74,7 +74,7 @@ test('a walk is followed by many times its length without one', async () => {
   expect(performance.now() - begun).toBeGreaterThan(3000);
 });
 
-test('while the first walk takes long, those who look see what there is', async () => {
+test('a look during a long first walk sees what has been found so far', async () => {
   let goOn!: () => void;
   const rest = new Promise<void>((resolve) => (goOn = resolve));
   const limiter = new Listed(async function* () {
@@ -90,7 +90,7 @@ test('while the first walk takes long, those who look see what there is', async 
   expect([...(await survey.look()).states.keys()]).toEqual(['a', 'b']);
 });
 
-test('of very many keys those of note are kept, and all are counted', async () => {
+test('of very many keys, notable keys are kept and all are counted', async () => {
   const many = Array.from({ length: 30_000 }, (_, i) => state(`key-${i}`, { approved: 1 }));
   const noted = [state('full', { approved: 2 }), state('denies', { denied: 1 })];
   const survey = new KeySurvey(new Listed(() => pagesOf(many, noted)), log.logger);
@@ -100,14 +100,14 @@ test('of very many keys those of note are kept, and all are counted', async () =
   expect([states.has('full'), states.has('denies')]).toEqual([true, true]);
 });
 
-test('of very many keys of note a bounded number is kept', async () => {
+test('of very many notable keys, a bounded number is kept', async () => {
   const many = Array.from({ length: 60_000 }, (_, i) => state(`key-${i}`, { waiting: 1 }));
   const survey = new KeySurvey(new Listed(() => pagesOf(many)), log.logger);
   const { keys, states } = await survey.look();
   expect([keys, states.size]).toEqual([60_000, 50_000]);
 });
 
-test('the longest queues are looked into for replicas', async () => {
+test('the longest queues are examined for replicas', async () => {
   const queues = Array.from({ length: 20 }, (_, i) => state(`key-${i}`, { waiting: i }));
   const limiter = new Listed(() => pagesOf(queues));
   await new KeySurvey(limiter, log.logger).look();
@@ -117,7 +117,7 @@ test('the longest queues are looked into for replicas', async () => {
 test.each([
   ['forbidden', new ListingForbiddenError({}), []],
   ['fault', new Error('broken'), ['keys not surveyed']],
-])('a walk that fails is said: %s', async (failure, error, lines) => {
+])('a walk that fails is reported: %s', async (failure, error, lines) => {
   const recorded = recordLog();
   // eslint-disable-next-line require-yield -- fails before its first page
   const limiter = new Listed(async function* () {
