@@ -21,6 +21,7 @@ const SCENARIOS = {
   logged: ['logged-answers', 'loggedAnswers'],
   rules: ['rules', 'rules'],
   'raw-scripts': ['raw-scripts', 'rawScripts'],
+  cluster: ['cluster', 'cluster'],
 };
 const HELP = `npm run bench -- [options]
 

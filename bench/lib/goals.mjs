@@ -14,6 +14,7 @@ export function goals(results) {
     ...keyGoals(results['many-keys']),
     ...debugGoals(results.debug),
     ...ruleGoals(results.rules),
+    ...clusterGoals(results.cluster),
   ];
 }
 
@@ -197,4 +198,24 @@ function ruleGoals(measured) {
   if (!measured) return [];
   const figure = 'decisions/s with 1,000 rules over 100,000 keys, against none';
   return [atLeast(figure, measured.thousandToNone, 0.97)];
+}
+
+/** By the connections of the load: the most CPU of Redis and of the replica on a cluster, against one Redis. */
+const CLUSTER_CPU = { 64: [1.7, 1.4], 16: [2, 1.5] };
+
+function clusterGoals(measured) {
+  if (!measured) return [];
+  return measured.loads.flatMap((load) => {
+    const figure = (what) =>
+      `${what} on ${measured.primaries} primaries against one Redis, ${load.connections} connections`;
+    const [redis, replica] = CLUSTER_CPU[load.connections];
+    return [
+      atMost(figure('Redis CPU per decision'), load.redisCpuToOne, redis),
+      atMost(figure('replica CPU per decision'), load.cpuToOne, replica),
+      atMost(figure('p99 at half of the peak rate'), load.p99ToOne, 1.5),
+      ...(load.connections === 64
+        ? [atLeast(figure('decisions/s by the CPU of Redis'), load.decisionsToOne, 1.75)]
+        : []),
+    ];
+  });
 }

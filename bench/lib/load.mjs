@@ -20,8 +20,8 @@ const HAS_WRK = !spawnSync('wrk', ['--version']).error;
 export const GENERATOR = HAS_WRK ? 'wrk' : 'autocannon';
 
 /**
- * As many checks as `CONNECTIONS` callers can make if each sends the next one as soon as it is answered.
- * @param {{name: string, keys: number, seconds: number, mayRefuse?: boolean, inOrder?: boolean,
+ * As many checks as callers can make if each sends the next one as soon as it is answered.
+ * @param {{name: string, keys: number, seconds: number, connections?: number, mayRefuse?: boolean, inOrder?: boolean,
  *   perSecond?: number, asking?: object}} load keys are called `<name>-<1 to keys>` and drawn at random;
  *   `inOrder`: keys come one after the other instead; `mayRefuse`: a 429 is also a right answer;
  *   `perSecond`: callers pause, so that they make about this many checks; `asking`: a check on the wire
@@ -41,9 +41,10 @@ export async function saturate(server, load) {
 
 async function byWrk(server, load) {
   const { name, keys, seconds, mayRefuse = false, inOrder = false, perSecond, asking } = load;
-  const options = ['-t1', `-c${CONNECTIONS}`, `-d${seconds}s`, '--latency', '-s', WRK_SCRIPT];
+  const { connections = CONNECTIONS } = load;
+  const options = ['-t1', `-c${connections}`, `-d${seconds}s`, '--latency', '-s', WRK_SCRIPT];
   const { path, body = '', checks = 1, approved, refused } = asking;
-  const pauseMillis = perSecond === undefined ? 0 : Math.round((1000 * CONNECTIONS) / perSecond);
+  const pauseMillis = perSecond === undefined ? 0 : Math.round((1000 * connections) / perSecond);
   const flags = [mayRefuse && refused !== undefined, inOrder].map((flag) => (flag ? '1' : '0'));
   const answers = [approved, refused].flatMap((answer) => [answer?.text, answer?.length]);
   const words = [name, keys, ...flags, path, body, checks, ...answers, pauseMillis];
@@ -69,7 +70,7 @@ async function byAutocannon(server, load) {
   const headers = asking.body === undefined ? {} : { 'Content-Type': 'application/json' };
   const run = autocannon({
     url: server.url,
-    connections: CONNECTIONS,
+    connections: load.connections ?? CONNECTIONS,
     duration: seconds,
     ...(perSecond === undefined ? {} : { overallRate: perSecond }),
     requests: [

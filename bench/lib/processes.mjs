@@ -66,7 +66,8 @@ export class Server {
 
 /** A Redis of the benchmark's own, and a client to ask it with. */
 export class RedisServer {
-  static async start(program) {
+  /** @param more options of redis-server */
+  static async start(program, more = []) {
     const server = new RedisServer();
     server.port = await freePort();
     server.url = `redis://127.0.0.1:${server.port}`;
@@ -80,6 +81,7 @@ export class RedisServer {
         'no',
         '--maxmemory-policy',
         'noeviction',
+        ...more,
       ]),
       { stdio: ['ignore', 'ignore', 'inherit'] },
     );

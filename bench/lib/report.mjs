@@ -17,6 +17,7 @@ export function report(results) {
     loggedSection(results.logged),
     rulesSection(results.rules),
     rawSection(results['raw-scripts']),
+    ...(results.cluster?.loads ?? []).map((load) => clusterSection(results.cluster, load)),
   ];
   return sections.filter((section) => section !== undefined).join('\n');
 }
@@ -215,6 +216,21 @@ function rulesSection(measured) {
   if (!measured) return undefined;
   const rows = [sideRow('none', measured.none), sideRow('1,000', measured.thousand)];
   return section('Rules: embedded, 100,000 keys', ['rules', 'decisions/s', 'its CPU µs'], rows);
+}
+
+function clusterSection({ primaries, keys }, { connections, sides }) {
+  const rows = sides.map(({ name, perSecond, cpuMicros, redisCpuMicros, p99Micros }) => [
+    name,
+    spread(perSecond, count),
+    spread(cpuMicros, tenths),
+    spread(redisCpuMicros, tenths),
+    p99Micros === undefined ? '' : spread(p99Micros, millis),
+  ]);
+  return section(
+    `One Redis and a cluster of ${primaries}: ${count(keys)} keys, ${connections} connections`,
+    ['build, store', 'decisions/s', 'replica CPU µs', 'Redis CPU µs', 'p99 ms at half the rate'],
+    rows,
+  );
 }
 
 function rawSection(commands) {

@@ -6,7 +6,7 @@ export type CallOutcome = 'ok' | 'not_run' | 'unknown' | 'fault';
 /** What a call carried. */
 export interface CallLoad {
   /** The command that ran the script. Other commands are neither measured nor traced, and have none. */
-  readonly operation?: 'FCALL' | 'EVALSHA';
+  readonly operation?: 'FCALL' | 'EVALSHA' | undefined;
   /** The amount of work, for example the number of checks. */
   readonly size: number;
   /** The traces of its checks, or of its release. */

@@ -284,9 +284,8 @@ describe('the observer is told of each call once', () => {
   });
 
   test('but not of commands, which are not scripts', async () => {
-    const { operation: _, ...command } = callThat(['reply']);
-    await guard.run(command);
-    await guard.run({ ...command, send: () => Promise.reject(refused) }).catch(() => undefined);
+    await guard.run(callThat(['reply'], { operation: undefined }));
+    await failureOf(callThat([refused], { operation: undefined }));
     expect(observed).toEqual([]);
   });
 
