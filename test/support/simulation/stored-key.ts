@@ -33,14 +33,18 @@ end`,
 const SCRIPTS = ['check', 'settle', 'renew', 'release', 'withdraw', 'inspect'];
 
 /**
- * The real scripts, with the fragments of a world, each put together once.
+ * The real scripts, with the fragments of a world, each put together once. They lack the call at the end, which is added
+ * to each script that is loaded.
  * @param edit changes what a file or a fragment says
  */
 export function simulatedScripts(
   replacements: Readonly<Record<string, string>> = {},
 ): Readonly<Record<string, string>> {
   return Object.fromEntries(
-    SCRIPTS.map((name) => [name, loadScript(name, { ...FRAGMENTS, ...replacements }).text]),
+    SCRIPTS.map((name) => {
+      const { text } = loadScript(name, { ...FRAGMENTS, ...replacements });
+      return [name, text.replace(/return run\(KEYS, ARGV\)\n$/, '')];
+    }),
   );
 }
 
