@@ -41,7 +41,7 @@ async function handshake(
 
 async function plainConnection({ grpcPort }: { grpcPort: number }): Promise<Socket> {
   const socket = connectPlain(grpcPort, '127.0.0.1');
-  // A reset is one of the ways to be closed.
+  // The service may close the connection with a reset.
   socket.on('error', () => undefined);
   await once(socket, 'connect');
   return socket;
@@ -167,7 +167,7 @@ describe('a listener', () => {
     await until(() => served.length === 1);
     const stopped = listener.stopAccepting();
     const late = await handshake({ grpcPort }, { socket });
-    // A reset is one of the ways to be closed.
+    // The service may close the connection with a reset.
     late.on('error', () => undefined);
     await until(() => late.destroyed);
     other.destroy();
