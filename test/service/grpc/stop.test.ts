@@ -120,7 +120,7 @@ describe('a process that stops', () => {
     expect(replica.stderr).toBe('');
   });
 
-  test('answers what is in flight', async () => {
+  test('answers calls in flight', async () => {
     const { replica, grpcPort } = await startProcess({
       REDIS_URL: redis.url,
       STORE_TIMEOUT_MILLIS: '60000',

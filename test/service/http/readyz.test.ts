@@ -11,7 +11,7 @@ import { until } from '../../support/until.js';
 import { useRedis } from '../../support/use-redis.js';
 import { holdEventLoop } from '../../support/hold-event-loop.js';
 
-// Port 1 is reserved, so nobody listens there.
+// Port 1 is reserved, so no server listens there.
 const AWAY = { REDIS_URL: 'redis://127.0.0.1:1', STORE_TIMEOUT_MILLIS: '200' };
 
 const redis = useRedis();
