@@ -12,7 +12,7 @@ export const PATIENT_STORE: Environment = {
 
 /**
  * The rows of a `describe.each` that runs a suite of the service on each limiter: its name, and the settings that choose
- * it, with a key prefix of its own. To a quick extent it is only the limiter on Redis: test/redis/behaviour
+ * it, with a key prefix of its own. In a quick run it is only the limiter on Redis: test/redis/behaviour
  * tests that the embedded one behaves the same.
  */
 export function bothLimiters(

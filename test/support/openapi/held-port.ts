@@ -54,6 +54,6 @@ export class HeldPort {
       .flatMap(({ codes }) => codes)
       .filter((code) => httpStatusOf(code) === answer.status)
       .some((code) => this.#checker.flawsOf(answer, this.#responses[code]!).length === 0);
-    return isAsDescribed ? [] : ['is neither in the document nor among those that none can have'];
+    return isAsDescribed ? [] : ['is neither in the document nor an undescribed answer'];
   }
 }
