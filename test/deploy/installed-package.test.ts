@@ -113,7 +113,7 @@ describe('the npm package in an empty folder', () => {
       'of Node',
       ['--lib', 'ES2023', '--types', 'node', '--typeRoots', join(ROOT, 'node_modules/@types')],
     ],
-  ])('has types that compile beside those %s', async (_, types) => {
+  ])('has types that compile together with the types %s', async (_, types) => {
     writeFileSync(join(folder, 'typed.mts'), TYPED);
     const compiler = join(ROOT, 'node_modules/typescript/bin/tsc');
     const options = ['--noEmit', '--strict', '--target', 'ES2023', '--module', 'NodeNext'];

@@ -204,7 +204,7 @@ function frame(
   return Buffer.concat([head, payload]);
 }
 
-/** @param first the bits of the first byte before those of the number */
+/** @param first the bits of the first byte before the bits of the number */
 function number(value: number, bits: number, first: number): Buffer {
   const most = 2 ** bits - 1;
   if (value < most) return Buffer.from([first | value]);

@@ -112,7 +112,7 @@ describe('a connection that does not speak HTTP/2', () => {
   });
 });
 
-test('calls that are cancelled as they come leave nobody in the queue', async () => {
+test('calls that are cancelled as they arrive leave no waiter in the queue', async () => {
   const app = await start(await rulesThatWait());
   const key = uniqueKey();
   await approve(app.url, key);

@@ -183,7 +183,7 @@ describe('bytes that are not a request', () => {
     });
   });
 
-  test('exhaust a resource if they are too many', async () => {
+  test('get RESOURCE_EXHAUSTED if they are too many', async () => {
     const { code, details } = await calls.ask({ descriptors: [of('a'.repeat(256 * 1024))] });
 
     expect(code).toBe('RESOURCE_EXHAUSTED');

@@ -45,7 +45,7 @@ describe('with tokens, a call', () => {
   });
 
   test.each<[what: string, headers: Record<string, string>, reason: string, failure: string[]]>([
-    ['without one', {}, 'token_required', ['UNAUTHENTICATED', 'a bearer token is required']],
+    ['without a token', {}, 'token_required', ['UNAUTHENTICATED', 'a bearer token is required']],
     [
       'with another scheme',
       { authorization: 'Basic dGVzdA==' },
@@ -53,13 +53,13 @@ describe('with tokens, a call', () => {
       ['UNAUTHENTICATED', 'a bearer token is required'],
     ],
     [
-      'with an unknown one',
+      'with an unknown token',
       { authorization: 'Bearer token-of-nobody-at-all' },
       'token_unknown',
       ['UNAUTHENTICATED', 'unknown token'],
     ],
     [
-      'with one for something else',
+      'with a token for another scope',
       { ...bearer(OPERATOR) },
       'scope_missing',
       ['PERMISSION_DENIED', 'the token lacks the scope check'],

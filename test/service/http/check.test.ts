@@ -78,7 +78,7 @@ describe.each(bothLimiters(redis))('a check (%s limiter)', (_name, settings) => 
 
     expect(headers['retry-after']).toMatch(/^[1-9]\d*$/);
     expect(Number(headers['retry-after'])).toBeLessThanOrEqual(WINDOW_MILLIS / 1000);
-    // The window began a moment ago: 3600 would be in seconds, 3,600,000 in milliseconds.
+    // The window began a moment ago, so most of its seconds are left.
     expect(Number(headers['retry-after'])).toBeGreaterThan(WINDOW_MILLIS / 1000 / 2);
   });
 

@@ -11,7 +11,7 @@ import { useTemporaryFolder } from '../../support/temporary-folder.js';
 import { bearer, tokenFile } from '../../support/tokens.js';
 import { uniqueKey } from '../../support/unique-key.js';
 
-/** Expressions whose literal texts are in every key, so that each costs an automaton. */
+/** Expressions without a text that could rule out a key, so that each costs an automaton. */
 const COSTLY = Array.from({ length: 40 }, (_, i) => `(?i).*:svc${i}:.*`);
 const OWNER = { name: 'owner', token: 'token-for-all-keys', scopes: ['check'] };
 const TEAM = {

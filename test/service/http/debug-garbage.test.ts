@@ -44,7 +44,7 @@ test.each([
   ['nothing', '$-1\r\n'],
   ['an empty list', '*0\r\n'],
   ['a list of integers', '*2\r\n:0\r\n:0\r\n'],
-  ['a cursor that is no number', page('next')],
+  ['a cursor that is not a number', page('next')],
   ['a negative cursor', page('-1')],
   ['names that are lists', '*2\r\n$1\r\n0\r\n*1\r\n*0\r\n'],
 ])('a listing gets a 503 if SCAN is answered with %s', async (_what, reply) => {

@@ -33,7 +33,7 @@ const FOREIGN = [
   'sluice.example.evil.example',
 ];
 
-/** The statuses of checks with these `Host` headers. The last is sent twice, to test the cache. */
+/** The statuses of checks with these `Host` headers. The last is sent twice. */
 async function statusesOf(hosts: readonly string[]): Promise<Record<string, number>> {
   const statuses: Record<string, number> = {};
   for (const Host of [...hosts, ...hosts.slice(-1)]) {

@@ -33,7 +33,10 @@ describe('input that is not a request', () => {
     ['TLS', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03'],
     ['a header without a name', 'GET /healthz HTTP/1.1\r\nHost: localhost\r\n: x\r\n\r\n'],
     ['a header with a NUL', requestText('GET', '/healthz', { 'X-Nul': '\0' })],
-    ['a length that is no number', requestText('POST', '/rate/key', { 'Content-Length': 'ten' })],
+    [
+      'a length that is not a number',
+      requestText('POST', '/rate/key', { 'Content-Length': 'ten' }),
+    ],
     [
       'two ways to find its end',
       requestText('POST', '/rate/key', { 'Content-Length': '3', 'Transfer-Encoding': 'chunked' }),

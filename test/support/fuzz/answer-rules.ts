@@ -35,7 +35,7 @@ function flawsOfRefusal(headers: RawResponse['headers']): string[] {
 
 function flawsOfJson(status: number, body: string): string[] {
   const parsed = parse(body);
-  if (parsed === undefined) return ['a body that is no JSON object'];
+  if (parsed === undefined) return ['a body that is not a JSON object'];
   if (status >= 400) {
     const others = Object.keys(parsed).filter((name) => name !== 'error' && name !== 'key');
     if (others.length > 0) return [`an error with ${others.join()}`];
@@ -43,7 +43,7 @@ function flawsOfJson(status: number, body: string): string[] {
   }
   const { request_id: requestId } = parsed;
   if (requestId === undefined) return [];
-  return typeof requestId === 'string' && UUID.test(requestId) ? [] : ['a request_id that is none'];
+  return typeof requestId === 'string' && UUID.test(requestId) ? [] : ['an invalid request_id'];
 }
 
 /** The body, which must be a JSON object. */
