@@ -1,12 +1,12 @@
 // `npm run lint` runs this after prettier and eslint: textlint with our word list, scripts/prose/words.yml, on pages,
-// comments and messages. Arguments are files and folders in place of FOLDERS; `--count` prints only their numbers.
+// comments and messages. Arguments are files and folders instead of FOLDERS. `--count` prints only the counts.
 import { readdirSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 
 import { lintFile } from './prose/lint-file.mjs';
 import { ROOT } from './lib/run.mjs';
 
-/** What is checked. */
+/** The checked folders. */
 const FOLDERS = [
   '.github',
   'bench',
@@ -21,7 +21,7 @@ const FOLDERS = [
   'ui',
 ];
 const IGNORED = ['node_modules', 'dist', 'coverage', '.git'];
-/** They have to have the words that the linter finds. */
+/** These files contain the words that the linter finds, as examples. */
 const EXAMPLES = ['words.yml', 'prose.test.ts'];
 
 const args = process.argv.slice(2);

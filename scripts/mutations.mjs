@@ -1,5 +1,5 @@
-// `npm run test:mutations`: changes one line of the limiters at a time, in a copy of this folder, and sees whether a
-// test fails. It prints the changes that no test has noticed, and ends with code 1 if there are too many.
+// `npm run test:mutations`: changes one line of the limiters at a time, in a copy of this folder, and checks whether
+// a test fails. It prints the changes that no test has noticed, and ends with code 1 if there are too many.
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -17,9 +17,9 @@ const HELP = `npm run test:mutations -- [options]
   --count N    how many changes (140)
   --only TEXT  of files whose path contains it
 `;
-/** Of 140, so many may go unnoticed. */
+/** The greatest fraction of changes that may stay unnoticed. */
 const MOST_UNNOTICED = 2 / 140;
-/** All that the tests need. Those of processes run what was built before any change, and notice none. */
+/** Everything that the tests need. Tests of processes run the build from before all changes, and notice none. */
 const COPIED = ['bench', 'deploy', 'dist', 'docs', 'jest.config.js', 'lua', 'package.json', 'proto', 'src', 'test', 'tsconfig.json', 'ui']; // prettier-ignore
 
 const { values } = parseArgs({

@@ -1,5 +1,5 @@
-// `npm run test:simulation`: runs the waiting code of several replicas over the real scripts in one process,
-// schedule by schedule, each with another order and other faults, and checks the invariants after every
+// `npm run test:simulation`: runs the waiting code of several replicas over the real scripts in one process.
+// Each schedule has another order and other faults, and the invariants are checked after every
 // step. A failure is printed with the fewest steps that lead to it.
 import { longTestOptions, runLongTests } from './lib/long-tests.mjs';
 

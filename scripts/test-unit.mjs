@@ -1,4 +1,4 @@
-// `npm run test:unit`: the tests of parts by themselves, which need no Redis, nothing built, and seconds.
+// `npm run test:unit`: the unit tests, which take seconds, and need no Redis and no build.
 // Arguments go to jest.
 import { jestCommand, jestEnvironment } from './lib/jest.mjs';
 import { installDependencies } from './lib/prepare.mjs';

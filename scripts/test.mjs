@@ -15,9 +15,9 @@ import { startDeployEnvironment } from './lib/start-deploy-environment.mjs';
 const DEPLOY_TESTS = 'test/deploy/';
 const GET_TOOLS = '--get-tools';
 const FULL = '--full';
-/** One more than cores: each waits for its Redis and its replicas half of the time. */
+/** One more than cores, since each worker waits for its Redis and its replicas half of the time. */
 const WORKERS = String(availableParallelism() + 1);
-/** A figure without a threshold, of what runs in the processes of the tests. Counting takes time, so only CI has it. */
+/** Coverage of the code in the tests' own processes, without a threshold. It takes time, so only CI measures it. */
 const COVERAGE = [
   '--coverage',
   ...['--coverageReporters', 'text-summary'],
@@ -34,7 +34,7 @@ const redis = await findRedis({ get });
 const needsDeploy =
   given.length > 0 ? includesDeployTests(given) : get || !process.argv.includes(FULL);
 const deploy = needsDeploy ? startDeployEnvironment({ get }) : undefined;
-// Each of them uses one core.
+// Each of these commands uses one core.
 await runTogether(
   ['npm', 'run', '--silent', 'lint'],
   ['npm', 'run', '--silent', 'typecheck'],

@@ -1,5 +1,5 @@
-// `npm run ui:pictures`: takes docs/images/dashboard-*.png of the dashboard of two replicas that share a Redis, after a
-// minute and a half of load. Takes a Chromium and a redis-server.
+// `npm run ui:pictures`: takes docs/images/dashboard-*.png of the dashboard of two replicas that share a Redis, after
+// 90 s of load. Needs a Chromium and a redis-server.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-// A check on the wire, and its right answers, which have this text and this length.
+// A check on the wire, and the text and length of its right answers.
 import { randomUUID } from 'node:crypto';
 
 /** `KEY` is replaced by the key's name. */

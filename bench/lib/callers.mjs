@@ -1,6 +1,6 @@
 // node callers.mjs <'client' or 'single'> <url> <name of the keys> <keys> <callers> <seconds>
-// Callers in one process, each of which sends the next check as soon as it is answered: by the Node client, or by one
-// request for each check. Prints their results, after a second that is not counted.
+// Callers in one process. Each sends its next check as soon as it has an answer: with the Node client, or with a
+// request for each check. Prints their results. The first second is not counted.
 import { Agent, request } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';

@@ -51,7 +51,7 @@ function throughputGoals(workloads) {
   ];
 }
 
-/** One key is nearly always denied here, as in the measurements from outside before there were goals. */
+/** One key is nearly always denied here, as in the independent measurements from before the goals. */
 function sideBySideGoals(workloads) {
   if (!workloads) return [];
   const [, many, hot, twice] = workloads.map(({ ratios }) => ratios);

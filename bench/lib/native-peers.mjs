@@ -25,7 +25,7 @@ export function nativePrograms(paths) {
   });
 }
 
-/** A peer and its version, by its own account or by that of the checkout that its program lies in. */
+/** A peer and its version, as the peer reports it or from the checkout with its program. */
 export function describePeer(peer, path) {
   const byOption = NATIVE_PEERS[peer].version === 'option';
   const { stdout, status } = byOption

@@ -1,4 +1,4 @@
-// A peer that is no Node program: it has files of its own, and its CPU time comes from /proc.
+// A peer that is not a Node program: it has files of its own, and its CPU time comes from /proc.
 import { spawn, spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -7,11 +7,11 @@ import { dirname, join } from 'node:path';
 import { freePort } from '../../scripts/lib/free-port.mjs';
 import { accepts, end, track } from './children.mjs';
 
-/** The unit of the times in /proc/<pid>/stat: USER_HZ, which Linux gives to all programs alike. */
+/** The unit of the times in /proc/<pid>/stat: USER_HZ, which is the same for all programs on Linux. */
 const MICROS_PER_TICK = 10_000;
 
 export class NativeServer {
-  /** @param program as `nativePrograms` describes it */
+  /** @param program an entry of `nativePrograms` */
   static async start({ name, path, asking, launch }, { redis, limit }) {
     const server = new NativeServer();
     const [port, ...sparePorts] = [await freePort(), await freePort(), await freePort()];
@@ -38,7 +38,7 @@ export class NativeServer {
 
   async cpuMicros() {
     const stat = readFileSync(`/proc/${this.child.pid}/stat`, 'utf8');
-    // The name, in parentheses, may have spaces; user and system time are fields 14 and 15.
+    // The name, in parentheses, may have spaces. User and system time are fields 14 and 15.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     return (Number(fields[11]) + Number(fields[12])) * MICROS_PER_TICK;
   }
@@ -53,7 +53,7 @@ const allowedCores = () =>
   /^Cpus_allowed_list:\s*(\S+)/m.exec(readFileSync('/proc/self/status', 'utf8'))[1];
 const firstCore = () => /^\d+/.exec(allowedCores())[0];
 
-/** Its threads exist now. The system may place them like those of the others. */
+/** Lets the system place its threads on any core, like other programs' threads. They exist by now. */
 function mayRunOnAllCores(pid) {
   const { status } = spawnSync('taskset', ['-a', '-c', '-p', allowedCores(), String(pid)]);
   if (status !== 0) throw new Error('taskset has failed');

@@ -45,7 +45,7 @@ export function readOptions(words, { scenarios, peers }) {
   };
 }
 
-/** The command as others can give it: without this machine's paths. */
+/** The command in a form for any machine: without this machine's paths. */
 export function publicCommand(words) {
   const isPath = (word, before) => before === '--before' && !word.startsWith('--');
   const shown = words.map((word, i) => {

@@ -1,4 +1,4 @@
-// The programs that are measured side by side, and how each is started.
+// The programs that are measured side by side, and how to start each.
 import { join } from 'node:path';
 
 import { nativePrograms } from './native-peers.mjs';

@@ -1,4 +1,4 @@
-// One line on standard error that says what is being measured.
+// One line on standard error with the current measurement.
 let width = 0;
 
 export function progress(text) {

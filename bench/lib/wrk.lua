@@ -1,10 +1,10 @@
 -- The requests of wrk, and the check of the answers.
--- wrk ... -- <name of the keys> <how many keys> <'1' if refusals are right answers> <'1' if one key after the other>
---   <path> <body> <checks in a call> <text of an approval> <its length> <text of a refusal> <its length>
+-- wrk ... -- <name of the keys> <how many keys> <'1' if denials are right answers> <'1' if one key after the other>
+--   <path> <body> <checks in a call> <text of an approval> <its length> <text of a denial> <its length>
 --   <milliseconds to pause after an answer, on average>
--- KEY stands for a key in path and body; a body of several checks is an array. A length may be empty, for any.
+-- KEY stands for a key in path and body; a body of several checks is an array. An empty length means any length.
 
--- How many bodies with several checks are built beforehand.
+-- How many bodies with several checks are built in advance.
 local BODIES = 1000
 
 local name, keys, refusals, in_order, pause

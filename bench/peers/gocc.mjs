@@ -1,6 +1,6 @@
 // GoCC (github.com/GiGurra/gocc): Go, in memory, one process. Its requests are Sluice's.
 
-/** It answers an approval with a number, and a denial with nothing. */
+/** It answers an approval with a number, and a denial with an empty body. */
 export const asking = {
   path: '/rate/KEY',
   approved: { text: '' },

@@ -1,5 +1,5 @@
-// The limit for waiters: a bare HTTP server that holds its requests until it is told to answer them.
-// Told so by an IPC message, it replies with the moment at which it began.
+// The limit for waiters: a bare HTTP server that holds its requests until an IPC message lets it answer them.
+// It replies with the moment at which it began.
 import { createServer } from 'node:http';
 
 const body = '{"request_id":"33ae0015-5d23-4b92-a7d9-c2632dd50c59"}';

@@ -24,7 +24,7 @@ function launch({ port, sparePorts, folder, limit }, storage) {
     arguments: [...http, ...grpc, `${folder}/limits.yaml`, ...storage],
     environment: {},
     files: { 'limits.yaml': limitsFile(limit) },
-    // It starts a worker thread for each core that it may run on.
+    // Limitador starts a worker thread for each core that it may run on.
     startsOnOneCore: true,
   };
 }

@@ -3,17 +3,17 @@ import { Redis } from 'ioredis';
 import { KeyNaming } from '../../dist/redis/key-names.js';
 
 /**
- * What Redis says about one limiter key: who waits, who was approved in which window, and in which order. It
- * is read from the names that docs/redis.md describes.
+ * The state of one limiter key in Redis: its waiters, and the approvals of each window in their order. It
+ * is read from the names in docs/redis.md.
  */
 export class Account {
   /** The ids approved from the queue, in Redis's order. */
   approvals = [];
-  /** Each window that was seen: its number, its start in ms since 1970, and how many were approved in it. */
+  /** Each observed window: its number, its start in ms since 1970, and its approvals. */
   windows = [];
   /** The queue: request id and ticket of each place, in the order of arrival. */
   queue = [];
-  /** Until when the lease of each replica runs, by its id, in ms since 1970. */
+  /** The end of each replica's lease, by its id, in ms since 1970. */
   leases = new Map();
   /** Redis's time of the last reading, in ms since 1970. */
   readAt = 0;

@@ -6,7 +6,7 @@ export class Client {
   outcome = 'undecided';
   /** The status of its answer. */
   status;
-  /** When it came and when it was decided, in ms since 1970. */
+  /** When it arrived and when it was decided, in ms since 1970. */
   arrivedAt;
   decidedAt;
 

@@ -15,10 +15,10 @@ const FOOT_HEIGHT = 56;
 const NOTE_STEP = 17;
 
 /**
- * Draws what happened in a run as SVG: time from left to right, a lane for each replica, and a bar for each
+ * Draws a run as SVG: time from left to right, a lane for each replica, and a bar for each
  * client from its arrival to its approval.
  * @param events of the whole run
- * @throws Error if that run broke a promise, since the picture says that all were kept
+ * @throws Error if the run broke a promise, since the picture says that all were kept
  */
 export function picture(events) {
   const { problems, summary } = judge(events);
@@ -107,7 +107,7 @@ function clientRows({ clients }, { x, row }) {
   });
 }
 
-/** What a reader should see, in the corner that the clients leave free. */
+/** The explanation, in the corner without clients. */
 function notes({ clients, replicas }, { x, row, lane, rowsEnd }) {
   const index = replicas.findIndex(({ killedMillis }) => killedMillis !== undefined);
   const { name, killedMillis, passedOverMillis } = replicas[index];

@@ -1,4 +1,4 @@
-/** What an event says, with its time, as one line. */
+/** An event and its time as one line. */
 export function sentence(event) {
   const text = SENTENCES[event.event](event);
   return event.millis === undefined ? text : `${seconds(event.millis).padStart(6)} s  ${text}`;

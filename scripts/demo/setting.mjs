@@ -1,17 +1,17 @@
-// What happens in the demo, and when. Times are parts of a window.
+// The events of the demo and their times. Times are fractions of a window.
 
 export const KEY = 'demo';
 export const MAX_REQUESTS = 3;
 export const REPLICAS = ['A', 'B', 'C'];
 
 /**
- * The replica of each client, in the order of their arrival. It is no rotation, which could be confused with the
- * order of the queue.
+ * The replica of each client, in the order of their arrival. This order is not a rotation, which could be confused
+ * with the order of the queue.
  */
 const REPLICA_OF_CLIENT = 'ACBBACCABACBBCAABBCACBCACBACAB';
 export const MOST_CLIENTS = REPLICA_OF_CLIENT.length;
 
-/** The replica that is killed when this part of the clients has been approved, soon after a window began. */
+/** The replica that is killed when this fraction of the clients has been approved, soon after a window began. */
 export const KILLED = 'B';
 export const APPROVED_BEFORE_KILL = 1 / 3;
 export const KILL_AT = 0.1;

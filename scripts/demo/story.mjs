@@ -58,7 +58,7 @@ export class Story {
     this.#tell('filled', start, { approved: MAX_REQUESTS });
   }
 
-  /** One after the other, so that the order of the clients is the order of the queue. */
+  /** Clients come one after the other, so that their order is the order of the queue. */
   async #letClientsCome() {
     const startedAt = Date.now();
     for (let number = 1; number <= this.count; number += 1) {
@@ -81,7 +81,7 @@ export class Story {
     if (last && !isKnown) client.requestId ??= last.id;
     const { requestId, outcome } = client;
     if (outcome === 'approved' && !this.account.approvals.includes(requestId)) {
-      // Nobody waited, so it was not approved from the queue.
+      // No client waited, so it was not approved from the queue.
       this.account.approvals.push(requestId);
     }
     return requestId !== undefined || outcome !== 'undecided';
@@ -113,7 +113,7 @@ export class Story {
     }
   }
 
-  /** In the order of their approvals in Redis, each as soon as its client has the answer or can't get one. */
+  /** Reports approvals in Redis's order, each once its client has the answer or can not get one. */
   #tellApprovals() {
     const { approvals } = this.account;
     for (; this.#told.approvals < approvals.length; this.#told.approvals += 1) {

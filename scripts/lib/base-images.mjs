@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { ROOT } from './run.mjs';
 
 /**
- * The public images that the Dockerfile and docker-compose.yml build on, each with the variable that puts
- * another in its place.
+ * The public images that the Dockerfile and docker-compose.yml use, each with the variable that replaces
+ * it.
  */
 export function baseImages() {
   return ['Dockerfile', 'docker-compose.yml']
@@ -16,7 +16,7 @@ export function baseImages() {
     .filter(({ variable }) => variable !== 'SLUICE_IMAGE');
 }
 
-/** The one of them that a variable can replace. */
+/** The image that this variable replaces. */
 export function baseImage(name) {
   return baseImages().find(({ variable }) => variable === name).image;
 }

@@ -22,7 +22,7 @@ const host = docker.SLUICE_TEST_DOCKER_HOST;
 const registry = process.env.NPM_CONFIG_REGISTRY ?? process.env.npm_config_registry;
 const npm = registry === undefined ? {} : { NPM_CONFIG_REGISTRY: registry };
 if (host !== '') {
-  // test/deploy/docker/build-image.ts builds the same image, which then takes only a moment.
+  // test/deploy/docker/build-image.ts builds the same image again, which takes only a moment.
   const variables = ['NPM_CONFIG_REGISTRY', 'NODE_IMAGE'].flatMap((name) => ['--build-arg', name]);
   const build = ['build', '--quiet', ...variables, '--tag', docker.SLUICE_IMAGE, ROOT];
   const options = { stdio: 'ignore', env: { ...process.env, ...npm, ...docker } };

@@ -2,7 +2,7 @@ import { commandToInstall, findOrInstall, findProgram } from './install-package.
 import { skipping } from './skipping.mjs';
 
 const PACKAGES = { apt: 'chromium' };
-/** What Debian, Ubuntu and Google call it. */
+/** The program's names in packages of Debian, Ubuntu and Google. */
 const NAMES = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable'];
 
 /** The path of a Chromium of this machine, or undefined. */

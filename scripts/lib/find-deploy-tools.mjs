@@ -74,7 +74,7 @@ function builtPath(tool) {
   return existsSync(pathOf(tool)) ? pathOf(tool) : undefined;
 }
 
-/** The version is in the file's name, so that a change of it here builds the tool again. */
+/** The file's name has the version, so that a new version builds the tool again. */
 function pathOf({ name, version }) {
   return join(BUILT_PROGRAMS, `${name}-${version}`);
 }

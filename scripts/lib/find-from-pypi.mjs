@@ -8,7 +8,7 @@ import { GET_ALL, skipping } from './skipping.mjs';
 
 const INSTALLED = join(ROOT, 'node_modules', '.cache', 'sluice');
 const INSTALL_TIMEOUT_MILLIS = 10 * 60 * 1000;
-/** Is written last, so that an incomplete environment is not used. */
+/** This file is written last, so that an incomplete environment is not used. */
 const STAMP = '.installed';
 /** The last lines have the error. */
 const REASON_LINES = 5;
@@ -16,11 +16,11 @@ const REASON_LINES = 5;
 /**
  * The path of a program that comes from PyPI, in an environment of its own. Without one the path is empty, and one line
  * says so.
- * @param tool.name what the line calls it
- * @param tool.version is in the environment's name, so that a change of it installs the tool again
+ * @param tool.name its name in that line
+ * @param tool.version is part of the environment's name, so that a new version installs the tool again
  * @param tool.packages the names of its packages, all of this version
  * @param tool.program the program's name in the environment
- * @param tool.tests what is skipped without it
+ * @param tool.tests the tests that are skipped without it
  * @param options.get whether a missing one is installed, into a folder of node_modules
  */
 export function findFromPypi(tool, { get }) {

@@ -19,7 +19,7 @@ const CADDY = {
   oldest: [2, 6],
 };
 const TRAEFIK = { version: 'version', oldest: [3, 0] };
-/** Its output has the commit of the build before the version. */
+/** In Envoy's output the commit of the build precedes the version. */
 const ENVOY = { version: '--version', shows: /\/(\d+)\.(\d+)\./, oldest: [1, 36] };
 const ENVOY_OF_PYPI = {
   name: 'envoy',
@@ -33,7 +33,7 @@ const NJS = { apt: 'libnginx-mod-http-js' };
 /**
  * Finds the programs for the tests of the files in deploy/gateways, beside nginx. Returns environment variables for
  * the tests: SLUICE_TEST_HAPROXY, SLUICE_TEST_CADDY, SLUICE_TEST_TRAEFIK and SLUICE_TEST_ENVOY are the programs' paths,
- * SLUICE_TEST_NJS is that of nginx's module njs. The variable of one that is missing is empty, and a line says so.
+ * SLUICE_TEST_NJS is the path of nginx's module njs. The variable of a missing one is empty, and a line says so.
  * @param nginx the path of nginx, or empty
  * @param options.get whether a missing one is installed
  */

@@ -9,8 +9,7 @@ const GRPC = {
 };
 
 /**
- * The Python whose gRPC asks the service, with reflection and health. Without one the path is empty, and one line says
- * so.
+ * A Python with gRPC and its packages for reflection and health. Without one the path is empty, and one line says so.
  * @param options.get whether missing packages are installed from PyPI, into a folder of node_modules
  */
 export function findGrpcPython({ get }) {

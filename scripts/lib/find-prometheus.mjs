@@ -5,7 +5,7 @@ const PACKAGES = { apt: 'prometheus', brew: 'prometheus' };
 
 /**
  * Finds the Prometheus for the tests of the dashboard and the alerts. Returns environment variables for the tests:
- * SLUICE_TEST_PROMETHEUS and SLUICE_TEST_PROMTOOL are the programs' paths, empty if one is missing, which a line says.
+ * SLUICE_TEST_PROMETHEUS and SLUICE_TEST_PROMTOOL are the programs' paths, or empty if one is missing. A line says so.
  * @param options.get whether a missing one is installed
  */
 export function findPrometheus({ get }) {

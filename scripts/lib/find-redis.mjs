@@ -66,7 +66,7 @@ async function fromDocker() {
   try {
     client = await getContainerRuntimeClient();
   } catch {
-    return undefined; // No daemon answers.
+    return undefined; // No Docker daemon answers.
   }
   if (!(await hasImage(client, ImageName.fromString(REDIS_IMAGE)))) return undefined;
   const found = { SLUICE_TEST_REDIS_IMAGE: REDIS_IMAGE };

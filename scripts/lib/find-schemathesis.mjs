@@ -9,8 +9,8 @@ const SCHEMATHESIS = {
 };
 
 /**
- * The `schemathesis` that asks the service what its OpenAPI document promises. Without one the path is empty, and one
- * line says so.
+ * The `schemathesis` that tests the service against its OpenAPI document. Without one the path is empty, and one line
+ * says so.
  * @param options.get whether a missing one is installed from PyPI, into a folder of node_modules
  */
 export function findSchemathesis({ get }) {

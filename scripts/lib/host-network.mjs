@@ -7,7 +7,7 @@ import { findProgram } from './install-package.mjs';
 const RULES = [['iptables-save'], ['ip6tables-save'], ['nft', '--stateless', 'list', 'ruleset']];
 const FORWARDING = ['/proc/sys/net/ipv4/ip_forward', '/proc/sys/net/ipv6/conf/all/forwarding'];
 
-/** The interfaces of this machine, the rules of its firewall, and whether it forwards; a line for each. */
+/** The interfaces of this machine, the rules of its firewall, and whether it forwards: one line each. */
 export function hostNetwork() {
   return [
     ...readdirSync('/sys/class/net').map((name) => `interface ${name}`),

@@ -30,12 +30,12 @@ const IN_NAMESPACES = `
   exec "$@" > /dev/null
 `;
 
-/** The engine of our own, what has to end with it, and the state of the machine's network before it. */
+/** The engine of our own, the processes that must end with it, and the machine's network before it. */
 let started;
 
 /**
  * Starts a Docker engine for the time of this process, with its own socket, folder and network: its bridges,
- * its rules and its forwarding are in a network namespace, and reach the outside as a user's program does.
+ * rules and forwarding are in a network namespace, which reaches the outside like a user's program.
  * Missing programs are installed.
  * @returns `host`, its address, and `enter`, the words before a command that is to reach the ports of its
  *   containers; undefined if it can't be started
@@ -43,7 +43,7 @@ let started;
 export async function startOwnDocker() {
   if (process.platform !== 'linux' || process.getuid?.() !== 0) return undefined;
   const dockerd = findOrInstall('dockerd', { apt: 'docker.io' });
-  // Newer releases of Debian have it in a package of its own.
+  // Newer releases of Debian have this program in a package of its own.
   const docker = dockerd && findOrInstall('docker', { apt: 'docker-cli' });
   const slirp = docker && findOrInstall('slirp4netns', { apt: 'slirp4netns' });
   if (!slirp) return undefined;
@@ -67,7 +67,7 @@ export async function startOwnDocker() {
 }
 
 /**
- * Ends the engine that was started here, with all its containers, and leaves nothing of it.
+ * Ends the engine that was started here, with all its containers and files.
  * @returns what is new in the machine's network since it was started, which should be nothing
  */
 export async function endOwnDocker() {
@@ -98,7 +98,7 @@ async function startInNamespaces(folder, command) {
 /** Connects the namespace of a process to the outside. */
 async function connect(slirp, pid) {
   const options = ['--configure', '--mtu=65520', '--disable-host-loopback'];
-  // It ends when the second pipe does, so that it never outlives this process.
+  // slirp4netns ends when the second pipe is closed, so that it never outlives this process.
   const pipes = ['--ready-fd=3', '--exit-fd=4'];
   const child = spawn(slirp, [...options, ...pipes, String(pid), 'tap0'], {
     stdio: ['ignore', 'ignore', 'pipe', 'pipe', 'pipe'],

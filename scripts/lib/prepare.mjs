@@ -37,7 +37,7 @@ function install(folder, option, isWanted) {
   });
 }
 
-/** What a lock file lists, by path. npm writes one into `node_modules` when all of it is installed. */
+/** The packages in a lock file, by path. npm writes one into `node_modules` when everything is installed. */
 function lockedPackages(file) {
   const path = join(ROOT, file);
   return existsSync(path) ? JSON.parse(readFileSync(path, 'utf8')).packages : {};

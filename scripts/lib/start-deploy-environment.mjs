@@ -6,8 +6,8 @@ import { fileURLToPath } from 'node:url';
 const PROGRAM = fileURLToPath(new URL('deploy-environment.mjs', import.meta.url));
 
 /**
- * Begins to find the programs for the tests of the image, the composition and the manifests, in the
- * background: to build Helm and the image takes minutes.
+ * Starts to find the programs for the tests of the image, the composition and the manifests, in the
+ * background: building Helm and the image takes minutes.
  * @param options.get whether missing programs are installed
  * @returns `ready`, which resolves to the `environment` of the tests and the words with which to `enter` it;
  *   and `end`, which ends all started processes, and resolves to whether they have left nothing
@@ -20,7 +20,7 @@ export function startDeployEnvironment({ get }) {
     createInterface({ input: child.stdout }).once('line', (line) => resolve(JSON.parse(line)));
     child.once('exit', (code) => reject(new Error(`${PROGRAM} ended with ${code}`)));
   });
-  // The caller awaits it when it is needed.
+  // The caller awaits the promise when it needs the environment.
   ready.catch(() => undefined);
   return {
     ready,

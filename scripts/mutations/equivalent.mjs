@@ -1,5 +1,5 @@
 /**
- * Changes that make no difference that a test could see, with the reason: `file`, `line` and `other` as
- * `npm run test:mutations` prints them. They are not chosen.
+ * Changes that no test could notice, with the reason. `file`, `line` and `other` are as printed by
+ * `npm run test:mutations`. These changes are not chosen.
  */
 export const EQUIVALENT = [];

@@ -4,11 +4,11 @@ import { createInterface } from 'node:readline';
 
 import { jestEnvironment } from '../lib/jest.mjs';
 
-/** A test that fails by waiting is to fail soon; a whole group that takes longer hangs. */
+/** A test that waits in vain should fail soon. A whole group that takes longer than its limit hangs. */
 const TEST_TIMEOUT_MILLIS = 20_000;
 const GROUP_TIMEOUT_MILLIS = 5 * 60_000;
 
-/** The tests that cover a part, the quick ones first. None of them runs what is built. */
+/** The tests that cover a part, quick ones first. None of them runs the build. */
 const GROUPS = [
   {
     of: /^lua\//,
@@ -36,9 +36,9 @@ const GROUPS = [
 ];
 
 /**
- * Runs the tests of a file that was changed, until one fails.
- * @param folder the copy of the project that has the change
- * @returns the first line that says what has failed, or undefined where nothing has
+ * Runs the tests of a changed file, until one fails.
+ * @param folder the copy of the project with the change
+ * @returns the first line about a failure, or undefined if no test has failed
  */
 export async function judge(folder, file, redis) {
   for (const tests of GROUPS.find(({ of }) => of.test(file)).tests) {
@@ -48,7 +48,7 @@ export async function judge(folder, file, redis) {
   return undefined;
 }
 
-/** Runs all of these tests with nothing changed. @returns the first line that says what has failed */
+/** Runs all of these tests without any change. @returns the first line about a failure */
 export function judgeUnchanged(folder, redis) {
   return run(folder, [...new Set(GROUPS.flatMap(({ tests }) => tests.flat()))], redis, Infinity);
 }
@@ -61,7 +61,7 @@ async function run(folder, tests, redis, limitMillis = GROUP_TIMEOUT_MILLIS) {
     {
       cwd: folder,
       stdio: ['ignore', 'ignore', 'pipe'],
-      // In a group of its own, so that servers of tests that were given up end as well.
+      // In a group of its own, so that the servers of aborted tests also end.
       detached: true,
       env: jestEnvironment({ SLUICE_TEST_REDIS_PROGRAM: redis, SLUICE_TEST_REDIS_SERVER: redis }),
     },

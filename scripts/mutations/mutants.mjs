@@ -24,19 +24,19 @@ const SWAPS = {
   ],
 }; // prettier-ignore
 
-/** A call by itself on its line, which is left out. Declarations and keywords are none. */
+/** A call that is alone on its line, and is removed. Declarations and keywords are not calls. */
 const STATEMENT = {
   lua: /^\s*(?!return|local|if|for|while|end|else|function)[\w.]+\(.*\)$/,
   ts: /^\s*(?:void |await )?(?!return|const|if|for|while|super|import|export)[\w#.?]+\(.*\);$/,
 };
 
-/** No code that runs: comments, imports, types, errors' texts. */
+/** Lines without code that runs: comments, imports, types, brackets. */
 const PASSED_OVER =
   /^\s*(?:--|\/\/|\*|\/\*|import |export (?:type|interface)|(?:readonly |#?\w+\??: [\w<>|[\] ]+;$)|[})\]]*[;,]?$)/;
 
 /**
- * Changes of one line each. The same seed chooses the same ones, as long as the code is the same; no two are of one
- * line.
+ * Changes of one line each, at most one per line. The same seed chooses the same changes, as long as the code is the
+ * same.
  */
 export function chooseMutants(seed, count, only) {
   const lines = sources()
@@ -60,7 +60,7 @@ function sources() {
   ).sort();
 }
 
-/** The mutants of each line of a file that has any. */
+/** The mutants of each line of a file that can be changed. */
 function linesOf(file) {
   const language = file.endsWith('.lua') ? 'lua' : 'ts';
   const lines = readFileSync(join(ROOT, file), 'utf8').split('\n');
@@ -75,7 +75,7 @@ function linesOf(file) {
   });
 }
 
-/** The line with each match replaced by itself. */
+/** The line with each match replaced, one at a time. */
 function changesBy(line, pattern, replacement) {
   return [...line.matchAll(pattern)].map(({ index, 0: match }) => {
     const once = new RegExp(pattern.source, 'y');

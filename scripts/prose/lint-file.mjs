@@ -1,4 +1,4 @@
-// Lints a file with textlint. Pages go in as Markdown; of other files only their prose does.
+// Lints a file with textlint: a page as Markdown, and only the prose of other files.
 import { readFile } from 'node:fs/promises';
 import { basename, extname } from 'node:path';
 import { fileURLToPath } from 'node:url';

@@ -1,9 +1,9 @@
-// The prose of a file: comments, and texts of several words. Everything else becomes spaces, so that places stay.
+// The prose of a file: comments, and texts of several words. Everything else becomes spaces, so that positions stay.
 import { readFile } from 'node:fs/promises';
 
 import { partsOf } from './script-prose.mjs';
 
-/** A text that may be read by somebody has at least three words; a name or a path has not. */
+/** A text for readers has at least three words. Names and paths have fewer. */
 const SENTENCE = /\S+ \S+ \S+/;
 
 const LUA = /--\[\[[\s\S]*?\]\]|--[^\n]*|'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"/g;
@@ -14,7 +14,7 @@ const EXTRACTORS = {
   '.js': ofScript,
   '.mjs': ofScript,
   '.lua': (source) => keep(source, [...source.matchAll(LUA)].filter(isProse).map(rangeOf)),
-  // Their values are texts: descriptions of alerts, titles of panels, explanations of fields.
+  // These files have texts as values: descriptions of alerts, titles of panels, explanations of fields.
   ...sameFor(['.yml', '.yaml', '.tpl', '.json', '.html', '.txt', '.proto'], (source) => source),
   ...sameFor(['.cfg', '.conf', '.sh', '.acl', 'Dockerfile', 'Caddyfile'], (source) =>
     keep(source, [...source.matchAll(HASH)].map(rangeOf)),
@@ -45,7 +45,7 @@ function rangeOf({ index, 0: match }) {
   return [index, index + match.length];
 }
 
-/** The source with only these ranges, and without the signs that begin and end comments and texts. */
+/** The source with only these ranges, without the marks around comments and texts. */
 function keep(source, ranges) {
   const blank = source.replaceAll(/[^\n]/g, ' ');
   let prose = '';

@@ -1,5 +1,5 @@
-// Comments and texts of TypeScript and JavaScript, by TypeScript's scanner: a parse of each file would take several times
-// as long.
+// Comments and texts of TypeScript and JavaScript, with TypeScript's scanner: to parse each file would take several
+// times as long.
 import ts from 'typescript';
 
 const { SyntaxKind: Kind } = ts;
@@ -8,7 +8,7 @@ const TEXTS = new Set([
   ...[Kind.StringLiteral, Kind.NoSubstitutionTemplateLiteral],
   ...[Kind.TemplateHead, Kind.TemplateMiddle, Kind.TemplateTail],
 ]);
-/** A slash after one of these divides; after anything else it begins a regular expression. */
+/** A slash after one of these is a division. After anything else it begins a regular expression. */
 const OPERANDS = new Set([
   ...[Kind.Identifier, Kind.NumericLiteral, Kind.BigIntLiteral, Kind.ThisKeyword],
   ...[Kind.CloseParenToken, Kind.CloseBracketToken, Kind.CloseBraceToken, ...TEXTS],
@@ -18,7 +18,7 @@ const OPERANDS = new Set([
 export function partsOf(source) {
   const scanner = ts.createScanner(ts.ScriptTarget.Latest, false, undefined, source);
   const parts = [];
-  /** For each template around: the braces that are open in its current expression. */
+  /** For each enclosing template: the number of open braces in its current expression. */
   const templates = [];
   let last;
   for (let kind = scanner.scan(); kind !== Kind.EndOfFileToken; kind = scanner.scan()) {
@@ -30,7 +30,7 @@ export function partsOf(source) {
   return parts;
 }
 
-/** The scanner alone can tell neither a division from an expression, nor a brace from the rest of a template. */
+/** The scanner alone can not tell a division from a regular expression, or a brace from the rest of a template. */
 function rescan(scanner, kind, { last, templates }) {
   const isSlash = kind === Kind.SlashToken || kind === Kind.SlashEqualsToken;
   if (isSlash && !OPERANDS.has(last)) return scanner.reScanSlashToken();

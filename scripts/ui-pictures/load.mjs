@@ -44,7 +44,7 @@ const CALLERS = [
   })),
 ];
 
-/** Asks the services in turns until it is stopped. @returns what stops it */
+/** Asks the services in turn until it is stopped. @returns a function that stops it */
 export function startLoad(urls) {
   const agent = new Agent({ keepAlive: true, maxSockets: 300 });
   const owed = CALLERS.map(() => 0);
@@ -54,7 +54,7 @@ export function startLoad(urls) {
     const url = `${urls[turn % urls.length]}/rate/${encodeURIComponent(key)}?canWait=${canWait}`;
     const sent = request(url, { method: 'POST', agent });
     sent.on('response', (response) => response.resume());
-    // Requests that wait when it is stopped get no answer.
+    // Requests that wait at the stop get no answer.
     sent.on('error', () => undefined);
     sent.end();
   };

@@ -12,16 +12,16 @@ export function describeWithActionlint(title: string, tests: () => void): void {
   else describe(title, tests);
 }
 
-/** What actionlint finds wrong with these files; empty where it finds nothing. */
+/** What actionlint finds wrong with these files; empty if nothing is wrong. */
 export function actionlint(...files: readonly string[]): string {
-  // It would use these two programs where the machine happens to have them.
+  // Otherwise actionlint would use these two programs if the machine happens to have them.
   const args = ['-no-color', '-shellcheck=', '-pyflakes=', ...files];
   const { error, status, stdout, stderr } = spawnSync(provided('SLUICE_TEST_ACTIONLINT'), args, {
     cwd: ROOT,
     encoding: 'utf8',
   });
   if (error) throw error;
-  // 1 says that it has found something, more that it could not look.
+  // Code 1 means findings, a higher code a failure to check.
   if (status !== 0 && status !== 1) throw new Error(stderr);
   return stdout;
 }

@@ -13,7 +13,7 @@ interface Schema {
 }
 
 interface Value {
-  /** Its name, with those it is in. */
+  /** Its name, after the names of its groups. */
   readonly path: readonly string[];
   readonly comment: string;
 }
@@ -22,10 +22,10 @@ const read = (file: string) => readFileSync(join(CHART, file), 'utf8');
 const VALUES = read('values.yaml');
 const SCHEMA = JSON.parse(read('values.schema.json')) as Schema;
 
-/** Helm gives it to each chart that another one includes. */
+/** Helm passes this value to each chart that another one includes. */
 const GIVEN_BY_HELM = 'global';
 
-/** Maps of which the chart knows all names, each with what it is in; the others hold what the user likes. */
+/** The paths of the maps with fixed names. Other maps may hold any names. */
 function groupsIn(schema: Schema, path: readonly string[] = []): (readonly string[])[] {
   if (schema.additionalProperties !== false) return [];
   const inner = Object.entries(schema.properties ?? {});
@@ -39,12 +39,12 @@ function schemaOf(path: readonly string[]): Schema | undefined {
 const GROUPS = groupsIn(SCHEMA);
 const isGroup = (path: readonly string[]) => GROUPS.some((group) => group.join() === path.join());
 
-/** Every value of values.yaml that is not a group of others. */
+/** Every value of values.yaml that is not a group. */
 function valuesIn(map: YAMLMap, path: readonly string[] = []): Value[] {
   return map.items.flatMap(({ key, value }) => {
-    if (!isScalar<string>(key)) throw new Error('a key of values.yaml is no text');
+    if (!isScalar<string>(key)) throw new Error('a key of values.yaml is not a text');
     const here = [...path, key.value];
-    // Of resources the user may set others than those of the default.
+    // Users may set other resources than the defaults, so their map is one value.
     if (isMap(value) && isGroup(here) && schemaOf(here)?.required) return valuesIn(value, here);
     return [{ path: here, comment: commentAbove(key.range![0]) }];
   });
@@ -59,7 +59,7 @@ function commentAbove(offset: number): string {
 const DOCUMENTED = valuesIn(parseDocument(VALUES).contents as YAMLMap);
 
 describe('values.yaml', () => {
-  test('documents every value, as helm-docs reads it', () => {
+  test('documents every value in the form of helm-docs', () => {
     expect(DOCUMENTED.length).toBeGreaterThan(30);
     const silent = DOCUMENTED.filter(({ comment }) => !/^\s*# -- \S/.test(comment));
     expect(silent.map(({ path }) => path.join('.'))).toEqual([]);
@@ -76,7 +76,7 @@ describe('values.yaml', () => {
   });
 });
 
-test('the chart is of the version of the program', () => {
+test('the chart has the version of the program', () => {
   const { version } = JSON.parse(readFileSync(join(CHART, '../../../package.json'), 'utf8')) as {
     version: string;
   };
@@ -85,12 +85,12 @@ test('the chart is of the version of the program', () => {
 });
 
 describeWithDeployTools(['helm'], "the schema of the chart's values", () => {
-  /** `value` in the place that the path names. */
+  /** Values with `value` at this path. */
   const at = (path: readonly string[], value: unknown): object =>
     path.reduceRight<unknown>((inner, name) => ({ [name]: inner }), value) as object;
 
   test.each(GROUPS.map((path) => [path.join('.'), path]))(
-    'refuses a misspelt value in "%s"',
+    'rejects a misspelt value in "%s"',
     async (_, path) => {
       const { code, stderr } = await templateChart(at([...path, 'mispelt'], 1));
 
@@ -101,9 +101,9 @@ describeWithDeployTools(['helm'], "the schema of the chart's values", () => {
   );
 
   test.each(DOCUMENTED.map(({ path }) => [path.join('.'), path]))(
-    'refuses a wrong type of "%s"',
+    'rejects a wrong type of "%s"',
     async (_, path) => {
-      // No value may be both.
+      // No value may be both a list and a map.
       for (const wrong of [[{ a: [] }], { 'not a name': 1 }]) {
         const { code, stderr } = await templateChart(at(path, wrong));
         if (code === 0) continue;
@@ -151,7 +151,7 @@ describeWithDeployTools(['helm'], "the schema of the chart's values", () => {
     [{ resources: { limit: {} } }, "additional properties 'limit' not allowed"],
     [{ podDisruptionBudget: { maxUnavailable: 'one' } }, "'one' does not match pattern"],
     [{ resources: { limits: { memory: '1 GB' } } }, "at '/resources/limits/memory'"],
-  ])('refuses %j', async (values, message) => {
+  ])('rejects %j', async (values, message) => {
     const { code, stderr } = await templateChart(values);
 
     expect(code).toBe(1);

@@ -2,7 +2,7 @@ import type { KubernetesObject } from './kubernetes-object.js';
 import { schemaErrors } from './schema-check.js';
 import { settingsErrors } from './settings-check.js';
 
-// The checks of the manifests must find what they are there for.
+// The checks of the manifests must find faults of each kind.
 
 const container = {
   name: 'sluice',
@@ -42,21 +42,21 @@ const configMap = (data: Readonly<Record<string, string>>): KubernetesObject => 
 });
 
 describe('the check by schema', () => {
-  test('finds nothing wrong with what is right', () => {
+  test('finds nothing wrong with valid objects', () => {
     expect(schemaErrors([deployment(), configMap({ PORT: '1' })])).toEqual([]);
   });
 
   test.each<[string, KubernetesObject, RegExp]>([
     ['an unknown field', deployment({ imagee: 'x' }), /"imagee"' does not exist/],
     [
-      'one deep inside',
+      'an unknown field deep inside',
       deployment({ livenessProbe: { httpGett: {} } }),
       /"httpGett"' does not exist/,
     ],
     ['a value of another type', deployment({}, { replicas: '3' }), /replicas must be integer/],
-    ['what is missing', deployment({}, { selector: undefined }), /must have required property/],
+    ['a missing field', deployment({}, { selector: undefined }), /must have required property/],
     [
-      'a setting that is no text',
+      'a setting that is not a text',
       configMap({ PORT: 1 as unknown as string }),
       /PORT must be string/,
     ],
@@ -66,19 +66,19 @@ describe('the check by schema', () => {
 });
 
 describe('the check of settings', () => {
-  test('finds nothing wrong with what is right', () => {
+  test('finds nothing wrong with valid objects', () => {
     expect(settingsErrors([deployment(), configMap({ MAX_REQUESTS: '5' })])).toEqual([]);
   });
 
   test.each<[string, KubernetesObject, Record<string, string>, RegExp]>([
-    ['one that is misspelt', deployment(), { MAX_REQUEST: '5' }, /^MAX_REQUEST is no setting$/],
+    ['a misspelt setting', deployment(), { MAX_REQUEST: '5' }, /^MAX_REQUEST is no setting$/],
     [
-      'one that is misspelt in the Deployment',
+      'a misspelt setting in the Deployment',
       deployment({ env: [{ name: 'REDIS_PASWORD' }] }),
       {},
       /^REDIS_PASWORD is no setting$/,
     ],
-    ['a value that is not taken', deployment(), { MAX_REQUESTS: 'many' }, /MAX_REQUESTS/],
+    ['an invalid value', deployment(), { MAX_REQUESTS: 'many' }, /MAX_REQUESTS/],
     [
       'two that do not go together',
       deployment(),
@@ -138,7 +138,7 @@ describe('the check of settings', () => {
   });
 
   test.each([
-    ['rules with a mistake', { 'rules.yaml': 'keys: 5' }, /^CONFIG_FILE: .*keys/],
+    ['invalid rules', { 'rules.yaml': 'keys: 5' }, /^CONFIG_FILE: .*keys/],
     ['rules under another name', { 'other.yaml': 'keys: []' }, /^CONFIG_FILE: .* no such file/],
   ])('finds %s', (_what, data, message) => {
     const withRules = deployment(

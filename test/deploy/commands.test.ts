@@ -15,7 +15,7 @@ const helm = provided('SLUICE_TEST_HELM');
 const kustomize = words('SLUICE_TEST_KUSTOMIZE');
 const project = uniqueKey();
 
-/** Without a cluster: what would be installed, or applied, is rendered. */
+/** There is no cluster, so objects are only rendered, not installed or applied. */
 const PROGRAMS: Readonly<Record<string, string>> = {
   ...(host !== '' && { docker: dockerScript() }),
   ...(helm !== '' && { helm: `shift; exec '${helm}' template "$@" > /dev/null` }),
@@ -40,7 +40,7 @@ function dockerScript(): string {
   ].join('\n');
 }
 
-/** What a block is skipped for, which the search for these programs announces. */
+/** Whether a block is skipped for a missing program, which the search for programs announces. */
 function isMissing({ code }: ShellBlock): boolean {
   const needed = /^(docker|helm|kubectl)\b/m.exec(code)?.[1] ?? 'docker';
   return !(needed in PROGRAMS);
@@ -51,7 +51,7 @@ describe.each(['docs/deploy.md', 'deploy/helm/sluice/README.md'])('the commands 
   const blocks = shellBlocks(page).filter(({ notRun }) => notRun === undefined);
   let session: ShellSession;
   beforeAll(async () => {
-    // In an engine of the user's, the image of the pages is not ours to make.
+    // The tests must not make the pages' image in a Docker engine of the user.
     const replaced = { 'sluice:0.1.0': IMAGE };
     session = await ShellSession.start({ folder, inProject: true, programs: PROGRAMS, replaced });
   });
@@ -60,7 +60,7 @@ describe.each(['docs/deploy.md', 'deploy/helm/sluice/README.md'])('the commands 
     if (host !== '') await compose({ COMPOSE_PROJECT_NAME: project }, 'down', '--volumes');
   }, START_TIMEOUT_MILLIS);
 
-  test('are there', () => {
+  test('are found', () => {
     expect(blocks.length).toBeGreaterThan(0);
   });
 

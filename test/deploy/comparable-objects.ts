@@ -2,13 +2,13 @@ import type { KubernetesObject } from './kubernetes-object.js';
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** They say what made the objects. Kustomize knows no releases and charts. */
+/** Labels for the tool that made an object. Kustomize has no releases and charts. */
 const LABELS_OF_THE_TOOL = [
   'app.kubernetes.io/managed-by',
   'app.kubernetes.io/instance',
   'helm.sh/chart',
 ];
-/** Charts label every object with it, and the base what runs the image. */
+/** Charts label every object with it, and the base only workloads. */
 const VERSION_LABEL = 'app.kubernetes.io/version';
 /**
  * So that changed settings and passwords roll the pods, kustomize ends the names of ConfigMaps and Secrets with a hash,
@@ -18,8 +18,8 @@ const HASHED_NAME = /^(.+)-[a-z0-9]{10}$/;
 const HASH_ANNOTATION = 'checksum/config';
 
 /**
- * Objects by kind and name, without the differences that there have to be between those of kustomize and
- * those of a chart. There is no other place that knows of differences.
+ * Objects by kind and name, without the necessary differences between the objects of kustomize and of a chart.
+ * All known differences are here.
  */
 export function comparable(objects: readonly KubernetesObject[]): Record<string, unknown> {
   const names = new Map(
@@ -50,7 +50,7 @@ function withVersionWhereItRuns(object: KubernetesObject): KubernetesObject {
   return { ...object, metadata: { ...object.metadata, labels } };
 }
 
-/** Only Helm can see how many the autoscaler has started. */
+/** Only Helm can see how many replicas the autoscaler has started. */
 function withoutReplicas(object: KubernetesObject): KubernetesObject {
   if (object.kind !== 'Deployment') return object;
   return { ...object, spec: without(['replicas'], object.spec as Fields) };

@@ -44,7 +44,7 @@ describeWithDeployTools(['kustomize'], 'the Redis of the overlay dev', () => {
     redis().env.find(({ name }) => name === variable)!.valueFrom.secretKeyRef;
   const filesOfReplicas = () => template('Deployment').spec.volumes[0].secret;
 
-  test('is asked by a user of its own, with a password, and by nobody without one', () => {
+  test('has a user of its own for the replicas, and needs a password from every user', () => {
     const { args } = redis();
 
     expect(args.join(' ')).toContain('--requirepass $(REDISCLI_AUTH) --user sluice on ');
@@ -53,12 +53,12 @@ describeWithDeployTools(['kustomize'], 'the Redis of the overlay dev', () => {
       key: password('SLUICE_PASSWORD').key,
       path: basename(settingsIn(objects).REDIS_PASSWORD_FILE!),
     });
-    // The replicas' password is not that of the default user.
+    // The replicas do not get the password of the default user.
     const keys = filesOfReplicas().items.map(({ key }) => key);
     expect(keys).not.toContain(password('REDISCLI_AUTH').key);
   });
 
-  test('lets that user do what its rules say', () => {
+  test('gives the user of the replicas its rules', () => {
     const rules = ['user', 'functions'].flatMap((file) =>
       readText(`deploy/redis/${file}.acl`).trim().split(/\s+/),
     );
@@ -67,7 +67,7 @@ describeWithDeployTools(['kustomize'], 'the Redis of the overlay dev', () => {
     expect(args.slice(args.indexOf('>$(SLUICE_PASSWORD)') + 1)).toEqual(rules);
   });
 
-  test('has both passwords in a Secret, whose change rolls all pods', () => {
+  test('has both passwords in a Secret, and a change of the Secret rolls all pods', () => {
     const { metadata, data } = theOne(objects, 'Secret') as unknown as {
       metadata: { name: string };
       data: Readonly<Record<string, string>>;
@@ -90,7 +90,7 @@ describeWithDeployTools(['kustomize'], 'the Redis of the overlay dev', () => {
     }
   });
 
-  test('is reached by the replicas only, and reaches nobody', () => {
+  test('accepts connections only from the replicas, and opens none', () => {
     const policy = objects.find(
       ({ kind, metadata }) => kind === 'NetworkPolicy' && metadata.name === 'sluice-redis',
     );

@@ -78,7 +78,7 @@ const FROM_SECRET = {
   valueFrom: { secretKeyRef: { name: 'our-sentinels', key: 'password' } },
 };
 
-/** Every value that puts something in, and none of the defaults. */
+/** Every value that adds something, each different from its default. */
 const EVERYTHING = {
   fullnameOverride: 'limits',
   image: { repository: 'registry.example/sluice', tag: '1.2.3', pullPolicy: 'Always' },
@@ -128,7 +128,7 @@ const EVERYTHING = {
   podLabels: { team: 'limits', 'app.kubernetes.io/name': 'another' },
 };
 
-/** Two keys of the Secret, and no other. */
+/** Only these two keys of the Secret. */
 const LOGIN = {
   secretName: 'our-redis',
   items: ['username', 'password'].map((key) => ({ key, path: key })),
@@ -140,7 +140,7 @@ const podTemplate = async (values: object) => deployment(await renderChart(value
 const kinds = (objects: readonly KubernetesObject[]) => objects.map(({ kind }) => kind).sort();
 
 describeWithDeployTools(['helm', 'kustomize'], 'the objects of the chart', () => {
-  test('are those of the overlay dev, which brings a Redis besides', async () => {
+  test('match the overlay dev, except its Redis', async () => {
     const inOverlay = Object.entries(comparable(await renderOverlay('dev')));
     const withoutRedis = inOverlay.filter(([name]) => !name.endsWith(' sluice-redis'));
 
@@ -148,13 +148,13 @@ describeWithDeployTools(['helm', 'kustomize'], 'the objects of the chart', () =>
     expect(comparable(await renderChart(LIKE_DEV))).toEqual(Object.fromEntries(withoutRedis));
   });
 
-  test('are those of the overlay prod', async () => {
+  test('match the overlay prod', async () => {
     const inOverlay = await renderOverlay('prod');
 
     expect(comparable(await renderChart(LIKE_PROD))).toEqual(comparable(inOverlay));
   });
 
-  test('are those of the overlay prod-monitored', async () => {
+  test('match the overlay prod-monitored', async () => {
     const inOverlay = await renderOverlay('prod-monitored');
 
     expect(kinds(inOverlay)).toContain('PrometheusRule');
@@ -165,7 +165,7 @@ describeWithDeployTools(['helm', 'kustomize'], 'the objects of the chart', () =>
 describeWithDeployTools(['helm'], 'the chart', () => {
   const folder = useTemporaryFolder();
 
-  test('has nothing that helm lint finds fault with', async () => {
+  test('passes helm lint', async () => {
     const { code, stdout } = await helm(['lint', '--strict', CHART]);
 
     expect(stdout.match(/\[(?:WARNING|ERROR)\].*/g)).toBeNull();
@@ -174,17 +174,17 @@ describeWithDeployTools(['helm'], 'the chart', () => {
 
   test.each([
     ['its defaults', {}],
-    ['every value that puts something in', EVERYTHING],
-    ['what a production has', LIKE_PROD_MONITORED],
-    ['those of its page', valuesOfPage()],
-  ])('makes what the Kubernetes API and the program take, with %s', async (_, values) => {
+    ['every value that adds something', EVERYTHING],
+    ['the values of a production', LIKE_PROD_MONITORED],
+    ['the values of its page', valuesOfPage()],
+  ])('makes valid objects and settings with %s', async (_, values) => {
     const objects = await renderChart(values);
 
     expect(schemaErrors(objects)).toEqual([]);
     expect(settingsErrors(objects)).toEqual([]);
   });
 
-  test('takes every value up', async () => {
+  test('uses every value', async () => {
     const made = Object.values(comparable(await renderChart(EVERYTHING)));
 
     expect(made).toEqual(
@@ -195,7 +195,7 @@ describeWithDeployTools(['helm'], 'the chart', () => {
           spec: expect.objectContaining({
             template: {
               metadata: {
-                // What selects the pods can't be replaced.
+                // The selector's labels can not be replaced.
                 labels: {
                   'app.kubernetes.io/name': 'sluice',
                   'app.kubernetes.io/component': 'limiter',
@@ -251,7 +251,7 @@ describeWithDeployTools(['helm'], 'the chart', () => {
             ports: [{ name: 'http', port: 443, targetPort: 'http' }],
           }) as unknown,
         }),
-        // Not by the load balancer.
+        // The admin port is not on the load balancer.
         expect.objectContaining({
           kind: 'Service',
           metadata: expect.objectContaining({ name: 'limits-admin' }) as unknown,
@@ -340,7 +340,7 @@ describeWithDeployTools(['helm'], 'the chart', () => {
     });
   });
 
-  test('leaves out what is switched off', async () => {
+  test('leaves out objects that are switched off', async () => {
     const objects = await renderChart({
       autoscaling: { enabled: false },
       replicas: 1,
@@ -359,7 +359,7 @@ describeWithDeployTools(['helm'], 'the chart', () => {
     expect(template.spec.containers[0]).not.toHaveProperty('volumeMounts');
   });
 
-  test('names its objects after the release, and selects only the pods of it', async () => {
+  test('names its objects after the release, and selects only its pods', async () => {
     const objects = await renderChart({ monitoring: { enabled: true } }, { release: '42' });
     const own = {
       'app.kubernetes.io/name': 'sluice',
@@ -394,7 +394,7 @@ describeWithDeployTools(['helm'], 'the chart', () => {
     expect(await podTemplate({ replicas: 4 })).toEqual(before);
     expect(await podTemplate({ settings: { WINDOW_MILLIS: '2000' } })).not.toEqual(before);
     expect(await podTemplate({ tokens: { secretName: 'tokens' } })).not.toEqual(before);
-    // The pods' own annotations can't prevent it.
+    // The user's annotations do not replace the hash.
     const fixed = { podAnnotations: { 'checksum/config': 'fixed' } };
     expect(await podTemplate(fixed)).toEqual(before);
   });
@@ -406,7 +406,7 @@ describeWithDeployTools(['helm'], 'the chart', () => {
     expect(await podTemplate(rules('keys: [{ key_pattern: a }]'))).toEqual(before);
   });
 
-  test('are those of the overlay prod with gRPC', async () => {
+  test('matches the overlay prod with gRPC', async () => {
     const withGrpc = await renderWithComponents('prod', 'grpc');
     const settings = { ...LIKE_PROD.settings, GRPC_PORT: '8082' };
 
@@ -415,7 +415,7 @@ describeWithDeployTools(['helm'], 'the chart', () => {
     expect(comparable(await renderChart({ ...LIKE_PROD, settings }))).toEqual(comparable(withGrpc));
   });
 
-  test('has a setting win over what it derives', async () => {
+  test('prefers an explicit setting to a derived one', async () => {
     const objects = await renderChart({
       settings: { AUTH_TOKENS_FILE: '/etc/sluice/tokens/ours.json' },
       tokens: { secretName: 'tokens' },
@@ -424,7 +424,7 @@ describeWithDeployTools(['helm'], 'the chart', () => {
     expect(settingsIn(objects).AUTH_TOKENS_FILE).toBe('/etc/sluice/tokens/ours.json');
   });
 
-  test('lets nobody reach the admin port where nobody is named', async () => {
+  test('lets no pod reach the admin port if adminFrom is empty', async () => {
     const objects = await renderChart({
       settings: { ADMIN_PORT: '9001' },
       networkPolicy: { adminFrom: [] },
@@ -436,7 +436,7 @@ describeWithDeployTools(['helm'], 'the chart', () => {
     ]);
   });
 
-  test('installs as many replicas as the autoscaler has at least', async () => {
+  test("installs the autoscaler's minimum of replicas", async () => {
     expect(deployment(await renderChart()).spec.replicas).toBe(3);
     expect(deployment(await renderChart({ autoscaling: { minReplicas: 5 } })).spec.replicas).toBe(
       5,
@@ -444,10 +444,10 @@ describeWithDeployTools(['helm'], 'the chart', () => {
   });
 
   test.each([
-    ['nothing', undefined, 3],
-    ['more', 7, 7],
-    ['none', 0, 0],
-  ])('keeps the number of replicas where %s runs', async (_, replicas, expected) => {
+    ['no Deployment', undefined, 3],
+    ['more replicas', 7, 7],
+    ['no replicas', 0, 0],
+  ])('sets the right number of replicas if the cluster has %s', async (_, replicas, expected) => {
     const cluster = await clusterWith(replicas);
     const objects = await renderChart({}, { cluster: cluster.url });
     cluster.close();
@@ -455,7 +455,7 @@ describeWithDeployTools(['helm'], 'the chart', () => {
     expect(deployment(objects).spec.replicas).toBe(expected);
   });
 
-  test('takes settings away that are null', async () => {
+  test('leaves out settings that are null', async () => {
     const objects = await renderChart({ settings: { MAX_REQUESTS: null } });
 
     expect(theOne(objects, 'ConfigMap').data).toEqual({
@@ -471,14 +471,14 @@ describeWithDeployTools(['helm'], 'the chart', () => {
     ['a grace', { settings: { SHUTDOWN_GRACE_MILLIS: '20001' } }],
     ['a delay', { settings: { SHUTDOWN_DELAY_MILLIS: '15001' } }],
     ['a termination', { terminationGracePeriodSeconds: 19 }],
-  ])('refuses %s with which pods would be killed', async (_, values) => {
+  ])('rejects %s with which pods would be killed', async (_, values) => {
     const { code, stderr } = await templateChart(values);
 
     expect(code).toBe(1);
     expect(stderr).toContain('terminationGracePeriodSeconds must be 5 s longer than');
   });
 
-  test('refuses rules of two origins', async () => {
+  test('rejects rules from two sources', async () => {
     const { code, stderr } = await templateChart({
       rules: { text: 'keys: []', configMap: 'ours' },
     });
@@ -488,7 +488,7 @@ describeWithDeployTools(['helm'], 'the chart', () => {
   });
 
   test('warns of replicas without a Redis to share', async () => {
-    // Helm shows its notes only with a cluster, so here they are part of an object.
+    // Helm shows its notes only with a cluster, so this test makes an object of them.
     const chart = join(folder, 'sluice');
     cpSync(CHART, chart, { recursive: true });
     const notes = readFileSync(join(chart, 'templates/NOTES.txt'), 'utf8');
@@ -514,11 +514,11 @@ function valuesOfPage(): object {
   return parse(values) as object;
 }
 
-/** Every set of labels by which an object selects others. */
+/** Every set of labels that an object selects other objects by. */
 function selectorsIn(value: unknown): unknown[] {
   if (value === null || typeof value !== 'object') return [];
   return Object.entries(value).flatMap(([name, field]) => {
-    // A Service has the labels themselves for its selector.
+    // A Service's selector is the labels themselves.
     const isOfService = name === 'selector' && !('matchLabels' in (field as object));
     return name === 'matchLabels' || isOfService ? [field as unknown] : selectorsIn(field);
   });

@@ -19,8 +19,8 @@ const folder = useTemporaryFolder();
 const run = promisify(execFile);
 
 /**
- * Packs the project as it is built, and installs it in `folder` with the packages of its lock file: npm has those from
- * when it installed the project, and asks nobody for them.
+ * Packs the built project, and installs it in `folder` with the packages of its lock file. npm takes these from its
+ * cache, where they are since the project was installed.
  */
 function install(): void {
   const packed = ['pack', '--json', '--ignore-scripts', '--pack-destination', folder];
@@ -45,12 +45,12 @@ function install(): void {
   execFileSync('npm', installed, { cwd: folder, stdio: ['ignore', 'ignore', 'inherit'] });
 }
 
-/** Runs what starts the service, and calls back with its address; ends it then. */
+/** Starts the service with its command, calls back with its address, and stops it. */
 async function withService(use: (url: string) => Promise<void>): Promise<void> {
   const child = spawn('npx', ['--no', 'sluice'], {
     cwd: folder,
     env: { ...process.env, ...TEST_SETTINGS, NODE_OPTIONS: '' },
-    // A group of its own, so that what npx has started ends with it.
+    // A group of its own, so that the children of npx end with it.
     detached: true,
     stdio: ['ignore', 'pipe', 'inherit'],
   });
@@ -94,7 +94,7 @@ await client.wait('a', { canWait: true });
 describe('the npm package in an empty folder', () => {
   beforeAll(install);
 
-  test('starts with one command, and its client asks it', async () => {
+  test('starts with one command, and its client can ask it', async () => {
     writeFileSync(join(folder, 'ask.mjs'), PROGRAM);
 
     await withService(async (url) => {
@@ -113,7 +113,7 @@ describe('the npm package in an empty folder', () => {
       'of Node',
       ['--lib', 'ES2023', '--types', 'node', '--typeRoots', join(ROOT, 'node_modules/@types')],
     ],
-  ])('has types that compile beside those %s', async (_, types) => {
+  ])('has types that compile together with the types %s', async (_, types) => {
     writeFileSync(join(folder, 'typed.mts'), TYPED);
     const compiler = join(ROOT, 'node_modules/typescript/bin/tsc');
     const options = ['--noEmit', '--strict', '--target', 'ES2023', '--module', 'NodeNext'];

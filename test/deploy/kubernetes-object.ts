@@ -1,4 +1,4 @@
-/** An object of the Kubernetes API, as a manifest has it. */
+/** An object of the Kubernetes API in a manifest. */
 export interface KubernetesObject {
   readonly apiVersion: string;
   readonly kind: string;
@@ -6,7 +6,7 @@ export interface KubernetesObject {
   readonly [field: string]: unknown;
 }
 
-/** The only object of its kind among them. */
+/** The only object of this kind. */
 export function theOne(objects: readonly KubernetesObject[], kind: string): KubernetesObject {
   const found = objects.filter((object) => object.kind === kind);
   if (found.length !== 1) throw new Error(`${found.length} objects are ${kind}`);

@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 
 import { ratePath } from '../support/http-client.js';
 
-/** What clients ask for, and how many of them do. */
+/** A kind of check, and the number of clients that send it. */
 export interface Sort {
   readonly key: string;
   readonly maxRequests: number;
@@ -18,19 +18,19 @@ export interface Answer {
   readonly body: { readonly request_id?: string; readonly error?: string };
 }
 
-/** Whether it is a decision, or a 503 that says when to come back. */
+/** Whether an answer is a decision, or a 503 that says when to come back. */
 export function isExpected({ status, retryAfter = '' }: Answer): boolean {
   return status === 200 || status === 429 || (status === 503 && /^[1-9]\d*$/.test(retryAfter));
 }
 
-/** A request and what came of it. */
+/** A request and its outcome. */
 export interface Asked {
   readonly correlationId: string;
   readonly sort: Sort;
   readonly answer?: Answer;
-  /** Why it has no answer. */
+  /** Why there is no answer. */
   readonly failure?: Error;
-  /** Whether its connection had served before. */
+  /** Whether its connection had been used before. */
   readonly onUsedConnection: boolean;
 }
 
@@ -38,7 +38,7 @@ const PAUSE_MILLIS = 20;
 
 /** How clients connect and how often they ask. */
 interface Manner {
-  /** The connections of the client with this number. */
+  /** The agent of the client with this number. */
   readonly agent: (client: number) => Agent;
   readonly pauseMillis: number;
 }
@@ -65,7 +65,7 @@ export class Load {
     );
   }
 
-  /** Asks nothing more, and resolves when everything that was asked has come to an end. */
+  /** Sends no more requests, and resolves when all have ended. */
   async stop(): Promise<void> {
     this.#isOver = true;
     await Promise.all(this.#clients);
@@ -107,7 +107,7 @@ function answerTo(sent: ClientRequest): Promise<Answer> {
       response.on('data', (part: string) => (text += part));
       response.on('end', () => {
         const { statusCode, headers } = response;
-        // The balancer's own answers are no JSON.
+        // The balancer's own answers are not JSON.
         const isJson = headers['content-type'] === 'application/json';
         const body = isJson ? (JSON.parse(text) as object) : { error: text };
         resolve({ status: statusCode!, retryAfter: headers['retry-after'], body });

@@ -17,7 +17,7 @@ interface Workload {
   readonly spec: { readonly template: { readonly spec: PodSpec } };
 }
 
-/** What a stop takes when its grace is over: turning waiters away, the last answers, and their withdrawal. */
+/** The time that a stop takes after its grace: turning waiters away, withdrawals and the last answers. */
 const LAST_SECONDS = 5;
 
 describeWithDeployTools(['kustomize'], 'the overlay', () => {
@@ -32,15 +32,15 @@ describeWithDeployTools(['kustomize'], 'the overlay', () => {
         .filter(({ kind }) => kind === 'Deployment' || kind === 'StatefulSet')
         .map((object) => (object as unknown as Workload).spec.template.spec);
 
-    test('is what the Kubernetes API takes', () => {
+    test('is valid for the Kubernetes API', () => {
       expect(schemaErrors(objects)).toEqual([]);
     });
 
-    test('has settings that the program knows, and takes together', () => {
+    test('has valid settings', () => {
       expect(settingsErrors(objects)).toEqual([]);
     });
 
-    test('gives a replica the time that its stop takes', () => {
+    test('gives a replica enough time to stop', () => {
       const deployment = theOne(objects, 'Deployment') as unknown as Workload;
       const { spec } = deployment.spec.template;
       const { SHUTDOWN_DELAY_MILLIS: delay, SHUTDOWN_GRACE_MILLIS: grace } = settingsIn(objects);
@@ -49,7 +49,7 @@ describeWithDeployTools(['kustomize'], 'the overlay', () => {
       );
     });
 
-    test('runs every container without rights, on images of a version', () => {
+    test('runs every container without rights, on images with a version', () => {
       for (const spec of podSpecs()) {
         expect(spec).toMatchObject({
           automountServiceAccountToken: false,

@@ -13,7 +13,7 @@ import { servingPort } from './serving-port.js';
 const redis = useRedis();
 const folder = useTemporaryFolder();
 
-/** Packs the project as it is built, unpacks it in `folder`, and returns the paths of its files. */
+/** Packs the built project, unpacks it in `folder`, and returns the paths of its files. */
 function pack(): string[] {
   const args = ['pack', '--json', '--ignore-scripts', '--pack-destination', folder];
   const printed = execFileSync('npm', args, { cwd: ROOT, encoding: 'utf8' });

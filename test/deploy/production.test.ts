@@ -19,12 +19,12 @@ describeWithDeployTools(['kustomize'], 'the overlay prod', () => {
       ports: { targetPort: string }[];
     };
 
-  test('needs nothing that a cluster may not know', () => {
+  test('needs no kind of object that a cluster may lack', () => {
     const groups = objects.map(({ apiVersion }) => apiVersion.split('/')[0]);
     expect(groups.filter((group) => group?.includes('coreos'))).toEqual([]);
   });
 
-  test('speaks TLS to clients and to Redis, knows its callers, and takes no override', () => {
+  test('uses TLS for clients and Redis, needs tokens, and allows no override', () => {
     expect(settingsIn(objects)).toMatchObject({
       TLS_CERT_FILE: expect.any(String) as string,
       TLS_KEY_FILE: expect.any(String) as string,
@@ -36,7 +36,7 @@ describeWithDeployTools(['kustomize'], 'the overlay prod', () => {
     });
   });
 
-  test('lets the clients reach the checks, and others the admin port', () => {
+  test('lets clients reach the checks, and other pods the admin port', () => {
     const { ingress } = theOne(objects, 'NetworkPolicy').spec as { ingress: readonly Ingress[] };
 
     expect(ingress.map(({ ports }) => ports.map(({ port }) => port))).toEqual([
@@ -45,7 +45,7 @@ describeWithDeployTools(['kustomize'], 'the overlay prod', () => {
     ]);
     const peers = ingress.map(({ from }) => from);
     expect(peers[0]).not.toEqual(peers[1]);
-    // An empty selector is everybody.
+    // An empty selector matches every pod.
     for (const peer of peers.flat()) {
       expect(Object.values(peer as object)).not.toContainEqual({});
     }
@@ -53,7 +53,7 @@ describeWithDeployTools(['kustomize'], 'the overlay prod', () => {
     expect(service('sluice-admin').ports.map(({ targetPort }) => targetPort)).toEqual(['admin']);
   });
 
-  test('takes every secret from a file, whose change needs no restart', () => {
+  test('takes every secret from a file, so that a change needs no restart', () => {
     const text = JSON.stringify(theOne(objects, 'Deployment'));
 
     expect(settingsIn(objects)).toMatchObject({
@@ -63,7 +63,7 @@ describeWithDeployTools(['kustomize'], 'the overlay prod', () => {
     expect(text).not.toContain('secretKeyRef');
   });
 
-  test('mounts what may change as whole folders, and keeps the name of the rules', () => {
+  test('mounts files that may change as whole folders, and keeps the name of the rules', () => {
     const text = JSON.stringify(theOne(objects, 'Deployment'));
 
     expect(text).toContain('"mountPath"');

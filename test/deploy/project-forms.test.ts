@@ -11,7 +11,7 @@ interface Update {
   readonly directory?: string;
   readonly directories?: readonly string[];
   readonly schedule?: Schedule;
-  /** Requests of this name have the updates of several ecosystems, and its schedule. */
+  /** The group that combines updates of several ecosystems in one request, with its schedule. */
   readonly 'multi-ecosystem-group'?: string;
   readonly patterns?: readonly string[];
   readonly ignore?: readonly {
@@ -31,7 +31,7 @@ interface IssueForm {
   }[];
 }
 
-/** One of these files has to be in a folder that the update bot looks into. */
+/** By ecosystem: each folder of the update bot must have one of these files. */
 const MANIFESTS: Readonly<Record<string, readonly string[]>> = {
   npm: ['package-lock.json'],
   'github-actions': ['.github/workflows'],
@@ -39,7 +39,7 @@ const MANIFESTS: Readonly<Record<string, readonly string[]>> = {
   'docker-compose': ['docker-compose.yml'],
 };
 
-/** Folders of the project that have this file, from its root `/` on. */
+/** The folders of the project that have this file; `/` is the root. */
 function foldersWith(file: string, folder = '/'): string[] {
   const entries = readdirSync(ROOT + folder, { withFileTypes: true });
   const below = entries
@@ -62,16 +62,16 @@ describe('the update bot', () => {
   };
   const foldersOf = ({ directory, directories }: Update) => directories ?? [directory ?? ''];
 
-  test('looks after packages, actions and images', () => {
+  test('covers packages, actions and images', () => {
     expect(version).toBe(2);
     expect(updates.map((update) => update['package-ecosystem'])).toEqual(Object.keys(MANIFESTS));
   });
 
-  test('looks after every package of npm', () => {
+  test('covers every package of npm', () => {
     expect(foldersOf(updates[0]!)).toEqual(foldersWith('package-lock.json').sort());
   });
 
-  test.each(updates)('finds what it looks for: $package-ecosystem', (update) => {
+  test.each(updates)('finds its files in each folder: $package-ecosystem', (update) => {
     const manifests = MANIFESTS[update['package-ecosystem']] ?? [];
     const empty = foldersOf(update).filter(
       (folder) => !manifests.some((file) => existsSync(`${ROOT}${folder}/${file}`)),
@@ -86,7 +86,7 @@ describe('the update bot', () => {
     expect(patterns ?? inGroups).toEqual(['*']);
   });
 
-  test('raises the Redis of all files in one request, within its line', () => {
+  test('updates the Redis of all files in one request, only to patch versions', () => {
     const ofImages = updates.filter((update) => update['package-ecosystem'].startsWith('docker'));
     expect(ofImages.map((update) => update['multi-ecosystem-group'])).toEqual(['images', 'images']);
     for (const { ignore } of ofImages) {
@@ -101,7 +101,7 @@ describe('the update bot', () => {
 describe('issues', () => {
   const files = readdirSync(ROOT + FORMS).filter((file) => file !== 'config.yml');
 
-  test('are written with a form', () => {
+  test('need a form', () => {
     expect(readData(`${FORMS}config.yml`)).toEqual({ blank_issues_enabled: false });
     expect(files).toEqual(['bug.yml', 'question.yml']);
   });

@@ -1,12 +1,12 @@
 import { send } from '../support/http-client.js';
 
-/** The same as in targets with a host: HAProxy refuses others. */
+/** The host of targets in absolute form: HAProxy rejects other hosts. */
 const HOST = 'sluice';
 
-/** What clients need of a load balancer. */
+/** The paths that clients need from a load balancer. */
 export const PUBLISHED = ['/rate/key', '/rate/key?canWait=true', '/healthz', '/readyz'];
 
-/** What only those inside may see, in all forms in which a replica would take it, or another path. */
+/** Internal paths, in all forms that a replica might accept. */
 export const NOT_PUBLISHED = [
   '/debug',
   '/debug/key',
@@ -29,7 +29,7 @@ export const NOT_PUBLISHED = [
   'http://sluice/debug/../rate/key',
 ];
 
-/** The status of `GET` of each target, as it stands. */
+/** The status of `GET` of each target, which is sent unchanged. */
 export async function statusesOf(
   url: string,
   targets: readonly string[],

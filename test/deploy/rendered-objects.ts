@@ -10,33 +10,33 @@ import { provided } from '../support/provided.js';
 import type { KubernetesObject } from './kubernetes-object.js';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
-/** The oldest that the chart takes. A helm that was built with Go takes itself for one far older. */
+/** The oldest version that the chart supports. A helm that was built with Go assumes a far older one. */
 const KUBERNETES_VERSION = '1.30.0';
 
 export const CHART = `${ROOT}deploy/helm/sluice`;
 
-/** What `scripts/lib/find-deploy-tools.mjs` looks for. */
+/** The programs that `scripts/lib/find-deploy-tools.mjs` looks for. */
 const VARIABLES = { helm: 'SLUICE_TEST_HELM', kustomize: 'SLUICE_TEST_KUSTOMIZE' } as const;
 type DeployTool = keyof typeof VARIABLES;
 
-/** How a program ended, and what it said. */
+/** A program's exit code and output. */
 export interface Ended {
   readonly code: number;
   readonly stdout: string;
   readonly stderr: string;
 }
 
-/** What a chart is rendered with, where it is not as by default. */
+/** Options of a rendering that differ from the default. */
 export interface ChartOptions {
   readonly release?: string;
-  /** In place of the chart of this project: a folder, or a package. */
+  /** A folder or package instead of the chart of this project. */
   readonly chart?: string;
-  /** The URL of a Kubernetes API, where the chart may look at what runs. */
+  /** The URL of a Kubernetes API that the chart may ask about running objects. */
   readonly cluster?: string;
 }
 
 /**
- * `describe` for tests that need these programs. Skipped where one is not there, which
+ * `describe` for tests that need these programs. Skipped if one is missing, which
  * `scripts/lib/find-deploy-tools.mjs` announces.
  */
 export function describeWithDeployTools(
@@ -53,12 +53,12 @@ export function renderOverlay(overlay: string): Promise<KubernetesObject[]> {
   return kustomize(`${ROOT}k8s/overlays/${overlay}`);
 }
 
-/** The same with components of `k8s/components`. */
+/** The objects of an overlay with components of `k8s/components`. */
 export async function renderWithComponents(
   overlay: string,
   ...components: readonly string[]
 ): Promise<KubernetesObject[]> {
-  // kustomize takes a folder by a relative path only.
+  // kustomize accepts only relative paths of folders.
   const folder = await mkdtemp(join(tmpdir(), 'sluice-overlay-'));
   const toRoot = relative(await realpath(folder), ROOT);
   const kustomization = {
@@ -81,7 +81,7 @@ export async function renderChart(
   return objectsIn(await templateChart(values, options));
 }
 
-/** The same as text, or helm's reason why it makes none. */
+/** Helm's output for these values: the objects as text, or its error. */
 export function templateChart(
   values: object,
   { release = 'sluice', chart = CHART, cluster }: ChartOptions = {},

@@ -10,7 +10,7 @@ export function readText(path: string): string {
   return readFileSync(ROOT + path, 'utf8');
 }
 
-/** The same parsed, for a file of YAML or JSON. */
+/** A parsed file of YAML or JSON, by its path from the root. */
 export function readData(path: string): unknown {
   return parse(readText(path));
 }

@@ -11,9 +11,9 @@ interface Model {
 }
 
 /**
- * What is wrong with objects by the schemas of the Kubernetes API, and of the Prometheus operator, which
- * `kubernetes-models` carries. Its validators know what is required and which values there are, but let
- * unknown fields pass, as the schemas do; its types do not, once the objects are literals.
+ * Errors in objects by the schemas of the Kubernetes API and of the Prometheus operator, from `kubernetes-models`.
+ * Its validators check required fields and values, but accept unknown fields, like the schemas. Its types reject
+ * unknown fields if the objects are literals.
  */
 export function schemaErrors(objects: readonly KubernetesObject[]): string[] {
   return [...objects.flatMap(invalidValues), ...unknownFields(objects)];

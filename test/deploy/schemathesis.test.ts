@@ -16,15 +16,15 @@ const TOKEN = 'token-for-everything';
 
 const run = promisify(execFile);
 const program = provided('SLUICE_TEST_SCHEMATHESIS');
-// `scripts/lib/find-schemathesis.mjs` says that it is missing.
+// `scripts/lib/find-schemathesis.mjs` says if it is missing.
 const describeWithSchemathesis = program === '' ? describe.skip : describe;
 
-describeWithSchemathesis('requests made of the document, good and bad', () => {
+describeWithSchemathesis('valid and invalid requests generated from the document', () => {
   const redis = useRedis();
   const folder = useTemporaryFolder();
   afterEach(killReplicas);
 
-  /** What schemathesis prints of a service with these settings, or the error that it ends with. */
+  /** The output of schemathesis for a service with these settings, or its error. */
   async function reportOn(
     settings: Readonly<Record<string, string>>,
     ...options: string[]
@@ -38,7 +38,7 @@ describeWithSchemathesis('requests made of the document, good and bad', () => {
   }
 
   test(
-    'have answers as the document says, from the embedded limiter',
+    'get answers that match the document, from the embedded limiter',
     async () => {
       expect(await reportOn({})).toContain('No issues found');
     },
@@ -46,7 +46,7 @@ describeWithSchemathesis('requests made of the document, good and bad', () => {
   );
 
   test(
-    'have answers as the document says, from the Redis limiter, with tokens and the older headers',
+    'get answers that match the document, from the Redis limiter, with tokens and the older headers',
     async () => {
       const scopes = ['check', 'release', 'debug', 'configure'];
       const settings = {

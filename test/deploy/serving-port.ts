@@ -2,7 +2,7 @@ import type { ChildProcess } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 
-/** The port on which a service serves, by its own log. @throws Error where it ends before */
+/** The port of a service, from its log. @throws Error if the service ends before it serves */
 export function servingPort(child: ChildProcess & { readonly stdout: Readable }): Promise<number> {
   return new Promise((resolve, reject) => {
     createInterface({ input: child.stdout }).on('line', (line) => {
@@ -10,7 +10,7 @@ export function servingPort(child: ChildProcess & { readonly stdout: Readable })
       if (msg === 'serving') resolve(port);
     });
     child.once('exit', (code) => {
-      reject(new Error(`it ended with ${String(code)}`));
+      reject(new Error(`the service ended with ${String(code)}`));
     });
   });
 }

@@ -42,7 +42,7 @@ type Data = Readonly<Record<string, string>>;
 
 const SECRET_FILES = SECRETS.map((name) => `${name}_FILE`);
 const KNOWN = [...Object.keys(settingsSchema.shape), ...SECRET_FILES];
-/** The program reads secrets with its settings. The mounted files are not here, and any text goes. */
+/** A text for each secret: the program reads secrets with its settings, and the mounted files do not exist here. */
 const ANY_FILE = fileURLToPath(import.meta.url);
 
 /** The settings that a rendered ConfigMap and Deployment give to the program. */
@@ -53,12 +53,12 @@ export function settingsIn(objects: readonly KubernetesObject[]): Data {
     if (data === undefined) throw new Error(`there is no ConfigMap ${name}`);
     return Object.entries(data);
   });
-  // A value from a Secret is not known here; any text stands in for it.
+  // The value of a Secret is unknown here, and any text is valid.
   const own = env.map(({ name, value }) => [name, value ?? 'text'] as const);
   return Object.fromEntries([...fromConfigMaps, ...own]);
 }
 
-/** What is wrong with these settings: ones the program does not know or take, or that need what is not there. */
+/** Errors in these settings: unknown names, invalid values, and missing files. */
 export function settingsErrors(objects: readonly KubernetesObject[]): string[] {
   const settings = settingsIn(objects);
   const unknown = Object.keys(settings).filter((name) => !KNOWN.includes(name));
@@ -72,7 +72,7 @@ export function settingsErrors(objects: readonly KubernetesObject[]): string[] {
   ];
 }
 
-/** Undefined where the objects do not bring this ConfigMap. */
+/** Undefined if the objects do not include this ConfigMap. */
 function dataOf(objects: readonly KubernetesObject[], name: string): Data | undefined {
   const found = objects.find(
     (object) => object.kind === 'ConfigMap' && object.metadata.name === name,
@@ -122,7 +122,7 @@ function isMounted(path: string, objects: readonly KubernetesObject[]): boolean 
   return mount !== undefined && (items?.some((item) => item.path === basename(path)) ?? true);
 }
 
-/** The port of a name is that of its setting, and probes ask one that there is. */
+/** Each named port must match its setting, and probes must use an existing port. */
 function portsThatAreAnother(
   { PORT = '8080', ADMIN_PORT, GRPC_PORT }: Data,
   { ports = [], livenessProbe, readinessProbe, startupProbe }: Container,
@@ -142,7 +142,7 @@ function portsThatAreAnother(
   ];
 }
 
-/** What is wrong with the rules, where these objects bring them. */
+/** Errors in the rules, if these objects include rules. */
 function rulesErrors({ CONFIG_FILE = '' }: Data, objects: readonly KubernetesObject[]): string[] {
   const { volumeMounts = [] } = containerIn(objects);
   const mount = volumeMounts.find(({ mountPath }) => mountPath === dirname(CONFIG_FILE));

@@ -20,7 +20,7 @@ export interface Job {
   readonly steps?: readonly Step[];
 }
 
-/** A workflow of GitHub Actions, as far as the tests look into it. */
+/** The parts of a GitHub Actions workflow that the tests check. */
 export interface Workflow {
   readonly permissions?: Permissions;
   readonly concurrency?: { readonly group: string };
@@ -41,7 +41,7 @@ export function stepsOf({ jobs }: Workflow): Step[] {
   return Object.values(jobs).flatMap(({ steps = [] }) => steps);
 }
 
-/** The names of a job and of those that have to succeed before it. */
+/** The names of a job and of all jobs that must succeed before it. */
 export function requiredBy({ jobs }: Workflow, name: string): string[] {
   const needs = jobs[name]?.needs ?? [];
   const direct = typeof needs === 'string' ? [needs] : needs;

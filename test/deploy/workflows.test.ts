@@ -9,7 +9,7 @@ import { actionlint, describeWithActionlint } from './actionlint.js';
 import { readManifest, readText, ROOT } from './repository-files.js';
 import { readWorkflow, requiredBy, stepsOf, type Workflow, WORKFLOWS } from './workflow.js';
 
-/** Other commands, such as `npm ci`, are npm's own. */
+/** A script of the project in a command. Other commands, such as `npm ci`, are npm's own. */
 const NPM_SCRIPT = /\bnpm (?:run )?(test|(?<=run )[\w:-]+)\b/g;
 const TEST_FOLDER = /\btest\/[\w/-]+/g;
 /** A major version that GitHub keeps up to date, or a commit. */
@@ -33,7 +33,7 @@ describeWithActionlint('actionlint', () => {
     expect(actionlint(...WORKFLOWS)).toBe('');
   });
 
-  test('finds what is wrong', () => {
+  test('finds faults', () => {
     const file = join(folder, 'wrong.yml');
     writeFileSync(file, readText('.github/workflows/ci.yml').replace('matrix.node }}', 'nod }}'));
     expect(actionlint(file)).toContain('undefined variable "nod"');
@@ -44,11 +44,11 @@ describe.each(WORKFLOWS)('%s', (path) => {
   const workflow = readWorkflow(path);
   const jobs = Object.entries(workflow.jobs);
 
-  test('may write nothing but where a job says so', () => {
+  test('has write permissions only in jobs that declare them', () => {
     expect([{}, { contents: 'read' }]).toContainEqual(workflow.permissions);
   });
 
-  test('ends every job in time', () => {
+  test('has a time limit for every job', () => {
     const endless = jobs.filter(([, job]) => !job.uses && !job['timeout-minutes']);
     expect(endless.map(([name]) => name)).toEqual([]);
   });
@@ -61,7 +61,7 @@ describe.each(WORKFLOWS)('%s', (path) => {
     expect(used.filter((uses) => !uses.startsWith('./') && !PINNED.test(uses))).toEqual([]);
   });
 
-  test('pins every action by its commit, with the version for readers, if a job may write', () => {
+  test('pins every action by its commit, with the version in a comment, if a job may write', () => {
     const mayWrite = jobs.some(([, { permissions = {} }]) =>
       Object.values(permissions).includes('write'),
     );
@@ -70,7 +70,7 @@ describe.each(WORKFLOWS)('%s', (path) => {
     expect(mayWrite ? uses.filter((use) => !COMMIT.test(use!)) : []).toEqual([]);
   });
 
-  test('names scripts and tests that there are', () => {
+  test('names only existing scripts and tests', () => {
     const { scripts } = readManifest();
     const runs = stepsOf(workflow).map(({ run = '' }) => run);
     const named = runs.flatMap((run) => [...run.matchAll(NPM_SCRIPT)].map(([, name = '']) => name));
@@ -80,7 +80,7 @@ describe.each(WORKFLOWS)('%s', (path) => {
   });
 });
 
-test('workflows that call each other do not wait for one another', () => {
+test('workflows that call each other do not wait for each other', () => {
   const groups = WORKFLOWS.map((path) => readWorkflow(path).concurrency?.group);
   expect(groups).toEqual(groups.map(() => expect.not.stringContaining('workflow') as unknown));
   expect(new Set(groups).size).toBe(groups.length);
@@ -92,14 +92,14 @@ describe('the continuous integration', () => {
     expect(readText('README.md')).toMatch(/^npm test /m);
   });
 
-  test('has the oldest Node that is supported, and that of the image', () => {
+  test('tests the oldest supported Node, and the Node of the image', () => {
     const versions = ci.jobs.node?.strategy?.matrix.node as number[];
     const [, oldest] = /^>=(\d+)$/.exec(readManifest().engines.node)!;
     const [, inImage] = /\bnode:(\d+)\./.exec(readText('Dockerfile'))!;
     expect([Math.min(...versions), Math.max(...versions)]).toEqual([oldest, inImage].map(Number));
   });
 
-  test('has the oldest Redis that is supported, later ones, and Valkey', () => {
+  test('tests the oldest supported Redis, later ones, and Valkey', () => {
     const included = ci.jobs.redis?.strategy?.matrix.include as { image: string }[];
     expect(readText('README.md')).toContain('`redis-server` installed (6.2 or newer)');
     expect(included.map(({ image }) => image)).toEqual([
@@ -119,7 +119,7 @@ describe('a release', () => {
     expect(release.jobs.test?.uses).toBe('./.github/workflows/ci.yml');
   });
 
-  test('has an image for two platforms, with its parts and its origin', () => {
+  test('has an image for two platforms, with its SBOM and provenance', () => {
     expect(inputsOf(release, 'docker/build-push-action')).toMatchObject({
       platforms: 'linux/amd64,linux/arm64',
       push: true,
@@ -131,7 +131,7 @@ describe('a release', () => {
     });
   });
 
-  test('has a chart whose image is the one that is pushed', () => {
+  test('has a chart with the image that is pushed', () => {
     const step = release.jobs.chart!.steps!.find(({ name = '' }) => name.includes('image'))!;
     cpSync(`${ROOT}deploy`, join(folder, 'deploy'), { recursive: true });
     const environment = { ...process.env, GITHUB_REPOSITORY: 'Some/Sluice' };
@@ -141,16 +141,16 @@ describe('a release', () => {
     expect(parse(values)).toMatchObject({ image: { repository: 'ghcr.io/some/sluice', tag: '' } });
   });
 
-  test('publishes the npm package with its origin', () => {
+  test('publishes the npm package with its provenance', () => {
     const { steps, permissions } = release.jobs.npm!;
     const { run } = steps!.find((step) => step.run?.startsWith('npm publish '))!;
     expect(run).toContain(' --provenance ');
-    // .npmrc has no scripts run, but without prepack there is nothing to publish.
+    // .npmrc disables scripts, but without prepack there is nothing to publish.
     expect(run).toContain(' --ignore-scripts=false ');
     expect(permissions).toEqual({ contents: 'read', 'id-token': 'write' });
   });
 
-  test('lets no job write but what it is there for', () => {
+  test('gives each job only the write permissions that it needs', () => {
     const permissions = Object.entries(release.jobs).map(([name, job]) => [name, job.permissions]);
     expect(Object.fromEntries(permissions)).toMatchObject({
       version: { contents: 'read' },
@@ -160,7 +160,7 @@ describe('a release', () => {
     });
   });
 
-  test('is refused where its tag is not the version of all that it publishes', () => {
+  test('is rejected if its tag is not the version of everything that it publishes', () => {
     const script = '.github/scripts/check-version.mjs';
     expect(stepsOf(release)).toContainEqual({ run: `node ${script} "$GITHUB_REF_NAME"` });
     const check = (tag: string) =>

@@ -8,16 +8,16 @@ import { runChaos } from '../support/chaos/run-chaos.js';
 import { summaryText } from '../support/chaos/summary.js';
 
 const RESULTS = new URL('results/', import.meta.url);
-/** Beside the faults: starts, the last answers, keys that go, failovers that are settled on. */
+/** Time besides the faults: for starts, the last answers, the end of keys, and failovers. */
 const OTHER_TIMEOUT_MILLIS = 400_000;
 
 endEverythingAfterwards();
 const options = chaosOptions(process.env, { seconds: 60, rounds: 1 });
 const seeds = Array.from({ length: options.rounds }, (_, round) => options.seed + round);
 
-describe.each(options.topologies)('whatever goes wrong, with %s', (topology) => {
+describe.each(options.topologies)('under random faults, with %s,', (topology) => {
   test.each(seeds)(
-    'limits, order and answers hold, and nothing is left (seed %d)',
+    'limits, order and answers are right, and nothing is left (seed %d)',
     async (seed) => {
       const { seconds } = options;
       say(`chaos: ${topology}, seed ${seed}, ${seconds} s`);

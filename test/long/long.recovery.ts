@@ -7,16 +7,16 @@ import { recoveryOptions } from '../support/chaos/recovery/recovery-options.js';
 import { type MatrixReport, runMatrix } from '../support/chaos/recovery/run-matrix.js';
 
 const RESULTS = new URL('./results/', import.meta.url);
-/** Of a cell from which its replica does not recover, with what comes before and after. */
+/** For a cell whose replica does not recover, with its start and end. */
 const CELL_TIMEOUT_MILLIS = 120_000;
 
 endEverythingAfterwards();
 const { topologies, seed, seconds, cellsOf } = recoveryOptions(process.env);
 
-describe.each(topologies)('whatever load meets a fault, with %s', (topology) => {
+describe.each(topologies)('under any load, after a fault, with %s,', (topology) => {
   const cells = cellsOf(topology);
   test(
-    'its replica recovers in time, and nothing is lost or counted twice',
+    'the replica recovers in time, and nothing is lost or counted twice',
     async () => {
       say(`recovery: ${topology}, seed ${seed}, ${cells.length} cells`);
       const report = await runMatrix(topology, cells, seed, seconds);

@@ -6,7 +6,7 @@ import { parseShape } from '../support/simulation/shape.js';
 import { simulationOptions } from '../support/simulation/simulation-options.js';
 import { loadHelpers, simulatedScripts } from '../support/simulation/stored-key.js';
 
-/** To shrink what has failed. */
+/** Time to shrink a failing run. */
 const OTHER_TIMEOUT_MILLIS = 300_000;
 
 const { seed, seconds, steps } = simulationOptions(process.env);
@@ -15,12 +15,12 @@ beforeAll(() => loadHelpers(redis.client));
 
 if (steps === undefined) {
   test(
-    `whatever order everything comes in, the invariants hold, and nothing is left (seed ${seed})`,
+    `the invariants hold in any order of events, and nothing is left (seed ${seed})`,
     () => runSimulation(redis.client, seed, seconds),
     seconds * 1000 + OTHER_TIMEOUT_MILLIS,
   );
 } else {
-  test('the invariants hold in the world of these steps', async () => {
+  test('the invariants hold with the given steps', async () => {
     const [shape = '', ...given] = steps.split(';').map((step) => step.trim());
     const outcome = await runSteps(redis.client, simulatedScripts(), parseShape(shape), given);
     say(outcome.trace.join('\n'));

@@ -13,7 +13,7 @@ endEverythingAfterwards();
 const { seed, seconds } = chaosOptions(process.env, { seconds: 120, rounds: 1 });
 
 test(
-  'a long time of load leaves neither keys nor handles nor memory behind',
+  'a long load leaves no keys, handles or memory behind',
   async () => {
     say(`soak: seed ${seed}, ${seconds} s`);
     const report = await runSoak(seed, seconds);

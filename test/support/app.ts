@@ -10,7 +10,7 @@ import { until } from './until.js';
 /** The whole service inside the test's process, on a free port. */
 export interface TestApp {
   readonly url: string;
-  /** Of the admin port. Throws if there is none. */
+  /** The URL of the admin port. Throws if there is none. */
   readonly adminUrl: string;
   readonly log: readonly LogLine[];
   logged(matches: (line: LogLine) => boolean): Promise<LogLine>;
@@ -18,7 +18,7 @@ export interface TestApp {
   reloadRules: App['reloadRules'];
 }
 
-/** @param environment settings as environment variables; those left out have their defaults */
+/** @param environment settings as environment variables; others have their defaults */
 export async function startTestApp(
   environment: Readonly<Record<string, string>> = {},
 ): Promise<TestApp> {

@@ -4,7 +4,7 @@ import type { RedisForTests } from './use-redis.js';
 
 export type Environment = Readonly<Record<string, string>>;
 
-/** So that a machine that stands still for a moment is not taken for an outage. */
+/** So long that a short hang of the machine does not look like an outage. */
 export const PATIENT_STORE: Environment = {
   STORE_TIMEOUT_MILLIS: '60000',
   REPLICA_LEASE_MILLIS: '60000',
@@ -12,8 +12,8 @@ export const PATIENT_STORE: Environment = {
 
 /**
  * The rows of a `describe.each` that runs a suite of the service on each limiter: its name, and the settings that choose
- * it, with a key prefix that nobody else uses. To a quick extent it is the limiter on Redis alone: test/redis/behaviour holds
- * the embedded one to it.
+ * it, with a key prefix of its own. In a quick run it is only the limiter on Redis: test/redis/behaviour
+ * tests that the embedded one behaves the same.
  */
 export function bothLimiters(
   redis: RedisForTests,

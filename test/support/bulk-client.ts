@@ -6,7 +6,7 @@ export const JSON_HEADERS = { 'Content-Type': 'application/json' };
 
 type Headers = Readonly<Record<string, string>>;
 
-/** Sends a body to `/rate` as it stands. */
+/** Sends a body to `/rate` unchanged. */
 export async function sendBody(
   url: string,
   method: string,
@@ -23,7 +23,7 @@ export async function sendBody(
   };
 }
 
-/** The results of a call that is answered. */
+/** The results of a bulk request. */
 async function results<Result>(
   url: string,
   method: string,
@@ -52,7 +52,7 @@ export function releaseMany(
   return results(url, 'DELETE', elements, headers);
 }
 
-/** The text of a call, for a connection on which a test speaks HTTP by hand. */
+/** The text of a bulk request, for a connection on which a test writes HTTP by hand. */
 export function callText(
   method: string,
   elements: readonly unknown[],

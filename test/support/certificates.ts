@@ -4,7 +4,7 @@ import { join } from 'node:path';
 
 import { generate } from 'selfsigned';
 
-/** A certificate and its key, as PEM, in files and at hand. */
+/** A certificate and its key as PEM, in files and as text. */
 export interface IssuedCertificate {
   readonly cert: string;
   readonly key: string;
@@ -12,11 +12,11 @@ export interface IssuedCertificate {
   readonly keyFile: string;
 }
 
-/** A certificate authority for one test file; its files are gone after `remove`. */
+/** A certificate authority for one test file. `remove` removes its files. */
 export interface Authority {
   /** The folder of all its files. */
   readonly folder: string;
-  /** What those who trust it have to know, as PEM. */
+  /** Its own certificate as PEM, for clients that trust it. */
   readonly ca: string;
   readonly caFile: string;
   /** For `localhost`, 127.0.0.1 and ::1. */
@@ -55,8 +55,8 @@ const OF_CLIENT: Extensions = [
 ];
 
 /**
- * Makes an authority, and a temporary folder for what it issues.
- * @param name by which its certificates name it: of two that are trusted together each needs its own
+ * Makes an authority, and a temporary folder for its certificates.
+ * @param name in its certificates: two authorities that are trusted together need different names
  */
 export async function createAuthority(name = 'Sluice test authority'): Promise<Authority> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-certificates-'));

@@ -1,18 +1,18 @@
 import type { RedisProcess } from './redis-process.js';
 
-/** A server of a cluster, and its name in it, which it keeps with its data. */
+/** A server of a cluster, and its id in the cluster, which it keeps with its data. */
 export type ClusterNode = RedisProcess & { readonly id: string };
 
-/** What one node says of itself or another, a line of its CLUSTER NODES. */
+/** A line of a node's CLUSTER NODES, about itself or another node. */
 export interface NodeEntry {
   readonly id: string;
   readonly isSelf: boolean;
   readonly isPrimary: boolean;
   /** Of a replica: the id of its primary. */
   readonly primaryId: string;
-  /** Of a replica: that of its primary. */
+  /** Of a replica: the epoch of its primary. */
   readonly configEpoch: number;
-  /** As Redis writes them: `0-5460 7000`, without those that are being moved. */
+  /** In Redis's form: `0-5460 7000`, without slots that are being moved. */
   readonly slots: string;
 }
 
@@ -36,7 +36,7 @@ export async function viewOf(node: RedisProcess): Promise<NodeEntry[]> {
   });
 }
 
-/** What `node` says of itself. */
+/** The entry of `node` about itself. */
 export async function selfOf(node: RedisProcess): Promise<NodeEntry> {
   return (await viewOf(node)).find(({ isSelf }) => isSelf)!;
 }
@@ -52,7 +52,7 @@ export async function isHealthy(node: RedisProcess): Promise<boolean> {
   );
 }
 
-/** Whether `slots`, as Redis writes them, have this one among them. */
+/** Whether `slots`, in Redis's form, include this slot. */
 export function covers(slots: string, slot: number): boolean {
   return slots.split(' ').some((range) => {
     const [first, last = first] = range.split('-').map(Number);

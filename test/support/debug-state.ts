@@ -17,7 +17,7 @@ export interface DebugState {
   readonly NumWaiting?: number;
 }
 
-/** @param headers such as those with a token */
+/** @param headers such as a token's */
 export async function debugState(
   url: string,
   key: string,

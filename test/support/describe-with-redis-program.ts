@@ -1,8 +1,8 @@
 import { redisProgram, stopRedisProcesses } from './redis-process.js';
 
 /**
- * `describe` for tests that need servers as processes of this machine, to send signals to or to put
- * together; the servers that they started end after them. Skipped if there is no `redis-server`, which
+ * `describe` for tests that need servers as processes of this machine, for signals or for clusters.
+ * The servers that they started end after them. Skipped if there is no `redis-server`, which
  * `scripts/lib/find-redis.mjs` announces.
  */
 export function describeWithRedisProgram(title: string, tests: () => void): void {

@@ -6,7 +6,7 @@ import { provided } from './provided.js';
 import { until } from './until.js';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
-/** More than the log of any of the containers. */
+/** More than the log of any container. */
 const MAX_OUTPUT_BYTES = 64 * 1024 * 1024;
 
 const execute = promisify(execFile);
@@ -20,7 +20,7 @@ export function describeWithDocker(title: string, tests: () => void): void {
   else describe(title, tests);
 }
 
-/** Runs `docker` in the project's folder. @returns what it prints; rejects where it fails */
+/** Runs `docker` in the project's folder. @returns its output; rejects if it fails */
 export function docker(...args: string[]): Promise<string> {
   return run('docker', args);
 }

@@ -1,5 +1,5 @@
 /**
- * Expects an answer that was sent in the place of one by the app: with a JSON body, and the last of its
+ * Expects an answer that was sent instead of one by the app: with a JSON body, and the last of its
  * connection.
  * @returns its correlation id
  */

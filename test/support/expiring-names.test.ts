@@ -3,18 +3,18 @@ import { describeWithRedisProgram } from './describe-with-redis-program.js';
 import { uniqueKey } from './unique-key.js';
 import { useRedis } from './use-redis.js';
 
-describeWithRedisProgram('of names that nobody should use', () => {
+describeWithRedisProgram('the check for lingering names', () => {
   const redis = useRedis();
   const look = (pattern: string): Promise<string[]> =>
     lingeringNames((command, ...args) => redis.client.call(command, ...args), pattern);
 
-  test('one that expires by itself is right', async () => {
+  test('accepts a name that expires by itself', async () => {
     const name = uniqueKey();
     await redis.client.set(name, '', 'PX', 30_000);
     expect(await look(name)).toEqual([]);
   });
 
-  test('one without an expiry, or with a late one, stays', async () => {
+  test('reports a name without an expiry, or with a late one', async () => {
     const name = uniqueKey();
     await redis.client.set(`${name}-1`, '');
     await redis.client.set(`${name}-2`, '', 'PX', 3_600_000);
@@ -24,11 +24,11 @@ describeWithRedisProgram('of names that nobody should use', () => {
     ]);
   });
 
-  test('one that somebody puts off, or makes, stays', async () => {
+  test('reports a name that is extended or created during the check', async () => {
     const name = uniqueKey();
     await redis.client.set(`${name}-1`, '', 'PX', 1000);
     const looking = look(`${name}*`);
-    // On the same connection, so after the first look.
+    // These commands are on the same connection, so they come after the first look.
     await redis.client.pexpiretime(`${name}-1`);
     await redis.client.pexpire(`${name}-1`, 30_000);
     await redis.client.set(`${name}-2`, '', 'PX', 30_000);

@@ -1,17 +1,17 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Longer than replicas that use a name wait before they put its end off: a third of a lease. */
+/** Longer than a third of a lease, after which a replica extends the expiry of a name that it uses. */
 const BETWEEN_LOOKS_MILLIS = 1000;
-/** What a name may have left: more would be as good as for ever. */
+/** The longest allowed expiry: a longer one would in effect be no expiry. */
 const MOST_MILLIS = 60_000;
 
 type Send = (...command: [name: string, ...args: string[]]) => Promise<unknown>;
 
 /**
- * Looks at the names in a Redis that match a pattern, which nobody should use any more. All must expire soon, by an
- * expiry that nobody puts off. So Redis removes them without anybody's help, and a test need not wait for that.
- * @param send sends a command to a server, of version 7 or newer
- * @returns what is said of names that stay
+ * Checks the names in a Redis that match a pattern and should no longer be used. All must expire soon, and no replica
+ * may extend their expiry. So Redis will remove them by itself, and a test need not wait for it.
+ * @param send sends a command to a server of version 7 or newer
+ * @returns the problem of each name that stays
  */
 export async function lingeringNames(send: Send, pattern = '*'): Promise<string[]> {
   const before = await expiries(send, pattern);
@@ -32,6 +32,6 @@ async function expiries(send: Send, pattern: string): Promise<Map<string, number
   const found = await Promise.all(
     names.map(async (name) => [name, (await send('PEXPIRETIME', name)) as number] as const),
   );
-  /** -2 is of one that has gone meanwhile. */
+  /** -2 means that a name has expired in the meantime. */
   return new Map(found.filter(([, expiresAt]) => expiresAt !== -2));
 }

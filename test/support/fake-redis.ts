@@ -1,10 +1,10 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 
-/** A server that speaks Redis's protocol and says what a test wants. */
+/** A server that speaks Redis's protocol and gives the replies that a test wants. */
 export interface FakeRedis {
   readonly url: string;
-  /** The commands that came, in capital letters. */
+  /** The received commands, in capital letters. */
   readonly commands: readonly string[];
   close(): Promise<void>;
 }
@@ -44,7 +44,7 @@ export async function startFakeRedis(
   };
 }
 
-/** The first whole call in what was received: an array of texts, each with its length. */
+/** The first complete call in the received text: an array of texts, each with its length. */
 function nextCall(text: string): { words: string[]; length: number } | undefined {
   const head = /^\*(\d+)\r\n/.exec(text);
   if (!head) return undefined;

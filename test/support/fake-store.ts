@@ -2,7 +2,7 @@ import type { Redis } from 'ioredis';
 
 import type { Connections } from '../../src/redis/connections/connections.js';
 
-/** Connections to a store that is nowhere. They note what is asked of them; probes are answered. */
+/** Connections to a store that does not exist. They record their calls, and answer probes. */
 export class FakeStore {
   /** The shards whose connections were given up, in order. */
   readonly renewed: string[] = [];
@@ -11,12 +11,12 @@ export class FakeStore {
   refreshes = 0;
   /** The commands of the probes, in order. */
   readonly probes: unknown[][] = [];
-  /** Of the connections. */
+  /** The last error of the connections. */
   lastError: Error | undefined;
   answerProbe: () => Promise<unknown> = () => Promise.resolve(0);
   readonly #onReady: (() => void)[] = [];
 
-  /** The shard of a name is what stands before its colon. */
+  /** The shard of a name is its text before the colon. */
   readonly connections: Connections = {
     commands: {
       setrange: (...command: unknown[]) => {
@@ -35,7 +35,7 @@ export class FakeStore {
     onReady: (callback: () => void) => void this.#onReady.push(callback),
   } as Partial<Connections> as Connections;
 
-  /** Says that Redis can be asked. */
+  /** Announces that Redis is ready. */
   becomeReady(): void {
     for (const callback of this.#onReady) callback();
   }

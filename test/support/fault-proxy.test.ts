@@ -4,7 +4,7 @@ import { connect, createServer, type Server, type Socket, type AddressInfo } fro
 import { type FaultProxy, startFaultProxy } from './fault-proxy.js';
 import { until } from './until.js';
 
-/** Sends back what it gets, and remembers it. */
+/** A server that echoes and records its input. */
 class Echo {
   received = '';
   readonly sockets: Socket[] = [];
@@ -65,7 +65,7 @@ describe('a proxy with faults', () => {
     return client;
   };
 
-  test('passes both ways and counts what it passes', async () => {
+  test('passes bytes both ways and counts them', async () => {
     await openAndSpeak('first');
     await openAndSpeak('second');
     expect(echo.received).toBe('firstsecond');
@@ -86,7 +86,7 @@ describe('a proxy with faults', () => {
     expect(another.error?.code).toBe('ECONNRESET');
   });
 
-  test('delays only what is late, and what comes after that', async () => {
+  test('delays only late pieces and the pieces behind them', async () => {
     const client = open();
     const late = [false, true, false];
     proxy.toClient.delay(3_600_000, () => late.shift()!);
@@ -100,13 +100,13 @@ describe('a proxy with faults', () => {
     expect(client.received).toBe('a');
   });
 
-  test('delays what comes in one direction, which nothing later overtakes', async () => {
+  test('delays one direction, and keeps the order of bytes', async () => {
     const client = await openAndSpeak('1');
     proxy.toServer.delay(20);
     client.socket.write('2');
     await client.receives('12');
 
-    // Longer than the test, so that nothing comes.
+    // Longer than the test, so that nothing arrives.
     proxy.toClient.delay(3_600_000);
     client.socket.write('3');
     await until(() => proxy.toClient.bytesIn === 3);
@@ -124,7 +124,7 @@ describe('a proxy with faults', () => {
     client.socket.write('2');
     await until(() => proxy.toClient.bytesIn === 2);
     echo.sockets[0]!.destroy();
-    // Once the server has heard of another connection, the proxy has heard of the closed one.
+    // Once the server has data of another connection, the proxy has noticed the closed one.
     open().socket.write('3');
     await until(() => echo.received === '123');
 
@@ -136,7 +136,7 @@ describe('a proxy with faults', () => {
     await until(() => client.closed);
   });
 
-  test('loses nothing by a pause', async () => {
+  test('loses nothing in a pause', async () => {
     const client = await openAndSpeak('1');
     proxy.toServer.pause();
     client.socket.write('2');
@@ -151,7 +151,7 @@ describe('a proxy with faults', () => {
     await later.receives('3');
   });
 
-  test('cuts what is open and accepts new connections', async () => {
+  test('cuts open connections and accepts new ones', async () => {
     const client = await openAndSpeak();
     proxy.cut();
     await until(() => client.closed && echo.sockets[0]!.destroyed);
@@ -159,7 +159,7 @@ describe('a proxy with faults', () => {
     await openAndSpeak();
   });
 
-  test('refuses new connections, and keeps those there are, until it accepts them again', async () => {
+  test('refuses new connections, and keeps open ones, until it accepts connections again', async () => {
     const client = await openAndSpeak('1');
     proxy.refuse();
     const refused = open();
@@ -188,7 +188,7 @@ describe('a proxy with faults', () => {
     await other.receives('258');
   });
 
-  test('loses a reply whose command has run', async () => {
+  test('can lose the reply of a command that has run', async () => {
     const client = await openAndSpeak('1');
     const cut = proxy.toClient.cutAfter(0);
     client.socket.write('2');
@@ -198,7 +198,7 @@ describe('a proxy with faults', () => {
     expect(client.received).toBe('1');
   });
 
-  test('resets a client whose server it does not reach', async () => {
+  test('resets a client if it can not reach the server', async () => {
     echo.server.close();
     const client = open();
     await until(() => client.closed);

@@ -5,7 +5,7 @@ import { freePort } from './free-port.js';
 import { ProxyDirection } from './proxy-direction.js';
 import { resetSocket } from './reset-socket.js';
 
-/** Starts a proxy to a port of 127.0.0.1 that passes everything on until it is told otherwise. */
+/** Starts a proxy to a port of 127.0.0.1 that passes everything on until the test changes it. */
 export async function startFaultProxy(targetPort: number): Promise<FaultProxy> {
   for (;;) {
     const proxy = new FaultProxy(await freePort(), targetPort);
@@ -13,13 +13,13 @@ export async function startFaultProxy(targetPort: number): Promise<FaultProxy> {
       await proxy.accept();
       return proxy;
     } catch (error) {
-      // Somebody else took the port between the two.
+      // Another process took the port in between.
       if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error;
     }
   }
 }
 
-/** A TCP proxy that stands for a network which fails, between a replica and Redis. */
+/** A TCP proxy that simulates a failing network between a replica and Redis. */
 export class FaultProxy {
   readonly url: string;
   readonly toServer = new ProxyDirection();
@@ -53,17 +53,17 @@ export class FaultProxy {
     return this.#accepted;
   }
 
-  /** Resets every connection there is; new ones are accepted as before. */
+  /** Resets every open connection. New ones are accepted as before. */
   cut(): void {
     for (const socket of this.#sockets) resetSocket(socket);
   }
 
-  /** New connections are refused; those there are stay. */
+  /** Refuses new connections, and keeps open ones. */
   refuse(): void {
     this.#listener.close();
   }
 
-  /** New connections are accepted again. */
+  /** Accepts new connections again. */
   async accept(): Promise<void> {
     this.#listener.listen(this.port, '127.0.0.1');
     await once(this.#listener, 'listening');

@@ -2,17 +2,17 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 
 /**
- * Below the ports that systems give to outgoing connections: a client that knocks at a server which
- * is down would else connect to itself now and then, and hold the port.
+ * Below the ports that systems give to outgoing connections. Otherwise a client of a server that is down
+ * would sometimes connect to itself, and hold the port.
  */
 const FIRST_PORT = 10_000;
-/** Each of jest's workers has ports of its own, so none takes what a restarting server will need. */
+/** Each of jest's workers has ports of its own, so that none takes the port of a restarting server. */
 const PORTS_PER_WORKER = 1_000;
 const WORKERS = 22;
 
 const given = new Set<number>();
 
-/** A port of 127.0.0.1 on which nothing listens, and which this test file has not been given yet. */
+/** A port of 127.0.0.1 that is free and has not been given to this test file before. */
 export async function freePort(): Promise<number> {
   const worker = Number(process.env.JEST_WORKER_ID ?? 1) % WORKERS;
   for (;;) {

@@ -10,7 +10,7 @@ export interface GrpcApp extends TestApp {
   readonly grpcPort: number;
 }
 
-/** Keys are what descriptors have as values, and have one approval an hour. */
+/** Keys are the values of descriptors, with one approval an hour. */
 export const GATEWAY_SETTINGS: Environment = {
   GRPC_PORT: '0',
   GRPC_KEY_TEMPLATE: '{values}',
@@ -18,7 +18,7 @@ export const GATEWAY_SETTINGS: Environment = {
   MAX_REQUESTS: '1',
 };
 
-/** @param environment settings beyond {@link GATEWAY_SETTINGS}, or in their place */
+/** @param environment settings besides {@link GATEWAY_SETTINGS}, or instead of some of them */
 export async function startGrpcApp(environment: Environment = {}): Promise<GrpcApp> {
   const app = await startTestApp({ ...GATEWAY_SETTINGS, ...environment });
   const serving = app.log.find(({ msg }) => msg === 'serving');

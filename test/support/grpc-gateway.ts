@@ -11,7 +11,7 @@ import {
 import type { RateLimitResponse, Unit } from '../../src/grpc/messages.js';
 import { loadProto, rateLimitService } from '../../src/grpc/proto.js';
 
-/** A descriptor as Envoy sends it: fields that are left out are not sent. */
+/** A descriptor in Envoy's form: fields that are left out are not sent. */
 export interface AskedDescriptor {
   readonly entries: readonly { readonly key: string; readonly value?: string }[];
   readonly limit?: { readonly requests_per_unit: number; readonly unit: Unit };
@@ -26,7 +26,7 @@ export interface Asked {
 
 interface CallOptions {
   readonly headers?: Readonly<Record<string, string>>;
-  /** After so many milliseconds the gateway gives up; as Envoy's `timeout`. */
+  /** The gateway gives up after so many milliseconds, like Envoy's `timeout`. */
   readonly timeoutMillis?: number;
 }
 
@@ -38,7 +38,7 @@ export interface PendingCall {
 
 export const METHOD = rateLimitService(loadProto()).ShouldRateLimit;
 
-/** A client that asks as Envoy does, on one connection. */
+/** A client that asks like Envoy, on one connection. */
 export class Gateway {
   readonly #client: Client;
 
@@ -77,7 +77,7 @@ export class Gateway {
         call.cancel();
       };
     });
-    // One that cancels has no use for the error that this is to it.
+    // A test that cancels does not await this error.
     answer.catch(() => undefined);
     return { answer, cancel };
   }
@@ -86,18 +86,18 @@ export class Gateway {
     return this.begin(request, options).answer;
   }
 
-  /** Asks for one key, where the template is `{values}`. */
+  /** Asks for one key if the template is `{values}`. */
   askFor(key: string, options?: CallOptions): Promise<RateLimitResponse> {
     return this.ask({ descriptors: [of(key)] }, options);
   }
 
-  /** Ends when its calls have. */
+  /** Closes the connection once its calls have ended. */
   close(): void {
     this.#client.close();
   }
 }
 
-/** A descriptor for a key, where the template is `{values}`. */
+/** A descriptor for a key if the template is `{values}`. */
 export function of(key: string, more: Omit<AskedDescriptor, 'entries'> = {}): AskedDescriptor {
   return { entries: [{ key: 'key', value: key }], ...more };
 }
@@ -119,7 +119,7 @@ export function useGateways(): (
   };
 }
 
-/** The name of the status that a call ends with, and its text; throws where it is answered. */
+/** The name of the status that a call fails with, and its text. Throws if the call succeeds. */
 export async function failureOf(
   answer: Promise<unknown>,
 ): Promise<[code: string | undefined, details: string]> {
@@ -133,7 +133,7 @@ export async function failureOf(
   throw new Error(`did not fail: ${JSON.stringify(answered)}`);
 }
 
-/** The headers that Envoy is to add, by their names. */
+/** The headers that Envoy must add, by their names. */
 export function headersOf(response: RateLimitResponse): Record<string, string> {
   return Object.fromEntries(response.response_headers_to_add.map(({ key, value }) => [key, value]));
 }

@@ -5,10 +5,10 @@ import { until } from './until.js';
 
 type Status = string;
 
-/** What has been told of one service so far. */
+/** The statuses that a watch of one service has received so far. */
 export interface WatchedHealth {
   readonly told: readonly Status[];
-  /** Resolves when this is told last. */
+  /** Resolves when the last status is this one. */
   tells(status: Status): Promise<void>;
   cancel(): void;
 }
@@ -46,7 +46,7 @@ export class HealthClient {
       { service: name },
     ) as ClientReadableStream<{ status: Status }>;
     stream.on('data', ({ status }: { status: Status }) => told.push(status));
-    // It ends with its service, or by the test.
+    // The watch ends with its service, or is cancelled by the test.
     stream.on('error', () => undefined);
     return {
       told,

@@ -9,9 +9,9 @@ export const METHOD_PATH = METHOD.path;
 
 /** How a call of raw bytes ended. */
 export interface RawEnd {
-  /** Of HTTP. */
+  /** The status of HTTP. */
   readonly status: number;
-  /** Of gRPC; undefined where the answer has none. */
+  /** The status of gRPC; undefined if the answer has none. */
   readonly code: string | undefined;
   readonly details: string | undefined;
 }
@@ -20,13 +20,13 @@ interface RawOptions {
   readonly path?: string;
   readonly method?: string;
   readonly headers?: OutgoingHttpHeaders;
-  /** Whether more is to come, which never does. */
+  /** Whether the call stays open without sending more. */
   readonly staysOpen?: boolean;
 }
 
-/** Calls on one connection, of which each byte is the test's. */
+/** Calls on one connection whose bytes the test writes. */
 export interface RawCalls {
-  /** Ends the connection without a word of HTTP/2. */
+  /** Ends the connection without any frame of HTTP/2. */
   vanish(): void;
   send(chunks: readonly Buffer[], options?: RawOptions): Promise<RawEnd>;
   ask(request: Asked, options?: RawOptions): Promise<RawEnd>;
@@ -55,7 +55,7 @@ export function useRawCalls(): (at: { readonly grpcPort: number }) => RawCalls {
   };
 }
 
-/** A message as gRPC frames it: https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md */
+/** A message in gRPC's framing: https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md */
 export function messageFrame(message: Buffer): Buffer {
   const head = Buffer.alloc(5);
   head.writeUInt32BE(message.length, 1);

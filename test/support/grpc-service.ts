@@ -16,7 +16,7 @@ import type { Environment } from './both-limiters.js';
 import { recordLog, type RecordedLog } from './recorded-log.js';
 import { GATEWAY_SETTINGS } from './grpc-app.js';
 
-/** The port for gateways alone, over a limiter of the test's own. */
+/** Only the port for gateways, with a limiter of the test's own. */
 export interface GrpcService {
   readonly grpcPort: number;
   readonly log: RecordedLog;
@@ -24,7 +24,7 @@ export interface GrpcService {
 
 interface Options {
   readonly environment?: Environment;
-  /** As a rules file has them. */
+  /** Rules in the form of a rules file. */
   readonly rules?: readonly object[];
   readonly timeouts?: Timeouts;
 }

@@ -3,15 +3,15 @@ import type { Call } from '../../src/redis/availability/call-guard.js';
 /** A call that the store never answers. */
 export const NO_ANSWER = Symbol('no answer');
 
-/** A call whose attempts end as the test says. */
+/** A call whose attempts end with the given outcomes. */
 export interface ScriptedCall extends Call<string> {
-  /** The number that each attempt was sent with. */
+  /** The number of each attempt. */
   readonly attempts: readonly number[];
 }
 
 /**
- * @param outcomes of its attempts, in order: an error, {@link NO_ANSWER} or a reply. More attempts end
- * as the last of them.
+ * @param outcomes of its attempts, in order: an error, {@link NO_ANSWER} or a reply. Further attempts end
+ * like the last.
  */
 export function callThat(
   outcomes: readonly (Error | string | typeof NO_ANSWER)[],

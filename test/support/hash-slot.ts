@@ -1,6 +1,6 @@
 /**
- * The part of a name that decides its slot in Redis Cluster: what stands between the first `{` and
- * the next `}`, or the whole name where that is nothing.
+ * The part of a name that decides its slot in Redis Cluster: the text between the first `{` and
+ * the next `}`, or the whole name if that text is empty or missing.
  * https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/#hash-tags
  */
 export function hashedPart(name: string): string {

@@ -1,4 +1,4 @@
-/** Keeps this process from doing anything else for so long, as a machine does that is too busy. */
+/** Blocks this process for so long, like a machine that is too busy. */
 export function holdEventLoop(millis: number): void {
   const endsAt = performance.now() + millis;
   while (performance.now() < endsAt);

@@ -18,10 +18,10 @@ import { withoutRules } from '../../src/rules/rules.js';
 import { createMetrics } from '../../src/metrics/prometheus-metrics.js';
 import { holdToDocument } from './openapi/held-to-document.js';
 
-/** Of the apps that are the service. */
+/** The apps of the service. */
 const settingsOf = new WeakMap<HttpApp, Settings>();
 
-/** The HTTP surface over a limiter of the test's own, with everything else as by default. */
+/** The HTTP surface over a limiter of the test's own, with defaults for everything else. */
 export function httpAppOver(
   limiter: Limiter,
   { policyOf, ...parts }: Partial<HttpParts & Pick<ServiceParts, 'policyOf'>> = {},
@@ -56,19 +56,19 @@ export function httpAppOver(
   return app;
 }
 
-/** By default they are 511. The operating system lets others knock again a second later, or three, or seven. */
+/** The default is 511. Further clients would have to retry after a second, three or seven. */
 const MOST_CONNECTIONS_AT_ONCE = 2048;
 
-/** An Express app that is served on a free port. */
+/** An Express app on a free port. */
 export interface ServedApp {
   readonly url: string;
-  /** Resolves when the answer to the next request is out or cut, and all who follow it know. */
+  /** Resolves when the next answer has ended or is cut, after all its listeners have been called. */
   answerCloses(): Promise<void>;
-  /** Resolves when the last request has been answered. */
+  /** Closes the server, and resolves when the last request has been answered. */
   close(): Promise<void>;
 }
 
-/** Serves an app of the service, or one of Express alone. */
+/** Serves an app of the service, or a plain Express app. */
 export async function serve(app: HttpApp | Express): Promise<ServedApp> {
   const ofService = 'answerPlainCheck' in app ? app : undefined;
   const server = createServer(ofService ? requestListener(ofService) : (app as Express));

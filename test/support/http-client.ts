@@ -3,25 +3,25 @@ import { request as requestOverTls } from 'node:https';
 
 import { trusted } from './trust.js';
 
-/** A whole answer. */
+/** A complete answer. */
 export interface Answer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly text: string;
-  /** The body parsed; throws where it is not JSON. */
+  /** The parsed body. Throws if it is not JSON. */
   readonly json: () => unknown;
 }
 
 /** A request whose answer is still to come. */
 export interface PendingRequest {
   readonly answer: Promise<Answer>;
-  /** Closes the connection, as a client does that is not going to wait any longer. */
+  /** Closes the connection, like a client that stops waiting. */
   disconnect(): void;
 }
 
 /**
- * Sends one request on a connection of its own. Unlike `fetch`, it sends the path as it stands: a
- * URL object would fold `/rate/%2e%2e` into `/`.
+ * Sends one request on a connection of its own. Unlike `fetch`, it sends the path unchanged: a
+ * URL object would turn `/rate/%2e%2e` into `/`.
  */
 export function begin(
   url: string,
@@ -50,7 +50,7 @@ export function begin(
       });
     });
   });
-  // One that disconnects has no use for the error that this is to it.
+  // A test that disconnects does not await this error.
   answer.catch(() => undefined);
   client.end();
   return { answer, disconnect: () => void client.destroy() };
@@ -70,18 +70,18 @@ export function ratePath(key: string): string {
   return `/rate/${encodeURIComponent(key)}`;
 }
 
-/** Sends a check that has to be approved. @returns its request id */
+/** Sends a check that must be approved. @returns its request id */
 export async function approve(url: string, key: string, query = ''): Promise<string> {
   return approvedId(await send(url, 'POST', `${ratePath(key)}${query}`));
 }
 
-/** The request id of an approval; throws where the answer is none. */
+/** The request id of an approval. Throws if the answer is not an approval. */
 export function approvedId({ status, text, json }: Answer): string {
   if (status !== 200) throw new Error(`not approved: ${status} ${text}`);
   return (json() as { request_id: string }).request_id;
 }
 
-/** Checks a key so many times, one after the other, whatever becomes of it. */
+/** Checks a key so many times, one after the other, whatever the answers are. */
 export async function checkTimes(
   url: string,
   key: string,

@@ -13,8 +13,8 @@ import { type DebugState, debugState } from './debug-state.js';
 import { type Answer, approvedId, begin, ratePath, send } from './http-client.js';
 
 /**
- * A limiter as an HTTP client knows it, so that one behaviour suite can run through HTTP too. What
- * HTTP does not tell is filled in: the reason of a refusal, and the time to the window's end to the
+ * A limiter over HTTP, so that one behaviour suite can also run through HTTP. Information that HTTP does not
+ * carry is filled in: the reason of a denial, and the time to the window's end to the
  * millisecond.
  */
 export class HttpLimiter implements Limiter {

@@ -16,14 +16,14 @@ import { policiesWith } from './policies.js';
 export interface HttpService {
   readonly url: string;
   readonly limiter: Limiter;
-  /** What could not be read as a request, so far. */
+  /** The unreadable requests so far. */
   readonly unreadable: readonly UnreadableRequest[];
   /** How many requests were held, so far. */
   readonly held: number;
   /** Why connections were dropped, so far. */
   readonly drops: readonly DropReason[];
   readonly endIdle: KeptAliveServer['endIdle'];
-  /** Ends it before its test ends; resolves when its last connection has. */
+  /** Stops it before its test ends. Resolves when its last connection has ended. */
   stop(): Promise<void>;
 }
 
@@ -33,7 +33,7 @@ interface Options extends Partial<Pick<ListenOptions, 'timeouts' | 'keyPair'>> {
   readonly maxInFlight?: number;
 }
 
-/** One approval per hour, and ten who wait. */
+/** One approval per hour, and ten waiters. */
 export function smallLimiter(): MemoryLimiter {
   const limits = { windowMillis: 3_600_000, maxRequests: 1, maxRequestsInQueue: 10 };
   return new MemoryLimiter(
@@ -96,7 +96,7 @@ export function useHttpServices(): (options?: Options) => Promise<HttpService> {
   };
 }
 
-/** A key with no room left, and who has it. */
+/** A key without room, and the request id that holds its approval. */
 export async function fullKey({ url }: HttpService): Promise<{ key: string; holder: string }> {
   const key = uniqueKey();
   return { key, holder: await approve(url, key) };

@@ -20,9 +20,9 @@ const HEAD_BYTES = 9;
 /** Places in the static table of HPACK: https://www.rfc-editor.org/rfc/rfc7541#appendix-A */
 const POST = 3;
 const SCHEME_HTTP = 6;
-/** Is to follow when the server's settings have none: https://www.rfc-editor.org/rfc/rfc7541#section-4.2 */
+/** Must follow if the server forbids a table: https://www.rfc-editor.org/rfc/rfc7541#section-4.2 */
 const TABLE_OF_NOTHING = Buffer.from([0x20]);
-/** The header that was added to the dynamic table last. */
+/** The index of the header that was added to the dynamic table last. */
 const ADDED_LAST = 62;
 
 type Header = readonly [name: string, value: string];
@@ -37,7 +37,7 @@ export interface Frame {
 interface HeadersOptions {
   readonly path?: string;
   readonly headers?: readonly Header[];
-  /** A header that goes into the table of HPACK, and how often it is there. */
+  /** A header for HPACK's dynamic table, and how often the request has it. */
   readonly repeated?: { readonly header: Header; readonly times: number };
 }
 
@@ -58,7 +58,7 @@ export class FrameConnection {
   }
 
   private constructor(private readonly socket: Socket) {
-    // A reset is one of the ways to be closed.
+    // The service may close the connection with a reset.
     socket.on('error', () => undefined);
     socket.on('data', (bytes: Buffer) => {
       this.#read(bytes);
@@ -88,7 +88,7 @@ export class FrameConnection {
     this.#acknowledges = acknowledges;
   }
 
-  /** Begins a stream, whose message does not come. @returns its number */
+  /** Begins a stream without sending its message. @returns its number */
   openStream({ path = METHOD_PATH, headers = [], repeated }: HeadersOptions = {}): number {
     const stream = this.#nextStream;
     this.#nextStream += 2;
@@ -130,7 +130,7 @@ export class FrameConnection {
     return this.received.filter((one) => one.stream === stream);
   }
 
-  /** With which a stream was reset. */
+  /** The error code that a stream was reset with. */
   async codeOf(stream: number): Promise<number> {
     const reset = await until(() => {
       const found = this.framesOf(stream).find(({ type }) => type === FRAME.reset);
@@ -140,7 +140,7 @@ export class FrameConnection {
     return reset.payload.readUInt32BE();
   }
 
-  /** Resolves when all that was written before has been read. */
+  /** Resolves when the server has read everything that was written before. */
   async settle(): Promise<void> {
     const id = Buffer.alloc(8, this.received.length & 0xff);
     const before = this.received.length;
@@ -204,7 +204,7 @@ function frame(
   return Buffer.concat([head, payload]);
 }
 
-/** @param first the bits of the first byte before those of the number */
+/** @param first the bits of the first byte before the bits of the number */
 function number(value: number, bits: number, first: number): Buffer {
   const most = 2 ** bits - 1;
   if (value < most) return Buffer.from([first | value]);

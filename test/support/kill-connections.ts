@@ -16,7 +16,7 @@ export async function killReplicaConnections(send: Send, type: 'NORMAL' | 'PUBSU
   }
 }
 
-/** Cuts every subscriber's connection, and with it whatever wakes are under way. */
+/** Cuts every subscriber's connection, which loses the wakes under way. */
 export async function killSubscriberConnections(client: Redis): Promise<number> {
   return (await client.client('KILL', 'TYPE', 'PUBSUB')) as number;
 }

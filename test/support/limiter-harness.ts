@@ -21,7 +21,7 @@ import { policiesWith } from './policies.js';
 /** A limiter on a clock that the test moves. */
 export interface LimiterHarness {
   readonly limiter: Limiter;
-  /** Lets time pass, and returns when what it sets in motion has happened. */
+  /** Lets time pass, and returns when all its effects have happened. */
   advance(millis: number): Promise<void>;
   /** Returns when nothing is under way between this limiter and its store. */
   quiet(): Promise<void>;
@@ -37,7 +37,7 @@ function toLimitsOf(limits: Limits | LimitsOf): LimitsOf {
   return typeof limits === 'function' ? limits : () => limits;
 }
 
-/** More than any test needs. */
+/** More ids than any test needs. */
 const MANY = 1_000_000;
 
 const silent = pino({ level: 'silent' });
@@ -55,14 +55,14 @@ export const createMemoryHarness: HarnessFactory = (limits, maxIdsPerKey = MANY)
 
 export function redisHarnessFactory(redis: RedisForTests): HarnessFactory {
   return async (limits, maxIdsPerKey = MANY) => {
-    // So that a machine that stands still for a moment is not taken for an outage.
+    // So long that a short hang of the machine does not look like an outage.
     const timeoutMillis = 60_000;
     const connected = connect(
       { mode: 'standalone', urls: [redis.url], database: 0, timeoutMillis, name: 'test' },
       silent,
     );
     await waitUntilReady(connected, timeoutMillis);
-    // A connection of the test's own, to be asked whether all messages have come.
+    // The test's own connection: a ping on it shows that all messages have arrived.
     const subscriptions = new Redis(redis.url, { autoResubscribe: false });
     const connections = {
       ...connected,
@@ -74,7 +74,7 @@ export function redisHarnessFactory(redis: RedisForTests): HarnessFactory {
     const limiter = new RedisLimiter({
       connections,
       limitsOf: toLimitsOf(limits),
-      // Whatever changes has just been loaded.
+      // Rules count as just loaded, so that their changes always apply.
       rulesLoadedAt: () => clock.now(),
       keyPrefix: `${uniqueKey()}:`,
       replicaId: 'replica',
@@ -87,12 +87,12 @@ export function redisHarnessFactory(redis: RedisForTests): HarnessFactory {
       logger: silent,
       observer: unobserved,
       luaReplacements: time.replacements,
-      // In whole milliseconds, as the scripts see it, even where a timer is due between two.
+      // In whole milliseconds, like the scripts' time, even if a timer is due in between.
       readTime: () => Promise.resolve(Math.floor(clock.now())),
     });
 
-    // Redis answers in order, so a pong means that everything before it has been answered; what an
-    // answer sets in motion is waited for by the next rounds.
+    // Redis answers in order, so a pong means that everything before it has been answered. The next
+    // rounds wait for calls that the answers cause.
     const quiet = async (): Promise<void> => {
       for (let round = 0; round < 4; round += 1) {
         await nextTurn();
@@ -117,7 +117,7 @@ export function redisHarnessFactory(redis: RedisForTests): HarnessFactory {
   };
 }
 
-/** The same limiter, seen by a client over HTTP. */
+/** The same limiter over HTTP. */
 export function overHttp(factory: HarnessFactory): HarnessFactory {
   return async (limits, maxIdsPerKey) => {
     const inner = await factory(limits, maxIdsPerKey);

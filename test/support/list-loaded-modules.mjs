@@ -1,4 +1,4 @@
-// Loaded before a replica: writes which CommonJS modules it has loaded by its end. Those of OpenTelemetry are such.
+// Preloaded into a replica: lists at its end the CommonJS modules that it has loaded, such as OpenTelemetry's.
 import { writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 

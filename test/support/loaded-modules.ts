@@ -8,7 +8,7 @@ import { uniqueKey } from './unique-key.js';
 const PRELOAD = new URL('list-loaded-modules.mjs', import.meta.url).href;
 
 /**
- * Has a replica serve and stop.
+ * Starts and stops a replica.
  * @param folder for the list of its modules
  * @returns the paths of all modules that it has loaded
  */

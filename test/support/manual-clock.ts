@@ -8,7 +8,7 @@ interface Timer {
 export interface AdvanceHooks {
   /** Called with the time at each stop before the timers run, and at the end. */
   readonly beforeTimers?: (now: number) => Promise<void>;
-  /** Called at each stop after the timers ran, to wait for what they have set in motion. */
+  /** Called at each stop after the timers ran, to wait for their effects. */
   readonly afterTimers?: () => Promise<void>;
 }
 

@@ -3,12 +3,12 @@ import { type Answer, ratePath, send } from './http-client.js';
 import { uniqueKey } from './unique-key.js';
 import { until } from './until.js';
 
-/** Every line that the log has for a change of state of the store, and of what decides. */
+/** The log's messages for each change of the store's state, and of what decides. */
 export const STORE_DOWN = 'store is down; not asked until it is up again';
 export const STORE_BACK = 'store is up again';
 export const POLICY_DECIDES = 'the outage policy decides';
 export const STORE_DECIDES = 'the store decides again';
-/** As many as have to fail before the store counts as down. */
+/** As many calls as must fail before the store counts as down. */
 const CALLS_AT_ONCE = 3;
 const CHANGES: readonly unknown[] = [STORE_DOWN, STORE_BACK, POLICY_DECIDES, STORE_DECIDES];
 
@@ -17,7 +17,7 @@ export function startWithPolicy(redis: { readonly url: string }, policy: string)
   return startTestApp({
     REDIS_URL: redis.url,
     STORE_OUTAGE_POLICY: policy,
-    // Long, so that a busy machine is no outage.
+    // So long that a busy machine does not look like an outage.
     STORE_TIMEOUT_MILLIS: '1000',
     WINDOW_MILLIS: '3600000',
     MAX_REQUESTS: '1',
@@ -29,7 +29,7 @@ export function changesIn(app: TestApp): unknown[] {
   return app.log.map(({ msg }) => msg).filter((msg) => CHANGES.includes(msg));
 }
 
-/** The policy that has decided in the store's place. */
+/** The policy that has decided instead of the store. */
 export function policyOf(answer: Answer): string | string[] | undefined {
   return answer.headers['x-sluice-outage-policy'];
 }
@@ -40,7 +40,7 @@ export async function checkUntilLogged(app: TestApp, msg: string, times = 1): Pr
     const checks: Promise<Answer>[] = [];
     for (let i = 0; i < CALLS_AT_ONCE; i += 1) {
       checks.push(send(app.url, 'POST', ratePath(uniqueKey())));
-      // Answered when the check has been read: the next one will go to the store in a call of its own.
+      // When this is answered, the check has been read, so the next check goes to the store in a call of its own.
       await send(app.url, 'GET', '/healthz');
     }
     await Promise.all(checks);

@@ -1,6 +1,6 @@
 import type { LimitsOf, Policies } from '../../src/limiter/limiter.js';
 
-/** Policies that are their limits, and may change with each look. */
+/** Policies with only limits, which may differ at each call. */
 export function policiesWith(limitsOf: LimitsOf): Policies {
   return {
     get current() {

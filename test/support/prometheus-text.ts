@@ -2,14 +2,14 @@ import type { OutgoingHttpHeaders } from 'node:http';
 
 import { send } from './http-client.js';
 
-/** One value, and what it is of. */
+/** A value with its name and labels. */
 export interface Series {
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly value: number;
 }
 
-/** What a Prometheus would have read. */
+/** The result of a scrape by Prometheus. */
 export class Scrape {
   constructor(readonly series: readonly Series[]) {}
 
@@ -21,7 +21,7 @@ export class Scrape {
     return found[0]!.value;
   }
 
-  /** Every series whose name begins so, as it would be queried, and its value. */
+  /** Every series whose name has this start, in the form of a query, and its value. */
   valuesOf(prefix: string): Record<string, number> {
     const matching = this.series.filter(({ name }) => name.startsWith(prefix));
     return Object.fromEntries(matching.map((series) => [seriesName(series), series.value]));
@@ -35,7 +35,7 @@ export async function scrape(url: string, headers: OutgoingHttpHeaders = {}): Pr
 }
 
 /**
- * Reads the text format, and throws at a line that is none of it.
+ * Reads the text format, and throws at an invalid line.
  * https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format
  */
 export function parsePrometheusText(text: string): Scrape {

@@ -1,6 +1,6 @@
 /**
- * What `npm test` has found for the tests; empty where it could not be had.
- * @throws Error where the tests are not run by `npm test`, so that nothing is skipped in silence
+ * A variable with a program that `npm test` has found for the tests; empty if the program is missing.
+ * @throws Error if the tests are not run by `npm test`, so that no test is skipped silently
  */
 export function provided(variable: `SLUICE_TEST_${string}`): string {
   const value = process.env[variable];

@@ -7,7 +7,7 @@ type Mode = 'pass' | 'swallow' | 'pause';
 
 const always = (): boolean => true;
 
-/** One direction of all connections of a proxy. What it is told holds until it is told otherwise. */
+/** One direction of all connections of a proxy. Each setting lasts until it is changed. */
 export class ProxyDirection {
   #mode: Mode = 'pass';
   #delayMillis = 0;
@@ -19,7 +19,7 @@ export class ProxyDirection {
   readonly #sources = new Set<Socket>();
   #lost: ReadonlySet<Socket> = new Set();
 
-  /** The number of bytes taken so far, whether they passed or not. */
+  /** The number of bytes received so far, whether passed on or not. */
   get bytesIn(): number {
     return this.#bytesIn;
   }
@@ -29,51 +29,51 @@ export class ProxyDirection {
     return this.#bytesOut;
   }
 
-  /** Passes everything on at once, and what a pause has held back. */
+  /** Passes everything on at once, also data that a pause has held back. */
   pass(): void {
     this.#set('pass');
   }
 
   /**
-   * Passes everything on in order, each byte `millis` after it has come.
-   * @param isLate asked of each piece that comes; where not, it is no later than what came before it
+   * Passes everything on in order, each byte `millis` after it was received.
+   * @param isLate called for each piece; if false, the piece is no later than the pieces before it
    */
   delay(millis: number, isLate = always): void {
     this.#set('pass', millis, isLate);
   }
 
-  /** The same for connections on which messages of pub/sub come, from the first one on. */
+  /** Delays connections with pub/sub messages, from the first message on. */
   delayMessages(millis: number): void {
     this.delayFrom('\r\nmessage\r\n', millis);
   }
 
-  /** The same for connections on which `text` comes, from there on. */
+  /** Delays connections that receive `text`, from there on. */
   delayFrom(text: string, millis: number): void {
     this.#slowFrom = { text, millis };
   }
 
   /**
-   * Takes everything and passes on nothing, not even that a side has closed. Connections that this was
-   * done to have lost bytes: cut them before anything passes again.
+   * Receives everything and passes on nothing, not even that a side has closed. The connections lose
+   * bytes, so cut them before anything passes again.
    */
   swallow(): void {
     this.#set('swallow');
   }
 
-  /** Passes on nothing more of the present connections, which are dead. Later ones work as usual. */
+  /** Passes on nothing more of the present connections. Later ones work as usual. */
   lose(): void {
     this.#lost = new Set(this.#sources);
   }
 
-  /** Reads no more, so that bytes stay with their sender until they pass again; none is lost. */
+  /** Stops reading, so that bytes stay with their sender until they pass again, and none is lost. */
   pause(): void {
     this.#set('pause');
   }
 
   /**
-   * Passes on so many bytes more; the connection that the next one comes from is reset, and the byte
-   * lost. So a command runs, and its reply is lost, after `toClient.cutAfter(0)`.
-   * @returns when a connection has been reset
+   * Passes on so many more bytes. The connection with the next byte is reset, and the byte is lost. So after
+   * `toClient.cutAfter(0)` a command runs, and its reply is lost.
+   * @returns a promise that resolves when a connection has been reset
    */
   cutAfter(bytes: number): Promise<void> {
     return new Promise((reached) => {
@@ -84,7 +84,7 @@ export class ProxyDirection {
   /** Adds a connection. */
   join(from: Socket, to: Socket, reset: () => void): void {
     this.#sources.add(from);
-    // One after the other, whatever their delays.
+    // Pieces are passed on one after the other, whatever their delays.
     let last = Promise.resolve();
     let isSlow = false;
     const afterwards = (action: () => void): void => {

@@ -1,6 +1,6 @@
 import type { Quota } from '../../src/limiter/limiter.js';
 
-/** What is left of a window of one approval that is full. */
+/** The quota of a full window with one approval. */
 export function quotaOf(resetMillis: number): Quota {
   return { maxRequests: 1, remaining: 0, resetMillis };
 }

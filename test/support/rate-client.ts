@@ -2,7 +2,7 @@ import { debugState } from './debug-state.js';
 import { begin, ratePath } from './http-client.js';
 import { until } from './until.js';
 
-/** What a client was told, and by which replica. */
+/** The answer to a client, and the replica that sent it. */
 export interface RateAnswer {
   readonly replica: string;
   readonly status: number;
@@ -22,7 +22,7 @@ export function requestRate(replica: string, key: string, query = ''): RateReque
     const { request_id: requestId } = json() as { request_id?: string };
     return { replica, status, requestId };
   });
-  // Its awaiter gets the error; a client that was made to disconnect need not be awaited.
+  // Code that awaits the answer gets the error. A client that disconnects need not be awaited.
   answer.catch(() => undefined);
   return {
     answer,
@@ -36,7 +36,7 @@ export async function waitingCount(replica: string, key: string): Promise<number
   return (await debugState(replica, key)).NumWaiting ?? 0;
 }
 
-/** One waiter after the other, in a queue that is empty before, at the replicas in turn. */
+/** Adds waiters to an empty queue one after the other, at the replicas in turn. */
 export async function waitInTurn(
   replicas: readonly { readonly url: string }[],
   key: string,

@@ -5,14 +5,14 @@ import { connect as connectOverTls } from 'node:tls';
 import { trusted } from './trust.js';
 import { until } from './until.js';
 
-/** A connection on which a test speaks HTTP by hand. */
+/** A connection on which a test writes HTTP by hand. */
 export interface RawConnection {
   /** Everything received so far, one character for each byte. */
   readonly received: string;
   /** Settles when both sides have closed. */
   readonly closed: Promise<void>;
   write(text: string): void;
-  /** Resolves when what was received matches. */
+  /** Resolves when the received text matches. */
   receives(pattern: RegExp): Promise<void>;
   disconnect(): void;
 }
@@ -25,7 +25,7 @@ export async function openConnection(url: string, from?: string): Promise<RawCon
   await once(socket, protocol === 'https:' ? 'secureConnect' : 'connect');
   let received = '';
   socket.setEncoding('latin1').on('data', (text: string) => (received += text));
-  // A reset is one of the ways to be closed.
+  // The service may close the connection with a reset.
   socket.on('error', () => undefined);
   const closed = new Promise<void>((resolve) => {
     socket.once('close', () => {

@@ -3,11 +3,11 @@ import type { Logger } from 'pino';
 import { createLogger } from '../../src/common/logger.js';
 import type { LogLine } from './replica-process.js';
 
-/** A logger, and what has been logged with it so far. */
+/** A logger, and its lines so far. */
 export interface RecordedLog {
   readonly logger: Logger;
   readonly lines: readonly LogLine[];
-  /** The messages alone. */
+  /** Only the messages. */
   readonly messages: readonly unknown[];
 }
 

@@ -39,7 +39,7 @@ describeWithRedisProgram('a Redis Cluster', () => {
       const primary = await cluster.primaryOf(name);
       const [replica] = await cluster.replicasOf(primary);
       await client.set(name, 'value');
-      // A primary that is not asked does not see to it.
+      // A forced failover does not wait until the replica has the primary's data.
       await until(async () => ((await replica!.command('KEYS', name)) as string[]).length === 1);
 
       await cluster.failover(replica!, mode);
@@ -49,7 +49,7 @@ describeWithRedisProgram('a Redis Cluster', () => {
     },
   );
 
-  // Nothing of `npm test` promotes a node twice, and the second election is waited for.
+  // Only in CI: no other test promotes a node twice, and the second election takes long.
   if (IS_FULL) {
     test('a node that is promoted twice within seconds stays the primary', async () => {
       const name = 'c';
@@ -76,7 +76,7 @@ describeWithRedisProgram('a Redis Cluster', () => {
     await cluster.migrateSlot(slot, target, {
       betweenSteps: async (moved) => {
         left.push([moved, await source.command('CLUSTER', 'COUNTKEYSINSLOT', slot)]);
-        // Redis says where each key is while its slot is on the way.
+        // Redis redirects clients to each key while its slot moves.
         expect(await client.get(names[0]!)).toBe(names[0]);
       },
     });

@@ -7,11 +7,11 @@ import { migrateSlot, type MigrationSteps } from './slot-migration.js';
 import { until } from './until.js';
 
 const SLOTS = 16_384;
-/** So long must a node be silent before the others promote its replica. */
+/** How long a node must be silent before the others promote its replica. */
 const NODE_TIMEOUT_MILLIS = 1_500;
 /**
- * So long after an election of its own a node holds no other. Asked to in the first half of this time,
- * Redis 7.0 counts the old votes again, and takes writes as a primary that the others overrule at once:
+ * How long a node holds no other election after its own. If it is asked to in the first half of this time,
+ * Redis 7.0 counts the old votes again, and accepts writes as a primary that the others overrule at once:
  * `clusterHandleSlaveFailover` in its `cluster.c`.
  */
 const BETWEEN_ELECTIONS_MILLIS = 4 * NODE_TIMEOUT_MILLIS;
@@ -47,7 +47,7 @@ export async function startRedisCluster({
   return cluster;
 }
 
-/** Resolves when all know all. */
+/** Resolves when all nodes know each other. */
 async function introduce(nodes: readonly MeetableNode[]): Promise<void> {
   let metAt = -Infinity;
   await until(async () => {
@@ -55,7 +55,7 @@ async function introduce(nodes: readonly MeetableNode[]): Promise<void> {
     if (views.every((view) => nodes.every(({ id }) => view.some((entry) => entry.id === id)))) {
       return true;
     }
-    // A node gives up a handshake that takes longer than this, and nobody begins it again.
+    // A node gives up a handshake that takes longer than this, and no node begins it again.
     if (performance.now() - metAt > NODE_TIMEOUT_MILLIS) {
       metAt = performance.now();
       for (const { port, busPort } of nodes.slice(1)) {
@@ -74,7 +74,7 @@ async function startNode(): Promise<MeetableNode> {
       busPort = await freePort();
       return [
         'cluster-enabled yes',
-        // Where it is not given, it is the port plus 10,000, which may be taken.
+        // The default is the port plus 10,000, which may be taken.
         `cluster-port ${busPort}`,
         `cluster-node-timeout ${NODE_TIMEOUT_MILLIS}`,
         'cluster-require-full-coverage no',
@@ -92,19 +92,19 @@ export class RedisCluster {
 
   constructor(readonly nodes: readonly ClusterNode[]) {}
 
-  /** The settings by which a service uses it. */
+  /** The settings of a service that uses it. */
   get settings(): { REDIS_MODE: string; REDIS_URL: string } {
     return { REDIS_MODE: 'cluster', REDIS_URL: this.nodes.map(({ url }) => url).join() };
   }
 
-  /** The slot of a Redis key, hash tags heeded, as Redis computes it. */
+  /** The slot of a Redis key by Redis's own computation, including hash tags. */
   async slotOf(name: string): Promise<number> {
     return (await this.#responsive[0]!.command('CLUSTER', 'KEYSLOT', name)) as number;
   }
 
   /**
-   * The responsive node that owns the slot of a Redis key. While there is none, since its primary has
-   * been killed or suspended, this waits for another to be promoted.
+   * The responsive node that owns the slot of a Redis key. If its primary has been killed or suspended, this
+   * waits until another node is promoted.
    */
   async primaryOf(name: string): Promise<ClusterNode> {
     const slot = await this.slotOf(name);
@@ -147,8 +147,8 @@ export class RedisCluster {
   }
 
   /**
-   * Promotes a replica, and resolves when the cluster has settled on it. One that has lost its part as
-   * primary to another failover is promoted some seconds after that at the earliest.
+   * Promotes a replica, and resolves when the cluster has settled on it. A node that was demoted by another
+   * failover is promoted some seconds later at the earliest.
    */
   async failover(replica: ClusterNode, mode?: FailoverMode): Promise<void> {
     const demotedAt = this.#demotedAt.get(replica) ?? -Infinity;
@@ -177,7 +177,7 @@ export class RedisCluster {
 
   async #ownerOf(slot: number): Promise<ClusterNode | undefined> {
     const claims = (await this.#selves()).filter(({ self }) => covers(self.slots, slot));
-    // One that was primary before it was suspended may not have heard of the failover yet.
+    // A node that was primary before it was suspended may not know of the failover yet.
     claims.sort((a, b) => b.self.configEpoch - a.self.configEpoch);
     return claims[0]?.node;
   }

@@ -6,7 +6,7 @@ import { startRedisProcess } from './redis-process.js';
 import { until } from './until.js';
 
 describeWithRedisProgram('a Redis process', () => {
-  test('that keeps its data has it after SIGKILL', async () => {
+  test('that keeps its data still has it after SIGKILL', async () => {
     const redis = await startRedisProcess({ keepsData: true });
     const { port, pid } = redis;
     await redis.command('SET', 'name', 'value');
@@ -27,7 +27,7 @@ describeWithRedisProgram('a Redis process', () => {
     expect(await redis.command('DBSIZE')).toBe(0);
   });
 
-  test('answers nothing while suspended, and what it was asked once it continues', async () => {
+  test('answers nothing while it is suspended, and answers pending commands once it continues', async () => {
     const redis = await startRedisProcess();
     const client = redis.connect();
     await client.ping();
@@ -54,7 +54,7 @@ describeWithRedisProgram('a Redis process', () => {
     await redis.command('ACL', 'LOG', 'RESET');
   });
 
-  test('leaves neither process nor folder when it is stopped, suspended or not', async () => {
+  test('leaves no process and no folder when it is stopped, suspended or not', async () => {
     for (const suspended of [false, true]) {
       const redis = await startRedisProcess();
       expect(processRuns(redis.pid!)).toBe(true);
@@ -71,7 +71,7 @@ describeWithRedisProgram('a Redis process', () => {
   });
 });
 
-/** What `ps` calls its state: T for one that is suspended. */
+/** The state of a process in `ps`: T if it is suspended. */
 function stateOf(pid: number): string {
   return execFileSync('ps', ['-o', 'state=', '-p', String(pid)], { encoding: 'utf8' });
 }

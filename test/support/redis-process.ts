@@ -10,24 +10,24 @@ import { Redis, type RedisOptions } from 'ioredis';
 import { freePort } from './free-port.js';
 import { asLimiterUser, expectNothingRefused, LIMITER_USER, limiterRules } from './redis-user.js';
 
-/** Without the option by which the types of ioredis tell its kinds of client apart. */
+/** Without the option that distinguishes kinds of clients in the types of ioredis. */
 export type ClientOptions = Omit<RedisOptions, 'replyMapping'>;
 
 export interface RedisProcessOptions {
-  /** More lines for its redis.conf; called again where the port turned out to be taken. */
+  /** More lines for its redis.conf. Called again if the port turns out to be taken. */
   readonly configure?: (port: number) => readonly string[] | Promise<readonly string[]>;
   /** Writes every command to disk before it is answered, so that SIGKILL loses none. */
   readonly keepsData?: boolean;
   readonly sentinel?: boolean;
-  /** The rules of the user as whom services connect; those for a Redis by itself where not given. */
+  /** The rules of the services' user. By default the rules for a single Redis. */
   readonly userRules?: readonly string[];
-  /** What a client needs beside host and port: credentials, TLS. */
+  /** The options of a client besides host and port: credentials, TLS. */
   readonly client?: ClientOptions;
 }
 
-/** Long, since a busy test machine may be slow. */
+/** Long, since a busy machine may be slow. */
 const COMMAND_TIMEOUT_MILLIS = 30_000;
-/** What a server and a Sentinel say when they serve. */
+/** The log lines of a server and a Sentinel when they serve. */
 const READY = /Ready to accept connections|Sentinel ID is/;
 const PORT_TAKEN = 'Address already in use';
 
@@ -65,14 +65,14 @@ export async function startRedisProcess(options: RedisProcessOptions = {}): Prom
   }
 }
 
-/** Ends every server that the test file has started; for `afterAll`. */
+/** Stops every server that the test file has started; for `afterAll`. */
 export function stopRedisProcesses(): Promise<void> {
   return stopAll([...running]);
 }
 
 /**
- * Ends servers. Sentinels end first: they cut all connections to a server when they change its role.
- * @throws Error where one has refused anything, when all have ended
+ * Stops servers, Sentinels first: they cut all connections to a server when they change its role.
+ * @throws Error after all have ended, if one has denied a command to a user
  */
 export async function stopAll(servers: readonly RedisProcess[]): Promise<void> {
   const stop = (isSentinel: boolean) =>
@@ -86,9 +86,9 @@ export async function stopAll(servers: readonly RedisProcess[]): Promise<void> {
 
 /** A `redis-server` in a process and a temporary folder of its own. */
 export class RedisProcess {
-  /** For a service, which is a user with few rights there. */
+  /** The URL for a service, whose user has few rights. */
   readonly url: string;
-  /** The URL without credentials, for a client that brings its own, or is the default user. */
+  /** The URL without credentials, for the default user or a client with its own credentials. */
   readonly address: string;
   #child: ChildProcess | undefined;
   #suspended = false;
@@ -108,7 +108,7 @@ export class RedisProcess {
     return this.options.sentinel === true;
   }
 
-  /** Another one after each restart. */
+  /** Changes with each restart. */
   get pid(): number | undefined {
     return this.#child?.pid;
   }
@@ -120,7 +120,7 @@ export class RedisProcess {
 
   /**
    * Sends one command on a connection of its own.
-   * @throws Error for an error reply, and where no reply comes
+   * @throws Error for an error reply, and if no reply comes
    */
   async command(...command: readonly [string, ...(string | number)[]]): Promise<unknown> {
     const [name, ...args] = command;
@@ -130,12 +130,12 @@ export class RedisProcess {
       retryStrategy: null,
       enableReadyCheck: false,
     });
-    // The command fails with it; without a listener, ioredis prints it too.
+    // The command fails with this error. Without a listener ioredis would also print it.
     client.on('error', () => undefined);
     try {
       return await client.call(name, ...args);
     } finally {
-      // On a closed connection it would leave a timer behind.
+      // To disconnect a closed connection would leave a timer behind.
       if (client.status !== 'end') client.disconnect();
     }
   }
@@ -151,7 +151,7 @@ export class RedisProcess {
     this.#child?.kill(signal);
   }
 
-  /** Ends it, and resolves when it has ended. Its folder stays, for a restart. */
+  /** Kills it, and resolves when it has ended. Its folder stays, for a restart. */
   async kill(signal: NodeJS.Signals = 'SIGKILL'): Promise<void> {
     const child = this.#child;
     if (child === undefined || !this.#alive) return;
@@ -159,7 +159,7 @@ export class RedisProcess {
     await once(child, 'exit');
   }
 
-  /** Starts it again on its port, with what its folder holds or with an empty folder. */
+  /** Starts it again on its port, with the data in its folder or with an empty folder. */
   async restart({ withData }: { readonly withData: boolean }): Promise<void> {
     await this.kill();
     const file = join(this.folder, 'redis.conf');
@@ -175,8 +175,8 @@ export class RedisProcess {
   }
 
   /**
-   * Ends it and removes its folder.
-   * @throws Error where it has refused anything to anybody since its last start
+   * Stops it and removes its folder.
+   * @throws Error if it has denied a command to a user since its last start
    */
   async stop(): Promise<void> {
     try {
@@ -189,7 +189,7 @@ export class RedisProcess {
   }
 
   async #removeFolder(): Promise<void> {
-    // A process that Redis forked to save data may outlive it for a moment, and still be writing.
+    // A process that Redis forked to save data may outlive Redis for a moment, and still write.
     await rm(this.folder, { recursive: true, force: true, maxRetries: 10 });
   }
 

@@ -41,7 +41,7 @@ describeWithRedisProgram('Redis with Sentinels', () => {
 });
 
 describeWithRedisProgram('Redis with Sentinels and passwords', () => {
-  test('fails over, and tells only those who know the passwords of Sentinels and Redis', async () => {
+  test('fails over, and serves only clients that know the passwords of Sentinels and Redis', async () => {
     const passwords = { password: 'secret', sentinelPassword: 'another' };
     const redis = await startRedisSentinel(passwords);
     const primary = await redis.failover();

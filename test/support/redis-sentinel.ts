@@ -9,15 +9,15 @@ const SENTINELS = 3;
 /** Three times the failover-timeout. */
 const FAILOVER_GIVEN_UP_MILLIS = 9000;
 /**
- * How often Sentinels look around and make themselves known, much more often than the ten and two
- * seconds that are fixed outside of tests; and how long one that noticed a pause holds still.
+ * How often Sentinels ask servers and announce themselves, much more often than the ten and two seconds
+ * that are fixed outside of tests; and how long a Sentinel that noticed a pause stays passive.
  */
 const PERIODS = { 'INFO-PERIOD': 500, 'PUBLISH-PERIOD': 250, 'TILT-PERIOD': 2_000 };
 
 type Fields = Readonly<Record<string, string>>;
 
 export interface SentinelCredentials {
-  /** Of the primary and its replicas. */
+  /** The password of the primary and its replicas. */
   readonly password?: string;
   readonly sentinelPassword?: string;
 }
@@ -80,12 +80,12 @@ export class RedisSentinel {
   readonly masterName = MASTER_NAME;
 
   constructor(
-    /** The primary and its replicas, whatever part each has by now. */
+    /** The primary and its replicas, whatever their present roles. */
     readonly servers: readonly RedisProcess[],
     readonly sentinels: readonly RedisProcess[],
   ) {}
 
-  /** The settings by which a service uses it. */
+  /** The settings of a service that uses it. */
   get settings(): Record<string, string> {
     return {
       REDIS_MODE: 'sentinel',
@@ -96,9 +96,8 @@ export class RedisSentinel {
   }
 
   /**
-   * The responsive server that all responsive Sentinels have for their primary, and that says so
-   * itself. While there is none, since the primary has been killed or suspended, or while a failover
-   * goes on, this waits for the switch.
+   * The responsive server that is the primary for all responsive Sentinels and for itself. If the primary has
+   * been killed or suspended, or during a failover, this waits for the switch.
    */
   async primary(): Promise<RedisProcess> {
     return until(async () => {
@@ -126,12 +125,12 @@ export class RedisSentinel {
     });
   }
 
-  /** Has the Sentinels promote a replica, and resolves to it when all of them have. */
+  /** Makes the Sentinels promote a replica, and resolves to it when all Sentinels know. */
   async failover(): Promise<RedisProcess> {
     const before = await this.primary();
     let askedAt = -Infinity;
     return until(async () => {
-      // Sentinels give a failover up that a busy machine is too slow for.
+      // Sentinels give up a failover if a busy machine is too slow for it.
       if (performance.now() - askedAt > FAILOVER_GIVEN_UP_MILLIS) {
         await this.#askForFailover();
         askedAt = performance.now();
@@ -147,7 +146,7 @@ export class RedisSentinel {
       try {
         return (await sentinel!.command('SENTINEL', 'FAILOVER', MASTER_NAME)) === 'OK';
       } catch (error) {
-        // Soon after another failover.
+        // These errors come soon after another failover.
         if (error instanceof Error && /INPROG|NOGOODSLAVE/.test(error.message)) return false;
         throw error;
       }

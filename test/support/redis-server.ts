@@ -5,13 +5,13 @@ import { asLimiterUser, expectNothingRefused, LIMITER_USER, limiterRules } from 
 
 /** A real Redis on this machine. */
 export interface RedisServer {
-  /** For a service, which is a user with few rights there. */
+  /** The URL for a service, whose user has few rights. */
   readonly url: string;
   /** The URL without credentials, for the default user. */
   readonly address: string;
   /**
-   * Ends it.
-   * @throws Error where it has refused anything to anybody
+   * Stops it.
+   * @throws Error if it has denied a command to a user
    */
   stop(): Promise<void>;
 }
@@ -25,7 +25,7 @@ export async function startRedisServer(): Promise<RedisServer> {
 }
 
 async function startContainer(image: string): Promise<RedisServer> {
-  // Loading it takes half a second, which each file with a Redis of its own would spend.
+  // Loaded only here: it takes half a second, for each test file with a Redis of its own.
   const { GenericContainer, Wait } = await import('testcontainers');
   const { username, password } = LIMITER_USER;
   const container = await new GenericContainer(image)

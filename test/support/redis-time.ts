@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto';
 
 import type { Redis } from 'ioredis';
 
-/** Redis's clock as the scripts see it, under a test's control. */
+/** The scripts' clock, under a test's control. */
 export interface RedisTime {
-  /** To be given to the scripts in place of `lua/lib/now.lua`. */
+  /** A replacement for `lua/lib/now.lua` in the scripts. */
   readonly replacements: Readonly<Record<string, string>>;
   set(millis: number): Promise<void>;
 }

@@ -18,7 +18,7 @@ describeWithRedisProgram('a Redis with TLS', () => {
     try {
       return await client.ping();
     } finally {
-      // On a closed connection it would leave a timer behind.
+      // To disconnect a closed connection would leave a timer behind.
       if (client.status !== 'end') client.disconnect();
     }
   };
@@ -41,7 +41,7 @@ describeWithRedisProgram('a Redis with TLS', () => {
     await expect(ping(url, { tls: { ca, ...foreign } })).rejects.toThrow('closed');
   });
 
-  test('lets its user do what the rules say, and nobody in without a password', async () => {
+  test('applies the rules of its user, and rejects clients without a password', async () => {
     const redis = await startRedisTls(authority, {
       user: { username: 'limited', password: 'secret', rules: '~mine:* +@all' },
     });

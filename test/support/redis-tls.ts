@@ -9,23 +9,23 @@ import {
 export interface RedisUser {
   readonly username: string;
   readonly password: string;
-  /** As ACL SETUSER takes them, such as `~sluice:* &sluice:* +@all`. */
+  /** In the form of ACL SETUSER, such as `~sluice:* &sluice:* +@all`. */
   readonly rules: string;
 }
 
 export interface RedisTlsOptions extends Pick<RedisProcessOptions, 'sentinel' | 'userRules'> {
-  /** Where given, nobody gets in without a password. */
+  /** If given, every client needs a password. */
   readonly user?: RedisUser;
   /** More lines for its redis.conf. */
   readonly lines?: readonly string[];
-  /** The certificates of the tests' own clients, where they are not of the authority's making. */
+  /** The certificates of the tests' own clients, if they are not of this authority. */
   readonly tls?: ClientOptions['tls'];
 }
 
-/** The password of the user of the tests themselves, if there is another user. */
+/** The password of the default user, which the tests use, if there is another user. */
 const DEFAULT_PASSWORD = 'of-the-default-user';
 
-/** Starts a Redis that speaks TLS only, and only with clients that show a certificate of `authority`. */
+/** Starts a Redis that accepts only TLS, and only clients with a certificate of `authority`. */
 export async function startRedisTls(
   authority: Authority,
   { user, lines = [], tls, ...options }: RedisTlsOptions = {},

@@ -1,5 +1,5 @@
-// Loaded before a replica: host names have the addresses in a file. A name is not answered where it says `hangs`, and
-// fails where it says the code of an error, or nothing.
+// Preloaded into a replica: host names have the addresses in a file. The look-up of a name gets no answer if the file
+// says `hangs`, and fails if the file has the code of an error or nothing for the name.
 import dns from 'node:dns';
 import { readFileSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
@@ -8,7 +8,7 @@ import { promisify } from 'node:util';
 
 const { lookup } = dns;
 dns.lookup = (name, ...rest) => {
-  // As for the address that the replica listens on.
+  // Such as the address that the replica listens on.
   if (isIP(name)) {
     lookup(name, ...rest);
     return;

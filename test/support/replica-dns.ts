@@ -5,7 +5,7 @@ import { uniqueKey } from './unique-key.js';
 
 const REPLACE_DNS = new URL('replace-dns.mjs', import.meta.url);
 
-/** The DNS of replicas, as a test wants it. */
+/** The DNS of replicas, under a test's control. */
 export class ReplicaDns {
   readonly #file: string;
 
@@ -15,14 +15,14 @@ export class ReplicaDns {
     this.says({});
   }
 
-  /** Has replicas ask it. */
+  /** The settings for replicas that use it. */
   get settings(): Readonly<Record<string, string>> {
     return { NODE_OPTIONS: `--import ${REPLACE_DNS.href}`, DNS_FILE: this.#file };
   }
 
-  /** @param answers for each name an address, the code of an error, or `hangs`; others are not found */
+  /** @param answers for each name an address, the code of an error, or `hangs`; other names are not found */
   says(answers: Readonly<Record<string, string>>): void {
-    // A replica may read it just now.
+    // A replica may read the file at the same time.
     writeFileSync(`${this.#file}.new`, JSON.stringify(answers));
     renameSync(`${this.#file}.new`, this.#file);
   }

@@ -9,14 +9,14 @@ const ENTRY = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
 
 export type LogLine = Readonly<Record<string, unknown>>;
 
-/** A replica in a process of its own, started as an image would start it. */
+/** A replica in a process of its own, started like in the image. */
 export interface ReplicaProcess {
   readonly url: string;
-  /** Its name in Redis; empty for the embedded limiter. */
+  /** Its id in Redis; empty for the embedded limiter. */
   readonly id: string;
   /** Every line it has logged so far, parsed. */
   readonly log: readonly LogLine[];
-  /** All that it has written to standard error so far. */
+  /** Its standard error so far. */
   readonly stderr: string;
   /** The first line, past or future, for which `matches` holds. */
   logged(matches: (line: LogLine) => boolean): Promise<LogLine>;
@@ -26,7 +26,7 @@ export interface ReplicaProcess {
   signal(signal: NodeJS.Signals): void;
 }
 
-/** What a process printed and how it ended, for one that is expected not to serve. */
+/** The output and the end of a process that is expected not to serve. */
 export interface EndedProcess {
   readonly code: number | null;
   readonly stdout: string;
@@ -35,11 +35,11 @@ export interface EndedProcess {
 
 type Environment = Readonly<Record<string, string>>;
 
-/** What a service in a test has where the test does not say otherwise. */
+/** The default settings of a service in a test. */
 export const TEST_SETTINGS: Environment = {
   PORT: '0',
   HOST: '127.0.0.1',
-  // So that a busy machine is not taken for an overload.
+  // So long that a busy machine does not look like an overload.
   MAX_EVENT_LOOP_DELAY_MILLIS: '60000',
 };
 
@@ -55,7 +55,7 @@ export async function startReplica(environment: Environment): Promise<ReplicaPro
   let stderr = '';
   child.stderr!.on('data', (data: Buffer) => (stderr += data.toString()));
 
-  // Its exit may come before the last lines of its log have been read.
+  // The exit event may come before the last lines of its log have been read.
   let isClosed = false;
   const closed = new Promise<void>((resolve) => {
     child.once('close', () => {
@@ -99,7 +99,7 @@ export async function startFailingReplica(environment: Environment): Promise<End
   return { code: child.exitCode, stdout, stderr };
 }
 
-/** Ends every replica a test file has started; for `afterEach` or `afterAll`. */
+/** Kills every replica that a test file has started; for `afterEach` or `afterAll`. */
 export async function killReplicas(): Promise<void> {
   await Promise.all(
     [...running].map(async (child) => {

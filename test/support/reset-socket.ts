@@ -1,8 +1,8 @@
 import type { Socket } from 'node:net';
 
-/** Closes a connection with a reset, as when a host fails, wherever Node can do it. */
+/** Closes a connection with a reset, like a failing host, if Node can. */
 export function resetSocket(socket: Socket): void {
-  // One that has just been ended refuses (EINVAL), and then stays open for ever.
+  // A socket that has just been ended rejects a reset (EINVAL), and would then stay open for ever.
   if (socket.writableEnded) socket.destroy();
   else socket.resetAndDestroy();
 }

@@ -2,7 +2,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 const MAX_NUMBER = 2 ** 32 - 1;
 
-/** @throws Error where the variable is given and no number that makes sense */
+/** @throws Error if the variable is given and not a valid number */
 export function numberIn(environment: Environment, name: string, otherwise: number): number {
   const given = environment[name];
   const value = given ? Number(given) : otherwise;
@@ -10,7 +10,7 @@ export function numberIn(environment: Environment, name: string, otherwise: numb
   return value;
 }
 
-/** The seed that a run is asked for; drawn where none is. */
+/** The given seed of a run, or a random one. */
 export function seedIn(environment: Environment, name: string): number {
   return numberIn(environment, name, Math.floor(Math.random() * MAX_NUMBER));
 }

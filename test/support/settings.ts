@@ -5,7 +5,7 @@ import { parseSettings, type Settings } from '../../src/config/settings.js';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** What an empty environment means. */
+/** The settings of an empty environment. */
 export const DEFAULTS: Settings = {
   PORT: 8080,
   HOST: '0.0.0.0',
@@ -41,12 +41,12 @@ export const DEFAULTS: Settings = {
   secretFiles: {},
 };
 
-/** The message with which Sluice refuses to start with these settings. */
+/** The message with which Sluice rejects these settings at the start. */
 export function refusal(environment: Environment): string {
   return refusedWith(environment).message;
 }
 
-/** Everything that a log could show of the refusal: message, stack, cause. */
+/** Everything that a log could show of the error: message, stack, cause. */
 export function refusalAsLogged(environment: Environment): string {
   return inspect(refusedWith(environment), { depth: Infinity });
 }
@@ -58,5 +58,5 @@ function refusedWith(environment: Environment): SettingsError {
     expect(error).toBeInstanceOf(SettingsError);
     return error as SettingsError;
   }
-  throw new Error(`${JSON.stringify(environment)} was taken`);
+  throw new Error(`${JSON.stringify(environment)} was accepted`);
 }

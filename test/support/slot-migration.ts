@@ -1,14 +1,14 @@
 import type { ClusterNode } from './cluster-node.js';
 
-/** As `redis-cli --cluster reshard` gives it to a node that is slow. */
+/** The timeout of `redis-cli --cluster reshard`, long enough for a slow node. */
 const MIGRATE_TIMEOUT_MILLIS = 60_000;
 
 export interface MigrationSteps {
-  /** The keys moved at a time; one where not given. */
+  /** How many keys are moved at a time; by default one. */
   readonly keysPerStep?: number;
   /**
-   * Called when the slot is being moved and none of its keys has gone, and again after each step,
-   * with the number of keys gone so far.
+   * Called before the first key of the slot has moved, and again after each step, with the number of keys
+   * that have moved so far.
    */
   readonly betweenSteps?: (moved: number) => Promise<void> | void;
 }
@@ -17,12 +17,12 @@ export interface SlotMigration extends MigrationSteps {
   readonly slot: number;
   readonly source: ClusterNode;
   readonly target: ClusterNode;
-  /** All of the cluster's, source and target included. */
+  /** All primaries of the cluster, including source and target. */
   readonly primaries: readonly ClusterNode[];
 }
 
 /**
- * Moves a slot and its keys in the order in which `redis-cli --cluster reshard` does.
+ * Moves a slot and its keys in the same order as `redis-cli --cluster reshard`.
  * https://redis.io/docs/latest/commands/cluster-setslot/#redis-cluster-live-resharding-explained
  */
 export async function migrateSlot(migration: SlotMigration): Promise<void> {
@@ -37,7 +37,7 @@ export async function migrateSlot(migration: SlotMigration): Promise<void> {
     await source.command('MIGRATE', ...address, 0, MIGRATE_TIMEOUT_MILLIS, 'KEYS', ...keys);
     moved += keys.length;
   }
-  // The target first: were the source to go first, and fail then, the slot would have no owner.
+  // The target first: if the source came first and failed then, the slot would have no owner.
   const others = primaries.filter((node) => node !== source && node !== target);
   for (const node of [target, source, ...others]) {
     await node.command('CLUSTER', 'SETSLOT', slot, 'NODE', target.id);

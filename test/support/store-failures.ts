@@ -3,7 +3,7 @@ import { ReplyError } from 'ioredis';
 // ioredis declares its class of error replies as `any`.
 const ErrorReply = ReplyError as new (message: string) => Error;
 
-/** What a call to Redis may fail with, one of each kind: see `src/redis/availability/store-errors.ts`. */
+/** Errors of a call to Redis, one of each kind: see `src/redis/availability/store-errors.ts`. */
 export const FAILURES = {
   passing: new ErrorReply('LOADING Redis is loading the dataset in memory'),
   notSent: new Error("Stream isn't writeable and enableOfflineQueue options is false"),

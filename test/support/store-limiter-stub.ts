@@ -12,16 +12,16 @@ import type {
 } from '../../src/limiter/limiter.js';
 import { Waiter } from '../../src/limiter/waiter.js';
 
-/** A check that the stub was asked for; the test decides it. */
+/** A check that the stub was asked for, and that the test decides. */
 export interface AskedCheck {
   readonly request: CheckRequest;
   readonly waiter: Waiter;
 }
 
-/** A limiter whose store is down for the keys that the test says, and decides what the test says. */
+/** A limiter whose decisions and outages, by key, are under the test's control. */
 export class StoreLimiterStub implements StoreLimiter {
   readonly asked: AskedCheck[] = [];
-  /** The request ids whose places were given up. */
+  /** The ids of withdrawn requests. */
   readonly withdrawn: string[] = [];
   readonly released: string[] = [];
   readonly #down = new Set<string>();
@@ -80,7 +80,7 @@ export class StoreLimiterStub implements StoreLimiter {
     return Promise.resolve();
   }
 
-  /** The store is down for these keys from now on, and its limiter says so. */
+  /** The store is down for these keys from now on, and the limiter announces it. */
   goDown(...keys: string[]): void {
     for (const key of keys) this.#down.add(key);
     for (const listener of this.#listeners) listener();
@@ -96,7 +96,7 @@ export class StoreLimiterStub implements StoreLimiter {
     return Promise.reject(new StoreUnavailableError());
   }
 
-  // eslint-disable-next-line @typescript-eslint/require-await -- as the interface has it
+  // eslint-disable-next-line @typescript-eslint/require-await -- the interface is async
   async *#noPages(): AsyncIterable<readonly InstanceState[]> {
     yield [];
   }
@@ -111,7 +111,7 @@ const NOTHING_MORE = {
   names: [],
 };
 
-/** A key's state as the stub's store has it. */
+/** A key's state in the stub's store. */
 export function instance(key: string): InstanceState {
   return {
     key,

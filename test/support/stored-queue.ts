@@ -4,17 +4,17 @@ import type { Redis } from 'ioredis';
 
 import type { KeyNames } from '../../src/redis/key-names.js';
 
-/** What the three keys of a queue say together. */
+/** The contents of the three keys of a queue. */
 export interface StoredQueue {
-  /** `<request id>@<replica id>` of those who wait, in the order of the list, with their tickets. */
+  /** `<request id>@<replica id>` of the waiters, in the order of the list, with their tickets. */
   readonly waiting: readonly (readonly [waiter: string, ticket: number])[];
-  /** Of the list, those included that are withdrawn. */
+  /** The length of the list, including withdrawn entries. */
   readonly entries: number;
   /** Until when the lease of each replica runs, in milliseconds since 1970. */
   readonly leases: Readonly<Record<string, number>>;
 }
 
-/** @throws Error where the three keys contradict each other */
+/** @throws Error if the three keys contradict each other */
 export async function storedQueue(
   client: Redis,
   { queue, waiting, replicas }: Pick<KeyNames, 'queue' | 'waiting' | 'replicas'>,
@@ -31,7 +31,7 @@ export async function storedQueue(
 /**
  * @param entries of the list
  * @param tickets by request id, and `leases` by replica id: the two hashes
- * @throws Error where the three keys contradict each other
+ * @throws Error if the three keys contradict each other
  */
 export function readQueue(
   entries: readonly string[],

@@ -1,4 +1,4 @@
-/** What a key's state says, whichever of its fields are stored: docs/redis.md. Times are ms since 1970. */
+/** A key's state, with defaults for fields that are not stored: docs/redis.md. Times are ms since 1970. */
 export interface StoredState {
   readonly start: number;
   readonly window: number;
@@ -13,13 +13,13 @@ export interface StoredState {
   /** Since when its limits are in force. */
   readonly limitsSince: number;
   readonly expires: number;
-  /** 0 where none was given out. */
+  /** 0 if no ticket was given out. */
   readonly ticket: number;
-  /** 0 where the key is not held. */
+  /** 0 if the key is not held. */
   readonly holdUntil: number;
   readonly isUnsorted: boolean;
   readonly isServing: boolean;
-  /** 0 where nobody was served. */
+  /** 0 if no waiter was served. */
   readonly served: number;
 }
 

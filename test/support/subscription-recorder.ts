@@ -1,9 +1,9 @@
 import type { SubscriberEvents } from '../../src/redis/connections/subscriber.js';
 import { until } from './until.js';
 
-/** What a subscriber has told so far. */
+/** The events of a subscriber so far. */
 export class SubscriptionRecorder implements SubscriberEvents {
-  /** The channels, each time that one was subscribed. */
+  /** A channel for each subscription. */
   readonly subscribed: string[] = [];
   /** Channel and message. */
   readonly messages: [channel: string, message: string][] = [];
@@ -20,7 +20,7 @@ export class SubscriptionRecorder implements SubscriberEvents {
     return this.subscribed.filter((subscribed) => subscribed === channel).length;
   }
 
-  /** Resolves when the channel was subscribed so many times. */
+  /** Resolves when the channel has been subscribed so many times. */
   async untilSubscribed(channel: string, times = 1): Promise<void> {
     await until(() => this.times(channel) >= times);
   }

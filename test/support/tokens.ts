@@ -3,14 +3,14 @@ import { join } from 'node:path';
 
 import { uniqueKey } from './unique-key.js';
 
-/** The header of a request with a caller's token, or with the first of several. */
+/** The header of a request with a caller's token; with the first if it has several. */
 export function bearer({ token }: { token: string | readonly string[] }): {
   Authorization: string;
 } {
   return { Authorization: `Bearer ${typeof token === 'string' ? token : token[0]!}` };
 }
 
-/** Puts tokens in the place of those in the file, all at once. A text is written as it stands. */
+/** Replaces the tokens in the file, all at once. A text is written unchanged. */
 export async function writeTokens(file: string, content: unknown): Promise<void> {
   await writeFile(`${file}.new`, typeof content === 'string' ? content : JSON.stringify(content));
   await rename(`${file}.new`, file);

@@ -1,7 +1,7 @@
-/** The authorities that the tests' own clients believe, as PEM. */
+/** The authorities that the tests' own clients trust, as PEM. */
 export const trusted: string[] = [];
 
-/** From now on those clients believe a server whose certificate is of this authority. */
+/** From now on the tests' clients trust certificates of this authority. */
 export function trust(ca: string): void {
   trusted.push(ca);
 }

@@ -3,7 +3,7 @@ import { openConnection, type RawConnection, requestText } from './raw-http.js';
 
 export interface Unended {
   readonly connections: number;
-  /** The length that each says, and how much of it comes. */
+  /** The announced length of each body, and how many bytes are sent. */
   readonly length: number;
   readonly sent: number;
   readonly headers?: Readonly<Record<string, string>>;

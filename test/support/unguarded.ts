@@ -15,13 +15,13 @@ function guardThatSends(attempt: number): Guard {
   };
 }
 
-/** Calls scripts once and without a time limit, where what they do is tested and not outages. */
+/** Calls scripts once and without a time limit, for tests of the scripts themselves and not of outages. */
 export const unguarded = guardThatSends(1);
 
-/** The same for calls that may have run before. */
+/** Calls scripts like a repeated call that may have run before. */
 export const sentAgain = guardThatSends(2);
 
-/** Nobody looks. */
+/** An observer that records nothing. */
 export const unobserved = {
   called: () => undefined,
   batched: () => undefined,

@@ -2,17 +2,17 @@ import { Redis } from 'ioredis';
 
 import { type RedisServer, startRedisServer } from './redis-server.js';
 
-/** A Redis for one test file, and a client to look into it with. */
+/** A Redis for one test file, and a client that inspects it. */
 export interface RedisForTests {
-  /** For a service, which is a user with few rights there. */
+  /** The URL for a service, whose user has few rights. */
   readonly url: string;
-  /** Is the default user, who may do everything. */
+  /** A client of the default user, which may do everything. */
   readonly client: Redis;
 }
 
 /**
- * Starts a real Redis before the tests of this file and stops it after them. It must have refused nothing to anybody
- * by then.
+ * Starts a real Redis before the tests of this file and stops it after them. It must not have denied any command to a
+ * user by then.
  */
 export function useRedis(): RedisForTests {
   let server: RedisServer | undefined;

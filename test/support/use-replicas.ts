@@ -3,10 +3,10 @@ import { killReplicas, type ReplicaProcess, startReplica } from './replica-proce
 
 type Environment = Readonly<Record<string, string>>;
 
-/** So that no window ends before its test does. */
+/** So long that no window ends during a test. */
 const ONE_HOUR = '3600000';
 
-/** Replicas in processes of their own, on the Redis of this file; ended after each test. */
+/** Replicas in processes of their own, on the Redis of this file. They end after each test. */
 export function useReplicas(
   redis: RedisForTests,
 ): (count: number, environment: Environment) => Promise<ReplicaProcess[]> {
@@ -15,8 +15,8 @@ export function useReplicas(
 }
 
 /**
- * Three replicas with windows of an hour and one approval in each, for all tests of a `describe` that does not end
- * them; a test asks for another maximum with its checks.
+ * Three replicas with windows of an hour and one approval in each, for all tests of a `describe` that does not stop
+ * them. A test sets another maximum with its checks.
  */
 export function useSharedReplicas(redis: RedisForTests): readonly ReplicaProcess[] {
   const replicas: ReplicaProcess[] = [];
@@ -38,7 +38,7 @@ function startSeveral(
     Array.from({ length: count }, () =>
       startReplica({
         REDIS_URL: redis.url,
-        // How soon a busy test machine answers is not what these tests are about.
+        // These tests are not about the speed of a busy machine.
         STORE_TIMEOUT_MILLIS: '30000',
         ...environment,
       }),

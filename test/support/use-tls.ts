@@ -2,10 +2,10 @@ import type { Environment } from './both-limiters.js';
 import { type Authority, createAuthority } from './certificates.js';
 import { trust } from './trust.js';
 
-/** An authority for one test file, believed by the tests' clients. */
+/** An authority for one test file, which the tests' clients trust. */
 export interface TlsForTests {
   readonly authority: Authority;
-  /** Have the service speak TLS, with a certificate of that authority. */
+  /** Settings for TLS, with a certificate of this authority. */
   readonly settings: Environment;
 }
 

@@ -11,8 +11,8 @@ export interface WakeRecorder {
 }
 
 /**
- * Recorders for the tests of a file; each ends with its test. To be called with a channel, it
- * subscribes with a connection of its own and resolves when Redis has confirmed it.
+ * Recorders for the tests of a file. Each ends with its test. The returned function takes a channel, subscribes
+ * on a connection of its own, and resolves when Redis has confirmed the subscription.
  */
 export function useWakeRecorder(redis: RedisForTests): (channel: string) => Promise<WakeRecorder> {
   const subscribers: Redis[] = [];

@@ -2,12 +2,12 @@ import { CallerPresence } from '../../src/limiter/caller-presence.js';
 import type { CheckRequest, Decision, Limiter } from '../../src/limiter/limiter.js';
 import { until } from './until.js';
 
-/** A check under way: what came of it so far, and a way for its client to disconnect. */
+/** A check under way, with its outcome so far, and a way for its client to disconnect. */
 export interface WatchedCheck {
   readonly decision: Promise<Decision>;
   /** The decision, once it is known. */
   readonly settled: Decision | undefined;
-  /** The error it failed with, once it has. */
+  /** The error that it failed with, once it has failed. */
   readonly failure: Error | undefined;
   disconnect(): void;
 }
@@ -34,7 +34,7 @@ export function startCheck(
   return check;
 }
 
-/** Adds a check to the queue and returns when the queue holds it. */
+/** Sends a check and returns when the queue has it. */
 export async function startWaiting(
   limiter: Limiter,
   key: string,

@@ -15,7 +15,7 @@ const folder = useTemporaryFolder();
 const PHONE = { width: 360, height: 740 };
 const DESKTOP = { width: 1280, height: 900 };
 
-describeInBrowser('the dashboard for everybody', () => {
+describeInBrowser('the accessibility of the dashboard', () => {
   const open = useBrowser();
   let app: TestApp;
   let waiting: PendingRequest;
@@ -47,7 +47,7 @@ describeInBrowser('the dashboard for everybody', () => {
         expect(await isWiderThanSeen(page)).toBe(false);
       });
 
-      test('nor does a key in detail', async () => {
+      test('a key in detail breaks no rule of accessibility, and fits', async () => {
         const { page } = await open(`${app.url}/ui#key=three`, { viewport, colorScheme });
         await untilText(page, '#waiting li', /on /);
         await page.getByRole('button', { name: 'Check', exact: true }).click();
@@ -56,7 +56,7 @@ describeInBrowser('the dashboard for everybody', () => {
         expect(await isWiderThanSeen(page)).toBe(false);
       });
 
-      test('nor does the form that asks for a token', async () => {
+      test('the form for a token breaks no rule of accessibility', async () => {
         const reader = { name: 'reader', token: 'token-of-the-reader', scopes: ['debug'] };
         const guarded = await startTestApp({ AUTH_TOKENS_FILE: await tokenFile(folder, reader) });
         const { page } = await open(`${guarded.url}/ui`, { viewport, colorScheme });
@@ -67,7 +67,7 @@ describeInBrowser('the dashboard for everybody', () => {
     });
   });
 
-  test('everything can be reached and done by the keyboard', async () => {
+  test('everything can be reached and done with the keyboard', async () => {
     const { page } = await open(`${app.url}/ui`, { viewport: DESKTOP });
     await untilText(page, '#keys', 'three');
     const focused = (): Promise<string> =>
@@ -95,7 +95,7 @@ describeInBrowser('the dashboard for everybody', () => {
     expect(await focused()).toBe('three');
   });
 
-  test('the row that has the focus keeps it, and its place, while others overtake it', async () => {
+  test('the focused row keeps the focus and its place while others overtake it', async () => {
     const own = await startTestApp({ MAX_REQUESTS: '9', WINDOW_MILLIS: '3600000' });
     for (const key of ['first', 'first', 'second']) await send(own.url, 'POST', ratePath(key));
     const { page } = await open(`${own.url}/ui`, { viewport: DESKTOP });

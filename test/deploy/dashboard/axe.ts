@@ -6,10 +6,10 @@ import type { Page } from 'playwright-core';
 
 const SOURCE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
-/** What axe-core finds wrong with a page as it is shown: each rule, and where it is broken. */
+/** The rules of axe-core that a page breaks as it is shown, each with the places. */
 export async function violationsOf(page: Page): Promise<string[]> {
   await page.evaluate(SOURCE);
-  // The function runs in the page, which has the global of the source.
+  // The function runs in the page, where the source defines the global.
   const { violations } = await page.evaluate<AxeResults>('axe.run()');
   return violations.map(
     ({ id, nodes }) =>

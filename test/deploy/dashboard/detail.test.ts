@@ -43,7 +43,7 @@ describeInBrowser('a key in the dashboard', () => {
       await Promise.all(replicas.map((app) => app.stop(0)));
     });
 
-    test('has its limits and why, and who waits on which replica for how long', async () => {
+    test('has its limits with their sources, and each waiter with its replica and waiting time', async () => {
       const [first, second] = replicas;
       await send(first.url, 'POST', `${ratePath('job')}?maxRequests=1`);
       const waiting = [];
@@ -72,7 +72,7 @@ describeInBrowser('a key in the dashboard', () => {
       for (const request of waiting) request.disconnect();
     });
 
-    test('has its names in Redis, which a button copies', async () => {
+    test('has its names in Redis, and a button copies them', async () => {
       const [first] = replicas;
       await send(first.url, 'POST', ratePath('job'));
       const permissions = ['clipboard-read', 'clipboard-write'];
@@ -105,7 +105,7 @@ describeInBrowser('a key in the dashboard', () => {
     });
     afterEach(() => app.stop(0));
 
-    test('has a window that moves between answers', async () => {
+    test('has a window that also moves between answers', async () => {
       await send(app.url, 'POST', ratePath('job'));
       const { page } = await open(addressOf(app, 'job'));
       await untilText(page, '#window-text', /1 min long; ends in \d+ s/);
@@ -117,7 +117,7 @@ describeInBrowser('a key in the dashboard', () => {
       expect(await page.locator('#names li').count()).toBe(0);
     });
 
-    test('that is not there says so, and what would apply', async () => {
+    test('that does not exist says so, and which limits would apply', async () => {
       const { page } = await open(`${app.url}/ui`);
       await page.getByLabel('Search for keys').fill('no/such key');
       await page.getByRole('button', { name: 'Open key' }).click();

@@ -9,12 +9,12 @@ import { approve, send } from '../../support/http-client.js';
 import { untilListed } from './seen.js';
 import { describeInBrowser, useBrowser } from './use-browser.js';
 
-/** Names that the browser takes for this machine, as DNS would have it. */
+/** Names that the browser resolves to this machine. */
 const [EVIL, SLUICE] = ['evil.test', 'sluice.test'];
 
 const LOGGED = { LOG_2XX: 'true', LOG_4XX: 'true' };
 
-/** Sends what any page can send. Takes the URL of the service, and tells whether the page could read three answers. */
+/** Sends any request that a page can send to this URL, and returns whether the page could read three answers. */
 const ATTEMPTS = `async (url) => {
   new Image().src = url + '/rate/image?maxRequests=1';
   const frame = document.body.appendChild(document.createElement('iframe'));
@@ -55,7 +55,7 @@ describeInBrowser('pages of other origins', () => {
 
   async function attempt(from: Page, url: string): Promise<unknown> {
     const read = await from.evaluate(`(${ATTEMPTS})(${JSON.stringify(url)})`);
-    // The page is not told of these.
+    // The page gets no answers to these two.
     for (const key of ['image', 'form']) await app.logged((line) => line.key === key);
     return read;
   }
@@ -63,7 +63,7 @@ describeInBrowser('pages of other origins', () => {
   test.each([
     ['another site', EVIL],
     ['another port', '127.0.0.1'],
-  ])('of %s have nothing counted, and read nothing', async (_what, host) => {
+  ])('of %s can count nothing, and read nothing', async (_what, host) => {
     app = await startTestApp(LOGGED);
     await approve(app.url, 'job');
     const { page: foreign } = await open(`http://${host}:${pagePort}`);
@@ -72,7 +72,7 @@ describeInBrowser('pages of other origins', () => {
     expect(await keys()).toEqual(['job']);
   });
 
-  test('may have a link to the dashboard, which works', async () => {
+  test('may have a working link to the dashboard', async () => {
     app = await startTestApp(LOGGED);
     await approve(app.url, 'job');
     const { page: foreign } = await open(`http://${EVIL}:${pagePort}`);
@@ -82,7 +82,7 @@ describeInBrowser('pages of other origins', () => {
     await untilListed(foreign, ['job']);
   });
 
-  test('whose name turns into the address of the service are refused', async () => {
+  test('are rejected if their name resolves to the address of the service', async () => {
     app = await startTestApp(LOGGED);
     const { page: foreign } = await open(`http://${EVIL}:${pagePort}`);
     const { port } = new URL(app.url);
@@ -90,17 +90,17 @@ describeInBrowser('pages of other origins', () => {
     expect((await foreign.goto(`http://${EVIL}:${port}/ui`))?.status()).toBe(403);
   });
 
-  test('that are named in ALLOWED_ORIGINS may ask', async () => {
+  test('may send checks if ALLOWED_ORIGINS has their origin', async () => {
     app = await startTestApp({ ...LOGGED, ALLOWED_ORIGINS: `http://${EVIL}:${pagePort}` });
     const { page: named } = await open(`http://${EVIL}:${pagePort}`);
 
-    // No answer says that the page may read it.
+    // No answer allows the page to read it.
     expect(await attempt(named, app.url)).toEqual(['refused', 'refused', 'refused']);
     expect((await keys()).sort()).toEqual(['cors', 'form', 'get', 'image', 'post', 'try']);
   });
 
-  // What docs/security.md says that remains: the browser does not mark these.
-  test('of a service that has a name and no TLS count by GET, and by nothing else', async () => {
+  // The remaining risk in docs/security.md: the browser does not mark these requests.
+  test('can count only with GET if the service has a name and no TLS', async () => {
     app = await startTestApp({ ...LOGGED, ALLOWED_HOSTS: SLUICE });
     const { page: foreign } = await open(`http://${EVIL}:${pagePort}`);
     const { port } = new URL(app.url);

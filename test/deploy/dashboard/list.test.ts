@@ -39,7 +39,7 @@ describeInBrowser('the dashboard in a browser', () => {
       await app.stop(0);
     });
 
-    test('tells at once which key is denied, why, and since when', async () => {
+    test('shows at once which key is denied, why, and since when', async () => {
       const { page, complaints } = await open(`${app.url}/ui`);
       const denied = page.locator('#denied li');
       await denied.first().waitFor();
@@ -52,7 +52,7 @@ describeInBrowser('the dashboard in a browser', () => {
       expect(complaints).toEqual([]);
     });
 
-    test('shows keys with their fill, queue and denials, sorted as one chooses', async () => {
+    test('shows keys with their fill, queue and denials, in the chosen order', async () => {
       const { page } = await open(`${app.url}/ui`);
       await untilListed(page, ['denied', 'queue', 'half']);
       await page.getByLabel('Longest queue').check();
@@ -66,7 +66,7 @@ describeInBrowser('the dashboard in a browser', () => {
       expect(await queue.textContent()).toBe('1 of 9');
     });
 
-    test('follows what happens, without a reload', async () => {
+    test('shows changes without a reload', async () => {
       const { page } = await open(`${app.url}/ui`);
       await untilListed(page, ['denied', 'queue', 'half']);
       await checkTimes(app.url, 'half', 6);
@@ -98,7 +98,7 @@ describeInBrowser('the dashboard in a browser', () => {
       await untilText(page, '#rate-parts', '1 waiting here');
     });
 
-    test('asks nobody but the service', async () => {
+    test('sends requests only to the service', async () => {
       const { page, requests } = await open(`${app.url}/ui`);
       await until(() => requests.filter((one) => one.includes('/ui/data')).length >= 2);
       await page.getByRole('link', { name: 'queue', exact: true }).first().click();
@@ -107,7 +107,7 @@ describeInBrowser('the dashboard in a browser', () => {
     });
   });
 
-  test('a page that is hidden asks nothing, and asks at once when it is seen again', async () => {
+  test('sends nothing while the page is hidden, and asks at once when it is visible again', async () => {
     const app = await startTestApp();
     const { page, requests } = await open(`${app.url}/ui`);
     const asked = (): number => requests.filter((one) => one.includes('/ui/data')).length;
@@ -138,7 +138,7 @@ describeInBrowser('the dashboard in a browser', () => {
     await app.stop(0);
   });
 
-  test('keys of any text are texts', async () => {
+  test('shows keys of any text as plain text', async () => {
     const app = await startTestApp({ MAX_REQUESTS: '1', WINDOW_MILLIS: '3600000' });
     const keys = ['<img src=x onerror=alert(1)>', '__proto__', '..', 'a/b?c#d', 'ключ'];
     const body = JSON.stringify([...keys, ...keys].map((key) => ({ key })));

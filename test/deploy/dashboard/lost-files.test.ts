@@ -6,7 +6,7 @@ import { until } from '../../support/until.js';
 import { untilListed, untilText } from './seen.js';
 import { describeInBrowser, useBrowser } from './use-browser.js';
 
-describeInBrowser('a dashboard of which a file is lost while it loads', () => {
+describeInBrowser('a dashboard that loses a file while it loads', () => {
   const open = useBrowser();
   let app: TestApp;
   beforeAll(async () => {
@@ -15,7 +15,7 @@ describeInBrowser('a dashboard of which a file is lost while it loads', () => {
   });
   afterAll(() => app.stop(0));
 
-  /** Opens the page when all requests for a file are lost. */
+  /** Opens the page while all requests for a file are lost. */
   const openWithout = (file: string): ReturnType<typeof open> =>
     open(`${app.url}/ui`, {}, (page) => page.route(`**/ui/${file}`, lose));
   const lose = (route: Route): Promise<void> => route.abort('connectionreset');
@@ -23,7 +23,7 @@ describeInBrowser('a dashboard of which a file is lost while it loads', () => {
     untilText(page, '#pulse', /^not loaded: .+; retrying …$/);
 
   test.each(['main.js', 'dom.js', 'spark.js', 'style.css'])(
-    'says so, and starts again until it has everything: %s',
+    'says so, and loads again until it has every file: %s',
     async (file) => {
       const { page, complaints } = await openWithout(file);
       await untilSaid(page);
@@ -47,7 +47,7 @@ describeInBrowser('a dashboard of which a file is lost while it loads', () => {
     expect(complaints).toEqual([]);
   });
 
-  test('asks nothing while it is hidden', async () => {
+  test('sends nothing while it is hidden', async () => {
     const setVisibility = (state: 'hidden' | 'visible'): string =>
       `Object.defineProperty(document, 'visibilityState', { configurable: true, value: '${state}' })`;
     const { page, requests } = await open(`${app.url}/ui`, {}, async (before) => {

@@ -2,14 +2,14 @@ import type { Page } from 'playwright-core';
 
 import { until } from '../../support/until.js';
 
-/** The keys in the list, as it stands. */
+/** The keys in the list, in its order. */
 export function listedKeys(page: Page): Promise<string[]> {
   return page.locator('#keys a').allTextContents();
 }
 
 /** Resolves when the list of a page that is live has exactly these keys, in their order. */
 export async function untilListed(page: Page, keys: readonly string[]): Promise<void> {
-  // A page that lost a file loads itself again before that.
+  // A page that lost a file is live only after it has loaded again.
   await untilText(page, '#pulse', 'live');
   await until(async () => (await listedKeys(page)).join('\n') === keys.join('\n'));
 }
@@ -19,7 +19,7 @@ export function rowOf(page: Page, key: string): ReturnType<Page['locator']> {
   return page.locator('#keys tr', { has: page.getByRole('link', { name: key, exact: true }) });
 }
 
-/** Resolves when an element has a text in it. */
+/** Resolves when an element contains this text. */
 export async function untilText(
   page: Page,
   selector: string,
@@ -34,7 +34,7 @@ export async function untilText(
   }
 }
 
-/** Why a page may show nothing: what it says of itself, whether it is seen, and what it has loaded. */
+/** Why a page may show nothing: its visibility, its messages, and the files that it has loaded. */
 async function stateOf(page: Page): Promise<string> {
   return page.evaluate<string>(`JSON.stringify({
     visibility: document.visibilityState,

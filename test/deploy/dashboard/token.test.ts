@@ -30,7 +30,7 @@ describeInBrowser('the dashboard behind tokens', () => {
   });
   afterEach(() => app.stop(0));
 
-  test('asks for one, says what is wrong with it, and shows nothing before', async () => {
+  test('asks for a token, says what is wrong with it, and shows nothing before', async () => {
     const { page, requests } = await open(`${app.url}/ui`);
     await untilText(page, '#token-problem', 'a bearer token is required');
     expect(await page.locator('#page').isVisible()).toBe(false);
@@ -49,7 +49,7 @@ describeInBrowser('the dashboard behind tokens', () => {
     expect(requests.join('\n')).not.toContain('token-');
   });
 
-  test('keeps it in memory only: nothing is stored, and a reload has forgotten it', async () => {
+  test('keeps the token in memory only: nothing is stored, and a reload forgets it', async () => {
     const { page } = await open(`${app.url}/ui`);
     await page.getByLabel('Bearer token').fill(OWNER.token);
     await page.keyboard.press('Enter');
@@ -67,7 +67,7 @@ describeInBrowser('the dashboard behind tokens', () => {
     await untilText(page, '#token-problem', 'a bearer token is required');
   });
 
-  test('forgets it when one asks for that', async () => {
+  test('forgets the token on request', async () => {
     const { page, requests } = await open(`${app.url}/ui`);
     await page.getByLabel('Bearer token').fill(OWNER.token);
     await page.keyboard.press('Enter');
@@ -83,7 +83,7 @@ describeInBrowser('the dashboard behind tokens', () => {
     await untilListed(page, ['job']);
   });
 
-  test('trying takes the scopes of what is tried, and goes on looking without them', async () => {
+  test('shows that trying needs more scopes, and goes on without them', async () => {
     const { page } = await open(`${app.url}/ui#key=job`);
     await page.getByLabel('Bearer token').fill(SEER.token);
     await page.keyboard.press('Enter');

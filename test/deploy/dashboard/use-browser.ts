@@ -2,12 +2,12 @@ import { type Browser, type BrowserContext, chromium, type Page } from 'playwrig
 
 import { provided } from '../../support/provided.js';
 
-/** A page, and what the browser has to say of it. */
+/** A page, its requests and the errors that the browser reports. */
 export interface WatchedPage {
   readonly page: Page;
   /** Every request so far: its method and URL. */
   readonly requests: readonly string[];
-  /** Errors of scripts, and what the content security policy has forbidden. */
+  /** Errors of scripts, and violations of the content security policy. */
   readonly complaints: readonly string[];
 }
 
@@ -15,7 +15,7 @@ type ContextOptions = Parameters<Browser['newContext']>[0];
 
 /**
  * Opens a page.
- * @param prepare what is to be done with it before it loads
+ * @param prepare runs before the page loads
  */
 type Open = (
   url: string,
@@ -35,14 +35,14 @@ export function describeInBrowser(title: string, tests: () => void): void {
 }
 
 /**
- * One browser for the tests of a `describe`; each page has a profile of its own, which ends with its test.
+ * One browser for the tests of a `describe`. Each page has a profile of its own, which ends with its test.
  * @param args more arguments for its process
  */
 export function useBrowser(...args: string[]): Open {
   let browser: Browser;
   const contexts: BrowserContext[] = [];
   beforeAll(async () => {
-    // Its own sandbox is more than a container lets root have.
+    // Chromium's sandbox needs rights that root in a container does not have.
     browser = await chromium.launch({
       executablePath: chromiumProgram(),
       args: ['--no-sandbox', '--disable-dev-shm-usage', ...args],

@@ -7,10 +7,10 @@ import { uniqueKey } from '../../support/unique-key.js';
 
 const SERVING_WITHIN_MILLIS = 60_000;
 
-/** docker-compose.yml, up. */
+/** docker-compose.yml while it runs. */
 export class Composition {
   private constructor(
-    /** Of the load balancer. */
+    /** The load balancer's URL. */
     readonly url: string,
     private readonly environment: Readonly<Record<string, string>>,
   ) {}
@@ -38,7 +38,7 @@ export class Composition {
     return (await this.#compose('ps', '--quiet', 'sluice')).trim().split('\n');
   }
 
-  /** What a container has logged. */
+  /** The log of a container. */
   log(container: string): Promise<string> {
     return docker('logs', container);
   }
@@ -62,7 +62,7 @@ export class Composition {
     });
   }
 
-  /** Asks until the balancer knows of a replica that is ready. */
+  /** Asks until the balancer knows a ready replica. */
   async #untilServing(): Promise<void> {
     const endsAt = performance.now() + SERVING_WITHIN_MILLIS;
     await until(async () => {

@@ -8,7 +8,7 @@ import { buildImage, IMAGE } from './build-image.js';
 
 const BUILD_TIMEOUT_MILLIS = 300_000;
 
-/** As it is run in production: nothing to write to, no rights, little memory. */
+/** As in production: a read-only file system, no rights, little memory. */
 const RESTRICTED = [
   '--read-only',
   '--cap-drop=ALL',
@@ -41,13 +41,13 @@ describeWithDocker('the image', () => {
     return `http://${(await docker('port', container, '8080/tcp')).trim()}`;
   }
 
-  /** What a program in the image prints. */
+  /** The output of a program in the image. */
   function evaluate(script: string): Promise<string> {
     return docker('run', '--rm', ...RESTRICTED, IMAGE, 'node', '-p', script);
   }
 
-  test('serves without rights, with nothing to write to, and is found healthy', async () => {
-    // Without the messages of gRPC it would not start.
+  test('serves without rights on a read-only file system, and is healthy', async () => {
+    // Without gRPC's message files it would not start.
     const container = await start('--env', 'GRPC_PORT=8082');
     await untilHealthy(container);
 
@@ -69,8 +69,8 @@ describeWithDocker('the image', () => {
     expect(messages).toEqual(['serving', 'no authentication configured', 'stopping', 'stopped']);
   });
 
-  test('is found unhealthy where it does not serve', async () => {
-    // The process is there, but stands still.
+  test('is unhealthy if it does not serve', async () => {
+    // The process exists, but hangs.
     const container = await start('--health-interval=200ms', '--health-retries=1');
     await untilHealthy(container);
     await docker('kill', '--signal', 'STOP', container);
@@ -82,7 +82,7 @@ describeWithDocker('the image', () => {
     await docker('kill', '--signal', 'CONT', container);
   });
 
-  test('is not root, runs node itself, and says what it is', async () => {
+  test('does not run as root, runs node directly, and has its title and version as labels', async () => {
     const [{ Config: config }] = JSON.parse(await docker('image', 'inspect', IMAGE)) as [
       { Config: Record<string, unknown> },
     ];

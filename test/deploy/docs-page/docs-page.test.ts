@@ -22,8 +22,8 @@ describeInBrowser('the page of the HTTP API', () => {
   afterAll(() => app.stop(0));
 
   /**
-   * Opens it, once more where Chromium has dropped a request since the machine's addresses have changed, as they do with
-   * each network of containers that other tests begin.
+   * Opens the page, again if Chromium has dropped a request because the machine's addresses changed. They change with
+   * each network of containers that other tests start.
    */
   const openDocs = async (viewport = DESKTOP): Promise<WatchedPage> => {
     const dropped: string[] = [];
@@ -50,7 +50,7 @@ describeInBrowser('the page of the HTTP API', () => {
   const isWiderThanSeen = (page: Page): Promise<boolean> =>
     page.evaluate('document.documentElement.scrollWidth > innerWidth');
 
-  test('shows each operation, asks nobody but the service, and breaks no policy of its own', async () => {
+  test('shows each operation, connects only to the service, and keeps its own policy', async () => {
     const { paths } = (await send(app.url, 'GET', '/openapi.json')).json() as {
       paths: Record<string, object>;
     };
@@ -73,12 +73,12 @@ describeInBrowser('the page of the HTTP API', () => {
     expect(complaints).toEqual([]);
   });
 
-  test('scrolls nothing sideways on a phone, with everything opened and an answer', async () => {
+  test('does not scroll sideways on a phone, even with all operations open and an answer', async () => {
     const { page, complaints } = await openDocs(PHONE);
     expect(await isWiderThanSeen(page)).toBe(false);
     await tryCheck(page, `${uniqueKey()}-${'long'.repeat(100)}`);
     await page.getByRole('button', { name: 'Expand all' }).first().click();
-    // By script: a page with this much on it takes a second for each click.
+    // Clicks by script: on such a long page each real click takes a second.
     await page.evaluate(
       `document.querySelectorAll('.opblock:not(.is-open) .opblock-summary-control').forEach((one) => one.click())`,
     );

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** What the service behind a gateway has been asked. */
+/** A request that the service behind a gateway has served. */
 export interface Served {
   readonly method: string;
   readonly url: string;
@@ -10,7 +10,7 @@ export interface Served {
   readonly body: string;
 }
 
-/** A service that says what it was asked. */
+/** A service that records its requests. */
 export interface AppBehind {
   /** Its host and port. */
   readonly host: string;

@@ -22,8 +22,8 @@ import type { Replacements } from './shipped-file.js';
 import { yamlOfPage } from './yaml-of-page.js';
 
 /**
- * One approval in ten minutes, so that no window ends while a test waits, and the next ones come in time for those who
- * wait by the rules, which are as they ship.
+ * One approval in ten minutes, so that no window ends while a test waits. The shipped rules still let requests wait for
+ * the next windows.
  */
 const SETTINGS = {
   WINDOW_MILLIS: '600000',
@@ -37,10 +37,10 @@ const MANY = 150;
 const PLAIN = 'edge:route=api,remote_address=127.0.0.1';
 const WAITING = 'edge:route=reports,remote_address=127.0.0.1';
 
-/** Stops when it has a second signal. */
+/** A replica with this delay stops at a second signal. */
 const DRAINING = { SHUTDOWN_DELAY_MILLIS: '3600000' };
 
-/** A route whose requests take three approvals, as docs/gateways.md says. */
+/** A route whose requests take three approvals each, as in docs/gateways.md. */
 const TAKING_THREE: Replacements = [
   [
     `
@@ -68,7 +68,7 @@ async function start(gateway: Gateway, more: Partial<Surroundings> = {}): Promis
 
 const isAnswer = ({ msg }: LogLine): boolean => msg === 'call answered';
 
-/** Resolves when so many requests have been answered in a row that one would have gone to the replica. */
+/** Resolves when so many requests in a row went elsewhere that the replica no longer gets any. */
 async function untilUnasked(replica: ReplicaProcess, statuses: readonly number[]): Promise<void> {
   let calls = 0;
   let since = 0;
@@ -80,7 +80,7 @@ async function untilUnasked(replica: ReplicaProcess, statuses: readonly number[]
   });
 }
 
-/** With a Sluice that speaks TLS, as docs/gateways.md says. */
+/** For a Sluice with TLS, as in docs/gateways.md. */
 function checkingCertificate(caFile: string, name: string): Replacements {
   return [
     [
@@ -93,7 +93,7 @@ function checkingCertificate(caFile: string, name: string): Replacements {
   ];
 }
 
-/** The timeout of the filter for those who wait. */
+/** Changes the timeout of the filter for waiting requests. */
 function givingUpAfter(time: string): Replacements {
   return [[' timeout: 3600s', ` timeout: ${time}`]];
 }
@@ -111,7 +111,7 @@ afterEach(async () => {
   app.stop();
 });
 
-// `npm test` says that there is no Envoy.
+// `npm test` says if Envoy is missing.
 const describeWithEnvoy = envoy().program === '' ? describe.skip : describe;
 
 describeWithEnvoy('Envoy as a gateway', () => {
@@ -122,7 +122,7 @@ describeWithEnvoy('Envoy as a gateway', () => {
   test.each([
     ['at once', '/orders/1?a=b'],
     ['that may wait', '/reports/1?a=b'],
-  ])('passes a request %s as it came', async (_, path) => {
+  ])('passes a request %s unchanged', async (_, path) => {
     const url = await start(envoy());
     const headers = { Authorization: 'Basic of-the-app', Cookie: 'a=b' };
     const answer = await fetch(url + path, { method: 'PUT', body: 'content', headers });
@@ -139,7 +139,7 @@ describeWithEnvoy('Envoy as a gateway', () => {
     ]);
   });
 
-  test('has a refused client know when to come back, and the app know nothing of it', async () => {
+  test('tells a denied client when to come back, and does not ask the app', async () => {
     const url = await start(envoy());
     await send(url, 'GET', '/');
     const refused = await send(url, 'POST', '/');
@@ -154,7 +154,7 @@ describeWithEnvoy('Envoy as a gateway', () => {
     expect(app.served).toHaveLength(1);
   });
 
-  test('counts a client by its connection, whatever it says of itself', async () => {
+  test('counts a client by its connection, whatever its headers say', async () => {
     const url = await start(envoy());
     await send(url, 'GET', '/', { 'X-Forwarded-For': '192.0.2.1' });
     const other = await send(url, 'GET', '/', { 'X-Forwarded-For': '192.0.2.2' });
@@ -163,14 +163,14 @@ describeWithEnvoy('Envoy as a gateway', () => {
     expect((await debugState(sluice.url, PLAIN)).NumApprovedThisWindow).toBe(1);
   });
 
-  test('counts each route by itself', async () => {
+  test('counts each route separately', async () => {
     const url = await start(envoy());
     await send(url, 'GET', '/');
 
     expect((await send(url, 'GET', '/reports/1')).status).toBe(200);
   });
 
-  test('has requests wait for their turns, which come in their order', async () => {
+  test('lets requests wait, and serves them in order', async () => {
     await restartSluice({ MAX_REQUESTS: '2' });
     const url = await start(envoy());
     const ids = [await approve(sluice.url, WAITING), await approve(sluice.url, WAITING)];
@@ -191,10 +191,10 @@ describeWithEnvoy('Envoy as a gateway', () => {
     ['without a body', requestText('GET', '/reports/1')],
     ['with a body', `${requestText('POST', '/reports/1', { 'Content-Length': '7' })}content`],
     [
-      'whose body is still to come',
+      'with an unfinished body',
       `${requestText('POST', '/reports/1', { 'Content-Length': '7' })}con`,
     ],
-  ])('withdraws a waiting request %s when its client leaves', async (_, text) => {
+  ])('withdraws a waiting request %s when its client disconnects', async (_, text) => {
     const url = await start(envoy());
     await send(url, 'GET', '/reports/1');
     const client = await openConnection(url);
@@ -207,7 +207,7 @@ describeWithEnvoy('Envoy as a gateway', () => {
     expect((await debugState(sluice.url, WAITING)).NumApprovedThisWindow).toBe(1);
   });
 
-  test('refuses at once whose turn comes after Envoy gives up', async () => {
+  test('denies a request at once if its turn comes after Envoy gives up', async () => {
     const url = await start(envoy(givingUpAfter('30s')));
     await send(url, 'GET', '/reports/1');
     const refused = await send(url, 'GET', '/reports/1');
@@ -216,7 +216,7 @@ describeWithEnvoy('Envoy as a gateway', () => {
     expect(refused.headers['retry-after']).toMatch(TEN_MINUTES);
   });
 
-  test('refuses whose turn does not come as it was told, before Envoy gives up', async () => {
+  test('denies a request before Envoy gives up if its turn comes later than estimated', async () => {
     await restartSluice({ WINDOW_MILLIS: '6000', MAX_REQUESTS: '2' });
     const url = await start(envoy(givingUpAfter('9s')));
     await approve(sluice.url, WAITING);
@@ -225,14 +225,14 @@ describeWithEnvoy('Envoy as a gateway', () => {
     await untilWaiting(sluice.url, WAITING, 1);
     const second = begin(url, 'GET', '/reports/second');
     await untilWaiting(sluice.url, WAITING, 2);
-    // The next window has room for one only.
+    // The next window has room for only one.
     await send(sluice.url, 'POST', `${ratePath(WAITING)}?maxRequests=1`);
 
     expect((await first.answer).status).toBe(200);
     expect((await second.answer).status).toBe(429);
   });
 
-  test('has more requests wait than a connection to Sluice takes, all at once', async () => {
+  test('lets more requests wait at once than one connection to Sluice accepts', async () => {
     await restartSluice({ MAX_REQUESTS: String(MANY) });
     const url = await start(envoy());
     const ids: string[] = [];
@@ -246,7 +246,7 @@ describeWithEnvoy('Envoy as a gateway', () => {
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
   });
 
-  test('passes on that Sluice has no room for one who waits', async () => {
+  test('passes on a 503 if Sluice has no room for a waiter', async () => {
     await restartSluice({ MAX_WAITERS: '0' });
     const url = await start(envoy());
     await send(url, 'GET', '/reports/1');
@@ -257,7 +257,7 @@ describeWithEnvoy('Envoy as a gateway', () => {
     expect(app.served).toHaveLength(1);
   });
 
-  test('asks with its token, and passes nothing without one', async () => {
+  test('sends its token to Sluice, and passes no request without one', async () => {
     const caller = { name: 'gateway', token: 'token-of-the-gateway', scopes: ['check'] };
     await restartSluice({ AUTH_TOKENS_FILE: await tokenFile(folder, caller) });
     const without = await start(envoy());
@@ -270,7 +270,7 @@ describeWithEnvoy('Envoy as a gateway', () => {
     expect(app.served.map(({ headers }) => headers.authorization)).toEqual(['Bearer of-the-app']);
   });
 
-  test('has a route take several approvals for a request, all or none', async () => {
+  test('can take several approvals for a request of a route, all or none', async () => {
     await restartSluice({ MAX_REQUESTS: '5' });
     const url = await start(envoy(TAKING_THREE));
     const passed = await send(url, 'GET', '/');
@@ -281,7 +281,7 @@ describeWithEnvoy('Envoy as a gateway', () => {
     expect((await debugState(sluice.url, PLAIN)).NumApprovedThisWindow).toBe(3);
   });
 
-  test('refuses requests, waiting ones included, while Sluice is down', async () => {
+  test('fails requests, also waiting ones, while Sluice is down', async () => {
     const url = await start(envoy());
     await approve(sluice.url, WAITING);
     const waiting = begin(url, 'GET', '/reports/1');
@@ -304,7 +304,7 @@ describeWithEnvoy('Envoy as a gateway', () => {
     expect((await send(url, 'GET', '/reports/1')).text).toBe('served');
   });
 
-  test('refuses requests, those that wait among them, while Sluice does not answer', async () => {
+  test('fails requests, also waiting ones, while Sluice does not answer', async () => {
     const url = await start(envoy([['interval: 10s, timeout: 5s', 'interval: 1s, timeout: 1s']]));
     await approve(sluice.url, WAITING);
     const waiting = begin(url, 'GET', '/reports/1');
@@ -316,7 +316,7 @@ describeWithEnvoy('Envoy as a gateway', () => {
     expect(app.served).toEqual([]);
   });
 
-  test('has those who wait at a replica that stops go on waiting', async () => {
+  test('lets requests that wait at a stopping replica go on waiting', async () => {
     await restartSluice(DRAINING);
     const url = await start(envoy());
     const id = await approve(sluice.url, WAITING);
@@ -337,8 +337,8 @@ describeWithEnvoy('Envoy before a Sluice with a certificate', () => {
   });
 
   test.each([
-    ['asks it by the name in the certificate', 'localhost', 200],
-    ['asks nobody by another name', 'another.example', 503],
+    ['connects if the name matches the certificate', 'localhost', 200],
+    ['fails requests if the name does not match', 'another.example', 503],
   ])('%s', async (_, name, status) => {
     const url = await start(envoy(checkingCertificate(tls.authority.caFile, name)));
 
@@ -349,7 +349,7 @@ describeWithEnvoy('Envoy before a Sluice with a certificate', () => {
 describeWithEnvoy('Envoy before two replicas', () => {
   const redis = useRedis();
 
-  test('has no request fail while one of them stops', async () => {
+  test('fails no request while one of them stops', async () => {
     const settings = {
       ...SETTINGS,
       REDIS_URL: redis.url,

@@ -3,8 +3,8 @@ import { type Gateway, type Place, writeFileHere } from './gateway.js';
 import type { Replacements } from './shipped-file.js';
 
 /**
- * Envoy with `deploy/gateways/envoy.yaml`, and more changes of it than the surroundings need. Its Sluice may be several
- * replicas, with commas between them.
+ * Envoy with `deploy/gateways/envoy.yaml`. `more` are changes besides the surroundings. Its Sluice may be several
+ * replicas, separated by commas.
  */
 export function envoy(more: Replacements = []): Gateway {
   return {
@@ -12,7 +12,7 @@ export function envoy(more: Replacements = []): Gateway {
     program: provided('SLUICE_TEST_ENVOY'),
     configure: async (place) => {
       const file = await writeFileHere(place, 'envoy.yaml', [...replacements(place), ...more]);
-      // Several of a machine would share what a hot restart needs.
+      // With hot restart, several Envoys on a machine would share its resources.
       return ['--disable-hot-restart', '--log-level', 'warn', '--config-path', file];
     },
   };

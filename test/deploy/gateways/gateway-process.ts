@@ -26,7 +26,7 @@ export async function startGatewayProcess(
   });
 }
 
-/** Ends every gateway that the test file has started. */
+/** Kills every gateway that the test file has started. */
 export async function killGateways(): Promise<void> {
   await Promise.all(
     [...running].map(async (child) => {

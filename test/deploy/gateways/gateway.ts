@@ -6,33 +6,33 @@ import { until } from '../../support/until.js';
 import { startGatewayProcess } from './gateway-process.js';
 import { fileHere, type Replacements } from './shipped-file.js';
 
-/** What a gateway is put between, as hosts with ports. */
+/** The neighbours of a gateway, as hosts with ports. */
 export interface Surroundings {
   readonly sluice: string;
   readonly app: string;
-  /** For all that it writes. */
+  /** The folder for its files. */
   readonly folder: string;
-  /** Whether requests pass while Sluice is down: the file has the one change for that. */
+  /** Whether requests pass while Sluice is down. The shipped file says what to change. */
   readonly isOpen?: boolean;
-  /** The gateway sends it with each check, if Sluice has tokens. */
+  /** The header that the gateway sends with each check, if Sluice has tokens. */
   readonly authorization?: string;
 }
 
-/** The same with what one gateway has to itself. */
+/** The surroundings and ports of one gateway. */
 export interface Place extends Surroundings {
   readonly port: number;
-  /** Another free port, for what it has inside. */
+  /** Another free port, for internal use. */
   readonly innerPort: number;
 }
 
 /** A gateway of `deploy/gateways`. */
 export interface Gateway {
   readonly name: string;
-  /** The path of its program; empty where it is missing, which `scripts/lib/find-gateways.mjs` has said. */
+  /** The path of its program; empty if it is missing, which `scripts/lib/find-gateways.mjs` announces. */
   readonly program: string;
   /** Writes its files. @returns the arguments of the program */
   configure(place: Place): Promise<readonly string[]>;
-  /** Whether it serves, where that is later than it accepts connections. */
+  /** Whether it serves, if that is later than it accepts connections. */
   serves?(place: Place): Promise<boolean>;
 }
 
@@ -50,7 +50,7 @@ export async function startGateway(gateway: Gateway, surroundings: Surroundings)
   return `http://127.0.0.1:${place.port}`;
 }
 
-/** Writes a file as it ships but for the replacements. @returns its path */
+/** Writes a shipped file with these replacements. @returns its path */
 export async function writeFileHere(
   { folder }: Place,
   name: string,

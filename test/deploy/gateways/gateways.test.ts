@@ -22,7 +22,7 @@ const SETTINGS = {
   MAX_REQUESTS: '1',
   LOG_2XX: 'true',
   LOG_4XX: 'true',
-  // Some gateways send their clients' names on.
+  // Some gateways pass on the Host header of their clients.
   ALLOWED_HOSTS: '*',
 };
 const HOUR = /^3[56]\d\d$/;
@@ -30,9 +30,9 @@ const MANY = 40;
 
 interface Case {
   readonly gateway: Gateway;
-  /** The keys of requests that may wait, and of the others, of a client that sends nothing about itself. */
+  /** The keys of requests that may wait and of plain ones, if the client sends no API key. */
   readonly keys: { readonly plain: string; readonly waiting: string };
-  /** Whether it learns only from periodic health checks that Sluice is down. */
+  /** Whether the gateway learns only from periodic health checks that Sluice is down. */
   readonly asksHealth?: true;
 }
 
@@ -54,14 +54,14 @@ async function start(gateway: Gateway, more: Partial<Surroundings> = {}): Promis
   return startGateway(gateway, { sluice: host, app: app.host, folder, ...more });
 }
 
-/** A check, as the log has it. */
+/** A check in the log. */
 interface Check {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly remotePort: number;
 }
 
-/** Those that Sluice has answered. */
+/** The checks that Sluice has answered. */
 function checks(): Check[] {
   const requests = sluice.log.flatMap(({ req }) => (req === undefined ? [] : [req as Check]));
   return requests.filter(({ url }) => /^\/rate\/./.test(url));
@@ -84,7 +84,7 @@ for (const { gateway, keys, asksHealth } of CASES) {
     test.each([
       ['at once', '/orders/1?a=b'],
       ['that may wait', '/reports/1?a=b'],
-    ])('passes a request %s, and nothing of it to Sluice but its ids', async (_, path) => {
+    ])('passes a request %s to the app, and only its ids to Sluice', async (_, path) => {
       const url = await start(gateway);
       const traceparent = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
       const ids = { 'x-correlation-id': 'c', traceparent };
@@ -109,7 +109,7 @@ for (const { gateway, keys, asksHealth } of CASES) {
       expect(check.headers['content-length'] ?? '0').toBe('0');
     });
 
-    test('has a refused client know when to come back, and the app know nothing of it', async () => {
+    test('tells a denied client when to come back, and does not ask the app', async () => {
       const url = await start(gateway);
       await send(url, 'GET', '/');
       const refused = await send(url, 'POST', '/');
@@ -120,7 +120,7 @@ for (const { gateway, keys, asksHealth } of CASES) {
       expect(app.served).toHaveLength(1);
     });
 
-    test('lets no request set its own limit', async () => {
+    test('does not let a request set its own limit', async () => {
       const url = await start(gateway);
       const path = '/?maxRequests=1000&canWait=true';
       const statuses = [await send(url, 'GET', path), await send(url, 'GET', path)];
@@ -131,7 +131,7 @@ for (const { gateway, keys, asksHealth } of CASES) {
       });
     });
 
-    test('has a request wait for its turn', async () => {
+    test('lets a request wait for its turn', async () => {
       const url = await start(gateway);
       const { json } = await send(sluice.url, 'POST', ratePath(keys.waiting));
       const { request_id: id } = json() as { request_id: string };
@@ -146,7 +146,7 @@ for (const { gateway, keys, asksHealth } of CASES) {
     test.each([
       ['without', requestText('GET', '/reports/1')],
       ['with', `${requestText('POST', '/reports/1', { 'Content-Length': '7' })}content`],
-    ])('withdraws a waiting request %s a body when its client leaves', async (_, text) => {
+    ])('withdraws a waiting request %s a body when its client disconnects', async (_, text) => {
       const url = await start(gateway);
       await send(url, 'GET', '/reports/1');
       const client = await openConnection(url);
@@ -167,7 +167,7 @@ for (const { gateway, keys, asksHealth } of CASES) {
       expect(connections.size).toBeLessThan(MANY / 4);
     });
 
-    test('passes on that Sluice has no room for one who waits', async () => {
+    test('passes on a 503 if Sluice has no room for a waiter', async () => {
       await killReplicas();
       sluice = await startReplica({ ...SETTINGS, MAX_WAITERS: '0' });
       const url = await start(gateway);
@@ -179,7 +179,7 @@ for (const { gateway, keys, asksHealth } of CASES) {
       expect(app.served).toHaveLength(1);
     });
 
-    test('asks with its token, and passes nothing without one', async () => {
+    test('sends its token to Sluice, and passes no request without one', async () => {
       await killReplicas();
       const caller = { name: 'gateway', token: 'token-of-the-gateway', scopes: ['check'] };
       const AUTH_TOKENS_FILE = await tokenFile(folder, caller);
@@ -195,7 +195,7 @@ for (const { gateway, keys, asksHealth } of CASES) {
       expect(app.served.map((one) => one.headers.authorization)).toEqual(['Bearer of-the-app']);
     });
 
-    test('refuses requests while Sluice is down', async () => {
+    test('fails requests while Sluice is down', async () => {
       const url = await start(gateway);
       await sluice.kill('SIGKILL');
 
@@ -216,7 +216,7 @@ for (const { gateway, keys, asksHealth } of CASES) {
   });
 }
 
-/** What nginx needs for keys of any text, as docs/gateways.md says. */
+/** The changes for keys of any text, as in docs/gateways.md. */
 const WITH_NJS: Replacements = [
   ['worker_processes auto;', `worker_processes auto; load_module ${provided('SLUICE_TEST_NJS')};`],
   [

@@ -6,7 +6,7 @@ import type { Replacements } from './shipped-file.js';
 
 const TEMPORARY = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'];
 
-/** nginx with `deploy/gateways/nginx.conf`, and more changes of it than the surroundings need. */
+/** nginx with `deploy/gateways/nginx.conf`. `more` are changes besides the surroundings. */
 export function nginx(more: Replacements = []): Gateway {
   return {
     name: 'nginx',

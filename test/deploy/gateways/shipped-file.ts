@@ -1,6 +1,6 @@
 import { readText } from '../repository-files.js';
 
-/** What ships, and what stands there in a test. */
+/** Shipped texts, and their replacements in a test. */
 export type Replacements = readonly (readonly [shipped: string, here: string])[];
 
 /** A file of `deploy/gateways` as it ships. */
@@ -8,7 +8,7 @@ export function shippedFile(name: string): string {
   return readText(`deploy/gateways/${name}`);
 }
 
-/** The same in other surroundings. Each text that is replaced has to be there once. */
+/** A shipped file with replacements. It must have each replaced text once. */
 export function fileHere(name: string, replacements: Replacements): string {
   return replacements.reduce((text, [shipped, here]) => {
     const parts = text.split(shipped);

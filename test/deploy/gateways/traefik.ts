@@ -26,7 +26,7 @@ export const traefik: Gateway = {
     ]);
     return [`--configFile=${file}`];
   },
-  // It has no routes at first.
+  // Traefik starts without routes.
   serves: async ({ innerPort }) => {
     const { headers } = await send(`http://127.0.0.1:${innerPort}`, 'GET', '/rate/');
     return 'x-correlation-id' in headers;

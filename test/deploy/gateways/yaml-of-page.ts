@@ -1,8 +1,8 @@
 import { readText } from '../repository-files.js';
 
 /**
- * The block of YAML in docs/gateways.md that has this text, for a place in a file.
- * @param indentation of the place
+ * The block of YAML in docs/gateways.md that has this text.
+ * @param indentation of the place in the file that gets the block
  */
 export function yamlOfPage(text: string, indentation: number): string {
   const blocks = [...readText('docs/gateways.md').matchAll(/^( *)```yaml\n(.*?)^\1```$/gms)];

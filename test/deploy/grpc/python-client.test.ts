@@ -22,7 +22,7 @@ const OVER = {
 };
 
 const python = provided('SLUICE_TEST_GRPC_PYTHON');
-// `npm test` says that there is none.
+// `npm test` says if Python is missing.
 const describeWithPython = python === '' ? describe.skip : describe;
 
 function requestOf(...descriptors: readonly object[]): object {
@@ -45,7 +45,7 @@ describeWithPython('a client in Python', () => {
     client = new PythonClient(python, await grpcHost(sluice));
   }
 
-  /** Serves, with rules by which everybody may wait up to the whole time of two windows. */
+  /** Starts a service whose rules let every check wait up to two windows. */
   async function serveWaiting(): Promise<void> {
     const CONFIG_FILE = join(folder, 'rules.json');
     const rule = { key_pattern: '.*', key_pattern_is_regex: true, max_wait_millis: 1_200_000 };
@@ -63,7 +63,7 @@ describeWithPython('a client in Python', () => {
     await killReplicas();
   });
 
-  test('is told by reflection which services there are', async () => {
+  test('learns the services by reflection', async () => {
     await serve();
 
     expect((await client.services().outcome()).services).toEqual(
@@ -71,7 +71,7 @@ describeWithPython('a client in Python', () => {
     );
   });
 
-  test('is told of types by the names that protoc gives them', async () => {
+  test('gets types under the names that protoc gives them', async () => {
     await serve();
     const types = [
       'grpc.health.v1.HealthListResponse',
@@ -79,7 +79,7 @@ describeWithPython('a client in Python', () => {
     ].map((message) => client.types(message).outcome());
 
     expect(await Promise.all(types)).toEqual([
-      // Clients in Go take no map whose entries have another name.
+      // Clients in Go reject a map whose entries have another name.
       { types: { statuses: 'grpc.health.v1.HealthListResponse.StatusesEntry' } },
       {
         types: {
@@ -91,7 +91,7 @@ describeWithPython('a client in Python', () => {
     ]);
   });
 
-  test('is approved until the limit is reached, and told of it', async () => {
+  test('is approved until the limit is reached, and sees the limit', async () => {
     await serve();
     const replies = [];
     for (let i = 0; i < 3; i += 1) {
@@ -128,7 +128,7 @@ describeWithPython('a client in Python', () => {
     ]);
   });
 
-  test('has all descriptors approved, or none', async () => {
+  test('gets all descriptors approved, or none', async () => {
     await serve();
     await takeAll();
     const both = requestOf(descriptorOf('b'), descriptorOf('a'));
@@ -139,7 +139,7 @@ describeWithPython('a client in Python', () => {
     expect((await debugState(sluice.url, 'python:user=b')).NumApprovedThisWindow).toBe(0);
   });
 
-  test('takes several approvals for a request, or for a descriptor', async () => {
+  test('can take several approvals for a request, or for a descriptor', async () => {
     await serve({ MAX_REQUESTS: '10' });
     const own = descriptorOf('b', { hits_addend: '4' });
     const request = { ...requestOf(descriptorOf('a'), own), hits_addend: 3 };
@@ -163,14 +163,14 @@ describeWithPython('a client in Python', () => {
     expect(await call.outcome()).toEqual(OK);
   });
 
-  test('is refused at once where its turn comes after its deadline', async () => {
+  test('is denied at once if its turn comes after its deadline', async () => {
     await serveWaiting();
     await takeAll();
 
     expect(await client.shouldRateLimit(ONE, { timeout: 30 }).outcome()).toEqual(OVER);
   });
 
-  test('gives up its place when it cancels', async () => {
+  test('loses its place when it cancels', async () => {
     await serveWaiting();
     await takeAll();
     const call = client.shouldRateLimit(ONE);
@@ -182,7 +182,7 @@ describeWithPython('a client in Python', () => {
     await sluice.logged(({ status }) => status === 499);
   });
 
-  test('is told what is wrong with its request', async () => {
+  test('gets the error of an invalid request', async () => {
     await serve();
     const calls = [
       { descriptors: [descriptorOf('a')] },
@@ -238,11 +238,11 @@ describeWithPython('a client in Python', () => {
     const drained = { status: 'NOT_SERVING' };
     expect(watch.outcomes).toEqual([{ reply: serving }, { reply: drained }]);
     expect(await client.check(service).outcome()).toEqual({ code: 'OK', reply: drained });
-    // It goes on deciding meanwhile.
+    // The service goes on deciding while it drains.
     expect(await client.shouldRateLimit(ONE).outcome()).toEqual(OK);
   });
 
-  test('is told that a service is not there', async () => {
+  test('gets NOT_FOUND for an unknown service', async () => {
     await serve();
 
     expect(await client.check('another').outcome()).toMatchObject({ code: 'NOT_FOUND' });

@@ -8,7 +8,7 @@ import { until } from '../../support/until.js';
 const SCRIPT = fileURLToPath(new URL('python_client.py', import.meta.url));
 const SERVICE = 'envoy.service.ratelimit.v3.RateLimitService';
 
-/** What has become of a call, in the names of gRPC. */
+/** The outcome of a call, with gRPC's names. */
 export interface Outcome {
   readonly code?: string;
   readonly details?: string;
@@ -17,10 +17,10 @@ export interface Outcome {
   readonly types?: Readonly<Record<string, string>>;
 }
 
-/** A call whose outcomes come by and by. */
+/** A call with one outcome, or several over time. */
 export interface Call {
   readonly outcomes: readonly Outcome[];
-  /** The first outcome that it has had, or will have. */
+  /** Resolves with the first outcome. */
   readonly outcome: () => Promise<Outcome>;
   cancel(): void;
 }
@@ -33,7 +33,7 @@ export interface CallOptions {
 
 const running = new Set<ChildProcess>();
 
-/** gRPC in Python, which knows of the service only what its reflection says. */
+/** A gRPC client in Python, which knows the service only by reflection. */
 export class PythonClient {
   readonly #process: ChildProcess;
   readonly #calls: Outcome[][] = [];
@@ -71,7 +71,7 @@ export class PythonClient {
     return this.#begin({ do: 'check', service });
   }
 
-  /** Asks whether a service serves, from now on. */
+  /** Watches whether a service serves. */
   watch(service: string): Call {
     return this.#begin({ do: 'watch', service });
   }
@@ -92,7 +92,7 @@ export class PythonClient {
   }
 }
 
-/** Ends every client that the test file has started. */
+/** Kills every client that the test file has started. */
 export async function endPythonClients(): Promise<void> {
   await Promise.all(
     [...running].map(async (child) => {

@@ -13,7 +13,7 @@ const redis = useRedis();
 describeInBrowser('the dashboard of ten thousand keys', () => {
   const open = useBrowser();
 
-  test.each(bothLimiters(redis))('stays of use (%s limiter)', async (_name, settings) => {
+  test.each(bothLimiters(redis))('stays usable (%s limiter)', async (_name, settings) => {
     const app: TestApp = await startTestApp({
       ...settings(),
       MAX_REQUESTS: '3',

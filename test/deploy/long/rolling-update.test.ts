@@ -17,9 +17,9 @@ import { readDeployment } from '../rolling/deployment.js';
 import { Rollout } from '../rolling/rollout.js';
 import { Service } from '../rolling/service.js';
 
-/** All times of the cluster are so much shorter here. */
+/** The cluster's times are multiplied by this. */
 const SCALE = 0.4;
-/** So long a cluster may take, until nobody sends requests to a pod that is to end. */
+/** How long a cluster may take to stop sending requests to a pod that is to end. */
 const ENDPOINTS_DELAY_MILLIS = 1000 * SCALE;
 const REPLICAS = 3;
 const WINDOW_MILLIS = 500;
@@ -31,10 +31,10 @@ const SORTS: readonly Sort[] = [
   // A client of this key waits for 20 windows, longer than a stopping replica allows.
   { key: uniqueKey(), maxRequests: 2, canWait: true, clients: 40 },
 ];
-/** Clients that keep their connections and ask again at once: one is always about to ask when a connection ends. */
+/** Clients on kept connections that ask again at once, so that one is always about to ask when a connection ends. */
 const KEPT: Sort = { key: uniqueKey(), maxRequests: 1_000_000, canWait: false, clients: 30 };
 
-/** The balancer sends the name of its upstream servers on. */
+/** The balancer sends the name of its upstream as Host. */
 const BEHIND = { ALLOWED_HOSTS: '*' };
 
 const folder = useTemporaryFolder();
@@ -65,7 +65,7 @@ describeWithNginx('a rolling update under load', () => {
   let asked: readonly Asked[];
   let passed: ReadonlyMap<string, Passed>;
   const ledgers: ApprovalLedger[] = [];
-  /** More than there can have been. */
+  /** An upper bound of the number of windows. */
   let windows: number;
 
   beforeAll(async () => {
@@ -78,9 +78,9 @@ describeWithNginx('a rolling update under load', () => {
         WINDOW_MILLIS: String(WINDOW_MILLIS),
         SHUTDOWN_DELAY_MILLIS: String(deployment.shutdownDelayMillis),
         SHUTDOWN_GRACE_MILLIS: String(deployment.shutdownGraceMillis),
-        // How soon a busy machine answers is not what this is about.
+        // The test is not about the speed of a busy machine.
         STORE_TIMEOUT_MILLIS: '30000',
-        // Nothing may be left to the leases.
+        // So long that no lease ends during the test.
         REPLICA_LEASE_MILLIS: '3600000',
       });
     for (const { key, maxRequests } of SORTS) {
@@ -102,7 +102,7 @@ describeWithNginx('a rolling update under load', () => {
       first,
     );
     const startedAt = performance.now();
-    // nginx itself ends connections at a reload, which may cross with a request: these clients keep none.
+    // nginx closes kept connections at a reload, which may cross with a request, so these clients keep none.
     load = new Load(balancer.url, SORTS, { agent: () => new Agent({ maxSockets: 1 }) });
     kept = new Load(urls[0]!, [KEPT], { agent: () => service.agent(), pauseMillis: 1 });
     try {
@@ -122,12 +122,12 @@ describeWithNginx('a rolling update under load', () => {
     await Promise.all([load?.stop(), kept?.stop()]);
   });
 
-  test('answers everyone', () => {
+  test('answers every request', () => {
     expect(asked.filter(({ failure }) => failure)).toEqual([]);
     for (const sort of SORTS) expect(answersTo(sort)).not.toEqual([]);
   });
 
-  test('fails no request on a connection that is kept', () => {
+  test('fails no request on a kept connection', () => {
     const requests = kept!.asked;
     const replicas = [...first, ...rollout.replicas].map(({ url }) => new URL(url).host);
 
@@ -138,14 +138,14 @@ describeWithNginx('a rolling update under load', () => {
     expect(requests.filter(({ answer }) => answer?.status !== 200)).toEqual([]);
   });
 
-  test('approves, refuses, or turns away with the time to come back', () => {
+  test('approves, denies, or fails with the time to come back', () => {
     const unexpected = answers().filter((answer) => !isExpected(answer));
 
     expect(balancer.complaints()).toEqual([]);
     expect(unexpected).toEqual([]);
   });
 
-  test('turns away only those who wait at a replica that stops', () => {
+  test('turns away only waiters at a stopping replica', () => {
     const turnedAway = asked.filter(({ answer }) => answer?.status === 503);
     const stopped = rollout.ended.map(({ replica }) => new URL(replica.url).host);
 
@@ -157,7 +157,7 @@ describeWithNginx('a rolling update under load', () => {
     }
   });
 
-  test('exceeds no limit, and lets nobody overtake', () => {
+  test('exceeds no limit, and keeps the order of waiters', () => {
     for (const [i, sort] of SORTS.entries()) {
       const { approved, violations } = ledgers[i]!;
       const ids = answersTo(sort).flatMap(({ body }) => body.request_id ?? []);
@@ -183,7 +183,7 @@ describeWithNginx('a rolling update under load', () => {
     for (const { remains } of rollout.ended) expect(remains).toEqual([]);
   });
 
-  test('has every replica do its share', () => {
+  test('uses every replica', () => {
     const served = new Set([...passed.values()].map(({ endpoint }) => endpoint));
     const replicas = [...first, ...rollout.replicas].map(({ url }) => new URL(url).host);
 
@@ -201,7 +201,7 @@ describeWithNginx('a rolling update under load', () => {
 });
 
 describeWithNginx('nginx with deploy/nginx.conf', () => {
-  test('tells the replica when a client that waits disconnects', async () => {
+  test('tells the replica when a waiting client disconnects', async () => {
     const replica = await startReplica({ ...BEHIND, WINDOW_MILLIS: '3600000', MAX_REQUESTS: '1' });
     const balancer = await Balancer.start(folder, [replica.url]);
     const key = uniqueKey();
@@ -214,7 +214,7 @@ describeWithNginx('nginx with deploy/nginx.conf', () => {
     await replica.logged((line) => line.key === key && line.status === 499);
   });
 
-  test('publishes nothing but checks and health', async () => {
+  test('publishes only checks and health', async () => {
     const replica = await startReplica(BEHIND);
     const balancer = await Balancer.start(folder, [replica.url]);
 
@@ -227,7 +227,7 @@ describeWithNginx('nginx with deploy/nginx.conf', () => {
 });
 
 describe('deploy/nginx.conf', () => {
-  test('ends a connection that is not used before the replica does', async () => {
+  test('closes an idle connection before the replica does', async () => {
     const replica = await startReplica(BEHIND);
     const answer = await send(replica.url, 'GET', '/healthz', { Connection: 'keep-alive' });
     const [, seconds] = /^timeout=(\d+)/.exec(String(answer.headers['keep-alive'])) ?? [];
@@ -236,7 +236,7 @@ describe('deploy/nginx.conf', () => {
     expect(Number(seconds) * 1000).toBeGreaterThan(millisOf('keepalive_timeout', upstream));
   });
 
-  test('gives those who wait more time than the longest wait takes', () => {
+  test('gives waiters more time than the longest wait takes', () => {
     const settings = parseSettings({});
     const windows = 1 + settings.MAX_REQUESTS_IN_QUEUE / settings.MAX_REQUESTS;
 

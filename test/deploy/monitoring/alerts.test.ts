@@ -12,7 +12,7 @@ import { alerts, RULES_FILE } from './shipped-queries.js';
 
 type Values = Readonly<Record<string, string>>;
 
-/** Of a replica that has work and no faults, one value a minute; what only counts up is written `0+10x40`. */
+/** The series of a busy replica without faults, one value a minute. Counters are written `0+10x40`. */
 const SOUND: Values = {
   ratelimit_ready: '1x40',
   ratelimit_waiting: '7000x40',
@@ -42,7 +42,7 @@ const SOUND: Values = {
   'ratelimit_store_duration_seconds_bucket{script="check",le="+Inf"}': '0+1000x40',
 };
 
-/** What is another where an alert fires, by the alert. */
+/** By alert: the series that differ if it fires. */
 const FAULTS: Readonly<Record<string, Values>> = {
   SluiceGone: { ratelimit_waiting: '_x40' },
   SluiceStoreDown: { ratelimit_store_breakers_open: '1x40' },
@@ -81,7 +81,7 @@ const FAULTS: Readonly<Record<string, Values>> = {
 
 const folder = useTemporaryFolder();
 
-/** Series as promtool takes them, all of one namespace and pod. */
+/** Series in promtool's form, all of one namespace and pod. */
 function asInput(values: Values): object[] {
   return Object.entries(values).map(([series, amounts]) => {
     const [, name = '', labels = ''] = /^(\w+)(?:\{(.*)\})?$/.exec(series)!;
@@ -90,7 +90,7 @@ function asInput(values: Values): object[] {
   });
 }
 
-/** Has promtool find that exactly these alerts fire half an hour later. */
+/** Checks with promtool that exactly these alerts fire after half an hour. */
 function expectFiring(values: Values, names: readonly string[]): void {
   const file = join(folder, 'test.yml');
   const firing = {
@@ -100,7 +100,7 @@ function expectFiring(values: Values, names: readonly string[]): void {
   };
   const test = { interval: '1m', input_series: asInput(values), promql_expr_test: [firing] };
   writeFileSync(file, stringify({ rule_files: [join(ROOT, RULES_FILE)], tests: [test] }));
-  // It fails, and says why, where it is otherwise.
+  // promtool fails and says why if other alerts fire.
   execFileSync(provided('SLUICE_TEST_PROMTOOL'), ['test', 'rules', file], { stdio: 'pipe' });
 }
 

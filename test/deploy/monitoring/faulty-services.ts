@@ -30,12 +30,12 @@ const RULES = {
     },
   ],
 };
-/** More than are approved. */
+/** More checks than are approved. */
 const DENIED = 12;
-/** One a second, on average over the five minutes of the alert, and more. */
+/** More than one a second over the five minutes of the alert. */
 const REJECTED = 500;
 
-/** Two replicas, with traffic of every kind. One of them can have faults that last. */
+/** Two replicas with traffic of every kind. One of them can have lasting faults. */
 export class FaultyServices {
   readonly targets: readonly Target[];
 
@@ -83,7 +83,7 @@ export class FaultyServices {
     return new FaultyServices(redis, sound, faulty, proxy, { rules: otherRules, tokens });
   }
 
-  /** Begins what lasts: files that are wrong, and an outage of Redis for one replica, whose policy decides then. */
+  /** Begins the lasting faults: invalid files, and an outage of Redis for one replica, so that its policy decides. */
   async break(): Promise<void> {
     await this.#exceedIdsOfKey();
     await writeFile(this.files.rules, 'keys: 5');
@@ -92,7 +92,7 @@ export class FaultyServices {
     this.proxy.cut();
   }
 
-  /** Checks of every outcome, and whatever is rejected. */
+  /** Checks of every outcome, and rejected requests. */
   async traffic(): Promise<void> {
     await this.#waits();
     await this.#failsWaiters();
@@ -107,7 +107,7 @@ export class FaultyServices {
     this.proxy.stop();
   }
 
-  /** Many are denied, one finds the queue full, and one waits and is approved. */
+  /** Many checks are denied, one finds the queue full, and one waits and is approved. */
   async #waits(): Promise<void> {
     const { url } = this.sound;
     const key = `tight-${uniqueKey()}`;
@@ -120,7 +120,7 @@ export class FaultyServices {
     await waiting.answer;
   }
 
-  /** All places are taken, and then those who have them leave. */
+  /** Takes all places, makes a further waiter fail, and frees the places. */
   async #failsWaiters(): Promise<void> {
     const keys = Array.from({ length: PLACES }, () => `tight-${uniqueKey()}`);
     for (const key of keys) await approve(this.sound.url, key);
@@ -148,7 +148,7 @@ export class FaultyServices {
     await Promise.race(connections.map(({ closed }) => closed));
     for (const connection of connections) connection.disconnect();
     await Promise.all(connections.map(({ closed }) => closed));
-    // It has room again when it has heard of that.
+    // The replica has room again once it has noticed the disconnects.
     const { url } = this.sound;
     await until(() =>
       send(url, 'GET', '/healthz').then(
@@ -158,7 +158,7 @@ export class FaultyServices {
     );
   }
 
-  /** Another program has put something else where a key of Sluice's would be. */
+  /** Stores a foreign value under the name of a key. */
   async #meetsForeignKey(): Promise<void> {
     await this.redis.client.set('sluice:{foreign}', 'text');
     await send(this.sound.url, 'DELETE', `${ratePath('foreign')}/${randomUUID()}`);

@@ -11,7 +11,7 @@ import { FaultyServices } from './faulty-services.js';
 import { describeWithPrometheus, Prometheus } from './prometheus.js';
 import { alerts, dashboard, panelQueries, RULES_FILE } from './shipped-queries.js';
 
-/** Alerts that are costly to provoke here; `alerts.test.ts` makes them fire. */
+/** Alerts that are costly to provoke here. `alerts.test.ts` makes them fire. */
 const NOT_PROVOKED = [
   'SluiceGone',
   'SluiceStoreFull',
@@ -20,7 +20,7 @@ const NOT_PROVOKED = [
   'SluiceManyWaiters',
   'SluiceEventLoopLate',
 ];
-/** What the variables of the dashboard stand for. */
+/** The values of the dashboard's variables. */
 const CHOSEN: Readonly<Record<string, string>> = {
   $namespace: 'shop',
   $job: 'sluice',
@@ -35,7 +35,7 @@ function withChosen(text: string): string {
   return text.replaceAll(/\$\w+/g, (variable) => CHOSEN[variable] ?? variable);
 }
 
-/** @returns what throws an error again, with what was left then */
+/** @returns a function that throws an error with this error as its cause, and a list of what is left */
 const withList =
   (what: string, left: () => readonly string[]) =>
   (cause: unknown): never => {
@@ -57,7 +57,7 @@ describeWithPrometheus('in a Prometheus that scrapes replicas with faults', () =
     services.stop();
   });
 
-  test('every query of the dashboard shows something', async () => {
+  test('every query of the dashboard has a result', async () => {
     const queries = panelQueries.map(({ expr }) => withChosen(expr));
     let silent = queries;
     await until(async () => {

@@ -15,9 +15,9 @@ import { RULES_FILE } from './shipped-queries.js';
 /** A service that is scraped. */
 export interface Target {
   readonly url: string;
-  /** What the operator would say of it. */
+  /** The labels that the operator would add. */
   readonly labels: Readonly<Record<string, string>>;
-  /** With its token, where it asks for one. */
+  /** Its token, if the service asks for one. */
   readonly headers?: { readonly Authorization: string };
 }
 
@@ -27,7 +27,7 @@ export interface Sample {
   readonly value: number;
 }
 
-/** `describe` for tests that need a Prometheus; skipped where `scripts/lib/find-prometheus.mjs` has found none. */
+/** `describe` for tests that need a Prometheus; skipped if `scripts/lib/find-prometheus.mjs` has found none. */
 export function describeWithPrometheus(title: string, tests: () => void): void {
   if (provided('SLUICE_TEST_PROMETHEUS') === '') describe.skip(title, tests);
   else describe(title, tests);
@@ -40,7 +40,7 @@ export class Prometheus {
     private readonly child: ChildProcess,
   ) {}
 
-  /** Starts one, and resolves when it has scraped each target. */
+  /** Starts a Prometheus, and resolves when it has scraped each target. */
   static async start(folder: string, targets: readonly Target[]): Promise<Prometheus> {
     const data = join(folder, 'prometheus');
     await mkdir(data);
@@ -67,7 +67,7 @@ export class Prometheus {
     return prometheus;
   }
 
-  /** The series that a query has at this moment. */
+  /** The current result of a query. */
   async query(expr: string): Promise<Sample[]> {
     const { result } = (await this.#get(`query?query=${encodeURIComponent(expr)}`)) as {
       result: { metric: Record<string, string>; value: [number, string] }[];
@@ -75,12 +75,12 @@ export class Prometheus {
     return result.map(({ metric, value: [, text] }) => ({ metric, value: Number(text) }));
   }
 
-  /** The values of a label, of the series that a selector matches. */
+  /** The values of a label in the series that a selector matches. */
   async labelValues(selector: string, label: string): Promise<unknown> {
     return this.#get(`label/${label}/values?match[]=${encodeURIComponent(selector)}`);
   }
 
-  /** The alerts that wait for their time, or fire. */
+  /** The alerts that are pending or fire. */
   async activeAlerts(): Promise<string[]> {
     const { alerts } = (await this.#get('alerts')) as {
       alerts: { labels: { alertname: string } }[];

@@ -10,7 +10,7 @@ import { readText } from '../repository-files.js';
 import { groupingsIn, type Selector, selectorsIn } from './selectors.js';
 import { alerts, dashboard, panelQueries } from './shipped-queries.js';
 
-/** What Prometheus, or its operator, says of where it has scraped. */
+/** Labels of the target, which Prometheus or its operator adds. */
 const OF_THE_TARGET = ['namespace', 'job', 'pod'];
 
 const folder = useTemporaryFolder();
@@ -27,14 +27,14 @@ beforeAll(async () => {
   };
   await writeFile(CONFIG_FILE, JSON.stringify({ keys: [rule] }));
   const app = await startTestApp({ CONFIG_FILE });
-  // A rule with a name has series once one of its keys was checked.
+  // A named rule has series once one of its keys was checked.
   await approve(app.url, key);
   await send(app.url, 'POST', ratePath(key));
   ({ series } = await scrape(app.url));
   await app.stop(0);
 });
 
-/** What a selector asks for that no series of `/metrics` has. */
+/** The parts of a selector that no series of `/metrics` has. */
 function missingOf({ metric, matchers }: Selector): string[] {
   const ofMetric = series.filter(({ name }) => name === metric);
   if (ofMetric.length === 0) return [metric];
@@ -64,7 +64,7 @@ describe.each([
   ['alert', alerts.map(({ alert, expr }) => ({ name: alert, expr }))],
   ['query of the dashboard', panelQueries.map(({ panel, expr }) => ({ name: panel, expr }))],
 ])('each %s', (_what, queries) => {
-  test.each(queries)('asks for series that there are: $name', ({ expr }) => {
+  test.each(queries)('asks for existing series: $name', ({ expr }) => {
     const selectors = selectorsIn(expr);
 
     expect(selectors.length).toBeGreaterThan(0);
@@ -87,7 +87,7 @@ test('an unknown metric, label or value is found', () => {
 
 describe('each alert', () => {
   test.each(alerts)(
-    'has a severity and something to do: $alert',
+    'has a severity and an instruction: $alert',
     ({ alert, labels, annotations }) => {
       expect(['critical', 'warning', 'info']).toContain(labels.severity);
       expect(annotations.runbook).toBe(`docs/operations.md#${alert.toLowerCase()}`);
@@ -101,7 +101,7 @@ describe('each alert', () => {
 });
 
 describe('the dashboard', () => {
-  test('asks the chosen Prometheus of the chosen pods', () => {
+  test('asks the chosen Prometheus for the chosen pods', () => {
     for (const { panel, expr } of panelQueries) {
       for (const { matchers } of selectorsIn(expr)) {
         const chosen = matchers
@@ -121,7 +121,7 @@ describe('the dashboard', () => {
     );
   });
 
-  test('has a legend for what it groups by', () => {
+  test('has a legend for each label that it groups by', () => {
     const unnamed = panelQueries.filter(({ expr, legend }) =>
       [...legend.matchAll(/\{\{(\w+)\}\}/g)].some(
         ([, label = '']) => !groupingsIn(expr).includes(label),
@@ -140,7 +140,7 @@ describe('the dashboard', () => {
     expect(new Set(ids).size).toBe(ids.length);
   });
 
-  test('shows every metric of our own', () => {
+  test('shows every metric of Sluice', () => {
     const shown = panelQueries.flatMap(({ expr }) => selectorsIn(expr)).map(({ metric }) => metric);
     const own = series.map(({ name }) => name).filter((name) => name.startsWith('ratelimit_'));
     const whole = (name: string): string => name.replace(/_(?:bucket|sum|count)$/, '');

@@ -1,11 +1,11 @@
-/** What a query asks of one label. */
+/** A query's condition on one label. */
 export interface LabelMatcher {
   readonly label: string;
   readonly operator: string;
   readonly value: string;
 }
 
-/** A metric that a query asks for, and of which series. */
+/** A metric in a query, and its conditions. */
 export interface Selector {
   readonly metric: string;
   readonly matchers: readonly LabelMatcher[];

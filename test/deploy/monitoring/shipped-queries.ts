@@ -5,7 +5,7 @@ import { readText } from '../repository-files.js';
 export const RULES_FILE = 'deploy/helm/sluice/files/prometheus-rules.yaml';
 const DASHBOARD_FILE = 'deploy/helm/sluice/files/grafana-dashboard.json';
 
-/** An alert, as Prometheus knows it. */
+/** An alert in Prometheus's form. */
 export interface Alert {
   readonly alert: string;
   readonly expr: string;
@@ -42,7 +42,7 @@ interface Panel {
   readonly targets?: readonly { readonly expr: string; readonly legendFormat: string }[];
 }
 
-/** What Grafana takes. */
+/** The dashboard file that Grafana reads. */
 export interface Dashboard {
   readonly panels: readonly Panel[];
   readonly templating: { readonly list: readonly Variable[] };

@@ -6,12 +6,12 @@ export function shippedConfiguration(): string {
   return readFileSync(new URL('../../../deploy/nginx.conf', import.meta.url), 'utf8');
 }
 
-/** What has to be another than it ships, so that it runs beside a test. */
+/** The values that differ from the shipped file, so that the balancer runs in a test. */
 export interface Surroundings {
   readonly port: number;
   /** Host and port of each server behind it. */
   readonly endpoints: readonly string[];
-  /** For all that it writes. */
+  /** The folder for its files. */
   readonly folder: string;
 }
 
@@ -20,8 +20,8 @@ const ACCESS_FORMAT = '$http_x_correlation_id $status $upstream_addr';
 const TEMPORARY = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'];
 
 /**
- * What ships, in other surroundings: nothing is replaced that has to do with how requests are handled.
- * It keeps an account of them and of its own reloads.
+ * The shipped file for these surroundings. The handling of requests is unchanged, but the balancer also logs requests
+ * and its own reloads.
  */
 export function configurationIn({ port, endpoints, folder }: Surroundings): string {
   const file = (name: string): string => `"${join(folder, name)}"`;

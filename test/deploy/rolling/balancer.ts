@@ -10,7 +10,7 @@ import { freePort } from '../../support/free-port.js';
 import { until } from '../../support/until.js';
 import { configurationIn } from './balancer-configuration.js';
 
-/** What the balancer has written down of a request that it has read. */
+/** A request in the balancer's log. */
 export interface Passed {
   readonly status: number;
   /** Host and port of the server that was asked; `-` for none. */
@@ -20,7 +20,7 @@ export interface Passed {
 const running = new Set<ChildProcess>();
 let count = 0;
 
-/** Ends every balancer the test file has started, with those who wait there; for `afterAll`. */
+/** Stops every balancer that the test file has started, with its waiting requests; for `afterAll`. */
 export async function killBalancers(): Promise<void> {
   await Promise.all(
     [...running].map(async (child) => {
@@ -42,7 +42,7 @@ export class Balancer {
     this.url = `http://127.0.0.1:${port}`;
   }
 
-  /** Starts one on a free port, and resolves when it serves. */
+  /** Starts a balancer on a free port, and resolves when it serves. */
   static async start(folder: string, replicas: readonly string[]): Promise<Balancer> {
     count += 1;
     const own = join(folder, `balancer-${count}`);
@@ -54,8 +54,8 @@ export class Balancer {
   }
 
   /**
-   * Has it send requests to these replicas from now on, without an end to those under way. Resolves
-   * when no request goes to another any more.
+   * Sends new requests to these replicas from now on, and lets requests under way finish. Resolves
+   * when no new request goes to another replica.
    */
   async setEndpoints(replicas: readonly string[]): Promise<void> {
     const reloads = this.#generations().length;
@@ -72,13 +72,13 @@ export class Balancer {
     });
   }
 
-  /** Ends it when all that it has been asked is answered. */
+  /** Stops it when all requests are answered. */
   async stop(): Promise<void> {
     this.#child?.kill('SIGQUIT');
     await until(() => this.#ended);
   }
 
-  /** By correlation id, what it has read; complete when it has stopped. */
+  /** The requests that it has read, by correlation id; complete once it has stopped. */
   account(): ReadonlyMap<string, Passed> {
     const lines = this.#read('access.log').trimEnd().split('\n');
     return new Map(
@@ -89,10 +89,10 @@ export class Balancer {
     );
   }
 
-  /** What it has complained about. */
+  /** The errors in its log. */
   complaints(): string[] {
     const lines = this.#read('error.log').split('\n');
-    // Only root may raise it; the few files of a test are open without.
+    // nginx warns that only root may raise RLIMIT_NOFILE. A test has few open files.
     return lines.filter(
       (line) => /\[(?:error|crit|alert|emerg)\]/.test(line) && !line.includes('RLIMIT_NOFILE'),
     );
@@ -124,7 +124,7 @@ export class Balancer {
     });
   }
 
-  /** Its log, from each reload to the next. */
+  /** Its log, split at each reload. */
   #generations(): string[] {
     return this.#read('error.log').split(/: reconfiguring$/m);
   }
@@ -140,7 +140,7 @@ function startedIn(logs: readonly string[]): string[] {
   return matchesIn(logs, / start worker process (\d+)$/gm);
 }
 
-/** The process ids of the workers that take no more connections. */
+/** The process ids of the workers that accept no more connections. */
 function leavingIn(logs: readonly string[]): string[] {
   return matchesIn(logs, / (\d+)#\d+: gracefully shutting down$/gm);
 }

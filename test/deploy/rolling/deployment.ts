@@ -4,7 +4,7 @@ import { parse } from 'yaml';
 
 import { parseSettings } from '../../../src/config/settings.js';
 
-/** What `k8s/base` says of how replicas are replaced. */
+/** The settings of `k8s/base` for replacing replicas. */
 export interface Deployment {
   readonly maxSurge: number;
   readonly maxUnavailable: number;

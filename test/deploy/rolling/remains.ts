@@ -2,9 +2,9 @@ import type { Redis } from 'ioredis';
 
 import { until } from '../../support/until.js';
 
-/** The names in Redis that hold something of a replica, and the connections of one that has ended. */
+/** The names in Redis that still hold something of a replica that has ended. */
 export async function remainsOf(client: Redis, replicaId: string): Promise<string[]> {
-  // Redis learns of the end of a process a moment after it.
+  // Redis notices the end of a process a moment later.
   await until(
     async () => !String(await client.client('LIST')).includes(` name=sluice:${replicaId} `),
   );
@@ -24,12 +24,12 @@ async function contentOf(client: Redis, name: string): Promise<string> {
     case 'list':
       return JSON.stringify(await waitersIn(client, name));
     default:
-      // It has expired meanwhile.
+      // The name has expired in the meantime.
       return '';
   }
 }
 
-/** The entries of a queue without withdrawn ones, which nobody looks for: they are passed over. */
+/** The entries of a queue without withdrawn ones, which stay there and are passed over. */
 async function waitersIn(client: Redis, queue: string): Promise<string[]> {
   const tickets = await client.hvals(queue.replace(/:queue$/, ':waiting'));
   const entries = await client.lrange(queue, 0, -1);

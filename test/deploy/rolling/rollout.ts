@@ -14,13 +14,13 @@ import { remainsOf } from './remains.js';
 export interface Ended {
   readonly replica: ReplicaProcess;
   readonly code: number | NodeJS.Signals;
-  /** The names in Redis that held something of it when it had ended. */
+  /** The names in Redis that held something of the replica after its end. */
   readonly remains: readonly string[];
 }
 
 interface RolloutParts {
   readonly deployment: Deployment;
-  /** How long after the decision to end a replica it is no longer among the endpoints. */
+  /** How long it takes to remove a replica from the endpoints after the decision to end it. */
   readonly endpointsDelayMillis: number;
   readonly balancer: Balancer;
   readonly service: Service;
@@ -31,7 +31,7 @@ interface RolloutParts {
 /** Replaces replicas as a Deployment does with `maxSurge: 1` and `maxUnavailable: 0`. */
 export class Rollout {
   readonly ended: Ended[] = [];
-  /** Those that serve now. */
+  /** The replicas that serve now. */
   readonly replicas: ReplicaProcess[];
 
   constructor(
@@ -41,7 +41,7 @@ export class Rollout {
     this.replicas = [...first];
   }
 
-  /** Replaces each of those that serve now, one after another. */
+  /** Replaces each replica that serves now, one after another. */
   async run(): Promise<void> {
     for (const old of [...this.replicas]) {
       await this.#add();
@@ -56,7 +56,7 @@ export class Rollout {
     await this.#publishEndpoints();
   }
 
-  /** What the kubelet does with a pod and, at the same time, the endpoints' controller. */
+  /** Does the work of the kubelet for a pod and, at the same time, of the endpoints' controller. */
   async #remove(old: ReplicaProcess): Promise<void> {
     const { deployment, client } = this.parts;
     const forgotten = this.#forget(old);

@@ -3,12 +3,12 @@ import { connect } from 'node:net';
 import type { Duplex } from 'node:stream';
 
 /**
- * A Service of Kubernetes, as kube-proxy makes it: a new connection goes to one of the endpoints, the next in turn, and
- * stays with it, whatever becomes of the endpoints. Nobody is in between who would try again.
+ * A Service of Kubernetes with kube-proxy: a new connection goes to the next endpoint in turn, and stays with it
+ * even if the endpoints change. No proxy is in between that would retry.
  */
 export class Service {
   #endpoints: readonly string[];
-  /** Where clients have connected to, by host and port. */
+  /** The endpoints that clients have connected to, as host and port. */
   readonly connectedTo = new Set<string>();
   #connections = 0;
 
@@ -17,12 +17,12 @@ export class Service {
     this.#endpoints = replicas;
   }
 
-  /** Has new connections go to these from now on. */
+  /** Sends new connections to these endpoints from now on. */
   setEndpoints(replicas: readonly string[]): void {
     this.#endpoints = replicas;
   }
 
-  /** The connection of a client that keeps it. */
+  /** An agent for a client that keeps its connection. */
   agent(): Agent {
     return new ServiceAgent(() => this.#connect());
   }

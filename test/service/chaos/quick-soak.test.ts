@@ -8,7 +8,7 @@ endEverythingAfterwards();
 const describeWhere = redisProgram() === undefined ? describe.skip : describe;
 
 describeWhere('some seconds of load', () => {
-  test('leave neither keys nor handles nor memory behind', async () => {
+  test('leave no keys, handles or memory behind', async () => {
     const seed = Number(process.env.CHAOS_SEED ?? 1);
     say(`soak: seed ${seed}`);
     const { violations, requests } = await runSoak(seed, extent(3, 4), !IS_FULL);

@@ -31,7 +31,7 @@ test('the checks of a tick travel in one call, in their order, with their overri
   ]);
 });
 
-test('a check in a later tick has a call of its own', async () => {
+test('a check in a later tick goes in a call of its own', async () => {
   const server = await serve(answered);
   const client = new SluiceClient(server.url);
 
@@ -41,7 +41,7 @@ test('a check in a later tick has a call of its own', async () => {
   expect(server.calls).toHaveLength(2);
 });
 
-test('more than a call takes go in several', async () => {
+test('more checks than a call takes go in several calls', async () => {
   const server = await serve(answered);
   const client = new SluiceClient({ url: server.url, maxCalls: 10 });
 
@@ -54,7 +54,7 @@ test('more than a call takes go in several', async () => {
   expect(sizes.sort((a, b) => b - a)).toEqual([1000, 1000, 500]);
 });
 
-test('no call is longer than Sluice takes, whatever the keys have in them', async () => {
+test('no call is longer than Sluice takes, whatever characters the keys have', async () => {
   const longest: number[] = [];
   const server = await serve((call) => {
     longest.push(Number(call.headers['content-length']));
@@ -69,7 +69,7 @@ test('no call is longer than Sluice takes, whatever the keys have in them', asyn
   expect(server.calls.flatMap(({ elements }) => elements)).toHaveLength(3000);
 });
 
-test('one that is too long by itself goes alone', async () => {
+test('a check that is too long for any call goes alone', async () => {
   const server = await serve(answered);
   const client = new SluiceClient({ url: server.url, maxCalls: 10 });
 
@@ -78,7 +78,7 @@ test('one that is too long by itself goes alone', async () => {
   expect(server.calls.map(({ elements }) => elements.length)).toEqual([1, 1, 1]);
 });
 
-test('one that can not be written harms no other', async () => {
+test('a check that can not be written as JSON harms no other', async () => {
   const server = await serve(answered);
   const client = new SluiceClient(server.url);
 
@@ -90,7 +90,7 @@ test('one that can not be written harms no other', async () => {
   expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected']);
 });
 
-test('while as many calls are under way as may be, others gather', async () => {
+test('checks gather while `maxCalls` calls are under way', async () => {
   const server = await serve();
   const client = new SluiceClient({ url: server.url, maxCalls: 2 });
   const first = client.check('first');
@@ -135,7 +135,7 @@ test('the releases of a tick travel in one call', async () => {
   ]);
 });
 
-test('what is refused of a call is that element alone', async () => {
+test('a rejection or denial concerns one element of a call only', async () => {
   const server = await serve((call) => {
     call.answer(({ key }) =>
       key === 'bad'
@@ -162,13 +162,13 @@ test('an address with a path is put before `/rate`', async () => {
 });
 
 test.each([{ maxCalls: 0 }, { timeoutMillis: NaN }])(
-  'a number of no use is refused: %p',
+  'an invalid number is rejected: %p',
   (given) => {
     expect(() => new SluiceClient({ url: 'http://localhost', ...given })).toThrow(RangeError);
   },
 );
 
-test('calls go through another fetch', async () => {
+test('calls use the fetch that is given', async () => {
   const server = await serve(answered);
   let sent = 0;
   const counting: typeof fetch = (input, init) => {

@@ -13,7 +13,7 @@ const ways = [
   ['wait', (client: SluiceClient, key: string, options = {}) => client.wait(key, options)],
 ] as const;
 
-/** The first call fails so, and those after it are approved. */
+/** The first call fails with this status and error, and later calls are approved. */
 const failsOnce = (status: number, error: string, retryAfter?: number) => {
   let calls = 0;
   return (call: RecordedCall) => {
@@ -31,7 +31,7 @@ describe.each(ways)('a %s', (_, ask) => {
     'shutting down',
     'too many waiters on this replica',
     'too many waiters of this caller on this replica',
-  ])('that is answered "%s" is sent once more', async (error) => {
+  ])('that is answered "%s" is sent again', async (error) => {
     const server = await serve(failsOnce(503, error, 0.01));
 
     expect(await ask(new SluiceClient(server.url), 'a')).toMatchObject({ approved: true });
@@ -71,7 +71,7 @@ describe.each(ways)('a %s', (_, ask) => {
     expect(server.calls).toHaveLength(1);
   });
 
-  test('whose time would be over by then is not sent again', async () => {
+  test('is not sent again if its time would be over by then', async () => {
     const server = await serve(failsOnce(503, 'shutting down', 60));
 
     await expect(
@@ -95,7 +95,7 @@ describe.each(ways)('a %s', (_, ask) => {
     expect(server.calls).toHaveLength(1);
   });
 
-  test('that nobody can be asked for has not counted', async () => {
+  test('that reaches no server has not counted', async () => {
     const client = new SluiceClient(`http://127.0.0.1:${await freePort()}`);
 
     const failure: unknown = await ask(client, 'a').catch((reason: unknown) => reason);
@@ -109,7 +109,7 @@ describe.each(ways)('a %s', (_, ask) => {
     });
   });
 
-  test('is no success by an answer that is none of Sluice', async () => {
+  test('fails if the answer is not from Sluice', async () => {
     const server = await serve((call) => {
       call.succeed({ hello: 'world' });
     });
@@ -135,7 +135,7 @@ describe('on a network that fails', () => {
     await app.stop(0);
   });
 
-  test.each(ways)('a %s finds a server that was not there before', async (_, ask) => {
+  test.each(ways)('a %s is sent again if the server refused the connection', async (_, ask) => {
     proxy.refuse();
     const untilItAccepts: typeof fetch = async (input, init) => {
       try {
@@ -170,7 +170,7 @@ describe('on a network that fails', () => {
   });
 });
 
-test('a release is sent once more where it was not taken', async () => {
+test('a release is sent again if it was not carried out', async () => {
   const server = await serve((call) => {
     if (server.calls.length === 1) call.fail(503, 'shutting down', 0.01);
     else call.answer(() => ({ status: 200 }));
@@ -181,7 +181,7 @@ test('a release is sent once more where it was not taken', async () => {
   expect(server.calls.map(({ method }) => method)).toEqual(['DELETE', 'DELETE']);
 });
 
-test('of a call only what did not count is sent once more', async () => {
+test('only the elements of a call that did not count are sent again', async () => {
   const server = await serve((call) => {
     call.answer(({ key }) => {
       if (key === 'lost') return { status: 503, error: 'store unavailable', retryAfter: 1 };
@@ -201,7 +201,7 @@ test('of a call only what did not count is sent once more', async () => {
   ]);
 });
 
-test('a denial is an answer, after which nothing is sent again', async () => {
+test('a denied check is not sent again', async () => {
   const server = await serve((call) => {
     call.answer(() => ({ status: 429, error: 'rate limit exceeded', retryAfter: 1 }));
   });

@@ -3,7 +3,7 @@ import { useRecordingServers } from '../../support/client/recording-server.js';
 
 const serve = useRecordingServers();
 
-test('who aborts leaves alone, and what is approved then is given back', async () => {
+test('an aborted check leaves the others of its call alone, and its late approval is released', async () => {
   const server = await serve();
   const client = new SluiceClient(server.url);
   const leaving = new AbortController();
@@ -24,7 +24,7 @@ test('who aborts leaves alone, and what is approved then is given back', async (
   });
 });
 
-test('who aborts before the call leaves is not in it', async () => {
+test('a check that is aborted before its call is sent is not in the call', async () => {
   const server = await serve((call) => {
     call.answer();
   });
@@ -40,7 +40,7 @@ test('who aborts before the call leaves is not in it', async () => {
   expect(server.calls.map(({ elements }) => elements)).toEqual([[{ key: 'stays' }]]);
 });
 
-test('with a signal that is aborted nothing is sent', async () => {
+test('nothing is sent if the signal is already aborted', async () => {
   const server = await serve((call) => {
     call.answer();
   });
@@ -71,7 +71,7 @@ test('one signal serves many checks', async () => {
   expect(warnings).toEqual([]);
 });
 
-test('a check without an answer ends with its time, and may have counted', async () => {
+test('a check without an answer times out, and may have counted', async () => {
   const server = await serve();
   const client = new SluiceClient({ url: server.url, timeoutMillis: 50 });
 
@@ -81,7 +81,7 @@ test('a check without an answer ends with its time, and may have counted', async
   expect(error).toMatchObject({ message: 'no answer within 50 ms', mayHaveCounted: true });
 });
 
-test('one whose time ends before it is sent has not counted', async () => {
+test('a check that times out before it is sent has not counted', async () => {
   const server = await serve();
   const client = new SluiceClient({ url: server.url, maxCalls: 1 });
   const first = client.check('first');
@@ -97,22 +97,19 @@ test('one whose time ends before it is sent has not counted', async () => {
   await first;
 });
 
-test.each([Infinity, 2 ** 40])(
-  'a check may take as long as it likes: %d ms',
-  async (timeoutMillis) => {
-    const server = await serve();
-    const client = new SluiceClient({ url: server.url, timeoutMillis });
-    const check = client.check('a');
-    const call = await server.call(0);
-    await client.release('b', 'id', { timeoutMillis: 50 }).catch(() => undefined);
+test.each([Infinity, 2 ** 40])('a check may have any time limit: %d ms', async (timeoutMillis) => {
+  const server = await serve();
+  const client = new SluiceClient({ url: server.url, timeoutMillis });
+  const check = client.check('a');
+  const call = await server.call(0);
+  await client.release('b', 'id', { timeoutMillis: 50 }).catch(() => undefined);
 
-    call.answer();
+  call.answer();
 
-    expect(await check).toMatchObject({ approved: true });
-  },
-);
+  expect(await check).toMatchObject({ approved: true });
+});
 
-test('a call that hangs makes room for others when its last check is out of time', async () => {
+test('a call that hangs makes room for others when its last check times out', async () => {
   const server = await serve();
   const client = new SluiceClient({ url: server.url, maxCalls: 1, timeoutMillis: 50 });
   await expect(client.check('first')).rejects.toThrow(SluiceTimeoutError);

@@ -24,7 +24,7 @@ test.each([
   ['a text', (url: string) => url],
   ['a URL', (url: string) => new URL(url)],
   ['a request', (url: string) => new Request(url)],
-])('asks before it calls, whatever it is called with: %s', async (_, made) => {
+])('checks the limit before it sends a request, called with %s', async (_, made) => {
   const target = await startTarget();
   const call = limitedFetch(client, { keyOf, wait: false });
   const url = `${target.url}/?key=${uniqueKey()}`;
@@ -35,7 +35,7 @@ test.each([
   expect(target.calls).toHaveLength(1);
 });
 
-test('waits for its turn', async () => {
+test('a request waits for its turn', async () => {
   const target = await startTarget();
   const call = limitedFetch(client, { keyOf });
   const key = uniqueKey();
@@ -56,7 +56,7 @@ test.each([
     'of a request',
     (call: typeof fetch, url: string, signal: AbortSignal) => call(new Request(url, { signal })),
   ],
-])('a signal %s ends the waiting', async (_, begin) => {
+])('a signal %s ends the wait', async (_, begin) => {
   const target = await startTarget();
   const call = limitedFetch(client, { keyOf });
   const key = uniqueKey();
@@ -72,14 +72,14 @@ test.each([
   expect(target.calls).toEqual([]);
 });
 
-test('what has no key is not limited', async () => {
+test('a request without a key is not limited', async () => {
   const target = await startTarget();
   const call = limitedFetch(new SluiceClient('http://127.0.0.1:1'), { keyOf });
 
   expect((await call(target.url)).status).toBe(200);
 });
 
-test('sends by the fetch that it is given', async () => {
+test('requests use the fetch that is given', async () => {
   const target = await startTarget();
   const sent: unknown[] = [];
   const own: typeof fetch = (input, init) => {

@@ -74,7 +74,7 @@ test('requests can wait for their turn', async () => {
   expect(await answer).toMatchObject({ status: 200 });
 });
 
-test('a wait with a limit is refused where its turn comes too late', async () => {
+test('a wait with a limit is denied if its turn comes too late', async () => {
   const { url, handled } = await limited({ wait: true, maxWaitMillis: 1000 });
   const key = uniqueKey();
   await client.check(key);
@@ -84,7 +84,7 @@ test('a wait with a limit is refused where its turn comes too late', async () =>
   expect(handled).toEqual([]);
 });
 
-test('who disconnects while waiting gives the place up, and is not handled', async () => {
+test('a request whose client disconnects while waiting gives its place up, and is not handled', async () => {
   const { url, handled } = await limited({ wait: true });
   const key = uniqueKey();
   await client.check(key);
@@ -109,7 +109,7 @@ describe('without Sluice', () => {
     expect(handled).toEqual([]);
   });
 
-  test('requests pass, if that is the policy', async () => {
+  test('requests pass if the policy is allow', async () => {
     const { url } = await limited({ outagePolicy: 'allow' }, await unreachable());
 
     expect(await send(url, 'GET', '/?key=a')).toMatchObject({ status: 200 });
@@ -117,7 +117,7 @@ describe('without Sluice', () => {
 });
 
 test.each(['deny', 'allow'] as const)(
-  'a check that Sluice refuses is a fault of the app: %s',
+  'a check that Sluice rejects is a fault of the app: %s',
   async (outagePolicy) => {
     const { url, handled } = await limited({ outagePolicy });
 

@@ -46,7 +46,7 @@ describe('a check', () => {
     });
   });
 
-  test('that Sluice refuses fails with its status and reason, and harms no other', async () => {
+  test('that Sluice rejects throws an error with its status and reason, and harms no other', async () => {
     const key = uniqueKey();
 
     const [tooLong, wrong, good] = await Promise.allSettled([
@@ -88,14 +88,14 @@ describe('a wait', () => {
     expect(await waiting).toEqual({ approved: true, requestId: expect.any(String) as string });
   });
 
-  test('is denied where the queue is full', async () => {
+  test('is denied if the queue is full', async () => {
     const key = uniqueKey();
     await permit(key, { maxRequests: 1, maxRequestsInQueue: 0 });
 
     expect(await client.wait(key)).toEqual({ approved: false, retryAfterSeconds: 3600 });
   });
 
-  test('is denied where its turn comes too late, and told when one could be had', async () => {
+  test('is denied if its turn comes too late, with the time to come back', async () => {
     const key = uniqueKey();
     await permit(key, { maxRequests: 1 });
 
@@ -142,7 +142,7 @@ describe('a wait', () => {
     await untilWaiting(app.url, key, 0);
   });
 
-  test('holds up no check', async () => {
+  test('delays no check', async () => {
     const key = uniqueKey();
     const requestId = await permit(key, ONE);
     const waits = Array.from({ length: 20 }, () => client.wait(key));
@@ -157,7 +157,7 @@ describe('a wait', () => {
     }
   });
 
-  test('goes through another fetch, too', async () => {
+  test('also uses the fetch that is given', async () => {
     const key = uniqueKey();
     const other = new SluiceClient({ url: app.url, fetch });
     await permit(key, ONE);
@@ -187,7 +187,7 @@ test.each(['a/b', '..', '%2F', 'a b?c=d#e', '\u{1f6b0}', '"\\'])(
 );
 
 describe('with a permit', () => {
-  test('work is done, its result passed on, and the approval released', async () => {
+  test('work is done, its result is passed on, and the approval is released', async () => {
     const key = uniqueKey();
     let held: number | undefined;
 
@@ -203,7 +203,7 @@ describe('with a permit', () => {
     expect([result, held, await approved(key)]).toEqual(['done', 1, 0]);
   });
 
-  test('work that fails releases the approval, too', async () => {
+  test('work that fails also releases the approval', async () => {
     const key = uniqueKey();
     const fails = () => {
       throw new Error('broken');
@@ -214,7 +214,7 @@ describe('with a permit', () => {
     expect(await approved(key)).toBe(0);
   });
 
-  test('one works at a time where one may', async () => {
+  test('only one works at a time if the maximum is one', async () => {
     const key = uniqueKey();
     let atWork = 0;
     let most = 0;
@@ -230,7 +230,7 @@ describe('with a permit', () => {
     expect(most).toBe(1);
   });
 
-  test('nothing is done where it is denied', async () => {
+  test('no work is done if the check is denied', async () => {
     const key = uniqueKey();
     await permit(key, ONE);
     let isDone = false;
@@ -245,7 +245,7 @@ describe('with a permit', () => {
     expect(isDone).toBe(false);
   });
 
-  test('a release that fails is no error', async () => {
+  test('a release that fails is not an error', async () => {
     const own = await startTestApp();
     const work = () => own.stop(0).then(() => 'done');
 
@@ -253,7 +253,7 @@ describe('with a permit', () => {
   });
 });
 
-test('each call has the correlation id of its moment', async () => {
+test('each call asks for the correlation id when it is sent', async () => {
   const ids = [uniqueKey(), uniqueKey()];
   const [one, other] = ids;
   const key = uniqueKey();
@@ -279,7 +279,7 @@ describe('with a token', () => {
   };
   afterEach(() => Promise.all(started.splice(0).map((service) => service.stop(0))));
 
-  test('checks, waits and releases are let in, and without it are not', async () => {
+  test('checks, waits and releases are accepted, and without one they are rejected', async () => {
     const { service } = await guarded();
     const holder = new SluiceClient({ url: service.url, token: first });
     const key = uniqueKey();
@@ -295,7 +295,7 @@ describe('with a token', () => {
     await expect(stranger.release(key, 'x')).rejects.toMatchObject(refused);
   });
 
-  test('another one is sent from the next call on', async () => {
+  test('that changes the new one is sent from the next call on', async () => {
     const { file, service } = await guarded();
     let token: string = first;
     const holder = new SluiceClient({ url: service.url, token: () => Promise.resolve(token) });
@@ -309,7 +309,7 @@ describe('with a token', () => {
     expect(await holder.check(uniqueKey())).toMatchObject({ approved: true });
   });
 
-  test('that can not be had nothing is sent', async () => {
+  test('that can not be obtained nothing is sent', async () => {
     const cause = new Error('the vault is closed');
     const token = () => Promise.reject(cause);
     const holder = new SluiceClient({ url: app.url, token });

@@ -16,7 +16,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.stop(0));
 
-test('the client asks over HTTPS where Node trusts the certificate', async () => {
+test('the client asks over HTTPS if Node trusts the certificate', async () => {
   const { stdout } = await promisify(execFile)(process.execPath, [EXAMPLE], {
     env: {
       PATH: process.env.PATH,
@@ -28,7 +28,7 @@ test('the client asks over HTTPS where Node trusts the certificate', async () =>
   expect(stdout).toBe('first: true second: false\nafter a release: true\n');
 });
 
-test('it does not where Node trusts it not', async () => {
+test('the client fails if Node does not trust the certificate', async () => {
   await expect(new SluiceClient(app.url).check(uniqueKey())).rejects.toMatchObject({
     name: 'SluiceUnavailableError',
     cause: { code: 'UNABLE_TO_VERIFY_LEAF_SIGNATURE' },

@@ -9,10 +9,10 @@ import { inBackticks, tableRows } from '../../support/docs/tables.js';
 
 const folder = useTemporaryFolder();
 
-test('the table of metrics names each of our own, with its labels', async () => {
+test('the table of metrics names each metric of Sluice, with its labels', async () => {
   const key = uniqueKey();
   const CONFIG_FILE = join(folder, 'rules.json');
-  // A rule with a name has series of its own, once one of its keys was checked.
+  // A named rule has series of its own once one of its keys was checked.
   await writeFile(CONFIG_FILE, JSON.stringify({ keys: [{ key_pattern: key, name: 'one' }] }));
   const app = await startTestApp({ CONFIG_FILE });
   try {
@@ -26,7 +26,7 @@ test('the table of metrics names each of our own, with its labels', async () => 
       const sample = new RegExp(`^${inBackticks(name)}(?:_sum)?\\{?([^}\\n]*)`, 'm').exec(text);
       const inText = [...sample![1]!.matchAll(/(\w+)="/g)]
         .map(([, label]) => label)
-        // Of a histogram's buckets.
+        // The label of a histogram's buckets.
         .filter((label) => label !== 'le');
       expect([name, labels.replaceAll(/[`\s]/g, '').split(',').filter(Boolean)]).toEqual([
         name,

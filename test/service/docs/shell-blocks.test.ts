@@ -31,7 +31,7 @@ describe.each(commands)('the commands of $page', ({ page, blocks }) => {
   const folder = useTemporaryFolder();
   const needsRedis = blocks.some(({ code }) => code.includes('redis-server'));
   const program = redisProgram();
-  // `npm test` says that there is no redis-server.
+  // `npm test` says if redis-server is missing.
   const run = needsRedis && program === undefined ? test.skip : test;
 
   let session: ShellSession;

@@ -13,13 +13,13 @@ import { KeyAccount } from '../../support/fuzz/key-account.js';
 import { runFuzz } from '../../support/fuzz/run-fuzz.js';
 import type { Target } from '../../support/fuzz/target.js';
 
-/** All that a service has logged is kept: no run on one is longer. */
+/** Bounds the memory: everything that a service logs is kept. */
 const ROUND_SECONDS = 20;
 const OTHER_TIMEOUT_MILLIS = 300_000;
 const SETTINGS = {
-  // None ends: what a window counted is still there to be counted.
+  // No window ends during a run, so that its counts can be compared.
   WINDOW_MILLIS: '3600000',
-  // How soon a busy test machine answers is not what this is about.
+  // The tests are not about the speed of a busy machine.
   STORE_TIMEOUT_MILLIS: '30000',
   MAX_EVENT_LOOP_DELAY_MILLIS: '60000',
   LOG_LEVEL: 'debug',
@@ -27,7 +27,7 @@ const SETTINGS = {
   LOG_4XX: 'true',
   ALLOWED_HOSTS: 't',
 };
-/** In the ordinary tests the same requests at every run. */
+/** The ordinary tests send the same requests at every run. */
 const ORDINARY = process.env.FUZZ_SECONDS ? {} : { FUZZ_SEED: '1' };
 const { seed, seconds } = fuzzOptions({ ...ORDINARY, ...process.env }, { seconds: extent(2, 6) });
 const redis = useRedis();
@@ -35,7 +35,7 @@ const folder = useTemporaryFolder();
 
 afterEach(killReplicas);
 
-/** Settings, and what the service goes by. */
+/** Settings, and the rules and tokens that they declare. */
 function declared(refusesStrangers: boolean): [Record<string, string>, Declared] {
   const name = uniqueKey();
   const [tokens, rules] = [join(folder, `${name}.tokens`), join(folder, `${name}.rules`)];
@@ -85,28 +85,31 @@ const rounds = Array.from({ length: Math.ceil(seconds / ROUND_SECONDS) }, (_, ro
   seconds: Math.min(ROUND_SECONDS, seconds - round * ROUND_SECONDS),
 }));
 
-describe.each(Object.entries(starts))('whatever is sent to a service with %s', (name, start) => {
-  test.each(rounds)(
-    'it answers well, counts what it accepted and nothing else, and goes on (seed $seed)',
-    async (round) => {
-      const target = await start();
-      const report = await runFuzz(target, round.seed, round.seconds);
-      const { violations, scenarios, statuses } = report;
-      const answers = Object.values(statuses).reduce((sum, count) => sum + count, 0);
-      const rate = Math.round(answers / report.seconds);
-      say(
-        `fuzz: ${name}, seed ${round.seed}, ${answers} answers, ${rate}/s, ` +
-          JSON.stringify({ statuses, scenarios }),
-      );
-      if (violations.length > 0) {
-        const replay = `npm run test:fuzz -- --seed ${round.seed} --seconds ${round.seconds}`;
-        throw new Error(`${violations.length} violations (${replay}):\n${violations.join('\n')}`);
-      }
-      const refusals = target.declared ? ['401', '403', '429'] : [];
-      expect(Object.keys(statuses)).toEqual(
-        expect.arrayContaining(['200', '400', '404', '405', ...refusals]),
-      );
-    },
-    ROUND_SECONDS * 1000 + OTHER_TIMEOUT_MILLIS,
-  );
-});
+describe.each(Object.entries(starts))(
+  'a service with %s, whatever is sent to it,',
+  (name, start) => {
+    test.each(rounds)(
+      'answers well, counts only what it accepted, and goes on serving (seed $seed)',
+      async (round) => {
+        const target = await start();
+        const report = await runFuzz(target, round.seed, round.seconds);
+        const { violations, scenarios, statuses } = report;
+        const answers = Object.values(statuses).reduce((sum, count) => sum + count, 0);
+        const rate = Math.round(answers / report.seconds);
+        say(
+          `fuzz: ${name}, seed ${round.seed}, ${answers} answers, ${rate}/s, ` +
+            JSON.stringify({ statuses, scenarios }),
+        );
+        if (violations.length > 0) {
+          const replay = `npm run test:fuzz -- --seed ${round.seed} --seconds ${round.seconds}`;
+          throw new Error(`${violations.length} violations (${replay}):\n${violations.join('\n')}`);
+        }
+        const refusals = target.declared ? ['401', '403', '429'] : [];
+        expect(Object.keys(statuses)).toEqual(
+          expect.arrayContaining(['200', '400', '404', '405', ...refusals]),
+        );
+      },
+      ROUND_SECONDS * 1000 + OTHER_TIMEOUT_MILLIS,
+    );
+  },
+);

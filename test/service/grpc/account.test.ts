@@ -13,7 +13,7 @@ import { until } from '../../support/until.js';
 import { useRedis } from '../../support/use-redis.js';
 
 const MAX = 5;
-/** The first two may be waited for. */
+/** Checks of the first two may wait. */
 const NAMES = ['patient-a', 'patient-b', 'hasty-a', 'hasty-b'] as const;
 
 const redis = useRedis();
@@ -23,7 +23,7 @@ const gatewayOf = useGateways();
 
 type Descriptors = readonly { readonly name: string; readonly hits: number }[];
 
-/** Asks, lets the service work for some turns, or cancels the call that was begun so many before. */
+/** Asks, lets the event loop run some turns, or cancels the call that was begun so many calls ago. */
 type Step =
   { readonly ask: Descriptors } | { readonly turns: number } | { readonly cancel: number };
 
@@ -47,31 +47,34 @@ const steps = fc.array(
   { minLength: 5, maxLength: 40 },
 );
 
-describe.each(bothLimiters(redis))('whatever gateways do (%s limiter)', (_name, settings) => {
-  let app: GrpcApp;
-  let gateway: Gateway;
-  beforeEach(async () => {
-    app = await start({
-      ...settings(),
-      ...(await rulesFile(folder, ruleForAll({ max_requests_per_window: MAX }), {
-        key_pattern: '.*/patient-.*',
-        key_pattern_is_regex: true,
-        max_wait_millis: 86_400_000,
-      })),
-      LOG_2XX: 'true',
+describe.each(bothLimiters(redis))(
+  'under random calls and cancellations (%s limiter)',
+  (_name, settings) => {
+    let app: GrpcApp;
+    let gateway: Gateway;
+    beforeEach(async () => {
+      app = await start({
+        ...settings(),
+        ...(await rulesFile(folder, ruleForAll({ max_requests_per_window: MAX }), {
+          key_pattern: '.*/patient-.*',
+          key_pattern_is_regex: true,
+          max_wait_millis: 86_400_000,
+        })),
+        LOG_2XX: 'true',
+      });
+      gateway = gatewayOf(app);
     });
-    gateway = gatewayOf(app);
-  });
 
-  test('the approvals of each key are those of the calls that were answered OK', async () => {
-    await fc.assert(
-      fc.asyncProperty(steps, async (all) => {
-        await expectExact(app, gateway, all);
-      }),
-      { numRuns: extent(60, 300) },
-    );
-  }, 300_000);
-});
+    test('the approvals of each key match the calls that were answered OK', async () => {
+      await fc.assert(
+        fc.asyncProperty(steps, async (all) => {
+          await expectExact(app, gateway, all);
+        }),
+        { numRuns: extent(60, 300) },
+      );
+    }, 300_000);
+  },
+);
 
 async function expectExact(app: GrpcApp, gateway: Gateway, all: readonly Step[]): Promise<void> {
   const run = uniqueKey();
@@ -103,13 +106,13 @@ async function expectExact(app: GrpcApp, gateway: Gateway, all: readonly Step[])
     else if ('cancel' in step) calls.at(-1 - step.cancel)?.cancel();
     else for (let turn = 0; turn < step.turns; turn += 1) await nextTurn();
   }
-  // Whoever still waits is cancelled. An answer on the same connection comes after all that.
+  // Calls that still wait are cancelled. A later answer on the same connection shows that the service has read it all.
   await gateway.askFor(uniqueKey());
   for (const call of calls) call.cancel();
   await Promise.allSettled(calls.map(({ answer }) => answer));
   await gateway.askFor(uniqueKey());
 
-  /** By the log: a call that was cancelled may have been answered before the service heard of that. */
+  /** Counted from the log: the service may have answered a call before it read the cancellation. */
   const account = (): Record<string, number> => {
     const counts = Object.fromEntries(NAMES.map((name) => [name, 0]));
     for (const { msg, status, correlationId } of app.log) {

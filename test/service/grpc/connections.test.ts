@@ -23,7 +23,7 @@ const rulesThatWait = (): Promise<{ CONFIG_FILE: string }> =>
   rulesFile(folder, ruleForAll({ max_wait_millis: 86_400_000 }));
 
 describe('MAX_CONNECTIONS', () => {
-  test('drops one more, counts it, and goes on serving the others', async () => {
+  test('drops a connection above it, counts it, and goes on serving the others', async () => {
     const app = await start({ MAX_CONNECTIONS: '2' });
     const [first, second] = [gatewayOf(app), gatewayOf(app)];
     await first.askFor(uniqueKey());
@@ -39,7 +39,7 @@ describe('MAX_CONNECTIONS', () => {
     expect(app.log.filter(({ msg }) => msg === 'connections dropped')).toHaveLength(1);
   });
 
-  test('takes another when one has ended', async () => {
+  test('accepts another connection when one has ended', async () => {
     const app = await start({ MAX_CONNECTIONS: '1' });
     const first = gatewayOf(app);
     await first.askFor(uniqueKey());
@@ -60,13 +60,13 @@ test('MAX_IN_FLIGHT_PER_CONNECTION calls wait on a connection, and one more come
   const app = await start({ MAX_IN_FLIGHT_PER_CONNECTION: '2', ...(await rulesThatWait()) });
   const gateway = gatewayOf(app);
   const key = uniqueKey();
-  // The service has told its bound with the first answer.
+  // The first answer carries the service's bound.
   await gateway.askFor(key);
   const calls = [1, 2].map(() => gateway.begin({ descriptors: [of(key)] }));
   await untilWaiting(app.url, key, 2);
   const free = uniqueKey();
   const third = gateway.begin({ descriptors: [of(free)] });
-  // Another connection is served meanwhile.
+  // Another connection is served in the meantime.
   expect((await gatewayOf(app).askFor(uniqueKey())).overall_code).toBe('OK');
   expect((await debugState(app.url, free)).Found).toBe(false);
   calls[0]!.cancel();
@@ -76,7 +76,7 @@ test('MAX_IN_FLIGHT_PER_CONNECTION calls wait on a connection, and one more come
 });
 
 describe.each(bothLimiters(redis))('a gateway that waits (%s limiter)', (_name, settings) => {
-  test('and whose side of the connection ends without a word, is withdrawn', async () => {
+  test('is withdrawn if its connection ends without notice', async () => {
     const app = await start({ ...settings(), ...(await rulesThatWait()) });
     const key = uniqueKey();
     const holder = await approve(app.url, key);
@@ -96,7 +96,7 @@ describe('a connection that does not speak HTTP/2', () => {
     ['HTTP/1.1', requestText('GET', '/healthz')],
     ['noise', '\x00\x01\x02\xff'.repeat(100)],
     [
-      'a preface without sense',
+      'a preface followed by noise',
       'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\xff\xff\xff\xff\xff\xff\xff\xff\xff',
     ],
   ])('is closed, and harms no other: %s', async (_what, text) => {
@@ -112,7 +112,7 @@ describe('a connection that does not speak HTTP/2', () => {
   });
 });
 
-test('calls that are cancelled as they come leave nobody in the queue', async () => {
+test('calls that are cancelled as they arrive leave no waiter in the queue', async () => {
   const app = await start(await rulesThatWait());
   const key = uniqueKey();
   await approve(app.url, key);

@@ -27,7 +27,7 @@ describe.each(bothLimiters(redis))('each descriptor (%s limiter)', (_name, setti
     });
   }
 
-  test('is counted by what came of it', async () => {
+  test('is counted by its outcome', async () => {
     const app = await startWithRules();
     const gateway = gatewayOf(app);
     const [key, patient] = [uniqueKey(), `patient-${uniqueKey()}`];
@@ -48,7 +48,7 @@ describe.each(bothLimiters(redis))('each descriptor (%s limiter)', (_name, setti
     });
   });
 
-  test('that waits is among those who wait, and its wait is measured', async () => {
+  test('that waits is counted as a waiter until it is approved', async () => {
     const app = await startWithRules();
     const patient = `patient-${uniqueKey()}`;
     const holder = await approve(app.url, patient);

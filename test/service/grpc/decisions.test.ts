@@ -23,7 +23,7 @@ describe.each(bothLimiters(redis))('a decision (%s limiter)', (_name, settings) 
   const approvedOf = async (key: string): Promise<number | undefined> =>
     (await debugState(app.url, key)).NumApprovedThisWindow;
 
-  test('says what is left of the limit, until there is nothing', async () => {
+  test('says how much of the limit is left, down to nothing', async () => {
     const key = uniqueKey();
     const current_limit = { requests_per_unit: 2, unit: 'HOUR', name: 'default' };
     const answers = [
@@ -61,7 +61,7 @@ describe.each(bothLimiters(redis))('a decision (%s limiter)', (_name, settings) 
     expect(statuses.map(({ limit_remaining }) => limit_remaining)).toEqual([1, 0, 1, 0]);
   });
 
-  test('on several of which one is refused approves none', async () => {
+  test('on several descriptors approves none if one is denied', async () => {
     const keys = [uniqueKey(), uniqueKey(), uniqueKey()];
     await approve(app.url, keys[1]!, '?maxRequests=1');
     const response = await gateway.ask({ descriptors: keys.map((key) => of(key)) });
@@ -72,7 +72,7 @@ describe.each(bothLimiters(redis))('a decision (%s limiter)', (_name, settings) 
     expect(await debugState(app.url, keys[1]!)).toMatchObject({ NumDeniedThisWindow: 1 });
   });
 
-  test('leaves to others what it gave back', async () => {
+  test('leaves the approvals that it gave back to others', async () => {
     const [shared, full] = [uniqueKey(), uniqueKey()];
     await approve(app.url, full, '?maxRequests=1');
     for (let i = 0; i < 5; i += 1) {
@@ -85,7 +85,7 @@ describe.each(bothLimiters(redis))('a decision (%s limiter)', (_name, settings) 
     expect((await gateway.askFor(shared)).overall_code).toBe('OVER_LIMIT');
   });
 
-  test('on a hundred descriptors is one', async () => {
+  test('can be on a hundred descriptors', async () => {
     const keys = Array.from({ length: 100 }, uniqueKey);
     const response = await gateway.ask({ descriptors: keys.map((key) => of(key)) });
 
@@ -102,14 +102,14 @@ test.each([
   [30 * 86_400_000, 'MONTH'],
   [365 * 86_400_000, 'YEAR'],
   [61_000, 'UNKNOWN'],
-])('a window of %d ms is told as %s', async (windowMillis, unit) => {
+])('a window of %d ms is reported as %s', async (windowMillis, unit) => {
   const app = await start({ WINDOW_MILLIS: String(windowMillis) });
   const { statuses } = await gatewayOf(app).askFor(uniqueKey());
 
   expect(statuses).toMatchObject([{ current_limit: { requests_per_unit: 1, unit } }]);
 });
 
-test('a shadow rule lets everybody pass, and says so', async () => {
+test('a shadow rule lets every call pass, and says so', async () => {
   const app = await start(
     await rulesFile(folder, { key_pattern: 'quiet', max_requests_per_window: 0, shadow: true }),
   );

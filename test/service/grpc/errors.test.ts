@@ -90,7 +90,7 @@ describe('a request is an invalid argument', () => {
   });
 });
 
-describe('a request is denied permission', () => {
+describe('a request is rejected with PERMISSION_DENIED', () => {
   test('for a key that no rule matches, and takes nothing of the others', async () => {
     const key = uniqueKey();
 
@@ -119,12 +119,12 @@ describe('a request is denied permission', () => {
   });
 });
 
-describe('bytes that are no request', () => {
+describe('bytes that are not a request', () => {
   let calls: RawCalls;
   beforeEach(() => {
     calls = rawCallsTo(app);
   });
-  // What follows goes on to be answered, on the same connection.
+  // A later request on the same connection is still answered.
   afterEach(async () => {
     const key = uniqueKey();
     expect(await calls.ask({ descriptors: [of(key)] })).toMatchObject({ code: 'OK' });
@@ -154,7 +154,7 @@ describe('bytes that are no request', () => {
     ['domain', 'DOMAIN'],
     ['descriptors[0].entries[0].key', 'KEY'],
     ['descriptors[0].entries[0].value', 'test-VALUE'],
-  ])('are an invalid argument where a text is not UTF-8: %s', async (field, text) => {
+  ])('are an invalid argument if a text is not UTF-8: %s', async (field, text) => {
     const request = {
       domain: 'DOMAIN',
       descriptors: [{ entries: [{ key: 'KEY', value: 'test-VALUE' }] }],
@@ -168,13 +168,13 @@ describe('bytes that are no request', () => {
     });
   });
 
-  test('are a request where a text has the character that stands for what is wrong', async () => {
+  test('are a valid request if a text has the replacement character itself', async () => {
     const descriptors = [of(`${uniqueKey()}\ufffd`)];
 
     expect(await calls.ask({ descriptors })).toMatchObject({ code: 'OK' });
   });
 
-  test('are an invalid argument where they are too many fields', async () => {
+  test('are an invalid argument if they have too many fields', async () => {
     const entries = Array.from({ length: 10_001 }, () => ({ key: '' }));
 
     expect(await calls.ask({ descriptors: [{ entries }] })).toMatchObject({
@@ -183,7 +183,7 @@ describe('bytes that are no request', () => {
     });
   });
 
-  test('are too many', async () => {
+  test('get RESOURCE_EXHAUSTED if they are too many', async () => {
     const { code, details } = await calls.ask({ descriptors: [of('a'.repeat(256 * 1024))] });
 
     expect(code).toBe('RESOURCE_EXHAUSTED');
@@ -194,11 +194,11 @@ describe('bytes that are no request', () => {
     ['none', []],
     ['a part of a message', [Buffer.from('0000000009ff', 'hex')]],
     ['two messages', [messageFrame(Buffer.alloc(2)), messageFrame(Buffer.alloc(2))]],
-  ])('are no call of the method: %s', async (_what, chunks) => {
+  ])('are rejected as unimplemented if they are not one message: %s', async (_what, chunks) => {
     expect((await calls.send(chunks)).code).toBe('UNIMPLEMENTED');
   });
 
-  test('have an unknown compression', async () => {
+  test('are rejected as unimplemented if their compression is unknown', async () => {
     const headers = { 'grpc-encoding': 'br' };
 
     expect(await calls.send([Buffer.from('0100000001ff', 'hex')], { headers })).toMatchObject({
@@ -207,7 +207,7 @@ describe('bytes that are no request', () => {
   });
 });
 
-describe('a call that is none of Envoy', () => {
+describe('a call that Envoy would not send', () => {
   const rawCallsTo = useRawCalls();
 
   test.each([
@@ -215,20 +215,20 @@ describe('a call that is none of Envoy', () => {
     '/envoy.service.ratelimit.v2.RateLimitService/ShouldRateLimit',
     '/',
     '/\u00ff',
-  ])('has no such method: %s', async (path) => {
+  ])('is rejected for an unknown method: %s', async (path) => {
     const { code } = await rawCallsTo(app).send([messageFrame(Buffer.alloc(0))], { path });
 
     expect(code).toBe('UNIMPLEMENTED');
   });
 
-  test('has another type of content', async () => {
+  test('is rejected for another type of content', async () => {
     const headers = { 'content-type': 'application/json' };
     const { status } = await rawCallsTo(app).send([Buffer.from('{}')], { headers });
 
     expect(status).toBe(415);
   });
 
-  test('has a timeout that can not be read', async () => {
+  test('is rejected for a timeout that can not be read', async () => {
     const call = rawCallsTo(app).send([messageFrame(Buffer.alloc(0))], {
       headers: { 'grpc-timeout': 'soon' },
     });
@@ -236,7 +236,7 @@ describe('a call that is none of Envoy', () => {
     expect((await call).details).toContain('grpc-timeout');
   });
 
-  test('has the path of the method, and no message by GET', async () => {
+  test('is rejected for GET without a message', async () => {
     const call = rawCallsTo(app).send([], { path: METHOD_PATH, method: 'GET' });
 
     expect((await call).code).toBe('UNIMPLEMENTED');

@@ -33,17 +33,23 @@ test.each<[what: string, check: Limiter['check']]>([
       throw FAULT;
     },
   ],
-  ['decides what there is not', () => Promise.resolve(undefined as never)],
-])('a limiter that %s is an internal error with a line, and no refusal', async (_what, check) => {
-  const limiter = smallLimiter();
-  limiter.check = check;
-  const service = await start(limiter);
+  ['resolves without a decision', () => Promise.resolve(undefined as never)],
+])(
+  'a limiter that %s causes an internal error with a log line, not a denial',
+  async (_what, check) => {
+    const limiter = smallLimiter();
+    limiter.check = check;
+    const service = await start(limiter);
 
-  expect(await failureOf(gatewayOf(service).askFor('key'))).toEqual(['INTERNAL', 'internal error']);
-  expect(errorsIn(service)).toMatchObject([{ level: 'error', keys: ['key'], status: 500 }]);
-});
+    expect(await failureOf(gatewayOf(service).askFor('key'))).toEqual([
+      'INTERNAL',
+      'internal error',
+    ]);
+    expect(errorsIn(service)).toMatchObject([{ level: 'error', keys: ['key'], status: 500 }]);
+  },
+);
 
-test('a fault has no line where LOG_5XX=false', async () => {
+test('a fault has no log line if LOG_5XX=false', async () => {
   const limiter = smallLimiter();
   limiter.check = () => Promise.reject(FAULT);
   const service = await start(limiter, { environment: { LOG_5XX: 'false' } });
@@ -63,7 +69,7 @@ async function askForThree() {
   return { limiter, service, gateway, call, waiters };
 }
 
-test('a fault of one descriptor gives back what the others have', async () => {
+test('a fault of one descriptor gives back the approvals of the others', async () => {
   const { limiter, service, call, waiters } = await askForThree();
   waiters[0]!.approve(QUOTA);
   waiters[1]!.fail(FAULT);
@@ -74,7 +80,7 @@ test('a fault of one descriptor gives back what the others have', async () => {
   expect(errorsIn(service)).toMatchObject([ERROR_LINE]);
 });
 
-test('a fault of one beside the refusal of another is logged, and the refusal is told', async () => {
+test('a fault of one descriptor is logged if another is denied, and the answer is the denial', async () => {
   const { limiter, service, call, waiters } = await askForThree();
   waiters[0]!.fail(FAULT);
   waiters[1]!.decide({ outcome: 'denied', reason: 'limit_reached', quota: QUOTA });
@@ -87,12 +93,12 @@ test('a fault of one beside the refusal of another is logged, and the refusal is
   ]);
 });
 
-test('a gateway that gives up while its descriptors are decided gives back all of them', async () => {
+test('all descriptors are given back if the gateway gives up while they are decided', async () => {
   const { limiter, service, gateway, call, waiters } = await askForThree();
   waiters[0]!.approve(QUOTA);
   call.cancel();
   expect((await failureOf(call.answer))[0]).toBe('CANCELLED');
-  // Another call on the connection is answered when the end of the first has come.
+  // When a later call on the connection is answered, the service has read the end of the first.
   const other = gateway.begin({ descriptors: [of('d')] });
   await until(() => limiter.asked.length === 4);
   limiter.asked[3]!.waiter.approve(QUOTA);
@@ -107,7 +113,7 @@ test('a gateway that gives up while its descriptors are decided gives back all o
   ]);
 });
 
-test('an approval that can not be given back has a line, and the answer stays', async () => {
+test('an approval that can not be given back has a log line, and the answer stays', async () => {
   const { limiter, service, call, waiters } = await askForThree();
   limiter.release = () => Promise.reject(FAULT);
   waiters[0]!.approve(QUOTA);
@@ -120,17 +126,17 @@ test('an approval that can not be given back has a line, and the answer stays', 
   );
 });
 
-test('a deadline that passes while a descriptor is decided gives its approval back', async () => {
+test("a descriptor's approval is given back if the deadline passes while it is decided", async () => {
   const limiter = new StoreLimiterStub();
   const service = await start(limiter, { rules: [ruleForAll({ max_wait_millis: 60_000 })] });
   const gateway = gatewayOf(service);
-  // A busy machine may take longer to bring a call to Sluice than a short deadline lets it.
+  // On a busy machine a call may need longer to reach Sluice than a short deadline allows.
   for (let timeoutMillis = 50; limiter.asked.length === 0; timeoutMillis *= 2) {
     const asked = gateway.ask({ descriptors: [of('key')], hits_addend: 2 }, { timeoutMillis });
     expect((await failureOf(asked))[0]).toBe('DEADLINE_EXCEEDED');
   }
   const { waiter, request } = limiter.asked[0]!;
-  // The gateway has said so by the time that another call of it is answered.
+  // When another call of the gateway is answered, the service has read the cancellation.
   const other = gateway.begin({ descriptors: [of('other')] });
   await until(() => limiter.asked.length === 2);
   limiter.asked[1]!.waiter.approve(QUOTA);

@@ -18,7 +18,7 @@ describe('the headers for the client', () => {
     gateway = gatewayOf(app);
   });
 
-  test('of an approval have what is left', async () => {
+  test('of an approval say how much is left', async () => {
     expect(headersOf(await gateway.askFor(uniqueKey()))).toStrictEqual({
       'X-RateLimit-Limit': '5',
       'X-RateLimit-Remaining': '4',
@@ -26,7 +26,7 @@ describe('the headers for the client', () => {
     });
   });
 
-  test('of a refusal say when to come back, too', async () => {
+  test('of a denial also say when to come back', async () => {
     const key = uniqueKey();
     await approve(app.url, key, '?maxRequests=1');
 
@@ -38,7 +38,7 @@ describe('the headers for the client', () => {
     });
   });
 
-  test('of several descriptors are those of the one that has the least left', async () => {
+  test('of several descriptors describe the descriptor that has the least left', async () => {
     const [plenty, little] = [uniqueKey(), uniqueKey()];
     await approve(app.url, little, '?maxRequests=3');
     const response = await gateway.ask({ descriptors: [of(plenty), of(little), of(uniqueKey())] });
@@ -49,7 +49,7 @@ describe('the headers for the client', () => {
     });
   });
 
-  test('of several descriptors are those of one that is refused, though another has less left', async () => {
+  test('of several descriptors describe a denied descriptor, even if another has less left', async () => {
     const [last, full] = [uniqueKey(), uniqueKey()];
     await approve(app.url, full, '?maxRequests=4');
     const response = await gateway.ask({
@@ -68,7 +68,7 @@ describe('the headers for the client', () => {
   });
 });
 
-test('of several refusals say to come back when the last of them is over', async () => {
+test('the headers of several denials say when the longest of their windows ends', async () => {
   const app = await start(
     await rulesFile(
       folder,
@@ -84,7 +84,7 @@ test('of several refusals say to come back when the last of them is over', async
   expect(Number(headersOf(response)['Retry-After'])).toBeGreaterThan(86_000);
 });
 
-test('RATE_LIMIT_HEADERS=off leaves the limit out, and when to come back in', async () => {
+test('RATE_LIMIT_HEADERS=off leaves the limit out, and Retry-After in', async () => {
   const app = await start({ RATE_LIMIT_HEADERS: 'off' });
   const gateway = gatewayOf(app);
   const key = uniqueKey();
@@ -95,7 +95,7 @@ test('RATE_LIMIT_HEADERS=off leaves the limit out, and when to come back in', as
   expect(headersOf(await gateway.askFor(key))).toStrictEqual({ 'Retry-After': SECONDS });
 });
 
-test('the shadow of a limit is in a header, unless another limit refuses', async () => {
+test('a shadow denial is in a header, unless another limit denies the call', async () => {
   const app = await start(
     await rulesFile(folder, { key_pattern: 'quiet', max_requests_per_window: 0, shadow: true }),
   );

@@ -38,7 +38,7 @@ describe('the health service', () => {
     expect(await healthOf(app).check(LIMITS)).toBe('SERVING');
   });
 
-  test('tells those who watch at once when the service drains, while calls are decided', async () => {
+  test('tells watchers at once when the service drains, while calls are still decided', async () => {
     const app = await start({ SHUTDOWN_DELAY_MILLIS: '3600000' });
     const health = healthOf(app);
     const watched = ['', LIMITS].map((service) => health.watch(service));
@@ -57,7 +57,7 @@ describe('the health service', () => {
     await stopped;
   });
 
-  test('goes on telling others when one who watches has left', async () => {
+  test('goes on telling other watchers when one has left', async () => {
     const app = await start({ SHUTDOWN_DELAY_MILLIS: '3600000' });
     const health = healthOf(app);
     const [leaves, stays] = [health.watch(''), health.watch('')];
@@ -84,7 +84,7 @@ describe('the health service', () => {
 });
 
 describeWithRedisProgram('while Redis is down', () => {
-  test('it says that it does not serve, until Redis is back', async () => {
+  test('the health service says NOT_SERVING until Redis is back', async () => {
     const redis = await startRedisProcess();
     const app = await start({ REDIS_URL: redis.url, STORE_TIMEOUT_MILLIS: '1000' });
     const watched = healthOf(app).watch(LIMITS);

@@ -23,7 +23,7 @@ describe.each(bothLimiters(redis))('hits_addend (%s limiter)', (_name, settings)
   const approvedOf = async (of: string): Promise<number | undefined> =>
     (await debugState(app.url, of)).NumApprovedThisWindow;
 
-  test('of the request is how many approvals each descriptor takes', async () => {
+  test('of the request is the number of approvals that each descriptor takes', async () => {
     const other = uniqueKey();
     const { statuses } = await gateway.ask({ hits_addend: 3, descriptors: [of(key), of(other)] });
 
@@ -32,7 +32,7 @@ describe.each(bothLimiters(redis))('hits_addend (%s limiter)', (_name, settings)
   });
 
   test.each([{}, { hits_addend: 0 }, { hits_addend: 1 }])(
-    'of the request %j is one',
+    'of the request counts as one: %j',
     async (hits) => {
       await gateway.ask({ ...hits, descriptors: [of(key)] });
 
@@ -40,7 +40,7 @@ describe.each(bothLimiters(redis))('hits_addend (%s limiter)', (_name, settings)
     },
   );
 
-  test("of a descriptor stands in the place of the request's", async () => {
+  test("of a descriptor replaces the request's", async () => {
     const other = uniqueKey();
     await gateway.ask({
       hits_addend: 3,
@@ -64,14 +64,14 @@ describe.each(bothLimiters(redis))('hits_addend (%s limiter)', (_name, settings)
     expect(await approvedOf(key)).toBe(10);
   });
 
-  test('above the maximum is over the limit, and takes nothing', async () => {
+  test('above the maximum is denied, and takes nothing', async () => {
     const { statuses } = await gateway.ask({ hits_addend: 11, descriptors: [of(key)] });
 
     expect(statuses).toMatchObject([{ code: 'OVER_LIMIT', limit_remaining: 10 }]);
     expect(await approvedOf(key)).toBe(0);
   });
 
-  test('is given back as a whole where another descriptor is refused', async () => {
+  test('is given back as a whole if another descriptor is denied', async () => {
     const full = uniqueKey();
     await approve(app.url, full, '?maxRequests=1');
     await gateway.ask({ hits_addend: 2, descriptors: [of(key)] });
@@ -84,7 +84,7 @@ describe.each(bothLimiters(redis))('hits_addend (%s limiter)', (_name, settings)
     expect((await gateway.ask({ hits_addend: 8, descriptors: [of(key)] })).overall_code).toBe('OK');
   });
 
-  test('of all descriptors together are at most 1000', async () => {
+  test('of all descriptors together is at most 1000', async () => {
     const descriptors = Array.from({ length: 100 }, () => of(key));
 
     expect(await failureOf(gateway.ask({ hits_addend: 11, descriptors }))).toEqual([
@@ -103,7 +103,7 @@ describe.each(bothLimiters(redis))('hits_addend (%s limiter)', (_name, settings)
       { descriptors: [{ value: 1 }, { value: 2 ** 60 }] },
       'descriptors[1].hits_addend.value must be at most 1000',
     ],
-  ])('%j is refused, and takes nothing', async (asked, text) => {
+  ])('%j is rejected, and takes nothing', async (asked, text) => {
     const { descriptors = [undefined], ...rest } = asked as {
       descriptors?: ({ value: number } | undefined)[];
     };

@@ -49,7 +49,7 @@ test('descriptors that differ in order, domain or the place of a comma have limi
   }
 });
 
-test('by {values} gateways and callers over HTTP share a key', async () => {
+test('gateways and callers over HTTP share a key if it is {values}', async () => {
   const app = await start();
   const gateway = gatewayOf(app);
   const [first, second] = [uniqueKey(), uniqueKey()];
@@ -60,7 +60,7 @@ test('by {values} gateways and callers over HTTP share a key', async () => {
   expect((await send(app.url, 'POST', ratePath(second))).status).toBe(429);
 });
 
-test('a key over 512 bytes is limited as any other', async () => {
+test('a key over 512 bytes is limited like any other', async () => {
   const app = await start();
   const gateway = gatewayOf(app);
   const path = `${uniqueKey()}/${'a'.repeat(2000)}`;
@@ -70,7 +70,7 @@ test('a key over 512 bytes is limited as any other', async () => {
   expect((await gateway.askFor(`${path}1`)).overall_code).toBe('OVER_LIMIT');
 });
 
-test('a key that a value makes empty is refused', async () => {
+test('a key that an empty value makes empty is rejected', async () => {
   const app = await start();
 
   expect(await failureOf(gatewayOf(app).askFor(''))).toEqual([
@@ -79,7 +79,7 @@ test('a key that a value makes empty is refused', async () => {
   ]);
 });
 
-test('rules match the keys, those that are cut included', async () => {
+test('rules match the keys, also keys that are cut', async () => {
   const app = await start({
     ...BY_DEFAULT,
     ...(await rulesFile(
@@ -108,7 +108,7 @@ test('rules match the keys, those that are cut included', async () => {
   expect(await limitOf('/other')).toEqual({ requests_per_unit: 1, unit: 'HOUR', name: 'default' });
 });
 
-test('a descriptor twice in a request is asked for twice', async () => {
+test('a descriptor that is twice in a request counts twice', async () => {
   const app = await start({ MAX_REQUESTS: '2' });
   const gateway = gatewayOf(app);
   const key = uniqueKey();

@@ -16,15 +16,15 @@ async function loadedForGrpc(settings: Readonly<Record<string, string>>): Promis
   return all.filter((path) => /@grpc|grpc-health-check|protobufjs|dist.grpc/.test(path));
 }
 
-test('without GRPC_PORT nothing for gRPC is loaded', async () => {
+test('no module for gRPC is loaded without GRPC_PORT', async () => {
   expect(await loadedForGrpc({})).toEqual([]);
 });
 
-test('with GRPC_PORT it is', async () => {
+test('the modules for gRPC are loaded with GRPC_PORT', async () => {
   expect(await loadedForGrpc({ GRPC_PORT: '0' })).not.toEqual([]);
 });
 
-test('GET /readyz is 503 until the port of gRPC listens', async () => {
+test('GET /readyz is 503 until the gRPC port listens', async () => {
   const [port, grpcPort] = [await freePort(), await freePort()];
   const started = startReplica({ PORT: String(port), GRPC_PORT: String(grpcPort) });
   const reasons = new Set<string>();
@@ -33,7 +33,7 @@ test('GET /readyz is 503 until the port of gRPC listens', async () => {
     try {
       answer = await send(`http://127.0.0.1:${port}`, 'GET', '/readyz');
     } catch {
-      return false; // the port does not listen yet
+      return false; // The port does not listen yet.
     }
     if (answer.status !== 200) reasons.add(answer.text);
     return answer.status === 200;

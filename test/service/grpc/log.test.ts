@@ -19,7 +19,7 @@ const millis = expect.any(Number) as unknown;
 
 const linesIn = (app: GrpcApp): LogLine[] => app.log.filter(({ msg }) => msg === 'call answered');
 
-/** One call of each class: approved, refused, invalid, not decided. */
+/** One call of each class: approved, denied, rejected, failed. */
 async function callsOfEveryClass(environment: Record<string, string>): Promise<{
   app: GrpcApp;
   keys: readonly [string, string];
@@ -50,7 +50,7 @@ test.each([
   ['false', 'false', 'true', [503]],
   ['false', 'false', 'false', []],
 ])(
-  'with LOG_2XX=%s, LOG_4XX=%s and LOG_5XX=%s there are lines for %j',
+  'LOG_2XX=%s, LOG_4XX=%s and LOG_5XX=%s log the statuses %j',
   async (LOG_2XX, LOG_4XX, LOG_5XX, statuses) => {
     const { app } = await callsOfEveryClass({ LOG_2XX, LOG_4XX, LOG_5XX, LOG_LEVEL: 'debug' });
 
@@ -58,7 +58,7 @@ test.each([
   },
 );
 
-test('each line says for what, how it ended, how long it took, and whose it was', async () => {
+test('each line has the keys, the outcome, the duration and the correlation id', async () => {
   const { app, keys } = await callsOfEveryClass({
     LOG_2XX: 'true',
     LOG_4XX: 'true',
@@ -89,7 +89,7 @@ test('each line says for what, how it ended, how long it took, and whose it was'
   ]);
 });
 
-test("has the caller, and the place in its trace, also of a call that is refused for its key's sake", async () => {
+test('each line has the caller and its trace id, also if the key is rejected', async () => {
   const app = await start({
     AUTH_TOKENS_FILE: await tokenFile(folder, { ...CALLER, key_patterns: ['test-.*'] }),
     LOG_2XX: 'true',
@@ -112,7 +112,7 @@ test("has the caller, and the place in its trace, also of a call that is refused
   expect(JSON.stringify(app.log)).not.toContain(CALLER.token);
 });
 
-test('makes up an id for a call without one, each its own', async () => {
+test('each call without a correlation id gets one of its own', async () => {
   const app = await start({ LOG_2XX: 'true' });
   const gateway = gatewayOf(app);
   await gateway.askFor(uniqueKey());
@@ -134,7 +134,7 @@ test('a shadow denial is logged if denials are logged', async () => {
   expect(silent.log).not.toContainEqual(expect.objectContaining(shadowed));
 });
 
-test('a gateway that gives up while it waits has a line with 499, whatever the settings', async () => {
+test('a call that its gateway gives up while it waits has a line with 499, whatever the settings', async () => {
   const app = await start({
     ...(await rulesFile(folder, ruleForAll({ max_wait_millis: 86_400_000 }))),
     LOG_4XX: 'false',

@@ -9,7 +9,7 @@ const QUOTA = { maxRequests: 1, remaining: 0, resetMillis: 1500 };
 const start = useGrpcServices();
 const gatewayOf = useGateways();
 
-/** The longest that a descriptor may wait, by a rule and a gateway's timeout. */
+/** The longest wait of a descriptor under a rule and a gateway's timeout. */
 async function longestWait(
   max_wait_millis: number,
   timeoutMillis?: number,
@@ -25,12 +25,12 @@ async function longestWait(
   return request.maxWaitMillis;
 }
 
-test('a descriptor waits for as long as its rule says', async () => {
+test('a descriptor waits at most as long as its rule says', async () => {
   expect(await longestWait(700)).toBe(700);
   expect(await longestWait(700, 60_000)).toBe(700);
 });
 
-test("it waits no longer than its gateway does, less a tenth for the answer's way", async () => {
+test("a descriptor waits at most nine tenths of its gateway's timeout", async () => {
   const longest = await longestWait(3_600_000, 60_000);
 
   expect(longest).toBeLessThanOrEqual(54_000);
@@ -38,11 +38,11 @@ test("it waits no longer than its gateway does, less a tenth for the answer's wa
   expect(Number.isInteger(longest)).toBe(true);
 });
 
-test('without a timeout of its gateway only its rule counts', async () => {
+test("only the rule limits a descriptor's wait if its gateway has no timeout", async () => {
   expect(await longestWait(31_622_400_000)).toBe(31_622_400_000);
 });
 
-test('one whose wait is over is over its limit', async () => {
+test('a descriptor whose wait is over is denied', async () => {
   const limiter = new StoreLimiterStub();
   const service = await start(limiter, { rules: [ruleForAll({ max_wait_millis: 60_000 })] });
   const { answer } = gatewayOf(service).begin({ descriptors: [of('key')] });
@@ -53,7 +53,7 @@ test('one whose wait is over is over its limit', async () => {
   expect(headersOf(response)['Retry-After']).toBe('2');
 });
 
-test('one whose wait is over has the others withdrawn, and those not asked for that come after', async () => {
+test('a descriptor whose wait is over has the others withdrawn or given back, and no more are asked for', async () => {
   const limiter = new StoreLimiterStub();
   const service = await start(limiter, {
     rules: [{ key_pattern: 'patient-.*', key_pattern_is_regex: true, max_wait_millis: 60_000 }],

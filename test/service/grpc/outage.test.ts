@@ -32,7 +32,7 @@ describeWithRedisProgram('while Redis is down', () => {
     await checkUntilLogged(app, STORE_DOWN);
   }
 
-  test('by the policy deny a call is not decided, which is no refusal, until Redis is back', async () => {
+  test('a call fails, and is not denied, under the policy deny until Redis is back', async () => {
     await startAndGoDown('deny');
     const gateway = gatewayOf(app);
 
@@ -45,7 +45,7 @@ describeWithRedisProgram('while Redis is down', () => {
     expect((await gateway.askFor(uniqueKey())).overall_code).toBe('OK');
   });
 
-  test('by the policy allow every call is approved, and says by what', async () => {
+  test('every call is approved under the policy allow, and its answer names the policy', async () => {
     await startAndGoDown('allow');
     const gateway = gatewayOf(app);
     const key = uniqueKey();
@@ -58,7 +58,7 @@ describeWithRedisProgram('while Redis is down', () => {
     }
   });
 
-  test('by the policy local this replica decides, and gives back alone, too', async () => {
+  test('this replica decides and gives back alone under the policy local', async () => {
     await startAndGoDown('local');
     const gateway = gatewayOf(app);
     const [full, free] = [uniqueKey(), uniqueKey()];
@@ -75,7 +75,7 @@ describeWithRedisProgram('while Redis is down', () => {
 });
 
 describe('a store that fails for one of two descriptors', () => {
-  test('has the other given back', async () => {
+  test("gives back the other's approval", async () => {
     const limiter = new StoreLimiterStub();
     limiter.goDown('away');
     const service = await start(limiter);
@@ -87,7 +87,7 @@ describe('a store that fails for one of two descriptors', () => {
     expect(limiter.released).toEqual([waiter.requestId]);
   });
 
-  test('leaves a refusal of the other as it is', async () => {
+  test('leaves a denial of the other as it is', async () => {
     const limiter = new StoreLimiterStub();
     limiter.goDown('away');
     const service = await start(limiter);

@@ -23,7 +23,7 @@ describe.each(bothLimiters(redis))("a descriptor's own limit (%s limiter)", (_na
   const limited = (requests_per_unit: number) =>
     of(key, { limit: { requests_per_unit, unit: 'MINUTE' } });
 
-  test('stands in the place of the maximum', async () => {
+  test('replaces the maximum', async () => {
     const response = await gateway.ask({ descriptors: [limited(5)] });
 
     expect(response.statuses).toMatchObject([
@@ -37,7 +37,7 @@ describe.each(bothLimiters(redis))("a descriptor's own limit (%s limiter)", (_na
     expect((await debugState(app.url, key)).Config?.MaxRequestsPerWindow).toBe(5);
   });
 
-  test('holds for those who ask without one, as an override over HTTP does', async () => {
+  test('also applies to callers that ask without one, like an override over HTTP', async () => {
     await gateway.ask({ descriptors: [limited(1)] });
 
     expect((await gateway.askFor(key)).overall_code).toBe('OVER_LIMIT');
@@ -45,14 +45,14 @@ describe.each(bothLimiters(redis))("a descriptor's own limit (%s limiter)", (_na
     expect((await gateway.ask({ descriptors: [limited(2)] })).overall_code).toBe('OK');
   });
 
-  test('goes together with hits', async () => {
+  test('can be combined with hits', async () => {
     const ask = async (hits_addend: number): Promise<unknown> =>
       (await gateway.ask({ hits_addend, descriptors: [limited(10)] })).overall_code;
 
     expect([await ask(6), await ask(5), await ask(4)]).toEqual(['OK', 'OVER_LIMIT', 'OK']);
   });
 
-  test('is refused for a window of another length, and changes nothing', async () => {
+  test('is rejected for a window of another length, and changes nothing', async () => {
     await approve(app.url, key);
     const descriptors = [of(key, { limit: { requests_per_unit: 9, unit: 'SECOND' } })];
 

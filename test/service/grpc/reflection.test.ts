@@ -56,7 +56,7 @@ describe.each(['v1', 'v1alpha'])('reflection %s', (version) => {
     expect(listServicesResponse?.service.map(({ name }) => name)).toEqual(SERVICES);
   });
 
-  test.each(SERVICES)('has all files of %s, with what each needs', async (service) => {
+  test.each(SERVICES)('has all files of %s, with their dependencies', async (service) => {
     const files = await filesOf(version, service);
     const names = files.map(({ name }) => name);
 
@@ -64,7 +64,7 @@ describe.each(['v1', 'v1alpha'])('reflection %s', (version) => {
     for (const needed of files.flatMap(dependenciesOf)) expect(names).toContain(needed);
   });
 
-  test('names every type by its whole name, which one of the files has', async () => {
+  test('names every type by its full name, which one of the files defines', async () => {
     const files = await filesOf(version, SERVICES[0]!);
     const defined = new Set(files.flatMap(definedIn));
 
@@ -73,7 +73,7 @@ describe.each(['v1', 'v1alpha'])('reflection %s', (version) => {
     for (const [, type] of used) expect(defined).toContain(type);
   });
 
-  test('needs the file of each type that another file has', async () => {
+  test('lists exactly the files of the used types as dependencies', async () => {
     const files = await filesOf(version, SERVICES[0]!);
     const home = new Map(files.flatMap((file) => definedIn(file).map((type) => [type, file.name])));
 

@@ -33,13 +33,13 @@ const hitsOf = ({ hits = 1 }: CheckRequest): number => hits;
 const hitsAsked = (): number =>
   limiter.asked.reduce((sum, { request }) => sum + hitsOf(request), 0);
 
-/** Of 100 descriptors with ten hits each. */
+/** Begins a call of 100 descriptors with ten hits each. */
 function beginLarge(by: Gateway, name: string): PendingCall {
   const descriptors = Array.from({ length: 100 }, (_, i) => of(`${name}-${i}`));
   return by.begin({ hits_addend: 10, descriptors });
 }
 
-/** Approves all that is asked, and all that is asked then. */
+/** Approves each check that is asked for, until the calls are over. */
 async function approveAll(calls: readonly PendingCall[]): Promise<void> {
   let isOver = false;
   const over = Promise.allSettled(calls.map(({ answer }) => answer)).then(() => (isOver = true));
@@ -53,10 +53,10 @@ async function approveAll(calls: readonly PendingCall[]): Promise<void> {
   await over;
 }
 
-test('of one connection 1000 hits are under way, and what is beyond waits for its turn', async () => {
+test('at most 1000 hits of a connection are under way, and further ones wait for their turn', async () => {
   const calls = Array.from({ length: 20 }, (_, i) => beginLarge(gateway, `large-${i}`));
   await until(() => limiter.asked.length === 100);
-  // Answered on the same connection, when all of the calls have been read.
+  // Answered on the same connection, after all of the calls have been read.
   const single = gateway.begin({ descriptors: [of('single')] });
   await until(() => limiter.asked.length === 101);
   expect(limiter.asked.at(-1)!.request.key).toBe('single');
@@ -71,7 +71,7 @@ test('of one connection 1000 hits are under way, and what is beyond waits for it
   for (const { answer } of calls) expect((await answer).overall_code).toBe('OK');
 });
 
-test('each connection has a share of its own, and of all of them 4000 hits are under way', async () => {
+test('each connection has a share of its own, and at most 4000 hits of all are under way', async () => {
   const calls = [beginLarge(gateway, 'first-0'), beginLarge(gateway, 'first-1')];
   await until(() => limiter.asked.length === 100);
   for (const name of ['second', 'third', 'fourth']) {
@@ -81,7 +81,7 @@ test('each connection has a share of its own, and of all of them 4000 hits are u
   }
   const late = connect();
   calls.push(beginLarge(late, 'late'));
-  // Answered on the same connection, when the call before it has been read.
+  // Answered on the same connection, after the call before it has been read.
   const single = late.begin({ descriptors: [of('single')] });
   await until(() => limiter.asked.length === 401);
   limiter.asked.at(-1)!.waiter.approve(QUOTA);
@@ -90,16 +90,16 @@ test('each connection has a share of its own, and of all of them 4000 hits are u
   limiter.asked[0]!.waiter.approve(QUOTA);
   await until(() => limiter.asked.length === 402);
 
-  // The first of its caller goes before the second of another has gone on.
+  // The first call of a connection begins before the second call of another has gone on.
   expect(limiter.asked.at(-1)!.request.key).toMatch(/^(first-1-0|late-0)$/);
   await approveAll(calls);
 });
 
-test('a call that is refused asks for nothing more', async () => {
+test('a denied call asks for no more descriptors', async () => {
   const first = beginLarge(gateway, 'first');
   await until(() => limiter.asked.length === 100);
   const second = beginLarge(gateway, 'second');
-  // Has been read after the second.
+  // The service reads this call after the second.
   const single = gateway.begin({ descriptors: [of('single')] });
   await until(() => limiter.asked.length === 101);
   limiter.asked.at(-1)!.waiter.approve(QUOTA);
@@ -113,7 +113,7 @@ test('a call that is refused asks for nothing more', async () => {
   expect(limiter.asked.map(({ request }) => request.key)).not.toContain('second-1');
 });
 
-test('descriptors that wait keep nobody of their connection waiting', async () => {
+test('descriptors that wait do not delay other calls on their connection', async () => {
   const patient = Array.from({ length: 11 }, (_, call) =>
     gateway.begin({
       descriptors: Array.from({ length: 100 }, (_, i) => of(`patient-${call}-${i}`)),

@@ -23,7 +23,7 @@ const rulesThatWait = (): Promise<Environment> =>
   rulesFile(folder, ruleForAll({ max_wait_millis: 86_400_000 }));
 
 describe.each(bothLimiters(redis))('a service that stops (%s limiter)', (_name, settings) => {
-  test('turns those away who wait when the grace is over, which is no refusal', async () => {
+  test('turns waiters away when the grace is over, which is not a denial', async () => {
     const app = await start({ ...settings(), ...(await rulesThatWait()) });
     const keys = [uniqueKey(), uniqueKey()];
     const gateway = gatewayOf(app);
@@ -40,7 +40,7 @@ describe.each(bothLimiters(redis))('a service that stops (%s limiter)', (_name, 
     expect(await acceptsConnections(app.grpcPort)).toBe(false);
   });
 
-  test('answers those whose turn comes within the grace', async () => {
+  test('answers waiters whose turn comes within the grace', async () => {
     const app = await start({ ...settings(), ...(await rulesThatWait()), WINDOW_MILLIS: '1000' });
     const gateway = gatewayOf(app);
     const watched = healthOf(app).watch('');
@@ -57,13 +57,13 @@ describe.each(bothLimiters(redis))('a service that stops (%s limiter)', (_name, 
   });
 });
 
-test('nothing of those who waited stays in Redis', async () => {
+test('a service that stops leaves nothing of its waiters in Redis', async () => {
   const prefix = `${uniqueKey()}:`;
   const app = await start({
     REDIS_URL: redis.url,
     KEY_PREFIX: prefix,
     STORE_TIMEOUT_MILLIS: '60000',
-    // Nothing may be left to the leases.
+    // So long that no lease ends during the test.
     REPLICA_LEASE_MILLIS: '3600000',
     ...(await rulesThatWait()),
   });
@@ -98,7 +98,7 @@ describe('a process that stops', () => {
     return { replica, grpcPort: Number(grpcPort) };
   }
 
-  test('ends with code 0, though gateways have connections and calls without end', async () => {
+  test('ends with code 0, although gateways have open connections and calls', async () => {
     const { replica, grpcPort } = await startProcess(await rulesThatWait());
     const gateway = gatewayOf({ grpcPort });
     const key = uniqueKey();
@@ -120,7 +120,7 @@ describe('a process that stops', () => {
     expect(replica.stderr).toBe('');
   });
 
-  test('answers what is in flight', async () => {
+  test('answers calls in flight', async () => {
     const { replica, grpcPort } = await startProcess({
       REDIS_URL: redis.url,
       STORE_TIMEOUT_MILLIS: '60000',

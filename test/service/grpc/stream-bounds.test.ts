@@ -20,11 +20,11 @@ import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
 
 const HOUR = 3_600_000;
-/** Of all streams of a port whose messages have not come. */
+/** Most streams of a port whose messages have not come. */
 const MAX_COMING = 2000;
-/** Of all connections of a port that have not begun. */
+/** Most connections of a port that have not begun. */
 const MAX_BEGINNING = 1000;
-/** Of one connection, by the settings. */
+/** Most streams of one connection, by the settings. */
 const IN_FLIGHT = 100;
 const CALLER = { name: 'gateway', token: 'token-of-the-gateway', scopes: ['check'] };
 const MESSAGE = requestFrame({ descriptors: [of('key')] });
@@ -44,7 +44,7 @@ const timeouts = (limits: Partial<Timeouts>): { timeouts: Timeouts } => ({
 async function begun(at: { grpcPort: number }, options?: object): Promise<FrameConnection> {
   const connection = await connect(at);
   connection.begin(options);
-  // The settings have come by then, and what they are answered with has been read by the second time.
+  // The first settle shows that the service's settings have come, the second that the service has read their answer.
   await connection.settle();
   await connection.settle();
   return connection;
@@ -73,7 +73,7 @@ describe('a connection', () => {
     await connection.closed;
   });
 
-  test('that has not begun ends for a later one where a port has 1000', async () => {
+  test('that has not begun is closed for a later one if a port has 1000 of them', async () => {
     const app = await start();
     const first = await connect(app);
     for (let open = 1; open < MAX_BEGINNING; open += 1) await connect(app);
@@ -82,7 +82,7 @@ describe('a connection', () => {
     await first.closed;
   });
 
-  test('that has begun is not', async () => {
+  test('that has begun is not closed after the time limit of a head', async () => {
     const service = await startService(smallLimiter(), timeouts({ headMillis: 100 }));
     const first = await begun(service);
     const second = await connect(service);
@@ -92,7 +92,7 @@ describe('a connection', () => {
     expect(first.isClosed).toBe(false);
   });
 
-  test('on which streams are opened and reset without end is told to go away', async () => {
+  test('on which streams are opened and reset without end gets a GOAWAY', async () => {
     const app = await start();
     const connection = await begun(app);
     for (let i = 0; i < 2000; i += 1) connection.reset(connection.openStream());
@@ -103,7 +103,7 @@ describe('a connection', () => {
 });
 
 describe('a call without a message', () => {
-  test('is refused at once without a token, and with a wrong one', async () => {
+  test('is rejected at once without a token, and with a wrong one', async () => {
     const app = await start({ AUTH_TOKENS_FILE: await tokenFile(folder, CALLER) });
     const calls = rawCallsTo(app);
     const begin = (headers: object) => calls.send([], { headers: { ...headers }, staysOpen: true });
@@ -121,7 +121,7 @@ describe('a call without a message', () => {
     expect(isGoodOver).toBe(false);
   });
 
-  test('is over its deadline after the time limit of a request, though bytes of it come', async () => {
+  test('exceeds its deadline after the time limit of a request, even if bytes of it come', async () => {
     const service = await startService(smallLimiter(), timeouts({ requestMillis: 300 }));
     const connection = await begun(service);
     const silent = rawCallsTo(service).send([], { staysOpen: true });
@@ -144,7 +144,7 @@ describe('a call without a message', () => {
     await until(() => connection.framesOf(next).some(({ type }) => type === FRAME.data));
   });
 
-  test('ends for a later one where a port has 2000, and one whose message comes is served', async () => {
+  test('is dropped for a later one if a port has 2000, and a call whose message comes is served', async () => {
     const app = await start();
     const connections: FrameConnection[] = [];
     const first = await begun(app);
@@ -170,9 +170,9 @@ describe('a call without a message', () => {
 
 describe('headers', () => {
   test.each([
-    ['has acknowledged that', { acknowledges: true }],
+    ['has acknowledged that limit', { acknowledges: true }],
     ['has not', { acknowledges: false }],
-  ])('of over 8 KiB are refused, whether or not a client %s', async (_what, options) => {
+  ])('of over 8 KiB are rejected if the client %s', async (_what, options) => {
     const app = await start();
     const connection = await begun(app, options);
     const stream = connection.openStream({ headers: [LARGE, LARGE, LARGE] });
@@ -192,7 +192,7 @@ describe('headers', () => {
     await expectServed(gatewayOf(app));
   });
 
-  test('that are repeated take no memory, on any number of streams without a message', async () => {
+  test('that are repeated take no memory on streams without a message, however many', async () => {
     const replica = await startReplica({ GRPC_PORT: '0' });
     const { grpcPort } = await replica.logged(({ msg }) => msg === 'serving');
     const residentMiB = async (): Promise<number> =>
@@ -212,7 +212,7 @@ describe('headers', () => {
   });
 });
 
-test('an answer that is not taken in the time limit of a request ends its stream', async () => {
+test('an answer that is not read within the time limit of a request ends its stream', async () => {
   const service = await startService(smallLimiter(), timeouts({ requestMillis: 300 }));
   const connection = await begun(service, { takesAnswers: false });
   const stream = connection.openStream();
@@ -225,7 +225,7 @@ describe('streams that need no token', () => {
   const WATCH = { path: WATCH_PATH };
   const EMPTY = Buffer.alloc(5);
 
-  test('are three on a connection, and those of others are served', async () => {
+  test('are at most three on a connection, and other connections are served', async () => {
     const app = await start();
     const connection = await begun(app);
     const streams = Array.from({ length: 4 }, () => connection.openStream(WATCH));
@@ -242,13 +242,13 @@ describe('streams that need no token', () => {
     expect(await dropsOf(app, 'too_many')).toBe(1);
   });
 
-  test('are watched for longer than a request may take', async () => {
+  test('may watch for longer than a request may take', async () => {
     const service = await startService(smallLimiter(), timeouts({ requestMillis: 100 }));
     const connection = await begun(service);
     const watched = connection.openStream(WATCH);
     connection.send(watched, EMPTY, { isLast: true });
     await until(() => connection.framesOf(watched).some(({ type }) => type === FRAME.data));
-    // Its request is over the limit later than the watch would be.
+    // This request times out later than the watch would.
     await connection.codeOf(connection.openStream());
 
     expect(connection.framesOf(watched).map(({ type }) => type)).not.toContain(FRAME.reset);

@@ -41,13 +41,13 @@ async function handshake(
 
 async function plainConnection({ grpcPort }: { grpcPort: number }): Promise<Socket> {
   const socket = connectPlain(grpcPort, '127.0.0.1');
-  // A reset is one of the ways to be closed.
+  // The service may close the connection with a reset.
   socket.on('error', () => undefined);
   await once(socket, 'connect');
   return socket;
 }
 
-describe('by TLS', () => {
+describe('over TLS', () => {
   let app: GrpcApp;
   beforeEach(async () => {
     app = await start(tls.settings);
@@ -61,7 +61,7 @@ describe('by TLS', () => {
     expect((await gateway.askFor(key)).overall_code).toBe('OVER_LIMIT');
   });
 
-  test('a gateway without TLS, or without trust, has no answer', async () => {
+  test('a gateway without TLS, or without trust in the certificate, gets no answer', async () => {
     for (const creds of [credentials.createInsecure(), credentials.createSsl()]) {
       const call = gatewayOf(app, creds).askFor(uniqueKey());
       expect((await failureOf(call))[0]).toBe('UNAVAILABLE');
@@ -69,7 +69,7 @@ describe('by TLS', () => {
     expect((await gatewayOf(app, trusting()).askFor(uniqueKey())).overall_code).toBe('OK');
   });
 
-  test('TLSv1.1 is not spoken', async () => {
+  test('TLSv1.1 is rejected', async () => {
     const old = {
       minVersion: 'TLSv1.1',
       maxVersion: 'TLSv1.1',
@@ -79,13 +79,13 @@ describe('by TLS', () => {
     await expect(handshake(app, old)).rejects.toThrow(/protocol version/i);
   });
 
-  test('a client that speaks HTTP/1.1 only is told so in the handshake', async () => {
+  test('a client that speaks only HTTP/1.1 fails in the handshake', async () => {
     await expect(handshake(app, { ALPNProtocols: ['http/1.1'] })).rejects.toThrow(
       /no application protocol/i,
     );
   });
 
-  test('a client that names no protocol is closed', async () => {
+  test("a client's connection is closed if it names no protocol", async () => {
     const socket = await handshake(app, { ALPNProtocols: [] });
     socket.resume();
     await once(socket, 'close');
@@ -139,7 +139,7 @@ describe('a listener', () => {
     return { listener, grpcPort: listener.port, served };
   }
 
-  test('cuts a client in time that does not agree on TLS', async () => {
+  test('cuts a client that does not agree on TLS in time', async () => {
     const { listener, grpcPort, served } = await listen(100);
     const socket = (await plainConnection({ grpcPort })).resume();
     await once(socket, 'close');
@@ -148,7 +148,7 @@ describe('a listener', () => {
     expect(served).toEqual([]);
   });
 
-  test('cuts a client that does not agree on TLS with all others', async () => {
+  test('cuts a client that does not agree on TLS along with all others', async () => {
     const { listener, grpcPort } = await listen(3_600_000);
     const socket = (await plainConnection({ grpcPort })).resume();
     const other = (await handshake({ grpcPort })).resume();
@@ -159,7 +159,7 @@ describe('a listener', () => {
     await until(() => socket.destroyed && other.destroyed);
   });
 
-  test('that stops serves nobody any more who agrees on TLS just then', async () => {
+  test('that stops does not serve a client that agrees on TLS afterwards', async () => {
     const { listener, grpcPort, served } = await listen();
     const socket = await plainConnection({ grpcPort });
     // Answered on another connection, so the first has been accepted before.
@@ -167,7 +167,7 @@ describe('a listener', () => {
     await until(() => served.length === 1);
     const stopped = listener.stopAccepting();
     const late = await handshake({ grpcPort }, { socket });
-    // A reset is one of the ways to be closed.
+    // The service may close the connection with a reset.
     late.on('error', () => undefined);
     await until(() => late.destroyed);
     other.destroy();
@@ -178,7 +178,7 @@ describe('a listener', () => {
 });
 
 describe('when the certificate changes', () => {
-  test('later connections have the new one, and those that are open go on', async () => {
+  test('later connections get the new one, and open connections go on', async () => {
     const name = join(folder, uniqueKey());
     const files = { TLS_CERT_FILE: `${name}.crt`, TLS_KEY_FILE: `${name}.key` };
     const replace = async (file: string, content: string): Promise<void> => {

@@ -21,7 +21,7 @@ const folder = useTemporaryFolder();
 const start = useGrpcApps();
 const gatewayOf = useGateways();
 
-describe('with tokens a call', () => {
+describe('with tokens, a call', () => {
   let app: GrpcApp;
   let gateway: Gateway;
   let key: string;
@@ -45,7 +45,7 @@ describe('with tokens a call', () => {
   });
 
   test.each<[what: string, headers: Record<string, string>, reason: string, failure: string[]]>([
-    ['without one', {}, 'token_required', ['UNAUTHENTICATED', 'a bearer token is required']],
+    ['without a token', {}, 'token_required', ['UNAUTHENTICATED', 'a bearer token is required']],
     [
       'with another scheme',
       { authorization: 'Basic dGVzdA==' },
@@ -53,13 +53,13 @@ describe('with tokens a call', () => {
       ['UNAUTHENTICATED', 'a bearer token is required'],
     ],
     [
-      'with an unknown one',
+      'with an unknown token',
       { authorization: 'Bearer token-of-nobody-at-all' },
       'token_unknown',
       ['UNAUTHENTICATED', 'unknown token'],
     ],
     [
-      'with one for something else',
+      'with a token for another scope',
       { ...bearer(OPERATOR) },
       'scope_missing',
       ['PERMISSION_DENIED', 'the token lacks the scope check'],
@@ -70,14 +70,14 @@ describe('with tokens a call', () => {
     expect((await debugState(app.url, key, bearer(OPERATOR))).Found).toBe(false);
   });
 
-  test('is rejected before what it asks for is looked at', async () => {
+  test('is rejected before its content is validated', async () => {
     expect(await failureOf(gateway.ask({ descriptors: [] }))).toEqual([
       'UNAUTHENTICATED',
       'a bearer token is required',
     ]);
   });
 
-  test('for a key of others is rejected, and takes nothing of its own', async () => {
+  test("for another caller's key is rejected, and takes nothing of its own keys", async () => {
     const descriptors = [of(key), of(`other-${key}`)];
 
     expect(await failureOf(gateway.ask({ descriptors }, as(GATEWAY)))).toEqual([
@@ -87,7 +87,7 @@ describe('with tokens a call', () => {
     expect((await debugState(app.url, key, bearer(OPERATOR))).Found).toBe(false);
   });
 
-  test('for a key of others does not hear how long its window is', async () => {
+  test("for another caller's key does not learn how long its window is", async () => {
     const descriptors = [of(`other-${key}`, { limit: { requests_per_unit: 5, unit: 'DAY' } })];
 
     expect(await failureOf(gateway.ask({ descriptors }, as(GATEWAY)))).toEqual([
@@ -96,7 +96,7 @@ describe('with tokens a call', () => {
     ]);
   });
 
-  test('with a limit of its own takes the scope configure', async () => {
+  test('with a limit of its own needs the scope configure', async () => {
     const descriptors = [of(key, { limit: { requests_per_unit: 5, unit: 'HOUR' } })];
 
     expect(await failureOf(gateway.ask({ descriptors }, as(GATEWAY)))).toEqual([
@@ -106,7 +106,7 @@ describe('with tokens a call', () => {
     expect((await gateway.ask({ descriptors }, as(CONFIGURER))).overall_code).toBe('OK');
   });
 
-  test("waits in the places of its caller, which those over HTTP share, and in no other's", async () => {
+  test("takes a waiting place of its caller, shared with HTTP, and not another caller's", async () => {
     await gateway.askFor(key, as(GATEWAY));
     const waiting = begin(app.url, 'POST', `${ratePath(key)}?canWait=true`, bearer(GATEWAY));
     await untilWaiting(app.url, key, 1, bearer(OPERATOR));
@@ -126,7 +126,7 @@ describe('with tokens a call', () => {
     again.cancel();
   });
 
-  test('that asks for two places where its caller has one is not decided', async () => {
+  test('fails if it needs two waiting places and its caller has one', async () => {
     const other = uniqueKey();
     await gateway.ask({ descriptors: [of(key), of(other)] }, as(GATEWAY));
 
@@ -137,7 +137,7 @@ describe('with tokens a call', () => {
   });
 });
 
-test('a token that is taken from the file lets nobody in any more', async () => {
+test('a token that is removed from the file is rejected', async () => {
   const file = await tokenFile(folder, GATEWAY);
   const app = await start({ AUTH_TOKENS_FILE: file });
   const gateway = gatewayOf(app);

@@ -69,7 +69,7 @@ test('the line of a call has the ids of its span', async () => {
   expect(line).toMatchObject({ trace_id: caller.traceId, span_id: check.spanId });
 });
 
-test('a call that is rejected for what it asks has its error in the span', async () => {
+test('a call that is rejected for its content has its error in the span', async () => {
   const caller = callersSpan();
   const { gateway } = await startTraced({ REQUESTS_CAN_SET_RATE: 'false' });
   const limit = { requests_per_unit: 5, unit: 'HOUR' } as const;

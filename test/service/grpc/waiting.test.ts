@@ -17,7 +17,7 @@ import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
 import { useRedis } from '../../support/use-redis.js';
 
-/** Longer than all the windows in which any turn of these tests could come. */
+/** Longer than all windows in which a waiter of these tests could get its turn. */
 const LONG = 86_400_000;
 
 const redis = useRedis();
@@ -35,7 +35,7 @@ describe.each(bothLimiters(redis))('a descriptor that may wait (%s limiter)', (_
     for (const call of pending.splice(0)) call.cancel();
   });
 
-  /** A key that is full, and may be waited for by gateways. */
+  /** Starts a service with a full key for which gateways may wait. */
   async function startFull(more: Environment = {}, rule: object = {}): Promise<void> {
     app = await start({
       ...settings(),
@@ -68,7 +68,7 @@ describe.each(bothLimiters(redis))('a descriptor that may wait (%s limiter)', (_
     return request;
   }
 
-  test('is approved when its turn comes, without a timeout of its gateway, too', async () => {
+  test('is approved when its turn comes, also if its gateway has no timeout', async () => {
     await startFull();
     const call = await waitForKey();
     await release(holder);
@@ -83,14 +83,14 @@ describe.each(bothLimiters(redis))('a descriptor that may wait (%s limiter)', (_
     });
   });
 
-  test('stands in one queue with those who wait over HTTP', async () => {
+  test('stands in one queue with waiters over HTTP', async () => {
     await startFull();
     const served: string[] = [];
     for (const name of ['gateway 1', 'HTTP 1', 'gateway 2', 'HTTP 2']) {
       const { answer } = name.startsWith('HTTP') ? await waitOverHttp() : await waitForKey();
       void answer.then(() => served.push(name));
     }
-    // Each makes room for one more, whom the queue has before the check itself.
+    // Each check makes room for one more, and the head of the queue gets it before the check itself.
     for (const count of [1, 2, 3, 4]) {
       await send(app.url, 'POST', `${ratePath(key)}?maxRequests=${count + 1}`);
       await until(() => served.length === count);
@@ -99,7 +99,7 @@ describe.each(bothLimiters(redis))('a descriptor that may wait (%s limiter)', (_
     expect(served).toEqual(['gateway 1', 'HTTP 1', 'gateway 2', 'HTTP 2']);
   });
 
-  test('is refused at once where its turn would come too late, and hears when it would', async () => {
+  test('is denied at once if its turn would come too late, with the time of its turn', async () => {
     await startFull({}, { max_wait_millis: 60_000 });
     const response = await gateway.askFor(key);
 
@@ -108,7 +108,7 @@ describe.each(bothLimiters(redis))('a descriptor that may wait (%s limiter)', (_
     expect(await debugState(app.url, key)).toMatchObject({ NumWaiting: 0 });
   });
 
-  test("is refused before its gateway's timeout, though its rule lets it wait for longer", async () => {
+  test("is denied before its gateway's timeout, even if its rule lets it wait for longer", async () => {
     await startFull();
     const response = await gateway.askFor(key, { timeoutMillis: 20_000 });
 
@@ -146,14 +146,14 @@ describe.each(bothLimiters(redis))('a descriptor that may wait (%s limiter)', (_
     expect(await debugState(app.url, key)).toMatchObject({ NumApprovedThisWindow: 0 });
   });
 
-  test('is withdrawn when another of its request is refused', async () => {
+  test('is withdrawn when another of its request is denied', async () => {
     await startFull();
     const other = uniqueKey();
     await approve(app.url, other);
     const http = begin(app.url, 'POST', `${ratePath(other)}?canWait=true`);
     pending.push({ cancel: () => http.disconnect() });
     await untilWaiting(app.url, other, 1);
-    // No place in the queue of the other is left.
+    // The queue of the other has no place left.
     await send(app.url, 'POST', `${ratePath(other)}?maxRequestsInQueue=1`);
     const response = await gateway.ask({ descriptors: [of(key), of(other)] });
 
@@ -165,7 +165,7 @@ describe.each(bothLimiters(redis))('a descriptor that may wait (%s limiter)', (_
     expect(await debugState(app.url, key)).toMatchObject({ NumApprovedThisWindow: 0 });
   });
 
-  test('is decided before those that may not wait', async () => {
+  test('is decided before descriptors that may not wait', async () => {
     app = await start({
       ...settings(),
       ...(await rulesFile(folder, {
@@ -180,13 +180,13 @@ describe.each(bothLimiters(redis))('a descriptor that may wait (%s limiter)', (_
     const hasty = uniqueKey();
     const call = await wait({ descriptors: [of(hasty), of(key)] });
     expect((await debugState(app.url, hasty)).Found).toBe(false);
-    // While it waits another takes what the second would have had.
+    // While the call waits, another caller takes the approval that the other descriptor needs.
     await approve(app.url, hasty);
     await release(holder);
     const response = await call.answer;
 
     expect(codesOf(response)).toEqual(['OVER_LIMIT', 'OK']);
-    // What it waited for is given back.
+    // The approval that the call waited for is given back.
     expect(await debugState(app.url, key)).toMatchObject({ NumApprovedThisWindow: 0 });
   });
 
@@ -204,7 +204,7 @@ describe.each(bothLimiters(redis))('a descriptor that may wait (%s limiter)', (_
     expect((await gateway.askFor(key)).overall_code).toBe('OK');
   });
 
-  test('beyond MAX_WAITERS is not decided', async () => {
+  test('fails if there are MAX_WAITERS waiters already', async () => {
     await startFull({ MAX_WAITERS: '1' });
     await waitForKey();
 
@@ -217,7 +217,7 @@ describe.each(bothLimiters(redis))('a descriptor that may wait (%s limiter)', (_
     expect(await debugState(app.url, key)).toMatchObject({ NumWaiting: 1 });
   });
 
-  test('beyond MAX_WAITERS takes nothing of the others in its request', async () => {
+  test('that fails for MAX_WAITERS takes nothing of the others in its request', async () => {
     await startFull({ MAX_WAITERS: '1' });
     await waitForKey();
     const other = uniqueKey();
@@ -226,7 +226,7 @@ describe.each(bothLimiters(redis))('a descriptor that may wait (%s limiter)', (_
     expect(await debugState(app.url, other)).toMatchObject({ NumApprovedThisWindow: 0 });
   });
 
-  test('waits not at all where its rule does not say so', async () => {
+  test('does not wait if its rule does not allow it', async () => {
     await startFull({}, { max_wait_millis: 0 });
 
     expect(codesOf(await gateway.askFor(key))).toEqual(['OVER_LIMIT']);

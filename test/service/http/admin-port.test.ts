@@ -35,7 +35,7 @@ describe.each(bothLimiters(redis))('with an admin port (%s limiter)', (_name, se
     ]);
   });
 
-  test('only the first serves checks and releases', async () => {
+  test('only the main port serves checks and releases', async () => {
     const key = uniqueKey();
     const id = await approve(app.url, key);
     for (const method of ['GET', 'POST', 'DELETE']) {
@@ -50,7 +50,7 @@ describe.each(bothLimiters(redis))('with an admin port (%s limiter)', (_name, se
     expect((await send(app.url, 'DELETE', `${ratePath(key)}/${id}`)).status).toBe(200);
   });
 
-  test('only the second tells of keys and metrics', async () => {
+  test('only the admin port shows keys and metrics', async () => {
     const key = uniqueKey();
     await approve(app.url, key);
     const paths = ['/debug', `/debug/${key}`, '/debug/%zz', '/metrics', '/ui', '/ui/data'];
@@ -61,7 +61,7 @@ describe.each(bothLimiters(redis))('with an admin port (%s limiter)', (_name, se
     expect(json()).toMatchObject({ Found: true, NumApprovedThisWindow: 1 });
   });
 
-  test('both tell how the replica is', async () => {
+  test('both ports answer health checks', async () => {
     for (const url of [app.url, app.adminUrl]) {
       expect(await statuses(url, ['/healthz', '/readyz'])).toEqual({
         '/healthz': 200,
@@ -70,7 +70,7 @@ describe.each(bothLimiters(redis))('with an admin port (%s limiter)', (_name, se
     }
   });
 
-  test('both are closed when it stops, and their connections too', async () => {
+  test('both ports and their connections are closed when the replica stops', async () => {
     const connections = await Promise.all(
       [app.url, app.adminUrl].map((url) => openConnection(url)),
     );
@@ -86,7 +86,7 @@ describe.each(bothLimiters(redis))('with an admin port (%s limiter)', (_name, se
     }
   });
 
-  test('a client that says nothing to the second does not hold a replica that stops', async () => {
+  test('a silent client of the admin port does not hold a replica that stops', async () => {
     const connection = await openConnection(app.adminUrl);
     connection.write('GET /healthz HTTP/1.1\r\nHost:');
     // Answered on another connection, so the first has been accepted before.
@@ -96,7 +96,7 @@ describe.each(bothLimiters(redis))('with an admin port (%s limiter)', (_name, se
     await connection.closed;
   });
 
-  test('a request on either under way when it stops is told to change the connection', async () => {
+  test('a request in flight on either port is answered with Connection: close when the replica stops', async () => {
     const key = uniqueKey();
     await approve(app.url, key);
     const waiting = begin(app.url, 'POST', `${ratePath(key)}?canWait=true`);
@@ -125,7 +125,7 @@ describe('DEBUG_ENDPOINTS=false', () => {
   test.each([
     ['without an admin port', {}],
     ['with an admin port', { ADMIN_PORT: '0' }],
-  ])('takes the debug endpoints away, and nothing else (%s)', async (_how, ports) => {
+  ])('removes the debug endpoints, and nothing else (%s)', async (_how, ports) => {
     const app = await startTestApp({ ...ports, DEBUG_ENDPOINTS: 'false' });
     const urls = 'ADMIN_PORT' in ports ? [app.url, app.adminUrl] : [app.url];
     for (const url of urls) {
@@ -144,7 +144,7 @@ describe('DEBUG_ENDPOINTS=false', () => {
 });
 
 describe('without an admin port', () => {
-  test('one port serves all, and the log names no other', async () => {
+  test('one port serves all paths, and the log names no other port', async () => {
     const app = await startTestApp();
     const paths = ['/debug', '/debug/key', '/metrics', '/healthz', '/readyz'];
 

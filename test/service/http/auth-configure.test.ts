@@ -35,28 +35,31 @@ describe.each(bothLimiters(redis))('overrides (%s limiter)', (_name, settings) =
     send(app.url, 'POST', `${ratePath(key)}${query}`, bearer(caller));
 
   test.each([
-    ['takes all room away', '?maxRequests=1'],
+    ['leaves no room', '?maxRequests=1'],
     ['lifts all limits', '?maxRequests=1000000000&maxRequestsInQueue=100000'],
     ['closes the queue', '?maxRequestsInQueue=0'],
     ['changes nothing', '?maxRequests=5'],
-  ])('one that %s is forbidden to a token with the scope check alone', async (_what, query) => {
-    expect((await check(CHECKER)).status).toBe(200);
-    const before = await debugState(app.url, key, bearer(OPERATOR));
-    for (const wait of ['', '&canWait=true']) {
-      const { status, headers, json } = await check(CHECKER, query + wait);
+  ])(
+    'an override that %s is forbidden to a token with only the scope check',
+    async (_what, query) => {
+      expect((await check(CHECKER)).status).toBe(200);
+      const before = await debugState(app.url, key, bearer(OPERATOR));
+      for (const wait of ['', '&canWait=true']) {
+        const { status, headers, json } = await check(CHECKER, query + wait);
 
-      expect([status, headers['www-authenticate']]).toEqual([
-        403,
-        'Bearer realm="sluice", error="insufficient_scope", scope="configure"',
-      ]);
-      expect(json()).toStrictEqual({ error: 'the token lacks the scope configure', key });
-    }
+        expect([status, headers['www-authenticate']]).toEqual([
+          403,
+          'Bearer realm="sluice", error="insufficient_scope", scope="configure"',
+        ]);
+        expect(json()).toStrictEqual({ error: 'the token lacks the scope configure', key });
+      }
 
-    expect(await debugState(app.url, key, bearer(OPERATOR))).toStrictEqual(before);
-    expect((await check(CHECKER)).status).toBe(200);
-  });
+      expect(await debugState(app.url, key, bearer(OPERATOR))).toStrictEqual(before);
+      expect((await check(CHECKER)).status).toBe(200);
+    },
+  );
 
-  test('a check without one needs no more than the scope check', async () => {
+  test('a check without an override needs only the scope check', async () => {
     for (const query of ['', '?canWait=true', '?canWait=false']) {
       expect((await check(CHECKER, query)).status).toBe(200);
     }
@@ -72,13 +75,13 @@ describe.each(bothLimiters(redis))('overrides (%s limiter)', (_name, settings) =
     expect((await check(CHECKER)).status).toBe(429);
   });
 
-  test('are checks: the scope configure alone is not enough', async () => {
+  test('need the scope check besides configure', async () => {
     const { status, json } = await check(CONFIGURER, '?maxRequests=1');
 
     expect([status, json()]).toEqual([403, { error: 'the token lacks the scope check', key }]);
   });
 
-  test('a wrong parameter is said to be wrong, whoever sends it', async () => {
+  test('a wrong parameter is rejected as such, whatever the scopes', async () => {
     expect((await check(CHECKER, '?maxRequests=none')).status).toBe(400);
   });
 });

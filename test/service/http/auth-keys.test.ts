@@ -21,7 +21,7 @@ const folder = useTemporaryFolder();
 
 describe.each(bothLimiters(redis))('a token with key patterns (%s limiter)', (_name, settings) => {
   let app: TestApp;
-  /** A key that is the team's, and one that is not. */
+  /** A key of the team, and one of another. */
   let own: string;
   let other: string;
   beforeAll(async () => {
@@ -44,7 +44,7 @@ describe.each(bothLimiters(redis))('a token with key patterns (%s limiter)', (_n
     expect([status, json()]).toEqual([403, { error: 'the token does not allow this key', key }]);
   }
 
-  test('checks, releases, sets and sees the keys that one of them matches', async () => {
+  test('may check, release, configure and see the keys that a pattern matches', async () => {
     const id = approvedId(await asTeam('POST', `${ratePath(own)}?maxRequests=7`));
     expect((await asTeam('DELETE', `${ratePath(own)}/${id}`)).status).toBe(200);
 
@@ -55,7 +55,7 @@ describe.each(bothLimiters(redis))('a token with key patterns (%s limiter)', (_n
   });
 
   test.each(['', '?canWait=true', '?maxRequests=1', '?maxRequests=none'])(
-    'checks no other: %j is forbidden, and makes no key',
+    'may not check another key: %j is forbidden, and makes no key',
     async (query) => {
       expectNotAllowed(await asTeam('POST', `${ratePath(other)}${query}`), other);
       expectNotAllowed(await asTeam('GET', `${ratePath(other)}${query}`), other);
@@ -64,7 +64,7 @@ describe.each(bothLimiters(redis))('a token with key patterns (%s limiter)', (_n
     },
   );
 
-  test('releases nothing of another', async () => {
+  test('may not release an approval of another key', async () => {
     const id = approvedId(await send(app.url, 'POST', ratePath(other), bearer(OWNER)));
     expectNotAllowed(await asTeam('DELETE', `${ratePath(other)}/${id}`), other);
     expectNotAllowed(await asTeam('DELETE', `${ratePath(other)}/unknown`), other);
@@ -74,7 +74,7 @@ describe.each(bothLimiters(redis))('a token with key patterns (%s limiter)', (_n
     });
   });
 
-  test('sees nothing of another, be it there or not', async () => {
+  test('may not see another key, whether it exists or not', async () => {
     const missing = `x${uniqueKey()}`;
     await send(app.url, 'POST', ratePath(other), bearer(OWNER));
     for (const key of [other, missing, '%zz']) {
@@ -84,7 +84,7 @@ describe.each(bothLimiters(redis))('a token with key patterns (%s limiter)', (_n
     expect((await asTeam('HEAD', `/debug/${other}`)).status).toBe(403);
   });
 
-  test('lists its own alone', async () => {
+  test('lists only its own keys', async () => {
     for (const key of [own, other]) await send(app.url, 'POST', ratePath(key), bearer(OWNER));
     const listed = async (caller: { token: string }): Promise<string[]> => {
       const { json } = await send(app.url, 'GET', '/debug', bearer(caller));
@@ -97,14 +97,14 @@ describe.each(bothLimiters(redis))('a token with key patterns (%s limiter)', (_n
     expect(seen.filter((key) => !key.startsWith('team:'))).toEqual([]);
   });
 
-  test('is for the key as it is decoded', async () => {
+  test('is matched against the decoded key', async () => {
     const path = `/rate/${encodeURIComponent('team:')}a%2F%C3%A4-${uniqueKey()}`;
     expect((await asTeam('POST', path.replace('team', '%74eam'))).status).toBe(200);
 
     expectNotAllowed(await asTeam('POST', '/rate/x%2Fteam:a'), 'x/team:a');
   });
 
-  test('reads the metrics, which name no key', async () => {
+  test('may read the metrics, which name no key', async () => {
     expect((await asTeam('GET', '/metrics')).status).toBe(200);
   });
 });

@@ -61,7 +61,7 @@ test('rejected requests are counted by reason, and accepted ones are not', async
   expect(await counts()).toEqual(series(1, 2, 2, 1));
 });
 
-test('a burst of them has a line at once and one a second later, which tell of all', async () => {
+test('a burst of rejections has one log line at once and one a second later, which count them all', async () => {
   const path = ratePath(uniqueKey());
   const wrong = bearer({ token: 'token-that-is-unknown' });
   await Promise.all(Array.from({ length: 50 }, () => send(app.url, 'POST', path, wrong)));
@@ -71,7 +71,7 @@ test('a burst of them has a line at once and one a second later, which tell of a
   expect(logged()).toEqual({ token_required: 1, token_unknown: 50 });
   const lines = app.log.filter((line) => 'rejected' in line);
   expect(lines[0]).toMatchObject({ level: 'warn', msg: 'requests rejected for their tokens' });
-  // Fifty may take longer than a second on a busy machine, and never fifty.
+  // Fifty requests may take some seconds on a busy machine, but far fewer than fifty.
   expect(lines.length).toBeLessThan(10);
   expect(JSON.stringify(app.log)).not.toContain('token-that');
 });

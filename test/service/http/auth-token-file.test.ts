@@ -20,7 +20,7 @@ const folder = useTemporaryFolder();
 
 let app: TestApp;
 let file: string;
-/** A token for the operator who looks on. */
+/** The token that reads the metrics. */
 let metricsToken: string;
 beforeEach(async () => {
   metricsToken = OLD.token;
@@ -41,14 +41,14 @@ async function stale(): Promise<number> {
   return (await scrape(app.url, bearer({ token: metricsToken }))).value('ratelimit_tokens_stale');
 }
 
-/** Puts a list in the place of the tokens, and waits until it is good. */
+/** Replaces the list of tokens, and waits until the new one is in force. */
 async function change(...callers: object[]): Promise<void> {
   const before = app.log.length;
   await writeTokens(file, callers);
   await until(() => app.log.slice(before).some(({ msg }) => msg === RELOADED));
 }
 
-test('its new tokens are good, and those it has no more are not', async () => {
+test('new tokens in the file are accepted, and removed ones are rejected', async () => {
   await change(NEW);
 
   expect(await app.logged(({ msg }) => msg === RELOADED)).toMatchObject({
@@ -67,7 +67,7 @@ test('an empty list revokes all tokens', async () => {
   expect(await statusWith(OLD)).toBe(200);
 });
 
-test('a caller may have its old token and its new one at the same time', async () => {
+test('a caller may have its old and its new token at the same time', async () => {
   const name = 'rotating';
   await change({ ...OLD, name, token: [OLD.token, NEW.token] });
   expect([await statusWith(OLD), await statusWith(NEW)]).toEqual([200, 200]);
@@ -83,7 +83,7 @@ test.each(
     [HALF],
     [HALF, ['wrong', JSON.stringify([NEW, { ...NEW, name: 'other' }])], ['an object', '{}']],
   ),
-)('while it is %s, those before stay good', async (_how, text) => {
+)('the last good tokens stay valid while the file is %s', async (_how, text) => {
   await writeTokens(file, text);
   expect(await app.logged(({ level }) => level === 'error')).toMatchObject({
     reason: expect.stringMatching(
@@ -103,7 +103,7 @@ test.each(
 test.each([
   ['deleted', () => rm(file)],
   ['emptied', () => writeFile(file, '')],
-])('when it is %s, nobody is let in until it is back', async (_how, remove) => {
+])('every token is rejected while the file is %s', async (_how, remove) => {
   await remove();
   const line = await app.logged(({ level }) => level === 'error');
   expect(line.msg).toBe('tokens not reloaded, the last good ones stay in use until the next look');
@@ -114,7 +114,7 @@ test.each([
   expect([await statusWith(OLD), await statusWith(NEW)]).toEqual([401, 200]);
 });
 
-test('while it is gone, those who could may read the metrics, which say so, and nothing else', async () => {
+test('while the file is gone, the last tokens may read the metrics, which say so, and nothing else', async () => {
   const gone = async (): Promise<number> =>
     (await scrape(app.url, bearer(OLD))).value('ratelimit_tokens_gone');
   expect(await gone()).toBe(0);
@@ -129,7 +129,7 @@ test('while it is gone, those who could may read the metrics, which say so, and 
   expect((await send(app.url, 'GET', '/metrics', bearer(OLD))).status).toBe(401);
 });
 
-test('a check that waits already goes on waiting', async () => {
+test('a check that waits goes on waiting when its token is removed', async () => {
   const key = uniqueKey();
   await send(app.url, 'POST', `${ratePath(key)}?maxRequests=1`, bearer(OLD));
   const waiting = begin(app.url, 'POST', `${ratePath(key)}?canWait=true`, bearer(OLD));

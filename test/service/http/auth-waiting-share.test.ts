@@ -64,7 +64,7 @@ describe.each(bothLimiters(redis))('places to wait in (%s limiter)', (_name, set
     expect(json()).toStrictEqual({ error: TOO_MANY, key });
   }
 
-  test('a caller may take half of them, and leaves the rest to others', async () => {
+  test('a caller may take half of them, and the others stay free for other callers', async () => {
     await start();
     await wait(ONE);
     await wait(ONE);
@@ -74,7 +74,7 @@ describe.each(bothLimiters(redis))('places to wait in (%s limiter)', (_name, set
     await wait(OTHER);
   });
 
-  test('one more than a caller may have is no denial, and has a count of its own', async () => {
+  test('a waiter above the share of its caller is not a denial, and has a count of its own', async () => {
     await start({ MAX_WAITERS_PER_CALLER: '0' });
     const before = await debugState(app.url, key, bearer(OPERATOR));
     await expectNoPlace(ONE);
@@ -96,13 +96,13 @@ describe.each(bothLimiters(redis))('places to wait in (%s limiter)', (_name, set
     expect((await check(ONE, '?canWait=true&maxRequests=4')).status).toBe(200);
   });
 
-  test('a caller without a place left is denied as all others where it would not wait', async () => {
+  test('a caller without a place left is denied like all others if it would not wait', async () => {
     await start({ MAX_WAITERS_PER_CALLER: '0' });
     expect((await check(ONE, '')).status).toBe(429);
     expect((await check(ONE, '?canWait=true&maxRequestsInQueue=0')).status).toBe(429);
   });
 
-  test('its tokens are one caller, and its share may be smaller', async () => {
+  test('the tokens of a caller share its places, and its share may be smaller', async () => {
     await start();
     await wait(ONE, bearer({ token: ONE.token[0]! }));
     await wait(ONE, bearer({ token: ONE.token[1]! }));
@@ -112,7 +112,7 @@ describe.each(bothLimiters(redis))('places to wait in (%s limiter)', (_name, set
     await expectNoPlace(SMALL);
   });
 
-  test('a setting says how many of a caller may wait that has no share of its own', async () => {
+  test('MAX_WAITERS_PER_CALLER limits a caller that has no share of its own', async () => {
     await start({ MAX_WAITERS_PER_CALLER: '1' });
     await wait(ONE);
     await expectNoPlace(ONE);
@@ -121,7 +121,7 @@ describe.each(bothLimiters(redis))('places to wait in (%s limiter)', (_name, set
     await expectNoPlace(SMALL);
   });
 
-  test('a place is free again when its waiter is approved, and when it has disconnected', async () => {
+  test('a place is free again when its waiter is approved or has disconnected', async () => {
     await start({ MAX_WAITERS_PER_CALLER: '1' });
     await wait(ONE);
     expect((await check(OTHER, '?maxRequests=2')).status).toBe(429);
@@ -136,7 +136,7 @@ describe.each(bothLimiters(redis))('places to wait in (%s limiter)', (_name, set
   });
 });
 
-test('many that come at once are held up to the share of their caller and not one more', async () => {
+test('many checks at once get as many places as the share of their caller', async () => {
   const app = await startTestApp({
     AUTH_TOKENS_FILE: await tokenFile(folder, OPERATOR, ONE),
     WINDOW_MILLIS: '3600000',
@@ -163,7 +163,7 @@ test('many that come at once are held up to the share of their caller and not on
   expect(errors.filter((error) => error === TOO_MANY)).toHaveLength(15);
 });
 
-test('without tokens there are no callers to tell apart: all places are for all', async () => {
+test('without tokens any client may take all places', async () => {
   const app = await startTestApp({
     WINDOW_MILLIS: '3600000',
     MAX_REQUESTS: '1',

@@ -80,7 +80,7 @@ describe.each(bothLimiters(redis))('with tokens (%s limiter)', (_name, settings)
       ['with a token but no scheme', { Authorization: entitled.token }],
       ['with another scheme', { Authorization: `Basic ${entitled.token}` }],
       ['with a longer scheme', { Authorization: `Bearers ${entitled.token}` }],
-    ])('is refused %s', async (_how, headers) => {
+    ])('is rejected %s', async (_how, headers) => {
       expectRefusal(await send(app.url, method, path, headers), 401, CHALLENGE, key);
     });
 
@@ -93,7 +93,7 @@ describe.each(bothLimiters(redis))('with tokens (%s limiter)', (_name, settings)
       ['in quotes', `"${entitled.token}"`],
       ['not ASCII', 'token-that-is-ÿÿÿÿ'],
       ['of the length of a header', 'x'.repeat(10_000)],
-    ])('is refused with a token that is %s', async (_how, token) => {
+    ])('is rejected with a token that is %s', async (_how, token) => {
       const answer = await send(app.url, method, path, bearer({ token }));
 
       expectRefusal(answer, 401, `${CHALLENGE}, error="invalid_token"`, key);
@@ -113,11 +113,11 @@ describe.each(bothLimiters(redis))('with tokens (%s limiter)', (_name, settings)
   test.each([
     ['the state of a key that can not be decoded', '/debug/%zz', '%zz'],
     ['a path below that of a key', '/debug/key/more', 'key'],
-  ])('%s is refused without a token', async (_what, path, key) => {
+  ])('%s is rejected without a token', async (_what, path, key) => {
     expectRefusal(await send(app.url, 'GET', path), 401, CHALLENGE, key);
   });
 
-  test('what has a token for it is done', async () => {
+  test('a request with a token of the right scope is served', async () => {
     const key = uniqueKey();
     const id = approvedId(await send(app.url, 'POST', ratePath(key), bearer(CHECKER)));
     expect(await stateOf(app.url, key)).toMatchObject({ NumApprovedThisWindow: 1 });
@@ -130,7 +130,7 @@ describe.each(bothLimiters(redis))('with tokens (%s limiter)', (_name, settings)
     }
   });
 
-  test('a refused request changes nothing of a key that exists', async () => {
+  test('a rejected request does not change a key that exists', async () => {
     const key = uniqueKey();
     const id = approvedId(await send(app.url, 'POST', ratePath(key), bearer(CHECKER)));
     const before = await stateOf(app.url, key);
@@ -172,7 +172,7 @@ describe.each(bothLimiters(redis))('with tokens (%s limiter)', (_name, settings)
     ]);
   });
 
-  test("the log has the token's name when a client disconnects that waited", async () => {
+  test("the log has the token's name when a waiting client disconnects", async () => {
     const key = uniqueKey();
     await send(app.url, 'POST', ratePath(key), bearer(CHECKER));
     const waiting = begin(app.url, 'POST', `${ratePath(key)}?canWait=true`, bearer(CHECKER));
@@ -192,7 +192,7 @@ describe.each(bothLimiters(redis))('with tokens (%s limiter)', (_name, settings)
 });
 
 describe('without tokens', () => {
-  test('everybody may do everything, whatever token they send', async () => {
+  test('every request is allowed, whatever token it has', async () => {
     const app = await startTestApp();
     const key = uniqueKey();
     const id = approvedId(await send(app.url, 'POST', ratePath(key), bearer(NOBODY)));

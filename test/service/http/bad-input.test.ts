@@ -5,7 +5,7 @@ import { approve, send } from '../../support/http-client.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { useRedis } from '../../support/use-redis.js';
 
-/** Values of a query parameter, as they stand in the URL, that are no whole number. */
+/** Values of a query parameter that are not whole numbers, as they are written in the URL. */
 const NO_WHOLE_NUMBER: [kind: string, query: (name: string) => string][] = [
   ['empty', (name) => `${name}=`],
   ['without a value', (name) => name],
@@ -137,7 +137,7 @@ describe.each(bothLimiters(redis))('bad input (%s limiter)', (_name, settings) =
       expect(answer.status).toBe(400);
       expect(answer.headers['content-type']).toBe('application/json');
       expect(answer.json()).toStrictEqual({
-        // Names the parameter first, or the one that was meant last.
+        // The message names the parameter first, or last if the parameter is misspelt.
         error: expect.stringMatching(
           new RegExp(`^${parameter}\\b|; did you mean ${parameter}\\?$`),
         ) as unknown,
@@ -149,33 +149,33 @@ describe.each(bothLimiters(redis))('bad input (%s limiter)', (_name, settings) =
   }
 
   describe.each(['maxRequests', 'maxRequestsInQueue', 'maxWaitMillis'])('%s', (parameter) => {
-    test.each(NO_WHOLE_NUMBER)('%s is refused', async (_kind, query) => {
+    test.each(NO_WHOLE_NUMBER)('%s is rejected', async (_kind, query) => {
       await expectRefused(parameter, query(parameter));
     });
   });
 
   describe('canWait', () => {
-    test.each(NO_BOOLEAN)('%s is refused', async (_kind, query) => {
+    test.each(NO_BOOLEAN)('%s is rejected', async (_kind, query) => {
       await expectRefused('canWait', query);
     });
   });
 
-  test.each(OUT_OF_BOUNDS)('%s=%s is refused', async (parameter, value) => {
+  test.each(OUT_OF_BOUNDS)('%s=%s is rejected', async (parameter, value) => {
     await expectRefused(parameter, `${parameter}=${value}`);
   });
 
-  test.each(AT_BOUNDS)('%s=%s is taken', async (parameter, value, field) => {
+  test.each(AT_BOUNDS)('%s=%s is accepted', async (parameter, value, field) => {
     const key = uniqueKey();
     await approve(app.url, key, `?${parameter}=${value}`);
 
     expect((await debugState(app.url, key)).Config).toHaveProperty(field, value);
   });
 
-  test('one wrong parameter among right ones is refused', async () => {
+  test('one wrong parameter among right ones is rejected', async () => {
     await expectRefused('maxRequestsInQueue', 'canWait=true&maxRequests=5&maxRequestsInQueue=-1');
   });
 
-  test('a refused check on a key that exists changes and counts nothing', async () => {
+  test('a rejected check on a key that exists changes and counts nothing', async () => {
     const key = uniqueKey();
     await approve(app.url, key);
     const before = await debugState(app.url, key);
@@ -185,7 +185,7 @@ describe.each(bothLimiters(redis))('bad input (%s limiter)', (_name, settings) =
     expect(await debugState(app.url, key)).toStrictEqual(before);
   });
 
-  test('a body is not read for parameters', async () => {
+  test('parameters are not read from a body', async () => {
     const key = uniqueKey();
     const response = await fetch(`${app.url}/rate/${key}`, {
       method: 'POST',

@@ -31,7 +31,7 @@ async function begin(unended: Unended): Promise<void> {
   connections.push(...(await sendUnended(app.url, unended)));
 }
 
-/** The status of a call that is sent as a whole. */
+/** The status of a bulk request that is sent as a whole. */
 async function statusOf(headers: Record<string, string> = {}): Promise<number> {
   const body = JSON.stringify([{ key: uniqueKey() }]);
   return (await sendBody(app.url, 'POST', body, { ...JSON_HEADERS, ...headers })).status;
@@ -41,7 +41,7 @@ async function untilStatus(status: number, headers: Record<string, string> = {})
   await until(async () => (await statusOf(headers)) === status);
 }
 
-/** The same of a client with another address. */
+/** The status of a bulk request from a client with this address. */
 async function statusFrom(address: string): Promise<string> {
   const connection = await openConnection(app.url, address);
   connection.write(callText('POST', [{ key: uniqueKey() }], { Connection: 'close' }));
@@ -49,14 +49,14 @@ async function statusFrom(address: string): Promise<string> {
   return connection.received.slice('HTTP/1.1 '.length, 'HTTP/1.1 200'.length);
 }
 
-test('bodies that are announced and do not come keep nobody out', async () => {
+test('bodies that are announced and do not come keep no other body out', async () => {
   app = await startTestApp();
   await begin({ connections: IN_ALL, length: MAX_BODY_BYTES, sent: 0 });
 
   expect(await statusOf()).toBe(200);
 });
 
-test('one caller takes its share at most, and has it back when its clients are gone', async () => {
+test('one caller takes at most its share, and gets it back when its clients disconnect', async () => {
   const one = { name: 'one', token: `token-of-one-${uniqueKey()}`, scopes: ['check'] };
   const other = { name: 'other', token: `token-of-other-${uniqueKey()}`, scopes: ['check'] };
   app = await startTestApp({ AUTH_TOKENS_FILE: await tokenFile(folder, one, other) });
@@ -70,7 +70,7 @@ test('one caller takes its share at most, and has it back when its clients are g
   await untilStatus(200, bearer(one));
 });
 
-test('bodies without a good token take nothing', async () => {
+test('bodies without a valid token take no room', async () => {
   const caller = { name: 'one', token: `token-of-one-${uniqueKey()}`, scopes: ['check'] };
   app = await startTestApp({ AUTH_TOKENS_FILE: await tokenFile(folder, caller) });
   for (const headers of [{}, bearer({ token: 'unknown' })]) {
@@ -82,7 +82,7 @@ test('bodies without a good token take nothing', async () => {
   expect(await statusOf(bearer(caller))).toBe(200);
 });
 
-test('without tokens one address takes its share at most', async () => {
+test('without tokens one address takes at most its share', async () => {
   app = await startTestApp();
   await begin({ ...NEARLY_ALL, connections: IN_ALL });
   await untilStatus(503);
@@ -91,7 +91,7 @@ test('without tokens one address takes its share at most', async () => {
   expect(await statusFrom('127.0.0.1')).toBe('503');
 });
 
-test('all bodies together take what the port has at most', async () => {
+test('all bodies together take at most the room of the port', async () => {
   app = await startTestApp();
   const addresses = Array.from({ length: IN_ALL / IN_A_SHARE }, (_, i) => `127.0.0.${i + 1}`);
   for (const from of addresses) await begin({ ...NEARLY_ALL, connections: IN_A_SHARE, from });
@@ -99,7 +99,7 @@ test('all bodies together take what the port has at most', async () => {
   await until(async () => (await statusFrom('127.0.0.9')) === '503');
 });
 
-test('one connection takes its share at most, and what is over it is refused in its turn', async () => {
+test('one connection takes at most its share, and a body above it gets a 503 in its turn', async () => {
   const limiter: Limiter = smallLimiter();
   const [check, asked] = [limiter.check.bind(limiter), [] as string[]];
   let unblock!: () => void;
@@ -117,7 +117,7 @@ test('one connection takes its share at most, and what is over it is refused in 
       body
     );
   };
-  // With what its element takes, the last of these has no room.
+  // Elements also take room, so the last of these calls has none.
   const calls = BODY_BYTES.connection / MAX_BODY_BYTES;
   const last = uniqueKey();
   const connection = await openConnection(service.url);

@@ -15,7 +15,7 @@ function expectForBrowsers({ headers }: Answer): void {
   });
 }
 
-describe.each(bothLimiters(redis))('what a browser may show (%s limiter)', (_name, settings) => {
+describe.each(bothLimiters(redis))('answers to a browser (%s limiter)', (_name, settings) => {
   let app: TestApp;
   beforeAll(async () => {
     app = await startTestApp({ ...settings(), WINDOW_MILLIS: '3600000', MAX_REQUESTS: '1' });
@@ -31,7 +31,7 @@ describe.each(bothLimiters(redis))('what a browser may show (%s limiter)', (_nam
     '/readyz',
     '/ui/data',
     '/ui/data/key?key=some-key',
-  ])('%s runs nothing in it, and is kept nowhere', async (path) => {
+  ])('%s runs no scripts, and is not cached', async (path) => {
     for (const method of ['GET', 'HEAD']) {
       const answer = await send(app.url, method, path);
 
@@ -47,14 +47,14 @@ describe.each(bothLimiters(redis))('what a browser may show (%s limiter)', (_nam
     [404, 'DELETE', '/rate/key/unknown'],
     [405, 'POST', '/debug'],
     [400, 'DELETE', '/debug/%zz'],
-  ])('nor does an error: %d to %s %s', async (status, method, path) => {
+  ])('an error runs no scripts, and is not cached: %d to %s %s', async (status, method, path) => {
     const answer = await send(app.url, method, path);
 
     expect(answer.status).toBe(status);
     expectForBrowsers(answer);
   });
 
-  test('no answer of a limiter is taken for a type that it does not have', async () => {
+  test("the type of a limiter's answers is not sniffed", async () => {
     const key = uniqueKey();
     const approved = await send(app.url, 'GET', ratePath(key));
     const denied = await send(app.url, 'GET', ratePath(key));
@@ -68,7 +68,7 @@ describe.each(bothLimiters(redis))('what a browser may show (%s limiter)', (_nam
   });
 });
 
-test('a store that is down changes nothing about it', async () => {
+test('answers to a browser have the same headers while the store is down', async () => {
   const app = await startTestApp({ REDIS_URL: 'redis://127.0.0.1:1', STORE_TIMEOUT_MILLIS: '200' });
   const answers = await Promise.all(
     ['/debug', '/debug/key', '/readyz', '/rate/key'].map((path) => send(app.url, 'GET', path)),

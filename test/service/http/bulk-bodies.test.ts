@@ -19,7 +19,7 @@ const SHORT: Timeouts = {
 };
 const startService = useHttpServices();
 
-/** A limiter, the keys that it was asked for, and what lets it answer. */
+/** A limiter that records its keys, and answers once it is unblocked. */
 function watchedLimiter(isBlocked = false) {
   const limiter = smallLimiter();
   const [check, asked] = [limiter.check.bind(limiter), [] as string[]];
@@ -35,7 +35,7 @@ function watchedLimiter(isBlocked = false) {
 
 const ARRAY = 'the body must be a JSON array';
 
-describe('a body that is refused', () => {
+describe('a body that is rejected', () => {
   const key = uniqueKey();
   const good = JSON.stringify([{ key }]);
   const CASES: [
@@ -98,7 +98,7 @@ describe('a body that is refused', () => {
   ];
 
   test.each(CASES.map(([what, status, ...more]) => [what, status, more] as const))(
-    'since it is %s is a %d, and nothing is decided',
+    'because it is %s gets a %d, and nothing is decided',
     async (_what, status, [error, body, headers = JSON_HEADERS]) => {
       const { limiter, asked } = watchedLimiter();
       const service = await startService({ limiter });
@@ -113,7 +113,7 @@ describe('a body that is refused', () => {
   );
 
   test.each(['canWait=true', 'canWait=false', 'maxRequests=5', 'maxRequestsInQueue=x'])(
-    'since its URL has %s is a 400',
+    'because its URL has %s gets a 400',
     async (query) => {
       const { limiter, asked } = watchedLimiter();
       const service = await startService({ limiter });
@@ -132,14 +132,14 @@ describe('a body that is refused', () => {
   );
 });
 
-test('a body as large as may be is taken', async () => {
+test('a body of the largest size is accepted', async () => {
   const service = await startService();
   const body = `[{"key":"${uniqueKey()}"}]`.padEnd(MAX_BYTES);
 
   expect((await sendBody(service.url, 'POST', body)).status).toBe(200);
 });
 
-test('a thousand of the longest keys are taken', async () => {
+test('a thousand of the longest keys are accepted', async () => {
   const service = await startService();
   const elements = Array.from({ length: 1000 }, (_, i) => ({
     key: `${i}-${uniqueKey()}`.padEnd(512, 'x'),
@@ -155,7 +155,7 @@ describe('a body in chunks', () => {
   const CHUNKED = { ...JSON_HEADERS, 'Transfer-Encoding': 'chunked' };
   const chunk = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n`;
 
-  test('is taken', async () => {
+  test('is accepted', async () => {
     const service = await startService();
     const connection = await openConnection(service.url);
     const [start, end] = [`[{"key":"${uniqueKey()}`, '"}]'];
@@ -165,7 +165,7 @@ describe('a body in chunks', () => {
     connection.disconnect();
   });
 
-  test('that becomes too large is a 413 at its end, and the connection goes on', async () => {
+  test('that becomes too large gets a 413 at its end, and the connection goes on', async () => {
     const { limiter, asked } = watchedLimiter();
     const service = await startService({ limiter });
     const connection = await openConnection(service.url);
@@ -204,7 +204,7 @@ test('a body that does not come is cut in time, and nothing of it is decided', a
   expect(asked).toEqual([]);
 });
 
-test('nothing is decided of a body whose client disconnects before its end', async () => {
+test('nothing is decided if the client disconnects before the end of its body', async () => {
   const { limiter, asked } = watchedLimiter();
   const service = await startService({ limiter });
   const connection = await openConnection(service.url);
@@ -217,7 +217,7 @@ test('nothing is decided of a body whose client disconnects before its end', asy
   expect(asked).toEqual([last]);
 });
 
-test('a client that asks for it is told to send its body', async () => {
+test('a client that expects a 100 is told to send its body', async () => {
   const service = await startService();
   const connection = await openConnection(service.url);
   const [head = '', body = ''] = callText('POST', [{ key: uniqueKey() }], {
@@ -231,7 +231,7 @@ test('a client that asks for it is told to send its body', async () => {
   connection.disconnect();
 });
 
-describe('pipelined calls', () => {
+describe('pipelined bulk requests', () => {
   test('are answered in their order, among other requests', async () => {
     const service = await startService();
     const connection = await openConnection(service.url);
@@ -258,7 +258,7 @@ describe('pipelined calls', () => {
     ]);
   });
 
-  test('keep their bodies while they are held, small and large, and what is behind them comes on', async () => {
+  test('keep their bodies while they are held, small and large, and requests behind them are served', async () => {
     const { limiter, asked, unblock } = watchedLimiter(true);
     const service = await startService({ limiter, maxInFlight: 1 });
     const connection = await openConnection(service.url);

@@ -14,7 +14,7 @@ const UUID = /^[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/;
 const APPROVED = { status: 200, request_id: expect.stringMatching(UUID) as unknown };
 const MISSING = 'a check that may wait is sent alone';
 
-/** Elements that are wrong, and why. */
+/** Invalid elements, and their errors. */
 const WRONG: [kind: string, element: unknown, error: string][] = [
   ['null', null, 'an element must be an object'],
   ['a number', 5, 'an element must be an object'],
@@ -61,7 +61,7 @@ describe.each(bothLimiters(redis))('bulk requests (%s limiter)', (_name, setting
   });
   afterAll(() => app.stop(0));
 
-  test('of 1000 checks of one key approve the first, and as many as fit', async () => {
+  test('of 1000 checks of one key approve the first ones, as many as fit', async () => {
     const results = await checkMany(app.url, Array<object>(1000).fill({ key }));
 
     expect(results.map(({ status }) => status)).toEqual([
@@ -110,7 +110,7 @@ describe.each(bothLimiters(redis))('bulk requests (%s limiter)', (_name, setting
     });
   });
 
-  test('share their limit with calls beside them and with checks that come alone', async () => {
+  test('share their limit with concurrent bulk requests and single checks', async () => {
     const calls = Array.from({ length: 20 }, () =>
       checkMany(app.url, Array<object>(10).fill({ key })),
     );
@@ -124,7 +124,7 @@ describe.each(bothLimiters(redis))('bulk requests (%s limiter)', (_name, setting
     expect(statuses.filter((status) => status === 429)).toHaveLength(150);
   });
 
-  test.each(WRONG)('refuse an element that is %s, and no other', async (_kind, wrong, error) => {
+  test.each(WRONG)('reject an element that is %s, and no other', async (_kind, wrong, error) => {
     const before = await debugState(app.url, 'k');
     const results = await checkMany(app.url, [{ key }, wrong, { key }, wrong]);
     const refused = { status: 400, error };
@@ -134,7 +134,7 @@ describe.each(bothLimiters(redis))('bulk requests (%s limiter)', (_name, setting
     expect(await debugState(app.url, 'k')).toStrictEqual(before);
   });
 
-  test('say of an element what a check alone is told', async () => {
+  test('give an element the same error as a single check', async () => {
     const long = key.padEnd(513, 'x');
     const alone = await send(app.url, 'POST', ratePath(long));
     const [together] = await checkMany(app.url, [{ key: long }]);
@@ -143,7 +143,7 @@ describe.each(bothLimiters(redis))('bulk requests (%s limiter)', (_name, setting
     expect(together).toStrictEqual({ status: alone.status, error });
   });
 
-  test('take any text for a key', async () => {
+  test('accept any text for a key', async () => {
     const keys = [
       '__proto__',
       'constructor',
@@ -165,7 +165,7 @@ describe.each(bothLimiters(redis))('bulk requests (%s limiter)', (_name, setting
     }
   });
 
-  test('take whole numbers however JSON writes them', async () => {
+  test('accept whole numbers in any JSON notation', async () => {
     const body = `[{"key":"${key}","maxRequests":2.0,"maxRequestsInQueue":1e1}]`;
     const answer = await fetch(`${app.url}/rate`, {
       method: 'POST',
@@ -185,7 +185,7 @@ describe.each(bothLimiters(redis))('bulk requests (%s limiter)', (_name, setting
     expect(await releaseMany(app.url, [])).toStrictEqual([]);
   });
 
-  test('release what they are asked to, each once', async () => {
+  test('release each approval once', async () => {
     const results = await checkMany(app.url, [{ key }, { key }]);
     const [first, second] = results.map((result) => (result as { request_id: string }).request_id);
     const alone = await approve(app.url, key);
@@ -219,7 +219,7 @@ describe.each(bothLimiters(redis))('bulk requests (%s limiter)', (_name, setting
     expect((await send(app.url, 'DELETE', `${ratePath(key)}/${second!}`)).status).toBe(200);
   });
 
-  test('release a thousand', async () => {
+  test('release a thousand approvals', async () => {
     const checks = Array<object>(1000).fill({ key, maxRequests: 1000 });
     const approved = await checkMany(app.url, checks);
     const released = await releaseMany(
@@ -234,7 +234,7 @@ describe.each(bothLimiters(redis))('bulk requests (%s limiter)', (_name, setting
     expect(await debugState(app.url, key)).toMatchObject({ NumApprovedThisWindow: 0 });
   });
 
-  test('are answered as their schemas say', async () => {
+  test('are answered according to their schemas', async () => {
     const results = await checkMany(app.url, [{ key, maxRequests: 1 }, { key }, 5]);
     const { request_id: requestId } = results[0] as { request_id: string };
     const released = await releaseMany(app.url, [
@@ -264,7 +264,7 @@ describe.each(bothLimiters(redis))('bulk requests (%s limiter)', (_name, setting
     expect(await decided('denied', 'limit_reached')).toBe(denied + 1);
   });
 
-  test('are not for caches', async () => {
+  test('must not be cached', async () => {
     const answer = await fetch(`${app.url}/rate`, {
       method: 'POST',
       headers: { 'Content-Type': 'application/json' },

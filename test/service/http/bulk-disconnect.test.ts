@@ -7,7 +7,7 @@ import { until } from '../../support/until.js';
 
 const startService = useHttpServices();
 
-/** A limiter that keeps its decisions to itself until it is told to tell them. */
+/** A limiter that withholds its decisions until the test lets them go. */
 function reluctantLimiter() {
   const limiter = smallLimiter();
   const check = limiter.check.bind(limiter);
@@ -23,7 +23,7 @@ function reluctantLimiter() {
   return { limiter: limiter as Limiter, tell, decided: () => decided };
 }
 
-test('the approvals of a call whose client disconnects before its answer are given back', async () => {
+test('the approvals of a bulk request are given back if its client disconnects before the answer', async () => {
   const { limiter, tell, decided } = reluctantLimiter();
   const service = await startService({ limiter });
   const keys = Array.from({ length: 1000 }, () => uniqueKey());
@@ -41,7 +41,7 @@ test('the approvals of a call whose client disconnects before its answer are giv
     expect(await limiter.inspect(key)).toMatchObject({ approved: 0 });
 });
 
-test('releases go on without their client', async () => {
+test('releases are carried out even if their client disconnects', async () => {
   const limiter = smallLimiter();
   const release = limiter.release.bind(limiter);
   let asked = 0;

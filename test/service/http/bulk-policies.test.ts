@@ -25,7 +25,7 @@ const DENIED = {
   retryAfter: expect.any(Number) as unknown,
 };
 
-describe.each(bothLimiters(redis))('elements of a call (%s limiter)', (_name, settings) => {
+describe.each(bothLimiters(redis))('elements of a bulk request (%s limiter)', (_name, settings) => {
   let app: TestApp;
   let key: string;
   beforeEach(() => {
@@ -42,7 +42,7 @@ describe.each(bothLimiters(redis))('elements of a call (%s limiter)', (_name, se
     });
   }
 
-  test('each go by the rules of its key', async () => {
+  test('follow the rules of their keys', async () => {
     const file = join(folder, uniqueKey());
     const keys = [
       { key_pattern: `${key}-shadow`, max_requests_per_window: 1, shadow: true },
@@ -74,7 +74,7 @@ describe.each(bothLimiters(redis))('elements of a call (%s limiter)', (_name, se
     ]);
   });
 
-  test('are for those of the keys of the token, and overrides for those who may set them', async () => {
+  test('need a token for their key, and overrides need the scope configure', async () => {
     const scopes = ['check', 'release'];
     const token = 'token-for-keys-of-the-team';
     const team = { name: 'team', token, scopes, key_patterns: [`${key}.*`] };
@@ -127,7 +127,7 @@ describe.each(bothLimiters(redis))('elements of a call (%s limiter)', (_name, se
     }
   });
 
-  test('that are refused are one line of the log, where refusals are logged', async () => {
+  test('that are denied or rejected have one log line if LOG_4XX=true', async () => {
     await start({ LOG_4XX: 'true' });
     const elements = [{ key }, { key }, { key }, { key: '' }, 5];
     await checkMany(app.url, elements, { 'X-Correlation-ID': key });
@@ -145,7 +145,7 @@ describe.each(bothLimiters(redis))('elements of a call (%s limiter)', (_name, se
     ]);
   });
 
-  test('are as they are told in no log, where none asks for it', async () => {
+  test('that are denied or rejected have no log line by default', async () => {
     await start({});
     await checkMany(app.url, [{ key }, { key }, 5]);
     await app.stop(0);
@@ -156,7 +156,7 @@ describe.each(bothLimiters(redis))('elements of a call (%s limiter)', (_name, se
   });
 });
 
-test('a key for which there is no room harms no other', async () => {
+test('a key without room in the store harms no other', async () => {
   const app = await startTestApp({ MAX_KEYS: '1', MAX_REQUESTS: '2', WINDOW_MILLIS: '3600000' });
   const key = uniqueKey();
   const full = { status: 503, error: 'store full: no room for another key', retryAfter: 1 };
@@ -170,7 +170,7 @@ test('a key for which there is no room harms no other', async () => {
   expect(failed).toBe(1);
 });
 
-test('a key whose state is damaged harms no other, and the log has why', async () => {
+test('a key with a damaged state harms no other, and the log has the cause', async () => {
   const app = await startTestApp({
     ...PATIENT_STORE,
     REDIS_URL: redis.url,
@@ -222,7 +222,7 @@ test('while the store is down each element fails, or the policy decides and says
 
 const REQUEST_ID = 'a4e5d9b1-206d-4df5-bff1-7f4662b31529';
 
-test('each element has what becomes of it alone', async () => {
+test('each element gets its own outcome', async () => {
   const outcomes: Record<string, () => Promise<Decision>> = {
     good: () => Promise.resolve({ outcome: 'approved', requestId: REQUEST_ID }),
     full: () =>
@@ -267,7 +267,7 @@ test('each element has what becomes of it alone', async () => {
   }
 });
 
-test('a replica that stops asks the clients of its calls to go elsewhere', async () => {
+test('a replica that stops asks the clients of bulk requests to close their connections', async () => {
   const app = await startTestApp({ SHUTDOWN_DELAY_MILLIS: '60000' });
   const hurry = new AbortController();
   const stopped = app.stop(0, hurry.signal);

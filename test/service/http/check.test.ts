@@ -22,8 +22,8 @@ describe.each(bothLimiters(redis))('a check (%s limiter)', (_name, settings) => 
   });
   afterAll(() => app.stop(0));
 
-  describe.each(['POST', 'GET'])('by %s', (method) => {
-    test('is approved with a request id and nothing else', async () => {
+  describe.each(['POST', 'GET'])('with %s', (method) => {
+    test('is approved with only a request id', async () => {
       const answer = await send(app.url, method, `/rate/${uniqueKey()}`);
 
       expect(answer.status).toBe(200);
@@ -71,19 +71,19 @@ describe.each(bothLimiters(redis))('a check (%s limiter)', (_name, settings) => 
     expect((await send(app.url, 'POST', `/rate/${key}`)).status).toBe(429);
   });
 
-  test('a denial says in whole seconds when the window ends', async () => {
+  test('says in a denial in how many whole seconds the window ends', async () => {
     const key = uniqueKey();
     await approve(app.url, key);
     const { headers } = await send(app.url, 'POST', `/rate/${key}`);
 
     expect(headers['retry-after']).toMatch(/^[1-9]\d*$/);
     expect(Number(headers['retry-after'])).toBeLessThanOrEqual(WINDOW_MILLIS / 1000);
-    // The window began a moment ago: seconds, not milliseconds, are left.
+    // The window began a moment ago, so most of its seconds are left.
     expect(Number(headers['retry-after'])).toBeGreaterThan(WINDOW_MILLIS / 1000 / 2);
   });
 
   test.each(['true', 'false', '1', '0', 'TRUE', 'False', 'tRuE'])(
-    'takes canWait=%s',
+    'accepts canWait=%s',
     async (value) => {
       const answer = await send(app.url, 'POST', `/rate/${uniqueKey()}?canWait=${value}`);
 
@@ -100,7 +100,7 @@ describe.each(bothLimiters(redis))('a check (%s limiter)', (_name, settings) => 
 });
 
 describe.each(bothLimiters(redis))('a denial (%s limiter)', (_name, settings) => {
-  test('says to come back in a second at the earliest, however short the window', async () => {
+  test('says to come back in one second at the earliest, however short the window is', async () => {
     const app = await startTestApp({ ...settings(), WINDOW_MILLIS: '100', MAX_REQUESTS: '1' });
     const key = uniqueKey();
     let answer = await send(app.url, 'POST', `/rate/${key}`);
@@ -125,7 +125,7 @@ describe.each(bothLimiters(redis))(
       });
       afterAll(() => app.stop(0));
 
-      test.each(['POST', 'GET'])('%s is a 403 that names it', async (method) => {
+      test.each(['POST', 'GET'])('%s gets a 403 that names the override', async (method) => {
         const key = uniqueKey();
         const answer = await send(app.url, method, `/rate/${key}?${forbidden}=5`);
 
@@ -137,14 +137,14 @@ describe.each(bothLimiters(redis))(
         });
       });
 
-      test('makes no key', async () => {
+      test('creates no key', async () => {
         const key = uniqueKey();
         await send(app.url, 'POST', `/rate/${key}?${forbidden}=5`);
 
         expect(await debugState(app.url, key)).toStrictEqual({ Key: key, Found: false });
       });
 
-      test('counts nothing and changes nothing on a key that exists', async () => {
+      test('counts and changes nothing on a key that exists', async () => {
         const key = uniqueKey();
         await approve(app.url, key);
         const before = await debugState(app.url, key);
@@ -161,7 +161,7 @@ describe.each(bothLimiters(redis))(
         expect((await send(app.url, 'POST', `/rate/${uniqueKey()}`)).status).toBe(200);
       });
 
-      test('a wrong value is still a 400', async () => {
+      test('gets a 400 if its value is wrong', async () => {
         const answer = await send(app.url, 'POST', `/rate/${uniqueKey()}?${forbidden}=x`);
 
         expect(answer.status).toBe(400);

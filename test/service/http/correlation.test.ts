@@ -45,7 +45,7 @@ describe.each(bothLimiters(redis))('X-Correlation-ID (%s limiter)', (_name, sett
     expect(answer.headers['x-correlation-id']).toBe(correlationId);
   });
 
-  test('is made up where the client sent none, another for each request', async () => {
+  test('is generated for each request if the client sent none', async () => {
     const ids = await Promise.all(
       [1, 2, 3].map(async () => {
         const { headers } = await send(app.url, 'GET', '/healthz');
@@ -91,7 +91,7 @@ describe.each(bothLimiters(redis))('X-Correlation-ID (%s limiter)', (_name, sett
     expect(await correlationOf(value)).toMatch(UUID);
   });
 
-  test('that is given twice is one value, the same in the answer and in the log', async () => {
+  test('that is sent twice is one value, the same in the answer and in the log', async () => {
     const [first, second] = [uniqueKey(), uniqueKey()];
     const connection = await openConnection(app.url);
     connection.write(

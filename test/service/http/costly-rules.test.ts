@@ -11,7 +11,7 @@ import { useTemporaryFolder } from '../../support/temporary-folder.js';
 import { bearer, tokenFile } from '../../support/tokens.js';
 import { uniqueKey } from '../../support/unique-key.js';
 
-/** Expressions that no key is told from by its texts, so that each costs an automaton. */
+/** Expressions without a text that could rule out a key, so that each costs an automaton. */
 const COSTLY = Array.from({ length: 40 }, (_, i) => `(?i).*:svc${i}:.*`);
 const OWNER = { name: 'owner', token: 'token-for-all-keys', scopes: ['check'] };
 const TEAM = {
@@ -20,7 +20,7 @@ const TEAM = {
   scopes: ['check'],
   key_patterns: COSTLY,
 };
-/** So many single checks come in one after the other while 1000 keys are matched for the first time. */
+/** Fewest single checks that are answered, one after the other, while 1000 new keys are matched. */
 const ANSWERED_MEANWHILE = 20;
 
 const folder = useTemporaryFolder();
@@ -47,7 +47,7 @@ const newElements = (): { key: string }[] =>
 
 test.each([
   ['decided by costly rules', OWNER, 200],
-  ["refused by the costly key patterns of the caller's token", TEAM, 403],
+  ["rejected by the costly key patterns of the caller's token", TEAM, 403],
 ])('single checks are answered while a bulk request is %s', async (_how, caller, status) => {
   const key = uniqueKey();
   const progress = { isAnswered: false, answeredMeanwhile: 0 };
@@ -63,7 +63,7 @@ test.each([
   expect(progress.answeredMeanwhile).toBeGreaterThan(ANSWERED_MEANWHILE);
 });
 
-test('no rule is looked at for a key that is not for the caller', async () => {
+test('rules are not matched for a key that the caller may not use', async () => {
   const matching = jest.spyOn(RuleSet.prototype, 'matching');
   const [first, ...others] = newElements();
   const path = `${ratePath(first?.key ?? '')}?maxRequests=5`;

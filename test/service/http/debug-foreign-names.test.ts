@@ -19,7 +19,7 @@ beforeEach(async () => {
 });
 afterEach(() => app.stop(0));
 
-test('a name in Redis that is not ours is left out of the list, and said so in the log', async () => {
+test('a foreign name in Redis is left out of the list, and logged', async () => {
   const ours = Array.from({ length: 150 }, uniqueKey);
   await Promise.all(ours.map((key) => approve(app.url, key)));
   const foreign = uniqueKey();
@@ -33,7 +33,7 @@ test('a name in Redis that is not ours is left out of the list, and said so in t
   await app.logged((line) => line.level === 'warn' && line.key === foreign);
 });
 
-test('a check of such a name fails, and harms none of those that are made with it', async () => {
+test('a check of a foreign name fails, and harms no other check of the batch', async () => {
   const foreign = uniqueKey();
   await redis.client.set(`${prefix}{${foreign}}`, 'not a hash', 'EX', 3600);
 

@@ -10,7 +10,7 @@ afterEach(async () => {
   await fake.close();
 });
 
-/** A service on a server that says this to `SCAN`, and to each script. */
+/** A service on a server that gives these replies to `SCAN` and to each script. */
 async function startOn(
   scan: () => string,
   script = '*1\r\n*6\r\n:1\r\n:2\r\n:3\r\n:4\r\n:5\r\n:6\r\n',
@@ -44,10 +44,10 @@ test.each([
   ['nothing', '$-1\r\n'],
   ['an empty list', '*0\r\n'],
   ['a list of integers', '*2\r\n:0\r\n:0\r\n'],
-  ['a cursor that is no number', page('next')],
+  ['a cursor that is not a number', page('next')],
   ['a negative cursor', page('-1')],
   ['names that are lists', '*2\r\n$1\r\n0\r\n*1\r\n*0\r\n'],
-])('a SCAN that is answered with %s is a 503', async (_what, reply) => {
+])('a listing gets a 503 if SCAN is answered with %s', async (_what, reply) => {
   await startOn(() => reply);
 
   expect((await send(app.url, 'GET', '/debug')).status).toBe(503);
@@ -58,7 +58,7 @@ test.each([
   ['a text', bulk('garbage')],
   ['texts', '*1\r\n*6\r\n$1\r\na\r\n$1\r\na\r\n$1\r\na\r\n$1\r\na\r\n$1\r\na\r\n$1\r\na\r\n'],
   ['too few numbers', '*1\r\n*2\r\n:1\r\n:2\r\n'],
-])('states that are answered with %s are a 503', async (_what, script) => {
+])('a listing gets a 503 if the states are answered with %s', async (_what, script) => {
   await startOn(() => page('0', 'sluice:{a}'), script);
 
   expect((await send(app.url, 'GET', '/debug')).status).toBe(503);
@@ -68,7 +68,7 @@ describe.each([
   ['the same cursor', () => '7'],
   ['the same cursors in turn', counter((i) => String(100 + (i % 37)))],
 ])('SCANs that are all answered with %s', (_what, nextCursor) => {
-  test('end with the connection', async () => {
+  test('end the connection of the listing', async () => {
     const cursorOf = nextCursor;
     await startOn(() => page(cursorOf()));
     const { answer } = begin(app.url, 'GET', '/debug');
@@ -77,7 +77,7 @@ describe.each([
   });
 });
 
-test('SCANs without an end are not asked for a client that has left', async () => {
+test('endless SCANs stop when the client has disconnected', async () => {
   const cursorOf = counter((i) => String(i + 1));
   await startOn(() => page(cursorOf()));
   const leaving = begin(app.url, 'GET', '/debug');

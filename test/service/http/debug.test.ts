@@ -75,7 +75,7 @@ describe.each(bothLimiters(redis))('debug (%s limiter)', (_name, settings) => {
     expect(answer.json()).toStrictEqual((await instances(app))[key]);
   });
 
-  test('of a key nobody has checked says so and nothing else', async () => {
+  test('of a key without a check says only that', async () => {
     const key = uniqueKey();
     const answer = await send(app.url, 'GET', `/debug/${key}`);
 
@@ -114,7 +114,7 @@ describe.each(bothLimiters(redis))('debug (%s limiter)', (_name, settings) => {
 
   test('lists more keys than one read of a socket takes, each once', async () => {
     const keys = Array.from({ length: 600 }, () => uniqueKey().padEnd(512, 'x'));
-    // No more connections at once than a server lets knock.
+    // No more connections at once than the backlog of a server holds.
     for (const some of [keys.slice(0, 300), keys.slice(300)]) {
       await Promise.all(some.map((key) => approve(app.url, key)));
     }

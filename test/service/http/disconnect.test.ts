@@ -24,7 +24,7 @@ describe.each(bothLimiters(redis))(
     });
     afterEach(() => app.stop(0));
 
-    /** Every line of a request, once the app has stopped and nothing can follow. */
+    /** Every log line of a request: none can follow once the app has stopped. */
     async function linesOf(correlationId: string): Promise<LogLine[]> {
       await app.stop(0);
       return app.log.filter((line) => line.correlationId === correlationId);
@@ -52,7 +52,7 @@ describe.each(bothLimiters(redis))(
       ]);
     });
 
-    test('gives its place up', async () => {
+    test('loses its place', async () => {
       const key = uniqueKey();
       await approve(app.url, key);
       const waiting = begin(app.url, 'POST', `/rate/${key}?canWait=true`);
@@ -66,7 +66,7 @@ describe.each(bothLimiters(redis))(
       });
     });
 
-    test('leaves alone a later request on a new connection', async () => {
+    test('does not affect a later request on a new connection', async () => {
       const key = uniqueKey();
       const holder = await approve(app.url, key);
       const disconnecting = begin(app.url, 'POST', `/rate/${key}?canWait=true`);
@@ -80,7 +80,7 @@ describe.each(bothLimiters(redis))(
       expect((await staying.answer).status).toBe(200);
     });
 
-    test('takes every request along that was pipelined on its connection', async () => {
+    test('withdraws every request that was pipelined on its connection', async () => {
       const keys = [uniqueKey(), uniqueKey(), uniqueKey()];
       const connection = await openConnection(app.url);
       for (const key of keys) {
@@ -99,7 +99,7 @@ describe.each(bothLimiters(redis))(
       }
     });
 
-    test('is noticed behind a request whose answer has gone out', async () => {
+    test('is noticed behind a request that has been answered', async () => {
       const key = uniqueKey();
       await approve(app.url, key);
       const connection = await openConnection(app.url);
@@ -132,7 +132,7 @@ describe.each(bothLimiters(redis))(
       await app.logged((line) => line.status === 499 && line.key === key);
     });
 
-    test('is logged for no request that was answered before', async () => {
+    test('is not logged for a request that was answered before', async () => {
       const key = uniqueKey();
       const holder = await approve(app.url, key);
       const connection = await openConnection(app.url);

@@ -27,14 +27,14 @@ import { useRedis } from '../../support/use-redis.js';
 const redis = useRedis();
 const folder = useTemporaryFolder();
 
-/** How a service is brought to answer with an error. */
+/** How to make a service answer with an error. */
 interface Provocation<Code extends ErrorCode> {
-  /** Settings of the service, beside those that all have. */
+  /** Settings of the service besides the common ones. */
   readonly environment?: () => Promise<Record<string, string>> | Record<string, string>;
-  /** Where those of the service are too long to be waited for. */
+  /** Time limits for the test, if the service's own are too long. */
   readonly timeouts?: Partial<Timeouts>;
   readonly provoke: (app: TestApp, key: string) => Promise<Answer>;
-  /** What the message says of the request. */
+  /** The values in the message. */
   readonly values: (key: string) => ErrorValues<Code>;
 }
 
@@ -206,7 +206,7 @@ const PROVOCATIONS: { readonly [Code in ErrorCode]: Provocation<Code> } = {
     provoke: async (app, key) => {
       await approve(app.url, key);
       const [name] = await redis.client.keys(`*:{${key}}`);
-      // A name that the service uses holds what it can't have put there.
+      // The key's name in Redis holds a value that the service can not have written.
       await redis.client.set(name!, 'not a hash', 'EX', 3600);
       return send(app.url, 'POST', ratePath(key));
     },
@@ -276,7 +276,7 @@ const PROVOCATIONS: { readonly [Code in ErrorCode]: Provocation<Code> } = {
   NO_ROOM_FOR_BODY: {
     provoke: async (app) => {
       const [length, connections] = [1024 * 1024, BODY_BYTES.caller / (1024 * 1024)];
-      // The end of the service cuts them.
+      // These connections are cut when the service stops.
       await sendUnended(app.url, { connections, length, sent: length - 1 });
       const answers: Answer[] = [];
       await until(async () => {

@@ -11,14 +11,14 @@ afterEach(() => app.stop(0));
 
 type Headers = Readonly<Record<string, string>>;
 
-/** What a browser sends for another origin's page, and for others. */
+/** The headers that a browser sends for a page of another origin, and for Sluice's own pages. */
 const OWN_HOST = 'localhost:8080';
 const FOREIGN: [what: string, headers: Headers][] = [
   ['an image of another site', { 'Sec-Fetch-Site': 'cross-site' }],
   ['a page on another port', { 'Sec-Fetch-Site': 'same-site' }],
   ['a form', { 'Sec-Fetch-Site': 'cross-site', Origin: 'http://evil.example' }],
   ['a redirect', { 'Sec-Fetch-Site': 'cross-site', Origin: 'null' }],
-  ['a mark that nobody knows', { 'Sec-Fetch-Site': 'same-origin, cross-site' }],
+  ['an unknown Sec-Fetch-Site', { 'Sec-Fetch-Site': 'same-origin, cross-site' }],
   ['an older browser', { Origin: 'http://evil.example' }],
   ['an older browser, on another port', { Origin: 'http://localhost:9090' }],
   ['an older browser, in a sandbox', { Origin: 'null' }],
@@ -33,10 +33,10 @@ const OWN: [what: string, headers: Headers][] = [
     { 'Sec-Fetch-Site': 'same-origin', Origin: 'https://sluice.example' },
   ],
   ['an older browser', { Origin: `http://${OWN_HOST}` }],
-  ['an older browser, where a proxy ends TLS', { Origin: `https://${OWN_HOST}` }],
+  ['an older browser, if a proxy ends TLS', { Origin: `https://${OWN_HOST}` }],
 ];
 
-/** All that changes something or tells of a key, with a request id that is not known. */
+/** All requests that change something or show a key, with an unknown request id. */
 function guarded(key: string): [method: string, path: string][] {
   return [
     ['POST', ratePath(key)],
@@ -73,7 +73,7 @@ describe('without tokens', () => {
     app = await startTestApp();
   });
 
-  test.each(FOREIGN)('%s is refused, and nothing is counted', async (_what, headers) => {
+  test.each(FOREIGN)('%s is rejected, and nothing is counted', async (_what, headers) => {
     const key = uniqueKey();
 
     const requests = guarded(key);
@@ -90,16 +90,13 @@ describe('without tokens', () => {
     expect(await exists(key)).toBe(true);
   });
 
-  test.each(FOREIGN)(
-    '%s may have what is for everybody, as from a link',
-    async (_what, headers) => {
-      const requests = OPEN.map((path): [string, string] => ['GET', path]);
+  test.each(FOREIGN)('%s may load the open pages, as from a link', async (_what, headers) => {
+    const requests = OPEN.map((path): [string, string] => ['GET', path]);
 
-      expect(await statuses(requests, headers)).toEqual(OPEN.map(() => 200));
-    },
-  );
+    expect(await statuses(requests, headers)).toEqual(OPEN.map(() => 200));
+  });
 
-  test('no answer lets another page read it', async () => {
+  test('no answer allows another page to read it', async () => {
     const headers = { Origin: 'http://evil.example', 'Access-Control-Request-Method': 'POST' };
     const answers = await Promise.all(
       ['OPTIONS', 'POST'].map((method) => send(app.url, method, ratePath(uniqueKey()), headers)),
@@ -122,22 +119,22 @@ describe('with ALLOWED_ORIGINS', () => {
     [200, 'its fetches', { 'Sec-Fetch-Site': 'cross-site', Origin: ALLOWED }],
     [200, 'its images and links', { 'Sec-Fetch-Site': 'same-site', Referer: `${ALLOWED}/page?x` }],
     [200, 'older browsers', { Origin: ALLOWED }],
-    [403, 'those of another port', { 'Sec-Fetch-Site': 'cross-site', Origin: OTHER }],
-    [403, 'those of another scheme', { Origin: 'http://app.example' }],
+    [403, 'fetches of another port', { 'Sec-Fetch-Site': 'cross-site', Origin: OTHER }],
+    [403, 'fetches of another scheme', { Origin: 'http://app.example' }],
     [403, 'images of another page', { 'Sec-Fetch-Site': 'cross-site', Referer: `${OTHER}/` }],
-    [403, 'images of a page that does not say which', { 'Sec-Fetch-Site': 'cross-site' }],
+    [403, 'images of a page without a Referer', { 'Sec-Fetch-Site': 'cross-site' }],
     [
       403,
       'forms of another page on a path that looks alike',
       { 'Sec-Fetch-Site': 'cross-site', Origin: 'http://evil.example', Referer: `${ALLOWED}/` },
     ],
-    [403, 'a Referer that is none', { 'Sec-Fetch-Site': 'cross-site', Referer: '::' }],
+    [403, 'an invalid Referer', { 'Sec-Fetch-Site': 'cross-site', Referer: '::' }],
   ])('%d for %s', async (status, _what, headers) => {
     expect(await statuses([['POST', ratePath(uniqueKey())]], headers)).toEqual([status]);
   });
 });
 
-test('with tokens, they say what may be asked', async () => {
+test('with tokens, the token decides, not the origin', async () => {
   const caller = { name: 'page', token: `token-of-a-page-${uniqueKey()}`, scopes: ['check'] };
   app = await startTestApp({ AUTH_TOKENS_FILE: await tokenFile(folder, caller) });
   const foreign = { 'Sec-Fetch-Site': 'cross-site', Origin: 'http://evil.example' };

@@ -33,7 +33,7 @@ const FOREIGN = [
   'sluice.example.evil.example',
 ];
 
-/** The statuses of checks with these `Host` headers. The last is asked twice. */
+/** The statuses of checks with these `Host` headers. The last is sent twice. */
 async function statusesOf(hosts: readonly string[]): Promise<Record<string, number>> {
   const statuses: Record<string, number> = {};
   for (const Host of [...hosts, ...hosts.slice(-1)]) {
@@ -46,13 +46,13 @@ function allWith(status: number, hosts: readonly string[]): Record<string, numbe
   return Object.fromEntries(hosts.map((host) => [host, status]));
 }
 
-test('on a loopback address only loopback names are taken', async () => {
+test('only loopback names are accepted on a loopback address', async () => {
   app = await startTestApp();
 
   expect(await statusesOf(LOOPBACK)).toEqual(allWith(200, LOOPBACK));
   expect(await statusesOf(FOREIGN)).toEqual(allWith(403, FOREIGN));
   expect(await statusesOf(ADDRESSES)).toEqual(allWith(403, ADDRESSES));
-  // A name that was refused is not remembered as good.
+  // A rejected name is not cached as allowed.
   expect(await statusesOf(['localhost', 'evil.example', 'localhost'])).toEqual({
     localhost: 200,
     'evil.example': 403,
@@ -60,7 +60,7 @@ test('on a loopback address only loopback names are taken', async () => {
 });
 
 test.each(['/', '/ui', '/docs', '/openapi.json', '/metrics', '/debug', '/healthz', '/unknown'])(
-  '%s is refused as well, on both ports',
+  '%s is also rejected, on both ports',
   async (path) => {
     app = await startTestApp({ ADMIN_PORT: '0' });
     const answers = [app.url, app.adminUrl].map((url) =>
@@ -88,7 +88,7 @@ test('ALLOWED_HOSTS adds names', async () => {
   expect(await statusesOf(FOREIGN)).toEqual(allWith(403, FOREIGN));
 });
 
-test('ALLOWED_HOSTS=* takes any name', async () => {
+test('ALLOWED_HOSTS=* accepts any name', async () => {
   app = await startTestApp({ ALLOWED_HOSTS: 'a.example,*' });
 
   expect(await statusesOf(FOREIGN)).toEqual(allWith(200, FOREIGN));
@@ -97,13 +97,13 @@ test('ALLOWED_HOSTS=* takes any name', async () => {
 describe('on other addresses', () => {
   const HOST = '0.0.0.0';
 
-  test('any name is taken', async () => {
+  test('any name is accepted', async () => {
     app = await startTestApp({ HOST });
 
     expect(await statusesOf(FOREIGN)).toEqual(allWith(200, FOREIGN));
   });
 
-  test('ALLOWED_HOSTS leaves its names, and addresses, which probes ask for', async () => {
+  test('ALLOWED_HOSTS accepts only its names, and addresses, which probes use', async () => {
     app = await startTestApp({ HOST, ALLOWED_HOSTS: 'sluice.example' });
     const allowed = [...LOOPBACK, ...ADDRESSES, 'sluice.example:8080'];
 
@@ -115,13 +115,13 @@ describe('on other addresses', () => {
 describe('with tokens', () => {
   const caller = { name: 'caller', token: 'token-of-the-caller', scopes: ['check'] };
 
-  test('any name is taken on a loopback address', async () => {
+  test('any name is accepted on a loopback address', async () => {
     app = await startTestApp({ AUTH_TOKENS_FILE: await tokenFile(folder, caller) });
 
     expect(await statusesOf(FOREIGN)).toEqual(allWith(401, FOREIGN));
   });
 
-  test('ALLOWED_HOSTS holds', async () => {
+  test('ALLOWED_HOSTS still applies', async () => {
     const AUTH_TOKENS_FILE = await tokenFile(folder, caller);
     app = await startTestApp({ AUTH_TOKENS_FILE, ALLOWED_HOSTS: 'sluice.example' });
 

@@ -7,7 +7,7 @@ import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
 import { useRedis } from '../../support/use-redis.js';
 
-/** Keys that are easily mistaken for one another or for something else. */
+/** Keys that are easily confused with each other or with something else. */
 const KEYS = [
   'x',
   'X',
@@ -113,8 +113,8 @@ describe.each(bothLimiters(redis))('keys (%s limiter)', (_name, settings) => {
   });
   afterAll(() => app.stop(0));
 
-  test('each is a limiter of its own, seen under its own name', async () => {
-    // Each has a maximum that no other has, and one approval.
+  test('each have a limiter of their own, shown under their own name', async () => {
+    // Each key has one approval and a maximum of its own.
     for (const [i, key] of KEYS.entries()) await approve(app.url, key, `?maxRequests=${1001 + i}`);
     const own = KEYS.map((key, i): [string, unknown] => [key, [1001 + i, 1]]);
     const numbersOf = ({ Config, NumApprovedThisWindow }: DebugState): unknown => [
@@ -140,7 +140,7 @@ describe.each(bothLimiters(redis))('keys (%s limiter)', (_name, settings) => {
   });
 
   test.each(KEYS.map((key) => [JSON.stringify(key).slice(0, 40), key]))(
-    '%s stands in errors and is released under its own name',
+    '%s is in errors and is released under its own name',
     async (_shown, key) => {
       const refused = await send(app.url, 'POST', `${ratePath(key)}?canWait=x`);
       expect(refused.status).toBe(400);
@@ -166,7 +166,7 @@ describe.each(bothLimiters(redis))('keys (%s limiter)', (_name, settings) => {
   });
 
   test.each(TOO_LONG.map((key) => [`${key.slice(0, 2)}...`, Buffer.byteLength(key), key] as const))(
-    '%s of %i bytes is refused',
+    '%s of %i bytes is rejected',
     async (_shown, bytes, key) => {
       expect(bytes).toBe(513);
       for (const [method, path] of [
@@ -187,7 +187,7 @@ describe.each(bothLimiters(redis))('keys (%s limiter)', (_name, settings) => {
     },
   );
 
-  test.each(BADLY_ENCODED)('%s is refused as badly encoded', async (encoded) => {
+  test.each(BADLY_ENCODED)('%s is rejected as badly encoded', async (encoded) => {
     for (const [method, path] of [
       ['POST', `/rate/${encoded}`],
       ['GET', `/rate/${encoded}`],
@@ -204,7 +204,7 @@ describe.each(bothLimiters(redis))('keys (%s limiter)', (_name, settings) => {
     }
   });
 
-  test('a request id that is badly encoded is refused, under the name of its key', async () => {
+  test('a request id that is badly encoded is rejected, with the name of its key', async () => {
     const key = `{a b} ${uniqueKey()}`;
     await approve(app.url, key);
     const answer = await send(app.url, 'DELETE', `${ratePath(key)}/%zz`);
@@ -233,7 +233,7 @@ describe('the names of a key in Redis', () => {
   });
   afterAll(() => app.stop(0));
 
-  /** Every name there is, by the part that decides its slot. */
+  /** All names, by the part that decides their slot. */
   async function namesBySlot(): Promise<Map<string, Set<string>>> {
     const bySlot = new Map<string, Set<string>>();
     let cursor = '0';
@@ -254,7 +254,7 @@ describe('the names of a key in Redis', () => {
       waiting.push(begin(app.url, 'POST', `${ratePath(key)}?canWait=true`));
       await untilWaiting(app.url, key, 1);
     }
-    // While somebody waits: state, requests, queue, waiting, replicas, and last the leader's mutex.
+    // The names while a check waits: state, requests, queue, waiting, replicas and the leader's mutex.
     const bySlot = await until(async () => {
       const found = await namesBySlot();
       const names = [...found.values()].reduce((sum, { size }) => sum + size, 0);

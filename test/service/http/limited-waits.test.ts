@@ -8,7 +8,7 @@ import { uniqueKey } from '../../support/unique-key.js';
 import { useRedis } from '../../support/use-redis.js';
 
 const redis = useRedis();
-/** Nobody's turn comes while a test runs. */
+/** So long that no turn comes while a test runs. */
 const WINDOW_SECONDS = 3600;
 
 describe.each(bothLimiters(redis))('waits with a limit (%s limiter)', (_name, settings) => {
@@ -35,7 +35,7 @@ describe.each(bothLimiters(redis))('waits with a limit (%s limiter)', (_name, se
       decided_by: 'store',
     });
 
-  test('a turn that comes too late is a 429 at once, which says when one could be had', async () => {
+  test('a check whose turn would come too late gets a 429 at once, with Retry-After', async () => {
     await approve(app.url, key);
     const counted = await decisions('turn_too_late');
     const answer = await ask('canWait=true&maxWaitMillis=1000');
@@ -46,7 +46,7 @@ describe.each(bothLimiters(redis))('waits with a limit (%s limiter)', (_name, se
     expect(await decisions('turn_too_late')).toBe(counted + 1);
   });
 
-  test('Retry-After counts the windows that those before take', async () => {
+  test('Retry-After counts the windows that earlier waiters take', async () => {
     await approve(app.url, key);
     const waiting = [begin(app.url, 'POST', `${ratePath(key)}?canWait=true`)];
     await untilWaiting(app.url, key, 1);
@@ -59,7 +59,7 @@ describe.each(bothLimiters(redis))('waits with a limit (%s limiter)', (_name, se
     for (const request of waiting) request.disconnect();
   });
 
-  test('a preference is a limit where the request can wait, and the answer says so', async () => {
+  test('a preference is a limit if the request can wait, and the answer says so', async () => {
     const approved = await ask('canWait=true', { Prefer: 'respond-async, wait=5' });
     expect([approved.status, approved.headers['preference-applied']]).toEqual([200, 'wait=5']);
     const denied = await ask('canWait=true', { Prefer: 'wait=5' });
@@ -70,13 +70,13 @@ describe.each(bothLimiters(redis))('waits with a limit (%s limiter)', (_name, se
     expect([plain.status, plain.headers['preference-applied']]).toEqual([429, undefined]);
   });
 
-  test('a parameter wins over a preference', async () => {
+  test('a parameter overrides a preference', async () => {
     await approve(app.url, key);
     const answer = await ask('canWait=true&maxWaitMillis=0', { Prefer: 'wait=36000' });
     expect([answer.status, answer.headers['preference-applied']]).toEqual([429, undefined]);
   });
 
-  test('without canWait a limit is rejected, and makes no key', async () => {
+  test('a limit without canWait is rejected, and creates no key', async () => {
     for (const query of ['maxWaitMillis=5', 'canWait=false&maxWaitMillis=5']) {
       const answer = await ask(query);
       expect(answer.status).toBe(400);
@@ -88,7 +88,7 @@ describe.each(bothLimiters(redis))('waits with a limit (%s limiter)', (_name, se
     expect(await debugState(app.url, key)).toEqual({ Key: key, Found: false });
   });
 
-  test('an element of many can have none', async () => {
+  test('an element of a bulk request can have no limit', async () => {
     const answer = await sendBody(app.url, 'POST', JSON.stringify([{ key, maxWaitMillis: 5 }]));
     const error = 'maxWaitMillis must be left out: a check that may wait is sent alone';
     expect(answer.json()).toEqual([{ status: 400, error }]);

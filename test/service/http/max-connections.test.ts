@@ -39,7 +39,7 @@ describe('a port with MAX_CONNECTIONS=2', () => {
       .map(({ dropped }) => (dropped as { too_many_connections: number }).too_many_connections);
   }
 
-  test('drops a third, counts it, and goes on serving the two', async () => {
+  test('drops a third connection, counts it, and goes on serving the two', async () => {
     await expectDropped();
     connections[0]!.write(requestText('GET', '/healthz'));
     await connections[0]!.receives(/OK[^]*OK$/);
@@ -48,7 +48,7 @@ describe('a port with MAX_CONNECTIONS=2', () => {
     expect(all.value(DROPPED, { reason: 'too_many_connections' })).toBe(1);
   });
 
-  test('takes another when one has ended', async () => {
+  test('accepts another connection when one has ended', async () => {
     connections[0]!.disconnect();
     await until(async () => {
       try {
@@ -63,7 +63,7 @@ describe('a port with MAX_CONNECTIONS=2', () => {
     expect((await send(app.adminUrl, 'GET', '/healthz')).status).toBe(200);
   });
 
-  test('logs the first at once, and the others in one line a second', async () => {
+  test('logs the first drop at once, and further drops in one line a second', async () => {
     for (let turn = 0; turn < 10; turn += 1) await expectDropped();
     await until(() => dropsLogged().reduce((sum, dropped) => sum + dropped, 0) === 10);
 
@@ -71,7 +71,7 @@ describe('a port with MAX_CONNECTIONS=2', () => {
   });
 });
 
-test('metrics of bounded connections are there from the start', async () => {
+test('the metrics of dropped connections exist from the start', async () => {
   const app = await startTestApp();
   const all = await scrape(app.url);
   await app.stop(0);

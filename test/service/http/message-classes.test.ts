@@ -15,14 +15,14 @@ import { useTls } from '../../support/use-tls.js';
 
 const tls = useTls();
 
-/** How many requests and responses got another prototype than they were made with. */
+/** How many requests and responses got another prototype after their creation. */
 let changedMessages: number;
 beforeEach(() => {
   changedMessages = 0;
   const { setPrototypeOf, getPrototypeOf } = Object;
   jest.spyOn(Object, 'setPrototypeOf').mockImplementation((target: object, to: object | null) => {
     const isMessage = target instanceof IncomingMessage || target instanceof ServerResponse;
-    // A class that is set up is no message, only the prototype of some.
+    // A prototype that is set up is not a message itself.
     const isMade = Object.hasOwn(target, 'socket') || Object.hasOwn(target, '_header');
     if (isMessage && isMade && getPrototypeOf(target) !== to) changedMessages += 1;
     return setPrototypeOf(target, to) as object;
@@ -41,7 +41,7 @@ async function answerOne(server: Server): Promise<void> {
   await once(server, 'close');
 }
 
-/** What an app that answers 204 sees of the messages it is handed. */
+/** An app that answers 204, and the messages that it is given. */
 function watchedApp(): { app: Express; seen: [Request, Response][] } {
   const seen: [Request, Response][] = [];
   const app = express().use((request, response) => {
@@ -51,13 +51,13 @@ function watchedApp(): { app: Express; seen: [Request, Response][] } {
   return { app, seen };
 }
 
-test('Express changes the prototypes of the messages that Node makes of itself', async () => {
+test('Express changes the prototypes of messages of the default classes', async () => {
   await answerOne(createServer(watchedApp().app));
 
   expect(changedMessages).toBe(2);
 });
 
-test('it changes nothing on messages of the classes made for the app', async () => {
+test('Express does not change messages of the classes made for the app', async () => {
   const { app, seen } = watchedApp();
   const classes = messageClassesFor(app);
   await answerOne(createServer(classes, app));
@@ -70,7 +70,7 @@ test('it changes nothing on messages of the classes made for the app', async () 
   expect(app.response).toBe(classes.ServerResponse.prototype);
 });
 
-test('messages of these classes are what Node makes and what Express adds', async () => {
+test("messages of the classes made for the app have Node's and Express's features", async () => {
   const { app, seen } = watchedApp();
   await answerOne(createServer(messageClassesFor(app), app));
 

@@ -68,7 +68,7 @@ describe('the document', () => {
       'without headers and debug endpoints',
       () => ({ RATE_LIMIT_HEADERS: 'off', DEBUG_ENDPOINTS: 'false' }),
     ],
-  ])('is one of OpenAPI 3.1, %s', async (_how, environment) => {
+  ])('is valid OpenAPI 3.1, %s', async (_how, environment) => {
     const document = await documentWith(await environment());
     const validator = new Validator();
 
@@ -86,7 +86,7 @@ describe('the document', () => {
         }),
       ),
     );
-    // Of a method that is not there, and so of no operation.
+    // An error of no operation: it answers unknown methods.
     const all = new Set([...named, 'METHOD_NOT_ALLOWED']);
 
     expect([...all].sort()).toEqual(Object.keys(ERRORS).sort());
@@ -97,7 +97,7 @@ describe('the document', () => {
     }
   });
 
-  test('has the paths of the service, and for each its methods', async () => {
+  test('has the paths of the service, each with its methods', async () => {
     const app = await startTestApp();
     const { json } = await send(app.url, 'GET', '/openapi.json');
     const operations = operationsOf(json() as Document);
@@ -117,7 +117,7 @@ describe('the document', () => {
     expect(paths.length).toBeGreaterThan(10);
   });
 
-  test('has the parameters of checks as they are checked', async () => {
+  test('has the parameters of checks with the bounds that are enforced', async () => {
     const { paths } = await documentWith();
     const parameters = paths!['/rate/{key}']!.post!.parameters as oas31.ParameterObject[];
     const inQuery = parameters.filter((each) => each.in === 'query');
@@ -146,7 +146,7 @@ describe('the document', () => {
     }
   });
 
-  test('says of each operation which scope its token needs, if there are tokens', async () => {
+  test('says which scope the token of each operation needs, if there are tokens', async () => {
     const [open, guarded] = [await documentWith(), await documentWith(await withTokens())];
     const scopes = operationsOf(guarded).map(({ path, method, operation }) => [
       `${method} ${path}`,
@@ -165,7 +165,7 @@ describe('the document', () => {
     expect(open.components).not.toHaveProperty('securitySchemes');
   });
 
-  test('has status 499 as one that nobody sees', async () => {
+  test('marks status 499 as never sent', async () => {
     const { paths } = await documentWith();
 
     expect(paths!['/rate/{key}']!.get!.responses!['499']).toMatchObject({ 'x-never-sent': true });
@@ -173,7 +173,7 @@ describe('the document', () => {
 });
 
 describe('with an admin port', () => {
-  test('the document and the page are there, and say where the checks are', async () => {
+  test('the document and the page are on that port, and say that checks are on the other', async () => {
     const app = await startTestApp({ ADMIN_PORT: '0' });
     for (const path of ['/openapi.json', '/docs', '/docs/start.js']) {
       expect((await send(app.url, 'GET', path)).status).toBe(404);
@@ -190,7 +190,7 @@ describe('with an admin port', () => {
 });
 
 describe('if there are tokens', () => {
-  test('the document and the page need none, and tell nothing of callers', async () => {
+  test('the document and the page need no token, and reveal nothing about callers', async () => {
     const app = await startTestApp(await withTokens());
     const targets = ['/openapi.json', '/docs', '/docs/start.js', '/docs/swagger-ui.css'];
     const without = await Promise.all(targets.map((target) => send(app.url, 'GET', target)));
@@ -205,7 +205,7 @@ describe('if there are tokens', () => {
 });
 
 describe('the page', () => {
-  test('runs the scripts of the service only, and asks nobody else', async () => {
+  test('runs only scripts of the service, and connects to no other host', async () => {
     const app = await startTestApp();
     const { headers, text } = await send(app.url, 'GET', '/docs');
     const loaded = [...text.matchAll(/(?:src|href)="(?!data:)([^"]+)"/g)].map(([, path]) => path!);
@@ -228,7 +228,7 @@ describe('the page', () => {
     expect(text).not.toMatch(/<script>|style=| on\w+=/);
   });
 
-  test('has its files whole, and no others', async () => {
+  test('has its files complete, and no others', async () => {
     const app = await startTestApp();
     const target = '/docs/swagger-ui-bundle.js';
     const [file, head] = await Promise.all([

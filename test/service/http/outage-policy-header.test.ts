@@ -28,7 +28,7 @@ test.each<[status: number, policy: 'allow' | 'local', decision: Decision]>([
   [200, 'allow', { ...APPROVED, outagePolicy: 'allow' }],
   [200, 'local', { ...APPROVED, outagePolicy: 'local' }],
   [429, 'local', { ...DENIED, outagePolicy: 'local' }],
-])('a %d by the policy %s says so, and is counted as such', async (status, policy, decision) => {
+])('a %d under the policy %s says so, and is counted as such', async (status, policy, decision) => {
   const { answer, decidedBy } = await answerTo(decision);
 
   expect(answer.status).toBe(status);
@@ -41,7 +41,7 @@ test.each<[status: number, policy: 'allow' | 'local', decision: Decision]>([
 test.each([
   [200, APPROVED],
   [429, DENIED],
-])('a %d by the store says nothing of a policy', async (status, decision) => {
+])('a %d of the store names no policy', async (status, decision) => {
   const { answer, decidedBy } = await answerTo(decision);
 
   expect(answer.status).toBe(status);

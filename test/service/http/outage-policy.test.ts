@@ -48,7 +48,7 @@ const check = (key: string, query = ''): Promise<Answer> =>
 
 describeWithRedisProgram('while Redis is down', () => {
   describe.each<[policy: 'allow' | 'local']>([['allow'], ['local']])(
-    'by the policy %s',
+    'under the policy %s',
     (policy) => {
       beforeAll(async () => {
         await start(policy);
@@ -57,15 +57,18 @@ describeWithRedisProgram('while Redis is down', () => {
       });
       afterAll(stop);
 
-      test.each(['POST', 'GET'])('a check by %s is decided, and says by what', async (method) => {
-        const answer = await send(app.url, method, ratePath(uniqueKey()));
+      test.each(['POST', 'GET'])(
+        'a check with %s is decided, and its answer names the policy',
+        async (method) => {
+          const answer = await send(app.url, method, ratePath(uniqueKey()));
 
-        expect([answer.status, policyOf(answer)]).toEqual([200, policy]);
-        expect(approvedId(answer)).toMatch(/^[0-9a-f-]{36}$/);
-        expect(answer.headers['cache-control']).toBe('no-store');
-      });
+          expect([answer.status, policyOf(answer)]).toEqual([200, policy]);
+          expect(approvedId(answer)).toMatch(/^[0-9a-f-]{36}$/);
+          expect(answer.headers['cache-control']).toBe('no-store');
+        },
+      );
 
-      test('what is not decided by it does not say so', async () => {
+      test('an answer that the policy does not decide does not name it', async () => {
         const answers = [
           [200, await send(app.url, 'GET', '/healthz')],
           [503, await send(app.url, 'GET', '/readyz')],
@@ -82,7 +85,7 @@ describeWithRedisProgram('while Redis is down', () => {
     },
   );
 
-  describe('by the policy allow', () => {
+  describe('under the policy allow', () => {
     beforeAll(async () => {
       await start('allow');
       await goDown();
@@ -98,13 +101,13 @@ describeWithRedisProgram('while Redis is down', () => {
       expect(new Set(answers.map(approvedId)).size).toBe(50);
     });
 
-    test('there is no state to be shown', async () => {
+    test('the state of keys is not available', async () => {
       expect((await send(app.url, 'GET', '/debug')).status).toBe(503);
       expect((await send(app.url, 'GET', `/debug/${uniqueKey()}`)).status).toBe(503);
     });
   });
 
-  describe('by the policy local', () => {
+  describe('under the policy local', () => {
     beforeAll(async () => {
       await start('local');
       await goDown();
@@ -124,7 +127,7 @@ describeWithRedisProgram('while Redis is down', () => {
       for (const answer of answers) expect(policyOf(answer)).toBe('local');
     });
 
-    test('a refusal says when to come back', async () => {
+    test('a denial says when to come back', async () => {
       const key = uniqueKey();
       await approve(app.url, key);
       const refusal = await check(key);
@@ -133,7 +136,7 @@ describeWithRedisProgram('while Redis is down', () => {
       expect(Number(refusal.headers['retry-after'])).toBeGreaterThan(3000);
     });
 
-    test('who waits is served when an approval is released, and its state is shown', async () => {
+    test('a waiter is served when an approval is released, and its state is shown', async () => {
       const key = uniqueKey();
       const holder = await approve(app.url, key);
       const waiting = begin(app.url, 'POST', `${ratePath(key)}?canWait=true`);
@@ -150,7 +153,7 @@ describeWithRedisProgram('while Redis is down', () => {
 describeWithRedisProgram('waiters when Redis goes down', () => {
   let key: string;
   let waiting: PendingRequest[];
-  /** The waiters that have been answered so far, in that order. */
+  /** The waiters that have been answered so far, in the order of their answers. */
   let answered: number[];
   afterEach(async () => {
     for (const request of waiting) request.disconnect();
@@ -174,7 +177,7 @@ describeWithRedisProgram('waiters when Redis goes down', () => {
     }
   }
 
-  test('are all approved, by the policy allow', async () => {
+  test('are all approved under the policy allow', async () => {
     await startWaiting('allow');
     await goDown();
 
@@ -184,7 +187,7 @@ describeWithRedisProgram('waiters when Redis goes down', () => {
     }
   });
 
-  test('are served in their order by the limits of this replica, by the policy local', async () => {
+  test('are served in their order by the limits of this replica under the policy local', async () => {
     await startWaiting('local');
     await goDown();
 
@@ -200,7 +203,7 @@ describeWithRedisProgram('waiters when Redis goes down', () => {
     }
   });
 
-  test('are also served here after its return, by the policy local', async () => {
+  test('are also served by this replica after the return of Redis under the policy local', async () => {
     await startWaiting('local');
     await goDown();
     await redis.restart({ withData: false });
@@ -213,7 +216,7 @@ describeWithRedisProgram('waiters when Redis goes down', () => {
     }
   });
 
-  test('wait on by the policy deny, and are served in their order when it is back, though empty', async () => {
+  test('wait on under the policy deny, and are served in their order when Redis is back, although empty', async () => {
     await startWaiting('deny');
     await goDown();
     expect((await check(key, '?canWait=true')).status).toBe(503);
@@ -223,7 +226,7 @@ describeWithRedisProgram('waiters when Redis goes down', () => {
     expect(answered).toEqual([]);
 
     for (const [i, { answer }] of waiting.entries()) {
-      // Makes room for one more, whom the queue has before the check itself.
+      // Makes room for one more, and the head of the queue gets it before the check itself.
       expect((await check(key, `?maxRequests=${i + 2}`)).status).toBe(429);
       const approval = await answer;
       expect([approval.status, policyOf(approval)]).toEqual([200, undefined]);

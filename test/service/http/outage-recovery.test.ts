@@ -23,10 +23,10 @@ const ALL_POLICIES: [policy: string, status: number, header: string | undefined]
   ['allow', 200, 'allow'],
   ['local', 200, 'local'],
 ];
-/** One that denies, and one that decides. */
+/** Ordinary tests run a policy that fails checks, and one that decides. */
 const POLICIES = ALL_POLICIES.filter(([policy]) => extent(policy !== 'allow', true));
 
-describeWithRedisProgram('a service whose Redis goes away', () => {
+describeWithRedisProgram('a service whose Redis goes down', () => {
   let redis: RedisProcess;
   let app: TestApp;
   beforeEach(async () => {
@@ -56,7 +56,7 @@ describeWithRedisProgram('a service whose Redis goes away', () => {
   }
 
   test.each(POLICIES)(
-    'does not ask it while it is known to be down, by the policy %s',
+    'does not ask Redis while it is known to be down, under the policy %s',
     async (policy, status, header) => {
       await start(policy);
       await redis.kill();
@@ -75,7 +75,7 @@ describeWithRedisProgram('a service whose Redis goes away', () => {
   );
 
   test.each(extent(['local'], ['allow', 'local']))(
-    'goes by it again when it is back, and logs each change once (%s)',
+    'follows Redis again when it is back, and logs each change once (%s)',
     async (policy) => {
       await start(policy);
       const changes: string[] = [];
@@ -97,7 +97,7 @@ describeWithRedisProgram('a service whose Redis goes away', () => {
     },
   );
 
-  test('goes by it again where it only stood still, and takes back what it had not been told of', async () => {
+  test('follows Redis again after a standstill, and releases approvals whose replies came too late', async () => {
     await start('allow');
     const key = uniqueKey();
     await check();
@@ -107,7 +107,7 @@ describeWithRedisProgram('a service whose Redis goes away', () => {
     redis.signal('SIGCONT');
     await app.logged(({ msg }) => msg === STORE_BACK);
 
-    // The check makes the key. No approval then shows that its own was released.
+    // The late check creates the key. No approvals show that the check's own was released.
     await until(async () => {
       const { Found, NumApprovedThisWindow } = await debugState(app.url, key);
       return Found && NumApprovedThisWindow === 0;
@@ -115,7 +115,7 @@ describeWithRedisProgram('a service whose Redis goes away', () => {
     expect(await check()).toEqual([200, undefined]);
   });
 
-  test('decides on the keys that one has that is full, and goes by the policy for new ones', async () => {
+  test('decides on known keys by a full Redis, and on new keys by the policy', async () => {
     await start('local');
     const key = uniqueKey();
     await approve(app.url, key);
@@ -130,7 +130,7 @@ describeWithRedisProgram('a service whose Redis goes away', () => {
   });
 
   test.each(POLICIES)(
-    'or was not there when it started, is alive and recovers, by the policy %s',
+    'or was down at the start, is alive and recovers, under the policy %s',
     async (policy, status, header) => {
       await redis.kill();
       await start(policy);

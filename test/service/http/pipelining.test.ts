@@ -20,7 +20,7 @@ const redis = useRedis();
 const tls = useTls();
 const startService = useHttpServices();
 
-/** The bound by default, and what is held while the connection is read. */
+/** The default bound, how many more are held before reading stops, and how many a port holds. */
 const BOUND = 100;
 const HELD_WHILE_READ = 1000;
 const HELD_IN_ALL = 10_000;
@@ -37,7 +37,7 @@ function waitText(key: string): string {
   return requestText('POST', `${ratePath(key)}?canWait=true`);
 }
 
-/** Requests that tell one answer from the other by their correlation ids. */
+/** Requests whose answers can be told apart by their correlation ids. */
 function numbered(count: number, textOf: (headers: Record<string, string>) => string): string {
   return Array.from({ length: count }, (_, i) => textOf({ 'X-Correlation-ID': `n${i}` })).join('');
 }
@@ -48,14 +48,14 @@ function answeredIds(received: string): string[] {
 
 const STATUS_LINE = 'HTTP/1.1 ';
 
-/** Resolves when so many have been answered. An error does not show the received text, which is too long. */
+/** Resolves when `count` requests have been answered. Its error omits the received text, which is too long. */
 async function untilAnswered(connection: RawConnection, count: number): Promise<void> {
   let isClosed = false;
   void connection.closed.then(() => (isClosed = true));
   let [answered, seen] = [0, 0];
   await until(() => {
     if (isClosed) throw new Error('closed before all were answered');
-    // Goes on where it ended: to count all again would take longer than the answers.
+    // Counts only new answers: to count all again would take longer than the answers.
     for (let at; (at = connection.received.indexOf(STATUS_LINE, seen)) !== -1; answered += 1) {
       seen = at + STATUS_LINE.length;
     }
@@ -67,7 +67,7 @@ function inOrder(count: number): string[] {
   return Array.from({ length: count }, (_, i) => String(i));
 }
 
-/** A limiter that decides nothing until it is told to. None of its checks wait in a queue. */
+/** A limiter that decides nothing until it is unblocked. None of its checks wait in a queue. */
 function blockedLimiter(): { limiter: Limiter; asked: () => number; unblock: () => void } {
   const limiter = smallLimiter();
   const check = limiter.check.bind(limiter);
@@ -104,7 +104,7 @@ describe.each(bothLimiters(redis))(
       return (await scrape(app.url)).value(name, labels);
     }
 
-    /** What becomes of one more: its status, or that it waits. */
+    /** The outcome of one more check: its status, or that it waits. */
     async function another(waiting: number): Promise<number | string> {
       const request = begin(app.url, 'POST', `${ratePath(key)}?canWait=true`);
       const outcome = await Promise.race([
@@ -116,7 +116,7 @@ describe.each(bothLimiters(redis))(
       return outcome;
     }
 
-    test('take no more places than the connection may have', async () => {
+    test("take at most the connection's share of places", async () => {
       await start({ MAX_WAITERS: String(BOUND + 1) });
       const connection = await openConnection(app.url);
       connection.write(waitText(key).repeat(3 * BOUND));
@@ -131,20 +131,20 @@ describe.each(bothLimiters(redis))(
       connection.disconnect();
     });
 
-    test('leave places for others when they are 10,001', async () => {
+    test('leave places for others if there are 10,001 of them', async () => {
       await start();
       const connection = await openConnection(app.url);
       connection.write(waitText(key).repeat(10_001));
       const isFull = async () =>
         (await metric('ratelimit_failed_checks_total', { reason: 'too_many_waiters' })) > 0;
-      // So many are not read, and a client that is not read does not tell that it disconnects.
+      // Not all are read, so a disconnect could not be seen, and the connection may be cut.
       await Promise.race([connection.closed, until(isFull)]);
 
       expect(await another(1)).toBe('waits');
       connection.disconnect();
     });
 
-    test('free all their places when their client disconnects, and the held are never decided', async () => {
+    test('free all their places when their client disconnects, and held ones are never decided', async () => {
       await start();
       const own = uniqueKey();
       const connection = await openConnection(app.url);
@@ -159,7 +159,7 @@ describe.each(bothLimiters(redis))(
       expect(await metric('ratelimit_waiting')).toBe(0);
     });
 
-    test('are answered in their order as they come to their turn', async () => {
+    test('are answered in their order when their turns come', async () => {
       await start({ MAX_IN_FLIGHT_PER_CONNECTION: '2' });
       const connection = await openConnection(app.url);
       connection.write(
@@ -173,7 +173,7 @@ describe.each(bothLimiters(redis))(
       expect(answeredIds(connection.received)).toEqual(inOrder(5));
     });
 
-    test('do not keep a replica from stopping, and the held are not decided', async () => {
+    test('do not keep a replica from stopping, and held ones are not decided', async () => {
       await start();
       const own = uniqueKey();
       const connection = await openConnection(app.url);
@@ -188,11 +188,11 @@ describe.each(bothLimiters(redis))(
   },
 );
 
-// By HTTPS Node itself cuts a connection that it stops reading within what it has decrypted.
+// Over HTTPS Node itself cuts a connection that it stops reading in the middle of decrypted data.
 describe.each([
   ['HTTP', extent(2000, 10_000), () => ({})],
   ['HTTPS', 100, () => tls.settings],
-])('many requests on one connection by %s', (_, count, settings) => {
+])('many requests on one connection over %s', (_, count, settings) => {
   test('are all answered, in their order', async () => {
     const app = await startTestApp({ ...settings(), MAX_IN_FLIGHT_PER_CONNECTION: '10' });
     const connection = await openConnection(app.url);
@@ -255,14 +255,14 @@ describe('requests beyond the bound of a connection', () => {
     await connection.receives(/^(?:[^]*?HTTP\/1\.1 ){10}/);
     expect(asked()).toBe(10);
 
-    // What came alone counts with what comes behind it, time and again.
+    // The connection counts its requests correctly over several reads.
     connection.write(requestText('POST', ratePath(uniqueKey())).repeat(10));
     await connection.receives(/^(?:[^]*?HTTP\/1\.1 ){20}/);
     expect(service.held).toBe(14);
     connection.disconnect();
   });
 
-  test('are served one by one where one may be in flight', async () => {
+  test('are served one by one if only one may be in flight', async () => {
     const service = await startService({ maxInFlight: 1 });
     const connection = await openConnection(service.url);
     connection.write(numbered(50, (headers) => requestText('GET', '/healthz', headers)));
@@ -273,7 +273,7 @@ describe('requests beyond the bound of a connection', () => {
     expect(service.held).toBe(49);
   });
 
-  test('may have bodies, however large', async () => {
+  test('may have bodies of any size', async () => {
     const { limiter, unblock } = blockedLimiter();
     const service = await startService({ limiter, maxInFlight: 1 });
     const connection = await openConnection(service.url);
@@ -284,7 +284,7 @@ describe('requests beyond the bound of a connection', () => {
         body +
         requestText('GET', '/healthz'),
     );
-    // The body has been read when the request behind it is held.
+    // The body has been read once the request behind it is held.
     await until(() => service.held === 2);
     unblock();
 
@@ -292,7 +292,7 @@ describe('requests beyond the bound of a connection', () => {
     connection.disconnect();
   });
 
-  test('are told to continue in their turn', async () => {
+  test('get their 100 Continue in their turn', async () => {
     const { limiter, unblock } = blockedLimiter();
     const service = await startService({ limiter, maxInFlight: 1 });
     const connection = await openConnection(service.url);
@@ -311,19 +311,19 @@ describe('requests beyond the bound of a connection', () => {
     connection.disconnect();
   });
 
-  test('have no time limit while they are held, nor has what is not read', async () => {
+  test('have no time limit while they are held or unread', async () => {
     const { limiter, unblock } = blockedLimiter();
     const service = await startService({ limiter, maxInFlight: 1, timeouts: SHORT });
     const connection = await openConnection(service.url);
     const count = 2 * HELD_WHILE_READ;
-    // One read ends within a request, of which the rest is not read.
+    // One read ends in the middle of a request, and its rest stays unread.
     connection.write(
       numbered(count, (headers) =>
         requestText('POST', ratePath(uniqueKey()), { ...headers, 'X-Long': 'x'.repeat(100) }),
       ),
     );
     await until(() => service.held >= HELD_WHILE_READ);
-    // When these are cut, all would be that came before them and had a time limit.
+    // When these are cut, any earlier request with a time limit would also have been cut.
     for (let turn = 0; turn < 2; turn += 1) {
       const sentinel = await openConnection(service.url);
       sentinel.write('POST');
@@ -338,7 +338,7 @@ describe('requests beyond the bound of a connection', () => {
     expect(service.drops).toEqual([]);
   });
 
-  test('are held up to a bound for all connections together', async () => {
+  test('are held up to a common bound for all connections', async () => {
     const { limiter, asked, unblock } = blockedLimiter();
     const service = await startService({ limiter, maxInFlight: 1 });
     const text = requestText('POST', ratePath(uniqueKey())).repeat(HELD_WHILE_READ);
@@ -363,11 +363,11 @@ describe('requests beyond the bound of a connection', () => {
     }
   });
 
-  test('do not stay when their client takes none of its answers', async () => {
+  test('are dropped if their client reads none of its answers', async () => {
     const service = await startService({ timeouts: SHORT });
     const socket = connect(Number(new URL(service.url).port), '127.0.0.1');
     await once(socket, 'connect');
-    // A reset is one of the ways to be cut.
+    // The service may cut the connection with a reset.
     socket.on('error', () => undefined).pause();
     socket.write(requestText('POST', ratePath(uniqueKey())).repeat(100_000));
     await until(() => service.drops.length > 0);
@@ -377,7 +377,7 @@ describe('requests beyond the bound of a connection', () => {
   });
 });
 
-test('checks that may wait, and need not, are no reason to cut a connection', async () => {
+test('checks that may wait but need not do not get their connection cut', async () => {
   const app = await startTestApp({ MAX_REQUESTS: '1000000', WINDOW_MILLIS: String(ONE_HOUR) });
   const connection = await openConnection(app.url);
   const key = uniqueKey();
@@ -392,7 +392,7 @@ test('checks that may wait, and need not, are no reason to cut a connection', as
   expect(answeredIds(connection.received)).toEqual(inOrder(count));
 });
 
-test('a held request of a key that is full is refused like any other', async () => {
+test('a held request of a full key is denied like any other', async () => {
   const service = await startService({ maxInFlight: 1 });
   const { key } = await fullKey(service);
   const connection = await openConnection(service.url);

@@ -8,7 +8,7 @@ import type { LogLine } from '../../support/replica-process.js';
 import { useTemporaryFolder } from '../../support/temporary-folder.js';
 import { bearer, tokenFile } from '../../support/tokens.js';
 
-/** Checks with and without `?` take two ways through the service. Each way gets a service of its own. */
+/** Checks with and without `?` take different code paths. Each path gets a service of its own. */
 const WAYS = ['', '?'] as const;
 
 interface Step {
@@ -26,7 +26,7 @@ interface Case {
 const ID = '00000000-0000-0000-0000-000000000000';
 const UUID = /[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}/g;
 
-/** What has to be the same on both ways. */
+/** The parts of an answer that must be the same on both paths. */
 function comparable({ status, headers, text }: Answer): object {
   return withoutVarying({ status, headers: { ...headers, date: undefined }, text });
 }
@@ -37,7 +37,7 @@ function comparableLine(line: LogLine): object {
   return withoutVarying({ ...line, time: undefined, port: undefined, req: { url }, responseTime });
 }
 
-/** Without ids, the `?` of a way, and the seconds until a window ends. */
+/** Removes ids, the `?` of a path, and the seconds until a window ends. */
 function withoutVarying(value: object): object {
   const text = JSON.stringify(value)
     .replaceAll(UUID, ID)
@@ -51,7 +51,7 @@ const folder = useTemporaryFolder();
 const CHECK: Step = { method: 'POST' };
 const LIMITS = { WINDOW_MILLIS: '3600000', MAX_REQUESTS: '1' };
 const CASES: Record<string, () => Case | Promise<Case>> = {
-  'approvals and refusals': () => ({
+  'approvals and denials': () => ({
     settings: LIMITS,
     steps: [CHECK, { method: 'GET' }, { method: 'GET', key: 'a.b-c_d~e:f' }],
     statuses: [200, 429, 200],
@@ -117,7 +117,7 @@ const CASES: Record<string, () => Case | Promise<Case>> = {
 const apps: TestApp[] = [];
 afterEach(() => Promise.all(apps.splice(0).map((app) => app.stop(0))));
 
-test.each(Object.entries(CASES))('%s are answered alike on both ways', async (_name, create) => {
+test.each(Object.entries(CASES))('%s are answered alike on both paths', async (_name, create) => {
   const { settings, steps, statuses } = await create();
   const [plain, routed] = await Promise.all(
     WAYS.map(async (end) => {

@@ -11,7 +11,7 @@ import { until } from '../../support/until.js';
 import { useRedis } from '../../support/use-redis.js';
 import { holdEventLoop } from '../../support/hold-event-loop.js';
 
-// Port 1 is reserved, so nobody listens there.
+// Port 1 is reserved, so no server listens there.
 const AWAY = { REDIS_URL: 'redis://127.0.0.1:1', STORE_TIMEOUT_MILLIS: '200' };
 
 const redis = useRedis();
@@ -39,7 +39,7 @@ describe.each(bothLimiters(redis))('GET /readyz (%s limiter)', (_name, settings)
     expect(headers['cache-control']).toBe('no-store');
   });
 
-  test('says that the replica drains, to a client that it still has', async () => {
+  test('tells a client with an open connection that the replica drains', async () => {
     const app = await startTestApp({
       ...settings(),
       WINDOW_MILLIS: '3600000',
@@ -47,7 +47,7 @@ describe.each(bothLimiters(redis))('GET /readyz (%s limiter)', (_name, settings)
     });
     const key = uniqueKey();
     await approve(app.url, key);
-    // Keeps the replica from ending, which would close every connection.
+    // Keeps the replica from stopping, which would close every connection.
     const waiting = begin(app.url, 'POST', `${ratePath(key)}?canWait=true`);
     await untilWaiting(app.url, key, 1);
     const connection = await openConnection(app.url);
@@ -65,9 +65,9 @@ describe.each(bothLimiters(redis))('GET /readyz (%s limiter)', (_name, settings)
   });
 });
 
-test('GET /readyz says that the event loop does not keep up, until it does; each is logged once', async () => {
+test('GET /readyz is 503 while the event loop is delayed, and each change is logged once', async () => {
   const app = await startTestApp({ MAX_EVENT_LOOP_DELAY_MILLIS: '200' });
-  // Each turn is longer than the limit.
+  // Each turn of the event loop takes longer than the limit.
   const busy = setInterval(holdEventLoop, 0, 300);
   const overloaded = await until(async () => {
     const answer = await readyz(app);
@@ -86,7 +86,7 @@ test('GET /readyz says that the event loop does not keep up, until it does; each
 });
 
 describe('while Redis is down', () => {
-  test('GET /readyz says so, and GET /healthz does not care', async () => {
+  test('GET /readyz is 503 with the reason, and GET /healthz is OK', async () => {
     const app = await startTestApp(AWAY);
     const ready = await readyz(app);
     const health = await send(app.url, 'GET', '/healthz');
@@ -113,7 +113,7 @@ describe('while Redis is down', () => {
   });
 });
 
-describe('when the way to Redis is cut', () => {
+describe('when the network to Redis is cut', () => {
   let isCut: boolean;
   let sockets: Socket[];
   let way: Server;
@@ -141,7 +141,7 @@ describe('when the way to Redis is cut', () => {
     for (const socket of sockets) socket.destroy();
   }
 
-  test('GET /readyz says so, and is OK when it is mended', async () => {
+  test('GET /readyz is 503 with the reason, and OK once the network is back', async () => {
     const { port } = way.address() as AddressInfo;
     const app = await startTestApp({
       REDIS_URL: `redis://127.0.0.1:${port}`,

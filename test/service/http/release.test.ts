@@ -21,7 +21,7 @@ describe.each(bothLimiters(redis))('a release (%s limiter)', (_name, settings) =
   });
   afterAll(() => app.stop(0));
 
-  test('answers with the request id and nothing else', async () => {
+  test('answers with only the request id', async () => {
     const key = uniqueKey();
     const requestId = await approve(app.url, key);
     const answer = await release(app, key, requestId);
@@ -44,7 +44,7 @@ describe.each(bothLimiters(redis))('a release (%s limiter)', (_name, settings) =
     expect((await debugState(app.url, key)).NumApprovedThisWindow).toBe(1);
   });
 
-  test('of many at once, one succeeds', async () => {
+  test('succeeds once if many release the same approval at once', async () => {
     const key = uniqueKey();
     const requestId = await approve(app.url, key);
     await approve(app.url, key);
@@ -71,7 +71,7 @@ describe.each(bothLimiters(redis))('a release (%s limiter)', (_name, settings) =
     expect((await debugState(app.url, other)).NumApprovedThisWindow).toBe(1);
   });
 
-  test('on a key that does not exist is not found and makes no key', async () => {
+  test('on a key that does not exist is not found and creates no key', async () => {
     const key = uniqueKey();
     const answer = await release(app, key, randomUUID());
 
@@ -115,7 +115,7 @@ describe.each(bothLimiters(redis))(
     test('is not found while the key lives on', async () => {
       const key = uniqueKey();
       const requestId = await approve(app.url, key);
-      // With one approval in each window, the next is in another one.
+      // Each window has one approval, so the next approval is in another window.
       await until(async () => (await send(app.url, 'POST', `/rate/${key}`)).status === 200);
       const answer = await release(app, key, requestId);
 

@@ -19,7 +19,7 @@ function linesTo(log: readonly LogLine[], url: string): LogLine[] {
   return log.filter(({ req }) => (req as { url: string } | undefined)?.url === url);
 }
 
-/** One answer of each class, and how the app's log tells of them once it has stopped. */
+/** Causes one answer of each class, and stops the app, so that its log is complete. */
 async function answersOfEveryClass(app: TestApp) {
   const key = uniqueKey();
   const ids = {
@@ -34,7 +34,7 @@ async function answersOfEveryClass(app: TestApp) {
   await send(app.url, 'POST', `/rate/${key}`, correlated(ids.denied));
   await send(app.url, 'POST', `/rate/${key}?canWait=x`, correlated(ids.invalid));
   await send(app.url, 'GET', '/unknown', correlated(ids.unknown));
-  // Waits until the app stops, which turns it away with a 503.
+  // Waits until the app stops, and gets a 503 then.
   const waiting = begin(app.url, 'POST', `/rate/${key}?canWait=true`, correlated(ids['5xx']));
   await untilWaiting(app.url, key, 1);
   await app.stop(0);
@@ -54,34 +54,37 @@ describe.each(bothLimiters(redis))('the request log (%s limiter)', (_name, setti
 
   describe.each(['true', 'false'])('LOG_2XX=%s', (log2xx) => {
     describe.each(['true', 'false'])('LOG_4XX=%s', (log4xx) => {
-      test.each(['true', 'false'])('LOG_5XX=%s: has a line for just these', async (log5xx) => {
-        const app = await start({
-          LOG_LEVEL: 'debug',
-          LOG_2XX: log2xx,
-          LOG_4XX: log4xx,
-          LOG_5XX: log5xx,
-        });
-        const { ids, linesOf } = await answersOfEveryClass(app);
+      test.each(['true', 'false'])(
+        'LOG_5XX=%s: has lines for exactly these classes',
+        async (log5xx) => {
+          const app = await start({
+            LOG_LEVEL: 'debug',
+            LOG_2XX: log2xx,
+            LOG_4XX: log4xx,
+            LOG_5XX: log5xx,
+          });
+          const { ids, linesOf } = await answersOfEveryClass(app);
 
-        const lines = Object.entries(ids).map(([name, id]) => [name, linesOf(id).length]);
-        expect(Object.fromEntries(lines)).toEqual({
-          '2xx': log2xx === 'true' ? 1 : 0,
-          denied: log4xx === 'true' ? 1 : 0,
-          invalid: log4xx === 'true' ? 1 : 0,
-          unknown: log4xx === 'true' ? 1 : 0,
-          '5xx': log5xx === 'true' ? 1 : 0,
-        });
-      });
+          const lines = Object.entries(ids).map(([name, id]) => [name, linesOf(id).length]);
+          expect(Object.fromEntries(lines)).toEqual({
+            '2xx': log2xx === 'true' ? 1 : 0,
+            denied: log4xx === 'true' ? 1 : 0,
+            invalid: log4xx === 'true' ? 1 : 0,
+            unknown: log4xx === 'true' ? 1 : 0,
+            '5xx': log5xx === 'true' ? 1 : 0,
+          });
+        },
+      );
     });
   });
 
-  test('says nothing by default of what went well, was refused, or may be tried again', async () => {
+  test('has no lines by default for approvals, denials, rejections and 503s', async () => {
     const { ids, linesOf } = await answersOfEveryClass(await start({}));
 
     for (const id of Object.values(ids)) expect(linesOf(id)).toEqual([]);
   });
 
-  test('has the method, URL, status, key and duration of each, and a word for its level', async () => {
+  test('has the method, URL, status, key and duration of each answer, and its level as a word', async () => {
     const app = await start({
       LOG_LEVEL: 'debug',
       LOG_2XX: 'true',
@@ -108,7 +111,7 @@ describe.each(bothLimiters(redis))('the request log (%s limiter)', (_name, setti
     expect(linesOf(ids['5xx'])).toEqual(line('debug', 'POST', `/rate/${key}?canWait=true`, 503));
   });
 
-  test('has the correlation id that was made up for a client without one', async () => {
+  test('has the generated correlation id of a client without one', async () => {
     const app = await start({ LOG_2XX: 'true' });
     const { headers } = await send(app.url, 'GET', '/healthz');
     await app.stop(0);
@@ -118,7 +121,7 @@ describe.each(bothLimiters(redis))('the request log (%s limiter)', (_name, setti
     ]);
   });
 
-  test('has words for levels in every line', async () => {
+  test('has levels as words in every line', async () => {
     const app = await start({ LOG_LEVEL: 'trace', LOG_2XX: 'true', LOG_4XX: 'true' });
     await approve(app.url, uniqueKey());
     await answersOfEveryClass(app);
@@ -128,7 +131,7 @@ describe.each(bothLimiters(redis))('the request log (%s limiter)', (_name, setti
     for (const level of levels) expect(level).toMatch(/^(trace|debug|info|warn|error|fatal)$/);
   });
 
-  test('LOG_LEVEL=error leaves out what is less', async () => {
+  test('LOG_LEVEL=error leaves out lower levels', async () => {
     const app = await start({ LOG_LEVEL: 'error', LOG_2XX: 'true' });
     await send(app.url, 'GET', '/healthz');
     await app.stop(0);
@@ -137,7 +140,7 @@ describe.each(bothLimiters(redis))('the request log (%s limiter)', (_name, setti
   });
 });
 
-test('a fault of ours is an error in the log, with its cause, unless LOG_5XX=false', async () => {
+test('an internal error is logged as an error with its cause, unless LOG_5XX=false', async () => {
   const lines = async (log5xx: string): Promise<LogLine[]> => {
     const prefix = `${uniqueKey()}:`;
     const app = await startTestApp({
@@ -146,7 +149,7 @@ test('a fault of ours is an error in the log, with its cause, unless LOG_5XX=fal
       KEY_PREFIX: prefix,
       LOG_5XX: log5xx,
     });
-    // A name that the service uses holds what it can't have put there.
+    // The key's name in Redis holds a value that the service can not have written.
     await redis.client.set(`${prefix}{key}`, 'not a hash', 'EX', 3600);
     expect((await send(app.url, 'POST', '/rate/key')).status).toBe(500);
     await app.stop(0);
@@ -167,7 +170,7 @@ test('a fault of ours is an error in the log, with its cause, unless LOG_5XX=fal
 });
 
 describe('the line of an answer', () => {
-  test('says how long the request took, its wait included', async () => {
+  test('has the duration of the request, including its wait', async () => {
     const app = await startTestApp({
       WINDOW_MILLIS: '3600000',
       MAX_REQUESTS: '1',
@@ -247,7 +250,7 @@ describe('the query of a request in the log', () => {
     );
   });
 
-  test('is in no header that has a URL', async () => {
+  test('is left out of headers with a URL', async () => {
     const { headers } = await loggedRequest('/healthz', {
       Referer: `http://localhost/page?token=${SECRET}`,
       'X-Forwarded-Uri': `/rate/a?token=${SECRET}&canWait=true`,
@@ -264,7 +267,7 @@ describe('the query of a request in the log', () => {
   });
 });
 
-test('the line of a fault has nothing of what a library attached to its error', async () => {
+test('the line of an internal error has no properties that a library attached to its error', async () => {
   const limiter: Limiter = smallLimiter();
   const command = { name: 'auth', args: ['user', 'secret-password'] };
   limiter.check = () => Promise.reject(Object.assign(new Error('not allowed'), { command }));
@@ -280,7 +283,7 @@ test('the line of a fault has nothing of what a library attached to its error', 
 });
 
 describe('a body that is cut short by a fault', () => {
-  /** Asks for a listing that fails after its first page. @returns the lines about it */
+  /** Asks for a listing that fails after its first page. @returns the log lines */
   async function linesOfCutBody(environment: Record<string, string>): Promise<readonly LogLine[]> {
     const limiter: Limiter = smallLimiter();
     let fail = (): void => undefined;
@@ -305,7 +308,7 @@ describe('a body that is cut short by a fault', () => {
     return lines;
   }
 
-  test.each(['true', 'false'])('is one error in the log where LOG_2XX=%s', async (log2xx) => {
+  test.each(['true', 'false'])('is one error in the log if LOG_2XX=%s', async (log2xx) => {
     expect(await linesOfCutBody({ LOG_2XX: log2xx })).toEqual([
       expect.objectContaining({
         level: 'error',
@@ -315,12 +318,12 @@ describe('a body that is cut short by a fault', () => {
     ]);
   });
 
-  test.each(['true', 'false'])('is not logged where LOG_5XX=false, LOG_2XX=%s', async (log2xx) => {
+  test.each(['true', 'false'])('is not logged if LOG_5XX=false, LOG_2XX=%s', async (log2xx) => {
     expect(await linesOfCutBody({ LOG_2XX: log2xx, LOG_5XX: 'false' })).toEqual([]);
   });
 });
 
-test('an answer whose client disconnects before its end has no line', async () => {
+test('an answer has no line if its client disconnects before its end', async () => {
   const limiter: Limiter = smallLimiter();
   let listed = (): void => undefined;
   const end = new Promise<void>((resolve) => (listed = resolve));
@@ -343,7 +346,7 @@ test('an answer whose client disconnects before its end has no line', async () =
   expect(linesTo(lines, '/debug')).toEqual([]);
 });
 
-test('the status is answered once, and so logged once, on a connection that is kept', async () => {
+test('each request on a kept connection is logged once, with its own status', async () => {
   const app = await startTestApp({ LOG_2XX: 'true', LOG_4XX: 'true' });
   const key = uniqueKey();
   const connection = await openConnection(app.url);

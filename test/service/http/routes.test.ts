@@ -52,7 +52,7 @@ describe.each(bothLimiters(redis))('routes (%s limiter)', (_name, settings) => {
     '/ui/try',
     '/unknown',
     '/constructor',
-  ])('%s is no path', async (path) => {
+  ])('%s is not found', async (path) => {
     for (const method of ['GET', 'POST', 'DELETE']) {
       const answer = await send(app.url, method, path);
 
@@ -74,7 +74,7 @@ describe.each(bothLimiters(redis))('routes (%s limiter)', (_name, settings) => {
     ['/ui/data', 'GET, HEAD', ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']],
     ['/metrics', 'GET, HEAD', ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']],
   ])('%s', (template, allow, methods) => {
-    test.each(methods)(`does not allow %s, and says that it takes ${allow}`, async (method) => {
+    test.each(methods)(`does not allow %s, and says that it allows ${allow}`, async (method) => {
       const key = uniqueKey();
       const answer = await send(app.url, method, template.replace('{key}', key));
 

@@ -15,7 +15,7 @@ const folder = useTemporaryFolder();
 
 describe.each(bothLimiters(redis))('rules (%s limiter)', (_name, settings) => {
   let app: TestApp;
-  /** The start of the keys of this test, so that it has Redis to itself. */
+  /** The start of the keys of this test, so that tests do not share keys. */
   let prefix: string;
   let rulesFile: string;
   beforeEach(() => {
@@ -41,7 +41,7 @@ describe.each(bothLimiters(redis))('rules (%s limiter)', (_name, settings) => {
   const statusOf = async (key: string, query = ''): Promise<number> =>
     (await send(app.url, 'POST', ratePath(key) + query)).status;
 
-  test('each key has the limits of the rules that match it, the others the defaults', async () => {
+  test('each key has the limits of the rules that match it, and other keys have the defaults', async () => {
     await startWith([
       {
         key_pattern: `${prefix}-a.*`,
@@ -66,7 +66,7 @@ describe.each(bothLimiters(redis))('rules (%s limiter)', (_name, settings) => {
     }
   });
 
-  test('checks of several keys that share a call are decided each by its own limits', async () => {
+  test('checks that share a Redis call are each decided by the limits of their key', async () => {
     const rules = Array.from({ length: 12 }, (_, i) => ({
       key_pattern: `${prefix}-${i}`,
       max_requests_per_window: i,
@@ -81,7 +81,7 @@ describe.each(bothLimiters(redis))('rules (%s limiter)', (_name, settings) => {
     expect(approved).toEqual(rules.map((_, i) => i));
   });
 
-  test('a maximum of 0 approves nobody, and lets nobody wait', async () => {
+  test('a maximum of 0 approves no check, and lets none wait', async () => {
     await startWith([{ key_pattern: prefix, max_requests_per_window: 0 }]);
     expect(await statusOf(prefix)).toBe(429);
     expect(await statusOf(prefix, '?canWait=true')).toBe(429);
@@ -110,7 +110,7 @@ describe.each(bothLimiters(redis))('rules (%s limiter)', (_name, settings) => {
     expect(await statusOf(`${prefix}-low`, '?maxRequests=5&maxRequestsInQueue=6')).toBe(200);
   });
 
-  test('a maximum that a request has set counts no longer once the rules forbid it', async () => {
+  test('a maximum that a request has set no longer applies once the rules forbid it', async () => {
     await startWith([{ key_pattern: prefix, max_requests_per_window: 1 }]);
     expect(await statusOf(prefix, '?maxRequests=3&maxRequestsInQueue=9')).toBe(200);
     const forbidding = { key_pattern: prefix, max_requests_per_window: 1 };
@@ -125,7 +125,7 @@ describe.each(bothLimiters(redis))('rules (%s limiter)', (_name, settings) => {
     });
   });
 
-  test('a key that no rule matches can be refused, and is not made', async () => {
+  test('a key that no rule matches can be rejected, and is not created', async () => {
     await startWith([{ key_pattern: `${prefix}-known` }], { UNKNOWN_KEYS: 'deny' });
     expect(await statusOf(`${prefix}-known`)).toBe(200);
     const answer = await send(app.url, 'POST', ratePath(`${prefix}-other`));
@@ -137,7 +137,7 @@ describe.each(bothLimiters(redis))('rules (%s limiter)', (_name, settings) => {
   });
 
   describe('a shadow rule', () => {
-    test('lets everybody pass, and says what it would have done', async () => {
+    test('lets every check pass, and says what it would have decided', async () => {
       await startWith([{ key_pattern: prefix, name: 'trial', shadow: true }], { LOG_4XX: 'true' });
       expect(await statusOf(prefix)).toBe(200);
       const answer = await send(app.url, 'POST', `${ratePath(prefix)}?canWait=true`);

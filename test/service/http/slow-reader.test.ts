@@ -26,7 +26,7 @@ const INSTANCE: InstanceState = {
 };
 const PAGE = Array.from({ length: 100 }, () => INSTANCE);
 
-/** Lists more than all buffers hold, until the test has enough; what is then left comes when it says. */
+/** Lists more than all buffers hold until the test sets `isEnough`, and one more page after `finish()`. */
 class LimiterStub implements Pick<Limiter, 'list'> {
   pages = 0;
   isEnough = false;
@@ -70,7 +70,7 @@ beforeEach(async () => {
   app = await serve(server);
   client = connect(Number(new URL(app.url).port), '127.0.0.1');
   await once(client, 'connect');
-  // A reset is one of the ways to be cut.
+  // The service may cut the connection with a reset.
   client.on('error', () => undefined);
   client.write(requestText('GET', '/debug', { Connection: 'close' }));
   await until(() => response?.writableNeedDrain);
@@ -92,7 +92,7 @@ test('a client that reads nothing of a listing for 30 s is cut', async () => {
   await until(() => client.closed);
 });
 
-test('a client that reads late has the whole of it, however long that takes', async () => {
+test('a client that reads late gets the whole listing, however long it takes', async () => {
   let received = '';
   await clock.advance(READ_TIMEOUT_MILLIS - 1);
   limiter.isEnough = true;

@@ -9,7 +9,7 @@ import { useTls } from '../../support/use-tls.js';
 const tls = useTls();
 const start = useHttpServices();
 
-/** Connections with one answer each, which are kept. */
+/** Opens connections, gets one answer on each, and keeps them open. */
 async function keepAlive({ url }: { url: string }, count: number): Promise<RawConnection[]> {
   const connections = await Promise.all(Array.from({ length: count }, () => openConnection(url)));
   for (const connection of connections) {
@@ -28,7 +28,7 @@ describe.each([
   ['HTTP', () => ({})],
   ['HTTPS', () => tls.settings],
 ])('a replica that stops (%s)', (_name, settings) => {
-  test('answers what was sent on idle connections before it ended them', async () => {
+  test('answers requests that were sent on idle connections before it closed them', async () => {
     const app = await startTestApp(settings());
     const connections = await keepAlive(app, 300);
     for (const connection of connections) {
@@ -48,7 +48,7 @@ describe.each([
 
 const ONE_HOUR = 3_600_000;
 
-test('idle connections end little by little, and at once in a hurry', async () => {
+test('idle connections are closed gradually, and at once in a hurry', async () => {
   const service = await start();
   const connections = await keepAlive(service, 50);
   let closed = 0;
@@ -67,7 +67,7 @@ test('idle connections end little by little, and at once in a hurry', async () =
   await until(() => closed === connections.length);
 });
 
-test('only idle connections end', async () => {
+test('only idle connections are closed', async () => {
   const service = await start();
   const { key } = await fullKey(service);
   const [idle, halfSent, waiting] = await keepAlive(service, 3);

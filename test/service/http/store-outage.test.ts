@@ -48,16 +48,16 @@ describe('while Redis is down', () => {
     await server.stop();
   });
 
-  test.each(REQUESTS)('%s is a 503 that says when to come back', async (_what, method, path) => {
+  test.each(REQUESTS)('%s gets a 503 that says when to come back', async (_what, method, path) => {
     const key = uniqueKey();
     await expectUnavailable(app, method, path(key), key);
   });
 
-  test('debug of all keys is a 503 that says when to come back', async () => {
+  test('debug of all keys gets a 503 that says when to come back', async () => {
     await expectUnavailable(app, 'GET', '/debug');
   });
 
-  test('a check of a key that was full is a 503, not a refusal', async () => {
+  test('a check of a key that was full gets a 503, not a denial', async () => {
     await expectUnavailable(app, 'POST', `/rate/${fullKey}`, fullKey);
   });
 
@@ -81,7 +81,7 @@ describe('while Redis is down', () => {
     expect((await send(app.url, 'GET', '/unknown')).status).toBe(404);
   });
 
-  test('a 503 is in the log with its correlation id, as of use only to those who look', async () => {
+  test('a 503 is in the log with its correlation id, at the level debug', async () => {
     const correlationId = uniqueKey();
     await send(app.url, 'POST', `/rate/${uniqueKey()}`, { 'X-Correlation-ID': correlationId });
     const line = await app.logged((entry) => entry.correlationId === correlationId);
@@ -113,7 +113,7 @@ describe('a client that waits when Redis goes down', () => {
     await server.stop();
   });
 
-  test('can disconnect, and is logged as at any time', async () => {
+  test('can disconnect, and is logged as usual', async () => {
     waiting.disconnect();
     const line = await app.logged(({ status }) => status === 499);
     await app.stop(0);
@@ -140,7 +140,7 @@ describe('while Redis does not answer', () => {
       STORE_TIMEOUT_MILLIS: '2000',
       WINDOW_MILLIS: '3600000',
     });
-    // Loads the scripts: one that is refused as unknown would not wait.
+    // Loads the scripts: a paused server does not delay its reply to an unknown script.
     const key = uniqueKey();
     const requestId = await approve(app.url, key);
     await send(app.url, 'DELETE', `/rate/${key}/${requestId}`);
@@ -155,21 +155,21 @@ describe('while Redis does not answer', () => {
     await server.stop();
   });
 
-  test.each(REQUESTS)('%s is a 503 that says when to come back', async (_what, method, path) => {
+  test.each(REQUESTS)('%s gets a 503 that says when to come back', async (_what, method, path) => {
     const key = uniqueKey();
     await expectUnavailable(app, method, path(key), key);
   });
 
-  test('a check that was answered with a 503 is not counted when Redis comes to it', async () => {
+  test('a check that got a 503 is not counted when Redis runs it later', async () => {
     const key = uniqueKey();
-    // This replica does not know yet that Redis is down, and asks.
+    // This replica does not know yet that Redis is down, and sends the check.
     const other = await startTestApp({ REDIS_URL: server.url, WINDOW_MILLIS: '3600000' });
     expect((await send(other.url, 'POST', `/rate/${key}`)).status).toBe(503);
     await client.call('CLIENT', 'UNPAUSE');
 
-    // Until then this one may take Redis for down.
+    // Until then this replica may consider Redis down.
     await until(async () => (await send(app.url, 'GET', `/debug/${key}`)).status === 200);
-    // The check makes the key. No approval then shows that its own was released.
+    // The late check creates the key. No approvals show that the check's own was released.
     await until(async () => {
       const { Found, NumApprovedThisWindow } = await debugState(app.url, key);
       return Found && NumApprovedThisWindow === 0;

@@ -50,12 +50,15 @@ describe.each(bothLimiters(redis))('a target (%s limiter)', (_name, settings) =>
   }
 
   describe.each(AMBIGUOUS)('with a raw %s', (_name, character, error) => {
-    test.each(PLACES)('%s is a 400 that says so, and counts nothing', async (_place, targetOf) => {
-      const key = uniqueKey();
-      await expectRefused(targetOf(key, character), error);
+    test.each(PLACES)(
+      '%s gets a 400 that says so, and counts nothing',
+      async (_place, targetOf) => {
+        const key = uniqueKey();
+        await expectRefused(targetOf(key, character), error);
 
-      await expectNothingCounted([key, `${key}${character}x`, `${key}${character}`, `${key}/x`]);
-    });
+        await expectNothingCounted([key, `${key}${character}x`, `${key}${character}`, `${key}/x`]);
+      },
+    );
 
     test('percent-encoded is a key like any other', async () => {
       const key = `${uniqueKey()}${character}x`;
@@ -66,7 +69,7 @@ describe.each(bothLimiters(redis))('a target (%s limiter)', (_name, settings) =>
   });
 
   test.each([...Array(32).keys(), 127])(
-    'with the raw control character %d is a 400',
+    'with the raw control character %d gets a 400',
     async (code) => {
       const key = uniqueKey();
       expectTransportError(

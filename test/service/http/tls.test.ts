@@ -29,14 +29,14 @@ const tls = useTls();
 const folder = useTemporaryFolder();
 const startService = useHttpServices();
 
-/** What a client offers that knows no TLS that is still good. */
+/** The options of a client that knows only outdated versions of TLS. */
 const OLD_TLS = {
   minVersion: 'TLSv1',
   maxVersion: 'TLSv1.1',
   ciphers: 'DEFAULT@SECLEVEL=0',
 } as const;
 
-/** Nobody is too slow. */
+/** So long that no client is too slow. */
 const PATIENT: Timeouts = {
   headMillis: ONE_HOUR,
   requestMillis: ONE_HOUR,
@@ -70,7 +70,7 @@ describe.each(bothLimiters(redis))('over TLS (%s limiter)', (_name, settings) =>
   });
   afterEach(() => app.stop(0));
 
-  test('checks are decided, and the log says that it is so', async () => {
+  test('checks are decided, and the log says that TLS is on', async () => {
     const key = uniqueKey();
 
     expect(new URL(app.url).protocol).toBe('https:');
@@ -90,7 +90,7 @@ describe.each(bothLimiters(redis))('over TLS (%s limiter)', (_name, settings) =>
     expect((await waiting.answer).status).toBe(200);
   });
 
-  test('a client that disconnects gives its place up, and is logged', async () => {
+  test('a waiting client that disconnects loses its place, and is logged', async () => {
     const key = uniqueKey();
     await approve(app.url, key);
     const waiting = begin(app.url, 'POST', `${ratePath(key)}?canWait=true`);
@@ -101,7 +101,7 @@ describe.each(bothLimiters(redis))('over TLS (%s limiter)', (_name, settings) =>
     await app.logged((line) => line.status === 499 && line.key === key);
   });
 
-  test('a client that ends its side in good order gives its place up, too', async () => {
+  test('a waiting client that ends its side in good order also loses its place', async () => {
     const key = uniqueKey();
     await approve(app.url, key);
     const socket = await handshake(app.url);
@@ -112,7 +112,7 @@ describe.each(bothLimiters(redis))('over TLS (%s limiter)', (_name, settings) =>
     await untilWaiting(app.url, key, 0);
   });
 
-  test('a replica that stops answers those who wait, and its port is closed', async () => {
+  test('a replica that stops answers its waiters, and its port is closed', async () => {
     const key = uniqueKey();
     await approve(app.url, key);
     const waiting = begin(app.url, 'POST', `${ratePath(key)}?canWait=true`);
@@ -131,7 +131,7 @@ describe('a port with TLS', () => {
   });
   afterAll(() => app.stop(0));
 
-  test('is each of the two', async () => {
+  test('can be the main port and the admin port', async () => {
     for (const url of [app.url, app.adminUrl]) {
       expect(new URL(url).protocol).toBe('https:');
       expect((await send(url, 'GET', '/healthz')).text).toBe('OK');
@@ -149,7 +149,7 @@ describe('a port with TLS', () => {
     await expect(handshake(app.url, OLD_TLS)).rejects.toThrow(/protocol version/i);
   });
 
-  test('answers nothing to a request without TLS, and goes on serving', async () => {
+  test('does not answer a request without TLS, and goes on serving', async () => {
     const plain = await openConnection(app.url.replace('https:', 'http:'));
     plain.write(requestText('GET', '/healthz'));
     await plain.closed;
@@ -179,7 +179,7 @@ describe('a client that does not agree on TLS', () => {
     keyPair.close();
   });
 
-  /** A client that has been accepted, and says nothing. */
+  /** A client that has been accepted, and sends nothing. */
   async function connectTo({ url }: HttpService): Promise<RawConnection> {
     const connection = await openConnection(url.replace('https:', 'http:'));
     // Answered on another connection, so the first has been accepted before.
@@ -187,7 +187,7 @@ describe('a client that does not agree on TLS', () => {
     return connection;
   }
 
-  test('is cut in time', async () => {
+  test('is cut after the time limit', async () => {
     const timeouts = { ...PATIENT, headMillis: 100 };
     const { url } = await startService({ keyPair, timeouts });
     const connection = await openConnection(url.replace('https:', 'http:'));
@@ -236,9 +236,9 @@ describe('when the certificate changes', () => {
 
   const isReload = ({ msg }: { msg?: unknown }): boolean => msg === 'certificate and key reloaded';
 
-  test('new connections have the new one, on both ports', async () => {
+  test('new connections get the new one, on both ports', async () => {
     expect(await servedFingerprint(app.url)).toBe(fingerprintOf(first));
-    // Together, as far as two files can be.
+    // Both files change as close to each other as possible.
     await Promise.all([replace(files.certFile, second.cert), replace(files.keyFile, second.key)]);
     await app.logged(isReload);
 
@@ -247,13 +247,13 @@ describe('when the certificate changes', () => {
     expect(app.log.find(isReload)).toMatchObject({ level: 'info', subject: 'CN=localhost' });
   });
 
-  test('the new one speaks no older TLS than the first', async () => {
+  test('older versions of TLS are still rejected', async () => {
     await Promise.all([replace(files.certFile, second.cert), replace(files.keyFile, second.key)]);
     await app.logged(isReload);
     await expect(handshake(app.url, OLD_TLS)).rejects.toThrow(/protocol version/i);
   });
 
-  test('a connection that is open goes on', async () => {
+  test('an open connection goes on', async () => {
     const connection = await openConnection(app.url);
     connection.write(requestText('GET', '/healthz'));
     await connection.receives(/OK$/);
@@ -265,7 +265,7 @@ describe('when the certificate changes', () => {
     connection.disconnect();
   });
 
-  test('and the key has not yet, the first pair stays until it has', async () => {
+  test('before the key, the first pair stays until the key changes', async () => {
     await replace(files.certFile, second.cert);
     const line = await app.logged(({ level }) => level === 'error');
     expect(line).toMatchObject({
@@ -279,7 +279,7 @@ describe('when the certificate changes', () => {
     expect(await servedFingerprint(app.url)).toBe(fingerprintOf(second));
   });
 
-  test('to half of itself, the first pair stays', async () => {
+  test('to half of its text, the first pair stays', async () => {
     await replace(files.certFile, second.cert.slice(0, second.cert.length / 2));
     await app.logged(({ level }) => level === 'error');
 
@@ -287,7 +287,7 @@ describe('when the certificate changes', () => {
   });
 });
 
-describe('a certificate and key that can not be used', () => {
+describe('a certificate and key', () => {
   let pair: IssuedCertificate;
   beforeAll(async () => {
     pair = await tls.authority.issueServerCertificate();
@@ -322,7 +322,7 @@ describe('a certificate and key that can not be used', () => {
       () => pair.cert + tls.authority.ca.slice(0, 300),
       NO_CERTIFICATE,
     ],
-  ])('stop the start where the certificate %s', async (_what, content, takes) => {
+  ])('stop the start if the certificate %s', async (_what, content, takes) => {
     const certFile = await file(content());
 
     await expect(
@@ -341,7 +341,7 @@ describe('a certificate and key that can not be used', () => {
       NOT_ITS_KEY,
     ],
     ['is of another kind', () => rsaKey(), NOT_ITS_KEY],
-  ])('stop the start where the key %s', async (_what, content, takes) => {
+  ])('stop the start if the key %s', async (_what, content, takes) => {
     const keyFile = await file(await content());
 
     await expect(
@@ -349,7 +349,7 @@ describe('a certificate and key that can not be used', () => {
     ).rejects.toThrow(`TLS_KEY_FILE: got ${JSON.stringify(keyFile)}, takes ${takes}`);
   });
 
-  test('can be one file', async () => {
+  test('can be in one file', async () => {
     const both = await file((await readFile(pair.keyFile, 'utf8')) + pair.cert);
     const app = await startTestApp({ TLS_CERT_FILE: both, TLS_KEY_FILE: both });
 

@@ -12,14 +12,14 @@ import { until } from '../../support/until.js';
 
 const ONE_HOUR = 3_600_000;
 
-/** For clients that are to be cut, where nobody else is served. */
+/** For tests in which every client is to be cut. */
 const SHORT: Timeouts = {
   headMillis: 100,
   requestMillis: 100,
   idleMillis: ONE_HOUR,
   checkMillis: 20,
 };
-/** For those that are to be cut beside others, who must have sent their requests by then. */
+/** For tests in which other clients must have sent their requests before one is cut. */
 const LONGER: Timeouts = { ...SHORT, headMillis: 2000, requestMillis: 2000 };
 
 const startService = useHttpServices();
@@ -29,7 +29,7 @@ describe('a client that takes too long', () => {
     ['has sent nothing', ''],
     ['has sent a part of the first line', 'POST /ra'],
     ['has sent no end of the headers', requestText('POST', '/rate/key').slice(0, -2)],
-  ])('and %s is cut, with a 408', async (_what, text) => {
+  ])('and %s is cut with a 408', async (_what, text) => {
     const service = await startService({ timeouts: SHORT });
     const connection = await openConnection(service.url);
     connection.write(text);
@@ -46,7 +46,7 @@ describe('a client that takes too long', () => {
     ]);
   });
 
-  test('is cut although it sends a byte now and then', async () => {
+  test('is cut even if it sends a byte now and then', async () => {
     const service = await startService({ timeouts: SHORT });
     const connection = await openConnection(service.url);
     connection.write('POST /rate/key HTTP/1.1\r\nHost: localhost\r\nX-Slow: ');
@@ -59,7 +59,7 @@ describe('a client that takes too long', () => {
     expectTransportError(connection.received, '408 Request Timeout');
   });
 
-  test('over the body of a check that waits is cut, and gives its place up', async () => {
+  test('over the body of a check that waits is cut, and loses its place', async () => {
     const service = await startService({ timeouts: LONGER });
     const { key } = await fullKey(service);
     const connection = await openConnection(service.url);
@@ -84,7 +84,7 @@ describe('a client that takes too long', () => {
     expect(service.unreadable).toEqual([]);
   });
 
-  test('over its second request is cut, with a 408 for that one', async () => {
+  test('over its second request is cut with a 408 for that request', async () => {
     const service = await startService({ timeouts: LONGER });
     const connection = await openConnection(service.url);
     connection.write(requestText('GET', '/healthz'));
@@ -97,7 +97,7 @@ describe('a client that takes too long', () => {
   });
 });
 
-describe('requests that wait longer than requests may take to come', () => {
+describe('requests that wait longer than the time limit of a request', () => {
   const LARGE = 'x'.repeat(4 * 1024 * 1024);
   const BODIES: [headers: Record<string, string>, body: string][] = [
     [{}, ''],
@@ -116,7 +116,7 @@ describe('requests that wait longer than requests may take to come', () => {
       waiting.push(connection);
       await untilWaiting(service, waiting.length);
     }
-    // When this one is cut, all would be that came before it and had a time limit.
+    // When this connection is cut, any earlier one with a time limit would also have been cut.
     const sentinel = await openConnection(service.url);
     await sentinel.closed;
     expectTransportError(sentinel.received, '408 Request Timeout');
@@ -160,7 +160,7 @@ describe('a body without an end', () => {
   ): Promise<Flood> {
     const socket = connect(Number(new URL(url).port), '127.0.0.1');
     await once(socket, 'connect');
-    // A reset is one of the ways to be closed.
+    // The service may close the connection with a reset.
     socket.on('error', () => undefined);
     const closed = new Promise<void>((resolve) => {
       socket.once('close', () => {
@@ -177,10 +177,10 @@ describe('a body without an end', () => {
     ['in chunks', { 'Transfer-Encoding': 'chunked' }],
     ['of 10 GB', { 'Content-Length': '10000000000' }],
   ])('(%s)', (_what, headers) => {
-    /** More than all buffers between the two hold. */
+    /** More than all buffers between client and service hold. */
     const MANY_CHUNKS = 1000;
 
-    test('is read and forgotten while its check waits, which is approved in its turn', async () => {
+    test('is read and discarded while its check waits, and the check is approved in its turn', async () => {
       const service = await startService();
       const { key, holder } = await fullKey(service);
       const path = `${ratePath(key)}?canWait=true`;
@@ -206,7 +206,7 @@ describe('a body without an end', () => {
       await untilWaiting(service, 0);
     });
 
-    test('ends with its time, and the place of its check is given up', async () => {
+    test('is cut after the time limit, and its check loses its place', async () => {
       const service = await startService({ timeouts: LONGER });
       const { key } = await fullKey(service);
       const path = `${ratePath(key)}?canWait=true`;
@@ -219,7 +219,7 @@ describe('a body without an end', () => {
     });
   });
 
-  test('that has an end is no hindrance for the next request', async () => {
+  test('that has an end does not block the next request', async () => {
     const service = await startService();
     const connection = await openConnection(service.url);
     const length = 4 * 1024 * 1024;
@@ -235,7 +235,7 @@ describe('a body without an end', () => {
 });
 
 describe('a request that is too large', () => {
-  test('in its headers is a 431', async () => {
+  test('in its headers gets a 431', async () => {
     const service = await startService();
     const connection = await openConnection(service.url);
     connection.write(requestText('GET', '/healthz', { 'X-Large': 'x'.repeat(16 * 1024) }));
@@ -244,14 +244,14 @@ describe('a request that is too large', () => {
     expectTransportError(connection.received, '431 Request Header Fields Too Large');
   });
 
-  test('in none of its parts is answered', async () => {
+  test('in none of its parts is served', async () => {
     const service = await startService();
     const headers = { 'X-Large': 'x'.repeat(15 * 1024) };
 
     expect((await send(service.url, 'GET', '/healthz', headers)).status).toBe(200);
   });
 
-  test('in its URL is a 414, and nothing is counted', async () => {
+  test('in its URL gets a 414, and nothing is counted', async () => {
     const service = await startService();
     const key = uniqueKey();
     const path = `${ratePath(key)}?x=`;
@@ -269,7 +269,7 @@ describe('a request that is too large', () => {
   });
 });
 
-test('a connection is kept for longer than load balancers keep theirs', async () => {
+test('an idle connection is kept longer than load balancers keep theirs', async () => {
   const app = await startTestApp();
   const connection = await openConnection(app.url);
   connection.write(requestText('GET', '/healthz'));

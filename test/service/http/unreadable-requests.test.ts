@@ -13,7 +13,7 @@ import { uniqueKey } from '../../support/unique-key.js';
 
 const startService = useHttpServices();
 
-/** A limiter whose list of keys goes on until it is told that all are listed. */
+/** A limiter whose list of keys ends when the test calls `listed`. */
 function limiterWithSlowList(): { limiter: Limiter; listed: () => void } {
   const limiter = smallLimiter();
   let listed = (): void => undefined;
@@ -25,7 +25,7 @@ function limiterWithSlowList(): { limiter: Limiter; listed: () => void } {
   return { limiter, listed };
 }
 
-describe('what is no request', () => {
+describe('input that is not a request', () => {
   test.each([
     ['words', 'let me in\r\n\r\n'],
     ['a method that does not exist', requestText('FETCH', '/rate/key')],
@@ -33,12 +33,15 @@ describe('what is no request', () => {
     ['TLS', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03'],
     ['a header without a name', 'GET /healthz HTTP/1.1\r\nHost: localhost\r\n: x\r\n\r\n'],
     ['a header with a NUL', requestText('GET', '/healthz', { 'X-Nul': '\0' })],
-    ['a length that is no number', requestText('POST', '/rate/key', { 'Content-Length': 'ten' })],
+    [
+      'a length that is not a number',
+      requestText('POST', '/rate/key', { 'Content-Length': 'ten' }),
+    ],
     [
       'two ways to find its end',
       requestText('POST', '/rate/key', { 'Content-Length': '3', 'Transfer-Encoding': 'chunked' }),
     ],
-  ])('such as %s is a 400', async (_what, text) => {
+  ])('such as %s gets a 400', async (_what, text) => {
     const service = await startService();
     const connection = await openConnection(service.url);
     connection.write(text);
@@ -48,7 +51,7 @@ describe('what is no request', () => {
     expect(service.unreadable).toEqual([expect.objectContaining({ status: 400 })]);
   });
 
-  test('such as a waiting check with a broken body is a 400, and gives its place up', async () => {
+  test('such as the broken body of a waiting check gets a 400, and the check loses its place', async () => {
     const service = await startService();
     const { key } = await fullKey(service);
     const connection = await openConnection(service.url);
@@ -62,7 +65,7 @@ describe('what is no request', () => {
     await untilWaiting(service, 0);
   });
 
-  test('and comes behind a waiting check is not answered in its place', async () => {
+  test('behind a waiting check is not answered in place of the check', async () => {
     const service = await startService();
     const { key } = await fullKey(service);
     const connection = await openConnection(service.url);
@@ -75,7 +78,7 @@ describe('what is no request', () => {
     await untilWaiting(service, 0);
   });
 
-  test('and comes in the midst of an answer is not put into it', async () => {
+  test('in the middle of an answer adds nothing to the answer', async () => {
     const { limiter, listed } = limiterWithSlowList();
     const service = await startService({ limiter });
     const connection = await openConnection(service.url);
@@ -90,7 +93,7 @@ describe('what is no request', () => {
     expect(connection.received).toBe(answered);
   });
 
-  test('and belongs to a request whose answer has begun is not put into it', async () => {
+  test('in the body of a request whose answer has begun adds nothing to the answer', async () => {
     const { limiter, listed } = limiterWithSlowList();
     const service = await startService({ limiter });
     const connection = await openConnection(service.url);
@@ -105,7 +108,7 @@ describe('what is no request', () => {
     expect(connection.received).toBe(answered);
   });
 
-  test('and comes after a request with a body is a 400', async () => {
+  test('after a request with a body gets a 400', async () => {
     const service = await startService();
     const connection = await openConnection(service.url);
     const headers = { 'Content-Length': '4' };
@@ -118,7 +121,7 @@ describe('what is no request', () => {
     expectTransportError(connection.received.slice(answered), '400 Bad Request');
   });
 
-  test('and is the rest of a request that was answered has no answer of its own', async () => {
+  test('in the rest of a request that was answered gets no answer of its own', async () => {
     const service = await startService();
     const connection = await openConnection(service.url);
     const headers = { 'Transfer-Encoding': 'chunked' };
@@ -131,14 +134,14 @@ describe('what is no request', () => {
   });
 });
 
-test('a request that expects what nobody knows is answered as if it did not', async () => {
+test('a request with an unknown Expect header is answered as usual', async () => {
   const service = await startService();
 
   expect((await send(service.url, 'GET', '/healthz', { Expect: 'wonders' })).text).toBe('OK');
 });
 
 describe('a request without the Host header', () => {
-  test('is a 400 with a body, as every error', async () => {
+  test('gets a 400 with a body, like every error', async () => {
     const service = await startService();
     const key = uniqueKey();
     const connection = await openConnection(service.url);
@@ -152,7 +155,7 @@ describe('a request without the Host header', () => {
     expect(await service.limiter.inspect(key)).toBeUndefined();
   });
 
-  test('is answered where it is HTTP/1.0, which had none', async () => {
+  test('is answered if it is HTTP/1.0, which has no such header', async () => {
     const service = await startService();
     const connection = await openConnection(service.url);
     connection.write('GET /healthz HTTP/1.0\r\n\r\n');
@@ -162,7 +165,7 @@ describe('a request without the Host header', () => {
   });
 });
 
-test('a request with two Host headers is a 400, and is not counted', async () => {
+test('a request with two Host headers gets a 400, and is not counted', async () => {
   const service = await startService();
   const key = uniqueKey();
   const connection = await openConnection(service.url);
@@ -181,7 +184,7 @@ test('a request with two Host headers is a 400, and is not counted', async () =>
 test.each([
   ['true', 1],
   ['false', 0],
-])('logs what it could not read where LOG_4XX=%s says so', async (log4xx, lines) => {
+])('LOG_4XX=%s also decides whether unreadable requests are logged', async (log4xx, lines) => {
   const app = await startTestApp({ LOG_4XX: log4xx });
   const connection = await openConnection(app.url);
   connection.write('no request\r\n\r\n');

@@ -13,7 +13,7 @@ const startService = useHttpServices();
 
 const UPGRADE = { Connection: 'Upgrade', Upgrade: 'foo' };
 
-/** A limiter, and the keys that it was asked for. */
+/** A limiter that records the keys that it is asked for. */
 function watchedLimiter() {
   const limiter = smallLimiter();
   const [check, asked] = [limiter.check.bind(limiter), [] as string[]];
@@ -24,12 +24,12 @@ function watchedLimiter() {
   return { limiter: limiter as Limiter, asked };
 }
 
-/** How many answers came. */
+/** How many answers were received. */
 function answers(received: string): number {
   return received.match(/^HTTP\/1\.1 /gm)?.length ?? 0;
 }
 
-// A client that waits for the answer to a request that was dropped would wait for ever.
+// The connection must end: a client would wait for ever for the answer to a dropped request.
 describe.each([
   ['GET', '/healthz', UPGRADE],
   ['POST', '/healthz', { ...UPGRADE, 'Content-Length': '0' }],
@@ -50,7 +50,7 @@ describe.each([
   });
 });
 
-test('an Upgrade that is not for the connection is passed over', async () => {
+test('an Upgrade that Connection does not name is ignored', async () => {
   const service = await startService();
   const connection = await openConnection(service.url);
   connection.write(requestText('GET', '/healthz', { Upgrade: 'h2c' }).repeat(2));
@@ -58,14 +58,14 @@ test('an Upgrade that is not for the connection is passed over', async () => {
   connection.disconnect();
 });
 
-test('what comes behind an Upgrade that waits is not served, in whatever parts it comes', async () => {
+test('requests behind a waiting Upgrade are not served, in whatever parts they arrive', async () => {
   const { limiter, asked } = watchedLimiter();
   const service = await startService({ limiter });
   const { key } = await fullKey(service);
   const before = asked.length;
   const connection = await openConnection(service.url);
   const [hidden, body] = [uniqueKey(), uniqueKey()];
-  // The parser drops what came with the Upgrade, and would read the rest of a body as a request.
+  // The parser drops the data that came with the Upgrade, and would read the rest of a body as a request.
   const behind = `POST ${ratePath(hidden)} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 999\r\n\r\n`;
   connection.write(requestText('POST', `${ratePath(key)}?canWait=true`, UPGRADE) + behind);
   await untilWaiting(service, 1);

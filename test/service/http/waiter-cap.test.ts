@@ -49,7 +49,7 @@ describe.each(bothLimiters(redis))(
       await app.stop(0);
     });
 
-    test('holds two, of whatever keys, and sends a third elsewhere', async () => {
+    test('holds two waiters of any keys, and fails a third', async () => {
       await expectTooMany(app, keys[0]!);
 
       expect(await debugState(app.url, keys[0]!)).toMatchObject({
@@ -60,20 +60,20 @@ describe.each(bothLimiters(redis))(
       expect(await failedForWaiters(app)).toBe(1);
     });
 
-    test('approves a third at once where its key has room', async () => {
+    test('approves a third at once if its key has room', async () => {
       await approve(app.url, uniqueKey(), '?canWait=true');
 
       expect(await failedForWaiters(app)).toBe(0);
     });
 
-    test('goes on deciding the checks that can not wait', async () => {
+    test('goes on deciding checks that can not wait', async () => {
       expect((await send(app.url, 'POST', ratePath(keys[0]!))).status).toBe(429);
       await approve(app.url, uniqueKey());
 
       expect(await failedForWaiters(app)).toBe(0);
     });
 
-    test('holds another when one has disconnected', async () => {
+    test('holds another waiter when one has disconnected', async () => {
       waiting[1]!.disconnect();
       await until(async () => (await scrape(app.url)).value('ratelimit_waiting') === 1);
       waiting.push(begin(app.url, 'POST', `${ratePath(keys[0]!)}?canWait=true`));
@@ -82,7 +82,7 @@ describe.each(bothLimiters(redis))(
       await expectTooMany(app, keys[1]!);
     });
 
-    test('serves those it holds', async () => {
+    test('serves the waiters that it holds', async () => {
       await expectTooMany(app, keys[0]!);
       expect((await send(app.url, 'POST', `${ratePath(keys[0]!)}?maxRequests=2`)).status).toBe(429);
 
@@ -94,7 +94,7 @@ describe.each(bothLimiters(redis))(
 describe.each(bothLimiters(redis))(
   'a replica with MAX_WAITERS=0 (%s limiter)',
   (_name, settings) => {
-    test('lets nobody wait, and decides all others', async () => {
+    test('lets no check wait, and decides all that need not', async () => {
       const app = await startTestApp({ ...settings(), MAX_WAITERS: '0' });
       const key = uniqueKey();
       await approve(app.url, key, '?maxRequests=1&canWait=true');
@@ -104,8 +104,8 @@ describe.each(bothLimiters(redis))(
   },
 );
 
-describe.each(bothLimiters(redis))('many that come at once (%s limiter)', (_name, settings) => {
-  test('are held up to the cap and not one more', async () => {
+describe.each(bothLimiters(redis))('many waiters at once (%s limiter)', (_name, settings) => {
+  test('are held only up to the cap', async () => {
     const app = await startTestApp({
       ...settings(),
       WINDOW_MILLIS: '3600000',

@@ -40,7 +40,7 @@ describe.each(bothLimiters(redis))('waiting for room (%s limiter)', (_name, sett
     expect((await send(app.url, 'DELETE', `${ratePath(key)}/${requestId}`)).status).toBe(200);
   }
 
-  test('ends as any approval does', async () => {
+  test('ends with an ordinary approval', async () => {
     const key = uniqueKey();
     const first = await approve(app.url, key);
     const [waiting] = await queueUp(key, 1);
@@ -58,7 +58,7 @@ describe.each(bothLimiters(redis))('waiting for room (%s limiter)', (_name, sett
     });
   });
 
-  test('a full queue refuses with a 429, which is not counted as a denial', async () => {
+  test('a full queue answers with a 429 that does not count as a denial', async () => {
     const key = uniqueKey();
     await approve(app.url, key);
     const waiting = await queueUp(key, 4);
@@ -81,10 +81,10 @@ describe.each(bothLimiters(redis))('waiting for room (%s limiter)', (_name, sett
 describe.each(bothLimiters(redis))(
   'waiting for the next window (%s limiter)',
   (_name, settings) => {
-    test('ends when it begins', async () => {
+    test('ends when the window begins', async () => {
       const app = await startTestApp({ ...settings(), WINDOW_MILLIS: '200', MAX_REQUESTS: '1' });
       const key = uniqueKey();
-      // One approval for each window: at least four of these have to wait for one of their own.
+      // Each window has one approval, so at least four of these have to wait for a window of their own.
       const answers = await Promise.all(
         Array.from({ length: 5 }, () => send(app.url, 'POST', `/rate/${key}?canWait=true`)),
       );

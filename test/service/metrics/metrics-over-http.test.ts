@@ -16,7 +16,7 @@ const FAILED = 'ratelimit_failed_checks_total';
 
 const redis = useRedis();
 
-/** What of the decisions and failures is not 0. */
+/** The counters of decisions and failures that are not 0. */
 async function counted(url: string): Promise<Record<string, number>> {
   const all = await scrape(url);
   const values = Object.entries({ ...all.valuesOf(DECISIONS), ...all.valuesOf(FAILED) });
@@ -45,7 +45,7 @@ describe.each(bothLimiters(redis))('GET /metrics (%s limiter)', (_name, settings
     expect(headers['content-type']).toBe('text/plain; version=0.0.4; charset=utf-8');
   });
 
-  test('counts each check once, by what came of it, and nothing else', async () => {
+  test('counts each check once, by its outcome, and nothing else', async () => {
     const key = uniqueKey();
     const holder = await approve(app.url, key);
     await send(app.url, 'POST', ratePath(key));
@@ -72,7 +72,7 @@ describe.each(bothLimiters(redis))('GET /metrics (%s limiter)', (_name, settings
     expect((await scrape(app.url)).value('ratelimit_queue_wait_seconds_count')).toBe(1);
   });
 
-  test('says how many wait', async () => {
+  test('says how many checks wait', async () => {
     const key = uniqueKey();
     await approve(app.url, key);
     const waiting = begin(app.url, 'POST', `${ratePath(key)}?canWait=true`);
@@ -83,7 +83,7 @@ describe.each(bothLimiters(redis))('GET /metrics (%s limiter)', (_name, settings
     await until(async () => (await scrape(app.url)).value('ratelimit_waiting') === 0);
   });
 
-  test('has no trace of the keys, whatever they look like, and no series for any', async () => {
+  test('has no keys, whatever they look like, and no series per key', async () => {
     const mark = uniqueKey();
     const names = async () => Object.keys((await scrape(app.url)).valuesOf('ratelimit_'));
     const before = await names();
@@ -118,7 +118,7 @@ test('calls to Redis are counted by script, and the checks that went in them', a
   expect(all.value('ratelimit_store_breakers_open')).toBe(0);
 });
 
-test('a replica that nobody has asked yet is ready if it reaches Redis, and not if Redis is down', async () => {
+test('a replica without requests is ready if it reaches Redis, and not if Redis is down', async () => {
   const readyWith = async (settings: Record<string, string>): Promise<number[]> => {
     const app = await startTestApp(settings);
     const all = await scrape(app.url);
@@ -132,7 +132,7 @@ test('a replica that nobody has asked yet is ready if it reaches Redis, and not 
   expect(await readyWith({ ...away, READY_DURING_OUTAGE: 'true' })).toEqual([1, 0]);
 });
 
-test('a Redis that is down shows in errors and as an open breaker', async () => {
+test('a Redis that is down is visible as errors and an open breaker', async () => {
   const app = await startTestApp({ REDIS_URL: 'redis://127.0.0.1:1', STORE_TIMEOUT_MILLIS: '100' });
   const all = await until(async () => {
     await send(app.url, 'POST', ratePath(uniqueKey()));
@@ -144,7 +144,7 @@ test('a Redis that is down shows in errors and as an open breaker', async () => 
   expect(all.value('ratelimit_store_errors_total', { kind: 'not_run' })).toBeGreaterThan(0);
 });
 
-test('a check that finds the store down is a failed one; a release or a listing is no check', async () => {
+test('a check counts as failed while the store is down, and a release or a listing does not count', async () => {
   const app = await startTestApp({ REDIS_URL: 'redis://127.0.0.1:1', STORE_TIMEOUT_MILLIS: '100' });
   const key = uniqueKey();
   const statuses = [
@@ -161,7 +161,7 @@ test('a check that finds the store down is a failed one; a release or a listing 
   expect(values).toEqual({ [`${FAILED}{reason="store_unavailable"}`]: 2 });
 });
 
-test('a check that comes too late is a failed one', async () => {
+test('a check counts as failed after the limiter has closed', async () => {
   const limits = { windowMillis: 1000, maxRequests: 1, maxRequestsInQueue: 1 };
   const limiter = new MemoryLimiter(
     policiesWith(() => limits),

@@ -21,7 +21,7 @@ import {
 import { xmlProblem } from '../../support/demo/well-formed-xml.js';
 
 const CLIENTS = extent(9, 12);
-/** Its lease, two thirds of it, is long enough for replicas on a busy machine. */
+/** So long that the lease, two thirds of it, is enough for replicas on a busy machine. */
 const WINDOW_MILLIS = 3000;
 const MAX_REQUESTS = 3;
 
@@ -29,11 +29,11 @@ describeWithRedisProgram('npm run demo', () => {
   const folder = useTemporaryFolder();
   afterEach(endDemos);
 
-  /** What the first group holds in each line that matches, in their order. */
+  /** The first group's text in each line that matches, in their order. */
   const inLines = ({ lines }: DemoRun, pattern: RegExp): string[] =>
     lines.flatMap((line) => pattern.exec(line)?.[1] ?? []);
 
-  test('has everybody approved in order but the clients of the killed replica', async () => {
+  test('approves all clients in order, except the clients of the killed replica', async () => {
     const options = ['--clients', String(CLIENTS), '--window-millis', String(WINDOW_MILLIS)];
     const demo = startDemo(folder, ...options);
     expect(await demo.ended).toBe(0);
@@ -56,7 +56,7 @@ describeWithRedisProgram('npm run demo', () => {
     );
   });
 
-  test.each(['SIGINT', 'SIGTERM'] as const)('on %s leaves nothing behind', async (signal) => {
+  test.each(['SIGINT', 'SIGTERM'] as const)('leaves nothing behind on %s', async (signal) => {
     const demo = startDemo(folder);
     await demo.printed('client 3 waits');
     const pids = startedPids(demo);
@@ -85,7 +85,7 @@ describe('the verdict', () => {
     recording.map((event, i) => (i === index ? { ...event, ...changes } : event));
   const first = recording.findIndex(isApproval);
 
-  test('is good for the recorded run', () => {
+  test('finds no problem in the recorded run', () => {
     expect(judge(recording).problems).toEqual([]);
   });
 
@@ -102,7 +102,7 @@ describe('the verdict', () => {
     );
   });
 
-  test('finds a window over the maximum, and that the approval is not accounted for', () => {
+  test('finds a window over the maximum, and its unexplained approval', () => {
     const window = recording.findIndex(({ event }) => event === 'window');
     expect(judge(change(window, { approved: 4 })).problems).toEqual([
       '4 were approved in window 1',
@@ -110,14 +110,14 @@ describe('the verdict', () => {
     ]);
   });
 
-  test('finds a client that was lost at a replica that lives', () => {
+  test('finds a client that was lost at a living replica', () => {
     const lost = recording.findIndex(({ event }) => event === 'lost');
     expect(judge(change(lost, { replica: 'A' })).problems).toEqual([
       expect.stringMatching(/^client \d+ lost its connection to replica A$/),
     ]);
   });
 
-  test('finds a client without an answer, and one that is not approved', () => {
+  test('finds a client without an answer, and a client that is not approved', () => {
     const last = recording.findLastIndex(isApproval);
     expect(judge(recording.toSpliced(last, 1)).problems).toContain('1 clients got no answer');
     expect(judge(change(last, { event: 'notApproved', status: 503 })).problems).toContainEqual(
@@ -136,7 +136,7 @@ test('the picture in a terminal fits 80 x 24 at any time', () => {
     const events = recording.slice(0, count);
     const millis = Number(events.at(-1)!.millis ?? 0);
     const lines = screenLines(events, millis);
-    // The cursor stands below.
+    // The cursor needs the last line.
     expect(lines.length).toBeLessThan(24);
     expect(Math.max(...lines.map((line) => line.length))).toBeLessThan(80);
   }
@@ -145,7 +145,7 @@ test('the picture in a terminal fits 80 x 24 at any time', () => {
 describe('docs/images/demo.svg', () => {
   const svg = readFileSync(new URL('../../../docs/images/demo.svg', import.meta.url), 'utf8');
 
-  test('is what `npm run demo:picture` draws of the recorded run', () => {
+  test('is the picture that `npm run demo:picture` draws of the recorded run', () => {
     expect(picture(recording)).toBe(svg);
   });
 
@@ -164,7 +164,7 @@ describe('docs/images/demo.svg', () => {
     },
   );
 
-  test('is not drawn of a run that broke a promise', () => {
+  test('is not drawn of a run with a problem', () => {
     const unharmed = recording.filter(({ event }) => event !== 'killed');
     expect(() => picture(unharmed)).toThrow('no replica was killed');
   });

@@ -11,10 +11,10 @@ setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
 
 let waiting: PendingRequest | undefined;
-// Lets the app stop where its grace did not.
+// Lets the app stop even if the grace does not end.
 afterEach(() => waiting?.disconnect());
 
-test('the grace ends although garbage is collected meanwhile', async () => {
+test('the grace ends even if garbage is collected during it', async () => {
   const app = await startTestApp({ WINDOW_MILLIS: '3600000', MAX_REQUESTS: '1' });
   const key = uniqueKey();
   await approve(app.url, key);

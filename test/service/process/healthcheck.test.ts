@@ -11,7 +11,7 @@ const PROGRAM = fileURLToPath(new URL('../../../dist/healthcheck.js', import.met
 const tls = useTls();
 afterEach(killReplicas);
 
-/** @returns the code that it ends with, and what it says */
+/** @returns the exit code, and the error output */
 async function checkHealth(
   environment: Readonly<Record<string, string>>,
 ): Promise<{ code: unknown; stderr: string }> {
@@ -32,26 +32,26 @@ test('a replica that serves is healthy', async () => {
   expect(await checkHealth({ PORT: portOf(replica) })).toEqual({ code: 0, stderr: '' });
 });
 
-test('one that listens on one address is asked there', async () => {
+test('a replica that listens on one address is asked at that address', async () => {
   const replica = await startReplica({ HOST: '127.0.0.2' });
   const environment = { HOST: '127.0.0.2', PORT: portOf(replica) };
   expect(await checkHealth(environment)).toEqual({ code: 0, stderr: '' });
 });
 
-test('one that speaks TLS is asked so', async () => {
+test('a replica that speaks TLS is asked over TLS', async () => {
   const replica = await startReplica(tls.settings);
   const port = { PORT: portOf(replica) };
   expect(await checkHealth({ ...port, ...tls.settings })).toEqual({ code: 0, stderr: '' });
   expect((await checkHealth(port)).code).toBe(1);
 });
 
-test('where nothing serves it says why not', async () => {
+test('the check says why it fails if no replica serves', async () => {
   const { code, stderr } = await checkHealth({ PORT: String(await freePort()) });
   expect(code).toBe(1);
   expect(stderr).toMatch(/^connect ECONNREFUSED .*\n$/);
 });
 
-test('a replica that stands still is not healthy', async () => {
+test('a replica that hangs is not healthy', async () => {
   const replica = await startReplica({});
   replica.signal('SIGSTOP');
   expect(await checkHealth({ PORT: portOf(replica) })).toEqual({

@@ -12,8 +12,8 @@ const execute = promisify(execFile);
 afterEach(killReplicas);
 
 /**
- * Checks keys of long windows by turns, as often as would end the process if it kept all ids, then ends the windows.
- * Prints how many it approved, which errors it had, and how many it approved then.
+ * Checks keys of long windows in turn, so often that the process would end if it kept all ids. Then ends the windows.
+ * Prints the approvals and errors before and after the windows end.
  */
 const FLOOD = `
   import { getHeapStatistics } from 'node:v8';
@@ -49,7 +49,7 @@ const FLOOD = `
   console.log(JSON.stringify([first, condition, await flood()]));
 `;
 
-/** Prints how many bytes each key takes that has one approval. */
+/** Prints how many bytes a key with one approval takes. */
 const MEASURE = `
   import { MemoryLimiter } from '${DIST}/limiter/memory/memory-limiter.js';
 
@@ -68,18 +68,18 @@ const MEASURE = `
   console.log((used() - before) / KEYS, limiter.waiting);
 `;
 
-test('a key with an approval takes less than what the bound counts for it', async () => {
+test('a key with an approval takes less memory than the bound counts for it', async () => {
   const node = ['--expose-gc', '--input-type=module', '-e', MEASURE];
   const { stdout } = await execute(process.execPath, node);
   expect(Number(stdout.split(' ')[0])).toBeLessThan(1200);
 });
 
-test('a process with a small heap survives checks beyond number in a long window', async () => {
+test('a process with a small heap survives any number of checks in a long window', async () => {
   const node = ['--max-old-space-size=32', '--input-type=module', '-e', FLOOD];
   const { stdout } = await execute(process.execPath, node);
   const [first, condition, second] = JSON.parse(stdout) as [Flooded, string, Flooded];
 
-  // What it keeps takes at most 30 bytes each, and the keys.
+  // Each approval takes at most 30 bytes, besides the keys.
   expect(first.approved).toBeGreaterThan(100_000);
   expect(first).toEqual({
     approved: first.approved,
@@ -109,7 +109,7 @@ test('a service with a small heap survives checks of new keys, and says that it 
   expect(statuses).toEqual(new Set([200, 503]));
   const { status, text } = await send(url, 'GET', '/readyz');
   expect([status, text]).toEqual([200, expect.stringContaining('store full')]);
-  // Keys that it has are decided on.
+  // Known keys are still decided.
   const [known] = await checkMany(url, [{ key: `${prefix}-0-0` }]);
   expect(known).toMatchObject({ status: 200 });
 });

@@ -46,7 +46,7 @@ const digestOf = async ({ url }: ReplicaProcess): Promise<string> =>
   ((await send(url, 'GET', '/debug')).json() as { Rules: { Digest: string } }).Rules.Digest;
 
 describe('a rules file that is changed', () => {
-  /** Each way to change a file: it returns when the new text is in its place. */
+  /** Each way to change a file: it returns when the new text is in place. */
   const WAYS: readonly [
     string,
     () => Promise<[path: string, change: (text: string) => Promise<void>]>,
@@ -85,7 +85,7 @@ describe('a rules file that is changed', () => {
   ];
 
   test.each(WAYS)(
-    '%s is in force on all replicas, without a wrong decision',
+    '%s takes effect on all replicas, without a wrong decision',
     async (_way, make) => {
       const [path, change] = await make();
       const replicas = await Promise.all(Array.from({ length: extent(2, 3) }, () => start(path)));
@@ -120,7 +120,7 @@ describe('a rules file that is changed', () => {
     expect(await digestOf(replica)).not.toBe(digest);
   });
 
-  test('and is wrong, leaves the last good rules in force, and says so', async () => {
+  test('to an invalid one leaves the last good rules in force, and logs it', async () => {
     const path = await fileWith(rulesWith(5));
     const replica = await start(path);
     const digest = await digestOf(replica);
@@ -144,12 +144,12 @@ describe('a rules file that is changed', () => {
   });
 });
 
-test('without a rules file SIGHUP ends the process, as a closed terminal should', async () => {
+test('SIGHUP ends the process if there is no rules file', async () => {
   const replica = await startReplica({});
   expect(await replica.kill('SIGHUP')).toBe('SIGHUP');
 });
 
-test('a wrong file at the start ends the process with one line', async () => {
+test('an invalid file at the start ends the process with one line', async () => {
   const path = await fileWith('keys:\n  - key_pattern: (\n    key_pattern_is_regex: true\n');
   expect(await startFailingReplica({ CONFIG_FILE: path })).toEqual({
     code: 1,
@@ -176,7 +176,7 @@ describe('the command line', () => {
     expect(stdout).toMatch(/^\S+: 1 rules, digest [0-9a-f]{12}\n$/);
   });
 
-  test('warns of rules that take long for a new key, and names the one that takes longest', async () => {
+  test('warns of rules that take long for a new key, and names the slowest rule', async () => {
     const cheap = '{ key_pattern: "tenant-.*", key_pattern_is_regex: true }';
     const costly = '"(?i).*([ab].{0,100}){3}z"';
     const path = await fileWith(
@@ -202,7 +202,7 @@ describe('the command line', () => {
     });
   });
 
-  test('explains which rules apply to a key, in which order, with which result', async () => {
+  test('explains which rules apply to a key, their order and the result', async () => {
     const path = await fileWith(
       'keys:\n' +
         '  - { key_pattern: "a.*", key_pattern_is_regex: true, max_requests_per_window: 7, name: all }\n' +
@@ -223,7 +223,7 @@ describe('the command line', () => {
     ]);
   });
 
-  test('explains how long the checks of gateways wait, where they may', async () => {
+  test('explains how long the checks of gateways may wait, if they may', async () => {
     const path = await fileWith(
       'keys:\n  - { key_pattern: a, max_wait_millis: 1500 }\n  - { key_pattern: b, max_wait_millis: 0 }\n',
     );
@@ -236,7 +236,7 @@ describe('the command line', () => {
   });
 
   test.each([[['--chek-config', 'x']], [['serve']], [['--explain']]])(
-    '%j is refused with one line',
+    '%j is rejected with one line',
     async (args) => {
       const { code, stderr } = await run(...args);
       expect(code).toBe(1);

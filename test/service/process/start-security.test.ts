@@ -27,7 +27,7 @@ describe('a replica that can not start', () => {
   }
 
   test.each(['AUTH_TOKENS_FILE', 'TLS_CERT_FILE', 'TLS_KEY_FILE'])(
-    'because the file of %s is not there says so in one line',
+    'because the file of %s is missing says so in one line',
     async (name) => {
       const settings = name.startsWith('TLS') ? tls.settings : {};
       const path = join(folder, uniqueKey());
@@ -101,11 +101,11 @@ test('watching files does not hold a replica that stops', async () => {
   expect(replica.log.map(({ msg }) => msg)).toEqual(['serving', 'stopping', 'stopped']);
 });
 
-describe('a replica that others than its machine can reach', () => {
+describe('a replica on a public address', () => {
   const HOST = '0.0.0.0';
   const isWarning = ({ level }: LogLine): boolean => level === 'warn';
 
-  test('says once at the start what is open to everybody without tokens', async () => {
+  test('warns once at the start about endpoints that are open without tokens', async () => {
     const replica = await startReplica({ HOST });
     await replica.kill('SIGTERM');
 
@@ -119,7 +119,7 @@ describe('a replica that others than its machine can reach', () => {
     ]);
   });
 
-  test('says nothing of that where it has tokens', async () => {
+  test('does not warn if there are tokens', async () => {
     const entry = { name: 'billing', token: 'token-of-billing', scopes: ['check'] };
     const replica = await startReplica({ HOST, AUTH_TOKENS_FILE: await tokenFile(folder, entry) });
     await replica.kill('SIGTERM');

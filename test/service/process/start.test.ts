@@ -54,7 +54,7 @@ describe('a replica that can not start', () => {
     });
   });
 
-  test('because its host is nowhere here says so in one line and ends with code 1', async () => {
+  test('because its host is not an address of this machine says so in one line and ends with code 1', async () => {
     // TEST-NET-1, which no machine has: RFC 5737.
     const { code, stderr } = await startFailingReplica({ HOST: '192.0.2.1' });
 
@@ -81,8 +81,8 @@ describe('a replica that starts', () => {
     expect((await send(replica.url, 'POST', `/rate/${uniqueKey()}`)).status).toBe(200);
   });
 
-  test('while Redis can not be reached is alive, and answers checks with a 503', async () => {
-    // Port 1 is reserved, so nobody listens there.
+  test('is alive while Redis can not be reached, and answers checks with a 503', async () => {
+    // Port 1 is reserved, so no server listens there.
     const replica = await startReplica({ REDIS_URL: 'redis://:secret@127.0.0.1:1' });
     const health = await send(replica.url, 'GET', '/healthz');
     const check = await send(replica.url, 'POST', `/rate/${uniqueKey()}`);

@@ -17,13 +17,13 @@ function start(environment: Readonly<Record<string, string>> = {}): Promise<Repl
     MAX_REQUESTS: '1',
     SHUTDOWN_GRACE_MILLIS: '0',
     STORE_TIMEOUT_MILLIS: '60000',
-    // Nothing may be left to the leases.
+    // So long that no lease ends during the test.
     REPLICA_LEASE_MILLIS: '3600000',
     ...environment,
   });
 }
 
-/** The ids of the replicas whose waiters are in the queue, in its order. */
+/** The replica id of each waiter in the queue, in the order of the queue. */
 async function queueOf(key: string): Promise<string[]> {
   const { waiting } = await storedQueue(redis.client, new KeyNaming('sluice:').namesOf(key));
   return waiting.map(([waiter]) => waiter.split('@')[1]!);
@@ -38,7 +38,7 @@ async function leaderOf(key: string): Promise<string | null> {
 }
 
 describe('a replica that stops', () => {
-  test('leaves nothing in Redis when it was alone', async () => {
+  test('leaves no waiters, leases or leader in Redis if it is the only one', async () => {
     const replica = await start();
     const keys = [uniqueKey(), uniqueKey()];
     const waiting = [];
@@ -56,7 +56,7 @@ describe('a replica that stops', () => {
       expect(await leasesOf(key)).toEqual([]);
       expect(await leaderOf(key)).toBeNull();
     }
-    // What is left expires: the state, the approvals of those who were served, and who was withdrawn.
+    // The names that are left expire: the state, the approvals, and the withdrawn waiters.
     const names = await redis.client.keys('*');
     for (const key of keys) {
       expect(names.filter((name) => name.includes(key)).sort()).toEqual([
@@ -67,7 +67,7 @@ describe('a replica that stops', () => {
     }
   });
 
-  test('takes only its own waiters along, and the others move up', async () => {
+  test('removes only its own waiters, and the others move up', async () => {
     const [stopping, staying] = await Promise.all([start(), start()]);
     const key = uniqueKey();
     const holder = await approve(stopping.url, key);
@@ -92,13 +92,13 @@ describe('a replica that stops', () => {
     waiting[3]!.disconnect();
   });
 
-  test('leaves the ends of the windows to another that has waiters', async () => {
+  test("leaves the leader's role to another replica with waiters", async () => {
     const [stopping, staying] = await Promise.all([start(), start()]);
     const key = uniqueKey();
     await approve(stopping.url, key);
     begin(stopping.url, 'POST', `/rate/${key}?canWait=true`);
     await untilWaiting(stopping.url, key, 1);
-    // Else the other may be the first to volunteer.
+    // Otherwise the other replica may be the first to volunteer.
     await until(async () => (await leaderOf(key)) !== null);
     const waiting = begin(staying.url, 'POST', `/rate/${key}?canWait=true`);
     await untilWaiting(staying.url, key, 2);
@@ -115,14 +115,14 @@ describe('a replica that stops', () => {
     await approve(replica.url, uniqueKey());
     const clients = async (): Promise<number> =>
       String(await redis.client.client('LIST')).match(/ name=sluice:/g)?.length ?? 0;
-    // For commands, and to subscribe with; nobody waits for the second before the replica serves.
+    // One for commands and one to subscribe with. The replica serves before the second is open.
     await until(async () => (await clients()) === 2);
     await replica.kill('SIGTERM');
 
     await until(async () => (await clients()) === 0);
   });
 
-  test('answers what is in flight', async () => {
+  test('answers requests in flight', async () => {
     const replica = await start({ SHUTDOWN_GRACE_MILLIS: '3600000' });
     await approve(replica.url, uniqueKey());
     await redis.client.call('CLIENT', 'PAUSE', '3600000', 'WRITE');
@@ -137,7 +137,7 @@ describe('a replica that stops', () => {
     expect(await replica.kill('SIGCONT')).toBe(0);
   });
 
-  test('ends although Redis can not be reached, and turns those who wait away', async () => {
+  test('ends even if Redis can not be reached', async () => {
     const replica = await start({
       REDIS_URL: 'redis://127.0.0.1:1',
       STORE_TIMEOUT_MILLIS: '500',

@@ -28,7 +28,7 @@ async function startStopping(replica: ReplicaProcess): Promise<void> {
   await replica.logged(({ msg }) => msg === 'stopping');
 }
 
-/** Whether nobody listens on its port any more. */
+/** Whether its port no longer accepts connections. */
 function isRefused({ url }: ReplicaProcess): Promise<boolean> {
   return send(url, 'GET', '/healthz').then(
     () => false,
@@ -37,7 +37,7 @@ function isRefused({ url }: ReplicaProcess): Promise<boolean> {
 }
 
 describe.each(bothLimiters(redis))('a replica that stops (%s limiter)', (_name, settings) => {
-  test.each(['SIGTERM', 'SIGINT'] as const)('on %s ends with code 0', async (signal) => {
+  test.each(['SIGTERM', 'SIGINT'] as const)('ends with code 0 on %s', async (signal) => {
     const replica = await start(settings());
     await approve(replica.url, uniqueKey());
 
@@ -46,7 +46,7 @@ describe.each(bothLimiters(redis))('a replica that stops (%s limiter)', (_name, 
     await expect(send(replica.url, 'GET', '/healthz')).rejects.toThrow('ECONNREFUSED');
   });
 
-  test('approves those whose turn comes within the grace', async () => {
+  test('approves waiters whose turn comes within the grace', async () => {
     const replica = await start({ ...settings(), WINDOW_MILLIS: '1000' });
     const key = uniqueKey();
     await approve(replica.url, key);
@@ -60,7 +60,7 @@ describe.each(bothLimiters(redis))('a replica that stops (%s limiter)', (_name, 
     expect(await replica.kill('SIGCONT')).toBe(0);
   });
 
-  test('turns those away whose turn does not come within the grace', async () => {
+  test('turns away waiters whose turn does not come within the grace', async () => {
     const replica = await start({ ...settings(), SHUTDOWN_GRACE_MILLIS: '200' });
     const keys = [uniqueKey(), uniqueKey()];
     const waiting = [];
@@ -107,9 +107,9 @@ describe.each(bothLimiters(redis))('a replica that stops (%s limiter)', (_name, 
   });
 });
 
-/** Where its limits are makes no difference to these. */
+/** These tests do not depend on the store of the limits. */
 describe('the port of a replica that stops', () => {
-  test('accepts nobody new while it waits for those it has', async () => {
+  test('accepts no new connections while the replica waits for its waiters', async () => {
     const replica = await start({});
     const key = uniqueKey();
     await approve(replica.url, key);
@@ -117,13 +117,13 @@ describe('the port of a replica that stops', () => {
     await untilWaiting(replica.url, key, 1);
     await startStopping(replica);
 
-    // The line of the log comes a moment before.
+    // The log line comes a moment before the port closes.
     await until(() => isRefused(replica));
     waiting.disconnect();
     expect(await replica.kill('SIGINT')).toBe(0);
   });
 
-  test('serves on for the delay, not ready, and asks clients to close their connections', async () => {
+  test('serves during the delay, not ready, and asks clients to close their connections', async () => {
     const replica = await start({ SHUTDOWN_DELAY_MILLIS: ONE_HOUR });
     await startStopping(replica);
 
@@ -135,13 +135,13 @@ describe('the port of a replica that stops', () => {
     expect(await replica.kill('SIGTERM')).toBe(0);
   });
 
-  test('closes connections that are kept alive and idle', async () => {
+  test('closes idle connections that are kept alive', async () => {
     const replica = await start({});
     const key = uniqueKey();
     const idle = await openConnection(replica.url);
     idle.write(requestText('POST', `/rate/${key}`));
     await idle.receives(/request_id/);
-    // Keeps the replica from ending, which would close every connection.
+    // Keeps the replica from stopping, which would close every connection.
     const waiting = begin(replica.url, 'POST', `/rate/${key}?canWait=true`);
     await untilWaiting(replica.url, key, 1);
     await startStopping(replica);
@@ -151,7 +151,7 @@ describe('the port of a replica that stops', () => {
     expect(await replica.kill('SIGINT')).toBe(0);
   });
 
-  test('answers a request that was only half sent when it began to stop', async () => {
+  test('answers a request that was half sent when the replica began to stop', async () => {
     const replica = await start({});
     const key = uniqueKey();
     const holder = await approve(replica.url, key);
@@ -175,7 +175,7 @@ describe('the port of a replica that stops', () => {
   test.each([
     ['has sent nothing', ''],
     ['has sent half a request', 'GET /healthz HTTP/1.1\r\nHost:'],
-  ])('ends although a client that %s keeps its connection', async (_what, text) => {
+  ])('closes even if a client that %s keeps its connection', async (_what, text) => {
     const replica = await start({ SHUTDOWN_GRACE_MILLIS: '0' });
     const connection = await openConnection(replica.url);
     connection.write(text);

@@ -13,7 +13,7 @@ const OLD = 'token-that-was-good';
 const NEW = 'token-that-will-be-good';
 const CLIENTS = 4;
 
-/** @param token one, or several that are good at the same time */
+/** @param token one, or several that are valid at the same time */
 const caller = (token: string | string[]): object => ({
   name: 'client',
   token,
@@ -28,14 +28,14 @@ type Change = (token: string | string[]) => Promise<void>;
 /** Each way to change the file. */
 const WAYS: readonly [string, () => Promise<[path: string, change: Change]>][] = [
   [
-    'by another file in its place',
+    'with another file in its place',
     async () => {
       const path = await tokenFile(folder, caller(OLD));
       return [path, (token) => writeTokens(path, [caller(token)])];
     },
   ],
   [
-    'as Kubernetes changes a Secret, by a link to another folder',
+    'with a link to another folder, as Kubernetes changes a Secret,',
     async () => {
       const mount = join(folder, uniqueKey());
       await mkdir(mount);
@@ -53,7 +53,7 @@ const WAYS: readonly [string, () => Promise<[path: string, change: Change]>][] =
   ],
 ];
 
-/** Changes the tokens, and resolves when the replica has taken them up. */
+/** Changes the tokens, and resolves when the replica has reloaded them. */
 async function reload(replica: ReplicaProcess, change: () => Promise<void>): Promise<void> {
   const reloads = (): number => replica.log.filter(({ msg }) => msg === 'tokens reloaded').length;
   const before = reloads();

@@ -28,7 +28,7 @@ describeWithRedisProgram('a waiter is approved once', () => {
     client.disconnect();
   });
 
-  /** Everybody comes at once and waits; `disturb` runs until they have their answers. */
+  /** All waiters ask at once. `disturb` runs until all have their answers. */
   async function serveAll(
     replicas: readonly ReplicaProcess[],
     waiters: number,
@@ -62,7 +62,7 @@ describeWithRedisProgram('a waiter is approved once', () => {
             REDIS_URL: proxy.url,
             WINDOW_MILLIS: String(windowMillis),
             MAX_REQUESTS: String(MAX_REQUESTS),
-            // How soon a busy test machine answers is not what these tests are about.
+            // These tests are not about the speed of a busy machine.
             STORE_TIMEOUT_MILLIS: '30000',
           }),
         ),
@@ -73,9 +73,9 @@ describeWithRedisProgram('a waiter is approved once', () => {
     });
     afterAll(killReplicas);
 
-    test('where nothing is late', () => serveAll(replicas, WAITERS));
+    test('if nothing is late', () => serveAll(replicas, WAITERS));
 
-    test('while replicas and Redis stand still in turns for one to five of them', async () => {
+    test('while replicas and Redis hang in turn for one to five windows', async () => {
       await serveAll(replicas, WAITERS, async (isOver) => {
         for (let round = 0; !isOver(); round += 1) {
           const millis = windowMillis * (1 + (round % 5));
@@ -85,7 +85,7 @@ describeWithRedisProgram('a waiter is approved once', () => {
       });
     });
 
-    test('where messages reach one replica three windows late, and another five', async () => {
+    test('if messages reach one replica three windows late, and another five', async () => {
       const [, late, later] = proxies;
       late!.toClient.delayMessages(3 * windowMillis);
       later!.toClient.delayMessages(5 * windowMillis);

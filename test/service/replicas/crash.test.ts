@@ -10,7 +10,7 @@ import { useReplicas } from '../../support/use-replicas.js';
 
 const naming = new KeyNaming('sluice:');
 const ONE_HOUR = '3600000';
-/** Long enough for those that live to renew theirs on a busy machine. */
+/** Long enough for the living replicas to renew their leases on a busy machine. */
 const LEASE = { REPLICA_LEASE_MILLIS: '2000' };
 
 describe('when a replica dies', () => {
@@ -21,7 +21,7 @@ describe('when a replica dies', () => {
     redis.client.hlen(naming.namesOf(key).waiting);
   const statuses = async (requests: { answer: Promise<{ status: number }> }[]): Promise<number[]> =>
     Promise.all(requests.map(async ({ answer }) => (await answer).status));
-  /** One after the other, so that the order of arrival is the order of the list. */
+  /** Adds waiters one after the other, so that they arrive in the order of the list. */
   const waitOn = async (replicas: ReplicaProcess[], key: string, count: number) => {
     const requests = [];
     for (let i = 0; i < count; i += 1) {
@@ -37,7 +37,7 @@ describe('when a replica dies', () => {
       return Number.parseInt(lease!) < Number(seconds) * 1000;
     });
 
-  test('its waiters are passed over without using capacity, and the living keep their order', async () => {
+  test('its waiters are passed over without using capacity, and the others keep their order', async () => {
     const [dying, ...living] = await start(3, {
       MAX_REQUESTS: '3',
       WINDOW_MILLIS: ONE_HOUR,
@@ -71,7 +71,7 @@ describe('when a replica dies', () => {
     for (const request of alive) request.disconnect();
   });
 
-  test('half of the queue dies with it under load, and every other waiter is served in order', async () => {
+  test('every other waiter is served in order, even if half of the queue dies with it', async () => {
     const replicas = await start(3, { MAX_REQUESTS: '2', WINDOW_MILLIS: '150', ...LEASE });
     const [dying] = replicas;
     const key = uniqueKey();
@@ -88,7 +88,7 @@ describe('when a replica dies', () => {
     expect(ledger.served).toEqual(ledger.joined.filter((id) => ledger.served.includes(id)));
   });
 
-  test('a queue full of its waiters takes others in once its lease has run out', async () => {
+  test('a queue full of its waiters accepts others once its lease has ended', async () => {
     const [dying, living] = await start(2, {
       MAX_REQUESTS: '1',
       MAX_REQUESTS_IN_QUEUE: '6',
@@ -108,7 +108,7 @@ describe('when a replica dies', () => {
     taken.disconnect();
   });
 
-  test('a key for which nobody else waited is decided on at once in the next window', async () => {
+  test('a key with only its waiters is decided at once in the next window', async () => {
     const [dying, living] = await start(2, {
       MAX_REQUESTS: '1',
       WINDOW_MILLIS: '3000',
@@ -123,7 +123,7 @@ describe('when a replica dies', () => {
     expect(await requestRate(living!.url, key).answer).toMatchObject({ status: 200 });
   });
 
-  test('the windows go on when it was the one that ended them', async () => {
+  test('the windows go on if it was the leader', async () => {
     const replicas = await start(3, { MAX_REQUESTS: '3', WINDOW_MILLIS: '300', ...LEASE });
     const key = uniqueKey();
     const ledger = await ApprovalLedger.open(redis.client, key, 3);
@@ -142,7 +142,7 @@ describe('when a replica dies', () => {
     expect(ledger.violations).toEqual([]);
   });
 
-  test('one that only seemed dead gets its waiters back to their places', async () => {
+  test('its waiters get their places back if it only hung', async () => {
     const [stopped, other] = await start(2, {
       MAX_REQUESTS: '1',
       WINDOW_MILLIS: ONE_HOUR,
@@ -153,13 +153,13 @@ describe('when a replica dies', () => {
     const requests = await waitOn([stopped!, other!], key, 4);
     stopped!.signal('SIGSTOP');
     await leaseLapsed(stopped!, key);
-    // The head is not there to be served, so the next one is.
+    // The head of the queue can not be served, so the next waiter is.
     await fetch(`${other!.url}/rate/${key}/${first.requestId!}`, { method: 'DELETE' });
     const second = await requests[1]!.answer;
     expect(second.status).toBe(200);
 
     stopped!.signal('SIGCONT');
-    // The head is in the queue again, and before it nobody.
+    // The waiter is at the head of the queue again.
     await until(async () => (await waitersOf(key)) === 3);
     await fetch(`${other!.url}/rate/${key}/${second.requestId!}`, { method: 'DELETE' });
     expect(await requests[0]!.answer).toMatchObject({ status: 200 });

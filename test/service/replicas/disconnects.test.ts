@@ -14,7 +14,7 @@ describe('clients that disconnect', () => {
   test.each([
     ['before the queue has them', 0],
     ['while they wait', 1],
-  ])('%s take nothing with them', async (_when, joinedBefore) => {
+  ])('%s use no capacity', async (_when, joinedBefore) => {
     const key = uniqueKey();
     const first = await requestRate(replicas[0]!.url, key).answer;
     const ledger = await ApprovalLedger.open(redis.client, key, 1);
@@ -39,7 +39,7 @@ describe('clients that disconnect', () => {
 describe('clients that disconnect, with short windows,', () => {
   const start = useReplicas(redis);
 
-  test('just as they are granted hold up nobody beyond the window', async () => {
+  test('just as they are approved delay no other waiter beyond the window', async () => {
     const replicas = await start(3, { MAX_REQUESTS: '1', WINDOW_MILLIS: '200' });
     const key = uniqueKey();
     const { url } = replicas[0]!;
@@ -62,11 +62,11 @@ describe('clients that disconnect, with short windows,', () => {
     expect(ledger.violations).toEqual([]);
   });
 
-  test('at any moment leave every other client served in order, and nothing behind', async () => {
+  test('at any moment do not disturb the order of others, and leave nothing behind', async () => {
     const replicas = await start(3, {
       MAX_REQUESTS: '5',
       WINDOW_MILLIS: '100',
-      // Ids of short windows are remembered for some leases.
+      // Ids of short windows are kept for some leases.
       REPLICA_LEASE_MILLIS: '2000',
     });
     const key = uniqueKey();
@@ -79,7 +79,7 @@ describe('clients that disconnect, with short windows,', () => {
     let answered = 0;
     const count = (): unknown => (answered += 1);
     for (const { answer } of staying) void answer.then(count, count);
-    // Where they come slowly, there is room for some without a wait.
+    // If requests arrive slowly, some are approved without a wait.
     await until(() => new Set([...ledger.approved, ...ledger.joined]).size > 25);
     for (const request of disconnecting) {
       const served = ledger.served.length;

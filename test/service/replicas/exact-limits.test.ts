@@ -11,7 +11,7 @@ const redis = useRedis();
 describe('three replicas on one Redis', () => {
   const replicas = useSharedReplicas(redis);
 
-  test('approve exactly the maximum of a thousand checks at once', async () => {
+  test('approve exactly the maximum if a thousand checks come at once', async () => {
     const key = uniqueKey();
     const answers = await Promise.all(
       Array.from(
@@ -25,7 +25,7 @@ describe('three replicas on one Redis', () => {
     expect(answers.filter(({ status }) => status === 429)).toHaveLength(750);
   });
 
-  test('lose nothing when Redis forgets its scripts in between', async () => {
+  test('lose nothing if Redis forgets its scripts in between', async () => {
     const key = uniqueKey();
     const statuses: number[] = [];
     for (let round = 0; round < 10; round += 1) {
@@ -39,7 +39,7 @@ describe('three replicas on one Redis', () => {
     expect(statuses.filter((status) => status === 429)).toHaveLength(50);
   });
 
-  test('count no request twice when their connections are cut and calls are sent again', async () => {
+  test('count no request twice if their connections are cut and calls are sent again', async () => {
     const key = uniqueKey();
     const ledger = await ApprovalLedger.open(redis.client, key, 40);
     const statuses: number[] = [];
@@ -67,7 +67,7 @@ describe('three replicas on one Redis', () => {
 describe('three replicas on one Redis, with short windows,', () => {
   const start = useReplicas(redis);
 
-  test('keep the limit in every window, with checks, waits and releases over many', async () => {
+  test('keep the limit in each of many windows, with checks, waits and releases', async () => {
     const replicas = await start(3, {
       MAX_REQUESTS: '5',
       WINDOW_MILLIS: '100',
@@ -77,7 +77,7 @@ describe('three replicas on one Redis, with short windows,', () => {
     const ledger = await ApprovalLedger.open(redis.client, key, 5);
     const client = async (index: number): Promise<void> => {
       const { url } = replicas[index % 3]!;
-      // The slower the machine is, the fewer have to wait in a window.
+      // On a slower machine fewer checks have to wait in a window.
       while (ledger.windows < 20 || ledger.served.length <= 20) {
         const query = index % 2 === 0 ? 'canWait=true' : '';
         const { status, requestId } = await requestRate(url, key, query).answer;

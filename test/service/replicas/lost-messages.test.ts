@@ -14,7 +14,7 @@ import { useReplicas } from '../../support/use-replicas.js';
 
 const naming = new KeyNaming('sluice:');
 
-describe('those who wait on three replicas', () => {
+describe('waiters on three replicas', () => {
   const redis = useRedis();
   const start = useReplicas(redis);
 
@@ -40,7 +40,7 @@ describe('those who wait on three replicas', () => {
     expect(ledger.served).toEqual(ledger.joined);
   });
 
-  test('are told of an approval whose message was lost', async () => {
+  test('get an approval whose message was lost', async () => {
     const [holder, other] = await start(2, { MAX_REQUESTS: '1', WINDOW_MILLIS: '3600000' });
     const key = uniqueKey();
     const { requestId } = await requestRate(other!.url, key).answer;
@@ -54,15 +54,15 @@ describe('those who wait on three replicas', () => {
     expect(await waiter.answer).toMatchObject({ status: 200 });
   });
 
-  test('keep their order when the connections for commands are cut, too', async () => {
+  test('keep their order if the connections for commands are also cut', async () => {
     const replicas = await start(3, { MAX_REQUESTS: '5', WINDOW_MILLIS: '200' });
     const key = uniqueKey();
     const ledger = await ApprovalLedger.open(redis.client, key, 5);
     const requests = Array.from({ length: 60 }, (_, i) =>
       requestRate(replicas[i % 3]!.url, key, 'canWait=true'),
     );
-    // A check that is under way when its connection is cut is a 503, and rightly so. This is about those
-    // that wait: all have been decided, and a window later the replicas know it.
+    // A check in flight rightly gets a 503 if its connection is cut. This test is about waiters, so it goes on
+    // when all checks have been decided, and the replicas know the decisions.
     await until(() => new Set([...ledger.approved, ...ledger.joined]).size === requests.length);
     let isOver = false;
     void Promise.allSettled(requests.map(({ answer }) => answer)).then(() => (isOver = true));
@@ -79,10 +79,10 @@ describe('those who wait on three replicas', () => {
     expect(ledger.violations).toEqual([]);
   });
 
-  test('are put back in the order of their arrival when Redis lost its memory', async () => {
+  test('are put back in the order of their arrival if Redis loses its data', async () => {
     const replicas = await start(3, {
       MAX_REQUESTS: '5',
-      // Long enough for all to be put back in the window in which they were lost.
+      // Long enough to put all waiters back in the window in which they were lost.
       WINDOW_MILLIS: '5000',
       REPLICA_LEASE_MILLIS: '1500',
     });
@@ -108,7 +108,7 @@ describe('those who wait on three replicas', () => {
     expect(ledger.violations).toEqual([]);
   });
 
-  test('keep the maximum that requests had set when Redis lost its memory', async () => {
+  test('keep the maximum that requests have set if Redis loses its data', async () => {
     const replicas = await start(3, { WINDOW_MILLIS: '600' });
     const key = uniqueKey();
     const ask = (i: number, parameters: string) =>
@@ -116,7 +116,7 @@ describe('those who wait on three replicas', () => {
     const ledger = await ApprovalLedger.open(redis.client, key, 2);
     await Promise.all([0, 1].map((i) => ask(i, '').answer));
     const requests = Array.from({ length: 9 }, (_, i) => ask(i, '&canWait=true'));
-    // A check that is still under way when Redis loses its memory rightly makes the key again, and is approved.
+    // A check in flight while Redis loses its data rightly creates the key again, and is approved.
     await until(() => new Set([...ledger.approved, ...ledger.joined]).size === 2 + requests.length);
     await redis.client.flushall();
     const answers = await Promise.all(requests.map(({ answer }) => answer));
@@ -125,11 +125,11 @@ describe('those who wait on three replicas', () => {
     expect(ledger.violations).toEqual([]);
   });
 
-  test('have their places again, in a long window, when somebody has removed one name alone', async () => {
+  test('get their places back in a long window if one name of the key is removed', async () => {
     const [replica] = await start(1, {
       MAX_REQUESTS: '1',
       WINDOW_MILLIS: '3600000',
-      // So long that the settle that comes in any case would come too late.
+      // So long that the regular settle would come too late.
       REPLICA_LEASE_MILLIS: '6000',
     });
     const lose = async (lost: 'state' | 'queue' | 'waiting' | 'replicas'): Promise<void> => {
@@ -137,7 +137,7 @@ describe('those who wait on three replicas', () => {
       const { state, queue, waiting, replicas, leader } = naming.namesOf(key);
       await requestRate(replica!.url, key).answer;
       const waiter = requestRate(replica!.url, key, 'canWait=true');
-      // It settles before it volunteers, and asks about its waiter then.
+      // A replica settles before it volunteers, and asks about its waiter then.
       await until(async () => (await redis.client.exists(`mutex:${leader}`)) === 1);
       const { waiting: before } = await storedQueue(redis.client, naming.namesOf(key));
       await redis.client.del(naming.namesOf(key)[lost]);
@@ -146,11 +146,11 @@ describe('those who wait on three replicas', () => {
       expect([lost, after]).toEqual([lost, before]);
       waiter.disconnect();
     };
-    // Each of a key of its own, at the same time: that it is noticed takes a third of a lease.
+    // Each with a key of its own, at the same time: a loss is noticed after a third of a lease.
     await Promise.all((['state', 'queue', 'waiting', 'replicas'] as const).map(lose));
   });
 
-  test('are not overtaken by who asks their replica when Redis lost its memory', async () => {
+  test('are not overtaken by a check of their replica if Redis loses its data', async () => {
     const [replica] = await start(1, { MAX_REQUESTS: '1', WINDOW_MILLIS: '3600000' });
     const key = uniqueKey();
     await requestRate(replica!.url, key).answer;
@@ -159,7 +159,7 @@ describe('those who wait on three replicas', () => {
     await redis.client.flushall();
 
     expect((await requestRate(replica!.url, key).answer).status).toBe(429);
-    // The window that was lost was full, and is until it ends.
+    // The lost window was full, and stays full until it ends.
     await until(async () => (await redis.client.hlen(naming.namesOf(key).waiting)) === 1);
     waiting.disconnect();
   });

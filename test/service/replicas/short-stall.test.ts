@@ -16,9 +16,9 @@ import { until } from '../../support/until.js';
 
 const ONE_HOUR = '3600000';
 const IN_A_ROW = 20;
-/** More than are settled at a time. */
+/** More keys than are settled at a time. */
 const MANY = 200;
-/** Where it is not about time limits: a busy test machine may be slow. */
+/** For tests that are not about time limits: a busy machine may be slow. */
 const PATIENT = { STORE_TIMEOUT_MILLIS: '30000' };
 
 describeWithRedisProgram('a replica', () => {
@@ -59,7 +59,7 @@ describeWithRedisProgram('a replica', () => {
   const isDown = (replica: ReplicaProcess): Promise<unknown> =>
     replica.logged(({ msg }) => msg === STORE_DOWN);
 
-  test('recovers from a short stall of Redis under bulk requests, and gives back what nobody got', async () => {
+  test('recovers from a short stall of Redis under bulk requests, and gives back undelivered approvals', async () => {
     const replica = await start();
     const keys = Array.from({ length: extent(5, 19) }, () =>
       Array.from({ length: 1000 }, () => uniqueKey()),
@@ -81,7 +81,7 @@ describeWithRedisProgram('a replica', () => {
     await answersAgain(replica);
     await hasCaughtUp(replica);
     expect(replica.log.filter(({ msg }) => msg === 'redis connection lost')).toEqual([]);
-    // One for checks, and one for withdrawals.
+    // One script for checks, and one for withdrawals.
     expect((await textsSent(redis)).texts).toBeLessThanOrEqual(2);
     const approved = await Promise.all(
       keys.map(async ([key]) => (await debugState(replica.url, key!)).NumApprovedThisWindow ?? 0),
@@ -89,7 +89,7 @@ describeWithRedisProgram('a replica', () => {
     expect(approved).toEqual(keys.map(() => 0));
   });
 
-  test('settles the waiters of many keys after a stall, all of whom go on waiting', async () => {
+  test('settles the waiters of many keys after a stall, and all of them go on waiting', async () => {
     const replica = await start({ MAX_REQUESTS: '1', REPLICA_LEASE_MILLIS: '1000' });
     const keys = Array.from({ length: MANY }, () => uniqueKey());
     await checkMany(
@@ -101,7 +101,7 @@ describeWithRedisProgram('a replica', () => {
     await hasCaughtUp(replica);
 
     redis.signal('SIGSTOP');
-    // Their leases can't be renewed.
+    // The leases of the waiters can not be renewed.
     await isDown(replica);
     await until(async () => {
       const all = await scrape(replica.url);
@@ -119,7 +119,7 @@ describeWithRedisProgram('a replica', () => {
     expect(await waitingCount(replica.url, keys[0]!)).toBe(0);
   });
 
-  test('keeps a connection on which replies come late', async () => {
+  test('keeps a connection with late replies', async () => {
     const link = (proxy = await startFaultProxy(redis.port));
     const replica = await start({ REDIS_URL: asLimiterUser(link.url) });
     await answersAgain(replica);
@@ -128,7 +128,7 @@ describeWithRedisProgram('a replica', () => {
     link.toClient.delay(600);
     const checking = until(async () => {
       await send(replica.url, 'POST', `/rate/${uniqueKey()}`);
-      // Each look at a silent connection makes another one.
+      // Each probe of a silent connection opens another one.
       return link.accepted >= accepted + 2;
     });
     await isDown(replica);
@@ -140,7 +140,7 @@ describeWithRedisProgram('a replica', () => {
     expect(replica.log.filter(({ msg }) => msg === 'redis connection lost')).toEqual([]);
   });
 
-  test('leaves a connection on which nothing comes, when another is answered', async () => {
+  test('leaves a connection without replies if another one is answered', async () => {
     const link = (proxy = await startFaultProxy(redis.port));
     const replica = await start({ REDIS_URL: asLimiterUser(link.url) });
     await answersAgain(replica);
@@ -150,7 +150,7 @@ describeWithRedisProgram('a replica', () => {
     expect(replica.log.filter(({ msg }) => msg === 'redis connection lost')).not.toEqual([]);
   });
 
-  test('sends a Redis that has forgotten its scripts each of them once, for 1000 releases', async () => {
+  test('sends a script once for 1000 releases if Redis has forgotten its scripts', async () => {
     const replica = await start(PATIENT);
     const key = uniqueKey();
     const checks = await checkMany(

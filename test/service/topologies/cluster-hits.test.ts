@@ -50,7 +50,7 @@ describeWithRedisProgram('checks with hits in a Redis Cluster', () => {
     await cluster.stop();
   });
 
-  test('take all or nothing, and are given back, on every shard', async () => {
+  test('take all hits or none, and are given back, on every shard', async () => {
     const keys = Array.from({ length: KEYS }, uniqueKey);
     const rounds: Decision[][] = [];
     for (const hits of [3, 1, 2, 1]) {

@@ -21,7 +21,7 @@ describeWithRedisProgram('in a Redis Cluster', () => {
     const environment = {
       ...cluster.settings,
       WINDOW_MILLIS: '3600000',
-      // Patient enough for a busy machine, and for a failover.
+      // Long enough for a busy machine, and for a failover.
       STORE_TIMEOUT_MILLIS: '5000',
     };
     [first, second] = await Promise.all([startReplica(environment), startReplica(environment)]);
@@ -44,7 +44,7 @@ describeWithRedisProgram('in a Redis Cluster', () => {
     expect((await send(first.url, 'DELETE', path)).status).toBe(200);
   };
 
-  test('limits are exact over all replicas, whatever the names of the keys', async () => {
+  test('limits are exact over all replicas for any key', async () => {
     for (const key of [...AWKWARD, ...Array.from({ length: 20 }, uniqueKey)]) {
       const answers = await Promise.all(
         Array.from(
@@ -60,7 +60,7 @@ describeWithRedisProgram('in a Redis Cluster', () => {
     }
   });
 
-  test('a released approval wakes the waiter who came first, on whatever shard', async () => {
+  test('a released approval wakes the first waiter, on any shard', async () => {
     for (const primary of await cluster.primaries()) {
       const key = await keyOn(primary);
       const approved = await approve(first.url, key, '?maxRequests=1');
@@ -83,7 +83,7 @@ describeWithRedisProgram('in a Redis Cluster', () => {
     expect(Object.keys(Instances)).toEqual(expect.arrayContaining(keys));
   });
 
-  test('those who wait go on waiting, in their order, while their slot moves', async () => {
+  test('waiters go on waiting in their order while their slot moves', async () => {
     const [source, target] = (await cluster.primaries()) as [ClusterNode, ClusterNode];
     const key = await keyOn(source);
     const approved = await approve(first.url, key, '?maxRequests=1');
@@ -101,7 +101,7 @@ describeWithRedisProgram('in a Redis Cluster', () => {
     }
   });
 
-  test('those who wait go on waiting, in their order, when a replica takes over', async () => {
+  test('waiters go on waiting in their order when a replica takes over', async () => {
     const [primary] = await cluster.primaries();
     const key = await keyOn(primary!);
     const approved = await approve(first.url, key, '?maxRequests=1');
@@ -116,13 +116,13 @@ describeWithRedisProgram('in a Redis Cluster', () => {
     expect((await waiters[1]!.answer).status).toBe(200);
   });
 
-  test('a primary that dies takes none of the other shards with it, and its waiters are served in order', async () => {
+  test('a primary that dies does not affect other shards, and its waiters are served in order', async () => {
     const [dying, ...living] = await cluster.primaries();
     const key = await keyOn(dying!);
     await approve(first.url, key, '?maxRequests=1');
     const waiters = await waitInTurn([first, second], key, 4);
     const [successor] = await cluster.replicasOf(dying!);
-    // A write that has not been copied is lost with the primary.
+    // A write that has not been replicated is lost with the primary.
     await until(async () => {
       const copied = successor!.connect({ readOnly: true });
       const count = await copied.hlen(naming.namesOf(key).waiting);
@@ -133,7 +133,7 @@ describeWithRedisProgram('in a Redis Cluster', () => {
     for (const primary of living) await approve(second.url, await keyOn(primary));
 
     await cluster.primaryOf(stateOf(key));
-    // More room, which is given to those who wait first.
+    // Makes more room, which goes to the first waiters.
     await until(async () => {
       const check = await requestRate(second.url, key, 'maxRequests=3').answer;
       return check.status === 429;
@@ -144,7 +144,7 @@ describeWithRedisProgram('in a Redis Cluster', () => {
     for (const waiter of waiters) waiter.disconnect();
     await until(async () => (await waitingCount(first.url, key)) === 0);
 
-    // With its folder, by which the others know it again.
+    // Its folder has the id by which the other nodes know it.
     await dying!.restart({ withData: true });
     await cluster.settled();
   });

@@ -21,7 +21,7 @@ const ADDRESS = '127.0.0.1';
 const folder = useTemporaryFolder();
 let authority: Authority;
 
-/** Servers that are known by names only, and the one of them that has the keys. */
+/** Servers that are known only by name, and the server that has the keys. */
 interface Setup {
   readonly names: readonly string[];
   readonly settings: Readonly<Record<string, string>>;
@@ -37,7 +37,7 @@ async function standalone(): Promise<Setup> {
   };
 }
 
-/** Redis itself looks the name of a primary up, so that it has to be one that there is. */
+/** A sentinel looks up the name of its primary itself, so the name must exist. */
 async function sentinel(): Promise<Setup> {
   const server = await startRedisProcess();
   const { port } = await startRedisProcess({
@@ -120,7 +120,7 @@ describeWithRedisProgram('while DNS is down', () => {
     ['TLS', () => byTls('localhost'), 'EAI_AGAIN'],
   ];
   test.each(CASES.slice(0, extent(3, CASES.length)))(
-    'a replica comes back to a Redis at its last address (%s)',
+    'a replica reconnects to Redis at its last address (%s)',
     async (_what, setUp, answer) => {
       const { names, settings, server } = await setUp();
       const dns = new ReplicaDns(folder);
@@ -139,7 +139,7 @@ describeWithRedisProgram('while DNS is down', () => {
     },
   );
 
-  test('the certificate of a server has to be for the name, and not for its address', async () => {
+  test('the certificate of a server must be for its name, not for its address', async () => {
     const { names, settings } = await byTls('redis.test');
     const dns = new ReplicaDns(folder);
     dns.says(all(names, ADDRESS));
@@ -150,7 +150,7 @@ describeWithRedisProgram('while DNS is down', () => {
     );
   });
 
-  test('the log says that DNS is what fails, and not what ioredis lacks', async () => {
+  test('the log names the failure of DNS, not an option of ioredis', async () => {
     const { names, settings } = await standalone();
     const dns = new ReplicaDns(folder);
     dns.says(all(names, 'EAI_AGAIN'));

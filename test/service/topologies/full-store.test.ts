@@ -9,7 +9,7 @@ import { uniqueKey } from '../../support/unique-key.js';
 describeWithRedisProgram('a service whose Redis has no memory left', () => {
   let redis: RedisProcess;
   let app: TestApp;
-  /** It has its one approval. */
+  /** A key that has its one approval. */
   let key: string;
   let approved: string;
   beforeEach(async () => {
@@ -18,7 +18,7 @@ describeWithRedisProgram('a service whose Redis has no memory left', () => {
       REDIS_URL: redis.url,
       WINDOW_MILLIS: '3600000',
       MAX_REQUESTS: '1',
-      // Long, so that a busy machine is no outage.
+      // So long that a busy machine does not look like an outage.
       STORE_TIMEOUT_MILLIS: '10000',
     });
     key = uniqueKey();
@@ -30,7 +30,7 @@ describeWithRedisProgram('a service whose Redis has no memory left', () => {
     await redis.stop();
   });
 
-  test('refuses new keys, however many, and decides on those it has', async () => {
+  test('fails checks of new keys, and decides on known keys', async () => {
     for (let i = 0; i < 5; i += 1) {
       const answer = await send(app.url, 'POST', ratePath(uniqueKey()));
       expect(answer.status).toBe(503);
@@ -50,14 +50,14 @@ describeWithRedisProgram('a service whose Redis has no memory left', () => {
     expect(failed).toMatchObject([{ labels: { reason: 'store_full' }, value: 5 }]);
   });
 
-  test('lets the callers of a key that it has wait, and serves them', async () => {
+  test('lets checks of a known key wait, and serves them', async () => {
     const waiter = begin(app.url, 'POST', `${ratePath(key)}?canWait=true`);
     await untilWaiting(app.url, key, 1);
     expect((await send(app.url, 'DELETE', `${ratePath(key)}/${approved}`)).status).toBe(200);
     expect((await waiter.answer).status).toBe(200);
   });
 
-  test('is ready and says what is wrong, and takes new keys when there is memory again', async () => {
+  test('is ready with a warning, and accepts new keys when there is memory again', async () => {
     await send(app.url, 'POST', ratePath(uniqueKey()));
     const readiness = await send(app.url, 'GET', '/readyz');
     expect([readiness.status, readiness.text]).toEqual([

@@ -25,7 +25,7 @@ async function start(environment: Record<string, string>): Promise<TestApp> {
   return app;
 }
 
-/** Fills the window of the key, lets one wait, and returns what it takes to serve that one. */
+/** Fills the window of the key, lets one check wait, and returns that check and a release that serves it. */
 async function oneWaiting(app: TestApp, key: string) {
   const approved = await approve(app.url, key);
   const waiter = begin(app.url, 'POST', `${ratePath(key)}?canWait=true`);
@@ -33,7 +33,7 @@ async function oneWaiting(app: TestApp, key: string) {
   return { waiter, release: () => send(app.url, 'DELETE', `${ratePath(key)}/${approved}`) };
 }
 
-/** A service with a prefix or a database of its own, as a user who may use no other. */
+/** A service with a prefix or a database of its own, and a user that may use no other. */
 async function startOn(place: { prefix?: string; database?: number }): Promise<TestApp> {
   const { prefix = 'sluice:', database = 0 } = place;
   return start({
@@ -75,7 +75,7 @@ describe.each([
   });
 });
 
-test('a database in the URL is used as the setting is', async () => {
+test('a database in the URL works like the setting', async () => {
   const user = await createUser(redis.client, adaptedRules({ database: 5 }));
   const app = await start({ REDIS_URL: `${redis.url}/5`, ...user });
   const key = uniqueKey();

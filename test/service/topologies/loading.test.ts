@@ -7,13 +7,13 @@ import { until } from '../../support/until.js';
 
 const FILLER_KEYS = 2000;
 const FILL = `for i = 1, ${FILLER_KEYS} do redis.call('SET', 'filler' .. i, string.rep('-', 1024)) end`;
-/** Loading would take a minute then. */
+/** With these, loading would take a minute. */
 const SLOW_LOAD = [
   'rdbcompression no',
   'key-load-delay 30000',
   'loading-process-events-interval-bytes 1024',
 ];
-/** By its two connections. With the longest pauses that Redis can make it take, this would take another minute. */
+/** By both connections. It would take another minute with the longest pauses that Redis can ask for. */
 const ASKED_AGAIN = 12;
 
 describeWithRedisProgram('a service whose Redis loads its data', () => {
@@ -33,14 +33,14 @@ describeWithRedisProgram('a service whose Redis loads its data', () => {
   const check = async (): Promise<number> =>
     (await send(app.url, 'POST', ratePath(uniqueKey()))).status;
 
-  /** How often connections have asked the server how far it is; undefined where it does not load. */
+  /** How often connections have sent INFO; undefined if the server does not load. */
   async function askedWhileLoading(): Promise<number | undefined> {
     const info = String(await server.command('INFO', 'everything'));
     if (!info.includes('loading:1')) return undefined;
     return Number(/cmdstat_info:calls=(\d+)/.exec(info)?.[1] ?? 0);
   }
 
-  test('asks again and again whether it has, whatever time Redis expects', async () => {
+  test('asks again and again whether Redis is ready, however long Redis expects to load', async () => {
     expect(await check()).toBe(200);
     await server.kill();
     const loaded = server.restart({ withData: true });

@@ -17,7 +17,7 @@ type CommandLine = readonly [name: string, ...args: string[]];
 
 const { state, leader, wakeChannel } = new KeyNaming('sluice:').namesOf('job');
 
-/** What a client does with a whole server, or learns of others on it. */
+/** Commands that concern a whole server, or reveal other users of it. */
 const OF_ADMINISTRATORS: readonly CommandLine[] = [
   ['FLUSHALL'],
   ['FLUSHDB'],
@@ -53,7 +53,7 @@ const OF_ADMINISTRATORS: readonly CommandLine[] = [
   ['CLUSTER', 'FAILOVER'],
 ];
 
-/** Nobody may send DEBUG and MODULE where the server's configuration does not say so. */
+/** A server rejects DEBUG and MODULE from every user unless its configuration allows them. */
 const REFUSED = /^NOPERM|^ERR (DEBUG|MODULE) command not allowed/;
 
 const OF_OTHERS: readonly CommandLine[] = [
@@ -104,7 +104,7 @@ describe.each([
   afterEach(() => redis.client.call('ACL', 'LOG', 'RESET'));
 
   const call = ([name, ...args]: CommandLine): Promise<unknown> => client.call(name, ...args);
-  /** The same as a script would do it, without a word of it among the script's keys. */
+  /** Sends a command from a script, without declaring its names as the script's keys. */
   const callInScript = (command: CommandLine): Promise<unknown> =>
     client.eval('return redis.call(unpack(ARGV))', 0, ...command);
 
@@ -121,7 +121,7 @@ describe.each([
     ...OF_ADMINISTRATORS.filter(([name]) =>
       ['FLUSHALL', 'KEYS', 'SELECT', 'SWAPDB'].includes(name),
     ),
-  ])('may not %s %s by a script', async (...command: [string, ...string[]]) => {
+  ])('may not %s %s in a script', async (...command: [string, ...string[]]) => {
     const refusal = /ACL failure in script|The user executing the script/;
     await expect(callInScript(command)).rejects.toThrow(refusal);
   });
@@ -133,14 +133,14 @@ describe.each([
   });
 });
 
-/** What is sent by the limiter itself, its mutexes and ioredis, and what the scripts are told to publish with. */
+/** The commands of the limiter itself, its mutexes and ioredis, and the command that scripts publish with. */
 const OF_CLIENTS = [
   ...['client|setname', 'info', 'ping', 'eval', 'evalsha', 'scan', 'setrange'],
   ...['fcall', 'function|load'],
   ...['publish', 'subscribe', 'unsubscribe', 'get', 'set', 'pexpire', 'del'],
 ];
 
-test('the user may send what clients and scripts send, and nothing else', () => {
+test('the user may send exactly the commands of clients and scripts', () => {
   const texts = readdirSync('lua', { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.lua'))
     .map((name) => readFileSync(`lua/${name}`, 'utf8').replace(/--.*/g, ''));
@@ -157,7 +157,7 @@ test('the user may send what clients and scripts send, and nothing else', () => 
 describe('a service', () => {
   const redis = useRedis();
 
-  test('sends nothing that its server does not know, the name of its library neither', async () => {
+  test('sends no command that its server does not know, not even its library name', async () => {
     await redis.client.config('RESETSTAT');
     const app = await startTestApp({ ...PATIENT_STORE, REDIS_URL: redis.url });
     await approve(app.url, uniqueKey());
@@ -167,7 +167,7 @@ describe('a service', () => {
     expect(stats).not.toMatch(/cmdstat_client\|setinfo|errorstat_ERR/);
   });
 
-  test('whose user lacks +scan, where others share its database, does all but list the keys', async () => {
+  test('does everything but list keys if its user lacks +scan', async () => {
     const user = await createUser(redis.client, [...adaptedRules({ prefix: 'mine:' }), '-scan']);
     const app = await startTestApp({
       ...PATIENT_STORE,
@@ -200,7 +200,7 @@ describeWithRedisProgram('an endless script of the user', () => {
       script: "redis.call('SET', KEYS[1], 1, 'EX', 100) while true do end",
       mayBeKilled: false,
     },
-  ])('holds up all clients until an administrator ends it, if it $what', async (endless) => {
+  ])('blocks all clients until an administrator ends it, if it $what', async (endless) => {
     const { script, mayBeKilled } = endless;
     const redis = await startRedisProcess({ configure: () => ['lua-time-limit 50'] });
     const [looping, other] = [LIMITER_USER, LIMITER_USER].map((user) =>

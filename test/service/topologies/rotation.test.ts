@@ -16,7 +16,7 @@ import { until } from '../../support/until.js';
 
 type Tls = NonNullable<ClientOptions['tls']>;
 
-/** One primary with TLS, and what leads to it. */
+/** One primary with TLS, and the settings and sentinel that lead to it. */
 interface Setup {
   readonly primary: RedisProcess;
   readonly sentinel?: RedisProcess;
@@ -32,7 +32,7 @@ const TOPOLOGIES: Record<string, StartSetup> = {
   },
   'a sentinel': async (authority, tls, bothAuthorities) => {
     const primary = await startRedisTls(authority, { tls });
-    // Sentinels can't change theirs while they run.
+    // Sentinels can not change their authority while they run.
     const trusting = { ...authority, caFile: bothAuthorities };
     const sentinel = await startRedisTls(trusting, {
       tls,
@@ -114,7 +114,7 @@ describeWithRedisProgram('a replica goes on without a restart', () => {
       const waiter = begin(url, 'POST', `${ratePath(key)}?canWait=true`);
       await untilWaiting(url, key, 1);
 
-      // Both are valid for a while, on both sides.
+      // For a while the old and the new credentials are valid on both sides.
       for (const server of servers) {
         await server.command('ACL', 'SETUSER', LIMITER_USER.username, '>the-next');
       }
@@ -128,7 +128,7 @@ describeWithRedisProgram('a replica goes on without a restart', () => {
           msg === 'certificates for Redis reloaded' && authority !== undefined,
       );
 
-      // From now on only the later ones are.
+      // From now on only the new ones are valid.
       const ofServer = await after.issueServerCertificate();
       const oursAfter = await after.issueClientCertificate('tests');
       await primary.command(

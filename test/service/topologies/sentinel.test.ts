@@ -8,7 +8,7 @@ import { killReplicas, type ReplicaProcess, startReplica } from '../../support/r
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
 
-/** Of the default users, whom the servers and sentinels are among themselves. */
+/** The passwords of the default users, which servers and sentinels use among themselves. */
 const CREDENTIALS = { password: 'of-redis', sentinelPassword: 'of-the-sentinels' };
 
 describeWithRedisProgram('with Sentinels and passwords', () => {
@@ -21,7 +21,7 @@ describeWithRedisProgram('with Sentinels and passwords', () => {
     const environment = {
       ...setup.settings,
       WINDOW_MILLIS: '3600000',
-      // Patient enough for a busy machine, and for a failover.
+      // Long enough for a busy machine, and for a failover.
       STORE_TIMEOUT_MILLIS: '10000',
     };
     [first, second] = await Promise.all([startReplica(environment), startReplica(environment)]);
@@ -31,7 +31,7 @@ describeWithRedisProgram('with Sentinels and passwords', () => {
     await setup.stop();
   });
 
-  /** One approved, and the others waiting at the two replicas in turn. */
+  /** Approves one check, and adds waiters at the two replicas in turn. */
   const fill = async (key: string, count: number) => {
     const approved = await approve(first.url, key, '?maxRequests=1');
     return { approved, waiters: await waitInTurn([first, second], key, count) };
@@ -48,7 +48,7 @@ describeWithRedisProgram('with Sentinels and passwords', () => {
         () => (isServed = true),
         () => undefined,
       );
-      // One that was answered with a 503 may have run all the same.
+      // A release that got a 503 may still have run.
       await until(async () => {
         const { status } = await send(second.url, 'DELETE', `/rate/${key}/${requestId}`);
         return status === 200 || isServed;
@@ -59,21 +59,21 @@ describeWithRedisProgram('with Sentinels and passwords', () => {
     }
   };
 
-  test('the primary that they name is used, and the password is not logged', async () => {
+  test('the primary that the Sentinels name is used, and the password is not logged', async () => {
     const key = uniqueKey();
     await serveInTurn(key, await fill(key, 2));
     const text = JSON.stringify([first.log, second.log]);
     expect(text).not.toContain(LIMITER_USER.password);
   });
 
-  test('a failover keeps those who wait, in their order', async () => {
+  test('a failover keeps the waiters in their order', async () => {
     const key = uniqueKey();
     const filled = await fill(key, 3);
     await setup.failover();
     await serveInTurn(key, filled);
   });
 
-  test('so it does when the primary hangs, and comes back as a replica', async () => {
+  test('a failover keeps the waiters in their order if the primary hangs and comes back as a replica', async () => {
     const key = uniqueKey();
     const filled = await fill(key, 2);
     const before = await setup.primary();
@@ -84,7 +84,7 @@ describeWithRedisProgram('with Sentinels and passwords', () => {
     await serveInTurn(key, filled);
   });
 
-  test('one that does not answer when it is listened to again does no harm', async () => {
+  test('a Sentinel that does not answer a new subscription does no harm', async () => {
     const sentinel = setup.sentinels[0]!;
     const proxy = await startFaultProxy(sentinel.port);
     const listeners = async (): Promise<number> =>

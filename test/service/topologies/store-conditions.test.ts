@@ -12,7 +12,7 @@ interface Condition {
   readonly end: (server: RedisProcess) => Promise<unknown>;
 }
 
-/** Runs until it is killed; by then nobody waits for its reply. */
+/** Starts a script that runs until it is killed. Its reply is not awaited. */
 function runEndlessly(server: RedisProcess): void {
   const client = server.connect();
   client.on('error', () => undefined);
@@ -61,7 +61,7 @@ const CONDITIONS: Condition[] = [
     },
   },
   {
-    name: 'is gone',
+    name: 'is down',
     begin: (server) => server.kill(),
     end: (server) => server.restart({ withData: true }),
   },
@@ -79,7 +79,7 @@ describeWithRedisProgram('a service whose Redis', () => {
       app = await startTestApp({
         REDIS_URL: server.url,
         WINDOW_MILLIS: '3600000',
-        // Long, so that a busy machine is no outage.
+        // So long that a busy machine does not look like an outage.
         STORE_TIMEOUT_MILLIS: '1000',
       });
       expect(await status('POST', ratePath(uniqueKey()))).toBe(200);
@@ -112,7 +112,7 @@ describeWithRedisProgram('a service whose Redis', () => {
       ]);
     });
 
-    test('keeps those who wait, who are served when their turn comes', async () => {
+    test('keeps its waiters, and serves them when their turn comes', async () => {
       const key = uniqueKey();
       const approved = await approve(app.url, key, '?maxRequests=1');
       const waiter = begin(app.url, 'POST', `${ratePath(key)}?canWait=true`);
@@ -128,7 +128,7 @@ describeWithRedisProgram('a service whose Redis', () => {
         () => (isServed = true),
         () => undefined,
       );
-      // One that was answered with a 503 may have run all the same.
+      // A release that got a 503 may still have run.
       const path = `${ratePath(key)}/${approved}`;
       await until(async () => (await status('DELETE', path)) === 200 || isServed);
       expect((await waiter.answer).status).toBe(200);

@@ -52,7 +52,7 @@ describeWithRedisProgram('a Redis that asks for certificates and a password', ()
     return app;
   };
 
-  test('is used with them, wakes included', async () => {
+  test('is used with both, also for wakes', async () => {
     const { url } = await start({ STORE_TIMEOUT_MILLIS: '30000' });
     const key = uniqueKey();
     const approved = await approve(url, key);
@@ -62,7 +62,7 @@ describeWithRedisProgram('a Redis that asks for certificates and a password', ()
     expect((await waiter.answer).status).toBe(200);
   });
 
-  test('takes the password from the URL, percent-encoded', async () => {
+  test('accepts a percent-encoded password in the URL', async () => {
     const { username, password } = USER;
     const { url } = await start({
       STORE_TIMEOUT_MILLIS: '30000',
@@ -88,7 +88,7 @@ describeWithRedisProgram('a Redis that asks for certificates and a password', ()
     for (const secret of [USER.password, 'wrong-secret']) expect(lines).not.toContain(secret);
     await service.stop(0);
     app = undefined;
-    // A wrong password is in it.
+    // The log may contain the wrong password.
     await server.command('ACL', 'LOG', 'RESET');
   });
 });

@@ -35,7 +35,7 @@ test('the last spans are sent when the replica stops', async () => {
   expect(linesWith(replica, LAST_LOST)).toEqual([]);
 });
 
-test('spans go as protobuf where nothing else is said', async () => {
+test('spans are sent as protobuf by default', async () => {
   const caller = callersSpan();
   const replica = await startReplica({
     OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${receiver().url}/own/path`,
@@ -55,7 +55,7 @@ test('spans go as protobuf where nothing else is said', async () => {
   expect(sent!.body.includes(Buffer.from(caller.traceId, 'hex'))).toBe(true);
 });
 
-test('a collector that is down costs one line, and one when it is back', async () => {
+test('a collector that is down is logged in one line, and one more when it is back', async () => {
   const port = await freePort();
   const settings = tracedTo({ url: `http://127.0.0.1:${port}` });
   const replica = await startReplica({ ...settings, OTEL_EXPORTER_OTLP_TIMEOUT: '50' });
@@ -80,7 +80,7 @@ test('a collector that is down costs one line, and one when it is back', async (
   }
 });
 
-test('a replica whose collector is down still stops, and says what it lost', async () => {
+test('a replica stops even if its collector is down, and logs how many spans it lost', async () => {
   const replica = await startReplica(tracedTo({ url: 'http://127.0.0.1:1' }));
   await approve(replica.url, uniqueKey());
 
@@ -89,7 +89,7 @@ test('a replica whose collector is down still stops, and says what it lost', asy
   expect(replica.log.at(-1)?.msg).toBe('stopped');
 });
 
-test('spans beyond the queue are dropped, with a line', async () => {
+test('spans beyond the queue are dropped, with a log line', async () => {
   const replica = await startReplica({
     ...tracedTo(receiver()),
     OTEL_BSP_MAX_QUEUE_SIZE: '1',

@@ -16,7 +16,7 @@ beforeEach(async () => {
 });
 afterEach(() => app.stop(0));
 
-test("the line of a request has the ids of its caller's span, traced here or not", async () => {
+test("the line of a request has the ids of its caller's span, even if Sluice does not trace it", async () => {
   const caller = callersSpan();
   await send(app.url, 'GET', '/healthz', caller.headers);
 
@@ -27,7 +27,7 @@ test("the line of a request has the ids of its caller's span, traced here or not
   });
 });
 
-test('so has that of a client that disconnects while it waits', async () => {
+test("the line of a client that disconnects while it waits has the ids of its caller's span", async () => {
   const caller = callersSpan('00');
   const key = uniqueKey();
   await approve(app.url, key);
@@ -42,7 +42,7 @@ test('so has that of a client that disconnects while it waits', async () => {
   });
 });
 
-test('so have both lines of a bulk request', async () => {
+test("both lines of a bulk request have the ids of its caller's span", async () => {
   const caller = callersSpan();
   const key = uniqueKey();
   await checkMany(app.url, [{ key }, { key }], caller.headers);

@@ -28,7 +28,7 @@ function startTraced(settings: Readonly<Record<string, string>> = {}): Promise<R
   });
 }
 
-/** The span of a name in a caller's trace. */
+/** The span with this name in a caller's trace. */
 function spanOf({ traceId }: Pick<CallersSpan, 'traceId'>, name: string): Promise<ReceivedSpan> {
   return receiver().span((span) => span.traceId === traceId && span.name === name);
 }
@@ -38,7 +38,7 @@ function spansOf({ traceId }: CallersSpan, name: string): ReceivedSpan[] {
 }
 
 describe('a check', () => {
-  test("has a span below its caller's, with outcome and batch size, and the call's below it", async () => {
+  test("has a span below its caller's, with outcome and batch size, and above its Redis call's span", async () => {
     const caller = callersSpan();
     const replica = await startTraced();
     const key = uniqueKey();
@@ -77,7 +77,7 @@ describe('a check', () => {
     expect(JSON.stringify(receiver().spans)).not.toContain(key);
   });
 
-  test('that is refused says why', async () => {
+  test('that is denied has the reason in its span', async () => {
     const caller = callersSpan();
     const replica = await startTraced();
     const key = uniqueKey();
@@ -90,7 +90,7 @@ describe('a check', () => {
     });
   });
 
-  test('that its caller may not make says which error it had', async () => {
+  test('that is rejected has the error in its span', async () => {
     const caller = callersSpan();
     const replica = await startTraced({ REQUESTS_CAN_SET_RATE: 'false' });
     await send(replica.url, 'POST', `${ratePath(uniqueKey())}?maxRequests=5`, caller.headers);
@@ -101,7 +101,7 @@ describe('a check', () => {
     });
   });
 
-  test('without a caller that traces begins a trace', async () => {
+  test('begins a trace if its caller does not trace', async () => {
     const replica = await startTraced();
     await send(replica.url, 'POST', ratePath(uniqueKey()));
     const check = await receiver().span(({ name }) => name === 'check');
@@ -110,11 +110,11 @@ describe('a check', () => {
     expect(check.parentSpanId).toBeUndefined();
   });
 
-  test('that shares a call with another is linked to that call, and the call to both', async () => {
+  test('that shares a Redis call with another is linked to the call, and the call to both', async () => {
     const callers = [callersSpan(), callersSpan()] as const;
     const replica = await startTraced();
     const connection = await openConnection(replica.url);
-    // Requests in one segment are read in one tick, and go to Redis in one call.
+    // Requests in one TCP segment are read in one tick, and go to Redis in one call.
     const requests = callers.map(({ headers }) =>
       requestText('POST', ratePath(uniqueKey()), headers),
     );
@@ -157,7 +157,7 @@ test('a bulk request has a span, with the spans of its elements below it', async
   });
   const elements = spansOf(caller, 'check');
   expect(elements.map(({ parentSpanId }) => parentSpanId)).toEqual(Array(3).fill(checkCall.spanId));
-  // Those of a key are decided together.
+  // Elements of one key are decided together.
   expect(elements.map(({ attributes }) => attributes['sluice.outcome']).sort()).toEqual([
     'approved',
     'approved',
@@ -181,7 +181,7 @@ describe.each([
   ['redis', () => ({})],
   ['embedded', () => ({ REDIS_URL: '' })],
 ])('a check that waits (%s limiter)', (_name, settings) => {
-  test('has a span until it is decided, that says since when it was in the queue', async () => {
+  test('has a span until it is decided, with the time when it was queued', async () => {
     const caller = callersSpan();
     const replica = await startTraced(settings());
     const key = uniqueKey();
@@ -202,7 +202,7 @@ describe.each([
     expect(waited).toBeLessThanOrEqual(check.millis);
   });
 
-  test('and whose client disconnects is withdrawn', async () => {
+  test('has the outcome withdrawn in its span if its client disconnects', async () => {
     const caller = callersSpan();
     const replica = await startTraced(settings());
     const key = uniqueKey();
@@ -221,7 +221,7 @@ describe.each([
 });
 
 describe('a release', () => {
-  test("has a span, and its call's below it", async () => {
+  test("has a span, and its Redis call's span below it", async () => {
     const caller = callersSpan();
     const replica = await startTraced();
     const key = uniqueKey();
@@ -241,7 +241,7 @@ describe('a release', () => {
     expect(JSON.stringify(receiver().spans)).not.toContain(requestId);
   });
 
-  test('of nothing says so', async () => {
+  test('of an unknown id has that outcome in its span', async () => {
     const caller = callersSpan();
     const replica = await startTraced();
     const path = `${ratePath(uniqueKey())}/5f0c1dd4-7ed3-4a38-8a3c-bb6d8c0f6f0a`;
@@ -254,7 +254,7 @@ describe('a release', () => {
   });
 });
 
-test('what a replica asks of Redis by itself is in traces of its own', async () => {
+test("a replica's own Redis calls are in traces of their own", async () => {
   const caller = callersSpan();
   const replica = await startTraced();
   const key = uniqueKey();
@@ -269,7 +269,7 @@ test('what a replica asks of Redis by itself is in traces of its own', async () 
 });
 
 describe('while Redis is down', () => {
-  // Port 1 is reserved, so nobody listens there.
+  // Port 1 is reserved, so no server listens there.
   const nowhere = 'redis://127.0.0.1:1';
 
   test('a check that fails has a span with the error', async () => {
@@ -303,7 +303,7 @@ describe('while Redis is down', () => {
     });
   });
 
-  test('the call that failed has a span with the kind of its failure', async () => {
+  test('a Redis call that fails has a span with the kind of its failure', async () => {
     const caller = callersSpan();
     const replica = await startTraced({ REDIS_URL: nowhere, STORE_TIMEOUT_MILLIS: '500' });
     await send(replica.url, 'POST', ratePath(uniqueKey()), caller.headers);
@@ -316,7 +316,7 @@ describe('while Redis is down', () => {
 });
 
 describe('sampling', () => {
-  /** The names of the spans of a trace that came before those of a request sent later. */
+  /** The names of a trace's spans that arrive before the spans of a later request. */
   async function spansBefore(replica: ReplicaProcess, { traceId }: CallersSpan): Promise<string[]> {
     const later = callersSpan();
     await send(replica.url, 'POST', ratePath(uniqueKey()), later.headers);
@@ -326,7 +326,7 @@ describe('sampling', () => {
       .map(({ name }) => name);
   }
 
-  test('follows the caller, who says that it does not record', async () => {
+  test("follows a caller's decision not to record", async () => {
     const caller = callersSpan('00');
     const replica = await startTraced();
     await send(replica.url, 'POST', ratePath(uniqueKey()), caller.headers);
@@ -340,7 +340,7 @@ describe('sampling', () => {
     ).toEqual([`${OPERATION} check`, 'check']);
   });
 
-  test('is the share asked for of requests without a caller that traces', async () => {
+  test('applies the configured ratio if the caller does not trace', async () => {
     const replica = await startTraced({
       OTEL_TRACES_SAMPLER: 'parentbased_traceidratio',
       OTEL_TRACES_SAMPLER_ARG: '0',
@@ -355,7 +355,7 @@ describe('sampling', () => {
     );
   });
 
-  test('is below no caller where OTEL_PROPAGATORS has no tracecontext', async () => {
+  test('ignores the caller if OTEL_PROPAGATORS lacks tracecontext', async () => {
     const caller = callersSpan();
     const replica = await startTraced({ OTEL_PROPAGATORS: 'none' });
     await send(replica.url, 'POST', ratePath(uniqueKey()), caller.headers);
@@ -366,7 +366,7 @@ describe('sampling', () => {
   });
 });
 
-test('spans say which service they are of', async () => {
+test('spans name their service', async () => {
   const replica = await startTraced({
     OTEL_SERVICE_NAME: 'limits',
     OTEL_RESOURCE_ATTRIBUTES: 'deployment.environment.name=a%20test,service.name=other',

@@ -11,7 +11,7 @@ import { startWaiting, type WatchedCheck } from '../watched-check.js';
 const WINDOW = 1000;
 const LIMITS: Limits = { windowMillis: WINDOW, maxRequests: 10, maxRequestsInQueue: 5 };
 
-/** What every limiter does with checks that ask for many approvals at once. */
+/** The behaviour of every limiter for checks that ask for many approvals at once. */
 export function describeHits(name: string, createHarness: HarnessFactory): void {
   describe(`hits: ${name}`, () => {
     let harness: LimiterHarness;
@@ -35,7 +35,7 @@ export function describeHits(name: string, createHarness: HarnessFactory): void 
     const wait = (): Promise<WatchedCheck> => startWaiting(harness.limiter, key);
 
     describe('a check', () => {
-      test('counts as so many approvals, and says what is left', async () => {
+      test('counts as so many approvals, and says how many are left', async () => {
         expect(await check(4)).toMatchObject({
           outcome: 'approved',
           requestId: expect.stringMatching(/^[-0-9a-f]{36}$/) as unknown,
@@ -45,14 +45,14 @@ export function describeHits(name: string, createHarness: HarnessFactory): void 
         expect(await check(1)).toMatchObject({ quota: { remaining: 5 } });
       });
 
-      test('may take all that is left', async () => {
+      test('may take all that are left', async () => {
         await approve(3);
         expect(await check(7)).toMatchObject({ outcome: 'approved', quota: { remaining: 0 } });
         expect(await check(1)).toMatchObject({ outcome: 'denied' });
         expect(await inspect()).toMatchObject({ approved: 10, denied: 1 });
       });
 
-      test('of one more than is left is denied once, and takes nothing', async () => {
+      test('of one more than are left counts as one denial, and takes nothing', async () => {
         await approve(3);
         expect(await check(8)).toMatchObject({
           outcome: 'denied',
@@ -63,20 +63,20 @@ export function describeHits(name: string, createHarness: HarnessFactory): void 
         expect(await check(7)).toMatchObject({ outcome: 'approved' });
       });
 
-      test('of more than the maximum is denied, in an empty window too', async () => {
+      test('of more than the maximum is denied, even in an empty window', async () => {
         expect(await check(11)).toMatchObject({ outcome: 'denied', quota: { remaining: 10 } });
         await harness.advance(WINDOW);
         expect(await check(11)).toMatchObject({ outcome: 'denied' });
         expect(await inspect()).toMatchObject({ approved: 0, denied: 1 });
       });
 
-      test('counts in its window only', async () => {
+      test('counts only in its window', async () => {
         await approve(10);
         await harness.advance(WINDOW);
         expect(await check(10)).toMatchObject({ outcome: 'approved', quota: { remaining: 0 } });
       });
 
-      test('brings overrides, which count for itself', async () => {
+      test('can have overrides, which apply to the check itself', async () => {
         expect(await check(11, { maxRequests: 12 })).toMatchObject({
           outcome: 'approved',
           quota: { maxRequests: 12, remaining: 1 },
@@ -89,7 +89,7 @@ export function describeHits(name: string, createHarness: HarnessFactory): void 
         });
       });
 
-      test('comes behind those who wait, whose room is not for it', async () => {
+      test('does not take the room of waiters', async () => {
         await approve(10);
         const waiter = await wait();
         expect(await check(2)).toMatchObject({ outcome: 'denied' });
@@ -99,7 +99,7 @@ export function describeHits(name: string, createHarness: HarnessFactory): void 
         expect(await check(9)).toMatchObject({ outcome: 'approved' });
       });
 
-      test('that raises the maximum serves those who wait first', async () => {
+      test('that raises the maximum serves the waiters first', async () => {
         await approve(10);
         const waiters = [await wait(), await wait()];
         expect(await check(2, { maxRequests: 13 })).toMatchObject({
@@ -110,7 +110,7 @@ export function describeHits(name: string, createHarness: HarnessFactory): void 
         expect(await inspect()).toMatchObject({ approved: 12, denied: 1, waiting: 0 });
       });
 
-      test('is answered in its order among those that come with it', async () => {
+      test('is decided in its order among the checks of its batch', async () => {
         const hits = [1, 4, 1, 6, 3, 1, 1];
         const decisions = await Promise.all(hits.map((each) => check(each)));
         expect(
@@ -128,14 +128,14 @@ export function describeHits(name: string, createHarness: HarnessFactory): void 
       });
     });
 
-    test('where the ids kept are the bound, it is no denial', async () => {
+    test('a check fails, and is not denied, if the limit of stored ids has no room', async () => {
       await harness.close();
       harness = await createHarness(LIMITS, 5);
       await expect(check(6)).rejects.toMatchObject({ reason: 'key_full' });
       expect(await check(3)).toMatchObject({ outcome: 'approved' });
       await expect(check(3)).rejects.toMatchObject({ reason: 'key_full' });
       await expect(check(7)).rejects.toMatchObject({ reason: 'key_full' });
-      // The maximum has no room for so many either.
+      // If the maximum also has no room for so many, the check is denied.
       expect(await check(8)).toMatchObject({ outcome: 'denied' });
       expect(await inspect()).toMatchObject({ approved: 3, denied: 1 });
       expect(await check(2)).toMatchObject({ outcome: 'approved' });
@@ -153,7 +153,7 @@ export function describeHits(name: string, createHarness: HarnessFactory): void 
         expect(await check(8)).toMatchObject({ outcome: 'approved' });
       });
 
-      test('without hits gives one of them back, and another with hits the rest', async () => {
+      test('without hits gives one approval back, and another with hits the rest', async () => {
         const requestId = await approve(4);
         expect(await release(requestId)).toBe(true);
         expect(await inspect()).toMatchObject({ approved: 3 });
@@ -162,14 +162,14 @@ export function describeHits(name: string, createHarness: HarnessFactory): void 
         expect(await inspect()).toMatchObject({ approved: 0 });
       });
 
-      test('with more hits than there were gives back no more', async () => {
+      test('with more hits than were approved gives back no more', async () => {
         const requestId = await approve(2);
         await approve(3);
         expect(await release(requestId, 6)).toBe(true);
         expect(await inspect()).toMatchObject({ approved: 3 });
       });
 
-      test('finds none of an earlier window', async () => {
+      test('does not find approvals of an earlier window', async () => {
         const requestId = await approve(4);
         await harness.advance(WINDOW);
         await approve(5);
@@ -177,7 +177,7 @@ export function describeHits(name: string, createHarness: HarnessFactory): void 
         expect(await inspect()).toMatchObject({ approved: 5 });
       });
 
-      test('gives their room to those who wait, in their order', async () => {
+      test('gives the room to the waiters in their order', async () => {
         const requestId = await approve(2);
         await approve(8);
         const waiters = [await wait(), await wait(), await wait()];

@@ -7,7 +7,7 @@ import { startCheck, startWaiting, type WatchedCheck } from '../watched-check.js
 const WINDOW = 1000;
 const LIMITS: Limits = { windowMillis: WINDOW, maxRequests: 2, maxRequestsInQueue: 5 };
 
-/** What every limiter does with waits that have a limit, whatever it is made of and however it is reached. */
+/** The behaviour of every limiter for waits with a limit, directly and over HTTP. */
 export function describeLimitedWaits(
   name: string,
   createHarness: HarnessFactory,
@@ -31,17 +31,17 @@ export function describeLimitedWaits(
     const wait = (maxWaitMillis?: number): Promise<WatchedCheck> =>
       startWaiting(harness.limiter, key, { maxWaitMillis });
     const inspect = (): Promise<InstanceState | undefined> => harness.limiter.inspect(key);
-    /** HTTP tells no reason. */
+    /** HTTP does not carry the reason of a denial. */
     const denied = (reason: string): unknown =>
       expect.objectContaining(
         reach === 'direct' ? { outcome: 'denied', reason } : { outcome: 'denied' },
       );
 
-    test('are approved while there is room, however short', async () => {
+    test('are approved while there is room, however short they are', async () => {
       expect(await ask(0)).toMatchObject({ outcome: 'approved' });
     });
 
-    test('are refused at once where the window ends later, which is no denial', async () => {
+    test('are denied at once if the window ends later, and do not count as denials', async () => {
       await fill();
       const decision = await ask(WINDOW - 1);
       expect(decision).toEqual(denied('turn_too_late'));
@@ -49,7 +49,7 @@ export function describeLimitedWaits(
       expect(await inspect()).toMatchObject({ approved: 2, denied: 0, waiting: 0 });
     });
 
-    test('last until the very moment of their turn', async () => {
+    test('may end at the exact moment of their turn', async () => {
       await fill();
       const waiting = await wait(WINDOW);
       await harness.advance(WINDOW);
@@ -57,7 +57,7 @@ export function describeLimitedWaits(
       expect(await inspect()).toMatchObject({ approved: 1, waiting: 0 });
     });
 
-    test('count those who wait before them, by the windows that they take', async () => {
+    test('take the windows of earlier waiters into account', async () => {
       await fill();
       await wait();
       const last = await wait(WINDOW);
@@ -73,7 +73,7 @@ export function describeLimitedWaits(
       expect(await next.decision).toMatchObject({ outcome: 'approved' });
     });
 
-    test('end with a refusal where the turn does not come, and hold up nobody', async () => {
+    test('end with a denial if the turn does not come, and delay no other waiter', async () => {
       await fill();
       const [first, second, third] = [await wait(), await wait(WINDOW), await wait()];
       await harness.limiter.check({ key, canWait: false, maxRequests: 1 });
@@ -104,19 +104,19 @@ export function describeLimitedWaits(
       expect([late.settled, later.settled]).toEqual([undefined, undefined]);
     });
 
-    test('end sooner where an approval is released', async () => {
+    test('end sooner if an approval is released', async () => {
       const given = await harness.limiter.check({ key, canWait: false });
       await harness.limiter.check({ key, canWait: false });
       const waiting = await wait(WINDOW);
       if (given.outcome !== 'approved') throw new Error(given.outcome);
       await harness.limiter.release(key, given.requestId);
       expect(await waiting.decision).toMatchObject({ outcome: 'approved' });
-      // Nothing is left that could end it once more.
+      // No timer is left that could end the wait again.
       await harness.advance(WINDOW);
       expect(await inspect()).toMatchObject({ approved: 0, waiting: 0 });
     });
 
-    test('are withdrawn where their caller disconnects', async () => {
+    test('are withdrawn if their caller disconnects', async () => {
       await fill();
       const waiting = await wait(WINDOW);
       waiting.disconnect();
@@ -127,7 +127,7 @@ export function describeLimitedWaits(
     });
 
     if (reach === 'direct') {
-      test('tell a full queue before a late turn, and a late turn before a lack of places', async () => {
+      test('report a full queue rather than a late turn, and a late turn rather than a lack of places', async () => {
         await fill();
         const check = { key, canWait: true, maxWaitMillis: 1 };
         expect(await harness.limiter.check({ ...check, maxRequestsInQueue: 0 })).toMatchObject({

@@ -14,7 +14,7 @@ import { startCheck, startWaiting, type WatchedCheck } from '../watched-check.js
 const WINDOW = 1000;
 const LIMITS: Limits = { windowMillis: WINDOW, maxRequests: 2, maxRequestsInQueue: 3 };
 
-/** What every limiter does, whatever it is made of and however it is reached. */
+/** The behaviour of every limiter, directly and over HTTP. */
 export function describeLimiter(
   name: string,
   createHarness: HarnessFactory,
@@ -46,7 +46,7 @@ export function describeLimiter(
       const examine = (mostQueued = 10): Promise<InstanceDetail | undefined> =>
         harness.limiter.examine(key, mostQueued);
 
-      test('is not there before its first check, and not after three windows without one', async () => {
+      test('does not exist before its first check and after three windows without a check', async () => {
         expect(await examine()).toBeUndefined();
         await approve();
         await harness.advance(4 * WINDOW - 1);
@@ -69,7 +69,7 @@ export function describeLimiter(
         });
       });
 
-      test('tells which maxima requests have set', async () => {
+      test('says which maxima requests have set', async () => {
         await check({ maxRequests: 1 });
         expect((await examine())?.overridden).toEqual({
           maxRequests: true,
@@ -82,7 +82,7 @@ export function describeLimiter(
         });
       });
 
-      test('has those who wait in their order, with how long they have, and no more than asked for', async () => {
+      test('has the waiters in their order, with their waiting times, and at most as many as asked for', async () => {
         const small = await createHarness(LIMITS);
         await small.limiter.check({ key, canWait: false, maxRequests: 1 });
         await startWaiting(small.limiter, key);
@@ -127,7 +127,7 @@ export function describeLimiter(
         expect(await inspect()).toMatchObject({ approved: 137, denied: 863 });
       });
 
-      test('a decision says what the window has left', async () => {
+      test('a decision says how many approvals the window has left', async () => {
         expect(await check()).toMatchObject({ quota: { maxRequests: 2, remaining: 1 } });
         expect(await check()).toMatchObject({ quota: { maxRequests: 2, remaining: 0 } });
         expect(await check()).toMatchObject({ quota: { maxRequests: 2, remaining: 0 } });
@@ -136,14 +136,14 @@ export function describeLimiter(
         });
       });
 
-      test('an approval after a wait says what the new window has left', async () => {
+      test('an approval after a wait says how many approvals the new window has left', async () => {
         await fill();
         const waiting = await wait();
         await harness.advance(WINDOW);
         expect(await waiting.decision).toMatchObject({ quota: { maxRequests: 2, remaining: 1 } });
       });
 
-      test('a key whose ids are as many as are kept is no denial', async () => {
+      test('a check fails, and is not denied, if the key has as many ids as are stored', async () => {
         const small = await createHarness(LIMITS, 1);
         const ask = (): Promise<Decision> => small.limiter.check({ key, canWait: false });
         expect(await ask()).toMatchObject({ outcome: 'approved' });
@@ -174,7 +174,7 @@ export function describeLimiter(
         expect(await inspect()).toMatchObject({ approved: 1, denied: 0 });
       });
 
-      test('windows follow each other from the first check, whenever later ones come', async () => {
+      test('windows follow each other from the first check, whenever later checks come', async () => {
         await approve();
         await harness.advance(WINDOW * 1.5);
         await fill();
@@ -184,7 +184,7 @@ export function describeLimiter(
         expect(await outcome()).toBe('approved');
       });
 
-      test('keys do not touch each other', async () => {
+      test('keys are independent', async () => {
         await fill();
         const other = uniqueKey();
         expect(await outcome({ key: other })).toBe('approved');
@@ -194,7 +194,7 @@ export function describeLimiter(
     });
 
     describe('the queue', () => {
-      test('those who wait are approved in later windows, in order of arrival', async () => {
+      test('waiters are approved in later windows, in order of arrival', async () => {
         await fill();
         const waiters = [await wait(), await wait(), await wait()];
         expect(await inspect()).toMatchObject({ approved: 2, waiting: 3 });
@@ -214,7 +214,7 @@ export function describeLimiter(
         expect(await outcome({ canWait: true })).toBe('approved');
       });
 
-      test('nobody who asks later overtakes those who wait', async () => {
+      test('a later check does not overtake waiters', async () => {
         await fill();
         const waiters = [await wait(), await wait(), await wait()];
         await harness.advance(WINDOW);
@@ -225,20 +225,20 @@ export function describeLimiter(
         expect(await late.decision).toMatchObject({ outcome: 'approved' });
       });
 
-      test('a full queue refuses, and does not count that as a denial', async () => {
+      test('a full queue denies a check, and does not count it as a denial', async () => {
         await fill();
         for (let i = 0; i < LIMITS.maxRequestsInQueue; i += 1) await wait();
         expect(await outcome({ canWait: true })).toBe('denied');
         expect(await inspect()).toMatchObject({ denied: 0, waiting: 3 });
       });
 
-      test('a queue of size zero lets nobody wait', async () => {
+      test('a queue of size zero lets no check wait', async () => {
         await fill();
         expect(await outcome({ canWait: true, maxRequestsInQueue: 0 })).toBe('denied');
         expect(await inspect()).toMatchObject({ waiting: 0 });
       });
 
-      test('one who disconnects makes room in the queue and holds nobody up', async () => {
+      test('a waiter that disconnects makes room in the queue and delays no other waiter', async () => {
         await fill();
         const waiters = [await wait(), await wait(), await wait()];
         waiters[0]!.disconnect();
@@ -252,7 +252,7 @@ export function describeLimiter(
         expect(await last.decision).toMatchObject({ outcome: 'approved' });
       });
 
-      test('one who disconnected before the answer leaves nothing behind', async () => {
+      test('a caller that disconnects before the answer leaves nothing behind', async () => {
         await fill();
         const disconnected = startCheck(harness.limiter, { key, canWait: true });
         disconnected.disconnect();
@@ -270,9 +270,9 @@ export function describeLimiter(
         });
       });
 
-      // Over HTTP an approval can be on its way to a client that has disconnected and can't be seen to.
+      // Over HTTP an approval may be under way to a client before the service can see that it has disconnected.
       if (reach === 'direct') {
-        test('an approval that crosses with the disconnect of its client is released', async () => {
+        test('an approval that crosses with the disconnect of its client can be released', async () => {
           const [first] = await fill();
           const waiter = await wait();
           const next = await wait();
@@ -289,7 +289,7 @@ export function describeLimiter(
         });
       }
 
-      test('those who wait when the limiter closes are turned away', async () => {
+      test('waiters are turned away when the limiter closes', async () => {
         await fill();
         const waiter = await wait();
         const turnedAway = expect(waiter.decision).rejects.toMatchObject({
@@ -315,7 +315,7 @@ export function describeLimiter(
         expect(await outcome()).toBe('denied');
       });
 
-      test('does not know ids that were never given out, or keys that do not exist', async () => {
+      test('does not find unknown ids or keys', async () => {
         await approve();
         const unknown = 'ffffffff-ffff-4fff-bfff-ffffffffffff';
         expect(await harness.limiter.release(key, unknown)).toBe(false);
@@ -323,7 +323,7 @@ export function describeLimiter(
         expect(await inspect()).toMatchObject({ approved: 1 });
       });
 
-      test('does not know approvals of a window that has ended', async () => {
+      test('does not find approvals of a window that has ended', async () => {
         const [first] = await fill();
         await harness.advance(WINDOW);
         expect(await harness.limiter.release(key, first!)).toBe(false);
@@ -343,7 +343,7 @@ export function describeLimiter(
         expect(await inspect()).toMatchObject({ approved: 2, waiting: 1 });
       });
 
-      test('releases approvals from the queue, too', async () => {
+      test('also releases approvals from the queue', async () => {
         const [first] = await fill();
         const waiter = await wait();
         await harness.limiter.release(key, first!);
@@ -355,7 +355,7 @@ export function describeLimiter(
     });
 
     describe('overrides', () => {
-      test('count from the check that brings them, for everyone, until the key goes', async () => {
+      test('apply from the check that has them, for every caller, until the key is removed', async () => {
         expect(await outcome({ maxRequests: 1, maxRequestsInQueue: 7 })).toBe('approved');
         expect(await outcome()).toBe('denied');
         expect((await inspect())?.limits).toEqual({
@@ -378,7 +378,7 @@ export function describeLimiter(
         expect(await inspect()).toMatchObject({ approved: 4, waiting: 0 });
       });
 
-      test('a lowered maximum takes nothing back, and approves no more', async () => {
+      test('a lowered maximum revokes no approvals, and approves no more', async () => {
         const [first] = await fill();
         expect(await outcome({ maxRequests: 1 })).toBe('denied');
         expect(await inspect()).toMatchObject({ approved: 2 });
@@ -389,7 +389,7 @@ export function describeLimiter(
         expect(await outcome()).toBe('denied');
       });
 
-      test('a lowered queue keeps those who are in it', async () => {
+      test('a lowered queue size keeps the present waiters', async () => {
         await fill();
         const waiters = [await wait(), await wait()];
         expect(await outcome({ canWait: true, maxRequestsInQueue: 1 })).toBe('denied');
@@ -400,7 +400,7 @@ export function describeLimiter(
     });
 
     describe('idle keys', () => {
-      test('go at the end of the third window without a check', async () => {
+      test('are removed at the end of the third window without a check', async () => {
         await approve();
         await harness.advance(WINDOW * 4 - 1);
         expect(await inspect()).toMatchObject({ approved: 0 });
@@ -408,7 +408,7 @@ export function describeLimiter(
         expect(await inspect()).toBeUndefined();
       });
 
-      test('a check keeps them, a denied one too', async () => {
+      test('are kept by a check, even by a denied one', async () => {
         await fill();
         await harness.advance(WINDOW * 3.5);
         await fill();
@@ -419,7 +419,7 @@ export function describeLimiter(
         expect(await inspect()).toBeUndefined();
       });
 
-      test('those who wait keep them', async () => {
+      test('are kept by waiters', async () => {
         expect(await outcome({ maxRequests: 1 })).toBe('approved');
         const waiters = [await wait(), await wait(), await wait()];
         await harness.advance(WINDOW * 3);
@@ -432,7 +432,7 @@ export function describeLimiter(
     });
 
     test('the list names every key that exists, once', async () => {
-      // More than one page of them.
+      // More than one page.
       const keys = Array.from({ length: 250 }, uniqueKey);
       await Promise.all(keys.map((each) => outcome({ key: each })));
       const listed: string[] = [];

@@ -5,7 +5,7 @@ import { text } from 'node:stream/consumers';
 
 import { until } from '../until.js';
 
-/** A call as it came. */
+/** A call as it was received. */
 export interface RecordedCall {
   readonly method: string;
   readonly path: string;
@@ -15,11 +15,11 @@ export interface RecordedCall {
   answer(resultOf?: (element: { key: string }, i: number) => object): void;
   /** Sends a body. */
   succeed(body: object): void;
-  /** Sends this in the place of results. */
+  /** Sends an error instead of results. */
   fail(status: number, error: string, retryAfter?: number): void;
 }
 
-/** A server in the place of Sluice that records calls, and answers when it is told to. */
+/** A server in place of Sluice that records calls, and answers when the test says so. */
 export interface RecordingServer {
   readonly url: string;
   readonly calls: readonly RecordedCall[];

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
-/** Something that happened in a run of the demo. */
+/** An event in a run of the demo. */
 export type DemoEvent = Readonly<Record<string, unknown>> & { readonly event: string };
 
 const FOLDER = new URL('../../../scripts/demo/', import.meta.url);
@@ -15,7 +15,7 @@ export const recording: readonly DemoEvent[] = readFileSync(
   .split('\n')
   .map((line) => JSON.parse(line) as DemoEvent);
 
-// The scripts are plain JavaScript: their types are told here.
+// The scripts are plain JavaScript, so their types are declared here.
 const { judge } = (await load('verdict.mjs')) as {
   readonly judge: (events: readonly DemoEvent[]) => { problems: string[]; summary: string };
 };

@@ -11,18 +11,18 @@ const PROGRAM = fileURLToPath(new URL('../../../scripts/demo.mjs', import.meta.u
 
 const running = new Set<ChildProcess>();
 
-/** A run of `npm run demo` whose output is read by a pipe. */
+/** A run of `npm run demo` with its output in a pipe. */
 export interface DemoRun {
   /** Every line it has printed so far. */
   readonly lines: readonly string[];
   /** Resolves to the first line, past or future, with this text. */
   printed(text: string): Promise<string>;
   signal(signal: NodeJS.Signals): void;
-  /** Resolves to its exit code, and to null where a signal ended it, when all its output is read. */
+  /** Resolves when all its output is read: to its exit code, or to null if a signal ended it. */
   readonly ended: Promise<number | null>;
 }
 
-/** @param temporaryFolder where it makes its own */
+/** @param temporaryFolder the folder in which it makes its own */
 export function startDemo(temporaryFolder: string, ...options: string[]): DemoRun {
   const path = `${dirname(redisProgram()!)}:${process.env.PATH!}`;
   const child = spawn(process.execPath, [PROGRAM, ...options], {
@@ -53,7 +53,7 @@ export function startDemo(temporaryFolder: string, ...options: string[]): DemoRu
   };
 }
 
-/** Ends the demos that a failed test has left; for `afterEach`. */
+/** Stops the demos that a failed test has left; for `afterEach`. */
 export async function endDemos(): Promise<void> {
   await Promise.all(
     [...running].map(async (child) => {
@@ -63,7 +63,7 @@ export async function endDemos(): Promise<void> {
   );
 }
 
-/** The ids of the processes that a demo says it has started. */
+/** The ids of the processes that a demo has printed. */
 export function startedPids({ lines }: Pick<DemoRun, 'lines'>): number[] {
   return lines.flatMap((line) => {
     const [, pid] = / is process (\d+), on port/.exec(line) ?? [];

@@ -5,8 +5,8 @@ const TOKEN = new RegExp(
 );
 
 /**
- * What is wrong with a text as XML without comments and declarations, or undefined: each tag has its end, each
- * attribute its quotes, and one element holds all.
+ * The first error in a text as XML without comments and declarations, or undefined: each tag needs its end, each
+ * attribute its quotes, and one element must contain all others.
  */
 export function xmlProblem(xml: string): string | undefined {
   const open: string[] = [];

@@ -1,6 +1,6 @@
 const UUID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g;
 
-/** What differs from run to run, and from machine to machine. */
+/** The parts of an output that differ between runs and machines. */
 const VARYING: readonly (readonly [RegExp, string])[] = [
   [UUID, '<id>'],
   [/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/g, '<time>'],
@@ -13,7 +13,7 @@ const VARYING: readonly (readonly [RegExp, string])[] = [
   [/\d{10,}/g, '<number>'],
 ];
 
-/** An output without what differs from run to run. */
+/** An output without the parts that differ between runs. */
 export function withoutVarying(text: string): string {
   return VARYING.reduce(
     (rest, [pattern, name]) => rest.replaceAll(pattern, name),

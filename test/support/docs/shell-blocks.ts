@@ -1,15 +1,15 @@
 import { readPage } from './pages.js';
 
-/** A command of a page, with what the page says that it prints. */
+/** A command of a page, with its output on the page. */
 export interface ShellBlock {
   /** The line of the page. */
   readonly line: number;
   readonly code: string;
-  /** Undefined where the page does not say. */
+  /** Undefined if the page does not show the output. */
   readonly prints: string | undefined;
-  /** The port on which it serves until it is ended, where it does not end by itself. */
+  /** The port on which it serves, if it does not end by itself. */
   readonly servesOn: string | undefined;
-  /** Why it is not run, where a comment before it says so. */
+  /** Why it is not run, if a comment above it says so. */
   readonly notRun: string | undefined;
 }
 
@@ -23,8 +23,8 @@ interface Fence {
 }
 
 /**
- * The commands of a page, in their order: fences of `sh`, of which a fence of `text` that follows has the output; and
- * each `$ ` of a fence of `console`. A comment above a fence may say `serves on PORT` or `not run: REASON`.
+ * The commands of a page, in their order: each fence of `sh`, with its output in a following fence of `text`, and each
+ * `$ ` in a fence of `console`. A comment above a fence may say `serves on PORT` or `not run: REASON`.
  */
 export function shellBlocks(page: string): ShellBlock[] {
   const fences = fencesOf(readPage(page));

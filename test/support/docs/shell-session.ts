@@ -9,22 +9,22 @@ import { ROOT } from './pages.js';
 import { idsIn, withoutVarying } from './printed.js';
 import type { ShellBlock } from './shell-blocks.js';
 
-/** The ports that the pages use. Each is another one in a test. */
+/** The ports that the pages use. A test replaces each with a free port. */
 const PORTS = ['8080', '8081', '8082', '8083', '8443', '6379'];
-/** The long window of the README leaves time to read. */
+/** Times that a test shortens: the README's long window only leaves time to read. */
 const SHORTENED: Readonly<Record<string, string>> = { '20000': '5000' };
-/** For what a job in the background prints. */
+/** How long a test waits for the output of background jobs. */
 const PATIENCE_MILLIS = 15_000;
 
 export interface SessionOptions {
-  /** An empty one, for logs and the like. */
+  /** An empty folder for logs and other files. */
   readonly folder: string;
-  /** Commands run in the project's own folder, else in `folder`, where links have all that is in it. */
+  /** Whether commands run in the project's own folder. Otherwise they run in `folder`, which has links to its files. */
   readonly inProject?: boolean;
-  /** Programs that go before those on PATH: a name and a script for sh. `PORT_6379` is that port. */
+  /** Programs in front of PATH: a name and a script for sh. `PORT_6379` is the port that replaces 6379. */
   readonly programs?: Readonly<Record<string, string>>;
   readonly environment?: Readonly<Record<string, string>>;
-  /** What stands for a word of the pages. */
+  /** Replacements for words of the pages. */
   readonly replaced?: Readonly<Record<string, string>>;
 }
 
@@ -52,7 +52,7 @@ export class ShellSession {
     for (const port of PORTS) ports[port] = String(await freePort());
     const bash = spawn('bash', ['--noprofile', '--norc'], {
       cwd: inProject ? ROOT : folder,
-      // A group of its own, so that all it has started ends with it.
+      // A group of its own, so that all its children end with it.
       detached: true,
       env: {
         ...process.env,
@@ -68,14 +68,14 @@ export class ShellSession {
       },
     });
     await writeFile(join(folder, '.curlrc'), 'no-progress-meter\n');
-    // As on a terminal, where both are seen.
+    // As on a terminal, which shows both streams.
     bash.stdin.write('exec 2>&1\n');
     return new ShellSession(bash, folder, { ...ports, ...replaced });
   }
 
   /**
    * Runs a command, and waits until it has printed what its page says.
-   * @returns what it printed, and what it should have, both without what differs from run to run
+   * @returns the actual and the expected output, both without the parts that differ between runs
    */
   async run(block: ShellBlock): Promise<{ printed: string; expected: string }> {
     const code = this.#replace(block.code);
@@ -88,7 +88,7 @@ export class ShellSession {
     await this.#execute(code);
     if (block.prints === undefined) return { printed: '', expected: '' };
     const expected = withoutVarying(this.#replace(block.prints));
-    // What a job in the background prints may come later.
+    // The output of background jobs may come later.
     await until(() => withoutVarying(printed()) === expected, PATIENCE_MILLIS).catch(
       () => undefined,
     );
@@ -99,7 +99,7 @@ export class ShellSession {
     return { printed: withoutVarying(printed()), expected };
   }
 
-  /** Ends the shell with all that it has started. */
+  /** Ends the shell with all its children. */
   async end(): Promise<void> {
     if (this.#hasEnded) return;
     const ended = once(this.bash, 'close');
@@ -111,20 +111,20 @@ export class ShellSession {
     return this.bash.exitCode !== null || this.bash.signalCode !== null;
   }
 
-  /** Returns when what the command starts serves. */
+  /** Starts a service in the background, and returns when it serves. */
   async #serve(code: string, address: string): Promise<void> {
     const log = join(this.folder, 'served.log');
-    // curl itself asks again after a second at the earliest.
+    // curl's own retries are at least a second apart.
     const asking = `for i in {1..600}; do curl -s -o '${log}.health' ${address}/healthz && break; sleep 0.1; done`;
     await this.#execute(`{ ${code}\n} > '${log}' 2>&1 &\n${asking}`);
   }
 
-  /** Returns when it has ended, jobs in the background aside. */
+  /** Returns when the code has ended, except for background jobs. */
   async #execute(code: string): Promise<void> {
     this.#commands += 1;
     const marker = `<<<end of ${this.#commands}>>>`;
     this.bash.stdin!.write(`${code}\necho '${marker}'\n`);
-    // The test has the time limit.
+    // The test has a time limit itself.
     await until(() => this.#printed.includes(marker) || this.#hasEnded, Infinity);
     this.#printed = this.#printed.replace(`${marker}\n`, '');
   }
@@ -143,7 +143,7 @@ export function redisPrograms(redisServer: string): Readonly<Record<string, stri
   const cli = join(dirname(redisServer), 'redis-cli');
   return {
     'redis-server': `exec '${redisServer}' "$@"`,
-    // It knows no variable for the port, and formats its output for a terminal only.
+    // redis-cli has no variable for the port, and formats its output only for a terminal.
     'redis-cli': `exec '${cli}' -p "$PORT_6379" --no-raw "$@"`,
   };
 }

@@ -1,6 +1,6 @@
 import { readPage } from './pages.js';
 
-/** The cells of each row of a page's tables with this header, all of them together. */
+/** The cells of each row in all tables of a page with this header. */
 export function tableRows(page: string, header: readonly string[]): string[][] {
   const lines = readPage(page).split('\n');
   const rows: string[][] = [];

@@ -1,10 +1,10 @@
 import type { RawResponse } from './response-reader.js';
 
-/** Those that docs/api.md names, without 500. */
+/** The statuses in docs/api.md, without 500. */
 const DOCUMENTED = new Set([200, 400, 401, 403, 404, 405, 408, 413, 414, 415, 417, 429, 431, 503]);
 const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/;
 
-/** What every answer keeps, whatever was asked. @returns what is wrong with this one */
+/** Checks the rules for every answer to any request. @returns the flaws of this answer */
 export function flawsOf({ status, headers, body }: RawResponse, isHead = false): string[] {
   const flaws: string[] = [];
   if (!DOCUMENTED.has(status)) flaws.push(`status ${status}`);
@@ -18,7 +18,7 @@ export function flawsOf({ status, headers, body }: RawResponse, isHead = false):
   }
   if (status === 401 || status === 403) flaws.push(...flawsOfRefusal(headers));
   const contentType = headers.get('content-type');
-  // The reasons of /readyz are text.
+  // The reasons of /readyz are plain text.
   if (status >= 400 && status !== 503 && contentType !== 'application/json') {
     flaws.push(`an error of type ${String(contentType)}`);
   }
@@ -26,16 +26,16 @@ export function flawsOf({ status, headers, body }: RawResponse, isHead = false):
   return flaws;
 }
 
-/** A refused caller learns nothing of a key. */
+/** A rejected caller must not learn anything about a key. */
 function flawsOfRefusal(headers: RawResponse['headers']): string[] {
   return [...headers.keys()]
     .filter((name) => /^(x-)?ratelimit|^x-sluice/.test(name))
-    .map((name) => `${name} of a refused request`);
+    .map((name) => `${name} of a rejected request`);
 }
 
 function flawsOfJson(status: number, body: string): string[] {
   const parsed = parse(body);
-  if (parsed === undefined) return ['a body that is no JSON object'];
+  if (parsed === undefined) return ['a body that is not a JSON object'];
   if (status >= 400) {
     const others = Object.keys(parsed).filter((name) => name !== 'error' && name !== 'key');
     if (others.length > 0) return [`an error with ${others.join()}`];
@@ -43,10 +43,10 @@ function flawsOfJson(status: number, body: string): string[] {
   }
   const { request_id: requestId } = parsed;
   if (requestId === undefined) return [];
-  return typeof requestId === 'string' && UUID.test(requestId) ? [] : ['a request_id that is none'];
+  return typeof requestId === 'string' && UUID.test(requestId) ? [] : ['an invalid request_id'];
 }
 
-/** The body as the object it has to be. */
+/** The body, which must be a JSON object. */
 export function parse(body: string): Record<string, unknown> | undefined {
   try {
     const parsed: unknown = JSON.parse(Buffer.from(body, 'latin1').toString());

@@ -1,24 +1,24 @@
 import { type Caller, type Declared, type Scope, sortOf, TREATMENTS } from './declared.js';
 
-/** What the answer to a request depends on. */
+/** The properties of a request that decide its answer. */
 export interface Asked {
-  /** What a right request is answered, and one that is wrong in itself. */
+  /** The statuses of the request if its caller may send it. */
   readonly statuses: readonly number[];
-  /** What a token must be good for, where that is asked before all else. */
+  /** The scope that a token needs, if that is checked first. */
   readonly scope?: Scope | undefined;
-  /** Which it names, as far as it can be read. */
+  /** The key that it names, if it can be read. */
   readonly key?: string | undefined;
   readonly query?: string | undefined;
 }
 
 const OVERRIDES = ['maxRequests', 'maxRequestsInQueue'] as const;
 
-/** @returns the statuses of a request without a good token, if the service wants one */
+/** @returns the statuses of a request without a valid token, if the service needs one */
 export function answerToNobody({ scope, statuses }: Asked): readonly number[] {
   return scope ? [401] : statuses;
 }
 
-/** @returns the statuses that a caller's request may be answered */
+/** @returns the possible statuses of a caller's request */
 export function answerTo(asked: Asked, caller: Caller, declared: Declared): readonly number[] {
   const { scope, key, query = '', statuses } = asked;
   if (!scope) return statuses;
@@ -34,7 +34,7 @@ export function mayTouch({ sorts }: Caller, key: string): boolean {
   return !sorts || (sort !== undefined && sorts.includes(sort));
 }
 
-/** What a check of a key that nobody has asked for yet is answered. */
+/** The statuses of the first check of a key. */
 export function firstAnswer(key: string, query: string): readonly number[] {
   const sort = sortOf(key);
   const isOff = sort !== undefined && TREATMENTS[sort].maximum === 0;

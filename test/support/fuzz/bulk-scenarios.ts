@@ -9,7 +9,7 @@ import type { RawResponse } from './response-reader.js';
 import type { Session } from './scenarios.js';
 import { mightyHeaders } from './target.js';
 
-/** An element of a call, and what becomes of it. */
+/** An element of a bulk request, and its possible statuses. */
 interface ModelledElement {
   readonly element: unknown;
   readonly key: string;
@@ -20,7 +20,7 @@ const OVERRIDES = [
   {}, {}, {}, { maxRequests: 10 }, { maxRequests: 11 }, { maxRequestsInQueue: 5 }, { maxRequestsInQueue: 6 },
   { maxRequests: 10, maxRequestsInQueue: 0 },
 ]; // prettier-ignore
-/** What is no part of an element, or has a wrong value. */
+/** Unknown fields of an element, and wrong values. */
 const WRONG: readonly object[] = [
   { canWait: true }, { canWait: null }, { maxrequests: 1 }, { maxRequests: '1' }, { maxRequests: 0 },
   { maxRequests: 1.5 }, { maxRequests: null }, { maxRequestsInQueue: -1 }, { maxRequestsInQueue: 1e99 },
@@ -37,13 +37,13 @@ const NO_OBJECTS = [
   '1e999',
   '{"__proto__":{"key":"x"}}',
 ];
-/** Bodies of which nothing is decided. */
+/** Bodies that are rejected as a whole. */
 const NO_CALLS = [
   '', ' ', '{}', 'null', '[', '[{"key":"x"}', '[{"key":"x"},]', '[{"key":"x"}]]', "[{'key':'x'}]", '[NaN]',
   '[{"key":"\xff"}]', '\xef\xbb\xbf[]', `[${'1,'.repeat(1000)}1]`, '['.repeat(100_000), '[]\0', '[{"key":"\n"}]',
 ]; // prettier-ignore
 
-/** A bulk request, with some wrong checks, sent in pieces and with another request behind it. */
+/** A bulk request with some invalid checks, sent in pieces, and with another request behind it. */
 export async function manyChecks(session: Session): Promise<void> {
   const { random, target } = session;
   const { declared } = target;
@@ -73,7 +73,7 @@ export async function manyChecks(session: Session): Promise<void> {
   }
 }
 
-/** Bodies that are no call, and releases with some bytes changed. They count nothing, and the connection goes on. */
+/** Invalid bodies, and releases with some bytes changed. They count nothing, and the connection goes on. */
 export async function noCall(session: Session): Promise<void> {
   const { random, requests, target } = session;
   const headers = mightyHeaders(target);
@@ -116,7 +116,7 @@ function modelled(session: Session, caller: Caller | undefined): ModelledElement
   return { element: { key, ...overrides }, key, statuses };
 }
 
-/** As JSON, which a text is already. */
+/** An element as JSON. A text is JSON already. */
 function written(element: unknown): string {
   return typeof element === 'string' ? element : JSON.stringify(element);
 }
@@ -126,7 +126,7 @@ function bytesOf(text: string): string {
   return Buffer.from(text).toString('latin1');
 }
 
-/** The answer to a call, if it is a good one and the next request on its connection is also answered. */
+/** The answer to a bulk request, if it is valid and the next request on its connection is also answered. */
 async function answerToCall(
   session: Session,
   method: string,

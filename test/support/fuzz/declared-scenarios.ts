@@ -35,7 +35,7 @@ export async function limits(session: Session): Promise<void> {
   }
 }
 
-/** Callers ask for all that there is about a key that is not theirs: they learn and change nothing. */
+/** Callers send every request about a foreign key: they learn and change nothing. */
 export async function trespass(session: Session): Promise<void> {
   const { random, requests, target } = session;
   const callers = target.declared?.callers ?? [];
@@ -61,7 +61,7 @@ export async function trespass(session: Session): Promise<void> {
   if (after !== before) session.violated(`a stranger made ${before} ${after}`, key);
 }
 
-/** The list of keys has those of the caller only. */
+/** The list of keys has only the caller's keys. */
 async function expectOwnKeys({ target, violated }: Session, caller: Caller): Promise<void> {
   if (!caller.scopes.includes('debug')) return;
   const { status, json } = await send(target.replica.url, 'GET', '/debug', bearer(caller));

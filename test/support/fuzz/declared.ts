@@ -1,16 +1,16 @@
-/** How rules treat a key; a key of a service with rules says it of itself, as `~sort~`. */
+/** How rules treat a key. In a service with rules each key contains its sort as `~sort~`. */
 export const SORTS = ['open', 'fixed', 'capped', 'few', 'off', 'shadow', 'stranger'] as const;
 export type Sort = (typeof SORTS)[number];
 
 export const SCOPES = ['check', 'release', 'debug', 'configure'] as const;
 export type Scope = (typeof SCOPES)[number];
 
-/** What the rules say of keys of a sort. */
+/** The rules for keys of a sort. */
 export interface Treatment {
-  /** Approvals per window; undefined if there are more than anybody asks for. */
+  /** Approvals per window; undefined if there are more than a test asks for. */
   readonly maximum?: number;
   readonly isShadow?: boolean;
-  /** The greatest overrides; undefined if none is too great. */
+  /** The greatest allowed overrides; undefined if there is no bound. */
   readonly ceilings?: { readonly maxRequests: number; readonly maxRequestsInQueue: number };
   readonly canBeSet?: false;
 }
@@ -25,17 +25,17 @@ export const TREATMENTS: Readonly<Record<Sort, Treatment>> = {
   stranger: {},
 };
 
-/** Somebody with tokens. */
+/** A caller with tokens. */
 export interface Caller {
   readonly name: string;
-  /** All are good. */
+  /** All of these are valid. */
   readonly token: readonly [string, ...string[]];
   readonly scopes: readonly Scope[];
-  /** The keys that it may touch; all where it is undefined. */
+  /** The sorts of the keys that it may use; undefined for all. */
   readonly sorts?: readonly Sort[];
 }
 
-/** The first may do everything. */
+/** The first caller may do everything. */
 export const CALLERS: readonly [Caller, ...Caller[]] = [
   { name: 'everything', token: ['token-for-everything'], scopes: SCOPES },
   {
@@ -61,10 +61,10 @@ export const CALLERS: readonly [Caller, ...Caller[]] = [
   },
 ];
 
-/** What a service goes by. */
+/** The rules and tokens of a service. */
 export interface Declared {
   readonly callers: readonly [Caller, ...Caller[]];
-  /** Whether keys without a rule are refused. */
+  /** Whether keys without a rule are rejected. */
   readonly refusesStrangers: boolean;
 }
 
@@ -77,7 +77,7 @@ export function tokensText({ callers }: Pick<Declared, 'callers'>): string {
   );
 }
 
-/** The rules, of which the first holds for several sorts until later ones say more. */
+/** The rules. The first applies to several sorts, and later ones override it. */
 export function rulesText(): string {
   const known = SORTS.filter((sort) => sort !== 'stranger');
   return JSON.stringify({
@@ -97,12 +97,12 @@ function rule(pattern: string, fields: object): object {
   return { key_pattern: `(?s).*${pattern}.*`, key_pattern_is_regex: true, ...fields };
 }
 
-/** The part of a key by which it is of a sort. */
+/** The part of a key that marks its sort. */
 export function markOf(sort: Sort): string {
   return `~${sort}~`;
 }
 
-/** The sort of a key, which may be badly encoded; none where the service has no rules. */
+/** The sort of a key, which may be badly encoded; undefined if the service has no rules. */
 export function sortOf(key: string): Sort | undefined {
   return SORTS.find((sort) => key.includes(markOf(sort)));
 }

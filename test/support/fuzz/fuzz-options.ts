@@ -1,14 +1,14 @@
 import { numberIn, seedIn } from '../run-options.js';
 
-/** What a run is asked for, by environment variables that `scripts/fuzz.mjs` sets. */
+/** The options of a run, from environment variables that `scripts/fuzz.mjs` sets. */
 export interface FuzzOptions {
-  /** What is sent follows from it. Drawn where none is asked for. */
+  /** It decides what is sent. Random if not given. */
   readonly seed: number;
-  /** How long requests are sent to each service. */
+  /** How many seconds requests are sent to each service. */
   readonly seconds: number;
 }
 
-/** @throws Error where a variable has no sense */
+/** @throws Error if a variable is invalid */
 export function fuzzOptions(
   environment: Readonly<Record<string, string | undefined>>,
   defaults: Pick<FuzzOptions, 'seconds'>,

@@ -3,23 +3,23 @@ import type { LogLine } from '../replica-process.js';
 const CHECK_TARGET = /^(?:[a-z][a-z\d+.-]*:\/\/[^/?#]*)?\/rate\/([^/?#]+)(?:[?#].*)?$/is;
 const CHECKS_IN_BYTES = /\/rate\/([^/?#\s]+)/g;
 
-/** What may and what must exist in the end, by what was answered. */
+/** The keys that may and that must exist in the end, by the answers. */
 export class KeyAccount {
-  /** By key, the approvals that are known. */
+  /** By key: the known approvals. */
   readonly #approved = new Map<string, number>();
   readonly #accepted = new Set<string>();
   readonly #refused = new Set<string>();
-  /** How often each key was named on connections of which not every answer is known. */
+  /** How often each key was named on connections with unknown answers. */
   readonly #named = new Map<string, number>();
 
-  /** A check whose answer was seen. */
+  /** Records a check with a known answer. */
   answered(key: string, status: number): void {
     if (status === 200) this.#approved.set(key, (this.#approved.get(key) ?? 0) + 1);
     if (status === 200 || status === 429) this.#accepted.add(key);
     else this.#refused.add(key);
   }
 
-  /** Bytes of which nobody can say from outside what became of them. */
+  /** Records bytes with an unknown outcome. */
   sent(bytes: string): void {
     for (const [, encoded] of bytes.matchAll(CHECKS_IN_BYTES)) {
       const key = decode(encoded!);
@@ -28,9 +28,9 @@ export class KeyAccount {
   }
 
   /**
-   * @param existing every key there is, and its approvals
-   * @param log all that the service has logged, answers of every class included
-   * @returns what is wrong
+   * @param existing every existing key, and its approvals
+   * @param log the complete log of the service, with answers of every class
+   * @returns the flaws
    */
   flaws(existing: ReadonlyMap<string, number>, log: readonly LogLine[]): string[] {
     const { accepted, refusals } = readLog(log);
@@ -39,15 +39,15 @@ export class KeyAccount {
       const isAccepted = this.#accepted.has(key) || accepted.has(key);
       const unanswered = (this.#named.get(key) ?? 0) - (refusals.get(key) ?? 0);
       if (isAccepted) continue;
-      if (this.#refused.has(key)) flaws.push(`a refused request made ${JSON.stringify(key)}`);
-      else if (unanswered <= 0) flaws.push(`nobody asked for ${JSON.stringify(key)}`);
+      if (this.#refused.has(key)) flaws.push(`a rejected request created ${JSON.stringify(key)}`);
+      else if (unanswered <= 0) flaws.push(`no check asked for ${JSON.stringify(key)}`);
     }
     for (const key of this.#accepted) {
-      if (!existing.has(key)) flaws.push(`${JSON.stringify(key)} was answered and is not there`);
+      if (!existing.has(key)) flaws.push(`${JSON.stringify(key)} was answered and does not exist`);
     }
     for (const [key, approved] of this.#approved) {
       const counted = existing.get(key) ?? 0;
-      // Bytes that were cut may have been heard all the same.
+      // The service may still have read bytes of a connection that was cut.
       if (counted !== approved && !this.#named.has(key)) {
         flaws.push(`${JSON.stringify(key)} counts ${counted} approvals, not ${approved}`);
       }
@@ -56,14 +56,14 @@ export class KeyAccount {
   }
 }
 
-/** What the request log says of an answer; other lines have neither request nor response. */
+/** A line of the request log about an answer. Other lines have neither request nor response. */
 interface RequestLine {
   readonly key?: string;
   readonly req?: { readonly method: string; readonly url: string };
   readonly res?: { readonly statusCode: number };
 }
 
-/** The keys of the checks that the service says it has accepted, and how often it refused which. */
+/** The keys of the checks that the service has logged as accepted, and how often it rejected each key. */
 function readLog(log: readonly LogLine[]): {
   accepted: ReadonlySet<string>;
   refusals: ReadonlyMap<string, number>;
@@ -73,7 +73,7 @@ function readLog(log: readonly LogLine[]): {
   for (const line of log) {
     const { key, req, res } = line as RequestLine;
     if (req === undefined || res === undefined) {
-      // A client that disconnected while it waited, or before its approval.
+      // This client disconnected while it waited, or before its approval.
       if (key !== undefined) accepted.add(key);
       continue;
     }

@@ -6,14 +6,14 @@ const PIECES = [
   "'", '<b>', '[', ']', '*', ':requests', ':queue', ';v=1', '@', '__proto__', 'canWait=true',
 ]; // prettier-ignore
 
-/** Characters that stand for themselves in the path of a URL, or pass for it with the service. */
+/** Characters that need no encoding in the path of a URL, or that the service accepts without it. */
 const BARE = /^[\w.~!$&'()*+,;=:@"<>[\]^`{|}-]$/;
 
 const BADLY_ENCODED = [
   '%', '%2', '%zz', '%ff', '%c3', '%c3%28', '%ed%a0%80', '%c0%80', '%f5%80%80%80', '%u0041', '%%',
 ]; // prettier-ignore
 
-/** A key of awkward characters that nobody else uses, by its `mark`. */
+/** A key of awkward characters, which `mark` makes unique. */
 export function awkwardKey(mark: string, random: Random): string {
   let key = mark;
   for (let pieces = random.whole(0, 4); pieces > 0; pieces -= 1) {
@@ -22,7 +22,7 @@ export function awkwardKey(mark: string, random: Random): string {
   return random.chance(0.02) ? key + 'x'.repeat(512 - Buffer.byteLength(key)) : key;
 }
 
-/** One of the ways to write a key in a path. */
+/** A key in one of its possible encodings in a path. */
 export function encodeKey(key: string, random: Random): string {
   switch (random.pick(['usual', 'all', 'least', 'some'])) {
     case 'usual':
@@ -38,7 +38,7 @@ export function encodeKey(key: string, random: Random): string {
   }
 }
 
-/** What no key is written like; what stands before it is fine. */
+/** A mark with an invalid encoding after it. */
 export function badlyEncoded(mark: string, random: Random): string {
   return mark + random.pick(BADLY_ENCODED);
 }

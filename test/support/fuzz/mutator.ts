@@ -1,6 +1,6 @@
 import type { Random } from '../chaos/random.js';
 
-/** Bytes that mean something to one of the parsers on the way. */
+/** Bytes with a meaning for one of the parsers. */
 const TELLING = [
   '\r\n', '\n', '\r', '\0', ' ', '\t', ':', '/', '//', '..', '?', '#', '&', '=', '%', '%00', '%zz',
   '%ff', '\\', '[', ']', '{', '}', '\x7f', '\x80', '\xa0', '\xff', '-1', '0', '99999999999999999999',
@@ -46,7 +46,7 @@ function range(bytes: string, random: Random): [start: number, end: number] {
   return [start, start + random.whole(1, random.pick([1, 4, 40]))];
 }
 
-/** The bytes with some changes; perhaps none that is seen. */
+/** The bytes with some changes, which may have no effect. */
 export function mutate(bytes: string, random: Random): string {
   let mutated = bytes;
   for (let left = random.pick([1, 1, 2, 3, 8]); left > 0 && mutated !== ''; left -= 1) {

@@ -8,7 +8,7 @@ import { ResponseReader } from './response-reader.js';
 /** Ways to end a connection: FIN after the requests, RST, or both sides at once. */
 export type Parting = 'half-close' | 'reset' | 'destroy';
 
-/** A connection on which bytes are sent as they are, in pieces. */
+/** A connection on which raw bytes are sent in pieces. */
 export class RawClient {
   /** Settles when both sides have closed. */
   readonly closed: Promise<void>;
@@ -33,12 +33,12 @@ export class RawClient {
       reader.feed(text);
       this.#changed();
     });
-    // A reset is one of the ways to be closed.
+    // The service may close the connection with a reset.
     socket.on('error', () => undefined);
     this.closed = new Promise((resolve) => {
       socket.once('close', () => {
         this.#isClosed = true;
-        // One that ends with the connection is cut by the client that gives the connection up.
+        // If this client parted, a body that ends with the connection may be cut.
         if (!this.#hasParted) reader.end();
         this.#changed();
         resolve();
@@ -46,7 +46,7 @@ export class RawClient {
     });
   }
 
-  /** Sends in pieces, with ticks of both event loops between. */
+  /** Sends in pieces, with turns of both event loops between them. */
   async send(bytes: string, random: Random): Promise<void> {
     this.sent += bytes;
     const cuts = Array.from({ length: random.pick([0, 0, 1, 2, 5]) }, () =>
@@ -60,7 +60,7 @@ export class RawClient {
     }
   }
 
-  /** Sends in one piece what the other side may close the connection over. */
+  /** Sends bytes in one piece, since the other side may close the connection because of them. */
   sendWhole(bytes: string): void {
     this.sent += bytes;
     if (this.socket.writable) this.socket.write(bytes, 'latin1');
@@ -70,7 +70,7 @@ export class RawClient {
     return this.#isClosed;
   }
 
-  /** Resolves when there are so many answers, or there will be no more; to whether there are. */
+  /** Resolves when there are so many answers, or there will be no more. @returns whether there are so many */
   async answers(count: number): Promise<boolean> {
     const { reader } = this;
     while (reader.responses.length < count && !this.#isClosed && reader.problem === undefined) {
@@ -82,7 +82,7 @@ export class RawClient {
   async part(parting: Parting): Promise<void> {
     const { socket } = this;
     this.#hasParted = true;
-    // Node sends no RST while there is something to write, the FIN included, and never closes then.
+    // Node sends no RST while data or a FIN is still to be written, and would never close then.
     const canReset = socket.writable && socket.writableLength === 0;
     if (parting === 'half-close') socket.end();
     else if (parting === 'reset' && canReset) socket.resetAndDestroy();

@@ -3,23 +3,23 @@ import { answerTo, answerToNobody, type Asked, firstAnswer } from './answer-to.j
 import { type Caller, type Declared, markOf, type Sort, SORTS } from './declared.js';
 import { awkwardKey, badlyEncoded, encodeKey } from './key-generator.js';
 
-/** A request, and what its answer has to be. */
+/** A request, and its expected answer. */
 export interface ModelledRequest {
   /** One character for each byte. */
   readonly bytes: string;
   readonly isHead: boolean;
   readonly statuses: readonly number[];
-  /** The limiter key, where it is a check that can be read. */
+  /** The limiter key, if it is a readable check. */
   readonly checkOf?: string | undefined;
-  /** What has to be echoed. */
+  /** The correlation id that must be echoed. */
   readonly correlationId?: string | undefined;
-  /** The last on its connection. */
+  /** Whether it is the last request on its connection. */
   readonly isLast: boolean;
-  /** Can't be read, so that the connection ends; what is still unanswered then has no answer. */
+  /** Whether it is invalid HTTP, which ends the connection. Earlier requests may then stay unanswered. */
   readonly isUnreadable: boolean;
 }
 
-/** What a request asks for, before headers and framing. */
+/** A request before headers and framing. */
 interface Ask extends Asked {
   readonly method: string;
   readonly target: string;
@@ -42,7 +42,7 @@ const RIGHT_QUERIES = [
   'maxRequestsInQueue=0', 'maxRequests=%31', 'x=1', 'x=1&x=2', 'x[y][z]=1', '__proto__=1',
   '__proto__[canWait]=x', 'constructor=1', '%zz=%zz', '&&&', '=', '?', 'a=%00', 'a=1&'.repeat(500),
 ]; // prettier-ignore
-/** Those that rules allow, and those that they do not. */
+/** Overrides that rules allow, and others. */
 const OVERRIDES = [
   'maxRequests=10', 'maxRequests=11', 'maxRequestsInQueue=5', 'maxRequestsInQueue=6', 'maxRequests=9&canWait=true',
   'maxRequests=10&maxRequestsInQueue=5', 'maxRequests=10&maxRequestsInQueue=6', 'maxRequests=11&maxRequestsInQueue=5',
@@ -76,17 +76,17 @@ const NOISE = [
   'X-Forwarded-For: 1.2.3.4', 'X-Latin: \xe9\xff', '__proto__: x', 'constructor: x', 'Expect: 100-continue', 'Expect: something',
   'X-Many: 1\r\n'.repeat(100).trimEnd(), `X-Big: ${'b'.repeat(2000)}`, 'Origin: http://t', 'Proxy-Connection: x',
 ]; // prettier-ignore
-/** Last on its connection, since Node does not hear what comes in one piece with it. */
+/** Only for the last request of a connection, since Node does not read data in the same piece behind it. */
 const UPGRADE = 'Connection: Upgrade, close\r\nUpgrade: websocket';
 const WRONG_AUTHORIZATIONS = [
   'none', '', 'Bearer', 'Bearer ', 'Basic dXNlcjpwYXNz', 'Bearer nobody-has-this-token', 'Bearer \xe9',
 ]; // prettier-ignore
 
-/** Makes requests of which it knows the answers, each with a key of its own where it names one. */
+/** Makes requests with known answers. If a request names a key, the key is its own. */
 export class RequestGenerator {
   #made = 0;
 
-  /** @param declared what the service goes by, if by anything */
+  /** @param declared the rules and tokens of the service, if it has any */
   constructor(
     private readonly name: string,
     private readonly random: Random,
@@ -94,8 +94,8 @@ export class RequestGenerator {
   ) {}
 
   /**
-   * A check of somebody who may make it.
-   * @param statuses what it is answered
+   * A check of a caller that may make it.
+   * @param statuses the possible statuses of its answer
    */
   check(key: string, query = '', statuses: readonly number[] = [200]): ModelledRequest {
     return this.#frameRight({ ...this.#checkTarget(key, query), statuses });
@@ -109,7 +109,7 @@ export class RequestGenerator {
     return this.#frameRight({ method: 'GET', target: '/metrics', statuses: [200], scope: 'debug' });
   }
 
-  /** A caller's requests about a key, one of each sort: checks, a release, and a look. */
+  /** A caller's requests about a key, one of each kind: checks, a release, and a debug request. */
   allOf(caller: Caller, key: string, requestId: string): ModelledRequest[] {
     const asks: Ask[] = [
       { ...this.#checkTarget(key, ''), statuses: [200] },
@@ -130,7 +130,7 @@ export class RequestGenerator {
     return this.#frameAsAnybody(ask);
   }
 
-  /** A key that nobody knows yet. @param sort how the rules treat it, if there are any */
+  /** A new key. @param sort how the rules treat it, if there are any */
   freshKey(sort: Sort = 'open'): string {
     return awkwardKey(this.#mark(sort), this.random);
   }
@@ -254,7 +254,7 @@ export class RequestGenerator {
     };
   }
 
-  /** Of somebody who may ask it, and is answered so. */
+  /** A request of a caller that gets these statuses. */
   #frameRight(ask: Ask): ModelledRequest {
     const { declared } = this;
     if (!declared) return this.#frameAsAnybody(ask);
@@ -264,7 +264,7 @@ export class RequestGenerator {
     return this.#frameAs(this.random.pick(fitting), ask);
   }
 
-  /** Of anybody, who may lack what it needs, where it needs anything. */
+  /** A request of any caller, perhaps without the rights that it needs. */
   #frameAsAnybody(ask: Ask): ModelledRequest {
     const { random, declared } = this;
     if (!declared) {
@@ -306,7 +306,7 @@ export class RequestGenerator {
     if (authorization !== 'none') headers.push(`Authorization: ${authorization}`);
     const isLast = isOld || random.chance(0.1);
     if (isLast && !isOld) headers.push(random.pick(['Connection: close', UPGRADE]));
-    // What a server still receives when it closes may cost the client the answer: that is how TCP resets.
+    // If data still arrives when the server closes, TCP resets, and the client may lose the answer.
     const body = !isLast && random.chance(0.2) ? this.#body() : undefined;
     if (body) headers.push(body.header);
     const version = isOld ? '1.0' : '1.1';
@@ -315,7 +315,7 @@ export class RequestGenerator {
     return { ...framed, correlationId, isLast };
   }
 
-  /** One that holds a request, which must stay unheard. */
+  /** A body that contains a request, which must not be served. */
   #body(): { header: string; bytes: string } {
     const { random } = this;
     const content = random.pick([

@@ -1,4 +1,4 @@
-/** One response, as it came. */
+/** A response as it was received. */
 export interface RawResponse {
   readonly status: number;
   /** By lower-case name. */
@@ -11,21 +11,21 @@ const STATUS_LINE = /^HTTP\/1\.1 ([1-5]\d\d) [ -~]*$/;
 const HEADER_LINE = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+): ([\t -~\x80-\xff]*)$/;
 
 /**
- * Reads the responses on one connection, byte for byte and without mercy: a length that is wrong makes
- * the next response one that can't be read.
+ * Reads the responses on one connection, byte for byte and strictly: a wrong length makes the next response
+ * unreadable.
  */
 export class ResponseReader {
-  /** Those that are complete, without the interim ones. */
+  /** The complete responses, without interim ones. */
   readonly responses: RawResponse[] = [];
   interim = 0;
-  /** What is wrong with what was received, if anything. */
+  /** The flaw of the received bytes, if any. */
   problem: string | undefined;
   #unread = '';
 
   /** @param isHead whether the request with this number, from 0, is answered without a body */
   constructor(private readonly isHead: (index: number) => boolean = () => false) {}
 
-  /** What follows the last complete response. */
+  /** The bytes after the last complete response. */
   get unread(): string {
     return this.#unread;
   }
@@ -35,7 +35,7 @@ export class ResponseReader {
     while (this.problem === undefined && this.#next());
   }
 
-  /** The connection has ended, which ends a body that has no other end. */
+  /** Records the end of the connection, which ends a body without a length. */
   end(): void {
     if (this.problem !== undefined || this.#unread === '') return;
     const head = this.#head();

@@ -16,7 +16,7 @@ import {
 import { limits, trespass } from './declared-scenarios.js';
 import { flawsAtTheEnd, type Target, vitals } from './target.js';
 
-/** What was sent, and what was wrong. */
+/** The numbers of a run, and its violations. */
 export interface FuzzReport {
   /** By name. */
   readonly scenarios: Readonly<Record<string, number>>;
@@ -30,15 +30,15 @@ const CLIENTS = 6;
 const SCENARIO_TIMEOUT_MILLIS = 60_000;
 const MAX_VIOLATIONS = 20;
 const SHOWN_BYTES = 2000;
-/** The more often, the more often it stands here. */
+/** A scenario that is here more often runs more often. */
 const SCENARIOS = [
   pipeline, pipeline, pipeline, pipeline, mutation, mutation, mutation, queue, pileUp, abandoned, oddTarget,
   manyChecks, manyChecks, noCall,
 ]; // prettier-ignore
-/** More of a service with rules and tokens. */
+/** Additional scenarios for a service with rules and tokens. */
 const DECLARED_SCENARIOS = [...SCENARIOS, limits, trespass];
 
-/** Sends to the service for so long whatever follows from the seed, and sees what it makes of it. */
+/** Sends requests that follow from the seed to the service for `seconds`, and checks the answers and the outcome. */
 export async function runFuzz(target: Target, seed: number, seconds: number): Promise<FuzzReport> {
   const scenarios: Record<string, number> = {};
   const statuses: Record<number, number> = {};
@@ -97,7 +97,7 @@ function describe(what: string, sent: string, response?: RawResponse): string {
   return lines.join('\n');
 }
 
-/** Without the greatest part of what is only long. */
+/** A text with repetitions shortened. */
 function shown(what: unknown): string {
   return JSON.stringify(what)
     .replace(/(.{1,10}?)\1{8,}/gs, '$1...')

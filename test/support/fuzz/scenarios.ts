@@ -7,7 +7,7 @@ import type { ModelledRequest, RequestGenerator } from './request-generator.js';
 import type { RawResponse } from './response-reader.js';
 import { mightyHeaders, type Target, waitingFor } from './target.js';
 
-/** What a scenario works with, and where it says what it saw. */
+/** The tools of a scenario, and its reports. */
 export interface Session {
   readonly target: Target;
   readonly random: Random;
@@ -20,13 +20,13 @@ export interface Session {
 
 const PARTINGS: readonly Parting[] = ['half-close', 'reset', 'destroy'];
 
-/** Several requests at once on one connection, all answered as the model says and in their order. */
+/** Several requests at once on one connection, all answered as expected and in their order. */
 export async function pipeline(session: Session): Promise<void> {
   const { random, requests } = session;
   const batch: ModelledRequest[] = [];
   for (let left = random.whole(1, 6); left > 0 && !batch.at(-1)?.isLast; left -= 1) {
     const request = requests.any();
-    // It would end the connection before those that came with it are answered.
+    // This request would end the connection before the others are answered.
     const endsIt = request.isUnreadable || (isLong(request) && batch.some(mayWait));
     if (!endsIt || batch.length === 0) batch.push(request);
   }
@@ -39,13 +39,13 @@ export async function pipeline(session: Session): Promise<void> {
   if (client.reader.unread !== '') session.violated('more than was asked for', client.sent);
 }
 
-/** Requests with some bytes changed. Nothing is known of the answers but what holds for all. */
+/** Requests with some bytes changed. Only the rules for every answer apply. */
 export async function mutation(session: Session): Promise<void> {
   const { random, requests, target } = session;
   const corpus: ModelledRequest[] = [];
   while (corpus.length === 0 || random.chance(0.5)) {
     const request = requests.any();
-    // Where its answer ends is unknown for one that may have become another.
+    // The end of an answer to HEAD is unknown if the method may have been changed.
     if (!request.isHead) corpus.push(request);
     if (random.chance(0.2)) {
       const key = requests.freshKey();
@@ -56,18 +56,18 @@ export async function mutation(session: Session): Promise<void> {
   const client = await session.open();
   await client.send(mutate(textOf(corpus), random), random);
   target.keys.sent(client.sent);
-  // Some have an answer by then, some not.
+  // By then some requests have an answer, and some not.
   for (let more = random.pick([0, 1, 5, 50]); more > 0; more -= 1) {
     await new Promise((resolve) => setImmediate(resolve));
   }
   if (random.chance(0.5)) await Promise.race([client.answers(1), client.part('half-close')]);
   await client.part(random.pick(PARTINGS));
-  // What is left may be an answer that was cut: the connection was given up on this side.
+  // The unread rest may be a cut answer, since this side gave the connection up.
   for (const response of client.reader.responses) expectSound(session, client.sent, response);
   if (client.reader.problem) session.violated(client.reader.problem, client.sent);
 }
 
-/** Checks that wait, with others behind them on their connections; some give up, the others get their turn. */
+/** Waiting checks with others behind them on their connections. Some clients disconnect, the others get their turn. */
 export async function queue(session: Session): Promise<void> {
   const { random, requests, target } = session;
   const key = requests.freshKey();
@@ -100,7 +100,7 @@ export async function queue(session: Session): Promise<void> {
   }
 }
 
-/** A check that waits, and so many answers behind it that Node reads no more: its client still disconnects. */
+/** A waiting check with so many answers behind it that Node reads no more: a disconnect must still be noticed. */
 export async function pileUp(session: Session): Promise<void> {
   const { random, requests, target } = session;
   const key = requests.freshKey();
@@ -117,7 +117,7 @@ export async function pileUp(session: Session): Promise<void> {
   await until(async () => (await waitingFor(target, key)) === 0);
 }
 
-/** A part of a request, or one whose body never comes. */
+/** A part of a request, or a request without its body. */
 export async function abandoned(session: Session): Promise<void> {
   const { random, requests, target } = session;
   const client = await session.open();
@@ -140,7 +140,7 @@ export async function abandoned(session: Session): Promise<void> {
   await client.part(random.pick(PARTINGS));
 }
 
-/** Targets of which the answer is left open, as long as it is a good one. */
+/** Odd targets: any valid answer is accepted. */
 export async function oddTarget(session: Session): Promise<void> {
   const { random, requests, target } = session;
   const mark = requests.freshKey();
@@ -184,7 +184,7 @@ async function soleAnswer(session: Session, request: ModelledRequest): Promise<s
   return requestIdOf(await answerOf(session, request));
 }
 
-/** What a request has alone on its connection. */
+/** The answer to a request that is alone on its connection. */
 export async function answerOf(
   session: Session,
   request: ModelledRequest,
@@ -247,7 +247,7 @@ export function requestIdOf(response: RawResponse | undefined): string | undefin
   return typeof requestId === 'string' ? requestId : undefined;
 }
 
-/** Whether its answer is so long that Node reads no more of a connection where it has to wait its turn. */
+/** Whether its answer is so long that Node stops reading the connection while the answer waits for its turn. */
 function isLong({ bytes }: ModelledRequest): boolean {
   return / \/(metrics|debug) /.test(bytes);
 }

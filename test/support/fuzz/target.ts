@@ -11,20 +11,20 @@ import type { KeyAccount } from './key-account.js';
 import type { Declared } from './declared.js';
 
 const SETTLING_MILLIS = 60_000;
-/** Timers and such, which come and go. */
+/** A margin for timers and other short-lived handles. */
 const SPARE_HANDLES = 5;
 
-/** The service that is fuzzed, and all that is known of what was sent to it. */
+/** The fuzzed service, and an account of the requests to it. */
 export interface Target {
   readonly replica: ReplicaProcess;
   readonly keys: KeyAccount;
-  /** What it goes by, if by any rules and tokens. */
+  /** Its rules and tokens, if it has any. */
   readonly declared?: Declared | undefined;
-  /** The Redis it is on, and what its names there start with. */
+  /** Its Redis, and the prefix of its names there. */
   readonly store?: { readonly redis: Redis; readonly prefix: string } | undefined;
 }
 
-/** What says whether the process is as it was. */
+/** Values that show whether the process is as before. */
 export interface Vitals {
   readonly startedAt: number;
   readonly handles: number;
@@ -50,14 +50,14 @@ export async function waitingFor(target: Target, key: string): Promise<number> {
   return (await stateOf(target, key)).NumWaiting ?? 0;
 }
 
-/** What is wrong with the service now that nobody asks it for anything. */
+/** The flaws of the service after all requests have ended. */
 export async function flawsAtTheEnd(target: Target, before: Vitals): Promise<string[]> {
   const flaws: string[] = [];
   const isQuiet = ({ handles, waiting }: Vitals): boolean =>
     waiting === 0 && handles <= before.handles + SPARE_HANDLES;
   const after = await lastWithin(SETTLING_MILLIS, () => vitals(target), isQuiet);
   if (!isQuiet(after)) flaws.push(`left over: ${JSON.stringify({ before, after })}`);
-  if (after.startedAt !== before.startedAt) flaws.push('it is another process');
+  if (after.startedAt !== before.startedAt) flaws.push('the process was restarted');
 
   const { replica, keys, store } = target;
   const existing = await existingKeys(target);
@@ -73,7 +73,7 @@ export async function flawsAtTheEnd(target: Target, before: Vitals): Promise<str
   return flaws;
 }
 
-/** What the service has logged may be on its way here when its answers have come already. */
+/** Waits for log lines, which may arrive later than the answers. */
 async function untilLogRead(target: Target): Promise<void> {
   const mark = randomUUID();
   await send(target.replica.url, 'GET', '/healthz', { 'X-Correlation-ID': mark });
@@ -89,8 +89,8 @@ async function existingKeys(target: Target): Promise<Map<string, number>> {
 }
 
 /**
- * In Redis are the state of each key, and the approvals if there are any; for some keys the ids that were
- * released or withdrawn, which are remembered for a while; nothing else.
+ * Redis must have exactly the state of each key, its approvals if there are any, and for some keys the ids that were
+ * released or withdrawn, which are kept for a while.
  */
 async function flawsOfNames(
   { redis, prefix }: NonNullable<Target['store']>,
@@ -123,7 +123,7 @@ function ask(target: Target, path: string): ReturnType<typeof send> {
   return send(target.replica.url, 'GET', path, mightyHeaders(target));
 }
 
-/** The headers of somebody who may do everything. */
+/** The headers of a caller that may do everything. */
 export function mightyHeaders({ declared }: Pick<Target, 'declared'>): Record<string, string> {
   return declared ? { Authorization: `Bearer ${declared.callers[0].token[0]}` } : {};
 }

@@ -6,7 +6,7 @@ import { ApprovalLedger } from './approval-ledger.js';
 const naming = new KeyNaming('sluice:');
 const redis = useRedis();
 
-/** A key whose maximum is one, with an account, and a script that does to it what a faulty one could. */
+/** A key with a maximum of one, an account of it, and a faulty script that changes it. */
 async function openLedger() {
   const key = uniqueKey();
   const { state, requests, waiting } = naming.namesOf(key);
@@ -17,7 +17,7 @@ async function openLedger() {
   return { ledger, script };
 }
 
-test('an account has who joined, who was served, and who is approved, in order', async () => {
+test('an account has the joined, served and approved requests in order', async () => {
   const { ledger, script } = await openLedger();
   await script("redis.call('SADD', KEYS[2], 'first')");
   await script("redis.call('HSET', KEYS[3], 'second', 1, 'third', 2)");
@@ -35,9 +35,9 @@ test('an account has who joined, who was served, and who is approved, in order',
 test.each([
   ['more approvals than the maximum', 'a', 'b', /2 approved in one window/],
   ['a second approval of one request', 'a', 'a', /approved a twice/],
-])('it finds %s', async (_what, first, second, violation) => {
+])('an account finds %s', async (_what, first, second, violation) => {
   const { ledger, script } = await openLedger();
-  // The account begins to judge with the first command that it sees, and has read the key by the second.
+  // The account begins to judge at the first command that it sees, and has read the key by the second.
   await script("redis.call('SADD', KEYS[2], 'before') redis.call('SREM', KEYS[2], 'before')");
   await ledger.upToNow();
   await script(`redis.call('SADD', KEYS[2], '${first}')`);

@@ -2,10 +2,10 @@ import type { Redis } from 'ioredis';
 
 import { RedisAccount } from './redis-account.js';
 
-/** MONITOR shows where a script begins, and its end only by the next command. */
+/** MONITOR shows the start of a script, but its end only by the next command. */
 const MARK_MILLIS = 20;
 
-/** The account of one limiter key on one Redis, which nobody disturbs. */
+/** The account of one limiter key on one Redis without faults. */
 export class ApprovalLedger {
   #marking: NodeJS.Timeout | undefined;
 
@@ -16,8 +16,8 @@ export class ApprovalLedger {
 
   /**
    * Begins the account.
-   * @param client whose user may do everything
-   * @param highestMaximum that the key may ever have
+   * @param client a client whose user may do everything
+   * @param highestMaximum the highest maximum that the key may ever have
    */
   static async open(client: Redis, key: string, highestMaximum: number): Promise<ApprovalLedger> {
     const server = {
@@ -25,7 +25,7 @@ export class ApprovalLedger {
       connect: (options: object) => client.duplicate(options),
       command: (name: string, ...args: (string | number)[]) => client.call(name, ...args),
     };
-    // Nobody may be approved twice, however much later.
+    // No request may be approved twice, however much later.
     const bounds = { highestMaximum, rememberedMillis: () => Infinity };
     const account = new RedisAccount([server], [key], bounds);
     const ledger = new ApprovalLedger(account, key);
@@ -38,17 +38,17 @@ export class ApprovalLedger {
     return this.account.violations;
   }
 
-  /** The ids approved, in order, those from the queue and those at once alike. */
+  /** The approved ids in order, from the queue and at once. */
   get approved(): string[] {
     return this.#approvals.map(({ id }) => id);
   }
 
-  /** The ids approved from the queue, in order. */
+  /** The ids that were approved from the queue, in order. */
   get served(): string[] {
     return this.#approvals.filter(({ isFromQueue }) => isFromQueue).map(({ id }) => id);
   }
 
-  /** The ids that ever joined the queue, in order of arrival. */
+  /** All ids that joined the queue, in order of arrival. */
   get joined(): string[] {
     return [...this.account.tickets.keys()];
   }
@@ -63,12 +63,12 @@ export class ApprovalLedger {
     return this.account.windowStarts.get(this.key)?.length ?? 0;
   }
 
-  /** Resolves when everything that has happened up to now is written down. */
+  /** Resolves when everything up to now is recorded. */
   upToNow(): Promise<void> {
     return this.account.upToNow();
   }
 
-  /** Waits until everything that has happened up to now is written down, and ends the account. */
+  /** Waits until everything up to now is recorded, and ends the account. */
   async close(): Promise<void> {
     clearInterval(this.#marking);
     await this.upToNow();

@@ -5,7 +5,7 @@ import { readStoredLimits } from '../stored-state.js';
 
 const names = new KeyNaming('sluice:').namesOf('key');
 
-/** An account of an empty key with a maximum of two, and what it has to say. */
+/** An account of an empty key with a maximum of two, and its events. */
 function openAccount() {
   const violations: string[] = [];
   const approved: string[] = [];
@@ -49,7 +49,7 @@ test('more approvals in a window than its maximum are found', () => {
   expect(violations).toEqual([expect.stringContaining('3 approved')]);
 });
 
-test('the maximum is the one that scripts gave the key last', () => {
+test('the maximum is the last one that scripts gave the key', () => {
   const { violations, limits, follow } = openAccount();
   follow(1, ['sadd', names.requests, 'a', 'b', 'c'], hasMaximum(3));
   expect(violations).toEqual([]);
@@ -61,7 +61,7 @@ test('the maximum is the one that scripts gave the key last', () => {
   expect(violations).toEqual([expect.stringContaining('3 approved in one window, and not 1')]);
 });
 
-test('a snapshot may have more than a maximum that has fallen, and no more than any', () => {
+test('a snapshot may have more than a lowered maximum, but not more than the highest maximum', () => {
   const { account, violations } = openAccount();
   const limits = readStoredLimits('500:2:0');
   const snapshot = { start: 0, limits, approvedBefore: [], queue: [], queueExpiresAt: -2 };
@@ -71,7 +71,7 @@ test('a snapshot may have more than a maximum that has fallen, and no more than 
   expect(violations).toHaveLength(1);
 });
 
-test('a new window, and a released approval, make room', () => {
+test('a new window or a released approval makes room', () => {
   const { violations, approved, follow } = openAccount();
   follow(1, ['sadd', names.requests, 'a', 'b'], ['srem', names.requests, 'a']);
   follow(2, ['sadd', names.requests, 'c']);
@@ -81,7 +81,7 @@ test('a new window, and a released approval, make room', () => {
   expect(approved).toEqual(['a', 'b', 'c', 'd', 'e', 'f']);
 });
 
-test('one that is approved a second time is found, in whatever window', () => {
+test('a second approval of a request is found, also in a later window', () => {
   const { violations, follow } = openAccount();
   follow(1, ['sadd', names.requests, 'a']);
   follow(2, ['rename', names.requests, names.pastRequests[0]!]);
@@ -89,7 +89,7 @@ test('one that is approved a second time is found, in whatever window', () => {
   expect(violations).toEqual([expect.stringContaining('approved a twice')]);
 });
 
-test('one that is approved a second time is not, when the first is forgotten', () => {
+test('a second approval of a request is not found once the first is forgotten', () => {
   const { violations, follow } = openAccount();
   follow(1, ['sadd', names.requests, 'a']);
   follow(leastMemoryMillis(), ['sadd', names.requests, 'a']);
@@ -98,7 +98,7 @@ test('one that is approved a second time is not, when the first is forgotten', (
   expect(violations).toHaveLength(1);
 });
 
-test('those who are put back take their old places', () => {
+test('waiters that are put back take their old places', () => {
   const { violations, follow } = openAccount();
   follow(1, waits('newcomer', 10));
   follow(2, ['lindex', names.queue, '-1'], waits('returned', 5));
@@ -108,7 +108,7 @@ test('those who are put back take their old places', () => {
   expect(violations).toEqual([expect.stringContaining('ticket 7 after 10')]);
 });
 
-test('one that is approved while others wait is found, and one from the head of the queue is not', () => {
+test('an approval at once while others wait is found, and one from the head of the queue is not', () => {
   const { violations, follow } = openAccount();
   follow(1, waits('first', 1), waits('second', 2));
   follow(2, ['sadd', names.requests, 'first'], withdraws('first'));
@@ -117,20 +117,20 @@ test('one that is approved while others wait is found, and one from the head of 
   expect(violations).toEqual([expect.stringContaining('newcomer')]);
 });
 
-test('one that is served before another who has come earlier is found', () => {
+test('a waiter that is served before an earlier one is found', () => {
   const { violations, follow } = openAccount();
   follow(1, waits('first', 1), waits('second', 2));
   follow(2, ['sadd', names.requests, 'second'], withdraws('second'));
   expect(violations).toEqual([expect.stringContaining('approved second before 1')]);
 });
 
-test('those of one call may be approved while there is room, and the others wait', () => {
+test('checks of one call may be approved while there is room, and the others wait', () => {
   const { violations, follow } = openAccount();
   follow(1, ['sadd', names.requests, 'a', 'b'], waits('c', 1));
   expect(violations).toEqual([]);
 });
 
-test('a ticket that is not the last, and another ticket for one who is put back, are found', () => {
+test('a ticket that is not the last, or another ticket for a waiter that is put back, is found', () => {
   const { violations, follow } = openAccount();
   follow(1, waits('first', 10), waits('second', 9));
   expect(violations).toEqual([expect.stringContaining('second')]);
@@ -138,21 +138,21 @@ test('a ticket that is not the last, and another ticket for one who is put back,
   expect(violations).toHaveLength(2);
 });
 
-test('a queue that has expired is no queue', () => {
+test('waiters in an expired queue do not count', () => {
   const { violations, follow } = openAccount();
   follow(1, waits('first', 1), ['pexpireat', names.waiting, '100']);
   follow(100, ['sadd', names.requests, 'newcomer']);
   expect(violations).toEqual([]);
 });
 
-test('an approval is known although the rest of its script is not', () => {
+test('an approval is known even if the rest of its script is not', () => {
   const { account, approved } = openAccount();
   account.follow({ at: 1, isOfScript: true, name: 'sadd', args: [names.requests, 'a'] });
   account.doubt();
   expect(approved).toEqual(['a']);
 });
 
-test('nothing is judged once others have changed the key', () => {
+test('nothing is judged once another client has changed the key', () => {
   const { account, violations, follow } = openAccount();
   const restore = { at: 1, isOfScript: false, name: 'restore', args: [names.queue, '0', 'x'] };
   expect(account.isChangedBy(restore)).toBe(true);

@@ -2,13 +2,13 @@ import type { KeyNames } from '../../../src/redis/key-names.js';
 import { readStoredLimits, type StoredLimits } from '../stored-state.js';
 import type { MonitoredCommand } from './server-monitor.js';
 
-/** A window as Redis has it. */
+/** A window by Redis's time. */
 export interface Window {
   /** Its first millisecond since 1970; undefined until it is known. */
   start: number | undefined;
 }
 
-/** That a script approved a request, in Redis's own order. */
+/** An approval by a script, in Redis's own order. */
 export interface ObservedApproval {
   readonly id: string;
   readonly at: number;
@@ -16,40 +16,40 @@ export interface ObservedApproval {
   readonly isFromQueue: boolean;
 }
 
-/** Limits that a script gave a key, as its caller had them. */
+/** Limits that a script gave a key, from its caller. */
 export interface ObservedLimits {
   readonly at: number;
   readonly maximum: number;
   readonly windowMillis: number;
 }
 
-/** What a server holds of a key. */
+/** The state of a key on a server. */
 export interface Snapshot {
   readonly start: number | undefined;
   readonly limits: StoredLimits | undefined;
   readonly approved: readonly string[];
-  /** Approved in windows that have ended, and remembered. */
+  /** Remembered approvals of windows that have ended. */
   readonly approvedBefore: readonly string[];
   readonly queue: readonly { readonly id: string; readonly ticket: number }[];
-  /** When Redis removes the queue by itself; negative where it does not. */
+  /** When Redis removes the queue by itself; negative if it does not. */
   readonly queueExpiresAt: number;
 }
 
 export interface KeyAccountEvents {
   onApproved(approval: ObservedApproval): void;
-  /** A request took a place in the queue for the first time, as far as this server knows. */
+  /** A request took a place in the queue, for the first time on this server. */
   onJoined(id: string, ticket: number): void;
   onWindow(start: number, at: number): void;
-  /** A script has given the key other limits than it had. */
+  /** A script has changed the limits of the key. */
   onLimits(limits: ObservedLimits): void;
   onViolation(violation: string): void;
 }
 
-/** What holds for every key, whatever its rules say. */
+/** Bounds for every key, whatever its rules are. */
 export interface KeyAccountBounds {
   /** The highest maximum that a key may ever have. */
   readonly highestMaximum: number;
-  /** For how long an approval is remembered at the least, for windows of this length. */
+  /** The shortest time for which an approval is remembered, for windows of this length. */
   readonly rememberedMillis: (windowMillis: number | undefined) => number;
 }
 
@@ -60,23 +60,23 @@ const WRITES = new Set([
 ]);
 
 /**
- * What the scripts do to one limiter key on one server, and whether they keep the limiter's invariants.
- * It judges while it knows what the server holds: from a snapshot on, until somebody else than the
+ * Follows the scripts' changes to one limiter key on one server, and checks the limiter's invariants.
+ * It judges while it knows the state on the server: from a snapshot on, until a client other than the
  * scripts changes the key, such as a primary or a migration.
  */
 export class KeyAccount {
   #isKnown = false;
   #window: Window = { start: undefined };
-  /** The maximum in force here, where it is known. */
+  /** The maximum in force on this server, if it is known. */
   #maximum = Infinity;
   #windowMillis: number | undefined;
-  /** Approved in this window, and not released. */
+  /** Approvals of this window that have not been released. */
   #approved = new Set<string>();
-  /** Until when an approval has to be remembered: a second one before would be nobody's. */
+  /** Until when an approval must be remembered: a second approval before that time is a violation. */
   readonly #rememberedUntil = new Map<string, number>();
   #queue: { id: string; ticket: number }[] = [];
   #queueExpiresAt = Infinity;
-  /** Whom the script under way has approved, and who had come before those whom it decides about. */
+  /** The approvals of the script under way, and the waiters before it began. */
   #script:
     { readonly approved: { id: string; at: number }[]; readonly queued: Set<string> } | undefined;
   #lastTicket = 0;
@@ -89,7 +89,7 @@ export class KeyAccount {
     private readonly events: KeyAccountEvents,
   ) {}
 
-  /** How many are approved in this window, and not released. */
+  /** How many approvals of this window have not been released. */
   get inWindow(): number {
     return this.#approved.size;
   }
@@ -98,7 +98,7 @@ export class KeyAccount {
     return this.#isKnown;
   }
 
-  /** What the server holds is not known any more. A script under way has approved whom it has, judged or not. */
+  /** The state on the server is no longer known. Approvals of a script under way are still reported. */
   doubt(): void {
     this.#tellApproved();
     this.#isKnown = false;
@@ -108,7 +108,7 @@ export class KeyAccount {
     this.#rememberedUntil.clear();
   }
 
-  /** What the server holds at this point of its commands. */
+  /** Adopts the state on the server at this point of its commands. */
   adopt({ start, limits, approved, approvedBefore, queue, queueExpiresAt }: Snapshot): void {
     this.#isKnown = true;
     this.#maximum = limits?.max ?? Infinity;
@@ -118,7 +118,7 @@ export class KeyAccount {
       this.events.onWindow(start, Date.now());
     }
     this.#approved = new Set(approved);
-    // Nobody knows for how long those of earlier windows have been remembered.
+    // The age of approvals of earlier windows is unknown.
     for (const id of approvedBefore) this.#rememberedUntil.set(id, Date.now());
     for (const id of approved) this.#rememberedUntil.set(id, Date.now() + this.#rememberedMillis);
     this.#queue = [...queue];
@@ -126,7 +126,7 @@ export class KeyAccount {
     this.#lastTicket = Math.max(0, ...queue.map(({ ticket }) => ticket));
     this.#tickets.clear();
     for (const { id, ticket } of queue) this.#tickets.set(id, ticket);
-    // A maximum that has fallen leaves approvals in the window.
+    // A lowered maximum does not remove approvals from the window.
     this.#expectRoom('in a snapshot', this.bounds.highestMaximum);
   }
 
@@ -135,22 +135,22 @@ export class KeyAccount {
     return WRITES.has(name) && args.some((arg) => [state, requests, queue, waiting].includes(arg));
   }
 
-  /** A command of a script, whose commands come together. */
+  /** Follows a command of a script. The commands of a script come together. */
   follow({ at, name, args }: MonitoredCommand): void {
     const [key, ...rest] = args;
-    // MONITOR does not show what Redis removes by itself, as from a primary that stood still.
+    // MONITOR does not show names that expire, for example on a primary that hung.
     if (at >= this.#queueExpiresAt) this.#forgetQueue();
     this.#script ??= { approved: [], queued: new Set(this.#queue.map(({ id }) => id)) };
     if (name === 'unlink') this.#onUnlink(args);
     else if (key === this.names.state && name === 'hset') this.#onState(rest, at);
     else if (key === this.names.requests) this.#onRequests(name, rest, at);
     else if (key === this.names.waiting) this.#onWaiting(name, rest);
-    // Asked by a script right before it puts waiters back, and at no other time.
+    // A script sends this command only right before it puts waiters back.
     else if (key === this.names.queue && name === 'lindex' && rest[0] === '-1')
       this.#putsBack = true;
   }
 
-  /** The script whose commands came last is over: what it leaves is judged as a whole. */
+  /** The script of the last commands has ended: judges its result as a whole. */
   endOfScript(): void {
     const { approved = [], queued } = this.#script ?? {};
     this.#tellApproved();
@@ -211,7 +211,7 @@ export class KeyAccount {
     this.events.onWindow(Number(start), at);
   }
 
-  /** The approvals of the script under way are those of the window that it begins. */
+  /** The approvals of the script under way belong to the window that it begins. */
   #beginWindow(): void {
     this.#window = { start: undefined };
     this.#approved = new Set(this.#script?.approved.map(({ id }) => id));
@@ -222,12 +222,12 @@ export class KeyAccount {
     const isOther = this.#maximum !== maximum || hasOtherWindow;
     this.#maximum = maximum;
     this.#windowMillis = windowMillis;
-    // What a key had before it was known may be old.
+    // The limits from before the state was known may be outdated.
     if (isOther && this.#isKnown) this.events.onLimits({ at, maximum, windowMillis });
   }
 
   #onRequests(name: string, ids: readonly string[], at: number): void {
-    // A script asks that where it makes a key, and at no other time.
+    // A script sends this command only when it creates a key.
     if (name === 'exists') this.#beginWindow();
     if (name === 'srem') for (const id of ids) this.#approved.delete(id);
     if (name === 'sadd') {
@@ -288,7 +288,7 @@ export class KeyAccount {
   }
 }
 
-/** Reads what a server holds of a key; the last argument is a mark by which MONITOR shows when. */
+/** Reads the state of a key on a server. The last argument is a mark that shows the time in MONITOR. */
 export const SNAPSHOT_SCRIPT = `
 return {
   redis.call('HGET', KEYS[1], 'start') or '',

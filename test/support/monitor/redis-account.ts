@@ -17,14 +17,14 @@ import { type MonitoredCommand, type MonitoredServer, ServerMonitor } from './se
 const naming = new KeyNaming('sluice:');
 
 const COMMANDS_KEPT = 1_500_000;
-/** Of each; the arguments of a large call say little. */
+/** Characters of each command. The arguments of a large call say little. */
 const CHARACTERS_KEPT = 300;
-/** They change nothing, and are most of all. */
+/** These change nothing, and are most of all commands. */
 const READS = new Set(
   'time hmget hgetall hvals hlen lrange lindex llen smismember sismember scard exists'.split(' '),
 );
 
-/** A time, in milliseconds since 1970, from which on a key's windows began here. */
+/** The start of a key's window on a server, in milliseconds since 1970. */
 interface WindowStart {
   readonly at: number;
   readonly start: number;
@@ -33,27 +33,27 @@ interface WindowStart {
 /** A span of time in which commands of a server may have been missed. */
 interface Gap {
   readonly from: number;
-  /** Infinite while it lasts. */
+  /** Infinite while the gap lasts. */
   to: number;
 }
 
 /**
- * Everything that the scripts did to some limiter keys, on all servers that have held them, taken from
- * MONITOR: so windows are Redis's windows and order is Redis's order.
+ * All changes of the scripts to some limiter keys, on all servers that have held the keys. They are read from
+ * MONITOR, so windows and order are Redis's own.
  */
 export class RedisAccount {
   readonly violations: string[] = [];
-  /** By request id. One that was not heard of in its window has been approved again. */
+  /** By request id. A request has several approvals if an earlier one expired unnoticed with its window. */
   readonly approvals = new Map<string, ObservedApproval[]>();
   /** The last ticket of each request that has had a place in a queue. */
   readonly tickets = new Map<string, number>();
   readonly windowStarts = new Map<string, WindowStart[]>();
-  /** All that scripts gave a key other than it had. */
+  /** All changes of limits by scripts. */
   readonly limits: (ObservedLimits & { readonly key: string })[] = [];
   readonly gaps: Gap[] = [];
-  /** The last commands on those keys, as text: evidence for who looks into a violation. */
+  /** The last commands on these keys as text: evidence for a violation. */
   readonly commands: string[] = [];
-  /** How often scripts were seen to approve while all that the server held was known. */
+  /** How often scripts approved while the whole state on the server was known. */
   judged = 0;
   readonly #servers: ServerAccount[];
 
@@ -70,7 +70,7 @@ export class RedisAccount {
     return this.#servers.reduce((sum, server) => sum + server.inWindow(key), 0);
   }
 
-  /** Resolves when all that has happened up to now is written down. */
+  /** Resolves when everything up to now is recorded. */
   async upToNow(): Promise<void> {
     await Promise.all(this.#servers.map((server) => server.upToNow()));
   }
@@ -89,16 +89,16 @@ export class RedisAccount {
   }
 }
 
-/** Of a command that may have to wait for the reply to a snapshot. */
+/** Commands that wait for the reply to a snapshot. */
 type Waiting = MonitoredCommand[];
 
-/** What one server does to each of the keys. */
+/** Follows each key on one server. */
 class ServerAccount {
   readonly #monitor: ServerMonitor;
   readonly #accounts: { readonly key: string; readonly account: KeyAccount }[];
-  /** Keys whose state is asked for, by the mark that shows when it was read. */
+  /** Keys with a snapshot under way, by the mark that shows when it was read. */
   readonly #snapshots = new Map<string, KeyAccount>();
-  /** What came after a snapshot was read, and before its reply. */
+  /** Commands after a snapshot was read, and before its reply. */
   readonly #waiting = new Map<KeyAccount, Waiting>();
   readonly #marks = new Set<string>();
   #lastAt = Date.now();
@@ -150,7 +150,7 @@ class ServerAccount {
   async upToNow(): Promise<void> {
     const mark = randomUUID();
     await until(async () => {
-      // Again where the connection of the monitor was being made.
+      // Sent again, since the monitor may have been connecting.
       await this.server.command('ECHO', mark);
       return this.#marks.has(mark) && this.#snapshots.size === 0;
     });
@@ -161,7 +161,7 @@ class ServerAccount {
   }
 
   #openGap(): Gap {
-    // Clients write times down in whole milliseconds.
+    // Clients record times in whole milliseconds.
     const gap = { from: Math.floor(this.#lastAt), to: Infinity };
     this.whole.gaps.push(gap);
     return gap;
@@ -221,7 +221,7 @@ class ServerAccount {
     } catch {
       // The server has gone, or the key has.
     }
-    // Nothing is there any more when the connection has been lost meanwhile.
+    // There is no snapshot any more if the connection has been lost in the meantime.
     if (!this.#snapshots.delete(mark)) return;
     const waiting = this.#waiting.get(account) ?? [];
     this.#waiting.delete(account);

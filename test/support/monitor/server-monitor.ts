@@ -9,16 +9,16 @@ const RETRY_MILLIS = 20;
 /** A server to watch, such as a `RedisProcess`. */
 export interface MonitoredServer {
   readonly address: string;
-  /** A connection of its own, as a user who may do everything. */
+  /** Opens a connection as a user that may do everything. */
   connect(options: ClientOptions): Redis;
   command(...command: readonly [string, ...(string | number)[]]): Promise<unknown>;
 }
 
-/** A command as MONITOR shows it. */
+/** A command in MONITOR. */
 export interface MonitoredCommand {
   /** When it ran, in milliseconds since 1970. */
   readonly at: number;
-  /** Sent by a script that ran on this server, and not by a client or a primary. */
+  /** Whether a script on this server sent it, and not a client or a primary. */
   readonly isOfScript: boolean;
   /** In lower case. */
   readonly name: string;
@@ -26,15 +26,15 @@ export interface MonitoredCommand {
 }
 
 export interface MonitorEvents {
-  /** From now on every command is told of. */
+  /** From now on every command is reported. */
   onAttached(): void;
   onCommand(command: MonitoredCommand): void;
-  /** Commands may be missed from now on; some of the last may have been already. */
+  /** From now on commands may be missed. Some of the last ones may already be missing. */
   onLost(): void;
 }
 
 /**
- * MONITOR on one server, taken up again whenever the connection ends.
+ * MONITOR on one server, started again whenever the connection ends.
  * https://redis.io/docs/latest/commands/monitor/
  */
 export class ServerMonitor {
@@ -71,7 +71,7 @@ export class ServerMonitor {
       enableReadyCheck: false,
     });
     let isAttached = false;
-    // Also where the server refuses to be watched, as while it loads its data.
+    // Also if the server rejects MONITOR, for example while it loads its data.
     connection.on('error', () => {
       connection.disconnect();
     });

@@ -6,13 +6,13 @@ import type { oas31 } from 'zod-openapi';
 export interface SentAnswer {
   readonly method: string;
   readonly status: number;
-  /** By their names in lower case. */
+  /** Names are in lower case. */
   readonly headers: ReadonlyMap<string, string>;
-  /** Node cuts that of an answer to HEAD off. */
+  /** The body before Node cuts it off for HEAD. */
   readonly body: string;
 }
 
-/** Of HTTP itself, or said elsewhere in a document: https://spec.openapis.org/oas/v3.1.1.html#response-object */
+/** Headers of HTTP, or described elsewhere in a document: https://spec.openapis.org/oas/v3.1.1.html#response-object */
 const OF_HTTP = new Set([
   'date',
   'connection',
@@ -25,20 +25,20 @@ const OF_HTTP = new Set([
 /** The name of the document among the schemas. */
 const DOCUMENT = 'document';
 
-/** Compares answers with what a document says of them. */
+/** Compares answers with a document. */
 export class AnswerChecker {
-  /** test/service/http/openapi.test.ts validates the document itself; to do so here would cost every file a quarter second. */
+  /** The document itself is validated in test/service/http/openapi.test.ts: here it would cost each file 0.25 s. */
   readonly #ajv = new Ajv2020({ strict: false, allErrors: true, validateSchema: false });
   readonly #validators = new Map<object, ValidateFunction>();
 
   constructor(private readonly document: oas31.OpenAPIObject) {
-    // The package is CommonJS, and its default export is what Node takes it for.
+    // The package is CommonJS, and Node's default import of it differs from its types.
     (addFormats as unknown as (ajv: Ajv2020) => void)(this.#ajv);
-    // Once, and not with each schema, of which every service has dozens.
+    // Added once, not with each schema: every service has dozens of schemas.
     this.#ajv.addSchema(referringTo('', { components: document.components ?? {} }), DOCUMENT);
   }
 
-  /** What is wrong with an answer, by what the document says of answers with its status. */
+  /** The flaws of an answer, by the document's description of its status. */
   flawsOf(answer: SentAnswer, described: oas31.ResponseObject | oas31.ReferenceObject): string[] {
     const response = this.#resolve(described) as oas31.ResponseObject;
     if (response['x-never-sent'] === true) return ['is said never to be sent'];
@@ -109,7 +109,7 @@ export class AnswerChecker {
   }
 }
 
-/** A schema whose references to components are to those of the schema with this name. */
+/** A schema with its references to components changed to the components of the schema with this name. */
 function referringTo(name: string, schema: object): object {
   const text = JSON.stringify(schema);
   return JSON.parse(text.replaceAll('"#/components/', `"${name}#/components/`)) as object;

@@ -54,18 +54,18 @@ test.each([
   ['/rate/report?canWait=true', DENIAL],
   ['/rate/report?canWait=2', REFUSAL],
   ['/report', NO_PATH],
-])('an answer to %s is as the document says', (target, answer) => {
+])('an answer to %s matches the document', (target, answer) => {
   expect(flawsOf(target, answer)).toEqual([]);
 });
 
-describe('it is found out', () => {
+describe('the comparison finds', () => {
   test.each<[string, (document: Document) => void]>([
     [
       'that a status is not in the document',
       ({ paths }) => delete paths!['/rate/{key}']!.post!.responses!['429'],
     ],
     [
-      'that a status is said never to be sent',
+      'that a status is marked as never sent',
       ({ paths }) => {
         const { post } = paths!['/rate/{key}']!;
         Object.assign(post!.responses!, { 429: { description: 'Never.', 'x-never-sent': true } });
@@ -97,14 +97,14 @@ describe('it is found out', () => {
     ['a header without its form', withHeaders(DENIAL, { 'retry-after': 'soon' })],
     ['a missing header', { ...DENIAL, headers: new Map(Object.entries(JSON_TYPE)) }],
     ['another type', withHeaders(DENIAL, { 'content-type': 'text/html' })],
-    ['an id that is none', { ...APPROVAL, body: '{"request_id":"a"}' }],
+    ['an invalid id', { ...APPROVAL, body: '{"request_id":"a"}' }],
     ['another message', { ...REFUSAL, body: '{"error":"something else"}' }],
     ['an unknown field', { ...DENIAL, body: '{"error":"rate limit exceeded","code":"X"}' }],
   ])('that an answer has %s', (_what, answer) => {
     expect(flawsOf('/rate/report', answer)).not.toEqual([]);
   });
 
-  test('that a path which is not there answers', () => {
+  test('that an unknown path answers', () => {
     expect(flawsOf('/report', APPROVAL)).not.toEqual([]);
   });
 });

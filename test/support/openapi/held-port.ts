@@ -4,16 +4,16 @@ import { httpStatusOf } from '../../../src/http/replies/error-statuses.js';
 import { AnswerChecker, type SentAnswer } from './answer-checker.js';
 import { UNDESCRIBED } from './undescribed.js';
 
-/** Which of a service's ports it is: the only one, or one of two. */
+/** Which port of a service it is: the only one, or one of two. */
 export type Part = 'all' | 'service' | 'admin';
 
 type Responses = Readonly<Record<string, oas31.ResponseObject | oas31.ReferenceObject>>;
 type Operations = Readonly<Record<string, oas31.OperationObject | undefined>>;
 
-/** On both ports if there are two. */
+/** These paths are on both ports if there are two. */
 const HEALTH = ['/healthz', '/readyz'];
 
-/** What the dashboard asks for is for itself only, and may change: test/service/http/dashboard has it. */
+/** Internal paths of the dashboard, which may change: test/service/http/dashboard tests them. */
 const OF_THE_DASHBOARD = '/ui/';
 
 /** A port whose answers are compared with the document of its service. */
@@ -27,7 +27,7 @@ export class HeldPort {
     this.#responses = document.components?.responses ?? {};
     this.#paths = Object.entries(document.paths ?? {})
       .filter(([path, { servers }]) => {
-        // The document names the server of what is not on its own port.
+        // The document names a server for paths that are not on its own port.
         const its = servers === undefined ? 'admin' : 'service';
         return part === 'all' || part === its || HEALTH.includes(path);
       })
@@ -37,7 +37,7 @@ export class HeldPort {
       ]);
   }
 
-  /** What is wrong with an answer to a request for `target`. */
+  /** The flaws of an answer to a request for `target`. */
   flawsOf(target: string, answer: SentAnswer): string[] {
     const path = target.replace(/^[a-z]+:\/\/[^/?#]*/i, '').replace(/\?[^]*$/, '');
     const operations = this.#paths.find(([pattern]) => pattern.test(path))?.[1];
@@ -54,6 +54,6 @@ export class HeldPort {
       .flatMap(({ codes }) => codes)
       .filter((code) => httpStatusOf(code) === answer.status)
       .some((code) => this.#checker.flawsOf(answer, this.#responses[code]!).length === 0);
-    return isAsDescribed ? [] : ['is neither in the document nor among those that none can have'];
+    return isAsDescribed ? [] : ['is neither in the document nor an undescribed answer'];
   }
 }

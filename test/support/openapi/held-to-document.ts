@@ -8,8 +8,8 @@ import type { SentAnswer } from './answer-checker.js';
 import { HeldPort, type Part } from './held-port.js';
 
 /**
- * Holds the answers of the services in a test's process to their documents: each that goes out, whoever sees it. What
- * an answer has and its document has not fails the test.
+ * Compares all answers of the services in a test's process with their documents, whether or not the test reads them.
+ * The test fails if an answer differs from its document.
  */
 
 interface Exchange {
@@ -21,14 +21,14 @@ interface Exchange {
 const ports = new Map<number, HeldPort>();
 const flaws: string[] = [];
 
-/** Compares the answers of a port with the document of its service, until that is called which it returns. */
+/** Compares the answers of a port with the document of its service. @returns a function that ends this */
 export function holdToDocument(url: string, settings: Settings, part: Part = 'all'): () => void {
   const port = Number(new URL(url).port);
   ports.set(port, heldPortOf(settings, part));
   return () => ports.delete(port);
 }
 
-/** Made once for services that differ in nothing that a document shows: to make one takes longer than most tests. */
+/** Shared by services with equal documents: to make a document takes longer than most tests. */
 const known = new Map<string, HeldPort>();
 
 function heldPortOf(settings: Settings, part: Part): HeldPort {
@@ -36,7 +36,7 @@ function heldPortOf(settings: Settings, part: Part): HeldPort {
     settings;
   const described = {
     ...{ RATE_LIMIT_HEADERS, DEBUG_ENDPOINTS, PORT, ADMIN_PORT },
-    // A document shows whether there are tokens and TLS, and not their files.
+    // A document shows whether there are tokens and TLS, but not their files.
     AUTH_TOKENS_FILE: AUTH_TOKENS_FILE && 'a file',
     TLS_CERT_FILE: TLS_CERT_FILE && 'a file',
   };
@@ -66,7 +66,7 @@ subscribe('http.server.request.start', (message) => {
   });
 });
 
-/** Takes a copy of what is written to a response. */
+/** Copies the body that is written to a response. */
 function bodyOf(response: ServerResponse): () => string {
   const chunks: Buffer[] = [];
   for (const name of ['write', 'end'] as const) {
@@ -83,7 +83,7 @@ function bodyOf(response: ServerResponse): () => string {
   return () => Buffer.concat(chunks).toString();
 }
 
-/** The headers as they were sent. Node keeps those that `writeHead` is given nowhere else. */
+/** The headers as they were sent. Node keeps the headers of `writeHead` nowhere else. */
 function headersOf(response: ServerResponse): ReadonlyMap<string, string> {
   const { _header: head } = response as ServerResponse & { _header: string };
   const lines = head.split('\r\n').slice(1).filter(Boolean);

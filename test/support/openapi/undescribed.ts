@@ -3,18 +3,18 @@ import type { ErrorCode } from '../../../src/service/errors.js';
 /** Answers that no operation of a document can have. */
 export interface Undescribed {
   readonly why: string;
-  /** @param isPath whether the path takes other methods */
+  /** @param isPath whether the path allows other methods */
   readonly isFor: (path: string, isPath: boolean) => boolean;
   readonly codes: readonly ErrorCode[];
 }
 
 /**
- * A document lists the paths and methods that there are, and nothing of others. What is no request at all has no path:
- * answers to it never come here (test/service/http/unreadable-requests.test.ts has them).
+ * A document lists only existing paths and methods. Input that is not a request has no path, and the answers to it
+ * never come here (test/service/http/unreadable-requests.test.ts has them).
  */
 export const UNDESCRIBED: readonly Undescribed[] = [
   {
-    why: 'any target may be refused before its path is looked at',
+    why: 'any target may be rejected before its path is read',
     isFor: () => true,
     codes: [
       'INVALID_TARGET',
@@ -31,12 +31,12 @@ export const UNDESCRIBED: readonly Undescribed[] = [
     codes: ['PATH_NOT_FOUND'],
   },
   {
-    why: 'the path takes other methods',
+    why: 'the path allows other methods',
     isFor: (_path, isPath) => isPath,
     codes: ['METHOD_NOT_ALLOWED'],
   },
   {
-    why: 'one guard is in front of all below /debug, whether there is such a path and method or not',
+    why: 'one guard is in front of all paths and methods below /debug, known or not',
     isFor: (path) => /^\/debug(\/|$)/i.test(path),
     codes: [
       'TOKEN_REQUIRED',

@@ -170,7 +170,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'a check that is sent again counts again',
-    scripts: edited('lib/checks', 'is_sent_again and find_decided(keys, batch) or', ''),
+    scripts: edited('lib/checks', 'call.is_sent_again and find_decided(keys, batch) or', ''),
   },
   {
     name: 'a check with hits is approved if there is room for one',

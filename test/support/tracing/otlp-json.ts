@@ -1,4 +1,4 @@
-/** Spans as OTLP in JSON has them: https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding */
+/** Spans in OTLP's JSON: https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding */
 interface OtlpAttribute {
   readonly key: string;
   readonly value: Readonly<Record<string, unknown>>;
@@ -29,7 +29,7 @@ export interface OtlpBody {
 export const KIND = { internal: 1, server: 2, client: 3 } as const;
 export const STATUS = { unset: 0, error: 2 } as const;
 
-/** A span that a collector has been sent. */
+/** A span that a collector has received. */
 export interface ReceivedSpan extends Pick<
   OtlpSpan,
   'traceId' | 'spanId' | 'parentSpanId' | 'traceState' | 'name' | 'kind'
@@ -37,7 +37,7 @@ export interface ReceivedSpan extends Pick<
   readonly attributes: Readonly<Record<string, unknown>>;
   readonly resource: Readonly<Record<string, unknown>>;
   readonly events: readonly string[];
-  /** The ids of the spans that it has links to. */
+  /** The ids of linked spans. */
   readonly links: readonly string[];
   readonly status: number;
   readonly millis: number;

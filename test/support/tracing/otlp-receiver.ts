@@ -11,12 +11,12 @@ interface Export {
   readonly body: Buffer;
 }
 
-/** A collector that takes spans over HTTP. */
+/** A collector that receives spans over HTTP. */
 export interface OtlpReceiver {
   readonly url: string;
   /** All requests so far. */
   readonly exports: readonly Export[];
-  /** All spans so far that came as JSON. */
+  /** All spans in JSON so far. */
   readonly spans: readonly ReceivedSpan[];
   /** The first span, past or future, for which `matches` holds. */
   span(matches: (span: ReceivedSpan) => boolean): Promise<ReceivedSpan>;
@@ -70,7 +70,7 @@ export function useOtlpReceiver(): () => OtlpReceiver {
   };
 }
 
-/** Has a replica send its spans to a receiver, in JSON and at once. */
+/** Settings with which a replica sends its spans to a receiver, in JSON and at once. */
 export function tracedTo({ url }: Pick<OtlpReceiver, 'url'>): Readonly<Record<string, string>> {
   return {
     OTEL_EXPORTER_OTLP_ENDPOINT: url,

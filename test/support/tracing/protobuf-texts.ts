@@ -1,7 +1,7 @@
 /** Wire types: https://protobuf.dev/programming-guides/encoding/#structure */
 const BYTES_OF = { 1: 8, 5: 4 } as const;
 
-/** Every text in a protobuf message, and in those inside it; what only looks like one included. */
+/** Every text in a protobuf message and its inner messages, including bytes that only look like a text. */
 export function protobufTexts(message: Buffer): string[] {
   const texts: string[] = [];
   let at = 0;
@@ -30,7 +30,7 @@ export function protobufTexts(message: Buffer): string[] {
   return texts;
 }
 
-/** A text and a message look alike until it is read. */
+/** A text and a message have the same wire type. */
 function textsInside(field: Buffer): string[] {
   try {
     return protobufTexts(field);

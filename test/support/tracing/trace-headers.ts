@@ -7,7 +7,7 @@ export interface CallersSpan {
   readonly headers: { readonly traceparent: string };
 }
 
-/** @param flags 01 where the caller records its span */
+/** @param flags 01 if the caller records its span */
 export function callersSpan(flags: '00' | '01' = '01'): CallersSpan {
   const traceId = randomBytes(16).toString('hex');
   const spanId = randomBytes(8).toString('hex');

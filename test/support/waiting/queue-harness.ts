@@ -21,7 +21,7 @@ import { quiet, ScriptedStore } from './scripted-store.js';
 
 export const WINDOW_MILLIS = 1000;
 export const GRACE_MILLIS = 60;
-/** As Redis writes them. */
+/** In Redis's form. */
 export const LIMITS = '1000:1:5';
 export const LEASE_MILLIS = 30_000;
 export const LOOK_AGAIN_MILLIS = 10 * LEASE_MILLIS;
@@ -29,11 +29,11 @@ export const LOOK_AGAIN_MILLIS = 10 * LEASE_MILLIS;
 /** A waiter of the harness. */
 export interface HeldWaiter {
   readonly caller: CallerPresence;
-  /** Once there is one: the decision, or the error. */
+  /** The decision or the error, once there is one. */
   outcome: Decision | Error | undefined;
 }
 
-/** One local queue, with everything around it in the test's hands. Time starts at 0. */
+/** One local queue whose surroundings the test controls. Time starts at 0. */
 export class QueueHarness {
   readonly clock = new ManualClock(0);
   readonly store = new ScriptedStore();
@@ -41,13 +41,13 @@ export class QueueHarness {
   readonly mutex = new ScriptedMutex();
   readonly log = recordLog('debug');
   readonly names = new KeyNaming('').namesOf('k');
-  /** What was to be withdrawn, call by call. */
+  /** The ids of each withdrawal call. */
   readonly withdrawn: (readonly string[])[] = [];
   size = 0;
   isStoreAvailable = true;
   /** How often it became a candidate for window leader. */
   candidacies = 0;
-  /** Whether the queue is over, and whether what was under way then has ended. */
+  /** Whether the queue is over, and whether its last calls have ended. */
   over: 'no' | 'ending' | 'ended' = 'no';
   readonly line: SettleLine;
   readonly queue: LocalQueue;
@@ -99,7 +99,7 @@ export class QueueHarness {
     });
   }
 
-  /** A check is sent. */
+  /** Sends a check. */
   ask(requestId: string, maxWaitMillis?: number): HeldWaiter {
     const waiter = new Waiter(requestId, maxWaitMillis);
     const held: HeldWaiter = { caller: new CallerPresence(), outcome: undefined };
@@ -119,7 +119,7 @@ export class QueueHarness {
     this.#waiters.get(requestId)!.caller.disconnect();
   }
 
-  /** What has become of a waiter. */
+  /** The outcome of a waiter. */
   async outcome(requestId: string): Promise<unknown> {
     await quiet();
     const { outcome } = this.#waiters.get(requestId)!;
@@ -127,7 +127,7 @@ export class QueueHarness {
     return outcome instanceof Error ? outcome.name : outcome?.outcome;
   }
 
-  /** A check is sent, and answered with a ticket. There is room in a second. */
+  /** Sends a check that is answered with a ticket. There is room in a second. */
   wait(requestId: string, ticket: number, millisToRoom = WINDOW_MILLIS): void {
     this.ask(requestId);
     this.queue.ticketed(requestId, ticket, millisToRoom, LIMITS);
@@ -141,7 +141,7 @@ export class QueueHarness {
     this.messages.confirm(this.names.wakeChannel);
   }
 
-  /** Waiters that have been settled once after the subscription; the queue listens. */
+  /** Adds waiters, subscribes, and answers the first settle call, so that the queue listens. */
   async waitAndListen(tickets: Readonly<Record<string, number>>): Promise<void> {
     for (const [requestId, ticket] of Object.entries(tickets)) this.wait(requestId, ticket);
     this.confirmSubscription();

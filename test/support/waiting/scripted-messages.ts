@@ -1,9 +1,9 @@
 import type { Subscriber, SubscriberEvents } from '../../../src/redis/connections/subscriber.js';
 import type { Wake, WakeMessages } from '../../../src/redis/waiting/wake-channel.js';
 
-/** A pub/sub of which the test says what is subscribed, and what is heard. */
+/** A pub/sub whose subscriptions and messages the test controls. */
 export class ScriptedMessages implements WakeMessages {
-  /** The channels that are to be listened to now. */
+  /** The currently requested channels. */
   readonly channels = new Set<string>();
   /** Channels and messages, in their order. */
   readonly published: [channel: string, message: unknown][] = [];
@@ -23,18 +23,18 @@ export class ScriptedMessages implements WakeMessages {
     return this.answerPublish();
   }
 
-  /** The subscription is made, or made again. */
+  /** Confirms a subscription, also a repeated one. */
   confirm(channel: string): void {
     this.#events?.onSubscribed(channel);
   }
 
-  /** @param message text, or what is to be sent as JSON */
+  /** @param message a text, or a value that is sent as JSON */
   say(channel: string, message: unknown): void {
     const text = typeof message === 'string' ? message : JSON.stringify(message);
     this.#events?.onMessage(channel, text);
   }
 
-  /** What is left out: there is a second until there is room, and nobody waits or was approved. */
+  /** Defaults of a wake: there is room in a second, and there are no waiters and approvals. */
   wake(channel: string, wake: Partial<Wake> = {}): void {
     this.say(channel, { millisToRoom: 1000, waiting: 0, waitingFrom: 0, granted: [], ...wake });
   }

@@ -1,17 +1,17 @@
 import type { ElectionMutex } from '../../../src/redis/waiting/window-leader.js';
 
-/** A mutex that is acquired where the test has it free. */
+/** A mutex that can be acquired unless the test has it taken. */
 export class ScriptedMutex implements ElectionMutex {
   isAcquired = false;
   /** Whether another holds it. */
   isTaken = false;
   attempts = 0;
   releases = 0;
-  /** For how long it was to be held, each time. */
+  /** The requested terms. */
   readonly terms: number[] = [];
-  /** How often it was prolonged, or was to be. */
+  /** How often it was asked to be prolonged. */
   prolonged = 0;
-  /** Awaited by each attempt, each prolongation and each release; rejects where they are to fail. */
+  /** Each attempt, prolongation and release awaits this, and fails if it rejects. */
   answer: () => Promise<void> = () => Promise.resolve();
 
   async tryAcquire(millis: number): Promise<boolean> {

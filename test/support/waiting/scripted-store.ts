@@ -11,14 +11,14 @@ export interface SettleCall {
   readonly askedAbout: readonly Ticket[];
   /** The ids asked about, in the order of the call. */
   readonly ids: readonly string[];
-  /** What is left out: there is a second until there is room, and nobody waits or was approved. */
+  /** Defaults of a reply: there is room in a second, and there are no waiters and approvals. */
   answer(reply?: Partial<SettleReply>): Promise<void>;
   fail(error?: Error): Promise<void>;
 }
 
 /** A renewal of leases that the test answers. */
 export interface RenewCall {
-  /** The names of the states, how many places the caller knows of, and their lowest ticket. */
+  /** The names of the states, the number of places that the caller knows, and their lowest ticket. */
   readonly leased: readonly (readonly [state: string, places: number, lowestTicket: number])[];
   readonly lookedFor: readonly ThereWhileWaiting[];
   /** @param notRenewed the names of the states whose leases are not renewed */
@@ -36,16 +36,16 @@ const NOTHING_NEW: SettleReply = {
   granted: [],
 };
 
-/** Lets everything run that is ready to. */
+/** Resolves when everything that was ready has run. */
 export const quiet = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 export const STORE_IS_AWAY = new Error('the store is down');
 
 /** A store that answers settle calls and renewals when the test says so, and withdrawals at once. */
 export class ScriptedStore implements WaitingStore {
-  /** All that were made, in their order. */
+  /** All calls in their order. */
   readonly calls: SettleCall[] = [];
-  /** All that were made, in their order. */
+  /** All calls in their order. */
   readonly renewals: RenewCall[] = [];
   /** The ids of each withdrawal of a key, in their order. */
   readonly withdrawn: (readonly string[])[] = [];

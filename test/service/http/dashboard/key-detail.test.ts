@@ -43,7 +43,7 @@ describe.each(bothLimiters(redis))('one key in detail (%s limiter)', (name, sett
   const detail = async (key: string): Promise<unknown> =>
     (await send(app.url, 'GET', keyPath('/ui/data/key', key))).json();
 
-  test('has its window, its limits and where each comes from', async () => {
+  test('has its window, its limits and their sources', async () => {
     await send(app.url, 'POST', ratePath('tenant-7'));
     await send(app.url, 'POST', `${ratePath('tenant-7')}?maxRequests=3`);
 
@@ -79,7 +79,7 @@ describe.each(bothLimiters(redis))('one key in detail (%s limiter)', (name, sett
     expect(millisToWindowEnd).toBeLessThanOrEqual(3_600_000);
   });
 
-  test('of a key that is not there says what would apply, and makes no key', async () => {
+  test('of an unknown key says which limits would apply, and creates no key', async () => {
     const body = await detail('tenant-8');
     expect(body).toMatchObject({
       key: 'tenant-8',
@@ -90,7 +90,7 @@ describe.each(bothLimiters(redis))('one key in detail (%s limiter)', (name, sett
     expect((await overviewOf(app.url)).survey.keys).toBe(0);
   });
 
-  test('has who waits on which replica, without ids that would release their approvals', async () => {
+  test('has the waiters of each replica, without ids that could release their approvals', async () => {
     await send(app.url, 'POST', `${ratePath('job')}?maxRequests=1`);
     const waiting = begin(app.url, 'POST', `${ratePath('job')}?canWait=true`);
     await untilWaiting(app.url, 'job', 1);
@@ -129,7 +129,7 @@ describe.each(bothLimiters(redis))('one key in detail (%s limiter)', (name, sett
     'ключ 🔑',
     '</script><b>',
     'x'.repeat(512),
-  ])('takes any key: %j', async (key) => {
+  ])('accepts any key: %j', async (key) => {
     await send(app.url, 'POST', keyPath('/ui/try/check', key));
     expect(await detail(key)).toMatchObject({ key, found: true, approved: 1 });
     const { keys } = await overviewOf(app.url, { search: key });
@@ -153,7 +153,7 @@ describe.each(bothLimiters(redis))('one key in detail (%s limiter)', (name, sett
   });
 });
 
-test('a key that is not for the caller is not shown', async () => {
+test('a key that the caller may not see is not shown', async () => {
   const TEAM = {
     name: 'team',
     token: 'token-for-keys-of-the-team',

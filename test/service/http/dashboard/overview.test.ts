@@ -54,7 +54,7 @@ describe.each(bothLimiters(redis))('the overview (%s limiter)', (name, settings)
     });
   });
 
-  test('sorts by fill, by queue and by denials, and lists no more than asked for', async () => {
+  test('sorts by fill, by queue and by denials, and lists at most `limit` keys', async () => {
     await checkTimes(app.url, 'half', 2);
     await checkTimes(app.url, 'full', 4);
     await checkTimes(app.url, 'denied', 7);
@@ -81,7 +81,7 @@ describe.each(bothLimiters(redis))('the overview (%s limiter)', (name, settings)
     waiting.disconnect();
   });
 
-  test('tells which keys are denied, why and since when, whatever it is sorted by', async () => {
+  test('says which keys are denied, why and since when, whatever the order is', async () => {
     await checkTimes(app.url, 'plain', 6);
     await checkTimes(app.url, 'no-queue', 4, '?maxRequestsInQueue=0');
     await checkTimes(app.url, 'no-queue', 3, '?canWait=true');
@@ -104,14 +104,14 @@ describe.each(bothLimiters(redis))('the overview (%s limiter)', (name, settings)
         ...times,
       },
     });
-    // The contract does not count these as denied.
+    // The contract does not count a full queue as a denial.
     expect(byKey.get('no-queue')).toMatchObject({
       denied: 0,
       recentDenials: { count: 3, byReason: { limit_reached: 0, queue_full: 3 }, ...times },
     });
   });
 
-  test('a key that has come since the keys were surveyed is listed at once when it is denied', async () => {
+  test('lists a key that is newer than the survey as soon as it is denied', async () => {
     await checkTimes(app.url, 'before', 1);
     await overviewOf(app.url);
     await checkTimes(app.url, 'since', 5);
@@ -122,7 +122,7 @@ describe.each(bothLimiters(redis))('the overview (%s limiter)', (name, settings)
     expect(deniedNow).toMatchObject([{ key: 'since', approved: 4, denied: 1 }]);
   });
 
-  test('shows the rows as of now, however old the survey is', async () => {
+  test('shows current rows, however old the survey is', async () => {
     await checkTimes(app.url, 'key', 1);
     await overviewOf(app.url);
     await checkTimes(app.url, 'key', 2);
@@ -130,7 +130,7 @@ describe.each(bothLimiters(redis))('the overview (%s limiter)', (name, settings)
     expect((await overviewOf(app.url)).keys).toMatchObject([{ key: 'key', approved: 3 }]);
   });
 
-  test('finds keys by a part of them, in any case, and a whole key that is new', async () => {
+  test('finds keys by a part of them, in any case, and a new key by its full name', async () => {
     for (const key of ['tenant/7', 'Tenant/8', 'other', '__proto__', 'constructor', 'ключ']) {
       await checkTimes(app.url, key, 1);
     }
@@ -146,12 +146,12 @@ describe.each(bothLimiters(redis))('the overview (%s limiter)', (name, settings)
     expect(await found('brand-new')).toEqual(['brand-new']);
   });
 
-  test('counts what was decided here', async () => {
+  test('counts the decisions of this replica', async () => {
     await checkTimes(app.url, 'key', 6);
     expect((await overviewOf(app.url)).decisions).toMatchObject({ approved: 4, denied: 2 });
   });
 
-  test('a bulk request is recorded alike', async () => {
+  test('counts the denials of a bulk request', async () => {
     const body = JSON.stringify(Array.from({ length: 7 }, () => ({ key: 'many' })));
     const headers = { 'Content-Type': 'application/json' };
     await fetch(`${app.url}/rate`, { method: 'POST', headers, body });
@@ -191,7 +191,7 @@ describe('with tokens', () => {
   });
   afterEach(() => app.stop(0));
 
-  test('it takes the scope debug', async () => {
+  test('the overview needs the scope debug', async () => {
     for (const path of ['/ui/data', '/ui/data/key?key=a']) {
       expect((await send(app.url, 'GET', path)).status).toBe(401);
       expect((await send(app.url, 'GET', path, bearer(CHECKER))).status).toBe(403);
@@ -218,7 +218,7 @@ describe('with tokens', () => {
   });
 });
 
-test('a denial by a shadow rule is told from another', async () => {
+test('a denial by a shadow rule is marked', async () => {
   const CONFIG_FILE = join(folder, uniqueKey());
   const rule = { key_pattern: 'tried', max_requests_per_window: 1, shadow: true };
   await writeFile(CONFIG_FILE, JSON.stringify({ keys: [rule] }));
@@ -233,7 +233,7 @@ test('a denial by a shadow rule is told from another', async () => {
 });
 
 describe('a store that is down', () => {
-  test('is said, and hides nothing else', async () => {
+  test('is reported, and hides nothing else', async () => {
     const app = await startTestApp({
       REDIS_URL: 'redis://127.0.0.1:1',
       STORE_TIMEOUT_MILLIS: '200',

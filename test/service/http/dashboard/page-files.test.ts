@@ -22,7 +22,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.stop(0));
 
-test.each(paths)('%s comes without a token, and may load nothing from elsewhere', async (path) => {
+test.each(paths)('%s needs no token, and may load nothing from elsewhere', async (path) => {
   const { status, headers } = await send(app.url, 'GET', path);
 
   expect(status).toBe(200);
@@ -38,7 +38,7 @@ test.each(paths)('%s comes without a token, and may load nothing from elsewhere'
   });
 });
 
-test('a browser that has a file is told so', async () => {
+test('a browser that has the current file gets a 304', async () => {
   const first = await send(app.url, 'GET', '/ui');
   const again = await send(app.url, 'GET', '/ui', { 'If-None-Match': first.headers.etag });
   const changed = await send(app.url, 'GET', '/ui', { 'If-None-Match': '"another"' });
@@ -47,7 +47,7 @@ test('a browser that has a file is told so', async () => {
   expect([changed.status, changed.text]).toEqual([200, first.text]);
 });
 
-test('all of it is under 60 KB', async () => {
+test('all files together are under 60 KB', async () => {
   const texts = await Promise.all(
     paths.map(async (path) => (await send(app.url, 'GET', path)).text),
   );
@@ -55,13 +55,13 @@ test('all of it is under 60 KB', async () => {
 });
 
 test.each(['/ui/', '/ui/index.html', '/ui/../package.json', '/ui/%2e%2e/package.json', '/ui/none'])(
-  '%s is no path',
+  '%s is not found',
   async (path) => {
     expect((await send(app.url, 'GET', path)).status).toBe(404);
   },
 );
 
-test('DEBUG_ENDPOINTS=false takes it away', async () => {
+test('DEBUG_ENDPOINTS=false removes the page', async () => {
   const without = await startTestApp({ DEBUG_ENDPOINTS: 'false' });
   for (const path of [...paths, '/ui/data', '/ui/data/key?key=a']) {
     expect([path, (await send(without.url, 'GET', path)).status]).toEqual([path, 404]);
@@ -70,7 +70,7 @@ test('DEBUG_ENDPOINTS=false takes it away', async () => {
   await without.stop(0);
 });
 
-test('with an admin port it is there only', async () => {
+test('the page is only on the admin port, if there is one', async () => {
   const split = await startTestApp({ ADMIN_PORT: '0' });
   for (const path of [...paths, '/ui/data', '/ui/data/key?key=a']) {
     const statuses = [split.url, split.adminUrl].map((url) => send(url, 'GET', path));

@@ -17,7 +17,7 @@ describe.each(bothLimiters(redis))('trying by hand (%s limiter)', (_name, settin
   });
   afterEach(() => app.stop(0));
 
-  test('a check, a wait and a release count as those of clients, on the admin port, too', async () => {
+  test('a check, a wait and a release count like those of clients, also on the admin port', async () => {
     const url = app.adminUrl;
     const path = keyPath('/ui/try/check', 'job', { maxRequests: '1' });
     const first = approvedId(await send(url, 'POST', path));
@@ -58,7 +58,7 @@ describe.each(bothLimiters(redis))('trying by hand (%s limiter)', (_name, settin
   });
 });
 
-test('it takes the scopes of checks and releases, and keys that are for the caller', async () => {
+test('trying needs the scopes of checks and releases, and keys that the caller may use', async () => {
   const caller = (name: string, ...scopes: string[]) => ({
     name,
     token: `token-of-the-caller-${name}`,
