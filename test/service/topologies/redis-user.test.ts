@@ -158,10 +158,15 @@ describe('a service', () => {
   const redis = useRedis();
 
   test('sends no command that its server does not know, not even its library name', async () => {
+    const checkOnce = async (): Promise<void> => {
+      const app = await startTestApp({ ...PATIENT_STORE, REDIS_URL: redis.url });
+      await approve(app.url, uniqueKey());
+      await app.stop(0);
+    };
+    // The first check may find that Redis lacks the function, which counts as an error.
+    await checkOnce();
     await redis.client.config('RESETSTAT');
-    const app = await startTestApp({ ...PATIENT_STORE, REDIS_URL: redis.url });
-    await approve(app.url, uniqueKey());
-    await app.stop(0);
+    await checkOnce();
     const stats = await redis.client.info('all');
     expect(stats).toContain('cmdstat_client|setname');
     expect(stats).not.toMatch(/cmdstat_client\|setinfo|errorstat_ERR/);
