@@ -3,7 +3,8 @@
 --
 -- KEYS  per batch: 1 state, 2 requests, 3 queue, 4 waiting, 5 replicas, 6 to 8 past requests. A name costs Redis more
 --       than most of what a check does with it. So the first batches, of plain checks in a window that goes on, have
---       only 1 and 2. The batches after them, of plain checks that may begin a window, have 1, 2 and 6 to 8
+--       only 1 and 2. The batches after them, of plain checks that may begin a window, have 1, 2 and 6 to 8.
+--       None if the names are in several slots of a cluster
 -- ARGV  1 to 6 as every call has them: 1 replica id, 2 lease of a waiting replica in ms, 3 limits, 4 how wakes
 --       are sent, 5 the most ids in a set, 6 the caller's history
 --       7 the sum of: 1 if the call is sent again, and may have run before; 2 if Redis may have no memory left
@@ -20,6 +21,7 @@
 --         waits          a digit for each check: 1 if it can wait, 2 if it can but has no place left to wait in, else 0
 --         longest_waits  with `waits`: the longest wait of each check in ms, or '', with a comma between two
 --         hits           how many approvals the one check of the batch takes, all or none; it can't wait
+--       without KEYS: 11 the number of names, then the names, in the order of KEYS
 --       then the request ids of all checks
 -- Reply the replies to the batches, one after the other:
 --       1 microseconds until there may be room again, 2 maximum per window, or the limits in force if a check has a
@@ -70,11 +72,21 @@ local function read_shape(call, text)
   return tonumber(size), limits == '' and call.limits or parse_limits(limits), special
 end
 
+-- While a slot of a cluster moves, Redis fails a command on a name that it does not find. It looks for declared names
+-- before a script runs. Without KEYS, this looks for the names before anything is written. A plain check in mid-window
+-- does not need it: it meets each of its names before it writes to one that it has met.
+local function require_names(call, names, first_key, names_given)
+  if call.has_several_slots and names_given > NAMES_IN_WINDOW then
+    redis.call('EXISTS', unpack(names, first_key, first_key + names_given - 1))
+  end
+end
+
 -- Decides the batch whose key's names begin at names[first_key], and its ids at arguments[first_id]. Returns false if
 -- new keys have to be decided first.
 local function decide_in_order(
   replies, call, names, first_key, names_given, arguments, first_id, size, limits, special
 )
+  require_names(call, names, first_key, names_given)
   local values = read_values(names[first_key])
   if special == '' and size <= CHUNK and not call.is_sent_again then
     local start, approved, granted =
@@ -97,10 +109,10 @@ end
 -- Decides the batches from that of names[first_key] on, those of new keys first, as a full memory requires
 -- (`decide_in_full_memory` in lib/instance).
 local function decide_new_first(
-  replies, call, names, first_key, arguments, first_id, size, limits, special, next_text
+  replies, call, names, first_key, last_key, arguments, first_id, size, limits, special, next_text
 )
   local batches = {}
-  for key = first_key, #names, KEYS_PER_INSTANCE do
+  for key = first_key, last_key, KEYS_PER_INSTANCE do
     batches[#batches + 1] = { key, first_id, size, limits, special }
     first_id = first_id + size
     size, limits, special = read_shape(call, next_text())
@@ -111,6 +123,7 @@ local function decide_new_first(
       local key, id, checks, of_key, is_special = unpack(batch)
       if not decided[i] and is_due(names[key]) then
         decided[i] = reply_of(function()
+          require_names(call, names, key, KEYS_PER_INSTANCE)
           return decide(call, names, key, arguments, id, checks, of_key, is_special, read_values(names[key]))
         end)
       end
@@ -136,8 +149,15 @@ local function run(KEYS, ARGV)
   local next_text = string.gmatch(ARGV[FIRST_OWN + 3], '%S+')
   local two_names_until = tonumber(ARGV[FIRST_OWN + 1])
   local five_names_until = two_names_until + ARGV[FIRST_OWN + 2]
-  local first_key, first_id, batch, out_of_memory = 1, FIRST_OWN + 4, 0, nil
-  while first_key <= #KEYS do
+  local names, first_key, last_key, first_id = KEYS, 1, #KEYS, FIRST_OWN + 4
+  call.has_several_slots = last_key == 0
+  if call.has_several_slots then
+    names, first_key = ARGV, first_id + 1
+    last_key = first_id + ARGV[first_id]
+    first_id = last_key + 1
+  end
+  local batch, out_of_memory = 0, nil
+  while first_key <= last_key do
     batch = batch + 1
     local names_given = (batch <= two_names_until and NAMES_IN_WINDOW)
       or (batch <= five_names_until and NAMES_FOR_NEW_WINDOW)
@@ -146,7 +166,7 @@ local function run(KEYS, ARGV)
     local succeeded, is_decided = not out_of_memory, not call.may_be_full
     if succeeded and is_decided then
       succeeded, is_decided = pcall(
-        decide_in_order, replies, call, KEYS, first_key, names_given, ARGV, first_id, size, limits, special
+        decide_in_order, replies, call, names, first_key, names_given, ARGV, first_id, size, limits, special
       )
     end
     if not succeeded then
@@ -154,7 +174,9 @@ local function run(KEYS, ARGV)
       out_of_memory = string.find(failure.err, '^OOM ') and failure
       append(replies, failure)
     elseif not is_decided then
-      decide_new_first(replies, call, KEYS, first_key, ARGV, first_id, size, limits, special, next_text)
+      decide_new_first(
+        replies, call, names, first_key, last_key, ARGV, first_id, size, limits, special, next_text
+      )
       return replies
     end
     first_id = first_id + size

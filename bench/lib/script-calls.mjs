@@ -10,7 +10,10 @@ export const naming = new KeyNaming('sluice:');
 export function scriptsOn(client, limits) {
   const connections = {
     commands: client,
+    isCluster: false,
+    slotOf: () => 0,
     shardOf: () => '',
+    nodeAt: () => client,
     primaries: () => new Map([['', client]]),
   };
   const logger = { info: () => undefined };

@@ -2,7 +2,7 @@ import { StoreUnavailableError, UnavailableError } from '../limiter/errors.js';
 import type { CheckRequest, Decision, Quota, RequestTrace } from '../limiter/limiter.js';
 import type { Clock } from '../common/clock.js';
 import type { Ticks } from '../common/ticks.js';
-import { groupBySlot } from './by-slot.js';
+import { groupBy } from './group-by.js';
 import type { KeyNaming } from './key-names.js';
 import { type AssumedKey, KnownWindows } from './known-windows.js';
 import {
@@ -44,8 +44,8 @@ export interface CheckBatcherParts {
   readonly observer: Pick<StoreObserver, 'batched'>;
   readonly ticks: Ticks;
   readonly clock: Pick<Clock, 'now'>;
-  /** The slot of a name in Redis. All names of a call are in one slot. */
-  readonly slotOf: (name: string) => number;
+  /** The primary that holds a name. All names of a call are on one primary. */
+  readonly shardOf: (name: string) => string;
   /** The waiters of a key on this replica, if there are any. */
   readonly waitingFor: (key: string) => KnownWaiting | undefined;
 }
@@ -81,7 +81,7 @@ interface OrderedKey {
 /**
  * Sends the checks that arrive in the same tick of the event loop together: the checks of one key as one
  * batch, all batches as one script call. No check waits for others: the end of the tick sends all that
- * have come, each key's checks in the order they came. In a cluster there is a call for each slot.
+ * have come, each key's checks in the order they came. In a cluster there is a call for each primary.
  *
  * Ordered checks are the exception: they wait for the answers to earlier checks of their key. Otherwise a call that has
  * to be sent again would come after calls that were sent later.
@@ -100,6 +100,8 @@ export class CheckBatcher {
   #latest = new Map<string, PendingBatch>();
   #checks = 0;
   #hits = 0;
+  /** In a cluster the keys of a tick go to several primaries. Their number is that of the last calls. */
+  #mostKeys = MAX_KEYS_PER_CALL;
   #flushIsDue = false;
   /** By key, as long as batches are under way. */
   readonly #ordered = new Map<string, OrderedKey>();
@@ -119,7 +121,7 @@ export class CheckBatcher {
     const latest = this.#latest.get(request.key);
     const grows = latest && takes(latest, request) ? latest : undefined;
     // The flush may send the batch of this key, so the ordered checks are looked up after it.
-    if (!grows && this.#batches.length === MAX_KEYS_PER_CALL) this.#flush();
+    if (!grows && this.#batches.length >= this.#mostKeys) this.#flush();
     const before = request.isOrdered ? this.#ordered.get(request.key) : undefined;
     if (before) {
       this.#hold(before, request, check);
@@ -190,7 +192,8 @@ export class CheckBatcher {
     this.parts.observer.batched(this.#checks);
     this.#checks = 0;
     this.#hits = 0;
-    const calls = groupBySlot(byAssumption(batches), ({ names }) => this.parts.slotOf(names.state));
+    const calls = groupBy(byAssumption(batches), ({ names }) => this.parts.shardOf(names.state));
+    this.#mostKeys = calls.length * MAX_KEYS_PER_CALL;
     for (const call of calls) void this.#call(call, now);
   }
 
@@ -245,7 +248,7 @@ export class CheckBatcher {
 
   /** Sends a batch that was held, together with the other checks of this tick. */
   #send(batch: PendingBatch): void {
-    if (this.#batches.length === MAX_KEYS_PER_CALL) this.#flush();
+    if (this.#batches.length >= this.#mostKeys) this.#flush();
     this.#flushAtEndOfTick();
     this.#put(batch);
     this.#checks += batch.checks.length;

@@ -5,7 +5,7 @@ import { ListingForbiddenError } from '../limiter/errors.js';
 import type { InstanceState } from '../limiter/limiter.js';
 import { withinDeadline } from './availability/deadline.js';
 import { toLimiterError } from './availability/store-errors.js';
-import { groupBySlot } from './by-slot.js';
+import { groupBy } from './group-by.js';
 import type { Connections } from './connections/connections.js';
 import type { KeyNaming } from './key-names.js';
 import type { Scripts } from './scripts/scripts.js';
@@ -53,7 +53,7 @@ export class Listing {
 
   async #inspectAll(states: readonly string[]): Promise<InstanceState[]> {
     const { connections } = this.parts;
-    const calls = groupBySlot([...new Set(states)], (state) => connections.slotOf(state));
+    const calls = groupBy([...new Set(states)], (state) => connections.slotOf(state));
     const replies = await Promise.all(calls.map((call) => this.#inspect(call)));
     return replies.flat();
   }

@@ -85,7 +85,7 @@ export class RedisLimiter implements StoreLimiter {
       observer: options.observer,
       ticks: eventLoop,
       clock: options.clock,
-      slotOf: (name) => connections.slotOf(name),
+      shardOf: (name) => connections.shardOf(name),
       waitingFor: (key) => this.#room.known(key),
     });
     this.#room = new WaitingRoom({

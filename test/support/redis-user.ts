@@ -40,7 +40,10 @@ export function rulesIn(file: RulesFile): string[] {
 
 /** The rules for another prefix or database, made from those of the files as docs/security.md says. */
 export function adaptedRules({ prefix = 'sluice:', database = 0 }): string[] {
-  const rules = rulesIn('user').map((rule) => rule.replace('sluice:', prefix));
+  const rules = [
+    ...rulesIn('user').map((rule) => rule.replace('sluice:', prefix)),
+    ...(FORM === 'function' ? rulesIn('functions') : []),
+  ];
   if (database === 0) return rules;
   return [
     ...rules.map((rule) => rule.replace(/:wake$/, `:wake:${database}`)),

@@ -12,7 +12,10 @@ export function scriptClientParts(client: Redis): ScriptClientParts {
   return {
     connections: {
       commands: client,
+      isCluster: false,
+      slotOf: () => 0,
       shardOf: () => SHARD,
+      nodeAt: () => client,
       primaries: () => new Map([[SHARD, client]]),
     },
     ticks: eventLoop,

@@ -14,12 +14,17 @@ export type Failure = 'fault' | 'moving' | 'passing' | 'full' | 'refused' | 'unk
 /** https://redis.io/docs/latest/develop/reference/protocol-spec/#simple-errors */
 const REPLIES: readonly [pattern: RegExp, failure: Failure][] = [
   [/^(MOVED|ASK|TRYAGAIN)\b/, 'moving'],
-  // The script had begun when one of its keys moved to another node.
-  [/^(ERR )?Script attempted to access a non local key in a cluster node/, 'moving'],
+  // A key of the script is on another node, moves to one, or is in no slot that any node serves.
+  [/^(ERR )?Script attempted to (access|execute) /, 'moving'],
   [/^(LOADING|MASTERDOWN|READONLY|CLUSTERDOWN)\b/, 'passing'],
   [/^OOM\b/, 'full'],
   [/^(BUSY|MISCONF|NOREPLICAS|NOAUTH|NOPERM)\b/, 'refused'],
 ];
+
+/** There is no connection to send a call on. */
+export class NotConnectedError extends Error {
+  override readonly name = 'NotConnectedError';
+}
 
 /** Messages of ioredis without a connection. The call was not sent. */
 const NOT_SENT = /^(Stream isn't writeable|Cluster isn't ready)/;
@@ -32,6 +37,7 @@ const PLACE_IN_SCRIPT =
 
 export function classifyFailure(error: unknown): Failure {
   if (!(error instanceof Error)) return 'fault';
+  if (error instanceof NotConnectedError) return 'passing';
   const isGivenUp = GAVE_UP.test(error.message);
   if (error.name === 'ReplyError' || isGivenUp) {
     const said = error.message.replace(GAVE_UP, '').replace(PLACE_IN_SCRIPT, '');

@@ -59,10 +59,10 @@ export function connectToCluster(settings: ConnectionSettings, logger: Logger): 
     logger,
   );
   const shardOf = (name: string): string => commands.slots[calculateSlot(name)]?.[0] ?? NO_SHARD;
-  const nodeOf = (shard: string): Redis | undefined =>
-    commands.nodes('all').find((node) => shardAt(node) === shard);
+  const nodes = new Map<string, Redis>();
+  const nodeAt = (shard: string): Redis | undefined => nodes.get(shard);
   const subscriber = new ShardedSubscriber(
-    { shardOf, nodeOf, refresh: () => commands.refreshSlotsCache() },
+    { shardOf, nodeAt, refresh: () => commands.refreshSlotsCache() },
     { ...redisOptions, enableOfflineQueue: false, autoResubscribe: false, readOnly: false },
     settings.timeoutMillis,
     logger,
@@ -70,9 +70,16 @@ export function connectToCluster(settings: ConnectionSettings, logger: Logger): 
   commands.on('refresh', () => {
     subscriber.place();
   });
-  commands.on('+node', (node: Redis) => limitHandshake(node, 2 * settings.timeoutMillis));
+  commands.on('+node', (node: Redis) => {
+    nodes.set(shardAt(node), node);
+    limitHandshake(node, 2 * settings.timeoutMillis);
+  });
+  commands.on('-node', (node: Redis) => {
+    // Another connection may have taken its place.
+    if (nodeAt(shardAt(node)) === node) nodes.delete(shardAt(node));
+  });
   const renew = (shard: string): void => {
-    nodeOf(shard)?.disconnect();
+    nodeAt(shard)?.disconnect();
     commands.refreshSlotsCache();
   };
   return {
@@ -81,12 +88,13 @@ export function connectToCluster(settings: ConnectionSettings, logger: Logger): 
     isCluster: true,
     slotOf: calculateSlot,
     shardOf,
+    nodeAt,
     primaries: () => new Map(commands.nodes('master').map((node) => [shardAt(node), node])),
     renew,
     renewIfDead: async (shard) => {
       // Its slots may have another node by now.
       commands.refreshSlotsCache();
-      const node = nodeOf(shard);
+      const node = nodeAt(shard);
       if (node && (await isDead(node, settings.timeoutMillis))) renew(shard);
     },
     refresh: () => {

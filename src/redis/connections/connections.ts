@@ -17,6 +17,8 @@ export interface Connections {
   slotOf(name: string): number;
   /** An identifier of the primary that holds a name, as far as is known. */
   shardOf(name: string): string;
+  /** The connection to a node, by the identifiers of `shardOf`, if it is known. */
+  nodeAt(shard: string): Redis | undefined;
   /** A connection to each primary, by the identifiers of `shardOf`. */
   primaries(): ReadonlyMap<string, Redis>;
   /** Replaces a useless connection by a new one. */

@@ -63,6 +63,7 @@ export function connectToPrimary(settings: ConnectionSettings, logger: Logger): 
     isCluster: false,
     slotOf: () => 0,
     shardOf: () => SHARD,
+    nodeAt: () => commands,
     primaries: () => primaries,
     renew,
     renewIfDead: async () => {

@@ -11,7 +11,7 @@ export interface Topology {
   /** The primary that holds a name. */
   shardOf(name: string): string;
   /** A connection to a node, whose address a new connection can use. */
-  nodeOf(shard: string): Redis | undefined;
+  nodeAt(shard: string): Redis | undefined;
   /** Looks the topology up again. */
   refresh(): void;
 }
@@ -87,7 +87,7 @@ export class ShardedSubscriber implements Subscriber {
   }
 
   #connect(shard: string): Redis | undefined {
-    const node = this.topology.nodeOf(shard);
+    const node = this.topology.nodeAt(shard);
     if (!node || this.#isClosed) return undefined;
     const { host, port } = node.options;
     const client = limitHandshake(

@@ -72,6 +72,8 @@ export interface CheckCircumstances {
   readonly isSentAgain: boolean;
   /** Redis may have no memory left. Without this hint a full Redis also refuses existing keys. */
   readonly mayBeFull: boolean;
+  /** The names are in several slots of a cluster, so Redis does not take them as KEYS. */
+  readonly hasSeveralSlots: boolean;
 }
 
 export interface CheckBatchReply {
@@ -101,7 +103,7 @@ const NAMES_FOR = {
 export function encodeChecks(
   settings: CallerSettings,
   batches: readonly CheckBatch[],
-  { isSentAgain, mayBeFull }: CheckCircumstances,
+  { isSentAgain, mayBeFull, hasSeveralSlots }: CheckCircumstances,
 ): { readonly keys: string[]; readonly args: (string | number)[] } {
   const needsAllNames = isSentAgain || mayBeFull;
   const keys: string[] = [];
@@ -122,6 +124,7 @@ export function encodeChecks(
     counts.newWindow,
     encodeShapes(batches, limits, first),
   ];
+  if (hasSeveralSlots) args.push(keys.length, ...keys.splice(0));
   for (const { checks } of batches) for (const { requestId } of checks) args.push(requestId);
   return { keys, args };
 }

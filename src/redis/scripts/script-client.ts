@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 
 import type { Clock } from '../../common/clock.js';
 import type { Ticks } from '../../common/ticks.js';
-import { classifyFailure } from '../availability/store-errors.js';
+import { classifyFailure, NotConnectedError } from '../availability/store-errors.js';
 import type { Connections } from '../connections/connections.js';
 import { LibraryLoader } from './library-loader.js';
 import type { Script } from './script-loader.js';
@@ -13,10 +13,15 @@ export interface ScriptCall {
   readonly script: Script;
   readonly keys: readonly string[];
   readonly args: readonly (string | number)[];
+  /** The shard that a call without keys is for. */
+  readonly shard?: string | undefined;
 }
 
 export interface ScriptClientParts {
-  readonly connections: Pick<Connections, 'commands' | 'shardOf' | 'primaries'>;
+  readonly connections: Pick<
+    Connections,
+    'commands' | 'isCluster' | 'slotOf' | 'shardOf' | 'nodeAt' | 'primaries'
+  >;
   readonly ticks: Ticks;
   readonly clock: Pick<Clock, 'now'>;
   readonly logger: Pick<Logger, 'info'>;
@@ -150,15 +155,18 @@ export class ScriptClient {
   #send(
     command: 'fcall' | 'evalsha' | 'eval',
     script: string,
-    { keys, args }: ScriptCall,
+    { keys, args, shard }: ScriptCall,
   ): Promise<unknown> {
-    return this.parts.connections.commands.sendCommand(
-      new Command(command, [script, keys.length, ...keys, ...args], { replyEncoding: 'utf8' }),
-    ) as Promise<unknown>;
+    const { connections } = this.parts;
+    const client = shard === undefined ? connections.commands : connections.nodeAt(shard);
+    if (!client) return Promise.reject(new NotConnectedError(`no connection to ${shard}`));
+    const words = [script, keys.length, ...keys, ...args];
+    const sent = new Command(command, words, { replyEncoding: 'utf8' });
+    return client.sendCommand(sent) as Promise<unknown>;
   }
 
-  #shardOf({ keys }: ScriptCall): string {
-    return this.parts.connections.shardOf(keys[0] ?? '');
+  #shardOf({ keys, shard }: ScriptCall): string {
+    return shard ?? this.parts.connections.shardOf(keys[0] ?? '');
   }
 
   #isFull(call: ScriptCall): boolean {

@@ -21,9 +21,10 @@ export interface Library {
 
 /**
  * The flags of a function: https://redis.io/docs/latest/develop/programmability/lua-api/#script-flags
- * A script with `no-writes` also runs while Redis accepts no writes.
+ * - `no-writes`: it also runs while Redis accepts no writes
+ * - `allow-cross-slot-keys`: in a cluster its names may be in several slots. Scripts for EVALSHA always may.
  */
-export type FunctionFlag = 'no-writes';
+export type FunctionFlag = 'no-writes' | 'allow-cross-slot-keys';
 
 /** `--@include lib/window` on a line of its own. */
 const INCLUDE = /^--@include (\S+)$/;

@@ -1,16 +1,8 @@
 import type { Call, CallGuard } from '../availability/call-guard.js';
-import { classifyFailure, toLimiterError } from '../availability/store-errors.js';
-import { StoreFullError } from '../../limiter/errors.js';
 import type { ReleaseOptions, RequestTrace } from '../../limiter/limiter.js';
 import type { KeyNames } from '../key-names.js';
-import {
-  type CheckBatch,
-  type CheckBatchReply,
-  type CheckReplies,
-  decodeCheckReplies,
-  encodeChecks,
-  NEEDS_ALL_NAMES,
-} from './check-codec.js';
+import { CheckCalls } from './check-calls.js';
+import type { CheckBatch, CheckBatchReply } from './check-codec.js';
 import {
   decodeInstances,
   type InspectReplies,
@@ -29,6 +21,7 @@ import {
   keysToRenew,
   type LeasedPlaces,
 } from './renew-codec.js';
+import { replyForEach } from './reply-for-each.js';
 import { type ScriptCall, ScriptClient, type ScriptClientParts } from './script-client.js';
 import { type FunctionFlag, loadScript, type Script } from './script-loader.js';
 import {
@@ -53,24 +46,19 @@ interface RunOptions {
   readonly traces?: readonly RequestTrace[] | undefined;
 }
 
-/** How long checks assume that Redis may have no memory left after it has refused one for that reason. */
-const FULL_MILLIS = 1000;
-
 /**
  * One typed function for each script in `lua/`, which describes KEYS, ARGV and replies.
  * Each rejects with a StoreUnavailableError if Redis is unreachable or does not answer in time.
  */
 export class Scripts {
   readonly #client: ScriptClient;
-  readonly #check: Script;
+  readonly #checks: CheckCalls;
   readonly #settle: Script;
   readonly #renew: Script;
   readonly #release: Script;
   readonly #withdraw: Script;
   readonly #inspect: Script;
   readonly #examine: Script;
-  /** By `performance.now()`. */
-  #mayBeFullUntil = 0;
 
   constructor(
     client: ScriptClientParts,
@@ -80,7 +68,14 @@ export class Scripts {
     this.#client = new ScriptClient(client);
     const load = (name: string, flags?: readonly FunctionFlag[]): Script =>
       loadScript(name, settings.replacements, flags);
-    this.#check = load('check');
+    this.#checks = new CheckCalls({
+      script: load('check', ['allow-cross-slot-keys']),
+      client: this.#client,
+      connections: client.connections,
+      clock: client.clock,
+      settings,
+      run: (call) => this.#call(call),
+    });
     this.#settle = load('settle');
     this.#renew = load('renew');
     this.#release = load('release');
@@ -90,52 +85,11 @@ export class Scripts {
   }
 
   /**
-   * @param batches in a cluster, with names in one slot
+   * @param batches one at least; in a cluster, with names on one shard
    * @returns for each batch, in their order, its reply, or the error with which it failed alone
    */
   check(batches: readonly CheckBatch[]): Promise<(CheckBatchReply | Error)[]> {
-    const size = batches.reduce((sum, { checks }) => sum + checks.length, 0);
-    return this.#call({
-      script: this.#check.name,
-      name: batches[0]?.names.state ?? '',
-      size,
-      traces: tracesOf(batches),
-      isWrite: true,
-      isRepeatable: true,
-      send: (attempt, isWanted) => this.#sendChecks(batches, attempt > 1, isWanted),
-    });
-  }
-
-  /** Sends batches again that need all names, or that a full Redis has refused, so that it refuses only new keys. */
-  async #sendChecks(
-    batches: readonly CheckBatch[],
-    isSentAgain: boolean,
-    isWanted: () => boolean,
-  ): Promise<(CheckBatchReply | Error)[]> {
-    const mayBeFull = performance.now() < this.#mayBeFullUntil;
-    const circumstances = { isSentAgain, mayBeFull };
-    const replies = await this.#sendForEach(
-      { script: this.#check, ...encodeChecks(this.settings, batches, circumstances) },
-      isWanted,
-      (reply) => decodeCheckReplies(batches, reply as CheckReplies),
-    );
-    if (replies.some((reply) => reply instanceof StoreFullError)) {
-      this.#mayBeFullUntil = performance.now() + FULL_MILLIS;
-    }
-    const needsAnotherCall = (reply: unknown): boolean =>
-      reply === NEEDS_ALL_NAMES || (reply instanceof StoreFullError && !mayBeFull);
-    const rest = batches
-      .filter((_, i) => needsAnotherCall(replies[i]))
-      .map((batch) => ({ ...batch, assumption: 'unknown' as const }));
-    if (rest.length === 0) return replies as (CheckBatchReply | Error)[];
-    const later = (await this.#sendChecks(rest, isSentAgain, isWanted)).values();
-    return replies.map((reply) => {
-      if (!needsAnotherCall(reply)) return reply;
-      const next = later.next().value;
-      return reply === NEEDS_ALL_NAMES && !(next instanceof Error)
-        ? { ...next, neededAllNames: true }
-        : next;
-    }) as (CheckBatchReply | Error)[];
+    return this.#checks.check(batches);
   }
 
   /** @param known of a key that Redis may have lost */
@@ -277,24 +231,6 @@ export class Scripts {
     isWanted: () => boolean,
     decode: (reply: unknown) => (Reply | Error)[],
   ): Promise<(Reply | Error)[]> {
-    const replies = decode(await this.#client.sendAtOnce(call, isWanted));
-    const [first] = replies;
-    // No part ran, so the store failed, and not a key.
-    if (first instanceof Error && replies.every(isFailureOfStore)) throw first;
-    return replies.map((reply) =>
-      reply instanceof Error ? (toLimiterError(reply) as Error) : reply,
-    );
+    return replyForEach(decode(await this.#client.sendAtOnce(call, isWanted)));
   }
-}
-
-/** @returns undefined if no check is traced */
-function tracesOf(batches: readonly CheckBatch[]): RequestTrace[] | undefined {
-  let all: RequestTrace[] | undefined;
-  for (const { traces } of batches) if (traces) (all ??= []).push(...traces);
-  return all;
-}
-
-function isFailureOfStore(reply: unknown): boolean {
-  const failure = classifyFailure(reply);
-  return failure !== 'fault' && failure !== 'full';
 }

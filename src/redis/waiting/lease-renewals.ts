@@ -1,5 +1,5 @@
 import type { Clock } from '../../common/clock.js';
-import { groupBySlot } from '../by-slot.js';
+import { groupBy } from '../group-by.js';
 import type { LeasedPlaces } from '../scripts/renew-codec.js';
 import { ModeTimer } from './mode-timer.js';
 import type { WaitingStore } from './waiting-store.js';
@@ -87,7 +87,7 @@ export class LeaseRenewals {
 
   async #renewAll(queues: readonly LeasedQueue[]): Promise<void> {
     const calls: Promise<void>[] = [];
-    for (const ofSlot of groupBySlot(queues, ({ names }) => this.parts.slotOf(names.state))) {
+    for (const ofSlot of groupBy(queues, ({ names }) => this.parts.slotOf(names.state))) {
       for (let first = 0; first < ofSlot.length; first += MAX_KEYS_PER_CALL) {
         calls.push(this.#renew(ofSlot.slice(first, first + MAX_KEYS_PER_CALL)));
       }

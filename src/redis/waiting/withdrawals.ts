@@ -4,7 +4,7 @@ import type { Clock } from '../../common/clock.js';
 import type { Ticks } from '../../common/ticks.js';
 import type { LimitsOf } from '../../limiter/limiter.js';
 import { backoffMillis } from '../backoff.js';
-import { groupBySlot } from '../by-slot.js';
+import { groupBy } from '../group-by.js';
 import type { KeyNames, KeyNaming } from '../key-names.js';
 import type { Withdrawal } from '../scripts/withdraw-codec.js';
 import type { StoreObserver } from '../store-observer.js';
@@ -196,7 +196,7 @@ export class Withdrawals {
   /** The calls for these keys, each with names of one slot. */
   #calls(keys: readonly Pending[]): Pending[][] {
     const calls: Pending[][] = [];
-    for (const ofSlot of groupBySlot(keys, ({ names }) => this.parts.slotOf(names.state))) {
+    for (const ofSlot of groupBy(keys, ({ names }) => this.parts.slotOf(names.state))) {
       let call: Pending[] = [];
       let ids = 0;
       for (const pending of ofSlot) {

@@ -42,7 +42,7 @@ beforeEach(() => {
   subscriber = createSubscriber(
     {
       shardOf: (channel) => shards.get(channel) ?? 'a',
-      nodeOf: (shard) => (unknownShards.has(shard) ? undefined : nodeOf(shard)),
+      nodeAt: (shard) => (unknownShards.has(shard) ? undefined : nodeAt(shard)),
       refresh: () => (refreshes += 1),
     },
     10_000,
@@ -77,11 +77,11 @@ function createSubscriber(
   return created;
 }
 
-const nodeOf = (shard: string): Redis => (shard === 'a' ? a : b).client;
+const nodeAt = (shard: string): Redis => (shard === 'a' ? a : b).client;
 
 async function subscribersOf(channel: string): Promise<{ a: unknown; b: unknown }> {
   const [[, atA], [, atB]] = (await Promise.all(
-    ['a', 'b'].map((shard) => nodeOf(shard).call('PUBSUB', 'SHARDNUMSUB', channel)),
+    ['a', 'b'].map((shard) => nodeAt(shard).call('PUBSUB', 'SHARDNUMSUB', channel)),
   )) as [[string, number], [string, number]];
   return { a: atA, b: atB };
 }
@@ -89,7 +89,7 @@ async function subscribersOf(channel: string): Promise<{ a: unknown; b: unknown 
 /** Resolves when the subscriber has so many connections to the shard. */
 async function untilConnections(shard: string, count: number): Promise<void> {
   await until(async () => {
-    const list = (await nodeOf(shard).client('LIST')) as string;
+    const list = (await nodeAt(shard).client('LIST')) as string;
     return list.split('\n').filter((line) => line.includes(`name=${NAME} `)).length === count;
   });
 }
@@ -109,7 +109,7 @@ async function caughtUp(shard: string): Promise<void> {
 
 async function expectMessage(shard: string, channel: string): Promise<void> {
   const message = uniqueKey();
-  await nodeOf(shard).spublish(channel, message);
+  await nodeAt(shard).spublish(channel, message);
   await recorder.untilMessage(message);
   expect(recorder.messages.filter(([, text]) => text === message)).toEqual([[channel, message]]);
 }
@@ -328,7 +328,7 @@ describeWithRedisProgram('a dead connection', () => {
     const proxy = await startFaultProxy(server.port);
     const node = new Redis(proxy.url, { lazyConnect: true });
     const log = recordLog();
-    const topology = { shardOf: () => 'only', nodeOf: () => node, refresh: () => undefined };
+    const topology = { shardOf: () => 'only', nodeAt: () => node, refresh: () => undefined };
     const ours = createSubscriber(topology, 1000, log.logger);
     ours.subscribe(onA);
     await recorder.untilSubscribed(onA);

@@ -68,7 +68,14 @@ export class SimulatedReplica {
     this.mailbox = new Mailbox(naming.namesOf(KEY).wakeChannel);
     const redis = this.#client();
     const atOnce = { next: (callback: () => void): void => callback() };
-    const connections = { commands: redis, shardOf: () => '', primaries: () => new Map() };
+    const connections = {
+      commands: redis,
+      isCluster: false,
+      slotOf: () => 0,
+      shardOf: () => '',
+      nodeAt: () => redis,
+      primaries: () => new Map(),
+    };
     const client = {
       connections,
       ticks: atOnce,
@@ -92,7 +99,7 @@ export class SimulatedReplica {
       observer: unobserved,
       ticks,
       clock: this.clock,
-      slotOf: () => 0,
+      shardOf: () => '',
       waitingFor: (key) => this.room.known(key),
     });
     this.room = new WaitingRoom({

@@ -60,7 +60,7 @@ beforeEach(() => {
     observer: unobserved,
     ticks: eventLoop,
     clock,
-    slotOf: () => 0,
+    shardOf: () => 'primary',
     waitingFor: (key) => waiting.get(key),
   });
 });

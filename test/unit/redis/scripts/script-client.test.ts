@@ -97,7 +97,14 @@ function clientWith({ onlyScripts = false } = {}): ScriptClient {
     ]),
   );
   return new ScriptClient({
-    connections: { commands: commands as unknown as Redis, shardOf, primaries: () => primaries },
+    connections: {
+      commands: commands as unknown as Redis,
+      isCluster: true,
+      slotOf: () => 0,
+      shardOf,
+      nodeAt: () => undefined,
+      primaries: () => primaries,
+    },
     ticks: eventLoop,
     clock,
     logger: log.logger,

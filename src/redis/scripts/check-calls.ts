@@ -1,0 +1,180 @@
+import { StoreFullError } from '../../limiter/errors.js';
+import type { RequestTrace } from '../../limiter/limiter.js';
+import type { CallGuard } from '../availability/call-guard.js';
+import { classifyFailure } from '../availability/store-errors.js';
+import { groupBy } from '../group-by.js';
+import {
+  type CheckBatch,
+  type CheckBatchReply,
+  type CheckReplies,
+  decodeCheckReplies,
+  encodeChecks,
+  NEEDS_ALL_NAMES,
+} from './check-codec.js';
+import { replyForEach } from './reply-for-each.js';
+import type { ScriptClient, ScriptClientParts } from './script-client.js';
+import type { Script } from './script-loader.js';
+import type { CallerSettings } from './shared-arguments.js';
+
+/** How long checks assume that Redis may have no memory left after it has refused one for that reason. */
+const FULL_MILLIS = 1000;
+/** How long the calls to a shard have one slot each after the shard has failed all keys of a call with several. */
+const BY_SLOT_MILLIS = 1000;
+
+/** The reply for a batch whose slot is not where the call went. */
+const MOVED = Symbol('moved');
+
+type BatchReply = CheckBatchReply | Error;
+
+export interface CheckCallsParts {
+  readonly script: Script;
+  readonly client: ScriptClient;
+  readonly connections: ScriptClientParts['connections'];
+  readonly clock: ScriptClientParts['clock'];
+  readonly settings: CallerSettings;
+  readonly run: CallGuard['run'];
+}
+
+interface CallOptions {
+  /** The checks may have run before. */
+  readonly wasSent: boolean;
+  /** The call goes to the primary of a shard, and its names are in several slots. Otherwise they are in one slot. */
+  readonly isOfShard: boolean;
+}
+
+/**
+ * Calls `lua/check.lua`. In a cluster a call has keys of several slots of a shard: with a call for each slot, most calls
+ * would have one key, and a decision would cost three times as much. Redis decides each key by itself, so a slot that
+ * has moved, or that moves, concerns its own keys only. These get calls of their own, which follow the slot.
+ */
+export class CheckCalls {
+  #mayBeFullUntil = -Infinity;
+  /** Until when calls to a shard have one slot each. */
+  readonly #bySlotUntil = new Map<string, number>();
+
+  constructor(private readonly parts: CheckCallsParts) {}
+
+  /**
+   * @param batches one at least; in a cluster, with names on one shard
+   * @returns for each batch, in their order, its reply, or the error with which it failed alone
+   */
+  async check(batches: readonly CheckBatch[]): Promise<BatchReply[]> {
+    const shard = this.#sharedShard(batches);
+    if (shard === undefined) return this.#checkBySlot(batches, false);
+    let wasSent = false;
+    const replies = await this.#call(batches, { wasSent, isOfShard: true }, (attempt) => {
+      wasSent = attempt > 1;
+    });
+    const moved = batches.filter((_, i) => replies[i] === MOVED);
+    if (moved.length === 0) return replies as BatchReply[];
+    if (moved.length === batches.length) {
+      this.#bySlotUntil.set(shard, this.parts.clock.now() + BY_SLOT_MILLIS);
+    }
+    const later = (await this.#checkBySlot(moved, wasSent)).values();
+    return replies.map((reply) => (reply === MOVED ? later.next().value : reply)) as BatchReply[];
+  }
+
+  /** @returns undefined if each slot gets a call of its own */
+  #sharedShard([first, second]: readonly CheckBatch[]): string | undefined {
+    const { connections } = this.parts;
+    if (!connections.isCluster || !first || !second) return undefined;
+    const shard = connections.shardOf(first.names.state);
+    const bySlotUntil = this.#bySlotUntil.get(shard);
+    if (bySlotUntil !== undefined) {
+      if (this.parts.clock.now() < bySlotUntil) return undefined;
+      this.#bySlotUntil.delete(shard);
+    }
+    return connections.nodeAt(shard) && shard;
+  }
+
+  /** A slot that fails harms no other. */
+  async #checkBySlot(batches: readonly CheckBatch[], wasSent: boolean): Promise<BatchReply[]> {
+    const { connections } = this.parts;
+    const call = (some: readonly CheckBatch[]): Promise<BatchReply[]> =>
+      this.#call(some, { wasSent, isOfShard: false }) as Promise<BatchReply[]>;
+    const bySlot = connections.isCluster
+      ? groupBy(batches, ({ names }) => connections.slotOf(names.state))
+      : [batches];
+    if (bySlot.length === 1) return call(batches);
+    const replies = new Map<CheckBatch, BatchReply>();
+    await Promise.all(
+      bySlot.map(async (ofSlot) => {
+        const all = await call(ofSlot).catch((error: unknown) => ofSlot.map(() => error as Error));
+        for (const [i, batch] of ofSlot.entries()) replies.set(batch, all[i]!);
+      }),
+    );
+    return batches.map((batch) => replies.get(batch)!);
+  }
+
+  #call(
+    batches: readonly CheckBatch[],
+    { wasSent, isOfShard }: CallOptions,
+    onAttempt?: (attempt: number) => void,
+  ): Promise<(BatchReply | typeof MOVED)[]> {
+    const size = batches.reduce((sum, { checks }) => sum + checks.length, 0);
+    return this.parts.run({
+      script: this.parts.script.name,
+      name: batches[0]?.names.state ?? '',
+      size,
+      traces: tracesOf(batches),
+      isWrite: true,
+      isRepeatable: true,
+      send: (attempt, isWanted) => {
+        onAttempt?.(attempt);
+        return this.#send(batches, { wasSent: wasSent || attempt > 1, isOfShard }, isWanted);
+      },
+    });
+  }
+
+  /** Sends batches again that need all names, or that a full Redis has refused, so that it refuses only new keys. */
+  async #send(
+    batches: readonly CheckBatch[],
+    options: CallOptions,
+    isWanted: () => boolean,
+  ): Promise<(BatchReply | typeof MOVED)[]> {
+    const { client, connections, script, settings } = this.parts;
+    const mayBeFull = this.parts.clock.now() < this.#mayBeFullUntil;
+    const hasSeveralSlots = options.isOfShard && batches.length > 1;
+    const circumstances = { isSentAgain: options.wasSent, mayBeFull, hasSeveralSlots };
+    const call = {
+      script,
+      ...encodeChecks(settings, batches, circumstances),
+      shard: hasSeveralSlots ? connections.shardOf(batches[0]?.names.state ?? '') : undefined,
+    };
+    const decoded = decodeCheckReplies(
+      batches,
+      (await client.sendAtOnce(call, isWanted)) as CheckReplies,
+    );
+    const replies = replyForEach<CheckBatchReply | typeof NEEDS_ALL_NAMES | typeof MOVED>(
+      hasSeveralSlots ? decoded.map((reply) => (isMoving(reply) ? MOVED : reply)) : decoded,
+    );
+    if (replies.some((reply) => reply instanceof StoreFullError)) {
+      this.#mayBeFullUntil = this.parts.clock.now() + FULL_MILLIS;
+    }
+    const needsAnotherCall = (reply: unknown): boolean =>
+      reply === NEEDS_ALL_NAMES || (reply instanceof StoreFullError && !mayBeFull);
+    const rest = batches
+      .filter((_, i) => needsAnotherCall(replies[i]))
+      .map((batch) => ({ ...batch, assumption: 'unknown' as const }));
+    if (rest.length === 0) return replies as (BatchReply | typeof MOVED)[];
+    const later = (await this.#send(rest, options, isWanted)).values();
+    return replies.map((reply) => {
+      if (!needsAnotherCall(reply)) return reply;
+      const next = later.next().value;
+      return reply === NEEDS_ALL_NAMES && typeof next === 'object' && !(next instanceof Error)
+        ? { ...next, neededAllNames: true }
+        : next;
+    }) as (BatchReply | typeof MOVED)[];
+  }
+}
+
+function isMoving(reply: unknown): boolean {
+  return reply instanceof Error && classifyFailure(reply) === 'moving';
+}
+
+/** @returns undefined if no check is traced */
+function tracesOf(batches: readonly CheckBatch[]): RequestTrace[] | undefined {
+  let all: RequestTrace[] | undefined;
+  for (const { traces } of batches) if (traces) (all ??= []).push(...traces);
+  return all;
+}
