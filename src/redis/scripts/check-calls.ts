@@ -100,10 +100,10 @@ export class CheckCalls {
     await Promise.all(
       bySlot.map(async (ofSlot) => {
         const all = await call(ofSlot).catch((error: unknown) => ofSlot.map(() => error as Error));
-        for (const [i, batch] of ofSlot.entries()) replies.set(batch, all[i]!);
+        for (const [i, batch] of ofSlot.entries()) replies.set(batch, all[i] ?? unanswered());
       }),
     );
-    return batches.map((batch) => replies.get(batch)!);
+    return batches.map((batch) => replies.get(batch) ?? unanswered());
   }
 
   #call(
@@ -166,6 +166,10 @@ export class CheckCalls {
         : next;
     }) as (BatchReply | typeof MOVED)[];
   }
+}
+
+function unanswered(): Error {
+  return new Error('check.lua left a batch unanswered');
 }
 
 function isMoving(reply: unknown): boolean {
