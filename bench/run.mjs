@@ -22,6 +22,7 @@ const SCENARIOS = {
   rules: ['rules', 'rules'],
   'raw-scripts': ['raw-scripts', 'rawScripts'],
   cluster: ['cluster', 'cluster'],
+  sizing: ['sizing', 'sizing'],
 };
 const HELP = `npm run bench -- [options]
 

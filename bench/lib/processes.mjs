@@ -104,6 +104,18 @@ export class RedisServer {
     return Number(/^total_commands_processed:(\d+)/m.exec(info)[1]);
   }
 
+  /** How often a script was called, as a function or by EVALSHA. */
+  async scriptCalls() {
+    const stats = await this.client.info('commandstats');
+    const calls = [...stats.matchAll(/^cmdstat_(?:fcall|evalsha):calls=(\d+)/gm)];
+    return calls.reduce((sum, [, count]) => sum + Number(count), 0);
+  }
+
+  /** The settings by which a replica uses it. */
+  get settings() {
+    return { REDIS_URL: this.url };
+  }
+
   async usedBytes() {
     return Number(/^used_memory:(\d+)/m.exec(await this.client.info('memory'))[1]);
   }

@@ -35,9 +35,18 @@ export class RedisCluster {
   }
 
   /** Of all servers together. */
-  async cpuMicros() {
-    const each = await Promise.all(this.servers.map((server) => server.cpuMicros()));
-    return each.reduce((sum, micros) => sum + micros, 0);
+  cpuMicros() {
+    return this.#sum((server) => server.cpuMicros());
+  }
+
+  /** To all servers together. */
+  scriptCalls() {
+    return this.#sum((server) => server.scriptCalls());
+  }
+
+  async #sum(figure) {
+    const each = await Promise.all(this.servers.map(figure));
+    return each.reduce((sum, value) => sum + value, 0);
   }
 
   async stop() {

@@ -18,6 +18,7 @@ export function report(results) {
     rulesSection(results.rules),
     rawSection(results['raw-scripts']),
     ...(results.cluster?.loads ?? []).map((load) => clusterSection(results.cluster, load)),
+    ...sizingSections(results.sizing),
   ];
   return sections.filter((section) => section !== undefined).join('\n');
 }
@@ -231,6 +232,44 @@ function clusterSection({ primaries, keys }, { connections, sides }) {
     ['build, store', 'decisions/s', 'replica CPU µs', 'Redis CPU µs', 'p99 ms at half the rate'],
     rows,
   );
+}
+
+function sizingSections(measured) {
+  if (!measured) return [];
+  const { fitted, costs, byReplicas, byPrimaries, hotKey, prediction } = measured;
+  const head = ['decisions/s', 'calls per decision', 'replica CPU µs', 'Redis CPU µs'];
+  const figures = ({ perSecond, calls, replicaMicros, redisMicros }) => [
+    perSecond === undefined ? '' : count(perSecond),
+    calls.toFixed(2),
+    tenths(replicaMicros),
+    tenths(redisMicros),
+  ];
+  const row = (point) => [point.title, ...figures(point)];
+  const cost = (name, { check, call, window }) => [
+    name,
+    tenths(check),
+    tenths(call),
+    tenths(window),
+  ];
+  return [
+    section('Sizing: what the formula is made from', ['load', ...head], fitted.map(row)),
+    section(
+      'Sizing: CPU µs of',
+      ['process', 'a check', 'a call', 'the beginning of a window'],
+      [cost('a replica', costs.replicaMicros), cost('Redis', costs.redisMicros)],
+    ),
+    section('Sizing: replicas on one Redis', ['load', ...head], byReplicas.map(row)),
+    section('Sizing: primaries of a cluster', ['load', ...head], byPrimaries.map(row)),
+    section('Sizing: one key', ['load', ...head], [row(hotKey)]),
+    section(
+      `Sizing: ${prediction.measured.title}`,
+      ['', ...head],
+      [
+        ['predicted', ...figures(prediction.predicted)],
+        ['measured', ...figures(prediction.measured)],
+      ],
+    ),
+  ];
 }
 
 function rawSection(commands) {

@@ -52,8 +52,7 @@ async function createSide(redisProgram, build, program, store) {
     store === 'one'
       ? await RedisServer.start(redisProgram)
       : await RedisCluster.start(redisProgram, PRIMARIES);
-  const settings = store === 'one' ? { REDIS_URL: redis.url } : redis.settings;
-  const replica = await Server.start(name, program, { ...LIMITS, ...settings });
+  const replica = await Server.start(name, program, { ...LIMITS, ...redis.settings });
   await saturate(replica, { name: 'key', keys: KEYS, seconds: WARM_UP_SECONDS });
   return { name, build, store, redis, replica };
 }

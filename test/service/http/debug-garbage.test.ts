@@ -17,7 +17,7 @@ async function startOn(
 ) {
   fake = await startFakeRedis((command) => {
     if (command === 'SCAN') return scan();
-    return command.startsWith('EVAL') ? script : undefined;
+    return command === 'FCALL' ? script : undefined;
   });
   app = await startTestApp({ REDIS_URL: fake.url, LOG_LEVEL: 'silent' });
 }
