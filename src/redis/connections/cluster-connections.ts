@@ -59,8 +59,16 @@ export function connectToCluster(settings: ConnectionSettings, logger: Logger): 
     logger,
   );
   const shardOf = (name: string): string => commands.slots[calculateSlot(name)]?.[0] ?? NO_SHARD;
-  const nodes = new Map<string, Redis>();
-  const nodeAt = (shard: string): Redis | undefined => nodes.get(shard);
+  /** The last ones that were looked up. Looking through all nodes for each call would take too long. */
+  const lookedUp = new Map<string, Redis>();
+  const nodeAt = (shard: string): Redis | undefined => {
+    const known = lookedUp.get(shard);
+    if (known && known.status !== 'end') return known;
+    const node = commands.nodes('all').find((each) => shardAt(each) === shard);
+    if (node) lookedUp.set(shard, node);
+    else lookedUp.delete(shard);
+    return node;
+  };
   const subscriber = new ShardedSubscriber(
     { shardOf, nodeAt, refresh: () => commands.refreshSlotsCache() },
     { ...redisOptions, enableOfflineQueue: false, autoResubscribe: false, readOnly: false },
@@ -70,14 +78,7 @@ export function connectToCluster(settings: ConnectionSettings, logger: Logger): 
   commands.on('refresh', () => {
     subscriber.place();
   });
-  commands.on('+node', (node: Redis) => {
-    nodes.set(shardAt(node), node);
-    limitHandshake(node, 2 * settings.timeoutMillis);
-  });
-  commands.on('-node', (node: Redis) => {
-    // Another connection may have taken its place.
-    if (nodeAt(shardAt(node)) === node) nodes.delete(shardAt(node));
-  });
+  commands.on('+node', (node: Redis) => limitHandshake(node, 2 * settings.timeoutMillis));
   const renew = (shard: string): void => {
     nodeAt(shard)?.disconnect();
     commands.refreshSlotsCache();
