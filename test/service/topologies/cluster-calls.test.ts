@@ -103,4 +103,15 @@ describeWithRedisProgram('the calls to a Redis Cluster', () => {
       expect((await debugState(replica.url, key)).NumApprovedThisWindow).toBe(2);
     }
   });
+
+  test('go on after all connections were cut', async () => {
+    const nodes = await cluster.primaries();
+    const keys = (await Promise.all(nodes.map((node) => keysOn(node, 4)))).flat();
+    expect(await check(keys)).toEqual(times(keys.length, 200));
+    for (const node of nodes) await node.command('CLIENT', 'KILL', 'TYPE', 'normal');
+    expect(await check(keys)).toEqual(times(keys.length, 200));
+    for (const node of nodes) await node.command('CONFIG', 'RESETSTAT');
+    expect(await check(keys)).toEqual(times(keys.length, 429));
+    expect(await callsTo(nodes)).toEqual(nodes.map(() => 1));
+  });
 });
