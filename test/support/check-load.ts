@@ -67,7 +67,8 @@ export class CheckLoad {
   /** Resolves when so many more checks have been decided. */
   async decide(count: number): Promise<void> {
     const target = this.answered + count;
-    await until(() => this.answered >= target || this.#isOver);
+    // A client that is not answered ends the wait with its error.
+    await Promise.race([this.#clients, until(() => this.answered >= target)]);
   }
 
   /** Lets a fault happen, during which checks may get a 503, and resolves when all replicas decide again. */
@@ -75,14 +76,19 @@ export class CheckLoad {
     this.#fault = fault;
     this.#markLost(fault);
     await fault.happen();
-    for (const { url } of this.options.replicas) {
-      await until(async () => {
-        const probe = Array.from({ length: KEYS_OF_A_PROBE }, () => ({ key: uniqueKey() }));
-        return (await checkMany(url, probe)).every(({ status }) => status === 200);
-      });
-    }
+    await this.probe();
     this.#markLost(fault);
     this.#fault = undefined;
+  }
+
+  /** Resolves when each replica decides checks at every primary. */
+  async probe(): Promise<void> {
+    for (const { url } of this.options.replicas) {
+      await until(async () => {
+        const checks = Array.from({ length: KEYS_OF_A_PROBE }, () => ({ key: uniqueKey() }));
+        return (await checkMany(url, checks)).every(({ status }) => status === 200);
+      });
+    }
   }
 
   /** Stops the clients after their answers, and fills the keys that are not full yet. */

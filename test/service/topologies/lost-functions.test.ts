@@ -275,6 +275,7 @@ describeWithRedisProgram(`in a cluster, a primary that loses its ${LOST}`, () =>
     replicas = await start(cluster.settings);
   });
   afterAll(async () => {
+    expect(replicas.map(({ stderr }) => stderr)).toEqual(['', '']);
     await killReplicas();
     await cluster.stop();
   });
@@ -292,6 +293,7 @@ describeWithRedisProgram(`in a cluster, a primary that loses its ${LOST}`, () =>
       expect(await serving).toEqual(new Set([200]));
       await load.stop();
       expect(await load.violations(primaryOf)).toEqual([]);
+      await load.probe();
       await expectKnown(primaries);
     });
   });
@@ -311,6 +313,7 @@ describeWithRedisProgram(`in a cluster, a primary that loses its ${LOST}`, () =>
       await load.decide(SOME);
       await load.stop();
       expect(await load.violations(primaryOf)).toEqual([]);
+      await load.probe();
       await expectKnown(await cluster.primaries());
     });
   });
@@ -337,6 +340,7 @@ describeWithRedisProgram(`in a cluster, a primary that loses its ${LOST}`, () =>
       await load.decide(SOME);
       await load.stop();
       expect(await load.violations(primaryOf)).toEqual([]);
+      await load.probe();
       await expectKnown(await cluster.primaries());
     });
   });
