@@ -89,8 +89,15 @@ async function startNode(): Promise<MeetableNode> {
 /** A Redis Cluster on this machine. Its nodes can be killed, suspended and restarted one by one. */
 export class RedisCluster {
   readonly #demotedAt = new Map<ClusterNode, number>();
+  #nodes: readonly MeetableNode[];
 
-  constructor(readonly nodes: readonly ClusterNode[]) {}
+  constructor(nodes: readonly MeetableNode[]) {
+    this.#nodes = nodes;
+  }
+
+  get nodes(): readonly ClusterNode[] {
+    return this.#nodes;
+  }
 
   /** The settings of a service that uses it. */
   get settings(): { REDIS_MODE: string; REDIS_URL: string } {
@@ -158,6 +165,16 @@ export class RedisCluster {
     await this.settled();
     const primary = this.nodes.find(({ id }) => id === primaryId)!;
     this.#demotedAt.set(primary, Date.now());
+  }
+
+  /** Adds a primary without data and slots, and resolves when the cluster has settled on it. */
+  async join(): Promise<ClusterNode> {
+    const node = await startNode();
+    const nodes = [...this.#nodes, node];
+    await introduce(nodes);
+    this.#nodes = nodes;
+    await this.settled();
+    return node;
   }
 
   /** Moves a slot with its keys to another primary, and resolves when the cluster has settled on it. */

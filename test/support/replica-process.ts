@@ -1,11 +1,13 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 
 import { until } from './until.js';
 
-const ENTRY = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
+/** The folder of the package, whose program is in `dist`. */
+const PACKAGE = fileURLToPath(new URL('../../', import.meta.url));
 
 export type LogLine = Readonly<Record<string, unknown>>;
 
@@ -45,9 +47,15 @@ export const TEST_SETTINGS: Environment = {
 
 const running = new Set<ChildProcess>();
 
-/** Starts a replica on a free port and resolves when it serves. */
-export async function startReplica(environment: Environment): Promise<ReplicaProcess> {
-  const child = spawnReplica(environment);
+/**
+ * Starts a replica on a free port and resolves when it serves.
+ * @param folder of the package. Another version has another folder.
+ */
+export async function startReplica(
+  environment: Environment,
+  folder = PACKAGE,
+): Promise<ReplicaProcess> {
+  const child = spawnReplica(environment, folder);
   const log: LogLine[] = [];
   createInterface({ input: child.stdout! }).on('line', (line) => {
     log.push(JSON.parse(line) as LogLine);
@@ -109,8 +117,8 @@ export async function killReplicas(): Promise<void> {
   );
 }
 
-function spawnReplica(environment: Environment): ChildProcess {
-  const child = spawn(process.execPath, [ENTRY], {
+function spawnReplica(environment: Environment, folder = PACKAGE): ChildProcess {
+  const child = spawn(process.execPath, [join(folder, 'dist', 'main.js')], {
     env: { PATH: process.env.PATH, ...TEST_SETTINGS, ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
   });

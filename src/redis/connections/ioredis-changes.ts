@@ -3,6 +3,8 @@
 // - Host names are looked up by HostLookups.
 // - A socket may fail more than once. ioredis listens for the first error of each only. A socket that is ended during
 //   its TLS handshake has a second one, which would end the process without a listener.
+// - An ASKING may fail. ioredis awaits none, and an unhandled rejection ends the process. A topology that does not have
+//   a new node yet closes the connection to it while calls for its moving slot are under way.
 // - A sentinel that can't be reached says why.
 // - All commands of one go of the event loop share a write (shared-writes.ts).
 // - No client tells its name and version by CLIENT SETINFO. A user with few rights would need a rule for it, which
@@ -11,7 +13,7 @@ import { lookup as lookUpByNode } from 'node:dns/promises';
 import { connect, type LookupFunction, type Socket } from 'node:net';
 import { connect as connectByTls } from 'node:tls';
 
-import { type Redis, SentinelConnector } from 'ioredis';
+import { Redis, SentinelConnector } from 'ioredis';
 import { StandaloneConnector } from 'ioredis/built/connectors/index.js';
 import { DEFAULT_REDIS_OPTIONS } from 'ioredis/built/redis/RedisOptions.js';
 
@@ -64,6 +66,13 @@ function lookupFor({ options }: Pick<Connector, 'options'>, onEvent: OnEvent): L
 function isGivenUp({ connecting }: Connector): boolean {
   return !connecting;
 }
+
+const { asking } = Redis.prototype;
+Redis.prototype.asking = function (callback) {
+  const asked = asking.call(this, callback);
+  asked.catch(ignore);
+  return asked;
+};
 
 const standalone = StandaloneConnector.prototype as unknown as Connector;
 const bySentinels = SentinelConnector.prototype as unknown as ConnectorBySentinels;

@@ -1,12 +1,12 @@
 import { describeWithRedisProgram } from '../../support/describe-with-redis-program.js';
 import { startFaultProxy } from '../../support/fault-proxy.js';
-import { approve, send } from '../../support/http-client.js';
-import { waitInTurn } from '../../support/rate-client.js';
+import { send } from '../../support/http-client.js';
 import { type RedisSentinel, startRedisSentinel } from '../../support/redis-sentinel.js';
 import { asLimiterUser, LIMITER_USER } from '../../support/redis-user.js';
 import { killReplicas, type ReplicaProcess, startReplica } from '../../support/replica-process.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
+import { serveInTurn, type WaitedKey, waitFor } from '../../support/waited-key.js';
 
 /** The passwords of the default users, which servers and sentinels use among themselves. */
 const CREDENTIALS = { password: 'of-redis', sentinelPassword: 'of-the-sentinels' };
@@ -31,37 +31,12 @@ describeWithRedisProgram('with Sentinels and passwords', () => {
     await setup.stop();
   });
 
-  /** Approves one check, and adds waiters at the two replicas in turn. */
-  const fill = async (key: string, count: number) => {
-    const approved = await approve(first.url, key, '?maxRequests=1');
-    return { approved, waiters: await waitInTurn([first, second], key, count) };
-  };
-  /** Releases one approval after the other, and expects each waiter to be served in its turn. */
-  const serveInTurn = async (
-    key: string,
-    { approved, waiters }: Awaited<ReturnType<typeof fill>>,
-  ) => {
-    let requestId = approved;
-    for (const waiter of waiters) {
-      let isServed = false;
-      waiter.answer.then(
-        () => (isServed = true),
-        () => undefined,
-      );
-      // A release that got a 503 may still have run.
-      await until(async () => {
-        const { status } = await send(second.url, 'DELETE', `/rate/${key}/${requestId}`);
-        return status === 200 || isServed;
-      });
-      const served = await waiter.answer;
-      expect(served.status).toBe(200);
-      requestId = served.requestId!;
-    }
-  };
+  const fill = (key: string, count: number): Promise<WaitedKey> =>
+    waitFor([first, second], key, count);
 
   test('the primary that the Sentinels name is used, and the password is not logged', async () => {
     const key = uniqueKey();
-    await serveInTurn(key, await fill(key, 2));
+    await serveInTurn(second.url, await fill(key, 2));
     const text = JSON.stringify([first.log, second.log]);
     expect(text).not.toContain(LIMITER_USER.password);
   });
@@ -70,7 +45,7 @@ describeWithRedisProgram('with Sentinels and passwords', () => {
     const key = uniqueKey();
     const filled = await fill(key, 3);
     await setup.failover();
-    await serveInTurn(key, filled);
+    await serveInTurn(second.url, filled);
   });
 
   test('a failover keeps the waiters in their order if the primary hangs and comes back as a replica', async () => {
@@ -81,7 +56,7 @@ describeWithRedisProgram('with Sentinels and passwords', () => {
     const after = await setup.primary();
     expect(after).not.toBe(before);
     before.signal('SIGCONT');
-    await serveInTurn(key, filled);
+    await serveInTurn(second.url, filled);
   });
 
   test('a Sentinel that does not answer a new subscription does no harm', async () => {

@@ -1,9 +1,11 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 
 import { Redis } from 'ioredis';
 
 import '../../../../src/redis/connections/ioredis-changes.js';
+import { startFakeRedis } from '../../../support/fake-redis.js';
 
 let server: Server;
 beforeAll(async () => {
@@ -24,4 +26,17 @@ test('a socket of a client may fail more than once', async () => {
   expect(await failed).toMatchObject([{ message: 'first' }]);
   client.disconnect();
   accepted.destroy();
+});
+
+test('a connection may end before the reply to an ASKING that nobody awaits', async () => {
+  const fake = await startFakeRedis((command) => (command === 'ASKING' ? '' : undefined));
+  const client = new Redis(fake.url, { retryStrategy: null, enableReadyCheck: false });
+  client.on('error', () => undefined);
+  await client.ping();
+  const ended = once(client, 'end');
+  void client.asking();
+  await fake.close();
+  await ended;
+  // An unhandled rejection fails the test.
+  await nextTurn();
 });
