@@ -52,7 +52,7 @@ export class CheckLoad {
   readonly #open: LoadedKey[];
   readonly #ids = new Set<string>();
   readonly #violations: string[] = [];
-  readonly #clients: Promise<void[]>;
+  readonly #clients: Promise<unknown>;
   #fault: LoadedFault | undefined;
   #hasFailed = false;
   #isOver = false;

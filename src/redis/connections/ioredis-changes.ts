@@ -53,6 +53,11 @@ interface ConnectorBySentinels extends Omit<Connector, 'connect'> {
   connectToSentinel: (this: ConnectorBySentinels, sentinel: object, options?: object) => Redis;
 }
 
+/** A client, with its method for the command ASKING. */
+interface Asker {
+  asking: (this: Asker, callback?: () => void) => Promise<unknown>;
+}
+
 const lookups = new HostLookups((name, options) => lookUpByNode(name, { ...options, all: true }));
 const ignore = (): void => undefined;
 
@@ -67,8 +72,9 @@ function isGivenUp({ connecting }: Connector): boolean {
   return !connecting;
 }
 
-const { asking } = Redis.prototype;
-Redis.prototype.asking = function (callback) {
+const client = Redis.prototype as unknown as Asker;
+const { asking } = client;
+client.asking = function (callback) {
   const asked = asking.call(this, callback);
   asked.catch(ignore);
   return asked;
