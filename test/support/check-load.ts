@@ -132,11 +132,6 @@ export class CheckLoad {
     return found;
   }
 
-  /** How many keys were filled. */
-  get full(): number {
-    return this.#keys.filter(({ isFull }) => isFull).length;
-  }
-
   async #run(client: number): Promise<void> {
     const { replicas } = this.options;
     while (!this.#isOver) {
