@@ -8,6 +8,7 @@ const SLOWEST = [
   'test/service/chaos/quick-soak.test.ts',
   'test/redis/simulation/planted-faults.test.ts',
   'test/service/chaos/quick-recovery.test.ts',
+  'test/service/topologies/lost-functions.test.ts',
   'test/service/docs/shell-blocks.test.ts',
   'test/service/replicas/lost-messages.test.ts',
   'test/service/process/stop.test.ts',
