@@ -56,7 +56,9 @@ export class RedisCluster {
 
 async function startNode(program) {
   const busPort = await freePort();
-  const options = ['--cluster-enabled', 'yes', '--cluster-port', busPort];
+  // A node that has met no other does not know its address.
+  const address = ['--cluster-announce-ip', '127.0.0.1'];
+  const options = ['--cluster-enabled', 'yes', '--cluster-port', busPort, ...address];
   return Object.assign(await RedisServer.start(program, options), { busPort });
 }
 

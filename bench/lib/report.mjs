@@ -245,9 +245,10 @@ function sizingSections(measured) {
     tenths(redisMicros),
   ];
   const row = (point) => [point.title, ...figures(point)];
-  const cost = (name, { check, call, window }) => [
+  const cost = (name, { check, tick, call, window }) => [
     name,
     tenths(check),
+    tenths(tick),
     tenths(call),
     tenths(window),
   ];
@@ -255,7 +256,7 @@ function sizingSections(measured) {
     section('Sizing: what the formula is made from', ['load', ...head], fitted.map(row)),
     section(
       'Sizing: CPU µs of',
-      ['process', 'a check', 'a call', 'the beginning of a window'],
+      ['process', 'a check', 'a tick', 'a call', 'the beginning of a window'],
       [cost('a replica', costs.replicaMicros), cost('Redis', costs.redisMicros)],
     ),
     section('Sizing: replicas on one Redis', ['load', ...head], byReplicas.map(row)),

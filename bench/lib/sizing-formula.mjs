@@ -1,5 +1,8 @@
-// The formula of docs/sizing.md: the CPU of a decision is what a check costs, what a call costs times the calls for
-// each decision, and what the beginning of a window costs times the part of the checks that begin one.
+// The formula of docs/sizing.md. The CPU of a decision is the sum of
+//   check: what each check costs
+//   tick: what a tick of the replica with checks costs, shared by its checks
+//   call: what a call to Redis costs, shared by its checks
+//   window: what the beginning of a window costs the check that begins it
 
 /**
  * How many calls to Redis there are for each decision. The checks of a tick share a call for each primary that holds
@@ -12,14 +15,24 @@ export function callsPerDecision(checksPerTick, primaries) {
   return Math.min(1, primariesAsked / checksPerTick);
 }
 
+/** @param {{ticks: number, calls: number, begun: number}} load for each decision */
+export function cost({ check, tick, call, window }, { ticks, calls, begun }) {
+  return check + tick * ticks + call * calls + window * begun;
+}
+
 /**
- * @param {{calls: number, begun: number, micros: number}[]} points three measurements: two without beginnings of
- *   windows, and with different calls for each decision; and one with beginnings
- * @returns {{check: number, call: number, window: number}} in µs of CPU
+ * Four measurements, `calls` and `begun` for each decision, `micros` of CPU. On one primary there is a call for each
+ * tick.
+ * @param {{busy: object, quiet: object, windows: object, spread: object}} points `busy`, `quiet`: on one primary, with
+ *   many and with few checks in a tick, without beginnings of windows; `windows`: the same with beginnings; `spread`: on
+ *   several primaries, without beginnings, and its `ticks` for each decision
+ * @returns {{check: number, tick: number, call: number, window: number}} in µs of CPU
  */
-export function solve([few, many, windows]) {
-  const call = (many.micros - few.micros) / (many.calls - few.calls);
-  const check = few.micros - call * few.calls;
-  const window = (windows.micros - check - call * windows.calls) / windows.begun;
-  return { check, call, window };
+export function solve({ busy, quiet, windows, spread }) {
+  const tickAndCall = (quiet.micros - busy.micros) / (quiet.calls - busy.calls);
+  const check = busy.micros - tickAndCall * busy.calls;
+  const onOne = check + tickAndCall * spread.ticks;
+  const call = (spread.micros - onOne) / (spread.calls - spread.ticks);
+  const window = (windows.micros - check - tickAndCall * windows.calls) / windows.begun;
+  return { check, tick: tickAndCall - call, call, window };
 }

@@ -1,11 +1,10 @@
-// What docs/sizing.md needs: the CPU of a replica and of Redis for each decision, as a sum of what a check, a call and
-// the beginning of a window cost; how both scale with replicas and with primaries; and a prediction beside a
+// What docs/sizing.md needs: the CPU of a replica and of Redis for each decision, as a sum (lib/sizing-formula.mjs); how both scale with replicas and with primaries; and a prediction beside a
 // measurement that it was not made from.
 import { CONNECTIONS, saturate } from '../lib/load.mjs';
 import { RedisServer, Server, SLUICE } from '../lib/processes.mjs';
 import { progress } from '../lib/progress.mjs';
 import { RedisCluster } from '../lib/redis-cluster.mjs';
-import { callsPerDecision, solve } from '../lib/sizing-formula.mjs';
+import { callsPerDecision, cost, solve } from '../lib/sizing-formula.mjs';
 import { median } from '../lib/statistics.mjs';
 
 const KEYS = 3000;
@@ -29,23 +28,33 @@ export async function sizing(options) {
     windowMillis: SHORT_WINDOW,
     perSecond: MIDDLE_RATE,
   });
-  const fitted = [peak, low, windows];
-  const costs = Object.fromEntries(
-    FIGURES.map((figure) => [
-      figure,
-      solve(fitted.map(({ calls, begun, [figure]: micros }) => ({ calls, begun, micros }))),
-    ]),
-  );
   const byReplicas = [];
   for (const replicas of REPLICAS) {
     const setting = { ...base, replicas, perSecond: LOW_RATE };
-    byReplicas.push(await measure(`${replicas} replicas`, setting));
+    byReplicas.push(await measure(replicas === 1 ? '1 replica' : `${replicas} replicas`, setting));
   }
   const byPrimaries = [];
   for (const primaries of PRIMARIES) {
     const setting = { ...base, primaries, isCluster: true, perSecond: MIDDLE_RATE };
-    byPrimaries.push(await measure(`${primaries} primaries`, setting));
+    byPrimaries.push(
+      await measure(primaries === 1 ? '1 primary' : `${primaries} primaries`, setting),
+    );
   }
+  const [onePrimary, spread] = byPrimaries;
+  const costs = Object.fromEntries(
+    FIGURES.map((figure) => {
+      const point = ({ calls, begun, [figure]: micros }) => ({ calls, begun, micros });
+      return [
+        figure,
+        solve({
+          busy: point(peak),
+          quiet: point(low),
+          windows: point(windows),
+          spread: { ...point(spread), ticks: onePrimary.calls },
+        }),
+      ];
+    }),
+  );
   const hotKey = await measure('one key', { ...base, keys: 1 });
   const unseen = {
     replicas: 2,
@@ -56,17 +65,15 @@ export async function sizing(options) {
     perSecond: MIDDLE_RATE,
   };
   const measured = await measure('two replicas, six primaries, short windows', unseen);
-  // From the same rate on one Redis: how many checks share a tick.
-  const calls = callsPerDecision(1 / windows.calls, unseen.primaries);
-  const begun = Math.min(1, KEYS / (measured.perSecond * (SHORT_WINDOW / 1000)));
+  // As on one primary at the same rate.
+  const ticks = onePrimary.calls;
+  const calls = callsPerDecision(1 / ticks, unseen.primaries);
+  const { begun } = measured;
   const predicted = Object.fromEntries(
-    FIGURES.map((figure) => {
-      const { check, call, window } = costs[figure];
-      return [figure, check + call * calls + window * begun];
-    }),
+    FIGURES.map((figure) => [figure, cost(costs[figure], { ticks, calls, begun })]),
   );
   return {
-    fitted,
+    fitted: [peak, low, windows, spread],
     costs,
     byReplicas,
     byPrimaries,
