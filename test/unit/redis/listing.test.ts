@@ -4,9 +4,15 @@ import { pino } from 'pino';
 import { KeyNaming } from '../../../src/redis/key-names.js';
 import { Listing } from '../../../src/redis/listing.js';
 
+let scans = 0;
+
 /** The number of pages of a listing from SCANs with these cursors. */
 async function pagesOf(nextCursor: (cursor: number) => number, longestMillis?: number) {
-  const scan = (cursor: string) => Promise.resolve([String(nextCursor(Number(cursor))), []]);
+  scans = 0;
+  const scan = (cursor: string) => {
+    scans += 1;
+    return Promise.resolve([String(nextCursor(Number(cursor))), []]);
+  };
   const connections = {
     primaries: () => new Map([['primary', { scan } as unknown as Redis]]),
     slotOf: () => 0,
@@ -37,6 +43,16 @@ test.each([
     reason: 'store_unavailable',
     cause: { message: expect.stringContaining('SCAN has no end after a second cursor') as unknown },
   });
+});
+
+// The first, second, fourth ... cursor is compared with those that follow it.
+test.each([
+  [1, 2],
+  [2, 3],
+  [3, 6],
+])('a cycle of %d cursors is found after %d SCANs', async (circle, expected) => {
+  await expect(pagesOf((cursor) => (cursor < circle ? cursor + 1 : 1))).rejects.toThrow();
+  expect(scans).toBe(expected);
 });
 
 test('a listing ends in time if its cursors never end', async () => {

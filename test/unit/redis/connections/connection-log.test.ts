@@ -40,6 +40,16 @@ test('the loss of a connection, each reason in between, and its return are logge
   expect(messages().at(-1)).toBe('redis connection failed');
 });
 
+test('a connection that is lost again is logged again', () => {
+  for (let i = 0; i < 2; i += 1) {
+    client.emit('close');
+    client.emit('ready');
+    client.emit('ready');
+  }
+  const once = ['redis connection lost', 'redis connection restored'];
+  expect(messages()).toEqual([...once, ...once]);
+});
+
 test('only DNS errors of a node of a cluster are logged', () => {
   client.emit('node error', failure('ECONNREFUSED'));
   client.emit('node error', noDns);
