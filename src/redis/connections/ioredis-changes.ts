@@ -117,9 +117,7 @@ bySentinels.resolve = async function (sentinel) {
     // ioredis passes the returned options on to net or tls.
     return primary && { ...primary, lookup: lookupFor(this, this.onEvent) };
   } catch (error) {
-    throw error instanceof Error && error.message === CLOSED
-      ? (this.sentinelError ?? error)
-      : error;
+    throw this.sentinelError ?? error;
   }
 };
 

@@ -88,7 +88,7 @@ export class Withdrawals {
 
   /** Redis is up again. */
   onStoreAvailable(): void {
-    if (this.#failed.size > 0) this.#retry();
+    this.#retry();
   }
 
   /** Tries once more, then gives up, since places end with their lease. */
