@@ -223,7 +223,7 @@ local function serve_waiting(keys, state, call)
   hold_if_redis_was_down(state, queue, call)
   if not in_recovery_hold(state) then
     serve_queue(keys, state, call)
-  elseif state.made_room and not state.has_rejoined and state.approved < capacity(state, call) then
+  elseif state.made_room and not state.has_rejoined then
     -- Without a wake, replicas that asked in this hold when the window was full would settle at the window's end.
     state.has_room_after_hold = true
   end
