@@ -335,9 +335,7 @@ local function take_heads(keys, state, now_ms, room, approve)
       end
     end
   end
-  if #ids > 0 then
-    approve(ids)
-  end
+  approve(ids)
   if queue.places == 0 or taken == 0 then
     -- The list is at its end.
     drop_queue(keys, queue)

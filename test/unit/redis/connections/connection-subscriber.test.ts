@@ -1,3 +1,8 @@
+import { EventEmitter } from 'node:events';
+
+import type { Redis } from 'ioredis';
+
+import { ConnectionSubscriber } from '../../../../src/redis/connections/connection-subscriber.js';
 import type { Connections } from '../../../../src/redis/connections/connections.js';
 import { connectToPrimary } from '../../../../src/redis/connections/primary-connections.js';
 import { KeyNaming } from '../../../../src/redis/key-names.js';
@@ -48,6 +53,19 @@ async function subscribe(...channels: string[]): Promise<void> {
   for (const name of channels) connections.subscriber.subscribe(name);
   for (const name of channels) await recorder.untilSubscribed(name);
 }
+
+test('an unsubscription that fails is logged', async () => {
+  const log = recordLog('debug');
+  const client = Object.assign(new EventEmitter(), {
+    status: 'ready',
+    unsubscribe: () => Promise.reject(new Error('Connection is closed.')),
+  });
+  const subscriber = new ConnectionSubscriber(client as unknown as Redis, 1000, log.logger);
+  subscriber.unsubscribe('channel');
+  await until(() => log.lines.length > 0);
+  subscriber.close();
+  expect(log.lines).toMatchObject([{ msg: 'unsubscribe failed', channel: 'channel' }]);
+});
 
 test('a channel is subscribed as soon as there is a connection', async () => {
   connections.subscriber.subscribe(channel);

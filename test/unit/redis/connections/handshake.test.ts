@@ -31,7 +31,7 @@ test('a connection to a server that does not answer its handshake is ended, and 
       timeoutMillis: 20,
       database: 0,
       name: 'test',
-    } as Parameters<typeof connect>[0],
+    },
     pino({ enabled: false }),
   );
   await until(() => accepted > 2 * CLIENTS);

@@ -28,6 +28,14 @@ test('a socket of a client may fail more than once', async () => {
   accepted.destroy();
 });
 
+test('a host name leads to a server', async () => {
+  const fake = await startFakeRedis(() => undefined);
+  const client = new Redis(fake.url.replace('127.0.0.1', 'localhost'), { enableReadyCheck: false });
+  expect(await client.ping()).toBe('OK');
+  client.disconnect();
+  await fake.close();
+});
+
 test('a connection may end before the reply to an ASKING that nobody awaits', async () => {
   const fake = await startFakeRedis((command) => (command === 'ASKING' ? '' : undefined));
   const client = new Redis(fake.url, { retryStrategy: null, enableReadyCheck: false });
