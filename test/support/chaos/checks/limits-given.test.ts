@@ -1,3 +1,6 @@
+import { jest } from '@jest/globals';
+
+import type { MaximaInForce } from '../declared/maxima-in-force.js';
 import { WINDOW_MILLIS } from '../limits.js';
 import { answersByOtherRules, undeclaredLimits } from './limits-given.js';
 import { entry, evidenceOf, fault } from './sample-evidence.js';
@@ -30,5 +33,49 @@ describe('an answer', () => {
   test('is not judged where Redis has forgotten something', () => {
     const faults = [fault({ loses: 'unreplicated' })];
     expect(answersByOtherRules(evidenceOf({ ...wrong, faults }))).toEqual([]);
+  });
+
+  describe('by the maximum before a change', () => {
+    const LATER = 5;
+    let changedAt: number;
+    /** @param limits that the key was given, at these ms after the change */
+    const answersAfter = (...limits: [millis: number, maximum: number][]): string[] => {
+      const sentAt = changedAt + LATER;
+      const evidence = evidenceOf({
+        entries: [entry({ maximum: 4, sentAt, endedAt: sentAt + 1 })],
+        maxima,
+        limits: limits.map(([millis, maximum]) => ({
+          key: 'key',
+          at: changedAt + millis,
+          maximum,
+          windowMillis: WINDOW_MILLIS,
+        })),
+      });
+      jest.setSystemTime(changedAt - 2);
+      const isEverywhere = (evidence.maxima as MaximaInForce).change({ key: 5 });
+      jest.setSystemTime(changedAt);
+      isEverywhere();
+      return answersByOtherRules(evidence);
+    };
+    beforeEach(() => {
+      changedAt = 1_000_000;
+      jest.useFakeTimers();
+    });
+    afterEach(() => {
+      jest.useRealTimers();
+    });
+
+    test('is found', () => {
+      expect(answersAfter()).toHaveLength(1);
+      expect(answersAfter([-1000, 4])).toHaveLength(1);
+    });
+
+    test('is right if a replica with old rules gave it while others had new ones', () => {
+      expect(answersAfter([-1, 4])).toEqual([]);
+    });
+
+    test('is found if the key has the new one again', () => {
+      expect(answersAfter([-1, 4], [1, 5])).toHaveLength(1);
+    });
   });
 });

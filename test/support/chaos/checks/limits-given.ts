@@ -2,6 +2,7 @@ import { type FaultRecord, overlaps } from '../faults/fault.js';
 import { describeEntry } from '../ledger.js';
 import { WINDOW_MILLIS } from '../limits.js';
 import type { Evidence } from './evidence.js';
+import { keptMaxima } from './kept-limits.js';
 
 /**
  * Limits that some replica went by, and no rules gave it then. A primary that stood still, and is none any more, still
@@ -17,12 +18,16 @@ export function undeclaredLimits(evidence: Evidence): string[] {
   });
 }
 
-/** Answers by a maximum that no rules gave since they were asked for. What Redis forgets may be a change of it. */
+/**
+ * Answers by a maximum that no rules gave since they were asked for, and that the key has not kept. What Redis forgets
+ * may be a change of it.
+ */
 export function answersByOtherRules(evidence: Evidence): string[] {
   return evidence.ledger.entries.flatMap((entry) => {
     const { key, maximum, sentAt, endedAt = Infinity } = entry;
     if (maximum === undefined || evidence.maxima.allows(key, maximum, sentAt, endedAt)) return [];
     if (lossesIn(evidence, sentAt, endedAt).length > 0) return [];
+    if (keptMaxima(evidence, key, sentAt, endedAt).includes(maximum)) return [];
     return [
       `${describeEntry(entry)}, sent at ${sentAt} and answered at ${endedAt}, has a maximum of ` +
         `${maximum}, as no rules had it then`,

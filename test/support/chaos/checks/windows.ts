@@ -2,6 +2,7 @@ import { overlaps } from '../faults/fault.js';
 import type { Approval } from '../ledger.js';
 import { WINDOW_MILLIS } from '../limits.js';
 import type { Evidence } from './evidence.js';
+import { keptMaxima } from './kept-limits.js';
 
 /** A window in which more was approved than may be. */
 export interface Overfull {
@@ -65,7 +66,10 @@ function judge(
   }
   const judged = [...windows.values()].map((window) => ({
     ...window,
-    maximum: evidence.maxima.highest(window.key, window.start, window.start + WINDOW_MILLIS),
+    maximum: Math.max(
+      evidence.maxima.highest(window.key, window.start, window.start + WINDOW_MILLIS),
+      ...keptMaxima(evidence, window.key, window.start, window.start + WINDOW_MILLIS),
+    ),
   }));
   const overfull = judged.filter(({ approved, maximum }) => approved > maximum);
   return {

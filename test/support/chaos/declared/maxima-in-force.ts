@@ -39,6 +39,13 @@ export class MaximaInForce {
     return this.#of(key, from, to).includes(maximum);
   }
 
+  /** Whether some replicas may have gone by other rules than others at this time. */
+  isChangingAt(time: number): boolean {
+    return (
+      this.#generations.filter(({ since, until }) => since <= time && until >= time).length > 1
+    );
+  }
+
   #of(key: string, from: number, to: number): number[] {
     return this.#generations
       .filter(({ since, until }) => since <= to && until >= from)
