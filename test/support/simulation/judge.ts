@@ -148,7 +148,8 @@ export class Judge {
     if (!hasOwnMaximum && !this.world.rules.hasUnit(state.window, state.max)) {
       violate('a maximum comes with its window', `${state.max} in ${state.window} ms`);
     }
-    const isSame = this.#window.start === state.start;
+    // A state that was lost and made again in the same millisecond has another window.
+    const isSame = before.state !== undefined && this.#window.start === state.start;
     if (!isSame) this.#window = { start: state.start, highest: 0, approved: new Set() };
     const maxima = during.map(({ max }) => max.value);
     // A waiter from before a loss brings the maximum of that time back, also if the key has been idle since.
