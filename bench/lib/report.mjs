@@ -236,40 +236,21 @@ function clusterSection({ primaries, keys }, { connections, sides }) {
 
 function sizingSections(measured) {
   if (!measured) return [];
-  const { fitted, costs, byReplicas, byPrimaries, hotKey, prediction } = measured;
-  const head = ['decisions/s', 'calls per decision', 'replica CPU µs', 'Redis CPU µs'];
-  const figures = ({ perSecond, calls, replicaMicros, redisMicros }) => [
-    perSecond === undefined ? '' : count(perSecond),
+  const { onOneRedis, byReplicas, byPrimaries, hotKey, prediction } = measured;
+  const head = ['load', 'decisions/s', 'calls per decision', 'replica CPU µs', 'Redis CPU µs'];
+  const row = ({ title, perSecond, calls, replicaMicros, redisMicros }) => [
+    title,
+    count(perSecond),
     calls.toFixed(2),
     tenths(replicaMicros),
     tenths(redisMicros),
   ];
-  const row = (point) => [point.title, ...figures(point)];
-  const cost = (name, { check, tick, call, window }) => [
-    name,
-    tenths(check),
-    tenths(tick),
-    tenths(call),
-    tenths(window),
-  ];
+  const predicted = prediction.calls.toFixed(2);
   return [
-    section('Sizing: what the formula is made from', ['load', ...head], fitted.map(row)),
-    section(
-      'Sizing: CPU µs of',
-      ['process', 'a check', 'a tick', 'a call', 'the beginning of a window'],
-      [cost('a replica', costs.replicaMicros), cost('Redis', costs.redisMicros)],
-    ),
-    section('Sizing: replicas on one Redis', ['load', ...head], byReplicas.map(row)),
-    section('Sizing: primaries of a cluster', ['load', ...head], byPrimaries.map(row)),
-    section('Sizing: one key', ['load', ...head], [row(hotKey)]),
-    section(
-      `Sizing: ${prediction.measured.title}`,
-      ['', ...head],
-      [
-        ['predicted', ...figures(prediction.predicted)],
-        ['measured', ...figures(prediction.measured)],
-      ],
-    ),
+    section('Sizing: one replica on one Redis', head, [...onOneRedis, hotKey].map(row)),
+    section('Sizing: replicas on one Redis', head, byReplicas.map(row)),
+    section('Sizing: primaries of a cluster', head, [...byPrimaries, prediction.measured].map(row)),
+    `Predicted for ${prediction.measured.title}: ${predicted} calls per decision.\n`,
   ];
 }
 

@@ -1,8 +1,4 @@
-// The formula of docs/sizing.md. The CPU of a decision is the sum of
-//   check: what each check costs
-//   tick: what a tick of the replica with checks costs, shared by its checks
-//   call: what a call to Redis costs, shared by its checks
-//   window: what the beginning of a window costs the check that begins it
+// How checks share calls to Redis, for docs/sizing.md.
 
 /**
  * How many calls to Redis there are for each decision. The checks of a tick share a call for each primary that holds
@@ -15,24 +11,17 @@ export function callsPerDecision(checksPerTick, primaries) {
   return Math.min(1, primariesAsked / checksPerTick);
 }
 
-/** @param {{ticks: number, calls: number, begun: number}} load for each decision */
-export function cost({ check, tick, call, window }, { ticks, calls, begun }) {
-  return check + tick * ticks + call * calls + window * begun;
-}
-
 /**
- * Four measurements, `calls` and `begun` for each decision, `micros` of CPU. On one primary there is a call for each
- * tick.
- * @param {{busy: object, quiet: object, windows: object, spread: object}} points `busy`, `quiet`: on one primary, with
- *   many and with few checks in a tick, without beginnings of windows; `windows`: the same with beginnings; `spread`: on
- *   several primaries, without beginnings, and its `ticks` for each decision
- * @returns {{check: number, tick: number, call: number, window: number}} in µs of CPU
+ * How many checks share a tick, by the calls for each decision: the inverse of `callsPerDecision`.
+ * @param {number} calls for each decision
+ * @param {number} primaries several
  */
-export function solve({ busy, quiet, windows, spread }) {
-  const tickAndCall = (quiet.micros - busy.micros) / (quiet.calls - busy.calls);
-  const check = busy.micros - tickAndCall * busy.calls;
-  const onOne = check + tickAndCall * spread.ticks;
-  const call = (spread.micros - onOne) / (spread.calls - spread.ticks);
-  const window = (windows.micros - check - tickAndCall * windows.calls) / windows.begun;
-  return { check, tick: tickAndCall - call, call, window };
+export function checksPerTick(calls, primaries) {
+  let [few, many] = [1, 1000];
+  while (many - few > 0.001) {
+    const middle = (few + many) / 2;
+    if (callsPerDecision(middle, primaries) > calls) few = middle;
+    else many = middle;
+  }
+  return few;
 }

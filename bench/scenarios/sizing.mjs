@@ -1,84 +1,52 @@
-// What docs/sizing.md needs: the CPU of a replica and of Redis for each decision, as a sum (lib/sizing-formula.mjs); how both scale with replicas and with primaries; and a prediction beside a
-// measurement that it was not made from.
+// What docs/sizing.md needs: the CPU of a replica and of Redis for each decision, by the checks that share a tick, by
+// replicas and by primaries; and how many calls a decision takes, predicted for a cluster that was not measured before.
 import { CONNECTIONS, saturate } from '../lib/load.mjs';
 import { RedisServer, Server, SLUICE } from '../lib/processes.mjs';
 import { progress } from '../lib/progress.mjs';
 import { RedisCluster } from '../lib/redis-cluster.mjs';
-import { callsPerDecision, cost, solve } from '../lib/sizing-formula.mjs';
+import { callsPerDecision, checksPerTick } from '../lib/sizing-formula.mjs';
 import { median } from '../lib/statistics.mjs';
 
-const KEYS = 3000;
+const KEYS = 10_000;
 const LONG_WINDOW = 3_600_000;
 const SHORT_WINDOW = 1000;
+/** With fewer, fewer checks share a tick. */
+const FEW_CONNECTIONS = 8;
 /** Of each replica, if there are several: eight of them share a machine with two cores. */
 const LOW_RATE = 2000;
-const MIDDLE_RATE = 6000;
 const REPLICAS = [1, 2, 4, 8];
 const PRIMARIES = [1, 3, 6];
 const WARM_UP_SECONDS = 2;
-const FIGURES = ['replicaMicros', 'redisMicros'];
 
 export async function sizing(options) {
   const measure = (title, setting) => measurePoint(title, setting, options);
   const base = { replicas: 1, primaries: 1, keys: KEYS, windowMillis: LONG_WINDOW };
-  const peak = await measure('one replica, as fast as it can', base);
-  const low = await measure('one replica, few checks', { ...base, perSecond: LOW_RATE });
-  const windows = await measure('one replica, short windows', {
-    ...base,
-    windowMillis: SHORT_WINDOW,
-    perSecond: MIDDLE_RATE,
-  });
-  const byReplicas = [];
-  for (const replicas of REPLICAS) {
-    const setting = { ...base, replicas, perSecond: LOW_RATE };
-    byReplicas.push(await measure(replicas === 1 ? '1 replica' : `${replicas} replicas`, setting));
-  }
+  const busy = await measure('many connections', base);
+  const quiet = await measure('few connections', { ...base, connections: FEW_CONNECTIONS });
+  const windows = await measure('short windows', { ...base, windowMillis: SHORT_WINDOW });
   const byPrimaries = [];
   for (const primaries of PRIMARIES) {
-    const setting = { ...base, primaries, isCluster: true, perSecond: MIDDLE_RATE };
-    byPrimaries.push(
-      await measure(primaries === 1 ? '1 primary' : `${primaries} primaries`, setting),
-    );
+    const title = primaries === 1 ? '1 primary' : `${primaries} primaries`;
+    byPrimaries.push(await measure(title, { ...base, primaries, isCluster: true }));
   }
-  const [onePrimary, spread] = byPrimaries;
-  const costs = Object.fromEntries(
-    FIGURES.map((figure) => {
-      const point = ({ calls, begun, [figure]: micros }) => ({ calls, begun, micros });
-      return [
-        figure,
-        solve({
-          busy: point(peak),
-          quiet: point(low),
-          windows: point(windows),
-          spread: { ...point(spread), ticks: onePrimary.calls },
-        }),
-      ];
-    }),
-  );
+  const [, spread] = byPrimaries;
+  // A replica does not count its ticks. The calls tell how many checks share one.
+  const perTick = checksPerTick(spread.calls, spread.primaries);
+  const byReplicas = [];
+  for (const replicas of REPLICAS) {
+    const title = replicas === 1 ? '1 replica' : `${replicas} replicas`;
+    byReplicas.push(await measure(title, { ...base, replicas, perSecond: LOW_RATE }));
+  }
   const hotKey = await measure('one key', { ...base, keys: 1 });
-  const unseen = {
-    replicas: 2,
-    primaries: 6,
-    isCluster: true,
-    keys: KEYS,
-    windowMillis: SHORT_WINDOW,
-    perSecond: MIDDLE_RATE,
-  };
-  const measured = await measure('two replicas, six primaries, short windows', unseen);
-  // As on one primary at the same rate.
-  const ticks = onePrimary.calls;
-  const calls = callsPerDecision(1 / ticks, unseen.primaries);
-  const { begun } = measured;
-  const predicted = Object.fromEntries(
-    FIGURES.map((figure) => [figure, cost(costs[figure], { ticks, calls, begun })]),
-  );
+  const primaries = 6;
+  const unseen = { ...base, primaries, isCluster: true, windowMillis: SHORT_WINDOW };
+  const measured = await measure('six primaries, short windows', unseen);
   return {
-    fitted: [peak, low, windows, spread],
-    costs,
+    onOneRedis: [busy, quiet, windows],
     byReplicas,
     byPrimaries,
     hotKey,
-    prediction: { predicted: { ...predicted, calls, begun }, measured },
+    prediction: { calls: callsPerDecision(perTick, primaries), measured },
   };
 }
 
@@ -101,7 +69,7 @@ async function measurePoint(title, setting, { redisProgram, rounds, seconds }) {
     name: 'key',
     keys: setting.keys,
     perSecond: setting.perSecond,
-    connections: Math.ceil(CONNECTIONS / setting.replicas),
+    connections: setting.connections ?? Math.ceil(CONNECTIONS / setting.replicas),
   };
   const ask = (length) =>
     Promise.all(replicas.map((replica) => saturate(replica, { ...load, seconds: length })));
