@@ -12,16 +12,22 @@ export class LibraryLoader {
 
   /**
    * Loads a library on all primaries, not only on the one that lacks it: while a slot moves, another primary than the
-   * slot's may have answered. A primary gets it once at a time, however many calls need it.
+   * slot's may have answered. Calls that need it on the same shard share one load, so that no other primary gets the
+   * text again for each of them.
    * @param shard of the call that needs the library
    * @returns when this shard has it. Rejects with the error of this shard.
    */
   async load(library: Library, shard: string): Promise<void> {
+    const place = placeOf(shard, library);
+    if (!this.#loading.has(place)) this.#loadOnAll(library);
+    await this.#loading.get(place);
+  }
+
+  #loadOnAll(library: Library): void {
     for (const [other, primary] of this.connections.primaries()) {
       // A shard that some call needs reports its failure to that call.
       this.#loadOn(other, primary, library).catch(() => undefined);
     }
-    await this.#loading.get(placeOf(shard, library));
   }
 
   #loadOn(shard: string, primary: Redis, library: Library): Promise<unknown> {

@@ -147,6 +147,22 @@ describe('functions', () => {
     expect(said()).toEqual([['Redis runs the scripts as functions', undefined]]);
   });
 
+  test('are not loaded again elsewhere while calls that need them come in', async () => {
+    const replies = Promise.all(['a0', 'a1', 'a2'].map((key) => call(key)));
+    const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+    await nextTurn();
+    // The other primary answers at once, and the one of the calls after all replies that were before the load.
+    for (const answer of nodeAt('a').answers.splice(0)) {
+      answer();
+      await nextTurn();
+      for (const answerLoad of nodeAt('b').answers.splice(0)) answerLoad();
+      await nextTurn();
+    }
+    await answerAll();
+    expect(await replies).toEqual(['a0', 'a1', 'a2']);
+    for (const shard of SHARDS) expect(nodeAt(shard).by(LOAD)).toEqual([CHECK.library.text]);
+  });
+
   test('are loaded again when they are lost', async () => {
     for (let i = 0; i < 2; i += 1) {
       const replies = Promise.all(['a0', 'a1'].map((key) => call(key)));
