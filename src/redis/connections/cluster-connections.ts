@@ -76,6 +76,8 @@ export function connectToCluster(settings: ConnectionSettings, logger: Logger): 
     logger,
   );
   commands.on('refresh', () => {
+    // Nodes that are gone would stay in it.
+    lookedUp.clear();
     subscriber.place();
   });
   commands.on('+node', (node: Redis) => limitHandshake(node, 2 * settings.timeoutMillis));

@@ -58,9 +58,14 @@ export class CheckCalls {
    * @param batches one at least; in a cluster, with names on one shard
    * @returns for each batch, in their order, its reply, or the error with which it failed alone
    */
-  async check(batches: readonly CheckBatch[]): Promise<BatchReply[]> {
+  check(batches: readonly CheckBatch[]): Promise<BatchReply[]> {
     const shard = this.#sharedShard(batches);
-    if (shard === undefined) return this.#checkBySlot(batches, false);
+    return shard === undefined
+      ? this.#checkBySlot(batches, false)
+      : this.#checkShard(shard, batches);
+  }
+
+  async #checkShard(shard: string, batches: readonly CheckBatch[]): Promise<BatchReply[]> {
     let wasSent = false;
     const replies = await this.#call(batches, { wasSent, isOfShard: true }, (attempt) => {
       wasSent = attempt > 1;
@@ -88,22 +93,13 @@ export class CheckCalls {
   }
 
   /** A slot that fails harms no other. */
-  async #checkBySlot(batches: readonly CheckBatch[], wasSent: boolean): Promise<BatchReply[]> {
+  #checkBySlot(batches: readonly CheckBatch[], wasSent: boolean): Promise<BatchReply[]> {
     const { connections } = this.parts;
     const call = (some: readonly CheckBatch[]): Promise<BatchReply[]> =>
       this.#call(some, { wasSent, isOfShard: false }) as Promise<BatchReply[]>;
-    const bySlot = connections.isCluster
-      ? groupBy(batches, ({ names }) => connections.slotOf(names.state))
-      : [batches];
-    if (bySlot.length === 1) return call(batches);
-    const replies = new Map<CheckBatch, BatchReply>();
-    await Promise.all(
-      bySlot.map(async (ofSlot) => {
-        const all = await call(ofSlot).catch((error: unknown) => ofSlot.map(() => error as Error));
-        for (const [i, batch] of ofSlot.entries()) replies.set(batch, all[i] ?? unanswered());
-      }),
-    );
-    return batches.map((batch) => replies.get(batch) ?? unanswered());
+    if (!connections.isCluster) return call(batches);
+    const bySlot = groupBy(batches, ({ names }) => connections.slotOf(names.state));
+    return bySlot.length === 1 ? call(batches) : checkEach(batches, bySlot, call);
   }
 
   #call(
@@ -166,6 +162,22 @@ export class CheckCalls {
         : next;
     }) as (BatchReply | typeof MOVED)[];
   }
+}
+
+/** @returns the replies to all batches, in their order; those of a group whose call failed are its error */
+async function checkEach(
+  batches: readonly CheckBatch[],
+  groups: readonly (readonly CheckBatch[])[],
+  call: (group: readonly CheckBatch[]) => Promise<BatchReply[]>,
+): Promise<BatchReply[]> {
+  const replies = new Map<CheckBatch, BatchReply>();
+  await Promise.all(
+    groups.map(async (group) => {
+      const all = await call(group).catch((error: unknown) => group.map(() => error as Error));
+      for (const [i, batch] of group.entries()) replies.set(batch, all[i] ?? unanswered());
+    }),
+  );
+  return batches.map((batch) => replies.get(batch) ?? unanswered());
 }
 
 function unanswered(): Error {
