@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 
 import { KeyNaming } from '../../src/redis/key-names.js';
 import { checkMany } from './bulk-client.js';
-import { scrape } from './prometheus-text.js';
+import { hasCaughtUp } from './has-caught-up.js';
 import { requestRate } from './rate-client.js';
 import type { RedisProcess } from './redis-process.js';
 import { uniqueKey } from './unique-key.js';
@@ -112,7 +112,7 @@ export class CheckLoad {
    */
   async violations(primaryOf: (name: string) => Promise<RedisProcess>): Promise<string[]> {
     const { replicas, maximum } = this.options;
-    for (const { url } of replicas) await hasCaughtUp(url);
+    for (const replica of replicas) await hasCaughtUp(replica);
     const found = [...this.#violations];
     for (const { key, approved, mayHaveLost } of this.#keys) {
       const names = naming.namesOf(key);
@@ -180,12 +180,4 @@ export class CheckLoad {
     if (loses === undefined) return;
     for (const key of loses === 'all' ? this.#keys : this.#open) key.mayHaveLost = true;
   }
-}
-
-/** Resolves when a replica has withdrawn all requests that no client waits for. */
-async function hasCaughtUp(url: string): Promise<void> {
-  await until(async () => {
-    const undone = (await scrape(url)).valuesOf('ratelimit_store_catch_up_pending');
-    return Object.values(undone).every((count) => count === 0);
-  });
 }

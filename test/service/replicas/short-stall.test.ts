@@ -4,6 +4,7 @@ import { describeWithRedisProgram } from '../../support/describe-with-redis-prog
 import { extent } from '../../support/extent.js';
 import { type FaultProxy, startFaultProxy } from '../../support/fault-proxy.js';
 import { forgetScripts, textsSent } from '../../support/forget-scripts.js';
+import { hasCaughtUp } from '../../support/has-caught-up.js';
 import { send } from '../../support/http-client.js';
 import { STORE_DOWN } from '../../support/outage.js';
 import { scrape } from '../../support/prometheus-text.js';
@@ -46,13 +47,6 @@ describeWithRedisProgram('a replica', () => {
       const { status } = await send(url, 'POST', `/rate/${uniqueKey()}`);
       inARow = status === 200 ? inARow + 1 : 0;
       return inARow === IN_A_ROW;
-    });
-  }
-
-  async function hasCaughtUp({ url }: ReplicaProcess): Promise<void> {
-    await until(async () => {
-      const undone = (await scrape(url)).valuesOf('ratelimit_store_catch_up_pending');
-      return Object.values(undone).every((count) => count === 0);
     });
   }
 

@@ -50,6 +50,23 @@ async function underLoad(
   }
 }
 
+/** Stops a load, and expects that clients were told exactly of what Redis has approved. */
+async function expectExact(
+  load: CheckLoad,
+  primaryOf: (name: string) => Promise<RedisProcess>,
+): Promise<void> {
+  await load.stop();
+  expect(await load.violations(primaryOf)).toEqual([]);
+}
+
+/** Makes servers forget, one after the other, again and again between checks. */
+async function forgetInTurn(servers: readonly RedisProcess[], load: CheckLoad): Promise<void> {
+  for (let i = 0; i < FLUSHES; i += 1) {
+    await forgetScripts(servers[i % servers.length]!);
+    await load.decide(10);
+  }
+}
+
 /** Makes servers forget until `isOver`, also those that are down or not writable at times. */
 async function keepForgetting(
   servers: readonly RedisProcess[],
@@ -123,18 +140,14 @@ describeWithRedisProgram(`one Redis that loses its ${LOST}`, () => {
     await underLoad({ replicas }, async (load) => {
       const waited = await waitFor(replicas, uniqueKey(), WAITERS);
       const serving = serveInTurn(replicas[1]!.url, waited);
-      for (let i = 0; i < FLUSHES; i += 1) {
-        await forgetScripts(redis);
-        await load.decide(10);
-      }
+      await forgetInTurn([redis], load);
       expect(await serving).toEqual(new Set([200]));
       await countAgain([redis]);
       const last = await waitFor(replicas, uniqueKey(), WAITERS);
       await forgetScripts(redis);
       expect(await serveInTurn(replicas[0]!.url, last)).toEqual(new Set([200]));
       await load.decide(SOME);
-      await load.stop();
-      expect(await load.violations(primaryOf)).toEqual([]);
+      await expectExact(load, primaryOf);
       await expectKnown([redis], ['check', 'release']);
     });
   });
@@ -142,8 +155,7 @@ describeWithRedisProgram(`one Redis that loses its ${LOST}`, () => {
   test('without a pause between two losses gives exactly the maximum', async () => {
     await underLoad({ replicas }, async (load) => {
       await whileForgetting([redis], () => load.decide(extent(3, 10) * SOME));
-      await load.stop();
-      expect(await load.violations(primaryOf)).toEqual([]);
+      await expectExact(load, primaryOf);
       await expectKnown([redis]);
     });
   });
@@ -159,8 +171,7 @@ describeWithRedisProgram(`one Redis that loses its ${LOST}`, () => {
       });
       expect(await serveInTurn(replicas[1]!.url, waited)).toEqual(new Set([200]));
       await load.decide(SOME);
-      await load.stop();
-      expect(await load.violations(primaryOf)).toEqual([]);
+      await expectExact(load, primaryOf);
       // It counts since its restart.
       await expectKnown([redis], ['check', 'release']);
     });
@@ -181,8 +192,7 @@ describeWithRedisProgram(`one Redis that loses its ${LOST}`, () => {
         expect((await waiter.answer).status).toBe(200);
       }
       await load.decide(SOME);
-      await load.stop();
-      expect(await load.violations(primaryOf)).toEqual([]);
+      await expectExact(load, primaryOf);
       await expectKnown([redis]);
     });
   });
@@ -224,13 +234,9 @@ describeWithRedisProgram(`with Sentinels, a primary that loses its ${LOST}`, () 
       const primary = await setup.primary();
       await countAgain([primary]);
       const serving = serveInTurn(replicas[1]!.url, waited);
-      for (let i = 0; i < FLUSHES; i += 1) {
-        await forgetScripts(primary);
-        await load.decide(10);
-      }
+      await forgetInTurn([primary], load);
       expect(await serving).toEqual(new Set([200]));
-      await load.stop();
-      expect(await load.violations(primaryOf)).toEqual([]);
+      await expectExact(load, primaryOf);
       await expectKnown([primary]);
     });
   });
@@ -257,8 +263,7 @@ describeWithRedisProgram(`with Sentinels, a primary that loses its ${LOST}`, () 
       });
       await serveInTurn(replicas[1]!.url, waited);
       await load.decide(SOME);
-      await load.stop();
-      expect(await load.violations(primaryOf)).toEqual([]);
+      await expectExact(load, primaryOf);
       await expectKnown([await setup.primary()], ['check', 'release']);
     });
   });
@@ -286,13 +291,9 @@ describeWithRedisProgram(`in a cluster, a primary that loses its ${LOST}`, () =>
       const primaries = await cluster.primaries();
       await countAgain(primaries);
       const serving = serveInTurn(replicas[1]!.url, waited);
-      for (let i = 0; i < FLUSHES; i += 1) {
-        await forgetScripts(primaries[i % primaries.length]!);
-        await load.decide(10);
-      }
+      await forgetInTurn(primaries, load);
       expect(await serving).toEqual(new Set([200]));
-      await load.stop();
-      expect(await load.violations(primaryOf)).toEqual([]);
+      await expectExact(load, primaryOf);
       await load.probe();
       await expectKnown(primaries);
     });
@@ -311,8 +312,7 @@ describeWithRedisProgram(`in a cluster, a primary that loses its ${LOST}`, () =>
       expect(await primaryOfKey(waited.key)).toBe(successor);
       await serveInTurn(replicas[1]!.url, waited);
       await load.decide(SOME);
-      await load.stop();
-      expect(await load.violations(primaryOf)).toEqual([]);
+      await expectExact(load, primaryOf);
       await load.probe();
       await expectKnown(await cluster.primaries());
     });
@@ -338,8 +338,7 @@ describeWithRedisProgram(`in a cluster, a primary that loses its ${LOST}`, () =>
       });
       await serveInTurn(replicas[1]!.url, waited);
       await load.decide(SOME);
-      await load.stop();
-      expect(await load.violations(primaryOf)).toEqual([]);
+      await expectExact(load, primaryOf);
       await load.probe();
       await expectKnown(await cluster.primaries());
     });
@@ -356,8 +355,7 @@ describeWithRedisProgram(`in a cluster, a primary that loses its ${LOST}`, () =>
       await load.decide(SOME);
       expect(await primaryOfKey(waited.key)).toBe(joined);
       expect(await serveInTurn(replicas[1]!.url, waited)).toEqual(new Set([200]));
-      await load.stop();
-      expect(await load.violations(primaryOf)).toEqual([]);
+      await expectExact(load, primaryOf);
       await expectKnown([joined], ['check', 'release']);
     });
   });
