@@ -80,9 +80,9 @@ async function inTurns(sides, load, { rounds, seconds }) {
 
 function compare(sides, atPeak, atHalf) {
   const values = (measured, name, figure) => measured.get(name).map((run) => run[figure]);
-  const compared = (figure, build, measured = atPeak) =>
-    ratio(values(measured, `${build}, cluster`, figure), values(measured, `${build}, one`, figure));
-  const redisCpu = compared('redisCpuMicros', 'now');
+  const compared = (figure, measured = atPeak) =>
+    ratio(values(measured, 'now, cluster', figure), values(measured, 'now, one', figure));
+  const redisCpu = compared('redisCpuMicros');
   return {
     sides: sides.map(({ name }) => ({
       name,
@@ -95,15 +95,9 @@ function compare(sides, atPeak, atHalf) {
       p99Micros: atHalf.has(name) ? summary(values(atHalf, name, 'p99Micros')) : undefined,
     })),
     redisCpuToOne: redisCpu,
-    cpuToOne: compared('cpuMicros', 'now'),
-    p99ToOne: compared('p99Micros', 'now', atHalf),
+    cpuToOne: compared('cpuMicros'),
+    p99ToOne: compared('p99Micros', atHalf),
     // If Redis is what is short, as it is with enough replicas.
     decisionsToOne: PRIMARIES / redisCpu,
-    oneToBefore: atPeak.has('before, one')
-      ? ratio(
-          values(atPeak, 'now, one', 'redisCpuMicros'),
-          values(atPeak, 'before, one', 'redisCpuMicros'),
-        )
-      : undefined,
   };
 }
