@@ -16,7 +16,7 @@
 --         max            override of the maximum
 --         queue_max      override of the queue's maximum
 --         ticket         the lowest ticket of the caller's waiters for the key
---         millis_left    with `ticket`: ms until the window ends, as far as the caller knows
+--         millis_left    with `ticket`: ms until the window ends, below 0 if it has ended, as far as the caller knows
 --         known_limits   with `ticket`: the limits in force, as far as the caller knows, or ''
 --         waits          a digit for each check: 1 if it can wait, 2 if it can but has no place left to wait in, else 0
 --         longest_waits  with `waits`: the longest wait of each check in ms, or '', with a comma between two

@@ -5,8 +5,8 @@
 -- KEYS  1 state, 2 requests, 3 queue, 4 waiting, 5 replicas, 6 to 8 past requests
 -- ARGV  1 to 6 as every call has them: 1 replica id, whose lease is renewed, 2 lease of a waiting replica in
 --       ms, 3 limits, 4 how wakes are sent, 5 the most ids in a set, 6 the caller's history
---       7 ms until the window ends, 8 the limits in force or '', as far as the caller knows, for a key that Redis has
---       lost
+--       7 ms until the window ends, below 0 if it has ended, 8 the limits in force or '', as far as the caller knows,
+--       for a key that Redis has lost
 --       then per waiter it asks about: request id, ticket
 -- Reply 1 microseconds until there may be room again: until the window ends, or sooner. 0: there is room
 --       now, and another call can serve more. -1: there is no such key

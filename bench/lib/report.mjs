@@ -236,21 +236,35 @@ function clusterSection({ primaries, keys }, { connections, sides }) {
 
 function sizingSections(measured) {
   if (!measured) return [];
-  const { onOneRedis, byReplicas, byPrimaries, hotKey, prediction } = measured;
+  const { onOneRedis, byReplicas, onCluster, costs, prediction } = measured;
   const head = ['load', 'decisions/s', 'calls per decision', 'replica CPU µs', 'Redis CPU µs'];
-  const row = ({ title, perSecond, calls, replicaMicros, redisMicros }) => [
-    title,
-    count(perSecond),
+  const figures = ({ calls, replicaMicros, redisMicros }) => [
     calls.toFixed(2),
     tenths(replicaMicros),
     tenths(redisMicros),
   ];
-  const predicted = prediction.calls.toFixed(2);
+  const row = (point) => [point.title, count(point.perSecond), ...figures(point)];
+  const cost = (title, { replica, redis }) => [
+    title,
+    ...[replica.check, replica.call, redis.check, redis.call].map(tenths),
+  ];
   return [
-    section('Sizing: one replica on one Redis', head, [...onOneRedis, hotKey].map(row)),
+    section('Sizing: one replica on one Redis', head, onOneRedis.map(row)),
     section('Sizing: replicas on one Redis', head, byReplicas.map(row)),
-    section('Sizing: primaries of a cluster', head, [...byPrimaries, prediction.measured].map(row)),
-    `Predicted for ${prediction.measured.title}: ${predicted} calls per decision.\n`,
+    section('Sizing: primaries of a cluster', head, onCluster.map(row)),
+    section(
+      'Sizing: fitted costs in µs',
+      ['on', 'replica, check', 'replica, call', 'Redis, check', 'Redis, call'],
+      [cost('one Redis', costs.oneRedis), cost('three primaries', costs.cluster)],
+    ),
+    section(
+      `Sizing: ${prediction.title}, predicted by three and measured`,
+      ['', ...head.slice(2)],
+      [
+        ['predicted', ...figures(prediction)],
+        ['measured', ...figures(prediction.measured)],
+      ],
+    ),
   ];
 }
 

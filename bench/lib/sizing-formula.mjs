@@ -1,4 +1,4 @@
-// How checks share calls to Redis, for docs/sizing.md.
+// What a decision costs, by how checks share calls to Redis, for docs/sizing.md.
 
 /**
  * How many calls to Redis there are for each decision. The checks of a tick share a call for each primary that holds
@@ -24,4 +24,25 @@ export function checksPerTick(calls, primaries) {
     else many = middle;
   }
   return few;
+}
+
+/**
+ * Fits `micros = check + call x calls`, the CPU for each decision, to measured points, by least squares.
+ * @param {{calls: number, micros: number}[]} points with at least two different `calls`
+ */
+export function fitCost(points) {
+  const mean = (figure) => points.reduce((sum, point) => sum + point[figure], 0) / points.length;
+  const [calls, micros] = [mean('calls'), mean('micros')];
+  let [covariance, variance] = [0, 0];
+  for (const point of points) {
+    covariance += (point.calls - calls) * (point.micros - micros);
+    variance += (point.calls - calls) ** 2;
+  }
+  const call = covariance / variance;
+  return { check: micros - call * calls, call };
+}
+
+/** The CPU for each decision, by a fitted cost. */
+export function costAt({ check, call }, calls) {
+  return check + call * calls;
 }

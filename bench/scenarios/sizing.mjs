@@ -1,52 +1,83 @@
 // What docs/sizing.md needs: the CPU of a replica and of Redis for each decision, by the checks that share a tick, by
-// replicas and by primaries; and how many calls a decision takes, predicted for a cluster that was not measured before.
+// replicas and by primaries. The costs of a check and of a call are fitted to one Redis and to a cluster of three
+// primaries, and predict what is then measured: a cluster of six.
 import { CONNECTIONS, saturate } from '../lib/load.mjs';
 import { RedisServer, Server, SLUICE } from '../lib/processes.mjs';
 import { progress } from '../lib/progress.mjs';
 import { RedisCluster } from '../lib/redis-cluster.mjs';
-import { callsPerDecision, checksPerTick } from '../lib/sizing-formula.mjs';
+import { callsPerDecision, checksPerTick, costAt, fitCost } from '../lib/sizing-formula.mjs';
 import { median } from '../lib/statistics.mjs';
 
 const KEYS = 10_000;
 const LONG_WINDOW = 3_600_000;
 const SHORT_WINDOW = 1000;
 /** With fewer, fewer checks share a tick. */
-const FEW_CONNECTIONS = 8;
+const CONNECTIONS_TO_FIT = [CONNECTIONS, 16, 4];
+const PRIMARIES_TO_FIT = 3;
+const PRIMARIES_TO_PREDICT = 6;
 /** Of each replica, if there are several: eight of them share a machine with two cores. */
 const LOW_RATE = 2000;
 const REPLICAS = [1, 2, 4, 8];
-const PRIMARIES = [1, 3, 6];
 const WARM_UP_SECONDS = 2;
 
 export async function sizing(options) {
   const measure = (title, setting) => measurePoint(title, setting, options);
   const base = { replicas: 1, primaries: 1, keys: KEYS, windowMillis: LONG_WINDOW };
-  const busy = await measure('many connections', base);
-  const quiet = await measure('few connections', { ...base, connections: FEW_CONNECTIONS });
-  const windows = await measure('short windows', { ...base, windowMillis: SHORT_WINDOW });
-  const byPrimaries = [];
-  for (const primaries of PRIMARIES) {
-    const title = primaries === 1 ? '1 primary' : `${primaries} primaries`;
-    byPrimaries.push(await measure(title, { ...base, primaries, isCluster: true }));
-  }
-  const [, spread] = byPrimaries;
-  // A replica does not count its ticks. The calls tell how many checks share one.
-  const perTick = checksPerTick(spread.calls, spread.primaries);
+  const byConnections = async (title, setting) => {
+    const points = [];
+    for (const connections of CONNECTIONS_TO_FIT) {
+      points.push(
+        await measure(`${title}, ${connections} connections`, { ...setting, connections }),
+      );
+    }
+    return points;
+  };
+  const onOneRedis = await byConnections('one Redis', base);
+  const windows = await measure('one Redis, short windows', {
+    ...base,
+    windowMillis: SHORT_WINDOW,
+  });
+  const hotKey = await measure('one Redis, one key', { ...base, keys: 1 });
+  const cluster = { ...base, isCluster: true };
+  const onThree = await byConnections('three primaries', {
+    ...cluster,
+    primaries: PRIMARIES_TO_FIT,
+  });
   const byReplicas = [];
   for (const replicas of REPLICAS) {
     const title = replicas === 1 ? '1 replica' : `${replicas} replicas`;
     byReplicas.push(await measure(title, { ...base, replicas, perSecond: LOW_RATE }));
   }
-  const hotKey = await measure('one key', { ...base, keys: 1 });
-  const primaries = 6;
-  const unseen = { ...base, primaries, isCluster: true, windowMillis: SHORT_WINDOW };
-  const measured = await measure('six primaries, short windows', unseen);
+  const six = { ...cluster, primaries: PRIMARIES_TO_PREDICT };
+  const measured = await measure('six primaries', six);
   return {
-    onOneRedis: [busy, quiet, windows],
+    onOneRedis: [...onOneRedis, windows, hotKey],
     byReplicas,
-    byPrimaries,
-    hotKey,
-    prediction: { calls: callsPerDecision(perTick, primaries), measured },
+    onCluster: [...onThree, measured],
+    costs: { oneRedis: fitCosts(onOneRedis), cluster: fitCosts(onThree) },
+    prediction: predict(onThree, measured),
+  };
+}
+
+/** What a check and a call cost a replica and Redis. */
+function fitCosts(points) {
+  const fit = (figure) =>
+    fitCost(points.map((point) => ({ calls: point.calls, micros: point[figure] })));
+  return { replica: fit('replicaMicros'), redis: fit('redisMicros') };
+}
+
+/** @param points of a smaller cluster, the first with as many connections as the measured one */
+function predict(points, measured) {
+  // A replica does not count its ticks. The calls tell how many checks share one.
+  const perTick = checksPerTick(points[0].calls, points[0].primaries);
+  const calls = callsPerDecision(perTick, measured.primaries);
+  const costs = fitCosts(points);
+  return {
+    title: measured.title,
+    calls,
+    replicaMicros: costAt(costs.replica, calls),
+    redisMicros: costAt(costs.redis, calls),
+    measured,
   };
 }
 

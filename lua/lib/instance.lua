@@ -109,12 +109,14 @@ end
 
 -- An instance that Redis lost while somebody waited. The lost window was full, and stays full until it ends.
 -- As far as the caller knows: `limits`, a text, are the limits that were in force, or ''; `millis_left` are the ms
--- until the window ends.
+-- until the window ends, below 0 if it has ended.
 local function restore_instance(keys, call, limits, millis_left)
   limits = limits == '' and call.limits or parse_limits(limits)
-  millis_left = math.min(math.max(1, math.floor(millis_left)), limits.window)
-  local state = new_instance(keys, call, nil, call.now_ms + millis_left - limits.window, limits)
+  local starts_ago = limits.window - math.min(math.floor(millis_left), limits.window)
+  local state = new_instance(keys, call, nil, call.now_ms - math.min(starts_ago, limits.window - 1), limits)
   state.approved = state.max
+  -- The limits were in force in the lost window. Rules that were loaded since, as in an outage, are newer.
+  state.limits_changed_at = call.now_ms - starts_ago
   return state
 end
 

@@ -8,7 +8,7 @@ export interface Ticket {
 
 /** What a replica knows of a key's window. */
 export interface KnownWindow {
-  /** Until there is room, in milliseconds. */
+  /** Until there is room, in milliseconds; below 0 after that time. */
   readonly millisLeft: number;
   /** The limits in force, as Redis writes them; '' if it has not said. */
   readonly limits: string;

@@ -39,9 +39,9 @@ export class WindowTiming {
     return this.#roomAt;
   }
 
-  /** Whole milliseconds until there is room; 0 from that time on. */
+  /** Whole milliseconds until there is room; below 0 after that time. */
   millisToRoom(now: number): number {
-    return Math.max(0, Math.round(this.#roomAt - now));
+    return Math.round(this.#roomAt - now);
   }
 
   /** When to settle if no wake has come by then. */

@@ -137,6 +137,33 @@ describe('after Redis has lost a key', () => {
     expect((await r1.settle()).granted).toEqual(['b', 'c']);
   });
 
+  test('rules that were loaded since the lost window come into force with the next check', async () => {
+    const r1 = await waitAndLose();
+    const newer = { ...DEFAULTS, maxRequests: 50 };
+    await key.setTime(2000);
+    // The window of 1 s, which the replica knew last, ended 900 ms ago.
+    await r1.settle(WAITERS, -900, '1000:2:40');
+    expect(await limits()).toBe('1000:2');
+    const r2 = key.replica('r2', {
+      limits: { ...newer, windowMillis: 1000 },
+      history: { loaded: 200 },
+    });
+    await r2.check(['x']);
+    expect(await limits()).toBe('1000:50');
+  });
+
+  test('rules that were loaded before the lost window do not replace its limits', async () => {
+    const r1 = await waitAndLose();
+    await key.setTime(2000);
+    await r1.settle(WAITERS, -900, '1000:2:40');
+    const r2 = key.replica('r2', {
+      limits: { ...DEFAULTS, windowMillis: 1000 },
+      history: { loaded: 99 },
+    });
+    await r2.check(['x']);
+    expect(await limits()).toBe('1000:2');
+  });
+
   test('a check also restores the limits that were in force', async () => {
     const r1 = await waitAndLose();
     const known = { lowestTicket: 1, millisToWindowEnd: 59_900, limits: KNOWN };

@@ -314,6 +314,7 @@ describe('lost waiters', () => {
         expires: 4000,
         overridden: [],
         born: 300,
+        limitsSince: 0,
         holdUntil: 800,
         turn: 1,
         isUnsorted: false,
