@@ -61,6 +61,13 @@ test('the maximum is the last one that scripts gave the key', () => {
   expect(violations).toEqual([expect.stringContaining('3 approved in one window, and not 1')]);
 });
 
+test('a key that is made again with the limits that it had is told', () => {
+  const { limits, follow } = openAccount();
+  follow(1, hasMaximum(3));
+  follow(2, [...hasMaximum(3), 'born', '2']);
+  expect(limits).toEqual([3, 3]);
+});
+
 test('a snapshot may have more than a lowered maximum, but not more than the highest maximum', () => {
   const { account, violations } = openAccount();
   const limits = readStoredLimits('500:2:0');

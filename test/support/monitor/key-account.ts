@@ -21,6 +21,8 @@ export interface ObservedLimits {
   readonly at: number;
   readonly maximum: number;
   readonly windowMillis: number;
+  /** False if the key is made again with the limits that it had. */
+  readonly areOther: boolean;
 }
 
 /** The state of a key on a server. */
@@ -40,7 +42,7 @@ export interface KeyAccountEvents {
   /** A request took a place in the queue, for the first time on this server. */
   onJoined(id: string, ticket: number): void;
   onWindow(start: number, at: number): void;
-  /** A script has changed the limits of the key. */
+  /** A script has changed the limits of the key, or has made it again. */
   onLimits(limits: ObservedLimits): void;
   onViolation(violation: string): void;
 }
@@ -204,7 +206,7 @@ export class KeyAccount {
       return position === -1 ? undefined : fields[position + 1];
     };
     const [limits, start] = [readStoredLimits(value('limits') ?? ''), value('start')];
-    if (limits) this.#onLimits(limits, at);
+    if (limits) this.#onLimits(limits, at, value('born') !== undefined);
     if (start === undefined || this.#window.start === Number(start)) return;
     if (this.#window.start !== undefined) this.#beginWindow();
     this.#window.start = Number(start);
@@ -217,13 +219,19 @@ export class KeyAccount {
     this.#approved = new Set(this.#script?.approved.map(({ id }) => id));
   }
 
-  #onLimits({ max: maximum, window: windowMillis }: StoredLimits, at: number): void {
+  #onLimits(
+    { max: maximum, window: windowMillis }: StoredLimits,
+    at: number,
+    isNewKey: boolean,
+  ): void {
     const hasOtherWindow = this.#windowMillis !== undefined && this.#windowMillis !== windowMillis;
-    const isOther = this.#maximum !== maximum || hasOtherWindow;
+    const areOther = this.#maximum !== maximum || hasOtherWindow;
     this.#maximum = maximum;
     this.#windowMillis = windowMillis;
     // The limits from before the state was known may be outdated.
-    if (isOther && this.#isKnown) this.events.onLimits({ at, maximum, windowMillis });
+    if ((areOther || isNewKey) && this.#isKnown) {
+      this.events.onLimits({ at, maximum, windowMillis, areOther });
+    }
   }
 
   #onRequests(name: string, ids: readonly string[], at: number): void {

@@ -11,8 +11,9 @@ test.each([
   ['a maximum that no rules gave', { maximum: 5 }, 1],
   ['a window of another length', { windowMillis: WINDOW_MILLIS + 1 }, 1],
   ['what the rules gave', {}, 0],
+  ['a maximum that the key had before', { maximum: 5, areOther: false }, 0],
 ])('of the limits of a script, %s is told apart', (_, other, found) => {
-  const declared = { key: 'key', at: 5, maximum: 4, windowMillis: WINDOW_MILLIS };
+  const declared = { key: 'key', at: 5, maximum: 4, windowMillis: WINDOW_MILLIS, areOther: true };
   const evidence = evidenceOf({ entries: [], limits: [{ ...declared, ...other }], maxima });
   expect(undeclaredLimits(evidence)).toHaveLength(found);
 });
@@ -49,6 +50,7 @@ describe('an answer', () => {
           at: changedAt + millis,
           maximum,
           windowMillis: WINDOW_MILLIS,
+          areOther: true,
         })),
       });
       jest.setSystemTime(changedAt - 2);

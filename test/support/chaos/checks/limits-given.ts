@@ -9,7 +9,8 @@ import { keptMaxima } from './kept-limits.js';
  * runs the calls that came to it before.
  */
 export function undeclaredLimits(evidence: Evidence): string[] {
-  return evidence.account.limits.flatMap(({ key, at, maximum, windowMillis }) => {
+  return evidence.account.limits.flatMap(({ key, at, maximum, windowMillis, areOther }) => {
+    if (!areOther) return [];
     const losses = lossesIn(evidence, at, at);
     const sentFrom = Math.min(at, ...losses.map(({ beganAt }) => beganAt));
     return evidence.maxima.allows(key, maximum, sentFrom, at) && windowMillis === WINDOW_MILLIS
