@@ -23,6 +23,7 @@ const SCENARIOS = {
   'raw-scripts': ['raw-scripts', 'rawScripts'],
   cluster: ['cluster', 'cluster'],
   sizing: ['sizing', 'sizing'],
+  starts: ['starts', 'starts'],
 };
 const HELP = `npm run bench -- [options]
 

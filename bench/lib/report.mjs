@@ -19,6 +19,7 @@ export function report(results) {
     rawSection(results['raw-scripts']),
     ...(results.cluster?.loads ?? []).map((load) => clusterSection(results.cluster, load)),
     ...sizingSections(results.sizing),
+    startsSection(results.starts),
   ];
   return sections.filter((section) => section !== undefined).join('\n');
 }
@@ -266,6 +267,23 @@ function sizingSections(measured) {
       ],
     ),
   ];
+}
+
+function startsSection(measured) {
+  if (!measured) return undefined;
+  const head = ['core', 'processes', 'CPU µs per decision', 'medians of processes'];
+  const more = ['slowest round to fastest', 'first half to second', 'to reads', 'ns per read'];
+  const rows = measured.onCores.map((on) => [
+    String(on.core),
+    String(on.processes),
+    spread(on.micros, tenths),
+    spread(on.betweenProcesses, tenths),
+    times(on.withinProcesses),
+    on.betweenHalves.toFixed(2),
+    on.withReads.toFixed(2),
+    spread(on.readNanos, tenths),
+  ]);
+  return section('Starts of one build', [...head, ...more], rows);
 }
 
 function rawSection(commands) {

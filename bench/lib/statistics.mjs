@@ -18,3 +18,17 @@ export function ratio(values, others) {
 export function ratios(values, others) {
   return values.map((value, round) => value / others[round]);
 }
+
+/** Pearson's coefficient: 1 if one value follows from the other, 0 if they have nothing to do with each other. */
+export function correlation(values, others) {
+  const mean = (all) => all.reduce((sum, value) => sum + value, 0) / all.length;
+  const [mean1, mean2] = [mean(values), mean(others)];
+  let [both, first, second] = [0, 0, 0];
+  for (const [i, value] of values.entries()) {
+    const [from1, from2] = [value - mean1, others[i] - mean2];
+    both += from1 * from2;
+    first += from1 ** 2;
+    second += from2 ** 2;
+  }
+  return both / Math.sqrt(first * second);
+}
