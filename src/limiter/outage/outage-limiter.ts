@@ -15,23 +15,10 @@ import type { OutageLog } from './outage-log.js';
 import type { Substitute } from './substitute.js';
 
 /** A request that waits for its turn in the store. */
-class WaitingRequest {
-  #hasFailedOver = false;
-
-  constructor(
-    readonly key: string,
-    private readonly place: CallerPresence,
-  ) {}
-
-  get hasFailedOver(): boolean {
-    return this.#hasFailedOver;
-  }
-
-  /** Withdraws its place in the store, so that the substitute decides. */
-  failOver(): void {
-    this.#hasFailedOver = true;
-    this.place.disconnect();
-  }
+interface WaitingRequest {
+  readonly key: string;
+  /** Its disconnect withdraws the place in the store. */
+  readonly place: CallerPresence;
 }
 
 /**
@@ -151,7 +138,7 @@ export class OutageLimiter implements Limiter {
   ): Promise<Decision | undefined> {
     // The place in the store is withdrawn when the caller disconnects, or when the request fails over.
     const place = new CallerPresence();
-    const waiting = new WaitingRequest(request.key, place);
+    const waiting = { key: request.key, place };
     if (caller) {
       caller.onDisconnect = () => {
         place.disconnect();
@@ -161,8 +148,9 @@ export class OutageLimiter implements Limiter {
     this.#waiting.add(waiting);
     try {
       const decision = await this.primary.check(request, place);
-      const shouldFailOver = waiting.hasFailedOver && caller?.isDisconnected !== true;
-      return decision.outcome === 'withdrawn' && shouldFailOver ? undefined : decision;
+      // Only the caller's disconnect and a failover withdraw it.
+      const hasFailedOver = decision.outcome === 'withdrawn' && caller?.isDisconnected !== true;
+      return hasFailedOver ? undefined : decision;
     } finally {
       this.#waiting.delete(waiting);
       if (caller) caller.onDisconnect = undefined;
@@ -178,8 +166,8 @@ export class OutageLimiter implements Limiter {
   }
 
   #failOver(): void {
-    for (const waiting of [...this.#waiting]) {
-      if (!this.primary.isAvailable(waiting.key)) waiting.failOver();
+    for (const { key, place } of [...this.#waiting]) {
+      if (!this.primary.isAvailable(key)) place.disconnect();
     }
   }
 

@@ -45,6 +45,7 @@ export function decodeExamined(reply: ExaminedReply): ExaminedKey | undefined {
   };
 }
 
+/** Lists that begin with one group each. */
 function inGroups<T>(list: readonly T[], size: number): T[][] {
-  return Array.from({ length: list.length / size }, (_, i) => list.slice(i * size, (i + 1) * size));
+  return Array.from({ length: list.length / size }, (_, i) => list.slice(i * size));
 }
