@@ -9,4 +9,10 @@ export const EQUIVALENT = [
     other: '#isSent = true;',
     reason: 'the first attempt begins at once, and sets it',
   },
+  {
+    file: 'lua/lib/instance.lua',
+    line: 'elseif state.approved > state.stored_approved then',
+    other: 'elseif state.approved >= state.stored_approved then',
+    reason: 'if nothing was added, only a set that does not exist gets an expiry',
+  },
 ];

@@ -27,6 +27,7 @@ let shards: Map<string, string>;
 let unknownShards: Set<string>;
 let refreshes: number;
 let recorder: SubscriptionRecorder;
+let log: ReturnType<typeof recordLog>;
 let subscriber: ShardedSubscriber;
 let onA: string;
 let onB: string;
@@ -39,6 +40,7 @@ beforeEach(() => {
   unknownShards = new Set();
   refreshes = 0;
   recorder = new SubscriptionRecorder();
+  log = recordLog('debug');
   subscriber = createSubscriber(
     {
       shardOf: (channel) => shards.get(channel) ?? 'a',
@@ -46,7 +48,7 @@ beforeEach(() => {
       refresh: () => (refreshes += 1),
     },
     10_000,
-    recordLog('silent').logger,
+    log.logger,
   );
 });
 afterEach(async () => {
@@ -188,6 +190,7 @@ describe('a channel', () => {
     await a.client.acl('LOG', 'RESET');
     await caughtUp('a');
     expect(recorder.times(onA)).toBe(0);
+    expect(log.messages).toContain('subscribe failed');
     subscriber.place();
     await caughtUp('a');
     expect(recorder.times(onA)).toBe(1);
@@ -327,14 +330,14 @@ describeWithRedisProgram('a dead connection', () => {
     const server = await startRedisProcess();
     const proxy = await startFaultProxy(server.port);
     const node = new Redis(proxy.url, { lazyConnect: true });
-    const log = recordLog();
+    const ownLog = recordLog();
     const topology = { shardOf: () => 'only', nodeAt: () => node, refresh: () => undefined };
-    const ours = createSubscriber(topology, 1000, log.logger);
+    const ours = createSubscriber(topology, 1000, ownLog.logger);
     ours.subscribe(onA);
     await recorder.untilSubscribed(onA);
     proxy.toServer.lose();
     proxy.toClient.lose();
-    await until(() => log.messages.includes('subscriber does not answer; reconnecting'));
+    await until(() => ownLog.messages.includes('subscriber does not answer; reconnecting'));
     await recorder.untilSubscribed(onA, 2);
 
     await server.command('SPUBLISH', onA, 'message');

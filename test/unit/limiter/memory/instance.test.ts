@@ -1,3 +1,4 @@
+import type { KeyLimits } from '../../../../src/limiter/limiter.js';
 import { Instance, type InstanceDecision } from '../../../../src/limiter/memory/instance.js';
 import { MemoryRoom } from '../../../../src/limiter/memory/memory-room.js';
 
@@ -11,11 +12,12 @@ const nameOf = (id: string): string =>
 
 let granted: string[];
 let room: MemoryRoom;
+let policy: { current: { limits: KeyLimits } };
 let state: Instance;
 beforeEach(() => {
   granted = [];
   room = new MemoryRoom(Infinity);
-  const policy = { current: { limits: LIMITS } };
+  policy = { current: { limits: LIMITS } };
   state = new Instance('k', 0, policy, Infinity, room, (ids) => granted.push(...ids.map(nameOf)));
 });
 
@@ -108,6 +110,16 @@ describe('overrides', () => {
       maxRequests: 1,
       maxRequestsInQueue: 7,
     });
+  });
+
+  test('that equal the ceilings of changed rules stay, and greater ones are dropped', () => {
+    check(0, 'a', { maxRequests: 9, maxRequestsInQueue: 7 });
+    policy.current = { limits: { ...LIMITS, ceilings: { maxRequests: 9, maxRequestsInQueue: 7 } } };
+    check(0, 'b');
+    expect(state.inspect(0).limits).toMatchObject({ maxRequests: 9, maxRequestsInQueue: 7 });
+    policy.current = { limits: { ...LIMITS, ceilings: { maxRequests: 8, maxRequestsInQueue: 6 } } };
+    check(0, 'c');
+    expect(state.inspect(0).limits).toMatchObject(LIMITS);
   });
 
   test('can be set one without the other', () => {

@@ -1,5 +1,6 @@
 import { EventEmitter } from 'node:events';
 
+import { jest } from '@jest/globals';
 import type { Redis } from 'ioredis';
 
 import { ConnectionSubscriber } from '../../../../src/redis/connections/connection-subscriber.js';
@@ -65,6 +66,17 @@ test('an unsubscription that fails is logged', async () => {
   await until(() => log.lines.length > 0);
   subscriber.close();
   expect(log.lines).toMatchObject([{ msg: 'unsubscribe failed', channel: 'channel' }]);
+});
+
+test('a closed subscriber pings no more', () => {
+  jest.useFakeTimers();
+  const client = Object.assign(new EventEmitter(), { status: 'ready' });
+  const { logger } = recordLog();
+  const subscriber = new ConnectionSubscriber(client as unknown as Redis, 1000, logger);
+  expect(jest.getTimerCount()).toBe(1);
+  subscriber.close();
+  expect(jest.getTimerCount()).toBe(0);
+  jest.useRealTimers();
 });
 
 test('a channel is subscribed as soon as there is a connection', async () => {
