@@ -3,8 +3,10 @@ import { type KeyNames, KeyNaming } from '../../../src/redis/key-names.js';
 import {
   type BatchedCheck,
   type CheckBatch,
+  encodeChecks,
   VERDICT,
 } from '../../../src/redis/scripts/check-codec.js';
+import { loadScript } from '../../../src/redis/scripts/script-loader.js';
 import { Scripts } from '../../../src/redis/scripts/scripts.js';
 import { StoreFullError } from '../../../src/limiter/errors.js';
 import { sentAgain, unguarded } from '../../support/unguarded.js';
@@ -45,6 +47,20 @@ async function decide(...batches: CheckBatch[]): Promise<(readonly number[] | Er
   const replies = await scripts.check(batches);
   return replies.map((reply) => (reply instanceof Error ? reply : reply.verdicts));
 }
+
+test('names in several slots come as arguments, and are followed by the ids of the checks', async () => {
+  const { text } = loadScript('check');
+  const batches = [batch('a', ['1', '2']), batch('b', ['3'])];
+  const { keys, args } = encodeChecks({ ...SETTINGS }, batches, {
+    isSentAgain: false,
+    mayBeFull: false,
+    hasSeveralSlots: true,
+  });
+  expect(keys).toEqual([]);
+  await redis.client.eval(text, 0, ...args);
+  expect(await approvedIn(naming.namesOf('a'))).toEqual(['1', '2']);
+  expect(await approvedIn(naming.namesOf('b'))).toEqual(['3']);
+});
 
 const approvedIn = async ({ requests }: KeyNames): Promise<string[]> =>
   (await redis.client.smembers(requests)).sort();

@@ -157,6 +157,21 @@ test.each(['a:1', 'b:1'])('calls of %s that fail after dispose open no breaker',
   expect(breakers.of(name).isOpen).toBe(false);
 });
 
+test('a connection is not examined again while it is examined', async () => {
+  const suspected: string[] = [];
+  store.connections.renewIfDead = (shard) => {
+    suspected.push(shard);
+    return new Promise(() => undefined);
+  };
+  store.answerProbe = () => new Promise(() => undefined);
+  timeoutMillis = 1;
+  breakers = create();
+  await expect(breakers.probe('a:1')).rejects.toThrow(TimeoutError);
+  await expect(breakers.probe('a:1')).rejects.toThrow(TimeoutError);
+  await expect(breakers.probe('b:1')).rejects.toThrow(TimeoutError);
+  expect(suspected).toEqual(['a', 'b']);
+});
+
 test('no probe is sent after dispose', async () => {
   open('a:1');
   open('b:1');
