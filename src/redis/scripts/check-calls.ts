@@ -85,10 +85,7 @@ export class CheckCalls {
     if (!connections.isCluster || !first || !second) return undefined;
     const shard = connections.shardOf(first.names.state);
     const bySlotUntil = this.#bySlotUntil.get(shard);
-    if (bySlotUntil !== undefined) {
-      if (this.parts.clock.now() < bySlotUntil) return undefined;
-      this.#bySlotUntil.delete(shard);
-    }
+    if (bySlotUntil !== undefined && this.parts.clock.now() < bySlotUntil) return undefined;
     return connections.nodeAt(shard) && shard;
   }
 
