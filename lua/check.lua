@@ -20,7 +20,7 @@
 --         known_limits   with `ticket`: the limits in force, as far as the caller knows, or ''
 --         waits          a digit for each check: 1 if it can wait, 2 if it can but has no place left to wait in, else 0
 --         longest_waits  with `waits`: the longest wait of each check in ms, or '', with a comma between two
---         hits           how many approvals the one check of the batch takes, all or none; it can't wait
+--         hits           the hits of each check, with a comma between two; each gets all of its hits, or none
 --       without KEYS: 11 the number of names, then the names, in the order of KEYS
 --       then the request ids of all checks
 -- Reply the replies to the batches, one after the other:
@@ -28,7 +28,8 @@
 --       place in the queue, 3 approvals of the window,
 --       then per check, in their order: 1 approved, 0 denied, -1 denied because the queue is full,
 --       -2 failed for lack of a place to wait in, -3 failed because the set of ids is full,
---       -4 less the microseconds until its turn: denied because that is later than it can wait,
+--       -4 denied because its hits are more than the maximum,
+--       -5 less the microseconds until its turn: denied because that is later than it can wait,
 --       else its ticket in the queue
 --       A batch that fails, such as one with a key of a wrong type, has its error in place of all that. A batch
 --       that needs more names has false. The other batches are still decided.

@@ -1,11 +1,10 @@
--- Releases one approval of the current window, or all approvals of a check with hits, and serves the queue.
+-- Releases an approval of the current window, with all of its hits, and serves the queue.
 --
 -- KEYS  1 state, 2 requests, 3 queue, 4 waiting, 5 replicas, 6 to 8 past requests
 -- ARGV  1 to 6 as every call has them: 1 replica id, 2 lease of a waiting replica in ms, 3 limits,
 --       4 how wakes are sent, 5 the most ids in a set, 6 the caller's history
---       7 request id, 8 how many hits its check had
--- Reply how many were released. 0: the id is unknown, was released before, or was approved in a window that has ended
---@include lib/hits
+--       7 request id
+-- Reply 1, or 0: the id is unknown, was released before, or was approved in a window that has ended
 --@include lib/instance
 
 local function run(KEYS, ARGV)
@@ -16,9 +15,8 @@ local function run(KEYS, ARGV)
   if not state then
     return 0
   end
-  local ids = {}
-  append_hits(ids, ARGV[FIRST_OWN], tonumber(ARGV[FIRST_OWN + 1]))
-  local released = release_requests(keys, state, ids)
+  local ids = { ARGV[FIRST_OWN] }
+  local released = release_requests(keys, state, call, ids)
   if released > 0 then
     remember_requests(keys, state, call, ids)
   end

@@ -7,7 +7,7 @@
 --       ms, 3 limits, 4 how wakes are sent, 5 the most ids in a set, 6 the caller's history
 --       7 ms until the window ends, below 0 if it has ended, 8 the limits in force or '', as far as the caller knows,
 --       for a key that Redis has lost
---       then per waiter it asks about: request id, ticket
+--       then per waiter it asks about: request id, ticket, with `*<hits>` after it if it needs more than one hit
 -- Reply 1 microseconds until there may be room again: until the window ends, or sooner. 0: there is room
 --       now, and another call can serve more. -1: there is no such key
 --       2 the lowest ticket that may still be waiting, 3 how many wait, 4 the limits in force, 5 approvals of the
@@ -24,20 +24,21 @@ local function run(KEYS, ARGV)
   local millis_left, known_limits = tonumber(ARGV[FIRST_OWN]), ARGV[FIRST_OWN + 1]
   local reply = { NO_SUCH_KEY, 0, 0, '', 0 }
 
-  local ids, tickets = {}, {}
+  local ids, waiters = {}, {}
   for i = FIRST_WAITER, #ARGV, 2 do
+    local ticket, hits = string.match(ARGV[i + 1], '^(%d+)%*?(%d*)$')
     ids[#ids + 1] = ARGV[i]
-    tickets[#tickets + 1] = tonumber(ARGV[i + 1])
+    waiters[#waiters + 1] = { request_id = ARGV[i], ticket = tonumber(ticket), hits = tonumber(hits) or ONE_HIT }
   end
 
   -- This comes before anything else, since remembered approvals outlive the key.
   local approved = find_approved(keys, ids)
   local unheard = {}
-  for i, id in ipairs(ids) do
-    if approved[id] then
-      reply[#reply + 1] = id
+  for _, waiter in ipairs(waiters) do
+    if approved[waiter.request_id] then
+      reply[#reply + 1] = waiter.request_id
     else
-      unheard[#unheard + 1] = { request_id = id, ticket = tickets[i] }
+      unheard[#unheard + 1] = waiter
     end
   end
 

@@ -53,6 +53,7 @@ const REASONS = {
   queue_full: 'queue full',
   turn_too_late: 'turn too late',
   wait_expired: 'waited too long',
+  too_many_hits: 'more hits than the maximum',
 };
 
 /** Why a key is denied. */

@@ -1,9 +1,8 @@
 -- Decides any checks.
---@include lib/hits
 --@include lib/instance
 --@include lib/replies
 
-local QUEUE_FULL, NO_PLACE, SET_FULL, TURN_TOO_LATE = -1, -2, -3, -4
+local QUEUE_FULL, NO_PLACE, SET_FULL, TOO_MANY_HITS, TURN_TOO_LATE = -1, -2, -3, -4, -5
 local WAITS_NOT, WAITS_WITHOUT_PLACE = '0', '2'
 
 -- The greatest overrides of the maximum and of the queue's maximum that count.
@@ -58,18 +57,18 @@ local function find_decided(keys, batch)
   return decided
 end
 
--- Approves checks while there is room, from the first on. Returns the position of the first undecided check.
+-- Approves checks with one hit while there is room, from the first on. Returns the position of the first undecided check.
 local function approve(keys, state, call, batch, decided, replies)
   local i = 1
   local most = capacity(state, call)
-  while i <= batch.size and state.approved + batch.hits <= most do
+  while i <= batch.size and state.approved < most do
     local ids = {}
     local room = math.min(most - state.approved, CHUNK)
     while i <= batch.size and #ids < room do
       local id = batch.ids[i]
       replies[i + HEAD] = decided[id] or APPROVED
       if not decided[id] then
-        append_hits(ids, id, batch.hits)
+        ids[#ids + 1] = id
       end
       i = i + 1
     end
@@ -78,25 +77,38 @@ local function approve(keys, state, call, batch, decided, replies)
   return i
 end
 
--- The reply to a check whose turn would come later than it can wait, else nil. `before`: how many wait before it.
-local function reply_too_late(keys, state, call, before, longest_wait)
-  local micros = longest_wait and micros_to_turn(keys, state, call, before)
-  return micros and micros > longest_wait * 1000 and TURN_TOO_LATE - micros or nil
+-- The reply to a check whose turn would come later than it can wait, else nil. `before`: how many wait before it. Where
+-- a release can be expected, the check waits until its time is over.
+local function reply_too_late(keys, state, call, before, hits, longest_wait)
+  local micros = longest_wait and micros_to_turn(keys, state, call, before, hits)
+  if not micros or micros <= longest_wait * 1000 or (longest_wait > 0 and expects_release(keys, state)) then
+    return nil
+  end
+  return TURN_TOO_LATE - micros
 end
 
-local function deny_or_queue(keys, state, call, batch, first, decided, replies)
+-- Whether the check's hits would fit into the window, but no more ids fit into the set.
+local function is_set_full(keys, state, call, hits)
+  local needs = state.approved + hits
+  if state.hits == 1 or hits ~= ONE_HIT then
+    return needs <= state.max and free_ids(keys, state, call) < 1
+  end
+  return needs > call.max_ids and needs <= state.max
+end
+
+local function deny_or_queue(keys, state, call, batch, first, last, decided, replies)
   local joining = {}
   -- With a maximum of 0 no turn ever comes.
   local places = state.max == 0 and 0 or state.queue_max
-  local approved_with_it = state.approved + batch.hits
-  local is_set_full = approved_with_it > call.max_ids and approved_with_it <= state.max
-  for i = first, batch.size do
-    local id = batch.ids[i]
+  for i = first, last do
+    local id, hits = batch.ids[i], hits_of_list(batch.hits, i)
     local waits = batch.waits and string.sub(batch.waits, i, i) or WAITS_NOT
     local reply
     if decided[id] then
       reply = decided[id]
-    elseif waits == WAITS_NOT and is_set_full then
+    elseif hits > state.max and hits > ONE_HIT then
+      reply = TOO_MANY_HITS
+    elseif waits == WAITS_NOT and is_set_full(keys, state, call, hits) then
       reply = SET_FULL
     elseif waits == WAITS_NOT then
       reply = DENIED
@@ -105,19 +117,37 @@ local function deny_or_queue(keys, state, call, batch, first, decided, replies)
       local before = count_waiting(state, read_queue(keys, state, call)) + #joining
       local longest_wait = batch.longest_waits and batch.longest_waits[i]
       reply = before >= places and QUEUE_FULL
-        or reply_too_late(keys, state, call, before, longest_wait)
+        or reply_too_late(keys, state, call, before, hits, longest_wait)
         or waits == WAITS_WITHOUT_PLACE and NO_PLACE
         or next_ticket(keys, state, call)
       if reply > APPROVED then
-        joining[#joining + 1] = { request_id = id, ticket = reply }
+        joining[#joining + 1] = { request_id = id, ticket = reply, hits = hits }
       end
     end
     replies[i + HEAD] = reply
   end
   if #joining > 0 then
     join_queue(keys, state, call, joining)
+    if has_room(state, call) then
+      set_more(state, 'blocked', 1)
+    end
     -- All limits instead of the maximum alone, so that the caller can restore them if Redis loses the key.
     replies[2] = format_limits(state)
+  end
+end
+
+-- Decides checks one after the other, where some have more than one hit: the next may fit where one does not.
+local function decide_one_by_one(keys, state, call, batch, decided, replies)
+  for i = 1, batch.size do
+    local id, hits = batch.ids[i], hits_of_list(batch.hits, i)
+    local fits = admits_newcomers(state, call) and state.approved + hits <= state.max
+      and free_ids(keys, state, call) > 0
+    if fits and not decided[id] then
+      add_requests(keys, state, call, { id }, { hits })
+      replies[i + HEAD] = APPROVED
+    else
+      deny_or_queue(keys, state, call, batch, i, i, decided, replies)
+    end
   end
 end
 
@@ -128,6 +158,15 @@ local function read_longest_waits(text)
     waits[#waits + 1] = tonumber(millis) or false
   end
   return waits
+end
+
+-- The hits of each check of a batch.
+local function read_all_hits(text)
+  local all_hits = {}
+  for hits in string.gmatch(text, '%d+') do
+    all_hits[#all_hits + 1] = tonumber(hits)
+  end
+  return all_hits
 end
 
 -- The values of a text of `<name>=<value>;`, by their names.
@@ -141,7 +180,7 @@ end
 
 -- `special`: what check.lua says of it.
 local function read_batch(arguments, first_id, size, special)
-  local batch = { ids = {}, size = size, hits = 1, is_special = special ~= '' }
+  local batch = { ids = {}, size = size, is_special = special ~= '' }
   for i = 1, size do
     batch.ids[i] = arguments[first_id + i - 1]
   end
@@ -149,7 +188,7 @@ local function read_batch(arguments, first_id, size, special)
     local said = read_values_by_name(special)
     batch.ceilings, batch.known_limits, batch.waits = said.ceilings, said.known_limits, said.waits
     batch.longest_waits = said.longest_waits and read_longest_waits(said.longest_waits)
-    batch.hits = tonumber(said.hits) or 1
+    batch.hits = said.hits and read_all_hits(said.hits)
     batch.max, batch.queue_max = tonumber(said.max), tonumber(said.queue_max)
     batch.ticket, batch.millis_left = tonumber(said.ticket), tonumber(said.millis_left)
   end
@@ -184,14 +223,18 @@ local function decide(call, names, first_key, arguments, first_id, size, limits,
   -- Created with a place for one verdict, since most batches have one.
   local replies = { micros_to_room(state, call), state.max, 0, DENIED }
   local decided = call.is_sent_again and find_decided(keys, batch) or NOTHING_DECIDED
-  local first_left = 1
-  if admits_newcomers(state, call) then
-    first_left = approve(keys, state, call, batch, decided, replies)
+  if batch.hits or state.hits == 1 then
+    decide_one_by_one(keys, state, call, batch, decided, replies)
+  else
+    local first_left = 1
+    if admits_newcomers(state, call) then
+      first_left = approve(keys, state, call, batch, decided, replies)
+    end
+    if first_left <= batch.size then
+      deny_or_queue(keys, state, call, batch, first_left, batch.size, decided, replies)
+    end
   end
   replies[HEAD] = state.approved
-  if first_left <= batch.size then
-    deny_or_queue(keys, state, call, batch, first_left, decided, replies)
-  end
   close_instance(keys, state, call)
   return replies
 end

@@ -66,6 +66,7 @@ local function open_instance(keys, call, state)
   end_hold(state, call.now_ms)
   if is_idle(keys, state, call) then
     born_at(keys, state)
+    forget_all_hits(keys, state)
     redis.call('UNLINK', keys.requests, keys.queue, keys.waiting, keys.replicas)
     if keep_until(state, call) <= call.now_ms then
       redis.call('UNLINK', keys.state)
@@ -138,9 +139,19 @@ local function restore_overrides(state, limits)
   end
 end
 
--- How many approvals a window may have: its maximum, but no more ids than a set may hold.
+-- How many hits a window may have: its maximum, but no more ids than a set may hold. Where approvals have several hits,
+-- the ids are counted apart (`free_ids`).
 local function capacity(state, call)
-  return math.min(state.max, call.max_ids)
+  return state.hits == 1 and state.max or math.min(state.max, call.max_ids)
+end
+
+local function has_room(state, call)
+  return state.approved < capacity(state, call)
+end
+
+-- How many more ids the set may hold.
+local function free_ids(keys, state, call)
+  return call.max_ids - count_ids(keys, state)
 end
 
 -- Microseconds until waiters may be served. 0: another call can serve some at once.
@@ -148,20 +159,21 @@ local function micros_to_room(state, call)
   local to_window_end = micros_to_window_end(state.start, state.window, call.now_us)
   if in_recovery_hold(state) then
     local to_hold_end = state.hold_until * 1000 - call.now_us
-    return state.approved < capacity(state, call) and to_hold_end or math.max(to_window_end, to_hold_end)
+    return has_room(state, call) and to_hold_end or math.max(to_window_end, to_hold_end)
   end
   return state.serving == 1 and 0 or to_window_end
 end
 
--- Microseconds until a check that joined the queue now would have its turn, if nobody left the queue and nothing was
--- released before. `places`: how many wait.
-local function micros_to_turn(keys, state, call, places)
-  local most = capacity(state, call)
+-- The fewest microseconds until a check that joined the queue now would have its turn, if nobody left the queue and
+-- nothing was released before. `places`: how many wait, of which each needs one hit at least. `hits`: those of the check.
+local function micros_to_turn(keys, state, call, places, hits)
+  local most = hits == ONE_HIT and capacity(state, call) or state.max
   local room, to_room = math.max(0, most - state.approved), micros_to_room(state, call)
-  if places < room then
+  local needed = places + math.min(hits, most)
+  if needed <= room then
     return to_room
   end
-  local windows_before = math.floor((places - room) / most)
+  local windows_before = math.ceil((needed - room) / most) - 1
   local next_window = (limits_of_next_window(keys, state, call) or state).window
   local to_window_end = micros_to_window_end(state.start, state.window, call.now_us)
   return math.max(to_room, to_window_end + windows_before * next_window * 1000)
@@ -169,29 +181,36 @@ end
 
 -- Whether a newcomer may be approved. Waiters come first.
 local function admits_newcomers(state, call)
-  return state.approved < capacity(state, call) and state.serving == 0 and not in_recovery_hold(state)
+  return has_room(state, call) and state.serving == 0 and state.blocked == 0 and not in_recovery_hold(state)
 end
 
 -- Approves waiters from the head of the queue while the window has room. One call serves a limited number, so
--- that Redis answers others in between. `state.serving` notes that the next call can approve more.
+-- that Redis answers others in between. `state.serving` notes that the next call can approve more, `state.blocked` that
+-- the head needs more hits than are free.
 local function serve_queue(keys, state, call)
   local queue = read_queue(keys, state, call)
-  local granted, taken = {}, 0
-  local function approve(ids)
-    add_requests(keys, state, call, ids)
+  local granted, taken, is_blocked = {}, 0, false
+  local function approve(ids, all_hits)
+    add_requests(keys, state, call, ids, all_hits)
     for _, id in ipairs(ids) do
       granted[#granted + 1] = id
     end
   end
-  local most = capacity(state, call)
-  while state.approved < most and queue.living > 0 and #granted < MOST_SERVED and taken < MOST_TAKEN do
-    local room = math.min(most - state.approved, MOST_SERVED - #granted)
-    taken = taken + take_heads(keys, state, call.now_ms, room, approve)
+  local free, ids_left = state.max - state.approved, free_ids(keys, state, call)
+  while free > 0 and ids_left > 0 and not is_blocked and queue.living > 0 and #granted < MOST_SERVED
+    and taken < MOST_TAKEN
+  do
+    local most, took = math.min(free, ids_left, MOST_SERVED - #granted), 0
+    took, is_blocked = take_heads(keys, state, call.now_ms, free, most, approve)
+    taken = taken + took
+    free, ids_left = state.max - state.approved, free_ids(keys, state, call)
   end
   if queue.living == 0 and queue.places > 0 then
     drop_queue(keys, queue)
   end
-  set_more(state, 'serving', (state.approved < most and queue.living > 0) and 1 or 0)
+  local goes_on = free > 0 and ids_left > 0 and queue.living > 0
+  set_more(state, 'serving', (goes_on and not is_blocked) and 1 or 0)
+  set_more(state, 'blocked', (goes_on and is_blocked) and 1 or 0)
   state.granted = granted
   if #granted > 0 then
     state.served = call.now_ms
@@ -201,7 +220,8 @@ local function serve_queue(keys, state, call)
 end
 
 -- Approves waiters if there is room again. Every script calls it before it approves any other check. So while somebody
--- waits, the window is full, the queue is being served, or the key is in its recovery hold.
+-- waits, the window is full, the head needs more hits than are free, the queue is being served, or the key is in its
+-- recovery hold.
 -- `state.made_room`: an approval was released, the maximum raised, a hold ended, or a place put back.
 local function serve_waiting(keys, state, call)
   if not state.has_more then
@@ -210,16 +230,19 @@ local function serve_waiting(keys, state, call)
   if state.unsorted == 1 and not in_recovery_hold(state) then
     -- This call may put back only some of the waiters that were lost, and calls for the others follow. Without room
     -- the sort can wait for these calls.
-    if state.approved < capacity(state, call) or not state.has_rejoined then
+    if has_room(state, call) or not state.has_rejoined then
       sort_queue(keys, state, call)
     end
   end
-  if not (state.rolled or state.made_room or state.serving == 1) then
+  if not (state.rolled or state.made_room or state.serving == 1 or state.blocked == 1) then
     return
   end
   local queue = read_queue(keys, state, call)
   if queue.places == 0 then
     state.serving = 0
+    if state.blocked == 1 then
+      set_more(state, 'blocked', 0)
+    end
     return
   end
   hold_if_redis_was_down(state, queue, call)
@@ -269,7 +292,7 @@ local function close_instance(keys, state, call)
     state.has_more, state.changed = true, true
   end
   write_state(keys, state)
-  if state.rolled or state.changed then
+  if state.rolled or state.changed or (state.hits == 1 and state.approved ~= state.stored_approved) then
     write_expiry(keys, state, call)
   elseif state.approved > state.stored_approved then
     expire_new_requests(keys, state, call, digits(keep_until(state, call)))

@@ -1,5 +1,6 @@
 -- The waiters of a limiter key, in three keys of Redis:
---   queue     a list of entries, `<ticket>:<request id>@<replica id>`, first come first
+--   queue     a list of entries, `<ticket>:<request id>@<replica id>`, first come first; with `*<hits>` after the id of
+--             a waiter that needs more than one hit
 --   waiting   a hash, request id -> ticket: an entry of the list that is not in this hash with the same ticket is
 --             withdrawn, and is skipped when it comes to the head
 --   replicas  a hash, replica id -> `<until when its lease runs, in ms>:<its places>`; the sum of all places is the
@@ -16,6 +17,7 @@
 -- becomes empty is removed as a whole and not read again.
 --@include lib/state
 --@include lib/chunks
+--@include lib/hits
 --@include lib/recovery-hold
 
 -- A script reads at least this many entries if it may have to skip some at the head.
@@ -35,8 +37,15 @@ local function ticket_of(entry)
   return string.sub(entry, 1, 16)
 end
 
+-- Returns ticket, request id, replica id and hits.
 local function split_entry(entry)
-  return string.match(entry, '^(%d+):([^@]*)@(.*)$')
+  local ticket, request_id, hits, replica_id = string.match(entry, '^(%d+):([^@*]*)%*?(%d*)@(.*)$')
+  return ticket, request_id, replica_id, tonumber(hits) or ONE_HIT
+end
+
+local function format_entry(ticket, request_id, hits, replica_id)
+  local needs = hits == ONE_HIT and '' or '*' .. digits(hits)
+  return ticket .. ':' .. request_id .. needs .. '@' .. replica_id
 end
 
 -- No ticket given out before was greater, unless Redis has lost the key. After the clock has gone back, no ticket is
@@ -209,7 +218,7 @@ local function compact_queue(keys, state, now_ms)
   state.changed = true
 end
 
--- Adds waiters of the caller to the end of the queue. `waiters`: pairs of request id and ticket.
+-- Adds waiters of the caller to the end of the queue. `waiters`: of each its request id, ticket and hits.
 local function join_queue(keys, state, call, waiters)
   local queue = read_queue(keys, state, call)
   local tickets, entries = {}, {}
@@ -217,7 +226,7 @@ local function join_queue(keys, state, call, waiters)
     local ticket = format_ticket(waiter.ticket)
     tickets[#tickets + 1] = waiter.request_id
     tickets[#tickets + 1] = ticket
-    entries[#entries + 1] = ticket .. ':' .. waiter.request_id .. '@' .. call.replica
+    entries[#entries + 1] = format_entry(ticket, waiter.request_id, waiter.hits, call.replica)
   end
   local new = call_in_chunks('HSET', keys.waiting, tickets)
   call_in_chunks('RPUSH', keys.queue, entries)
@@ -294,13 +303,13 @@ local function sort_queue(keys, state, call)
   state.changed = true
 end
 
--- Reads entries: a list of { ticket, request_id, replica_id, is_waiting }.
+-- Reads entries: a list of { ticket, request_id, replica_id, hits, is_waiting }.
 -- `has_withdrawn`: the list may have withdrawn entries, or one entry twice.
 local function read_entries(keys, entries, has_withdrawn)
   local read, ids, tickets = {}, {}, {}
   for i, entry in ipairs(entries) do
-    local ticket, request_id, replica_id = split_entry(entry)
-    read[i] = { ticket = ticket, request_id = request_id, replica_id = replica_id, is_waiting = true }
+    local ticket, request_id, replica_id, hits = split_entry(entry)
+    read[i] = { ticket = ticket, request_id = request_id, replica_id = replica_id, hits = hits, is_waiting = true }
     ids[i], tickets[i] = request_id, ticket
   end
   if has_withdrawn then
@@ -313,37 +322,47 @@ local function read_entries(keys, entries, has_withdrawn)
   return read
 end
 
--- Takes entries from the head: up to `room` waiters of living replicas, and the entries before them that are skipped.
--- Calls `approve(ids)` before it touches the queue. Returns how many entries it took.
-local function take_heads(keys, state, now_ms, room, approve)
+-- Takes entries from the head: waiters of living replicas, as long as their hits are free, and the entries before them
+-- that are skipped. `most`: how many waiters at most. Calls `approve(ids, all_hits)` before it touches the queue. Returns
+-- how many entries it took, and whether the head needs more hits than are free.
+local function take_heads(keys, state, now_ms, free, most, approve)
   local queue = state.queue
   local length = redis.call('LLEN', keys.queue)
-  local look_at = length == queue.living and room or math.max(room, LOOK_AHEAD)
+  local look_at = length == queue.living and most or math.max(most, LOOK_AHEAD)
   local entries = redis.call('LRANGE', keys.queue, 0, look_at - 1)
-  local ids, gone = {}, {}
-  local taken = 0
+  local ids, all_hits, gone = {}, {}, {}
+  local taken, has_hits, is_blocked = 0, false, false
   for _, entry in ipairs(read_entries(keys, entries, length ~= queue.places)) do
-    if #ids == room then
+    if #ids == most then
+      break
+    end
+    local counts = entry.is_waiting and is_alive(replica_of(queue, entry.replica_id), now_ms)
+    -- A waiter that needs more than the maximum, which was lowered since, gets a window for itself.
+    if counts and entry.hits > free and free < state.max then
+      is_blocked = true
       break
     end
     taken = taken + 1
     if entry.is_waiting then
       gone[#gone + 1] = entry.request_id
       add_places(queue, entry.replica_id, -1, now_ms)
-      if is_alive(replica_of(queue, entry.replica_id), now_ms) then
-        ids[#ids + 1] = entry.request_id
-      end
+    end
+    if counts then
+      ids[#ids + 1] = entry.request_id
+      all_hits[#all_hits + 1] = entry.hits
+      has_hits = has_hits or entry.hits ~= ONE_HIT
+      free = free - entry.hits
     end
   end
-  approve(ids)
-  if queue.places == 0 or taken == 0 then
+  approve(ids, has_hits and all_hits or nil)
+  if queue.places == 0 or (taken == 0 and not is_blocked) then
     -- The list is at its end.
     drop_queue(keys, queue)
-  else
+  elseif taken > 0 then
     call_in_chunks('HDEL', keys.waiting, gone)
     redis.call('LTRIM', keys.queue, taken, -1)
   end
-  return taken
+  return taken, is_blocked
 end
 
 -- Writes the replicas whose leases or numbers of places changed.

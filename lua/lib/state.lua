@@ -3,9 +3,10 @@
 --   start, limits, approved, turn, born   always
 --   denied                                from the first denial on
 --   changed                               since other rules came into force (lib/rules)
---   more                                  with the fields of MORE, since somebody has waited or the key was lost, and
---                                         while `expires` does not follow from the window. A field that says nothing
---                                         is 0
+--   released                              since an approval was released or corrected downwards (lib/requests)
+--   more                                  with the fields of MORE, since somebody has waited or the key was lost,
+--                                         while `expires` does not follow from the window, and while an approval has
+--                                         more than one hit. A field that says nothing is 0
 --@include lib/digits
 --@include lib/limits
 --@include lib/state-values
@@ -13,9 +14,13 @@
 
 local FIRST_TURN = 1
 
-local MORE = { 'expires', 'ticket', 'hold_until', 'unsorted', 'serving', 'served' }
+local MORE = { 'expires', 'ticket', 'hold_until', 'unsorted', 'serving', 'served', 'blocked', 'hits' }
 -- Their values in a key without them.
-local NO_MORE = { __index = { stored_expires = 0, ticket = 0, hold_until = 0, unsorted = 0, serving = 0, served = 0 } }
+local NO_MORE = {
+  __index = {
+    stored_expires = 0, ticket = 0, hold_until = 0, unsorted = 0, serving = 0, served = 0, blocked = 0, hits = 0,
+  },
+}
 
 local function read_more(state_key, state)
   local values = redis.call('HMGET', state_key, unpack(MORE))
@@ -26,6 +31,9 @@ local function read_more(state_key, state)
   state.unsorted = tonumber(values[4])
   state.serving = tonumber(values[5])
   state.served = tonumber(values[6])
+  -- Earlier versions do not write these.
+  state.blocked = tonumber(values[7] or 0)
+  state.hits = tonumber(values[8] or 0)
   if state.stored_expires > 0 then
     state.expires = state.stored_expires
   end
@@ -99,7 +107,7 @@ end
 
 local function says_nothing_more(state)
   return state.ticket == 0 and state.hold_until == 0 and state.unsorted == 0 and state.serving == 0
-    and state.served == 0 and expires_to_store(state) == 0
+    and state.served == 0 and state.blocked == 0 and state.hits == 0 and expires_to_store(state) == 0
 end
 
 local function write_more(state_key, state)
@@ -109,7 +117,8 @@ local function write_more(state_key, state)
   end
   redis.call(
     'HSET', state_key, 'more', 1, 'expires', expires_to_store(state), 'ticket', state.ticket,
-    'hold_until', state.hold_until, 'unsorted', state.unsorted, 'serving', state.serving, 'served', state.served
+    'hold_until', state.hold_until, 'unsorted', state.unsorted, 'serving', state.serving, 'served', state.served,
+    'blocked', state.blocked, 'hits', state.hits
   )
 end
 
@@ -139,6 +148,9 @@ local function write_state(keys, state)
   end
   if state.limits_changed and not state.is_new then
     redis.call('HSET', name, 'limits', format_limits(state))
+  end
+  if state.released_at then
+    redis.call('HSET', name, 'released', digits(state.released_at))
   end
   if state.limits_changed_at then
     redis.call('HSET', name, 'changed', digits(state.limits_changed_at))

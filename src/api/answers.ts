@@ -11,6 +11,14 @@ const requestId = z.uuid().meta({ description: 'The id of the approval, for its 
 /** The body of an approval, and of its release. */
 export const approval = z.strictObject({ request_id: requestId }).meta({ id: 'Approval' });
 
+/** The body of a correction's answer. */
+export const amendment = z
+  .strictObject({
+    request_id: requestId,
+    hits: count.meta({ description: 'The hits of the approval from now on.' }),
+  })
+  .meta({ id: 'Amendment' });
+
 /** The body of an error. `key` is missing if the request has none. */
 export const errorBody = z
   .strictObject({

@@ -4,10 +4,11 @@ import type {
   ReleaseElement,
   ReleaseResult,
 } from '../api/bulk-schemas.js';
-import { decisionOf, isReleased, resultOf } from './calls/answers.js';
+import { decisionOf, isFound, isReleased, resultOf } from './calls/answers.js';
 import { Batcher } from './calls/batcher.js';
 import { type Handling, PendingRequest } from './calls/pending-request.js';
-import { Service, type WaitElement } from './calls/service.js';
+import type { Answer } from './calls/exchange.js';
+import { type CorrectElement, Service, type WaitElement } from './calls/service.js';
 import type { Decision } from './decision.js';
 import { SluiceDeniedError } from './errors.js';
 import type {
@@ -29,6 +30,7 @@ export class SluiceClient {
   readonly #checks: Handling<CheckElement, CheckResult, Decision>;
   readonly #waits: Handling<WaitElement, CheckResult, Decision>;
   readonly #releases: Handling<ReleaseElement, ReleaseResult, boolean>;
+  readonly #corrections: Handling<CorrectElement, boolean, boolean>;
 
   /** @throws TypeError for an invalid address, RangeError for a number that is not above 0 */
   constructor(options: string | URL | ClientOptions) {
@@ -55,7 +57,8 @@ export class SluiceClient {
     };
     this.#waits = {
       ...deciding,
-      send: (request) => void sendAlone(service, request),
+      send: (request) =>
+        void sendAlone(request, resultOf, (signal) => service.wait(request.element, signal)),
       timeoutMillis: Infinity,
     };
 
@@ -68,6 +71,13 @@ export class SluiceClient {
       send: (request) => {
         releases.add(request);
       },
+      timeoutMillis,
+    };
+    this.#corrections = {
+      read: (wasFound) => wasFound,
+      late: () => undefined,
+      send: (request) =>
+        void sendAlone(request, isFound, (signal) => service.correct(request.element, signal)),
       timeoutMillis,
     };
   }
@@ -97,6 +107,22 @@ export class SluiceClient {
    */
   release(key: string, requestId: string, options: RequestOptions = NO_OPTIONS): Promise<boolean> {
     return new PendingRequest({ key, request_id: requestId }, this.#releases, options).value;
+  }
+
+  /**
+   * Corrects the hits of an approval that still counts, for example once the true cost of a call is known. With more
+   * hits than before, the approvals of the window may exceed the maximum: then nobody is approved until there is room.
+   * @param hits 0 or more
+   * @returns false if the approval no longer exists
+   * @throws as `check`
+   */
+  correct(
+    key: string,
+    requestId: string,
+    hits: number,
+    options: RequestOptions = NO_OPTIONS,
+  ): Promise<boolean> {
+    return new PendingRequest({ key, requestId, hits }, this.#corrections, options).value;
   }
 
   /**
@@ -140,13 +166,17 @@ function demandAboveZero(numbers: Readonly<Record<string, number>>): void {
   }
 }
 
-function elementOf(key: string, { maxRequests, maxRequestsInQueue }: CheckOptions): CheckElement {
-  return { key, maxRequests, maxRequestsInQueue };
+function elementOf(
+  key: string,
+  { hits, maxRequests, maxRequestsInQueue }: CheckOptions,
+): CheckElement {
+  return { key, hits, maxRequests, maxRequestsInQueue };
 }
 
-async function sendAlone(
-  service: Service,
-  request: PendingRequest<WaitElement, CheckResult, Decision>,
+async function sendAlone<Element, Result, Value>(
+  request: PendingRequest<Element, Result, Value>,
+  read: (answer: Answer) => Result,
+  send: (signal: AbortSignal) => Promise<Answer>,
 ): Promise<void> {
   const connection = new AbortController();
   request.onGone = () => {
@@ -154,8 +184,7 @@ async function sendAlone(
   };
   request.isSent = true;
   try {
-    const answer = await service.wait(request.element, connection.signal);
-    request.answered(resultOf(answer));
+    request.answered(read(await send(connection.signal)));
   } catch (error) {
     request.failed(error);
   }

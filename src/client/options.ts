@@ -24,6 +24,8 @@ export interface RequestOptions {
 
 /** How to ask for permission. */
 export interface CheckOptions extends RequestOptions {
+  /** How much of the maximum the check takes, all or nothing. 1 by default. */
+  readonly hits?: number | undefined;
   /** Overrides the key's approvals per window, from this check on. */
   readonly maxRequests?: number | undefined;
   /** Overrides the places in the key's queue, from this check on. */

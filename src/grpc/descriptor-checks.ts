@@ -12,8 +12,6 @@ import { type Descriptor, type Entry, type RateLimitRequest, UNIT_MILLIS } from 
 
 /** Envoy's routes have a few descriptors. Each is a check, and all checks of a request are decided at once. */
 const MAX_DESCRIPTORS = 100;
-/** The most hits of all descriptors of a request. */
-const MAX_HITS = BOUNDS.hits.max;
 
 const text = z.string().refine((given) => given !== NOT_UTF8, 'be valid UTF-8');
 const name = text.min(1, 'not be empty');
@@ -80,32 +78,22 @@ export interface Draft {
  */
 export function draftsOf(message: CallMessage, keyOf: KeyOf): Draft[] {
   const request = requestIn(message);
-  const drafts = request.descriptors.map(({ entries, limit, hits_addend }, place) => ({
+  return request.descriptors.map(({ entries, limit, hits_addend }, place) => ({
     key: parseKey(keyOf(request.domain, entries)),
     hits: hits_addend?.value ?? Math.max(1, request.hits_addend),
     limit,
     place,
   }));
-  const all = hitsOf(drafts);
-  if (all > MAX_HITS) {
-    throw invalid('descriptors', `take at most ${MAX_HITS} hits together, not ${all}`);
-  }
-  return drafts;
-}
-
-/** The hits of all of them together. */
-export function hitsOf(asked: readonly { readonly hits?: number | undefined }[]): number {
-  return asked.reduce((sum, { hits = 1 }) => sum + hits, 0);
 }
 
 /**
- * The check of a descriptor. It may wait if its key's rule has a `max_wait_millis`, and it asks for one approval.
+ * The check of a descriptor. It may wait if its key's rule has a `max_wait_millis`.
  * @param millisLeft until Envoy gives up
  * @throws ServiceError INVALID_PARAMETER
  */
 export function checkOf(draft: Draft, policy: KeyPolicy, millisLeft: number): CheckRequest {
   const { key, hits } = draft;
-  const maxWaitMillis = hits > 1 ? 0 : Math.min(policy.maxWaitMillis, Math.floor(millisLeft));
+  const maxWaitMillis = Math.min(policy.maxWaitMillis, Math.floor(millisLeft));
   const check = { key, maxRequests: maximumOf(draft, policy), ...(hits > 1 ? { hits } : {}) };
   return maxWaitMillis > 0
     ? { ...check, canWait: true, maxWaitMillis }

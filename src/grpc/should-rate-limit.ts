@@ -10,9 +10,9 @@ import type { CallHeads } from './call-heads.js';
 import type { CallLog } from './call-log.js';
 import type { CallMessage } from './call-message.js';
 import { CallRoom } from './call-room.js';
-import { checkOf, type Draft, draftsOf, hitsOf } from './descriptor-checks.js';
+import { CheckShares } from './check-shares.js';
+import { checkOf, type Draft, draftsOf } from './descriptor-checks.js';
 import { GatewayCall } from './gateway-call.js';
-import { HitShares } from './hit-shares.js';
 import { keyTemplate } from './key-template.js';
 import type { RateLimitResponse } from './messages.js';
 import { repliesBy } from './reply.js';
@@ -34,7 +34,7 @@ export function shouldRateLimit(
   const { service, heads, log, settings } = parts;
   const { access, policyOf, turns } = service;
   const room = new CallRoom();
-  const shares = new HitShares();
+  const shares = new CheckShares();
   const keyOf = keyTemplate(settings.GRPC_KEY_TEMPLATE);
   const replyTo = repliesBy(settings);
   const decideOne = async (check: CheckRequest, call: GatewayCall): Promise<Decided> => {
@@ -49,7 +49,7 @@ export function shouldRateLimit(
   /** Makes the checks of a call. That may take long, so that other requests are served between its turns. */
   const checksIn = async (message: CallMessage, call: GatewayCall): Promise<CheckRequest[]> => {
     for (let left = Math.floor(message.length / BYTES_OF_TURN); left > 0;) {
-      left -= await turns.next(left);
+      left -= await turns.next(call, left);
     }
     const drafts = draftsOf(message, keyOf);
     call.keys = drafts.map(({ key }) => key);
@@ -62,7 +62,7 @@ export function shouldRateLimit(
     const checks: CheckRequest[] = [];
     while (checks.length < drafts.length && !call.isCancelled) {
       const made = checks.length;
-      const end = made + (await turns.next(drafts.length - made));
+      const end = made + (await turns.next(call, drafts.length - made));
       checks.push(...drafts.slice(made, end).map(make));
     }
     return checks;
@@ -74,14 +74,13 @@ export function shouldRateLimit(
   ): Promise<(Decided | undefined)[]> => {
     const checks = await room.hold(call.owner, message.length, () => checksIn(message, call));
     if (call.isCancelled) return [];
-    const isAlone = hitsOf(checks) === 1;
+    const isAlone = checks.length === 1;
     return decideTogether(checks, {
       limiter: service.limiter,
       log: () => log.of(call),
       decide: (check) => decideOne(check, call),
       // A waiter has its own place, and would hold its share for too long.
-      inTurn: (check, work) =>
-        isAlone || check.canWait ? work() : shares.run(call.owner, hitsOf([check]), work),
+      inTurn: (check, work) => (isAlone || check.canWait ? work() : shares.run(call.owner, work)),
       withdrawWaiting: () => {
         call.withdrawWaiting();
       },

@@ -43,6 +43,12 @@ export interface RequestTrace {
   queued(): void;
 }
 
+/** What keeps the checks of a bulk request in order: an object of its own. */
+export interface CheckOrder {
+  /** What the limiter has to know of it. */
+  state?: unknown;
+}
+
 /** One request for permission. An override that is omitted changes nothing. */
 export interface CheckRequest {
   readonly key: string;
@@ -57,19 +63,12 @@ export interface CheckRequest {
    * in time, and when that time is over. Undefined: as long as it takes.
    */
   readonly maxWaitMillis?: number | undefined;
-  /** For a request that can't wait: how many approvals it takes, all or none. Default: 1. */
+  /** How much of the maximum it takes, all or nothing. Default: 1. */
   readonly hits?: number | undefined;
   readonly maxRequests?: number | undefined;
   readonly maxRequestsInQueue?: number | undefined;
-  /** The ordered checks of a key are decided in the order in which they were asked, also if calls fail. */
-  readonly isOrdered?: boolean;
-  readonly trace?: RequestTrace | undefined;
-}
-
-/** What a release may have beside the id. */
-export interface ReleaseOptions {
-  /** The hits of the check, to give all of its approvals back. Default: 1. */
-  readonly hits?: number | undefined;
+  /** Checks of a key with the same order are decided in the order in which they were asked, also if calls fail. */
+  readonly order?: CheckOrder | undefined;
   readonly trace?: RequestTrace | undefined;
 }
 
@@ -86,9 +85,11 @@ export interface Quota {
 
 /**
  * Why a check is denied. `turn_too_late`: its turn could not come within its longest wait, which was clear at once;
- * `wait_expired`: it did not come.
+ * `wait_expired`: it did not come. `too_many_hits`: it asked for more hits than the maximum, so no window could approve
+ * it.
  */
-export type DenialReason = 'limit_reached' | 'queue_full' | 'turn_too_late' | 'wait_expired';
+export type DenialReason =
+  'limit_reached' | 'queue_full' | 'turn_too_late' | 'wait_expired' | 'too_many_hits';
 
 export type Decision =
   | {
@@ -179,17 +180,23 @@ export interface Limiter {
   check(request: CheckRequest, caller?: CallerPresence): Promise<Decision>;
 
   /**
-   * Releases an approval of the current window, or with `hits` all approvals of the check that are left. The head of
-   * the queue gets them.
+   * Releases an approval of the current window, with all of its hits. The head of the queue gets them.
    * @returns false if the id is unknown, was released before, or its window has ended
    */
-  release(key: string, requestId: string, options?: ReleaseOptions): Promise<boolean>;
+  release(key: string, requestId: string, trace?: RequestTrace): Promise<boolean>;
+
+  /**
+   * Changes the hits of an approval that still counts. With fewer, the head of the queue gets the room. With more, the
+   * approvals may exceed the maximum: then nobody is approved until there is room again.
+   * @param hits 0 or more
+   * @returns false as `release`
+   */
+  amend(key: string, requestId: string, hits: number, trace?: RequestTrace): Promise<boolean>;
 
   /**
    * Gives back an approval that nobody uses. If the store is down, this is done later, as long as the approval counts.
-   * @param hits as the check had them
    */
-  giveBack(key: string, requestId: string, hits?: number): void;
+  giveBack(key: string, requestId: string): void;
 
   /** @returns undefined if no such key exists */
   inspect(key: string): Promise<InstanceState | undefined>;

@@ -19,6 +19,7 @@ export class Waiter {
   constructor(
     readonly requestId: string,
     private readonly maxWaitMillis?: number,
+    readonly hits = 1,
   ) {
     this.decision = new Promise((resolve, reject) => {
       this.#resolve = resolve;

@@ -80,6 +80,7 @@ function countInto(counter: Counter): (decision: Decision, isShadow: boolean) =>
     queue_full: fromTheStart(counter, 'denied', 'queue_full', who),
     turn_too_late: fromTheStart(counter, 'denied', 'turn_too_late', who),
     wait_expired: fromTheStart(counter, 'denied', 'wait_expired', who),
+    too_many_hits: fromTheStart(counter, 'denied', 'too_many_hits', who),
     shadowed: fromTheStart(counter, 'shadowed', 'limit_reached', who),
   });
   const series = {

@@ -1,5 +1,12 @@
 import { StoreUnavailableError, UnavailableError } from '../limiter/errors.js';
-import type { CheckRequest, Decision, Quota, RequestTrace } from '../limiter/limiter.js';
+import type {
+  CheckOrder,
+  CheckRequest,
+  Decision,
+  DenialReason,
+  Quota,
+  RequestTrace,
+} from '../limiter/limiter.js';
 import type { Clock } from '../common/clock.js';
 import type { Ticks } from '../common/ticks.js';
 import { groupBy } from './group-by.js';
@@ -9,6 +16,7 @@ import {
   type BatchedCheck,
   type CheckBatch,
   type CheckBatchReply,
+  hasHits,
   type KeyAssumption,
   type KnownWaiting,
   VERDICT,
@@ -16,7 +24,7 @@ import {
 import type { Scripts } from './scripts/scripts.js';
 import type { StoreObserver } from './store-observer.js';
 
-/** A larger call would block other callers of Redis for too long. A check with hits counts as that many. */
+/** A larger call would block other callers of Redis for too long. */
 const MAX_CHECKS_PER_CALL = 100;
 /**
  * The same for ordered checks that have waited for earlier checks of their key. The calls of a key follow one another,
@@ -62,19 +70,17 @@ interface PendingBatch extends CheckBatch, AssumedKey {
   assumption: KeyAssumption;
   /** It has plain checks, and no other batch of this call has the same key. */
   isPlain: boolean;
-  /** It has ordered checks. */
-  isOrdered: boolean;
-  /** A batch with more than one hit has one check only. */
-  readonly hits: number;
+  /** Those that its checks have; undefined if none has one. */
+  orders: Set<CheckOrder> | undefined;
   readonly checks: PendingCheck[];
   traces: RequestTrace[] | undefined;
 }
 
-/** A key with ordered checks. */
+/** The checks of a key with one order. */
 interface OrderedKey {
-  /** How many of its batches are under way. */
+  /** How many batches with such checks are under way. */
   underWay: number;
-  /** The batches that follow when these are answered, in their order. */
+  /** The batches that follow when these are answered, in their order. They have no other checks. */
   held: PendingBatch[] | undefined;
 }
 
@@ -83,8 +89,8 @@ interface OrderedKey {
  * batch, all batches as one script call. No check waits for others: the end of the tick sends all that
  * have come, each key's checks in the order they came. In a cluster there is a call for each primary.
  *
- * Ordered checks are the exception: they wait for the answers to earlier checks of their key. Otherwise a call that has
- * to be sent again would come after calls that were sent later.
+ * Checks with an order are the exception: they wait for the answers to earlier checks of their key with the same order.
+ * Otherwise a call that has to be sent again would come after calls that were sent later.
  *
  * A batch of 64 checks costs Redis a fifteenth of 64 calls, and the replica one command. If each check has a key of its
  * own, shared calls allow a third more decisions a second.
@@ -99,21 +105,18 @@ export class CheckBatcher {
    */
   #latest = new Map<string, PendingBatch>();
   #checks = 0;
-  #hits = 0;
   /** In a cluster the keys of a tick go to several primaries. Their number is that of the last calls. */
   #mostKeys = MAX_KEYS_PER_CALL;
   #flushIsDue = false;
-  /** By key, as long as batches are under way. */
-  readonly #ordered = new Map<string, OrderedKey>();
   readonly #windows = new KnownWindows();
 
   constructor(private readonly parts: CheckBatcherParts) {}
 
   /** Asks Redis for a decision. */
   check(request: CheckRequest, requestId: string): Promise<CheckReply> {
-    const { canWait, noPlace = false, maxWaitMillis } = request;
+    const { canWait, noPlace = false, maxWaitMillis, hits } = request;
     return new Promise((resolve, reject) => {
-      this.#add(request, { requestId, canWait, noPlace, maxWaitMillis, resolve, reject });
+      this.#add(request, { requestId, canWait, noPlace, maxWaitMillis, hits, resolve, reject });
     });
   }
 
@@ -122,7 +125,7 @@ export class CheckBatcher {
     const grows = latest && takes(latest, request) ? latest : undefined;
     // The flush may send the batch of this key, so the ordered checks are looked up after it.
     if (!grows && this.#batches.length >= this.#mostKeys) this.#flush();
-    const before = request.isOrdered ? this.#ordered.get(request.key) : undefined;
+    const before = request.order && keysOf(request.order)?.get(request.key);
     if (before) {
       this.#hold(before, request, check);
       return;
@@ -131,8 +134,7 @@ export class CheckBatcher {
     const batch = grows ?? this.#put(this.#newBatch(request));
     append(batch, request, check);
     this.#checks += 1;
-    this.#hits += batch.hits;
-    if (this.#hits >= MAX_CHECKS_PER_CALL) this.#flush();
+    if (this.#checks >= MAX_CHECKS_PER_CALL) this.#flush();
   }
 
   #hold(before: OrderedKey, request: CheckRequest, check: PendingCheck): void {
@@ -162,7 +164,7 @@ export class CheckBatcher {
     return batch;
   }
 
-  #newBatch({ key, hits = 1, maxRequests, maxRequestsInQueue }: CheckRequest): PendingBatch {
+  #newBatch({ key, maxRequests, maxRequestsInQueue }: CheckRequest): PendingBatch {
     return {
       key,
       names: this.parts.naming.namesOf(key),
@@ -170,9 +172,8 @@ export class CheckBatcher {
       waiting: undefined,
       assumption: 'unknown',
       windowEndsAt: 0,
-      isPlain: hits === 1 && maxRequests === undefined && maxRequestsInQueue === undefined,
-      isOrdered: false,
-      hits,
+      isPlain: maxRequests === undefined && maxRequestsInQueue === undefined,
+      orders: undefined,
       checks: [],
       traces: undefined,
     };
@@ -185,13 +186,12 @@ export class CheckBatcher {
       // As late as possible: a ticket may have come while the batch grew.
       batch.waiting = this.parts.waitingFor(batch.key);
       if (batch.isPlain && !batch.waiting) this.#windows.assume(batch, now);
-      if (batch.isOrdered) this.#isSent(batch.key);
+      if (batch.orders) this.#isSent(batch.orders, batch.key);
     }
     this.#batches = [];
     this.#latest = new Map();
     this.parts.observer.batched(this.#checks);
     this.#checks = 0;
-    this.#hits = 0;
     const calls = groupBy(byAssumption(batches), ({ names }) => this.parts.shardOf(names.state));
     this.#mostKeys = calls.length * MAX_KEYS_PER_CALL;
     for (const call of calls) void this.#call(call, now);
@@ -210,40 +210,47 @@ export class CheckBatcher {
           this.#windows.learn(batch, sentAt + millisToRoom, neededAllNames, now);
         }
         answer(batch, reply);
-        if (batch.isOrdered) this.#isAnswered(batch.key);
+        if (batch.orders) this.#isAnswered(batch.orders, batch.key);
       }
     } catch (error) {
       for (const batch of batches) {
         answer(batch, error as Error);
-        if (batch.isOrdered) this.#isAnswered(batch.key, error);
+        if (batch.orders) this.#isAnswered(batch.orders, batch.key, error);
       }
     }
   }
 
-  #isSent(key: string): void {
-    const ordered = this.#ordered.get(key);
-    if (ordered) ordered.underWay += 1;
-    else this.#ordered.set(key, { underWay: 1, held: undefined });
+  #isSent(orders: Iterable<CheckOrder>, key: string): void {
+    for (const order of orders) {
+      const keys = keysOf(order) ?? new Map<string, OrderedKey>();
+      order.state = keys;
+      const ordered = keys.get(key);
+      if (ordered) ordered.underWay += 1;
+      else keys.set(key, { underWay: 1, held: undefined });
+    }
   }
 
   /** @param error of the failed call. The checks that follow also fail: each might take as long to fail. */
-  #isAnswered(key: string, error?: unknown): void {
-    const ordered = this.#ordered.get(key);
-    if (!ordered) return;
-    const { held } = ordered;
-    if (error !== undefined && held) {
-      ordered.held = undefined;
-      const notAsked =
-        error instanceof StoreUnavailableError
-          ? new StoreUnavailableError({ cause: error })
-          : error;
-      for (const batch of held) answer(batch, notAsked as Error);
+  #isAnswered(orders: Iterable<CheckOrder>, key: string, error?: unknown): void {
+    for (const order of orders) {
+      const keys = keysOf(order);
+      const ordered = keys?.get(key);
+      if (!keys || !ordered) continue;
+      const { held } = ordered;
+      if (error !== undefined && held) {
+        ordered.held = undefined;
+        const notAsked =
+          error instanceof StoreUnavailableError
+            ? new StoreUnavailableError({ cause: error })
+            : error;
+        for (const batch of held) answer(batch, notAsked as Error);
+      }
+      ordered.underWay -= 1;
+      if (ordered.underWay > 0) continue;
+      const next = ordered.held?.shift();
+      if (next) this.#send(next);
+      else keys.delete(key);
     }
-    ordered.underWay -= 1;
-    if (ordered.underWay > 0) return;
-    const next = ordered.held?.shift();
-    if (next) this.#send(next);
-    else this.#ordered.delete(key);
   }
 
   /** Sends a batch that was held, together with the other checks of this tick. */
@@ -252,27 +259,29 @@ export class CheckBatcher {
     this.#flushAtEndOfTick();
     this.#put(batch);
     this.#checks += batch.checks.length;
-    this.#hits += batch.checks.length * batch.hits;
-    if (this.#hits >= MAX_CHECKS_PER_CALL) this.#flush();
+    if (this.#checks >= MAX_CHECKS_PER_CALL) this.#flush();
   }
 }
 
+/**
+ * By key, what an order has under way. A map of all orders in the batcher would be old, and its discarded tables would
+ * promote what the next ones hold, as for `#latest`: half of the time of a bulk request.
+ */
+function keysOf(order: CheckOrder): Map<string, OrderedKey> | undefined {
+  return order.state as Map<string, OrderedKey> | undefined;
+}
+
 /** Whether a check may join a batch. */
-function takes(
-  batch: PendingBatch,
-  { hits = 1, maxRequests, maxRequestsInQueue }: CheckRequest,
-): boolean {
+function takes(batch: PendingBatch, { maxRequests, maxRequestsInQueue }: CheckRequest): boolean {
   return (
-    batch.hits === 1 &&
-    hits === 1 &&
     batch.overrides.maxRequests === maxRequests &&
     batch.overrides.maxRequestsInQueue === maxRequestsInQueue
   );
 }
 
 function append(batch: PendingBatch, request: CheckRequest, check: PendingCheck): void {
-  if (check.canWait) batch.isPlain = false;
-  if (request.isOrdered) batch.isOrdered = true;
+  if (check.canWait || hasHits(check)) batch.isPlain = false;
+  if (request.order) (batch.orders ??= new Set()).add(request.order);
   if (request.trace) (batch.traces ??= []).push(request.trace);
   batch.checks.push(check);
 }
@@ -296,9 +305,11 @@ function answer({ checks }: PendingBatch, reply: CheckBatchReply | Error | undef
     return;
   }
   const { millisToRoom, maxRequests, verdicts } = reply;
-  // What was left before the batch. Its approvals are its first checks. A check with hits has no other beside it.
+  // What was left before the batch.
   let remaining = Math.max(0, maxRequests - reply.approved);
-  for (const verdict of verdicts) if (verdict === VERDICT.approved) remaining += 1;
+  for (const [i, verdict] of verdicts.entries()) {
+    if (verdict === VERDICT.approved) remaining += checks[i]?.hits ?? 1;
+  }
   // One object for all checks with the same quota, so that their headers are built once.
   let quota: Quota = { maxRequests, remaining, resetMillis: millisToRoom };
   for (let i = 0; i < checks.length; i += 1) {
@@ -308,7 +319,7 @@ function answer({ checks }: PendingBatch, reply: CheckBatchReply | Error | undef
       continue;
     }
     if (verdict === VERDICT.approved) {
-      remaining -= 1;
+      remaining -= checks[i]?.hits ?? 1;
       quota = { maxRequests, remaining, resetMillis: millisToRoom };
     }
     checks[i]?.resolve({ verdict, quota, limits: reply.limits });
@@ -318,6 +329,11 @@ function answer({ checks }: PendingBatch, reply: CheckBatchReply | Error | undef
 function unanswered(): Error {
   return new Error('check.lua left a check unanswered');
 }
+
+const REASONS: ReadonlyMap<number, DenialReason> = new Map([
+  [VERDICT.queueFull, 'queue_full'],
+  [VERDICT.tooManyHits, 'too_many_hits'],
+]);
 
 /**
  * The decision on a check that was neither approved nor queued.
@@ -330,6 +346,5 @@ export function denial({ verdict, quota }: Pick<CheckReply, 'verdict' | 'quota'>
     const turnMillis = (VERDICT.turnTooLate - verdict) / 1000;
     return { outcome: 'denied', reason: 'turn_too_late', quota, turnMillis };
   }
-  const reason = verdict === VERDICT.queueFull ? 'queue_full' : 'limit_reached';
-  return { outcome: 'denied', reason, quota };
+  return { outcome: 'denied', reason: REASONS.get(verdict) ?? 'limit_reached', quota };
 }

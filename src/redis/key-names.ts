@@ -26,6 +26,11 @@ export class KeyNames {
     return `${this.state}:requests`;
   }
 
+  /** The hits of those approvals of the current window that have more than one. */
+  get hits(): string {
+    return `${this.requests}:hits`;
+  }
+
   /** The waiters, in the order of their arrival. */
   get queue(): string {
     return `${this.state}:queue`;
@@ -63,6 +68,7 @@ export function storedNames(names: KeyNames): StoredName[] {
   return [
     { holds: 'state', name: names.state },
     { holds: 'approved request ids', name: names.requests },
+    { holds: 'hits of approvals', name: names.hits },
     ...names.pastRequests.map((name) => ({ holds: 'ids of earlier windows', name })),
     { holds: 'queue', name: names.queue },
     { holds: 'waiters', name: names.waiting },

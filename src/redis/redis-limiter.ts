@@ -12,7 +12,7 @@ import type {
   InstanceDetail,
   InstanceState,
   LimitsOf,
-  ReleaseOptions,
+  RequestTrace,
   StoreCondition,
   StoreLimiter,
 } from '../limiter/limiter.js';
@@ -129,12 +129,16 @@ export class RedisLimiter implements StoreLimiter {
     return this.#checkAtOnce(request.canWait ? { ...request, noPlace: true } : request);
   }
 
-  release(key: string, requestId: string, options?: ReleaseOptions): Promise<boolean> {
-    return this.#scripts.release(this.#naming.namesOf(key), requestId, options);
+  release(key: string, requestId: string, trace?: RequestTrace): Promise<boolean> {
+    return this.#scripts.release(this.#naming.namesOf(key), requestId, trace);
   }
 
-  giveBack(key: string, requestId: string, hits?: number): void {
-    this.#room.giveBack(key, requestId, hits);
+  amend(key: string, requestId: string, hits: number, trace?: RequestTrace): Promise<boolean> {
+    return this.#scripts.amend(this.#naming.namesOf(key), requestId, hits, trace);
+  }
+
+  giveBack(key: string, requestId: string): void {
+    this.#room.giveBack(key, requestId);
   }
 
   async inspect(key: string): Promise<InstanceState | undefined> {
@@ -174,7 +178,7 @@ export class RedisLimiter implements StoreLimiter {
       if (reply.verdict !== VERDICT.approved) return denial(reply);
       return { outcome: 'approved', requestId, quota: reply.quota };
     } catch (error) {
-      this.#room.checkFailed(request, requestId, error);
+      this.#room.checkFailed(request.key, requestId, error);
       throw error;
     }
   }

@@ -23,10 +23,15 @@ export const ERRORS = {
     message: '{parameter} must {must}',
     when: 'a parameter or field has an invalid value, is missing, is given twice, or is unknown in an element',
   },
-  MISSPELT_PARAMETER: {
+  UNKNOWN_PARAMETER: {
     kind: 'reject',
     message: 'unknown parameter {given}; did you mean {parameter}?',
-    when: 'a parameter is misspelled, such as `canwait` or `maxRequests[]`',
+    when: 'a check has a parameter that does not exist, such as `canwait` or `maxRequest`',
+  },
+  TOO_MANY_HITS: {
+    kind: 'reject',
+    message: 'hits must be at most {max}, the maximum of the key, not {hits}',
+    when: 'a check asks for more hits than the maximum of the key, so no window could approve it',
   },
   INVALID_KEY_LENGTH: {
     kind: 'reject',

@@ -5,8 +5,10 @@ import type { Access } from './callers/access.js';
 import { checkDecider, type DecideCheck, type DecideParts } from './deciding/decide-check.js';
 import type { RecentDenials } from './deciding/recent-denials.js';
 import {
+  type Amend,
   type Release,
   type RunBulk,
+  tracedAmend,
   tracedBulk,
   tracedDecider,
   tracedRelease,
@@ -27,6 +29,7 @@ export interface ServiceParts extends DecideParts {
 export interface Service {
   readonly decide: DecideCheck;
   readonly release: Release;
+  readonly amend: Amend;
   /** Runs the work of a bulk request, whose elements `decide` and `release`. */
   readonly runBulk: RunBulk;
   readonly limiter: Limiter;
@@ -47,6 +50,7 @@ export function createService(parts: ServiceParts): Service {
       ...shared,
       decide: tracedDecider(decide, tracer),
       release: tracedRelease(limiter, tracer),
+      amend: tracedAmend(limiter, tracer),
       runBulk: tracedBulk(tracer),
     };
   }
@@ -54,6 +58,7 @@ export function createService(parts: ServiceParts): Service {
     ...shared,
     decide,
     release: (key, requestId) => limiter.release(key, requestId),
+    amend: (key, requestId, hits) => limiter.amend(key, requestId, hits),
     runBulk: (_name, _context, work) => work(),
   };
 }

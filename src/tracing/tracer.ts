@@ -13,16 +13,21 @@ export interface CheckSpan extends RequestSpan {
   decided(decision: Decision, policy: Pick<KeyPolicy, 'isShadow' | 'ruleName'>): void;
 }
 
-export interface ReleaseSpan extends RequestSpan {
-  ended(isReleased: boolean): void;
+/** What changes an approval. */
+export type ChangeName = 'release' | 'amend';
+
+export type ChangeOutcome = 'released' | 'amended' | 'not_found';
+
+export interface ChangeSpan extends RequestSpan {
+  ended(outcome: ChangeOutcome): void;
 }
 
 /** Begins spans below another. Times are those of `performance.now()`. */
 export interface SpanParent {
   /** @returns undefined if the check is not recorded */
   beginCheck(startedAt: number): CheckSpan | undefined;
-  /** @returns undefined if the release is not recorded */
-  beginRelease(startedAt: number): ReleaseSpan | undefined;
+  /** @returns undefined if the change is not recorded */
+  beginChange(name: ChangeName, startedAt: number): ChangeSpan | undefined;
 }
 
 /** The span of a bulk request, with the spans of its elements below it. */

@@ -34,6 +34,7 @@ export class HttpLimiter implements Limiter {
     if (request.maxRequestsInQueue !== undefined) {
       query.set('maxRequestsInQueue', String(request.maxRequestsInQueue));
     }
+    if (request.hits !== undefined) query.set('hits', String(request.hits));
     if (request.maxWaitMillis !== undefined) {
       query.set('maxWaitMillis', String(request.maxWaitMillis));
     }
@@ -72,6 +73,11 @@ export class HttpLimiter implements Limiter {
   async release(key: string, requestId: string): Promise<boolean> {
     const { status } = await send(this.url, 'DELETE', `${ratePath(key)}/${requestId}`);
     return status === 200;
+  }
+
+  async amend(key: string, requestId: string, hits: number): Promise<boolean> {
+    const path = `${ratePath(key)}/${requestId}?hits=${hits}`;
+    return (await send(this.url, 'PUT', path)).status === 200;
   }
 
   async inspect(key: string): Promise<InstanceState | undefined> {

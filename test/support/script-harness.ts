@@ -32,7 +32,13 @@ export interface Overrides {
 
 /** A number is a ticket, relative to {@link ScriptHarness.startMillis}, in microseconds. */
 export type Verdict =
-  'approved' | 'denied' | 'queue full' | 'key full' | `turn in ${number} ms` | number;
+  | 'approved'
+  | 'denied'
+  | 'queue full'
+  | 'key full'
+  | 'too many hits'
+  | `turn in ${number} ms`
+  | number;
 
 /**
  * Everything that Redis holds of one key. Times are milliseconds, and tickets microseconds, after
@@ -159,8 +165,8 @@ export class ScriptHarness {
    */
   async expiry(): Promise<Record<string, number>> {
     const expiry: Record<string, number> = {};
-    const { state, requests, queue, waiting, replicas } = this.names;
-    const names = { state, requests, queue, waiting, replicas };
+    const { state, requests, hits, queue, waiting, replicas } = this.names;
+    const names = { state, requests, hits, queue, waiting, replicas };
     for (const [name, key] of Object.entries(names)) {
       const at = await this.#expiryOf(key);
       if (at !== undefined) expiry[name] = at;
@@ -206,16 +212,19 @@ export class ScriptHarness {
   #readState(fields: Readonly<Record<string, string>>): Record<string, unknown> | undefined {
     const stored = readStoredState(fields);
     if (!stored) return undefined;
-    const { holdUntil, served, ticket, start, expires, born, limitsSince, ...state } = stored;
+    const { holdUntil, served, ticket, start, expires, born, limitsSince, ...others } = stored;
+    const { window, max, queueMax, overridden, approved, denied, turn } = others;
+    const { isServing, isUnsorted, isBlocked } = others;
     const moment = (millis: number, never: string): number | string =>
       millis === 0 ? never : millis - this.startMillis;
     return {
-      ...state,
+      ...{ window, max, queueMax, overridden, approved, denied, turn, isServing, isUnsorted },
       start: start - this.startMillis,
       expires: expires - this.startMillis,
       born: born - this.startMillis,
       // Where they have changed since.
       ...(limitsSince !== born && { limitsSince: limitsSince - this.startMillis }),
+      ...(isBlocked && { isBlocked }),
       ticket: this.relativeTicket(ticket === 0 ? born * 1000 : ticket),
       holdUntil: moment(holdUntil, 'no'),
       served: moment(served, 'never'),
@@ -249,10 +258,13 @@ export class TestReplica {
     );
   }
 
-  /** A check that asks for so many approvals, all or none. */
-  async checkHits(requestId: string, hits: number, overrides?: Overrides): Promise<Verdict> {
-    const checks = [{ requestId, canWait: false }];
-    const [verdict] = await this.checkBatch(checks, overrides, undefined, hits);
+  /** A check with so many hits. */
+  async checkHits(
+    requestId: string,
+    hits: number,
+    { canWait = false, ...overrides }: Overrides & { readonly canWait?: boolean } = {},
+  ): Promise<Verdict> {
+    const [verdict] = await this.checkBatch([{ requestId, canWait, hits }], overrides);
     return verdict!;
   }
 
@@ -261,7 +273,6 @@ export class TestReplica {
     checks: readonly BatchedCheck[],
     overrides?: Overrides,
     waiting?: Omit<KnownWaiting, 'limits'> & Partial<KnownWaiting>,
-    hits = 1,
   ): Promise<Verdict[]> {
     const [reply] = await this.scripts.check([
       {
@@ -276,7 +287,6 @@ export class TestReplica {
           lowestTicket: this.harness.absoluteTicket(waiting.lowestTicket),
         },
         checks,
-        hits,
       },
     ]);
     if (reply instanceof Error) throw reply;
@@ -287,11 +297,13 @@ export class TestReplica {
   /**
    * @param tickets the waiters asked about, with their tickets relative to the start
    * @param millisLeft until the window ends, and `limits` those in force, as far as the replica knows
+   * @param hits those of the waiters that need more than one
    */
   async settle(
     tickets: Readonly<Record<string, number>> = {},
     millisLeft = 0,
     limits = '',
+    hits: Readonly<Record<string, number>> = {},
   ): Promise<SettleReply> {
     const reply = await this.scripts.settle(
       this.harness.names,
@@ -299,6 +311,7 @@ export class TestReplica {
       Object.entries(tickets).map(([requestId, ticket]) => ({
         requestId,
         ticket: this.harness.absoluteTicket(ticket),
+        hits: hits[requestId] ?? 1,
       })),
     );
     await this.harness.expiry();
@@ -322,10 +335,16 @@ export class TestReplica {
     return notRenewed.length === 0;
   }
 
-  async release(requestId: string, hits?: number): Promise<boolean> {
-    const released = await this.scripts.release(this.harness.names, requestId, { hits });
+  async release(requestId: string): Promise<boolean> {
+    const released = await this.scripts.release(this.harness.names, requestId);
     await this.harness.expiry();
     return released;
+  }
+
+  async amend(requestId: string, hits: number): Promise<boolean> {
+    const amended = await this.scripts.amend(this.harness.names, requestId, hits);
+    await this.harness.expiry();
+    return amended;
   }
 
   async withdraw(requestIds: readonly string[]): Promise<void> {
@@ -352,6 +371,7 @@ export class TestReplica {
     if (verdict === VERDICT.denied) return 'denied';
     if (verdict === VERDICT.queueFull) return 'queue full';
     if (verdict === VERDICT.keyFull) return 'key full';
+    if (verdict === VERDICT.tooManyHits) return 'too many hits';
     if (verdict <= VERDICT.turnTooLate) {
       return `turn in ${(VERDICT.turnTooLate - verdict) / 1000} ms`;
     }

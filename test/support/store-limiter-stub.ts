@@ -1,12 +1,10 @@
 import type { CallerPresence } from '../../src/limiter/caller-presence.js';
 import { StoreUnavailableError, UnavailableError } from '../../src/limiter/errors.js';
-import { idsOfHits } from '../../src/limiter/hits.js';
 import type {
   CheckRequest,
   Decision,
   InstanceDetail,
   InstanceState,
-  ReleaseOptions,
   StoreCondition,
   StoreLimiter,
 } from '../../src/limiter/limiter.js';
@@ -41,13 +39,17 @@ export class StoreLimiterStub implements StoreLimiter {
     return waiter.decision;
   }
 
-  release(key: string, requestId: string, { hits }: ReleaseOptions = {}): Promise<boolean> {
-    this.released.push(...idsOfHits(requestId, hits));
+  release(key: string, requestId: string): Promise<boolean> {
+    this.released.push(requestId);
     return this.#answer(key, requestId.startsWith('id '));
   }
 
-  giveBack(_key: string, requestId: string, hits?: number): void {
-    this.released.push(...idsOfHits(requestId, hits));
+  amend(key: string, requestId: string): Promise<boolean> {
+    return this.#answer(key, requestId.startsWith('id '));
+  }
+
+  giveBack(_key: string, requestId: string): void {
+    this.released.push(requestId);
   }
 
   inspect(key: string): Promise<InstanceState | undefined> {

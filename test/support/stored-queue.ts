@@ -41,7 +41,8 @@ export function readQueue(
   const waiters: [waiter: string, ticket: number][] = [];
   const places: Record<string, number> = {};
   for (const entry of new Set(entries)) {
-    const [, ticket = '', requestId = '', replica = ''] = /^(\d+):(.*)@(.*)$/.exec(entry) ?? [];
+    const [, ticket = '', requestId = '', replica = ''] =
+      /^(\d+):([^@*]*)(?:\*\d+)?@(.*)$/.exec(entry) ?? [];
     if (tickets[requestId] !== ticket) continue;
     waiters.push([`${requestId}@${replica}`, Number(ticket)]);
     places[replica] = (places[replica] ?? 0) + 1;

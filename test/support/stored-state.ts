@@ -19,6 +19,10 @@ export interface StoredState {
   readonly holdUntil: number;
   readonly isUnsorted: boolean;
   readonly isServing: boolean;
+  /** The head of the queue needs more hits than are free. */
+  readonly isBlocked: boolean;
+  /** When an approval was last released or corrected downwards; 0 if none was. */
+  readonly released: number;
   /** 0 if no waiter was served. */
   readonly served: number;
 }
@@ -63,6 +67,8 @@ export function readStoredState(fields: Readonly<Record<string, string>>): Store
     holdUntil: number('hold_until'),
     isUnsorted: number('unsorted') === 1,
     isServing: number('serving') === 1,
+    isBlocked: number('blocked') === 1,
+    released: number('released'),
     served: number('served'),
   };
 }

@@ -38,10 +38,10 @@ export function startCheck(
 export async function startWaiting(
   limiter: Limiter,
   key: string,
-  { maxWaitMillis }: Pick<CheckRequest, 'maxWaitMillis'> = {},
+  { maxWaitMillis, hits }: Pick<CheckRequest, 'maxWaitMillis' | 'hits'> = {},
 ): Promise<WatchedCheck> {
   const before = (await limiter.inspect(key))?.waiting ?? 0;
-  const check = startCheck(limiter, { key, canWait: true, maxWaitMillis });
+  const check = startCheck(limiter, { key, canWait: true, maxWaitMillis, hits });
   await until(async () => {
     if (check.failure) throw check.failure;
     if (check.settled) throw new Error(`did not wait: ${check.settled.outcome}`);

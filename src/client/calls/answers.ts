@@ -1,5 +1,5 @@
 import type { CheckResult, ReleaseResult } from '../../api/bulk-schemas.js';
-import type { UncountedMessage } from '../../api/errors.js';
+import type { NotFoundMessage, UncountedMessage } from '../../api/errors.js';
 import type { Decision } from '../decision.js';
 import { SluiceError, SluiceUnavailableError } from '../errors.js';
 import type { Answer } from './exchange.js';
@@ -12,6 +12,9 @@ const COUNTED_NOTHING: Readonly<Record<UncountedMessage, true>> = {
   'too many waiters on this replica': true,
   'too many waiters of this caller on this replica': true,
 };
+
+/** A 404 with another message is not about an approval. */
+const NOT_FOUND: NotFoundMessage = 'request not found';
 
 interface ErrorAnswer {
   readonly status: number;
@@ -34,6 +37,17 @@ export function isReleased(result: ReleaseResult): boolean {
   if (result.status === 200) return true;
   if (result.status === 404) return false;
   throw errorOf(result);
+}
+
+/**
+ * Whether there was the approval that a single request is about.
+ * @throws SluiceError for an error
+ */
+export function isFound(answer: Answer): boolean {
+  if (answer.status === 200) return true;
+  const error = errorAnswerOf(answer);
+  if (answer.status === 404 && error.error === NOT_FOUND) return false;
+  throw errorOf(error);
 }
 
 /** The answer to a single request, in the form of a bulk request's result. @throws SluiceError for an error */

@@ -16,7 +16,14 @@ export interface WaitElement extends CheckElement {
   readonly maxWaitMillis?: number | undefined;
 }
 
-const PARAMETERS = ['maxRequests', 'maxRequestsInQueue', 'maxWaitMillis'] as const;
+/** A correction of the hits of an approval. */
+export interface CorrectElement {
+  readonly key: string;
+  readonly requestId: string;
+  readonly hits: number;
+}
+
+const PARAMETERS = ['hits', 'maxRequests', 'maxRequestsInQueue', 'maxWaitMillis'] as const;
 
 /** The requests to Sluice. Each throws a SluiceError if there is no answer. */
 export class Service {
@@ -47,6 +54,11 @@ export class Service {
     }
     const path = `/rate/${encodeURIComponent(key)}?${query.toString()}`;
     return this.#call({ method: 'POST', path, signal });
+  }
+
+  correct({ key, requestId, hits }: CorrectElement, signal: AbortSignal): Promise<Answer> {
+    const path = `/rate/${encodeURIComponent(key)}/${encodeURIComponent(requestId)}?hits=${hits}`;
+    return this.#call({ method: 'PUT', path, signal });
   }
 
   async #call(call: Omit<Call, 'headers'>): Promise<Answer> {

@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 
-import type { CheckRequest } from '../../limiter/limiter.js';
+import type { CheckOrder, CheckRequest } from '../../limiter/limiter.js';
 import { parseKey } from '../../service/keys.js';
 import { type ServiceError, serviceError } from '../../service/service-error.js';
 import { checkElement, type ReleaseElement, releaseElement } from '../../api/bulk-schemas.js';
@@ -14,16 +14,17 @@ const MAX_NAME_LENGTH = 64;
 
 /**
  * The check that an element of a bulk request asks for.
+ * @param order of the request
  * @throws ServiceError INVALID_PARAMETER or INVALID_KEY_LENGTH
  */
-export function parseCheckElement(element: unknown): CheckRequest {
+export function parseCheckElement(element: unknown, order: CheckOrder): CheckRequest {
   // Nearly all elements have only a key. The schema takes ten times as long.
   const plainKey = soleKeyOf(element);
   if (plainKey !== undefined) {
-    return { key: parseElementKey(plainKey), canWait: false, isOrdered: true };
+    return { key: parseElementKey(plainKey), canWait: false, order };
   }
   const { key, ...overrides } = parse(checkElement, element);
-  return { key: parseElementKey(key), canWait: false, isOrdered: true, ...overrides };
+  return { key: parseElementKey(key), canWait: false, order, ...overrides };
 }
 
 /**

@@ -1,3 +1,4 @@
+import { closestMatch } from 'leven';
 import { z } from 'zod';
 
 import { BOUNDS } from '../../limiter/bounds.js';
@@ -6,13 +7,20 @@ import { wholeNumber, yesOrNo } from '../../config/text-schemas.js';
 import { parseKey } from '../../service/keys.js';
 import { serviceError } from '../../service/service-error.js';
 
+/** A sender may choose any name for a parameter. */
+const MAX_NAME_LENGTH = 64;
+
 /** The query of a check. A parameter that is given twice arrives as a list, which no schema accepts. */
 export const querySchema = z.object({
   canWait: yesOrNo().optional(),
   maxRequests: wholeNumber(BOUNDS.maxRequests).optional(),
   maxRequestsInQueue: wholeNumber(BOUNDS.maxRequestsInQueue).optional(),
   maxWaitMillis: wholeNumber(BOUNDS.maxWaitMillis).optional(),
+  hits: wholeNumber(BOUNDS.hits).optional(),
 });
+
+/** The query of a correction. */
+export const amendmentSchema = z.object({ hits: wholeNumber(BOUNDS.amendedHits) });
 
 /** Names and values, as parsed by Express. */
 export type Query = Readonly<Record<string, unknown>>;
@@ -24,12 +32,12 @@ export const PARAMETERS: readonly string[] = Object.keys(querySchema.shape);
 
 /**
  * The check that a request asks for.
- * @throws ServiceError INVALID_KEY_LENGTH, MISSPELT_PARAMETER or INVALID_PARAMETER
+ * @throws ServiceError INVALID_KEY_LENGTH, UNKNOWN_PARAMETER or INVALID_PARAMETER
  */
 export function parseCheck(key: string, query: Query): CheckRequest {
   const parsedKey = parseKey(key);
   if (query === NO_PARAMETERS) return { key: parsedKey, canWait: false };
-  rejectMisspelt(query);
+  rejectUnknown(query);
   const result = querySchema.safeParse(query);
   if (result.success) {
     const { canWait = false, maxWaitMillis, ...overrides } = result.data;
@@ -49,23 +57,46 @@ export function parseCheck(key: string, query: Query): CheckRequest {
 }
 
 /**
- * Rejects a bulk request with the parameters of a check: its sender believes that it has set a limit.
+ * The hits that a correction asks for.
+ * @throws ServiceError INVALID_PARAMETER
+ */
+export function parseAmendment(query: Query): number {
+  const unknown = Object.keys(query).find((name) => name !== 'hits');
+  if (unknown !== undefined) rejectParameters({ [unknown]: '' });
+  const result = amendmentSchema.safeParse(query);
+  if (result.success) return result.data.hits;
+  throw serviceError('INVALID_PARAMETER', {
+    parameter: 'hits',
+    must: Array.isArray(query.hits)
+      ? 'be given once'
+      : `be ${result.error.issues[0]?.message ?? ''}`,
+  });
+}
+
+/**
+ * Rejects a request that has no parameters: its sender believes that it has set something.
  * @throws ServiceError INVALID_PARAMETER
  */
 export function rejectParameters(query: Query): void {
-  rejectMisspelt(query);
-  const parameter = PARAMETERS.find((name) => name in query);
+  const [parameter] = Object.keys(query);
   if (parameter === undefined) return;
-  throw serviceError('INVALID_PARAMETER', { parameter, must: 'be left out of the URL' });
+  throw serviceError('INVALID_PARAMETER', {
+    parameter: quoted(parameter),
+    must: 'be left out of the URL',
+  });
 }
 
-/** Rejects `canwait` or `maxRequests[]`: the sender believes that it has set a limit. */
-function rejectMisspelt(query: Query): void {
-  for (const given of Object.keys(query)) {
-    const intended = given.replace(/\[.*$/, '').toLowerCase();
-    const parameter = PARAMETERS.find((name) => name.toLowerCase() === intended);
-    if (parameter !== undefined && parameter !== given) {
-      throw serviceError('MISSPELT_PARAMETER', { parameter, given });
-    }
-  }
+/** Rejects `canwait`, `maxRequests[]` or `maxRequest`: the sender believes that it has set a limit. */
+function rejectUnknown(query: Query): void {
+  const given = Object.keys(query).find((name) => !PARAMETERS.includes(name));
+  if (given === undefined) return;
+  // `maxRequests[]` is how some clients write a list.
+  const name = quoted(given).replace(/\[.*$/, '');
+  const parameter = closestMatch(name, PARAMETERS) ?? '';
+  throw serviceError('UNKNOWN_PARAMETER', { parameter, given: quoted(given) });
+}
+
+/** An error quotes no more of a name than this. */
+function quoted(name: string): string {
+  return name.slice(0, MAX_NAME_LENGTH);
 }

@@ -4,16 +4,17 @@ import { z } from 'zod';
 import { checkElement, MAX_ELEMENTS, releaseElement } from '../../api/bulk-schemas.js';
 import type { ErrorCode } from '../../service/errors.js';
 import { ALWAYS, ofDecisions } from './answer-headers.js';
-import { approval, checkResults, releaseResults } from '../../api/answers.js';
+import { amendment, approval, checkResults, releaseResults } from '../../api/answers.js';
 import { type Described, type DescribedSettings, operationMaker } from './operation.js';
-import { ofCheck, ofRelease } from './parameters.js';
+import { ofAmendment, ofCheck, ofRelease } from './parameters.js';
 
 export const CHECKS = 'Checks';
 export const MANY = 'Bulk requests';
 
 const OF_CHECK: readonly ErrorCode[] = [
   'INVALID_PARAMETER',
-  'MISSPELT_PARAMETER',
+  'UNKNOWN_PARAMETER',
+  'TOO_MANY_HITS',
   'INVALID_KEY_LENGTH',
   'INVALID_ENCODING',
   'OVERRIDE_FORBIDDEN',
@@ -27,6 +28,7 @@ const OF_CHECK: readonly ErrorCode[] = [
   'TOO_MANY_WAITERS',
 ];
 const OF_RELEASE: readonly ErrorCode[] = [
+  'INVALID_PARAMETER',
   'INVALID_KEY_LENGTH',
   'INVALID_ENCODING',
   'REQUEST_NOT_FOUND',
@@ -35,7 +37,6 @@ const OF_RELEASE: readonly ErrorCode[] = [
 ];
 const OF_MANY: readonly ErrorCode[] = [
   'INVALID_PARAMETER',
-  'MISSPELT_PARAMETER',
   'INVALID_BODY',
   'BODY_TOO_LARGE',
   'UNSUPPORTED_BODY',
@@ -92,6 +93,22 @@ export function limitingPaths(settings: DescribedSettings): ZodOpenApiPathsObjec
           description: 'Released.',
           headers: ALWAYS,
           content: { 'application/json': { schema: approval } },
+        },
+        errors: OF_RELEASE,
+        errorsWithTokens: ['KEY_NOT_ALLOWED'],
+      }),
+      put: operation({
+        operationId: 'amend',
+        tags: [CHECKS],
+        summary: 'Correct the hits of an approval that still counts',
+        description:
+          'Fewer hits make room, which the queue gets. More hits may exceed the maximum: then nobody is approved until there is room again.',
+        scope: 'check',
+        requestParams: ofAmendment,
+        answer: {
+          description: 'Corrected.',
+          headers: ALWAYS,
+          content: { 'application/json': { schema: amendment } },
         },
         errors: OF_RELEASE,
         errorsWithTokens: ['KEY_NOT_ALLOWED'],

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 
 import { BOUNDS } from '../../limiter/bounds.js';
-import { querySchema } from '../intake/parameters.js';
+import { amendmentSchema, querySchema } from '../intake/parameters.js';
 
 const { min, max } = BOUNDS.keyBytes;
 
@@ -12,8 +12,9 @@ const CHECK_PARAMETERS: Record<keyof typeof querySchema.shape, string> = {
   maxRequests: "The key's approvals per window, for this check and all later checks of any caller.",
   maxRequestsInQueue:
     "The places in the key's queue, for this check and all later checks of any caller; 0 turns queueing off.",
+  hits: 'How much of the maximum the check takes, all or nothing; 1 if it is left out.',
   maxWaitMillis:
-    'The longest wait, with `canWait`. The request is denied at once if its turn would come too late; releases are not foreseen.',
+    'The longest wait, with `canWait`. The request is denied at once if its turn would come too late and the key has had no release lately.',
 };
 
 const key = z
@@ -79,6 +80,16 @@ export const ofCheck = {
 
 /** The parameters of a release. */
 export const ofRelease = { ...ofRequest, path: z.object({ key, requestId }) };
+
+/** The parameters of a correction. */
+export const ofAmendment = {
+  ...ofRelease,
+  query: amendmentSchema.extend({
+    hits: amendmentSchema.shape.hits.meta({
+      description: 'The hits of the approval from now on; 0 leaves an approval that takes nothing.',
+    }),
+  }),
+};
 
 /** The parameters of a request for an instance. */
 export const ofInstance = { ...ofRequest, path: z.object({ key: anyKey }) };

@@ -3,14 +3,17 @@ import type { RequestHandler, Response } from 'express';
 import type { Release } from '../../service/deciding/traced-decisions.js';
 import { parseKey } from '../../service/keys.js';
 import { serviceError } from '../../service/service-error.js';
+import { rejectParameters } from '../intake/parameters.js';
 import { sendJson } from '../replies/reply.js';
 
 /** `DELETE /rate/{key}/{requestId}` */
 export function releaseRequest(
   release: Release,
 ): RequestHandler<{ key: string; requestId: string }> {
-  return ({ params: { key, requestId } }, response) =>
-    answerRelease(release, key, requestId, response);
+  return ({ params: { key, requestId }, query }, response) => {
+    rejectParameters(query);
+    return answerRelease(release, key, requestId, response);
+  };
 }
 
 /**

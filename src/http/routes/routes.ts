@@ -16,6 +16,7 @@ import { takeIn } from '../intake/intake.js';
 import { NO_PARAMETERS, PARAMETERS, type Query } from '../intake/parameters.js';
 import { errorHandler } from '../replies/error-handler.js';
 import { logAnswersOf, logFailuresTo } from '../replies/request-log.js';
+import { amendRequest } from './amend-request.js';
 import { checkMany } from './bulk/check-many.js';
 import { releaseMany } from './bulk/release-many.js';
 import { checkRate } from './check-rate.js';
@@ -110,7 +111,8 @@ export function createHttpApp(parts: HttpParts, surface: Surface): HttpApp {
       fail: errorHandler,
     });
     const releaseOne = guards.guard('release', releaseRequest(service.release) as RequestHandler);
-    route(app, '/rate/:key/:requestId', { DELETE: releaseOne });
+    const amendOne = guards.guard('check', amendRequest(service.amend) as RequestHandler);
+    route(app, '/rate/:key/:requestId', { DELETE: releaseOne, PUT: amendOne });
   }
   if (surface.debugging) {
     // The guard is for all paths below /debug: a key that can't be decoded is answered, but reaches no route.

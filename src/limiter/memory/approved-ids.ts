@@ -1,8 +1,8 @@
 import type { MemoryRoom } from './memory-room.js';
 import { parseUuid, UUID_WORDS } from './uuid.js';
 
-/** For an id with more than one hit: how many hits it has, and how many of them are released. */
-const HITS_WORDS = 2;
+/** For the hits of an id. */
+const HITS_WORDS = 1;
 /** V8 keeps arrays of up to 64 bytes on its heap, where it allocates them in a tenth of the time. */
 const FIRST_CAPACITY = 4;
 const GROWTH = 1.5;
@@ -27,6 +27,10 @@ export class ApprovedIds {
 
   constructor(private readonly room: MemoryRoom) {}
 
+  get size(): number {
+    return this.#size;
+  }
+
   /** The hits of all approvals that are not released. */
   get hits(): number {
     return this.#hits;
@@ -44,28 +48,41 @@ export class ApprovedIds {
       : this.#capacity;
     if ((isFull || words !== this.#words) && !this.#rebuild(capacity, words)) return false;
     if (!parseUuid(id, wanted)) throw new Error(`no UUID: ${id}`);
-    this.#put(hits, 0);
+    this.#put(hits);
     this.#size += 1;
     this.#hits += hits;
     return true;
   }
 
   /**
-   * Releases the first hits of an id, up to this number.
+   * Releases all hits of an id.
    * @param id any text
-   * @returns how many of these were not released before
+   * @returns whether it was there
    */
-  release(id: string, hits: number): number {
-    if (this.#size === 0 || !parseUuid(id, wanted)) return 0;
+  release(id: string): boolean {
+    if (this.#size === 0 || !parseUuid(id, wanted)) return false;
     const place = this.#placeOfWanted();
-    if (this.#isFree(place)) return 0;
-    const all = this.#words > UUID_WORDS ? this.#at(place + UUID_WORDS) : 1;
-    const before = this.#words > UUID_WORDS ? this.#at(place + UUID_WORDS + 1) : 0;
-    const after = Math.max(before, Math.min(hits, all));
-    if (after === all) this.#remove(place);
-    else this.#places[place + UUID_WORDS + 1] = after;
-    this.#hits -= after - before;
-    return after - before;
+    if (this.#isFree(place)) return false;
+    this.#hits -= this.#hitsAt(place);
+    this.#remove(place);
+    return true;
+  }
+
+  /**
+   * Gives an id other hits.
+   * @param id any text
+   * @returns `store_full` if there is no memory for them, so that nothing has changed
+   */
+  amend(id: string, hits: number): 'amended' | 'unknown' | 'store_full' {
+    if (this.#size === 0 || !parseUuid(id, wanted)) return 'unknown';
+    if (this.#isFree(this.#placeOfWanted())) return 'unknown';
+    const words = hits === 1 ? this.#words : UUID_WORDS + HITS_WORDS;
+    if (words !== this.#words && !this.#rebuild(this.#capacity, words)) return 'store_full';
+    parseUuid(id, wanted);
+    const place = this.#placeOfWanted();
+    this.#hits += hits - this.#hitsAt(place);
+    if (this.#words > UUID_WORDS) this.#places[place + UUID_WORDS] = hits;
+    return 'amended';
   }
 
   /** Removes all ids, and gives their memory back. */
@@ -81,6 +98,10 @@ export class ApprovedIds {
 
   #at(index: number): number {
     return this.#places[index] ?? 0;
+  }
+
+  #hitsAt(place: number): number {
+    return this.#words > UUID_WORDS ? this.#at(place + UUID_WORDS) : 1;
   }
 
   /** This number has the version of the UUID in it, so it is never 0. */
@@ -129,14 +150,12 @@ export class ApprovedIds {
   }
 
   /** Puts the wanted id into its place. */
-  #put(hits: number, released: number): void {
+  #put(hits: number): void {
     const places = this.#places;
     const place = this.#placeOfWanted();
     // For so few numbers `set` takes ten times as long.
     for (let word = 0; word < UUID_WORDS; word += 1) places[place + word] = wanted[word] ?? 0;
-    if (this.#words === UUID_WORDS) return;
-    places[place + UUID_WORDS] = hits;
-    places[place + UUID_WORDS + 1] = released;
+    if (this.#words > UUID_WORDS) places[place + UUID_WORDS] = hits;
   }
 
   #rebuild(capacity: number, words: number): boolean {
@@ -151,10 +170,7 @@ export class ApprovedIds {
     for (let place = 0; place < before.length; place += wordsBefore) {
       if (before[place + 1] === 0) continue;
       for (let word = 0; word < UUID_WORDS; word += 1) wanted[word] = before[place + word] ?? 0;
-      this.#put(
-        hadHits ? (before[place + UUID_WORDS] ?? 0) : 1,
-        hadHits ? (before[place + UUID_WORDS + 1] ?? 0) : 0,
-      );
+      this.#put(hadHits ? (before[place + UUID_WORDS] ?? 0) : 1);
     }
     this.room.giveBack(before.byteLength);
     return true;

@@ -14,11 +14,17 @@ export type InstanceDecision =
   | 'approved'
   | 'denied'
   | 'queue_full'
+  | 'too_many_hits'
   | 'turn_too_late'
   | 'no_place'
   | 'key_full'
   | 'store_full'
   | 'waiting';
+
+interface Queued {
+  readonly arrival: number;
+  readonly hits: number;
+}
 
 /**
  * The state of one key, and every rule of the limiter, without clock, timers or promises. The scripts in
@@ -27,9 +33,11 @@ export type InstanceDecision =
 export class Instance {
   readonly #window: Window;
   readonly #requests: ApprovedIds;
-  /** The arrival of each waiting request, in the order of arrival. */
-  readonly #queue = new Map<string, number>();
+  /** The waiting requests by their ids, in the order of arrival. */
+  readonly #queue = new Map<string, Queued>();
   #denied = 0;
+  /** When an approval was last released, or got fewer hits. */
+  #releasedAt = -Infinity;
   #expires: number;
   /** The limits in force: the length of the window and the maxima are one unit, and change together. */
   #limits: KeyLimits;
@@ -77,21 +85,22 @@ export class Instance {
     this.#overriddenQueueMax = request.maxRequestsInQueue ?? this.#overriddenQueueMax;
     this.#serveQueue();
     const { hits = 1 } = request;
-    const approvedWithIt = this.#requests.hits + hits;
-    if (approvedWithIt <= this.#capacity) {
+    // A head that needs more hits than are free is not overtaken.
+    if (this.#queue.size === 0 && this.#hasRoomFor(hits)) {
       return this.#requests.add(requestId, hits) ? 'approved' : 'store_full';
     }
+    if (hits > 1 && hits > this.#maxRequests) return 'too_many_hits';
     if (!request.canWait) {
-      if (approvedWithIt <= this.#maxRequests) return 'key_full';
+      if (this.#isSetFull && this.#requests.hits + hits <= this.#maxRequests) return 'key_full';
       this.#denied += 1;
       return 'denied';
     }
     // With a maximum of 0 no turn ever comes.
     const places = this.#maxRequests === 0 ? 0 : this.#maxRequestsInQueue;
     if (this.#queue.size >= places) return 'queue_full';
-    if (this.millisToTurn(now) > (request.maxWaitMillis ?? Infinity)) return 'turn_too_late';
+    if (this.#isTooLate(now, request)) return 'turn_too_late';
     if (request.noPlace) return 'no_place';
-    this.#queue.set(requestId, now);
+    this.#queue.set(requestId, { arrival: now, hits });
     return 'waiting';
   }
 
@@ -100,16 +109,27 @@ export class Instance {
     this.#serveQueue();
   }
 
-  release(now: number, requestId: string, hits = 1): boolean {
+  /** Releases an approval with all of its hits. */
+  release(now: number, requestId: string): boolean {
     this.#roll(now);
-    const released = this.#requests.release(requestId, hits);
+    const isReleased = this.#release(now, requestId);
     this.#serveQueue();
-    return released > 0;
+    return isReleased;
+  }
+
+  /** Changes the hits of an approval of this window. */
+  amend(now: number, requestId: string, hits: number): 'amended' | 'unknown' | 'store_full' {
+    this.#roll(now);
+    const before = this.#requests.hits;
+    const amended = this.#requests.amend(requestId, hits);
+    if (this.#requests.hits < before) this.#releasedAt = now;
+    this.#serveQueue();
+    return amended;
   }
 
   withdraw(now: number, requestId: string): void {
     this.#roll(now);
-    if (!this.#queue.delete(requestId)) this.#requests.release(requestId, 1);
+    if (!this.#queue.delete(requestId)) this.#release(now, requestId);
     this.#serveQueue();
   }
 
@@ -144,7 +164,7 @@ export class Instance {
         maxRequestsInQueue: this.#overriddenQueueMax !== undefined,
       },
       isHeld: false,
-      queue: queue.map((arrival) => ({ replica: undefined, waitedMillis: now - arrival })),
+      queue: queue.map(({ arrival }) => ({ replica: undefined, waitedMillis: now - arrival })),
       replicas: places === 0 ? [] : [{ replica: undefined, places, leaseMillis: undefined }],
       names: [],
     };
@@ -159,17 +179,45 @@ export class Instance {
     };
   }
 
-  /** Until a check that joined now would have its turn, if nobody left the queue and nothing was released before. */
-  millisToTurn(now: number): number {
-    const windowsBefore = Math.floor(this.#queue.size / this.#capacity);
+  /**
+   * The least time until a check that joined now would have its turn, if nobody left the queue and nothing was released
+   * before. Each that waits needs one hit at least.
+   */
+  millisToTurn(now: number, hits = 1): number {
+    const most = hits === 1 ? this.#capacity : this.#maxRequests;
+    const room = Math.max(0, most - this.#requests.hits);
+    const needed = this.#queue.size + Math.min(hits, most);
+    const windowsBefore = Math.max(0, Math.ceil((needed - room) / most) - 1);
     return this.#window.end - now + windowsBefore * this.policy.current.limits.windowMillis;
   }
 
-  get #hasRoom(): boolean {
-    return this.#requests.hits < this.#capacity;
+  /**
+   * Whether a check would have to wait longer than it can. Where something was given back in this window or the last, a
+   * release can be expected, and the check waits until its time is over.
+   */
+  #isTooLate(now: number, { hits, maxWaitMillis = Infinity }: CheckRequest): boolean {
+    if (this.millisToTurn(now, hits) <= maxWaitMillis) return false;
+    const expectsRelease = this.#releasedAt >= this.#window.start - this.#window.millis;
+    return maxWaitMillis === 0 || !expectsRelease;
   }
 
-  /** How many approvals a window may have. */
+  #release(now: number, requestId: string): boolean {
+    const before = this.#requests.hits;
+    const isReleased = this.#requests.release(requestId);
+    if (this.#requests.hits < before) this.#releasedAt = now;
+    return isReleased;
+  }
+
+  #hasRoomFor(hits: number): boolean {
+    return !this.#isSetFull && this.#requests.hits + hits <= this.#maxRequests;
+  }
+
+  /** Whether no more ids of approvals are kept. */
+  get #isSetFull(): boolean {
+    return this.#requests.size >= this.maxIds;
+  }
+
+  /** How many approvals of one hit a window may have. */
   get #capacity(): number {
     return Math.min(this.#maxRequests, this.maxIds);
   }
@@ -209,13 +257,18 @@ export class Instance {
     if (this.#queue.size > 0) this.#expires = this.#window.idleAt;
   }
 
-  /** Every operation that may have made room calls this. So while somebody waits, the window is full. */
+  /**
+   * Every operation that may have made room calls this. So while somebody waits, the window is full, or the head needs
+   * more hits than are free.
+   */
   #serveQueue(): void {
     if (this.#queue.size === 0) return;
     const granted: string[] = [];
-    for (const requestId of this.#queue.keys()) {
+    for (const [requestId, { hits }] of this.#queue) {
+      // A waiter that needs more than the maximum, which was lowered since, gets a window for itself.
+      const fits = this.#hasRoomFor(hits) || (this.#requests.hits === 0 && this.#hasRoomFor(1));
       // Without memory for its id the head keeps waiting, as in a full window.
-      if (!this.#hasRoom || !this.#requests.add(requestId, 1)) break;
+      if (!fits || !this.#requests.add(requestId, hits)) break;
       this.#queue.delete(requestId);
       granted.push(requestId);
     }

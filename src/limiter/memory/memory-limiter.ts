@@ -13,7 +13,6 @@ import type {
   Limiter,
   Policies,
   Quota,
-  ReleaseOptions,
   StoreCondition,
   WithLimits,
 } from '../limiter.js';
@@ -103,10 +102,11 @@ export class MemoryLimiter<Policy extends WithLimits = WithLimits> implements Li
     );
     if (decision === 'waiting') {
       request.trace?.queued();
-      return this.#wait(entry, new Waiter(requestId, request.maxWaitMillis), caller);
+      return this.#wait(entry, new Waiter(requestId, request.maxWaitMillis, request.hits), caller);
     }
     const quota = entry.instance.quota(now);
-    const turnMillis = decision === 'turn_too_late' ? entry.instance.millisToTurn(now) : 0;
+    const turnMillis =
+      decision === 'turn_too_late' ? entry.instance.millisToTurn(now, request.hits) : 0;
     await endOfTick();
     switch (decision) {
       case 'approved':
@@ -114,7 +114,8 @@ export class MemoryLimiter<Policy extends WithLimits = WithLimits> implements Li
       case 'denied':
         return { outcome: 'denied', reason: 'limit_reached', quota };
       case 'queue_full':
-        return { outcome: 'denied', reason: 'queue_full', quota };
+      case 'too_many_hits':
+        return { outcome: 'denied', reason: decision, quota };
       case 'turn_too_late':
         return { outcome: 'denied', reason: 'turn_too_late', quota, turnMillis };
       case 'no_place':
@@ -132,13 +133,21 @@ export class MemoryLimiter<Policy extends WithLimits = WithLimits> implements Li
     return entry ? entry.policy.current : this.policies.current.policyOf(key);
   }
 
-  release(key: string, requestId: string, { hits }: ReleaseOptions = {}): Promise<boolean> {
+  release(key: string, requestId: string): Promise<boolean> {
     const now = this.#now();
-    return Promise.resolve(this.#find(key, now)?.instance.release(now, requestId, hits) ?? false);
+    return Promise.resolve(this.#find(key, now)?.instance.release(now, requestId) ?? false);
   }
 
-  giveBack(key: string, requestId: string, hits?: number): void {
-    void this.release(key, requestId, { hits });
+  // eslint-disable-next-line @typescript-eslint/require-await -- as the interface has it
+  async amend(key: string, requestId: string, hits: number): Promise<boolean> {
+    const now = this.#now();
+    const amended = this.#find(key, now)?.instance.amend(now, requestId, hits) ?? 'unknown';
+    if (amended === 'store_full') throw new StoreFullError();
+    return amended === 'amended';
+  }
+
+  giveBack(key: string, requestId: string): void {
+    void this.release(key, requestId);
   }
 
   inspect(key: string): Promise<InstanceState | undefined> {

@@ -7,9 +7,14 @@ const IDLE_WINDOWS = 3;
  */
 export class Window {
   constructor(
-    private start: number,
+    private begin: number,
     private length: number,
   ) {}
+
+  /** When the current window began. */
+  get start(): number {
+    return this.begin;
+  }
 
   /** The length of the current window, in milliseconds. */
   get millis(): number {
@@ -17,12 +22,12 @@ export class Window {
   }
 
   get end(): number {
-    return this.start + this.length;
+    return this.begin + this.length;
   }
 
   /** Until the window that holds `now` ends, also if `rollTo` was not called for it. */
   millisLeft(now: number): number {
-    return this.length - (Math.max(0, now - this.start) % this.length);
+    return this.length - (Math.max(0, now - this.begin) % this.length);
   }
 
   /** When the key is removed if nobody checks it again. */
@@ -36,10 +41,10 @@ export class Window {
    */
   rollTo(now: number, millis: number): boolean {
     if (now < this.end) return false;
-    this.start = now - ((now - this.start) % this.length);
+    this.begin = now - ((now - this.begin) % this.length);
     if (millis !== this.length) {
       this.length = millis;
-      this.start = now - ((now - this.start) % millis);
+      this.begin = now - ((now - this.begin) % millis);
     }
     return true;
   }

@@ -7,7 +7,7 @@ import type {
   InstanceDetail,
   InstanceState,
   Limiter,
-  ReleaseOptions,
+  RequestTrace,
   StoreCondition,
   StoreLimiter,
 } from '../limiter.js';
@@ -80,16 +80,27 @@ export class OutageLimiter implements Limiter {
     return this.substitute.check(this.#withRestOfWait(request, begunAt), caller);
   }
 
-  async release(key: string, requestId: string, options?: ReleaseOptions): Promise<boolean> {
+  async release(key: string, requestId: string, trace?: RequestTrace): Promise<boolean> {
     return (
-      (await this.substitute.release(key, requestId, options)) ||
-      this.primary.release(key, requestId, options)
+      (await this.substitute.release(key, requestId)) || this.primary.release(key, requestId, trace)
     );
   }
 
-  giveBack(key: string, requestId: string, hits?: number): void {
-    void this.substitute.release(key, requestId, { hits }).then((isReleased) => {
-      if (!isReleased) this.primary.giveBack(key, requestId, hits);
+  async amend(
+    key: string,
+    requestId: string,
+    hits: number,
+    trace?: RequestTrace,
+  ): Promise<boolean> {
+    return (
+      (await this.substitute.amend(key, requestId, hits)) ||
+      this.primary.amend(key, requestId, hits, trace)
+    );
+  }
+
+  giveBack(key: string, requestId: string): void {
+    void this.substitute.release(key, requestId).then((isReleased) => {
+      if (!isReleased) this.primary.giveBack(key, requestId);
     });
   }
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 
 import type { CallerPresence } from '../caller-presence.js';
-import type { CheckRequest, Decision, Limiter, ReleaseOptions } from '../limiter.js';
+import type { CheckRequest, Decision, Limiter } from '../limiter.js';
 
 /** Decides while the store is down. */
 export interface Substitute {
@@ -10,7 +10,9 @@ export interface Substitute {
   readonly waiting: number;
   check(request: CheckRequest, caller?: CallerPresence): Promise<Decision>;
   /** @returns false if the substitute gave no such approval, or does not remember it */
-  release(key: string, requestId: string, options?: ReleaseOptions): Promise<boolean>;
+  release(key: string, requestId: string): Promise<boolean>;
+  /** @returns false as `release` */
+  amend(key: string, requestId: string, hits: number): Promise<boolean>;
   close(): Promise<void>;
 }
 
@@ -24,6 +26,7 @@ export const allowAll: Substitute = {
       outagePolicy: 'allow' as const,
     }),
   release: () => Promise.resolve(false),
+  amend: () => Promise.resolve(false),
   close: () => Promise.resolve(),
 };
 
@@ -38,7 +41,8 @@ export function decideLocally(limiter: Limiter): Substitute {
       const decision = await limiter.check(request, caller);
       return decision.outcome === 'withdrawn' ? decision : { ...decision, outagePolicy: 'local' };
     },
-    release: (key, requestId, options) => limiter.release(key, requestId, options),
+    release: (key, requestId) => limiter.release(key, requestId),
+    amend: (key, requestId, hits) => limiter.amend(key, requestId, hits),
     close: () => limiter.close(),
   };
 }

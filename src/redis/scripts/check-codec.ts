@@ -20,7 +20,8 @@ export const VERDICT = {
   queueFull: -1,
   noPlace: -2,
   keyFull: -3,
-  turnTooLate: -4,
+  tooManyHits: -4,
+  turnTooLate: -5,
 } as const;
 
 export interface BatchedCheck {
@@ -30,6 +31,8 @@ export interface BatchedCheck {
   readonly noPlace?: boolean;
   /** With `canWait`: its longest wait. */
   readonly maxWaitMillis?: number | undefined;
+  /** Default: 1. */
+  readonly hits?: number | undefined;
 }
 
 export interface Overrides {
@@ -61,8 +64,6 @@ export interface CheckBatch {
   /** If the key needs more names than the assumption gives, the batch is sent again with all. Default: `unknown`. */
   readonly assumption?: KeyAssumption;
   readonly checks: readonly BatchedCheck[];
-  /** Of a batch with one check that can't wait: how many approvals it takes, all or none. Default: 1. */
-  readonly hits?: number;
   /** The traces of its checks; undefined if none is traced. */
   readonly traces?: readonly RequestTrace[] | undefined;
 }
@@ -146,7 +147,7 @@ function encodeShapes(
 
 /** The text that `read_batch` in `lua/lib/checks.lua` reads; '' for a batch of plain checks. */
 function encodeSpecial(
-  { overrides, waiting, checks, hits = 1 }: CheckBatch,
+  { overrides, waiting, checks }: CheckBatch,
   { ceilings }: KeyLimits,
 ): string {
   const { maxRequests, maxRequestsInQueue } = overrides;
@@ -167,8 +168,13 @@ function encodeSpecial(
     say('waits', checks.map(encodeWait).join(''));
     if (checks.some(isLimitedWait)) say('longest_waits', checks.map(encodeLongestWait).join(','));
   }
-  if (hits !== 1) say('hits', hits);
+  if (checks.some(hasHits)) say('hits', checks.map(({ hits = 1 }) => hits).join(','));
   return special;
+}
+
+/** Whether a check asks for more than one hit. */
+export function hasHits({ hits = 1 }: Pick<BatchedCheck, 'hits'>): boolean {
+  return hits > 1;
 }
 
 function encodeWait({ canWait, noPlace }: BatchedCheck): string {

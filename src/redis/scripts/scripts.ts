@@ -1,5 +1,5 @@
 import type { Call, CallGuard } from '../availability/call-guard.js';
-import type { ReleaseOptions, RequestTrace } from '../../limiter/limiter.js';
+import type { RequestTrace } from '../../limiter/limiter.js';
 import type { KeyNames } from '../key-names.js';
 import { CheckCalls } from './check-calls.js';
 import type { CheckBatch, CheckBatchReply } from './check-codec.js';
@@ -56,6 +56,7 @@ export class Scripts {
   readonly #settle: Script;
   readonly #renew: Script;
   readonly #release: Script;
+  readonly #amend: Script;
   readonly #withdraw: Script;
   readonly #inspect: Script;
   readonly #examine: Script;
@@ -79,6 +80,7 @@ export class Scripts {
     this.#settle = load('settle');
     this.#renew = load('renew');
     this.#release = load('release');
+    this.#amend = load('amend');
     this.#withdraw = load('withdraw');
     this.#inspect = load('inspect', ['no-writes']);
     this.#examine = load('examine', ['no-writes']);
@@ -132,16 +134,23 @@ export class Scripts {
   }
 
   /** A call that may have run is not sent again: it would not find the released approval. */
-  async release(
-    names: KeyNames,
-    requestId: string,
-    { hits = 1, trace }: ReleaseOptions = {},
-  ): Promise<boolean> {
-    const released = await this.#run(this.#release, names, [requestId, hits], {
+  async release(names: KeyNames, requestId: string, trace?: RequestTrace): Promise<boolean> {
+    const released = await this.#run(this.#release, names, [requestId], {
       isRepeatable: false,
       traces: trace && [trace],
     });
     return released !== 0;
+  }
+
+  /** @returns false if there is no such approval */
+  async amend(
+    names: KeyNames,
+    requestId: string,
+    hits: number,
+    trace?: RequestTrace,
+  ): Promise<boolean> {
+    const traces = trace && [trace];
+    return (await this.#run(this.#amend, names, [requestId, hits], { traces })) !== 0;
   }
 
   /**

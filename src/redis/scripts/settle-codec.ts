@@ -4,6 +4,7 @@ import { maximumIn } from './shared-arguments.js';
 export interface Ticket {
   readonly requestId: string;
   readonly ticket: number;
+  readonly hits: number;
 }
 
 /** What a replica knows of a key's window. */
@@ -36,7 +37,10 @@ export interface SettleReply {
 
 /** The arguments of `lua/settle.lua` for the waiters asked about. */
 export function encodeTickets(tickets: readonly Ticket[]): (string | number)[] {
-  return tickets.flatMap(({ requestId, ticket }) => [requestId, ticket]);
+  return tickets.flatMap(({ requestId, ticket, hits }) => [
+    requestId,
+    hits === 1 ? ticket : `${ticket}*${hits}`,
+  ]);
 }
 
 export function decodeSettleReply(reply: unknown): SettleReply {

@@ -124,7 +124,7 @@ export class Places {
       if (!place.isDoubted) continue;
       if (taken.length === most) break;
       place.isDoubted = false;
-      taken.push({ requestId, ticket: place.ticket });
+      taken.push({ requestId, ticket: place.ticket, hits: place.waiter.hits });
     }
     this.#doubted -= taken.length;
     return taken;

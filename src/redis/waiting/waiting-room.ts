@@ -4,7 +4,6 @@ import type { Clock } from '../../common/clock.js';
 import { ApprovalBatches } from '../../limiter/approval-batches.js';
 import type { CallerPresence } from '../../limiter/caller-presence.js';
 import { StoreUnavailableError, UnavailableError } from '../../limiter/errors.js';
-import { idsOfHits } from '../../limiter/hits.js';
 import type { CheckRequest, Decision, LimitsOf } from '../../limiter/limiter.js';
 import { Waiter } from '../../limiter/waiter.js';
 import type { Ticks } from '../../common/ticks.js';
@@ -55,8 +54,6 @@ export interface WaitingRoomParts {
   readonly logger: Logger;
 }
 
-type FailedCheck = Pick<CheckRequest, 'key' | 'hits'>;
-
 /** Every request that waits on this replica, or asks for a place: one {@link LocalQueue} for each key. */
 export class WaitingRoom {
   readonly #queues = new Map<string, LocalQueue>();
@@ -106,7 +103,7 @@ export class WaitingRoom {
   async checkOrWait(request: CheckRequest, caller?: CallerPresence): Promise<Decision> {
     if (this.#isClosing) throw new UnavailableError('shutting_down');
     const { key } = request;
-    const waiter = new Waiter(this.parts.createRequestId(), request.maxWaitMillis);
+    const waiter = new Waiter(this.parts.createRequestId(), request.maxWaitMillis, request.hits);
     const { requestId } = waiter;
     const queue = this.#queues.get(key) ?? this.#open(key);
     queue.ask(waiter);
@@ -121,22 +118,20 @@ export class WaitingRoom {
       (error: unknown) => {
         if (!queue.answered(requestId)) return;
         waiter.fail(error);
-        this.checkFailed(request, requestId, error);
+        this.checkFailed(key, requestId, error);
       },
     );
     return waiter.decision;
   }
 
   /** Withdraws a check whose call failed and may have run, since nobody waits for it any more. */
-  checkFailed({ key, hits }: FailedCheck, requestId: string, error: unknown): void {
-    if (error instanceof StoreUnavailableError && error.mayHaveRun) {
-      this.giveBack(key, requestId, hits);
-    }
+  checkFailed(key: string, requestId: string, error: unknown): void {
+    if (error instanceof StoreUnavailableError && error.mayHaveRun) this.giveBack(key, requestId);
   }
 
   /** Withdraws an approval that nobody uses. */
-  giveBack(key: string, requestId: string, hits?: number): void {
-    this.#withdrawals.add(key, idsOfHits(requestId, hits));
+  giveBack(key: string, requestId: string): void {
+    this.#withdrawals.add(key, [requestId]);
   }
 
   /** The store is up again. Messages were lost meanwhile, and the store may have lost the queues. */

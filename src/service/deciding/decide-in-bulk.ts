@@ -35,7 +35,7 @@ export function inBulk(count: number, work: BulkWork): Promise<void> {
     };
     const begin = async (): Promise<void> => {
       for (let begun = 0; begun < count && work.mayBegin;) {
-        const end = begun + (await work.turns.next(count - begun));
+        const end = begun + (await work.turns.next(work, count - begun));
         pending += end - begun;
         for (; begun < end; begun += 1) void dealOrFail(begun);
       }

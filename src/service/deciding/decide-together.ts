@@ -88,18 +88,18 @@ async function releaseAll(
  * later.
  */
 async function release(
-  { key, hits }: CheckRequest,
+  { key }: CheckRequest,
   requestId: string,
   { limiter, log }: Together,
 ): Promise<void> {
   const logger = log();
   logger.debug({ key, requestId }, 'nobody uses the approval; released');
   try {
-    await limiter.release(key, requestId, { hits });
+    await limiter.release(key, requestId);
   } catch (error) {
     if (!(error instanceof StoreUnavailableError)) {
       logger.warn({ err: error, key, requestId }, 'approval that nobody uses not released');
     }
-    limiter.giveBack(key, requestId, hits);
+    limiter.giveBack(key, requestId);
   }
 }

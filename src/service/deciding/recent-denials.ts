@@ -113,7 +113,13 @@ function begin(key: string, now: number): Run {
   return {
     key,
     count: 0,
-    byReason: { limit_reached: 0, queue_full: 0, turn_too_late: 0, wait_expired: 0 },
+    byReason: {
+      limit_reached: 0,
+      queue_full: 0,
+      turn_too_late: 0,
+      wait_expired: 0,
+      too_many_hits: 0,
+    },
     lastReason: 'limit_reached',
     isShadow: false,
     caller: undefined,

@@ -1,5 +1,5 @@
-import type { Limiter } from '../../limiter/limiter.js';
-import type { CallSpan, SpanParent, Tracer } from '../../tracing/tracer.js';
+import type { Limiter, RequestTrace } from '../../limiter/limiter.js';
+import type { CallSpan, ChangeName, SpanParent, Tracer } from '../../tracing/tracer.js';
 import { ERRORS } from '../errors.js';
 import type { RequestContext } from '../request-context.js';
 import { serviceErrorFor } from '../store-failures.js';
@@ -7,6 +7,14 @@ import type { DecideCheck } from './decide-check.js';
 
 /** Releases an approval, of a release alone or of a bulk request. @returns as `Limiter.release` */
 export type Release = (key: string, requestId: string, context: RequestContext) => Promise<boolean>;
+
+/** Changes the hits of an approval. @returns as `Limiter.amend` */
+export type Amend = (
+  key: string,
+  requestId: string,
+  hits: number,
+  context: RequestContext,
+) => Promise<boolean>;
 
 /** The kinds of bulk requests, by the names of their spans. */
 export type BulkName = 'check many' | 'release many';
@@ -37,19 +45,35 @@ export function tracedDecider(decide: DecideCheck, tracer: Tracer): DecideCheck 
 
 /** @returns what releases by the limiter, each release with a span */
 export function tracedRelease(limiter: Pick<Limiter, 'release'>, tracer: Tracer): Release {
-  return async (key, requestId, context) => {
-    const span = parentOf(context, tracer).beginRelease(startOf(context));
-    if (!span) return limiter.release(key, requestId);
-    context.span ??= span;
-    try {
-      const isReleased = await limiter.release(key, requestId, { trace: span });
-      span.ended(isReleased);
-      return isReleased;
-    } catch (error) {
-      fail(span, error);
-      throw error;
-    }
-  };
+  return (key, requestId, context) =>
+    inSpan('release', tracer, context, (trace) => limiter.release(key, requestId, trace));
+}
+
+/** @returns what changes approvals by the limiter, each change with a span */
+export function tracedAmend(limiter: Pick<Limiter, 'amend'>, tracer: Tracer): Amend {
+  return (key, requestId, hits, context) =>
+    inSpan('amend', tracer, context, (trace) => limiter.amend(key, requestId, hits, trace));
+}
+
+const DONE = { release: 'released', amend: 'amended' } as const;
+
+async function inSpan(
+  name: ChangeName,
+  tracer: Tracer,
+  context: RequestContext,
+  change: (trace?: RequestTrace) => Promise<boolean>,
+): Promise<boolean> {
+  const span = parentOf(context, tracer).beginChange(name, startOf(context));
+  if (!span) return change();
+  context.span ??= span;
+  try {
+    const isFound = await change(span);
+    span.ended(isFound ? DONE[name] : 'not_found');
+    return isFound;
+  } catch (error) {
+    fail(span, error);
+    throw error;
+  }
 }
 
 /** @returns what runs bulk requests, each with a span above the spans of its elements */

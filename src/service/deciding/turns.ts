@@ -8,21 +8,38 @@ const MILLIS_PER_TICK = 1;
  */
 const ELEMENTS_PER_GRANT = 4;
 
+/** A request goes on for so many elements, if they are fast. Most requests have no more, and are done in one go. */
+const ELEMENTS_PER_TURN = 64;
+
+/** The last turn so far. */
+interface Turn {
+  readonly request: object;
+  elements: number;
+  /** Before the current grant. */
+  millis: number;
+  /** When the current grant began. */
+  grantedAt: number;
+}
+
 interface Waiting {
+  readonly request: object;
   readonly wanted: number;
   readonly go: (granted: number) => void;
 }
 
 /**
- * Shares the ticks of the event loop among bulk requests: a few elements of each request in turn, until the time of the
- * tick is used up. So a bulk request of a thousand elements does not delay other requests, whatever its elements cost.
+ * Shares the ticks of the event loop among bulk requests, until the time of the tick is used up: each in turn goes on for
+ * some elements, or for the time of a tick if its elements are slow. So a bulk request of a thousand elements does not
+ * delay other requests, whatever its elements cost. And most are dealt with one after the other: if all went on together,
+ * each would take as long as all of them, and what belongs to it would outlive several garbage collections.
  */
 export class Turns {
-  /** First come first. */
+  /** In the order of their turns. The first may have its turn already. */
   readonly #waiting: Waiting[] = [];
   #isServing = false;
   /** When the time of this tick is used up; undefined while it is untouched. */
   #end: number | undefined;
+  #last: Turn | undefined;
 
   /** @param now in milliseconds */
   constructor(
@@ -32,24 +49,57 @@ export class Turns {
 
   /**
    * Resolves when it is the request's turn, at once if no other request waits.
+   * @param request an object that stands for the request
    * @returns how many of the elements are to be dealt with now, at once. The request asks again for more.
    */
-  next(wanted: number): Promise<number> {
+  next(request: object, wanted: number): Promise<number> {
     return new Promise((go) => {
-      this.#waiting.push({ wanted, go });
+      const waiting = { request, wanted, go };
+      if (this.#isServing) this.#addMillis();
+      if (this.#goesOn(request)) this.#waiting.unshift(waiting);
+      else this.#waiting.push(waiting);
       if (!this.#isServing) void this.#serve();
     });
+  }
+
+  /** Whether the request has the last turn, and that turn is not over. */
+  #goesOn(request: object): boolean {
+    const last = this.#last;
+    if (last?.request !== request || last.elements >= ELEMENTS_PER_TURN) return false;
+    return last.millis < MILLIS_PER_TICK;
   }
 
   async #serve(): Promise<void> {
     this.#isServing = true;
     while (this.#waiting.length > 0 && this.#hasTime()) {
       const next = this.#waiting.shift();
-      next?.go(Math.min(next.wanted, ELEMENTS_PER_GRANT));
+      if (!next) break;
+      if (!this.#goesOn(next.request)) {
+        this.#last = { request: next.request, elements: 0, millis: 0, grantedAt: 0 };
+      }
+      this.#grant(next);
       // After the request's work, which takes time and may ask for another turn.
       await Promise.resolve();
+      this.#addMillis();
     }
     this.#isServing = false;
+  }
+
+  #grant({ wanted, go }: Waiting): void {
+    const granted = Math.min(wanted, ELEMENTS_PER_GRANT);
+    if (this.#last) {
+      this.#last.elements += granted;
+      this.#last.grantedAt = this.now();
+    }
+    go(granted);
+  }
+
+  /** Adds the time of a grant to its turn. */
+  #addMillis(): void {
+    if (!this.#last) return;
+    const now = this.now();
+    this.#last.millis += now - this.#last.grantedAt;
+    this.#last.grantedAt = now;
   }
 
   #hasTime(): boolean {

@@ -4,7 +4,7 @@ import type { CallLoad, StoreObserver } from '../../redis/store-observer.js';
 import { RequestSpan } from './request-spans.js';
 
 /** The scripts that carry requests. Their callers and the sampler decide whether these are traced. */
-const CARRIERS: ReadonlySet<string> = new Set(['check', 'release']);
+const CARRIERS: ReadonlySet<string> = new Set(['check', 'release', 'amend']);
 
 /**
  * Creates a span for each script call that has ended, and passes all events on to `observer`.

@@ -11,7 +11,7 @@ import {
 
 import { parseTraceparent } from '../traceparent.js';
 import type { TraceIds } from '../trace-ids.js';
-import type { CallSpan, SpanParent, TraceHeaders, Tracer } from '../tracer.js';
+import type { CallSpan, ChangeName, SpanParent, TraceHeaders, Tracer } from '../tracer.js';
 import { RequestSpan } from './request-spans.js';
 
 /** A tracer with OpenTelemetry. @param readsTraceparent whether spans are below the spans of callers */
@@ -32,8 +32,8 @@ class Parent implements SpanParent {
     return this.#recorded(this.begin('check', startedAt));
   }
 
-  beginRelease(startedAt: number): RequestSpan | undefined {
-    return this.#recorded(this.begin('release', startedAt));
+  beginChange(name: ChangeName, startedAt: number): RequestSpan | undefined {
+    return this.#recorded(this.begin(name, startedAt));
   }
 
   protected begin(name: string, startTime: number): Span {

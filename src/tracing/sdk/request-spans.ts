@@ -11,10 +11,10 @@ import {
 import type { Decision } from '../../limiter/limiter.js';
 import type { KeyPolicy } from '../../rules/policy.js';
 import { type TraceIds, traceIds } from '../trace-ids.js';
-import type { CheckSpan, ReleaseSpan } from '../tracer.js';
+import type { ChangeOutcome, ChangeSpan, CheckSpan } from '../tracer.js';
 
 /** The span of a request, or of an element of a bulk request. No attribute has a limiter key, which may be personal. */
-export class RequestSpan implements CheckSpan, ReleaseSpan {
+export class RequestSpan implements CheckSpan, ChangeSpan {
   /** For spans below this one. */
   readonly context: Context;
   #queuedAt: number | undefined;
@@ -56,8 +56,8 @@ export class RequestSpan implements CheckSpan, ReleaseSpan {
     this.end(attributes);
   }
 
-  ended(isReleased: boolean): void {
-    this.end({ 'sluice.outcome': isReleased ? 'released' : 'not_found' });
+  ended(outcome: ChangeOutcome): void {
+    this.end({ 'sluice.outcome': outcome });
   }
 
   /** A bulk request has no result of its own, only those of its elements. */

@@ -30,8 +30,8 @@ type Step =
     }
   /** `which` counts back from the latest: approvals for a release, waiters for a disconnect. */
   | { readonly kind: 'disconnect'; readonly which: number }
-  /** Releases all hits if `all` is set, otherwise one. */
-  | { readonly kind: 'release'; readonly which: number; readonly all: boolean }
+  | { readonly kind: 'release'; readonly which: number }
+  | { readonly kind: 'amend'; readonly which: number; readonly hits: number }
   | { readonly kind: 'advance'; readonly millis: number }
   /** A key has other limits from now on. */
   | { readonly kind: 'limit'; readonly key: number; readonly limits: KeyLimits };
@@ -39,21 +39,19 @@ type Step =
 const anyStep: fc.Arbitrary<Step> = fc.oneof(
   {
     weight: 5,
-    arbitrary: fc
-      .record({
-        kind: fc.constant('check' as const),
-        key: fc.nat({ max: KEYS - 1 }),
-        canWait: fc.boolean(),
-        noPlace: fc.oneof({ weight: 4, arbitrary: fc.constant(false) }, fc.constant(true)),
-        maxWaitMillis: fc.option(
-          fc.oneof(fc.nat({ max: 450 }), fc.constantFrom(99, 100, 101, 200, 300)),
-          { nil: undefined },
-        ),
-        hits: fc.constantFrom(undefined, undefined, undefined, 2, 2, 3, 4, 6),
-        maxRequests: fc.option(fc.integer({ min: 1, max: 5 }), { freq: 4, nil: undefined }),
-        maxRequestsInQueue: fc.option(fc.nat({ max: 5 }), { freq: 4, nil: undefined }),
-      })
-      .map((check) => (check.canWait ? { ...check, hits: undefined } : check)),
+    arbitrary: fc.record({
+      kind: fc.constant('check' as const),
+      key: fc.nat({ max: KEYS - 1 }),
+      canWait: fc.boolean(),
+      noPlace: fc.oneof({ weight: 4, arbitrary: fc.constant(false) }, fc.constant(true)),
+      maxWaitMillis: fc.option(
+        fc.oneof(fc.nat({ max: 450 }), fc.constantFrom(99, 100, 101, 200, 300)),
+        { nil: undefined },
+      ),
+      hits: fc.constantFrom(undefined, undefined, undefined, 2, 2, 3, 4, 6),
+      maxRequests: fc.option(fc.integer({ min: 1, max: 5 }), { freq: 4, nil: undefined }),
+      maxRequestsInQueue: fc.option(fc.nat({ max: 5 }), { freq: 4, nil: undefined }),
+    }),
   },
   {
     weight: 3,
@@ -62,7 +60,11 @@ const anyStep: fc.Arbitrary<Step> = fc.oneof(
       fc.record({
         kind: fc.constant('release' as const),
         which: fc.nat({ max: 4 }),
-        all: fc.constantFrom(true, true, false),
+      }),
+      fc.record({
+        kind: fc.constant('amend' as const),
+        which: fc.nat({ max: 4 }),
+        hits: fc.nat({ max: 6 }),
       }),
     ),
   },
@@ -103,7 +105,6 @@ class Subject {
   readonly #limits = Array.from({ length: KEYS }, () => LIMITS);
   readonly #checks: {
     readonly key: string;
-    readonly hits: number | undefined;
     readonly check: WatchedCheck;
   }[] = [];
 
@@ -135,7 +136,7 @@ class Subject {
     }
     if (step.kind === 'check') {
       const key = this.#keys[step.key]!;
-      this.#checks.push({ key, hits: step.hits, check: startCheck(limiter, { ...step, key }) });
+      this.#checks.push({ key, check: startCheck(limiter, { ...step, key }) });
       await this.harness.quiet();
       return undefined;
     }
@@ -146,16 +147,17 @@ class Subject {
       await this.harness.quiet();
       return undefined;
     }
-    const approved = this.#checks.flatMap(({ key, hits, check: { settled } }) =>
-      settled?.outcome === 'approved' ? [{ key, hits, requestId: settled.requestId }] : [],
+    const approved = this.#checks.flatMap(({ key, check: { settled } }) =>
+      settled?.outcome === 'approved' ? [{ key, requestId: settled.requestId }] : [],
     );
     const chosen = approved.at(-1 - step.which);
     if (!chosen) return undefined;
-    const released = await limiter.release(chosen.key, chosen.requestId, {
-      hits: step.all ? chosen.hits : undefined,
-    });
+    const isFound =
+      step.kind === 'amend'
+        ? await limiter.amend(chosen.key, chosen.requestId, step.hits)
+        : await limiter.release(chosen.key, chosen.requestId);
     await this.harness.quiet();
-    return released;
+    return isFound;
   }
 
   /**

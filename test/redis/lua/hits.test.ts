@@ -1,13 +1,11 @@
 import { StoreFullError } from '../../../src/limiter/errors.js';
-import { idsOfHits } from '../../../src/limiter/hits.js';
 import { type CheckBatch, VERDICT } from '../../../src/redis/scripts/check-codec.js';
 import { ScriptHarness, type TestReplica } from '../../support/script-harness.js';
 import { sentAgain } from '../../support/unguarded.js';
 import { useRedis } from '../../support/use-redis.js';
 import { whileFull } from '../../support/while-full.js';
 
-/** More ids than one call of Redis can take. */
-const SEVERAL_CHUNKS = 2500;
+const MANY = 1_000_000_000;
 
 const redis = useRedis();
 
@@ -18,69 +16,176 @@ beforeEach(async () => {
   replica = key.replica('r1', { limits: { maxRequests: 5 } });
 });
 
+/** The stored hits of the approvals that have more than one. */
+const storedHits = (): Promise<Record<string, string>> => redis.client.hgetall(key.names.hits);
+
 describe('a check with hits', () => {
-  test('leaves an id for each hit, and nothing else than other checks', async () => {
+  test('leaves its id and the number of its hits', async () => {
     expect(await replica.checkHits('a', 3)).toEqual('approved');
+    expect(await replica.check(['b'])).toEqual(['approved']);
     expect(await key.stored()).toMatchObject({
-      state: { approved: 3, denied: 0 },
-      requests: ['a', 'a#2', 'a#3'],
-      pastRequests: ['a', 'a#2', 'a#3'],
-      expiry: { state: 11_000, requests: 11_000 },
+      state: { approved: 4, denied: 0 },
+      requests: ['a', 'b'],
     });
+    expect(await storedHits()).toEqual({ a: '3' });
+    expect(await redis.client.pexpiretime(key.names.hits)).toBe(
+      await redis.client.pexpiretime(key.names.requests),
+    );
   });
 
-  test('leaves no id if there is not room for all hits', async () => {
+  test('takes nothing if there is not room for all hits', async () => {
     await replica.check(['a', 'b', 'c']);
     expect(await replica.checkHits('d', 3)).toEqual('denied');
     expect(await key.stored()).toMatchObject({
       state: { approved: 3, denied: 1 },
       requests: ['a', 'b', 'c'],
     });
+    expect(await storedHits()).toEqual({});
     expect(await replica.checkHits('e', 2)).toEqual('approved');
   });
 
-  test('gets "key full" for too many ids only if the maximum has room for all hits', async () => {
-    const small = key.replica('r1', { limits: { maxRequests: 5 }, maxIdsPerKey: 4 });
-    expect(await small.checkHits('a', 5)).toBe('key full');
-    expect(await small.checkHits('b', 6)).toBe('denied');
-    expect(await small.checkHits('c', 3)).toBe('approved');
-    expect(await small.checkHits('d', 2)).toBe('key full');
-    expect(await small.checkHits('e', 3)).toBe('denied');
-    expect(await key.stored()).toMatchObject({ state: { approved: 3, denied: 2 } });
+  test('gets "too many hits" if it asks for more than the maximum, which counts nothing', async () => {
+    expect(await replica.checkHits('a', 6)).toBe('too many hits');
+    expect(await replica.checkHits('b', 6, { canWait: true })).toBe('too many hits');
+    expect(await replica.checkHits('c', 6, { maxRequests: 6 })).toBe('approved');
+    expect(await key.stored()).toMatchObject({ state: { approved: 6, denied: 0 }, queue: [] });
   });
 
-  test('takes more ids than one call of Redis can take', async () => {
-    const large = key.replica('r1', { limits: { maxRequests: SEVERAL_CHUNKS + 1 } });
-    expect(await large.checkHits('a', SEVERAL_CHUNKS)).toBe('approved');
+  test('costs as much as any other, however many hits it has', async () => {
+    const large = key.replica('r1', { limits: { maxRequests: MANY } });
+    expect(await large.checkHits('a', MANY - 1)).toBe('approved');
     expect(await large.checkHits('b', 2)).toBe('denied');
-    const { state, requests } = await key.stored();
-    expect(state).toMatchObject({ approved: SEVERAL_CHUNKS });
-    expect(requests).toEqual(idsOfHits('a', SEVERAL_CHUNKS).sort());
-    expect(await large.release('a', SEVERAL_CHUNKS)).toBe(true);
+    expect(await key.stored()).toMatchObject({ state: { approved: MANY - 1 }, requests: ['a'] });
+    expect(await large.release('a')).toBe(true);
     expect(await key.stored()).toMatchObject({ state: { approved: 0 }, requests: [] });
+    expect(await storedHits()).toEqual({});
+  });
+
+  test('is one id of those that a set may hold', async () => {
+    const small = key.replica('r1', { limits: { maxRequests: 100 }, maxIdsPerKey: 2 });
+    expect(await small.checkHits('a', 50)).toBe('approved');
+    expect(await small.check(['b', 'c'])).toEqual(['approved', 'key full']);
+    expect(await small.checkHits('d', 49)).toBe('key full');
+    expect(await small.checkHits('e', 50)).toBe('denied');
+    expect(await key.stored()).toMatchObject({ state: { approved: 51, denied: 1 } });
   });
 
   test.each([
     ['are longer than a lease', 4000],
     ['are shorter than a lease', 100],
-  ])('is remembered with all of its ids if three windows %s', async (_which, windowMillis) => {
+  ])('counts in its window only, if three windows %s', async (_which, windowMillis) => {
     const other = key.replica('r1', { limits: { windowMillis, maxRequests: 5 } });
     await other.checkHits('a', 3);
     await key.setTime(windowMillis);
-    await other.check(['b']);
-    const { requests, pastRequests } = await key.stored();
-    expect(requests).toEqual(['b']);
-    expect(pastRequests).toEqual(expect.arrayContaining(['a', 'a#2', 'a#3']));
+    expect(await other.check(['b'])).toEqual(['approved']);
+    expect(await key.stored()).toMatchObject({
+      state: { approved: 1 },
+      requests: ['b'],
+      pastRequests: expect.arrayContaining(['a']) as unknown,
+    });
+    expect(await storedHits()).toEqual({});
+    expect(await other.release('a')).toBe(false);
     await key.pastExpiry();
   });
+});
 
-  test('of a key with waiters is denied', async () => {
-    await replica.checkHits('a', 5);
-    await replica.checkOrWait(['b']);
+describe('a waiter with hits', () => {
+  beforeEach(async () => {
+    await replica.check(['a', 'b', 'c']);
+    await replica.checkHits('w', 4, { canWait: true });
+  });
+
+  test('is shown in the queue with them', async () => {
+    const [entry] = await redis.client.lrange(key.names.queue, 0, -1);
+    expect(entry).toMatch(/^\d+:w\*4@r1$/);
+    expect((await replica.examine())?.queue).toHaveLength(1);
+  });
+
+  test('is not overtaken by others that need less', async () => {
+    expect(await replica.check(['d'])).toEqual(['denied']);
+    expect(await replica.checkOrWait(['e'])).toEqual([2]);
+    await replica.release('a');
+    expect(await replica.check(['f'])).toEqual(['denied']);
+    expect(await key.stored()).toMatchObject({
+      state: { approved: 2 },
+      queue: [
+        ['w@r1', 1],
+        ['e@r1', 2],
+      ],
+    });
+  });
+
+  test('is approved as soon as all hits are free, and then those behind it', async () => {
+    await replica.checkOrWait(['e', 'f']);
+    await replica.release('a');
+    expect((await key.stored()).requests).toEqual(['b', 'c']);
+    await replica.release('b');
+    expect(await key.stored()).toMatchObject({
+      state: { approved: 5 },
+      requests: ['c', 'w'],
+      queue: [
+        ['e@r1', 2],
+        ['f@r1', 3],
+      ],
+    });
+    expect(await storedHits()).toEqual({ w: '4' });
+    await replica.release('w');
+    expect(await key.stored()).toMatchObject({ state: { approved: 3 }, queue: [] });
+  });
+
+  test('makes way for the next when it is withdrawn', async () => {
+    await replica.checkOrWait(['e']);
+    await replica.withdraw(['w']);
+    expect(await key.stored()).toMatchObject({
+      state: { approved: 4 },
+      requests: ['a', 'b', 'c', 'e'],
+      queue: [],
+    });
+    expect(await replica.check(['f'])).toEqual(['approved']);
+  });
+
+  test('that needs more than a maximum that was lowered gets a window for itself', async () => {
+    await replica.check(['d'], { maxRequests: 2 });
+    await replica.checkOrWait(['e']);
     await key.setTime(1000);
-    expect(await replica.checkHits('c', 5)).toBe('denied');
-    expect(await key.stored()).toMatchObject({ requests: ['b'], queue: [] });
-    expect(await replica.checkHits('d', 4)).toBe('approved');
+    expect((await replica.settle()).granted).toEqual(['w']);
+    expect((await key.stored()).state).toMatchObject({ approved: 4, max: 2 });
+    await key.setTime(2000);
+    expect((await replica.settle()).granted).toEqual(['e']);
+  });
+
+  test('of a dead replica does not keep newcomers out', async () => {
+    const dead = key.replica('dead', { limits: { maxRequests: 5, windowMillis: 60_000 } });
+    await replica.withdraw(['w']);
+    await dead.checkHits('x', 4, { canWait: true });
+    expect(await replica.check(['f'])).toEqual(['denied']);
+    await key.setTime(6000);
+    const living = key.replica('r1', {
+      limits: { maxRequests: 5 },
+      history: { since: 0, until: 6000 },
+    });
+    expect(await living.check(['g'])).toEqual(['approved']);
+  });
+
+  test('keeps its hits when Redis has lost its place', async () => {
+    await redis.client.del(key.names.queue, key.names.waiting, key.names.replicas);
+    await replica.settle({ w: 1 }, 500, '', { w: 4 });
+    const [entry] = await redis.client.lrange(key.names.queue, 0, -1);
+    expect(entry).toMatch(/^\d+:w\*4@r1$/);
+    await key.setTime(1000);
+    expect((await replica.settle()).granted).toEqual(['w']);
+    expect(await storedHits()).toEqual({ w: '4' });
+  });
+
+  test.each([
+    ['is in time for the next window', 1000, 2],
+    ['would come with the next window', 999, 'turn in 1000 ms'],
+  ])('of which the turn %s', async (_which, maxWaitMillis, verdict) => {
+    const hits = verdict === 2 ? 1 : 5;
+    const [decided] = await replica.checkBatch([
+      { requestId: 'x', canWait: true, hits, maxWaitMillis },
+    ]);
+    expect(decided).toBe(verdict);
   });
 });
 
@@ -90,7 +195,7 @@ describe('a check with hits that is sent again', () => {
     again = key.replica('r1', { limits: { maxRequests: 5 }, guard: sentAgain });
   });
 
-  test.each([0, 1000])('takes no second approvals, %d ms later', async (millis) => {
+  test.each([0, 1000])('takes no second approval, %d ms later', async (millis) => {
     await replica.checkHits('a', 3);
     await key.setTime(millis);
     await replica.check(['b']);
@@ -102,16 +207,6 @@ describe('a check with hits that is sent again', () => {
     });
   });
 
-  test('is answered by its first id if the window is full, or if other ids were released', async () => {
-    await replica.checkHits('a', 3);
-    await replica.release('a#2');
-    await replica.check(['b', 'c', 'd']);
-    expect(await again.checkHits('a', 3)).toBe('approved');
-    await replica.release('a', 3);
-    expect(await again.checkHits('a', 3)).toBe('approved');
-    expect(await key.stored()).toMatchObject({ requests: ['b', 'c', 'd'] });
-  });
-
   test('is decided again if it was not approved, and no second denial is counted', async () => {
     await replica.check(['b', 'c', 'd']);
     await replica.checkHits('a', 3);
@@ -119,73 +214,23 @@ describe('a check with hits that is sent again', () => {
     expect(await key.stored()).toMatchObject({ state: { approved: 3, denied: 1 } });
     await replica.release('b');
     expect(await again.checkHits('a', 3)).toBe('approved');
-    expect(await key.stored()).toMatchObject({ requests: ['a', 'a#2', 'a#3', 'c', 'd'] });
-  });
-});
-
-describe('a release with hits', () => {
-  test('removes the ids that are left, and remembers all of them', async () => {
-    await replica.checkHits('a', 3);
-    await replica.check(['b']);
-    await replica.release('a#2');
-    expect(await replica.release('a', 3)).toBe(true);
-    expect(await replica.release('a', 3)).toBe(false);
-    expect(await key.stored()).toMatchObject({
-      state: { approved: 1 },
-      requests: ['b'],
-      pastRequests: ['a', 'a#2', 'a#3', 'b'],
-    });
-  });
-
-  test('serves as many waiters, in their order', async () => {
-    await replica.checkHits('a', 2);
-    await replica.check(['b', 'c', 'd']);
-    await replica.checkOrWait(['e', 'f', 'g']);
-    expect(await replica.release('a', 2)).toBe(true);
-    expect(await key.stored()).toMatchObject({
-      state: { approved: 5 },
-      requests: ['b', 'c', 'd', 'e', 'f'],
-      queue: [['g@r1', 3]],
-    });
-  });
-
-  test('many times leaves no more ids than three sets may hold', async () => {
-    const small = key.replica('r1', { limits: { windowMillis: 60_000 }, maxIdsPerKey: 5 });
-    for (let i = 0; i < 20; i += 1) {
-      await small.checkHits(`id${i}`, 2);
-      expect(await small.release(`id${i}`, 2)).toBe(true);
-      for (const name of key.names.pastRequests) {
-        expect(await redis.client.scard(name)).toBeLessThanOrEqual(5);
-      }
-    }
-    expect((await key.stored()).pastRequests).toEqual(expect.arrayContaining(['id19', 'id19#2']));
+    expect(await key.stored()).toMatchObject({ requests: ['a', 'c', 'd'] });
   });
 });
 
 describe('batches of one call', () => {
-  const batch = (id: string, hits = 1, names = key.names): CheckBatch => ({
+  const batch = (ids: Readonly<Record<string, number>>, names = key.names): CheckBatch => ({
     names,
-    hits,
     overrides: { maxRequests: undefined, maxRequestsInQueue: undefined },
     waiting: undefined,
-    checks: [{ requestId: id, canWait: false }],
+    checks: Object.entries(ids).map(([requestId, hits]) => ({ requestId, canWait: false, hits })),
   });
   const { approved, denied } = VERDICT;
 
-  test('with and without hits are decided in their order', async () => {
-    const replies = await replica.scripts.check([
-      batch('a'),
-      batch('b', 2),
-      batch('c', 3),
-      batch('d', 2),
-      batch('e'),
-    ]);
+  test('have hits for each check, which are decided in their order', async () => {
+    const replies = await replica.scripts.check([batch({ a: 1, b: 2, c: 3, d: 2, e: 1 })]);
     expect(replies).toMatchObject([
-      { approved: 1, verdicts: [approved] },
-      { approved: 3, verdicts: [approved] },
-      { approved: 3, verdicts: [denied] },
-      { approved: 5, verdicts: [approved] },
-      { approved: 5, verdicts: [denied] },
+      { approved: 5, verdicts: [approved, approved, denied, approved, denied] },
     ]);
   });
 
@@ -193,33 +238,31 @@ describe('batches of one call', () => {
     const broken = await ScriptHarness.create(redis.client);
     await redis.client.set(broken.names.state, 'not ours', 'EX', 60);
     const [failure, other] = await replica.scripts.check([
-      batch('a', 2, broken.names),
-      batch('b', 2),
+      batch({ a: 2 }, broken.names),
+      batch({ b: 2 }),
     ]);
     expect(failure).toMatchObject({ message: expect.stringMatching(/^WRONGTYPE /) as unknown });
     expect(other).toMatchObject({ verdicts: [approved] });
   });
 
   test('with hits of a new key fail as a whole in a full Redis', async () => {
-    const [reply] = await whileFull(redis.client, () => replica.scripts.check([batch('a', 3)]));
+    const [reply] = await whileFull(redis.client, () => replica.scripts.check([batch({ a: 3 })]));
     expect(reply).toBeInstanceOf(StoreFullError);
     expect(await key.stored()).toMatchObject({ state: undefined, requests: [] });
   });
 
   test('with hits of an existing key are decided as a whole in a full Redis', async () => {
-    const large = key.replica('r1', { limits: { maxRequests: SEVERAL_CHUNKS + 1 } });
-    await large.check(['a']);
-    const [reply] = await whileFull(redis.client, () =>
-      large.scripts.check([batch('b', SEVERAL_CHUNKS)]),
-    );
-    expect(reply).toMatchObject({ verdicts: [approved], approved: SEVERAL_CHUNKS + 1 });
-    expect((await key.stored()).requests).toHaveLength(SEVERAL_CHUNKS + 1);
+    await replica.check(['a']);
+    const [reply] = await whileFull(redis.client, () => replica.scripts.check([batch({ b: 4 })]));
+    expect(reply).toMatchObject({ verdicts: [approved], approved: 5 });
+    expect(await storedHits()).toEqual({ b: '4' });
   });
 });
 
-test('a withdrawal takes all ids of a check that may have been approved', async () => {
+test('a withdrawal takes back all hits of a check that may have been approved', async () => {
   await replica.checkHits('a', 3);
   await replica.check(['b']);
-  await replica.withdraw(idsOfHits('a', 3));
+  await replica.withdraw(['a']);
   expect(await key.stored()).toMatchObject({ state: { approved: 1 }, requests: ['b'] });
+  expect(await storedHits()).toEqual({});
 });

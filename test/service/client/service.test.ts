@@ -65,6 +65,29 @@ describe('a check', () => {
   });
 });
 
+describe('hits', () => {
+  test('are taken by checks and waits, and corrected', async () => {
+    const key = uniqueKey();
+    const id = await permit(key, { maxRequests: 10, hits: 4 });
+    const waiting = client.wait(key, { hits: 10 });
+    await untilWaiting(app.url, key, 1);
+    expect(await client.correct(key, id, 9)).toBe(true);
+    expect(await approved(key)).toBe(9);
+    expect(await client.release(key, id)).toBe(true);
+    expect(await waiting).toMatchObject({ approved: true });
+    expect(await approved(key)).toBe(10);
+    expect(await client.correct(key, id, 1)).toBe(false);
+  });
+
+  test('above the maximum throw an error', async () => {
+    await expect(client.check(uniqueKey(), { maxRequests: 2, hits: 3 })).rejects.toMatchObject({
+      status: 400,
+      message: 'hits must be at most 2, the maximum of the key, not 3',
+    });
+    await expect(client.correct(uniqueKey(), 'x', -1)).rejects.toMatchObject({ status: 400 });
+  });
+});
+
 describe('a release', () => {
   test('makes room, once', async () => {
     const key = uniqueKey();

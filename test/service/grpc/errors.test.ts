@@ -81,7 +81,7 @@ describe('a request is an invalid argument', () => {
     ],
     [
       'with too many hits',
-      'hits_addend must be at most 1000',
+      'hits_addend must be at most 1000000000',
       { descriptors: [of('test-a')], hits_addend: 4_294_967_295 },
     ],
   ])('%s', async (_what, text, request) => {

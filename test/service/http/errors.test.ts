@@ -78,9 +78,13 @@ const PROVOCATIONS: { readonly [Code in ErrorCode]: Provocation<Code> } = {
     provoke: (app, key) => send(app.url, 'POST', `${ratePath(key)}?canWait=perhaps`),
     values: () => ({ parameter: 'canWait', must: 'be true, false, 1 or 0' }),
   },
-  MISSPELT_PARAMETER: {
-    provoke: (app, key) => send(app.url, 'POST', `${ratePath(key)}?maxrequests=5`),
-    values: () => ({ parameter: 'maxRequests', given: 'maxrequests' }),
+  UNKNOWN_PARAMETER: {
+    provoke: (app, key) => send(app.url, 'POST', `${ratePath(key)}?maxRequest=5`),
+    values: () => ({ parameter: 'maxRequests', given: 'maxRequest' }),
+  },
+  TOO_MANY_HITS: {
+    provoke: (app, key) => send(app.url, 'POST', `${ratePath(key)}?maxRequests=2&hits=3`),
+    values: () => ({ hits: 3, max: 2 }),
   },
   INVALID_KEY_LENGTH: {
     provoke: (app, key) => send(app.url, 'POST', ratePath(key.padEnd(513, 'x'))),

@@ -29,10 +29,11 @@ export function describeHits(name: string, createHarness: HarnessFactory): void 
       if (decision.outcome !== 'approved') throw new Error(decision.outcome);
       return decision.requestId;
     };
-    const release = (requestId: string, hits?: number): Promise<boolean> =>
-      harness.limiter.release(key, requestId, { hits });
+    const release = (requestId: string): Promise<boolean> =>
+      harness.limiter.release(key, requestId);
     const inspect = (): Promise<InstanceState | undefined> => harness.limiter.inspect(key);
-    const wait = (): Promise<WatchedCheck> => startWaiting(harness.limiter, key);
+    const wait = (hits?: number): Promise<WatchedCheck> =>
+      startWaiting(harness.limiter, key, { hits });
 
     describe('a check', () => {
       test('counts as so many approvals, and says how many are left', async () => {
@@ -63,11 +64,14 @@ export function describeHits(name: string, createHarness: HarnessFactory): void 
         expect(await check(7)).toMatchObject({ outcome: 'approved' });
       });
 
-      test('of more than the maximum is denied, even in an empty window', async () => {
-        expect(await check(11)).toMatchObject({ outcome: 'denied', quota: { remaining: 10 } });
-        await harness.advance(WINDOW);
-        expect(await check(11)).toMatchObject({ outcome: 'denied' });
-        expect(await inspect()).toMatchObject({ approved: 0, denied: 1 });
+      test('of more than the maximum is denied as such, and not counted', async () => {
+        expect(await check(11)).toMatchObject({
+          outcome: 'denied',
+          reason: 'too_many_hits',
+          quota: { maxRequests: 10 },
+        });
+        expect(await check(11, { canWait: true })).toMatchObject({ reason: 'too_many_hits' });
+        expect(await inspect()).toMatchObject({ approved: 0, denied: 0, waiting: 0 });
       });
 
       test('counts only in its window', async () => {
@@ -81,7 +85,7 @@ export function describeHits(name: string, createHarness: HarnessFactory): void 
           outcome: 'approved',
           quota: { maxRequests: 12, remaining: 1 },
         });
-        expect(await check(2, { maxRequests: 2 })).toMatchObject({ outcome: 'denied' });
+        expect(await check(2, { maxRequests: 2 })).toMatchObject({ reason: 'limit_reached' });
         expect(await inspect()).toMatchObject({
           approved: 11,
           denied: 1,
@@ -128,52 +132,34 @@ export function describeHits(name: string, createHarness: HarnessFactory): void 
       });
     });
 
-    test('a check fails, and is not denied, if the limit of stored ids has no room', async () => {
+    test('a check takes one of the ids that may be stored, whatever its hits', async () => {
       await harness.close();
-      harness = await createHarness(LIMITS, 5);
-      await expect(check(6)).rejects.toMatchObject({ reason: 'key_full' });
-      expect(await check(3)).toMatchObject({ outcome: 'approved' });
+      harness = await createHarness(LIMITS, 2);
+      expect(await check(6)).toMatchObject({ outcome: 'approved' });
+      expect(await check(1)).toMatchObject({ outcome: 'approved' });
       await expect(check(3)).rejects.toMatchObject({ reason: 'key_full' });
-      await expect(check(7)).rejects.toMatchObject({ reason: 'key_full' });
+      await expect(check(1)).rejects.toMatchObject({ reason: 'key_full' });
       // If the maximum also has no room for so many, the check is denied.
-      expect(await check(8)).toMatchObject({ outcome: 'denied' });
-      expect(await inspect()).toMatchObject({ approved: 3, denied: 1 });
-      expect(await check(2)).toMatchObject({ outcome: 'approved' });
+      expect(await check(4)).toMatchObject({ reason: 'limit_reached' });
+      expect(await inspect()).toMatchObject({ approved: 7, denied: 1 });
     });
 
     describe('a release', () => {
-      test('with as many hits gives all approvals back, once', async () => {
+      test('gives all hits back, once', async () => {
         const requestId = await approve(4);
         await approve(2);
-        expect(await release(requestId, 4)).toBe(true);
+        expect(await release(requestId)).toBe(true);
         expect(await inspect()).toMatchObject({ approved: 2 });
-        expect(await release(requestId, 4)).toBe(false);
         expect(await release(requestId)).toBe(false);
         expect(await inspect()).toMatchObject({ approved: 2 });
         expect(await check(8)).toMatchObject({ outcome: 'approved' });
-      });
-
-      test('without hits gives one approval back, and another with hits the rest', async () => {
-        const requestId = await approve(4);
-        expect(await release(requestId)).toBe(true);
-        expect(await inspect()).toMatchObject({ approved: 3 });
-        expect(await release(requestId)).toBe(false);
-        expect(await release(requestId, 4)).toBe(true);
-        expect(await inspect()).toMatchObject({ approved: 0 });
-      });
-
-      test('with more hits than were approved gives back no more', async () => {
-        const requestId = await approve(2);
-        await approve(3);
-        expect(await release(requestId, 6)).toBe(true);
-        expect(await inspect()).toMatchObject({ approved: 3 });
       });
 
       test('does not find approvals of an earlier window', async () => {
         const requestId = await approve(4);
         await harness.advance(WINDOW);
         await approve(5);
-        expect(await release(requestId, 4)).toBe(false);
+        expect(await release(requestId)).toBe(false);
         expect(await inspect()).toMatchObject({ approved: 5 });
       });
 
@@ -181,12 +167,117 @@ export function describeHits(name: string, createHarness: HarnessFactory): void 
         const requestId = await approve(2);
         await approve(8);
         const waiters = [await wait(), await wait(), await wait()];
-        expect(await release(requestId, 2)).toBe(true);
+        expect(await release(requestId)).toBe(true);
         expect(await waiters[0]!.decision).toMatchObject({ waited: true });
         expect(await waiters[1]!.decision).toMatchObject({ waited: true });
         await harness.quiet();
         expect(waiters[2]!.settled).toBeUndefined();
         expect(await inspect()).toMatchObject({ approved: 10, waiting: 1 });
+      });
+    });
+
+    describe('a correction', () => {
+      const amend = (requestId: string, hits: number): Promise<boolean> =>
+        harness.limiter.amend(key, requestId, hits);
+
+      test('changes the hits of an approval, once or twice alike', async () => {
+        const [one, four] = [await approve(1), await approve(4)];
+        for (const times of [1, 2]) {
+          expect([times, await amend(one, 3), await amend(four, 1)]).toEqual([times, true, true]);
+          expect(await inspect()).toMatchObject({ approved: 4 });
+        }
+        expect(await release(one)).toBe(true);
+        expect(await inspect()).toMatchObject({ approved: 1 });
+      });
+
+      test('may exceed the maximum, and then nobody is approved until there is room', async () => {
+        const [one, four] = [await approve(1), await approve(4)];
+        expect(await amend(four, 40)).toBe(true);
+        expect(await inspect()).toMatchObject({ approved: 41 });
+        expect(await check(1)).toMatchObject({ reason: 'limit_reached', quota: { remaining: 0 } });
+        const waiter = await wait(2);
+        expect(await release(one)).toBe(true);
+        expect(await amend(four, 9)).toBe(true);
+        await harness.quiet();
+        expect(waiter.settled).toBeUndefined();
+        expect(await amend(four, 8)).toBe(true);
+        expect(await waiter.decision).toMatchObject({ waited: true });
+        expect(await inspect()).toMatchObject({ approved: 10 });
+      });
+
+      test('to no hits leaves an approval that can be released', async () => {
+        const requestId = await approve(4);
+        expect(await amend(requestId, 0)).toBe(true);
+        expect(await inspect()).toMatchObject({ approved: 0 });
+        expect(await release(requestId)).toBe(true);
+        expect(await release(requestId)).toBe(false);
+      });
+
+      test('finds no approval that counts no longer', async () => {
+        const [released, ended] = [await approve(1), await approve(1)];
+        await release(released);
+        expect(await amend(released, 2)).toBe(false);
+        await harness.advance(WINDOW);
+        expect(await amend(ended, 2)).toBe(false);
+        expect(await amend('of nothing', 2)).toBe(false);
+        expect(await harness.limiter.amend(uniqueKey(), ended, 2)).toBe(false);
+        expect(await inspect()).toMatchObject({ approved: 0 });
+      });
+    });
+
+    describe('a waiter', () => {
+      test('waits until all of its hits are free, and is not overtaken', async () => {
+        const [first, second] = [await approve(3), await approve(5)];
+        const waiters = [await wait(6), await wait(1)];
+        expect(await check(1)).toMatchObject({ reason: 'limit_reached' });
+        expect(await release(first)).toBe(true);
+        await harness.quiet();
+        expect(waiters.map(({ settled }) => settled)).toEqual([undefined, undefined]);
+        expect(await release(second)).toBe(true);
+        for (const { decision } of waiters) expect(await decision).toMatchObject({ waited: true });
+        expect(await inspect()).toMatchObject({ approved: 7, waiting: 0 });
+      });
+
+      test('gets its hits at the end of the window, those before it first', async () => {
+        await approve(10);
+        const waiters = [await wait(4), await wait(7), await wait(2)];
+        await harness.advance(WINDOW);
+        expect(await waiters[0]!.decision).toMatchObject({ waited: true });
+        await harness.quiet();
+        expect(waiters.map(({ settled }) => settled !== undefined)).toEqual([true, false, false]);
+        expect(await inspect()).toMatchObject({ approved: 4, waiting: 2 });
+        await harness.advance(WINDOW);
+        for (const { decision } of waiters) expect(await decision).toMatchObject({ waited: true });
+        expect(await inspect()).toMatchObject({ approved: 9, waiting: 0 });
+      });
+
+      test('that disconnects makes way for those behind it', async () => {
+        await approve(6);
+        const [large, small] = [await wait(5), await wait(4)];
+        large.disconnect();
+        expect(await small.decision).toMatchObject({ waited: true });
+        expect(await inspect()).toMatchObject({ approved: 10, waiting: 0 });
+      });
+
+      test('that needs more than a maximum that was lowered since gets a window for itself', async () => {
+        await approve(6);
+        const [large, small] = [await wait(8), await wait(1)];
+        await check(1, { maxRequests: 3 });
+        await harness.advance(WINDOW);
+        expect(await large.decision).toMatchObject({ waited: true });
+        expect(await inspect()).toMatchObject({ approved: 8, waiting: 1 });
+        await harness.advance(WINDOW);
+        expect(await small.decision).toMatchObject({ waited: true });
+      });
+
+      test('with a longest wait is denied at once only if its turn can not come in time', async () => {
+        await approve(10);
+        const late = check(9, { canWait: true, maxWaitMillis: WINDOW - 1 });
+        expect(await late).toMatchObject({ reason: 'turn_too_late', turnMillis: WINDOW });
+        void wait(2);
+        await harness.quiet();
+        const second = check(10, { canWait: true, maxWaitMillis: WINDOW });
+        expect(await second).toMatchObject({ reason: 'turn_too_late', turnMillis: WINDOW * 2 });
       });
     });
   });

@@ -116,6 +116,33 @@ export function describeLimitedWaits(
       expect(await inspect()).toMatchObject({ approved: 0, waiting: 0 });
     });
 
+    test('are denied for an estimate only where nothing was released in this window or the last', async () => {
+      await harness.limiter.check({ key, canWait: false });
+      const given = await harness.limiter.check({ key, canWait: false });
+      if (given.outcome !== 'approved') throw new Error(given.outcome);
+      expect(await ask(WINDOW / 2)).toEqual(denied('turn_too_late'));
+      await harness.limiter.release(key, given.requestId);
+      const next = await harness.limiter.check({ key, canWait: false });
+      if (next.outcome !== 'approved') throw new Error(next.outcome);
+
+      const served = await wait(WINDOW / 2);
+      await harness.limiter.release(key, next.requestId);
+      expect(await served.decision).toMatchObject({ outcome: 'approved' });
+      const unserved = await wait(WINDOW / 2);
+      expect(await ask(0)).toEqual(denied('turn_too_late'));
+      await harness.advance(WINDOW / 2);
+      expect(await unserved.decision).toEqual(denied('wait_expired'));
+
+      await harness.advance(WINDOW / 2);
+      await fill();
+      const inNext = await wait(WINDOW / 2);
+      await harness.advance(WINDOW / 2);
+      expect(await inNext.decision).toEqual(denied('wait_expired'));
+      await harness.advance(WINDOW / 2);
+      await fill();
+      expect(await ask(WINDOW / 2)).toEqual(denied('turn_too_late'));
+    });
+
     test('are withdrawn if their caller disconnects', async () => {
       await fill();
       const waiting = await wait(WINDOW);

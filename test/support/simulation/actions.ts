@@ -74,10 +74,16 @@ const ACTIONS: Readonly<Record<string, Action>> = {
     client.presence.disconnect();
     return true;
   }),
-  /** release A c1: all of its approvals */
+  /** release A c1: its approval */
   release: (world, replica, [name = '']) => {
     if (replica.life !== 'up' || world.clients.get(name)?.outcome !== 'approved') return false;
     world.release(replica, name);
+    return true;
+  },
+  /** amend A c1 hits=N: its approval takes so many from now on */
+  amend: (world, replica, [name = '', ...words]) => {
+    if (replica.life !== 'up' || world.clients.get(name)?.outcome !== 'approved') return false;
+    world.amend(replica, name, option(words, 'hits') ?? 1);
     return true;
   },
   tick: running((_world, replica) => replica.tick()),

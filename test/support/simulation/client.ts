@@ -1,5 +1,4 @@
 import { CallerPresence } from '../../../src/limiter/caller-presence.js';
-import { idsOfHits } from '../../../src/limiter/hits.js';
 import type { Decision, DenialReason } from '../../../src/limiter/limiter.js';
 
 /** An approval as it was seen in Redis. */
@@ -23,6 +22,10 @@ export class SimulatedClient {
   /** Of the place that it was given in Redis. */
   ticket: number | undefined;
   approval: SeenApproval | undefined;
+  /** How much its approval takes. */
+  hits: number;
+  /** Whether somebody has changed that. */
+  isAmended = false;
   /** The script call that released its approval. */
   releasedBy: number | undefined;
   /** The last script call that withdrew or released it, whether or not there was anything left. */
@@ -36,12 +39,9 @@ export class SimulatedClient {
     readonly askedAt: number,
     /** The longest that it waits. */
     readonly maxWaitMillis = Infinity,
-    /** How many approvals it asks for, all or none. */
-    readonly hits = 1,
-  ) {}
-
-  /** Those that its approval has. */
-  get ids(): readonly string[] {
-    return idsOfHits(this.name, this.hits);
+    /** How much of the maximum it asks for, all or nothing. */
+    readonly askedHits = 1,
+  ) {
+    this.hits = askedHits;
   }
 }

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 
+import { VERDICT } from '../../../src/redis/scripts/check-codec.js';
 import type { SimulatedClient } from './client.js';
 import { limitsDuring, limitsOf } from './limits-model.js';
 import type { ScriptRun } from './script-run.js';
@@ -16,7 +17,7 @@ const LEASE_PART_LEFT = 0.4;
 const MEMORY_LOST = '{"memoryLost":true}';
 /** As lua/check.lua replies. */
 const APPROVED = 1;
-const TURN_TOO_LATE = -4;
+const TURN_TOO_LATE = VERDICT.turnTooLate;
 
 /** What a judge knows of a world beside the calls. */
 export interface JudgedWorld {
@@ -78,8 +79,8 @@ export class Judge {
     const approved = [...after.requests].filter((id) => isNewWindow || !before.requests.has(id));
     this.#trackMaximum(run, before, after);
     this.#given(run, before, after);
+    this.#amended(run, reply);
     for (const id of approved) this.#approved(id, run, before, after);
-    this.#checkHits(approved);
     this.#checkCount(after);
     this.#checkOrder(run, approved, before, after);
     this.#checkReturn(run, approved, after);
@@ -168,10 +169,7 @@ export class Judge {
       // A settle under way when its waiter is told, with a loss of memory in between, puts it back although
       // nobody needs it. The release is a 404 then, and may serve the place: docs/reliability.md.
       const isServedByRelease = run.script === 'release' && before.waiting.has(id);
-      const isApproved =
-        after.state !== undefined &&
-        client.ids.some((each) => after.requests.has(each)) &&
-        !isServedByRelease;
+      const isApproved = after.state !== undefined && after.requests.has(id) && !isServedByRelease;
       if (isApproved || (run.script === 'withdraw' && after.waiting.has(id))) {
         throw new Violation('who is withdrawn has left Redis', `${id} is still there`);
       }
@@ -181,14 +179,23 @@ export class Judge {
     }
   }
 
+  /** Takes note of corrected hits. */
+  #amended({ script, requestIds, hits }: ScriptRun, reply: unknown): void {
+    if (script !== 'amend' || reply !== 1) return;
+    const client = this.world.clientOf(requestIds[0] ?? '');
+    if (!client) return;
+    client.hits = hits;
+    client.isAmended = true;
+  }
+
   #approved(id: string, run: ScriptRun, before: Snapshot, { state }: Snapshot): void {
     const { now } = run;
     const client = this.world.clientOf(id);
     if (!client) throw new Violation('only those who ask are approved', id);
     const { approval } = client;
     this.#window.approved.add(id);
-    // One of several hits, of which another has been seen.
-    if (approval?.call === this.#calls) return;
+    client.hits = client.askedHits;
+    client.isAmended = false;
     if (approval && !approval.isForgotten && now < this.#rememberedUntil(approval.windowEnd)) {
       const released = client.releasedBy === undefined ? '' : ', and released,';
       throw new Violation('nobody is approved twice', `${id}${released} is approved again`);
@@ -207,30 +214,26 @@ export class Judge {
     client.releasedBy = undefined;
   }
 
-  /** Those of a check are approved together. */
-  #checkHits(approved: readonly string[]): void {
-    for (const id of approved) {
-      const { name, ids } = this.world.clientOf(id)!;
-      const missing = ids.filter((each) => !approved.includes(each));
-      if (missing.length > 0) {
-        throw new Violation('all hits are approved, or none', `${name} lacks ${missing.join(' ')}`);
-      }
-    }
-  }
-
   #checkCount({ state, requests }: Snapshot): void {
     if (!state) return;
     const { highest, approved } = this.#window;
-    const count = Math.max(approved.size, requests.size);
-    if (count > highest) {
+    const count = Math.max(this.#hitsOf(approved), this.#hitsOf(requests));
+    // More hits than a check asked for may exceed it.
+    const isAmended = [...requests].some((id) => this.world.clientOf(id)?.isAmended);
+    // A waiter that needs more than the maximum, which was lowered since, gets a window for itself.
+    if (count > highest && requests.size > 1 && !isAmended) {
       throw new Violation('no more than the maximum', `${count} of ${highest} in a window`);
     }
-    if (!this.#isTorn && requests.size > state.approved) {
-      throw new Violation(
-        'approvals are counted',
-        `${requests.size} ids, ${state.approved} counted`,
-      );
+    if (!this.#isTorn && this.#hitsOf(requests) > state.approved) {
+      const ids = [...requests].join(' ');
+      throw new Violation('approvals are counted', `${ids}, ${state.approved} counted`);
     }
+  }
+
+  #hitsOf(ids: Iterable<string>): number {
+    let hits = 0;
+    for (const id of ids) hits += this.world.clientOf(id)?.hits ?? 1;
+    return hits;
   }
 
   #checkOrder(
@@ -362,9 +365,16 @@ export class Judge {
       ([other, { replica }]) => other === id || (before.leases[replica] ?? 0) > now,
     );
     const ahead = living.length - (hasJoined ? 1 : 0);
-    const windowsBefore = Math.floor(ahead / state.max);
+    // Each of those ahead needs one hit at least.
+    const needed = ahead + Math.min(client.hits, state.max);
+    const free = Math.max(0, state.max - state.approved);
+    const windowsBefore = Math.max(0, Math.ceil((needed - free) / state.max) - 1);
     const turnMillis = state.start + state.window * (1 + windowsBefore) - now;
-    const isTooLate = turnMillis > client.maxWaitMillis;
+    const expectsRelease =
+      client.maxWaitMillis > 0 &&
+      state.released > 0 &&
+      state.released >= state.start - state.window;
+    const isTooLate = turnMillis > client.maxWaitMillis && !expectsRelease;
     if (hasJoined === isTooLate) {
       const why = `${id}, whose turn comes in ${turnMillis} ms`;
       throw new Violation('who waits can be in time', why);
@@ -374,14 +384,16 @@ export class Judge {
     }
   }
 
-  /** Somebody waits only while the window is full. */
+  /** Somebody waits only while the window has no room for the head. */
   #checkRoomIsUsed({ now, script }: ScriptRun, { state, waiting, leases }: Snapshot): void {
     if (!state || script === 'inspect' || this.#isTorn) return;
     if (state.approved >= state.max || now < state.holdUntil || state.isServing) return;
     for (const [id, { replica }] of waiting) {
-      if ((leases[replica] ?? 0) > now) {
-        throw new Violation('room is given to those who wait', `${id} waits all the same`);
-      }
+      if ((leases[replica] ?? 0) <= now) continue;
+      const hits = this.world.clientOf(id)?.hits ?? 1;
+      const fits = state.approved + hits <= state.max || state.approved === 0;
+      if (fits) throw new Violation('room is given to those who wait', `${id} waits all the same`);
+      return;
     }
   }
 

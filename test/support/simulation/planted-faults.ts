@@ -5,7 +5,6 @@ import { Waiter } from '../../../src/limiter/waiter.js';
 import { Lease } from '../../../src/redis/waiting/lease.js';
 import { LocalQueue } from '../../../src/redis/waiting/local-queue.js';
 import { Places } from '../../../src/redis/waiting/places.js';
-import { WaitingRoom } from '../../../src/redis/waiting/waiting-room.js';
 import { WindowLeader } from '../../../src/redis/waiting/window-leader.js';
 import { WindowTiming } from '../../../src/redis/waiting/window-timing.js';
 import { Withdrawals } from '../../../src/redis/waiting/withdrawals.js';
@@ -69,7 +68,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'an approval that crosses a leaving client is taken for a place in the queue',
-    scripts: edited('withdraw', 'release_requests(keys, state, ids)', '0'),
+    scripts: edited('withdraw', 'release_requests(keys, state, call, ids)', '0'),
   },
   {
     name: "a wake before the ticket's reply is lost",
@@ -174,30 +173,37 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'a check with hits is approved if there is room for one',
-    scripts: edited('lib/checks', 'state.approved + batch.hits <= most', 'state.approved < most'),
-  },
-  {
-    name: 'a check with hits is approved in part',
+    aim: { fates: ['hits'] },
     scripts: edited(
       'lib/checks',
-      'append_hits(ids, id, batch.hits)',
-      'append_hits(ids, id, math.ceil(batch.hits / 2))',
+      'state.approved + hits <= state.max\n',
+      'state.approved < state.max\n',
     ),
+  },
+  {
+    name: 'a head that needs more hits than are free is overtaken by a newcomer',
+    aim: { fates: ['hits'] },
+    scripts: edited('lib/instance', 'and state.blocked == 0 and', 'and'),
+  },
+  {
+    name: 'a head that needs more hits than are free is overtaken by a waiter',
+    aim: { fates: ['hits'] },
+    scripts: edited('lib/queue', 'free = free - entry.hits', 'free = free - 1'),
   },
   {
     name: 'a release gives back one of several hits',
     aim: { fates: ['hits', 'release'] },
-    scripts: edited('release', 'tonumber(ARGV[FIRST_OWN + 1])', '1'),
+    scripts: edited('lib/requests', 'hits = hits + read_hits(keys, state, id)', 'hits = hits + 1'),
   },
   {
-    name: 'a failed check gives back one of several hits',
-    aim: { fates: ['hits', 'lose'], shape: { isPrompt: false } },
-    plant: () =>
-      method(WaitingRoom, 'checkFailed', (checkFailed) => {
-        return function (this: WaitingRoom, { key }, requestId, error) {
-          checkFailed.call(this, { key }, requestId, error);
-        };
-      }),
+    name: 'a correction that makes room does not serve the queue',
+    aim: { fates: ['amend'] },
+    scripts: edited('lib/requests', 'if hits < before then', 'if false then'),
+  },
+  {
+    name: 'a waiter that is put back needs one hit',
+    aim: { fates: ['hits'] },
+    scripts: edited('settle', 'hits = tonumber(hits) or ONE_HIT', 'hits = ONE_HIT'),
   },
   {
     name: 'only the first withdrawal of a replica is made',
@@ -249,7 +255,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'a turn is foretold without those who wait before',
-    scripts: edited('lib/instance', 'math.floor((places - room) / most)', '0'),
+    scripts: edited('lib/instance', 'local needed = places + ', 'local needed = '),
   },
   {
     name: 'a wait is over too early',

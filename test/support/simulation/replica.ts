@@ -156,13 +156,17 @@ export class SimulatedReplica {
         ? { outcome: 'approved', requestId }
         : denial(reply);
     } catch (error) {
-      this.room.checkFailed({ key: KEY, ...request }, requestId, error);
+      this.room.checkFailed(KEY, requestId, error);
       throw error;
     }
   }
 
-  release(requestId: string, hits: number): Promise<boolean> {
-    return this.#scripts.release(this.parts.naming.namesOf(KEY), requestId, { hits });
+  amend(requestId: string, hits: number): Promise<boolean> {
+    return this.#scripts.amend(this.parts.naming.namesOf(KEY), requestId, hits);
+  }
+
+  release(requestId: string): Promise<boolean> {
+    return this.#scripts.release(this.parts.naming.namesOf(KEY), requestId);
   }
 
   /** Stops it as a deployment does. */

@@ -10,6 +10,7 @@ const SLOW_FATES = ['lose', 'refuse', 'reorder', 'lose memory in part'] as const
 const FATES = [
   'leave',
   'release',
+  'amend',
   'no wait',
   'waits at one',
   'hits',
@@ -197,6 +198,10 @@ export class Scheduler {
         `release ${name} ${approved.at(-random.whole(1, Math.min(3, approved.length)))!.name}`,
       ]);
     }
+    if (this.#has('amend') && approved.length > 0) {
+      const { name: client } = approved.at(-random.whole(1, Math.min(3, approved.length)))!;
+      choices.push([2, `amend ${name} ${client} hits=${random.whole(0, 5)}`]);
+    }
     return choices;
   }
 
@@ -230,9 +235,8 @@ export class Scheduler {
   #ask(replica: string): string {
     const { random } = this;
     const words = [`ask ${replica} c${this.#clients + 1}`];
-    if (this.#has('hits') && random.chance(0.4)) {
-      words.push(`hits=${random.whole(2, 4)}`);
-    } else if (this.#canWait(replica)) {
+    if (this.#has('hits') && random.chance(0.4)) words.push(`hits=${random.whole(2, 4)}`);
+    if (this.#canWait(replica)) {
       words.push('wait');
       if (this.#has('limited waits') && random.chance(0.5)) words.push(`limit=${this.#limit()}`);
     }

@@ -1,5 +1,3 @@
-import { idsOfHits } from '../../../src/limiter/hits.js';
-
 const SHARED_ARGUMENTS = 6;
 
 /** Those that requests can set. */
@@ -13,7 +11,9 @@ export interface ScriptRun {
   readonly script: string;
   readonly replica: string;
   readonly now: number;
-  /** Those it is about, in its order; of a check with hits the first one. */
+  /** Of an amendment: the hits from now on. */
+  readonly hits: number;
+  /** Those it is about, in its order. */
   readonly requestIds: readonly string[];
   /** Of those a settle call asks about. */
   readonly tickets: ReadonlyMap<string, number>;
@@ -58,10 +58,11 @@ export function readRun(
     tickets,
     lowestTicket: Infinity,
     knownMaximum: undefined,
+    hits: 0,
   };
   if (script === 'check') return { ...run, ...readChecks(own) };
   if (script === 'settle') {
-    for (let i = 2; i < own.length; i += 2) tickets.set(own[i]!, Number(own[i + 1]));
+    for (let i = 2; i < own.length; i += 2) tickets.set(own[i]!, parseInt(own[i + 1]!, 10));
     return {
       ...run,
       requestIds: [...tickets.keys()],
@@ -69,7 +70,8 @@ export function readRun(
       knownMaximum: overriddenMaximumIn(own[1]),
     };
   }
-  if (script === 'release') return { ...run, requestIds: idsOfHits(own[0]!, Number(own[1])) };
+  if (script === 'release') return { ...run, requestIds: own.slice(0, 1) };
+  if (script === 'amend') return { ...run, requestIds: own.slice(0, 1), hits: Number(own[1]) };
   // Of the one key of a world, after how many there are.
   return { ...run, requestIds: script === 'withdraw' ? own.slice(1) : [] };
 }

@@ -30,7 +30,7 @@ end`,
 end`,
 };
 
-const SCRIPTS = ['check', 'settle', 'renew', 'release', 'withdraw', 'inspect'];
+const SCRIPTS = ['check', 'settle', 'renew', 'release', 'amend', 'withdraw', 'inspect'];
 
 /**
  * The real scripts, with the fragments of a world, each put together once. They lack the call at the end, which is added
@@ -96,7 +96,7 @@ export class StoredKey {
     private readonly redis: Redis,
     names: KeyNames,
   ) {
-    this.#keys = keysOf(names);
+    this.#keys = [...keysOf(names), names.hits];
   }
 
   /** What there was after the last command. */

@@ -117,9 +117,9 @@ export class World {
     return this.replicas.find((replica) => replica.name === name);
   }
 
-  /** The client of an id, which may be that of one of several hits. */
+  /** The client that asked with this id. */
   clientOf(requestId: string): SimulatedClient | undefined {
-    return this.clients.get(requestId.replace(/#\d+$/, ''));
+    return this.clients.get(requestId);
   }
 
   clientOfTicket(ticket: number): SimulatedClient | undefined {
@@ -167,8 +167,15 @@ export class World {
     );
   }
 
+  amend(replica: SimulatedReplica, name: string, hits: number): void {
+    replica.amend(name, hits).then(
+      (amended) => this.trace.push(`  ${name} amended: ${amended}`),
+      () => this.trace.push(`  ${name} amended: unknown`),
+    );
+  }
+
   release(replica: SimulatedReplica, name: string): void {
-    replica.release(name, this.clients.get(name)!.hits).then(
+    replica.release(name).then(
       (released) => this.trace.push(`  ${name} released: ${released}`),
       () => this.trace.push(`  ${name} released: unknown`),
     );

@@ -5,15 +5,21 @@ import { inBackticks, tableRows } from '../../support/docs/tables.js';
 const PAGE = 'docs/redis.md';
 
 test('the page lists the names in Redis that the code builds', () => {
-  const { state, requests, queue, waiting, replicas, leader, wakeChannel, pastRequests } =
+  const { state, requests, hits, queue, waiting, replicas, leader, wakeChannel, pastRequests } =
     new KeyNaming('sluice:').namesOf('job');
   const names = tableRows(PAGE, ['Name', 'Type', 'Holds']).map(([name]) => inBackticks(name));
   const [firstTurn] = pastRequests;
-  expect(names).toEqual(
-    [state, requests, firstTurn, queue, waiting, replicas, `mutex:${leader}`, wakeChannel].map(
-      (name) => name,
-    ),
-  );
+  expect(names).toEqual([
+    state,
+    requests,
+    hits,
+    firstTurn,
+    queue,
+    waiting,
+    replicas,
+    `mutex:${leader}`,
+    wakeChannel,
+  ]);
 });
 
 test('the page lists the fields of the state that the scripts write', () => {

@@ -44,6 +44,7 @@ test('every possible series exists from the start, at zero', async () => {
       ['approved', 'waited'],
       ['denied', 'limit_reached'],
       ['denied', 'queue_full'],
+      ['denied', 'too_many_hits'],
       ['denied', 'turn_too_late'],
       ['denied', 'wait_expired'],
       ['shadowed', 'limit_reached'],
@@ -112,6 +113,10 @@ test.each<[Decision, labels: string]>([
     'decided_by="local",outcome="denied",reason="limit_reached"',
   ],
   [{ ...DENIED, reason: 'queue_full' }, 'decided_by="store",outcome="denied",reason="queue_full"'],
+  [
+    { ...DENIED, reason: 'too_many_hits' },
+    'decided_by="store",outcome="denied",reason="too_many_hits"',
+  ],
   [
     { ...DENIED, reason: 'turn_too_late' },
     'decided_by="store",outcome="denied",reason="turn_too_late"',

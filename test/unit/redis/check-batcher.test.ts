@@ -1,5 +1,5 @@
 import { StoreUnavailableError } from '../../../src/limiter/errors.js';
-import type { CheckRequest } from '../../../src/limiter/limiter.js';
+import type { CheckOrder, CheckRequest } from '../../../src/limiter/limiter.js';
 import { CheckBatcher, type CheckReply } from '../../../src/redis/check-batcher.js';
 import { KeyNaming } from '../../../src/redis/key-names.js';
 import {
@@ -40,7 +40,6 @@ beforeEach(() => {
     const call = batches.map((batch) => ({
       names: batch.names,
       overrides: batch.overrides,
-      hits: batch.hits!,
       waiting: batch.waiting,
       assumption: batch.assumption!,
       checks: batch.checks.map(({ requestId, canWait, noPlace }) => ({
@@ -90,7 +89,6 @@ test('checks of a key in one tick of the event loop share a batch', async () => 
       {
         names: naming.namesOf('k'),
         overrides: { maxRequests: undefined, maxRequestsInQueue: undefined },
-        hits: 1,
         waiting: undefined,
         assumption: 'unknown',
         checks: [
@@ -305,20 +303,21 @@ test('checks with different overrides are separate batches, in the order of arri
   ]);
 });
 
-test('a check with hits is a separate batch, in the order of arrival', async () => {
-  await Promise.all([
+test('checks with and without hits share a batch, and the quota counts the hits', async () => {
+  answer = ({ checks }) => ({
+    millisToRoom: 7,
+    maxRequests: 9,
+    approved: 6,
+    verdicts: checks.map((_check, i) => (i === 2 ? 0 : 1)),
+  });
+  const replies = await Promise.all([
     send('a', 'k'),
-    send('b', 'k', { hits: 2 }),
-    send('c', 'k', { hits: 2 }),
-    send('d', 'k'),
-    send('e', 'k', { hits: 1 }),
-    send('f', 'k', { hits: 3, maxRequests: 5 }),
-    send('g', 'k', { maxRequests: 5 }),
+    send('b', 'k', { hits: 3 }),
+    send('c', 'k', { hits: 7 }),
+    send('d', 'k', { hits: 1 }),
   ]);
-  expect(seen()).toEqual([
-    [['a'], ['b'], ['c'], ['d', 'e'], ['f'], ['g']].map((ids) => ['sluice:{k}', ...ids]),
-  ]);
-  expect(calls[0]!.map(({ hits }) => hits)).toEqual([1, 2, 2, 1, 3, 1]);
+  expect(seen()).toEqual([[['sluice:{k}', 'a', 'b', 'c', 'd']]]);
+  expect(replies.map(({ quota }) => quota.remaining)).toEqual([7, 4, 4, 3]);
 });
 
 test('no window is assumed for a check with hits, or for other checks of its key in the same call', async () => {
@@ -340,29 +339,8 @@ test('no window is assumed for a check with hits, or for other checks of its key
   expect(assumptions).toEqual([
     ['l', 'inWindow'],
     ['k', 'unknown'],
-    ['k', 'unknown'],
     ['m', 'unknown'],
   ]);
-});
-
-test('a check with hits counts as so many checks in a call', async () => {
-  const replies = [
-    send('a', 'k', { hits: 60 }),
-    send('b', 'l', { hits: 39 }),
-    send('c', 'l'),
-    send('d', 'k', { hits: 1000 }),
-    send('e', 'k'),
-  ];
-  expect(seen()).toEqual([
-    [
-      ['sluice:{k}', 'a'],
-      ['sluice:{l}', 'b'],
-      ['sluice:{l}', 'c'],
-    ],
-    [['sluice:{k}', 'd']],
-  ]);
-  await Promise.all(replies);
-  expect(seen()[2]).toEqual([['sluice:{k}', 'e']]);
 });
 
 test('a hundred checks are sent at once, and later checks of the tick in further calls', async () => {
@@ -444,7 +422,9 @@ test('the reply to a check says how much of its quota is left after it', async (
 describe('ordered checks of one key', () => {
   /** Ends the calls, in their order. */
   let ends: ((error?: Error) => Promise<void>)[];
+  let order: CheckOrder;
   beforeEach(() => {
+    order = {};
     ends = [];
     answerCall = (call) =>
       new Promise((resolve, reject) => {
@@ -458,7 +438,7 @@ describe('ordered checks of one key', () => {
   });
 
   const ordered = (requestId: string, key: string, more: Partial<CheckRequest> = {}) =>
-    send(requestId, key, { isOrdered: true, ...more });
+    send(requestId, key, { order, ...more });
   const manyOrdered = (count: number): Promise<CheckReply>[] =>
     Array.from({ length: count }, (_, i) => ordered(String(i), 'k'));
   const sizes = (): number[] => calls.map((call) => call.reduce((n, b) => n + b.checks.length, 0));
@@ -491,6 +471,37 @@ describe('ordered checks of one key', () => {
         ['sluice:{k}', 'alone'],
         ['sluice:{l}', 'other'],
       ],
+    ]);
+  });
+
+  test('do not delay checks of the key with another order', async () => {
+    const other = {};
+    void Promise.all(manyOrdered(120));
+    await nextTick();
+    void ordered('first', 'k', { order: other });
+    await nextTick();
+    void ordered('second', 'k', { order: other });
+    await nextTick();
+    expect(sizes()).toEqual([100, 1]);
+    await ends[1]!();
+    expect(seen().at(-1)).toEqual([['sluice:{k}', 'second']]);
+    await ends[0]!();
+    expect(sizes()).toEqual([100, 1, 1, 20]);
+  });
+
+  test('of several orders share a call, and each follows what it has in it', async () => {
+    const other = {};
+    void ordered('a', 'k');
+    void ordered('b', 'k', { order: other });
+    await nextTick();
+    void ordered('c', 'k');
+    void ordered('d', 'k', { order: other });
+    await nextTick();
+    expect(sizes()).toEqual([2]);
+    await ends[0]!();
+    expect(seen().at(-1)).toEqual([
+      ['sluice:{k}', 'c'],
+      ['sluice:{k}', 'd'],
     ]);
   });
 

@@ -3,13 +3,14 @@ import { randomUUID } from 'node:crypto';
 import type { Request, RequestHandler, Response } from 'express';
 
 import type { CheckElement } from '../../../api/bulk-schemas.js';
-import type { Limiter } from '../../../limiter/limiter.js';
+import type { CheckOrder, Limiter } from '../../../limiter/limiter.js';
 import type { Access } from '../../../service/callers/access.js';
 import { retryAfterSeconds } from '../../../service/decision-headers.js';
 import type { Decided, DecideCheck } from '../../../service/deciding/decide-check.js';
 import { ERRORS } from '../../../service/errors.js';
 import { parseCheckElement } from '../../intake/elements.js';
 import { httpStatusOf } from '../../replies/error-statuses.js';
+import { rejectTooManyHits } from '../too-many-hits.js';
 import { answerMany, BulkCall, type BulkParts } from './bulk-call.js';
 
 interface CheckParts extends BulkParts {
@@ -30,6 +31,7 @@ class CheckCall extends BulkCall {
   protected override readonly headers = ['Cache-Control', 'no-store'];
   /** A check that has not begun when its client disconnects is never decided. */
   protected readonly continuesAfterDisconnect = false;
+  readonly #order: CheckOrder = {};
   /** The ids of the approvals, by the places of their elements. */
   readonly #requestIds: string[] = [];
 
@@ -43,10 +45,12 @@ class CheckCall extends BulkCall {
   }
 
   protected async deal(element: unknown, place: number): Promise<void> {
-    const check = parseCheckElement(element);
+    const check = parseCheckElement(element, this.#order);
     const { context } = this.response.locals;
     this.checkParts.access.demandKey(check.key, context);
-    this.#setResult(await this.checkParts.decide(check, context), place);
+    const decided = await this.checkParts.decide(check, context);
+    rejectTooManyHits(check, decided);
+    this.#setResult(decided, place);
   }
 
   protected giveBack(): void {

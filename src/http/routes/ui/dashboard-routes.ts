@@ -38,8 +38,11 @@ export function dashboardRoutes(
     name === PAGE ? '/ui' : `/ui/${name}`,
     reads(handler),
   ]);
-  const tryCheck: RequestHandler = ({ query }, response) =>
-    check(parseText(query, 'key'), query, response);
+  const tryCheck: RequestHandler = ({ query }, response) => {
+    const parameters = { ...query };
+    delete parameters.key;
+    return check(parseText(query, 'key'), parameters, response);
+  };
   const tryRelease: RequestHandler = ({ query }, response) => {
     const requestId = parseText(query, 'request_id');
     return answerRelease(release, parseText(query, 'key'), requestId, response);

@@ -21,7 +21,16 @@ const scripts = luaFilesIn('.');
 const fragments = luaFilesIn('lib/');
 
 test('there is one script for each operation', () => {
-  const operations = ['check', 'examine', 'inspect', 'release', 'renew', 'settle', 'withdraw'];
+  const operations = [
+    'amend',
+    'check',
+    'examine',
+    'inspect',
+    'release',
+    'renew',
+    'settle',
+    'withdraw',
+  ];
   expect(scripts.sort()).toEqual(operations);
 });
 

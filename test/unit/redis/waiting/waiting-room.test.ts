@@ -124,12 +124,6 @@ describe('a check', () => {
     expect([room.waiting, messages.channels.size, store.withdrawn]).toEqual([0, 0, []]);
   });
 
-  test('with hits whose call may have run is withdrawn with all of them', async () => {
-    room.checkFailed({ key: 'k', hits: 3 }, 'id', MAY_HAVE_RUN);
-    await quiet();
-    expect(store.withdrawn).toEqual([['id', 'id#2', 'id#3']]);
-  });
-
   test.each([
     ['may have run', MAY_HAVE_RUN, [['id 0']]],
     ['did not run', new StoreUnavailableError(), []],

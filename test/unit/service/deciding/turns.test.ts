@@ -8,8 +8,9 @@ function manualTurns(millisPerElement = 1 / 256) {
   let dealt: string[] = [];
   /** Begins a call with so many elements, which takes every turn that it gets. */
   const begin = async (name: string, elements: number): Promise<void> => {
+    const request = {};
     for (let left = elements; left > 0;) {
-      const granted = await turns.next(left);
+      const granted = await turns.next(request, left);
       dealt.push(...Array<string>(granted).fill(name));
       now += granted * millisPerElement;
       left -= granted;

@@ -1,0 +1,178 @@
+import { bothLimiters } from '../../support/both-limiters.js';
+import { startTestApp, type TestApp } from '../../support/app.js';
+import { checkMany } from '../../support/bulk-client.js';
+import { debugState, untilWaiting } from '../../support/debug-state.js';
+import {
+  type Answer,
+  approve,
+  approvedId,
+  begin,
+  ratePath,
+  send,
+} from '../../support/http-client.js';
+import { useTemporaryFolder } from '../../support/temporary-folder.js';
+import { bearer, tokenFile } from '../../support/tokens.js';
+import { uniqueKey } from '../../support/unique-key.js';
+import { useRedis } from '../../support/use-redis.js';
+
+const UNKNOWN_ID = '3f3c9e5d-8a07-4a4e-9d62-111111111111';
+
+const bodyOf = ({ status, json }: Answer): [number, unknown] => [status, json()];
+
+const redis = useRedis();
+const folder = useTemporaryFolder();
+
+describe.each(bothLimiters(redis))('hits (%s limiter)', (_name, settings) => {
+  let app: TestApp;
+  let key: string;
+  beforeAll(async () => {
+    app = await startTestApp({ ...settings(), MAX_REQUESTS: '10', WINDOW_MILLIS: '3600000' });
+  });
+  afterAll(() => app.stop(0));
+  beforeEach(() => {
+    key = uniqueKey();
+  });
+
+  const check = (query: string) => send(app.url, 'POST', ratePath(key) + query);
+  const amend = (id: string, query: string) =>
+    send(app.url, 'PUT', `${ratePath(key)}/${id}${query}`);
+  const approved = async (): Promise<unknown> =>
+    (await debugState(app.url, key)).NumApprovedThisWindow;
+
+  test('are taken as a whole, and named by the quota', async () => {
+    const { status, headers } = await check('?hits=7');
+    expect([status, headers.ratelimit]).toEqual([200, expect.stringMatching(/;r=3;/)]);
+    expect((await check('?hits=4')).status).toBe(429);
+    expect((await check('?hits=3')).status).toBe(200);
+    expect(await approved()).toBe(10);
+  });
+
+  test('above the maximum are a 400 that names both, and count nothing', async () => {
+    const { status, json } = await check('?hits=11');
+    expect([status, json()]).toEqual([
+      400,
+      { error: 'hits must be at most 10, the maximum of the key, not 11', key },
+    ]);
+    expect((await check('?hits=11&canWait=true')).status).toBe(400);
+    expect(await debugState(app.url, key)).toMatchObject({
+      NumApprovedThisWindow: 0,
+      NumDeniedThisWindow: 0,
+      NumWaiting: 0,
+    });
+  });
+
+  test('may be waited for', async () => {
+    const holder = await approve(app.url, key, '?hits=9');
+    const waiting = begin(app.url, 'POST', `${ratePath(key)}?hits=5&canWait=true`);
+    await untilWaiting(app.url, key, 1);
+    expect((await check('')).status).toBe(429);
+    await send(app.url, 'DELETE', `${ratePath(key)}/${holder}`);
+    expect((await waiting.answer).status).toBe(200);
+    expect(await approved()).toBe(5);
+  });
+
+  test('belong to each element of a bulk request', async () => {
+    const results = await checkMany(app.url, [
+      { key, hits: 6 },
+      { key, hits: 5 },
+      { key },
+      { key, hits: 12 },
+      { key, hits: 0 },
+    ]);
+    expect(results).toMatchObject([
+      { status: 200 },
+      { status: 429 },
+      { status: 200 },
+      { status: 400, error: 'hits must be at most 10, the maximum of the key, not 12' },
+      { status: 400, error: 'hits must be a whole number from 1 to 1000000000' },
+    ]);
+    expect(await approved()).toBe(7);
+  });
+
+  describe('can be corrected', () => {
+    test('downwards and upwards, which is answered with the new number', async () => {
+      const id = await approve(app.url, key, '?hits=4');
+      expect(bodyOf(await amend(id, '?hits=1'))).toEqual([200, { request_id: id, hits: 1 }]);
+      expect(await approved()).toBe(1);
+      expect((await amend(id, '?hits=30')).status).toBe(200);
+      expect(await approved()).toBe(30);
+      const { status, headers } = await check('');
+      expect([status, headers.ratelimit]).toEqual([429, expect.stringMatching(/;r=0;/)]);
+    });
+
+    test('not once they no longer count', async () => {
+      const id = await approve(app.url, key);
+      await send(app.url, 'DELETE', `${ratePath(key)}/${id}`);
+      for (const unknown of [id, UNKNOWN_ID, 'x']) {
+        expect(bodyOf(await amend(unknown, '?hits=2'))).toEqual([
+          404,
+          { error: 'request not found', key },
+        ]);
+      }
+    });
+
+    test.each([
+      ['', 'hits must be a whole number from 0 to 1000000000'],
+      ['?hits=-1', 'hits must be a whole number from 0 to 1000000000'],
+      ['?hits=1.5', 'hits must be a whole number from 0 to 1000000000'],
+      ['?hits=1&hits=2', 'hits must be given once'],
+      ['?hit=1', 'hit must be left out of the URL'],
+    ])('but not by PUT with %j', async (query, error) => {
+      const id = await approve(app.url, key);
+      expect(bodyOf(await amend(id, query))).toEqual([400, { error, key }]);
+      expect(await approved()).toBe(1);
+    });
+  });
+});
+
+test('a correction takes the scope check', async () => {
+  const asks = { name: 'asks', token: 'a'.repeat(40), scopes: ['check'] };
+  const givesBack = { name: 'gives-back', token: 'b'.repeat(40), scopes: ['release'] };
+  const app = await startTestApp({ AUTH_TOKENS_FILE: await tokenFile(folder, asks, givesBack) });
+  const key = uniqueKey();
+  const id = approvedId(await send(app.url, 'POST', ratePath(key), bearer(asks)));
+  const path = `${ratePath(key)}/${id}?hits=2`;
+  expect((await send(app.url, 'PUT', path, bearer(givesBack))).status).toBe(403);
+  expect((await send(app.url, 'PUT', path, bearer(asks))).status).toBe(200);
+  await app.stop(0);
+});
+
+describe('a parameter that does not exist', () => {
+  let app: TestApp;
+  beforeAll(async () => {
+    app = await startTestApp({});
+  });
+  afterAll(() => app.stop(0));
+
+  test.each([
+    ['?hit=3', 'hit', 'hits'],
+    ['?maxRequest=5', 'maxRequest', 'maxRequests'],
+    ['?canwait=true', 'canwait', 'canWait'],
+    ['?maxRequests[]=5', 'maxRequests[]', 'maxRequests'],
+    ['?max_wait_millis=5', 'max_wait_millis', 'maxWaitMillis'],
+    ['?hits=2&canWaits=true', 'canWaits', 'canWait'],
+  ])('of a check is a 400 that names the nearest one: %s', async (query, given, nearest) => {
+    const key = uniqueKey();
+    expect(bodyOf(await send(app.url, 'POST', ratePath(key) + query))).toEqual([
+      400,
+      { error: `unknown parameter ${given}; did you mean ${nearest}?`, key },
+    ]);
+    expect(await debugState(app.url, key)).toEqual({ Key: key, Found: false });
+  });
+
+  test('is quoted in part only', async () => {
+    const { text } = await send(app.url, 'POST', `${ratePath('k')}?${'x'.repeat(5000)}=1`);
+    expect(text.length).toBeLessThan(200);
+  });
+
+  test.each([
+    ['POST', '/rate?key=a', 'key'],
+    ['DELETE', '/rate?hits=2', 'hits'],
+    ['DELETE', `/rate/a/${UNKNOWN_ID}?hits=2`, 'hits'],
+  ])('of %s %s is a 400', async (method, path, parameter) => {
+    expect(bodyOf(await send(app.url, method, path))).toMatchObject([
+      400,
+      { error: `${parameter} must be left out of the URL` },
+    ]);
+  });
+});
