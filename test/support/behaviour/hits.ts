@@ -274,8 +274,7 @@ export function describeHits(name: string, createHarness: HarnessFactory): void 
         await approve(10);
         const late = check(9, { canWait: true, maxWaitMillis: WINDOW - 1 });
         expect(await late).toMatchObject({ reason: 'turn_too_late', turnMillis: WINDOW });
-        void wait(2);
-        await harness.quiet();
+        await wait(2);
         const second = check(10, { canWait: true, maxWaitMillis: WINDOW });
         expect(await second).toMatchObject({ reason: 'turn_too_late', turnMillis: WINDOW * 2 });
       });

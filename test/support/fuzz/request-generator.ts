@@ -35,12 +35,13 @@ const WRONG_QUERIES = [
   'maxWaitMillis=5', 'canWait=0&maxWaitMillis=5', 'canWait=1&maxWaitMillis=-1', 'canWait=1&maxWaitMillis=31622400001',
   'canWait=1&maxwaitmillis=5', 'canWait=1&maxWaitMillis=5&maxWaitMillis=5',
   'maxRequestsInQueue=%F0%9F%9A%B0', 'maxRequestsInQueue=NaN', 'canWait', '%63anWait=x', 'maxRequests=%31%30%2E',
-  `${'a&'.repeat(1000)}canWait=x`,
+  `${'a&'.repeat(1000)}canWait=x`, 'hits=0', 'hits=-1', 'hits=1.5', 'hits=1000000001', 'hits=1&hits=2', 'hit=1',
+  'x=1', 'x=1&x=2', 'x[y][z]=1', '__proto__=1', '__proto__[canWait]=x', 'constructor=1', '%zz=%zz', '=', '?', 'a=%00',
+  'a=1&'.repeat(500),
 ]; // prettier-ignore
 const RIGHT_QUERIES = [
   '', '', '', 'canWait=true', 'canWait=FALSE', 'canWait=1&maxWaitMillis=0', 'canWait=1&maxWaitMillis=300', 'canWait=1&maxRequests=1000000000', 'maxRequests=7',
-  'maxRequestsInQueue=0', 'maxRequests=%31', 'x=1', 'x=1&x=2', 'x[y][z]=1', '__proto__=1',
-  '__proto__[canWait]=x', 'constructor=1', '%zz=%zz', '&&&', '=', '?', 'a=%00', 'a=1&'.repeat(500),
+  'maxRequestsInQueue=0', 'maxRequests=%31', 'hits=1', '&&&',
 ]; // prettier-ignore
 /** Overrides that rules allow, and others. */
 const OVERRIDES = [
@@ -192,6 +193,10 @@ export class RequestGenerator {
       case 6: {
         const ask = this.#releaseTarget(key, encodeKey(random.pick(['x', '..', 'é', '/']), random));
         if (method === 'DELETE') return { ...ask, statuses: [404] };
+        if (method === 'PUT') {
+          const amends = { ...ask, method, target: `${ask.target}?hits=2` } as const;
+          return { ...amends, scope: 'check', statuses: [404] };
+        }
         return { method, target: ask.target, statuses: [405] };
       }
       case 7: {
