@@ -188,7 +188,7 @@ describeWithPython('a client in Python', () => {
       { descriptors: [descriptorOf('a')] },
       { domain: 'python' },
       requestOf({ entries: [{ value: 'a' }] }),
-      requestOf(descriptorOf('a', { hits_addend: '1001' })),
+      requestOf(descriptorOf('a', { hits_addend: '1000000001' })),
       requestOf(descriptorOf('a', { limit: { requests_per_unit: 5, unit: 'HOUR' } })),
     ];
     const outcomes = await Promise.all(
@@ -200,7 +200,7 @@ describeWithPython('a client in Python', () => {
         'domain must not be empty',
         'descriptors must have at least one descriptor',
         'descriptors[0].entries[0].key must not be empty',
-        'descriptors[0].hits_addend.value must be at most 1000',
+        'descriptors[0].hits_addend.value must be at most 1000000000',
         'descriptors[0].limit.unit must be as long as the window of its key (600000 ms)',
       ].map((details) => ({ code: 'INVALID_ARGUMENT', details })),
     );
