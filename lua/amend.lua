@@ -6,17 +6,10 @@
 --       4 how wakes are sent, 5 the most ids in a set, 6 the caller's history
 --       7 request id, 8 its hits from now on
 -- Reply 1, or 0: the id is unknown, was released, or was approved in a window that has ended
---@include lib/instance
+--@include lib/change
 
 local function run(KEYS, ARGV)
-  local call = read_call(ARGV)
-  local keys = read_keys(KEYS, 1)
-  local state = open_instance(keys, call, read_state(keys.state))
-  if not state then
-    return 0
-  end
-  local amended = amend_request(keys, state, call, ARGV[FIRST_OWN], tonumber(ARGV[FIRST_OWN + 1]))
-  serve_waiting(keys, state, call)
-  close_instance(keys, state, call)
-  return amended and 1 or 0
+  return change_instance(KEYS, ARGV, function(keys, state, call)
+    return amend_request(keys, state, call, ARGV[FIRST_OWN], tonumber(ARGV[FIRST_OWN + 1])) and 1 or 0
+  end)
 end

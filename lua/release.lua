@@ -5,22 +5,15 @@
 --       4 how wakes are sent, 5 the most ids in a set, 6 the caller's history
 --       7 request id
 -- Reply 1, or 0: the id is unknown, was released before, or was approved in a window that has ended
---@include lib/instance
+--@include lib/change
 
 local function run(KEYS, ARGV)
-  local call = read_call(ARGV)
-  local keys = read_keys(KEYS, 1)
-
-  local state = open_instance(keys, call, read_state(keys.state))
-  if not state then
-    return 0
-  end
-  local ids = { ARGV[FIRST_OWN] }
-  local released = release_requests(keys, state, call, ids)
-  if released > 0 then
-    remember_requests(keys, state, call, ids)
-  end
-  serve_waiting(keys, state, call)
-  close_instance(keys, state, call)
-  return released
+  return change_instance(KEYS, ARGV, function(keys, state, call)
+    local ids = { ARGV[FIRST_OWN] }
+    local released = release_requests(keys, state, call, ids)
+    if released > 0 then
+      remember_requests(keys, state, call, ids)
+    end
+    return released
+  end)
 end

@@ -89,11 +89,7 @@ end
 
 -- Whether the check's hits would fit into the window, but no more ids fit into the set.
 local function is_set_full(keys, state, call, hits)
-  local needs = state.approved + hits
-  if state.hits == 1 or hits ~= ONE_HIT then
-    return needs <= state.max and free_ids(keys, state, call) < 1
-  end
-  return needs > call.max_ids and needs <= state.max
+  return state.approved + hits <= state.max and free_ids(keys, state, call) < 1
 end
 
 local function deny_or_queue(keys, state, call, batch, first, last, decided, replies)

@@ -4,13 +4,12 @@ import type { CheckOrder, CheckRequest } from '../../limiter/limiter.js';
 import { parseKey } from '../../service/keys.js';
 import { type ServiceError, serviceError } from '../../service/service-error.js';
 import { checkElement, type ReleaseElement, releaseElement } from '../../api/bulk-schemas.js';
+import { quoted } from './parameters.js';
 
 /** Half of a surrogate pair. UTF-8 can't encode it, so that keys with different halves would become one key. */
 const LONE_SURROGATE = /\p{Surrogate}/u;
 /** Parameters that only a check alone has. */
 const WAITING: readonly string[] = ['canWait', 'maxWaitMillis'];
-/** A sender may choose any name for a field. An error quotes no more of it than this. */
-const MAX_NAME_LENGTH = 64;
 
 /**
  * The check that an element of a bulk request asks for.
@@ -61,7 +60,7 @@ function parse<Schema extends z.ZodType>(schema: Schema, element: unknown): z.in
 
 function unknownField(name: string): ServiceError {
   const why = WAITING.includes(name) ? ': a check that may wait is sent alone' : '';
-  return invalid(name.slice(0, MAX_NAME_LENGTH), `be left out${why}`);
+  return invalid(quoted(name), `be left out${why}`);
 }
 
 function invalid(parameter: string, must: string): ServiceError {

@@ -7,7 +7,6 @@ import { wholeNumber, yesOrNo } from '../../config/text-schemas.js';
 import { parseKey } from '../../service/keys.js';
 import { serviceError } from '../../service/service-error.js';
 
-/** A sender may choose any name for a parameter. */
 const MAX_NAME_LENGTH = 64;
 
 /** The query of a check. A parameter that is given twice arrives as a list, which no schema accepts. */
@@ -38,22 +37,11 @@ export function parseCheck(key: string, query: Query): CheckRequest {
   const parsedKey = parseKey(key);
   if (query === NO_PARAMETERS) return { key: parsedKey, canWait: false };
   rejectUnknown(query);
-  const result = querySchema.safeParse(query);
-  if (result.success) {
-    const { canWait = false, maxWaitMillis, ...overrides } = result.data;
-    if (!canWait) {
-      if (maxWaitMillis === undefined) return { key: parsedKey, canWait, ...overrides };
-      const must = 'be used with canWait=true';
-      throw serviceError('INVALID_PARAMETER', { parameter: 'maxWaitMillis', must });
-    }
-    return { key: parsedKey, canWait, maxWaitMillis, ...overrides };
-  }
-  const issue = result.error.issues[0];
-  const parameter = String(issue?.path[0]);
-  const must = Array.isArray(query[parameter])
-    ? 'be given once'
-    : `be ${issue?.message ?? 'valid'}`;
-  throw serviceError('INVALID_PARAMETER', { parameter, must });
+  const { canWait = false, maxWaitMillis, ...overrides } = parse(querySchema, query);
+  if (canWait) return { key: parsedKey, canWait, maxWaitMillis, ...overrides };
+  if (maxWaitMillis === undefined) return { key: parsedKey, canWait, ...overrides };
+  const must = 'be used with canWait=true';
+  throw serviceError('INVALID_PARAMETER', { parameter: 'maxWaitMillis', must });
 }
 
 /**
@@ -61,16 +49,9 @@ export function parseCheck(key: string, query: Query): CheckRequest {
  * @throws ServiceError INVALID_PARAMETER
  */
 export function parseAmendment(query: Query): number {
-  const unknown = Object.keys(query).find((name) => name !== 'hits');
-  if (unknown !== undefined) rejectParameters({ [unknown]: '' });
-  const result = amendmentSchema.safeParse(query);
-  if (result.success) return result.data.hits;
-  throw serviceError('INVALID_PARAMETER', {
-    parameter: 'hits',
-    must: Array.isArray(query.hits)
-      ? 'be given once'
-      : `be ${result.error.issues[0]?.message ?? ''}`,
-  });
+  const { hits, ...others } = query;
+  rejectParameters(others);
+  return parse(amendmentSchema, { hits }).hits;
 }
 
 /**
@@ -96,7 +77,19 @@ function rejectUnknown(query: Query): void {
   throw serviceError('UNKNOWN_PARAMETER', { parameter, given: quoted(given) });
 }
 
-/** An error quotes no more of a name than this. */
-function quoted(name: string): string {
+/** @throws ServiceError INVALID_PARAMETER */
+function parse<Schema extends z.ZodType>(schema: Schema, query: Query): z.infer<Schema> {
+  const result = schema.safeParse(query);
+  if (result.success) return result.data;
+  const [issue] = result.error.issues;
+  const parameter = String(issue?.path[0]);
+  const must = Array.isArray(query[parameter])
+    ? 'be given once'
+    : `be ${issue?.message ?? 'valid'}`;
+  throw serviceError('INVALID_PARAMETER', { parameter, must });
+}
+
+/** The part of a name that an error quotes: a sender may choose any name. */
+export function quoted(name: string): string {
   return name.slice(0, MAX_NAME_LENGTH);
 }

@@ -120,9 +120,7 @@ export class Instance {
   /** Changes the hits of an approval of this window. */
   amend(now: number, requestId: string, hits: number): 'amended' | 'unknown' | 'store_full' {
     this.#roll(now);
-    const before = this.#requests.hits;
-    const amended = this.#requests.amend(requestId, hits);
-    if (this.#requests.hits < before) this.#releasedAt = now;
+    const amended = this.#change(now, () => this.#requests.amend(requestId, hits));
     this.#serveQueue();
     return amended;
   }
@@ -202,10 +200,15 @@ export class Instance {
   }
 
   #release(now: number, requestId: string): boolean {
+    return this.#change(now, () => this.#requests.release(requestId));
+  }
+
+  /** Changes the approvals, and notes when they take less than before. */
+  #change<Result>(now: number, change: () => Result): Result {
     const before = this.#requests.hits;
-    const isReleased = this.#requests.release(requestId);
+    const result = change();
     if (this.#requests.hits < before) this.#releasedAt = now;
-    return isReleased;
+    return result;
   }
 
   #hasRoomFor(hits: number): boolean {

@@ -34,8 +34,10 @@ interface Waiting {
  * each would take as long as all of them, and what belongs to it would outlive several garbage collections.
  */
 export class Turns {
-  /** In the order of their turns. The first may have its turn already. */
+  /** In the order of their turns. */
   readonly #waiting: Waiting[] = [];
+  /** The request whose turn goes on. */
+  #goingOn: Waiting | undefined;
   #isServing = false;
   /** When the time of this tick is used up; undefined while it is untouched. */
   #end: number | undefined;
@@ -56,7 +58,7 @@ export class Turns {
     return new Promise((go) => {
       const waiting = { request, wanted, go };
       if (this.#isServing) this.#addMillis();
-      if (this.#goesOn(request)) this.#waiting.unshift(waiting);
+      if (this.#goesOn(request)) this.#goingOn = waiting;
       else this.#waiting.push(waiting);
       if (!this.#isServing) void this.#serve();
     });
@@ -71,9 +73,10 @@ export class Turns {
 
   async #serve(): Promise<void> {
     this.#isServing = true;
-    while (this.#waiting.length > 0 && this.#hasTime()) {
-      const next = this.#waiting.shift();
+    while ((this.#goingOn ?? this.#waiting.length > 0) && this.#hasTime()) {
+      const next = this.#goingOn ?? this.#waiting.shift();
       if (!next) break;
+      this.#goingOn = undefined;
       if (!this.#goesOn(next.request)) {
         this.#last = { request: next.request, elements: 0, millis: 0, grantedAt: 0 };
       }

@@ -37,6 +37,9 @@ function beginLarge(by: Gateway, name: string): PendingCall {
 const beginShare = (by: Gateway, name: string): PendingCall[] =>
   Array.from({ length: 10 }, (_, i) => beginLarge(by, `${name}-${i}`));
 
+/** The call of a descriptor's key. */
+const callOf = (key: string): string => key.replace(/-\d+$/, '');
+
 /** Approves each check that is asked for, until the calls are over. */
 async function approveAll(calls: readonly PendingCall[]): Promise<void> {
   let isOver = false;
@@ -60,9 +63,14 @@ test('at most 1000 checks of a connection are under way, and further ones wait f
   expect(limiter.asked.at(-1)!.request.key).toBe('single');
   limiter.asked.at(-1)!.waiter.approve(QUOTA);
   await single.answer;
+  const begun = new Set(limiter.asked.map(({ request }) => callOf(request.key)));
   limiter.asked[0]!.waiter.approve(QUOTA);
   await until(() => limiter.asked.length === 1002);
 
+  // Ten calls have the share. The next check is the first one of another call.
+  const { key } = limiter.asked.at(-1)!.request;
+  expect(key).toMatch(/^(large|late)-\d-0$/);
+  expect(begun).not.toContain(callOf(key));
   await approveAll(calls);
   for (const { answer } of calls) expect((await answer).overall_code).toBe('OK');
 });
@@ -85,7 +93,7 @@ test('each connection has a share of its own, and at most 4000 checks of all are
   limiter.asked[0]!.waiter.approve(QUOTA);
   await until(() => limiter.asked.length === 4002);
 
-  expect(limiter.asked.at(-1)!.request.key).toMatch(/^(first-|late-0$)/);
+  expect(limiter.asked.at(-1)!.request.key).toMatch(/^(first-\w+|late)-0$/);
   await approveAll(calls);
 });
 

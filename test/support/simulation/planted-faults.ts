@@ -137,7 +137,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'a newcomer overtakes after a release',
-    scripts: edited('release', 'serve_waiting(keys, state, call)', ''),
+    scripts: edited('lib/change', 'serve_waiting(keys, state, call)', ''),
   },
   {
     name: 'a newcomer comes before the queue at the end of a window',

@@ -1,0 +1,17 @@
+-- What the scripts that change one approval have in common.
+--@include lib/instance
+
+-- Changes an instance by `change(keys, state, call)`, and serves the queue with the room that this makes. Returns what
+-- `change` returns, or 0 if there is no such key.
+local function change_instance(names, arguments, change)
+  local call = read_call(arguments)
+  local keys = read_keys(names, 1)
+  local state = open_instance(keys, call, read_state(keys.state))
+  if not state then
+    return 0
+  end
+  local reply = change(keys, state, call)
+  serve_waiting(keys, state, call)
+  close_instance(keys, state, call)
+  return reply
+end
