@@ -38,7 +38,9 @@ export function shouldRateLimit(
   const keyOf = keyTemplate(settings.GRPC_KEY_TEMPLATE);
   const replyTo = repliesBy(settings);
   const decideOne = async (check: CheckRequest, call: GatewayCall): Promise<Decided> => {
-    const decided = await service.decide(check, call);
+    const decided = await new Promise<Decided>((resolve, reject) => {
+      service.decide(check, call, resolve, reject);
+    });
     const { decision, policy } = decided;
     if (policy.isShadow && decision.outcome === 'denied' && settings.LOG_4XX) {
       logShadowDenial(log.of(call), check.key, decision.reason);

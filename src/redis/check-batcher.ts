@@ -60,8 +60,8 @@ export interface CheckBatcherParts {
 
 /** A check on its way to Redis. */
 interface PendingCheck extends BatchedCheck {
-  resolve(reply: CheckReply): void;
-  reject(error: unknown): void;
+  readonly onReply: (reply: CheckReply) => void;
+  readonly onFailed: (error: Error) => void;
 }
 
 /** A batch that may still grow. */
@@ -112,12 +112,15 @@ export class CheckBatcher {
 
   constructor(private readonly parts: CheckBatcherParts) {}
 
-  /** Asks Redis for a decision. */
-  check(request: CheckRequest, requestId: string): Promise<CheckReply> {
+  /** Asks Redis for a decision, and calls one of the callbacks, once. They must not throw. */
+  check(
+    request: CheckRequest,
+    requestId: string,
+    onReply: (reply: CheckReply) => void,
+    onFailed: (error: Error) => void,
+  ): void {
     const { canWait, noPlace = false, maxWaitMillis, hits } = request;
-    return new Promise((resolve, reject) => {
-      this.#add(request, { requestId, canWait, noPlace, maxWaitMillis, hits, resolve, reject });
-    });
+    this.#add(request, { requestId, canWait, noPlace, maxWaitMillis, hits, onReply, onFailed });
   }
 
   #add(request: CheckRequest, check: PendingCheck): void {
@@ -301,7 +304,7 @@ function byAssumption(batches: readonly PendingBatch[]): readonly PendingBatch[]
 
 function answer({ checks }: PendingBatch, reply: CheckBatchReply | Error | undefined): void {
   if (reply === undefined || reply instanceof Error) {
-    for (const check of checks) check.reject(reply ?? unanswered());
+    for (const check of checks) check.onFailed(reply ?? unanswered());
     return;
   }
   const { millisToRoom, maxRequests, verdicts } = reply;
@@ -315,14 +318,14 @@ function answer({ checks }: PendingBatch, reply: CheckBatchReply | Error | undef
   for (let i = 0; i < checks.length; i += 1) {
     const verdict = verdicts[i];
     if (verdict === undefined) {
-      checks[i]?.reject(unanswered());
+      checks[i]?.onFailed(unanswered());
       continue;
     }
     if (verdict === VERDICT.approved) {
       remaining -= checks[i]?.hits ?? 1;
       quota = { maxRequests, remaining, resetMillis: millisToRoom };
     }
-    checks[i]?.resolve({ verdict, quota, limits: reply.limits });
+    checks[i]?.onReply({ verdict, quota, limits: reply.limits });
   }
 }
 
@@ -335,13 +338,10 @@ const REASONS: ReadonlyMap<number, DenialReason> = new Map([
   [VERDICT.tooManyHits, 'too_many_hits'],
 ]);
 
-/**
- * The decision on a check that was neither approved nor queued.
- * @throws UnavailableError if it could neither be denied nor wait
- */
-export function denial({ verdict, quota }: Pick<CheckReply, 'verdict' | 'quota'>): Decision {
-  if (verdict === VERDICT.noPlace) throw new UnavailableError('too_many_waiters');
-  if (verdict === VERDICT.keyFull) throw new UnavailableError('key_full');
+/** The decision on a check that was neither approved nor queued; an error if it could neither be denied nor wait. */
+export function denial({ verdict, quota }: CheckReply): Decision | UnavailableError {
+  if (verdict === VERDICT.noPlace) return new UnavailableError('too_many_waiters');
+  if (verdict === VERDICT.keyFull) return new UnavailableError('key_full');
   if (verdict <= VERDICT.turnTooLate) {
     const turnMillis = (VERDICT.turnTooLate - verdict) / 1000;
     return { outcome: 'denied', reason: 'turn_too_late', quota, turnMillis };

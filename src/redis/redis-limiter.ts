@@ -19,7 +19,7 @@ import type {
 import { eventLoop } from '../common/ticks.js';
 import { CallGuard } from './availability/call-guard.js';
 import { CallerHistory } from './caller-history.js';
-import { CheckBatcher, denial } from './check-batcher.js';
+import { CheckBatcher, type CheckReply, denial } from './check-batcher.js';
 import type { Connections } from './connections/connections.js';
 import { KeyNaming, storedNames } from './key-names.js';
 import { Listing } from './listing.js';
@@ -171,16 +171,21 @@ export class RedisLimiter implements StoreLimiter {
   }
 
   /** Decides a check that may not wait, or has no place to wait in. */
-  async #checkAtOnce(request: CheckRequest): Promise<Decision> {
-    const requestId = randomUUID();
-    try {
-      const reply = await this.#checks.check(request, requestId);
-      if (reply.verdict !== VERDICT.approved) return denial(reply);
-      return { outcome: 'approved', requestId, quota: reply.quota };
-    } catch (error) {
-      this.#room.checkFailed(request.key, requestId, error);
-      throw error;
-    }
+  #checkAtOnce(request: CheckRequest): Promise<Decision> {
+    return new Promise((resolve, reject) => {
+      const requestId = randomUUID();
+      const onReply = (reply: CheckReply): void => {
+        const { verdict, quota } = reply;
+        const decision: Decision | UnavailableError =
+          verdict === VERDICT.approved ? { outcome: 'approved', requestId, quota } : denial(reply);
+        if (decision instanceof UnavailableError) reject(decision);
+        else resolve(decision);
+      };
+      this.#checks.check(request, requestId, onReply, (error) => {
+        this.#room.checkFailed(request.key, requestId, error);
+        reject(error);
+      });
+    });
   }
 
   #publish(channel: string, message: string): Promise<unknown> {

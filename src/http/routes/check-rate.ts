@@ -1,13 +1,17 @@
-import type { Response } from 'express';
+import type { NextFunction, Response } from 'express';
 
-import type { DecideCheck } from '../../service/deciding/decide-check.js';
+import type { Decided, DecideCheck } from '../../service/deciding/decide-check.js';
 import { parseCheck, type Query } from '../intake/parameters.js';
 import { preferredWaitSeconds } from '../intake/preferences.js';
 import { type AnswerParts, decisionAnswers } from './decision-answers.js';
 import { rejectTooManyHits } from './too-many-hits.js';
 
-/** Answers one check. @throws ServiceError and what a limiter throws */
-export type CheckRate = (key: string, query: Query, response: Response) => Promise<void>;
+/**
+ * Answers one check.
+ * @param next gets the error of a check without a decision
+ * @throws ServiceError if the check is invalid
+ */
+export type CheckRate = (key: string, query: Query, response: Response, next: NextFunction) => void;
 
 interface CheckRateParts extends AnswerParts {
   readonly decide: DecideCheck;
@@ -17,14 +21,21 @@ interface CheckRateParts extends AnswerParts {
 export function checkRate(parts: CheckRateParts): CheckRate {
   const { decide } = parts;
   const answer = decisionAnswers(parts);
-  return async (key, query, response) => {
+  return (key, query, response, next) => {
     const check = parseCheck(key, query);
     // The parameter overrides the preference.
     const mayPrefer = check.canWait && check.maxWaitMillis === undefined;
     const seconds = mayPrefer ? preferredWaitSeconds(response.req.get('prefer')) : undefined;
     const asked = seconds === undefined ? check : { ...check, maxWaitMillis: seconds * 1000 };
-    const decided = await decide(asked, response.locals.context);
-    rejectTooManyHits(asked, decided);
-    answer(response, asked.key, decided, seconds === undefined ? undefined : `wait=${seconds}`);
+    const preference = seconds === undefined ? undefined : `wait=${seconds}`;
+    const onDecided = (decided: Decided): void => {
+      try {
+        rejectTooManyHits(asked, decided);
+        answer(response, asked.key, decided, preference);
+      } catch (error) {
+        next(error);
+      }
+    };
+    decide(asked, response.locals.context, onDecided, next);
   };
 }

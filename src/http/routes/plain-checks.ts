@@ -38,8 +38,7 @@ export function plainChecksOf(app: Express, steps: PlainCheckSteps): AnswerPlain
     };
     try {
       takeIn(request, response);
-      const answered = check(request, response, onError);
-      if (answered instanceof Promise) answered.catch(onError);
+      void check(request, response, onError);
     } catch (error) {
       onError(error);
     }

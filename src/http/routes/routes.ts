@@ -95,9 +95,9 @@ export function createHttpApp(parts: HttpParts, surface: Surface): HttpApp {
   let answerPlainCheck: AnswerPlainCheck | undefined;
   if (surface.limiting) {
     const checkWith = (queryOf: (request: Request) => Query): RequestHandler =>
-      guards.guard('check', (request, response) =>
-        check(request.params.key as string, queryOf(request), response),
-      );
+      guards.guard('check', (request, response, next) => {
+        check(request.params.key as string, queryOf(request), response, next);
+      });
     const routedCheck = checkWith(({ query }) => query);
     const bulk = { ...service, settings, logger, room: new BodyRoom() };
     route(app, '/rate', {

@@ -110,12 +110,14 @@ export class WaitingRoom {
     waiter.withdrawOnDisconnect(caller, () => {
       queue.disconnected(requestId);
     });
-    this.parts.checks.check(request, requestId).then(
+    this.parts.checks.check(
+      request,
+      requestId,
       (reply) => {
         if (reply.verdict > VERDICT.approved) request.trace?.queued();
         this.#answered(key, queue, waiter, reply);
       },
-      (error: unknown) => {
+      (error) => {
         if (!queue.answered(requestId)) return;
         waiter.fail(error);
         this.checkFailed(key, requestId, error);
@@ -165,8 +167,13 @@ export class WaitingRoom {
       return;
     }
     if (!queue.answered(requestId)) return;
-    if (reply.verdict !== VERDICT.approved) waiter.decide(denial(reply));
-    else if (!waiter.approve(reply.quota)) this.#withdrawals.add(key, [requestId]);
+    if (reply.verdict === VERDICT.approved) {
+      if (!waiter.approve(reply.quota)) this.#withdrawals.add(key, [requestId]);
+      return;
+    }
+    const decision = denial(reply);
+    if (decision instanceof UnavailableError) waiter.fail(decision);
+    else waiter.decide(decision);
   }
 
   #open(key: string): LocalQueue {

@@ -28,18 +28,25 @@ export type RunBulk = (
 
 /** @returns what decides checks as `decide` does, each with a span */
 export function tracedDecider(decide: DecideCheck, tracer: Tracer): DecideCheck {
-  return async (check, context) => {
+  return (check, context, onDecided, onFailed) => {
     const span = parentOf(context, tracer).beginCheck(startOf(context));
-    if (!span) return decide(check, context);
-    context.span ??= span;
-    try {
-      const decided = await decide({ ...check, trace: span }, context);
-      span.decided(decided.decision, decided.policy);
-      return decided;
-    } catch (error) {
-      fail(span, error);
-      throw error;
+    if (!span) {
+      decide(check, context, onDecided, onFailed);
+      return;
     }
+    context.span ??= span;
+    decide(
+      { ...check, trace: span },
+      context,
+      (decided) => {
+        span.decided(decided.decision, decided.policy);
+        onDecided(decided);
+      },
+      (error) => {
+        fail(span, error);
+        onFailed(error);
+      },
+    );
   };
 }
 

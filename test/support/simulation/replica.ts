@@ -3,7 +3,8 @@ import type { Logger } from 'pino';
 
 import type { CallerPresence } from '../../../src/limiter/caller-presence.js';
 import type { CheckRequest, Decision, KeyLimits } from '../../../src/limiter/limiter.js';
-import { CheckBatcher, denial } from '../../../src/redis/check-batcher.js';
+import { UnavailableError } from '../../../src/limiter/errors.js';
+import { CheckBatcher, type CheckReply, denial } from '../../../src/redis/check-batcher.js';
 import type { KeyNaming } from '../../../src/redis/key-names.js';
 import { VERDICT } from '../../../src/redis/scripts/check-codec.js';
 import { Scripts } from '../../../src/redis/scripts/scripts.js';
@@ -149,16 +150,19 @@ export class SimulatedReplica {
   }
 
   /** As RedisLimiter.check does for those that don't wait. */
-  async check(request: Omit<CheckRequest, 'key'>, requestId: string): Promise<Decision> {
-    try {
-      const reply = await this.#batcher.check({ key: KEY, ...request }, requestId);
-      return reply.verdict === VERDICT.approved
-        ? { outcome: 'approved', requestId }
-        : denial(reply);
-    } catch (error) {
-      this.room.checkFailed(KEY, requestId, error);
-      throw error;
-    }
+  check(request: Omit<CheckRequest, 'key'>, requestId: string): Promise<Decision> {
+    return new Promise((resolve, reject) => {
+      const onReply = (reply: CheckReply): void => {
+        const decision: Decision | UnavailableError =
+          reply.verdict === VERDICT.approved ? { outcome: 'approved', requestId } : denial(reply);
+        if (decision instanceof UnavailableError) reject(decision);
+        else resolve(decision);
+      };
+      this.#batcher.check({ key: KEY, ...request }, requestId, onReply, (error) => {
+        this.room.checkFailed(KEY, requestId, error);
+        reject(error);
+      });
+    });
   }
 
   amend(requestId: string, hits: number): Promise<boolean> {

@@ -68,7 +68,10 @@ const send = (
   requestId: string,
   key: string,
   more: Partial<CheckRequest> = {},
-): Promise<CheckReply> => batcher.check({ key, canWait: false, ...more }, requestId);
+): Promise<CheckReply> =>
+  new Promise((resolve, reject) => {
+    batcher.check({ key, canWait: false, ...more }, requestId, resolve, reject);
+  });
 
 /** The calls so far, as lists of batches: the name of the state, then the ids of the checks. */
 const seen = (): string[][][] =>

@@ -55,8 +55,13 @@ export abstract class BulkCall {
     protected readonly response: Response,
   ) {}
 
-  /** Sets the result of an element, or throws if it has none. */
-  protected abstract deal(element: unknown, place: number): Promise<void>;
+  /** Sets the result of an element and calls `onDone`; or throws or calls `onFailed`, if it has none. */
+  protected abstract deal(
+    element: unknown,
+    place: number,
+    onDone: () => void,
+    onFailed: (error: unknown) => void,
+  ): void;
 
   /** Whether elements begin after the client has disconnected. */
   protected abstract readonly continuesAfterDisconnect: boolean;
@@ -70,7 +75,9 @@ export abstract class BulkCall {
     const mayBegin = (): boolean => this.continuesAfterDisconnect || !this.isDisconnected;
     await inBulk(elements.length, {
       turns: this.parts.turns,
-      deal: (place) => this.deal(elements[place], place),
+      deal: (place, onDone, onFailed) => {
+        this.deal(elements[place], place, onDone, onFailed);
+      },
       fail: (place, error) => {
         this.#fail(place, error);
       },

@@ -44,13 +44,26 @@ class CheckCall extends BulkCall {
     super(checkParts, elements, request, response);
   }
 
-  protected async deal(element: unknown, place: number): Promise<void> {
+  protected deal(
+    element: unknown,
+    place: number,
+    onDone: () => void,
+    onFailed: (error: unknown) => void,
+  ): void {
     const check = parseCheckElement(element, this.#order);
     const { context } = this.response.locals;
     this.checkParts.access.demandKey(check.key, context);
-    const decided = await this.checkParts.decide(check, context);
-    rejectTooManyHits(check, decided);
-    this.#setResult(decided, place);
+    const onDecided = (decided: Decided): void => {
+      try {
+        rejectTooManyHits(check, decided);
+        this.#setResult(decided, place);
+      } catch (error) {
+        onFailed(error);
+        return;
+      }
+      onDone();
+    };
+    this.checkParts.decide(check, context, onDecided, onFailed);
   }
 
   protected giveBack(): void {

@@ -36,14 +36,21 @@ class ReleaseCall extends BulkCall {
     super(releaseParts, elements, request, response);
   }
 
-  protected async deal(element: unknown, place: number): Promise<void> {
+  protected deal(
+    element: unknown,
+    place: number,
+    onDone: () => void,
+    onFailed: (error: unknown) => void,
+  ): void {
     const { key, request_id: requestId } = parseReleaseElement(element);
     const { access, release } = this.releaseParts;
     const { context } = this.response.locals;
     access.demandKey(key, context);
-    const isReleased = await release(key, requestId, context);
-    if (!isReleased) this.noteError('REQUEST_NOT_FOUND');
-    this.results[place] = isReleased ? RELEASED : NOT_FOUND;
+    release(key, requestId, context).then((isReleased) => {
+      if (!isReleased) this.noteError('REQUEST_NOT_FOUND');
+      this.results[place] = isReleased ? RELEASED : NOT_FOUND;
+      onDone();
+    }, onFailed);
   }
 
   protected giveBack(): void {

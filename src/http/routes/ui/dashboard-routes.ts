@@ -38,10 +38,10 @@ export function dashboardRoutes(
     name === PAGE ? '/ui' : `/ui/${name}`,
     reads(handler),
   ]);
-  const tryCheck: RequestHandler = ({ query }, response) => {
+  const tryCheck: RequestHandler = ({ query }, response, next) => {
     const parameters = { ...query };
     delete parameters.key;
-    return check(parseText(query, 'key'), parameters, response);
+    check(parseText(query, 'key'), parameters, response, next);
   };
   const tryRelease: RequestHandler = ({ query }, response) => {
     const requestId = parseText(query, 'request_id');

@@ -3,7 +3,7 @@ import { StoreUnavailableError } from '../../../../src/limiter/errors.js';
 import type { CheckRequest, Decision } from '../../../../src/limiter/limiter.js';
 import { withoutRules } from '../../../../src/rules/rules.js';
 import { openAccess } from '../../../../src/service/callers/access.js';
-import { checkDecider } from '../../../../src/service/deciding/decide-check.js';
+import { checkDecider, type Decided } from '../../../../src/service/deciding/decide-check.js';
 import { RecentDenials } from '../../../../src/service/deciding/recent-denials.js';
 import type { ConnectedRequest } from '../../../../src/service/request-context.js';
 
@@ -33,7 +33,10 @@ function decideBy(answer: () => Promise<Decision>) {
     access: openAccess(),
     settings,
   });
-  return { decided: decide(CHECK, CONTEXT), recentDenials, counted, undecided };
+  const decided = new Promise<Decided>((resolve, reject) => {
+    decide(CHECK, CONTEXT, resolve, reject);
+  });
+  return { decided, recentDenials, counted, undecided };
 }
 
 test.each<Decision>([{ outcome: 'approved', requestId: 'id' }, { outcome: 'withdrawn' }])(
