@@ -50,6 +50,17 @@ export function checkDecider(parts: DecideParts): DecideCheck {
     // A shadow rule lets everybody pass, so that nobody waits for it.
     return ask(parts, policy.isShadow ? { ...check, canWait: false } : check, context);
   };
+  const record = (
+    decision: Decision,
+    policy: KeyPolicy,
+    { key }: CheckRequest,
+    { startedAt, caller }: ConnectedRequest,
+  ): void => {
+    metrics.decided(decision, (performance.now() - startedAt) / 1000, policy);
+    if (decision.outcome === 'denied') {
+      recentDenials.record(key, decision.reason, policy, caller?.name);
+    }
+  };
   return (check, context, onDecided, onFailed) => {
     const fail = (error: unknown): void => {
       const reason = reasonOf(error);
@@ -65,9 +76,11 @@ export function checkDecider(parts: DecideParts): DecideCheck {
       return;
     }
     decision.then((decision) => {
-      metrics.decided(decision, (performance.now() - context.startedAt) / 1000, policy);
-      if (decision.outcome === 'denied') {
-        recentDenials.record(check.key, decision.reason, policy, context.caller?.name);
+      try {
+        record(decision, policy, check, context);
+      } catch (error) {
+        fail(error);
+        return;
       }
       onDecided({ decision, policy });
     }, fail);
