@@ -21,6 +21,8 @@
 --         waits          a digit for each check: 1 if it can wait, 2 if it can but has no place left to wait in, else 0
 --         longest_waits  with `waits`: the longest wait of each check in ms, or '', with a comma between two
 --         hits           the hits of each check, with a comma between two; each gets all of its hits, or none
+--         holds          the length in ms of the hold of each check, or '', with a comma between two
+--         max_holds      with `holds`: the most holds that the key may have
 --       without KEYS: 11 the number of names, then the names, in the order of KEYS
 --       then the request ids of all checks
 -- Reply the replies to the batches, one after the other:

@@ -1,14 +1,14 @@
--- Releases an approval of the current window, with all of its hits, and serves the queue.
+-- Releases an approval that still counts, with all of its hits, and serves the queue.
 --
 -- KEYS  1 state, 2 requests, 3 queue, 4 waiting, 5 replicas, 6 to 8 past requests
 -- ARGV  1 to 6 as every call has them: 1 replica id, 2 lease of a waiting replica in ms, 3 limits,
 --       4 how wakes are sent, 5 the most ids in a set, 6 the caller's history
 --       7 request id
--- Reply 1, or 0: the id is unknown, was released before, or was approved in a window that has ended
+-- Reply 1, or 0: the id is unknown, was released before, was approved in a window that has ended, or its hold has lapsed
 --@include lib/change
 
 local function run(KEYS, ARGV)
-  return change_instance(KEYS, ARGV, function(keys, state, call)
+  return change_instance(KEYS, ARGV, 0, function(keys, state, call)
     local ids = { ARGV[FIRST_OWN] }
     local released = release_requests(keys, state, call, ids)
     if released > 0 then

@@ -7,7 +7,8 @@
 --       ms, 3 limits, 4 how wakes are sent, 5 the most ids in a set, 6 the caller's history
 --       7 ms until the window ends, below 0 if it has ended, 8 the limits in force or '', as far as the caller knows,
 --       for a key that Redis has lost
---       then per waiter it asks about: request id, ticket, with `*<hits>` after it if it needs more than one hit
+--       then per waiter it asks about: request id, ticket, with `*<hits>` after it if it needs more than one hit, and
+--       `~<ms>` if its approval will be held
 -- Reply 1 microseconds until there may be room again: until the window ends, or sooner. 0: there is room
 --       now, and another call can serve more. -1: there is no such key
 --       2 the lowest ticket that may still be waiting, 3 how many wait, 4 the limits in force, 5 approvals of the
@@ -26,9 +27,11 @@ local function run(KEYS, ARGV)
 
   local ids, waiters = {}, {}
   for i = FIRST_WAITER, #ARGV, 2 do
-    local ticket, hits = string.match(ARGV[i + 1], '^(%d+)%*?(%d*)$')
+    local ticket, hits, hold = string.match(ARGV[i + 1], '^(%d+)%*?(%d*)~?(%d*)$')
     ids[#ids + 1] = ARGV[i]
-    waiters[#waiters + 1] = { request_id = ARGV[i], ticket = tonumber(ticket), hits = tonumber(hits) or ONE_HIT }
+    waiters[#waiters + 1] = {
+      request_id = ARGV[i], ticket = tonumber(ticket), hits = tonumber(hits) or ONE_HIT, hold = tonumber(hold),
+    }
   end
 
   -- This comes before anything else, since remembered approvals outlive the key.

@@ -87,9 +87,17 @@ local function reply_too_late(keys, state, call, before, hits, longest_wait)
   return TURN_TOO_LATE - micros
 end
 
--- Whether the check's hits would fit into the window, but no more ids fit into the set.
-local function is_set_full(keys, state, call, hits)
-  return state.approved + hits <= state.max and free_ids(keys, state, call) < 1
+-- Whether one more approval fits among those that are kept: the held ones, or those of the window.
+local function has_place(keys, state, call, hold)
+  if hold then
+    return free_holds(keys, state) > 0
+  end
+  return free_ids(keys, state, call) > 0
+end
+
+-- Whether the check's hits would fit into the window, but no more approvals are kept.
+local function is_set_full(keys, state, call, hits, hold)
+  return state.approved + hits <= state.max and not has_place(keys, state, call, hold)
 end
 
 local function deny_or_queue(keys, state, call, batch, first, last, decided, replies)
@@ -97,14 +105,14 @@ local function deny_or_queue(keys, state, call, batch, first, last, decided, rep
   -- With a maximum of 0 no turn ever comes.
   local places = state.max == 0 and 0 or state.queue_max
   for i = first, last do
-    local id, hits = batch.ids[i], hits_of_list(batch.hits, i)
+    local id, hits, hold = batch.ids[i], hits_of_list(batch.hits, i), batch.holds and batch.holds[i]
     local waits = batch.waits and string.sub(batch.waits, i, i) or WAITS_NOT
     local reply
     if decided[id] then
       reply = decided[id]
     elseif hits > state.max and hits > ONE_HIT then
       reply = TOO_MANY_HITS
-    elseif waits == WAITS_NOT and is_set_full(keys, state, call, hits) then
+    elseif waits == WAITS_NOT and is_set_full(keys, state, call, hits, hold) then
       reply = SET_FULL
     elseif waits == WAITS_NOT then
       reply = DENIED
@@ -117,7 +125,7 @@ local function deny_or_queue(keys, state, call, batch, first, last, decided, rep
         or waits == WAITS_WITHOUT_PLACE and NO_PLACE
         or next_ticket(keys, state, call)
       if reply > APPROVED then
-        joining[#joining + 1] = { request_id = id, ticket = reply, hits = hits }
+        joining[#joining + 1] = { request_id = id, ticket = reply, hits = hits, hold = hold }
       end
     end
     replies[i + HEAD] = reply
@@ -132,14 +140,14 @@ local function deny_or_queue(keys, state, call, batch, first, last, decided, rep
   end
 end
 
--- Decides checks one after the other, where some have more than one hit: the next may fit where one does not.
+-- Decides checks one after the other, where some have terms of their own: the next may fit where one does not.
 local function decide_one_by_one(keys, state, call, batch, decided, replies)
   for i = 1, batch.size do
-    local id, hits = batch.ids[i], hits_of_list(batch.hits, i)
+    local id, hits, hold = batch.ids[i], hits_of_list(batch.hits, i), batch.holds and batch.holds[i]
     local fits = admits_newcomers(state, call) and state.approved + hits <= state.max
-      and free_ids(keys, state, call) > 0
+      and has_place(keys, state, call, hold)
     if fits and not decided[id] then
-      add_requests(keys, state, call, { id }, { hits })
+      approve_requests(keys, state, call, { id }, { { hits = hits, hold = hold } })
       replies[i + HEAD] = APPROVED
     else
       deny_or_queue(keys, state, call, batch, i, i, decided, replies)
@@ -147,22 +155,13 @@ local function decide_one_by_one(keys, state, call, batch, decided, replies)
   end
 end
 
--- The longest wait of each check of a batch, in ms; false for a wait without a limit.
-local function read_longest_waits(text)
-  local waits = {}
-  for millis in string.gmatch(text .. ',', '([^,]*),') do
-    waits[#waits + 1] = tonumber(millis) or false
+-- A number for each check of a batch; false for a check without one.
+local function read_numbers(text)
+  local numbers = {}
+  for number in string.gmatch(text .. ',', '([^,]*),') do
+    numbers[#numbers + 1] = tonumber(number) or false
   end
-  return waits
-end
-
--- The hits of each check of a batch.
-local function read_all_hits(text)
-  local all_hits = {}
-  for hits in string.gmatch(text, '%d+') do
-    all_hits[#all_hits + 1] = tonumber(hits)
-  end
-  return all_hits
+  return numbers
 end
 
 -- The values of a text of `<name>=<value>;`, by their names.
@@ -183,8 +182,9 @@ local function read_batch(arguments, first_id, size, special)
   if batch.is_special then
     local said = read_values_by_name(special)
     batch.ceilings, batch.known_limits, batch.waits = said.ceilings, said.known_limits, said.waits
-    batch.longest_waits = said.longest_waits and read_longest_waits(said.longest_waits)
-    batch.hits = said.hits and read_all_hits(said.hits)
+    batch.longest_waits = said.longest_waits and read_numbers(said.longest_waits)
+    batch.hits = said.hits and read_numbers(said.hits)
+    batch.holds, batch.max_holds = said.holds and read_numbers(said.holds), tonumber(said.max_holds)
     batch.max, batch.queue_max = tonumber(said.max), tonumber(said.queue_max)
     batch.ticket, batch.millis_left = tonumber(said.ticket), tonumber(said.millis_left)
   end
@@ -211,15 +211,16 @@ local function decide(call, names, first_key, arguments, first_id, size, limits,
     configure(keys, state, call, batch)
   end
   state.expires = idle_at(state.start, state.window)
+  state.max_holds = batch.max_holds or state.max_holds
   serve_waiting(keys, state, call)
   if batch.waits and state.has_more and read_queue(keys, state, call).places > 0 then
     -- Before the check joins the queue: joining renews the caller's lease, which would hide the silence.
     hold_if_redis_was_down(state, read_queue(keys, state, call), call)
   end
   -- Created with a place for one verdict, since most batches have one.
-  local replies = { micros_to_room(state, call), state.max, 0, DENIED }
+  local replies = { 0, state.max, 0, DENIED }
   local decided = call.is_sent_again and find_decided(keys, batch) or NOTHING_DECIDED
-  if batch.hits or state.hits == 1 then
+  if batch.hits or batch.holds or counts_ids_apart(state) then
     decide_one_by_one(keys, state, call, batch, decided, replies)
   else
     local first_left = 1
@@ -230,7 +231,8 @@ local function decide(call, names, first_key, arguments, first_id, size, limits,
       deny_or_queue(keys, state, call, batch, first_left, batch.size, decided, replies)
     end
   end
-  replies[HEAD] = state.approved
+  -- A hold that was just taken may be the first to lapse.
+  replies[1], replies[HEAD] = micros_to_room(state, call), state.approved
   close_instance(keys, state, call)
   return replies
 end

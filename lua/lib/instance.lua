@@ -4,6 +4,7 @@
 --@include lib/keys
 --@include lib/state
 --@include lib/window
+--@include lib/approvals
 --@include lib/requests
 --@include lib/rules
 --@include lib/queue
@@ -30,7 +31,7 @@ end
 
 -- Whether the key has been idle for too long. Its own field decides that. Redis's expiry only frees memory.
 local function is_idle(keys, state, call)
-  if call.now_ms < state.expires or in_recovery_hold(state) then
+  if call.now_ms < state.expires or in_recovery_hold(state) or has_holds(state) then
     return false
   end
   local queue = read_queue(keys, state, call)
@@ -52,7 +53,7 @@ end
 
 local function keep_until(state, call)
   local outage_ends = state.served > 0 and state.served + LEASES_KEPT * call.lease or 0
-  return math.max(state.expires, remembered_until(state, call), outage_ends, state.hold_until)
+  return math.max(state.expires, remembered_until(state, call), outage_ends, state.hold_until, state.held_until)
 end
 
 -- The instance as of now, or nil if there is none. `state`: from `read_state`. The second value is the last state of an
@@ -64,6 +65,7 @@ local function open_instance(keys, call, state)
   end
   decide_in_full_memory(keys.state, call)
   end_hold(state, call.now_ms)
+  end_lapsed_holds(keys, state, call)
   if is_idle(keys, state, call) then
     born_at(keys, state)
     forget_all_hits(keys, state)
@@ -142,7 +144,7 @@ end
 -- How many hits a window may have: its maximum, but no more ids than a set may hold. Where approvals have several hits,
 -- the ids are counted apart (`free_ids`).
 local function capacity(state, call)
-  return state.hits == 1 and state.max or math.min(state.max, call.max_ids)
+  return counts_ids_apart(state) and state.max or math.min(state.max, call.max_ids)
 end
 
 local function has_room(state, call)
@@ -154,14 +156,25 @@ local function free_ids(keys, state, call)
   return call.max_ids - count_ids(keys, state)
 end
 
+-- Microseconds until the window ends or a hold lapses. While held approvals take all of the maximum, the window's end
+-- makes no room.
+local function micros_to_change(state, call)
+  local to_window_end = micros_to_window_end(state.start, state.window, call.now_us)
+  if not has_holds(state) then
+    return to_window_end
+  end
+  local to_lapse = state.lapses * 1000 - call.now_us
+  return state.held < state.max and math.min(to_window_end, to_lapse) or to_lapse
+end
+
 -- Microseconds until waiters may be served. 0: another call can serve some at once.
 local function micros_to_room(state, call)
-  local to_window_end = micros_to_window_end(state.start, state.window, call.now_us)
+  local to_change = micros_to_change(state, call)
   if in_recovery_hold(state) then
     local to_hold_end = state.hold_until * 1000 - call.now_us
-    return has_room(state, call) and to_hold_end or math.max(to_window_end, to_hold_end)
+    return has_room(state, call) and to_hold_end or math.max(to_change, to_hold_end)
   end
-  return state.serving == 1 and 0 or to_window_end
+  return state.serving == 1 and 0 or to_change
 end
 
 -- The fewest microseconds until a check that joined the queue now would have its turn, if nobody left the queue and
@@ -186,12 +199,12 @@ end
 
 -- Approves waiters from the head of the queue while the window has room. One call serves a limited number, so
 -- that Redis answers others in between. `state.serving` notes that the next call can approve more, `state.blocked` that
--- the head needs more hits than are free.
+-- the head can not have its terms now.
 local function serve_queue(keys, state, call)
   local queue = read_queue(keys, state, call)
   local granted, taken, is_blocked = {}, 0, false
-  local function approve(ids, all_hits)
-    add_requests(keys, state, call, ids, all_hits)
+  local function approve(ids, terms)
+    approve_requests(keys, state, call, ids, terms)
     for _, id in ipairs(ids) do
       granted[#granted + 1] = id
     end
@@ -201,7 +214,7 @@ local function serve_queue(keys, state, call)
     and taken < MOST_TAKEN
   do
     local most, took = math.min(free, ids_left, MOST_SERVED - #granted), 0
-    took, is_blocked = take_heads(keys, state, call.now_ms, free, most, approve)
+    took, is_blocked = take_heads(keys, state, call.now_ms, free, free_holds(keys, state), most, approve)
     taken = taken + took
     free, ids_left = state.max - state.approved, free_ids(keys, state, call)
   end
@@ -220,7 +233,7 @@ local function serve_queue(keys, state, call)
 end
 
 -- Approves waiters if there is room again. Every script calls it before it approves any other check. So while somebody
--- waits, the window is full, the head needs more hits than are free, the queue is being served, or the key is in its
+-- waits, the window is full, the head can not have its terms now, the queue is being served, or the key is in its
 -- recovery hold.
 -- `state.made_room`: an approval was released, the maximum raised, a hold ended, or a place put back.
 local function serve_waiting(keys, state, call)
@@ -250,7 +263,7 @@ local function serve_waiting(keys, state, call)
     serve_queue(keys, state, call)
   elseif state.made_room and not state.has_rejoined then
     -- Without a wake, replicas that asked in this hold when the window was full would settle at the window's end.
-    state.has_room_after_hold = true
+    state.has_news = true
   end
 end
 
@@ -281,6 +294,9 @@ local function write_expiry(keys, state, call)
   local expire_at = digits(until_ms)
   redis.call('PEXPIREAT', keys.state, expire_at)
   expire_requests(keys, state, call, expire_at)
+  if has_holds(state) then
+    redis.call('PEXPIREAT', name_of_holds(keys), expire_at)
+  end
 end
 
 -- Writes the changes, sets the expiry of every key, and wakes the replicas of the approved waiters.
@@ -292,12 +308,12 @@ local function close_instance(keys, state, call)
     state.has_more, state.changed = true, true
   end
   write_state(keys, state)
-  if state.rolled or state.changed or (state.hits == 1 and state.approved ~= state.stored_approved) then
+  if state.rolled or state.changed or (counts_ids_apart(state) and state.approved ~= state.stored_approved) then
     write_expiry(keys, state, call)
   elseif state.approved > state.stored_approved then
     expire_new_requests(keys, state, call, digits(keep_until(state, call)))
   end
-  if state.has_room_after_hold or (state.granted and (#state.granted > 0 or state.serving == 1)) then
+  if state.has_news or (state.granted and (#state.granted > 0 or state.serving == 1)) then
     publish_wake(keys, state, call)
   end
 end

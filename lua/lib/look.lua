@@ -1,6 +1,18 @@
 -- A key as of now, for scripts that write nothing.
 --@include lib/instance
 
+-- Leaves out the holds that have lapsed.
+local function look_at_holds(keys, state, now_ms)
+  if not has_holds(state) or now_ms < state.lapses then
+    return
+  end
+  local _, lapsed, first = find_lapsed(keys, now_ms)
+  local is_over = first == math.huge
+  lapsed = is_over and state.held or lapsed
+  state.held, state.approved = state.held - lapsed, state.approved - lapsed
+  state.lapses = is_over and 0 or first
+end
+
 -- Returns the state, the queue, and how many wait; nil if there is no such key. A window that has ended counts as
 -- empty, and a key that has been idle for too long as removed.
 local function look_at(keys, now_ms)
@@ -9,9 +21,10 @@ local function look_at(keys, now_ms)
     return nil
   end
   end_hold(state, now_ms)
+  look_at_holds(keys, state, now_ms)
   local queue = load_queue(keys, now_ms)
   local waiting = count_waiting(state, queue)
-  if now_ms >= state.expires and waiting == 0 then
+  if now_ms >= state.expires and waiting == 0 and not has_holds(state) then
     return nil
   end
   if not is_in_window(state.start, state.window, now_ms) then

@@ -1,6 +1,6 @@
 -- The waiters of a limiter key, in three keys of Redis:
---   queue     a list of entries, `<ticket>:<request id>@<replica id>`, first come first; with `*<hits>` after the id of
---             a waiter that needs more than one hit
+--   queue     a list of entries, `<ticket>:<request id>@<replica id>`, first come first; after the id, `*<hits>` if the
+--             waiter needs more than one hit, and `~<ms>` if its approval will be held
 --   waiting   a hash, request id -> ticket: an entry of the list that is not in this hash with the same ticket is
 --             withdrawn, and is skipped when it comes to the head
 --   replicas  a hash, replica id -> `<until when its lease runs, in ms>:<its places>`; the sum of all places is the
@@ -37,15 +37,16 @@ local function ticket_of(entry)
   return string.sub(entry, 1, 16)
 end
 
--- Returns ticket, request id, replica id and hits.
+-- Returns ticket, request id, replica id, hits and, if the approval will be held, for how many ms.
 local function split_entry(entry)
-  local ticket, request_id, hits, replica_id = string.match(entry, '^(%d+):([^@*]*)%*?(%d*)@(.*)$')
-  return ticket, request_id, replica_id, tonumber(hits) or ONE_HIT
+  local ticket, request_id, hits, hold, replica_id = string.match(entry, '^(%d+):([^@*~]*)%*?(%d*)~?(%d*)@(.*)$')
+  return ticket, request_id, replica_id, tonumber(hits) or ONE_HIT, tonumber(hold)
 end
 
-local function format_entry(ticket, request_id, hits, replica_id)
-  local needs = hits == ONE_HIT and '' or '*' .. digits(hits)
-  return ticket .. ':' .. request_id .. needs .. '@' .. replica_id
+local function format_entry(ticket, waiter, replica_id)
+  local hits = waiter.hits == ONE_HIT and '' or '*' .. digits(waiter.hits)
+  local hold = waiter.hold and '~' .. digits(waiter.hold) or ''
+  return ticket .. ':' .. waiter.request_id .. hits .. hold .. '@' .. replica_id
 end
 
 -- No ticket given out before was greater, unless Redis has lost the key. After the clock has gone back, no ticket is
@@ -218,7 +219,7 @@ local function compact_queue(keys, state, now_ms)
   state.changed = true
 end
 
--- Adds waiters of the caller to the end of the queue. `waiters`: of each its request id, ticket and hits.
+-- Adds waiters of the caller to the end of the queue. `waiters`: of each its request id, ticket, hits and hold.
 local function join_queue(keys, state, call, waiters)
   local queue = read_queue(keys, state, call)
   local tickets, entries = {}, {}
@@ -226,7 +227,7 @@ local function join_queue(keys, state, call, waiters)
     local ticket = format_ticket(waiter.ticket)
     tickets[#tickets + 1] = waiter.request_id
     tickets[#tickets + 1] = ticket
-    entries[#entries + 1] = format_entry(ticket, waiter.request_id, waiter.hits, call.replica)
+    entries[#entries + 1] = format_entry(ticket, waiter, call.replica)
   end
   local new = call_in_chunks('HSET', keys.waiting, tickets)
   call_in_chunks('RPUSH', keys.queue, entries)
@@ -303,13 +304,15 @@ local function sort_queue(keys, state, call)
   state.changed = true
 end
 
--- Reads entries: a list of { ticket, request_id, replica_id, hits, is_waiting }.
+-- Reads entries: a list of { ticket, request_id, replica_id, hits, hold, is_waiting }.
 -- `has_withdrawn`: the list may have withdrawn entries, or one entry twice.
 local function read_entries(keys, entries, has_withdrawn)
   local read, ids, tickets = {}, {}, {}
   for i, entry in ipairs(entries) do
-    local ticket, request_id, replica_id, hits = split_entry(entry)
-    read[i] = { ticket = ticket, request_id = request_id, replica_id = replica_id, hits = hits, is_waiting = true }
+    local ticket, request_id, replica_id, hits, hold = split_entry(entry)
+    read[i] = {
+      ticket = ticket, request_id = request_id, replica_id = replica_id, hits = hits, hold = hold, is_waiting = true,
+    }
     ids[i], tickets[i] = request_id, ticket
   end
   if has_withdrawn then
@@ -322,23 +325,24 @@ local function read_entries(keys, entries, has_withdrawn)
   return read
 end
 
--- Takes entries from the head: waiters of living replicas, as long as their hits are free, and the entries before them
--- that are skipped. `most`: how many waiters at most. Calls `approve(ids, all_hits)` before it touches the queue. Returns
--- how many entries it took, and whether the head needs more hits than are free.
-local function take_heads(keys, state, now_ms, free, most, approve)
+-- Takes entries from the head: waiters of living replicas, as long as their hits and holds are free, and the entries
+-- before them that are skipped. `most`: how many waiters at most. Calls `approve(ids, terms)` before it touches the
+-- queue. Returns how many entries it took, and whether the head needs more than is free.
+local function take_heads(keys, state, now_ms, free, holds_left, most, approve)
   local queue = state.queue
   local length = redis.call('LLEN', keys.queue)
   local look_at = length == queue.living and most or math.max(most, LOOK_AHEAD)
   local entries = redis.call('LRANGE', keys.queue, 0, look_at - 1)
-  local ids, all_hits, gone = {}, {}, {}
-  local taken, has_hits, is_blocked = 0, false, false
+  local ids, terms, gone = {}, {}, {}
+  local taken, has_terms, is_blocked = 0, false, false
   for _, entry in ipairs(read_entries(keys, entries, length ~= queue.places)) do
     if #ids == most then
       break
     end
     local counts = entry.is_waiting and is_alive(replica_of(queue, entry.replica_id), now_ms)
     -- A waiter that needs more than the maximum, which was lowered since, gets a window for itself.
-    if counts and entry.hits > free and free < state.max then
+    local fits = entry.hits <= free or free == state.max
+    if counts and not (fits and (not entry.hold or holds_left > 0)) then
       is_blocked = true
       break
     end
@@ -349,12 +353,12 @@ local function take_heads(keys, state, now_ms, free, most, approve)
     end
     if counts then
       ids[#ids + 1] = entry.request_id
-      all_hits[#all_hits + 1] = entry.hits
-      has_hits = has_hits or entry.hits ~= ONE_HIT
-      free = free - entry.hits
+      terms[#terms + 1] = entry
+      has_terms = has_terms or entry.hits ~= ONE_HIT or entry.hold ~= nil
+      free, holds_left = free - entry.hits, holds_left - (entry.hold and 1 or 0)
     end
   end
-  approve(ids, has_hits and all_hits or nil)
+  approve(ids, has_terms and terms or nil)
   if queue.places == 0 or (taken == 0 and not is_blocked) then
     -- The list is at its end.
     drop_queue(keys, queue)

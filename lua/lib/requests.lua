@@ -43,83 +43,28 @@ local function end_window_of_requests(keys, state, call, ended, has_requests)
   end
 end
 
--- Adds ids to the approved ones. An id that is there already does not count again. `all_hits`: the hits of each, if any
--- has more than one.
-local function add_requests(keys, state, call, ids, all_hits)
-  if not all_hits then
-    state.approved = state.approved + call_in_chunks('SADD', keys.requests, ids)
-  else
-    for i, id in ipairs(ids) do
-      if redis.call('SADD', keys.requests, id) == 1 then
-        state.approved = state.approved + all_hits[i]
-        if all_hits[i] ~= ONE_HIT then
-          write_hits(keys, state, id, all_hits[i])
-        end
-      end
-    end
-  end
+-- Adds ids to the approved ones, each with one hit. An id that is there already does not count again.
+local function add_requests(keys, state, call, ids)
+  state.approved = state.approved + call_in_chunks('SADD', keys.requests, ids)
   if windows_share_set(call, state.window) then
     call_in_chunks('SADD', keys.past_requests[state.turn], ids)
   end
 end
 
+-- Whether the set may have fewer ids than the window has approvals.
+local function counts_ids_apart(state)
+  return state.hits == 1 or has_holds(state)
+end
+
 -- How many ids are approved in the current window.
 local function count_ids(keys, state)
-  return state.hits == 1 and redis.call('SCARD', keys.requests) or state.approved
+  return counts_ids_apart(state) and redis.call('SCARD', keys.requests) or state.approved
 end
 
 -- An approval takes less than before.
 local function make_room(state, call)
   state.made_room = true
   state.released_at = call.now_ms
-end
-
--- Whether to expect that the queue gets room before the window ends: something was given back in this window or the last.
-local function expects_release(keys, state)
-  local released_at = state.released_at or tonumber(redis.call('HMGET', keys.state, 'released')[1])
-  return released_at ~= nil and released_at >= state.start - state.window
-end
-
--- Releases the ids among these that are approved in the current window, with all hits. Returns how many there are.
-local function release_requests(keys, state, call, ids)
-  local released, hits = 0, 0
-  if state.hits == 0 then
-    released = call_in_chunks('SREM', keys.requests, ids)
-    hits = released
-  else
-    for _, id in ipairs(ids) do
-      if redis.call('SREM', keys.requests, id) == 1 then
-        released = released + 1
-        hits = hits + read_hits(keys, state, id)
-        forget_hits(keys, state, id)
-      end
-    end
-  end
-  state.approved = state.approved - hits
-  if hits > 0 then
-    make_room(state, call)
-  end
-  return released
-end
-
--- Gives an approval of the current window other hits. Returns whether there is such an approval.
-local function amend_request(keys, state, call, id, hits)
-  if redis.call('SMISMEMBER', keys.requests, id)[1] == 0 then
-    return false
-  end
-  local before = read_hits(keys, state, id)
-  if hits == before then
-    return true
-  elseif hits == ONE_HIT then
-    forget_hits(keys, state, id)
-  else
-    write_hits(keys, state, id, hits)
-  end
-  state.approved = state.approved + hits - before
-  if hits < before then
-    make_room(state, call)
-  end
-  return true
 end
 
 -- Remembers released and withdrawn ids, so that a settle that asks about them late, or a second time, does not put them
@@ -132,19 +77,6 @@ local function remember_requests(keys, state, call, ids)
   call_in_chunks('SADD', keys.past_requests[state.turn], ids)
   state.has_past = true
   state.changed = true
-end
-
--- The ids among these that were approved, in this window or in one that is remembered: id -> true.
-local function find_approved(keys, ids)
-  local approved = {}
-  for _, name in ipairs({ keys.requests, unpack(keys.past_requests) }) do
-    for i, is_member in ipairs(list_in_chunks('SMISMEMBER', name, ids)) do
-      if is_member == 1 then
-        approved[ids[i]] = true
-      end
-    end
-  end
-  return approved
 end
 
 -- When the ids approved in this window may be forgotten, which can be after the end of the instance. The state, which

@@ -6,7 +6,7 @@
 --   released                              since an approval was released or corrected downwards (lib/requests)
 --   more                                  with the fields of MORE, since somebody has waited or the key was lost,
 --                                         while `expires` does not follow from the window, and while an approval has
---                                         more than one hit. A field that says nothing is 0
+--                                         more than one hit or is held. A field that says nothing is 0
 --@include lib/digits
 --@include lib/limits
 --@include lib/state-values
@@ -14,13 +14,32 @@
 
 local FIRST_TURN = 1
 
-local MORE = { 'expires', 'ticket', 'hold_until', 'unsorted', 'serving', 'served', 'blocked', 'hits' }
+local MORE = { 'expires', 'ticket', 'hold_until', 'unsorted', 'serving', 'served', 'blocked', 'hits', 'holds' }
 -- Their values in a key without them.
 local NO_MORE = {
   __index = {
     stored_expires = 0, ticket = 0, hold_until = 0, unsorted = 0, serving = 0, served = 0, blocked = 0, hits = 0,
+    held = 0, lapses = 0, held_until = 0, max_holds = 0,
   },
 }
+
+-- The field `holds` (lib/holds): `<hits held>:<first lapse>:<last lapse>:<most holds>`.
+local function read_holds(state, text)
+  local held, lapses, held_until, max_holds = string.match(text, '^(%d+):(%d+):(%d+):(%d+)$')
+  state.held, state.lapses = tonumber(held), tonumber(lapses)
+  state.held_until, state.max_holds = tonumber(held_until), tonumber(max_holds)
+end
+
+local function has_holds(state)
+  return state.lapses > 0
+end
+
+local function format_holds(state)
+  if not has_holds(state) and state.max_holds == 0 then
+    return 0
+  end
+  return string.format('%.0f:%.0f:%.0f:%.0f', state.held, state.lapses, state.held_until, state.max_holds)
+end
 
 local function read_more(state_key, state)
   local values = redis.call('HMGET', state_key, unpack(MORE))
@@ -34,6 +53,9 @@ local function read_more(state_key, state)
   -- Earlier versions do not write these.
   state.blocked = tonumber(values[7] or 0)
   state.hits = tonumber(values[8] or 0)
+  if values[9] and values[9] ~= '0' then
+    read_holds(state, values[9])
+  end
   if state.stored_expires > 0 then
     state.expires = state.stored_expires
   end
@@ -107,7 +129,8 @@ end
 
 local function says_nothing_more(state)
   return state.ticket == 0 and state.hold_until == 0 and state.unsorted == 0 and state.serving == 0
-    and state.served == 0 and state.blocked == 0 and state.hits == 0 and expires_to_store(state) == 0
+    and state.served == 0 and state.blocked == 0 and state.hits == 0 and state.lapses == 0
+    and expires_to_store(state) == 0
 end
 
 local function write_more(state_key, state)
@@ -118,7 +141,7 @@ local function write_more(state_key, state)
   redis.call(
     'HSET', state_key, 'more', 1, 'expires', expires_to_store(state), 'ticket', state.ticket,
     'hold_until', state.hold_until, 'unsorted', state.unsorted, 'serving', state.serving, 'served', state.served,
-    'blocked', state.blocked, 'hits', state.hits
+    'blocked', state.blocked, 'hits', state.hits, 'holds', format_holds(state)
   )
 end
 

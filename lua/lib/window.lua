@@ -28,15 +28,15 @@ local function is_in_window(start, window, now_ms)
   return age >= -window and age < window
 end
 
--- Moves `state` to the window that holds `now_ms`. A changed window length counts from the first boundary after the
--- change.
+-- Moves `state` to the window that holds `now_ms`, in which held approvals count first. A changed window length counts
+-- from the first boundary after the change.
 local function roll_window(state, now_ms, window_millis)
   state.start = start_of_window(state.start, state.window, now_ms)
   if state.window ~= window_millis then
     state.window = window_millis
     state.start = start_of_window(state.start, window_millis, now_ms)
   end
-  state.approved = 0
+  state.approved = state.held
   state.denied = 0
   state.rolled = true
 end

@@ -11,11 +11,16 @@ const requestId = z.uuid().meta({ description: 'The id of the approval, for its 
 /** The body of an approval, and of its release. */
 export const approval = z.strictObject({ request_id: requestId }).meta({ id: 'Approval' });
 
-/** The body of a correction's answer. */
+/** The body of the answer to a correction or a renewal. */
 export const amendment = z
   .strictObject({
     request_id: requestId,
-    hits: count.meta({ description: 'The hits of the approval from now on.' }),
+    hits: count
+      .optional()
+      .meta({ description: 'The hits of the approval from now on, if the request has set them.' }),
+    holdMillis: count
+      .optional()
+      .meta({ description: 'Milliseconds until the hold lapses, if the approval is held.' }),
   })
   .meta({ id: 'Amendment' });
 
@@ -43,6 +48,9 @@ export const instance = z
       description: 'Denials of checks that did not ask to wait.',
     }),
     NumWaiting: count.meta({ description: 'Requests in the queue.' }),
+    NumHeld: count.optional().meta({
+      description: 'The hits of held approvals, which are among the approvals. Left out if 0.',
+    }),
     Found: z.literal(true),
   })
   .meta({ id: 'Instance' });

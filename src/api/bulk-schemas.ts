@@ -18,6 +18,7 @@ export const checkElement = z
       maxRequests: wholeNumber(BOUNDS.maxRequests).optional(),
       maxRequestsInQueue: wholeNumber(BOUNDS.maxRequestsInQueue).optional(),
       hits: wholeNumber(BOUNDS.hits).optional(),
+      holdMillis: wholeNumber(BOUNDS.holdMillis).optional(),
     },
     'an object',
   )

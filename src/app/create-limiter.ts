@@ -58,6 +58,7 @@ export async function createLimiter(
     // With a substitute for the store, one bound applies to both together.
     maxWaiters: settings.STORE_OUTAGE_POLICY === 'deny' ? maxWaiters : Infinity,
     maxIdsPerKey: settings.MAX_IDS_PER_KEY,
+    maxHoldsPerKey: settings.MAX_HOLDS_PER_KEY,
     clock: systemClock,
     logger,
     observer,
@@ -78,12 +79,13 @@ function loadedAt(rules: Policies, clock: Clock): () => number {
   };
 }
 
-type Bounds = Pick<Settings, 'MAX_KEYS' | 'MAX_IDS_PER_KEY'>;
+type Bounds = Pick<Settings, 'MAX_KEYS' | 'MAX_IDS_PER_KEY' | 'MAX_HOLDS_PER_KEY'>;
 
 function boundsOf(settings: Bounds): Omit<MemoryBounds, 'maxWaiters'> {
   return {
     maxKeys: settings.MAX_KEYS,
     maxIdsPerKey: settings.MAX_IDS_PER_KEY,
+    maxHoldsPerKey: settings.MAX_HOLDS_PER_KEY,
     maxBytes: memoryIn(getHeapStatistics().heap_size_limit),
   };
 }

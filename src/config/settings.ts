@@ -69,6 +69,8 @@ export const settingsSchema = z.object({
   MAX_REQUESTS_IN_QUEUE_CEILING: wholeNumber(BOUNDS.maxRequestsInQueue).default(
     BOUNDS.maxRequestsInQueue.max,
   ),
+  REQUESTS_CAN_HOLD: yesOrNo().default(true),
+  MAX_HOLD_MILLIS: wholeNumber(BOUNDS.holdMillis).default(BOUNDS.holdMillis.max),
   CONFIG_FILE: z.string().optional(),
   UNKNOWN_KEYS: oneOf(UNKNOWN_KEYS).default('allow'),
   GRPC_KEY_TEMPLATE: keyTemplate().default('{domain}:{entries}'),
@@ -97,6 +99,7 @@ export const settingsSchema = z.object({
 
   MAX_KEYS: wholeNumber({ min: 1, max: 100_000_000 }).default(1_000_000),
   MAX_IDS_PER_KEY: wholeNumber({ min: 1, max: BOUNDS.maxRequests.max }).default(1_000_000),
+  MAX_HOLDS_PER_KEY: wholeNumber({ min: 1, max: 10_000 }).default(1000),
   MAX_WAITERS: wholeNumber({ min: 0, max: 1_000_000 }).default(10_000),
   MAX_WAITERS_PER_CALLER: wholeNumber({ min: 0, max: 1_000_000 }).optional(),
   MAX_CONNECTIONS: wholeNumber({ min: 1, max: 1_000_000 }).default(20_000),

@@ -9,6 +9,8 @@ export const BOUNDS = {
   hits: { min: 1, max: 1_000_000_000 },
   /** 0 leaves an approval that takes nothing. */
   amendedHits: { min: 0, max: 1_000_000_000 },
+  /** A shorter hold could lapse while its renewal is on its way. */
+  holdMillis: { min: 1000, max: 24 * 60 * 60 * 1000 },
   /** UTF-8 bytes of a key, after percent-decoding. */
   keyBytes: { min: 1, max: 512 },
 } as const;

@@ -4,7 +4,7 @@ const REASONS = {
   /** The store has no room for a new key. Existing keys are still decided. */
   store_full: 'store full',
   /** The store keeps no more ids of approvals for the key's window, although the maximum is not reached. */
-  key_full: 'too many approvals of the key in this window',
+  key_full: 'too many approvals of the key',
   /** This replica stops before the turn of the request. Another replica may be asked. */
   shutting_down: 'shutting down',
   /** As many requests as may wait here wait already. Another replica may be asked. */

@@ -65,6 +65,11 @@ export interface CheckRequest {
   readonly maxWaitMillis?: number | undefined;
   /** How much of the maximum it takes, all or nothing. Default: 1. */
   readonly hits?: number | undefined;
+  /**
+   * Holds the approval: it counts in every window until it is released, or until so many milliseconds have passed since
+   * it was given or renewed last. Undefined: the approval counts in its window only.
+   */
+  readonly holdMillis?: number | undefined;
   readonly maxRequests?: number | undefined;
   readonly maxRequestsInQueue?: number | undefined;
   /** Checks of a key with the same order are decided in the order in which they were asked, also if calls fail. */
@@ -74,6 +79,20 @@ export interface CheckRequest {
 
 /** While the store is down, `allow` approves everything, and with `local` this replica decides alone. */
 export type OutagePolicy = 'allow' | 'local';
+
+/** What changes about an approval. In any case its hold is renewed, if it is held. */
+export interface Amendment {
+  /** 0 or more. Undefined: as before. */
+  readonly hits?: number | undefined;
+  /** The length of its hold from now on. Undefined: as before. */
+  readonly holdMillis?: number | undefined;
+}
+
+/** An approval that still counts. */
+export interface Amended {
+  /** Milliseconds until its hold lapses; undefined if it is not held. */
+  readonly holdMillis?: number | undefined;
+}
 
 /** What a key's window has left after a decision. */
 export interface Quota {
@@ -121,7 +140,10 @@ export type StoreCondition = 'ok' | 'full';
 export interface InstanceState {
   readonly key: string;
   readonly limits: Limits;
+  /** The hits of all approvals that count. */
   readonly approved: number;
+  /** The hits of those that are held. */
+  readonly held: number;
   readonly denied: number;
   readonly waiting: number;
 }
@@ -180,18 +202,23 @@ export interface Limiter {
   check(request: CheckRequest, caller?: CallerPresence): Promise<Decision>;
 
   /**
-   * Releases an approval of the current window, with all of its hits. The head of the queue gets them.
-   * @returns false if the id is unknown, was released before, or its window has ended
+   * Releases an approval that still counts, with all of its hits. The head of the queue gets them.
+   * @returns false if the id is unknown, was released before, or its window has ended or its hold has lapsed
    */
   release(key: string, requestId: string, trace?: RequestTrace): Promise<boolean>;
 
   /**
-   * Changes the hits of an approval that still counts. With fewer, the head of the queue gets the room. With more, the
-   * approvals may exceed the maximum: then nobody is approved until there is room again.
-   * @param hits 0 or more
-   * @returns false as `release`
+   * Changes an approval that still counts, and renews its hold. With fewer hits, the head of the queue gets the room. With
+   * more, the approvals may exceed the maximum: then nobody is approved until there is room again.
+   * @returns undefined where `release` returns false; also if the amendment is about a hold alone, and the approval is
+   *   not held
    */
-  amend(key: string, requestId: string, hits: number, trace?: RequestTrace): Promise<boolean>;
+  amend(
+    key: string,
+    requestId: string,
+    amendment: Amendment,
+    trace?: RequestTrace,
+  ): Promise<Amended | undefined>;
 
   /**
    * Gives back an approval that nobody uses. If the store is down, this is done later, as long as the approval counts.

@@ -1,6 +1,6 @@
 import type { Clock } from '../common/clock.js';
 import type { CallerPresence } from './caller-presence.js';
-import type { Decision, Quota } from './limiter.js';
+import type { CheckRequest, Decision, Quota } from './limiter.js';
 
 /**
  * A request that may have to wait for its turn. It is decided once: approved or denied, withdrawn because its caller
@@ -15,12 +15,22 @@ export class Waiter {
   #caller: CallerPresence | undefined;
   #cancelTimer: (() => void) | undefined;
 
-  /** @param maxWaitMillis the longest wait; undefined for no limit */
+  readonly hits: number;
+  /** Undefined if its approval will not be held. */
+  readonly holdMillis: number | undefined;
+  readonly #maxWaitMillis: number | undefined;
+
   constructor(
     readonly requestId: string,
-    private readonly maxWaitMillis?: number,
-    readonly hits = 1,
+    {
+      hits = 1,
+      holdMillis,
+      maxWaitMillis,
+    }: Pick<CheckRequest, 'hits' | 'holdMillis' | 'maxWaitMillis'> = {},
   ) {
+    this.hits = hits;
+    this.holdMillis = holdMillis;
+    this.#maxWaitMillis = maxWaitMillis;
     this.decision = new Promise((resolve, reject) => {
       this.#resolve = resolve;
       this.#reject = reject;
@@ -73,8 +83,8 @@ export class Waiter {
 
   /** Starts the longest wait. Calls `onExpired` if the request is undecided when it is over. */
   onceExpired(clock: Clock, onExpired: () => void): void {
-    if (this.maxWaitMillis === undefined || this.#decided) return;
-    this.#cancelTimer = clock.after(this.maxWaitMillis, onExpired);
+    if (this.#maxWaitMillis === undefined || this.#decided) return;
+    this.#cancelTimer = clock.after(this.#maxWaitMillis, onExpired);
   }
 
   #end(): boolean {

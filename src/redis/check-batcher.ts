@@ -16,7 +16,7 @@ import {
   type BatchedCheck,
   type CheckBatch,
   type CheckBatchReply,
-  hasHits,
+  hasTerms,
   type KeyAssumption,
   type KnownWaiting,
   VERDICT,
@@ -119,8 +119,9 @@ export class CheckBatcher {
     onReply: (reply: CheckReply) => void,
     onFailed: (error: Error) => void,
   ): void {
-    const { canWait, noPlace = false, maxWaitMillis, hits } = request;
-    this.#add(request, { requestId, canWait, noPlace, maxWaitMillis, hits, onReply, onFailed });
+    const { canWait, noPlace = false, maxWaitMillis, hits, holdMillis } = request;
+    const terms = { canWait, noPlace, maxWaitMillis, hits, holdMillis };
+    this.#add(request, { requestId, ...terms, onReply, onFailed });
   }
 
   #add(request: CheckRequest, check: PendingCheck): void {
@@ -283,7 +284,7 @@ function takes(batch: PendingBatch, { maxRequests, maxRequestsInQueue }: CheckRe
 }
 
 function append(batch: PendingBatch, request: CheckRequest, check: PendingCheck): void {
-  if (check.canWait || hasHits(check)) batch.isPlain = false;
+  if (check.canWait || hasTerms(check)) batch.isPlain = false;
   if (request.order) (batch.orders ??= new Set()).add(request.order);
   if (request.trace) (batch.traces ??= []).push(request.trace);
   batch.checks.push(check);

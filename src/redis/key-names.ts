@@ -31,6 +31,11 @@ export class KeyNames {
     return `${this.requests}:hits`;
   }
 
+  /** The approvals that are held. */
+  get holds(): string {
+    return `${this.state}:holds`;
+  }
+
   /** The waiters, in the order of their arrival. */
   get queue(): string {
     return `${this.state}:queue`;
@@ -69,6 +74,7 @@ export function storedNames(names: KeyNames): StoredName[] {
     { holds: 'state', name: names.state },
     { holds: 'approved request ids', name: names.requests },
     { holds: 'hits of approvals', name: names.hits },
+    { holds: 'held approvals', name: names.holds },
     ...names.pastRequests.map((name) => ({ holds: 'ids of earlier windows', name })),
     { holds: 'queue', name: names.queue },
     { holds: 'waiters', name: names.waiting },

@@ -7,6 +7,8 @@ import type { Clock } from '../common/clock.js';
 import type { CallerPresence } from '../limiter/caller-presence.js';
 import { StoreUnavailableError, UnavailableError } from '../limiter/errors.js';
 import type {
+  Amended,
+  Amendment,
   CheckRequest,
   Decision,
   InstanceDetail,
@@ -47,6 +49,8 @@ export interface RedisLimiterOptions {
   readonly maxWaiters: number;
   /** The most ids of approvals that are kept of one key's window. */
   readonly maxIdsPerKey: number;
+  /** The most approvals of one key that are held. */
+  readonly maxHoldsPerKey: number;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly observer: StoreObserver;
@@ -133,8 +137,13 @@ export class RedisLimiter implements StoreLimiter {
     return this.#scripts.release(this.#naming.namesOf(key), requestId, trace);
   }
 
-  amend(key: string, requestId: string, hits: number, trace?: RequestTrace): Promise<boolean> {
-    return this.#scripts.amend(this.#naming.namesOf(key), requestId, hits, trace);
+  amend(
+    key: string,
+    requestId: string,
+    amendment: Amendment,
+    trace?: RequestTrace,
+  ): Promise<Amended | undefined> {
+    return this.#scripts.amend(this.#naming.namesOf(key), requestId, amendment, trace);
   }
 
   giveBack(key: string, requestId: string): void {

@@ -9,6 +9,9 @@ export interface DeclaredPolicy {
   /** The greatest values that requests may set. */
   readonly maxRequestsCeiling: number;
   readonly maxRequestsInQueueCeiling: number;
+  readonly requestsCanHold: boolean;
+  /** The longest hold that requests may set. */
+  readonly maxHoldMillis: number;
   /** How long checks of Envoy's protocol may wait, which can't ask for it themselves; 0 if they may not wait. */
   readonly maxWaitMillis: number;
   /** In shadow mode: checks are decided and counted, but never denied. */

@@ -80,6 +80,8 @@ function apply(before: DeclaredPolicy, rule: Rule): DeclaredPolicy {
     maxRequestsCeiling: rule.max_requests_ceiling ?? before.maxRequestsCeiling,
     maxRequestsInQueueCeiling:
       rule.max_requests_in_queue_ceiling ?? before.maxRequestsInQueueCeiling,
+    requestsCanHold: rule.requests_can_hold ?? before.requestsCanHold,
+    maxHoldMillis: rule.max_hold_millis ?? before.maxHoldMillis,
     maxWaitMillis: rule.max_wait_millis ?? before.maxWaitMillis,
     isShadow: rule.shadow ?? before.isShadow,
     isKnown: true,

@@ -32,6 +32,9 @@ export const ruleSchema = z.strictObject(
     /** The greatest values that requests may set. */
     max_requests_ceiling: wholeNumber(BOUNDS.maxRequests).optional(),
     max_requests_in_queue_ceiling: queue.optional(),
+    /** Whether requests may hold approvals, and for how many milliseconds at most. */
+    requests_can_hold: yesOrNo().optional(),
+    max_hold_millis: wholeNumber(BOUNDS.holdMillis).optional(),
     /** How long checks of Envoy's protocol may wait, in milliseconds. */
     max_wait_millis: wholeNumber(BOUNDS.maxWaitMillis).optional(),
     /** Decides and counts, but never denies. */

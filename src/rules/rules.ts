@@ -22,6 +22,8 @@ type RulesSettings = Pick<
   | 'MAX_REQUESTS_IN_QUEUE_CEILING'
   | 'REQUESTS_CAN_SET_RATE'
   | 'REQUESTS_CAN_MOD_QUEUE'
+  | 'REQUESTS_CAN_HOLD'
+  | 'MAX_HOLD_MILLIS'
 >;
 
 /** What applies to a key that no rule matches. */
@@ -36,6 +38,8 @@ export function defaultPolicy(settings: RulesSettings): KeyPolicy {
     requestsCanModQueue: settings.REQUESTS_CAN_MOD_QUEUE,
     maxRequestsCeiling: settings.MAX_REQUESTS_CEILING,
     maxRequestsInQueueCeiling: settings.MAX_REQUESTS_IN_QUEUE_CEILING,
+    requestsCanHold: settings.REQUESTS_CAN_HOLD,
+    maxHoldMillis: settings.MAX_HOLD_MILLIS,
     maxWaitMillis: 0,
     isShadow: false,
     isKnown: false,

@@ -106,7 +106,12 @@ export const ERRORS = {
   OVERRIDE_TOO_LARGE: {
     kind: 'reject',
     message: '{parameter} must be at most {max} for this key',
-    when: 'an override is above the ceiling of the key, see `max_requests_ceiling` and `MAX_REQUESTS_CEILING`',
+    when: 'an override is above the ceiling of the key, see `max_requests_ceiling` and `MAX_REQUESTS_CEILING`; or `holdMillis` is above `MAX_HOLD_MILLIS` or `max_hold_millis`',
+  },
+  HOLD_FORBIDDEN: {
+    kind: 'reject',
+    message: 'holding approvals is disabled for this key',
+    when: 'a request has `holdMillis`, and `REQUESTS_CAN_HOLD` or `requests_can_hold` forbids holds',
   },
   KEY_UNKNOWN: {
     kind: 'reject',
@@ -116,7 +121,7 @@ export const ERRORS = {
   REQUEST_NOT_FOUND: {
     kind: 'reject',
     message: 'request not found',
-    when: 'the request id is unknown, was released before, or is from a window that has ended',
+    when: 'the request id is unknown, was released before, is from a window that has ended, or its hold has lapsed',
   },
   PATH_NOT_FOUND: {
     kind: 'reject',
@@ -183,8 +188,8 @@ export const ERRORS = {
   },
   KEY_FULL: {
     kind: 'fail',
-    message: 'too many approvals of the key in this window',
-    when: 'the window of the key has `MAX_IDS_PER_KEY` approvals, and its maximum is higher',
+    message: 'too many approvals of the key',
+    when: 'the window of the key has `MAX_IDS_PER_KEY` approvals, or `MAX_HOLDS_PER_KEY` are held, and its maximum is higher',
     retryAfter: 1,
   },
   SHUTTING_DOWN: {

@@ -6,9 +6,9 @@ import { checkDecider, type DecideCheck, type DecideParts } from './deciding/dec
 import type { RecentDenials } from './deciding/recent-denials.js';
 import {
   type Amend,
+  amendBy,
   type Release,
   type RunBulk,
-  tracedAmend,
   tracedBulk,
   tracedDecider,
   tracedRelease,
@@ -44,13 +44,13 @@ export interface Service {
 export function createService(parts: ServiceParts): Service {
   const { limiter, policyOf, access, recentDenials, turns, tracer } = parts;
   const decide = checkDecider(parts);
-  const shared = { limiter, policyOf, access, recentDenials, turns };
+  const amend = amendBy(limiter, policyOf, tracer);
+  const shared = { amend, limiter, policyOf, access, recentDenials, turns };
   if (tracer) {
     return {
       ...shared,
       decide: tracedDecider(decide, tracer),
       release: tracedRelease(limiter, tracer),
-      amend: tracedAmend(limiter, tracer),
       runBulk: tracedBulk(tracer),
     };
   }
@@ -58,7 +58,6 @@ export function createService(parts: ServiceParts): Service {
     ...shared,
     decide,
     release: (key, requestId) => limiter.release(key, requestId),
-    amend: (key, requestId, hits) => limiter.amend(key, requestId, hits),
     runBulk: (_name, _context, work) => work(),
   };
 }

@@ -15,6 +15,7 @@ export interface DebugState {
   readonly NumApprovedThisWindow?: number;
   readonly NumDeniedThisWindow?: number;
   readonly NumWaiting?: number;
+  readonly NumHeld?: number;
 }
 
 /** @param headers such as a token's */

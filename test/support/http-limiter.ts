@@ -1,6 +1,8 @@
 import type { CallerPresence } from '../../src/limiter/caller-presence.js';
 import { UnavailableError } from '../../src/limiter/errors.js';
 import type {
+  Amended,
+  Amendment,
   CheckRequest,
   Decision,
   InstanceDetail,
@@ -75,14 +77,22 @@ export class HttpLimiter implements Limiter {
     return status === 200;
   }
 
-  async amend(key: string, requestId: string, hits: number): Promise<boolean> {
-    const path = `${ratePath(key)}/${requestId}?hits=${hits}`;
-    return (await send(this.url, 'PUT', path)).status === 200;
+  async amend(key: string, requestId: string, amendment: Amendment): Promise<Amended | undefined> {
+    const { hits, holdMillis: asked } = amendment;
+    const query = [
+      hits === undefined ? '' : `hits=${hits}`,
+      asked === undefined ? '' : `holdMillis=${asked}`,
+    ].join('&');
+    const answer = await send(this.url, 'PUT', `${ratePath(key)}/${requestId}?${query}`);
+    if (answer.status === 404) return undefined;
+    if (answer.status !== 200) throw new Error(`status ${answer.status}`);
+    const { holdMillis } = answer.json() as Amended;
+    return holdMillis === undefined ? {} : { holdMillis };
   }
 
   async inspect(key: string): Promise<InstanceState | undefined> {
     const body = await debugState(this.url, key);
-    return body.Found ? toInstance(body as Required<DebugState>) : undefined;
+    return body.Found ? toInstance(body as KnownState) : undefined;
   }
 
   examine(key: string, mostQueued: number): Promise<InstanceDetail | undefined> {
@@ -91,7 +101,7 @@ export class HttpLimiter implements Limiter {
 
   async *list(): AsyncIterable<readonly InstanceState[]> {
     const answer = await send(this.url, 'GET', '/debug');
-    const body = answer.json() as { Instances: Record<string, Required<DebugState>> };
+    const body = answer.json() as { Instances: Record<string, KnownState> };
     yield Object.values(body.Instances).map(toInstance);
   }
 
@@ -104,6 +114,9 @@ export class HttpLimiter implements Limiter {
   }
 }
 
+/** Only the hits of held approvals are left out if there are none. */
+type KnownState = Required<Omit<DebugState, 'NumHeld'>> & Pick<DebugState, 'NumHeld'>;
+
 /** From `RateLimit-Policy: "default";q=5;w=1` and `RateLimit: "default";r=4;t=1`. */
 function quotaIn(headers: Answer['headers']): Quota {
   const text = `${String(headers['ratelimit-policy'])};${String(headers.ratelimit)}`;
@@ -111,7 +124,7 @@ function quotaIn(headers: Answer['headers']): Quota {
   return { maxRequests: number('q'), remaining: number('r'), resetMillis: number('t') * 1000 };
 }
 
-function toInstance(body: Required<DebugState>): InstanceState {
+function toInstance(body: KnownState): InstanceState {
   return {
     key: body.Key,
     limits: {
@@ -122,5 +135,7 @@ function toInstance(body: Required<DebugState>): InstanceState {
     approved: body.NumApprovedThisWindow,
     denied: body.NumDeniedThisWindow,
     waiting: body.NumWaiting,
+    // The schema's tests show that it is left out if it is 0.
+    held: body.NumHeld ?? 0,
   };
 }

@@ -5,6 +5,7 @@ import { pino } from 'pino';
 
 import { startDraining } from '../../src/http/replies/reply.js';
 import type { Limiter, Limits, LimitsOf } from '../../src/limiter/limiter.js';
+import type { InstanceBounds } from '../../src/limiter/memory/instance.js';
 import { MemoryLimiter } from '../../src/limiter/memory/memory-limiter.js';
 import { connect, waitUntilReady } from '../../src/redis/connections/connect.js';
 import { ConnectionSubscriber } from '../../src/redis/connections/connection-subscriber.js';
@@ -30,21 +31,24 @@ export interface LimiterHarness {
 
 export type HarnessFactory = (
   limits: Limits | LimitsOf,
-  maxIdsPerKey?: number,
+  bounds?: Partial<InstanceBounds>,
 ) => Promise<LimiterHarness>;
 
 function toLimitsOf(limits: Limits | LimitsOf): LimitsOf {
   return typeof limits === 'function' ? limits : () => limits;
 }
 
-/** More ids than any test needs. */
-const MANY = 1_000_000;
+/** More than any test needs. */
+const UNBOUNDED: InstanceBounds = { maxIdsPerKey: 1_000_000, maxHoldsPerKey: 10_000 };
 
 const silent = pino({ level: 'silent' });
 
-export const createMemoryHarness: HarnessFactory = (limits, maxIdsPerKey = MANY) => {
+export const createMemoryHarness: HarnessFactory = (limits, bounds = {}) => {
   const clock = new ManualClock(startOfControlledTime());
-  const limiter = new MemoryLimiter(policiesWith(toLimitsOf(limits)), clock, { maxIdsPerKey });
+  const limiter = new MemoryLimiter(policiesWith(toLimitsOf(limits)), clock, {
+    ...UNBOUNDED,
+    ...bounds,
+  });
   return Promise.resolve({
     limiter,
     advance: (millis) => clock.advance(millis),
@@ -54,7 +58,7 @@ export const createMemoryHarness: HarnessFactory = (limits, maxIdsPerKey = MANY)
 };
 
 export function redisHarnessFactory(redis: RedisForTests): HarnessFactory {
-  return async (limits, maxIdsPerKey = MANY) => {
+  return async (limits, bounds = {}) => {
     // So long that a short hang of the machine does not look like an outage.
     const timeoutMillis = 60_000;
     const connected = connect(
@@ -82,7 +86,8 @@ export function redisHarnessFactory(redis: RedisForTests): HarnessFactory {
       database: 0,
       timeoutMillis,
       maxWaiters: Infinity,
-      maxIdsPerKey,
+      ...UNBOUNDED,
+      ...bounds,
       clock,
       logger: silent,
       observer: unobserved,
@@ -119,8 +124,8 @@ export function redisHarnessFactory(redis: RedisForTests): HarnessFactory {
 
 /** The same limiter over HTTP. */
 export function overHttp(factory: HarnessFactory): HarnessFactory {
-  return async (limits, maxIdsPerKey) => {
-    const inner = await factory(limits, maxIdsPerKey);
+  return async (limits, bounds) => {
+    const inner = await factory(limits, bounds);
     const app = httpAppOver(inner.limiter);
     const served = await serve(app);
     return {

@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis';
 
-import type { Limits } from '../../src/limiter/limiter.js';
+import type { Amended, Amendment, Limits } from '../../src/limiter/limiter.js';
 import { type KeyNames, KeyNaming } from '../../src/redis/key-names.js';
 import {
   type BatchedCheck,
@@ -64,6 +64,7 @@ export interface ReplicaOptions {
   readonly limits?: Partial<Limits>;
   readonly leaseMillis?: number;
   readonly maxIdsPerKey?: number;
+  readonly maxHoldsPerKey?: number;
   /**
    * What the replica knows of the time before its calls, in ms after the start: when its rules were loaded, after
    * everything else where that is left out; and from when to when Redis has answered it, until now where only the first
@@ -128,6 +129,7 @@ export class ScriptHarness {
       leaseMillis: options.leaseMillis ?? TEST_LEASE_MILLIS,
       wakeArgument: naming.wakeArgument({ isCluster: false }),
       maxIdsPerKey: options.maxIdsPerKey ?? 1_000_000,
+      maxHoldsPerKey: options.maxHoldsPerKey ?? 100,
       historyOf: () => this.#history(options.history),
       replacements: { ...this.replacements, ...options.replacements },
     });
@@ -165,8 +167,8 @@ export class ScriptHarness {
    */
   async expiry(): Promise<Record<string, number>> {
     const expiry: Record<string, number> = {};
-    const { state, requests, hits, queue, waiting, replicas } = this.names;
-    const names = { state, requests, hits, queue, waiting, replicas };
+    const { state, requests, hits, holds, queue, waiting, replicas } = this.names;
+    const names = { state, requests, hits, holds, queue, waiting, replicas };
     for (const [name, key] of Object.entries(names)) {
       const at = await this.#expiryOf(key);
       if (at !== undefined) expiry[name] = at;
@@ -258,6 +260,17 @@ export class TestReplica {
     );
   }
 
+  /** A check whose approval is held. */
+  async checkHold(
+    requestId: string,
+    holdMillis: number,
+    more: Partial<BatchedCheck> = {},
+  ): Promise<Verdict> {
+    const check = { requestId, canWait: false, holdMillis, ...more };
+    const [verdict] = await this.checkBatch([check]);
+    return verdict!;
+  }
+
   /** A check with so many hits. */
   async checkHits(
     requestId: string,
@@ -297,13 +310,13 @@ export class TestReplica {
   /**
    * @param tickets the waiters asked about, with their tickets relative to the start
    * @param millisLeft until the window ends, and `limits` those in force, as far as the replica knows
-   * @param hits those of the waiters that need more than one
+   * @param terms those of the waiters that need more than one hit, or a hold
    */
   async settle(
     tickets: Readonly<Record<string, number>> = {},
     millisLeft = 0,
     limits = '',
-    hits: Readonly<Record<string, number>> = {},
+    terms: Readonly<Record<string, { readonly hits?: number; readonly holdMillis?: number }>> = {},
   ): Promise<SettleReply> {
     const reply = await this.scripts.settle(
       this.harness.names,
@@ -311,7 +324,8 @@ export class TestReplica {
       Object.entries(tickets).map(([requestId, ticket]) => ({
         requestId,
         ticket: this.harness.absoluteTicket(ticket),
-        hits: hits[requestId] ?? 1,
+        hits: terms[requestId]?.hits ?? 1,
+        holdMillis: terms[requestId]?.holdMillis,
       })),
     );
     await this.harness.expiry();
@@ -341,8 +355,13 @@ export class TestReplica {
     return released;
   }
 
+  /** @returns whether there is such an approval */
   async amend(requestId: string, hits: number): Promise<boolean> {
-    const amended = await this.scripts.amend(this.harness.names, requestId, hits);
+    return (await this.renewHold(requestId, { hits })) !== undefined;
+  }
+
+  async renewHold(requestId: string, amendment: Amendment = {}): Promise<Amended | undefined> {
+    const amended = await this.scripts.amend(this.harness.names, requestId, amendment);
     await this.harness.expiry();
     return amended;
   }

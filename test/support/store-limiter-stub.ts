@@ -1,6 +1,7 @@
 import type { CallerPresence } from '../../src/limiter/caller-presence.js';
 import { StoreUnavailableError, UnavailableError } from '../../src/limiter/errors.js';
 import type {
+  Amended,
   CheckRequest,
   Decision,
   InstanceDetail,
@@ -44,8 +45,8 @@ export class StoreLimiterStub implements StoreLimiter {
     return this.#answer(key, requestId.startsWith('id '));
   }
 
-  amend(key: string, requestId: string): Promise<boolean> {
-    return this.#answer(key, requestId.startsWith('id '));
+  amend(key: string, requestId: string): Promise<Amended | undefined> {
+    return this.#answer(key, requestId.startsWith('id ') ? {} : undefined);
   }
 
   giveBack(_key: string, requestId: string): void {
@@ -119,6 +120,7 @@ export function instance(key: string): InstanceState {
     key,
     limits: { windowMillis: 1, maxRequests: 1, maxRequestsInQueue: 1 },
     approved: 77,
+    held: 0,
     denied: 0,
     waiting: 0,
   };

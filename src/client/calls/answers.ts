@@ -7,7 +7,7 @@ import type { Answer } from './exchange.js';
 /** The messages of 503s that are certain to have counted nothing, so that a second request can't count twice. */
 const COUNTED_NOTHING: Readonly<Record<UncountedMessage, true>> = {
   'store full: no room for another key': true,
-  'too many approvals of the key in this window': true,
+  'too many approvals of the key': true,
   'shutting down': true,
   'too many waiters on this replica': true,
   'too many waiters of this caller on this replica': true,

@@ -2,7 +2,7 @@ import { closestMatch } from 'leven';
 import { z } from 'zod';
 
 import { BOUNDS } from '../../limiter/bounds.js';
-import type { CheckRequest } from '../../limiter/limiter.js';
+import type { Amendment, CheckRequest } from '../../limiter/limiter.js';
 import { wholeNumber, yesOrNo } from '../../config/text-schemas.js';
 import { parseKey } from '../../service/keys.js';
 import { serviceError } from '../../service/service-error.js';
@@ -16,10 +16,14 @@ export const querySchema = z.object({
   maxRequestsInQueue: wholeNumber(BOUNDS.maxRequestsInQueue).optional(),
   maxWaitMillis: wholeNumber(BOUNDS.maxWaitMillis).optional(),
   hits: wholeNumber(BOUNDS.hits).optional(),
+  holdMillis: wholeNumber(BOUNDS.holdMillis).optional(),
 });
 
-/** The query of a correction. */
-export const amendmentSchema = z.object({ hits: wholeNumber(BOUNDS.amendedHits) });
+/** The query of an amendment. Without parameters it renews a hold. */
+export const amendmentSchema = z.object({
+  hits: wholeNumber(BOUNDS.amendedHits).optional(),
+  holdMillis: wholeNumber(BOUNDS.holdMillis).optional(),
+});
 
 /** Names and values, as parsed by Express. */
 export type Query = Readonly<Record<string, unknown>>;
@@ -28,6 +32,7 @@ export const NO_PARAMETERS: Query = {};
 
 /** The names of the parameters of a check. */
 export const PARAMETERS: readonly string[] = Object.keys(querySchema.shape);
+const AMENDMENT_PARAMETERS: readonly string[] = Object.keys(amendmentSchema.shape);
 
 /**
  * The check that a request asks for.
@@ -36,7 +41,7 @@ export const PARAMETERS: readonly string[] = Object.keys(querySchema.shape);
 export function parseCheck(key: string, query: Query): CheckRequest {
   const parsedKey = parseKey(key);
   if (query === NO_PARAMETERS) return { key: parsedKey, canWait: false };
-  rejectUnknown(query);
+  rejectUnknown(query, PARAMETERS);
   const { canWait = false, maxWaitMillis, ...overrides } = parse(querySchema, query);
   if (canWait) return { key: parsedKey, canWait, maxWaitMillis, ...overrides };
   if (maxWaitMillis === undefined) return { key: parsedKey, canWait, ...overrides };
@@ -45,13 +50,12 @@ export function parseCheck(key: string, query: Query): CheckRequest {
 }
 
 /**
- * The hits that a correction asks for.
- * @throws ServiceError INVALID_PARAMETER
+ * What a request changes about an approval.
+ * @throws ServiceError UNKNOWN_PARAMETER or INVALID_PARAMETER
  */
-export function parseAmendment(query: Query): number {
-  const { hits, ...others } = query;
-  rejectParameters(others);
-  return parse(amendmentSchema, { hits }).hits;
+export function parseAmendment(query: Query): Amendment {
+  rejectUnknown(query, AMENDMENT_PARAMETERS);
+  return parse(amendmentSchema, query);
 }
 
 /**
@@ -68,12 +72,12 @@ export function rejectParameters(query: Query): void {
 }
 
 /** Rejects `canwait`, `maxRequests[]` or `maxRequest`: the sender believes that it has set a limit. */
-function rejectUnknown(query: Query): void {
-  const given = Object.keys(query).find((name) => !PARAMETERS.includes(name));
+function rejectUnknown(query: Query, known: readonly string[]): void {
+  const given = Object.keys(query).find((name) => !known.includes(name));
   if (given === undefined) return;
   // `maxRequests[]` is how some clients write a list.
   const name = quoted(given).replace(/\[.*$/, '');
-  const parameter = closestMatch(name, PARAMETERS) ?? '';
+  const parameter = closestMatch(name, known) ?? '';
   throw serviceError('UNKNOWN_PARAMETER', { parameter, given: quoted(given) });
 }
 

@@ -18,6 +18,7 @@ const OF_CHECK: readonly ErrorCode[] = [
   'INVALID_KEY_LENGTH',
   'INVALID_ENCODING',
   'OVERRIDE_FORBIDDEN',
+  'HOLD_FORBIDDEN',
   'OVERRIDE_TOO_LARGE',
   'KEY_UNKNOWN',
   'RATE_LIMIT_EXCEEDED',
@@ -100,13 +101,13 @@ export function limitingPaths(settings: DescribedSettings): ZodOpenApiPathsObjec
       put: operation({
         operationId: 'amend',
         tags: [CHECKS],
-        summary: 'Correct the hits of an approval that still counts',
+        summary: 'Correct the hits of an approval that still counts, or renew its hold',
         description:
-          'Fewer hits make room, which the queue gets. More hits may exceed the maximum: then nobody is approved until there is room again.',
+          'Without parameters it renews the hold of the approval. Fewer hits make room, which the queue gets. More hits may exceed the maximum: then nobody is approved until there is room again.',
         scope: 'check',
         requestParams: ofAmendment,
         answer: {
-          description: 'Corrected.',
+          description: 'Corrected, renewed, or both.',
           headers: ALWAYS,
           content: { 'application/json': { schema: amendment } },
         },

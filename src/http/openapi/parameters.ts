@@ -13,6 +13,8 @@ const CHECK_PARAMETERS: Record<keyof typeof querySchema.shape, string> = {
   maxRequestsInQueue:
     "The places in the key's queue, for this check and all later checks of any caller; 0 turns queueing off.",
   hits: 'How much of the maximum the check takes, all or nothing; 1 if it is left out.',
+  holdMillis:
+    'Holds the approval: it counts in every window until it is released, or until so many milliseconds have passed since it was given or renewed last.',
   maxWaitMillis:
     'The longest wait, with `canWait`. The request is denied at once if its turn would come too late and the key has had no release lately.',
 };

@@ -28,6 +28,7 @@ export const HTTP_ERRORS = {
   ORIGIN_NOT_ALLOWED: { status: 403 },
   KEY_NOT_ALLOWED: { status: 403 },
   OVERRIDE_FORBIDDEN: { status: 403 },
+  HOLD_FORBIDDEN: { status: 403 },
   OVERRIDE_TOO_LARGE: { status: 403 },
   KEY_UNKNOWN: { status: 403 },
   REQUEST_NOT_FOUND: { status: 404 },

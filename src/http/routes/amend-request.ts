@@ -9,10 +9,10 @@ import { sendJson } from '../replies/reply.js';
 /** `PUT /rate/{key}/{requestId}` */
 export function amendRequest(amend: Amend): RequestHandler<{ key: string; requestId: string }> {
   return async ({ params: { key, requestId }, query }, response) => {
-    const hits = parseAmendment(query);
-    if (!(await amend(parseKey(key), requestId, hits, response.locals.context))) {
-      throw serviceError('REQUEST_NOT_FOUND', {});
-    }
-    sendJson(response, 200, { request_id: requestId, hits });
+    const amendment = parseAmendment(query);
+    const amended = await amend(parseKey(key), requestId, amendment, response.locals.context);
+    if (!amended) throw serviceError('REQUEST_NOT_FOUND', {});
+    const { holdMillis } = amended;
+    sendJson(response, 200, { request_id: requestId, hits: amendment.hits, holdMillis });
   };
 }

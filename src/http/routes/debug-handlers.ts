@@ -64,7 +64,7 @@ export function debugOne(limiter: Limiter): RequestHandler<{ key: string }> {
   };
 }
 
-function toBody({ key, limits, approved, denied, waiting }: InstanceState): Instance {
+function toBody({ key, limits, approved, held, denied, waiting }: InstanceState): Instance {
   return {
     Key: key,
     Config: {
@@ -75,6 +75,7 @@ function toBody({ key, limits, approved, denied, waiting }: InstanceState): Inst
     NumApprovedThisWindow: approved,
     NumDeniedThisWindow: denied,
     NumWaiting: waiting,
+    ...(held > 0 ? { NumHeld: held } : {}),
     Found: true,
   };
 }

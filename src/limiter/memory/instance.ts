@@ -1,4 +1,6 @@
 import type {
+  Amended,
+  Amendment,
   CheckRequest,
   InstanceDetail,
   InstanceState,
@@ -7,6 +9,7 @@ import type {
   WithLimits,
 } from '../limiter.js';
 import { ApprovedIds } from './approved-ids.js';
+import { Holds } from './holds.js';
 import type { MemoryRoom } from './memory-room.js';
 import { Window } from './window.js';
 
@@ -21,9 +24,19 @@ export type InstanceDecision =
   | 'store_full'
   | 'waiting';
 
-interface Queued {
+/** What an approval takes. */
+type Terms = Pick<CheckRequest, 'hits' | 'holdMillis'>;
+
+interface Queued extends Terms {
   readonly arrival: number;
-  readonly hits: number;
+}
+
+/** How much a limiter keeps of each key. */
+export interface InstanceBounds {
+  /** The most ids of approvals that are kept for a window. */
+  readonly maxIdsPerKey: number;
+  /** The most approvals that are held. */
+  readonly maxHoldsPerKey: number;
 }
 
 /**
@@ -32,7 +45,10 @@ interface Queued {
  */
 export class Instance {
   readonly #window: Window;
+  /** The approvals of the window. */
   readonly #requests: ApprovedIds;
+  /** The approvals that are held; undefined until there is one, since most keys have none. */
+  #holds: Holds | undefined;
   /** The waiting requests by their ids, in the order of arrival. */
   readonly #queue = new Map<string, Queued>();
   #denied = 0;
@@ -52,10 +68,9 @@ export class Instance {
     readonly key: string,
     now: number,
     private readonly policy: { readonly current: WithLimits },
-    /** The most ids of approvals that are kept for a window. */
-    private readonly maxIds: number,
+    private readonly bounds: InstanceBounds,
     /** Holds the ids. */
-    room: MemoryRoom,
+    private readonly room: MemoryRoom,
     /** Gets the ids that were approved from the queue, in order. */
     private readonly onGrant: (requestIds: readonly string[]) => void,
   ) {
@@ -69,12 +84,17 @@ export class Instance {
     return this.#queue.size;
   }
 
-  get windowEnd(): number {
-    return this.#window.end;
+  /** When waiters may have room next: when the window ends or a hold lapses. */
+  get roomAt(): number {
+    const firstLapse = this.#holds?.firstLapse ?? Infinity;
+    // While held approvals take all of the maximum, the window's end makes no room.
+    const isAllHeld = firstLapse < Infinity && this.#held >= this.#maxRequests;
+    return isAllHeld ? firstLapse : Math.min(this.#window.end, firstLapse);
   }
 
   isIdle(now: number): boolean {
-    return now >= this.#expires && this.#queue.size === 0;
+    if (now < this.#expires || this.#queue.size > 0) return false;
+    return this.#holds?.hitsAt(now) === undefined;
   }
 
   check(now: number, requestId: string, request: CheckRequest): InstanceDecision {
@@ -83,15 +103,16 @@ export class Instance {
     this.#takeMaxima();
     this.#overriddenMax = request.maxRequests ?? this.#overriddenMax;
     this.#overriddenQueueMax = request.maxRequestsInQueue ?? this.#overriddenQueueMax;
-    this.#serveQueue();
-    const { hits = 1 } = request;
-    // A head that needs more hits than are free is not overtaken.
-    if (this.#queue.size === 0 && this.#hasRoomFor(hits)) {
-      return this.#requests.add(requestId, hits) ? 'approved' : 'store_full';
+    this.#serveQueue(now);
+    const { hits = 1, holdMillis } = request;
+    const terms = { hits, holdMillis };
+    // A head that needs more than is free is not overtaken.
+    if (this.#queue.size === 0 && this.#hasRoomFor(terms)) {
+      return this.#approve(now, requestId, terms) ? 'approved' : 'store_full';
     }
     if (hits > 1 && hits > this.#maxRequests) return 'too_many_hits';
     if (!request.canWait) {
-      if (this.#isSetFull && this.#requests.hits + hits <= this.#maxRequests) return 'key_full';
+      if (this.#isFull(terms) && this.#approved + hits <= this.#maxRequests) return 'key_full';
       this.#denied += 1;
       return 'denied';
     }
@@ -100,35 +121,35 @@ export class Instance {
     if (this.#queue.size >= places) return 'queue_full';
     if (this.#isTooLate(now, request)) return 'turn_too_late';
     if (request.noPlace) return 'no_place';
-    this.#queue.set(requestId, { arrival: now, hits });
+    this.#queue.set(requestId, { arrival: now, ...terms });
     return 'waiting';
   }
 
   settle(now: number): void {
     this.#roll(now);
-    this.#serveQueue();
+    this.#serveQueue(now);
   }
 
   /** Releases an approval with all of its hits. */
   release(now: number, requestId: string): boolean {
     this.#roll(now);
     const isReleased = this.#release(now, requestId);
-    this.#serveQueue();
+    this.#serveQueue(now);
     return isReleased;
   }
 
-  /** Changes the hits of an approval of this window. */
-  amend(now: number, requestId: string, hits: number): 'amended' | 'unknown' | 'store_full' {
+  /** Changes an approval that still counts, and renews its hold. */
+  amend(now: number, requestId: string, amendment: Amendment): Amended | 'unknown' | 'store_full' {
     this.#roll(now);
-    const amended = this.#change(now, () => this.#requests.amend(requestId, hits));
-    this.#serveQueue();
+    const amended = this.#change(now, () => this.#amend(now, requestId, amendment));
+    this.#serveQueue(now);
     return amended;
   }
 
   withdraw(now: number, requestId: string): void {
     this.#roll(now);
     if (!this.#queue.delete(requestId)) this.#release(now, requestId);
-    this.#serveQueue();
+    this.#serveQueue(now);
   }
 
   /** Gives back the memory of a window that has ended. Nothing else changes. */
@@ -136,8 +157,15 @@ export class Instance {
     if (now >= this.#window.end) this.#requests.clear();
   }
 
+  /** Gives back all memory of an instance that is removed. */
+  clear(): void {
+    this.#requests.clear();
+    this.#holds?.clear();
+  }
+
   inspect(now: number): InstanceState {
     const windowHasEnded = now >= this.#window.end;
+    const held = this.#holds?.hitsAt(now) ?? 0;
     return {
       key: this.key,
       limits: {
@@ -145,7 +173,8 @@ export class Instance {
         maxRequests: this.#maxRequests,
         maxRequestsInQueue: this.#maxRequestsInQueue,
       },
-      approved: windowHasEnded ? 0 : this.#requests.hits,
+      approved: held + (windowHasEnded ? 0 : this.#requests.hits),
+      held,
       denied: windowHasEnded ? 0 : this.#denied,
       waiting: this.#queue.size,
     };
@@ -172,8 +201,8 @@ export class Instance {
   quota(now: number): Quota {
     return {
       maxRequests: this.#maxRequests,
-      remaining: Math.max(0, this.#maxRequests - this.#requests.hits),
-      resetMillis: this.#window.end - now,
+      remaining: Math.max(0, this.#maxRequests - this.#approved),
+      resetMillis: this.roomAt - now,
     };
   }
 
@@ -183,46 +212,85 @@ export class Instance {
    */
   millisToTurn(now: number, hits = 1): number {
     const most = hits === 1 ? this.#capacity : this.#maxRequests;
-    const room = Math.max(0, most - this.#requests.hits);
+    const room = Math.max(0, most - this.#approved);
     const needed = this.#queue.size + Math.min(hits, most);
     const windowsBefore = Math.max(0, Math.ceil((needed - room) / most) - 1);
     return this.#window.end - now + windowsBefore * this.policy.current.limits.windowMillis;
   }
 
   /**
-   * Whether a check would have to wait longer than it can. Where something was given back in this window or the last, a
-   * release can be expected, and the check waits until its time is over.
+   * Whether a check would have to wait longer than it can. Where an approval is held now, or something was given back in
+   * this window or the last, a release can be expected, and the check waits until its time is over.
    */
   #isTooLate(now: number, { hits, maxWaitMillis = Infinity }: CheckRequest): boolean {
     if (this.millisToTurn(now, hits) <= maxWaitMillis) return false;
-    const expectsRelease = this.#releasedAt >= this.#window.start - this.#window.millis;
+    const expectsRelease =
+      this.#hasHolds || this.#releasedAt >= this.#window.start - this.#window.millis;
     return maxWaitMillis === 0 || !expectsRelease;
   }
 
+  /** @returns false if there is no memory for it */
+  #approve(now: number, requestId: string, { hits = 1, holdMillis }: Terms): boolean {
+    if (holdMillis === undefined) return this.#requests.add(requestId, hits);
+    this.#holds ??= new Holds(this.bounds.maxHoldsPerKey, this.room);
+    return this.#holds.add(now, requestId, hits, holdMillis);
+  }
+
   #release(now: number, requestId: string): boolean {
-    return this.#change(now, () => this.#requests.release(requestId));
+    return this.#change(
+      now,
+      () => (this.#holds?.release(requestId) ?? false) || this.#requests.release(requestId),
+    );
+  }
+
+  #amend(
+    now: number,
+    requestId: string,
+    { hits, holdMillis }: Amendment,
+  ): Amended | 'unknown' | 'store_full' {
+    const lapsesIn = this.#holds?.renew(now, requestId, { hits, millis: holdMillis });
+    if (lapsesIn !== undefined) return { holdMillis: lapsesIn };
+    if (hits === undefined || holdMillis !== undefined) return 'unknown';
+    const amended = this.#requests.amend(requestId, hits);
+    return amended === 'amended' ? {} : amended;
   }
 
   /** Changes the approvals, and notes when they take less than before. */
   #change<Result>(now: number, change: () => Result): Result {
-    const before = this.#requests.hits;
+    const before = this.#approved;
     const result = change();
-    if (this.#requests.hits < before) this.#releasedAt = now;
+    if (this.#approved < before) this.#releasedAt = now;
     return result;
   }
 
-  #hasRoomFor(hits: number): boolean {
-    return !this.#isSetFull && this.#requests.hits + hits <= this.#maxRequests;
+  /** The hits of all approvals that count. */
+  get #approved(): number {
+    return this.#requests.hits + this.#held;
   }
 
-  /** Whether no more ids of approvals are kept. */
-  get #isSetFull(): boolean {
-    return this.#requests.size >= this.maxIds;
+  get #held(): number {
+    return this.#holds?.hits ?? 0;
+  }
+
+  get #hasHolds(): boolean {
+    return this.#holds !== undefined && this.#holds.firstLapse < Infinity;
+  }
+
+  #hasRoomFor(terms: Terms): boolean {
+    return !this.#isFull(terms) && this.#approved + (terms.hits ?? 1) <= this.#maxRequests;
+  }
+
+  /** Whether no more approvals are kept: of those that are held, or of those of the window. */
+  #isFull({ holdMillis }: Terms): boolean {
+    if (holdMillis !== undefined) return this.#holds?.isFull ?? false;
+    return this.#requests.size >= this.bounds.maxIdsPerKey;
   }
 
   /** How many approvals of one hit a window may have. */
   get #capacity(): number {
-    return Math.min(this.#maxRequests, this.maxIds);
+    return this.#hasHolds
+      ? this.#maxRequests
+      : Math.min(this.#maxRequests, this.bounds.maxIdsPerKey);
   }
 
   get #maxRequests(): number {
@@ -250,7 +318,14 @@ export class Instance {
     }
   }
 
+  /** Ends the holds that have lapsed, and the window if it is over. */
   #roll(now: number): void {
+    if (this.#holds) {
+      const holds = this.#holds;
+      this.#change(now, () => {
+        holds.endLapsed(now);
+      });
+    }
     if (now < this.#window.end) return;
     this.#limits = this.policy.current.limits;
     this.#window.rollTo(now, this.#limits.windowMillis);
@@ -262,16 +337,18 @@ export class Instance {
 
   /**
    * Every operation that may have made room calls this. So while somebody waits, the window is full, or the head needs
-   * more hits than are free.
+   * more than is free.
    */
-  #serveQueue(): void {
+  #serveQueue(now: number): void {
     if (this.#queue.size === 0) return;
     const granted: string[] = [];
-    for (const [requestId, { hits }] of this.#queue) {
+    for (const [requestId, terms] of this.#queue) {
       // A waiter that needs more than the maximum, which was lowered since, gets a window for itself.
-      const fits = this.#hasRoomFor(hits) || (this.#requests.hits === 0 && this.#hasRoomFor(1));
+      const fits =
+        this.#hasRoomFor(terms) ||
+        (this.#approved === 0 && this.#hasRoomFor({ ...terms, hits: 1 }));
       // Without memory for its id the head keeps waiting, as in a full window.
-      if (!fits || !this.#requests.add(requestId, hits)) break;
+      if (!fits || !this.#approve(now, requestId, terms)) break;
       this.#queue.delete(requestId);
       granted.push(requestId);
     }

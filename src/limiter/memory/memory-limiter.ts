@@ -6,6 +6,8 @@ import { ApprovalBatches } from '../approval-batches.js';
 import type { CallerPresence } from '../caller-presence.js';
 import { StoreFullError, UnavailableError } from '../errors.js';
 import type {
+  Amended,
+  Amendment,
   CheckRequest,
   Decision,
   InstanceDetail,
@@ -41,6 +43,8 @@ export interface MemoryBounds {
   readonly maxKeys: number;
   /** The most ids of approvals that are kept for one key's window. */
   readonly maxIdsPerKey: number;
+  /** The most approvals of one key that are held. */
+  readonly maxHoldsPerKey: number;
   /** The most memory that keys and the ids of approvals take together. */
   readonly maxBytes: number;
 }
@@ -49,14 +53,15 @@ const UNBOUNDED: MemoryBounds = {
   maxWaiters: Infinity,
   maxKeys: Infinity,
   maxIdsPerKey: Infinity,
+  maxHoldsPerKey: Infinity,
   maxBytes: Infinity,
 };
 
 interface Entry<Policy extends WithLimits> {
   readonly instance: Instance;
   readonly policy: KeptPolicy<Policy>;
-  /** Set while somebody waits. It ends the window. */
-  cancelTimer?: (() => void) | undefined;
+  /** Set while somebody waits. It serves the queue when there may be room. */
+  timer?: { readonly dueAt: number; readonly cancel: () => void } | undefined;
 }
 
 /** The embedded limiter. Its whole state is in the memory of this process. */
@@ -102,7 +107,7 @@ export class MemoryLimiter<Policy extends WithLimits = WithLimits> implements Li
     );
     if (decision === 'waiting') {
       request.trace?.queued();
-      return this.#wait(entry, new Waiter(requestId, request.maxWaitMillis, request.hits), caller);
+      return this.#wait(entry, new Waiter(requestId, request), caller);
     }
     const quota = entry.instance.quota(now);
     const turnMillis =
@@ -139,11 +144,14 @@ export class MemoryLimiter<Policy extends WithLimits = WithLimits> implements Li
   }
 
   // eslint-disable-next-line @typescript-eslint/require-await -- as the interface has it
-  async amend(key: string, requestId: string, hits: number): Promise<boolean> {
+  async amend(key: string, requestId: string, amendment: Amendment): Promise<Amended | undefined> {
     const now = this.#now();
-    const amended = this.#find(key, now)?.instance.amend(now, requestId, hits) ?? 'unknown';
+    const entry = this.#find(key, now);
+    const amended = entry?.instance.amend(now, requestId, amendment) ?? 'unknown';
+    // A hold may lapse earlier than before.
+    if (entry) this.#settleWhenRoom(entry);
     if (amended === 'store_full') throw new StoreFullError();
-    return amended === 'amended';
+    return amended === 'unknown' ? undefined : amended;
   }
 
   giveBack(key: string, requestId: string): void {
@@ -182,7 +190,7 @@ export class MemoryLimiter<Policy extends WithLimits = WithLimits> implements Li
   close(): Promise<void> {
     this.#isClosed = true;
     this.#stopSweeping?.();
-    for (const entry of this.#entries.values()) entry.cancelTimer?.();
+    for (const entry of this.#entries.values()) entry.timer?.cancel();
     this.#entries.clear();
     this.#lastKey = undefined;
     for (const waiter of this.#waiters.values()) waiter.fail(new UnavailableError('shutting_down'));
@@ -207,7 +215,7 @@ export class MemoryLimiter<Policy extends WithLimits = WithLimits> implements Li
   #find(key: string, now: number): Entry<Policy> | undefined {
     const entry = this.#entryOf(key);
     if (!entry?.instance.isIdle(now)) return entry;
-    this.#remove(key, entry, now);
+    this.#remove(key, entry);
     return undefined;
   }
 
@@ -219,14 +227,16 @@ export class MemoryLimiter<Policy extends WithLimits = WithLimits> implements Li
       key,
       now,
       policy,
-      this.#bounds.maxIdsPerKey,
+      this.#bounds,
       this.#room,
       (requestIds) => {
         const quota = instance.quota(this.#now());
         for (const requestId of requestIds) this.#approve(requestId, quota);
+        // Of those that are held now, one may be the first to lapse.
+        this.#settleWhenRoom(entry);
       },
     );
-    const entry = { instance, policy };
+    const entry: Entry<Policy> = { instance, policy };
     this.#entries.set(key, entry);
     this.#lastKey = undefined;
     if (!this.#stopSweeping) this.#sweepAfter(SWEEP_INTERVAL_MILLIS);
@@ -234,9 +244,9 @@ export class MemoryLimiter<Policy extends WithLimits = WithLimits> implements Li
   }
 
   /** Removes a key whose window has ended. */
-  #remove(key: string, entry: Entry<Policy>, now: number): void {
-    entry.cancelTimer?.();
-    entry.instance.forgetEndedWindow(now);
+  #remove(key: string, entry: Entry<Policy>): void {
+    entry.timer?.cancel();
+    entry.instance.clear();
     this.#room.giveBack(bytesOf(key));
     this.#entries.delete(key);
     this.#lastKey = undefined;
@@ -256,7 +266,7 @@ export class MemoryLimiter<Policy extends WithLimits = WithLimits> implements Li
     waiter.onceExpired(this.clock, () => {
       this.#expire(entry, waiter);
     });
-    this.#settleAtWindowEnd(entry);
+    this.#settleWhenRoom(entry);
     return waiter.decision;
   }
 
@@ -277,15 +287,20 @@ export class MemoryLimiter<Policy extends WithLimits = WithLimits> implements Li
     if (waiter) this.#approvals.approve(waiter, () => undefined, quota);
   }
 
-  #settleAtWindowEnd(entry: Entry<Policy>): void {
-    if (entry.cancelTimer || entry.instance.waiting === 0) return;
-    entry.cancelTimer = this.clock.after(entry.instance.windowEnd - this.clock.now(), () => {
-      entry.cancelTimer = undefined;
+  /** Serves the queue when the window ends or a hold lapses, whichever comes first. */
+  #settleWhenRoom(entry: Entry<Policy>): void {
+    if (entry.instance.waiting === 0) return;
+    const dueAt = entry.instance.roomAt;
+    if (entry.timer && entry.timer.dueAt <= dueAt) return;
+    entry.timer?.cancel();
+    const cancel = this.clock.after(dueAt - this.clock.now(), () => {
+      entry.timer = undefined;
       // Without waiters, the window ends with the next operation.
       if (entry.instance.waiting === 0) return;
       entry.instance.settle(this.#now());
-      this.#settleAtWindowEnd(entry);
+      this.#settleWhenRoom(entry);
     });
+    entry.timer = { dueAt, cancel };
   }
 
   #sweepAfter(millis: number): void {
@@ -304,7 +319,7 @@ export class MemoryLimiter<Policy extends WithLimits = WithLimits> implements Li
         break;
       }
       const [key, entry] = next.value;
-      if (entry.instance.isIdle(now)) this.#remove(key, entry, now);
+      if (entry.instance.isIdle(now)) this.#remove(key, entry);
       else entry.instance.forgetEndedWindow(now);
     }
     if (this.#sweepPosition) this.#sweepAfter(SWEEP_PAUSE_MILLIS);

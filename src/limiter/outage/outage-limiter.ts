@@ -2,6 +2,8 @@ import type { Clock } from '../../common/clock.js';
 import { CallerPresence } from '../caller-presence.js';
 import { StoreUnavailableError, UnavailableError } from '../errors.js';
 import type {
+  Amended,
+  Amendment,
   CheckRequest,
   Decision,
   InstanceDetail,
@@ -89,12 +91,12 @@ export class OutageLimiter implements Limiter {
   async amend(
     key: string,
     requestId: string,
-    hits: number,
+    amendment: Amendment,
     trace?: RequestTrace,
-  ): Promise<boolean> {
+  ): Promise<Amended | undefined> {
     return (
-      (await this.substitute.amend(key, requestId, hits)) ||
-      this.primary.amend(key, requestId, hits, trace)
+      (await this.substitute.amend(key, requestId, amendment)) ??
+      this.primary.amend(key, requestId, amendment, trace)
     );
   }
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 
 import type { CallerPresence } from '../caller-presence.js';
-import type { CheckRequest, Decision, Limiter } from '../limiter.js';
+import type { Amended, Amendment, CheckRequest, Decision, Limiter } from '../limiter.js';
 
 /** Decides while the store is down. */
 export interface Substitute {
@@ -11,8 +11,8 @@ export interface Substitute {
   check(request: CheckRequest, caller?: CallerPresence): Promise<Decision>;
   /** @returns false if the substitute gave no such approval, or does not remember it */
   release(key: string, requestId: string): Promise<boolean>;
-  /** @returns false as `release` */
-  amend(key: string, requestId: string, hits: number): Promise<boolean>;
+  /** @returns undefined where `release` returns false */
+  amend(key: string, requestId: string, amendment: Amendment): Promise<Amended | undefined>;
   close(): Promise<void>;
 }
 
@@ -26,7 +26,7 @@ export const allowAll: Substitute = {
       outagePolicy: 'allow' as const,
     }),
   release: () => Promise.resolve(false),
-  amend: () => Promise.resolve(false),
+  amend: () => Promise.resolve(undefined),
   close: () => Promise.resolve(),
 };
 
@@ -42,7 +42,7 @@ export function decideLocally(limiter: Limiter): Substitute {
       return decision.outcome === 'withdrawn' ? decision : { ...decision, outagePolicy: 'local' };
     },
     release: (key, requestId) => limiter.release(key, requestId),
-    amend: (key, requestId, hits) => limiter.amend(key, requestId, hits),
+    amend: (key, requestId, amendment) => limiter.amend(key, requestId, amendment),
     close: () => limiter.close(),
   };
 }

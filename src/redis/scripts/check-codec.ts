@@ -33,6 +33,8 @@ export interface BatchedCheck {
   readonly maxWaitMillis?: number | undefined;
   /** Default: 1. */
   readonly hits?: number | undefined;
+  /** Undefined if the approval is not held. */
+  readonly holdMillis?: number | undefined;
 }
 
 export interface Overrides {
@@ -123,7 +125,7 @@ export function encodeChecks(
     (isSentAgain ? 1 : 0) + (mayBeFull ? 2 : 0),
     counts.inWindow,
     counts.newWindow,
-    encodeShapes(batches, limits, first),
+    encodeShapes(batches, limits, first, settings.maxHoldsPerKey),
   ];
   if (hasSeveralSlots) args.push(keys.length, ...keys.splice(0));
   for (const { checks } of batches) for (const { requestId } of checks) args.push(requestId);
@@ -135,10 +137,11 @@ function encodeShapes(
   batches: readonly CheckBatch[],
   limits: readonly KeyLimits[],
   ofCall: KeyLimits,
+  maxHoldsPerKey: number,
 ): string {
   const shapes = batches.map((batch, i) => {
     const ofKey = limits[i] ?? ofCall;
-    const special = encodeSpecial(batch, ofKey);
+    const special = encodeSpecial(batch, ofKey, maxHoldsPerKey);
     const ownLimits = ofKey === ofCall ? '' : `=${encodeLimits(ofKey)}`;
     return `${batch.checks.length}${ownLimits}${special && `/${special}`}`;
   });
@@ -149,6 +152,7 @@ function encodeShapes(
 function encodeSpecial(
   { overrides, waiting, checks }: CheckBatch,
   { ceilings }: KeyLimits,
+  maxHoldsPerKey: number,
 ): string {
   const { maxRequests, maxRequestsInQueue } = overrides;
   const canWait = checks.some((check) => check.canWait);
@@ -169,12 +173,24 @@ function encodeSpecial(
     if (checks.some(isLimitedWait)) say('longest_waits', checks.map(encodeLongestWait).join(','));
   }
   if (checks.some(hasHits)) say('hits', checks.map(({ hits = 1 }) => hits).join(','));
+  if (checks.some(isHeld)) {
+    say('holds', checks.map(({ holdMillis = '' }) => holdMillis).join(','));
+    say('max_holds', maxHoldsPerKey);
+  }
   return special;
 }
 
-/** Whether a check asks for more than one hit. */
-export function hasHits({ hits = 1 }: Pick<BatchedCheck, 'hits'>): boolean {
+/** Whether an approval takes more than one hit of its window. */
+export function hasTerms(check: BatchedCheck): boolean {
+  return hasHits(check) || isHeld(check);
+}
+
+function hasHits({ hits = 1 }: BatchedCheck): boolean {
   return hits > 1;
+}
+
+function isHeld({ holdMillis }: BatchedCheck): boolean {
+  return holdMillis !== undefined;
 }
 
 function encodeWait({ canWait, noPlace }: BatchedCheck): string {

@@ -9,7 +9,7 @@ export type ExaminedKey = Omit<InstanceDetail, 'key' | 'names'>;
 export type ExaminedReply =
   | readonly []
   | readonly [
-      ...inspected: [number, number, number, number, number, number],
+      ...inspected: [number, number, number, number, number, number, number],
       millisToWindowEnd: number,
       maxRequestsIsSet: number,
       maxRequestsInQueueIsSet: number,
@@ -19,7 +19,7 @@ export type ExaminedReply =
     ];
 
 /** How many of its numbers `lua/inspect.lua` also has. */
-const INSPECTED = 6;
+const INSPECTED = 7;
 
 /** The KEYS of `lua/examine.lua`. */
 export function keysToExamine({ state, queue, waiting, replicas }: KeyNames): string[] {
@@ -30,7 +30,7 @@ export function keysToExamine({ state, queue, waiting, replicas }: KeyNames): st
 export function decodeExamined(reply: ExaminedReply): ExaminedKey | undefined {
   const inspected = decodeInstance(reply.slice(0, INSPECTED) as number[]);
   if (!inspected || reply.length === 0) return undefined;
-  const [, , , , , , millisToWindowEnd, maxIsSet, queueMaxIsSet, isHeld, queue, replicas] = reply;
+  const [, , , , , , , millisToWindowEnd, maxIsSet, queueMaxIsSet, isHeld, queue, replicas] = reply;
   return {
     ...inspected,
     millisToWindowEnd,

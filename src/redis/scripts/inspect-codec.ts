@@ -6,6 +6,7 @@ export interface InspectReply {
   readonly approved: number;
   readonly denied: number;
   readonly waiting: number;
+  readonly held: number;
 }
 
 /** The KEYS of `lua/inspect.lua` for one limiter key. */
@@ -14,7 +15,7 @@ export function keysToInspect({ state, waiting, replicas }: KeyNames): string[] 
 }
 
 /** How many numbers there are for a key that exists. */
-const FIELDS = 6;
+const FIELDS = 7;
 
 /** What `lua/inspect.lua` replies. */
 export type InspectReplies = readonly (readonly number[] | Error)[];
@@ -38,13 +39,8 @@ function isInstance(reply: unknown): reply is readonly number[] {
 /** @returns undefined if there is no such key */
 export function decodeInstance(reply: readonly number[]): InspectReply | undefined {
   if (reply.length === 0) return undefined;
-  const [windowMillis, maxRequests, maxRequestsInQueue, approved, denied, waiting] = reply as [
-    number,
-    number,
-    number,
-    number,
-    number,
-    number,
-  ];
-  return { limits: { windowMillis, maxRequests, maxRequestsInQueue }, approved, denied, waiting };
+  const [windowMillis = 0, maxRequests = 0, maxRequestsInQueue = 0, ...counts] = reply;
+  const [approved = 0, denied = 0, waiting = 0, held = 0] = counts;
+  const limits = { windowMillis, maxRequests, maxRequestsInQueue };
+  return { limits, approved, denied, waiting, held };
 }

@@ -56,7 +56,11 @@ export function loadScript(
 /** How an included fragment whose function is rarely called is written. */
 type WriteFunction = (text: string, name: string) => string;
 
-const atOnce: WriteFunction = (text) => text;
+/** A function of its own also has local variables of its own. Lua allows 200 in each. */
+const atOnce: WriteFunction = (text, name) => `local ${name} = (function()
+${text}
+  return ${name}
+end)()`;
 
 /**
  * Redis defines the functions of a script again in each EVALSHA, which takes as long as some checks. Those that are

@@ -1,5 +1,6 @@
 import type { Call, CallGuard } from '../availability/call-guard.js';
-import type { RequestTrace } from '../../limiter/limiter.js';
+import type { Amended, Amendment, RequestTrace } from '../../limiter/limiter.js';
+import { decodeAmended } from './amend-codec.js';
 import type { KeyNames } from '../key-names.js';
 import { CheckCalls } from './check-calls.js';
 import type { CheckBatch, CheckBatchReply } from './check-codec.js';
@@ -142,15 +143,19 @@ export class Scripts {
     return released !== 0;
   }
 
-  /** @returns false if there is no such approval */
+  /** @returns undefined if there is no such approval */
   async amend(
     names: KeyNames,
     requestId: string,
-    hits: number,
+    { hits, holdMillis }: Amendment,
     trace?: RequestTrace,
-  ): Promise<boolean> {
+  ): Promise<Amended | undefined> {
     const traces = trace && [trace];
-    return (await this.#run(this.#amend, names, [requestId, hits], { traces })) !== 0;
+    return decodeAmended(
+      await this.#run(this.#amend, names, [requestId, hits ?? '', holdMillis ?? ''], {
+        traces,
+      }),
+    );
   }
 
   /**

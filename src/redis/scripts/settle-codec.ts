@@ -5,6 +5,7 @@ export interface Ticket {
   readonly requestId: string;
   readonly ticket: number;
   readonly hits: number;
+  readonly holdMillis: number | undefined;
 }
 
 /** What a replica knows of a key's window. */
@@ -37,10 +38,10 @@ export interface SettleReply {
 
 /** The arguments of `lua/settle.lua` for the waiters asked about. */
 export function encodeTickets(tickets: readonly Ticket[]): (string | number)[] {
-  return tickets.flatMap(({ requestId, ticket, hits }) => [
-    requestId,
-    hits === 1 ? ticket : `${ticket}*${hits}`,
-  ]);
+  return tickets.flatMap(({ requestId, ticket, hits, holdMillis }) => {
+    const ofHits = hits === 1 ? '' : `*${hits}`;
+    return [requestId, `${ticket}${ofHits}${holdMillis === undefined ? '' : `~${holdMillis}`}`];
+  });
 }
 
 export function decodeSettleReply(reply: unknown): SettleReply {

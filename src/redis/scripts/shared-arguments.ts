@@ -12,6 +12,8 @@ export interface CallerSettings {
   readonly wakeArgument: string;
   /** The most ids of approvals that are kept of one key's window. */
   readonly maxIdsPerKey: number;
+  /** The most approvals of one key that are held. */
+  readonly maxHoldsPerKey: number;
   /**
    * What this replica knows of the time before a call, as `lua/lib/history.lua` reads it.
    * @param name a name in Redis that the call is about

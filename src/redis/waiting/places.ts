@@ -124,7 +124,8 @@ export class Places {
       if (!place.isDoubted) continue;
       if (taken.length === most) break;
       place.isDoubted = false;
-      taken.push({ requestId, ticket: place.ticket, hits: place.waiter.hits });
+      const { hits, holdMillis } = place.waiter;
+      taken.push({ requestId, ticket: place.ticket, hits, holdMillis });
     }
     this.#doubted -= taken.length;
     return taken;

@@ -103,7 +103,7 @@ export class WaitingRoom {
   async checkOrWait(request: CheckRequest, caller?: CallerPresence): Promise<Decision> {
     if (this.#isClosing) throw new UnavailableError('shutting_down');
     const { key } = request;
-    const waiter = new Waiter(this.parts.createRequestId(), request.maxWaitMillis, request.hits);
+    const waiter = new Waiter(this.parts.createRequestId(), request);
     const { requestId } = waiter;
     const queue = this.#queues.get(key) ?? this.#open(key);
     queue.ask(waiter);

@@ -6,6 +6,7 @@ import type { KeyPolicy } from '../../rules/policy.js';
 import type { Access } from '../callers/access.js';
 import type { ConnectedRequest } from '../request-context.js';
 import { ServiceError, serviceError } from '../service-error.js';
+import { isOverride, rejectForbiddenHold, rejectForbiddenOverrides } from './parameter-rights.js';
 import type { RecentDenials } from './recent-denials.js';
 import type { UndecidedChecks } from './undecided-checks.js';
 
@@ -47,6 +48,7 @@ export function checkDecider(parts: DecideParts): DecideCheck {
     if (isOverride(check)) access.demand('configure', context);
     if (rejectsUnknownKeys && !policy.isKnown) throw serviceError('KEY_UNKNOWN', {});
     rejectForbiddenOverrides(check, policy);
+    rejectForbiddenHold(check, policy);
     // A shadow rule lets everybody pass, so that nobody waits for it.
     return ask(parts, policy.isShadow ? { ...check, canWait: false } : check, context);
   };
@@ -99,30 +101,9 @@ function ask(
   });
 }
 
-function isOverride({ maxRequests, maxRequestsInQueue }: CheckRequest): boolean {
-  return maxRequests !== undefined || maxRequestsInQueue !== undefined;
-}
-
 /** Why a check could not be decided; undefined for a fault and for a check that is rejected. */
 function reasonOf(error: unknown): FailureReason | undefined {
   if (error instanceof UnavailableError) return error.reason;
   const isOverShare = error instanceof ServiceError && error.code === 'TOO_MANY_WAITERS_OF_CALLER';
   return isOverShare ? 'too_many_waiters_of_caller' : undefined;
-}
-
-function rejectForbiddenOverrides(check: CheckRequest, policy: KeyPolicy): void {
-  const { maxRequests, maxRequestsInQueue } = check;
-  if (maxRequests !== undefined) {
-    const max = policy.maxRequestsCeiling;
-    rejectForbidden('maxRequests', policy.requestsCanSetRate, maxRequests, max);
-  }
-  if (maxRequestsInQueue !== undefined) {
-    const max = policy.maxRequestsInQueueCeiling;
-    rejectForbidden('maxRequestsInQueue', policy.requestsCanModQueue, maxRequestsInQueue, max);
-  }
-}
-
-function rejectForbidden(parameter: string, isAllowed: boolean, value: number, max: number): void {
-  if (!isAllowed) throw serviceError('OVERRIDE_FORBIDDEN', { parameter });
-  if (value > max) throw serviceError('OVERRIDE_TOO_LARGE', { parameter, max });
 }

@@ -1,20 +1,26 @@
-import type { Limiter, RequestTrace } from '../../limiter/limiter.js';
+import type { Amended, Amendment, Limiter, RequestTrace } from '../../limiter/limiter.js';
+import type { KeyPolicy } from '../../rules/policy.js';
 import type { CallSpan, ChangeName, SpanParent, Tracer } from '../../tracing/tracer.js';
 import { ERRORS } from '../errors.js';
 import type { RequestContext } from '../request-context.js';
 import { serviceErrorFor } from '../store-failures.js';
 import type { DecideCheck } from './decide-check.js';
+import { rejectForbiddenHold } from './parameter-rights.js';
 
 /** Releases an approval, of a release alone or of a bulk request. @returns as `Limiter.release` */
 export type Release = (key: string, requestId: string, context: RequestContext) => Promise<boolean>;
 
-/** Changes the hits of an approval. @returns as `Limiter.amend` */
+/**
+ * Changes an approval, and renews its hold.
+ * @returns as `Limiter.amend`
+ * @throws ServiceError if the key's policy forbids the hold
+ */
 export type Amend = (
   key: string,
   requestId: string,
-  hits: number,
+  amendment: Amendment,
   context: RequestContext,
-) => Promise<boolean>;
+) => Promise<Amended | undefined>;
 
 /** The kinds of bulk requests, by the names of their spans. */
 export type BulkName = 'check many' | 'release many';
@@ -56,27 +62,43 @@ export function tracedRelease(limiter: Pick<Limiter, 'release'>, tracer: Tracer)
     inSpan('release', tracer, context, (trace) => limiter.release(key, requestId, trace));
 }
 
-/** @returns what changes approvals by the limiter, each change with a span */
-export function tracedAmend(limiter: Pick<Limiter, 'amend'>, tracer: Tracer): Amend {
-  return (key, requestId, hits, context) =>
-    inSpan('amend', tracer, context, (trace) => limiter.amend(key, requestId, hits, trace));
+/** @returns what changes approvals by the limiter, each change with a span if there is a tracer */
+export function amendBy(
+  limiter: Pick<Limiter, 'amend'>,
+  policyOf: (key: string) => KeyPolicy,
+  tracer: Tracer | undefined,
+): Amend {
+  const amend = (
+    key: string,
+    requestId: string,
+    amendment: Amendment,
+    trace?: RequestTrace,
+  ): Promise<Amended | undefined> => {
+    rejectForbiddenHold(amendment, policyOf(key));
+    return limiter.amend(key, requestId, amendment, trace);
+  };
+  return async (key, requestId, amendment, context) => {
+    if (!tracer) return amend(key, requestId, amendment);
+    return inSpan('amend', tracer, context, (trace) => amend(key, requestId, amendment, trace));
+  };
 }
 
 const DONE = { release: 'released', amend: 'amended' } as const;
 
-async function inSpan(
+/** @param change what it returns is falsy if there is no such approval */
+async function inSpan<Result>(
   name: ChangeName,
   tracer: Tracer,
   context: RequestContext,
-  change: (trace?: RequestTrace) => Promise<boolean>,
-): Promise<boolean> {
+  change: (trace?: RequestTrace) => Promise<Result>,
+): Promise<Result> {
   const span = parentOf(context, tracer).beginChange(name, startOf(context));
   if (!span) return change();
   context.span ??= span;
   try {
-    const isFound = await change(span);
-    span.ended(isFound ? DONE[name] : 'not_found');
-    return isFound;
+    const result = await change(span);
+    span.ended(result ? DONE[name] : 'not_found');
+    return result;
   } catch (error) {
     fail(span, error);
     throw error;

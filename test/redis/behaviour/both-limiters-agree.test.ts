@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 
-import type { KeyLimits, LimitsOf } from '../../../src/limiter/limiter.js';
+import type { Amendment, KeyLimits, LimitsOf } from '../../../src/limiter/limiter.js';
 import { extent } from '../../support/extent.js';
 import {
   createMemoryHarness,
@@ -15,7 +15,7 @@ import { startCheck, type WatchedCheck } from '../../support/watched-check.js';
 const LIMITS: KeyLimits = { windowMillis: 100, maxRequests: 2, maxRequestsInQueue: 3 };
 const KEYS = 2;
 /** Lower than some maxima. */
-const MAX_IDS = 3;
+const BOUNDS = { maxIdsPerKey: 3, maxHoldsPerKey: 2 };
 
 type Step =
   | {
@@ -25,16 +25,19 @@ type Step =
       readonly noPlace: boolean;
       readonly maxWaitMillis: number | undefined;
       readonly hits: number | undefined;
+      readonly holdMillis: number | undefined;
       readonly maxRequests: number | undefined;
       readonly maxRequestsInQueue: number | undefined;
     }
   /** `which` counts back from the latest: approvals for a release, waiters for a disconnect. */
   | { readonly kind: 'disconnect'; readonly which: number }
   | { readonly kind: 'release'; readonly which: number }
-  | { readonly kind: 'amend'; readonly which: number; readonly hits: number }
+  | { readonly kind: 'amend'; readonly which: number; readonly amendment: Amendment }
   | { readonly kind: 'advance'; readonly millis: number }
   /** A key has other limits from now on. */
   | { readonly kind: 'limit'; readonly key: number; readonly limits: KeyLimits };
+
+const holdMillis = fc.constantFrom(undefined, undefined, undefined, 30, 100, 150, 450);
 
 const anyStep: fc.Arbitrary<Step> = fc.oneof(
   {
@@ -49,6 +52,7 @@ const anyStep: fc.Arbitrary<Step> = fc.oneof(
         { nil: undefined },
       ),
       hits: fc.constantFrom(undefined, undefined, undefined, 2, 2, 3, 4, 6),
+      holdMillis,
       maxRequests: fc.option(fc.integer({ min: 1, max: 5 }), { freq: 4, nil: undefined }),
       maxRequestsInQueue: fc.option(fc.nat({ max: 5 }), { freq: 4, nil: undefined }),
     }),
@@ -64,7 +68,10 @@ const anyStep: fc.Arbitrary<Step> = fc.oneof(
       fc.record({
         kind: fc.constant('amend' as const),
         which: fc.nat({ max: 4 }),
-        hits: fc.nat({ max: 6 }),
+        amendment: fc.record({
+          hits: fc.option(fc.nat({ max: 6 }), { freq: 2, nil: undefined }),
+          holdMillis,
+        }),
       }),
     ),
   },
@@ -112,7 +119,7 @@ class Subject {
 
   static async create(createHarness: HarnessFactory): Promise<Subject> {
     const limitsOf: LimitsOf = (key) => subject.limitsOf(key);
-    const subject: Subject = new Subject(await createHarness(limitsOf, MAX_IDS));
+    const subject: Subject = new Subject(await createHarness(limitsOf, BOUNDS));
     return subject;
   }
 
@@ -154,7 +161,7 @@ class Subject {
     if (!chosen) return undefined;
     const isFound =
       step.kind === 'amend'
-        ? await limiter.amend(chosen.key, chosen.requestId, step.hits)
+        ? await limiter.amend(chosen.key, chosen.requestId, step.amendment)
         : await limiter.release(chosen.key, chosen.requestId);
     await this.harness.quiet();
     return isFound;

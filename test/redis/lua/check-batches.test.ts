@@ -22,6 +22,7 @@ const SETTINGS = {
   replicaId: 'r1',
   leaseMillis: 5000,
   maxIdsPerKey: 1000,
+  maxHoldsPerKey: 100,
   wakeArgument: 'PUBLISH :wake',
   historyOf: () => UNKNOWN_HISTORY,
 };

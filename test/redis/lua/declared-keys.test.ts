@@ -46,7 +46,7 @@ describe('a user with access to only the eight keys and the channel', () => {
   let client: Redis;
   beforeEach(async () => {
     client = await restricted(
-      keysOf(key.names).map((name) => `%RW~${name}`),
+      [...keysOf(key.names), key.names.hits, key.names.holds].map((name) => `%RW~${name}`),
       [key.names.wakeChannel],
     );
     replica = key.replica('r1', { client });

@@ -169,7 +169,7 @@ describe('a waiter with hits', () => {
 
   test('keeps its hits when Redis has lost its place', async () => {
     await redis.client.del(key.names.queue, key.names.waiting, key.names.replicas);
-    await replica.settle({ w: 1 }, 500, '', { w: 4 });
+    await replica.settle({ w: 1 }, 500, '', { w: { hits: 4 } });
     const [entry] = await redis.client.lrange(key.names.queue, 0, -1);
     expect(entry).toMatch(/^\d+:w\*4@r1$/);
     await key.setTime(1000);

@@ -34,6 +34,7 @@ test.each([
       replicaId: 'r1',
       leaseMillis: 600_000,
       maxIdsPerKey: 1000,
+      maxHoldsPerKey: 100,
       wakeArgument: naming.wakeArgument({ isCluster: false }),
       historyOf: () => UNKNOWN_HISTORY,
     });

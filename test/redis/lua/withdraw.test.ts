@@ -193,6 +193,7 @@ describe('several keys in one call', () => {
       limitsOf: (name) => limits.get(name) ?? SMALL,
       wakeArgument: 'PUBLISH :wake',
       maxIdsPerKey: 1000,
+      maxHoldsPerKey: 100,
       // The rules of this replica are newer than all others.
       historyOf: () => '9999999999999:0:0',
     });

@@ -27,7 +27,7 @@ const failsOnce = (status: number, error: string, retryAfter?: number) => {
 describe.each(ways)('a %s', (_, ask) => {
   test.each([
     'store full: no room for another key',
-    'too many approvals of the key in this window',
+    'too many approvals of the key',
     'shutting down',
     'too many waiters on this replica',
     'too many waiters of this caller on this replica',

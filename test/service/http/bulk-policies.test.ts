@@ -253,7 +253,7 @@ test('each element gets its own outcome', async () => {
   const failures = [
     { status: 503, error: 'store unavailable', retryAfter: 1 },
     { status: 503, error: 'shutting down', retryAfter: 1 },
-    { status: 503, error: 'too many approvals of the key in this window', retryAfter: 1 },
+    { status: 503, error: 'too many approvals of the key', retryAfter: 1 },
     { status: 500, error: 'internal error' },
   ];
   expect(checked).toStrictEqual([

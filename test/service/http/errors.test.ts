@@ -155,6 +155,11 @@ const PROVOCATIONS: { readonly [Code in ErrorCode]: Provocation<Code> } = {
     provoke: (app, key) => send(app.url, 'POST', `${ratePath(key)}?maxRequests=6`),
     values: () => ({ parameter: 'maxRequests', max: 5 }),
   },
+  HOLD_FORBIDDEN: {
+    environment: () => ({ REQUESTS_CAN_HOLD: 'false' }),
+    provoke: (app, key) => send(app.url, 'POST', `${ratePath(key)}?holdMillis=1000`),
+    values: nothing,
+  },
   KEY_UNKNOWN: {
     environment: withoutAnyRule,
     provoke: (app, key) => send(app.url, 'POST', ratePath(key)),

@@ -21,6 +21,7 @@ const INSTANCE: InstanceState = {
   key: 'x'.repeat(512),
   limits: { windowMillis: 1000, maxRequests: 1, maxRequestsInQueue: 1 },
   approved: 0,
+  held: 0,
   denied: 0,
   waiting: 0,
 };

@@ -40,6 +40,7 @@ describeWithRedisProgram('checks with hits in a Redis Cluster', () => {
       timeoutMillis: TIMEOUT_MILLIS,
       maxWaiters: Infinity,
       maxIdsPerKey: 1_000_000,
+      maxHoldsPerKey: 100,
       clock: systemClock,
       logger,
       observer: unobserved,

@@ -134,7 +134,7 @@ export function describeHits(name: string, createHarness: HarnessFactory): void 
 
     test('a check takes one of the ids that may be stored, whatever its hits', async () => {
       await harness.close();
-      harness = await createHarness(LIMITS, 2);
+      harness = await createHarness(LIMITS, { maxIdsPerKey: 2 });
       expect(await check(6)).toMatchObject({ outcome: 'approved' });
       expect(await check(1)).toMatchObject({ outcome: 'approved' });
       await expect(check(3)).rejects.toMatchObject({ reason: 'key_full' });
@@ -177,8 +177,8 @@ export function describeHits(name: string, createHarness: HarnessFactory): void 
     });
 
     describe('a correction', () => {
-      const amend = (requestId: string, hits: number): Promise<boolean> =>
-        harness.limiter.amend(key, requestId, hits);
+      const amend = async (requestId: string, hits: number): Promise<boolean> =>
+        (await harness.limiter.amend(key, requestId, { hits })) !== undefined;
 
       test('changes the hits of an approval, once or twice alike', async () => {
         const [one, four] = [await approve(1), await approve(4)];
@@ -220,7 +220,7 @@ export function describeHits(name: string, createHarness: HarnessFactory): void 
         await harness.advance(WINDOW);
         expect(await amend(ended, 2)).toBe(false);
         expect(await amend('of nothing', 2)).toBe(false);
-        expect(await harness.limiter.amend(uniqueKey(), ended, 2)).toBe(false);
+        expect(await harness.limiter.amend(uniqueKey(), ended, { hits: 2 })).toBe(undefined);
         expect(await inspect()).toMatchObject({ approved: 0 });
       });
     });

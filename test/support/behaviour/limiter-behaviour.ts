@@ -114,6 +114,7 @@ export function describeLimiter(
           key,
           limits: LIMITS,
           approved: 2,
+          held: 0,
           denied: 1,
           waiting: 0,
         });
@@ -144,7 +145,7 @@ export function describeLimiter(
       });
 
       test('a check fails, and is not denied, if the key has as many ids as are stored', async () => {
-        const small = await createHarness(LIMITS, 1);
+        const small = await createHarness(LIMITS, { maxIdsPerKey: 1 });
         const ask = (): Promise<Decision> => small.limiter.check({ key, canWait: false });
         expect(await ask()).toMatchObject({ outcome: 'approved' });
         const failure = reach === 'http' ? /503/ : /^too many approvals of the key/;

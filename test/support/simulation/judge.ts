@@ -18,6 +18,8 @@ const MEMORY_LOST = '{"memoryLost":true}';
 /** As lua/check.lua replies. */
 const APPROVED = 1;
 const TURN_TOO_LATE = VERDICT.turnTooLate;
+/** The reply to an amendment of an approval that does not count. */
+const NOT_FOUND = -2;
 
 /** What a judge knows of a world beside the calls. */
 export interface JudgedWorld {
@@ -181,7 +183,7 @@ export class Judge {
 
   /** Takes note of corrected hits. */
   #amended({ script, requestIds, hits }: ScriptRun, reply: unknown): void {
-    if (script !== 'amend' || reply !== 1) return;
+    if (script !== 'amend' || reply === NOT_FOUND) return;
     const client = this.world.clientOf(requestIds[0] ?? '');
     if (!client) return;
     client.hits = hits;

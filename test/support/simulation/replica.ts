@@ -2,7 +2,13 @@ import type { Redis } from 'ioredis';
 import type { Logger } from 'pino';
 
 import type { CallerPresence } from '../../../src/limiter/caller-presence.js';
-import type { CheckRequest, Decision, KeyLimits } from '../../../src/limiter/limiter.js';
+import type {
+  Amended,
+  Amendment,
+  CheckRequest,
+  Decision,
+  KeyLimits,
+} from '../../../src/limiter/limiter.js';
 import { UnavailableError } from '../../../src/limiter/errors.js';
 import { CheckBatcher, type CheckReply, denial } from '../../../src/redis/check-batcher.js';
 import type { KeyNaming } from '../../../src/redis/key-names.js';
@@ -90,6 +96,7 @@ export class SimulatedReplica {
       limitsOf: () => this.limits,
       wakeArgument: naming.wakeArgument({ isCluster: false }),
       maxIdsPerKey: 1_000_000,
+      maxHoldsPerKey: 100,
       historyOf: () => this.history.text,
       replacements: scripts,
     });
@@ -165,8 +172,8 @@ export class SimulatedReplica {
     });
   }
 
-  amend(requestId: string, hits: number): Promise<boolean> {
-    return this.#scripts.amend(this.parts.naming.namesOf(KEY), requestId, hits);
+  amend(requestId: string, amendment: Amendment): Promise<Amended | undefined> {
+    return this.#scripts.amend(this.parts.naming.namesOf(KEY), requestId, amendment);
   }
 
   release(requestId: string): Promise<boolean> {

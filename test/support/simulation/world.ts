@@ -168,8 +168,8 @@ export class World {
   }
 
   amend(replica: SimulatedReplica, name: string, hits: number): void {
-    replica.amend(name, hits).then(
-      (amended) => this.trace.push(`  ${name} amended: ${amended}`),
+    replica.amend(name, { hits }).then(
+      (amended) => this.trace.push(`  ${name} amended: ${amended !== undefined}`),
       () => this.trace.push(`  ${name} amended: unknown`),
     );
   }

@@ -101,7 +101,7 @@ export class QueueHarness {
 
   /** Sends a check. */
   ask(requestId: string, maxWaitMillis?: number): HeldWaiter {
-    const waiter = new Waiter(requestId, maxWaitMillis);
+    const waiter = new Waiter(requestId, { maxWaitMillis });
     const held: HeldWaiter = { caller: new CallerPresence(), outcome: undefined };
     this.#waiters.set(requestId, held);
     waiter.decision.then(

@@ -8,6 +8,8 @@ const DEFAULTS: KeyPolicy = {
   requestsCanModQueue: true,
   maxRequestsCeiling: 1_000_000_000,
   maxRequestsInQueueCeiling: 100_000,
+  requestsCanHold: true,
+  maxHoldMillis: 86_400_000,
   maxWaitMillis: 0,
   isShadow: false,
   isKnown: false,

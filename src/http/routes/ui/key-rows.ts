@@ -6,13 +6,15 @@ import { Top } from './top.js';
 export const SORTS = ['denied', 'queue', 'fullest'] as const;
 export type Sort = (typeof SORTS)[number];
 
-const NOTHING_COUNTED = { approved: 0, denied: 0, waiting: 0 };
+const NOTHING_COUNTED = { approved: 0, held: 0, denied: 0, waiting: 0 };
 
 /** A key in a list of the page. */
 export interface KeyRow {
   readonly key: string;
   readonly limits: Limits;
   readonly approved: number;
+  /** The hits of held approvals, which are among the approved ones. */
+  readonly held: number;
   readonly denied: number;
   readonly waiting: number;
   /** The current run of denials, as far as this replica knows. */

@@ -10,6 +10,8 @@ const idOf = (name: string): string => START + Buffer.from(name).toString('hex')
 const nameOf = (id: string): string =>
   Buffer.from(id.slice(START.length), 'hex').toString().replaceAll('\0', '');
 
+const BOUNDS = { maxIdsPerKey: Infinity, maxHoldsPerKey: Infinity };
+
 let granted: string[];
 let room: MemoryRoom;
 let policy: { current: { limits: KeyLimits } };
@@ -18,7 +20,7 @@ beforeEach(() => {
   granted = [];
   room = new MemoryRoom(Infinity);
   policy = { current: { limits: LIMITS } };
-  state = new Instance('k', 0, policy, Infinity, room, (ids) => granted.push(...ids.map(nameOf)));
+  state = new Instance('k', 0, policy, BOUNDS, room, (ids) => granted.push(...ids.map(nameOf)));
 });
 
 interface Overrides {
@@ -43,14 +45,14 @@ describe('check', () => {
   test('approves while the window has room, whether or not the request can wait', () => {
     expect(check(0, 'a')).toBe('approved');
     expect(checkOrWait(0, 'b')).toBe('approved');
-    expect(state.inspect(0)).toMatchObject({ approved: 2, denied: 0, waiting: 0 });
+    expect(state.inspect(0)).toMatchObject({ approved: 2, held: 0, denied: 0, waiting: 0 });
   });
 
   test('denies and counts a check that cannot wait when the window is full', () => {
     fill();
     expect(check(1, 'e')).toBe('denied');
     expect(check(999, 'f')).toBe('denied');
-    expect(state.inspect(999)).toMatchObject({ approved: 2, denied: 2 });
+    expect(state.inspect(999)).toMatchObject({ approved: 2, held: 0, denied: 2 });
   });
 
   test('queues a check that can wait when the window is full', () => {
@@ -59,13 +61,13 @@ describe('check', () => {
     expect(checkOrWait(0, 'c')).toBe('waiting');
     expect(checkOrWait(0, 'd')).toBe('waiting');
     expect(state.waiting).toBe(2);
-    expect(state.inspect(0)).toMatchObject({ approved: 2, denied: 0, waiting: 2 });
+    expect(state.inspect(0)).toMatchObject({ approved: 2, held: 0, denied: 0, waiting: 2 });
   });
 
   test('answers queue_full when the queue is full, and does not count a denial', () => {
     fill();
     expect(checkOrWait(0, 'e')).toBe('queue_full');
-    expect(state.inspect(0)).toMatchObject({ approved: 2, denied: 0, waiting: 2 });
+    expect(state.inspect(0)).toMatchObject({ approved: 2, held: 0, denied: 0, waiting: 2 });
   });
 
   test('serves the waiters of an earlier window before itself', () => {
@@ -81,16 +83,16 @@ describe('check', () => {
     state.withdraw(500, idOf('c'));
     state.withdraw(500, idOf('d'));
     expect(check(1000, 'f')).toBe('approved');
-    expect(state.inspect(1000)).toMatchObject({ approved: 1, denied: 0 });
+    expect(state.inspect(1000)).toMatchObject({ approved: 1, held: 0, denied: 0 });
   });
 
   test('keeps windows anchored to the first check', () => {
     check(999, 'a');
     check(999, 'b');
     expect(check(1000, 'c')).toBe('approved');
-    expect(state.windowEnd).toBe(2000);
+    expect(state.roomAt).toBe(2000);
     check(2500, 'd');
-    expect(state.windowEnd).toBe(3000);
+    expect(state.roomAt).toBe(3000);
   });
 });
 
@@ -163,7 +165,7 @@ describe('settle', () => {
     fill();
     state.settle(999);
     expect(granted).toEqual([]);
-    expect(state.windowEnd).toBe(1000);
+    expect(state.roomAt).toBe(1000);
   });
 
   test('serves the queue in order at the end of the window, as far as it has room', () => {
@@ -264,17 +266,18 @@ describe('inspect', () => {
       key: 'k',
       limits: LIMITS,
       approved: 2,
+      held: 0,
       denied: 1,
       waiting: 2,
     });
-    expect(state.inspect(1000)).toMatchObject({ approved: 0, denied: 0, waiting: 2 });
+    expect(state.inspect(1000)).toMatchObject({ approved: 0, held: 0, denied: 0, waiting: 2 });
   });
 
   test('changes nothing', () => {
     fill();
     state.inspect(1000);
     expect(granted).toEqual([]);
-    expect(state.windowEnd).toBe(1000);
+    expect(state.roomAt).toBe(1000);
     expect(state.inspect(999)).toMatchObject({ approved: 2, waiting: 2 });
   });
 });

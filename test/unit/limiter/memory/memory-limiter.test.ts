@@ -228,6 +228,7 @@ describe('idle keys', () => {
       key: 'k',
       limits: LIMITS,
       approved: 1,
+      held: 0,
       denied: 0,
       waiting: 0,
     });
@@ -288,8 +289,15 @@ describe('list', () => {
     await clock.advance(1000);
     await check('b', { maxRequests: 7 });
     expect(await listed()).toEqual([
-      { key: 'a', limits: LIMITS, approved: 0, denied: 0, waiting: 0 },
-      { key: 'b', limits: { ...LIMITS, maxRequests: 7 }, approved: 1, denied: 0, waiting: 0 },
+      { key: 'a', limits: LIMITS, approved: 0, held: 0, denied: 0, waiting: 0 },
+      {
+        key: 'b',
+        limits: { ...LIMITS, maxRequests: 7 },
+        approved: 1,
+        held: 0,
+        denied: 0,
+        waiting: 0,
+      },
     ]);
   });
 

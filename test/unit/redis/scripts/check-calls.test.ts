@@ -62,6 +62,7 @@ function scriptsWith(guard: typeof unguarded): Scripts {
     limitsOf: () => ({ windowMillis: 1000, maxRequests: 2, maxRequestsInQueue: 3 }),
     wakeArgument: 'SPUBLISH :wake',
     maxIdsPerKey: 1000,
+    maxHoldsPerKey: 100,
     historyOf: () => '0:0:0',
   });
 }

@@ -1,0 +1,124 @@
+-- The approvals of a key: those of the current window (lib/requests), and those that are held (lib/holds).
+--
+-- The terms of an approval are its hits and, if it is held, the length of its hold in ms.
+--@include lib/chunks
+--@include lib/hits
+--@include lib/holds
+--@include lib/requests
+
+local function add_request_with_hits(keys, state, call, id, hits)
+  if redis.call('SADD', keys.requests, id) == 0 then
+    return
+  end
+  state.approved = state.approved + hits
+  if hits ~= ONE_HIT then
+    write_hits(keys, state, id, hits)
+  end
+  if windows_share_set(call, state.window) then
+    redis.call('SADD', keys.past_requests[state.turn], id)
+  end
+end
+
+-- While a slot of a cluster moves, Redis fails a command on a name that it does not find. This meets the names that are
+-- built here before anything is written.
+local function require_names_of_terms(keys)
+  redis.call('EXISTS', name_of_hits(keys), name_of_holds(keys))
+end
+
+-- Approves requests. An id that is approved already does not count again. `terms`: those of each, if any has more than one
+-- hit or is held.
+local function approve_requests(keys, state, call, ids, terms)
+  if not terms then
+    add_requests(keys, state, call, ids)
+    return
+  end
+  require_names_of_terms(keys)
+  for i, id in ipairs(ids) do
+    local hits, hold = terms[i].hits, terms[i].hold
+    if hold then
+      add_hold(keys, state, call, id, hits, hold)
+    else
+      add_request_with_hits(keys, state, call, id, hits)
+    end
+  end
+end
+
+-- Whether to expect that the queue gets room before the window ends: an approval is held now, or something was given back
+-- in this window or the last.
+local function expects_release(keys, state)
+  if has_holds(state) then
+    return true
+  end
+  local released_at = state.released_at or tonumber(redis.call('HMGET', keys.state, 'released')[1])
+  return released_at ~= nil and released_at >= state.start - state.window
+end
+
+local function release_request(keys, state, id)
+  local hits = release_hold(keys, state, id)
+  if hits then
+    return 1, hits
+  elseif redis.call('SREM', keys.requests, id) == 0 then
+    return 0, 0
+  end
+  hits = read_hits(keys, state, id)
+  forget_hits(keys, state, id)
+  state.approved = state.approved - hits
+  return 1, hits
+end
+
+-- Releases the ids among these that are approved, with all hits. Returns how many there are.
+local function release_requests(keys, state, call, ids)
+  local released, hits = 0, 0
+  if counts_ids_apart(state) then
+    for _, id in ipairs(ids) do
+      local is_released, of_id = release_request(keys, state, id)
+      released, hits = released + is_released, hits + of_id
+    end
+  else
+    released = call_in_chunks('SREM', keys.requests, ids)
+    hits = released
+    state.approved = state.approved - hits
+  end
+  if hits > 0 then
+    make_room(state, call)
+  end
+  return released
+end
+
+-- Gives an approval of the current window other hits. Returns whether there is such an approval.
+local function amend_hits(keys, state, call, id, hits)
+  if redis.call('SMISMEMBER', keys.requests, id)[1] == 0 then
+    return false
+  end
+  local before = read_hits(keys, state, id)
+  if hits == before then
+    return true
+  elseif hits == ONE_HIT then
+    forget_hits(keys, state, id)
+  else
+    write_hits(keys, state, id, hits)
+  end
+  state.approved = state.approved + hits - before
+  if hits < before then
+    make_room(state, call)
+  end
+  return true
+end
+
+-- The ids among these that were approved, in this window or in one that is remembered: id -> true.
+local function find_approved(keys, ids)
+  local approved = {}
+  for _, name in ipairs({ keys.requests, unpack(keys.past_requests) }) do
+    for i, is_member in ipairs(list_in_chunks('SMISMEMBER', name, ids)) do
+      if is_member == 1 then
+        approved[ids[i]] = true
+      end
+    end
+  end
+  for i, hold in ipairs(list_in_chunks('HMGET', name_of_holds(keys), ids)) do
+    if hold then
+      approved[ids[i]] = true
+    end
+  end
+  return approved
+end

@@ -1,0 +1,43 @@
+import type { CheckRequest } from '../../limiter/limiter.js';
+import type { KeyPolicy } from '../../rules/policy.js';
+import { serviceError } from '../service-error.js';
+
+/** Whether a check sets a limit of its key. */
+export function isOverride({ maxRequests, maxRequestsInQueue }: CheckRequest): boolean {
+  return maxRequests !== undefined || maxRequestsInQueue !== undefined;
+}
+
+/** @throws ServiceError OVERRIDE_FORBIDDEN or OVERRIDE_TOO_LARGE if the policy forbids an override of the check */
+export function rejectForbiddenOverrides(check: CheckRequest, policy: KeyPolicy): void {
+  const { maxRequests, maxRequestsInQueue } = check;
+  if (maxRequests !== undefined) {
+    const max = policy.maxRequestsCeiling;
+    rejectForbidden('maxRequests', policy.requestsCanSetRate, maxRequests, max);
+  }
+  if (maxRequestsInQueue !== undefined) {
+    const max = policy.maxRequestsInQueueCeiling;
+    rejectForbidden('maxRequestsInQueue', policy.requestsCanModQueue, maxRequestsInQueue, max);
+  }
+}
+
+/**
+ * @param holdMillis undefined if the request sets no hold
+ * @throws ServiceError HOLD_FORBIDDEN or OVERRIDE_TOO_LARGE if the policy forbids the hold
+ */
+export function rejectForbiddenHold(
+  { holdMillis }: Pick<CheckRequest, 'holdMillis'>,
+  { requestsCanHold, maxHoldMillis }: KeyPolicy,
+): void {
+  if (holdMillis === undefined) return;
+  if (!requestsCanHold) throw serviceError('HOLD_FORBIDDEN', {});
+  rejectAbove('holdMillis', holdMillis, maxHoldMillis);
+}
+
+function rejectForbidden(parameter: string, isAllowed: boolean, value: number, max: number): void {
+  if (!isAllowed) throw serviceError('OVERRIDE_FORBIDDEN', { parameter });
+  rejectAbove(parameter, value, max);
+}
+
+function rejectAbove(parameter: string, value: number, max: number): void {
+  if (value > max) throw serviceError('OVERRIDE_TOO_LARGE', { parameter, max });
+}
