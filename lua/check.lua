@@ -12,9 +12,11 @@
 --       10 '' if each batch has one check and nothing of its own; else, with a space between two, what each batch has:
 --       the number of its checks; if its limits are not those in 3, `=` and the limits; if it is special, `/` and a
 --       `<name>=<value>;` for each of these that apply:
---         ceilings       the greatest overrides that count, `<maximum>:<maximum in the queue>`, with -1 for none
+--         ceilings       the greatest overrides that count, `<maximum>:<maximum in the queue>:<window in ms>`, with -1
+--                        for none
 --         max            override of the maximum
 --         queue_max      override of the queue's maximum
+--         window         override of the window's length in ms, from the next window on
 --         ticket         the lowest ticket of the caller's waiters for the key
 --         millis_left    with `ticket`: ms until the window ends, below 0 if it has ended, as far as the caller knows
 --         known_limits   with `ticket`: the limits in force, as far as the caller knows, or ''
@@ -27,11 +29,12 @@
 --       then the request ids of all checks
 -- Reply the replies to the batches, one after the other:
 --       1 microseconds until there may be room again, 2 maximum per window, or the limits in force if a check has a
---       place in the queue, 3 approvals of the window,
+--       place in the queue or a request has set the window's length, 3 approvals of the window, or in a pause the
+--       maximum at the least,
 --       then per check, in their order: 1 approved, 0 denied, -1 denied because the queue is full,
 --       -2 failed for lack of a place to wait in, -3 failed because the set of ids is full,
---       -4 denied because its hits are more than the maximum,
---       -5 less the microseconds until its turn: denied because that is later than it can wait,
+--       -4 denied because its hits are more than the maximum, -5 denied because the key is paused,
+--       -6 less the microseconds until its turn: denied because that is later than it can wait,
 --       else its ticket in the queue
 --       A batch that fails, such as one with a key of a wrong type, has its error in place of all that. A batch
 --       that needs more names has false. The other batches are still decided.

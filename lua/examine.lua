@@ -5,11 +5,11 @@
 -- ARGV  1 how many waiters to name at most
 -- Reply a list: empty if there is no such key, else
 --       1 window length in ms, 2 maximum, 3 maximum in the queue, 4 approved, 5 denied, 6 waiting,
---       7 hits of held approvals,
---       8 ms to the window's end, 9 whether a request has set the maximum, 10 and that in the queue (1 or 0),
---       11 whether the key is in a recovery hold (1 or 0),
---       12 the head of the queue: for each waiter its replica, and how many ms it has waited,
---       13 for each replica with places: its id, its places, and how many ms its lease still runs
+--       7 hits of held approvals, 8 ms until its pause ends, or 0,
+--       9 ms to the window's end, 10 whether a request has set the maximum, 11 that in the queue, 12 and the window's
+--       length (1 or 0), 13 whether the key is in a recovery hold (1 or 0),
+--       14 the head of the queue: for each waiter its replica, and how many ms it has waited,
+--       15 for each replica with places: its id, its places, and how many ms its lease still runs
 --@include lib/look
 
 -- Withdrawn entries may stand before those of waiters, so more entries are read than are named.
@@ -68,9 +68,11 @@ local function run(KEYS, ARGV)
     state.denied,
     waiting,
     state.held,
+    pause_left(state, now_ms),
     micros_to_window_end(state.start, state.window, now_ms * 1000) / 1000,
     yes_or_no(state.max_is_set),
     yes_or_no(state.queue_max_is_set),
+    yes_or_no(sets_window(state)),
     yes_or_no(in_recovery_hold(state)),
     head_of_queue(keys, state, queue, now_ms, tonumber(ARGV[1])),
     replicas_of(queue, now_ms),

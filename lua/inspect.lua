@@ -4,7 +4,8 @@
 -- KEYS  per key: 1 state, 2 waiting, 3 replicas
 -- ARGV  none
 -- Reply per key, in their order, a list: empty if there is no such key, else
---       1 window length in ms, 2 maximum, 3 maximum in the queue, 4 approved, 5 denied, 6 waiting, 7 hits of held approvals
+--       1 window length in ms, 2 maximum, 3 maximum in the queue, 4 approved, 5 denied, 6 waiting, 7 hits of held approvals,
+--       8 ms until its pause ends, or 0
 --       A key that fails, such as one of a wrong type, has its error in the list's place.
 --@include lib/errors
 --@include lib/look
@@ -16,7 +17,10 @@ local function inspect(names, now_ms)
   if not state then
     return {}
   end
-  return { state.window, state.max, state.queue_max, state.approved, state.denied, waiting, state.held }
+  return {
+    state.window, state.max, state.queue_max, state.approved, state.denied, waiting, state.held,
+    pause_left(state, now_ms),
+  }
 end
 
 local function run(KEYS, ARGV)

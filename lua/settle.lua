@@ -12,7 +12,7 @@
 -- Reply 1 microseconds until there may be room again: until the window ends, or sooner. 0: there is room
 --       now, and another call can serve more. -1: there is no such key
 --       2 the lowest ticket that may still be waiting, 3 how many wait, 4 the limits in force, 5 approvals of the
---       window
+--       window, or in a pause the maximum at the least
 --       then the ids approved by this call, and the ids asked about that were approved before
 --@include lib/instance
 
@@ -83,6 +83,6 @@ local function run(KEYS, ARGV)
   reply[2] = lowest_waiting_ticket(keys, state, call)
   reply[3] = count_waiting(state, read_queue(keys, state, call))
   reply[4] = format_limits(state)
-  reply[5] = state.approved
+  reply[5] = taken(state)
   return reply
 end

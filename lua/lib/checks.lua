@@ -2,44 +2,64 @@
 --@include lib/instance
 --@include lib/replies
 
-local QUEUE_FULL, NO_PLACE, SET_FULL, TOO_MANY_HITS, TURN_TOO_LATE = -1, -2, -3, -4, -5
+local QUEUE_FULL, NO_PLACE, SET_FULL, TOO_MANY_HITS, PAUSED, TURN_TOO_LATE = -1, -2, -3, -4, -5, -6
 local WAITS_NOT, WAITS_WITHOUT_PLACE = '0', '2'
 
--- The greatest overrides of the maximum and of the queue's maximum that count.
+-- The greatest overrides of the maximum, of the queue's maximum and of the window's length that count.
 local function read_ceilings(ceilings)
   if not ceilings then
-    return math.huge, math.huge
+    return math.huge, math.huge, math.huge
   end
-  local max, queue_max = string.match(ceilings, '^(-?%d+):(-?%d+)$')
-  return tonumber(max), tonumber(queue_max)
+  local max, queue_max, window = string.match(ceilings, '^(-?%d+):(-?%d+):(-?%d+)$')
+  return tonumber(max), tonumber(queue_max), tonumber(window)
+end
+
+-- Whether the window is one of the caller's rules, up to a length that a request has set.
+local function has_window_of_rules(state, call)
+  return state.window == call.limits.window or state.window_is_set
 end
 
 -- The maximum that holds if no request sets one from now on: that of the rules, if it may come into force in
--- mid-window, else the current one. `lapses`: a request had set the current one.
-local function base_maximum(keys, state, call, current, of_rules, lapses)
+-- mid-window, else the current one. `of_window`: the window is one of the rules. `lapses`: a request had set the current
+-- one.
+local function base_maximum(keys, state, call, of_window, current, of_rules, lapses)
   if lapses or current == of_rules then
     return of_rules
   end
-  local changes = state.window == call.limits.window and may_change_limits(keys, state, call)
+  local changes = of_window and may_change_limits(keys, state, call)
   state.limits_changed_at = changes and call.now_ms or state.limits_changed_at
   return changes and of_rules or current
 end
 
--- An override stays until the key is removed, or until the rules of the window no longer allow it. A maximum
--- without an override comes from the rules.
+-- Sets the length of the next window, or drops a length that the rules no longer allow. `ceiling`: the longest.
+local function configure_window(state, batch, ceiling)
+  if math.max(state.next_window, state.window_is_set and state.window or 0) > ceiling then
+    set_more(state, 'next_window', 0)
+    state.window_is_set = false
+  end
+  local window = batch.window
+  if window then
+    set_more(state, 'next_window', window ~= state.window and window or 0)
+    state.window_is_set = state.window_is_set or window == state.window
+  end
+end
+
+-- An override stays until the key is removed, or until the rules of the window no longer allow it. A limit without an
+-- override comes from the rules.
 local function configure(keys, state, call, batch)
   local max, queue_max = batch.max, batch.queue_max
   local max_was_set, queue_max_was_set = state.max_is_set, state.queue_max_is_set
-  if max_was_set or queue_max_was_set then
-    local is_of_window = state.window == call.limits.window
-    local max_ceiling, queue_ceiling = read_ceilings(is_of_window and batch.ceilings)
+  local of_window = has_window_of_rules(state, call)
+  if max_was_set or queue_max_was_set or batch.window or sets_window(state) then
+    local max_ceiling, queue_ceiling, longest = read_ceilings(of_window and batch.ceilings)
+    configure_window(state, batch, longest)
     max = max or (max_was_set and state.max <= max_ceiling and state.max)
     queue_max = queue_max or (queue_max_was_set and state.queue_max <= queue_ceiling and state.queue_max)
   end
   state.max_is_set, state.queue_max_is_set = max and true, queue_max and true
-  max = max or base_maximum(keys, state, call, state.max, call.limits.max, max_was_set)
+  max = max or base_maximum(keys, state, call, of_window, state.max, call.limits.max, max_was_set)
   queue_max = queue_max
-    or base_maximum(keys, state, call, state.queue_max, call.limits.queue_max, queue_max_was_set)
+    or base_maximum(keys, state, call, of_window, state.queue_max, call.limits.queue_max, queue_max_was_set)
   state.made_room = state.made_room or max > state.max
   state.max, state.queue_max = max, queue_max
   state.limits_changed = format_limits(state) ~= state.limits
@@ -115,7 +135,7 @@ local function deny_or_queue(keys, state, call, batch, first, last, decided, rep
     elseif waits == WAITS_NOT and is_set_full(keys, state, call, hits, hold) then
       reply = SET_FULL
     elseif waits == WAITS_NOT then
-      reply = DENIED
+      reply = is_paused(state) and PAUSED or DENIED
       state.denied = state.denied + (call.is_sent_again and 0 or 1)
     else
       local before = count_waiting(state, read_queue(keys, state, call)) + #joining
@@ -185,7 +205,7 @@ local function read_batch(arguments, first_id, size, special)
     batch.longest_waits = said.longest_waits and read_numbers(said.longest_waits)
     batch.hits = said.hits and read_numbers(said.hits)
     batch.holds, batch.max_holds = said.holds and read_numbers(said.holds), tonumber(said.max_holds)
-    batch.max, batch.queue_max = tonumber(said.max), tonumber(said.queue_max)
+    batch.max, batch.queue_max, batch.window = tonumber(said.max), tonumber(said.queue_max), tonumber(said.window)
     batch.ticket, batch.millis_left = tonumber(said.ticket), tonumber(said.millis_left)
   end
   return batch
@@ -232,7 +252,11 @@ local function decide(call, names, first_key, arguments, first_id, size, limits,
     end
   end
   -- A hold that was just taken may be the first to lapse.
-  replies[1], replies[HEAD] = micros_to_room(state, call), state.approved
+  replies[1] = micros_to_room(state, call)
+  replies[HEAD] = taken(state)
+  if state.window_is_set then
+    replies[2] = format_limits(state)
+  end
   close_instance(keys, state, call)
   return replies
 end

@@ -5,6 +5,7 @@
 --@include lib/state
 --@include lib/window
 --@include lib/approvals
+--@include lib/pause
 --@include lib/requests
 --@include lib/rules
 --@include lib/queue
@@ -31,7 +32,7 @@ end
 
 -- Whether the key has been idle for too long. Its own field decides that. Redis's expiry only frees memory.
 local function is_idle(keys, state, call)
-  if call.now_ms < state.expires or in_recovery_hold(state) or has_holds(state) then
+  if call.now_ms < state.expires or in_recovery_hold(state) or has_holds(state) or is_paused(state) then
     return false
   end
   local queue = read_queue(keys, state, call)
@@ -53,7 +54,9 @@ end
 
 local function keep_until(state, call)
   local outage_ends = state.served > 0 and state.served + LEASES_KEPT * call.lease or 0
-  return math.max(state.expires, remembered_until(state, call), outage_ends, state.hold_until, state.held_until)
+  return math.max(
+    state.expires, remembered_until(state, call), outage_ends, state.hold_until, state.held_until, state.paused_until
+  )
 end
 
 -- The instance as of now, or nil if there is none. `state`: from `read_state`. The second value is the last state of an
@@ -65,6 +68,7 @@ local function open_instance(keys, call, state)
   end
   decide_in_full_memory(keys.state, call)
   end_hold(state, call.now_ms)
+  end_pause(state, call.now_ms)
   end_lapsed_holds(keys, state, call)
   if is_idle(keys, state, call) then
     born_at(keys, state)
@@ -80,12 +84,15 @@ local function open_instance(keys, call, state)
   end
   if not is_in_window(state.start, state.window, call.now_ms) then
     local ended = { start = state.start, window = state.window }
+    -- An approval may have been corrected to no hits.
+    local has_requests = state.stored_approved > 0 or state.hits == 1
     local rules = limits_of_next_window(keys, state, call)
-    roll_window(state, call.now_ms, (rules or state).window)
+    roll_window(state, call.now_ms, length_of_next_window(state, rules))
+    take_next_window(state)
     if rules then
       take_maxima(state, call)
     end
-    end_window_of_requests(keys, state, call, ended, state.stored_approved > 0)
+    end_window_of_requests(keys, state, call, ended, has_requests)
     keep_while_waited_for(keys, state, call)
   end
   return state
@@ -123,13 +130,16 @@ local function restore_instance(keys, call, limits, millis_left)
   return state
 end
 
--- Restores the maxima that requests had set in an instance that was created again after a loss, unless requests have
+-- Restores the limits that requests had set in an instance that was created again after a loss, unless requests have
 -- set others since. `limits`: as for `restore_instance`.
 local function restore_overrides(state, limits)
   if limits == '' then
     return
   end
   limits = parse_limits(limits)
+  if limits.window_is_set and not state.window_is_set and state.next_window == 0 then
+    set_more(state, 'next_window', limits.window)
+  end
   if limits.max_is_set and not state.max_is_set then
     state.made_room = state.made_room or limits.max > state.max
     state.max, state.max_is_set = limits.max, true
@@ -169,10 +179,10 @@ end
 
 -- Microseconds until waiters may be served. 0: another call can serve some at once.
 local function micros_to_room(state, call)
-  local to_change = micros_to_change(state, call)
-  if in_recovery_hold(state) then
-    local to_hold_end = state.hold_until * 1000 - call.now_us
-    return has_room(state, call) and to_hold_end or math.max(to_change, to_hold_end)
+  local to_change, closed_until = micros_to_change(state, call), math.max(state.hold_until, state.paused_until)
+  if closed_until > 0 then
+    local to_end = closed_until * 1000 - call.now_us
+    return has_room(state, call) and to_end or math.max(to_change, to_end)
   end
   return state.serving == 1 and 0 or to_change
 end
@@ -187,7 +197,7 @@ local function micros_to_turn(keys, state, call, places, hits)
     return to_room
   end
   local windows_before = math.ceil((needed - room) / most) - 1
-  local next_window = (limits_of_next_window(keys, state, call) or state).window
+  local next_window = length_of_next_window(state, limits_of_next_window(keys, state, call))
   local to_window_end = micros_to_window_end(state.start, state.window, call.now_us)
   return math.max(to_room, to_window_end + windows_before * next_window * 1000)
 end
@@ -195,6 +205,7 @@ end
 -- Whether a newcomer may be approved. Waiters come first.
 local function admits_newcomers(state, call)
   return has_room(state, call) and state.serving == 0 and state.blocked == 0 and not in_recovery_hold(state)
+    and not is_paused(state)
 end
 
 -- Approves waiters from the head of the queue while the window has room. One call serves a limited number, so
@@ -233,9 +244,9 @@ local function serve_queue(keys, state, call)
 end
 
 -- Approves waiters if there is room again. Every script calls it before it approves any other check. So while somebody
--- waits, the window is full, the head can not have its terms now, the queue is being served, or the key is in its
--- recovery hold.
--- `state.made_room`: an approval was released, the maximum raised, a hold ended, or a place put back.
+-- waits, the window is full, the head can not have its terms now, the queue is being served, or the key is paused or in
+-- its recovery hold.
+-- `state.made_room`: an approval was released, the maximum raised, a hold or a pause ended, or a place put back.
 local function serve_waiting(keys, state, call)
   if not state.has_more then
     return
@@ -260,7 +271,9 @@ local function serve_waiting(keys, state, call)
   end
   hold_if_redis_was_down(state, queue, call)
   if not in_recovery_hold(state) then
-    serve_queue(keys, state, call)
+    if not is_paused(state) then
+      serve_queue(keys, state, call)
+    end
   elseif state.made_room and not state.has_rejoined then
     -- Without a wake, replicas that asked in this hold when the window was full would settle at the window's end.
     state.has_news = true
@@ -278,7 +291,7 @@ local function publish_wake(keys, state, call)
     lowest_waiting_ticket(keys, state, call),
     format_limits(state),
     state.max,
-    state.approved,
+    taken(state),
     granted and #granted > 0 and '"' .. table.concat(granted, '","') .. '"' or ''
   ))
 end

@@ -13,6 +13,11 @@ local function look_at_holds(keys, state, now_ms)
   state.lapses = is_over and 0 or first
 end
 
+-- How many ms the pause of a key still lasts; 0 if it is not paused.
+local function pause_left(state, now_ms)
+  return math.max(0, state.paused_until - now_ms)
+end
+
 -- Returns the state, the queue, and how many wait; nil if there is no such key. A window that has ended counts as
 -- empty, and a key that has been idle for too long as removed.
 local function look_at(keys, now_ms)
@@ -21,14 +26,16 @@ local function look_at(keys, now_ms)
     return nil
   end
   end_hold(state, now_ms)
+  end_pause(state, now_ms)
   look_at_holds(keys, state, now_ms)
   local queue = load_queue(keys, now_ms)
   local waiting = count_waiting(state, queue)
-  if now_ms >= state.expires and waiting == 0 and not has_holds(state) then
+  if now_ms >= state.expires and waiting == 0 and not has_holds(state) and not is_paused(state) then
     return nil
   end
   if not is_in_window(state.start, state.window, now_ms) then
-    roll_window(state, now_ms, state.window)
+    roll_window(state, now_ms, length_of_next_window(state))
+    take_next_window(state)
   end
   return state, queue, waiting
 end

@@ -7,15 +7,20 @@
 -- other's changes with each check, but at most for RULES_STAY_MILLIS: the caller that brought them may be gone.
 --
 -- `changed`: since when the limits are in force, in ms since 1970; absent while they are the first ones of the key. A
--- maximum that a request has set does not come from the rules, and stays.
+-- limit that a request has set does not come from the rules, and stays.
 --@include lib/history
 --@include lib/state
 
 local RULES_STAY_MILLIS = 60000
 
+-- Whether a request has set the length of the current window, or of the next one.
+local function sets_window(state)
+  return state.window_is_set or state.next_window > 0
+end
+
 -- Whether the limits in force differ from the caller's rules.
 local function differs_from_rules(state, rules)
-  return state.window ~= rules.window
+  return (state.window ~= rules.window and not sets_window(state))
     or (state.max ~= rules.max and not state.max_is_set)
     or (state.queue_max ~= rules.queue_max and not state.queue_max_is_set)
 end
@@ -34,6 +39,22 @@ end
 local function limits_of_next_window(keys, state, call)
   local rules = call.limits
   return differs_from_rules(state, rules) and may_change_limits(keys, state, call) and rules or nil
+end
+
+-- The length of the next window. `rules`: from `limits_of_next_window`.
+local function length_of_next_window(state, rules)
+  if state.next_window > 0 then
+    return state.next_window
+  end
+  return (rules and not state.window_is_set and rules or state).window
+end
+
+-- Takes the length that a request has set for the window that begins now.
+local function take_next_window(state)
+  if state.next_window > 0 then
+    state.window_is_set, state.limits_changed = true, true
+    set_more(state, 'next_window', 0)
+  end
 end
 
 -- Takes the maxima of rules that come into force now.

@@ -6,7 +6,8 @@
 --   released                              since an approval was released or corrected downwards (lib/requests)
 --   more                                  with the fields of MORE, since somebody has waited or the key was lost,
 --                                         while `expires` does not follow from the window, and while an approval has
---                                         more than one hit or is held. A field that says nothing is 0
+--                                         more than one hit or is held, in a pause, and while a request has set the
+--                                         next window's length. A field that says nothing is 0
 --@include lib/digits
 --@include lib/limits
 --@include lib/state-values
@@ -14,12 +15,13 @@
 
 local FIRST_TURN = 1
 
-local MORE = { 'expires', 'ticket', 'hold_until', 'unsorted', 'serving', 'served', 'blocked', 'hits', 'holds' }
+local MORE = { 'expires', 'ticket', 'hold_until', 'unsorted', 'serving', 'served', 'blocked', 'hits', 'holds',
+  'paused_until', 'next_window' }
 -- Their values in a key without them.
 local NO_MORE = {
   __index = {
     stored_expires = 0, ticket = 0, hold_until = 0, unsorted = 0, serving = 0, served = 0, blocked = 0, hits = 0,
-    held = 0, lapses = 0, held_until = 0, max_holds = 0,
+    held = 0, lapses = 0, held_until = 0, max_holds = 0, paused_until = 0, next_window = 0,
   },
 }
 
@@ -56,6 +58,8 @@ local function read_more(state_key, state)
   if values[9] and values[9] ~= '0' then
     read_holds(state, values[9])
   end
+  state.paused_until = tonumber(values[10] or 0)
+  state.next_window = tonumber(values[11] or 0)
   if state.stored_expires > 0 then
     state.expires = state.stored_expires
   end
@@ -73,6 +77,7 @@ local function state_of(state_key, values)
     window = limits.window,
     max = limits.max,
     queue_max = limits.queue_max,
+    window_is_set = limits.window_is_set,
     max_is_set = limits.max_is_set,
     queue_max_is_set = limits.queue_max_is_set,
     limits = limits.text,
@@ -102,6 +107,7 @@ local function new_state(call, start, idle, limits)
     window = limits.window,
     max = limits.max,
     queue_max = limits.queue_max,
+    window_is_set = limits.window_is_set,
     max_is_set = limits.max_is_set,
     queue_max_is_set = limits.queue_max_is_set,
     limits = limits.text,
@@ -130,7 +136,7 @@ end
 local function says_nothing_more(state)
   return state.ticket == 0 and state.hold_until == 0 and state.unsorted == 0 and state.serving == 0
     and state.served == 0 and state.blocked == 0 and state.hits == 0 and state.lapses == 0
-    and expires_to_store(state) == 0
+    and state.paused_until == 0 and state.next_window == 0 and expires_to_store(state) == 0
 end
 
 local function write_more(state_key, state)
@@ -141,7 +147,8 @@ local function write_more(state_key, state)
   redis.call(
     'HSET', state_key, 'more', 1, 'expires', expires_to_store(state), 'ticket', state.ticket,
     'hold_until', state.hold_until, 'unsorted', state.unsorted, 'serving', state.serving, 'served', state.served,
-    'blocked', state.blocked, 'hits', state.hits, 'holds', format_holds(state)
+    'blocked', state.blocked, 'hits', state.hits, 'holds', format_holds(state),
+    'paused_until', state.paused_until, 'next_window', state.next_window
   )
 end
 

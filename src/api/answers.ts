@@ -24,6 +24,14 @@ export const amendment = z
   })
   .meta({ id: 'Amendment' });
 
+/** The body of the answer to a pause. */
+export const pause = z
+  .strictObject({
+    key: z.string(),
+    pauseMillis: count.meta({ description: 'Milliseconds until the pause ends; 0 if it is over.' }),
+  })
+  .meta({ id: 'Pause' });
+
 /** The body of an error. `key` is missing if the request has none. */
 export const errorBody = z
   .strictObject({
@@ -48,6 +56,9 @@ export const instance = z
       description: 'Denials of checks that did not ask to wait.',
     }),
     NumWaiting: count.meta({ description: 'Requests in the queue.' }),
+    PausedMillis: count
+      .optional()
+      .meta({ description: 'Milliseconds until the pause of the key ends. Left out if 0.' }),
     NumHeld: count.optional().meta({
       description: 'The hits of held approvals, which are among the approvals. Left out if 0.',
     }),

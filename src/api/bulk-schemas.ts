@@ -17,6 +17,7 @@ export const checkElement = z
       key: z.string('a text'),
       maxRequests: wholeNumber(BOUNDS.maxRequests).optional(),
       maxRequestsInQueue: wholeNumber(BOUNDS.maxRequestsInQueue).optional(),
+      windowMillis: wholeNumber(BOUNDS.windowMillis).optional(),
       hits: wholeNumber(BOUNDS.hits).optional(),
       holdMillis: wholeNumber(BOUNDS.holdMillis).optional(),
     },

@@ -69,6 +69,8 @@ export const settingsSchema = z.object({
   MAX_REQUESTS_IN_QUEUE_CEILING: wholeNumber(BOUNDS.maxRequestsInQueue).default(
     BOUNDS.maxRequestsInQueue.max,
   ),
+  REQUESTS_CAN_SET_WINDOW: yesOrNo().default(true),
+  WINDOW_MILLIS_CEILING: wholeNumber(BOUNDS.windowMillis).default(BOUNDS.windowMillis.max),
   REQUESTS_CAN_HOLD: yesOrNo().default(true),
   MAX_HOLD_MILLIS: wholeNumber(BOUNDS.holdMillis).default(BOUNDS.holdMillis.max),
   CONFIG_FILE: z.string().optional(),

@@ -11,6 +11,8 @@ export const BOUNDS = {
   amendedHits: { min: 0, max: 1_000_000_000 },
   /** A shorter hold could lapse while its renewal is on its way. */
   holdMillis: { min: 1000, max: 24 * 60 * 60 * 1000 },
+  /** 0 ends a pause. */
+  pauseMillis: { min: 0, max: 24 * 60 * 60 * 1000 },
   /** UTF-8 bytes of a key, after percent-decoding. */
   keyBytes: { min: 1, max: 512 },
 } as const;

@@ -15,6 +15,7 @@ export interface OverrideCeilings {
   /** -1 if no override counts. */
   readonly maxRequests: number;
   readonly maxRequestsInQueue: number;
+  readonly windowMillis: number;
 }
 
 /** What a limiter has to know of a key. */
@@ -72,9 +73,22 @@ export interface CheckRequest {
   readonly holdMillis?: number | undefined;
   readonly maxRequests?: number | undefined;
   readonly maxRequestsInQueue?: number | undefined;
+  /** The length of the key's windows, from the next one on. */
+  readonly windowMillis?: number | undefined;
   /** Checks of a key with the same order are decided in the order in which they were asked, also if calls fail. */
   readonly order?: CheckOrder | undefined;
   readonly trace?: RequestTrace | undefined;
+}
+
+/** Whether a check sets a limit of its key. */
+export function isOverride({
+  maxRequests,
+  maxRequestsInQueue,
+  windowMillis,
+}: CheckRequest): boolean {
+  return (
+    maxRequests !== undefined || maxRequestsInQueue !== undefined || windowMillis !== undefined
+  );
 }
 
 /** While the store is down, `allow` approves everything, and with `local` this replica decides alone. */
@@ -98,17 +112,19 @@ export interface Amended {
 export interface Quota {
   readonly maxRequests: number;
   readonly remaining: number;
-  /** Until the window ends. */
+  /** Until there may be room again: until the window ends, a hold lapses, or a pause ends. */
   readonly resetMillis: number;
+  /** The length of the window, if a request has set it. */
+  readonly windowMillis?: number | undefined;
 }
 
 /**
  * Why a check is denied. `turn_too_late`: its turn could not come within its longest wait, which was clear at once;
  * `wait_expired`: it did not come. `too_many_hits`: it asked for more hits than the maximum, so no window could approve
- * it.
+ * it. `paused`: the key is paused.
  */
 export type DenialReason =
-  'limit_reached' | 'queue_full' | 'turn_too_late' | 'wait_expired' | 'too_many_hits';
+  'limit_reached' | 'queue_full' | 'turn_too_late' | 'wait_expired' | 'too_many_hits' | 'paused';
 
 export type Decision =
   | {
@@ -146,6 +162,8 @@ export interface InstanceState {
   readonly held: number;
   readonly denied: number;
   readonly waiting: number;
+  /** Until its pause ends, in milliseconds; 0 if it is not paused. */
+  readonly pausedMillis: number;
 }
 
 /** A waiting request as it is shown: without its id, which would allow anyone to release its approval. */
@@ -173,8 +191,12 @@ export interface StoredName {
 /** Everything about a key as of now. */
 export interface InstanceDetail extends InstanceState {
   readonly millisToWindowEnd: number;
-  /** Which maxima requests have set. */
-  readonly overridden: { readonly maxRequests: boolean; readonly maxRequestsInQueue: boolean };
+  /** Which limits requests have set. The length of the window may be that of the next one. */
+  readonly overridden: {
+    readonly maxRequests: boolean;
+    readonly maxRequestsInQueue: boolean;
+    readonly windowMillis: boolean;
+  };
   /** In a recovery hold: nobody is approved for a moment. */
   readonly isHeld: boolean;
   /** The head of the queue, in its order. */
@@ -219,6 +241,12 @@ export interface Limiter {
     amendment: Amendment,
     trace?: RequestTrace,
   ): Promise<Amended | undefined>;
+
+  /**
+   * Pauses a key: nobody is approved until the pause ends, and waiters keep their places.
+   * @param millis from now on; 0 ends the pause
+   */
+  pause(key: string, millis: number): Promise<void>;
 
   /**
    * Gives back an approval that nobody uses. If the store is down, this is done later, as long as the approval counts.

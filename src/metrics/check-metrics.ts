@@ -81,6 +81,7 @@ function countInto(counter: Counter): (decision: Decision, isShadow: boolean) =>
     turn_too_late: fromTheStart(counter, 'denied', 'turn_too_late', who),
     wait_expired: fromTheStart(counter, 'denied', 'wait_expired', who),
     too_many_hits: fromTheStart(counter, 'denied', 'too_many_hits', who),
+    paused: fromTheStart(counter, 'denied', 'paused', who),
     shadowed: fromTheStart(counter, 'shadowed', 'limit_reached', who),
   });
   const series = {

@@ -1,11 +1,12 @@
 import { StoreUnavailableError, UnavailableError } from '../limiter/errors.js';
-import type {
-  CheckOrder,
-  CheckRequest,
-  Decision,
-  DenialReason,
-  Quota,
-  RequestTrace,
+import {
+  type CheckOrder,
+  type CheckRequest,
+  type Decision,
+  type DenialReason,
+  isOverride,
+  type Quota,
+  type RequestTrace,
 } from '../limiter/limiter.js';
 import type { Clock } from '../common/clock.js';
 import type { Ticks } from '../common/ticks.js';
@@ -22,6 +23,7 @@ import {
   VERDICT,
 } from './scripts/check-codec.js';
 import type { Scripts } from './scripts/scripts.js';
+import { overriddenWindowIn } from './scripts/shared-arguments.js';
 import type { StoreObserver } from './store-observer.js';
 
 /** A larger call would block other callers of Redis for too long. */
@@ -168,15 +170,16 @@ export class CheckBatcher {
     return batch;
   }
 
-  #newBatch({ key, maxRequests, maxRequestsInQueue }: CheckRequest): PendingBatch {
+  #newBatch(request: CheckRequest): PendingBatch {
+    const { key, maxRequests, maxRequestsInQueue, windowMillis } = request;
     return {
       key,
       names: this.parts.naming.namesOf(key),
-      overrides: { maxRequests, maxRequestsInQueue },
+      overrides: { maxRequests, maxRequestsInQueue, windowMillis },
       waiting: undefined,
       assumption: 'unknown',
       windowEndsAt: 0,
-      isPlain: maxRequests === undefined && maxRequestsInQueue === undefined,
+      isPlain: !isOverride(request),
       orders: undefined,
       checks: [],
       traces: undefined,
@@ -276,10 +279,11 @@ function keysOf(order: CheckOrder): Map<string, OrderedKey> | undefined {
 }
 
 /** Whether a check may join a batch. */
-function takes(batch: PendingBatch, { maxRequests, maxRequestsInQueue }: CheckRequest): boolean {
+function takes({ overrides }: PendingBatch, request: CheckRequest): boolean {
   return (
-    batch.overrides.maxRequests === maxRequests &&
-    batch.overrides.maxRequestsInQueue === maxRequestsInQueue
+    overrides.maxRequests === request.maxRequests &&
+    overrides.maxRequestsInQueue === request.maxRequestsInQueue &&
+    overrides.windowMillis === request.windowMillis
   );
 }
 
@@ -315,7 +319,14 @@ function answer({ checks }: PendingBatch, reply: CheckBatchReply | Error | undef
     if (verdict === VERDICT.approved) remaining += checks[i]?.hits ?? 1;
   }
   // One object for all checks with the same quota, so that their headers are built once.
-  let quota: Quota = { maxRequests, remaining, resetMillis: millisToRoom };
+  const window = reply.limits === undefined ? undefined : overriddenWindowIn(reply.limits);
+  const quotaOf = (left: number): Quota => ({
+    maxRequests,
+    remaining: left,
+    resetMillis: millisToRoom,
+    ...(window === undefined ? undefined : { windowMillis: window }),
+  });
+  let quota = quotaOf(remaining);
   for (let i = 0; i < checks.length; i += 1) {
     const verdict = verdicts[i];
     if (verdict === undefined) {
@@ -324,7 +335,7 @@ function answer({ checks }: PendingBatch, reply: CheckBatchReply | Error | undef
     }
     if (verdict === VERDICT.approved) {
       remaining -= checks[i]?.hits ?? 1;
-      quota = { maxRequests, remaining, resetMillis: millisToRoom };
+      quota = quotaOf(remaining);
     }
     checks[i]?.onReply({ verdict, quota, limits: reply.limits });
   }
@@ -337,6 +348,7 @@ function unanswered(): Error {
 const REASONS: ReadonlyMap<number, DenialReason> = new Map([
   [VERDICT.queueFull, 'queue_full'],
   [VERDICT.tooManyHits, 'too_many_hits'],
+  [VERDICT.paused, 'paused'],
 ]);
 
 /** The decision on a check that was neither approved nor queued; an error if it could neither be denied nor wait. */

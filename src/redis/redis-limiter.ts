@@ -146,6 +146,10 @@ export class RedisLimiter implements StoreLimiter {
     return this.#scripts.amend(this.#naming.namesOf(key), requestId, amendment, trace);
   }
 
+  pause(key: string, millis: number): Promise<void> {
+    return this.#scripts.pause(this.#naming.namesOf(key), millis);
+  }
+
   giveBack(key: string, requestId: string): void {
     this.#room.giveBack(key, requestId);
   }

@@ -9,6 +9,11 @@ export interface DeclaredPolicy {
   /** The greatest values that requests may set. */
   readonly maxRequestsCeiling: number;
   readonly maxRequestsInQueueCeiling: number;
+  readonly requestsCanSetWindow: boolean;
+  /** The longest window that requests may set. */
+  readonly windowMillisCeiling: number;
+  /** Whether a pause needs no scope of its own. */
+  readonly requestsCanPause: boolean;
   readonly requestsCanHold: boolean;
   /** The longest hold that requests may set. */
   readonly maxHoldMillis: number;
@@ -47,8 +52,11 @@ export function completed(declared: DeclaredPolicy): KeyPolicy {
  * any other length is omitted.
  * https://datatracker.ietf.org/doc/draft-ietf-httpapi-ratelimit-headers/11/
  */
-export function policyItem(policy: DeclaredPolicy, maxRequests: number): string {
-  const { windowMillis } = policy.limits;
+export function policyItem(
+  policy: DeclaredPolicy,
+  maxRequests: number,
+  windowMillis = policy.limits.windowMillis,
+): string {
   const length = windowMillis % 1000 === 0 ? `;w=${windowMillis / 1000}` : '';
   return `"${policyName(policy)}";q=${maxRequests}${length}`;
 }
@@ -62,7 +70,10 @@ export function policyName({ ruleName = DEFAULT_NAME }: DeclaredPolicy): string 
 function ceilingsOf(policy: DeclaredPolicy): OverrideCeilings | undefined {
   const maxRequests = policy.requestsCanSetRate ? policy.maxRequestsCeiling : NONE;
   const maxRequestsInQueue = policy.requestsCanModQueue ? policy.maxRequestsInQueueCeiling : NONE;
+  const windowMillis = policy.requestsCanSetWindow ? policy.windowMillisCeiling : NONE;
   const isBounded =
-    maxRequests < BOUNDS.maxRequests.max || maxRequestsInQueue < BOUNDS.maxRequestsInQueue.max;
-  return isBounded ? { maxRequests, maxRequestsInQueue } : undefined;
+    maxRequests < BOUNDS.maxRequests.max ||
+    maxRequestsInQueue < BOUNDS.maxRequestsInQueue.max ||
+    windowMillis < BOUNDS.windowMillis.max;
+  return isBounded ? { maxRequests, maxRequestsInQueue, windowMillis } : undefined;
 }

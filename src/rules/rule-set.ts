@@ -80,6 +80,9 @@ function apply(before: DeclaredPolicy, rule: Rule): DeclaredPolicy {
     maxRequestsCeiling: rule.max_requests_ceiling ?? before.maxRequestsCeiling,
     maxRequestsInQueueCeiling:
       rule.max_requests_in_queue_ceiling ?? before.maxRequestsInQueueCeiling,
+    requestsCanSetWindow: rule.requests_can_set_window ?? before.requestsCanSetWindow,
+    windowMillisCeiling: rule.window_millis_ceiling ?? before.windowMillisCeiling,
+    requestsCanPause: rule.requests_can_pause ?? before.requestsCanPause,
     requestsCanHold: rule.requests_can_hold ?? before.requestsCanHold,
     maxHoldMillis: rule.max_hold_millis ?? before.maxHoldMillis,
     maxWaitMillis: rule.max_wait_millis ?? before.maxWaitMillis,

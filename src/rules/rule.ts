@@ -29,9 +29,13 @@ export const ruleSchema = z.strictObject(
       .optional(),
     requests_can_set_rate: yesOrNo().optional(),
     requests_can_mod_queue: yesOrNo().optional(),
+    requests_can_set_window: yesOrNo().optional(),
+    /** Whether callers without the scope `configure` may pause the keys. */
+    requests_can_pause: yesOrNo().optional(),
     /** The greatest values that requests may set. */
     max_requests_ceiling: wholeNumber(BOUNDS.maxRequests).optional(),
     max_requests_in_queue_ceiling: queue.optional(),
+    window_millis_ceiling: wholeNumber(BOUNDS.windowMillis).optional(),
     /** Whether requests may hold approvals, and for how many milliseconds at most. */
     requests_can_hold: yesOrNo().optional(),
     max_hold_millis: wholeNumber(BOUNDS.holdMillis).optional(),

@@ -22,6 +22,8 @@ type RulesSettings = Pick<
   | 'MAX_REQUESTS_IN_QUEUE_CEILING'
   | 'REQUESTS_CAN_SET_RATE'
   | 'REQUESTS_CAN_MOD_QUEUE'
+  | 'REQUESTS_CAN_SET_WINDOW'
+  | 'WINDOW_MILLIS_CEILING'
   | 'REQUESTS_CAN_HOLD'
   | 'MAX_HOLD_MILLIS'
 >;
@@ -38,6 +40,9 @@ export function defaultPolicy(settings: RulesSettings): KeyPolicy {
     requestsCanModQueue: settings.REQUESTS_CAN_MOD_QUEUE,
     maxRequestsCeiling: settings.MAX_REQUESTS_CEILING,
     maxRequestsInQueueCeiling: settings.MAX_REQUESTS_IN_QUEUE_CEILING,
+    requestsCanSetWindow: settings.REQUESTS_CAN_SET_WINDOW,
+    windowMillisCeiling: settings.WINDOW_MILLIS_CEILING,
+    requestsCanPause: false,
     requestsCanHold: settings.REQUESTS_CAN_HOLD,
     maxHoldMillis: settings.MAX_HOLD_MILLIS,
     maxWaitMillis: 0,

@@ -40,9 +40,9 @@ function draft(): AddRateLimitHeaders {
     if (quota !== lastQuota || policy !== lastPolicy) quotaText = draftQuota(quota, policy);
     lastQuota = quota;
     lastPolicy = policy;
-    const { maxRequests } = quota;
-    const isAsDeclared = maxRequests === policy.limits.maxRequests;
-    const policyText = isAsDeclared ? policy.item : policyItem(policy, maxRequests);
+    const { maxRequests, windowMillis } = quota;
+    const isAsDeclared = maxRequests === policy.limits.maxRequests && windowMillis === undefined;
+    const policyText = isAsDeclared ? policy.item : policyItem(policy, maxRequests, windowMillis);
     headers.push('RateLimit-Policy', policyText, 'RateLimit', quotaText);
   };
 }

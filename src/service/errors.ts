@@ -101,7 +101,7 @@ export const ERRORS = {
   OVERRIDE_FORBIDDEN: {
     kind: 'reject',
     message: 'overriding {parameter} is disabled',
-    when: '`REQUESTS_CAN_SET_RATE` or `REQUESTS_CAN_MOD_QUEUE` forbids the override',
+    when: '`REQUESTS_CAN_SET_RATE`, `REQUESTS_CAN_MOD_QUEUE` or `REQUESTS_CAN_SET_WINDOW` forbids the override',
   },
   OVERRIDE_TOO_LARGE: {
     kind: 'reject',

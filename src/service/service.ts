@@ -3,6 +3,7 @@ import type { KeyPolicy } from '../rules/policy.js';
 import type { Tracer } from '../tracing/tracer.js';
 import type { Access } from './callers/access.js';
 import { checkDecider, type DecideCheck, type DecideParts } from './deciding/decide-check.js';
+import { type Pause, pauseBy } from './deciding/pause-key.js';
 import type { RecentDenials } from './deciding/recent-denials.js';
 import {
   type Amend,
@@ -30,6 +31,7 @@ export interface Service {
   readonly decide: DecideCheck;
   readonly release: Release;
   readonly amend: Amend;
+  readonly pause: Pause;
   /** Runs the work of a bulk request, whose elements `decide` and `release`. */
   readonly runBulk: RunBulk;
   readonly limiter: Limiter;
@@ -45,7 +47,8 @@ export function createService(parts: ServiceParts): Service {
   const { limiter, policyOf, access, recentDenials, turns, tracer } = parts;
   const decide = checkDecider(parts);
   const amend = amendBy(limiter, policyOf, tracer);
-  const shared = { amend, limiter, policyOf, access, recentDenials, turns };
+  const pause = pauseBy(limiter, policyOf, access);
+  const shared = { amend, pause, limiter, policyOf, access, recentDenials, turns };
   if (tracer) {
     return {
       ...shared,

@@ -16,6 +16,7 @@ export interface DebugState {
   readonly NumDeniedThisWindow?: number;
   readonly NumWaiting?: number;
   readonly NumHeld?: number;
+  readonly PausedMillis?: number;
 }
 
 /** @param headers such as a token's */

@@ -72,6 +72,11 @@ export class HttpLimiter implements Limiter {
     void this.release(key, requestId);
   }
 
+  async pause(key: string, millis: number): Promise<void> {
+    const { status } = await send(this.url, 'PUT', `${ratePath(key)}?pauseMillis=${millis}`);
+    if (status !== 200) throw new Error(`status ${status}`);
+  }
+
   async release(key: string, requestId: string): Promise<boolean> {
     const { status } = await send(this.url, 'DELETE', `${ratePath(key)}/${requestId}`);
     return status === 200;
@@ -114,8 +119,9 @@ export class HttpLimiter implements Limiter {
   }
 }
 
-/** Only the hits of held approvals are left out if there are none. */
-type KnownState = Required<Omit<DebugState, 'NumHeld'>> & Pick<DebugState, 'NumHeld'>;
+/** What is rare is left out if there is none. */
+type KnownState = Required<Omit<DebugState, 'NumHeld' | 'PausedMillis'>> &
+  Pick<DebugState, 'NumHeld' | 'PausedMillis'>;
 
 /** From `RateLimit-Policy: "default";q=5;w=1` and `RateLimit: "default";r=4;t=1`. */
 function quotaIn(headers: Answer['headers']): Quota {
@@ -137,5 +143,6 @@ function toInstance(body: KnownState): InstanceState {
     waiting: body.NumWaiting,
     // The schema's tests show that it is left out if it is 0.
     held: body.NumHeld ?? 0,
+    pausedMillis: body.PausedMillis ?? 0,
   };
 }

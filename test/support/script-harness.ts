@@ -28,6 +28,7 @@ export const TEST_KEPT_MILLIS = 21 * TEST_LEASE_MILLIS;
 export interface Overrides {
   readonly maxRequests?: number;
   readonly maxRequestsInQueue?: number;
+  readonly windowMillis?: number;
 }
 
 /** A number is a ticket, relative to {@link ScriptHarness.startMillis}, in microseconds. */
@@ -37,6 +38,7 @@ export type Verdict =
   | 'queue full'
   | 'key full'
   | 'too many hits'
+  | 'paused'
   | `turn in ${number} ms`
   | number;
 
@@ -293,6 +295,7 @@ export class TestReplica {
         overrides: {
           maxRequests: overrides?.maxRequests,
           maxRequestsInQueue: overrides?.maxRequestsInQueue,
+          windowMillis: overrides?.windowMillis,
         },
         waiting: waiting && {
           limits: '',
@@ -366,6 +369,11 @@ export class TestReplica {
     return amended;
   }
 
+  async pause(millis: number): Promise<void> {
+    await this.scripts.pause(this.harness.names, millis);
+    await this.harness.expiry();
+  }
+
   async withdraw(requestIds: readonly string[]): Promise<void> {
     const [reply] = await this.scripts.withdraw([{ names: this.harness.names, requestIds }]);
     await this.harness.expiry();
@@ -391,6 +399,7 @@ export class TestReplica {
     if (verdict === VERDICT.queueFull) return 'queue full';
     if (verdict === VERDICT.keyFull) return 'key full';
     if (verdict === VERDICT.tooManyHits) return 'too many hits';
+    if (verdict === VERDICT.paused) return 'paused';
     if (verdict <= VERDICT.turnTooLate) {
       return `turn in ${(VERDICT.turnTooLate - verdict) / 1000} ms`;
     }

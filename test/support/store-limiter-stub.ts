@@ -49,6 +49,10 @@ export class StoreLimiterStub implements StoreLimiter {
     return this.#answer(key, requestId.startsWith('id ') ? {} : undefined);
   }
 
+  pause(key: string): Promise<void> {
+    return this.#answer(key, undefined);
+  }
+
   giveBack(_key: string, requestId: string): void {
     this.released.push(requestId);
   }
@@ -107,7 +111,7 @@ export class StoreLimiterStub implements StoreLimiter {
 
 const NOTHING_MORE = {
   millisToWindowEnd: 1,
-  overridden: { maxRequests: false, maxRequestsInQueue: false },
+  overridden: { maxRequests: false, maxRequestsInQueue: false, windowMillis: false },
   isHeld: false,
   queue: [],
   replicas: [],
@@ -123,5 +127,6 @@ export function instance(key: string): InstanceState {
     held: 0,
     denied: 0,
     waiting: 0,
+    pausedMillis: 0,
   };
 }

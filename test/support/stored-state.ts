@@ -5,7 +5,7 @@ export interface StoredState {
   readonly max: number;
   readonly queueMax: number;
   /** The maxima that requests have set. */
-  readonly overridden: readonly ('max' | 'queueMax')[];
+  readonly overridden: readonly ('window' | 'max' | 'queueMax')[];
   readonly approved: number;
   readonly denied: number;
   readonly turn: number;
@@ -34,14 +34,15 @@ export type StoredLimits = Pick<StoredState, 'window' | 'max' | 'queueMax' | 'ov
 
 /** @returns undefined if the text does not hold limits, such as when there is no state */
 export function readStoredLimits(text: string): StoredLimits | undefined {
-  const [, window, max, maxMark, queueMax, queueMark] =
-    /^(\d+):(\d+)(\*?):(\d+)(\*?)$/.exec(text) ?? [];
+  const [, window, windowMark, max, maxMark, queueMax, queueMark] =
+    /^(\d+)(\*?):(\d+)(\*?):(\d+)(\*?)$/.exec(text) ?? [];
   if (window === undefined) return undefined;
   return {
     window: Number(window),
     max: Number(max),
     queueMax: Number(queueMax),
     overridden: [
+      ...(windowMark ? (['window'] as const) : []),
       ...(maxMark ? (['max'] as const) : []),
       ...(queueMark ? (['queueMax'] as const) : []),
     ],

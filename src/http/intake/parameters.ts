@@ -15,6 +15,7 @@ export const querySchema = z.object({
   maxRequests: wholeNumber(BOUNDS.maxRequests).optional(),
   maxRequestsInQueue: wholeNumber(BOUNDS.maxRequestsInQueue).optional(),
   maxWaitMillis: wholeNumber(BOUNDS.maxWaitMillis).optional(),
+  windowMillis: wholeNumber(BOUNDS.windowMillis).optional(),
   hits: wholeNumber(BOUNDS.hits).optional(),
   holdMillis: wholeNumber(BOUNDS.holdMillis).optional(),
 });
@@ -25,6 +26,9 @@ export const amendmentSchema = z.object({
   holdMillis: wholeNumber(BOUNDS.holdMillis).optional(),
 });
 
+/** The query of a pause. */
+export const pauseSchema = z.object({ pauseMillis: wholeNumber(BOUNDS.pauseMillis) });
+
 /** Names and values, as parsed by Express. */
 export type Query = Readonly<Record<string, unknown>>;
 
@@ -33,6 +37,7 @@ export const NO_PARAMETERS: Query = {};
 /** The names of the parameters of a check. */
 export const PARAMETERS: readonly string[] = Object.keys(querySchema.shape);
 const AMENDMENT_PARAMETERS: readonly string[] = Object.keys(amendmentSchema.shape);
+const PAUSE_PARAMETERS: readonly string[] = Object.keys(pauseSchema.shape);
 
 /**
  * The check that a request asks for.
@@ -56,6 +61,15 @@ export function parseCheck(key: string, query: Query): CheckRequest {
 export function parseAmendment(query: Query): Amendment {
   rejectUnknown(query, AMENDMENT_PARAMETERS);
   return parse(amendmentSchema, query);
+}
+
+/**
+ * The length of a pause, in milliseconds; 0 to end it.
+ * @throws ServiceError UNKNOWN_PARAMETER or INVALID_PARAMETER
+ */
+export function parsePause(query: Query): number {
+  rejectUnknown(query, PAUSE_PARAMETERS);
+  return parse(pauseSchema, query).pauseMillis;
 }
 
 /**

@@ -4,9 +4,9 @@ import { z } from 'zod';
 import { checkElement, MAX_ELEMENTS, releaseElement } from '../../api/bulk-schemas.js';
 import type { ErrorCode } from '../../service/errors.js';
 import { ALWAYS, ofDecisions } from './answer-headers.js';
-import { amendment, approval, checkResults, releaseResults } from '../../api/answers.js';
+import { amendment, approval, pause, checkResults, releaseResults } from '../../api/answers.js';
 import { type Described, type DescribedSettings, operationMaker } from './operation.js';
-import { ofAmendment, ofCheck, ofRelease } from './parameters.js';
+import { ofAmendment, ofCheck, ofPause, ofRelease } from './parameters.js';
 
 export const CHECKS = 'Checks';
 export const MANY = 'Bulk requests';
@@ -33,6 +33,14 @@ const OF_RELEASE: readonly ErrorCode[] = [
   'INVALID_KEY_LENGTH',
   'INVALID_ENCODING',
   'REQUEST_NOT_FOUND',
+  'STORE_UNAVAILABLE',
+  'STORE_FULL',
+];
+const OF_PAUSE: readonly ErrorCode[] = [
+  'INVALID_PARAMETER',
+  'UNKNOWN_PARAMETER',
+  'INVALID_KEY_LENGTH',
+  'INVALID_ENCODING',
   'STORE_UNAVAILABLE',
   'STORE_FULL',
 ];
@@ -82,6 +90,22 @@ export function limitingPaths(settings: DescribedSettings): ZodOpenApiPathsObjec
     '/rate/{key}': {
       post: operation({ ...check, operationId: 'check' }),
       get: operation({ ...check, operationId: 'checkByGet' }),
+      put: operation({
+        operationId: 'pause',
+        tags: [CHECKS],
+        summary: 'Pause a key',
+        description:
+          'Nobody is approved until the pause ends. Waiters keep their places. Without `requests_can_pause` in a rule of the key, the token also needs the scope `configure`.',
+        scope: 'check',
+        requestParams: ofPause,
+        answer: {
+          description: 'Paused, or not paused any more.',
+          headers: ALWAYS,
+          content: { 'application/json': { schema: pause } },
+        },
+        errors: OF_PAUSE,
+        errorsWithTokens: ['KEY_NOT_ALLOWED'],
+      }),
     },
     '/rate/{key}/{requestId}': {
       delete: operation({

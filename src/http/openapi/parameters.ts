@@ -1,7 +1,7 @@
 import { z } from 'zod';
 
 import { BOUNDS } from '../../limiter/bounds.js';
-import { amendmentSchema, querySchema } from '../intake/parameters.js';
+import { amendmentSchema, pauseSchema, querySchema } from '../intake/parameters.js';
 
 const { min, max } = BOUNDS.keyBytes;
 
@@ -12,6 +12,8 @@ const CHECK_PARAMETERS: Record<keyof typeof querySchema.shape, string> = {
   maxRequests: "The key's approvals per window, for this check and all later checks of any caller.",
   maxRequestsInQueue:
     "The places in the key's queue, for this check and all later checks of any caller; 0 turns queueing off.",
+  windowMillis:
+    "The length of the key's windows from the next one on, for all later checks of any caller.",
   hits: 'How much of the maximum the check takes, all or nothing; 1 if it is left out.',
   holdMillis:
     'Holds the approval: it counts in every window until it is released, or until so many milliseconds have passed since it was given or renewed last.',
@@ -82,6 +84,17 @@ export const ofCheck = {
 
 /** The parameters of a release. */
 export const ofRelease = { ...ofRequest, path: z.object({ key, requestId }) };
+
+/** The parameters of a pause. */
+export const ofPause = {
+  ...ofRequest,
+  path: z.object({ key }),
+  query: pauseSchema.extend({
+    pauseMillis: pauseSchema.shape.pauseMillis.meta({
+      description: 'The length of the pause, from now on; 0 ends it.',
+    }),
+  }),
+};
 
 /** The parameters of a correction. */
 export const ofAmendment = {

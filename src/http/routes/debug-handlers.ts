@@ -64,7 +64,15 @@ export function debugOne(limiter: Limiter): RequestHandler<{ key: string }> {
   };
 }
 
-function toBody({ key, limits, approved, held, denied, waiting }: InstanceState): Instance {
+function toBody({
+  key,
+  limits,
+  approved,
+  held,
+  denied,
+  waiting,
+  pausedMillis,
+}: InstanceState): Instance {
   return {
     Key: key,
     Config: {
@@ -76,6 +84,7 @@ function toBody({ key, limits, approved, held, denied, waiting }: InstanceState)
     NumDeniedThisWindow: denied,
     NumWaiting: waiting,
     ...(held > 0 ? { NumHeld: held } : {}),
+    ...(pausedMillis > 0 ? { PausedMillis: pausedMillis } : {}),
     Found: true,
   };
 }

@@ -24,6 +24,7 @@ import { debugAll, debugOne } from './debug-handlers.js';
 import { docsFile, docsPage, openApiJson } from './document-handlers.js';
 import { healthz, metricsText, readyz } from './health-handlers.js';
 import { type AnswerPlainCheck, plainChecksOf } from './plain-checks.js';
+import { pauseRequest } from './pause-request.js';
 import { releaseRequest } from './release-request.js';
 import { dashboardRoutes } from './ui/dashboard-routes.js';
 import { UI_PARAMETERS } from './ui/ui-parameters.js';
@@ -104,7 +105,8 @@ export function createHttpApp(parts: HttpParts, surface: Surface): HttpApp {
       POST: guards.guard('check', checkMany(bulk)),
       DELETE: guards.guard('release', releaseMany(bulk)),
     });
-    route(app, '/rate/:key', { GET: routedCheck, POST: routedCheck });
+    const pauseOne = guards.guard('check', pauseRequest(service.pause) as RequestHandler);
+    route(app, '/rate/:key', { GET: routedCheck, POST: routedCheck, PUT: pauseOne });
     answerPlainCheck = plainChecksOf(app, {
       takeIn: begin,
       check: checkWith(() => NO_PARAMETERS),

@@ -18,6 +18,7 @@ export type InstanceDecision =
   | 'denied'
   | 'queue_full'
   | 'too_many_hits'
+  | 'paused'
   | 'turn_too_late'
   | 'no_place'
   | 'key_full'
@@ -63,6 +64,8 @@ export class Instance {
    */
   #overriddenMax: number | undefined;
   #overriddenQueueMax: number | undefined;
+  /** When the pause ends; -Infinity if there is none. */
+  #pausedUntil = -Infinity;
 
   constructor(
     readonly key: string,
@@ -89,11 +92,14 @@ export class Instance {
     const firstLapse = this.#holds?.firstLapse ?? Infinity;
     // While held approvals take all of the maximum, the window's end makes no room.
     const isAllHeld = firstLapse < Infinity && this.#held >= this.#maxRequests;
-    return isAllHeld ? firstLapse : Math.min(this.#window.end, firstLapse);
+    const changesAt = isAllHeld ? firstLapse : Math.min(this.#window.end, firstLapse);
+    if (!this.#isPaused) return changesAt;
+    const hasRoom = this.#approved < this.#capacity;
+    return hasRoom ? this.#pausedUntil : Math.max(changesAt, this.#pausedUntil);
   }
 
   isIdle(now: number): boolean {
-    if (now < this.#expires || this.#queue.size > 0) return false;
+    if (now < this.#expires || now < this.#pausedUntil || this.#queue.size > 0) return false;
     return this.#holds?.hitsAt(now) === undefined;
   }
 
@@ -101,20 +107,21 @@ export class Instance {
     this.#roll(now);
     this.#expires = this.#window.idleAt;
     this.#takeMaxima();
+    if (request.windowMillis !== undefined) this.#window.override(request.windowMillis);
     this.#overriddenMax = request.maxRequests ?? this.#overriddenMax;
     this.#overriddenQueueMax = request.maxRequestsInQueue ?? this.#overriddenQueueMax;
     this.#serveQueue(now);
     const { hits = 1, holdMillis } = request;
     const terms = { hits, holdMillis };
     // A head that needs more than is free is not overtaken.
-    if (this.#queue.size === 0 && this.#hasRoomFor(terms)) {
+    if (this.#queue.size === 0 && !this.#isPaused && this.#hasRoomFor(terms)) {
       return this.#approve(now, requestId, terms) ? 'approved' : 'store_full';
     }
     if (hits > 1 && hits > this.#maxRequests) return 'too_many_hits';
     if (!request.canWait) {
       if (this.#isFull(terms) && this.#approved + hits <= this.#maxRequests) return 'key_full';
       this.#denied += 1;
-      return 'denied';
+      return this.#isPaused ? 'paused' : 'denied';
     }
     // With a maximum of 0 no turn ever comes.
     const places = this.#maxRequests === 0 ? 0 : this.#maxRequestsInQueue;
@@ -136,6 +143,13 @@ export class Instance {
     const isReleased = this.#release(now, requestId);
     this.#serveQueue(now);
     return isReleased;
+  }
+
+  /** @param millis from now on; 0 ends the pause */
+  pause(now: number, millis: number): void {
+    this.#roll(now);
+    this.#pausedUntil = millis > 0 ? now + millis : -Infinity;
+    this.#serveQueue(now);
   }
 
   /** Changes an approval that still counts, and renews its hold. */
@@ -169,7 +183,9 @@ export class Instance {
     return {
       key: this.key,
       limits: {
-        windowMillis: this.#window.millis,
+        windowMillis: windowHasEnded
+          ? this.#window.nextMillis(this.#window.millis)
+          : this.#window.millis,
         maxRequests: this.#maxRequests,
         maxRequestsInQueue: this.#maxRequestsInQueue,
       },
@@ -177,6 +193,7 @@ export class Instance {
       held,
       denied: windowHasEnded ? 0 : this.#denied,
       waiting: this.#queue.size,
+      pausedMillis: Math.max(0, this.#pausedUntil - now),
     };
   }
 
@@ -189,6 +206,7 @@ export class Instance {
       overridden: {
         maxRequests: this.#overriddenMax !== undefined,
         maxRequestsInQueue: this.#overriddenQueueMax !== undefined,
+        windowMillis: this.#window.hasOverride,
       },
       isHeld: false,
       queue: queue.map(({ arrival }) => ({ replica: undefined, waitedMillis: now - arrival })),
@@ -201,8 +219,9 @@ export class Instance {
   quota(now: number): Quota {
     return {
       maxRequests: this.#maxRequests,
-      remaining: Math.max(0, this.#maxRequests - this.#approved),
+      remaining: this.#isPaused ? 0 : Math.max(0, this.#maxRequests - this.#approved),
       resetMillis: this.roomAt - now,
+      ...(this.#window.isOverridden ? { windowMillis: this.#window.millis } : undefined),
     };
   }
 
@@ -215,7 +234,12 @@ export class Instance {
     const room = Math.max(0, most - this.#approved);
     const needed = this.#queue.size + Math.min(hits, most);
     const windowsBefore = Math.max(0, Math.ceil((needed - room) / most) - 1);
-    return this.#window.end - now + windowsBefore * this.policy.current.limits.windowMillis;
+    if (needed <= room) return this.roomAt - now;
+    const millis =
+      this.#window.end -
+      now +
+      windowsBefore * this.#window.nextMillis(this.policy.current.limits.windowMillis);
+    return Math.max(this.roomAt - now, millis);
   }
 
   /**
@@ -301,10 +325,14 @@ export class Instance {
     return this.#overriddenQueueMax ?? this.#limits.maxRequestsInQueue;
   }
 
+  get #isPaused(): boolean {
+    return this.#pausedUntil > -Infinity;
+  }
+
   /** Other limits come into force with the next window, or at once if its length stays. */
   #takeMaxima(): void {
     const { limits } = this.policy.current;
-    if (limits.windowMillis !== this.#window.millis) return;
+    if (limits.windowMillis !== this.#window.millis && !this.#window.isOverridden) return;
     this.#limits = limits;
     this.#forgetOverridesAboveCeilings();
   }
@@ -316,6 +344,7 @@ export class Instance {
     if ((this.#overriddenQueueMax ?? -1) > ceilings.maxRequestsInQueue) {
       this.#overriddenQueueMax = undefined;
     }
+    this.#window.dropOverrideAbove(ceilings.windowMillis);
   }
 
   /** Ends the holds that have lapsed, and the window if it is over. */
@@ -326,6 +355,7 @@ export class Instance {
         holds.endLapsed(now);
       });
     }
+    if (now >= this.#pausedUntil) this.#pausedUntil = -Infinity;
     if (now < this.#window.end) return;
     this.#limits = this.policy.current.limits;
     this.#window.rollTo(now, this.#limits.windowMillis);
@@ -340,7 +370,7 @@ export class Instance {
    * more than is free.
    */
   #serveQueue(now: number): void {
-    if (this.#queue.size === 0) return;
+    if (this.#queue.size === 0 || this.#isPaused) return;
     const granted: string[] = [];
     for (const [requestId, terms] of this.#queue) {
       // A waiter that needs more than the maximum, which was lowered since, gets a window for itself.

@@ -120,6 +120,7 @@ export class MemoryLimiter<Policy extends WithLimits = WithLimits> implements Li
         return { outcome: 'denied', reason: 'limit_reached', quota };
       case 'queue_full':
       case 'too_many_hits':
+      case 'paused':
         return { outcome: 'denied', reason: decision, quota };
       case 'turn_too_late':
         return { outcome: 'denied', reason: 'turn_too_late', quota, turnMillis };
@@ -152,6 +153,15 @@ export class MemoryLimiter<Policy extends WithLimits = WithLimits> implements Li
     if (entry) this.#settleWhenRoom(entry);
     if (amended === 'store_full') throw new StoreFullError();
     return amended === 'unknown' ? undefined : amended;
+  }
+
+  // eslint-disable-next-line @typescript-eslint/require-await -- as the interface has it
+  async pause(key: string, millis: number): Promise<void> {
+    const now = this.#now();
+    const entry = this.#find(key, now) ?? (millis > 0 ? this.#create(key, now) : undefined);
+    if (!entry) return;
+    entry.instance.pause(now, millis);
+    this.#settleWhenRoom(entry);
   }
 
   giveBack(key: string, requestId: string): void {

@@ -6,6 +6,10 @@ const IDLE_WINDOWS = 3;
  * rules.
  */
 export class Window {
+  #isOverridden = false;
+  /** The length that a request has set for the windows from the next one on. */
+  #nextOverride: number | undefined;
+
   constructor(
     private begin: number,
     private length: number,
@@ -35,12 +39,46 @@ export class Window {
     return this.end + IDLE_WINDOWS * this.length;
   }
 
+  /** Whether a request has set the length of the current window. */
+  get isOverridden(): boolean {
+    return this.#isOverridden;
+  }
+
+  /** Whether a request has set the length of the current window, or of the next one. */
+  get hasOverride(): boolean {
+    return this.#isOverridden || this.#nextOverride !== undefined;
+  }
+
+  /** Sets the length of the windows from the next one on. */
+  override(millis: number): void {
+    const isCurrent = millis === this.length;
+    this.#nextOverride = isCurrent ? undefined : millis;
+    this.#isOverridden ||= isCurrent;
+  }
+
+  /** Drops an override that is longer than the rules allow. */
+  dropOverrideAbove(ceiling: number): void {
+    const longest = Math.max(this.#nextOverride ?? 0, this.#isOverridden ? this.length : 0);
+    if (longest <= ceiling) return;
+    this.#nextOverride = undefined;
+    this.#isOverridden = false;
+  }
+
+  /** @param ofRules the length of a window for which no request has set another */
+  nextMillis(ofRules: number): number {
+    return this.#nextOverride ?? (this.#isOverridden ? this.length : ofRules);
+  }
+
   /**
    * Moves on to the window that holds `now`, in milliseconds. A new length counts from the last boundary before `now`.
+   * @param ofRules as for `nextMillis`
    * @returns whether that is another window
    */
-  rollTo(now: number, millis: number): boolean {
+  rollTo(now: number, ofRules: number): boolean {
     if (now < this.end) return false;
+    const millis = this.nextMillis(ofRules);
+    this.#isOverridden ||= this.#nextOverride !== undefined;
+    this.#nextOverride = undefined;
     this.begin = now - ((now - this.begin) % this.length);
     if (millis !== this.length) {
       this.length = millis;

@@ -100,6 +100,14 @@ export class OutageLimiter implements Limiter {
     );
   }
 
+  async pause(key: string, millis: number): Promise<void> {
+    try {
+      await this.primary.pause(key, millis);
+    } catch (error) {
+      await this.#inSubstitute(error).pause(key, millis);
+    }
+  }
+
   giveBack(key: string, requestId: string): void {
     void this.substitute.release(key, requestId).then((isReleased) => {
       if (!isReleased) this.primary.giveBack(key, requestId);

@@ -1,4 +1,4 @@
-import type { KeyLimits, RequestTrace } from '../../limiter/limiter.js';
+import type { KeyLimits, OverrideCeilings, RequestTrace } from '../../limiter/limiter.js';
 import type { KeyNames } from '../key-names.js';
 import {
   type CallerSettings,
@@ -21,7 +21,8 @@ export const VERDICT = {
   noPlace: -2,
   keyFull: -3,
   tooManyHits: -4,
-  turnTooLate: -5,
+  paused: -5,
+  turnTooLate: -6,
 } as const;
 
 export interface BatchedCheck {
@@ -40,6 +41,7 @@ export interface BatchedCheck {
 export interface Overrides {
   readonly maxRequests: number | undefined;
   readonly maxRequestsInQueue: number | undefined;
+  readonly windowMillis?: number | undefined;
 }
 
 /** What a replica knows of a key for which its requests wait. */
@@ -83,7 +85,10 @@ export interface CheckBatchReply {
   /** Until the window ends, or until there may be room sooner. 0: there is room for waiters now. */
   readonly millisToRoom: number;
   readonly maxRequests: number;
-  /** The limits in force, as Redis writes them; undefined if no check has a place in the queue. */
+  /**
+   * The limits in force, as Redis writes them. Undefined if no check has a place in the queue, and no request has set the
+   * window's length.
+   */
   readonly limits?: string | undefined;
   /** In the window, after these checks. */
   readonly approved: number;
@@ -154,15 +159,16 @@ function encodeSpecial(
   { ceilings }: KeyLimits,
   maxHoldsPerKey: number,
 ): string {
-  const { maxRequests, maxRequestsInQueue } = overrides;
+  const { maxRequests, maxRequestsInQueue, windowMillis } = overrides;
   const canWait = checks.some((check) => check.canWait);
   let special = '';
   const say = (name: string, value: string | number): void => {
     special += `${name}=${value};`;
   };
-  if (ceilings) say('ceilings', `${ceilings.maxRequests}:${ceilings.maxRequestsInQueue}`);
+  if (ceilings) say('ceilings', encodeCeilings(ceilings));
   if (maxRequests !== undefined) say('max', maxRequests);
   if (maxRequestsInQueue !== undefined) say('queue_max', maxRequestsInQueue);
+  if (windowMillis !== undefined) say('window', windowMillis);
   if (waiting) {
     say('ticket', waiting.lowestTicket);
     say('millis_left', waiting.millisToWindowEnd);
@@ -178,6 +184,10 @@ function encodeSpecial(
     say('max_holds', maxHoldsPerKey);
   }
   return special;
+}
+
+function encodeCeilings(ceilings: OverrideCeilings): string {
+  return `${ceilings.maxRequests}:${ceilings.maxRequestsInQueue}:${ceilings.windowMillis}`;
 }
 
 /** Whether an approval takes more than one hit of its window. */

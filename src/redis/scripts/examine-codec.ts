@@ -5,21 +5,22 @@ import { decodeInstance } from './inspect-codec.js';
 /** What Redis says of a key, without its names, which are known. */
 export type ExaminedKey = Omit<InstanceDetail, 'key' | 'names'>;
 
-/** What `lua/examine.lua` replies. */
-export type ExaminedReply =
-  | readonly []
-  | readonly [
-      ...inspected: [number, number, number, number, number, number, number],
-      millisToWindowEnd: number,
-      maxRequestsIsSet: number,
-      maxRequestsInQueueIsSet: number,
-      isHeld: number,
-      queue: readonly (string | number)[],
-      replicas: readonly (string | number)[],
-    ];
+/** What `lua/examine.lua` replies after what `lua/inspect.lua` also replies. */
+type ExaminedFields = readonly [
+  millisToWindowEnd: number,
+  maxRequestsIsSet: number,
+  maxRequestsInQueueIsSet: number,
+  windowMillisIsSet: number,
+  isHeld: number,
+  queue: readonly (string | number)[],
+  replicas: readonly (string | number)[],
+];
+
+/** What `lua/examine.lua` replies; empty if there is no such key. */
+export type ExaminedReply = readonly [] | readonly [...inspected: number[], ...ExaminedFields];
 
 /** How many of its numbers `lua/inspect.lua` also has. */
-const INSPECTED = 7;
+const INSPECTED = 8;
 
 /** The KEYS of `lua/examine.lua`. */
 export function keysToExamine({ state, queue, waiting, replicas }: KeyNames): string[] {
@@ -30,11 +31,16 @@ export function keysToExamine({ state, queue, waiting, replicas }: KeyNames): st
 export function decodeExamined(reply: ExaminedReply): ExaminedKey | undefined {
   const inspected = decodeInstance(reply.slice(0, INSPECTED) as number[]);
   if (!inspected || reply.length === 0) return undefined;
-  const [, , , , , , , millisToWindowEnd, maxIsSet, queueMaxIsSet, isHeld, queue, replicas] = reply;
+  const [millisToWindowEnd, maxIsSet, queueMaxIsSet, windowIsSet, isHeld, queue, replicas] =
+    reply.slice(INSPECTED) as unknown as ExaminedFields;
   return {
     ...inspected,
     millisToWindowEnd,
-    overridden: { maxRequests: maxIsSet === 1, maxRequestsInQueue: queueMaxIsSet === 1 },
+    overridden: {
+      maxRequests: maxIsSet === 1,
+      maxRequestsInQueue: queueMaxIsSet === 1,
+      windowMillis: windowIsSet === 1,
+    },
     isHeld: isHeld === 1,
     queue: inGroups(queue, 2).map(
       ([replica, waitedMillis]) => ({ replica, waitedMillis }) as QueuedRequest,

@@ -7,6 +7,7 @@ export interface InspectReply {
   readonly denied: number;
   readonly waiting: number;
   readonly held: number;
+  readonly pausedMillis: number;
 }
 
 /** The KEYS of `lua/inspect.lua` for one limiter key. */
@@ -15,7 +16,7 @@ export function keysToInspect({ state, waiting, replicas }: KeyNames): string[] 
 }
 
 /** How many numbers there are for a key that exists. */
-const FIELDS = 7;
+const FIELDS = 8;
 
 /** What `lua/inspect.lua` replies. */
 export type InspectReplies = readonly (readonly number[] | Error)[];
@@ -40,7 +41,7 @@ function isInstance(reply: unknown): reply is readonly number[] {
 export function decodeInstance(reply: readonly number[]): InspectReply | undefined {
   if (reply.length === 0) return undefined;
   const [windowMillis = 0, maxRequests = 0, maxRequestsInQueue = 0, ...counts] = reply;
-  const [approved = 0, denied = 0, waiting = 0, held = 0] = counts;
+  const [approved = 0, denied = 0, waiting = 0, held = 0, pausedMillis = 0] = counts;
   const limits = { windowMillis, maxRequests, maxRequestsInQueue };
-  return { limits, approved, denied, waiting, held };
+  return { limits, approved, denied, waiting, held, pausedMillis };
 }

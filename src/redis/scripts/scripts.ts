@@ -58,6 +58,7 @@ export class Scripts {
   readonly #renew: Script;
   readonly #release: Script;
   readonly #amend: Script;
+  readonly #pause: Script;
   readonly #withdraw: Script;
   readonly #inspect: Script;
   readonly #examine: Script;
@@ -82,6 +83,7 @@ export class Scripts {
     this.#renew = load('renew');
     this.#release = load('release');
     this.#amend = load('amend');
+    this.#pause = load('pause');
     this.#withdraw = load('withdraw');
     this.#inspect = load('inspect', ['no-writes']);
     this.#examine = load('examine', ['no-writes']);
@@ -156,6 +158,10 @@ export class Scripts {
         traces,
       }),
     );
+  }
+
+  async pause(names: KeyNames, millis: number): Promise<void> {
+    await this.#run(this.#pause, names, [millis]);
   }
 
   /**

@@ -50,6 +50,11 @@ export function windowMillisIn(limits: string): number {
   return partIn(limits, 0);
 }
 
+/** The length of a window in such a text, if a request has set it. */
+export function overriddenWindowIn(limits: string): number | undefined {
+  return /^\d+\*/.test(limits) ? windowMillisIn(limits) : undefined;
+}
+
 /** A `*` may follow the digits. */
 function partIn(limits: string, place: number): number {
   return parseInt(limits.split(':')[place] ?? '', 10);

@@ -13,7 +13,7 @@ import type { ThereWhileWaiting } from '../scripts/renew-codec.js';
 import { SettleCalls, type SettleCallsParts } from './settle-calls.js';
 import type { SettleLine, Unsettled } from './settle-line.js';
 import type { KnownWindow, SettleReply } from '../scripts/settle-codec.js';
-import { windowMillisIn } from '../scripts/shared-arguments.js';
+import { overriddenWindowIn, windowMillisIn } from '../scripts/shared-arguments.js';
 import type { Wake, WakeChannel, WakeListener } from './wake-channel.js';
 import type { WindowLeader } from './window-leader.js';
 import { WindowTiming } from './window-timing.js';
@@ -367,8 +367,15 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
 }
 
 /** What the window has left after these approvals. */
-function quotaIn({ max, approved, millisToRoom }: Wake | SettleReply): Quota | undefined {
+function quotaIn({
+  max,
+  approved,
+  millisToRoom,
+  limits = '',
+}: Wake | SettleReply): Quota | undefined {
   if (max === undefined || approved === undefined || millisToRoom === undefined) return undefined;
   const remaining = Math.max(0, max - approved);
-  return { maxRequests: max, remaining, resetMillis: millisToRoom };
+  const windowMillis = overriddenWindowIn(limits);
+  const quota = { maxRequests: max, remaining, resetMillis: millisToRoom };
+  return windowMillis === undefined ? quota : { ...quota, windowMillis };
 }

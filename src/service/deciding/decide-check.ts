@@ -1,12 +1,17 @@
 import type { Settings } from '../../config/settings.js';
 import { UnavailableError } from '../../limiter/errors.js';
-import type { CheckRequest, Decision, Limiter } from '../../limiter/limiter.js';
+import {
+  type CheckRequest,
+  type Decision,
+  isOverride,
+  type Limiter,
+} from '../../limiter/limiter.js';
 import type { FailureReason, Metrics } from '../../metrics/metrics.js';
 import type { KeyPolicy } from '../../rules/policy.js';
 import type { Access } from '../callers/access.js';
 import type { ConnectedRequest } from '../request-context.js';
 import { ServiceError, serviceError } from '../service-error.js';
-import { isOverride, rejectForbiddenHold, rejectForbiddenOverrides } from './parameter-rights.js';
+import { rejectForbiddenHold, rejectForbiddenOverrides } from './parameter-rights.js';
 import type { RecentDenials } from './recent-denials.js';
 import type { UndecidedChecks } from './undecided-checks.js';
 

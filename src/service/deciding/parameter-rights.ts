@@ -2,14 +2,9 @@ import type { CheckRequest } from '../../limiter/limiter.js';
 import type { KeyPolicy } from '../../rules/policy.js';
 import { serviceError } from '../service-error.js';
 
-/** Whether a check sets a limit of its key. */
-export function isOverride({ maxRequests, maxRequestsInQueue }: CheckRequest): boolean {
-  return maxRequests !== undefined || maxRequestsInQueue !== undefined;
-}
-
 /** @throws ServiceError OVERRIDE_FORBIDDEN or OVERRIDE_TOO_LARGE if the policy forbids an override of the check */
 export function rejectForbiddenOverrides(check: CheckRequest, policy: KeyPolicy): void {
-  const { maxRequests, maxRequestsInQueue } = check;
+  const { maxRequests, maxRequestsInQueue, windowMillis } = check;
   if (maxRequests !== undefined) {
     const max = policy.maxRequestsCeiling;
     rejectForbidden('maxRequests', policy.requestsCanSetRate, maxRequests, max);
@@ -17,6 +12,10 @@ export function rejectForbiddenOverrides(check: CheckRequest, policy: KeyPolicy)
   if (maxRequestsInQueue !== undefined) {
     const max = policy.maxRequestsInQueueCeiling;
     rejectForbidden('maxRequestsInQueue', policy.requestsCanModQueue, maxRequestsInQueue, max);
+  }
+  if (windowMillis !== undefined) {
+    const max = policy.windowMillisCeiling;
+    rejectForbidden('windowMillis', policy.requestsCanSetWindow, windowMillis, max);
   }
 }
 

@@ -119,6 +119,7 @@ function begin(key: string, now: number): Run {
       turn_too_late: 0,
       wait_expired: 0,
       too_many_hits: 0,
+      paused: 0,
     },
     lastReason: 'limit_reached',
     isShadow: false,

@@ -28,11 +28,13 @@ type Step =
       readonly holdMillis: number | undefined;
       readonly maxRequests: number | undefined;
       readonly maxRequestsInQueue: number | undefined;
+      readonly windowMillis: number | undefined;
     }
   /** `which` counts back from the latest: approvals for a release, waiters for a disconnect. */
   | { readonly kind: 'disconnect'; readonly which: number }
   | { readonly kind: 'release'; readonly which: number }
   | { readonly kind: 'amend'; readonly which: number; readonly amendment: Amendment }
+  | { readonly kind: 'pause'; readonly key: number; readonly millis: number }
   | { readonly kind: 'advance'; readonly millis: number }
   /** A key has other limits from now on. */
   | { readonly kind: 'limit'; readonly key: number; readonly limits: KeyLimits };
@@ -55,6 +57,7 @@ const anyStep: fc.Arbitrary<Step> = fc.oneof(
       holdMillis,
       maxRequests: fc.option(fc.integer({ min: 1, max: 5 }), { freq: 4, nil: undefined }),
       maxRequestsInQueue: fc.option(fc.nat({ max: 5 }), { freq: 4, nil: undefined }),
+      windowMillis: fc.constantFrom(undefined, undefined, undefined, undefined, 30, 100, 250),
     }),
   },
   {
@@ -64,6 +67,11 @@ const anyStep: fc.Arbitrary<Step> = fc.oneof(
       fc.record({
         kind: fc.constant('release' as const),
         which: fc.nat({ max: 4 }),
+      }),
+      fc.record({
+        kind: fc.constant('pause' as const),
+        key: fc.nat({ max: KEYS - 1 }),
+        millis: fc.constantFrom(0, 30, 100, 150, 450),
       }),
       fc.record({
         kind: fc.constant('amend' as const),
@@ -98,6 +106,7 @@ const anyStep: fc.Arbitrary<Step> = fc.oneof(
           fc.record({
             maxRequests: fc.integer({ min: -1, max: 5 }),
             maxRequestsInQueue: fc.integer({ min: -1, max: 5 }),
+            windowMillis: fc.constantFrom(-1, 30, 100, 200, 1000),
           }),
           { nil: undefined },
         ),
@@ -139,6 +148,11 @@ class Subject {
     }
     if (step.kind === 'limit') {
       this.#limits[step.key] = step.limits;
+      return undefined;
+    }
+    if (step.kind === 'pause') {
+      await limiter.pause(this.#keys[step.key]!, step.millis);
+      await this.harness.quiet();
       return undefined;
     }
     if (step.kind === 'check') {

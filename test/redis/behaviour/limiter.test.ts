@@ -8,6 +8,8 @@ import { useRedis } from '../../support/use-redis.js';
 import { describeHits } from '../../support/behaviour/hits.js';
 import { describeLimitedWaits } from '../../support/behaviour/limited-waits.js';
 import { describeLimiter } from '../../support/behaviour/limiter-behaviour.js';
+import { describePauses } from '../../support/behaviour/pauses.js';
+import { describeWindowOverrides } from '../../support/behaviour/window-overrides.js';
 
 const redis = useRedis();
 const createRedisHarness = redisHarnessFactory(redis);
@@ -22,6 +24,8 @@ for (const describeBehaviour of [describeLimiter, describeLimitedWaits]) {
   }
 }
 
-// HTTP has no hits.
-describeHits('the embedded limiter', createMemoryHarness);
-describeHits('the Redis limiter', createRedisHarness);
+// Over HTTP these have tests of their own.
+for (const describeBehaviour of [describeHits, describePauses, describeWindowOverrides]) {
+  describeBehaviour('the embedded limiter', createMemoryHarness);
+  describeBehaviour('the Redis limiter', createRedisHarness);
+}

@@ -1,4 +1,4 @@
-import { ScriptHarness, type TestReplica } from '../../support/script-harness.js';
+import { ScriptHarness, TEST_LIMITS, type TestReplica } from '../../support/script-harness.js';
 import { useRedis } from '../../support/use-redis.js';
 
 const redis = useRedis();
@@ -41,6 +41,14 @@ test('an approval without hits stays known, and is released', async () => {
   expect(await replica.release('a')).toBe(true);
   expect(await replica.amend('a', 1)).toBe(false);
   expect(await approved()).toBe(1);
+});
+
+test('an approval without hits ends with its window', async () => {
+  for (const id of ['a', 'b', 'c']) await replica.amend(id, 0);
+  await key.setTime(TEST_LIMITS.windowMillis);
+  expect(await replica.check(['d'])).toEqual(['approved']);
+  expect(await key.stored()).toMatchObject({ requests: ['d'], pastRequests: ['a', 'b', 'c'] });
+  expect(await replica.amend('a', 1)).toBe(false);
 });
 
 test('more hits may exceed the maximum, and then nobody is approved until there is room', async () => {

@@ -38,7 +38,7 @@ test('lists the waiters with their replicas, in the order of the queue, and the 
   expect(await first.examine()).toEqual({
     ...(await first.inspect()),
     millisToWindowEnd: 600,
-    overridden: { maxRequests: false, maxRequestsInQueue: false },
+    overridden: { maxRequests: false, maxRequestsInQueue: false, windowMillis: false },
     isHeld: false,
     queue: [
       { replica: 'r1', waitedMillis: 400 },

@@ -30,6 +30,7 @@ test('reports the limits and counts of the window', async () => {
     held: 0,
     denied: 1,
     waiting: 2,
+    pausedMillis: 0,
   });
 });
 
@@ -42,6 +43,7 @@ test('reports a window that has ended as empty, with its waiters', async () => {
     held: 0,
     denied: 0,
     waiting: 2,
+    pausedMillis: 0,
   });
 });
 
@@ -50,7 +52,13 @@ test('reports a new window once the clock has gone back by more than one', async
   await key.setTime(-1000);
   expect(await replica.inspect()).toMatchObject({ approved: 2, held: 0, denied: 1 });
   await key.setTime(-1001);
-  expect(await replica.inspect()).toMatchObject({ approved: 0, held: 0, denied: 0, waiting: 2 });
+  expect(await replica.inspect()).toMatchObject({
+    approved: 0,
+    held: 0,
+    denied: 0,
+    waiting: 2,
+    pausedMillis: 0,
+  });
 });
 
 test('reports the limits that the last check left', async () => {
@@ -90,7 +98,13 @@ test('finds a key until the end of the third window without a check', async () =
 test('finds a key with waiters as long as the lease runs', async () => {
   await fill();
   await key.setTime(4999);
-  expect(await replica.inspect()).toMatchObject({ approved: 0, held: 0, denied: 0, waiting: 2 });
+  expect(await replica.inspect()).toMatchObject({
+    approved: 0,
+    held: 0,
+    denied: 0,
+    waiting: 2,
+    pausedMillis: 0,
+  });
   await key.setTime(5000);
   expect(await replica.inspect()).toBeUndefined();
 });

@@ -24,6 +24,7 @@ const INSTANCE: InstanceState = {
   held: 0,
   denied: 0,
   waiting: 0,
+  pausedMillis: 0,
 };
 const PAGE = Array.from({ length: 100 }, () => INSTANCE);
 

@@ -62,7 +62,7 @@ export function describeLimiter(
         expect(await examine()).toMatchObject({
           ...(await inspect()),
           millisToWindowEnd: 700,
-          overridden: { maxRequests: false, maxRequestsInQueue: false },
+          overridden: { maxRequests: false, maxRequestsInQueue: false, windowMillis: false },
           isHeld: false,
           queue: [],
           replicas: [],
@@ -74,11 +74,13 @@ export function describeLimiter(
         expect((await examine())?.overridden).toEqual({
           maxRequests: true,
           maxRequestsInQueue: false,
+          windowMillis: false,
         });
         await check({ maxRequestsInQueue: 7 });
         expect((await examine())?.overridden).toEqual({
           maxRequests: true,
           maxRequestsInQueue: true,
+          windowMillis: false,
         });
       });
 
@@ -117,6 +119,7 @@ export function describeLimiter(
           held: 0,
           denied: 1,
           waiting: 0,
+          pausedMillis: 0,
         });
       });
 

@@ -26,7 +26,9 @@ function rulesIn(words: readonly string[]): NewRules | undefined {
     ...(windowMillis !== undefined && { windowMillis }),
     maxRequests: max,
     maxRequestsInQueue: queue,
-    ...(most !== undefined && { ceilings: { maxRequests: most, maxRequestsInQueue: most } }),
+    ...(most !== undefined && {
+      ceilings: { maxRequests: most, maxRequestsInQueue: most, windowMillis: most },
+    }),
   };
 }
 

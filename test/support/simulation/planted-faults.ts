@@ -296,7 +296,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'a maximum of other rules counts before their windows do',
-    scripts: edited('lib/checks', 'state.window == call.limits.window and may', 'may'),
+    scripts: edited('lib/checks', 'of_window and may', 'may'),
   },
   {
     name: 'a torn queue is not held for those who come back',

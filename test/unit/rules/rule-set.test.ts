@@ -8,6 +8,9 @@ const DEFAULTS: KeyPolicy = {
   requestsCanModQueue: true,
   maxRequestsCeiling: 1_000_000_000,
   maxRequestsInQueueCeiling: 100_000,
+  requestsCanSetWindow: true,
+  windowMillisCeiling: 31_622_400_000,
+  requestsCanPause: false,
   requestsCanHold: true,
   maxHoldMillis: 86_400_000,
   maxWaitMillis: 0,
@@ -40,7 +43,7 @@ test('all matching rules apply, in the order of the file, field by field', () =>
       maxRequests: 0,
       maxRequestsInQueue: 400,
       // The rates that requests set before no longer count.
-      ceilings: { maxRequests: -1, maxRequestsInQueue: 100_000 },
+      ceilings: { maxRequests: -1, maxRequestsInQueue: 100_000, windowMillis: 31_622_400_000 },
     },
     requestsCanSetRate: false,
     isShadow: true,

@@ -6,7 +6,7 @@ import { Top } from './top.js';
 export const SORTS = ['denied', 'queue', 'fullest'] as const;
 export type Sort = (typeof SORTS)[number];
 
-const NOTHING_COUNTED = { approved: 0, held: 0, denied: 0, waiting: 0 };
+const NOTHING_COUNTED = { approved: 0, held: 0, denied: 0, waiting: 0, pausedMillis: 0 };
 
 /** A key in a list of the page. */
 export interface KeyRow {
@@ -17,6 +17,8 @@ export interface KeyRow {
   readonly held: number;
   readonly denied: number;
   readonly waiting: number;
+  /** Until the pause of the key ends; 0 if it is not paused. */
+  readonly pausedMillis: number;
   /** The current run of denials, as far as this replica knows. */
   readonly recentDenials: DeniedKey | undefined;
 }

@@ -45,7 +45,13 @@ describe('check', () => {
   test('approves while the window has room, whether or not the request can wait', () => {
     expect(check(0, 'a')).toBe('approved');
     expect(checkOrWait(0, 'b')).toBe('approved');
-    expect(state.inspect(0)).toMatchObject({ approved: 2, held: 0, denied: 0, waiting: 0 });
+    expect(state.inspect(0)).toMatchObject({
+      approved: 2,
+      held: 0,
+      denied: 0,
+      waiting: 0,
+      pausedMillis: 0,
+    });
   });
 
   test('denies and counts a check that cannot wait when the window is full', () => {
@@ -61,13 +67,25 @@ describe('check', () => {
     expect(checkOrWait(0, 'c')).toBe('waiting');
     expect(checkOrWait(0, 'd')).toBe('waiting');
     expect(state.waiting).toBe(2);
-    expect(state.inspect(0)).toMatchObject({ approved: 2, held: 0, denied: 0, waiting: 2 });
+    expect(state.inspect(0)).toMatchObject({
+      approved: 2,
+      held: 0,
+      denied: 0,
+      waiting: 2,
+      pausedMillis: 0,
+    });
   });
 
   test('answers queue_full when the queue is full, and does not count a denial', () => {
     fill();
     expect(checkOrWait(0, 'e')).toBe('queue_full');
-    expect(state.inspect(0)).toMatchObject({ approved: 2, held: 0, denied: 0, waiting: 2 });
+    expect(state.inspect(0)).toMatchObject({
+      approved: 2,
+      held: 0,
+      denied: 0,
+      waiting: 2,
+      pausedMillis: 0,
+    });
   });
 
   test('serves the waiters of an earlier window before itself', () => {
@@ -116,10 +134,14 @@ describe('overrides', () => {
 
   test('that equal the ceilings of changed rules stay, and greater ones are dropped', () => {
     check(0, 'a', { maxRequests: 9, maxRequestsInQueue: 7 });
-    policy.current = { limits: { ...LIMITS, ceilings: { maxRequests: 9, maxRequestsInQueue: 7 } } };
+    policy.current = {
+      limits: { ...LIMITS, ceilings: { maxRequests: 9, maxRequestsInQueue: 7, windowMillis: 0 } },
+    };
     check(0, 'b');
     expect(state.inspect(0).limits).toMatchObject({ maxRequests: 9, maxRequestsInQueue: 7 });
-    policy.current = { limits: { ...LIMITS, ceilings: { maxRequests: 8, maxRequestsInQueue: 6 } } };
+    policy.current = {
+      limits: { ...LIMITS, ceilings: { maxRequests: 8, maxRequestsInQueue: 6, windowMillis: 0 } },
+    };
     check(0, 'c');
     expect(state.inspect(0).limits).toMatchObject(LIMITS);
   });
@@ -269,8 +291,15 @@ describe('inspect', () => {
       held: 0,
       denied: 1,
       waiting: 2,
+      pausedMillis: 0,
     });
-    expect(state.inspect(1000)).toMatchObject({ approved: 0, held: 0, denied: 0, waiting: 2 });
+    expect(state.inspect(1000)).toMatchObject({
+      approved: 0,
+      held: 0,
+      denied: 0,
+      waiting: 2,
+      pausedMillis: 0,
+    });
   });
 
   test('changes nothing', () => {

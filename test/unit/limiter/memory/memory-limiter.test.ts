@@ -231,6 +231,7 @@ describe('idle keys', () => {
       held: 0,
       denied: 0,
       waiting: 0,
+      pausedMillis: 0,
     });
     expect(await check('k')).toMatchObject({ quota: { resetMillis: 1000 } });
   });
@@ -289,7 +290,7 @@ describe('list', () => {
     await clock.advance(1000);
     await check('b', { maxRequests: 7 });
     expect(await listed()).toEqual([
-      { key: 'a', limits: LIMITS, approved: 0, held: 0, denied: 0, waiting: 0 },
+      { key: 'a', limits: LIMITS, approved: 0, held: 0, denied: 0, waiting: 0, pausedMillis: 0 },
       {
         key: 'b',
         limits: { ...LIMITS, maxRequests: 7 },
@@ -297,6 +298,7 @@ describe('list', () => {
         held: 0,
         denied: 0,
         waiting: 0,
+        pausedMillis: 0,
       },
     ]);
   });

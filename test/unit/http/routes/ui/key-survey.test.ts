@@ -7,7 +7,7 @@ import { until } from '../../../../support/until.js';
 const limits = { windowMillis: 1000, maxRequests: 2, maxRequestsInQueue: 3 };
 
 function state(key: string, counts: Partial<InstanceState> = {}): InstanceState {
-  return { key, limits, approved: 0, held: 0, denied: 0, waiting: 0, ...counts };
+  return { key, limits, approved: 0, held: 0, denied: 0, waiting: 0, pausedMillis: 0, ...counts };
 }
 
 /** A limiter that lists the pages that the test gives. */

@@ -1,0 +1,114 @@
+import type {
+  CheckRequest,
+  Decision,
+  InstanceState,
+  Limits,
+} from '../../../src/limiter/limiter.js';
+import type { HarnessFactory, LimiterHarness } from '../limiter-harness.js';
+import { uniqueKey } from '../unique-key.js';
+import { startWaiting } from '../watched-check.js';
+
+const WINDOW = 1000;
+const LIMITS: Limits = { windowMillis: WINDOW, maxRequests: 2, maxRequestsInQueue: 5 };
+
+/** The behaviour of every limiter for pauses of a key. */
+export function describePauses(name: string, createHarness: HarnessFactory): void {
+  describe(`a pause: ${name}`, () => {
+    let harness: LimiterHarness;
+    let key: string;
+    beforeEach(async () => {
+      harness = await createHarness(LIMITS);
+      key = uniqueKey();
+    });
+    afterEach(() => harness.close());
+
+    const check = (more: Partial<CheckRequest> = {}): Promise<Decision> =>
+      harness.limiter.check({ key, canWait: false, ...more });
+    const pause = (millis: number): Promise<void> => harness.limiter.pause(key, millis);
+    const inspect = (): Promise<InstanceState | undefined> => harness.limiter.inspect(key);
+
+    test('denies checks, with nothing left until it ends', async () => {
+      await pause(2500);
+      expect(await check()).toEqual({
+        outcome: 'denied',
+        reason: 'paused',
+        quota: { maxRequests: 2, remaining: 0, resetMillis: 2500 },
+      });
+      expect(await inspect()).toMatchObject({ approved: 0, denied: 1, pausedMillis: 2500 });
+      await harness.advance(2499);
+      expect(await check()).toMatchObject({ reason: 'paused', quota: { resetMillis: 1 } });
+      await harness.advance(1);
+      expect(await inspect()).toMatchObject({ pausedMillis: 0 });
+      expect(await check()).toMatchObject({ outcome: 'approved', quota: { remaining: 1 } });
+    });
+
+    test('leaves approvals and their release as they are', async () => {
+      const approved = await check();
+      if (approved.outcome !== 'approved') throw new Error(approved.outcome);
+      await pause(5000);
+      expect(await inspect()).toMatchObject({ approved: 1 });
+      expect(await harness.limiter.release(key, approved.requestId)).toBe(true);
+      expect(await check()).toMatchObject({ reason: 'paused' });
+    });
+
+    test('lets waiters keep their places until it ends, also over windows', async () => {
+      await check();
+      await check();
+      const first = await startWaiting(harness.limiter, key);
+      await pause(2500);
+      const second = await startWaiting(harness.limiter, key);
+      await harness.advance(2499);
+      expect([first.settled, second.settled]).toEqual([undefined, undefined]);
+      expect(await inspect()).toMatchObject({ waiting: 2 });
+      await harness.advance(1);
+      expect(await first.decision).toMatchObject({ outcome: 'approved', waited: true });
+      expect(await second.decision).toMatchObject({ outcome: 'approved', waited: true });
+    });
+
+    test('lets a check wait that could be approved otherwise', async () => {
+      await pause(1500);
+      const waiter = await startWaiting(harness.limiter, key);
+      await harness.advance(1500);
+      expect(await waiter.decision).toMatchObject({ outcome: 'approved' });
+      expect(await check({ canWait: true, maxWaitMillis: 0 })).toMatchObject({
+        outcome: 'approved',
+      });
+    });
+
+    test('denies a wait at once that would end before', async () => {
+      await pause(1500);
+      const tooShort = await check({ canWait: true, maxWaitMillis: 1499 });
+      expect(tooShort).toMatchObject({ reason: 'turn_too_late', turnMillis: 1500 });
+    });
+
+    test('ends at once when it is set to 0, which serves the queue', async () => {
+      await pause(60_000);
+      const waiter = await startWaiting(harness.limiter, key);
+      await pause(0);
+      await harness.quiet();
+      expect(await waiter.decision).toMatchObject({ outcome: 'approved', waited: true });
+      expect(await inspect()).toMatchObject({ pausedMillis: 0 });
+    });
+
+    test('can be made shorter, of which waiters hear', async () => {
+      await pause(60_000);
+      const waiter = await startWaiting(harness.limiter, key);
+      await pause(300);
+      await harness.advance(299);
+      expect(waiter.settled).toBeUndefined();
+      await harness.advance(1);
+      expect(await waiter.decision).toMatchObject({ outcome: 'approved' });
+    });
+
+    test('keeps its key for as long as it lasts', async () => {
+      await pause(60_000);
+      await harness.advance(59_999);
+      expect(await check()).toMatchObject({ reason: 'paused' });
+    });
+
+    test('of 0 makes no key', async () => {
+      await pause(0);
+      expect(await inspect()).toBeUndefined();
+    });
+  });
+}

@@ -1,0 +1,94 @@
+import type {
+  CheckRequest,
+  Decision,
+  InstanceState,
+  KeyLimits,
+} from '../../../src/limiter/limiter.js';
+import type { HarnessFactory, LimiterHarness } from '../limiter-harness.js';
+import { uniqueKey } from '../unique-key.js';
+import { startWaiting } from '../watched-check.js';
+
+const LIMITS: KeyLimits = { windowMillis: 1000, maxRequests: 2, maxRequestsInQueue: 5 };
+
+/** The behaviour of every limiter for windows whose length requests set. */
+export function describeWindowOverrides(name: string, createHarness: HarnessFactory): void {
+  describe(`a window's length that a request sets: ${name}`, () => {
+    let harness: LimiterHarness;
+    let key: string;
+    let limits: KeyLimits;
+    beforeEach(async () => {
+      limits = LIMITS;
+      harness = await createHarness(() => limits);
+      key = uniqueKey();
+    });
+    afterEach(() => harness.close());
+
+    const check = (more: Partial<CheckRequest> = {}): Promise<Decision> =>
+      harness.limiter.check({ key, canWait: false, ...more });
+    const inspect = (): Promise<InstanceState | undefined> => harness.limiter.inspect(key);
+    const lengthNow = async (): Promise<number | undefined> =>
+      (await inspect())?.limits.windowMillis;
+
+    test('counts from the next window on, for all later checks', async () => {
+      expect(await check({ windowMillis: 3000 })).toMatchObject({ quota: { resetMillis: 1000 } });
+      expect(await lengthNow()).toBe(1000);
+      await harness.advance(1000);
+      expect(await check()).toMatchObject({
+        outcome: 'approved',
+        quota: { resetMillis: 3000, windowMillis: 3000 },
+      });
+      expect(await lengthNow()).toBe(3000);
+      await check();
+      await harness.advance(2999);
+      expect(await check()).toMatchObject({ outcome: 'denied', quota: { resetMillis: 1 } });
+      await harness.advance(1);
+      expect(await check()).toMatchObject({ outcome: 'approved', quota: { resetMillis: 3000 } });
+    });
+
+    test('that is the current one keeps it if the rules change', async () => {
+      await check({ windowMillis: 1000 });
+      limits = { ...LIMITS, windowMillis: 5000 };
+      await harness.advance(1000);
+      expect(await check()).toMatchObject({ quota: { resetMillis: 1000 } });
+    });
+
+    test('is the time that waiters wait', async () => {
+      await check({ windowMillis: 3000 });
+      await harness.advance(1000);
+      await check();
+      await check();
+      const waiter = await startWaiting(harness.limiter, key);
+      await harness.advance(2999);
+      expect(waiter.settled).toBeUndefined();
+      await harness.advance(1);
+      expect(await waiter.decision).toMatchObject({ outcome: 'approved' });
+    });
+
+    test('does not keep the maxima of other rules out', async () => {
+      await check({ windowMillis: 3000 });
+      await harness.advance(1000);
+      await check();
+      limits = { ...LIMITS, maxRequests: 1 };
+      expect(await check()).toMatchObject({ outcome: 'denied', quota: { maxRequests: 1 } });
+    });
+
+    test('goes when the rules forbid it: with the next window', async () => {
+      await check({ windowMillis: 3000 });
+      await harness.advance(1000);
+      await check();
+      limits = {
+        ...LIMITS,
+        ceilings: { maxRequests: 5, maxRequestsInQueue: 5, windowMillis: 2000 },
+      };
+      expect(await check()).toMatchObject({ quota: { resetMillis: 3000 } });
+      await harness.advance(3000);
+      expect(await check()).toMatchObject({ quota: { resetMillis: 1000 } });
+    });
+
+    test('goes with the key', async () => {
+      await check({ windowMillis: 3000 });
+      await harness.advance(60_000);
+      expect(await check()).toMatchObject({ quota: { resetMillis: 1000 } });
+    });
+  });
+}
