@@ -119,7 +119,7 @@ export class HttpLimiter implements Limiter {
   }
 }
 
-/** What is rare is left out if there is none. */
+/** The body leaves out the last two if they are 0. */
 type KnownState = Required<Omit<DebugState, 'NumHeld' | 'PausedMillis'>> &
   Pick<DebugState, 'NumHeld' | 'PausedMillis'>;
 
