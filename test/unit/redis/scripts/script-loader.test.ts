@@ -124,10 +124,16 @@ describe('loadScript', () => {
       );
     });
 
-    test('is a part of the library like any other', () => {
-      expect(loadScript('main', texts).library.text).toContain(
-        '\na\n\nb\nlocal function part() end\nmain\n',
-      );
+    test('is defined with the library, with local variables of its own', () => {
+      const body = [
+        'a',
+        'local part = (function()',
+        '\nb\nlocal function part() end',
+        '  return part',
+        'end)()',
+        'main',
+      ].join('\n');
+      expect(loadScript('main', texts).library.text).toContain(`\n${body}\n`);
     });
   });
 
