@@ -56,7 +56,7 @@ export const checkResult = z
     z.object({
       status: z.literal(429),
       error: z.string(),
-      /** In seconds, until the window ends. */
+      /** In seconds, until the window ends or a hold lapses. */
       retryAfter: z.int().min(1),
       outagePolicy,
     }),

@@ -51,7 +51,7 @@ function draftQuota({ remaining, resetMillis }: Quota, policy: KeyPolicy): strin
   return `"${policyName(policy)}";r=${remaining};t=${Math.ceil(resetMillis / 1000)}`;
 }
 
-/** The headers that were common before the draft, with the seconds until the window ends. */
+/** The headers that were common before the draft, with the seconds until there may be room. */
 function legacy(
   headers: (string | number)[],
   { maxRequests, remaining, resetMillis }: Quota,

@@ -36,7 +36,7 @@ export const HEADERS = {
   },
   'Retry-After': {
     description:
-      'Whole seconds. With a 429: until the window ends, or until the turn of a request whose wait would be too long. With a 503: 1.',
+      'Whole seconds. With a 429: until the window ends or a hold lapses, or until the turn of a request whose wait would be too long. With a 503: 1.',
     schema: { type: 'integer', minimum: 1 },
     required: true,
   },
@@ -46,7 +46,8 @@ export const HEADERS = {
     schema: text,
   },
   RateLimit: {
-    description: 'The rest of the limit: `r` approvals, and `t` seconds until the window ends.',
+    description:
+      'The rest of the limit: `r` approvals, and `t` seconds until the window ends or a hold lapses.',
     schema: text,
   },
   'X-RateLimit-Limit': {
@@ -57,7 +58,10 @@ export const HEADERS = {
     description: 'The approvals left in the window.',
     schema: { type: 'integer', minimum: 0 },
   },
-  'X-RateLimit-Reset': { description: 'The seconds until the window ends.', schema: seconds },
+  'X-RateLimit-Reset': {
+    description: 'The seconds until the window ends or a hold lapses.',
+    schema: seconds,
+  },
   'X-Sluice-Outage-Policy': {
     description: 'The outage policy that decided, if Redis could not be reached.',
     schema: { type: 'string', enum: ['allow', 'local'] },

@@ -44,6 +44,12 @@ const OF_PAUSE: readonly ErrorCode[] = [
   'STORE_UNAVAILABLE',
   'STORE_FULL',
 ];
+const OF_AMENDMENT: readonly ErrorCode[] = [
+  ...OF_RELEASE,
+  'UNKNOWN_PARAMETER',
+  'HOLD_FORBIDDEN',
+  'OVERRIDE_TOO_LARGE',
+];
 const OF_MANY: readonly ErrorCode[] = [
   'INVALID_PARAMETER',
   'INVALID_BODY',
@@ -111,7 +117,7 @@ export function limitingPaths(settings: DescribedSettings): ZodOpenApiPathsObjec
       delete: operation({
         operationId: 'release',
         tags: [CHECKS],
-        summary: 'Release an approval before its window ends',
+        summary: 'Release an approval that still counts',
         scope: 'release',
         requestParams: ofRelease,
         answer: {
@@ -135,7 +141,7 @@ export function limitingPaths(settings: DescribedSettings): ZodOpenApiPathsObjec
           headers: ALWAYS,
           content: { 'application/json': { schema: amendment } },
         },
-        errors: OF_RELEASE,
+        errors: OF_AMENDMENT,
         errorsWithTokens: ['KEY_NOT_ALLOWED'],
       }),
     },

@@ -96,12 +96,17 @@ export const ofPause = {
   }),
 };
 
-/** The parameters of a correction. */
+/** The parameters of a correction or a renewal. */
 export const ofAmendment = {
   ...ofRelease,
   query: amendmentSchema.extend({
     hits: amendmentSchema.shape.hits.meta({
-      description: 'The hits of the approval from now on; 0 leaves an approval that takes nothing.',
+      description:
+        'The hits of the approval from now on; 0 leaves an approval that takes nothing. As before if it is left out.',
+    }),
+    holdMillis: amendmentSchema.shape.holdMillis.meta({
+      description:
+        'The length of the hold from now on, if the approval is held. As before if it is left out.',
     }),
   }),
 };

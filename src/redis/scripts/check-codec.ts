@@ -82,7 +82,7 @@ export interface CheckCircumstances {
 }
 
 export interface CheckBatchReply {
-  /** Until the window ends, or until there may be room sooner. 0: there is room for waiters now. */
+  /** Until the window ends or a hold lapses, or until there may be room sooner. 0: there is room for waiters now. */
   readonly millisToRoom: number;
   readonly maxRequests: number;
   /**
