@@ -3,7 +3,7 @@ const REASONS = {
   store_unavailable: 'store unavailable',
   /** The store has no room for a new key. Existing keys are still decided. */
   store_full: 'store full',
-  /** The store keeps no more ids of approvals for the key's window, although the maximum is not reached. */
+  /** The store keeps no more ids of approvals for the key's window, or no more holds, although the maximum is not reached. */
   key_full: 'too many approvals of the key',
   /** This replica stops before the turn of the request. Another replica may be asked. */
   shutting_down: 'shutting down',

@@ -8,7 +8,7 @@ interface ErrorRow {
   readonly message: string;
   /** The case, for docs/api.md. */
   readonly when: string;
-  /** Seconds until the caller may try again, or `window` for the seconds until the key's window ends. */
+  /** Seconds until the caller may try again, or `window` for the seconds until the key may have room. */
   readonly retryAfter?: number | 'window';
 }
 
@@ -26,7 +26,7 @@ export const ERRORS = {
   UNKNOWN_PARAMETER: {
     kind: 'reject',
     message: 'unknown parameter {given}; did you mean {parameter}?',
-    when: 'a check has a parameter that does not exist, such as `canwait` or `maxRequest`',
+    when: 'a check or a correction has a parameter that does not exist, such as `canwait` or `maxRequest`',
   },
   TOO_MANY_HITS: {
     kind: 'reject',
@@ -121,7 +121,7 @@ export const ERRORS = {
   REQUEST_NOT_FOUND: {
     kind: 'reject',
     message: 'request not found',
-    when: 'the request id is unknown, was released before, is from a window that has ended, or its hold has lapsed',
+    when: 'the request id is unknown, was released before, is from a window that has ended, or its hold has lapsed; or a renewal is for an approval that is not held',
   },
   PATH_NOT_FOUND: {
     kind: 'reject',

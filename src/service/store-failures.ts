@@ -39,7 +39,7 @@ export const STORE_FAILURES = {
     metric: 'store_full',
   },
   key_full: {
-    when: 'the window of the key has `MAX_IDS_PER_KEY` approvals',
+    when: 'the window of the key has `MAX_IDS_PER_KEY` approvals, or `MAX_HOLDS_PER_KEY` are held',
     thrown: UnavailableError,
     code: 'KEY_FULL',
     metric: 'key_full',

@@ -9,7 +9,7 @@ function headersOf(code: ErrorCode): string {
   if (header === 'Connection') return '`Connection: close`';
   if (header !== undefined) return `\`${header}\``;
   if (retryAfter === undefined) return '';
-  return `\`Retry-After\`: ${retryAfter === 'window' ? "to the window's end" : retryAfter}`;
+  return `\`Retry-After\`: ${retryAfter === 'window' ? 'until there may be room' : retryAfter}`;
 }
 
 test('the table of errors equals that of the service, row by row', () => {
