@@ -112,11 +112,11 @@ describe.each(bothLimiters(redis))('hits (%s limiter)', (_name, settings) => {
     });
 
     test.each([
-      ['', 'hits must be a whole number from 0 to 1000000000'],
       ['?hits=-1', 'hits must be a whole number from 0 to 1000000000'],
       ['?hits=1.5', 'hits must be a whole number from 0 to 1000000000'],
       ['?hits=1&hits=2', 'hits must be given once'],
-      ['?hit=1', 'hit must be left out of the URL'],
+      ['?hit=1', 'unknown parameter hit; did you mean hits?'],
+      ['?maxRequests=1', 'unknown parameter maxRequests; did you mean hits?'],
     ])('but not by PUT with %j', async (query, error) => {
       const id = await approve(app.url, key);
       expect(bodyOf(await amend(id, query))).toEqual([400, { error, key }]);
