@@ -9,9 +9,12 @@ export interface Asked {
   /** The key that it names, if it can be read. */
   readonly key?: string | undefined;
   readonly query?: string | undefined;
+  /** Whether it is about an approval. Unlike a check it creates no key, so any key will do. */
+  readonly isAmendment?: boolean;
 }
 
 const OVERRIDES = ['maxRequests', 'maxRequestsInQueue'] as const;
+const RULED = [...OVERRIDES, 'holdMillis'] as const;
 
 /** @returns the statuses of a request without a valid token, if the service needs one */
 export function answerToNobody({ scope, statuses }: Asked): readonly number[] {
@@ -20,13 +23,13 @@ export function answerToNobody({ scope, statuses }: Asked): readonly number[] {
 
 /** @returns the possible statuses of a caller's request */
 export function answerTo(asked: Asked, caller: Caller, declared: Declared): readonly number[] {
-  const { scope, key, query = '', statuses } = asked;
+  const { scope, key, statuses } = asked;
   if (!scope) return statuses;
   if (!caller.scopes.includes(scope)) return [403];
   if (key !== undefined && !mayTouch(caller, key)) return [403];
   const isWrong = statuses.includes(400);
   if (scope !== 'check' || key === undefined || isWrong) return statuses;
-  return isRefused(key, query, caller, declared) ? [403] : statuses;
+  return isRefused(key, asked, caller, declared) ? [403] : statuses;
 }
 
 export function mayTouch({ sorts }: Caller, key: string): boolean {
@@ -38,25 +41,36 @@ export function mayTouch({ sorts }: Caller, key: string): boolean {
 export function firstAnswer(key: string, query: string): readonly number[] {
   const sort = sortOf(key);
   const isOff = sort !== undefined && TREATMENTS[sort].maximum === 0;
-  return [isOff && overridesIn(query).size === 0 ? 429 : 200];
+  return [isOff && !setsLimit(ruledIn(query)) ? 429 : 200];
 }
 
-function isRefused(key: string, query: string, caller: Caller, declared: Declared): boolean {
-  const overrides = overridesIn(query);
-  if (overrides.size > 0 && !caller.scopes.includes('configure')) return true;
+function isRefused(
+  key: string,
+  { query = '', isAmendment = false }: Asked,
+  caller: Caller,
+  declared: Declared,
+): boolean {
+  const given = ruledIn(query);
+  if (setsLimit(given) && !caller.scopes.includes('configure')) return true;
   const sort = sortOf(key);
   if (sort === undefined) return false;
-  if (sort === 'stranger' && declared.refusesStrangers) return true;
+  if (sort === 'stranger' && declared.refusesStrangers && !isAmendment) return true;
   const { canBeSet, ceilings } = TREATMENTS[sort];
-  return OVERRIDES.some((name) => {
-    const value = overrides.get(name);
+  return RULED.some((name) => {
+    const value = given.get(name);
     return value !== undefined && (canBeSet === false || value > (ceilings?.[name] ?? Infinity));
   });
 }
 
-function overridesIn(query: string): Map<(typeof OVERRIDES)[number], number> {
+/** Whether a request sets a limit of its key, which takes a scope of its own. */
+function setsLimit(given: ReadonlyMap<string, number>): boolean {
+  return OVERRIDES.some((name) => given.has(name));
+}
+
+/** The parameters of a query that rules may forbid or bound. */
+function ruledIn(query: string): Map<(typeof RULED)[number], number> {
   const given = new URLSearchParams(query);
   return new Map(
-    OVERRIDES.flatMap((name) => (given.has(name) ? [[name, Number(given.get(name))]] : [])),
+    RULED.flatMap((name) => (given.has(name) ? [[name, Number(given.get(name))]] : [])),
   );
 }

@@ -16,14 +16,16 @@ interface ModelledElement {
   readonly statuses: readonly number[];
 }
 
-const OVERRIDES = [
+const PARAMETERS = [
   {}, {}, {}, { maxRequests: 10 }, { maxRequests: 11 }, { maxRequestsInQueue: 5 }, { maxRequestsInQueue: 6 },
-  { maxRequests: 10, maxRequestsInQueue: 0 },
+  { maxRequests: 10, maxRequestsInQueue: 0 }, { holdMillis: 7_200_000 }, { holdMillis: 7_200_001 },
+  { maxRequests: 10, hits: 1, holdMillis: 7_200_000 },
 ]; // prettier-ignore
 /** Unknown fields of an element, and wrong values. */
 const WRONG: readonly object[] = [
   { canWait: true }, { canWait: null }, { maxrequests: 1 }, { maxRequests: '1' }, { maxRequests: 0 },
   { maxRequests: 1.5 }, { maxRequests: null }, { maxRequestsInQueue: -1 }, { maxRequestsInQueue: 1e99 },
+  { holdMillis: 999 }, { holdMillis: '7200000' }, { holdMillis: null }, { holdMillis: 86_400_001 }, { hits: 0 },
   { constructor: 1 }, { toString: [] }, { request_id: 'x' }, { '': {} }, { key: '' }, { key: null }, { key: {} },
   { key: 'x'.repeat(513) }, { key: '\udfff' },
 ]; // prettier-ignore
@@ -101,8 +103,8 @@ function modelled(session: Session, caller: Caller | undefined): ModelledElement
   if (random.chance(0.2)) {
     return { element: { key, ...random.pick(WRONG) }, key, statuses: [400] };
   }
-  const overrides = random.pick(OVERRIDES);
-  const query = Object.entries(overrides)
+  const parameters = random.pick(PARAMETERS);
+  const query = Object.entries(parameters)
     .map(([name, value]) => `${name}=${value}`)
     .join('&');
   const asked = {
@@ -113,7 +115,7 @@ function modelled(session: Session, caller: Caller | undefined): ModelledElement
   } as const;
   const { declared } = target;
   const statuses = declared && caller ? answerTo(asked, caller, declared) : asked.statuses;
-  return { element: { key, ...overrides }, key, statuses };
+  return { element: { key, ...parameters }, key, statuses };
 }
 
 /** An element as JSON. A text is JSON already. */

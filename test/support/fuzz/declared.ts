@@ -10,15 +10,20 @@ export interface Treatment {
   /** Approvals per window; undefined if there are more than a test asks for. */
   readonly maximum?: number;
   readonly isShadow?: boolean;
-  /** The greatest allowed overrides; undefined if there is no bound. */
-  readonly ceilings?: { readonly maxRequests: number; readonly maxRequestsInQueue: number };
+  /** The greatest values that requests may set; undefined if there is no bound. */
+  readonly ceilings?: {
+    readonly maxRequests: number;
+    readonly maxRequestsInQueue: number;
+    readonly holdMillis: number;
+  };
+  /** Whether requests may set limits, and hold approvals. */
   readonly canBeSet?: false;
 }
 
 export const TREATMENTS: Readonly<Record<Sort, Treatment>> = {
   open: {},
   fixed: { maximum: 2, canBeSet: false },
-  capped: { ceilings: { maxRequests: 10, maxRequestsInQueue: 5 } },
+  capped: { ceilings: { maxRequests: 10, maxRequestsInQueue: 5, holdMillis: 7_200_000 } },
   few: { maximum: 2 },
   off: { maximum: 0, canBeSet: false },
   shadow: { maximum: 1, isShadow: true },
@@ -85,8 +90,16 @@ export function rulesText(): string {
       rule(`~(${known.join('|')})~`, { name: 'known', max_requests_per_window: 1000 }),
       rule('~(few|fixed)~', { max_requests_per_window: 2 }),
       rule('~(off|shadow)~', { max_requests_per_window: 1 }),
-      rule('~(fixed|off)~', { requests_can_set_rate: false, requests_can_mod_queue: false }),
-      rule('~capped~', { max_requests_ceiling: 10, max_requests_in_queue_ceiling: 5 }),
+      rule('~(fixed|off)~', {
+        requests_can_set_rate: false,
+        requests_can_mod_queue: false,
+        requests_can_hold: false,
+      }),
+      rule('~capped~', {
+        max_requests_ceiling: 10,
+        max_requests_in_queue_ceiling: 5,
+        max_hold_millis: 7_200_000,
+      }),
       rule('~shadow~', { name: 'tried', shadow: true }),
       rule('~off~', { max_requests_per_window: 0 }),
     ],

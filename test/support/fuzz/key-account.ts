@@ -3,6 +3,13 @@ import type { LogLine } from '../replica-process.js';
 const CHECK_TARGET = /^(?:[a-z][a-z\d+.-]*:\/\/[^/?#]*)?\/rate\/([^/?#]+)(?:[?#].*)?$/is;
 const CHECKS_IN_BYTES = /\/rate\/([^/?#\s]+)/g;
 
+/** The hits of a key's approvals. */
+export interface Counts {
+  readonly approved: number;
+  /** Of those that are held. */
+  readonly held: number;
+}
+
 /** The keys that may and that must exist in the end, by the answers. */
 export class KeyAccount {
   /** By key: the known approvals. */
@@ -19,6 +26,11 @@ export class KeyAccount {
     else this.#refused.add(key);
   }
 
+  /** Records that an approval was released. */
+  released(key: string): void {
+    this.#approved.set(key, (this.#approved.get(key) ?? 0) - 1);
+  }
+
   /** Records bytes with an unknown outcome. */
   sent(bytes: string): void {
     for (const [, encoded] of bytes.matchAll(CHECKS_IN_BYTES)) {
@@ -28,11 +40,11 @@ export class KeyAccount {
   }
 
   /**
-   * @param existing every existing key, and its approvals
+   * @param existing every existing key, and what it counts
    * @param log the complete log of the service, with answers of every class
    * @returns the flaws
    */
-  flaws(existing: ReadonlyMap<string, number>, log: readonly LogLine[]): string[] {
+  flaws(existing: ReadonlyMap<string, Counts>, log: readonly LogLine[]): string[] {
     const { accepted, refusals } = readLog(log);
     const flaws: string[] = [];
     for (const key of existing.keys()) {
@@ -46,7 +58,7 @@ export class KeyAccount {
       if (!existing.has(key)) flaws.push(`${JSON.stringify(key)} was answered and does not exist`);
     }
     for (const [key, approved] of this.#approved) {
-      const counted = existing.get(key) ?? 0;
+      const counted = existing.get(key)?.approved ?? 0;
       // The service may still have read bytes of a connection that was cut.
       if (counted !== approved && !this.#named.has(key)) {
         flaws.push(`${JSON.stringify(key)} counts ${counted} approvals, not ${approved}`);

@@ -36,17 +36,34 @@ const WRONG_QUERIES = [
   'canWait=1&maxwaitmillis=5', 'canWait=1&maxWaitMillis=5&maxWaitMillis=5',
   'maxRequestsInQueue=%F0%9F%9A%B0', 'maxRequestsInQueue=NaN', 'canWait', '%63anWait=x', 'maxRequests=%31%30%2E',
   `${'a&'.repeat(1000)}canWait=x`, 'hits=0', 'hits=-1', 'hits=1.5', 'hits=1000000001', 'hits=1&hits=2', 'hit=1',
+  'holdMillis=999', 'holdMillis=86400001', 'holdMillis=1000.5', 'holdMillis=', 'holdMillis=1e4',
+  'holdMillis=5000&holdMillis=5000', 'holdmillis=5000', 'hits=1&holdMillis=0',
   'x=1', 'x=1&x=2', 'x[y][z]=1', '__proto__=1', '__proto__[canWait]=x', 'constructor=1', '%zz=%zz', '=', '?', 'a=%00',
   'a=1&'.repeat(500),
 ]; // prettier-ignore
 const RIGHT_QUERIES = [
   '', '', '', 'canWait=true', 'canWait=FALSE', 'canWait=1&maxWaitMillis=0', 'canWait=1&maxWaitMillis=300', 'canWait=1&maxRequests=1000000000', 'maxRequests=7',
   'maxRequestsInQueue=0', 'maxRequests=%31', 'hits=1', '&&&',
+  'holdMillis=7200000', 'hits=1&holdMillis=7200000', 'canWait=true&holdMillis=7200000',
 ]; // prettier-ignore
-/** Overrides that rules allow, and others. */
-const OVERRIDES = [
+/** Queries of a PUT. None of these holds lapses during a run. */
+const RIGHT_AMENDMENTS = [
+  '',
+  'hits=2',
+  'hits=0',
+  'holdMillis=7200000',
+  'hits=1000000000&holdMillis=7200001',
+  '&&&',
+];
+const WRONG_AMENDMENTS = [
+  'hits=-1', 'hits=1000000001', 'hits=', 'hits=2&hits=2', 'hit=2', 'holdMillis=999', 'holdMillis=86400001',
+  'hits=2&holdMillis=1.5', 'holdMillis[]=5000', 'canWait=true', 'maxRequests=5', 'x=1', '__proto__=1', 'a=%00',
+]; // prettier-ignore
+/** Parameters that rules allow, and others. */
+const RULED_PARAMETERS = [
   'maxRequests=10', 'maxRequests=11', 'maxRequestsInQueue=5', 'maxRequestsInQueue=6', 'maxRequests=9&canWait=true',
   'maxRequests=10&maxRequestsInQueue=5', 'maxRequests=10&maxRequestsInQueue=6', 'maxRequests=11&maxRequestsInQueue=5',
+  'holdMillis=7200000', 'holdMillis=7200001', 'maxRequests=10&holdMillis=7200000', 'maxRequests=10&holdMillis=7200001',
 ]; // prettier-ignore
 const NO_PATHS = [
   '/', '/rate/', '/rates', '/Rate/x', '//rate/x', '/rate//x', '/rate/x/y/z', '/../rate/x',
@@ -107,15 +124,29 @@ export class RequestGenerator {
     return this.#frameRight({ ...this.#releaseTarget(key, requestId), statuses });
   }
 
+  /** A correction or a renewal. */
+  amendment(
+    key: string,
+    requestId: string,
+    query: string,
+    statuses: readonly number[],
+  ): ModelledRequest {
+    return this.#frameRight({
+      ...amendmentOf(this.#releaseTarget(key, requestId), query),
+      statuses,
+    });
+  }
+
   metrics(): ModelledRequest {
     return this.#frameRight({ method: 'GET', target: '/metrics', statuses: [200], scope: 'debug' });
   }
 
-  /** A caller's requests about a key, one of each kind: checks, a release, and a debug request. */
+  /** A caller's requests about a key, one of each kind: checks, a correction, a release, and a debug request. */
   allOf(caller: Caller, key: string, requestId: string): ModelledRequest[] {
     const asks: Ask[] = [
       { ...this.#checkTarget(key, ''), statuses: [200] },
       { ...this.#checkTarget(key, 'canWait=true&maxRequests=9'), statuses: [200] },
+      { ...amendmentOf(this.#releaseTarget(key, requestId), 'hits=2'), statuses: [200] },
       { ...this.#releaseTarget(key, requestId), statuses: [200] },
       { ...this.#lookTarget(key), method: 'GET', statuses: [200] },
     ];
@@ -193,9 +224,10 @@ export class RequestGenerator {
       case 6: {
         const ask = this.#releaseTarget(key, encodeKey(random.pick(['x', '..', 'é', '/']), random));
         if (method === 'DELETE') return { ...ask, statuses: [404] };
-        if (method === 'PUT') {
-          const amends = { ...ask, method, target: `${ask.target}?hits=2` } as const;
-          return { ...amends, scope: 'check', statuses: [404] };
+        if (method === 'PUT' || random.chance(0.5)) {
+          const isWrong = random.chance(0.3);
+          const query = random.pick(isWrong ? WRONG_AMENDMENTS : RIGHT_AMENDMENTS);
+          return { ...amendmentOf(ask, query), statuses: [isWrong ? 400 : 404] };
         }
         return { method, target: ask.target, statuses: [405] };
       }
@@ -224,8 +256,8 @@ export class RequestGenerator {
         return { ...ask, method: 'POST', target, statuses: firstAnswer(key, '') };
       }
       default: {
-        const isOverride = this.declared !== undefined && random.chance(0.5);
-        const query = random.pick(isOverride ? OVERRIDES : RIGHT_QUERIES);
+        const isRuled = this.declared !== undefined && random.chance(0.5);
+        const query = random.pick(isRuled ? RULED_PARAMETERS : RIGHT_QUERIES);
         return { ...this.#checkTarget(key, query), statuses: firstAnswer(key, query) };
       }
     }
@@ -346,4 +378,10 @@ export class RequestGenerator {
     const isHead = method === 'HEAD';
     return { bytes, isHead, statuses, checkOf, isLast: false, isUnreadable: false };
   }
+}
+
+/** The change of an approval that a release would end. */
+function amendmentOf(release: Omit<Ask, 'statuses'>, query: string): Omit<Ask, 'statuses'> {
+  const target = release.target + (query && `?${query}`);
+  return { ...release, method: 'PUT', target, query, scope: 'check', isAmendment: true };
 }

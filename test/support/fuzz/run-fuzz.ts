@@ -6,6 +6,7 @@ import { RequestGenerator } from './request-generator.js';
 import type { RawResponse } from './response-reader.js';
 import {
   abandoned,
+  hold,
   mutation,
   oddTarget,
   pileUp,
@@ -32,7 +33,7 @@ const MAX_VIOLATIONS = 20;
 const SHOWN_BYTES = 2000;
 /** A scenario that is here more often runs more often. */
 const SCENARIOS = [
-  pipeline, pipeline, pipeline, pipeline, mutation, mutation, mutation, queue, pileUp, abandoned, oddTarget,
+  pipeline, pipeline, pipeline, pipeline, mutation, mutation, mutation, queue, hold, pileUp, abandoned, oddTarget,
   manyChecks, manyChecks, noCall,
 ]; // prettier-ignore
 /** Additional scenarios for a service with rules and tokens. */

@@ -7,7 +7,7 @@ import type { DebugState } from '../debug-state.js';
 import { send } from '../http-client.js';
 import { parsePrometheusText } from '../prometheus-text.js';
 import type { ReplicaProcess } from '../replica-process.js';
-import type { KeyAccount } from './key-account.js';
+import type { Counts, KeyAccount } from './key-account.js';
 import type { Declared } from './declared.js';
 
 const SETTLING_MILLIS = 60_000;
@@ -80,28 +80,40 @@ async function untilLogRead(target: Target): Promise<void> {
   await target.replica.logged(({ correlationId }) => correlationId === mark);
 }
 
-async function existingKeys(target: Target): Promise<Map<string, number>> {
+async function existingKeys(target: Target): Promise<Map<string, Counts>> {
   const { json } = await ask(target, '/debug');
   const { Instances: instances } = json() as { Instances: Record<string, DebugState> };
   return new Map(
-    Object.entries(instances).map(([key, state]) => [key, state.NumApprovedThisWindow ?? 0]),
+    Object.entries(instances).map(([key, state]) => [
+      key,
+      { approved: state.NumApprovedThisWindow ?? 0, held: state.NumHeld ?? 0 },
+    ]),
   );
 }
 
 /**
  * Redis must have exactly the state of each key, its approvals if there are any, and for some keys the ids that were
- * released or withdrawn, which are kept for a while.
+ * released or withdrawn, which are kept for a while. A mutated request may take a short hold, which stays until the next
+ * script looks at its key.
  */
 async function flawsOfNames(
   { redis, prefix }: NonNullable<Target['store']>,
-  existing: ReadonlyMap<string, number>,
+  existing: ReadonlyMap<string, Counts>,
 ): Promise<string[]> {
-  const expected = [...existing].flatMap(([key, approved]) => {
-    const state = `${prefix}{${key.replace(/[{}%]/g, encodeURIComponent)}}`;
-    return approved > 0 ? [state, `${state}:requests`] : [state];
-  });
+  const stored = [...existing].map(([key, counts]) => ({
+    state: `${prefix}{${key.replace(/[{}%]/g, encodeURIComponent)}}`,
+    ...counts,
+  }));
+  const expected = stored.flatMap(({ state, approved, held }) => [
+    state,
+    ...(approved > held ? [`${state}:requests`] : []),
+    ...(held > 0 ? [`${state}:holds`] : []),
+  ]);
   const remembered = new Set(
-    expected.flatMap((name) => [1, 2, 3].map((turn) => `${name}:requests:${turn}`)),
+    stored.flatMap(({ state, held }) => [
+      ...[1, 2, 3].map((turn) => `${state}:requests:${turn}`),
+      ...(held > 0 ? [] : [`${state}:holds`]),
+    ]),
   );
   const isRight = (names: ReadonlySet<string>): boolean =>
     names.size === expected.length && expected.every((name) => names.has(name));
