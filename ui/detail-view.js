@@ -2,7 +2,7 @@
 
 import { copyButton } from './copy.js';
 import { byId, keepList, make, setBar, setText } from './dom.js';
-import { fillOf, noteRow, SPARKS } from './keys-view.js';
+import { fillOf, noteRow, SPARKS, usageText } from './keys-view.js';
 import { drawSpark } from './spark.js';
 import { ago, count, duration, moment, plural, rate, reason } from './text.js';
 
@@ -79,7 +79,7 @@ function showGauges(detail) {
   const gauges = [
     {
       title: 'Approved',
-      text: `${count(approved)} of ${count(limits.maxRequests)}`,
+      text: usageText(detail),
       part: fillOf(approved, limits),
       spark: SPARKS.fill(key),
     },
@@ -157,6 +157,9 @@ function overridesText({ requestsCanSet, isShadow, digest, rules }) {
       : `may set ${parameter} up to ${count(requestsCanSet[parameter])}`;
   const parts = [
     `Requests ${may('maxRequests')} and ${may('maxRequestsInQueue')}.`,
+    requestsCanSet.holdMillis === undefined
+      ? 'They may not hold approvals.'
+      : `They may hold approvals for up to ${duration(requestsCanSet.holdMillis)} without a renewal.`,
     isShadow && 'Shadow mode: checks are decided and counted, but never denied.',
     rules.length === 0 ? 'No rule matches this key.' : `Matching rules, digest ${digest}:`,
   ];

@@ -29,6 +29,12 @@ export function fillOf(approved, { maxRequests }) {
   return maxRequests === 0 ? 1 : approved / maxRequests;
 }
 
+/** What counts of the maximum, and how much of that is held. */
+export function usageText({ approved, held, limits }) {
+  const usage = `${count(approved)} of ${count(limits.maxRequests)}`;
+  return held === 0 ? usage : `${usage}, ${count(held)} held`;
+}
+
 /** A key's sparklines, by the value that they show. */
 export const SPARKS = {
   fill: (key) => ({
@@ -86,7 +92,7 @@ function fillRow(element, row) {
   const [head, fill, queue, denials] = element.children;
   linkTo(head.firstElementChild, key);
   setBar(fill.children[0], fillOf(approved, limits));
-  setText(fill.children[1], `${count(approved)} of ${count(limits.maxRequests)}`);
+  setText(fill.children[1], usageText(row));
   drawSpark(fill.children[2], SPARKS.fill(key));
   setBar(queue.children[0], waiting / Math.max(1, limits.maxRequestsInQueue));
   setText(queue.children[1], `${count(waiting)} of ${count(limits.maxRequestsInQueue)}`);

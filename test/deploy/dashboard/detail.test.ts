@@ -117,6 +117,13 @@ describeInBrowser('a key in the dashboard', () => {
       expect(await page.locator('#names li').count()).toBe(0);
     });
 
+    test('says what is held of it, and how long requests may hold approvals', async () => {
+      await send(app.url, 'POST', `${ratePath('job')}?holdMillis=60000`);
+      const { page } = await open(addressOf(app, 'job'));
+      await untilText(page, '#gauges', '1 of 1, 1 held');
+      await untilText(page, '#overrides', 'They may hold approvals for up to 1 d without');
+    });
+
     test('that does not exist says so, and which limits would apply', async () => {
       const { page } = await open(`${app.url}/ui`);
       await page.getByLabel('Search for keys').fill('no/such key');

@@ -66,6 +66,14 @@ describeInBrowser('the dashboard in a browser', () => {
       expect(await queue.textContent()).toBe('1 of 9');
     });
 
+    test('shows what is held of a key, if anything is', async () => {
+      await checkTimes(app.url, 'half', 1, '?holdMillis=3600000');
+      const { page } = await open(`${app.url}/ui`);
+      await untilListed(page, ['denied', 'queue', 'half']);
+      const usage = rowOf(page, 'half').locator('.value').first();
+      expect(await usage.textContent()).toBe('3 of 4, 1 held');
+    });
+
     test('shows changes without a reload', async () => {
       const { page } = await open(`${app.url}/ui`);
       await untilListed(page, ['denied', 'queue', 'half']);

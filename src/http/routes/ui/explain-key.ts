@@ -21,6 +21,7 @@ export interface ExplainedKey {
     /** The greatest value that counts; undefined if none counts. */
     readonly maxRequests: number | undefined;
     readonly maxRequestsInQueue: number | undefined;
+    readonly holdMillis: number | undefined;
   };
   readonly isShadow: boolean;
 }
@@ -74,5 +75,6 @@ function ceilingsOf(policy: KeyPolicy): ExplainedKey['requestsCanSet'] {
   return {
     maxRequests: policy.requestsCanSetRate ? policy.maxRequestsCeiling : undefined,
     maxRequestsInQueue: policy.requestsCanModQueue ? policy.maxRequestsInQueueCeiling : undefined,
+    holdMillis: policy.requestsCanHold ? policy.maxHoldMillis : undefined,
   };
 }

@@ -29,6 +29,7 @@ describe.each(bothLimiters(redis))('one key in detail (%s limiter)', (name, sett
             name: 'tenants',
             max_requests_per_window: 2,
             requests_can_mod_queue: false,
+            requests_can_hold: false,
           },
           { key_pattern: 'tenant-7', window_millis: 3_600_000, max_requests_ceiling: 50 },
         ],
@@ -60,7 +61,11 @@ describe.each(bothLimiters(redis))('one key in detail (%s limiter)', (name, sett
             name: 'tenants',
             pattern: 'tenant.*',
             isRegex: true,
-            effects: { max_requests_per_window: 2, requests_can_mod_queue: false },
+            effects: {
+              max_requests_per_window: 2,
+              requests_can_mod_queue: false,
+              requests_can_hold: false,
+            },
           },
           { number: 2, pattern: 'tenant-7', isRegex: false },
         ],
@@ -77,6 +82,19 @@ describe.each(bothLimiters(redis))('one key in detail (%s limiter)', (name, sett
     const { millisToWindowEnd } = (await detail('tenant-7')) as { millisToWindowEnd: number };
     expect(millisToWindowEnd).toBeGreaterThan(3_500_000);
     expect(millisToWindowEnd).toBeLessThanOrEqual(3_600_000);
+  });
+
+  test('has what is held, and how long requests may hold approvals', async () => {
+    await send(app.url, 'POST', ratePath('job'));
+    await send(app.url, 'POST', `${ratePath('job')}?hits=3&holdMillis=60000`);
+
+    expect(await detail('job')).toMatchObject({
+      approved: 4,
+      held: 3,
+      explained: { requestsCanSet: { holdMillis: 86_400_000 } },
+    });
+    const { explained } = (await detail('tenant-7')) as { explained: { requestsCanSet: object } };
+    expect(explained.requestsCanSet).toEqual({ maxRequests: 50 });
   });
 
   test('of an unknown key says which limits would apply, and creates no key', async () => {
