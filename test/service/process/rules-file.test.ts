@@ -218,9 +218,21 @@ describe('the command line', () => {
       '  window: 50 ms',
       '  approvals per window: 7; to be set not by requests',
       '  places in the queue: 400; to be set up to 100000',
+      '  holds of approvals: up to 86400000 ms',
       '  shadow mode: checks are never denied',
       '',
     ]);
+  });
+
+  test('explains whether requests may hold approvals, and how long', async () => {
+    const path = await fileWith(
+      'keys:\n  - { key_pattern: a, max_hold_millis: 5000 }\n  - { key_pattern: b, requests_can_hold: false }\n',
+    );
+    const explained = async (key: string): Promise<string[]> =>
+      (await run('--check-config', path, '--explain', key)).stdout.split('\n');
+
+    expect(await explained('a')).toContain('  holds of approvals: up to 5000 ms');
+    expect(await explained('b')).toContain('  holds of approvals: none');
   });
 
   test('explains how long the checks of gateways may wait, if they may', async () => {
