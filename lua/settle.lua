@@ -35,7 +35,7 @@ local function run(KEYS, ARGV)
   end
 
   -- This comes before anything else, since remembered approvals outlive the key.
-  local approved = find_approved(keys, ids)
+  local approved = find_approved(keys, ids, call.now_ms)
   local unheard = {}
   for _, waiter in ipairs(waiters) do
     if approved[waiter.request_id] then

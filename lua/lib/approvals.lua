@@ -105,8 +105,8 @@ local function amend_hits(keys, state, call, id, hits)
   return true
 end
 
--- The ids among these that were approved, in this window or in one that is remembered: id -> true.
-local function find_approved(keys, ids)
+-- The ids among these that were approved, in this window or in one that is remembered, or are held: id -> true.
+local function find_approved(keys, ids, now_ms)
   local approved = {}
   for _, name in ipairs({ keys.requests, unpack(keys.past_requests) }) do
     for i, is_member in ipairs(list_in_chunks('SMISMEMBER', name, ids)) do
@@ -116,7 +116,7 @@ local function find_approved(keys, ids)
     end
   end
   for i, hold in ipairs(list_in_chunks('HMGET', name_of_holds(keys), ids)) do
-    if hold then
+    if hold and parse_hold(hold) > now_ms then
       approved[ids[i]] = true
     end
   end

@@ -66,12 +66,12 @@ local function configure(keys, state, call, batch)
 end
 
 -- The earlier replies to checks that are sent again: request id -> reply.
-local function find_decided(keys, batch)
+local function find_decided(keys, call, batch)
   local decided = {}
   for i, ticket in ipairs(list_in_chunks('HMGET', keys.waiting, batch.ids)) do
     decided[batch.ids[i]] = tonumber(ticket)
   end
-  for id in pairs(find_approved(keys, batch.ids)) do
+  for id in pairs(find_approved(keys, batch.ids, call.now_ms)) do
     decided[id] = APPROVED
   end
   return decided
@@ -239,7 +239,7 @@ local function decide(call, names, first_key, arguments, first_id, size, limits,
   end
   -- Created with a place for one verdict, since most batches have one.
   local replies = { 0, state.max, 0, DENIED }
-  local decided = call.is_sent_again and find_decided(keys, batch) or NOTHING_DECIDED
+  local decided = call.is_sent_again and find_decided(keys, call, batch) or NOTHING_DECIDED
   if batch.hits or batch.holds or counts_ids_apart(state) then
     decide_one_by_one(keys, state, call, batch, decided, replies)
   else

@@ -57,8 +57,11 @@ end
 -- Holds an approval, unless it is held already.
 local function add_hold(keys, state, call, id, hits, millis)
   if not has_holds(state) then
-    -- It may be left from a state that Redis has lost.
-    redis.call('UNLINK', name_of_holds(keys))
+    -- It may be left from a state that Redis has lost. If there is none, an UNLINK would let a new key into a full memory
+    -- (`decide_in_full_memory` in lib/instance).
+    if redis.call('EXISTS', name_of_holds(keys)) == 1 then
+      redis.call('UNLINK', name_of_holds(keys))
+    end
   elseif read_hold(keys, state, id) then
     return
   end
@@ -67,15 +70,13 @@ local function add_hold(keys, state, call, id, hits, millis)
   state.approved = state.approved + hits
 end
 
--- The hits of held approvals are these from now on, since some were taken away.
-local function take_held(keys, state, hits)
-  if redis.call('EXISTS', name_of_holds(keys)) == 1 then
-    set_holds(state, state.held - hits, state.lapses, state.held_until)
-    state.approved = state.approved - hits
-  else
-    -- Also if somebody has removed the hash.
-    state.approved = state.approved - state.held
+-- So many hits are held from now on. `first`: when the first hold lapses, or math.huge if there is none.
+local function keep_held(state, held, first)
+  state.approved = state.approved + held - state.held
+  if first == math.huge then
     set_holds(state, 0, 0, 0)
+  else
+    set_holds(state, held, first, state.held_until)
   end
 end
 
@@ -84,25 +85,26 @@ local function release_hold(keys, state, id)
   local _, _, hits = read_hold(keys, state, id)
   if hits then
     redis.call('HDEL', name_of_holds(keys), id)
-    take_held(keys, state, hits)
+    local is_last = redis.call('EXISTS', name_of_holds(keys)) == 0
+    keep_held(state, is_last and 0 or state.held - hits, is_last and math.huge or state.lapses)
   end
   return hits
 end
 
--- The holds that have lapsed: their ids, and their hits together. Also when the first of the others lapses.
+-- The ids of the holds that have lapsed, the hits of the others, and when the first of these lapses; math.huge if there
+-- are none. The hash tells, since somebody may have removed it.
 local function find_lapsed(keys, now_ms)
-  local ids, hits, first = {}, 0, math.huge
+  local ids, held, first = {}, 0, math.huge
   local holds = redis.call('HGETALL', name_of_holds(keys))
   for i = 1, #holds, 2 do
-    local lapses, _, of_hold = parse_hold(holds[i + 1])
+    local lapses, _, hits = parse_hold(holds[i + 1])
     if lapses <= now_ms then
       ids[#ids + 1] = holds[i]
-      hits = hits + of_hold
     else
-      first = math.min(first, lapses)
+      held, first = held + hits, math.min(first, lapses)
     end
   end
-  return ids, hits, first
+  return ids, held, first
 end
 
 -- Ends the holds that have lapsed. Their ids are not remembered: whoever asks about one has not heard of the approval,
@@ -111,12 +113,25 @@ local function end_lapsed_holds(keys, state, call)
   if not has_holds(state) or call.now_ms < state.lapses then
     return
   end
-  local ids, hits, first = find_lapsed(keys, call.now_ms)
+  local ids, held, first = find_lapsed(keys, call.now_ms)
   call_in_chunks('HDEL', name_of_holds(keys), ids)
-  set_holds(state, state.held, first, state.held_until)
-  take_held(keys, state, hits)
-  if #ids > 0 then
+  if #ids > 0 or held < state.held then
     make_room(state, call)
+  end
+  keep_held(state, held, first)
+end
+
+-- After the clock has gone back, each hold lasts at most its length from now on.
+local function shorten_holds(keys, state, call)
+  if not has_holds(state) then
+    return
+  end
+  local holds = redis.call('HGETALL', name_of_holds(keys))
+  for i = 1, #holds, 2 do
+    local lapses, millis, hits = parse_hold(holds[i + 1])
+    if lapses > call.now_ms + millis then
+      write_hold(keys, state, call, holds[i], millis, hits)
+    end
   end
 end
 
@@ -128,10 +143,7 @@ local function renew_hold(keys, state, call, id, millis, hits)
     return nil
   end
   millis, hits = millis or millis_before, hits or hits_before
-  local first_before = state.lapses
   write_hold(keys, state, call, id, millis, hits)
-  -- Replicas that wait know a later time.
-  state.has_news = state.has_news or state.lapses < first_before
   state.held = state.held + hits - hits_before
   state.approved = state.approved + hits - hits_before
   if hits < hits_before then

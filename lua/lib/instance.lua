@@ -59,6 +59,16 @@ local function keep_until(state, call)
   )
 end
 
+-- When there may be room for waiters, in ms since 1970: at the window's end, or when a hold lapses. While held approvals
+-- take all of the maximum, the window's end makes no room.
+local function room_at(state)
+  local window_end = state.start + state.window
+  if not has_holds(state) then
+    return window_end
+  end
+  return state.held < state.max and math.min(window_end, state.lapses) or state.lapses
+end
+
 -- The instance as of now, or nil if there is none. `state`: from `read_state`. The second value is the last state of an
 -- instance that has been idle for too long. Redis keeps it while it is needed. It shows a replica that has not heard of
 -- its waiter's approval yet that Redis has not lost the key.
@@ -67,6 +77,8 @@ local function open_instance(keys, call, state)
     return nil
   end
   decide_in_full_memory(keys.state, call)
+  -- Replicas with waiters know this time, or an earlier one.
+  state.known_room_at = has_holds(state) and room_at(state)
   end_hold(state, call.now_ms)
   end_pause(state, call.now_ms)
   end_lapsed_holds(keys, state, call)
@@ -83,6 +95,9 @@ local function open_instance(keys, call, state)
     return nil, state
   end
   if not is_in_window(state.start, state.window, call.now_ms) then
+    if call.now_ms < state.start then
+      shorten_holds(keys, state, call)
+    end
     local ended = { start = state.start, window = state.window }
     -- An approval may have been corrected to no hits.
     local has_requests = state.stored_approved > 0 or state.hits == 1
@@ -166,20 +181,10 @@ local function free_ids(keys, state, call)
   return call.max_ids - count_ids(keys, state)
 end
 
--- Microseconds until the window ends or a hold lapses. While held approvals take all of the maximum, the window's end
--- makes no room.
-local function micros_to_change(state, call)
-  local to_window_end = micros_to_window_end(state.start, state.window, call.now_us)
-  if not has_holds(state) then
-    return to_window_end
-  end
-  local to_lapse = state.lapses * 1000 - call.now_us
-  return state.held < state.max and math.min(to_window_end, to_lapse) or to_lapse
-end
-
 -- Microseconds until waiters may be served. 0: another call can serve some at once.
 local function micros_to_room(state, call)
-  local to_change, closed_until = micros_to_change(state, call), math.max(state.hold_until, state.paused_until)
+  local to_change = room_at(state) * 1000 - call.now_us
+  local closed_until = math.max(state.hold_until, state.paused_until)
   if closed_until > 0 then
     local to_end = closed_until * 1000 - call.now_us
     return has_room(state, call) and to_end or math.max(to_change, to_end)
@@ -221,18 +226,20 @@ local function serve_queue(keys, state, call)
     end
   end
   local free, ids_left = state.max - state.approved, free_ids(keys, state, call)
-  while free > 0 and ids_left > 0 and not is_blocked and queue.living > 0 and #granted < MOST_SERVED
+  -- An approval that is held needs no place in the set of ids.
+  local may_hold = state.max_holds > 0
+  while free > 0 and (ids_left > 0 or may_hold) and not is_blocked and queue.living > 0 and #granted < MOST_SERVED
     and taken < MOST_TAKEN
   do
-    local most, took = math.min(free, ids_left, MOST_SERVED - #granted), 0
-    took, is_blocked = take_heads(keys, state, call.now_ms, free, free_holds(keys, state), most, approve)
+    local most, took = math.min(free, math.max(ids_left, 1), MOST_SERVED - #granted), 0
+    took, is_blocked = take_heads(keys, state, call.now_ms, free, ids_left, free_holds(keys, state), most, approve)
     taken = taken + took
     free, ids_left = state.max - state.approved, free_ids(keys, state, call)
   end
   if queue.living == 0 and queue.places > 0 then
     drop_queue(keys, queue)
   end
-  local goes_on = free > 0 and ids_left > 0 and queue.living > 0
+  local goes_on = free > 0 and (ids_left > 0 or may_hold) and queue.living > 0
   set_more(state, 'serving', (goes_on and not is_blocked) and 1 or 0)
   set_more(state, 'blocked', (goes_on and is_blocked) and 1 or 0)
   state.granted = granted
@@ -296,6 +303,15 @@ local function publish_wake(keys, state, call)
   ))
 end
 
+-- Whether replicas have to learn of this call: waiters were approved, or there may be room sooner than they know.
+local function has_news(keys, state, call)
+  if state.has_news or (state.granted and (#state.granted > 0 or state.serving == 1)) then
+    return true
+  end
+  return state.known_room_at and room_at(state) < state.known_room_at
+    and count_waiting(state, read_queue(keys, state, call)) > 0
+end
+
 local function write_expiry(keys, state, call)
   local until_ms = keep_until(state, call)
   if state.has_more and read_queue(keys, state, call).places > 0 then
@@ -312,7 +328,7 @@ local function write_expiry(keys, state, call)
   end
 end
 
--- Writes the changes, sets the expiry of every key, and wakes the replicas of the approved waiters.
+-- Writes the changes, sets the expiry of every key, and wakes the replicas that have to learn of them.
 local function close_instance(keys, state, call)
   if state.queue and state.queue.places > 0 then
     write_replicas(keys, state.queue)
@@ -326,7 +342,7 @@ local function close_instance(keys, state, call)
   elseif state.approved > state.stored_approved then
     expire_new_requests(keys, state, call, digits(keep_until(state, call)))
   end
-  if state.has_news or (state.granted and (#state.granted > 0 or state.serving == 1)) then
+  if has_news(keys, state, call) then
     publish_wake(keys, state, call)
   end
 end

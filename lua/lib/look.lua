@@ -6,11 +6,8 @@ local function look_at_holds(keys, state, now_ms)
   if not has_holds(state) or now_ms < state.lapses then
     return
   end
-  local _, lapsed, first = find_lapsed(keys, now_ms)
-  local is_over = first == math.huge
-  lapsed = is_over and state.held or lapsed
-  state.held, state.approved = state.held - lapsed, state.approved - lapsed
-  state.lapses = is_over and 0 or first
+  local _, held, first = find_lapsed(keys, now_ms)
+  keep_held(state, held, first)
 end
 
 -- How many ms the pause of a key still lasts; 0 if it is not paused.

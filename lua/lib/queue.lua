@@ -325,10 +325,11 @@ local function read_entries(keys, entries, has_withdrawn)
   return read
 end
 
--- Takes entries from the head: waiters of living replicas, as long as their hits and holds are free, and the entries
--- before them that are skipped. `most`: how many waiters at most. Calls `approve(ids, terms)` before it touches the
--- queue. Returns how many entries it took, and whether the head needs more than is free.
-local function take_heads(keys, state, now_ms, free, holds_left, most, approve)
+-- Takes entries from the head: waiters of living replicas, as long as their hits are free and their approvals can be
+-- kept, as ids of the window or as holds, and the entries before them that are skipped. `most`: how many waiters at most.
+-- Calls `approve(ids, terms)` before it touches the queue. Returns how many entries it took, and whether the head needs
+-- more than is free.
+local function take_heads(keys, state, now_ms, free, ids_left, holds_left, most, approve)
   local queue = state.queue
   local length = redis.call('LLEN', keys.queue)
   local look_at = length == queue.living and most or math.max(most, LOOK_AHEAD)
@@ -342,7 +343,7 @@ local function take_heads(keys, state, now_ms, free, holds_left, most, approve)
     local counts = entry.is_waiting and is_alive(replica_of(queue, entry.replica_id), now_ms)
     -- A waiter that needs more than the maximum, which was lowered since, gets a window for itself.
     local fits = entry.hits <= free or free == state.max
-    if counts and not (fits and (not entry.hold or holds_left > 0)) then
+    if counts and not (fits and (entry.hold and holds_left or ids_left) > 0) then
       is_blocked = true
       break
     end
@@ -355,7 +356,12 @@ local function take_heads(keys, state, now_ms, free, holds_left, most, approve)
       ids[#ids + 1] = entry.request_id
       terms[#terms + 1] = entry
       has_terms = has_terms or entry.hits ~= ONE_HIT or entry.hold ~= nil
-      free, holds_left = free - entry.hits, holds_left - (entry.hold and 1 or 0)
+      free = free - entry.hits
+      if entry.hold then
+        holds_left = holds_left - 1
+      else
+        ids_left = ids_left - 1
+      end
     end
   end
   approve(ids, has_terms and terms or nil)

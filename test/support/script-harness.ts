@@ -218,7 +218,7 @@ export class ScriptHarness {
     if (!stored) return undefined;
     const { holdUntil, served, ticket, start, expires, born, limitsSince, ...others } = stored;
     const { window, max, queueMax, overridden, approved, denied, turn } = others;
-    const { isServing, isUnsorted, isBlocked } = others;
+    const { isServing, isUnsorted, isBlocked, holds } = others;
     const moment = (millis: number, never: string): number | string =>
       millis === 0 ? never : millis - this.startMillis;
     return {
@@ -229,6 +229,10 @@ export class ScriptHarness {
       // Where they have changed since.
       ...(limitsSince !== born && { limitsSince: limitsSince - this.startMillis }),
       ...(isBlocked && { isBlocked }),
+      ...(holds && {
+        held: holds.held,
+        lapses: [holds.firstLapse - this.startMillis, holds.lastLapse - this.startMillis],
+      }),
       ticket: this.relativeTicket(ticket === 0 ? born * 1000 : ticket),
       holdUntil: moment(holdUntil, 'no'),
       served: moment(served, 'never'),

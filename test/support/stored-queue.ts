@@ -42,7 +42,7 @@ export function readQueue(
   const places: Record<string, number> = {};
   for (const entry of new Set(entries)) {
     const [, ticket = '', requestId = '', replica = ''] =
-      /^(\d+):([^@*]*)(?:\*\d+)?@(.*)$/.exec(entry) ?? [];
+      /^(\d+):([^@*~]*)(?:\*\d+)?(?:~\d+)?@(.*)$/.exec(entry) ?? [];
     if (tickets[requestId] !== ticket) continue;
     waiters.push([`${requestId}@${replica}`, Number(ticket)]);
     places[replica] = (places[replica] ?? 0) + 1;

@@ -25,6 +25,18 @@ export interface StoredState {
   readonly released: number;
   /** 0 if no waiter was served. */
   readonly served: number;
+  /** Of all holds together; undefined if there is none. */
+  readonly holds: StoredHolds | undefined;
+}
+
+/** What the state says of the holds of a key. */
+export interface StoredHolds {
+  /** The hits of all held approvals. */
+  readonly held: number;
+  /** No hold lapses before this time. */
+  readonly firstLapse: number;
+  /** No hold lapses after this time. */
+  readonly lastLapse: number;
 }
 
 const WINDOWS_KEPT = 4;
@@ -71,5 +83,11 @@ export function readStoredState(fields: Readonly<Record<string, string>>): Store
     isBlocked: number('blocked') === 1,
     released: number('released'),
     served: number('served'),
+    holds: readHolds(fields.holds ?? '0'),
   };
+}
+
+function readHolds(text: string): StoredHolds | undefined {
+  const [held = 0, firstLapse = 0, lastLapse = 0] = text.split(':').map(Number);
+  return firstLapse === 0 ? undefined : { held, firstLapse, lastLapse };
 }
