@@ -37,6 +37,7 @@ export class HttpLimiter implements Limiter {
       query.set('maxRequestsInQueue', String(request.maxRequestsInQueue));
     }
     if (request.hits !== undefined) query.set('hits', String(request.hits));
+    if (request.holdMillis !== undefined) query.set('holdMillis', String(request.holdMillis));
     if (request.maxWaitMillis !== undefined) {
       query.set('maxWaitMillis', String(request.maxWaitMillis));
     }

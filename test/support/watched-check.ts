@@ -38,10 +38,10 @@ export function startCheck(
 export async function startWaiting(
   limiter: Limiter,
   key: string,
-  { maxWaitMillis, hits }: Pick<CheckRequest, 'maxWaitMillis' | 'hits'> = {},
+  terms: Pick<CheckRequest, 'maxWaitMillis' | 'hits' | 'holdMillis'> = {},
 ): Promise<WatchedCheck> {
   const before = (await limiter.inspect(key))?.waiting ?? 0;
-  const check = startCheck(limiter, { key, canWait: true, maxWaitMillis, hits });
+  const check = startCheck(limiter, { key, canWait: true, ...terms });
   await until(async () => {
     if (check.failure) throw check.failure;
     if (check.settled) throw new Error(`did not wait: ${check.settled.outcome}`);

@@ -233,13 +233,12 @@ export class Instance {
     const most = hits === 1 ? this.#capacity : this.#maxRequests;
     const room = Math.max(0, most - this.#approved);
     const needed = this.#queue.size + Math.min(hits, most);
-    const windowsBefore = Math.max(0, Math.ceil((needed - room) / most) - 1);
-    if (needed <= room) return this.roomAt - now;
-    const millis =
-      this.#window.end -
-      now +
-      windowsBefore * this.#window.nextMillis(this.policy.current.limits.windowMillis);
-    return Math.max(this.roomAt - now, millis);
+    const toRoom = this.roomAt - now;
+    if (needed <= room) return toRoom;
+    const windowsBefore = Math.ceil((needed - room) / most) - 1;
+    const windowMillis = this.#window.nextMillis(this.policy.current.limits.windowMillis);
+    const toWindow = this.#window.end - now + windowsBefore * windowMillis;
+    return Math.max(toRoom, toWindow);
   }
 
   /**

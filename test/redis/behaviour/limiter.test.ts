@@ -6,6 +6,7 @@ import {
 } from '../../support/limiter-harness.js';
 import { useRedis } from '../../support/use-redis.js';
 import { describeHits } from '../../support/behaviour/hits.js';
+import { describeHolds } from '../../support/behaviour/holds.js';
 import { describeLimitedWaits } from '../../support/behaviour/limited-waits.js';
 import { describeLimiter } from '../../support/behaviour/limiter-behaviour.js';
 import { describePauses } from '../../support/behaviour/pauses.js';
@@ -14,7 +15,7 @@ import { describeWindowOverrides } from '../../support/behaviour/window-override
 const redis = useRedis();
 const createRedisHarness = redisHarnessFactory(redis);
 
-for (const describeBehaviour of [describeLimiter, describeLimitedWaits]) {
+for (const describeBehaviour of [describeLimiter, describeLimitedWaits, describeHolds]) {
   describeBehaviour('the embedded limiter', createMemoryHarness, 'direct');
   describeBehaviour('the Redis limiter', createRedisHarness, 'direct');
   describeBehaviour('the Redis limiter over HTTP', overHttp(createRedisHarness), 'http');

@@ -1,0 +1,301 @@
+import type {
+  Amended,
+  Amendment,
+  CheckRequest,
+  Decision,
+  InstanceState,
+  Limits,
+} from '../../../src/limiter/limiter.js';
+import type { HarnessFactory, LimiterHarness } from '../limiter-harness.js';
+import { uniqueKey } from '../unique-key.js';
+import { startWaiting, type WatchedCheck } from '../watched-check.js';
+
+const WINDOW = 1000;
+/** Lapses in the middle of a window. */
+const HOLD = 2500;
+const LIMITS: Limits = { windowMillis: WINDOW, maxRequests: 2, maxRequestsInQueue: 5 };
+
+/** The behaviour of every limiter for approvals that are held, directly and over HTTP. */
+export function describeHolds(
+  name: string,
+  createHarness: HarnessFactory,
+  reach: 'direct' | 'http',
+): void {
+  describe(`holds: ${name}`, () => {
+    let harness: LimiterHarness;
+    let key: string;
+    beforeEach(async () => {
+      harness = await createHarness(LIMITS);
+      key = uniqueKey();
+    });
+    afterEach(() => harness.close());
+
+    const check = (more: Partial<CheckRequest> = {}): Promise<Decision> =>
+      harness.limiter.check({ key, canWait: false, ...more });
+    const outcome = async (more: Partial<CheckRequest> = {}): Promise<string> =>
+      (await check(more)).outcome;
+    const idOf = (decision: Decision): string => {
+      if (decision.outcome !== 'approved') throw new Error(decision.outcome);
+      return decision.requestId;
+    };
+    const hold = async (holdMillis = HOLD, more: Partial<CheckRequest> = {}): Promise<string> =>
+      idOf(await check({ holdMillis, ...more }));
+    const renew = (requestId: string, amendment: Amendment = {}): Promise<Amended | undefined> =>
+      harness.limiter.amend(key, requestId, amendment);
+    const release = (requestId: string): Promise<boolean> =>
+      harness.limiter.release(key, requestId);
+    const inspect = (): Promise<InstanceState | undefined> => harness.limiter.inspect(key);
+    const wait = (terms: Partial<CheckRequest> = {}): Promise<WatchedCheck> =>
+      startWaiting(harness.limiter, key, terms);
+    const settled = async (checks: readonly WatchedCheck[]): Promise<boolean[]> => {
+      await harness.quiet();
+      return checks.map((each) => each.settled !== undefined);
+    };
+
+    describe('a held approval', () => {
+      test('counts in every window until its hold lapses, and in none after', async () => {
+        await hold();
+        for (let window = 0; window < 2; window += 1) {
+          await harness.advance(WINDOW);
+          expect(await inspect()).toMatchObject({ approved: 1, held: 1 });
+          expect([await outcome(), await outcome()]).toEqual(['approved', 'denied']);
+        }
+        await harness.advance(HOLD - 2 * WINDOW - 1);
+        expect(await inspect()).toMatchObject({ approved: 2, held: 1 });
+        await harness.advance(1);
+        expect(await inspect()).toMatchObject({ approved: 1, held: 0 });
+        expect([await outcome(), await outcome()]).toEqual(['approved', 'denied']);
+      });
+
+      test('that lapses with its window gives its room to the next one', async () => {
+        await hold(WINDOW);
+        await hold(2 * WINDOW);
+        await harness.advance(WINDOW);
+        expect([await outcome(), await outcome()]).toEqual(['approved', 'denied']);
+      });
+
+      test('keeps its key, and the windows of its key', async () => {
+        const requestId = await hold(20 * WINDOW);
+        await harness.advance(20 * WINDOW - 300);
+        expect(await inspect()).toMatchObject({ approved: 1, held: 1 });
+        expect(await harness.limiter.examine(key, 1)).toMatchObject({ millisToWindowEnd: 300 });
+        expect(await renew(requestId)).toEqual({ holdMillis: 20 * WINDOW });
+        await harness.advance(20 * WINDOW - 1);
+        expect(await inspect()).toMatchObject({ held: 1 });
+        await harness.advance(1);
+        expect(await inspect()).toBeUndefined();
+      });
+
+      test('is released once, in any window', async () => {
+        const requestId = await hold();
+        await harness.advance(2 * WINDOW);
+        expect(await release(requestId)).toBe(true);
+        expect(await release(requestId)).toBe(false);
+        expect(await renew(requestId)).toBeUndefined();
+        expect([await outcome(), await outcome()]).toEqual(['approved', 'approved']);
+      });
+
+      test('is not released after its lapse', async () => {
+        const requestId = await hold();
+        await outcome();
+        await harness.advance(HOLD);
+        expect(await release(requestId)).toBe(false);
+        expect(await inspect()).toMatchObject({ approved: 0 });
+      });
+
+      test('has all of its hits until it is released', async () => {
+        const requestId = await hold(HOLD, { hits: 2 });
+        await harness.advance(WINDOW);
+        expect(await outcome()).toBe('denied');
+        expect(await inspect()).toMatchObject({ approved: 2, held: 2 });
+        expect(await release(requestId)).toBe(true);
+        expect([await outcome(), await outcome()]).toEqual(['approved', 'approved']);
+      });
+    });
+
+    describe('a renewal', () => {
+      test('puts the lapse off, and the time of before ends nothing', async () => {
+        const requestId = await hold();
+        await harness.advance(HOLD - 1);
+        expect(await renew(requestId)).toEqual({ holdMillis: HOLD });
+        await harness.advance(HOLD - 1);
+        expect(await inspect()).toMatchObject({ held: 1 });
+        await harness.advance(1);
+        expect(await renew(requestId)).toBeUndefined();
+        expect([await outcome(), await outcome()]).toEqual(['approved', 'approved']);
+      });
+
+      test('may change the length and the hits, which the next keeps', async () => {
+        const requestId = await hold(HOLD, { hits: 2 });
+        expect(await renew(requestId, { hits: 1, holdMillis: 4000 })).toEqual({ holdMillis: 4000 });
+        await harness.advance(3500);
+        expect(await renew(requestId)).toEqual({ holdMillis: 4000 });
+        await harness.advance(3500);
+        expect(await inspect()).toMatchObject({ approved: 1, held: 1 });
+        expect([await outcome(), await outcome()]).toEqual(['approved', 'denied']);
+      });
+
+      test('finds no approval that is not held', async () => {
+        const requestId = idOf(await check());
+        expect(await renew(requestId, { holdMillis: HOLD })).toBeUndefined();
+        expect(await renew(requestId, { hits: 1 })).toEqual({});
+        expect(await renew('nothing', { holdMillis: HOLD })).toBeUndefined();
+        await harness.advance(WINDOW);
+        expect(await inspect()).toMatchObject({ approved: 0, held: 0 });
+      });
+
+      test('to fewer hits serves those who wait', async () => {
+        const requestId = await hold(HOLD, { hits: 2 });
+        const waiter = await wait();
+        expect(await renew(requestId, { hits: 1 })).toEqual({ holdMillis: HOLD });
+        expect(await waiter.decision).toMatchObject({ outcome: 'approved' });
+      });
+
+      test('to a shorter hold serves those who wait sooner', async () => {
+        const requestId = await hold(10_000);
+        await hold(10_000);
+        const waiter = await wait();
+        expect(await renew(requestId, { holdMillis: HOLD })).toEqual({ holdMillis: HOLD });
+        await harness.advance(HOLD - 1);
+        expect(await settled([waiter])).toEqual([false]);
+        await harness.advance(1);
+        expect(await waiter.decision).toMatchObject({ outcome: 'approved' });
+      });
+    });
+
+    describe('those who wait', () => {
+      test('are served at a lapse in their order, one for each', async () => {
+        await hold(HOLD);
+        await hold(HOLD + 200);
+        const waiters = [await wait({ holdMillis: HOLD }), await wait(), await wait()];
+        await harness.advance(HOLD - 1);
+        expect(await settled(waiters)).toEqual([false, false, false]);
+        await harness.advance(1);
+        expect(await waiters[0]!.decision).toMatchObject({ outcome: 'approved' });
+        expect(await settled(waiters)).toEqual([true, false, false]);
+        await harness.advance(200);
+        expect(await waiters[1]!.decision).toMatchObject({ outcome: 'approved' });
+        expect(await settled(waiters)).toEqual([true, true, false]);
+        await harness.advance(300);
+        expect(await waiters[2]!.decision).toMatchObject({ outcome: 'approved' });
+      });
+
+      test('are not served at the end of a window if all is held', async () => {
+        const requestId = await hold(10_000, { hits: 2 });
+        const waiter = await wait();
+        await harness.advance(5 * WINDOW);
+        expect(await settled([waiter])).toEqual([false]);
+        expect(await inspect()).toMatchObject({ approved: 2, held: 2, waiting: 1 });
+        expect(await release(requestId)).toBe(true);
+        expect(await waiter.decision).toMatchObject({ outcome: 'approved' });
+      });
+
+      test('hold their approvals from the moment on in which they get them', async () => {
+        const requestId = await hold(10_000, { hits: 2 });
+        const waiter = await wait({ holdMillis: HOLD, hits: 2 });
+        await harness.advance(WINDOW);
+        await release(requestId);
+        const own = idOf(await waiter.decision);
+        await harness.advance(HOLD - 1);
+        expect(await inspect()).toMatchObject({ approved: 2, held: 2 });
+        expect(await renew(own)).toEqual({ holdMillis: HOLD });
+        await harness.advance(HOLD);
+        expect(await outcome({ hits: 2 })).toBe('approved');
+      });
+
+      test('are not overtaken at a lapse', async () => {
+        await hold(HOLD, { hits: 2 });
+        const waiter = await wait({ hits: 2 });
+        expect(await outcome()).toBe('denied');
+        await harness.advance(HOLD);
+        expect(await waiter.decision).toMatchObject({ outcome: 'approved' });
+        expect(await outcome()).toBe('denied');
+      });
+
+      test('give a hold back when they disconnect, before their turn or after', async () => {
+        const requestId = await hold(10_000, { hits: 2 });
+        const [first, second] = [await wait({ holdMillis: HOLD, hits: 2 }), await wait()];
+        first.disconnect();
+        expect(await first.decision).toMatchObject({ outcome: 'withdrawn' });
+        expect(await settled([second])).toEqual([false]);
+        await release(requestId);
+        expect(await second.decision).toMatchObject({ outcome: 'approved' });
+        await harness.quiet();
+        expect(await inspect()).toMatchObject({ approved: 1, held: 0, waiting: 0 });
+      });
+
+      test('are not denied at once for their longest wait while something is held', async () => {
+        const requestId = await hold(10_000, { hits: 2 });
+        const [late, inTime] = [
+          await wait({ maxWaitMillis: WINDOW - 1 }),
+          await wait({ maxWaitMillis: WINDOW }),
+        ];
+        await harness.advance(WINDOW - 1);
+        expect(await late.decision).toMatchObject({ outcome: 'denied' });
+        await release(requestId);
+        expect(await inTime.decision).toMatchObject({ outcome: 'approved' });
+      });
+
+      test('for no time at all are denied, and told of the first lapse', async () => {
+        await hold(4000, { hits: 2 });
+        expect(await check({ canWait: true, maxWaitMillis: 0 })).toMatchObject({
+          outcome: 'denied',
+          turnMillis: 4000,
+        });
+      });
+    });
+
+    describe('the most holds of a key', () => {
+      beforeEach(async () => {
+        await harness.close();
+        harness = await createHarness({ ...LIMITS, maxRequests: 5 }, { maxHoldsPerKey: 2 });
+      });
+
+      test('fail a check that does not wait, and leave others alone', async () => {
+        const requestId = await hold();
+        await hold();
+        await expect(hold()).rejects.toMatchObject(
+          reach === 'direct' ? { reason: 'key_full' } : { message: 'status 503' },
+        );
+        expect(await inspect()).toMatchObject({ approved: 2, denied: 0 });
+        expect(await outcome()).toBe('approved');
+        await release(requestId);
+        expect(await outcome({ holdMillis: HOLD })).toBe('approved');
+      });
+
+      test('let others wait for a lapse', async () => {
+        await hold(HOLD);
+        await hold(10_000);
+        const waiter = await wait({ holdMillis: HOLD });
+        // Nobody overtakes.
+        expect(await outcome()).toBe('denied');
+        await harness.advance(2 * WINDOW);
+        expect(await settled([waiter])).toEqual([false]);
+        await harness.advance(HOLD - 2 * WINDOW);
+        expect(await waiter.decision).toMatchObject({ outcome: 'approved' });
+        expect(await inspect()).toMatchObject({ approved: 2, held: 2, waiting: 0 });
+      });
+    });
+
+    test('an approval that is held needs none of the ids that may be stored', async () => {
+      await harness.close();
+      harness = await createHarness({ ...LIMITS, maxRequests: 4 }, { maxIdsPerKey: 2 });
+      const requestId = await hold();
+      await hold();
+      expect([await outcome(), await outcome()]).toEqual(['approved', 'approved']);
+      const waiters = [
+        await wait({ holdMillis: HOLD }),
+        await wait(),
+        await wait({ holdMillis: HOLD }),
+      ];
+      await release(requestId);
+      expect(await waiters[0]!.decision).toMatchObject({ outcome: 'approved' });
+      // The set of ids is full, and the head of the queue is not overtaken.
+      await harness.advance(WINDOW - 1);
+      expect(await settled(waiters)).toEqual([true, false, false]);
+      await harness.advance(1);
+      for (const { decision } of waiters)
+        expect(await decision).toMatchObject({ outcome: 'approved' });
+    });
+  });
+}
