@@ -88,9 +88,12 @@ local function open_instance(keys, call, state)
     redis.call('UNLINK', keys.requests, keys.queue, keys.waiting, keys.replicas)
     if keep_until(state, call) <= call.now_ms then
       redis.call('UNLINK', keys.state)
-    elseif state.approved > 0 then
-      -- After the clock has gone back, there must be no approvals without ids.
+    elseif state.stored_approved > 0 then
+      -- After the clock has gone back, there must be no approvals without ids or holds.
       redis.call('HSET', keys.state, 'approved', 0)
+      if state.known_room_at then
+        redis.call('HSET', keys.state, 'holds', 0)
+      end
     end
     return nil, state
   end

@@ -699,6 +699,16 @@ describe('when the clock goes back', () => {
     expect(await replica.check(['d'])).toEqual(['approved']);
   });
 
+  test('to before a hold that ended in an idle key, the hold does not count again', async () => {
+    await key.setTime(20_000);
+    // The state is kept, since it knows which ids were approved.
+    await replica.settle();
+    expect((await key.stored()).state).toBeDefined();
+    await key.setTime(10_000);
+    expect(await counted()).toEqual({ approved: 0, held: 0 });
+    expect(await replica.check(['c', 'd', 'e'])).toEqual(['approved', 'approved', 'denied']);
+  });
+
   test('by more than a window, a hold lasts no longer than its length from then on', async () => {
     await key.setTime(0);
     expect(await replica.check(['c', 'd'])).toEqual(['approved', 'denied']);

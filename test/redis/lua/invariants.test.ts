@@ -9,6 +9,8 @@ const redis = useRedis();
 
 const requestId = fc.integer({ min: 1, max: 15 }).map((number) => `id${number}`);
 const hits = fc.integer({ min: 1, max: 5 });
+/** Some lapse within a window, some after several. */
+const holdMillis = fc.constantFrom(100, 600, 1000, 2500, 9000);
 const requestIds = fc.array(requestId, { minLength: 1, maxLength: 5 });
 const replicaId = fc.constantFrom('r1', 'r2', 'r3');
 
@@ -42,6 +44,18 @@ const call = fc.record({
       hits,
       canWait: fc.boolean(),
     }),
+    fc.record({
+      script: fc.constant('check with a hold' as const),
+      requestId,
+      hits,
+      holdMillis,
+      canWait: fc.boolean(),
+    }),
+    fc.record({
+      script: fc.constant('renew a hold' as const),
+      requestId,
+      amendment: fc.record({ hits: fc.nat({ max: 5 }), holdMillis }, { requiredKeys: [] }),
+    }),
     fc.record({ script: fc.constant('release' as const), requestId }),
     fc.record({ script: fc.constant('amend' as const), requestId, hits: fc.nat({ max: 5 }) }),
     fc.record({
@@ -51,6 +65,7 @@ const call = fc.record({
     fc.record({
       script: fc.constant('settle' as const),
       tickets: fc.dictionary(requestId, fc.integer({ min: 1, max: 9_000_000 }), { maxKeys: 4 }),
+      holdMillis: fc.option(holdMillis, { nil: undefined }),
     }),
     fc.record({ script: fc.constant('inspect' as const) }),
   ),
@@ -95,6 +110,15 @@ async function run(
         await checking([id]).checkHits(id, step.hits, { canWait: step.canWait });
         break;
       }
+      case 'check with a hold': {
+        const id = own(step.requestId);
+        const { hits, canWait } = step;
+        await checking([id]).checkHold(id, step.holdMillis, { hits, canWait });
+        break;
+      }
+      case 'renew a hold':
+        await replica.renewHold(own(step.requestId), step.amendment);
+        break;
       case 'release':
         await replica.release(own(step.requestId));
         break;
@@ -109,7 +133,14 @@ async function run(
         const tickets = Object.entries(step.tickets).map(
           ([id, ticket]) => [own(id), ticket] as const,
         );
-        await replica.settle(Object.fromEntries(tickets.sort(([, a], [, b]) => a - b)));
+        const terms = Object.fromEntries(
+          tickets.map(
+            ([id]) =>
+              [id, step.holdMillis === undefined ? {} : { holdMillis: step.holdMillis }] as const,
+          ),
+        );
+        const byTicket = tickets.sort(([, a], [, b]) => a - b);
+        await replica.settle(Object.fromEntries(byTicket), 0, '', terms);
         // The settle puts these ids back, so a check of one counts as sent again.
         for (const [id] of tickets) checked.add(id);
         break;
@@ -120,6 +151,17 @@ async function run(
     }
     await verify(key, step.script, now);
   }
+}
+
+/** By id, the hits of each hold that is stored, and when it lapses, in ms after the start. */
+async function storedHolds(key: ScriptHarness): Promise<Map<string, [number, number]>> {
+  const holds = Object.entries(await redis.client.hgetall(key.names.holds));
+  return new Map(
+    holds.map(([id, hold]) => {
+      const [, lapses, hits] = /^(\d+):\d+(?:\*(\d+))?$/.exec(hold)!;
+      return [id, [Number(hits ?? 1), Number(lapses) - key.startMillis]];
+    }),
+  );
 }
 
 const calls = fc.array(call, { minLength: 1, maxLength: 25 });
@@ -161,21 +203,75 @@ describe('after any calls of the scripts, in any order', () => {
     ),
   );
 
-  test('the count of approvals is the sum of the hits of approved ids', async () => {
+  test('the count of approvals is the sum of the hits of approved and held ids', async () => {
+    let seen = 0;
     await fc.assert(
       fc.asyncProperty(withoutLoss, (sequence) =>
-        run(sequence, async (key, _script, now) => {
+        run(sequence, async (key, script, now) => {
           const { state, requests } = await key.stored();
-          if (state && now >= Number(state.expires)) return; // The key counts as removed.
+          const holds = await storedHolds(key);
+          seen += holds.size;
+          const held = [...holds.values()].reduce((sum, [hits]) => sum + hits, 0);
+          expect([script, state?.held ?? 0]).toEqual([script, held]);
+          if (state && holds.size === 0 && now >= Number(state.expires)) return; // It counts as removed.
           const hits = await redis.client.hgetall(key.names.hits);
           expect(Object.keys(hits).filter((id) => !requests.includes(id))).toEqual([]);
           expect(state?.approved ?? 0).toBe(
-            requests.reduce((sum, id) => sum + Number(hits[id] ?? 1), 0),
+            requests.reduce((sum, id) => sum + Number(hits[id] ?? 1), held),
           );
         }),
       ),
       { numRuns: extent(15, 60) },
     );
+    expect(seen).toBeGreaterThan(0);
+  });
+
+  test('no hold that has lapsed is left, and the state knows when the others may lapse', async () => {
+    let seen = 0;
+    await fc.assert(
+      fc.asyncProperty(calls, (sequence) =>
+        run(sequence, async (key, script, now) => {
+          if (script === 'inspect') return;
+          const { state, expiry } = await key.stored();
+          const lapses = [...(await storedHolds(key)).values()].map(([, at]) => at);
+          seen += lapses.length;
+          expect(lapses.filter((at) => at <= now)).toEqual([]);
+          if (lapses.length === 0) {
+            expect(state?.lapses).toBeUndefined();
+            return;
+          }
+          const [first, last] = state!.lapses as [number, number];
+          expect(first).toBeGreaterThan(now);
+          expect(first).toBeLessThanOrEqual(Math.min(...lapses));
+          expect(last).toBeGreaterThanOrEqual(Math.max(...lapses));
+          expect(expiry.holds).toBeGreaterThanOrEqual(Math.max(...lapses));
+        }),
+      ),
+      { numRuns: extent(15, 60) },
+    );
+    expect(seen).toBeGreaterThan(0);
+  });
+
+  test('a held id is in no set, and does not wait', async () => {
+    let seen = 0;
+    await fc.assert(
+      fc.asyncProperty(withoutLoss, (sequence) =>
+        run(sequence, async (key) => {
+          const { requests, pastRequests, queue } = await key.stored();
+          const elsewhere = [
+            ...requests,
+            ...pastRequests,
+            ...queue.map(([waiter]) => waiter.split('@')[0]!),
+          ];
+          for (const id of (await storedHolds(key)).keys()) {
+            seen += 1;
+            expect(elsewhere).not.toContain(id);
+          }
+        }),
+      ),
+      { numRuns: extent(15, 60) },
+    );
+    expect(seen).toBeGreaterThan(0);
   });
 
   test('the queue has waiters only while the window has no room for the head', async () => {
