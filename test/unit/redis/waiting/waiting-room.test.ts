@@ -1,7 +1,6 @@
 import { CallerPresence } from '../../../../src/limiter/caller-presence.js';
 import { StoreUnavailableError } from '../../../../src/limiter/errors.js';
 import type { CheckRequest, Decision } from '../../../../src/limiter/limiter.js';
-import type { CheckReply } from '../../../../src/redis/check-batcher.js';
 import { KeyNaming } from '../../../../src/redis/key-names.js';
 import { WaitingRoom } from '../../../../src/redis/waiting/waiting-room.js';
 import { eventLoop } from '../../../../src/common/ticks.js';
@@ -53,21 +52,20 @@ function openRoom(maxWaiters: number): WaitingRoom {
     limitsOf: () => ({ windowMillis: 1000, maxRequests: 1, maxRequestsInQueue: 100 }),
     maxWaiters,
     checks: {
-      check: (request, requestId) =>
-        new Promise<CheckReply>((resolve, reject) => {
-          sent.push({
-            request,
-            requestId,
-            answer: (verdict) => {
-              resolve({ verdict, quota: quotaOf(1000) });
-              return quiet();
-            },
-            fail: (error) => {
-              reject(error);
-              return quiet();
-            },
-          });
-        }),
+      check: (request, requestId, onReply, onFailed) => {
+        sent.push({
+          request,
+          requestId,
+          answer: (verdict) => {
+            onReply({ verdict, quota: quotaOf(1000) });
+            return quiet();
+          },
+          fail: (error) => {
+            onFailed(error);
+            return quiet();
+          },
+        });
+      },
     },
     store,
     messages,
