@@ -20,6 +20,7 @@ test('the pages with commands are known', () => {
     'docs/configuration.md',
     'docs/dashboard.md',
     'docs/operations.md',
+    'docs/recipes.md',
     'docs/redis.md',
     'docs/rules.md',
     'docs/security.md',
