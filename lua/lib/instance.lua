@@ -333,14 +333,20 @@ end
 
 -- Writes the changes, sets the expiry of every key, and wakes the replicas that have to learn of them.
 local function close_instance(keys, state, call)
-  if state.queue and state.queue.places > 0 then
-    write_replicas(keys, state.queue)
-  end
   if state.stored_expires ~= expires_to_store(state) then
     state.has_more, state.changed = true, true
   end
+  local ends_later = state.rolled or state.changed
+    or (counts_ids_apart(state) and state.approved ~= state.stored_approved)
+  if ends_later and state.has_more then
+    -- Before the state is written, since a queue that is repaired begins a recovery hold.
+    read_queue(keys, state, call)
+  end
+  if state.queue and state.queue.places > 0 then
+    write_replicas(keys, state.queue)
+  end
   write_state(keys, state)
-  if state.rolled or state.changed or (counts_ids_apart(state) and state.approved ~= state.stored_approved) then
+  if ends_later then
     write_expiry(keys, state, call)
   elseif state.approved > state.stored_approved then
     expire_new_requests(keys, state, call, digits(keep_until(state, call)))

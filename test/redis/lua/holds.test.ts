@@ -671,6 +671,24 @@ describe('names that somebody has removed alone', () => {
     });
   });
 
+  test.each(['queue', 'waiting', 'replicas'] as const)(
+    'the %s: a renewal that finds it begins a recovery hold for those who come back',
+    async (lost) => {
+      const ids = ['a', 'b'];
+      for (const id of ids) await replica.checkHold(id, 60_000);
+      await replica.checkOrWait(['w']);
+      await redis.client.del(key.names[lost]);
+      await key.setTime(100);
+      await replica.renewHold('a');
+      expect((await key.stored()).state).toMatchObject({ holdUntil: 600 });
+      await replica.release('b');
+      expect(await replica.check(['late'])).toEqual(['denied']);
+      await replica.settle({ w: 1 });
+      await key.setTime(600);
+      expect((await replica.settle()).granted).toEqual(['w']);
+    },
+  );
+
   test('the holds, with nobody who asks for another: those who wait come first', async () => {
     await replica.checkHold('a', 500);
     await replica.checkHold('b', 500);
