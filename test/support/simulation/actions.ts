@@ -45,7 +45,7 @@ function running(action: Action): Action {
 
 /** By the first word of a step; the second names a replica. */
 const ACTIONS: Readonly<Record<string, Action>> = {
-  /** ask A c1 [wait] [limit=N] [hits=N] [max=N] [queue=N]: `limit` is that of the wait */
+  /** ask A c1 [wait] [limit=N] [hits=N] [hold=N] [max=N] [queue=N]: `limit` is that of the wait */
   ask: (world, replica, words) => {
     const [name = ''] = words;
     if (replica.life !== 'up' || world.clients.has(name)) return false;
@@ -53,10 +53,12 @@ const ACTIONS: Readonly<Record<string, Action>> = {
     const maxRequestsInQueue = option(words, 'queue');
     const maxWaitMillis = option(words, 'limit');
     const hits = option(words, 'hits');
+    const holdMillis = option(words, 'hold');
     world.ask(replica, name, {
       canWait: words.includes('wait'),
       ...(maxWaitMillis !== undefined && { maxWaitMillis }),
       ...(hits !== undefined && { hits }),
+      ...(holdMillis !== undefined && { holdMillis }),
       ...(maxRequests !== undefined && { maxRequests }),
       ...(maxRequestsInQueue !== undefined && { maxRequestsInQueue }),
     });
@@ -82,10 +84,13 @@ const ACTIONS: Readonly<Record<string, Action>> = {
     world.release(replica, name);
     return true;
   },
-  /** amend A c1 hits=N: its approval takes so many from now on */
+  /** amend A c1 [hits=N] [hold=N]: its approval takes so many from now on, and its hold is renewed */
   amend: (world, replica, [name = '', ...words]) => {
     if (replica.life !== 'up' || world.clients.get(name)?.outcome !== 'approved') return false;
-    world.amend(replica, name, option(words, 'hits') ?? 1);
+    world.amend(replica, name, {
+      hits: option(words, 'hits'),
+      holdMillis: option(words, 'hold'),
+    });
     return true;
   },
   tick: running((_world, replica) => replica.tick()),

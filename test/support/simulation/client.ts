@@ -12,6 +12,12 @@ export interface SeenApproval {
   isForgotten: boolean;
 }
 
+/** A hold as the calls have made it. */
+export interface Hold {
+  readonly lapsesAt: number;
+  readonly millis: number;
+}
+
 /** One request of somebody, and all that the world knows of it. */
 export class SimulatedClient {
   readonly presence = new CallerPresence();
@@ -22,6 +28,8 @@ export class SimulatedClient {
   /** Of the place that it was given in Redis. */
   ticket: number | undefined;
   approval: SeenApproval | undefined;
+  /** That of its approval, while it lasts. */
+  hold: Hold | undefined;
   /** How much its approval takes. */
   hits: number;
   /** Whether somebody has changed that. */
@@ -41,6 +49,8 @@ export class SimulatedClient {
     readonly maxWaitMillis = Infinity,
     /** How much of the maximum it asks for, all or nothing. */
     readonly askedHits = 1,
+    /** For how long it asks to hold its approval; undefined if it does not. */
+    readonly askedHold?: number,
   ) {
     this.hits = askedHits;
   }

@@ -17,9 +17,10 @@ const LEASES_KEPT = 22;
  */
 export async function bringToAnEnd(world: World): Promise<void> {
   await stopFaults(world);
-  const { longestWindow } = world;
+  const { longestWindow, longestHold } = world;
   const { leaseMillis } = world.shape;
-  const patience = (world.clients.size + 8) * longestWindow + 3 * leaseMillis + OTHER_MILLIS;
+  const patience =
+    (world.clients.size + 8) * (longestWindow + longestHold) + 3 * leaseMillis + OTHER_MILLIS;
   await goOn(world, patience, 'nobody hangs', () =>
     names([...world.clients.values()].filter((client) => isHanging(world, client))),
   );
@@ -33,7 +34,7 @@ export async function bringToAnEnd(world: World): Promise<void> {
     names(world.replicas.filter(({ life }) => life === 'closing')),
   );
   checkApprovals(world);
-  world.now += 8 * longestWindow + LEASES_KEPT * leaseMillis;
+  world.now += 8 * longestWindow + longestHold + LEASES_KEPT * leaseMillis;
   await world.look();
   const { keys } = world.stored.last;
   if (keys > 0) throw new Violation('nothing stays in Redis', `${keys} keys`);

@@ -18,7 +18,8 @@ const MEMORY_LOST = '{"memoryLost":true}';
 /** As lua/check.lua replies. */
 const APPROVED = 1;
 const TURN_TOO_LATE = VERDICT.turnTooLate;
-/** The reply to an amendment of an approval that does not count. */
+/** The replies to an amendment of an approval that is not held, and of one that does not count. */
+const OF_WINDOW = -1;
 const NOT_FOUND = -2;
 
 /** What a judge knows of a world beside the calls. */
@@ -26,6 +27,7 @@ export interface JudgedWorld {
   readonly shape: WorldShape;
   readonly rules: RulesGiven;
   readonly hasLostMemory: boolean;
+  readonly clients: ReadonlyMap<string, SimulatedClient>;
   clientOf(requestId: string): SimulatedClient | undefined;
   clientOfTicket(ticket: number): SimulatedClient | undefined;
   /** Whether everything comes to this replica without delay, and always has. */
@@ -41,6 +43,10 @@ export class Judge {
   #calls = 0;
   /** The highest maximum that the window which began then has had, and who is approved in it. */
   #window = { start: -1, highest: 0, approved: new Set<string>() };
+  /** The highest maximum in force during the last call. */
+  #maximumOfCall = Infinity;
+  /** The start of the window of a key that was made again for those who wait, which is full from the beginning. */
+  #restored = -1;
   /** Redis has lost a part of what it knew of the key since the key was made. */
   #isTorn = false;
   /** Somebody has removed a part of the queue, as which Redis can tell it. */
@@ -76,18 +82,29 @@ export class Judge {
     const run = needsAllNames(reply) ? { ...called, requestIds: [], batches: [] } : called;
     const isNewWindow = after.state?.start !== before.state?.start;
     if (after.state && before.state && isMadeAgain(run, before, after)) this.#isTorn = false;
+    if (after.state?.born !== before.state?.born) {
+      const { born = 0, start = -1 } = after.state ?? {};
+      this.#restored = run.lowestTicket < born * 1000 ? start : -1;
+    }
+    this.#lapse(run.now);
     this.#forget(run);
     this.#checkWindow(run, before, after);
-    const approved = [...after.requests].filter((id) => isNewWindow || !before.requests.has(id));
+    const heldBefore = new Set(this.#held.map(({ name }) => name));
     this.#trackMaximum(run, before, after);
     this.#given(run, before, after);
     this.#amended(run, reply);
+    const heldNow = this.#newlyHeld(run, after);
+    const approved = [
+      ...[...after.requests].filter((id) => isNewWindow || !before.requests.has(id)),
+      ...heldNow,
+    ];
     for (const id of approved) this.#approved(id, run, before, after);
-    this.#checkCount(after);
+    if (opensKey(run) && !needsAllNames(reply)) this.#checkHeld(after);
+    this.#checkCount(approved, after);
     this.#checkOrder(run, approved, before, after);
     this.#checkReturn(run, approved, after);
     this.#checkNobodyIsLost(run, approved, before, after);
-    this.#checkReply(run, reply, before, isNewWindow);
+    this.#checkReply(run, reply, before, isNewWindow, heldBefore);
     this.#checkForetoldTurn(run, reply, before, after);
     this.#checkHold(run, { before, after, messages });
     this.#checkRoomIsTaken(run, reply, before, after);
@@ -95,11 +112,70 @@ export class Judge {
     else if (!needsAllNames(reply)) this.#checkRoomIsUsed(run, after);
   }
 
+  /** The clients whose approvals are held, as the calls have it. */
+  get #held(): SimulatedClient[] {
+    return [...this.world.clients.values()].filter(({ hold }) => hold !== undefined);
+  }
+
+  /** Ends holds. Redis does not remember them. */
+  #lapse(now: number): void {
+    for (const client of this.#held) {
+      if (client.hold!.lapsesAt > now) continue;
+      client.hold = undefined;
+      if (client.approval) client.approval.isForgotten = true;
+    }
+  }
+
+  /** Takes note of the approvals that are held from this call on, which have to be as they were asked for. */
+  #newlyHeld({ now }: ScriptRun, { holds, requests }: Snapshot): string[] {
+    const ids = [...holds].flatMap(([id, { lapsesAt }]) =>
+      lapsesAt > now && !this.world.clientOf(id)?.hold ? [id] : [],
+    );
+    for (const id of ids) {
+      const client = this.world.clientOf(id);
+      const { lapsesAt, hits } = holds.get(id)!;
+      const millis = client?.askedHold ?? 0;
+      if (client?.askedHits !== hits || lapsesAt !== now + millis) {
+        throw new Violation('an approval is held as asked for', `${id} for ${lapsesAt - now} ms`);
+      }
+      client.hold = { lapsesAt, millis };
+    }
+    const notHeld = [...requests].find((id) => this.world.clientOf(id)?.askedHold !== undefined);
+    if (notHeld !== undefined) {
+      throw new Violation('an approval is held as asked for', `${notHeld} is not held`);
+    }
+    return ids;
+  }
+
+  /** A held approval counts until it is released or lapses, in every window in between, and in none after. */
+  #checkHeld({ state, requests, holds, waiting }: Snapshot): void {
+    if (this.#isTorn) return;
+    const held = this.#held;
+    const expected = held.map(({ name, hold, hits }) => `${name} ${hold!.lapsesAt} ${hits}`).sort();
+    const stored = [...holds].map(([id, { lapsesAt, hits }]) => `${id} ${lapsesAt} ${hits}`).sort();
+    if (!isDeepStrictEqual(stored, expected)) {
+      const detail = `${stored.join(', ') || 'nothing'}, not ${expected.join(', ') || 'nothing'}`;
+      throw new Violation('a held approval counts until it is released or lapses', detail);
+    }
+    const waits = held.find(({ name }) => waiting.has(name));
+    if (waits) throw new Violation('who is approved waits no more', waits.name);
+    if (!state || state.start === this.#restored) return;
+    const count = this.#hitsOf(requests) + this.#heldHits;
+    if (state.approved !== count) {
+      throw new Violation('an approval counts once', `${state.approved} counted, not ${count}`);
+    }
+  }
+
+  get #heldHits(): number {
+    return this.#held.reduce((sum, { hits }) => sum + hits, 0);
+  }
+
   /** A check that is sent again after Redis has forgotten its approval is decided as if it were new. */
   #forget({ script, requestIds, now }: ScriptRun): void {
     if (script !== 'check') return;
     for (const id of requestIds) {
       const approval = this.world.clientOf(id)?.approval;
+      if (this.world.clientOf(id)?.hold) continue;
       if (approval && now >= this.#rememberedUntil(approval.windowEnd)) approval.isForgotten = true;
     }
   }
@@ -153,12 +229,15 @@ export class Judge {
     }
     // A state that was lost and made again in the same millisecond has another window.
     const isSame = before.state !== undefined && this.#window.start === state.start;
-    if (!isSame) this.#window = { start: state.start, highest: 0, approved: new Set() };
+    // Held approvals stay, although the maximum may be lower in this window.
+    const highest = this.#heldHits;
+    if (!isSame) this.#window = { start: state.start, highest, approved: new Set() };
     const maxima = during.map(({ max }) => max.value);
     // A waiter from before a loss brings the maximum of that time back, also if the key has been idle since.
     const isFromBefore = run.lowestTicket < state.born * 1000;
     if (isFromBefore && run.knownMaximum !== undefined) maxima.push(run.knownMaximum);
-    this.#window.highest = Math.max(this.#window.highest, ...maxima);
+    this.#maximumOfCall = Math.max(...maxima);
+    this.#window.highest = Math.max(this.#window.highest, this.#maximumOfCall);
   }
 
   /** Takes note of what was withdrawn or released. */
@@ -171,21 +250,41 @@ export class Judge {
       // A settle under way when its waiter is told, with a loss of memory in between, puts it back although
       // nobody needs it. The release is a 404 then, and may serve the place: docs/reliability.md.
       const isServedByRelease = run.script === 'release' && before.waiting.has(id);
-      const isApproved = after.state !== undefined && after.requests.has(id) && !isServedByRelease;
+      const isStored = after.requests.has(id) || after.holds.has(id);
+      const isApproved = after.state !== undefined && isStored && !isServedByRelease;
       if (isApproved || (run.script === 'withdraw' && after.waiting.has(id))) {
         throw new Violation('who is withdrawn has left Redis', `${id} is still there`);
       }
       if (before.requests.has(id) && this.#window.approved.delete(id)) {
         client.releasedBy = this.#calls;
       }
+      if (client.hold && !isServedByRelease) this.#released(client, after);
     }
   }
 
-  /** Takes note of corrected hits. */
-  #amended({ script, requestIds, hits }: ScriptRun, reply: unknown): void {
-    if (script !== 'amend' || reply === NOT_FOUND) return;
+  /** From now on, its id is remembered as one of the window. */
+  #released(client: SimulatedClient, { state }: Snapshot): void {
+    client.hold = undefined;
+    client.releasedBy = this.#calls;
+    if (!client.approval || !state) return;
+    client.approval = { ...client.approval, windowEnd: state.start + state.window };
+  }
+
+  /** Takes note of corrected hits and of renewed holds: those that have not lapsed. */
+  #amended({ script, requestIds, hits, holdMillis, now }: ScriptRun, reply: unknown): void {
+    if (script !== 'amend') return;
     const client = this.world.clientOf(requestIds[0] ?? '');
     if (!client) return;
+    const millis = client.hold && (holdMillis ?? client.hold.millis);
+    const isFound =
+      millis === undefined ? reply === OF_WINDOW || reply === NOT_FOUND : reply === millis;
+    if (!isFound && !this.#isTorn) {
+      const found = `${client.name}: ${String(reply)}, not ${millis ?? 'found'}`;
+      throw new Violation('a renewal finds what is held', found);
+    }
+    if (reply === NOT_FOUND) return;
+    if (millis !== undefined) client.hold = { lapsesAt: now + millis, millis };
+    if (hits === undefined) return;
     client.hits = hits;
     client.isAmended = true;
   }
@@ -195,7 +294,7 @@ export class Judge {
     const client = this.world.clientOf(id);
     if (!client) throw new Violation('only those who ask are approved', id);
     const { approval } = client;
-    this.#window.approved.add(id);
+    if (!client.hold) this.#window.approved.add(id);
     client.hits = client.askedHits;
     client.isAmended = false;
     if (approval && !approval.isForgotten && now < this.#rememberedUntil(approval.windowEnd)) {
@@ -216,18 +315,22 @@ export class Judge {
     client.releasedBy = undefined;
   }
 
-  #checkCount({ state, requests }: Snapshot): void {
+  #checkCount(newlyApproved: readonly string[], { state, requests }: Snapshot): void {
     if (!state) return;
     const { highest, approved } = this.#window;
-    const count = Math.max(this.#hitsOf(approved), this.#hitsOf(requests));
+    const held = this.#held.map(({ name }) => name);
+    const inWindow = Math.max(this.#hitsOf(approved), this.#hitsOf(requests));
+    const count = inWindow + this.#heldHits;
+    const ofAll = [...requests, ...held];
     // More hits than a check asked for may exceed it.
-    const isAmended = [...requests].some((id) => this.world.clientOf(id)?.isAmended);
+    const isAmended = ofAll.some((id) => this.world.clientOf(id)?.isAmended);
+    const most = held.length > 0 && newlyApproved.length > 0 ? this.#maximumOfCall : highest;
     // A waiter that needs more than the maximum, which was lowered since, gets a window for itself.
-    if (count > highest && requests.size > 1 && !isAmended) {
-      throw new Violation('no more than the maximum', `${count} of ${highest} in a window`);
+    if (count > most && ofAll.length > 1 && !isAmended) {
+      throw new Violation('no more than the maximum', `${count} of ${most} in a window`);
     }
-    if (!this.#isTorn && this.#hitsOf(requests) > state.approved) {
-      const ids = [...requests].join(' ');
+    if (!this.#isTorn && this.#hitsOf(ofAll) > state.approved) {
+      const ids = ofAll.join(' ');
       throw new Violation('approvals are counted', `${ids}, ${state.approved} counted`);
     }
   }
@@ -323,11 +426,14 @@ export class Judge {
     reply: unknown,
     before: Snapshot,
     isNewWindow: boolean,
+    heldBefore: ReadonlySet<string>,
   ): void {
     if (script !== 'release') return;
     const { state } = before;
     const isCurrent = state !== undefined && now < state.start + state.window && !isNewWindow;
-    const released = isCurrent ? requestIds.filter((id) => before.requests.has(id)).length : 0;
+    const released = requestIds.filter(
+      (id) => heldBefore.has(id) || (isCurrent && before.requests.has(id)),
+    ).length;
     if (reply !== released && !this.#isTorn) {
       const [id = ''] = requestIds;
       throw new Violation('an approval is released once', `${id}: reply ${String(reply)}`);
@@ -372,15 +478,15 @@ export class Judge {
     const free = Math.max(0, state.max - state.approved);
     const windowsBefore = Math.max(0, Math.ceil((needed - free) / state.max) - 1);
     const turnMillis = state.start + state.window * (1 + windowsBefore) - now;
-    const expectsRelease =
-      client.maxWaitMillis > 0 &&
-      state.released > 0 &&
-      state.released >= state.start - state.window;
+    const isHeld = this.#held.length > 0;
+    const wasReleased = state.released > 0 && state.released >= state.start - state.window;
+    const expectsRelease = client.maxWaitMillis > 0 && (isHeld || wasReleased);
     const isTooLate = turnMillis > client.maxWaitMillis && !expectsRelease;
     if (hasJoined === isTooLate) {
       const why = `${id}, whose turn comes in ${turnMillis} ms`;
       throw new Violation('who waits can be in time', why);
     }
+    if (isHeld) return; // A lapse may come sooner or later.
     if (isTooLate && TURN_TOO_LATE - verdict !== turnMillis * 1000) {
       throw new Violation('a turn is foretold', `${id}: ${verdict}, not ${turnMillis} ms`);
     }
@@ -407,7 +513,8 @@ export class Judge {
     if (this.world.hasLostMemory) return;
     const granted = this.world.clientOfTicket(lowestTicket);
     const isRemembered =
-      granted?.approval !== undefined && now < this.#rememberedUntil(granted.approval.windowEnd);
+      granted?.approval?.isForgotten === false &&
+      now < this.#rememberedUntil(granted.approval.windowEnd);
     if (messages.includes(MEMORY_LOST) && isRemembered) {
       throw new Violation('an approval is not taken for a loss', `${granted.name} was approved`);
     }
@@ -465,11 +572,19 @@ function isMadeAgain({ now }: ScriptRun, before: Snapshot, { state }: Snapshot):
   if (was?.born !== state?.born) return true;
   if (was === undefined || was.start === state?.start) return false;
   if (now < was.expires || was.holdUntil > now) return false;
+  // Where somebody has removed the holds, the state still counts them.
+  if ((was.holds?.firstLapse ?? 0) > now) return false;
+  if ([...before.holds.values()].some(({ lapsesAt }) => lapsesAt > now)) return false;
   const isWaitedFor = [...before.waiting.values()].some(
     ({ replica }) => (before.leases[replica] ?? 0) > now,
   );
   const beginsHold = state !== undefined && state.holdUntil > now;
   return !isWaitedFor && !(beginsHold && before.waiting.size > 0);
+}
+
+/** Whether the script brings the key up to date. */
+function opensKey({ script }: ScriptRun): boolean {
+  return script !== 'renew' && script !== 'inspect';
 }
 
 /** A check that was sent with few names has decided nothing, and is sent again. */

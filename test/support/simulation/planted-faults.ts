@@ -169,7 +169,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'a check that is sent again counts again',
-    scripts: edited('lib/checks', 'call.is_sent_again and find_decided(keys, batch) or', ''),
+    scripts: edited('lib/checks', 'call.is_sent_again and find_decided(keys, call, batch) or', ''),
   },
   {
     name: 'a check with hits is approved if there is room for one',
@@ -193,17 +193,99 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
     name: 'a release gives back one of several hits',
     aim: { fates: ['hits', 'release'] },
-    scripts: edited('lib/requests', 'hits = hits + read_hits(keys, state, id)', 'hits = hits + 1'),
+    scripts: edited('lib/approvals', 'hits = read_hits(keys, state, id)\n', 'hits = 1\n'),
   },
   {
     name: 'a correction that makes room does not serve the queue',
     aim: { fates: ['amend'] },
-    scripts: edited('lib/requests', 'if hits < before then', 'if false then'),
+    scripts: edited('lib/approvals', 'if hits < before then', 'if false then'),
   },
   {
     name: 'a waiter that is put back needs one hit',
     aim: { fates: ['hits'] },
     scripts: edited('settle', 'hits = tonumber(hits) or ONE_HIT', 'hits = ONE_HIT'),
+  },
+  {
+    name: 'a lapse is not timed',
+    aim: { fates: ['hold'], shape: { isPrompt: true, windowMillis: 4000 } },
+    scripts: edited(
+      'lib/instance',
+      'if not has_holds(state) then\n    return window_end',
+      'if true then\n    return window_end',
+    ),
+  },
+  {
+    name: 'a lapse makes room that nobody gets',
+    aim: { fates: ['hold'] },
+    scripts: edited('lib/holds', 'if #ids > 0 or held < state.held then', 'if false then'),
+  },
+  {
+    name: 'those who wait are not told of a lapse that comes sooner',
+    isRare: true,
+    aim: { fates: ['hold'], shape: { isPrompt: true, windowMillis: 4000 } },
+    scripts: edited('lib/instance', 'return state.known_room_at and', 'return false and'),
+  },
+  {
+    name: 'a hold counts twice in a new window',
+    aim: { fates: ['hold'] },
+    scripts: edited('lib/window', 'state.approved = state.held', 'state.approved = 2 * state.held'),
+  },
+  {
+    name: 'a hold is dropped at the end of a window',
+    aim: { fates: ['hold'] },
+    scripts: edited('lib/window', 'state.approved = state.held', 'state.approved = 0'),
+  },
+  {
+    name: 'a key with a hold becomes idle',
+    aim: { fates: ['hold'], shape: { windowMillis: 20 } },
+    scripts: edited(
+      'lib/instance',
+      'or in_recovery_hold(state) or has_holds(state) then',
+      'or in_recovery_hold(state) then',
+    ),
+  },
+  {
+    name: 'a key with a hold expires before it',
+    isRare: true,
+    aim: { fates: ['hold'], shape: { windowMillis: 20, leaseMillis: 600 } },
+    scripts: edited('lib/instance', 'state.hold_until, state.held_until)', 'state.hold_until)'),
+  },
+  {
+    name: 'a renewal holds again what has lapsed',
+    aim: { fates: ['hold'] },
+    scripts: edited(
+      'lib/holds',
+      'if not hits_before then\n    return nil',
+      'if not hits_before then\n    if millis then\n      add_hold(keys, state, call, id, ONE_HIT, millis)\n    end\n    return millis',
+    ),
+  },
+  {
+    name: 'a renewal leaves the lapse where it was',
+    aim: { fates: ['hold'] },
+    scripts: edited(
+      'lib/holds',
+      '  write_hold(keys, state, call, id, millis, hits)\n  state.held = state.held + hits - hits_before',
+      '  state.held = state.held + hits - hits_before',
+    ),
+  },
+  {
+    name: 'a release leaves the hold',
+    aim: { fates: ['hold'] },
+    scripts: edited(
+      'lib/holds',
+      "redis.call('HDEL', name_of_holds(keys), id)\n    local is_last",
+      'local is_last',
+    ),
+  },
+  {
+    name: 'a settle does not see held approvals',
+    aim: { fates: ['hold', 'drop'] },
+    scripts: edited('lib/approvals', 'if hold and parse_hold(hold) > now_ms then', 'if false then'),
+  },
+  {
+    name: 'a waiter that is put back is not held',
+    aim: { fates: ['hold', 'lose memory'] },
+    scripts: edited('settle', 'hold = tonumber(hold),', ''),
   },
   {
     name: 'only the first withdrawal of a replica is made',

@@ -62,21 +62,33 @@ export function checkNobodyWaitsForNothing(world: World): void {
 }
 
 /**
- * When time has gone on there, everybody who waits does so for the end of a window that has not come, or of a hold. The
- * judge sees to it that only a replica that was late begins one, since it cannot tell whether Redis was down.
+ * When time has gone on there, everybody who waits does so for the end of a window that has not come, for a lapse, or for
+ * the end of a recovery hold. While held approvals take all of the maximum, the end of a window makes no room. The judge
+ * sees to it that only a replica that was late begins one, since it cannot tell whether Redis was down.
  */
 export function checkWindowsEnd(world: World): void {
-  const { state, waiting, leases } = world.stored.last;
+  const { state, holds, waiting, leases } = world.stored.last;
   if (!state || world.hasLostMemory) return;
+  // A lost message may have told of room that comes sooner.
+  if (world.hasLostMessages && world.longestHold > 0) return;
   for (const [id, { replica }] of waiting) {
     if (!world.isPunctual(replica) || (leases[replica] ?? 0) <= world.redisNow) continue;
     const { clock } = world.replica(replica)!;
     // A slow clock's timer was armed when the window began. A fast one asks too early, and learns what is left.
-    const longest = Math.max(state.window, clock.worldMillis(state.window));
+    const longest = (millis: number): number => Math.max(millis, clock.worldMillis(millis));
+    const windowEnd = state.start + longest(state.window);
+    const lapses = [...holds.values()].map(
+      ({ lapsesAt, millis }) => lapsesAt - millis + longest(millis),
+    );
+    const isAllHeld = (state.holds?.held ?? 0) >= state.max;
+    const roomAt = Math.min(...lapses, isAllHeld ? Infinity : windowEnd);
     const grace = clock.worldMillis(LONGEST_GRACE_MILLIS) + ROUNDED_MILLIS;
-    const over = world.redisNow - Math.max(state.start + longest, state.holdUntil) - grace;
+    const over = world.redisNow - Math.max(roomAt, state.holdUntil) - grace;
     if (over > 0)
-      throw new Violation('the end of a window is seen', `${id} waits on for ${over} ms`);
+      throw new Violation(
+        roomAt === windowEnd ? 'the end of a window is seen' : 'a lapse is seen',
+        `${id} waits on for ${over} ms`,
+      );
   }
 }
 

@@ -28,6 +28,7 @@ const FATES = [
   'tear queue',
   'lose memory',
   'slow ticks',
+  'hold',
 ] as const;
 export type Fate = (typeof SLOW_FATES)[number] | (typeof FATES)[number];
 
@@ -103,6 +104,13 @@ export class Scheduler {
     return millis > 0 ? millis : Infinity;
   }
 
+  /** As Redis has it; infinite where nothing is held. */
+  get #untilLapse(): number {
+    const { redisNow, stored } = this.world;
+    const lapses = [...stored.last.holds.values()].map(({ lapsesAt }) => lapsesAt - redisNow);
+    return Math.min(...lapses.filter((millis) => millis > 0));
+  }
+
   /** Mostly until the next timer is due. */
   #someTime(): number {
     const { world, random } = this;
@@ -111,6 +119,11 @@ export class Scheduler {
       ...world.replicas.map(({ connection }) => connection.nextLimitAt),
     );
     const untilDue = Math.max(1, dueAt - world.now);
+    if (this.#untilLapse < Infinity && random.chance(0.2)) {
+      return world.shape.isPrompt
+        ? Math.min(millisToNext(world), this.#untilLapse)
+        : this.#untilLapse;
+    }
     const { isPrompt, leaseMillis } = world.shape;
     const others = isPrompt ? [leaseMillis, 2 * leaseMillis] : [];
     const some = random.whole(1, random.pick([5, 50, ...world.rules.windows, ...others]));
@@ -198,6 +211,15 @@ export class Scheduler {
         `release ${name} ${approved.at(-random.whole(1, Math.min(3, approved.length)))!.name}`,
       ]);
     }
+    const held = approved.filter(({ askedHold }) => askedHold !== undefined);
+    if (held.length > 0) {
+      const { name: client } = random.pick(held.slice(-4));
+      choices.push([1, `release ${name} ${client}`]);
+      const words = [`amend ${name} ${random.pick(held.slice(-4)).name}`];
+      if (random.chance(0.5)) words.push(`hold=${this.#hold()}`);
+      if (this.#has('amend') && random.chance(0.3)) words.push(`hits=${random.whole(0, 5)}`);
+      choices.push([2, words.join(' ')]);
+    }
     if (this.#has('amend') && approved.length > 0) {
       const { name: client } = approved.at(-random.whole(1, Math.min(3, approved.length)))!;
       choices.push([2, `amend ${name} ${client} hits=${random.whole(0, 5)}`]);
@@ -226,6 +248,17 @@ export class Scheduler {
       : this.random.whole(0, 3 * windowMillis);
   }
 
+  /** Of a hold: within a window, to the end of some, or beyond. */
+  #hold(): number {
+    const { random, world } = this;
+    const windowMillis = random.pick(world.rules.windows);
+    return random.pick([
+      random.whole(1, windowMillis),
+      windowMillis * random.whole(1, 3),
+      random.whole(1, 3000),
+    ]);
+  }
+
   /** Where all who wait do so at one replica, no other's calls tell that anybody is alive. */
   #canWait(replica: string): boolean {
     if (this.#has('waits at one') && replica !== REPLICA_NAMES[0]) return false;
@@ -236,6 +269,7 @@ export class Scheduler {
     const { random } = this;
     const words = [`ask ${replica} c${this.#clients + 1}`];
     if (this.#has('hits') && random.chance(0.4)) words.push(`hits=${random.whole(2, 4)}`);
+    if (this.#has('hold') && random.chance(0.5)) words.push(`hold=${this.#hold()}`);
     if (this.#canWait(replica)) {
       words.push('wait');
       if (this.#has('limited waits') && random.chance(0.5)) words.push(`limit=${this.#limit()}`);

@@ -11,8 +11,9 @@ export interface ScriptRun {
   readonly script: string;
   readonly replica: string;
   readonly now: number;
-  /** Of an amendment: the hits from now on. */
-  readonly hits: number;
+  /** Of an amendment: the hits and the length of the hold from now on; undefined if they stay. */
+  readonly hits: number | undefined;
+  readonly holdMillis: number | undefined;
   /** Those it is about, in its order. */
   readonly requestIds: readonly string[];
   /** Of those a settle call asks about. */
@@ -58,7 +59,8 @@ export function readRun(
     tickets,
     lowestTicket: Infinity,
     knownMaximum: undefined,
-    hits: 0,
+    hits: undefined,
+    holdMillis: undefined,
   };
   if (script === 'check') return { ...run, ...readChecks(own) };
   if (script === 'settle') {
@@ -71,7 +73,15 @@ export function readRun(
     };
   }
   if (script === 'release') return { ...run, requestIds: own.slice(0, 1) };
-  if (script === 'amend') return { ...run, requestIds: own.slice(0, 1), hits: Number(own[1]) };
+  if (script === 'amend') {
+    const [requestId = '', hits = '', holdMillis = ''] = own;
+    return {
+      ...run,
+      requestIds: [requestId],
+      hits: hits === '' ? undefined : Number(hits),
+      holdMillis: holdMillis === '' ? undefined : Number(holdMillis),
+    };
+  }
   // Of the one key of a world, after how many there are.
   return { ...run, requestIds: script === 'withdraw' ? own.slice(1) : [] };
 }

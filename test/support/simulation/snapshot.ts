@@ -7,6 +7,7 @@ export interface RawSnapshot {
   /** Names and values by turns; empty objects are how cjson writes empty lists. */
   readonly state: readonly string[] | Record<string, never>;
   readonly requests: readonly string[] | Record<string, never>;
+  readonly holds: readonly string[] | Record<string, never>;
   readonly queue: readonly string[] | Record<string, never>;
   readonly waiting: readonly string[] | Record<string, never>;
   readonly replicas: readonly string[] | Record<string, never>;
@@ -16,11 +17,20 @@ export interface RawSnapshot {
   readonly sent: readonly string[] | Record<string, never>;
 }
 
+/** A held approval. */
+export interface StoredHold {
+  readonly lapsesAt: number;
+  readonly millis: number;
+  readonly hits: number;
+}
+
 /** All that Redis holds of the key of a world. Times are ms since 1970. */
 export interface Snapshot {
   readonly state: StoredState | undefined;
   readonly requests: ReadonlySet<string>;
   readonly past: ReadonlySet<string>;
+  /** The held approvals, also those that have lapsed since the last call. */
+  readonly holds: ReadonlyMap<string, StoredHold>;
   /** Ticket and replica of those who wait. */
   readonly waiting: ReadonlyMap<string, { readonly ticket: number; readonly replica: string }>;
   readonly leases: Readonly<Record<string, number>>;
@@ -33,6 +43,7 @@ export const NOTHING_STORED: Snapshot = {
   state: undefined,
   requests: new Set(),
   past: new Set(),
+  holds: new Map(),
   waiting: new Map(),
   leases: {},
   isConsistent: true,
@@ -54,10 +65,13 @@ export function readSnapshot(raw: RawSnapshot): Snapshot {
     const [requestId = '', replica = ''] = waiter.split('@');
     waiting.set(requestId, { ticket, replica });
   }
+  const state = readStoredState(fields);
   return {
-    state: readStoredState(fields),
+    state,
     requests: new Set(list(raw.requests)),
     past: new Set(list(raw.past)),
+    // A hash may be left from a state that was lost.
+    holds: state?.holds ? readHolds(toRecord(list(raw.holds))) : new Map(),
     waiting,
     leases: queue?.leases ?? {},
     isConsistent: queue !== undefined,
@@ -75,6 +89,15 @@ function tryReadQueue(raw: RawSnapshot): StoredQueue | undefined {
   } catch {
     return undefined;
   }
+}
+
+function readHolds(texts: Readonly<Record<string, string>>): ReadonlyMap<string, StoredHold> {
+  return new Map(
+    Object.entries(texts).map(([id, text]) => {
+      const [, lapsesAt, millis, hits = 1] = /^(\d+):(\d+)(?:\*(\d+))?$/.exec(text) ?? [];
+      return [id, { lapsesAt: Number(lapsesAt), millis: Number(millis), hits: Number(hits) }];
+    }),
+  );
 }
 
 function list(value: readonly string[] | Record<string, never>): readonly string[] {

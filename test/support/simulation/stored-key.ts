@@ -75,6 +75,7 @@ local sent = redis.call('LRANGE', KEYS[1] .. '${SENT}', 0, -1)
 redis.call('DEL', KEYS[1] .. '${SENT}')
 return cjson.encode({
   state = redis.call('HGETALL', KEYS[1]), requests = redis.call('SMEMBERS', KEYS[2]),
+  holds = redis.call('HGETALL', KEYS[10]),
   queue = redis.call('LRANGE', KEYS[3], 0, -1), waiting = redis.call('HGETALL', KEYS[4]),
   replicas = redis.call('HGETALL', KEYS[5]), past = past, expiry = expiry, sent = sent
 })`);
@@ -96,7 +97,7 @@ export class StoredKey {
     private readonly redis: Redis,
     names: KeyNames,
   ) {
-    this.#keys = [...keysOf(names), names.hits];
+    this.#keys = [...keysOf(names), names.hits, names.holds];
   }
 
   /** What there was after the last command. */
@@ -146,7 +147,7 @@ export async function loadHelpers(redis: Redis): Promise<void> {
 
 function withoutExpired(snapshot: Snapshot, expired: readonly number[]): Snapshot {
   if (expired.length === 0) return snapshot;
-  const [state, requests, queue, waiting, replicas] = [1, 2, 3, 4, 5].map((n) =>
+  const [state, requests, queue, waiting, replicas, holds] = [1, 2, 3, 4, 5, 10].map((n) =>
     expired.includes(n),
   );
   const hasNoQueue = queue! || waiting! || replicas!;
@@ -154,6 +155,7 @@ function withoutExpired(snapshot: Snapshot, expired: readonly number[]): Snapsho
     ...snapshot,
     ...(state && { state: undefined }),
     ...(requests && { requests: new Set<string>() }),
+    ...((state! || holds!) && { holds: new Map() }),
     ...(hasNoQueue && { waiting: new Map(), leases: {} }),
   };
 }

@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 
 import type { Redis } from 'ioredis';
 
-import type { KeyLimits } from '../../../src/limiter/limiter.js';
+import type { Amendment, KeyLimits } from '../../../src/limiter/limiter.js';
 import { KeyNaming } from '../../../src/redis/key-names.js';
 import { SimulatedClient } from './client.js';
 import { Judge } from './judge.js';
@@ -34,14 +34,18 @@ export const QUEUE_PARTS = ['queue', 'waiting', 'replicas'] as const;
 
 /** The keys that can be lost alone, by their numbers in KEYS. */
 export const LOSSES: Readonly<Record<string, readonly number[]>> = {
-  everything: [1, 2, 3, 4, 5, 6, 7, 8],
+  everything: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10],
   state: [1],
   requests: [2],
   queue: [3],
   waiting: [4],
   replicas: [5],
   past: [6, 7, 8],
+  holds: [10],
 };
+
+/** With these, Redis loses what it knows of holds. */
+const LOSSES_OF_HOLDS = ['everything', 'state', 'holds'];
 
 /** Rules of the key. A length of windows that is left out stays as it is. */
 export type NewRules = Omit<KeyLimits, 'windowMillis'> & Partial<Pick<KeyLimits, 'windowMillis'>>;
@@ -69,6 +73,8 @@ export class World {
   readonly lateReplicas = new Set<string>();
   hasLostMessages = false;
   hasLostMemory = false;
+  /** The longest hold that was asked for; 0 if none was. */
+  longestHold = 0;
   /** What was done, and what came of it. */
   readonly trace: string[] = [];
   readonly #judge: Judge;
@@ -145,12 +151,22 @@ export class World {
       readonly canWait: boolean;
       readonly maxWaitMillis?: number;
       readonly hits?: number;
+      readonly holdMillis?: number;
       readonly maxRequests?: number;
       readonly maxRequestsInQueue?: number;
     },
   ): void {
-    const { canWait, maxWaitMillis, hits } = request;
-    const client = new SimulatedClient(name, replica.name, canWait, this.now, maxWaitMillis, hits);
+    const { canWait, maxWaitMillis, hits, holdMillis } = request;
+    const client = new SimulatedClient(
+      name,
+      replica.name,
+      canWait,
+      this.now,
+      maxWaitMillis,
+      hits,
+      holdMillis,
+    );
+    this.longestHold = Math.max(this.longestHold, holdMillis ?? 0);
     this.clients.set(name, client);
     this.#nextRequestId = name;
     const decision = request.canWait
@@ -167,9 +183,10 @@ export class World {
     );
   }
 
-  amend(replica: SimulatedReplica, name: string, hits: number): void {
-    replica.amend(name, { hits }).then(
-      (amended) => this.trace.push(`  ${name} amended: ${amended !== undefined}`),
+  amend(replica: SimulatedReplica, name: string, amendment: Amendment): void {
+    this.longestHold = Math.max(this.longestHold, amendment.holdMillis ?? 0);
+    replica.amend(name, amendment).then(
+      (amended) => this.trace.push(`  ${name} amended: ${JSON.stringify(amended)}`),
       () => this.trace.push(`  ${name} amended: unknown`),
     );
   }
@@ -207,6 +224,9 @@ export class World {
     this.restartMillis += restartMillis;
     this.now += restartMillis;
     const { last } = this.stored;
+    if (LOSSES_OF_HOLDS.includes(what)) {
+      for (const client of this.clients.values()) client.hold = undefined;
+    }
     const hadWaiters = last.waiting.size > 0 || !last.isConsistent;
     await this.stored.lose(this.redisNow, LOSSES[what]!);
     if (isWhole) this.lock.forget();
