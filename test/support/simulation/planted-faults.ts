@@ -240,15 +240,15 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
     aim: { fates: ['hold'], shape: { windowMillis: 20 } },
     scripts: edited(
       'lib/instance',
-      'or in_recovery_hold(state) or has_holds(state) then',
-      'or in_recovery_hold(state) then',
+      'or in_recovery_hold(state) or has_holds(state) or',
+      'or in_recovery_hold(state) or',
     ),
   },
   {
     name: 'a key with a hold expires before it',
     isRare: true,
     aim: { fates: ['hold'], shape: { windowMillis: 20, leaseMillis: 600 } },
-    scripts: edited('lib/instance', 'state.hold_until, state.held_until)', 'state.hold_until)'),
+    scripts: edited('lib/instance', 'state.held_until, state.paused_until', 'state.paused_until'),
   },
   {
     name: 'a renewal holds again what has lapsed',
