@@ -8,13 +8,14 @@ import { decisionOf, isFound, isReleased, resultOf } from './calls/answers.js';
 import { Batcher } from './calls/batcher.js';
 import { type Handling, PendingRequest } from './calls/pending-request.js';
 import type { Answer } from './calls/exchange.js';
-import { type CorrectElement, Service, type WaitElement } from './calls/service.js';
+import { type AmendElement, Service, type WaitElement } from './calls/service.js';
 import type { Decision } from './decision.js';
 import { SluiceDeniedError } from './errors.js';
 import type {
   CheckOptions,
   ClientOptions,
   PermitOptions,
+  RenewOptions,
   RequestOptions,
   WaitOptions,
 } from './options.js';
@@ -30,7 +31,7 @@ export class SluiceClient {
   readonly #checks: Handling<CheckElement, CheckResult, Decision>;
   readonly #waits: Handling<WaitElement, CheckResult, Decision>;
   readonly #releases: Handling<ReleaseElement, ReleaseResult, boolean>;
-  readonly #corrections: Handling<CorrectElement, boolean, boolean>;
+  readonly #amendments: Handling<AmendElement, boolean, boolean>;
 
   /** @throws TypeError for an invalid address, RangeError for a number that is not above 0 */
   constructor(options: string | URL | ClientOptions) {
@@ -73,11 +74,11 @@ export class SluiceClient {
       },
       timeoutMillis,
     };
-    this.#corrections = {
+    this.#amendments = {
       read: (wasFound) => wasFound,
       late: () => undefined,
       send: (request) =>
-        void sendAlone(request, isFound, (signal) => service.correct(request.element, signal)),
+        void sendAlone(request, isFound, (signal) => service.amend(request.element, signal)),
       timeoutMillis,
     };
   }
@@ -102,7 +103,7 @@ export class SluiceClient {
 
   /**
    * Releases an approval, so that another caller can have it in this window.
-   * @returns false if the approval no longer exists, for example since its window has ended
+   * @returns false if the approval no longer exists, for example since its window has ended or its hold has lapsed
    * @throws as `check`
    */
   release(key: string, requestId: string, options: RequestOptions = NO_OPTIONS): Promise<boolean> {
@@ -122,7 +123,17 @@ export class SluiceClient {
     hits: number,
     options: RequestOptions = NO_OPTIONS,
   ): Promise<boolean> {
-    return new PendingRequest({ key, requestId, hits }, this.#corrections, options).value;
+    return new PendingRequest({ key, requestId, hits }, this.#amendments, options).value;
+  }
+
+  /**
+   * Renews the hold of an approval.
+   * @returns false if the approval no longer exists, or is not held
+   * @throws as `check`
+   */
+  renew(key: string, requestId: string, options: RenewOptions = NO_OPTIONS): Promise<boolean> {
+    const { holdMillis } = options;
+    return new PendingRequest({ key, requestId, holdMillis }, this.#amendments, options).value;
   }
 
   /**
@@ -168,9 +179,9 @@ function demandAboveZero(numbers: Readonly<Record<string, number>>): void {
 
 function elementOf(
   key: string,
-  { hits, maxRequests, maxRequestsInQueue }: CheckOptions,
+  { hits, holdMillis, maxRequests, maxRequestsInQueue }: CheckOptions,
 ): CheckElement {
-  return { key, hits, maxRequests, maxRequestsInQueue };
+  return { key, hits, holdMillis, maxRequests, maxRequestsInQueue };
 }
 
 async function sendAlone<Element, Result, Value>(

@@ -3,6 +3,11 @@ export interface Approval {
   readonly approved: true;
   /** To release it with. */
   readonly requestId: string;
+  /**
+   * Set if nothing counts the approval, since a shadow rule let the check pass, or the outage policy `allow`. It can't be
+   * released, corrected or renewed.
+   */
+  readonly uncounted?: true;
 }
 
 /** Sluice denies the check. */

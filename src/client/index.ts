@@ -11,6 +11,7 @@ export type {
   CheckOptions,
   ClientOptions,
   PermitOptions,
+  RenewOptions,
   RequestOptions,
   WaitOptions,
 } from './options.js';

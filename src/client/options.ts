@@ -4,7 +4,7 @@ export interface ClientOptions {
   readonly url: string | URL;
   /** The bearer token. A function is called before each request, so that the token can change. */
   readonly token?: string | (() => string | Promise<string>) | undefined;
-  /** The longest time for a check or a release, including retries. 5000 by default. */
+  /** The longest time for a check, a release, a renewal or a correction, including retries. 5000 by default. */
   readonly timeoutMillis?: number | undefined;
   /** Returns the `X-Correlation-ID` of a request. A bulk request gets the id of the moment in which it is sent. */
   readonly correlationId?: (() => string | undefined) | undefined;
@@ -26,6 +26,11 @@ export interface RequestOptions {
 export interface CheckOptions extends RequestOptions {
   /** How much of the maximum the check takes, all or nothing. 1 by default. */
   readonly hits?: number | undefined;
+  /**
+   * Holds the approval: it counts in every window until it is released, or until so many milliseconds have passed since
+   * it was given or renewed last. By default an approval counts in its window only.
+   */
+  readonly holdMillis?: number | undefined;
   /** Overrides the key's approvals per window, from this check on. */
   readonly maxRequests?: number | undefined;
   /** Overrides the places in the key's queue, from this check on. */
@@ -45,4 +50,10 @@ export interface WaitOptions extends CheckOptions {
 export interface PermitOptions extends WaitOptions {
   /** Whether to wait if the limit is reached. `true` by default. */
   readonly wait?: boolean | undefined;
+}
+
+/** How to renew a hold. */
+export interface RenewOptions extends RequestOptions {
+  /** The length of the hold from now on. As before by default. */
+  readonly holdMillis?: number | undefined;
 }

@@ -24,7 +24,13 @@ interface ErrorAnswer {
 
 /** @throws SluiceError if the check was not decided */
 export function decisionOf(result: CheckResult): Decision {
-  if (result.status === 200) return { approved: true, requestId: result.request_id };
+  if (result.status === 200) {
+    const { request_id: requestId, shadow, outagePolicy } = result;
+    const isCounted = shadow === undefined && outagePolicy !== 'allow';
+    return isCounted
+      ? { approved: true, requestId }
+      : { approved: true, requestId, uncounted: true };
+  }
   if (result.status === 429) return { approved: false, retryAfterSeconds: result.retryAfter };
   throw errorOf(result);
 }
@@ -59,7 +65,8 @@ export function resultOf(answer: Answer): CheckResult {
   if (answer.status !== 200) throw errorOf(errorAnswerOf(answer));
   const body = parsed(answer) as { readonly request_id?: string } | undefined;
   if (typeof body?.request_id !== 'string') throw notFromSluice(answer);
-  return { status: 200, request_id: body.request_id };
+  const { 'x-sluice-shadow': shadow, 'x-sluice-outage-policy': outagePolicy } = answer.headers;
+  return { status: 200, request_id: body.request_id, shadow, outagePolicy } as CheckResult;
 }
 
 /** The results of a bulk request, in the order of its elements. @throws SluiceError for any other answer */
@@ -77,10 +84,10 @@ function errorOf({ status, error, retryAfter: retryAfterSeconds }: ErrorAnswer):
 }
 
 function errorAnswerOf(answer: Answer): ErrorAnswer {
-  const { status, retryAfter } = answer;
+  const { status, headers } = answer;
   const body = parsed(answer) as { readonly error?: unknown } | null | undefined;
   const error = typeof body?.error === 'string' ? body.error : `status ${status}`;
-  const seconds = Number(retryAfter);
+  const seconds = Number(headers['retry-after']);
   return { status, error, retryAfter: seconds > 0 ? seconds : undefined };
 }
 

@@ -17,8 +17,8 @@ export interface Call {
 
 export interface Answer {
   readonly status: number;
-  /** The header of this name. */
-  readonly retryAfter: string | undefined;
+  /** By their names in lower case. */
+  readonly headers: Readonly<Record<string, unknown>>;
   readonly text: string;
 }
 
@@ -50,7 +50,7 @@ export function exchangeByHttp(base: URL): Exchange {
         response.on('error', reject);
         response.on('end', () => {
           const { statusCode = 0, headers } = response;
-          resolve({ status: statusCode, retryAfter: headers['retry-after'], text });
+          resolve({ status: statusCode, headers, text });
         });
       });
       request.on('error', reject);
@@ -64,8 +64,8 @@ export function exchangeByFetch(base: URL, send: typeof fetch): Exchange {
   const prefix = withoutEndSlash(base.href);
   return async ({ path, ...call }) => {
     const response = await send(prefix + path, { ...call, redirect: 'manual' });
-    const retryAfter = response.headers.get('Retry-After') ?? undefined;
-    return { status: response.status, retryAfter, text: await response.text() };
+    const headers = Object.fromEntries(response.headers);
+    return { status: response.status, headers, text: await response.text() };
   };
 }
 

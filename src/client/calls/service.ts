@@ -16,14 +16,13 @@ export interface WaitElement extends CheckElement {
   readonly maxWaitMillis?: number | undefined;
 }
 
-/** A correction of the hits of an approval. */
-export interface CorrectElement {
+/** What changes about an approval. In any case its hold is renewed, if it is held. */
+export interface AmendElement {
   readonly key: string;
   readonly requestId: string;
-  readonly hits: number;
+  readonly hits?: number | undefined;
+  readonly holdMillis?: number | undefined;
 }
-
-const PARAMETERS = ['hits', 'maxRequests', 'maxRequestsInQueue', 'maxWaitMillis'] as const;
 
 /** The requests to Sluice. Each throws a SluiceError if there is no answer. */
 export class Service {
@@ -47,18 +46,12 @@ export class Service {
 
   /** Sends a check that waits. Aborting closes its connection, which withdraws the check. */
   wait({ key, ...parameters }: WaitElement, signal: AbortSignal): Promise<Answer> {
-    const query = new URLSearchParams({ canWait: 'true' });
-    for (const name of PARAMETERS) {
-      const value = parameters[name];
-      if (value !== undefined) query.set(name, String(value));
-    }
-    const path = `/rate/${encodeURIComponent(key)}?${query.toString()}`;
+    const path = pathOf([key], { canWait: true, ...parameters });
     return this.#call({ method: 'POST', path, signal });
   }
 
-  correct({ key, requestId, hits }: CorrectElement, signal: AbortSignal): Promise<Answer> {
-    const path = `/rate/${encodeURIComponent(key)}/${encodeURIComponent(requestId)}?hits=${hits}`;
-    return this.#call({ method: 'PUT', path, signal });
+  amend({ key, requestId, ...changes }: AmendElement, signal: AbortSignal): Promise<Answer> {
+    return this.#call({ method: 'PUT', path: pathOf([key, requestId], changes), signal });
   }
 
   async #call(call: Omit<Call, 'headers'>): Promise<Answer> {
@@ -80,6 +73,18 @@ export class Service {
     headers.Authorization = `Bearer ${typeof token === 'string' ? token : await tokenFrom(token)}`;
     return headers;
   }
+}
+
+type Parameters = Readonly<Record<string, string | number | boolean | undefined>>;
+
+/** The path of a single request, with the parameters that are given. */
+function pathOf(names: readonly string[], parameters: Parameters): string {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(parameters)) {
+    if (value !== undefined) query.set(name, String(value));
+  }
+  const path = ['/rate', ...names.map(encodeURIComponent)].join('/');
+  return query.size === 0 ? path : `${path}?${query.toString()}`;
 }
 
 function abort(call: AbortController): void {

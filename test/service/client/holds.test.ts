@@ -1,0 +1,102 @@
+import { SluiceClient } from '../../../src/client/index.js';
+import { startTestApp, type TestApp } from '../../support/app.js';
+import { useRecordingServers } from '../../support/client/recording-server.js';
+import { StoredHolds } from '../../support/client/stored-holds.js';
+import { debugState } from '../../support/debug-state.js';
+import { uniqueKey } from '../../support/unique-key.js';
+import { useRedis } from '../../support/use-redis.js';
+
+const HOLD = { maxRequests: 2, holdMillis: 60_000 };
+
+const redis = useRedis();
+const holds = new StoredHolds(redis);
+const serve = useRecordingServers();
+let app: TestApp;
+let client: SluiceClient;
+beforeAll(async () => {
+  app = await startTestApp({ REDIS_URL: redis.url, STORE_TIMEOUT_MILLIS: '30000' });
+  client = new SluiceClient(app.url);
+});
+afterAll(() => app.stop(0));
+
+const held = (key: string) => debugState(app.url, key).then(({ NumHeld }) => NumHeld);
+
+test('checks and waits hold their approvals, with their hits', async () => {
+  const key = uniqueKey();
+
+  const check = client.check(key, { ...HOLD, maxRequests: 5, hits: 2 });
+  const permits = [await check, await client.wait(key, { hits: 3, holdMillis: 60_000 })];
+
+  expect(permits).toMatchObject([{ approved: true }, { approved: true }]);
+  expect(await held(key)).toBe(5);
+});
+
+test('a bulk request carries the hits and the holds of its checks', async () => {
+  const server = await serve((call) => {
+    call.answer();
+  });
+  const other = new SluiceClient(server.url);
+
+  await Promise.all([other.check('a', { hits: 2, holdMillis: 1000 }), other.check('b')]);
+
+  expect(server.calls.map(({ elements }) => elements)).toEqual([
+    [{ key: 'a', hits: 2, holdMillis: 1000 }, { key: 'b' }],
+  ]);
+});
+
+describe('a renewal', () => {
+  test('puts the end of the hold off, and can change its length', async () => {
+    const key = uniqueKey();
+    const id = await client.permit(key, HOLD);
+    const first = (await holds.lapsesAt(key, id))!;
+
+    expect(await client.renew(key, id, { holdMillis: 120_000 })).toBe(true);
+    const second = (await holds.lapsesAt(key, id))!;
+    expect(await client.renew(key, id)).toBe(true);
+    const third = (await holds.lapsesAt(key, id))!;
+
+    expect(second).toBeGreaterThanOrEqual(first + 60_000);
+    expect(third).toBeGreaterThanOrEqual(second);
+  });
+
+  test('finds no approval that was released, or is not held', async () => {
+    const key = uniqueKey();
+    const id = await client.permit(key, HOLD);
+    await client.release(key, id);
+
+    expect(await client.renew(key, id)).toBe(false);
+    expect(await client.renew(key, await client.permit(key))).toBe(false);
+  });
+
+  test('that Sluice rejects throws an error', async () => {
+    await expect(client.renew(uniqueKey(), 'x', { holdMillis: 1 })).rejects.toMatchObject({
+      status: 400,
+      message: 'holdMillis must be a whole number from 1000 to 86400000',
+    });
+  });
+});
+
+test('a correction changes the hits of a held approval, which a renewal keeps', async () => {
+  const key = uniqueKey();
+  const id = await client.permit(key, { ...HOLD, hits: 2 });
+
+  expect(await client.correct(key, id, 7)).toBe(true);
+  expect(await client.renew(key, id)).toBe(true);
+
+  expect(await held(key)).toBe(7);
+});
+
+test.each([
+  [{ shadow: 'denied' }, true],
+  [{ outagePolicy: 'allow' }, true],
+  [{ outagePolicy: 'local' }, undefined],
+  [{}, undefined],
+])('the approval of a result with %j tells whether nothing counts it', async (mark, uncounted) => {
+  const server = await serve((call) => {
+    call.answer(() => ({ status: 200, request_id: 'id', ...mark }));
+  });
+
+  const decision = await new SluiceClient(server.url).check('a');
+
+  expect(decision).toEqual({ approved: true, requestId: 'id', uncounted });
+});
