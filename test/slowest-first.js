@@ -13,6 +13,8 @@ const SLOWEST = [
   'test/service/replicas/lost-messages.test.ts',
   'test/service/process/stop.test.ts',
   'test/service/replicas/crash.test.ts',
+  'test/service/client/lost-permits.test.ts',
+  'test/service/client/with-permit.test.ts',
   'test/service/tracing/spans.test.ts',
   'test/service/replicas/approved-once.test.ts',
   'test/service/process/rules-file.test.ts',

@@ -8,8 +8,10 @@ import { decisionOf, isFound, isReleased, resultOf } from './calls/answers.js';
 import { Batcher } from './calls/batcher.js';
 import { type Handling, PendingRequest } from './calls/pending-request.js';
 import type { Answer } from './calls/exchange.js';
+import { Permit } from './calls/permit.js';
+import type { Hold } from './calls/renewals.js';
 import { type AmendElement, Service, type WaitElement } from './calls/service.js';
-import type { Decision } from './decision.js';
+import type { Approval, Decision } from './decision.js';
 import { SluiceDeniedError } from './errors.js';
 import type {
   CheckOptions,
@@ -18,11 +20,14 @@ import type {
   RenewOptions,
   RequestOptions,
   WaitOptions,
+  WithPermitOptions,
 } from './options.js';
 
 const DEFAULT_TIMEOUT_MILLIS = 5000;
 /** Fewer or more are not faster. With several, a slow bulk request does not delay the others. */
 const DEFAULT_MAX_CALLS = 8;
+/** Bridges the failover of a Redis, and does not block others for long after a crash. */
+const DEFAULT_HOLD_MILLIS = 30_000;
 
 const NO_OPTIONS = {};
 
@@ -141,29 +146,53 @@ export class SluiceClient {
    * @returns the id to release it with
    * @throws SluiceDeniedError if it is denied; as `check`
    */
-  async permit(key: string, { wait = true, ...options }: PermitOptions = {}): Promise<string> {
-    const decision = await (wait ? this.wait(key, options) : this.check(key, options));
-    if (decision.approved) return decision.requestId;
-    throw new SluiceDeniedError(key, decision.retryAfterSeconds);
+  async permit(key: string, options: PermitOptions = NO_OPTIONS): Promise<string> {
+    return (await this.#approval(key, options)).requestId;
   }
 
   /**
-   * Waits for permission, runs `work`, and releases the approval, whether or not `work` throws. A failed release is
-   * ignored: the approval ends with its window.
-   * @returns what `work` returns
-   * @throws as `permit`; what `work` throws
+   * Waits for permission, runs `work` while it holds and renews the permit, and releases the permit, whether or not
+   * `work` throws. A failed release is ignored: the permit ends with its hold.
+   * @param work gets a signal, which is aborted when the permit is lost, with a SluicePermitLostError, and when
+   *     `options.signal` is aborted; and the id of the permit, for `correct`
+   * @returns what `work` returns, also after the permit was lost
+   * @throws as `permit`; SluicePermitLostError if the permit is lost before `work` begins; what `work` throws
    */
   async withPermit<T>(
     key: string,
-    work: () => T | Promise<T>,
-    options: PermitOptions = {},
+    work: (signal: AbortSignal, requestId: string) => T | Promise<T>,
+    { holdMillis: given = DEFAULT_HOLD_MILLIS, ...options }: WithPermitOptions = NO_OPTIONS,
   ): Promise<T> {
-    const requestId = await this.permit(key, options);
+    const holdMillis = given === false ? undefined : given;
+    const askedAt = performance.now();
+    const { requestId, uncounted } = await this.#approval(key, { ...options, holdMillis });
+    const hold =
+      holdMillis === undefined || uncounted ? undefined : this.#holdOf(key, requestId, holdMillis);
+    const permit = new Permit(hold, options.signal);
     try {
-      return await work();
+      return await work(await permit.begin(askedAt), requestId);
     } finally {
-      await this.#releaseUnnoticed(key, requestId);
+      permit.end();
+      if (!permit.isLost) await this.#releaseUnnoticed(key, requestId);
     }
+  }
+
+  /** @throws as `permit` */
+  async #approval(key: string, { wait = true, ...options }: PermitOptions): Promise<Approval> {
+    const decision = await (wait ? this.wait(key, options) : this.check(key, options));
+    if (decision.approved) return decision;
+    throw new SluiceDeniedError(key, decision.retryAfterSeconds);
+  }
+
+  #holdOf(key: string, requestId: string, holdMillis: number): Hold {
+    const { timeoutMillis: longest } = this.#amendments;
+    return {
+      key,
+      requestId,
+      holdMillis,
+      renew: (signal, millis) =>
+        this.renew(key, requestId, { signal, timeoutMillis: Math.min(millis, longest) }),
+    };
   }
 
   async #releaseUnnoticed(key: string, requestId: string): Promise<void> {

@@ -28,6 +28,24 @@ export class SluiceDeniedError extends SluiceError {
   }
 }
 
+/** A permit no longer counts while its work goes on: the reason with which the signal of the work is aborted. */
+export class SluicePermitLostError extends SluiceError {
+  override readonly name: string = 'SluicePermitLostError';
+  readonly key: string;
+  readonly requestId: string;
+
+  /** @param cause why the last renewal failed; undefined if Sluice answered that the permit no longer counts */
+  constructor(key: string, requestId: string, cause?: unknown) {
+    const message =
+      cause === undefined
+        ? 'the permit no longer counts'
+        : 'the permit could not be renewed before its hold lapsed';
+    super(message, cause === undefined ? {} : { cause });
+    this.key = key;
+    this.requestId = requestId;
+  }
+}
+
 interface UnavailableDetails extends Details {
   readonly mayHaveCounted: boolean;
   readonly retryAfterSeconds?: number | undefined;

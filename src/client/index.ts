@@ -3,6 +3,7 @@ export { SluiceClient } from './client.js';
 export {
   SluiceDeniedError,
   SluiceError,
+  SluicePermitLostError,
   SluiceTimeoutError,
   SluiceUnavailableError,
 } from './errors.js';
@@ -14,6 +15,7 @@ export type {
   RenewOptions,
   RequestOptions,
   WaitOptions,
+  WithPermitOptions,
 } from './options.js';
 export {
   type LimitedResponse,

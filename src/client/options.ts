@@ -46,10 +46,19 @@ export interface WaitOptions extends CheckOptions {
   readonly maxWaitMillis?: number | undefined;
 }
 
-/** How `withPermit` and a limited `fetch` ask. */
+/** How `permit` and a limited `fetch` ask. */
 export interface PermitOptions extends WaitOptions {
   /** Whether to wait if the limit is reached. `true` by default. */
   readonly wait?: boolean | undefined;
+}
+
+/** How `withPermit` asks, and for how long it holds. */
+export interface WithPermitOptions extends Omit<PermitOptions, 'holdMillis'> {
+  /**
+   * How long the permit of a worker that has crashed stays taken. Renewed every third of it while the work goes on.
+   * 30,000 by default. With `false` nothing is held: the permit ends with its window.
+   */
+  readonly holdMillis?: number | false | undefined;
 }
 
 /** How to renew a hold. */

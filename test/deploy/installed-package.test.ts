@@ -75,7 +75,13 @@ console.log(JSON.stringify([first.approved, second.approved, released, (await wa
 `;
 
 const TYPED = `
-import { limitedFetch, rateLimit, SluiceClient, SluiceDeniedError } from 'sluice/client';
+import {
+  limitedFetch,
+  rateLimit,
+  SluiceClient,
+  SluiceDeniedError,
+  SluicePermitLostError,
+} from 'sluice/client';
 
 const client = new SluiceClient({ url: 'http://localhost:8080', token: () => 'a', timeoutMillis: 1 });
 const decision = await client.check('a', { maxRequests: 1, signal: AbortSignal.timeout(1) });
@@ -84,9 +90,18 @@ decision.requestId;
 const id: string = decision.approved ? decision.requestId : String(decision.retryAfterSeconds);
 const released: boolean = await client.release('a', id);
 const seven: number = await client.withPermit('a', async () => 7, { wait: false });
+const renewed: boolean = await client.renew('a', id, { holdMillis: 60_000 });
+const cut: string = await client.withPermit(
+  'a',
+  (signal, requestId) => {
+    const { reason } = signal;
+    return reason instanceof SluicePermitLostError ? reason.requestId : requestId;
+  },
+  { hits: 2, holdMillis: false },
+);
 const answer: Response = await limitedFetch(client, { keyOf: ({ host }) => host })('http://a');
 export const middleware = rateLimit<{ ip: string }>(client, { keyOf: ({ ip }) => ip });
-export const all = [released, seven, answer, new SluiceDeniedError('a', 1).status];
+export const all = [released, seven, renewed, cut, answer, new SluiceDeniedError('a', 1).status];
 // @ts-expect-error: there is no such option
 await client.wait('a', { canWait: true });
 `;

@@ -1,0 +1,259 @@
+import { getEventListeners } from 'node:events';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+import { SluiceClient } from '../../../src/client/index.js';
+import { startTestApp, type TestApp } from '../../support/app.js';
+import { useRecordingServers } from '../../support/client/recording-server.js';
+import { StoredHolds } from '../../support/client/stored-holds.js';
+import { useWorkers } from '../../support/client/worker-process.js';
+import { debugState, untilWaiting } from '../../support/debug-state.js';
+import { useTemporaryFolder } from '../../support/temporary-folder.js';
+import { uniqueKey } from '../../support/unique-key.js';
+import { until } from '../../support/until.js';
+import { useRedis } from '../../support/use-redis.js';
+
+const WINDOW_MILLIS = 100;
+/** The least hold. */
+const HOLD_MILLIS = 1000;
+const ONE = { maxRequests: 1, holdMillis: HOLD_MILLIS };
+
+const redis = useRedis();
+const holds = new StoredHolds(redis);
+const folder = useTemporaryFolder();
+const serve = useRecordingServers();
+const startWorker = useWorkers();
+let replicas: readonly TestApp[] = [];
+let clients: readonly SluiceClient[];
+let client: SluiceClient;
+beforeAll(async () => {
+  const rules = join(folder, 'rules.json');
+  const keys = [
+    { key_pattern: 'shadow', shadow: true, max_requests_per_window: 1 },
+    { key_pattern: 'no holds', requests_can_hold: false },
+  ];
+  await writeFile(rules, JSON.stringify({ keys }));
+  const settings = {
+    REDIS_URL: redis.url,
+    WINDOW_MILLIS: String(WINDOW_MILLIS),
+    CONFIG_FILE: rules,
+    STORE_TIMEOUT_MILLIS: '30000',
+  };
+  replicas = await Promise.all([startTestApp(settings), startTestApp(settings)]);
+  clients = replicas.map(({ url }) => new SluiceClient(url));
+  client = clients[0]!;
+});
+afterAll(() => Promise.all(replicas.map((replica) => replica.stop(0))));
+
+const state = (key: string) => debugState(replicas[0]!.url, key);
+
+describe('a permit', () => {
+  test('is held while the work goes on, over windows and renewals, and is then free', async () => {
+    const key = uniqueKey();
+
+    const work = async (signal: AbortSignal, requestId: string) => {
+      await holds.untilProlonged(key, requestId, HOLD_MILLIS);
+      const other = await client.check(key);
+      return [signal.aborted, other.approved, (await state(key)).NumHeld];
+    };
+
+    expect(await client.withPermit(key, work, ONE)).toEqual([false, false, 1]);
+    expect(await state(key)).not.toHaveProperty('NumHeld');
+    expect(await client.check(key)).toMatchObject({ approved: true });
+  });
+
+  test('is had by at most two at a time, however long the work takes', async () => {
+    const key = uniqueKey();
+    let atWork = 0;
+    let most = 0;
+    let done = 0;
+    const work = async (_signal: AbortSignal, requestId: string) => {
+      atWork += 1;
+      most = Math.max(most, atWork);
+      await holds.untilProlonged(key, requestId, 5 * WINDOW_MILLIS);
+      done += 1;
+      atWork -= 1;
+    };
+
+    await Promise.all(
+      Array.from({ length: 6 }, (_, i) =>
+        clients[i % 2]!.withPermit(key, work, { maxRequests: 2, holdMillis: HOLD_MILLIS }),
+      ),
+    );
+
+    expect({ done, most }).toEqual({ done: 6, most: 2 });
+  });
+
+  test('is held for 30 s by default', async () => {
+    const key = uniqueKey();
+    let lapsesAt: number | undefined;
+    const askedAt = await redisMillis();
+
+    await client.withPermit(key, async (_signal, requestId) => {
+      lapsesAt = await holds.lapsesAt(key, requestId);
+    });
+
+    expect(lapsesAt).toBeGreaterThanOrEqual(askedAt + 30_000);
+    expect(lapsesAt).toBeLessThanOrEqual((await redisMillis()) + 30_000);
+  });
+
+  test('ends with its window if holds are turned off', async () => {
+    const key = uniqueKey();
+
+    await client.withPermit(
+      key,
+      async () => {
+        expect(await state(key)).not.toHaveProperty('NumHeld');
+        await until(async () => (await state(key)).NumApprovedThisWindow !== 1);
+      },
+      { maxRequests: 1, holdMillis: false },
+    );
+  });
+
+  test('of a key that forbids holds is rejected, unless holds are turned off', async () => {
+    await expect(client.withPermit('no holds', () => 'done')).rejects.toMatchObject({
+      status: 403,
+      message: 'holding approvals is disabled for this key',
+    });
+
+    expect(await client.withPermit('no holds', () => 'done', { holdMillis: false })).toBe('done');
+  });
+
+  test('takes hits, which the work can correct', async () => {
+    const key = uniqueKey();
+
+    const work = async (_signal: AbortSignal, requestId: string) => {
+      const before = (await state(key)).NumHeld;
+      await client.correct(key, requestId, 7);
+      return [before, (await state(key)).NumHeld];
+    };
+
+    expect(await client.withPermit(key, work, { maxRequests: 10, hits: 4 })).toEqual([4, 7]);
+    expect(await state(key)).not.toHaveProperty('NumHeld');
+  });
+
+  test('that a shadow rule let pass is never lost', async () => {
+    const outcome = await client.withPermit(
+      'shadow',
+      (_, counted) =>
+        client.withPermit(
+          'shadow',
+          async (signal, uncounted) => {
+            await holds.untilProlonged('shadow', counted, HOLD_MILLIS / 2);
+            return [signal.aborted, await client.renew('shadow', uncounted)];
+          },
+          { holdMillis: HOLD_MILLIS },
+        ),
+      { holdMillis: HOLD_MILLIS },
+    );
+
+    expect(outcome).toEqual([false, false]);
+  });
+});
+
+describe('a permit whose turn came after a wait', () => {
+  const HOLD = { holdMillis: 3000 };
+  /** The approval of a wait that took longer than a renewal may. */
+  const waited = async () => {
+    const server = await serve();
+    let isAtWork = false;
+    const done = new SluiceClient(server.url).withPermit('a', () => (isAtWork = true), HOLD);
+    const wait = await server.call(0);
+    const askedAt = performance.now();
+    await until(() => performance.now() - askedAt > HOLD.holdMillis / 3);
+    wait.succeed({ request_id: 'id' });
+    const renewal = await server.call(1);
+    return { server, done, renewal, isAtWork: () => isAtWork };
+  };
+
+  test('is renewed before the work begins', async () => {
+    const { server, done, renewal, isAtWork } = await waited();
+    expect(renewal).toMatchObject({ method: 'PUT', path: '/rate/a/id' });
+    expect(isAtWork()).toBe(false);
+
+    renewal.succeed({ request_id: 'id', holdMillis: 3000 });
+
+    (await server.call(2)).answer(() => ({ status: 200 }));
+    expect(await done).toBe(true);
+  });
+
+  test('is lost without any work if it has lapsed meanwhile', async () => {
+    const { server, done, renewal, isAtWork } = await waited();
+    renewal.fail(404, 'request not found');
+
+    (await server.call(2)).answer(() => ({ status: 404, error: 'request not found' }));
+    await expect(done).rejects.toMatchObject({ name: 'SluicePermitLostError', requestId: 'id' });
+    expect(isAtWork()).toBe(false);
+  });
+});
+
+describe("the caller's signal", () => {
+  test('aborts the work, and the permit is held until the work ends', async () => {
+    const key = uniqueKey();
+    const leaving = new AbortController();
+    let reason: unknown;
+    let held: number | undefined;
+    const work = async (signal: AbortSignal) => {
+      leaving.abort(new Error('changed my mind'));
+      reason = signal.reason;
+      held = (await state(key)).NumHeld;
+      signal.throwIfAborted();
+    };
+
+    const done = client.withPermit(key, work, { ...ONE, signal: leaving.signal });
+
+    await expect(done).rejects.toThrow('changed my mind');
+    expect([reason, held]).toEqual([new Error('changed my mind'), 1]);
+    expect(await state(key)).not.toHaveProperty('NumHeld');
+  });
+
+  test('ends the wait', async () => {
+    const key = uniqueKey();
+    const leaving = new AbortController();
+    await client.permit(key, { maxRequests: 1, holdMillis: 60_000 });
+    let isDone = false;
+    const work = () => (isDone = true);
+    const waiting = client.withPermit(key, work, { signal: leaving.signal });
+    await untilWaiting(replicas[0]!.url, key, 1);
+
+    leaving.abort();
+
+    await expect(waiting).rejects.toBe(leaving.signal.reason);
+    await untilWaiting(replicas[0]!.url, key, 0);
+    expect(isDone).toBe(false);
+  });
+
+  test('has no listeners left when the work has ended, whose own signal stays', async () => {
+    const key = uniqueKey();
+    const { signal } = new AbortController();
+    const work = async (own: AbortSignal, requestId: string) => {
+      await holds.untilProlonged(key, requestId, HOLD_MILLIS / 2);
+      return own;
+    };
+
+    const own = await client.withPermit(key, work, { ...ONE, signal });
+
+    expect(getEventListeners(signal, 'abort')).toEqual([]);
+    expect(own.aborted).toBe(false);
+  });
+});
+
+describe('a process', () => {
+  test('ends when its work has ended', async () => {
+    const worker = await startWorker(replicas[0]!.url, uniqueKey(), 'ends');
+
+    expect(await worker.ended).toBe(0);
+  });
+
+  test('is not kept alive by a permit alone', async () => {
+    const worker = await startWorker(replicas[0]!.url, uniqueKey(), 'has nothing to wait for');
+
+    // Node's exit code if a module waits for what can't come.
+    expect(await worker.ended).toBe(13);
+  });
+});
+
+async function redisMillis(): Promise<number> {
+  const [seconds, micros] = await redis.client.time();
+  return Number(seconds) * 1000 + Math.floor(Number(micros) / 1000);
+}

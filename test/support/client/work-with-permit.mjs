@@ -1,0 +1,26 @@
+// Works with a permit, in a process of its own: `node work-with-permit.mjs <url> <key> <work>`. Prints the id of the permit.
+import { SluiceClient } from 'sluice/client';
+
+const WORK = {
+  'goes on for ever': () => new Promise(() => setInterval(() => undefined, 1000)),
+  'ends when its permit is lost': (signal) =>
+    new Promise((resolve) => {
+      const keepAlive = setInterval(() => undefined, 1000);
+      signal.addEventListener('abort', () => {
+        clearInterval(keepAlive);
+        resolve();
+      });
+    }),
+  'has nothing to wait for': () => new Promise(() => undefined),
+  ends: () => undefined,
+};
+
+const [url, key, work] = process.argv.slice(2);
+await new SluiceClient(url).withPermit(
+  key,
+  (signal, requestId) => {
+    console.log(requestId);
+    return WORK[work](signal);
+  },
+  { maxRequests: 1, holdMillis: 1000 },
+);
