@@ -47,10 +47,11 @@ export function showDetail(detail) {
   );
 }
 
-function stateText({ found, recentDenials: run, isHeld }) {
+function stateText({ found, recentDenials: run, isHeld, pausedMillis }) {
   const parts = [
     !found && 'This key does not exist now. These limits would apply to it.',
     isHeld && 'Recovery hold after a loss of Redis: no request is approved for a moment.',
+    found && pausedMillis > 0 && `Paused: no request is approved for ${duration(pausedMillis)}.`,
     run &&
       `Denied since ${moment(run.sinceMillis)} (${duration(run.sinceMillis)}): ${reason(run)}. ` +
         `${plural(run.count, 'time', 'times')} by this replica, ${rate(run.perSecond)} per second` +
@@ -119,6 +120,7 @@ function showLimits({ key, limits, explained }) {
     title,
     value: format(inForce[field]),
     why: whyText(explained.sources[field], {
+      field,
       inForce: inForce[field],
       declared: explained.limits[field],
       format,
@@ -139,8 +141,12 @@ function fillLimit(element, { value, why }) {
 }
 
 /** A live key takes new rules at its next check or window. */
-function whyText(source, { inForce, declared, format }) {
+function whyText(source, { field, inForce, declared, format }) {
   const differs = inForce !== declared;
+  // A request may have set the next window's length only.
+  if (source.by === 'request' && field === 'windowMillis' && !differs) {
+    return 'a request, from the next window on';
+  }
   if (source.by === 'request') return `a request, instead of ${format(declared)}`;
   const by = source.by === 'settings' ? 'the settings' : ruleName(source);
   return differs ? `${by}, ${format(declared)} from the next check or window on` : by;
@@ -157,6 +163,9 @@ function overridesText({ requestsCanSet, isShadow, digest, rules }) {
       : `may set ${parameter} up to ${count(requestsCanSet[parameter])}`;
   const parts = [
     `Requests ${may('maxRequests')} and ${may('maxRequestsInQueue')}.`,
+    requestsCanSet.windowMillis === undefined
+      ? 'They may not set windowMillis.'
+      : `They may set windowMillis up to ${duration(requestsCanSet.windowMillis)}.`,
     requestsCanSet.holdMillis === undefined
       ? 'They may not hold approvals.'
       : `They may hold approvals for up to ${duration(requestsCanSet.holdMillis)} without a renewal.`,

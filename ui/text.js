@@ -54,6 +54,7 @@ const REASONS = {
   turn_too_late: 'turn too late',
   wait_expired: 'waited too long',
   too_many_hits: 'more hits than the maximum',
+  paused: 'paused',
 };
 
 /** Why a key is denied. */

@@ -96,12 +96,16 @@ function describePolicy(policy: KeyPolicy): string[] {
   const queue = policy.requestsCanModQueue
     ? `up to ${policy.maxRequestsInQueueCeiling}`
     : 'not by requests';
+  const window = policy.requestsCanSetWindow
+    ? `up to ${policy.windowMillisCeiling}`
+    : 'not by requests';
   const holds = policy.requestsCanHold ? `up to ${policy.maxHoldMillis} ms` : 'none';
   return [
-    `  window: ${limits.windowMillis} ms`,
+    `  window: ${limits.windowMillis} ms; to be set ${window}`,
     `  approvals per window: ${limits.maxRequests}; to be set ${rate}`,
     `  places in the queue: ${limits.maxRequestsInQueue}; to be set ${queue}`,
     `  holds of approvals: ${holds}`,
+    ...(policy.requestsCanPause ? ['  pauses: without the scope configure'] : []),
     ...(policy.maxWaitMillis > 0
       ? [`  checks of gateways wait for up to ${policy.maxWaitMillis} ms`]
       : []),

@@ -10,13 +10,17 @@ type OpenSettings = Pick<
   | 'DEBUG_ENDPOINTS'
   | 'REQUESTS_CAN_SET_RATE'
   | 'REQUESTS_CAN_MOD_QUEUE'
+  | 'REQUESTS_CAN_SET_WINDOW'
 >;
 
 /** Warns if other machines can reach the service, and it has no tokens. */
 export function warnOfOpenAccess(settings: OpenSettings, logger: Logger): void {
   const { HOST: host, AUTH_TOKENS_FILE: file } = settings;
   if (file !== undefined || isLoopback(host)) return;
-  const canOverride = settings.REQUESTS_CAN_SET_RATE || settings.REQUESTS_CAN_MOD_QUEUE;
+  const canOverride =
+    settings.REQUESTS_CAN_SET_RATE ||
+    settings.REQUESTS_CAN_MOD_QUEUE ||
+    settings.REQUESTS_CAN_SET_WINDOW;
   const open = [
     'checks',
     'releases',

@@ -124,6 +124,14 @@ describeInBrowser('a key in the dashboard', () => {
       await untilText(page, '#overrides', 'They may hold approvals for up to 1 d without');
     });
 
+    test('says how long it is paused, and that a request has set the length of its windows', async () => {
+      await send(app.url, 'POST', `${ratePath('job')}?windowMillis=7200000`);
+      await send(app.url, 'PUT', `${ratePath('job')}?pauseMillis=7200000`);
+      const { page } = await open(addressOf(app, 'job'));
+      await untilText(page, '#detail-state', 'Paused: no request is approved for');
+      await untilText(page, '#limits', 'a request, from the next window on');
+    });
+
     test('that does not exist says so, and which limits would apply', async () => {
       const { page } = await open(`${app.url}/ui`);
       await page.getByLabel('Search for keys').fill('no/such key');

@@ -215,7 +215,7 @@ describe('the command line', () => {
       'the key "ab": 2 rules apply, in this order',
       '  rule 1 all, expression "a.*": {"max_requests_per_window":7}',
       '  rule 3, key "ab": {"window_millis":50,"requests_can_set_rate":false,"shadow":true}',
-      '  window: 50 ms',
+      '  window: 50 ms; to be set up to 31622400000',
       '  approvals per window: 7; to be set not by requests',
       '  places in the queue: 400; to be set up to 100000',
       '  holds of approvals: up to 86400000 ms',
@@ -233,6 +233,20 @@ describe('the command line', () => {
 
     expect(await explained('a')).toContain('  holds of approvals: up to 5000 ms');
     expect(await explained('b')).toContain('  holds of approvals: none');
+  });
+
+  test('explains whether requests may set the window, and whether pauses need the scope configure', async () => {
+    const path = await fileWith(
+      'keys:\n  - { key_pattern: a, window_millis_ceiling: 5000, requests_can_pause: true }\n  - { key_pattern: b, requests_can_set_window: false }\n',
+    );
+    const explained = async (key: string): Promise<string[]> =>
+      (await run('--check-config', path, '--explain', key)).stdout.split('\n');
+
+    const [open, closed] = [await explained('a'), await explained('b')];
+    expect(open).toContain('  window: 1000 ms; to be set up to 5000');
+    expect(open).toContain('  pauses: without the scope configure');
+    expect(closed).toContain('  window: 1000 ms; to be set not by requests');
+    expect(closed.join()).not.toContain('pauses');
   });
 
   test('explains how long the checks of gateways may wait, if they may', async () => {

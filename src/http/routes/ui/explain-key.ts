@@ -21,6 +21,7 @@ export interface ExplainedKey {
     /** The greatest value that counts; undefined if none counts. */
     readonly maxRequests: number | undefined;
     readonly maxRequestsInQueue: number | undefined;
+    readonly windowMillis: number | undefined;
     readonly holdMillis: number | undefined;
   };
   readonly isShadow: boolean;
@@ -35,7 +36,7 @@ interface ExplainedRule {
   readonly effects: Readonly<Record<string, unknown>>;
 }
 
-type Overridden = Readonly<Record<'maxRequests' | 'maxRequestsInQueue', boolean>>;
+type Overridden = Readonly<Record<'maxRequests' | 'maxRequestsInQueue' | 'windowMillis', boolean>>;
 
 /** @param overridden which limits requests have set */
 export function explainKey(key: string, rules: RuleSet, overridden: Overridden): ExplainedKey {
@@ -48,7 +49,7 @@ export function explainKey(key: string, rules: RuleSet, overridden: Overridden):
     rules: matches.map(explainRule),
     limits: { windowMillis, maxRequests, maxRequestsInQueue },
     sources: {
-      windowMillis: sourceOf('window_millis'),
+      windowMillis: overridden.windowMillis ? BY_REQUEST : sourceOf('window_millis'),
       maxRequests: overridden.maxRequests ? BY_REQUEST : sourceOf('max_requests_per_window'),
       maxRequestsInQueue: overridden.maxRequestsInQueue
         ? BY_REQUEST
@@ -75,6 +76,7 @@ function ceilingsOf(policy: KeyPolicy): ExplainedKey['requestsCanSet'] {
   return {
     maxRequests: policy.requestsCanSetRate ? policy.maxRequestsCeiling : undefined,
     maxRequestsInQueue: policy.requestsCanModQueue ? policy.maxRequestsInQueueCeiling : undefined,
+    windowMillis: policy.requestsCanSetWindow ? policy.windowMillisCeiling : undefined,
     holdMillis: policy.requestsCanHold ? policy.maxHoldMillis : undefined,
   };
 }

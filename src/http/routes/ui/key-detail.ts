@@ -11,7 +11,7 @@ import { parseKeyIn } from './ui-parameters.js';
 /** How many requests of the queue are shown one by one. */
 const MOST_QUEUED = 50;
 
-const NOT_OVERRIDDEN = { maxRequests: false, maxRequestsInQueue: false };
+const NOT_OVERRIDDEN = { maxRequests: false, maxRequestsInQueue: false, windowMillis: false };
 
 interface DetailParts {
   readonly limiter: Pick<Limiter, 'examine'>;

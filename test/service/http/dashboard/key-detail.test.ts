@@ -30,6 +30,7 @@ describe.each(bothLimiters(redis))('one key in detail (%s limiter)', (name, sett
             max_requests_per_window: 2,
             requests_can_mod_queue: false,
             requests_can_hold: false,
+            requests_can_set_window: false,
           },
           { key_pattern: 'tenant-7', window_millis: 3_600_000, max_requests_ceiling: 50 },
         ],
@@ -65,6 +66,7 @@ describe.each(bothLimiters(redis))('one key in detail (%s limiter)', (name, sett
               max_requests_per_window: 2,
               requests_can_mod_queue: false,
               requests_can_hold: false,
+              requests_can_set_window: false,
             },
           },
           { number: 2, pattern: 'tenant-7', isRegex: false },
@@ -95,6 +97,21 @@ describe.each(bothLimiters(redis))('one key in detail (%s limiter)', (name, sett
     });
     const { explained } = (await detail('tenant-7')) as { explained: { requestsCanSet: object } };
     expect(explained.requestsCanSet).toEqual({ maxRequests: 50 });
+  });
+
+  test('has the rest of its pause, and whether a request has set the length of its windows', async () => {
+    await send(app.url, 'POST', `${ratePath('job')}?windowMillis=7200000`);
+    await send(app.url, 'PUT', `${ratePath('job')}?pauseMillis=60000`);
+
+    const body = (await detail('job')) as { pausedMillis: number };
+    expect(body).toMatchObject({
+      overridden: { windowMillis: true },
+      explained: {
+        sources: { windowMillis: { by: 'request' } },
+        requestsCanSet: { windowMillis: 31_622_400_000 },
+      },
+    });
+    expect(body.pausedMillis).toBeGreaterThan(50_000);
   });
 
   test('of an unknown key says which limits would apply, and creates no key', async () => {

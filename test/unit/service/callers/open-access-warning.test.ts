@@ -29,6 +29,7 @@ test('the warning leaves out features that are switched off', () => {
     DEBUG_ENDPOINTS: 'false',
     REQUESTS_CAN_SET_RATE: 'false',
     REQUESTS_CAN_MOD_QUEUE: 'false',
+    REQUESTS_CAN_SET_WINDOW: 'false',
   });
 
   expect(line?.open).toEqual(['checks', 'releases', '/metrics']);
