@@ -11,9 +11,10 @@ export interface Asked {
   readonly query?: string | undefined;
   /** Whether it is about an approval. Unlike a check it creates no key, so any key will do. */
   readonly isAmendment?: boolean;
+  readonly isPause?: boolean;
 }
 
-const OVERRIDES = ['maxRequests', 'maxRequestsInQueue'] as const;
+const OVERRIDES = ['maxRequests', 'maxRequestsInQueue', 'windowMillis'] as const;
 const RULED = [...OVERRIDES, 'holdMillis'] as const;
 
 /** @returns the statuses of a request without a valid token, if the service needs one */
@@ -41,18 +42,23 @@ export function mayTouch({ sorts }: Caller, key: string): boolean {
 export function firstAnswer(key: string, query: string): readonly number[] {
   const sort = sortOf(key);
   const isOff = sort !== undefined && TREATMENTS[sort].maximum === 0;
-  return [isOff && !setsLimit(ruledIn(query)) ? 429 : 200];
+  const given = ruledIn(query);
+  // A length of the window leaves the maximum as it is.
+  given.delete('windowMillis');
+  return [isOff && !setsLimit(given) ? 429 : 200];
 }
 
 function isRefused(
   key: string,
-  { query = '', isAmendment = false }: Asked,
+  { query = '', isAmendment = false, isPause = false }: Asked,
   caller: Caller,
   declared: Declared,
 ): boolean {
   const given = ruledIn(query);
-  if (setsLimit(given) && !caller.scopes.includes('configure')) return true;
   const sort = sortOf(key);
+  const canConfigure = caller.scopes.includes('configure');
+  if (isPause) return !canConfigure && !(sort && TREATMENTS[sort].canBePaused);
+  if (setsLimit(given) && !canConfigure) return true;
   if (sort === undefined) return false;
   if (sort === 'stranger' && declared.refusesStrangers && !isAmendment) return true;
   const { canBeSet, ceilings } = TREATMENTS[sort];

@@ -14,17 +14,27 @@ export interface Treatment {
   readonly ceilings?: {
     readonly maxRequests: number;
     readonly maxRequestsInQueue: number;
+    readonly windowMillis: number;
     readonly holdMillis: number;
   };
   /** Whether requests may set limits, and hold approvals. */
   readonly canBeSet?: false;
+  /** Whether a pause takes no scope of its own. */
+  readonly canBePaused?: true;
 }
 
 export const TREATMENTS: Readonly<Record<Sort, Treatment>> = {
   open: {},
   fixed: { maximum: 2, canBeSet: false },
-  capped: { ceilings: { maxRequests: 10, maxRequestsInQueue: 5, holdMillis: 7_200_000 } },
-  few: { maximum: 2 },
+  capped: {
+    ceilings: {
+      maxRequests: 10,
+      maxRequestsInQueue: 5,
+      windowMillis: 14_400_000,
+      holdMillis: 7_200_000,
+    },
+  },
+  few: { maximum: 2, canBePaused: true },
   off: { maximum: 0, canBeSet: false },
   shadow: { maximum: 1, isShadow: true },
   stranger: {},
@@ -93,13 +103,16 @@ export function rulesText(): string {
       rule('~(fixed|off)~', {
         requests_can_set_rate: false,
         requests_can_mod_queue: false,
+        requests_can_set_window: false,
         requests_can_hold: false,
       }),
       rule('~capped~', {
         max_requests_ceiling: 10,
         max_requests_in_queue_ceiling: 5,
+        window_millis_ceiling: 14_400_000,
         max_hold_millis: 7_200_000,
       }),
+      rule('~few~', { requests_can_pause: true }),
       rule('~shadow~', { name: 'tried', shadow: true }),
       rule('~off~', { max_requests_per_window: 0 }),
     ],

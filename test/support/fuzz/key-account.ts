@@ -26,6 +26,11 @@ export class KeyAccount {
     else this.#refused.add(key);
   }
 
+  /** Records a pause that was accepted: it creates its key. */
+  paused(key: string): void {
+    this.#accepted.add(key);
+  }
+
   /** Records that an approval was released. */
   released(key: string): void {
     this.#approved.set(key, (this.#approved.get(key) ?? 0) - 1);

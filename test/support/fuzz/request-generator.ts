@@ -11,6 +11,8 @@ export interface ModelledRequest {
   readonly statuses: readonly number[];
   /** The limiter key, if it is a readable check. */
   readonly checkOf?: string | undefined;
+  /** The limiter key, if it is a pause that creates it. */
+  readonly pauseOf?: string | undefined;
   /** The correlation id that must be echoed. */
   readonly correlationId?: string | undefined;
   /** Whether it is the last request on its connection. */
@@ -24,6 +26,7 @@ interface Ask extends Asked {
   readonly method: string;
   readonly target: string;
   readonly checkOf?: string | undefined;
+  readonly pauseOf?: string | undefined;
 }
 
 const METHODS = ['GET', 'POST', 'PUT', 'DELETE', 'PATCH', 'HEAD', 'OPTIONS', 'TRACE', 'PROPFIND', 'M-SEARCH', 'PURGE']; // prettier-ignore
@@ -38,6 +41,8 @@ const WRONG_QUERIES = [
   `${'a&'.repeat(1000)}canWait=x`, 'hits=0', 'hits=-1', 'hits=1.5', 'hits=1000000001', 'hits=1&hits=2', 'hit=1',
   'holdMillis=999', 'holdMillis=86400001', 'holdMillis=1000.5', 'holdMillis=', 'holdMillis=1e4',
   'holdMillis=5000&holdMillis=5000', 'holdmillis=5000', 'hits=1&holdMillis=0',
+  'windowMillis=0', 'windowMillis=31622400001', 'windowMillis=1.5', 'windowMillis=', 'windowmillis=5000',
+  'windowMillis=5000&windowMillis=5000', 'pauseMillis=0', 'canWait=true&pauseMillis=5000',
   'x=1', 'x=1&x=2', 'x[y][z]=1', '__proto__=1', '__proto__[canWait]=x', 'constructor=1', '%zz=%zz', '=', '?', 'a=%00',
   'a=1&'.repeat(500),
 ]; // prettier-ignore
@@ -45,6 +50,7 @@ const RIGHT_QUERIES = [
   '', '', '', 'canWait=true', 'canWait=FALSE', 'canWait=1&maxWaitMillis=0', 'canWait=1&maxWaitMillis=300', 'canWait=1&maxRequests=1000000000', 'maxRequests=7',
   'maxRequestsInQueue=0', 'maxRequests=%31', 'hits=1', '&&&',
   'holdMillis=7200000', 'hits=1&holdMillis=7200000', 'canWait=true&holdMillis=7200000',
+  'windowMillis=14400000', 'hits=1&windowMillis=14400000', 'canWait=true&windowMillis=14400000',
 ]; // prettier-ignore
 /** Queries of a PUT. None of these holds lapses during a run. */
 const RIGHT_AMENDMENTS = [
@@ -64,6 +70,19 @@ const RULED_PARAMETERS = [
   'maxRequests=10', 'maxRequests=11', 'maxRequestsInQueue=5', 'maxRequestsInQueue=6', 'maxRequests=9&canWait=true',
   'maxRequests=10&maxRequestsInQueue=5', 'maxRequests=10&maxRequestsInQueue=6', 'maxRequests=11&maxRequestsInQueue=5',
   'holdMillis=7200000', 'holdMillis=7200001', 'maxRequests=10&holdMillis=7200000', 'maxRequests=10&holdMillis=7200001',
+  'windowMillis=14400000', 'windowMillis=14400001', 'maxRequests=10&windowMillis=14400000', 'maxRequests=11&windowMillis=14400000',
+]; // prettier-ignore
+const RIGHT_PAUSES = [
+  'pauseMillis=0',
+  'pauseMillis=1',
+  'pauseMillis=7200000',
+  'pauseMillis=86400000',
+  '&pauseMillis=%35&',
+];
+const WRONG_PAUSES = [
+  '', '&&&', 'pauseMillis=-1', 'pauseMillis=86400001', 'pauseMillis=1.5', 'pauseMillis=', 'pauseMillis=1e3',
+  'pauseMillis=5&pauseMillis=5', 'pausemillis=5', 'pauseMillis[]=5', 'pauseMillis=5&canWait=true', 'maxRequests=5', 'x=1',
+  '__proto__=1', 'a=%00',
 ]; // prettier-ignore
 const NO_PATHS = [
   '/', '/rate/', '/rates', '/Rate/x', '//rate/x', '/rate//x', '/rate/x/y/z', '/../rate/x',
@@ -137,15 +156,25 @@ export class RequestGenerator {
     });
   }
 
+  /** A pause of a key, by a caller that may pause it. */
+  pause(key: string, millis: number): ModelledRequest {
+    return this.#frameRight({
+      ...this.#pauseTarget(key, `pauseMillis=${millis}`),
+      statuses: [200],
+    });
+  }
+
   metrics(): ModelledRequest {
     return this.#frameRight({ method: 'GET', target: '/metrics', statuses: [200], scope: 'debug' });
   }
 
-  /** A caller's requests about a key, one of each kind: checks, a correction, a release, and a debug request. */
+  /** A caller's requests about a key, one of each kind: checks, a pause, a correction, a release, and a debug
+   * request. */
   allOf(caller: Caller, key: string, requestId: string): ModelledRequest[] {
     const asks: Ask[] = [
       { ...this.#checkTarget(key, ''), statuses: [200] },
       { ...this.#checkTarget(key, 'canWait=true&maxRequests=9'), statuses: [200] },
+      { ...this.#pauseTarget(key, 'pauseMillis=7200000'), statuses: [200] },
       { ...amendmentOf(this.#releaseTarget(key, requestId), 'hits=2'), statuses: [200] },
       { ...this.#releaseTarget(key, requestId), statuses: [200] },
       { ...this.#lookTarget(key), method: 'GET', statuses: [200] },
@@ -178,6 +207,12 @@ export class RequestGenerator {
     const method = this.random.pick(['GET', 'POST']);
     const target = `/rate/${encodeKey(key, this.random)}${query && `?${query}`}`;
     return { method, target, query, key, checkOf: key, scope: 'check' };
+  }
+
+  #pauseTarget(key: string, query: string): Omit<Ask, 'statuses'> {
+    const target = `/rate/${encodeKey(key, this.random)}${query && `?${query}`}`;
+    const pauseOf = /pauseMillis=0(&|$)/.test(query) ? undefined : key;
+    return { method: 'PUT', target, query, key, pauseOf, scope: 'check', isPause: true };
   }
 
   #releaseTarget(key: string, requestId: string): Omit<Ask, 'statuses'> {
@@ -218,6 +253,11 @@ export class RequestGenerator {
       case 5: {
         if (method === 'GET' || method === 'POST') {
           return { ...this.#checkTarget(key, ''), method, statuses: firstAnswer(key, '') };
+        }
+        if (method === 'PUT' || random.chance(0.3)) {
+          const isWrong = random.chance(0.3);
+          const query = random.pick(isWrong ? WRONG_PAUSES : RIGHT_PAUSES);
+          return { ...this.#pauseTarget(key, query), statuses: [isWrong ? 400 : 200] };
         }
         return { method, target: `/rate/${encoded}`, checkOf: key, statuses: [405] };
       }
@@ -374,9 +414,9 @@ export class RequestGenerator {
     };
   }
 
-  #modelled({ method, statuses, checkOf }: Ask, bytes: string): ModelledRequest {
+  #modelled({ method, statuses, checkOf, pauseOf }: Ask, bytes: string): ModelledRequest {
     const isHead = method === 'HEAD';
-    return { bytes, isHead, statuses, checkOf, isLast: false, isUnreadable: false };
+    return { bytes, isHead, statuses, checkOf, pauseOf, isLast: false, isUnreadable: false };
   }
 }
 

@@ -9,6 +9,7 @@ import {
   hold,
   mutation,
   oddTarget,
+  pause,
   pileUp,
   pipeline,
   queue,
@@ -33,7 +34,7 @@ const MAX_VIOLATIONS = 20;
 const SHOWN_BYTES = 2000;
 /** A scenario that is here more often runs more often. */
 const SCENARIOS = [
-  pipeline, pipeline, pipeline, pipeline, mutation, mutation, mutation, queue, hold, pileUp, abandoned, oddTarget,
+  pipeline, pipeline, pipeline, pipeline, mutation, mutation, mutation, queue, hold, pause, pileUp, abandoned, oddTarget,
   manyChecks, manyChecks, noCall,
 ]; // prettier-ignore
 /** Additional scenarios for a service with rules and tokens. */

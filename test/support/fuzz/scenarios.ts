@@ -129,6 +129,31 @@ export async function hold(session: Session): Promise<void> {
   await answerOf(session, requests.amendment(key, id, '', [404]));
 }
 
+/** A paused key denies checks. A waiter keeps its place until the pause is ended, or ends. */
+export async function pause(session: Session): Promise<void> {
+  const { random, requests, target } = session;
+  const key = requests.freshKey();
+  if (random.chance(0.5)) await soleAnswer(session, requests.check(key));
+  const millis = random.whole(60_000, 86_400_000);
+  const answer = await answerOf(session, requests.pause(key, millis));
+  const { pauseMillis } = (answer && parse(answer.body)) ?? {};
+  if (pauseMillis !== millis) session.violated(`a pause of ${millis} is answered`, key, answer);
+  const denied = await answerOf(session, requests.check(key, '', [429]));
+  const seconds = Number(denied?.headers.get('retry-after'));
+  if (seconds * 1000 > millis + 1000 || seconds * 1000 < millis - 60_000) {
+    session.violated(`a pause of ${millis} denies for ${seconds} s`, key, denied);
+  }
+  const client = await session.open();
+  const waiting = requests.check(key, 'canWait=true');
+  await client.send(waiting.bytes, random);
+  await until(async () => (await waitingFor(target, key)) === 1);
+  const { PausedMillis: left = 0 } = await stateOf(target, key);
+  if (left <= 0 || left > millis) session.violated(`${left} left of a pause of ${millis}`, key);
+  await answerOf(session, requests.pause(key, random.pick([0, 1, 50])));
+  await expectAnswers(session, client, [waiting]);
+  await client.part(random.pick(PARTINGS));
+}
+
 /** A waiting check with so many answers behind it that Node reads no more: a disconnect must still be noticed. */
 export async function pileUp(session: Session): Promise<void> {
   const { random, requests, target } = session;
@@ -238,10 +263,10 @@ async function expectAnswers(
 function expectStatus(
   session: Session,
   client: RawClient,
-  request: Pick<ModelledRequest, 'statuses' | 'checkOf' | 'isHead' | 'correlationId'>,
+  request: Pick<ModelledRequest, 'statuses' | 'checkOf' | 'pauseOf' | 'isHead' | 'correlationId'>,
   index = 0,
 ): void {
-  const { statuses, checkOf, isHead, correlationId } = request;
+  const { statuses, checkOf, pauseOf, isHead, correlationId } = request;
   const response = client.reader.responses[index];
   if (!response) {
     session.violated(`no answer to request ${index}`, client.sent);
@@ -254,6 +279,7 @@ function expectStatus(
     const isDenied = headers.get('x-sluice-shadow') === 'denied';
     session.target.keys.answered(checkOf, isDenied ? 429 : status);
   }
+  if (pauseOf !== undefined && status === 200) session.target.keys.paused(pauseOf);
   if (!statuses.includes(status)) {
     session.violated(`not ${statuses.join()} to request ${index}`, client.sent, response);
   }
