@@ -8,7 +8,17 @@ const CALL_BUCKETS_SECONDS = [
 const BATCH_BUCKETS = [1, 2, 4, 8, 16, 32, 64, 100];
 
 /** The scripts and the outcomes of a call. Their series exist from the start. */
-const SCRIPTS = ['check', 'settle', 'renew', 'release', 'amend', 'withdraw', 'inspect', 'examine'];
+const SCRIPTS = [
+  'check',
+  'settle',
+  'renew',
+  'release',
+  'amend',
+  'pause',
+  'withdraw',
+  'inspect',
+  'examine',
+];
 const CATCH_UP_KINDS = ['withdrawal', 'settle'] as const;
 const ERROR_KINDS = ['not_run', 'unknown', 'fault'] as const;
 

@@ -26,7 +26,7 @@ export const ERRORS = {
   UNKNOWN_PARAMETER: {
     kind: 'reject',
     message: 'unknown parameter {given}; did you mean {parameter}?',
-    when: 'a check or a correction has a parameter that does not exist, such as `canwait` or `maxRequest`',
+    when: 'a check, a correction or a pause has a parameter that does not exist, such as `canwait` or `maxRequest`',
   },
   TOO_MANY_HITS: {
     kind: 'reject',
@@ -81,7 +81,7 @@ export const ERRORS = {
   SCOPE_MISSING: {
     kind: 'reject',
     message: 'the token lacks the scope {scope}',
-    when: 'the token lacks the scope of the request; an override also needs the scope `configure`',
+    when: 'the token lacks the scope of the request; an override also needs the scope `configure`, and so does a pause if `requests_can_pause` does not allow it',
   },
   HOST_NOT_ALLOWED: {
     kind: 'reject',
@@ -156,7 +156,7 @@ export const ERRORS = {
   RATE_LIMIT_EXCEEDED: {
     kind: 'deny',
     message: 'rate limit exceeded',
-    when: 'the limit is reached, and the request may not wait, the queue is full, or its turn would come too late',
+    when: 'the limit is reached, and the request may not wait, the queue is full, or its turn would come too late; or the key is paused',
     retryAfter: 'window',
   },
   HEADERS_TOO_LARGE: {

@@ -51,6 +51,7 @@ const LIKE_PROD = {
     ADMIN_PORT: '8081',
     REQUESTS_CAN_SET_RATE: 'false',
     REQUESTS_CAN_MOD_QUEUE: 'false',
+    REQUESTS_CAN_SET_WINDOW: 'false',
   },
   rules: { text: readText('k8s/overlays/prod/rules.yaml') },
   tls: { secretName: 'sluice-tls' },

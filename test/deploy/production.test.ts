@@ -33,6 +33,7 @@ describeWithDeployTools(['kustomize'], 'the overlay prod', () => {
       CONFIG_FILE: expect.any(String) as string,
       REQUESTS_CAN_SET_RATE: 'false',
       REQUESTS_CAN_MOD_QUEUE: 'false',
+      REQUESTS_CAN_SET_WINDOW: 'false',
     });
   });
 

@@ -66,7 +66,7 @@ export function limitingPaths(settings: DescribedSettings): ZodOpenApiPathsObjec
     tags: [CHECKS],
     summary: 'Ask for permission under a key',
     description:
-      'The first check of a key creates it. With tokens, `maxRequests` and `maxRequestsInQueue` also need the scope `configure`.',
+      'The first check of a key creates it. With tokens, `maxRequests`, `maxRequestsInQueue` and `windowMillis` also need the scope `configure`.',
     scope: 'check',
     requestParams: ofCheck,
     answer: {

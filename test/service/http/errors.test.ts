@@ -174,8 +174,8 @@ const PROVOCATIONS: { readonly [Code in ErrorCode]: Provocation<Code> } = {
     values: (key) => ({ path: `/${key}` }),
   },
   METHOD_NOT_ALLOWED: {
-    provoke: (app, key) => send(app.url, 'PUT', ratePath(key)),
-    values: () => ({ method: 'PUT' }),
+    provoke: (app, key) => send(app.url, 'PATCH', ratePath(key)),
+    values: () => ({ method: 'PATCH' }),
   },
   REQUEST_TIMEOUT: {
     timeouts: { headMillis: 100, checkMillis: 20 },

@@ -57,8 +57,12 @@ const CASES: Record<string, () => Case | Promise<Case>> = {
     statuses: [200, 429, 200],
   }),
   'other methods': () => ({
-    steps: [{ method: 'HEAD' }, { method: 'PUT' }, { method: 'DELETE' }, { method: 'OPTIONS' }],
+    steps: [{ method: 'HEAD' }, { method: 'PATCH' }, { method: 'DELETE' }, { method: 'OPTIONS' }],
     statuses: [405, 405, 405, 405],
+  }),
+  'pauses without a length': () => ({
+    steps: [{ method: 'PUT' }, CHECK],
+    statuses: [400, 200],
   }),
   'keys at their bounds': () => ({
     steps: [

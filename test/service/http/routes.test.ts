@@ -64,7 +64,7 @@ describe.each(bothLimiters(redis))('routes (%s limiter)', (_name, settings) => {
 
   describe.each([
     ['/rate', 'POST, DELETE', ['HEAD', 'GET', 'PUT', 'PATCH', 'OPTIONS', 'PURGE']],
-    ['/rate/{key}', 'GET, POST', ['HEAD', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'PURGE']],
+    ['/rate/{key}', 'GET, POST, PUT', ['HEAD', 'PATCH', 'DELETE', 'OPTIONS', 'PURGE']],
     ['/rate/{key}/id', 'DELETE, PUT', ['HEAD', 'GET', 'POST', 'PATCH', 'OPTIONS']],
     ['/debug/{key}', 'GET, HEAD', ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']],
     ['/debug', 'GET, HEAD', ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']],

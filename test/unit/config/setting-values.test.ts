@@ -14,6 +14,7 @@ const WHOLE_NUMBERS: [name: Name, min: number, max: number][] = [
   ['MAX_REQUESTS_IN_QUEUE', 0, 100_000],
   ['MAX_REQUESTS_CEILING', 1, 1_000_000_000],
   ['MAX_REQUESTS_IN_QUEUE_CEILING', 0, 100_000],
+  ['WINDOW_MILLIS_CEILING', 1, 366 * 24 * 60 * 60 * 1000],
   ['MAX_HOLD_MILLIS', 1000, 24 * 60 * 60 * 1000],
   ['REDIS_DATABASE', 0, 1_000_000],
   ['STORE_TIMEOUT_MILLIS', 1, 60_000],
@@ -31,6 +32,7 @@ const WHOLE_NUMBERS: [name: Name, min: number, max: number][] = [
 const YES_OR_NO: Name[] = [
   'REQUESTS_CAN_SET_RATE',
   'REQUESTS_CAN_MOD_QUEUE',
+  'REQUESTS_CAN_SET_WINDOW',
   'REQUESTS_CAN_HOLD',
   'READY_DURING_OUTAGE',
   'DEBUG_ENDPOINTS',

@@ -43,6 +43,7 @@ test('every possible series exists from the start, at zero', async () => {
       ['approved', 'capacity'],
       ['approved', 'waited'],
       ['denied', 'limit_reached'],
+      ['denied', 'paused'],
       ['denied', 'queue_full'],
       ['denied', 'too_many_hits'],
       ['denied', 'turn_too_late'],
@@ -113,6 +114,7 @@ test.each<[Decision, labels: string]>([
     'decided_by="local",outcome="denied",reason="limit_reached"',
   ],
   [{ ...DENIED, reason: 'queue_full' }, 'decided_by="store",outcome="denied",reason="queue_full"'],
+  [{ ...DENIED, reason: 'paused' }, 'decided_by="store",outcome="denied",reason="paused"'],
   [
     { ...DENIED, reason: 'too_many_hits' },
     'decided_by="store",outcome="denied",reason="too_many_hits"',

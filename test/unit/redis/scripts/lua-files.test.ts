@@ -26,6 +26,7 @@ test('there is one script for each operation', () => {
     'check',
     'examine',
     'inspect',
+    'pause',
     'release',
     'renew',
     'settle',
