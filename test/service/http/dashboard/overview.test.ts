@@ -70,6 +70,7 @@ describe.each(bothLimiters(redis))('the overview (%s limiter)', (name, settings)
       limits: { windowMillis: 3_600_000, maxRequests: 4, maxRequestsInQueue: 9 },
       approved: 2,
       held: 0,
+      pausedMillis: 0,
       denied: 0,
       waiting: 0,
     });
