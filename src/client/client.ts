@@ -4,13 +4,18 @@ import type {
   ReleaseElement,
   ReleaseResult,
 } from '../api/bulk-schemas.js';
-import { decisionOf, isFound, isReleased, resultOf } from './calls/answers.js';
+import { decisionOf, demandSuccess, isFound, isReleased, resultOf } from './calls/answers.js';
 import { Batcher } from './calls/batcher.js';
 import { type Handling, PendingRequest } from './calls/pending-request.js';
 import type { Answer } from './calls/exchange.js';
 import { Permit } from './calls/permit.js';
 import type { Hold } from './calls/renewals.js';
-import { type AmendElement, Service, type WaitElement } from './calls/service.js';
+import {
+  type AmendElement,
+  type PauseElement,
+  Service,
+  type WaitElement,
+} from './calls/service.js';
 import type { Approval, Decision } from './decision.js';
 import { SluiceDeniedError } from './errors.js';
 import type {
@@ -37,6 +42,7 @@ export class SluiceClient {
   readonly #waits: Handling<WaitElement, CheckResult, Decision>;
   readonly #releases: Handling<ReleaseElement, ReleaseResult, boolean>;
   readonly #amendments: Handling<AmendElement, boolean, boolean>;
+  readonly #pauses: Handling<PauseElement, void, void>;
 
   /** @throws TypeError for an invalid address, RangeError for a number that is not above 0 */
   constructor(options: string | URL | ClientOptions) {
@@ -84,6 +90,13 @@ export class SluiceClient {
       late: () => undefined,
       send: (request) =>
         void sendAlone(request, isFound, (signal) => service.amend(request.element, signal)),
+      timeoutMillis,
+    };
+    this.#pauses = {
+      read: () => undefined,
+      late: () => undefined,
+      send: (request) =>
+        void sendAlone(request, demandSuccess, (signal) => service.pause(request.element, signal)),
       timeoutMillis,
     };
   }
@@ -139,6 +152,15 @@ export class SluiceClient {
   renew(key: string, requestId: string, options: RenewOptions = NO_OPTIONS): Promise<boolean> {
     const { holdMillis } = options;
     return new PendingRequest({ key, requestId, holdMillis }, this.#amendments, options).value;
+  }
+
+  /**
+   * Pauses a key for all callers: nobody is approved until the pause ends, and waiters keep their places.
+   * @param millis from now on, up to 86,400,000; 0 ends the pause
+   * @throws as `check`
+   */
+  pause(key: string, millis: number, options: RequestOptions = NO_OPTIONS): Promise<void> {
+    return new PendingRequest({ key, pauseMillis: millis }, this.#pauses, options).value;
   }
 
   /**
@@ -208,9 +230,9 @@ function demandAboveZero(numbers: Readonly<Record<string, number>>): void {
 
 function elementOf(
   key: string,
-  { hits, holdMillis, maxRequests, maxRequestsInQueue }: CheckOptions,
+  { hits, holdMillis, maxRequests, maxRequestsInQueue, windowMillis }: CheckOptions,
 ): CheckElement {
-  return { key, hits, holdMillis, maxRequests, maxRequestsInQueue };
+  return { key, hits, holdMillis, maxRequests, maxRequestsInQueue, windowMillis };
 }
 
 async function sendAlone<Element, Result, Value>(

@@ -5,21 +5,48 @@ import type { PermitOptions } from './options.js';
 export interface LimitedFetchOptions extends Omit<PermitOptions, 'signal'> {
   /** The key to ask for; a request without one is not limited. */
   readonly keyOf: (url: URL) => string | undefined;
+  /**
+   * Whether an answer of 429 or 503 with `Retry-After` pauses the key for that time, for all callers. A pause that fails
+   * is ignored: the next such answer asks for it again. `false` by default.
+   */
+  readonly pausesKey?: boolean | undefined;
   /** The `fetch` to send with. The global `fetch` by default. */
   readonly fetch?: typeof fetch | undefined;
 }
+
+/** The longest pause that Sluice takes. */
+const LONGEST_PAUSE_MILLIS = 24 * 60 * 60 * 1000;
 
 /**
  * A `fetch` that waits for permission before it sends. The signal of a request also ends its wait.
  * @returns a drop-in `fetch`, which also throws as `permit` does
  */
 export function limitedFetch(client: SluiceClient, options: LimitedFetchOptions): typeof fetch {
-  const { keyOf, fetch: send = fetch, ...asking } = options;
+  const { keyOf, pausesKey = false, fetch: send = fetch, ...asking } = options;
   return async (input, init) => {
     const request = input instanceof Request ? input : undefined;
     const key = keyOf(new URL(input instanceof Request ? input.url : input));
     const signal = init?.signal ?? request?.signal;
     if (key !== undefined) await client.permit(key, { ...asking, signal });
-    return send(input, init);
+    const answer = await send(input, init);
+    const millis = key !== undefined && pausesKey ? millisToRetry(answer) : undefined;
+    // Before the answer is returned, so that the caller's next request finds the pause.
+    if (key !== undefined && millis !== undefined) await pauseUnnoticed(client, key, millis);
+    return answer;
   };
+}
+
+async function pauseUnnoticed(client: SluiceClient, key: string, millis: number): Promise<void> {
+  await client.pause(key, millis).catch(() => undefined);
+}
+
+/**
+ * For how long an answer asks its caller to wait: `Retry-After` has seconds or a date (RFC 9110, section 10.2.3).
+ * @returns undefined if it asks for nothing
+ */
+function millisToRetry({ status, headers }: Response): number | undefined {
+  const text = headers.get('retry-after');
+  if (text === null || (status !== 429 && status !== 503)) return undefined;
+  const millis = /^\d+$/.test(text) ? Number(text) * 1000 : Date.parse(text) - Date.now();
+  return millis > 0 ? Math.min(millis, LONGEST_PAUSE_MILLIS) : undefined;
 }

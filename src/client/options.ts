@@ -35,6 +35,8 @@ export interface CheckOptions extends RequestOptions {
   readonly maxRequests?: number | undefined;
   /** Overrides the places in the key's queue, from this check on. */
   readonly maxRequestsInQueue?: number | undefined;
+  /** Overrides the length of the key's windows, from the next one on. */
+  readonly windowMillis?: number | undefined;
 }
 
 /** How to ask for permission, and to wait for it. */

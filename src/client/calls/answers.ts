@@ -56,6 +56,11 @@ export function isFound(answer: Answer): boolean {
   throw errorOf(error);
 }
 
+/** @throws SluiceError for an error */
+export function demandSuccess(answer: Answer): void {
+  if (answer.status !== 200) throw errorOf(errorAnswerOf(answer));
+}
+
 /** The answer to a single request, in the form of a bulk request's result. @throws SluiceError for an error */
 export function resultOf(answer: Answer): CheckResult {
   if (answer.status === 429) {

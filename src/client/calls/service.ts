@@ -17,6 +17,11 @@ export interface WaitElement extends CheckElement {
 }
 
 /** What changes about an approval. In any case its hold is renewed, if it is held. */
+export interface PauseElement {
+  readonly key: string;
+  readonly pauseMillis: number;
+}
+
 export interface AmendElement {
   readonly key: string;
   readonly requestId: string;
@@ -48,6 +53,10 @@ export class Service {
   wait({ key, ...parameters }: WaitElement, signal: AbortSignal): Promise<Answer> {
     const path = pathOf([key], { canWait: true, ...parameters });
     return this.#call({ method: 'POST', path, signal });
+  }
+
+  pause({ key, pauseMillis }: PauseElement, signal: AbortSignal): Promise<Answer> {
+    return this.#call({ method: 'PUT', path: pathOf([key], { pauseMillis }), signal });
   }
 
   amend({ key, requestId, ...changes }: AmendElement, signal: AbortSignal): Promise<Answer> {

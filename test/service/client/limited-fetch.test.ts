@@ -1,6 +1,6 @@
 import { limitedFetch, SluiceClient, SluiceDeniedError } from '../../../src/client/index.js';
 import { startTestApp, type TestApp } from '../../support/app.js';
-import { untilWaiting } from '../../support/debug-state.js';
+import { debugState, untilWaiting } from '../../support/debug-state.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { useRecordingServers } from '../../support/client/recording-server.js';
 
@@ -91,4 +91,45 @@ test('requests use the fetch that is given', async () => {
   await limitedFetch(client, { keyOf, fetch: own })(url);
 
   expect(sent).toEqual([url]);
+});
+
+describe('an answer that asks to wait', () => {
+  const startFull = (status: number, retryAfter: string) =>
+    serve((call) => {
+      call.refuse(status, retryAfter);
+    });
+  const pausedMillis = async (key: string): Promise<number> =>
+    (await debugState(sluice.url, key)).PausedMillis ?? 0;
+
+  test.each([
+    [429, '30', 30_000],
+    [503, '30', 30_000],
+    [429, new Date(Date.now() + 3_600_000).toUTCString(), 3_600_000],
+    [429, '99999999', 86_400_000],
+  ])('with %i and Retry-After: %s pauses its key, if told to', async (status, text, millis) => {
+    const target = await startFull(status, text);
+    const key = uniqueKey();
+    const call = limitedFetch(client, { keyOf, pausesKey: true });
+
+    expect((await call(`${target.url}/?key=${key}`)).status).toBe(status);
+
+    const left = await pausedMillis(key);
+    expect(left).toBeLessThanOrEqual(millis);
+    expect(left).toBeGreaterThan(millis - 20_000);
+  });
+
+  test.each([
+    ['if it is not told to', {}, 429, '30'],
+    ['for another status', { pausesKey: true }, 500, '30'],
+    ['without a time', { pausesKey: true }, 429, 'soon'],
+  ])('pauses nothing %s', async (_, options, status, text) => {
+    const target = await startFull(status, text);
+    const key = uniqueKey();
+
+    expect(
+      (await limitedFetch(client, { keyOf, ...options })(`${target.url}/?key=${key}`)).status,
+    ).toBe(status);
+
+    expect(await pausedMillis(key)).toBe(0);
+  });
 });

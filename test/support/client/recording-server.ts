@@ -17,6 +17,8 @@ export interface RecordedCall {
   succeed(body: object): void;
   /** Sends an error instead of results. */
   fail(status: number, error: string, retryAfter?: number): void;
+  /** Sends a status with `Retry-After`, and no body. */
+  refuse(status: number, retryAfter: string): void;
 }
 
 /** A server in place of Sluice that records calls, and answers when the test says so. */
@@ -67,7 +69,7 @@ export function useRecordingServers(): (
 function answersOf(
   response: ServerResponse,
   elements: RecordedCall['elements'],
-): Pick<RecordedCall, 'answer' | 'succeed' | 'fail'> {
+): Pick<RecordedCall, 'answer' | 'succeed' | 'fail' | 'refuse'> {
   return {
     answer: (resultOf = approvalOf) => {
       response.end(JSON.stringify(elements.map(resultOf)));
@@ -79,6 +81,9 @@ function answersOf(
       if (retryAfter !== undefined) response.setHeader('Retry-After', retryAfter);
       response.statusCode = status;
       response.end(JSON.stringify({ error }));
+    },
+    refuse: (status, retryAfter) => {
+      response.writeHead(status, { 'Retry-After': retryAfter }).end();
     },
   };
 }
