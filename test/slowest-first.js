@@ -10,6 +10,7 @@ const SLOWEST = [
   'test/service/chaos/quick-recovery.test.ts',
   'test/service/topologies/lost-functions.test.ts',
   'test/service/docs/shell-blocks.test.ts',
+  'test/service/replicas/held-slots.test.ts',
   'test/service/replicas/lost-messages.test.ts',
   'test/service/process/stop.test.ts',
   'test/service/replicas/crash.test.ts',
