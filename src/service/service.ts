@@ -47,7 +47,7 @@ export function createService(parts: ServiceParts): Service {
   const { limiter, policyOf, access, recentDenials, turns, tracer } = parts;
   const decide = checkDecider(parts);
   const amend = amendBy(limiter, policyOf, tracer);
-  const pause = pauseBy(limiter, policyOf, access);
+  const pause = pauseBy(parts);
   const shared = { amend, pause, limiter, policyOf, access, recentDenials, turns };
   if (tracer) {
     return {

@@ -39,6 +39,7 @@ const OF_RELEASE: readonly ErrorCode[] = [
 const OF_PAUSE: readonly ErrorCode[] = [
   'INVALID_PARAMETER',
   'UNKNOWN_PARAMETER',
+  'KEY_UNKNOWN',
   'INVALID_KEY_LENGTH',
   'INVALID_ENCODING',
   'STORE_UNAVAILABLE',

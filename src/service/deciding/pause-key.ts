@@ -1,23 +1,32 @@
+import type { Settings } from '../../config/settings.js';
 import type { Limiter } from '../../limiter/limiter.js';
 import type { KeyPolicy } from '../../rules/policy.js';
 import type { Access } from '../callers/access.js';
 import type { RequestContext } from '../request-context.js';
+import { serviceError } from '../service-error.js';
+
+/** What pauses keys. */
+interface PauseParts {
+  readonly limiter: Pick<Limiter, 'pause'>;
+  readonly policyOf: (key: string) => KeyPolicy;
+  readonly access: Pick<Access, 'demand'>;
+  readonly settings: Pick<Settings, 'UNKNOWN_KEYS'>;
+}
 
 /**
  * Pauses a key.
  * @param millis as for `Limiter.pause`
- * @throws ServiceError SCOPE_MISSING if neither the caller's scopes nor the key's rules allow it
+ * @throws ServiceError SCOPE_MISSING if neither the caller's scopes nor the key's rules allow it, KEY_UNKNOWN as for a
+ *   check
  */
 export type Pause = (key: string, millis: number, context: RequestContext) => Promise<void>;
 
 /** @returns what pauses keys. A rule may let callers pause its keys that have only the scope of checks. */
-export function pauseBy(
-  limiter: Pick<Limiter, 'pause'>,
-  policyOf: (key: string) => KeyPolicy,
-  access: Pick<Access, 'demand'>,
-): Pause {
+export function pauseBy({ limiter, policyOf, access, settings }: PauseParts): Pause {
   return async (key, millis, context) => {
-    if (!policyOf(key).requestsCanPause) access.demand('configure', context);
+    const policy = policyOf(key);
+    if (!policy.requestsCanPause) access.demand('configure', context);
+    if (settings.UNKNOWN_KEYS === 'deny' && !policy.isKnown) throw serviceError('KEY_UNKNOWN', {});
     await limiter.pause(key, millis);
   };
 }

@@ -90,3 +90,19 @@ test('a pause needs the scope "configure", or a rule that allows it', async () =
     await app.stop(0);
   }
 });
+
+test('a pause of a key without a rule is rejected where checks of it are', async () => {
+  const rules = join(folder, uniqueKey());
+  await writeFile(rules, JSON.stringify({ keys: [{ key_pattern: 'known' }] }));
+  const app = await startTestApp({ CONFIG_FILE: rules, UNKNOWN_KEYS: 'deny' });
+  try {
+    const pause = (key: string) => send(app.url, 'PUT', `/rate/${key}?pauseMillis=1000`);
+    expect(bodyOf(await pause('other'))).toEqual([
+      403,
+      { error: 'no rule matches the key', key: 'other' },
+    ]);
+    expect((await pause('known')).status).toBe(200);
+  } finally {
+    await app.stop(0);
+  }
+});

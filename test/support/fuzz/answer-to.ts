@@ -57,7 +57,10 @@ function isRefused(
   const given = ruledIn(query);
   const sort = sortOf(key);
   const canConfigure = caller.scopes.includes('configure');
-  if (isPause) return !canConfigure && !(sort && TREATMENTS[sort].canBePaused);
+  if (isPause) {
+    if (sort === 'stranger' && declared.refusesStrangers) return true;
+    return !canConfigure && !(sort && TREATMENTS[sort].canBePaused);
+  }
   if (setsLimit(given) && !canConfigure) return true;
   if (sort === undefined) return false;
   if (sort === 'stranger' && declared.refusesStrangers && !isAmendment) return true;
