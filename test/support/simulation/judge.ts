@@ -570,7 +570,10 @@ export class Judge {
 function isMadeAgain({ now }: ScriptRun, before: Snapshot, { state }: Snapshot): boolean {
   const was = before.state;
   if (was?.born !== state?.born) return true;
-  if (was === undefined || was.start === state?.start) return false;
+  if (was === undefined) return false;
+  // A release can leave a key idle in a window that has just begun. The key is made again in the same millisecond then.
+  const isFresh = state !== undefined && state.expires > now;
+  if (was.start === state?.start && !isFresh) return false;
   if (now < was.expires || was.holdUntil > now) return false;
   // Where somebody has removed the holds, the state still counts them.
   if ((was.holds?.firstLapse ?? 0) > now) return false;
