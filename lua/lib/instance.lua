@@ -59,14 +59,28 @@ local function keep_until(state, call)
   )
 end
 
--- When there may be room for waiters, in ms since 1970: at the window's end, or when a hold lapses. While held approvals
--- take all of the maximum, the window's end makes no room.
-local function room_at(state)
+-- How many hits a window may have: its maximum, but no more ids than a set may hold. Where approvals have several hits,
+-- the ids are counted apart (`free_ids`).
+local function capacity(state, call)
+  return counts_ids_apart(state) and state.max or math.min(state.max, call.max_ids)
+end
+
+local function has_room(state, call)
+  return state.approved < capacity(state, call)
+end
+
+-- When there may be room for waiters, in ms since 1970: at the window's end or when a hold lapses, but not in a pause or a
+-- recovery hold. While held approvals take all of the maximum, the window's end makes no room.
+local function room_at(state, call)
+  local closed_until = math.max(state.hold_until, state.paused_until)
+  if closed_until > 0 and has_room(state, call) then
+    return closed_until
+  end
   local window_end = state.start + state.window
   if not has_holds(state) then
-    return window_end
+    return math.max(window_end, closed_until)
   end
-  return state.held < state.max and math.min(window_end, state.lapses) or state.lapses
+  return math.max(state.held < state.max and math.min(window_end, state.lapses) or state.lapses, closed_until)
 end
 
 -- The instance as of now, or nil if there is none. `state`: from `read_state`. The second value is the last state of an
@@ -77,8 +91,9 @@ local function open_instance(keys, call, state)
     return nil
   end
   decide_in_full_memory(keys.state, call)
-  -- Replicas with waiters know this time, or an earlier one.
-  state.known_room_at = has_holds(state) and room_at(state)
+  local had_holds = has_holds(state)
+  -- Replicas with waiters know this time, or an earlier one. In other keys it can only become later.
+  state.known_room_at = (had_holds or is_paused(state)) and room_at(state, call)
   end_hold(state, call.now_ms)
   end_pause(state, call.now_ms)
   end_lapsed_holds(keys, state, call)
@@ -91,7 +106,7 @@ local function open_instance(keys, call, state)
     elseif state.stored_approved > 0 then
       -- After the clock has gone back, there must be no approvals without ids or holds.
       redis.call('HSET', keys.state, 'approved', 0)
-      if state.known_room_at then
+      if had_holds then
         redis.call('HSET', keys.state, 'holds', 0)
       end
     end
@@ -169,16 +184,6 @@ local function restore_overrides(state, limits)
   end
 end
 
--- How many hits a window may have: its maximum, but no more ids than a set may hold. Where approvals have several hits,
--- the ids are counted apart (`free_ids`).
-local function capacity(state, call)
-  return counts_ids_apart(state) and state.max or math.min(state.max, call.max_ids)
-end
-
-local function has_room(state, call)
-  return state.approved < capacity(state, call)
-end
-
 -- How many more ids the set may hold.
 local function free_ids(keys, state, call)
   return call.max_ids - count_ids(keys, state)
@@ -186,13 +191,10 @@ end
 
 -- Microseconds until waiters may be served. 0: another call can serve some at once.
 local function micros_to_room(state, call)
-  local to_change = room_at(state) * 1000 - call.now_us
-  local closed_until = math.max(state.hold_until, state.paused_until)
-  if closed_until > 0 then
-    local to_end = closed_until * 1000 - call.now_us
-    return has_room(state, call) and to_end or math.max(to_change, to_end)
+  if state.serving == 1 and not in_recovery_hold(state) and not is_paused(state) then
+    return 0
   end
-  return state.serving == 1 and 0 or to_change
+  return room_at(state, call) * 1000 - call.now_us
 end
 
 -- The fewest microseconds until a check that joined the queue now would have its turn, if nobody left the queue and
@@ -311,7 +313,7 @@ local function has_news(keys, state, call)
   if state.has_news or (state.granted and (#state.granted > 0 or state.serving == 1)) then
     return true
   end
-  return state.known_room_at and room_at(state) < state.known_room_at
+  return state.known_room_at and room_at(state, call) < state.known_room_at
     and count_waiting(state, read_queue(keys, state, call)) > 0
 end
 

@@ -22,8 +22,6 @@ end
 -- Pauses a key from now on for so many ms; 0 ends the pause.
 local function set_pause(state, call, millis)
   local paused_until = millis > 0 and call.now_ms + millis or 0
-  -- Replicas that wait know a later time.
-  state.has_news = paused_until > 0 and paused_until < state.paused_until
   state.made_room = state.made_room or (paused_until == 0 and is_paused(state))
   set_more(state, 'paused_until', paused_until)
 end

@@ -90,6 +90,18 @@ export function describePauses(name: string, createHarness: HarnessFactory): voi
       expect(await inspect()).toMatchObject({ pausedMillis: 0 });
     });
 
+    test('that is ended while the window is full leaves waiters the next window', async () => {
+      await check();
+      await check();
+      await pause(60_000);
+      const waiter = await startWaiting(harness.limiter, key);
+      await pause(0);
+      await harness.quiet();
+      expect(waiter.settled).toBeUndefined();
+      await harness.advance(WINDOW);
+      expect(await waiter.decision).toMatchObject({ outcome: 'approved', waited: true });
+    });
+
     test('can be made shorter, of which waiters hear', async () => {
       await pause(60_000);
       const waiter = await startWaiting(harness.limiter, key);
