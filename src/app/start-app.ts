@@ -67,6 +67,9 @@ export async function startApp(
     logger,
     tracing ? tracing.observerBefore(metrics) : metrics,
   );
+  rules.onReload(() => {
+    limiter.limitsChanged();
+  });
   const eventLoop = new EventLoopWatch({
     limitMillis: settings.MAX_EVENT_LOOP_DELAY_MILLIS,
     clock: systemClock,

@@ -1,10 +1,13 @@
 import type { CallerPresence } from './caller-presence.js';
+import type { FurtherLimit, FurtherQuota, FurtherState } from './further-limits.js';
 
 /** The limits of a key without overrides. */
 export interface Limits {
   readonly windowMillis: number;
   readonly maxRequests: number;
   readonly maxRequestsInQueue: number;
+  /** Undefined if there are none. */
+  readonly further?: readonly FurtherLimit[] | undefined;
 }
 
 /**
@@ -112,10 +115,15 @@ export interface Amended {
 export interface Quota {
   readonly maxRequests: number;
   readonly remaining: number;
-  /** Until there may be room again: until the window ends, a hold lapses, or a pause ends. */
+  /**
+   * Until there may be room again: until the window ends, a hold lapses, or a pause ends. Further limits have times of
+   * their own.
+   */
   readonly resetMillis: number;
   /** The length of the window, if a request has set it. */
   readonly windowMillis?: number | undefined;
+  /** Undefined if the key has no further limits. */
+  readonly further?: readonly FurtherQuota[] | undefined;
 }
 
 /**
@@ -164,6 +172,8 @@ export interface InstanceState {
   readonly waiting: number;
   /** Until its pause ends, in milliseconds; 0 if it is not paused. */
   readonly pausedMillis: number;
+  /** Undefined if the key has no further limits. */
+  readonly further?: readonly FurtherState[] | undefined;
 }
 
 /** A waiting request as it is shown: without its id, which would allow anyone to release its approval. */
@@ -270,6 +280,9 @@ export interface Limiter {
 
   /** Resolves when the store has answered. */
   ping(): Promise<StoreCondition>;
+
+  /** To be called when the limits of keys may have changed. Waiters that have room by them are approved. */
+  limitsChanged(): void;
 
   /** The number of requests that wait here for their turn. */
   readonly waiting: number;

@@ -170,6 +170,10 @@ export class RedisLimiter implements StoreLimiter {
     return this.#listing.pages();
   }
 
+  limitsChanged(): void {
+    this.#room.limitsChanged();
+  }
+
   /** Resolves when one primary has answered that it accepts writes. In a cluster other primaries may be down. */
   async ping(): Promise<StoreCondition> {
     const { breakers } = this.#guard;

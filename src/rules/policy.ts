@@ -1,5 +1,6 @@
 import { BOUNDS } from '../limiter/bounds.js';
 import type { KeyLimits, OverrideCeilings } from '../limiter/limiter.js';
+import { DEFAULT_NAME } from './rule.js';
 
 /** Everything that rules say about a key. */
 export interface DeclaredPolicy {
@@ -34,8 +35,6 @@ export interface KeyPolicy extends DeclaredPolicy {
 }
 
 const NONE = -1;
-/** The name of the policy for keys whose rules have none. */
-const DEFAULT_NAME = 'default';
 
 /** The policy with its ceilings among the limits, so that the limiter drops greater overrides that were set before. */
 export function completed(declared: DeclaredPolicy): KeyPolicy {

@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto';
 
 import { RecentAnswers } from '../common/recent-answers.js';
+import type { FurtherLimit } from '../limiter/further-limits.js';
 import { type KeyPattern, KeyPatterns } from './key-patterns.js';
 import { completed, type DeclaredPolicy, type KeyPolicy } from './policy.js';
-import type { Rule } from './rule.js';
+import type { FurtherLimitRule, Rule } from './rule.js';
 
 /** The most keys whose policies are kept, in each of two generations. */
 const KEPT_KEYS = 100_000;
@@ -74,6 +75,7 @@ function apply(before: DeclaredPolicy, rule: Rule): DeclaredPolicy {
       windowMillis: rule.window_millis ?? before.limits.windowMillis,
       maxRequests: rule.max_requests_per_window ?? before.limits.maxRequests,
       maxRequestsInQueue: rule.max_requests_in_queue ?? before.limits.maxRequestsInQueue,
+      further: rule.limits ? furtherLimitsOf(rule.limits) : before.limits.further,
     },
     requestsCanSetRate: rule.requests_can_set_rate ?? before.requestsCanSetRate,
     requestsCanModQueue: rule.requests_can_mod_queue ?? before.requestsCanModQueue,
@@ -90,6 +92,19 @@ function apply(before: DeclaredPolicy, rule: Rule): DeclaredPolicy {
     isKnown: true,
     ruleName: rule.name ?? before.ruleName,
   };
+}
+
+/** @returns undefined if there are none */
+function furtherLimitsOf(limits: readonly FurtherLimitRule[]): FurtherLimit[] | undefined {
+  if (limits.length === 0) return undefined;
+  return limits.map((limit) => ({
+    name: limit.name,
+    windowMillis: limit.window_millis,
+    // The schema has made sure that there is one of the two.
+    maximum: limit.max_requests_per_window ?? limit.max_hits_per_window ?? 0,
+    counts: limit.max_requests_per_window === undefined ? 'hits' : 'requests',
+    keepsReleased: !limit.releases_return,
+  }));
 }
 
 function digestOf(rules: readonly Rule[]): string {

@@ -7,9 +7,43 @@ import {
 } from '../common/whole-number.js';
 import { BOUNDS } from '../limiter/bounds.js';
 
+/** The name by which clients know the maximum per window of keys whose rules have no name. */
+export const DEFAULT_NAME = 'default';
+
 /** A maximum of 0 approves nothing. A queue of 0 lets no check wait. */
 const maximum = wholeNumber({ min: 0, max: BOUNDS.maxRequests.max });
 const queue = wholeNumber(BOUNDS.maxRequestsInQueue);
+
+/** The most further limits of a key. */
+const MAX_FURTHER_LIMITS = 4;
+
+const furtherLimitSchema = z
+  .strictObject(
+    {
+      /** For denials, headers, metrics and Redis's names. */
+      name: z
+        .string('must be a string')
+        .regex(/^[\w.-]{1,32}$/, 'must be 1 to 32 letters, digits, or any of _ . -'),
+      max_requests_per_window: wholeNumber(BOUNDS.maxRequests).optional(),
+      max_hits_per_window: wholeNumber(BOUNDS.maxRequests).optional(),
+      window_millis: wholeNumber(BOUNDS.windowMillis),
+      /** Whether a released approval gives back what it took. */
+      releases_return: yesOrNo().default(true),
+    },
+    { error: fieldError('must be an object with name, window_millis and a maximum') },
+  )
+  .refine(
+    ({ max_requests_per_window: requests, max_hits_per_window: hits }) =>
+      (requests === undefined) !== (hits === undefined),
+    'must have either max_requests_per_window or max_hits_per_window',
+  )
+  .refine(({ name }) => name !== DEFAULT_NAME, {
+    path: ['name'],
+    error: `must not be ${DEFAULT_NAME}, which is the name of the key's own maximum`,
+  });
+
+/** A further limit as the file has it. */
+export type FurtherLimitRule = z.infer<typeof furtherLimitSchema>;
 
 /**
  * One rule of the rules file. The names of the first five fields are GoCC's, see
@@ -43,13 +77,14 @@ export const ruleSchema = z.strictObject(
     max_wait_millis: wholeNumber(BOUNDS.maxWaitMillis).optional(),
     /** Decides and counts, but never denies. */
     shadow: yesOrNo().optional(),
+    /** Limits besides the maximum per window. */
+    limits: z
+      .array(furtherLimitSchema, 'must be a list')
+      .max(MAX_FURTHER_LIMITS, `must have at most ${MAX_FURTHER_LIMITS} limits`)
+      .refine(haveDifferentNames, 'must have limits with different names')
+      .optional(),
   },
-  {
-    error: (issue) =>
-      issue.code === 'unrecognized_keys'
-        ? `must not have the field ${issue.keys[0]}`
-        : 'must be an object with key_pattern',
-  },
+  { error: fieldError('must be an object with key_pattern') },
 );
 
 /** A rule as the file has it. */
@@ -57,13 +92,20 @@ export type Rule = z.infer<typeof ruleSchema>;
 
 export const rulesSchema = z.strictObject(
   { keys: z.array(ruleSchema, 'must be a list') },
-  {
-    error: (issue) =>
-      issue.code === 'unrecognized_keys'
-        ? `must not have the field ${issue.keys[0]}`
-        : 'must be an object with keys',
-  },
+  { error: fieldError('must be an object with keys') },
 );
+
+/** @param otherwise the message if there is no unknown field */
+function fieldError(otherwise: string): z.core.$ZodErrorMap {
+  return (issue) =>
+    issue.code === 'unrecognized_keys'
+      ? `must not have the field ${issue.keys[0] ?? ''}`
+      : otherwise;
+}
+
+function haveDifferentNames(limits: readonly { readonly name: string }[]): boolean {
+  return new Set(limits.map(({ name }) => name)).size === limits.length;
+}
 
 function wholeNumber(range: Range) {
   return wholeNumberOfJson(range, `must be ${wholeNumberIn(range)}`);

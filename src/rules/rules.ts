@@ -10,7 +10,10 @@ import { RuleSet } from './rule-set.js';
 const VARIABLE = 'CONFIG_FILE';
 
 /** The rules in force, which change with their file. */
-export type Rules = Pick<WatchedFiles<RuleSet>, 'current' | 'isStale' | 'check' | 'close'>;
+export type Rules = Pick<
+  WatchedFiles<RuleSet>,
+  'current' | 'isStale' | 'onReload' | 'check' | 'close'
+>;
 
 type RulesSettings = Pick<
   Settings,
@@ -57,6 +60,7 @@ export function withoutRules(settings: RulesSettings): Rules {
   return {
     current: new RuleSet([], defaultPolicy(settings)),
     isStale: false,
+    onReload: () => undefined,
     check: () => Promise.resolve(),
     close: () => undefined,
   };

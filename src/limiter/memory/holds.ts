@@ -26,6 +26,11 @@ export class Holds {
     return this.#hits;
   }
 
+  /** How many approvals are held. */
+  get size(): number {
+    return this.#holds.size;
+  }
+
   get isFull(): boolean {
     return this.#holds.size >= this.max;
   }
@@ -77,10 +82,11 @@ export class Holds {
     }
   }
 
-  /** How many hits are held by holds that have not lapsed; undefined if there are no such holds. */
-  hitsAt(now: number): number | undefined {
+  /** The holds that have not lapsed; undefined if there are none. */
+  heldAt(now: number): { readonly hits: number; readonly size: number } | undefined {
     const live = [...this.#holds.values()].filter(({ lapsesAt }) => lapsesAt > now);
-    return live.length === 0 ? undefined : live.reduce((sum, { hits }) => sum + hits, 0);
+    if (live.length === 0) return undefined;
+    return { hits: live.reduce((sum, { hits }) => sum + hits, 0), size: live.length };
   }
 
   /** Removes all, and gives their memory back. */

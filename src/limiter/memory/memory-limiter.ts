@@ -165,7 +165,8 @@ export class MemoryLimiter<Policy extends WithLimits = WithLimits> implements Li
   }
 
   giveBack(key: string, requestId: string): void {
-    void this.release(key, requestId);
+    const now = this.#now();
+    this.#find(key, now)?.instance.withdraw(now, requestId);
   }
 
   inspect(key: string): Promise<InstanceState | undefined> {
@@ -190,6 +191,15 @@ export class MemoryLimiter<Policy extends WithLimits = WithLimits> implements Li
       page = [];
     }
     yield page;
+  }
+
+  limitsChanged(): void {
+    const now = this.#now();
+    for (const entry of this.#entries.values()) {
+      if (entry.instance.waiting === 0) continue;
+      entry.instance.settle(now);
+      this.#settleWhenRoom(entry);
+    }
   }
 
   ping(): Promise<StoreCondition> {

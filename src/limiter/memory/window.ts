@@ -49,6 +49,11 @@ export class Window {
     return this.#isOverridden || this.#nextOverride !== undefined;
   }
 
+  /** Gives the current window another length. Its start stays. */
+  change(millis: number): void {
+    this.length = millis;
+  }
+
   /** Sets the length of the windows from the next one on. */
   override(millis: number): void {
     const isCurrent = millis === this.length;

@@ -143,6 +143,11 @@ export class OutageLimiter implements Limiter {
     }
   }
 
+  limitsChanged(): void {
+    this.substitute.limiter?.limitsChanged();
+    this.primary.limitsChanged();
+  }
+
   ping(): Promise<StoreCondition> {
     return this.primary.ping();
   }

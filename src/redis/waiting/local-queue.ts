@@ -209,6 +209,10 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
     this.#doubtAll();
   }
 
+  limitsChanged(): void {
+    this.#fire('due');
+  }
+
   #fire(event: QueueEvent): void {
     const before = this.#mode;
     const mode = nextMode(before, event);

@@ -145,6 +145,11 @@ export class WaitingRoom {
     this.#withdrawals.onStoreAvailable();
   }
 
+  /** The limits of some keys may have changed, so that waiters may have room. */
+  limitsChanged(): void {
+    for (const queue of this.#queues.values()) queue.limitsChanged();
+  }
+
   /** Fails all waiters, and resolves when nothing of this replica is left in Redis's queues. */
   async close(): Promise<void> {
     this.#isClosing = true;

@@ -43,17 +43,18 @@ export function explainKey(key: string, rules: RuleSet, overridden: Overridden):
   const matches = rules.matching(key);
   const policy = rules.policyOf(key);
   const sourceOf = (field: keyof Rule): Source => lastWith(matches, field);
-  const { windowMillis, maxRequests, maxRequestsInQueue } = policy.limits;
+  const { windowMillis, maxRequests, maxRequestsInQueue, further } = policy.limits;
   return {
     digest: rules.digest,
     rules: matches.map(explainRule),
-    limits: { windowMillis, maxRequests, maxRequestsInQueue },
+    limits: { windowMillis, maxRequests, maxRequestsInQueue, further },
     sources: {
       windowMillis: overridden.windowMillis ? BY_REQUEST : sourceOf('window_millis'),
       maxRequests: overridden.maxRequests ? BY_REQUEST : sourceOf('max_requests_per_window'),
       maxRequestsInQueue: overridden.maxRequestsInQueue
         ? BY_REQUEST
         : sourceOf('max_requests_in_queue'),
+      further: sourceOf('limits'),
     },
     requestsCanSet: ceilingsOf(policy),
     isShadow: policy.isShadow,
