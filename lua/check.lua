@@ -29,8 +29,8 @@
 --       then the request ids of all checks
 -- Reply the replies to the batches, one after the other:
 --       1 microseconds until there may be room again, 2 maximum per window, or the limits in force if a check has a
---       place in the queue or a request has set the window's length, 3 approvals of the window, or in a pause the
---       maximum at the least,
+--       place in the queue, a request has set the window's length, or the key has further limits, 3 what is not left of
+--       the limits: see `taken` in lib/instance,
 --       then per check, in their order: 1 approved, 0 denied, -1 denied because the queue is full,
 --       -2 failed for lack of a place to wait in, -3 failed because the set of ids is full,
 --       -4 denied because its hits are more than the maximum, -5 denied because the key is paused,

@@ -5,11 +5,11 @@
 -- ARGV  1 how many waiters to name at most
 -- Reply a list: empty if there is no such key, else
 --       1 window length in ms, 2 maximum, 3 maximum in the queue, 4 approved, 5 denied, 6 waiting,
---       7 hits of held approvals, 8 ms until its pause ends, or 0,
---       9 ms to the window's end, 10 whether a request has set the maximum, 11 that in the queue, 12 and the window's
---       length (1 or 0), 13 whether the key is in a recovery hold (1 or 0),
---       14 the head of the queue: for each waiter its replica, and how many ms it has waited,
---       15 for each replica with places: its id, its places, and how many ms its lease still runs
+--       7 hits of held approvals, 8 ms until its pause ends, or 0, 9 its further limits and 10 what is approved in them,
+--       11 ms to the window's end, 12 whether a request has set the maximum, 13 that in the queue, 14 and the window's
+--       length (1 or 0), 15 whether the key is in a recovery hold (1 or 0),
+--       16 the head of the queue: for each waiter its replica, and how many ms it has waited,
+--       17 for each replica with places: its id, its places, and how many ms its lease still runs
 --@include lib/look
 
 -- Withdrawn entries may stand before those of waiters, so more entries are read than are named.
@@ -60,6 +60,7 @@ local function run(KEYS, ARGV)
   if not state then
     return {}
   end
+  local limits_text, taken_text = further.look(state, now_ms)
   return {
     state.window,
     state.max,
@@ -69,6 +70,8 @@ local function run(KEYS, ARGV)
     waiting,
     state.held,
     pause_left(state, now_ms),
+    limits_text,
+    taken_text,
     micros_to_window_end(state.start, state.window, now_ms * 1000) / 1000,
     yes_or_no(state.max_is_set),
     yes_or_no(state.queue_max_is_set),

@@ -5,7 +5,7 @@
 -- ARGV  none
 -- Reply per key, in their order, a list: empty if there is no such key, else
 --       1 window length in ms, 2 maximum, 3 maximum in the queue, 4 approved, 5 denied, 6 waiting, 7 hits of held approvals,
---       8 ms until its pause ends, or 0
+--       8 ms until its pause ends, or 0, 9 its further limits and 10 what is approved in them (`further.look`)
 --       A key that fails, such as one of a wrong type, has its error in the list's place.
 --@include lib/errors
 --@include lib/look
@@ -19,7 +19,7 @@ local function inspect(names, now_ms)
   end
   return {
     state.window, state.max, state.queue_max, state.approved, state.denied, waiting, state.held,
-    pause_left(state, now_ms),
+    pause_left(state, now_ms), further.look(state, now_ms),
   }
 end
 

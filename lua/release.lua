@@ -10,7 +10,7 @@
 local function run(KEYS, ARGV)
   return change_instance(KEYS, ARGV, 0, function(keys, state, call)
     local ids = { ARGV[FIRST_OWN] }
-    local released = release_requests(keys, state, call, ids)
+    local released = release_requests(keys, state, call, ids, false)
     if released > 0 then
       remember_requests(keys, state, call, ids)
     end

@@ -11,8 +11,8 @@
 --       `~<ms>` if its approval will be held
 -- Reply 1 microseconds until there may be room again: until the window ends, or sooner. 0: there is room
 --       now, and another call can serve more. -1: there is no such key
---       2 the lowest ticket that may still be waiting, 3 how many wait, 4 the limits in force, 5 approvals of the
---       window, or in a pause the maximum at the least
+--       2 the lowest ticket that may still be waiting, 3 how many wait, 4 the limits in force, 5 what is not left of
+--       them: see `taken` in lib/instance
 --       then the ids approved by this call, and the ids asked about that were approved before
 --@include lib/instance
 
@@ -64,10 +64,11 @@ local function run(KEYS, ARGV)
     -- Only leases can show that Redis was down. A call that removes the places of dead replicas has looked at them before.
     hold_if_redis_was_down(state, queue, call)
   end
+  take_rules_for_waiters(keys, state, call)
   if #missing > 0 then
     rejoin_queue(keys, state, call, missing)
     state.made_room = true
-    state.expires = idle_at(state.start, state.window)
+    state.expires = idle_time(state)
   elseif queue.replicas[call.replica] then
     renew_lease(queue, call)
     compact_queue(keys, state, call.now_ms)
@@ -83,6 +84,6 @@ local function run(KEYS, ARGV)
   reply[2] = lowest_waiting_ticket(keys, state, call)
   reply[3] = count_waiting(state, read_queue(keys, state, call))
   reply[4] = format_limits(state)
-  reply[5] = taken(state)
+  reply[5] = taken(state, call)
   return reply
 end

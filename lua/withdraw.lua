@@ -18,7 +18,7 @@ local function withdraw(names, first_key, call, ids)
     -- If Redis has lost the state alone, the places still exist.
     return redis.call('HDEL', keys.waiting, unpack(ids))
   end
-  local released = release_requests(keys, state, call, ids)
+  local released = release_requests(keys, state, call, ids, true)
   local gone = released + withdraw_waiters(keys, state, call, ids)
   if gone > 0 then
     remember_requests(keys, state, call, ids)

@@ -1,7 +1,9 @@
--- The approvals of a key: those of the current window (lib/requests), and those that are held (lib/holds).
+-- The approvals of a key: those of the current window (lib/requests), those that are held (lib/holds), and those in the
+-- windows of further limits (lib/further).
 --
 -- The terms of an approval are its hits and, if it is held, the length of its hold in ms.
 --@include lib/chunks
+--@include lib/further
 --@include lib/hits
 --@include lib/holds
 --@include lib/requests
@@ -14,6 +16,7 @@ local function add_request_with_hits(keys, state, call, id, hits)
   if hits ~= ONE_HIT then
     write_hits(keys, state, id, hits)
   end
+  further.add(keys, state, id, hits, false)
   if windows_share_set(call, state.window) then
     redis.call('SADD', keys.past_requests[state.turn], id)
   end
@@ -21,18 +24,18 @@ end
 
 -- While a slot of a cluster moves, Redis fails a command on a name that it does not find. This meets the names that are
 -- built here before anything is written.
-local function require_names_of_terms(keys)
-  redis.call('EXISTS', name_of_hits(keys), name_of_holds(keys))
+local function require_names_of_terms(keys, state)
+  redis.call('EXISTS', name_of_hits(keys), name_of_holds(keys), unpack(further.names(keys, state)))
 end
 
 -- Approves requests. An id that is approved already does not count again. `terms`: those of each, if any has more than one
--- hit or is held.
+-- hit or is held, or the key has further limits.
 local function approve_requests(keys, state, call, ids, terms)
   if not terms then
     add_requests(keys, state, call, ids)
     return
   end
-  require_names_of_terms(keys)
+  require_names_of_terms(keys, state)
   for i, id in ipairs(ids) do
     local hits, hold = terms[i].hits, terms[i].hold
     if hold then
@@ -50,29 +53,36 @@ local function expects_release(keys, state)
     return true
   end
   local released_at = state.released_at or tonumber(redis.call('HMGET', keys.state, 'released')[1])
-  return released_at ~= nil and released_at >= state.start - state.window
-end
-
-local function release_request(keys, state, id)
-  local hits = release_hold(keys, state, id)
-  if hits then
-    return 1, hits
-  elseif redis.call('SREM', keys.requests, id) == 0 then
-    return 0, 0
+  if not released_at then
+    return false
   end
-  hits = read_hits(keys, state, id)
-  forget_hits(keys, state, id)
-  state.approved = state.approved - hits
-  return 1, hits
+  local earliest = state.start - state.window
+  for _, limit in ipairs(state.further or {}) do
+    earliest = math.min(earliest, limit.start - limit.window)
+  end
+  return released_at >= earliest
 end
 
--- Releases the ids among these that are approved, with all hits. Returns how many there are.
-local function release_requests(keys, state, call, ids)
+-- Returns whether the id was approved, and how much was given back.
+local function release_request(keys, state, id, is_unused)
+  local hits = release_hold(keys, state, id)
+  if not hits and redis.call('SREM', keys.requests, id) == 1 then
+    hits = read_hits(keys, state, id)
+    forget_hits(keys, state, id)
+    state.approved = state.approved - hits
+  end
+  local is_released, given_back = further.release(keys, state, id, is_unused)
+  return hits ~= nil or is_released, (hits or 0) + given_back
+end
+
+-- Releases the ids among these that are approved, with all hits. `is_unused`: nobody has got the approvals. Returns how
+-- many there are.
+local function release_requests(keys, state, call, ids, is_unused)
   local released, hits = 0, 0
-  if counts_ids_apart(state) then
+  if counts_ids_apart(state) or state.further then
     for _, id in ipairs(ids) do
-      local is_released, of_id = release_request(keys, state, id)
-      released, hits = released + is_released, hits + of_id
+      local is_released, given_back = release_request(keys, state, id, is_unused)
+      released, hits = released + (is_released and 1 or 0), hits + given_back
     end
   else
     released = call_in_chunks('SREM', keys.requests, ids)
@@ -86,7 +96,7 @@ local function release_requests(keys, state, call, ids)
 end
 
 -- Gives an approval of the current window other hits. Returns whether there is such an approval.
-local function amend_hits(keys, state, call, id, hits)
+local function amend_hits_of_window(keys, state, call, id, hits)
   if redis.call('SMISMEMBER', keys.requests, id)[1] == 0 then
     return false
   end
@@ -103,6 +113,15 @@ local function amend_hits(keys, state, call, id, hits)
     make_room(state, call)
   end
   return true
+end
+
+-- The same for an approval of the current window of any limit.
+local function amend_hits(keys, state, call, id, hits)
+  local is_amended, more = further.amend(keys, state, id, hits)
+  if more < 0 then
+    make_room(state, call)
+  end
+  return amend_hits_of_window(keys, state, call, id, hits) or is_amended
 end
 
 -- The ids among these that were approved, in this window or in one that is remembered, or are held: id -> true.

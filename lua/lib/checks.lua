@@ -14,11 +14,6 @@ local function read_ceilings(ceilings)
   return tonumber(max), tonumber(queue_max), tonumber(window)
 end
 
--- Whether the window is one of the caller's rules, up to a length that a request has set.
-local function has_window_of_rules(state, call)
-  return state.window == call.limits.window or state.window_is_set
-end
-
 -- The maximum that holds if no request sets one from now on: that of the rules, if it may come into force in
 -- mid-window, else the current one. `of_window`: the window is one of the rules. `lapses`: a request had set the current
 -- one.
@@ -62,6 +57,10 @@ local function configure(keys, state, call, batch)
     or base_maximum(keys, state, call, of_window, state.queue_max, call.limits.queue_max, queue_max_was_set)
   state.made_room = state.made_room or max > state.max
   state.max, state.queue_max = max, queue_max
+  if of_window and state.further_text ~= call.limits.further_text and may_change_limits(keys, state, call) then
+    state.limits_changed_at = call.now_ms
+    further.take_rules(keys, state, call.limits, call.now_ms)
+  end
   state.limits_changed = format_limits(state) ~= state.limits
 end
 
@@ -109,15 +108,18 @@ end
 
 -- Whether one more approval fits among those that are kept: the held ones, or those of the window.
 local function has_place(keys, state, call, hold)
-  if hold then
-    return free_holds(keys, state) > 0
-  end
-  return free_ids(keys, state, call) > 0
+  local free = hold and free_holds(keys, state) or free_ids(keys, state, call)
+  return free > 0 and further.has_place(keys, state, call, hold)
 end
 
--- Whether the check's hits would fit into the window, but no more approvals are kept.
+-- Whether the check's hits fit into all limits.
+local function fits(state, hits)
+  return state.approved + hits <= state.max and further.fits(state, hits)
+end
+
+-- Whether the check's hits would fit, but no more approvals are kept.
 local function is_set_full(keys, state, call, hits, hold)
-  return state.approved + hits <= state.max and not has_place(keys, state, call, hold)
+  return fits(state, hits) and not has_place(keys, state, call, hold)
 end
 
 local function deny_or_queue(keys, state, call, batch, first, last, decided, replies)
@@ -130,7 +132,7 @@ local function deny_or_queue(keys, state, call, batch, first, last, decided, rep
     local reply
     if decided[id] then
       reply = decided[id]
-    elseif hits > state.max and hits > ONE_HIT then
+    elseif hits > ONE_HIT and (hits > state.max or further.exceeds(state, hits)) then
       reply = TOO_MANY_HITS
     elseif waits == WAITS_NOT and is_set_full(keys, state, call, hits, hold) then
       reply = SET_FULL
@@ -164,9 +166,8 @@ end
 local function decide_one_by_one(keys, state, call, batch, decided, replies)
   for i = 1, batch.size do
     local id, hits, hold = batch.ids[i], hits_of_list(batch.hits, i), batch.holds and batch.holds[i]
-    local fits = admits_newcomers(state, call) and state.approved + hits <= state.max
-      and has_place(keys, state, call, hold)
-    if fits and not decided[id] then
+    local is_next = admits_newcomers(state, call) and fits(state, hits) and has_place(keys, state, call, hold)
+    if is_next and not decided[id] then
       approve_requests(keys, state, call, { id }, { { hits = hits, hold = hold } })
       replies[i + HEAD] = APPROVED
     else
@@ -230,7 +231,7 @@ local function decide(call, names, first_key, arguments, first_id, size, limits,
   if batch.is_special or state.limits ~= call.limits.text then
     configure(keys, state, call, batch)
   end
-  state.expires = idle_at(state.start, state.window)
+  state.expires = idle_time(state)
   state.max_holds = batch.max_holds or state.max_holds
   serve_waiting(keys, state, call)
   if batch.waits and state.has_more and read_queue(keys, state, call).places > 0 then
@@ -240,7 +241,7 @@ local function decide(call, names, first_key, arguments, first_id, size, limits,
   -- Created with a place for one verdict, since most batches have one.
   local replies = { 0, state.max, 0, DENIED }
   local decided = call.is_sent_again and find_decided(keys, call, batch) or NOTHING_DECIDED
-  if batch.hits or batch.holds or counts_ids_apart(state) then
+  if batch.hits or batch.holds or counts_ids_apart(state) or state.further then
     decide_one_by_one(keys, state, call, batch, decided, replies)
   else
     local first_left = 1
@@ -253,8 +254,8 @@ local function decide(call, names, first_key, arguments, first_id, size, limits,
   end
   -- A hold that was just taken may be the first to lapse.
   replies[1] = micros_to_room(state, call)
-  replies[HEAD] = taken(state)
-  if state.window_is_set then
+  replies[HEAD] = taken(state, call)
+  if state.window_is_set or state.further then
     replies[2] = format_limits(state)
   end
   close_instance(keys, state, call)

@@ -3,12 +3,14 @@
 -- if the approval has not exactly one hit. Held ids are in no other set until their holds end.
 --
 -- The state's field `holds` sums them up, so that other keys need no look at the hash:
---   held        the hits of all held approvals; `approved` includes them
+--   held        the hits of all held approvals; `approved` includes them, as do further limits (lib/further)
+--   held_ids    how many they are
 --   lapses      no hold lapses before this time, in ms since 1970; 0 if there is none. A renewal leaves it as it is
 --   held_until  no hold lapses after this time
 --   max_holds   how many holds the key may have, by the caller that asked for one last; 0 if that is unknown
 --@include lib/chunks
 --@include lib/digits
+--@include lib/further
 --@include lib/requests
 --@include lib/state
 
@@ -16,9 +18,16 @@ local function name_of_holds(keys)
   return keys.state .. ':holds'
 end
 
-local function set_holds(state, held, lapses, held_until)
-  state.held, state.lapses, state.held_until = held, lapses, held_until
+local function set_lapses(state, lapses, held_until)
+  state.lapses, state.held_until = lapses, held_until
   state.has_more, state.changed = true, true
+end
+
+-- So many hits of so many approvals are held from now on.
+local function set_held(state, held, held_ids)
+  state.approved = state.approved + held - state.held
+  further.hold(state, held - state.held, held_ids - state.held_ids)
+  state.held, state.held_ids = held, held_ids
 end
 
 -- How many more approvals may be held.
@@ -51,7 +60,7 @@ local function write_hold(keys, state, call, id, millis, hits)
   local lapses = call.now_ms + millis
   redis.call('HSET', name_of_holds(keys), id, format_hold(lapses, millis, hits))
   local first = has_holds(state) and math.min(state.lapses, lapses) or lapses
-  set_holds(state, state.held, first, math.max(state.held_until, lapses))
+  set_lapses(state, first, math.max(state.held_until, lapses))
 end
 
 -- Holds an approval, unless it is held already.
@@ -66,17 +75,18 @@ local function add_hold(keys, state, call, id, hits, millis)
     return
   end
   write_hold(keys, state, call, id, millis, hits)
-  state.held = state.held + hits
-  state.approved = state.approved + hits
+  set_held(state, state.held + hits, state.held_ids + 1)
+  further.add(keys, state, id, hits, true)
 end
 
--- So many hits are held from now on. `first`: when the first hold lapses, or math.huge if there is none.
-local function keep_held(state, held, first)
-  state.approved = state.approved + held - state.held
+-- So many hits and ids are held from now on. `first`: when the first hold lapses, or math.huge if there is none.
+local function keep_held(state, held, held_ids, first)
   if first == math.huge then
-    set_holds(state, 0, 0, 0)
+    set_held(state, 0, 0)
+    set_lapses(state, 0, 0)
   else
-    set_holds(state, held, first, state.held_until)
+    set_held(state, held, held_ids)
+    set_lapses(state, first, state.held_until)
   end
 end
 
@@ -86,25 +96,25 @@ local function release_hold(keys, state, id)
   if hits then
     redis.call('HDEL', name_of_holds(keys), id)
     local is_last = redis.call('EXISTS', name_of_holds(keys)) == 0
-    keep_held(state, is_last and 0 or state.held - hits, is_last and math.huge or state.lapses)
+    keep_held(state, state.held - hits, state.held_ids - 1, is_last and math.huge or state.lapses)
   end
   return hits
 end
 
--- The ids of the holds that have lapsed, the hits of the others, and when the first of these lapses; math.huge if there
--- are none. The hash tells, since somebody may have removed it.
+-- The ids of the holds that have lapsed, the hits of the others, their number, and when the first of these lapses;
+-- math.huge if there are none. The hash tells, since somebody may have removed it.
 local function find_lapsed(keys, now_ms)
-  local ids, held, first = {}, 0, math.huge
+  local ids, held, held_ids, first = {}, 0, 0, math.huge
   local holds = redis.call('HGETALL', name_of_holds(keys))
   for i = 1, #holds, 2 do
     local lapses, _, hits = parse_hold(holds[i + 1])
     if lapses <= now_ms then
       ids[#ids + 1] = holds[i]
     else
-      held, first = held + hits, math.min(first, lapses)
+      held, held_ids, first = held + hits, held_ids + 1, math.min(first, lapses)
     end
   end
-  return ids, held, first
+  return ids, held, held_ids, first
 end
 
 -- Ends the holds that have lapsed. Their ids are not remembered: whoever asks about one has not heard of the approval,
@@ -113,12 +123,12 @@ local function end_lapsed_holds(keys, state, call)
   if not has_holds(state) or call.now_ms < state.lapses then
     return
   end
-  local ids, held, first = find_lapsed(keys, call.now_ms)
+  local ids, held, held_ids, first = find_lapsed(keys, call.now_ms)
   call_in_chunks('HDEL', name_of_holds(keys), ids)
   if #ids > 0 or held < state.held then
     make_room(state, call)
   end
-  keep_held(state, held, first)
+  keep_held(state, held, held_ids, first)
 end
 
 -- After the clock has gone back, each hold lasts at most its length from now on.
@@ -144,9 +154,9 @@ local function renew_hold(keys, state, call, id, millis, hits)
   end
   millis, hits = millis or millis_before, hits or hits_before
   write_hold(keys, state, call, id, millis, hits)
-  state.held = state.held + hits - hits_before
-  state.approved = state.approved + hits - hits_before
-  if hits < hits_before then
+  set_held(state, state.held + hits - hits_before, state.held_ids)
+  local _, more = further.amend(keys, state, id, hits)
+  if hits < hits_before or more < 0 then
     make_room(state, call)
   end
   return millis

@@ -5,6 +5,7 @@
 --@include lib/state
 --@include lib/window
 --@include lib/approvals
+--@include lib/further
 --@include lib/pause
 --@include lib/requests
 --@include lib/rules
@@ -26,7 +27,7 @@ local LEASES_UNSETTLED = 15
 -- in a recovery hold: their replicas may live.
 local function keep_while_waited_for(keys, state, call)
   if state.has_more and count_waiting(state, read_queue(keys, state, call)) > 0 then
-    state.expires = idle_at(state.start, state.window)
+    state.expires = idle_time(state)
   end
 end
 
@@ -65,22 +66,56 @@ local function capacity(state, call)
   return counts_ids_apart(state) and state.max or math.min(state.max, call.max_ids)
 end
 
-local function has_room(state, call)
+-- Whether the maximum has room for one hit.
+local function has_own_room(state, call)
   return state.approved < capacity(state, call)
 end
 
--- When there may be room for waiters, in ms since 1970: at the window's end or when a hold lapses, but not in a pause or a
--- recovery hold. While held approvals take all of the maximum, the window's end makes no room.
-local function room_at(state, call)
-  local closed_until = math.max(state.hold_until, state.paused_until)
-  if closed_until > 0 and has_room(state, call) then
-    return closed_until
-  end
+-- Whether all limits have room for one hit.
+local function has_room(state, call)
+  return has_own_room(state, call) and further.has_room(state)
+end
+
+-- When a pause or a recovery hold ends that keeps everybody out, in ms since 1970; 0 if there is none.
+local function closed_until(state)
+  return math.max(state.hold_until, state.paused_until)
+end
+
+-- A time at which there is room, but not before the end of a pause or a recovery hold. If there is room already, that
+-- end alone counts.
+local function unless_closed(state, time, has_room_now)
+  local closed = closed_until(state)
+  return closed > 0 and has_room_now and closed or math.max(time, closed)
+end
+
+-- When the maximum has more room, in ms since 1970: at the window's end or when a hold lapses. While held approvals take
+-- all of the maximum, the window's end makes no room.
+local function own_room_at(state)
   local window_end = state.start + state.window
   if not has_holds(state) then
-    return math.max(window_end, closed_until)
+    return window_end
   end
-  return math.max(state.held < state.max and math.min(window_end, state.lapses) or state.lapses, closed_until)
+  return state.held < state.max and math.min(window_end, state.lapses) or state.lapses
+end
+
+-- When there may be room for waiters: when all limits that are full have room, or, if none is full, when any limit has
+-- more.
+local function room_at(state, call)
+  local time = own_room_at(state)
+  if not state.further then
+    return unless_closed(state, time, has_own_room(state, call))
+  end
+  local is_full = not has_room(state, call)
+  local choose = is_full and math.max or math.min
+  if is_full and has_own_room(state, call) then
+    time = 0
+  end
+  for _, limit in ipairs(state.further) do
+    if not is_full or limit.taken >= limit.max then
+      time = choose(time, further.room_at(state, limit))
+    end
+  end
+  return unless_closed(state, time, not is_full)
 end
 
 -- The instance as of now, or nil if there is none. `state`: from `read_state`. The second value is the last state of an
@@ -93,13 +128,14 @@ local function open_instance(keys, call, state)
   decide_in_full_memory(keys.state, call)
   local had_holds = has_holds(state)
   -- Replicas with waiters know this time, or an earlier one. In other keys it can only become later.
-  state.known_room_at = (had_holds or is_paused(state)) and room_at(state, call)
+  state.known_room_at = (had_holds or is_paused(state) or state.further) and room_at(state, call)
   end_hold(state, call.now_ms)
   end_pause(state, call.now_ms)
   end_lapsed_holds(keys, state, call)
   if is_idle(keys, state, call) then
     born_at(keys, state)
     forget_all_hits(keys, state)
+    further.forget(keys, state)
     redis.call('UNLINK', keys.requests, keys.queue, keys.waiting, keys.replicas)
     if keep_until(state, call) <= call.now_ms then
       redis.call('UNLINK', keys.state)
@@ -109,9 +145,13 @@ local function open_instance(keys, call, state)
       if had_holds then
         redis.call('HSET', keys.state, 'holds', 0)
       end
+      if state.further then
+        redis.call('HSET', keys.state, 'further', 0)
+      end
     end
     return nil, state
   end
+  further.end_windows(keys, state, call.now_ms)
   if not is_in_window(state.start, state.window, call.now_ms) then
     if call.now_ms < state.start then
       shorten_holds(keys, state, call)
@@ -123,7 +163,7 @@ local function open_instance(keys, call, state)
     roll_window(state, call.now_ms, length_of_next_window(state, rules))
     take_next_window(state)
     if rules then
-      take_maxima(state, call)
+      take_maxima(keys, state, call)
     end
     end_window_of_requests(keys, state, call, ended, has_requests)
     keep_while_waited_for(keys, state, call)
@@ -135,11 +175,14 @@ end
 -- `idle`: the last state of the instance before, if it is known. The approvals that it remembers stay known, and the
 -- tickets that it gave show no loss. `limits`: by default those of the caller.
 local function new_instance(keys, call, idle, start, limits)
-  local state = new_state(call, start or call.now_ms, idle, limits or call.limits)
+  limits = limits or call.limits
+  local state = new_state(call, start or call.now_ms, idle, limits)
   if idle then
     redis.call('UNLINK', keys.state)
     state.limits_changed_at = call.now_ms
   end
+  further.begin(keys, state, limits, call.now_ms)
+  state.expires = idle_time(state)
   local has_requests = redis.call('EXISTS', keys.requests) == 1
   end_window_of_requests(keys, state, call, idle or state, has_requests)
   if read_queue(keys, state, call).places > 0 then
@@ -150,16 +193,28 @@ local function new_instance(keys, call, idle, start, limits)
   return state
 end
 
--- An instance that Redis lost while somebody waited. The lost window was full, and stays full until it ends.
--- As far as the caller knows: `limits`, a text, are the limits that were in force, or ''; `millis_left` are the ms
--- until the window ends, below 0 if it has ended.
+-- How long ago a window of this length has begun if it ends in `millis_left`.
+local function begun_ago(window, millis_left)
+  return window - math.min(math.floor(millis_left), window)
+end
+
+-- The start of the same window, of which at least a millisecond is left.
+local function lost_start(call, window, millis_left)
+  return call.now_ms - math.min(begun_ago(window, millis_left), window - 1)
+end
+
+-- An instance that Redis lost while somebody waited. The lost window was full, and stays full until it ends. As far as
+-- the caller knows: `limits`, a text, are the limits that were in force, or ''; `millis_left` are the ms until there was
+-- room, below 0 if that time is over. Which of several limits was full is unknown. So all of them are full until then.
 local function restore_instance(keys, call, limits, millis_left)
   limits = limits == '' and call.limits or parse_limits(limits)
-  local starts_ago = limits.window - math.min(math.floor(millis_left), limits.window)
-  local state = new_instance(keys, call, nil, call.now_ms - math.min(starts_ago, limits.window - 1), limits)
+  local state = new_instance(keys, call, nil, lost_start(call, limits.window, millis_left), limits)
   state.approved = state.max
+  for _, limit in ipairs(state.further or {}) do
+    limit.start, limit.taken = lost_start(call, limit.window, millis_left), limit.max
+  end
   -- The limits were in force in the lost window. Rules that were loaded since, as in an outage, are newer.
-  state.limits_changed_at = call.now_ms - starts_ago
+  state.limits_changed_at = call.now_ms - begun_ago(limits.window, millis_left)
   return state
 end
 
@@ -203,6 +258,9 @@ local function micros_to_turn(keys, state, call, places, hits)
   local most = hits == ONE_HIT and capacity(state, call) or state.max
   local room, to_room = math.max(0, most - state.approved), micros_to_room(state, call)
   local needed = places + math.min(hits, most)
+  if state.further then
+    to_room = math.max(to_room, further.micros_to_turn(state, call, places, hits))
+  end
   if needed <= room then
     return to_room
   end
@@ -233,25 +291,31 @@ local function serve_queue(keys, state, call)
   local free, ids_left = state.max - state.approved, free_ids(keys, state, call)
   -- An approval that is held needs no place in the set of ids.
   local may_hold = state.max_holds > 0
-  while free > 0 and (ids_left > 0 or may_hold) and not is_blocked and queue.living > 0 and #granted < MOST_SERVED
-    and taken < MOST_TAKEN
+  while free > 0 and further.has_room(state) and (ids_left > 0 or may_hold) and not is_blocked
+    and queue.living > 0 and #granted < MOST_SERVED and taken < MOST_TAKEN
   do
     local most, took = math.min(free, math.max(ids_left, 1), MOST_SERVED - #granted), 0
-    took, is_blocked = take_heads(keys, state, call.now_ms, free, ids_left, free_holds(keys, state), most, approve)
+    local left = {
+      hits = free,
+      ids = ids_left,
+      holds = free_holds(keys, state),
+      further = state.further and further.room(keys, state, call),
+    }
+    took, is_blocked = take_heads(keys, state, call.now_ms, left, most, approve)
     taken = taken + took
     free, ids_left = state.max - state.approved, free_ids(keys, state, call)
   end
   if queue.living == 0 and queue.places > 0 then
     drop_queue(keys, queue)
   end
-  local goes_on = free > 0 and (ids_left > 0 or may_hold) and queue.living > 0
+  local goes_on = free > 0 and further.has_room(state) and (ids_left > 0 or may_hold) and queue.living > 0
   set_more(state, 'serving', (goes_on and not is_blocked) and 1 or 0)
   set_more(state, 'blocked', (goes_on and is_blocked) and 1 or 0)
   state.granted = granted
   if #granted > 0 then
     state.served = call.now_ms
     -- The leases of the waiters may have run out before this window began, which left `expires` as it was.
-    state.expires = math.max(state.expires, idle_at(state.start, state.window))
+    state.expires = math.max(state.expires, idle_time(state))
   end
 end
 
@@ -292,18 +356,38 @@ local function serve_waiting(keys, state, call)
   end
 end
 
+-- What is not left of the limits: a number, or, in a key with further limits, a text `<not left>:<microseconds until
+-- there is room>`, with `,<name>=` and the same after it for each further limit.
+local function taken(state, call)
+  local own = not_left(state, state.approved, state.max)
+  if not state.further then
+    return own
+  end
+  local function text_of(of_limit, time, has_room_now)
+    local micros = unless_closed(state, time, has_room_now) * 1000 - call.now_us
+    return string.format('%.0f:%.0f', of_limit, micros)
+  end
+  local texts = { text_of(own, own_room_at(state), has_own_room(state, call)) }
+  for i, limit in ipairs(state.further) do
+    local of_limit = not_left(state, limit.taken, limit.max)
+    texts[i + 1] = limit.name .. '='
+      .. text_of(of_limit, further.room_at(state, limit), limit.taken < limit.max)
+  end
+  return table.concat(texts, ',')
+end
+
 -- Tells every replica that listens which waiters were approved, which tickets are out of the queue, and when there may
 -- be room again. Request ids are UUIDs, so they need no escaping.
 local function publish_wake(keys, state, call)
   local granted = state.granted
   publish(keys.state, call, string.format(
-    '{"millisToRoom":%.14g,"waiting":%.0f,"waitingFrom":%.0f,"limits":"%s","max":%.0f,"approved":%.0f,"granted":[%s]}',
+    '{"millisToRoom":%.14g,"waiting":%.0f,"waitingFrom":%.0f,"limits":"%s","max":%.0f,"approved":%s,"granted":[%s]}',
     micros_to_room(state, call) / 1000,
     count_waiting(state, read_queue(keys, state, call)),
     lowest_waiting_ticket(keys, state, call),
     format_limits(state),
     state.max,
-    taken(state),
+    state.further and '"' .. taken(state, call) .. '"' or digits(taken(state, call)),
     granted and #granted > 0 and '"' .. table.concat(granted, '","') .. '"' or ''
   ))
 end

@@ -6,13 +6,23 @@ local function look_at_holds(keys, state, now_ms)
   if not has_holds(state) or now_ms < state.lapses then
     return
   end
-  local _, held, first = find_lapsed(keys, now_ms)
-  keep_held(state, held, first)
+  local _, held, held_ids, first = find_lapsed(keys, now_ms)
+  keep_held(state, held, held_ids, first)
 end
 
 -- How many ms the pause of a key still lasts; 0 if it is not paused.
 local function pause_left(state, now_ms)
   return math.max(0, state.paused_until - now_ms)
+end
+
+-- The further limits, as they are stored, and `<name>=<taken>:<ms until the window ends>` for each, with a comma between
+-- two; '' and '' if there are none.
+function further.look(state, now_ms)
+  local texts = {}
+  for i, limit in ipairs(state.further or {}) do
+    texts[i] = string.format('%s=%.0f:%.0f', limit.name, limit.taken, limit.start + limit.window - now_ms)
+  end
+  return state.further_text, table.concat(texts, ',')
 end
 
 -- Returns the state, the queue, and how many wait; nil if there is no such key. A window that has ended counts as
@@ -34,5 +44,6 @@ local function look_at(keys, now_ms)
     roll_window(state, now_ms, length_of_next_window(state))
     take_next_window(state)
   end
+  further.roll(state, now_ms)
   return state, queue, waiting
 end

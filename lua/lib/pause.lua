@@ -6,9 +6,9 @@ local function is_paused(state)
   return state.paused_until > 0
 end
 
--- How much of the maximum is not left for checks: in a pause, all.
-local function taken(state)
-  return is_paused(state) and math.max(state.approved, state.max) or state.approved
+-- How much of a maximum is not left for checks: in a pause, all.
+local function not_left(state, taken, max)
+  return is_paused(state) and math.max(taken, max) or taken
 end
 
 -- Ends a pause whose time is over, so that waiters may be served.

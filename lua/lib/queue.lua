@@ -17,6 +17,7 @@
 -- becomes empty is removed as a whole and not read again.
 --@include lib/state
 --@include lib/chunks
+--@include lib/further
 --@include lib/hits
 --@include lib/recovery-hold
 
@@ -325,25 +326,41 @@ local function read_entries(keys, entries, has_withdrawn)
   return read
 end
 
--- Takes entries from the head: waiters of living replicas, as long as their hits are free and their approvals can be
--- kept, as ids of the window or as holds, and the entries before them that are skipped. `most`: how many waiters at most.
--- Calls `approve(ids, terms)` before it touches the queue. Returns how many entries it took, and whether the head needs
--- more than is free.
-local function take_heads(keys, state, now_ms, free, ids_left, holds_left, most, approve)
+-- Whether a waiter fits into what is left, which it takes: hits of the maximum, room in further limits, and a place among
+-- the approvals that are kept, which are the ids of the window and the holds.
+local function takes_its_room(state, left, entry)
+  -- A waiter that needs more than the maximum, which was lowered since, gets a window for itself.
+  local fits = entry.hits <= left.hits or left.hits == state.max
+  if not fits or (entry.hold and left.holds or left.ids) <= 0 then
+    return false
+  elseif left.further and not further.take_room(state, left.further, entry.hits, entry.hold ~= nil) then
+    return false
+  end
+  left.hits = left.hits - entry.hits
+  if entry.hold then
+    left.holds = left.holds - 1
+  else
+    left.ids = left.ids - 1
+  end
+  return true
+end
+
+-- Takes entries from the head: waiters of living replicas, as long as they fit into what is `left`, and the entries before
+-- them that are skipped. `most`: how many waiters at most. Calls `approve(ids, terms)` before it touches the queue. Returns
+-- how many entries it took, and whether the head needs more than is left.
+local function take_heads(keys, state, now_ms, left, most, approve)
   local queue = state.queue
   local length = redis.call('LLEN', keys.queue)
   local look_at = length == queue.living and most or math.max(most, LOOK_AHEAD)
   local entries = redis.call('LRANGE', keys.queue, 0, look_at - 1)
   local ids, terms, gone = {}, {}, {}
-  local taken, has_terms, is_blocked = 0, false, false
+  local taken, has_terms, is_blocked = 0, state.further ~= nil, false
   for _, entry in ipairs(read_entries(keys, entries, length ~= queue.places)) do
     if #ids == most then
       break
     end
     local counts = entry.is_waiting and is_alive(replica_of(queue, entry.replica_id), now_ms)
-    -- A waiter that needs more than the maximum, which was lowered since, gets a window for itself.
-    local fits = entry.hits <= free or free == state.max
-    if counts and not (fits and (entry.hold and holds_left or ids_left) > 0) then
+    if counts and not takes_its_room(state, left, entry) then
       is_blocked = true
       break
     end
@@ -356,12 +373,6 @@ local function take_heads(keys, state, now_ms, free, ids_left, holds_left, most,
       ids[#ids + 1] = entry.request_id
       terms[#terms + 1] = entry
       has_terms = has_terms or entry.hits ~= ONE_HIT or entry.hold ~= nil
-      free = free - entry.hits
-      if entry.hold then
-        holds_left = holds_left - 1
-      else
-        ids_left = ids_left - 1
-      end
     end
   end
   approve(ids, has_terms and terms or nil)

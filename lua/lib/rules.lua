@@ -8,6 +8,7 @@
 --
 -- `changed`: since when the limits are in force, in ms since 1970; absent while they are the first ones of the key. A
 -- limit that a request has set does not come from the rules, and stays.
+--@include lib/further
 --@include lib/history
 --@include lib/state
 
@@ -23,6 +24,12 @@ local function differs_from_rules(state, rules)
   return (state.window ~= rules.window and not sets_window(state))
     or (state.max ~= rules.max and not state.max_is_set)
     or (state.queue_max ~= rules.queue_max and not state.queue_max_is_set)
+    or state.further_text ~= rules.further_text
+end
+
+-- Whether the window is one of the caller's rules, up to a length that a request has set.
+local function has_window_of_rules(state, call)
+  return state.window == call.limits.window or state.window_is_set
 end
 
 -- Whether the caller's limits may replace the limits in force.
@@ -57,11 +64,21 @@ local function take_next_window(state)
   end
 end
 
--- Takes the maxima of rules that come into force now.
-local function take_maxima(state, call)
-  local rules = call.limits
+-- Takes the maxima and the further limits of rules that come into force now.
+local function take_maxima(keys, state, call)
+  local rules, max_before = call.limits, state.max
   state.max = state.max_is_set and state.max or rules.max
   state.queue_max = state.queue_max_is_set and state.queue_max or rules.queue_max
+  state.made_room = state.made_room or state.max > max_before
   state.limits_changed = true
   state.limits_changed_at = call.now_ms
+  further.take_rules(keys, state, rules, call.now_ms)
+end
+
+-- Takes rules that come into force in mid-window, for waiters: without checks, nobody else would.
+local function take_rules_for_waiters(keys, state, call)
+  local takes = has_window_of_rules(state, call) and differs_from_rules(state, call.limits)
+  if takes and may_change_limits(keys, state, call) then
+    take_maxima(keys, state, call)
+  end
 end

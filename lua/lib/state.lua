@@ -6,8 +6,9 @@
 --   released                              since an approval was released or corrected downwards (lib/requests)
 --   more                                  with the fields of MORE, since somebody has waited or the key was lost,
 --                                         while `expires` does not follow from the window, and while an approval has
---                                         more than one hit or is held, in a pause, and while a request has set the
---                                         next window's length. A field that says nothing is 0
+--                                         more than one hit or is held, in a pause, while a request has set the
+--                                         next window's length, and in a key with further limits (lib/further). A
+--                                         field that says nothing is 0
 --@include lib/digits
 --@include lib/limits
 --@include lib/state-values
@@ -15,20 +16,23 @@
 
 local FIRST_TURN = 1
 
+-- The functions of further limits, a table since Lua allows a script 200 local variables. lib/further has most of them.
+local further = {}
+
 local MORE = { 'expires', 'ticket', 'hold_until', 'unsorted', 'serving', 'served', 'blocked', 'hits', 'holds',
-  'paused_until', 'next_window' }
+  'paused_until', 'next_window', 'further' }
 -- Their values in a key without them.
 local NO_MORE = {
   __index = {
     stored_expires = 0, ticket = 0, hold_until = 0, unsorted = 0, serving = 0, served = 0, blocked = 0, hits = 0,
-    held = 0, lapses = 0, held_until = 0, max_holds = 0, paused_until = 0, next_window = 0,
+    held = 0, held_ids = 0, lapses = 0, held_until = 0, max_holds = 0, paused_until = 0, next_window = 0,
   },
 }
 
--- The field `holds` (lib/holds): `<hits held>:<first lapse>:<last lapse>:<most holds>`.
+-- The field `holds` (lib/holds): `<hits held>:<how many holds>:<first lapse>:<last lapse>:<most holds>`.
 local function read_holds(state, text)
-  local held, lapses, held_until, max_holds = string.match(text, '^(%d+):(%d+):(%d+):(%d+)$')
-  state.held, state.lapses = tonumber(held), tonumber(lapses)
+  local held, held_ids, lapses, held_until, max_holds = string.match(text, '^(%d+):(%d+):(%d+):(%d+):(%d+)$')
+  state.held, state.held_ids, state.lapses = tonumber(held), tonumber(held_ids), tonumber(lapses)
   state.held_until, state.max_holds = tonumber(held_until), tonumber(max_holds)
 end
 
@@ -40,7 +44,55 @@ local function format_holds(state)
   if not has_holds(state) and state.max_holds == 0 then
     return 0
   end
-  return string.format('%.0f:%.0f:%.0f:%.0f', state.held, state.lapses, state.held_until, state.max_holds)
+  return string.format(
+    '%.0f:%.0f:%.0f:%.0f:%.0f', state.held, state.held_ids, state.lapses, state.held_until, state.max_holds
+  )
+end
+
+-- Gives a state the further limits of a text (lib/limits), with windows that begin at `start` and have no approvals.
+function further.set(state, limits, start)
+  state.further_text, state.further = limits.further_text, nil
+  if limits.further then
+    state.further = {}
+    for i, limit in ipairs(limits.further) do
+      state.further[i] = {
+        name = limit.name, window = limit.window, max = limit.max, counts = limit.counts, keeps = limit.keeps,
+        start = start, taken = 0,
+      }
+    end
+  end
+end
+
+-- The field `further` (lib/further).
+function further.read(state, text)
+  local starts, takens = {}, {}
+  for name, start, taken in string.gmatch(text or '', '([^=,]+)=(%d+):(%d+)') do
+    starts[name], takens[name] = tonumber(start), tonumber(taken)
+  end
+  for _, limit in ipairs(state.further) do
+    limit.start = starts[limit.name] or limit.start
+    limit.taken = takens[limit.name] or 0
+  end
+end
+
+function further.format(state)
+  if not state.further then
+    return 0
+  end
+  local texts = {}
+  for i, limit in ipairs(state.further) do
+    texts[i] = string.format('%s=%.0f:%.0f', limit.name, limit.start, limit.taken)
+  end
+  return table.concat(texts, ',')
+end
+
+-- When the key is removed if nobody checks it again: not before the last of its windows ends.
+local function idle_time(state)
+  local at = idle_at(state.start, state.window)
+  for _, limit in ipairs(state.further or {}) do
+    at = math.max(at, limit.start + limit.window)
+  end
+  return at
 end
 
 local function read_more(state_key, state)
@@ -60,8 +112,8 @@ local function read_more(state_key, state)
   end
   state.paused_until = tonumber(values[10] or 0)
   state.next_window = tonumber(values[11] or 0)
-  if state.stored_expires > 0 then
-    state.expires = state.stored_expires
+  if state.further then
+    further.read(state, values[12])
   end
 end
 
@@ -87,10 +139,11 @@ local function state_of(state_key, values)
     stored_denied = denied,
     turn = tonumber(values[4]),
   }, NO_MORE)
-  state.expires = idle_at(state.start, state.window)
+  further.set(state, limits, state.start)
   if values[6] then
     read_more(state_key, state)
   end
+  state.expires = state.stored_expires > 0 and state.stored_expires or idle_time(state)
   return state
 end
 
@@ -111,6 +164,7 @@ local function new_state(call, start, idle, limits)
     max_is_set = limits.max_is_set,
     queue_max_is_set = limits.queue_max_is_set,
     limits = limits.text,
+    further_text = '',
     approved = 0,
     stored_approved = 0,
     denied = 0,
@@ -128,15 +182,15 @@ local function born_at(keys, state)
   return state.born
 end
 
--- The `expires` to store: 0 if it follows from the window, as after each check.
+-- The `expires` to store: 0 if it follows from the windows, as after each check.
 local function expires_to_store(state)
-  return state.expires == idle_at(state.start, state.window) and 0 or state.expires
+  return state.expires == idle_time(state) and 0 or state.expires
 end
 
 local function says_nothing_more(state)
   return state.ticket == 0 and state.hold_until == 0 and state.unsorted == 0 and state.serving == 0
     and state.served == 0 and state.blocked == 0 and state.hits == 0 and state.lapses == 0
-    and state.paused_until == 0 and state.next_window == 0 and expires_to_store(state) == 0
+    and state.paused_until == 0 and state.next_window == 0 and not state.further and expires_to_store(state) == 0
 end
 
 local function write_more(state_key, state)
@@ -148,7 +202,7 @@ local function write_more(state_key, state)
     'HSET', state_key, 'more', 1, 'expires', expires_to_store(state), 'ticket', state.ticket,
     'hold_until', state.hold_until, 'unsorted', state.unsorted, 'serving', state.serving, 'served', state.served,
     'blocked', state.blocked, 'hits', state.hits, 'holds', format_holds(state),
-    'paused_until', state.paused_until, 'next_window', state.next_window
+    'paused_until', state.paused_until, 'next_window', state.next_window, 'further', further.format(state)
   )
 end
 
@@ -187,5 +241,7 @@ local function write_state(keys, state)
   end
   if state.has_more and state.changed then
     write_more(name, state)
+  elseif state.further_written then
+    redis.call('HSET', name, 'further', further.format(state))
   end
 end

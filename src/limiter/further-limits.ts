@@ -49,26 +49,25 @@ export function takenOf({ counts }: Pick<FurtherLimit, 'counts'>, hits: number):
  * @returns undefined if no limit has too little left, as for a check that may not overtake the queue
  */
 export function exceededLimit(quota: Quota, hits = 1): ExceededLimit | undefined {
-  return latest(limitsOf(quota).filter(({ needs, remaining }) => needs(hits) > remaining));
+  const exceeded = limitsOf(quota, hits).filter(({ needed, remaining }) => needed > remaining);
+  return exceeded.toSorted((a, b) => b.resetMillis - a.resetMillis)[0];
 }
 
 /** The limit whose maximum is less than a check with so many hits takes. */
 export function limitBelow(quota: Quota, hits: number): ExceededLimit | undefined {
-  return limitsOf(quota).find(({ needs, maximum }) => needs(hits) > maximum);
+  return limitsOf(quota, hits).find(({ needed, maximum }) => needed > maximum);
 }
 
 interface ComparedLimit extends ExceededLimit {
   readonly remaining: number;
-  needs(hits: number): number;
+  /** What the check takes. */
+  readonly needed: number;
 }
 
-function limitsOf({ maxRequests, remaining, resetMillis, further = [] }: Quota): ComparedLimit[] {
-  return [
-    { name: undefined, maximum: maxRequests, remaining, resetMillis, needs: (hits) => hits },
-    ...further.map((limit) => ({ ...limit, needs: (hits: number) => takenOf(limit, hits) })),
-  ];
-}
-
-function latest(limits: readonly ExceededLimit[]): ExceededLimit | undefined {
-  return limits.toSorted((a, b) => b.resetMillis - a.resetMillis)[0];
+function limitsOf(
+  { maxRequests: maximum, remaining, resetMillis, further = [] }: Quota,
+  hits: number,
+): ComparedLimit[] {
+  const own = { name: undefined, maximum, remaining, resetMillis, needed: hits };
+  return [own, ...further.map((limit) => ({ ...limit, needed: takenOf(limit, hits) }))];
 }

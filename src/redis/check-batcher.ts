@@ -22,8 +22,8 @@ import {
   type KnownWaiting,
   VERDICT,
 } from './scripts/check-codec.js';
+import { quotaIn } from './scripts/quota-codec.js';
 import type { Scripts } from './scripts/scripts.js';
-import { overriddenWindowIn } from './scripts/shared-arguments.js';
 import type { StoreObserver } from './store-observer.js';
 
 /** A larger call would block other callers of Redis for too long. */
@@ -42,6 +42,8 @@ const MAX_KEYS_PER_CALL = 16;
 /** What Redis says of one check. */
 export interface CheckReply {
   readonly quota: Quota;
+  /** Until waiters may have room. */
+  readonly millisToRoom: number;
   /** One of `VERDICT`, or the ticket of the place in the queue. */
   readonly verdict: number;
   /** The limits in force, as Redis writes them, if the check has a place in the queue. */
@@ -312,21 +314,17 @@ function answer({ checks }: PendingBatch, reply: CheckBatchReply | Error | undef
     for (const check of checks) check.onFailed(reply ?? unanswered());
     return;
   }
-  const { millisToRoom, maxRequests, verdicts } = reply;
-  // What was left before the batch.
-  let remaining = Math.max(0, maxRequests - reply.approved);
+  const { millisToRoom, limits, verdicts } = reply;
+  const quotaAfter = quotaIn(reply);
+  let hitsLeft = 0;
+  let approvalsLeft = 0;
   for (const [i, verdict] of verdicts.entries()) {
-    if (verdict === VERDICT.approved) remaining += checks[i]?.hits ?? 1;
+    if (verdict !== VERDICT.approved) continue;
+    hitsLeft += checks[i]?.hits ?? 1;
+    approvalsLeft += 1;
   }
   // One object for all checks with the same quota, so that their headers are built once.
-  const window = reply.limits === undefined ? undefined : overriddenWindowIn(reply.limits);
-  const quotaOf = (left: number): Quota => ({
-    maxRequests,
-    remaining: left,
-    resetMillis: millisToRoom,
-    ...(window === undefined ? undefined : { windowMillis: window }),
-  });
-  let quota = quotaOf(remaining);
+  let quota = before(quotaAfter, hitsLeft, approvalsLeft);
   for (let i = 0; i < checks.length; i += 1) {
     const verdict = verdicts[i];
     if (verdict === undefined) {
@@ -334,11 +332,23 @@ function answer({ checks }: PendingBatch, reply: CheckBatchReply | Error | undef
       continue;
     }
     if (verdict === VERDICT.approved) {
-      remaining -= checks[i]?.hits ?? 1;
-      quota = quotaOf(remaining);
+      hitsLeft -= checks[i]?.hits ?? 1;
+      approvalsLeft -= 1;
+      quota = before(quotaAfter, hitsLeft, approvalsLeft);
     }
-    checks[i]?.onReply({ verdict, quota, limits: reply.limits });
+    checks[i]?.onReply({ verdict, quota, millisToRoom, limits });
   }
+}
+
+/** A quota as it was before so many approvals with so many hits. */
+function before(quota: Quota, hits: number, approvals: number): Quota {
+  const remaining = quota.remaining + hits;
+  if (!quota.further) return { ...quota, remaining };
+  const further = quota.further.map((limit) => ({
+    ...limit,
+    remaining: limit.remaining + (limit.counts === 'hits' ? hits : approvals),
+  }));
+  return { ...quota, remaining, further };
 }
 
 function unanswered(): Error {

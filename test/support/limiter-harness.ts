@@ -5,7 +5,7 @@ import { pino } from 'pino';
 
 import { startDraining } from '../../src/http/replies/reply.js';
 import type { Limiter, Limits, LimitsOf } from '../../src/limiter/limiter.js';
-import type { InstanceBounds } from '../../src/limiter/memory/instance.js';
+import type { InstanceBounds } from '../../src/limiter/memory/approvals.js';
 import { MemoryLimiter } from '../../src/limiter/memory/memory-limiter.js';
 import { connect, waitUntilReady } from '../../src/redis/connections/connect.js';
 import { ConnectionSubscriber } from '../../src/redis/connections/connection-subscriber.js';
@@ -82,7 +82,8 @@ export function redisHarnessFactory(redis: RedisForTests): HarnessFactory {
       rulesLoadedAt: () => clock.now(),
       keyPrefix: `${uniqueKey()}:`,
       replicaId: 'replica',
-      leaseMillis: 5_000,
+      // A sixth of it is whole milliseconds. At a fraction, rules that were loaded now would count as loaded before.
+      leaseMillis: 6_000,
       database: 0,
       timeoutMillis,
       maxWaiters: Infinity,

@@ -1,3 +1,6 @@
+import type { FurtherLimit } from '../../src/limiter/further-limits.js';
+import { furtherIn } from '../../src/redis/scripts/further-codec.js';
+
 /** A key's state, with defaults for fields that are not stored: docs/redis.md. Times are ms since 1970. */
 export interface StoredState {
   readonly start: number;
@@ -27,6 +30,15 @@ export interface StoredState {
   readonly served: number;
   /** Of all holds together; undefined if there is none. */
   readonly holds: StoredHolds | undefined;
+  /** In the order of the rules. */
+  readonly further: readonly StoredLimit[];
+}
+
+/** A further limit of a key. */
+export interface StoredLimit extends FurtherLimit {
+  /** When its window began. */
+  readonly start: number;
+  readonly taken: number;
 }
 
 /** What the state says of the holds of a key. */
@@ -47,7 +59,7 @@ export type StoredLimits = Pick<StoredState, 'window' | 'max' | 'queueMax' | 'ov
 /** @returns undefined if the text does not hold limits, such as when there is no state */
 export function readStoredLimits(text: string): StoredLimits | undefined {
   const [, window, windowMark, max, maxMark, queueMax, queueMark] =
-    /^(\d+)(\*?):(\d+)(\*?):(\d+)(\*?)$/.exec(text) ?? [];
+    /^(\d+)(\*?):(\d+)(\*?):(\d+)(\*?)(?:,|$)/.exec(text) ?? [];
   if (window === undefined) return undefined;
   return {
     window: Number(window),
@@ -67,6 +79,8 @@ export function readStoredState(fields: Readonly<Record<string, string>>): Store
   if (!limits) return undefined;
   const number = (name: string): number => Number(fields[name] ?? 0);
   const start = number('start');
+  const further = readFurther(fields.limits ?? '', fields.further ?? '');
+  const windowsEnd = further.map((limit) => limit.start + limit.windowMillis);
   return {
     ...limits,
     start,
@@ -75,7 +89,7 @@ export function readStoredState(fields: Readonly<Record<string, string>>): Store
     turn: number('turn'),
     born: number('born'),
     limitsSince: number('changed') || number('born'),
-    expires: number('expires') || start + WINDOWS_KEPT * limits.window,
+    expires: number('expires') || Math.max(start + WINDOWS_KEPT * limits.window, ...windowsEnd),
     ticket: number('ticket'),
     holdUntil: number('hold_until'),
     isUnsorted: number('unsorted') === 1,
@@ -84,10 +98,18 @@ export function readStoredState(fields: Readonly<Record<string, string>>): Store
     released: number('released'),
     served: number('served'),
     holds: readHolds(fields.holds ?? '0'),
+    further,
   };
 }
 
+function readFurther(limits: string, field: string): StoredLimit[] {
+  return furtherIn(limits).map((limit) => {
+    const [, start, taken] = new RegExp(`(?:^|,)${limit.name}=(\\d+):(\\d+)`).exec(field) ?? [];
+    return { ...limit, start: Number(start), taken: Number(taken) };
+  });
+}
+
 function readHolds(text: string): StoredHolds | undefined {
-  const [held = 0, firstLapse = 0, lastLapse = 0] = text.split(':').map(Number);
+  const [held = 0, , firstLapse = 0, lastLapse = 0] = text.split(':').map(Number);
   return firstLapse === 0 ? undefined : { held, firstLapse, lastLapse };
 }

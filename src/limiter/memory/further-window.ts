@@ -56,8 +56,9 @@ export class FurtherWindow {
     return isAllHeld ? firstLapse : Math.min(this.end, firstLapse);
   }
 
-  hasRoomFor(hits: number, holds: Holds | undefined): boolean {
-    return !this.isFull && this.taken(holds) + takenOf(this.limit, hits) <= this.limit.maximum;
+  /** Whether an approval with so many hits fits. */
+  fits(hits: number, holds: Holds | undefined): boolean {
+    return this.taken(holds) + takenOf(this.limit, hits) <= this.limit.maximum;
   }
 
   /** Whether an approval with so many hits takes more than the maximum. */
@@ -71,13 +72,13 @@ export class FurtherWindow {
   }
 
   /** Whether no more ids are kept. */
-  get isFull(): boolean {
-    return this.#ids.size >= this.maxIds;
+  isFull(isHeld: boolean): boolean {
+    return this.#keepsIdOf(isHeld) && this.#ids.size >= this.maxIds;
   }
 
   /** @returns false if there is no memory for it, so that nothing has changed */
   add(id: string, hits: number, isHeld: boolean): boolean {
-    if (isHeld && !this.limit.keepsReleased) return true;
+    if (!this.#keepsIdOf(isHeld)) return true;
     return this.#ids.add(id, takenOf(this.limit, hits));
   }
 
@@ -141,6 +142,11 @@ export class FurtherWindow {
     if (needed <= room) return 0;
     const windowsBefore = Math.ceil((needed - room) / maximum) - 1;
     return this.end - now + windowsBefore * this.millis;
+  }
+
+  /** The others count while they are held. */
+  #keepsIdOf(isHeld: boolean): boolean {
+    return !isHeld || this.limit.keepsReleased;
   }
 
   #held(holds: Holds | undefined): number {

@@ -8,9 +8,7 @@ import type {
   Quota,
   WithLimits,
 } from '../limiter.js';
-import { ApprovedIds } from './approved-ids.js';
-import { FurtherWindow } from './further-window.js';
-import { Holds } from './holds.js';
+import { Approvals, type InstanceBounds, type Terms } from './approvals.js';
 import type { MemoryRoom } from './memory-room.js';
 import { Window } from './window.js';
 
@@ -26,22 +24,9 @@ export type InstanceDecision =
   | 'store_full'
   | 'waiting';
 
-/** What an approval takes. */
-type Terms = Pick<CheckRequest, 'hits' | 'holdMillis'>;
-
 interface Queued extends Terms {
   readonly arrival: number;
 }
-
-/** How much a limiter keeps of each key. */
-export interface InstanceBounds {
-  /** The most ids of approvals that are kept for a window. */
-  readonly maxIdsPerKey: number;
-  /** The most approvals that are held. */
-  readonly maxHoldsPerKey: number;
-}
-
-const NO_FURTHER: readonly FurtherWindow[] = [];
 
 /**
  * The state of one key, and every rule of the limiter, without clock, timers or promises. The scripts in
@@ -49,17 +34,10 @@ const NO_FURTHER: readonly FurtherWindow[] = [];
  */
 export class Instance {
   readonly #window: Window;
-  /** The approvals of the window. */
-  readonly #requests: ApprovedIds;
-  /** The approvals that are held; undefined until there is one, since most keys have none. */
-  #holds: Holds | undefined;
-  /** Those of the further limits, in the order of the rules. */
-  #further: readonly FurtherWindow[] = NO_FURTHER;
+  readonly #approvals: Approvals;
   /** The waiting requests by their ids, in the order of arrival. */
   readonly #queue = new Map<string, Queued>();
   #denied = 0;
-  /** When an approval was last released, or got fewer hits. */
-  #releasedAt = -Infinity;
   #expires: number;
   /** The limits in force: the length of the window and the maxima are one unit, and change together. */
   #limits: KeyLimits;
@@ -76,16 +54,15 @@ export class Instance {
     readonly key: string,
     now: number,
     private readonly policy: { readonly current: WithLimits },
-    private readonly bounds: InstanceBounds,
-    /** Holds the ids. */
-    private readonly room: MemoryRoom,
+    bounds: InstanceBounds,
+    room: MemoryRoom,
     /** Gets the ids that were approved from the queue, in order. */
     private readonly onGrant: (requestIds: readonly string[]) => void,
   ) {
     this.#limits = policy.current.limits;
     this.#window = new Window(now, this.#limits.windowMillis);
-    this.#requests = new ApprovedIds(room);
-    this.#takeFurther(now);
+    this.#approvals = new Approvals(bounds, room);
+    if (this.#limits.further) this.#approvals.takeFurther(now, this.#limits.further);
     this.#expires = this.#idleAt;
   }
 
@@ -98,27 +75,25 @@ export class Instance {
    */
   get roomAt(): number {
     const own = this.#ownRoomAt;
-    if (this.#further.length === 0) return this.#unlessPaused(own, this.#isOwnFull);
-    const full = this.#further.filter((limit) => !limit.hasRoomFor(1, this.#holds));
-    const times = (full.length > 0 || this.#isOwnFull ? full : this.#further).map((limit) =>
-      limit.roomAt(this.#holds),
-    );
-    if (full.length === 0 && !this.#isOwnFull) {
-      return this.#unlessPaused(Math.min(own, ...times), false);
-    }
-    return this.#unlessPaused(Math.max(...(this.#isOwnFull ? [own] : []), ...times), true);
+    const { further, holds } = this.#approvals;
+    if (further.length === 0) return this.#unlessPaused(own, this.#isOwnFull);
+    const full = further.filter((window) => !window.fits(1, holds));
+    const isFull = full.length > 0 || this.#isOwnFull;
+    const times = (isFull ? full : further).map((window) => window.roomAt(holds));
+    if (!isFull || this.#isOwnFull) times.push(own);
+    return this.#unlessPaused(isFull ? Math.max(...times) : Math.min(...times), isFull);
   }
 
   /** The same for the maximum per window: when the window ends or a hold lapses. */
   get #ownRoomAt(): number {
-    const firstLapse = this.#holds?.firstLapse ?? Infinity;
+    const { firstLapse, held } = this.#approvals;
     // While held approvals take all of the maximum, the window's end makes no room.
-    const isAllHeld = firstLapse < Infinity && this.#held >= this.#maxRequests;
+    const isAllHeld = firstLapse < Infinity && held >= this.#maxRequests;
     return isAllHeld ? firstLapse : Math.min(this.#window.end, firstLapse);
   }
 
   get #isOwnFull(): boolean {
-    return this.#approved >= this.#capacity;
+    return this.#approvals.hits >= this.#approvals.capacity(this.#maxRequests);
   }
 
   #unlessPaused(roomAt: number, isFull: boolean): number {
@@ -128,7 +103,7 @@ export class Instance {
 
   isIdle(now: number): boolean {
     if (now < this.#expires || now < this.#pausedUntil || this.#queue.size > 0) return false;
-    return this.#holds?.heldAt(now) === undefined;
+    return this.#approvals.holds?.heldAt(now) === undefined;
   }
 
   check(now: number, requestId: string, request: CheckRequest): InstanceDecision {
@@ -141,18 +116,21 @@ export class Instance {
     this.#serveQueue(now);
     const { hits = 1, holdMillis } = request;
     const terms = { hits, holdMillis };
+    const approvals = this.#approvals;
+    const max = this.#maxRequests;
     // A head that needs more than is free is not overtaken.
-    if (this.#queue.size === 0 && !this.#isPaused && this.#hasRoomFor(terms)) {
-      return this.#approve(now, requestId, terms) ? 'approved' : 'store_full';
+    const mayBeNext = this.#queue.size === 0 && !this.#isPaused && !approvals.isFull(terms);
+    if (mayBeNext && approvals.fit(terms, max)) {
+      return approvals.add(now, requestId, terms) ? 'approved' : 'store_full';
     }
-    if (this.#isTooMuch(hits)) return 'too_many_hits';
+    if (hits > 1 && (hits > max || approvals.exceedFurther(hits))) return 'too_many_hits';
     if (!request.canWait) {
-      if (this.#isKeyFullFor(terms)) return 'key_full';
+      if (approvals.isFull(terms) && approvals.fit(terms, max)) return 'key_full';
       this.#denied += 1;
       return this.#isPaused ? 'paused' : 'denied';
     }
     // With a maximum of 0 no turn ever comes.
-    const places = this.#maxRequests === 0 ? 0 : this.#maxRequestsInQueue;
+    const places = max === 0 ? 0 : this.#maxRequestsInQueue;
     if (this.#queue.size >= places) return 'queue_full';
     if (this.#isTooLate(now, request)) return 'turn_too_late';
     if (request.noPlace) return 'no_place';
@@ -170,7 +148,7 @@ export class Instance {
   /** Releases an approval with all of its hits. */
   release(now: number, requestId: string): boolean {
     this.#roll(now);
-    const isReleased = this.#release(now, requestId, false);
+    const isReleased = this.#approvals.release(now, requestId, false);
     this.#serveQueue(now);
     return isReleased;
   }
@@ -185,7 +163,7 @@ export class Instance {
   /** Changes an approval that still counts, and renews its hold. */
   amend(now: number, requestId: string, amendment: Amendment): Amended | 'unknown' | 'store_full' {
     this.#roll(now);
-    const amended = this.#change(now, () => this.#amend(now, requestId, amendment));
+    const amended = this.#approvals.amend(now, requestId, amendment);
     this.#serveQueue(now);
     return amended;
   }
@@ -193,26 +171,25 @@ export class Instance {
   /** Withdraws a waiter, or an approval that nobody has got. */
   withdraw(now: number, requestId: string): void {
     this.#roll(now);
-    if (!this.#queue.delete(requestId)) this.#release(now, requestId, true);
+    if (!this.#queue.delete(requestId)) this.#approvals.release(now, requestId, true);
     this.#serveQueue(now);
   }
 
   /** Gives back the memory of a window that has ended. Nothing else changes. */
   forgetEndedWindow(now: number): void {
-    if (now >= this.#window.end) this.#requests.clear();
-    for (const limit of this.#further) if (now >= limit.end) limit.clear();
+    if (now >= this.#window.end) this.#approvals.endWindow();
+    this.#approvals.forgetEnded(now);
   }
 
   /** Gives back all memory of an instance that is removed. */
   clear(): void {
-    this.#requests.clear();
-    this.#holds?.clear();
-    for (const limit of this.#further) limit.clear();
+    this.#approvals.clear();
   }
 
   inspect(now: number): InstanceState {
     const windowHasEnded = now >= this.#window.end;
-    const held = this.#holds?.heldAt(now)?.hits ?? 0;
+    const { holds, hitsOfWindow, further } = this.#approvals;
+    const held = holds?.heldAt(now)?.hits ?? 0;
     return {
       key: this.key,
       limits: {
@@ -222,12 +199,12 @@ export class Instance {
         maxRequests: this.#maxRequests,
         maxRequestsInQueue: this.#maxRequestsInQueue,
       },
-      approved: held + (windowHasEnded ? 0 : this.#requests.hits),
+      approved: held + (windowHasEnded ? 0 : hitsOfWindow),
       held,
       denied: windowHasEnded ? 0 : this.#denied,
       waiting: this.#queue.size,
       pausedMillis: Math.max(0, this.#pausedUntil - now),
-      ...this.#ofFurther((limit) => limit.state(now, this.#holds)),
+      ...(further.length > 0 && { further: further.map((window) => window.state(now, holds)) }),
     };
   }
 
@@ -251,13 +228,16 @@ export class Instance {
 
   /** As of the last operation. */
   quota(now: number): Quota {
-    return {
+    const { hits, further, holds } = this.#approvals;
+    const quota = {
       maxRequests: this.#maxRequests,
-      remaining: this.#isPaused ? 0 : Math.max(0, this.#maxRequests - this.#approved),
+      remaining: this.#isPaused ? 0 : Math.max(0, this.#maxRequests - hits),
       resetMillis: this.#unlessPaused(this.#ownRoomAt, this.#isOwnFull) - now,
-      ...this.#ofFurther((limit) => limit.quota(now, this.#holds, this.#pausedUntil)),
       ...(this.#window.isOverridden ? { windowMillis: this.#window.millis } : undefined),
     };
+    if (further.length === 0) return quota;
+    const ofFurther = further.map((window) => window.quota(now, holds, this.#pausedUntil));
+    return { ...quota, further: ofFurther };
   }
 
   /**
@@ -266,13 +246,12 @@ export class Instance {
    */
   millisToTurn(now: number, hits = 1): number {
     const before = this.#queue.size;
-    const most = hits === 1 ? this.#capacity : this.#maxRequests;
-    const room = Math.max(0, most - this.#approved);
+    const { further, holds } = this.#approvals;
+    const most = hits === 1 ? this.#approvals.capacity(this.#maxRequests) : this.#maxRequests;
+    const room = Math.max(0, most - this.#approvals.hits);
     const needed = before + Math.min(hits, most);
-    const ofFurther = this.#further.map((limit) =>
-      limit.millisToTurn(now, before, hits, this.#holds),
-    );
-    const toRoom = Math.max(this.roomAt - now, ...ofFurther);
+    const turns = further.map((window) => window.millisToTurn(now, before, hits, holds));
+    const toRoom = Math.max(this.roomAt - now, ...turns);
     if (needed <= room) return toRoom;
     const windowsBefore = Math.ceil((needed - room) / most) - 1;
     const windowMillis = this.#window.nextMillis(this.policy.current.limits.windowMillis);
@@ -286,142 +265,7 @@ export class Instance {
    */
   #isTooLate(now: number, { hits, maxWaitMillis = Infinity }: CheckRequest): boolean {
     if (this.millisToTurn(now, hits) <= maxWaitMillis) return false;
-    const windows = [this.#window, ...this.#further];
-    const expectsRelease =
-      this.#hasHolds || windows.some(({ start, millis }) => this.#releasedAt >= start - millis);
-    return maxWaitMillis === 0 || !expectsRelease;
-  }
-
-  /** @returns false if there is no memory for it, so that nothing has changed */
-  #approve(now: number, requestId: string, terms: Terms): boolean {
-    if (this.#further.length === 0) return this.#approveOwn(now, requestId, terms);
-    const { hits = 1, holdMillis } = terms;
-    for (const [i, limit] of this.#further.entries()) {
-      if (limit.add(requestId, hits, holdMillis !== undefined)) continue;
-      for (const added of this.#further.slice(0, i)) added.release(requestId, true);
-      return false;
-    }
-    if (this.#approveOwn(now, requestId, terms)) return true;
-    for (const limit of this.#further) limit.release(requestId, true);
-    return false;
-  }
-
-  #approveOwn(now: number, requestId: string, { hits = 1, holdMillis }: Terms): boolean {
-    if (holdMillis === undefined) return this.#requests.add(requestId, hits);
-    this.#holds ??= new Holds(this.bounds.maxHoldsPerKey, this.room);
-    return this.#holds.add(now, requestId, hits, holdMillis);
-  }
-
-  /** @param isUnused nobody has got the approval */
-  #release(now: number, requestId: string, isUnused: boolean): boolean {
-    return this.#change(now, () => {
-      let isReleased =
-        (this.#holds?.release(requestId) ?? false) || this.#requests.release(requestId);
-      for (const limit of this.#further) {
-        isReleased = limit.release(requestId, isUnused) || isReleased;
-      }
-      return isReleased;
-    });
-  }
-
-  #amend(
-    now: number,
-    requestId: string,
-    { hits, holdMillis }: Amendment,
-  ): Amended | 'unknown' | 'store_full' {
-    const lapsesIn = this.#holds?.renew(now, requestId, { hits, millis: holdMillis });
-    const isHeld = lapsesIn !== undefined;
-    if (isHeld && hits === undefined) return { holdMillis: lapsesIn };
-    if (hits === undefined || (holdMillis !== undefined && !isHeld)) return 'unknown';
-    const amended = [
-      isHeld ? 'amended' : this.#requests.amend(requestId, hits),
-      ...this.#further.map((limit) => limit.amend(requestId, hits)),
-    ];
-    if (amended.includes('store_full')) return 'store_full';
-    if (!amended.includes('amended')) return 'unknown';
-    return isHeld ? { holdMillis: lapsesIn } : {};
-  }
-
-  /** Changes the approvals, and notes when they take less than before. */
-  #change<Result>(now: number, change: () => Result): Result {
-    const before = this.#takenOfAll;
-    const result = change();
-    if (this.#takenOfAll < before) this.#releasedAt = now;
-    return result;
-  }
-
-  /** The hits of all approvals that count. */
-  get #approved(): number {
-    return this.#requests.hits + this.#held;
-  }
-
-  /** What the approvals take of all limits together. */
-  get #takenOfAll(): number {
-    return this.#further.reduce((sum, limit) => sum + limit.taken(this.#holds), this.#approved);
-  }
-
-  get #held(): number {
-    return this.#holds?.hits ?? 0;
-  }
-
-  get #hasHolds(): boolean {
-    return this.#holds !== undefined && this.#holds.firstLapse < Infinity;
-  }
-
-  #hasRoomFor(terms: Terms): boolean {
-    return !this.#isFull(terms) && this.#fits(terms);
-  }
-
-  /** Whether its hits fit into all limits. */
-  #fits({ hits = 1 }: Terms): boolean {
-    return (
-      this.#approved + hits <= this.#maxRequests &&
-      this.#further.every((limit) => limit.hasRoomFor(hits, this.#holds))
-    );
-  }
-
-  /**
-   * Whether a waiter gets a window for itself where it needs more than a limit's maximum, which was lowered since, and
-   * fits into all other limits.
-   */
-  #fitsAlone({ hits = 1, holdMillis }: Terms): boolean {
-    const holds = this.#holds;
-    return (
-      !this.#isFull({ holdMillis }) &&
-      (this.#approved + hits <= this.#maxRequests ||
-        (this.#approved === 0 && this.#maxRequests > 0)) &&
-      this.#further.every((limit) => limit.hasRoomFor(hits, holds) || limit.isUnused(holds))
-    );
-  }
-
-  /** Whether a check takes more than a limit has, so that no window can approve it. */
-  #isTooMuch(hits: number): boolean {
-    if (hits === 1) return false;
-    return hits > this.#maxRequests || this.#further.some((limit) => limit.isBelow(hits));
-  }
-
-  /** Whether a check would fit if more approvals were kept. */
-  #isKeyFullFor(terms: Terms): boolean {
-    const isFull = this.#isFull(terms) || this.#further.some((limit) => limit.isFull);
-    const { hits = 1 } = terms;
-    return (
-      isFull &&
-      this.#approved + hits <= this.#maxRequests &&
-      this.#further.every((limit) => limit.isFull || limit.hasRoomFor(hits, this.#holds))
-    );
-  }
-
-  /** Whether no more approvals are kept: of those that are held, or of those of the window. */
-  #isFull({ holdMillis }: Pick<Terms, 'holdMillis'>): boolean {
-    if (holdMillis !== undefined) return this.#holds?.isFull ?? false;
-    return this.#requests.size >= this.bounds.maxIdsPerKey;
-  }
-
-  /** How many approvals of one hit a window may have. */
-  get #capacity(): number {
-    return this.#hasHolds
-      ? this.#maxRequests
-      : Math.min(this.#maxRequests, this.bounds.maxIdsPerKey);
+    return maxWaitMillis === 0 || !this.#approvals.expectRelease(this.#window);
   }
 
   get #maxRequests(): number {
@@ -450,31 +294,14 @@ export class Instance {
   #takeLimits(now: number, limits: KeyLimits): void {
     const { further } = this.#limits;
     this.#limits = limits;
-    if (limits.further !== further) this.#takeFurther(now);
-  }
-
-  /** A limit that the rules had before keeps what was approved in its window. */
-  #takeFurther(now: number): void {
-    const before = this.#further;
-    const { further = [] } = this.#limits;
-    this.#further = further.map((limit) => {
-      const kept = before.find((one) => one.counts(limit));
-      kept?.change(now, limit);
-      return kept ?? new FurtherWindow(now, limit, this.bounds.maxIdsPerKey, this.room);
-    });
-    for (const limit of before) if (!this.#further.includes(limit)) limit.clear();
+    if (limits.further !== further) this.#approvals.takeFurther(now, limits.further);
   }
 
   /** When the key is removed if nobody checks it again: not before the last of its windows ends. */
   get #idleAt(): number {
-    const { idleAt } = this.#window;
-    if (this.#further.length === 0) return idleAt;
-    return Math.max(idleAt, ...this.#further.map(({ end }) => end));
-  }
-
-  /** For each further limit, if there are any. */
-  #ofFurther<Of>(of: (limit: FurtherWindow) => Of): { readonly further?: readonly Of[] } {
-    return this.#further.length === 0 ? {} : { further: this.#further.map(of) };
+    const { further } = this.#approvals;
+    if (further.length === 0) return this.#window.idleAt;
+    return Math.max(this.#window.idleAt, ...further.map(({ end }) => end));
   }
 
   #forgetOverridesAboveCeilings(): void {
@@ -487,20 +314,14 @@ export class Instance {
     this.#window.dropOverrideAbove(ceilings.windowMillis);
   }
 
-  /** Ends the holds that have lapsed, and the window if it is over. */
+  /** Ends the holds that have lapsed, and the windows that are over. */
   #roll(now: number): void {
-    if (this.#holds) {
-      const holds = this.#holds;
-      this.#change(now, () => {
-        holds.endLapsed(now);
-      });
-    }
+    this.#approvals.roll(now);
     if (now >= this.#pausedUntil) this.#pausedUntil = -Infinity;
-    for (const limit of this.#further) limit.roll(now);
     if (now < this.#window.end) return;
     this.#takeLimits(now, this.policy.current.limits);
     this.#window.rollTo(now, this.#limits.windowMillis);
-    this.#requests.clear();
+    this.#approvals.endWindow();
     this.#denied = 0;
     // A window in which somebody waits counts as one with a check.
     if (this.#queue.size > 0) this.#expires = this.#idleAt;
@@ -514,9 +335,10 @@ export class Instance {
     if (this.#queue.size === 0 || this.#isPaused) return;
     const granted: string[] = [];
     for (const [requestId, terms] of this.#queue) {
-      const fits = this.#hasRoomFor(terms) || this.#fitsAlone(terms);
+      const fits =
+        !this.#approvals.isFull(terms) && this.#approvals.fitAlone(terms, this.#maxRequests);
       // Without memory for its id the head keeps waiting, as in a full window.
-      if (!fits || !this.#approve(now, requestId, terms)) break;
+      if (!fits || !this.#approvals.add(now, requestId, terms)) break;
       this.#queue.delete(requestId);
       granted.push(requestId);
     }

@@ -1,5 +1,6 @@
 import type { KeyLimits, OverrideCeilings, RequestTrace } from '../../limiter/limiter.js';
 import type { KeyNames } from '../key-names.js';
+import type { TakenOfLimits } from './quota-codec.js';
 import {
   type CallerSettings,
   encodeLimits,
@@ -86,12 +87,12 @@ export interface CheckBatchReply {
   readonly millisToRoom: number;
   readonly maxRequests: number;
   /**
-   * The limits in force, as Redis writes them. Undefined if no check has a place in the queue, and no request has set the
-   * window's length.
+   * The limits in force, as Redis writes them. Undefined if no check has a place in the queue, no request has set the
+   * window's length, and the key has no further limits.
    */
   readonly limits?: string | undefined;
-  /** In the window, after these checks. */
-  readonly approved: number;
+  /** What is not left of the limits after these checks. */
+  readonly approved: TakenOfLimits;
   /** For each check, in their order: one of {@link VERDICT}, or the ticket of its place in the queue. */
   readonly verdicts: readonly number[];
   /** Too much was assumed of the key. */
@@ -241,7 +242,7 @@ export function decodeCheckReplies(
     const [max, approved, ...verdicts] = reply.slice(
       position + 1,
       position + 3 + checks.length,
-    ) as [number | string, number, ...number[]];
+    ) as [number | string, TakenOfLimits, ...number[]];
     position += 3 + checks.length;
     const millisToRoom = Number(micros) / 1000;
     if (typeof max === 'number') return { millisToRoom, maxRequests: max, approved, verdicts };

@@ -1,3 +1,4 @@
+import type { TakenOfLimits } from './quota-codec.js';
 import { maximumIn } from './shared-arguments.js';
 
 /** A waiter that a replica asks about. */
@@ -29,9 +30,10 @@ export interface SettleReply {
   readonly waiting: number;
   /** The limits in force, as Redis writes them; '' if Redis knows no such key. */
   readonly limits: string;
-  /** Of the window, after this call; 0 if Redis knows no such key. */
+  /** The maximum per window; 0 if Redis knows no such key. */
   readonly max: number;
-  readonly approved: number;
+  /** What is not left of the limits after this call. */
+  readonly approved: TakenOfLimits;
   /** The ids approved by this call, and the ids asked about that were approved before, in any window. */
   readonly granted: readonly string[];
 }
@@ -50,7 +52,7 @@ export function decodeSettleReply(reply: unknown): SettleReply {
     number,
     number,
     string,
-    number,
+    TakenOfLimits,
     ...string[],
   ];
   const isKnown = micros >= 0;

@@ -1,5 +1,6 @@
 import type { Limits, LimitsOf } from '../../limiter/limiter.js';
 import type { KeyNames } from '../key-names.js';
+import { encodeFurther } from './further-codec.js';
 
 /** The caller's settings, which every script call has. */
 export interface CallerSettings {
@@ -36,8 +37,10 @@ export function sharedArguments(
 }
 
 /** The text of `lua/lib/limits.lua`. */
-export function encodeLimits({ windowMillis, maxRequests, maxRequestsInQueue }: Limits): string {
-  return `${windowMillis}:${maxRequests}:${maxRequestsInQueue}`;
+export function encodeLimits(limits: Limits): string {
+  const { windowMillis, maxRequests, maxRequestsInQueue, further } = limits;
+  const own = `${windowMillis}:${maxRequests}:${maxRequestsInQueue}`;
+  return further ? own + encodeFurther(further) : own;
 }
 
 /** The maximum in a text of `lua/lib/limits.lua`. */

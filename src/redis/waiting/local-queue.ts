@@ -13,7 +13,8 @@ import type { ThereWhileWaiting } from '../scripts/renew-codec.js';
 import { SettleCalls, type SettleCallsParts } from './settle-calls.js';
 import type { SettleLine, Unsettled } from './settle-line.js';
 import type { KnownWindow, SettleReply } from '../scripts/settle-codec.js';
-import { overriddenWindowIn, windowMillisIn } from '../scripts/shared-arguments.js';
+import { quotaIn } from '../scripts/quota-codec.js';
+import { windowMillisIn } from '../scripts/shared-arguments.js';
 import type { Wake, WakeChannel, WakeListener } from './wake-channel.js';
 import type { WindowLeader } from './window-leader.js';
 import { WindowTiming } from './window-timing.js';
@@ -296,7 +297,7 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
     }
     const isOutdated = this.#mayBeOutdated(sentAt, reply.millisToRoom);
     this.#learn(reply);
-    const quota = quotaIn(reply);
+    const quota = quotaOf(reply);
     // This call did not ask about the doubted ones, which came too late for it.
     const expired = this.#places.expired.filter(({ isDoubted }) => !isDoubted);
     if (quota) this.#endWaits(expired, (waiter) => waiter.expire(quota));
@@ -334,7 +335,7 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
     this.#isQueueEmpty = news.waiting === 0;
     // A key that Redis does not know has none. Redis has to get the earlier ones.
     if (news.limits) this.#limits = news.limits;
-    const quota = quotaIn(news);
+    const quota = quotaOf(news);
     for (const requestId of news.granted) this.#granted(requestId, quota);
     this.#places.doubtBelow(news.waitingFrom);
     this.#endIfEmpty();
@@ -370,16 +371,15 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
   }
 }
 
-/** What the window has left after these approvals. */
-function quotaIn({
-  max,
+/** What the limits have left after these approvals. */
+function quotaOf({
+  max: maxRequests,
   approved,
   millisToRoom,
   limits = '',
 }: Wake | SettleReply): Quota | undefined {
-  if (max === undefined || approved === undefined || millisToRoom === undefined) return undefined;
-  const remaining = Math.max(0, max - approved);
-  const windowMillis = overriddenWindowIn(limits);
-  const quota = { maxRequests: max, remaining, resetMillis: millisToRoom };
-  return windowMillis === undefined ? quota : { ...quota, windowMillis };
+  if (maxRequests === undefined || approved === undefined || millisToRoom === undefined) {
+    return undefined;
+  }
+  return quotaIn({ maxRequests, approved, millisToRoom, limits });
 }

@@ -168,7 +168,7 @@ export class WaitingRoom {
   #answered(key: string, queue: LocalQueue, waiter: Waiter, reply: CheckReply): void {
     const { requestId } = waiter;
     if (reply.verdict > VERDICT.approved) {
-      queue.ticketed(requestId, reply.verdict, reply.quota.resetMillis, reply.limits ?? '');
+      queue.ticketed(requestId, reply.verdict, reply.millisToRoom, reply.limits ?? '');
       return;
     }
     if (!queue.answered(requestId)) return;

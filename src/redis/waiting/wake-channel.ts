@@ -13,9 +13,10 @@ const wakeSchema = z.object({
   waitingFrom: z.number(),
   /** The limits in force, as Redis writes them. Replicas of an older version do not send them. */
   limits: z.string().optional(),
-  /** Of the window. Replicas of an older version do not send these two. */
+  /** The maximum per window. Replicas of an older version do not send this and the next. */
   max: z.number().optional(),
-  approved: z.number().optional(),
+  /** What is not left of the limits: `TakenOfLimits`. */
+  approved: z.union([z.number(), z.string()]).optional(),
   /** The ids of the waiters just approved. */
   granted: z.array(z.string()),
 });

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 
+import type { FurtherLimit } from '../../../src/limiter/further-limits.js';
 import type { Amendment, KeyLimits, LimitsOf } from '../../../src/limiter/limiter.js';
 import { extent } from '../../support/extent.js';
 import {
@@ -38,6 +39,22 @@ type Step =
   | { readonly kind: 'advance'; readonly millis: number }
   /** A key has other limits from now on. */
   | { readonly kind: 'limit'; readonly key: number; readonly limits: KeyLimits };
+
+const furtherLimit = (name: string): fc.Arbitrary<FurtherLimit> =>
+  fc.record({
+    name: fc.constant(name),
+    windowMillis: fc.constantFrom(30, 100, 250, 700),
+    maximum: fc.integer({ min: 1, max: 5 }),
+    counts: fc.constantFrom('hits', 'requests'),
+    keepsReleased: fc.boolean(),
+  });
+
+const further = fc.oneof(
+  fc.constant(undefined),
+  fc.tuple(furtherLimit('a')),
+  fc.tuple(furtherLimit('b')),
+  fc.tuple(furtherLimit('a'), furtherLimit('b')),
+);
 
 const holdMillis = fc.constantFrom(undefined, undefined, undefined, 30, 100, 150, 450);
 
@@ -102,6 +119,7 @@ const anyStep: fc.Arbitrary<Step> = fc.oneof(
         windowMillis: fc.constantFrom(30, 100, 150, 400),
         maxRequests: fc.nat({ max: 4 }),
         maxRequestsInQueue: fc.nat({ max: 4 }),
+        further,
         ceilings: fc.option(
           fc.record({
             maxRequests: fc.integer({ min: -1, max: 5 }),
@@ -148,6 +166,8 @@ class Subject {
     }
     if (step.kind === 'limit') {
       this.#limits[step.key] = step.limits;
+      limiter.limitsChanged();
+      await this.harness.quiet();
       return undefined;
     }
     if (step.kind === 'pause') {

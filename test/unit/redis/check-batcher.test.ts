@@ -264,6 +264,7 @@ test('a call that is on its way does not delay a later call', async () => {
   expect(await first).toEqual({
     verdict: APPROVED,
     quota: { maxRequests: 3, remaining: 2, resetMillis: 9 },
+    millisToRoom: 9,
   });
 });
 
@@ -392,10 +393,10 @@ test('a batch that fails rejects its own checks only', async () => {
   ]);
   expect(calls).toHaveLength(1);
   expect(replies).toEqual([
-    { status: 'fulfilled', value: { verdict: 0, quota: QUOTA } },
+    { status: 'fulfilled', value: { verdict: 0, quota: QUOTA, millisToRoom: 7 } },
     { status: 'rejected', reason: failure },
     { status: 'rejected', reason: failure },
-    { status: 'fulfilled', value: { verdict: 0, quota: QUOTA } },
+    { status: 'fulfilled', value: { verdict: 0, quota: QUOTA, millisToRoom: 7 } },
   ]);
 });
 

@@ -57,7 +57,7 @@ function openRoom(maxWaiters: number): WaitingRoom {
           request,
           requestId,
           answer: (verdict) => {
-            onReply({ verdict, quota: quotaOf(1000) });
+            onReply({ verdict, quota: quotaOf(1000), millisToRoom: 1000 });
             return quiet();
           },
           fail: (error) => {
