@@ -10,10 +10,11 @@ import type { FailureReason, Metrics } from '../../metrics/metrics.js';
 import type { KeyPolicy } from '../../rules/policy.js';
 import type { Access } from '../callers/access.js';
 import type { ConnectedRequest } from '../request-context.js';
-import { ServiceError, serviceError } from '../service-error.js';
+import { ServiceError } from '../service-error.js';
 import { rejectForbiddenHold, rejectForbiddenOverrides } from './parameter-rights.js';
 import type { RecentDenials } from './recent-denials.js';
 import type { UndecidedChecks } from './undecided-checks.js';
+import { rejectUnknownKey } from './unknown-keys.js';
 
 /** What decides checks. */
 export interface DecideParts {
@@ -48,10 +49,9 @@ export type DecideCheck = (
 /** The one way of every check to its decision: a check alone, an element of a bulk request, a gateway's descriptor. */
 export function checkDecider(parts: DecideParts): DecideCheck {
   const { policyOf, metrics, undecided, recentDenials, access, settings } = parts;
-  const rejectsUnknownKeys = settings.UNKNOWN_KEYS === 'deny';
   const begin = (check: CheckRequest, context: ConnectedRequest, policy: KeyPolicy) => {
     if (isOverride(check)) access.demand('configure', context);
-    if (rejectsUnknownKeys && !policy.isKnown) throw serviceError('KEY_UNKNOWN', {});
+    rejectUnknownKey(policy, settings);
     rejectForbiddenOverrides(check, policy);
     rejectForbiddenHold(check, policy);
     // A shadow rule lets everybody pass, so that nobody waits for it.

@@ -3,7 +3,7 @@ import type { Limiter } from '../../limiter/limiter.js';
 import type { KeyPolicy } from '../../rules/policy.js';
 import type { Access } from '../callers/access.js';
 import type { RequestContext } from '../request-context.js';
-import { serviceError } from '../service-error.js';
+import { rejectUnknownKey } from './unknown-keys.js';
 
 /** What pauses keys. */
 interface PauseParts {
@@ -26,7 +26,7 @@ export function pauseBy({ limiter, policyOf, access, settings }: PauseParts): Pa
   return async (key, millis, context) => {
     const policy = policyOf(key);
     if (!policy.requestsCanPause) access.demand('configure', context);
-    if (settings.UNKNOWN_KEYS === 'deny' && !policy.isKnown) throw serviceError('KEY_UNKNOWN', {});
+    rejectUnknownKey(policy, settings);
     await limiter.pause(key, millis);
   };
 }
