@@ -40,10 +40,6 @@ export class Holds {
     return this.#firstLapse;
   }
 
-  has(id: string): boolean {
-    return this.#holds.has(id);
-  }
-
   /** @returns false if there is no memory for it, so that nothing has changed */
   add(now: number, id: string, hits: number, millis: number): boolean {
     if (!this.room.take(BYTES_PER_HOLD)) return false;
