@@ -9,10 +9,10 @@ import {
   type Amend,
   amendBy,
   type Release,
+  releaseBy,
   type RunBulk,
   tracedBulk,
   tracedDecider,
-  tracedRelease,
 } from './deciding/traced-decisions.js';
 import type { Turns } from './deciding/turns.js';
 
@@ -46,21 +46,16 @@ export interface Service {
 export function createService(parts: ServiceParts): Service {
   const { limiter, policyOf, access, recentDenials, turns, tracer } = parts;
   const decide = checkDecider(parts);
-  const amend = amendBy(limiter, policyOf, tracer);
-  const pause = pauseBy(parts);
-  const shared = { amend, pause, limiter, policyOf, access, recentDenials, turns };
-  if (tracer) {
-    return {
-      ...shared,
-      decide: tracedDecider(decide, tracer),
-      release: tracedRelease(limiter, tracer),
-      runBulk: tracedBulk(tracer),
-    };
-  }
   return {
-    ...shared,
-    decide,
-    release: (key, requestId) => limiter.release(key, requestId),
-    runBulk: (_name, _context, work) => work(),
+    decide: tracer ? tracedDecider(decide, tracer) : decide,
+    release: releaseBy(limiter, tracer),
+    amend: amendBy(limiter, policyOf, tracer),
+    pause: pauseBy(parts),
+    runBulk: tracer ? tracedBulk(tracer) : (_name, _context, work) => work(),
+    limiter,
+    policyOf,
+    access,
+    recentDenials,
+    turns,
   };
 }

@@ -1,6 +1,6 @@
 import type { Amended, Amendment, Limiter, RequestTrace } from '../../limiter/limiter.js';
 import type { KeyPolicy } from '../../rules/policy.js';
-import type { CallSpan, ChangeName, SpanParent, Tracer } from '../../tracing/tracer.js';
+import type { CallSpan, ChangeName, ChangeSpan, SpanParent, Tracer } from '../../tracing/tracer.js';
 import { ERRORS } from '../errors.js';
 import type { RequestContext } from '../request-context.js';
 import { serviceErrorFor } from '../store-failures.js';
@@ -56,8 +56,8 @@ export function tracedDecider(decide: DecideCheck, tracer: Tracer): DecideCheck 
   };
 }
 
-/** @returns what releases by the limiter, each release with a span */
-export function tracedRelease(limiter: Pick<Limiter, 'release'>, tracer: Tracer): Release {
+/** @returns what releases by the limiter, each release with a span if there is a tracer */
+export function releaseBy(limiter: Pick<Limiter, 'release'>, tracer: Tracer | undefined): Release {
   return (key, requestId, context) =>
     inSpan('release', tracer, context, (trace) => limiter.release(key, requestId, trace));
 }
@@ -68,33 +68,37 @@ export function amendBy(
   policyOf: (key: string) => KeyPolicy,
   tracer: Tracer | undefined,
 ): Amend {
-  const amend = (
-    key: string,
-    requestId: string,
-    amendment: Amendment,
-    trace?: RequestTrace,
-  ): Promise<Amended | undefined> => {
-    rejectForbiddenHold(amendment, policyOf(key));
-    return limiter.amend(key, requestId, amendment, trace);
-  };
-  return async (key, requestId, amendment, context) => {
-    if (!tracer) return amend(key, requestId, amendment);
-    return inSpan('amend', tracer, context, (trace) => amend(key, requestId, amendment, trace));
-  };
+  return (key, requestId, amendment, context) =>
+    inSpan('amend', tracer, context, async (trace) => {
+      rejectForbiddenHold(amendment, policyOf(key));
+      return limiter.amend(key, requestId, amendment, trace);
+    });
 }
 
 const DONE = { release: 'released', amend: 'amended' } as const;
 
-/** @param change what it returns is falsy if there is no such approval */
-async function inSpan<Result>(
+/**
+ * Returns the promise of the change itself if there is no span: one more for each element would slow a bulk request.
+ * @param change what it returns is falsy if there is no such approval
+ */
+function inSpan<Result>(
   name: ChangeName,
-  tracer: Tracer,
+  tracer: Tracer | undefined,
   context: RequestContext,
   change: (trace?: RequestTrace) => Promise<Result>,
 ): Promise<Result> {
-  const span = parentOf(context, tracer).beginChange(name, startOf(context));
+  const span = tracer && parentOf(context, tracer).beginChange(name, startOf(context));
   if (!span) return change();
   context.span ??= span;
+  return recorded(name, span, change);
+}
+
+/** Tells the span how the change ends. */
+async function recorded<Result>(
+  name: ChangeName,
+  span: ChangeSpan,
+  change: (trace: RequestTrace) => Promise<Result>,
+): Promise<Result> {
   try {
     const result = await change(span);
     span.ended(result ? DONE[name] : 'not_found');
