@@ -26,12 +26,13 @@ export function limitedFetch(client: SluiceClient, options: LimitedFetchOptions)
   return async (input, init) => {
     const request = input instanceof Request ? input : undefined;
     const key = keyOf(new URL(input instanceof Request ? input.url : input));
+    if (key === undefined) return send(input, init);
     const signal = init?.signal ?? request?.signal;
-    if (key !== undefined) await client.permit(key, { ...asking, signal });
+    await client.permit(key, { ...asking, signal });
     const answer = await send(input, init);
-    const millis = key !== undefined && pausesKey ? millisToRetry(answer) : undefined;
+    const millis = pausesKey ? millisToRetry(answer) : undefined;
     // Before the answer is returned, so that the caller's next request finds the pause.
-    if (key !== undefined && millis !== undefined) await pauseUnnoticed(client, key, millis);
+    if (millis !== undefined) await pauseUnnoticed(client, key, millis);
     return answer;
   };
 }
