@@ -4,6 +4,7 @@ import type { CheckRequest, Decision, InstanceState } from '../../../../src/limi
 import { MemoryLimiter } from '../../../../src/limiter/memory/memory-limiter.js';
 import { ManualClock } from '../../../support/manual-clock.js';
 import { policiesWith } from '../../../support/policies.js';
+import { requestIdOf } from '../../../support/request-id-of.js';
 
 const LIMITS = { windowMillis: 1000, maxRequests: 1, maxRequestsInQueue: 2 };
 
@@ -68,9 +69,7 @@ async function listed(): Promise<InstanceState[]> {
 }
 
 async function approve(key: string): Promise<string> {
-  const decision = await check(key);
-  if (decision.outcome !== 'approved') throw new Error(`${key} is full`);
-  return decision.requestId;
+  return requestIdOf(await check(key));
 }
 
 describe('check', () => {

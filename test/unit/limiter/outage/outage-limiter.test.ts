@@ -6,6 +6,7 @@ import { OutageLog } from '../../../../src/limiter/outage/outage-log.js';
 import { allowAll, decideLocally } from '../../../../src/limiter/outage/substitute.js';
 import { ManualClock } from '../../../support/manual-clock.js';
 import { recordLog, type RecordedLog } from '../../../support/recorded-log.js';
+import { requestIdOf } from '../../../support/request-id-of.js';
 import { instance, StoreLimiterStub } from '../../../support/store-limiter-stub.js';
 import { startCheck } from '../../../support/watched-check.js';
 import { quotaOf } from '../../../support/quota.js';
@@ -53,9 +54,7 @@ async function pagesOf(limiter: OutageLimiter): Promise<(readonly InstanceState[
 /** The request id of an approval by this replica alone. */
 async function approveLocally(): Promise<string> {
   store.goDown('key');
-  const decision = await check(deciding);
-  if (decision.outcome !== 'approved') throw new Error(decision.outcome);
-  return decision.requestId;
+  return requestIdOf(await check(deciding));
 }
 
 describe('while the store can be asked', () => {
@@ -210,11 +209,11 @@ describe('an approval is released', () => {
     expect(store.released).toEqual(['id 0']);
 
     store.goDown('key');
-    const decision = await deciding.check({ key: 'key', canWait: false, hits: 2, maxRequests: 3 });
-    if (decision.outcome !== 'approved') throw new Error(decision.outcome);
+    const terms = { hits: 2, maxRequests: 3 };
+    const requestId = requestIdOf(await deciding.check({ key: 'key', canWait: false, ...terms }));
     expect(await local.inspect('key')).toMatchObject({ approved: 2 });
     store.comeBack();
-    expect(await deciding.release('key', decision.requestId)).toBe(true);
+    expect(await deciding.release('key', requestId)).toBe(true);
     expect(await local.inspect('key')).toMatchObject({ approved: 0 });
   });
 

@@ -8,6 +8,7 @@ import {
 } from '../../../../src/limiter/outage/substitute.js';
 import { ManualClock } from '../../../support/manual-clock.js';
 import { policiesWith } from '../../../support/policies.js';
+import { requestIdOf } from '../../../support/request-id-of.js';
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const check: CheckRequest = { key: 'key', canWait: false };
@@ -54,9 +55,7 @@ describe('the substitute that decides locally', () => {
   afterEach(() => local.close());
 
   async function approve(): Promise<string> {
-    const decision = await local.check(check);
-    if (decision.outcome !== 'approved') throw new Error(decision.outcome);
-    return decision.requestId;
+    return requestIdOf(await local.check(check));
   }
 
   test('decides with a limiter, and every decision names the policy', async () => {
