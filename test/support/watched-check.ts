@@ -12,6 +12,9 @@ export interface WatchedCheck {
   disconnect(): void;
 }
 
+/** What a check that waits may ask for. */
+export type WaitTerms = Pick<CheckRequest, 'maxWaitMillis' | 'hits' | 'holdMillis'>;
+
 export function startCheck(
   limiter: Limiter,
   request: Partial<CheckRequest> & { key: string },
@@ -38,7 +41,7 @@ export function startCheck(
 export async function startWaiting(
   limiter: Limiter,
   key: string,
-  terms: Pick<CheckRequest, 'maxWaitMillis' | 'hits' | 'holdMillis'> = {},
+  terms: WaitTerms = {},
 ): Promise<WatchedCheck> {
   const before = (await limiter.inspect(key))?.waiting ?? 0;
   const check = startCheck(limiter, { key, canWait: true, ...terms });

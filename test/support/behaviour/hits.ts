@@ -1,12 +1,8 @@
-import type {
-  CheckRequest,
-  Decision,
-  InstanceState,
-  Limits,
-} from '../../../src/limiter/limiter.js';
-import type { HarnessFactory, LimiterHarness } from '../limiter-harness.js';
+import type { CheckRequest, Decision, Limits } from '../../../src/limiter/limiter.js';
+import type { HarnessFactory } from '../limiter-harness.js';
 import { uniqueKey } from '../unique-key.js';
-import { startWaiting, type WatchedCheck } from '../watched-check.js';
+import type { WatchedCheck } from '../watched-check.js';
+import { useKey } from './use-key.js';
 
 const WINDOW = 1000;
 const LIMITS: Limits = { windowMillis: WINDOW, maxRequests: 10, maxRequestsInQueue: 5 };
@@ -14,26 +10,12 @@ const LIMITS: Limits = { windowMillis: WINDOW, maxRequests: 10, maxRequestsInQue
 /** The behaviour of every limiter for checks that ask for many approvals at once. */
 export function describeHits(name: string, createHarness: HarnessFactory): void {
   describe(`hits: ${name}`, () => {
-    let harness: LimiterHarness;
-    let key: string;
-    beforeEach(async () => {
-      harness = await createHarness(LIMITS);
-      key = uniqueKey();
-    });
-    afterEach(() => harness.close());
-
+    const subject = useKey(createHarness, LIMITS);
+    const { harness, key, restart, release, inspect } = subject;
     const check = (hits: number, more: Partial<CheckRequest> = {}): Promise<Decision> =>
-      harness.limiter.check({ key, canWait: false, hits, ...more });
-    const approve = async (hits: number): Promise<string> => {
-      const decision = await check(hits);
-      if (decision.outcome !== 'approved') throw new Error(decision.outcome);
-      return decision.requestId;
-    };
-    const release = (requestId: string): Promise<boolean> =>
-      harness.limiter.release(key, requestId);
-    const inspect = (): Promise<InstanceState | undefined> => harness.limiter.inspect(key);
-    const wait = (hits?: number): Promise<WatchedCheck> =>
-      startWaiting(harness.limiter, key, { hits });
+      subject.check({ hits, ...more });
+    const approve = (hits: number): Promise<string> => subject.approve({ hits });
+    const wait = (hits?: number): Promise<WatchedCheck> => subject.wait({ hits });
 
     describe('a check', () => {
       test('counts as so many approvals, and says how many are left', async () => {
@@ -133,8 +115,7 @@ export function describeHits(name: string, createHarness: HarnessFactory): void 
     });
 
     test('a check takes one of the ids that may be stored, whatever its hits', async () => {
-      await harness.close();
-      harness = await createHarness(LIMITS, { maxIdsPerKey: 2 });
+      await restart(LIMITS, { maxIdsPerKey: 2 });
       expect(await check(6)).toMatchObject({ outcome: 'approved' });
       expect(await check(1)).toMatchObject({ outcome: 'approved' });
       await expect(check(3)).rejects.toMatchObject({ reason: 'key_full' });

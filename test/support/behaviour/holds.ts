@@ -1,14 +1,8 @@
-import type {
-  Amended,
-  Amendment,
-  CheckRequest,
-  Decision,
-  InstanceState,
-  Limits,
-} from '../../../src/limiter/limiter.js';
-import type { HarnessFactory, LimiterHarness } from '../limiter-harness.js';
-import { uniqueKey } from '../unique-key.js';
-import { startWaiting, type WatchedCheck } from '../watched-check.js';
+import type { Amended, Amendment, CheckRequest, Limits } from '../../../src/limiter/limiter.js';
+import type { HarnessFactory } from '../limiter-harness.js';
+import { requestIdOf } from '../request-id-of.js';
+import type { WatchedCheck } from '../watched-check.js';
+import { useKey } from './use-key.js';
 
 const WINDOW = 1000;
 /** Lapses in the middle of a window. */
@@ -22,31 +16,12 @@ export function describeHolds(
   reach: 'direct' | 'http',
 ): void {
   describe(`holds: ${name}`, () => {
-    let harness: LimiterHarness;
-    let key: string;
-    beforeEach(async () => {
-      harness = await createHarness(LIMITS);
-      key = uniqueKey();
-    });
-    afterEach(() => harness.close());
-
-    const check = (more: Partial<CheckRequest> = {}): Promise<Decision> =>
-      harness.limiter.check({ key, canWait: false, ...more });
-    const outcome = async (more: Partial<CheckRequest> = {}): Promise<string> =>
-      (await check(more)).outcome;
-    const idOf = (decision: Decision): string => {
-      if (decision.outcome !== 'approved') throw new Error(decision.outcome);
-      return decision.requestId;
-    };
-    const hold = async (holdMillis = HOLD, more: Partial<CheckRequest> = {}): Promise<string> =>
-      idOf(await check({ holdMillis, ...more }));
+    const subject = useKey(createHarness, LIMITS);
+    const { harness, key, restart, check, outcome, approve, wait, release, inspect } = subject;
+    const hold = (holdMillis = HOLD, more: Partial<CheckRequest> = {}): Promise<string> =>
+      approve({ holdMillis, ...more });
     const renew = (requestId: string, amendment: Amendment = {}): Promise<Amended | undefined> =>
       harness.limiter.amend(key, requestId, amendment);
-    const release = (requestId: string): Promise<boolean> =>
-      harness.limiter.release(key, requestId);
-    const inspect = (): Promise<InstanceState | undefined> => harness.limiter.inspect(key);
-    const wait = (terms: Partial<CheckRequest> = {}): Promise<WatchedCheck> =>
-      startWaiting(harness.limiter, key, terms);
     const settled = async (checks: readonly WatchedCheck[]): Promise<boolean[]> => {
       await harness.quiet();
       return checks.map((each) => each.settled !== undefined);
@@ -136,7 +111,7 @@ export function describeHolds(
       });
 
       test('finds no approval that is not held', async () => {
-        const requestId = idOf(await check());
+        const requestId = await approve();
         expect(await renew(requestId, { holdMillis: HOLD })).toBeUndefined();
         expect(await renew(requestId, { hits: 1 })).toEqual({});
         expect(await renew('nothing', { holdMillis: HOLD })).toBeUndefined();
@@ -195,7 +170,7 @@ export function describeHolds(
         const waiter = await wait({ holdMillis: HOLD, hits: 2 });
         await harness.advance(WINDOW);
         await release(requestId);
-        const own = idOf(await waiter.decision);
+        const own = requestIdOf(await waiter.decision);
         await harness.advance(HOLD - 1);
         expect(await inspect()).toMatchObject({ approved: 2, held: 2 });
         expect(await renew(own)).toEqual({ holdMillis: HOLD });
@@ -246,10 +221,7 @@ export function describeHolds(
     });
 
     describe('the most holds of a key', () => {
-      beforeEach(async () => {
-        await harness.close();
-        harness = await createHarness({ ...LIMITS, maxRequests: 5 }, { maxHoldsPerKey: 2 });
-      });
+      beforeEach(() => restart({ ...LIMITS, maxRequests: 5 }, { maxHoldsPerKey: 2 }));
 
       test('fail a check that does not wait, and leave others alone', async () => {
         const requestId = await hold();
@@ -278,8 +250,7 @@ export function describeHolds(
     });
 
     test('an approval that is held needs none of the ids that may be stored', async () => {
-      await harness.close();
-      harness = await createHarness({ ...LIMITS, maxRequests: 4 }, { maxIdsPerKey: 2 });
+      await restart({ ...LIMITS, maxRequests: 4 }, { maxIdsPerKey: 2 });
       const requestId = await hold();
       await hold();
       expect([await outcome(), await outcome()]).toEqual(['approved', 'approved']);

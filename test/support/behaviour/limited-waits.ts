@@ -1,8 +1,8 @@
-import type { Decision, InstanceState, Limits } from '../../../src/limiter/limiter.js';
-import type { HarnessFactory, LimiterHarness } from '../limiter-harness.js';
-import { uniqueKey } from '../unique-key.js';
+import type { Decision, Limits } from '../../../src/limiter/limiter.js';
+import type { HarnessFactory } from '../limiter-harness.js';
 import { until } from '../until.js';
-import { startCheck, startWaiting, type WatchedCheck } from '../watched-check.js';
+import { startCheck, type WatchedCheck } from '../watched-check.js';
+import { useKey } from './use-key.js';
 
 const WINDOW = 1000;
 const LIMITS: Limits = { windowMillis: WINDOW, maxRequests: 2, maxRequestsInQueue: 5 };
@@ -14,23 +14,15 @@ export function describeLimitedWaits(
   reach: 'direct' | 'http',
 ): void {
   describe(`waits with a limit: ${name}`, () => {
-    let harness: LimiterHarness;
-    let key: string;
-    beforeEach(async () => {
-      harness = await createHarness(LIMITS);
-      key = uniqueKey();
-    });
-    afterEach(() => harness.close());
-
+    const subject = useKey(createHarness, LIMITS);
+    const { harness, key, check, approve, release, inspect } = subject;
     const fill = async (): Promise<void> => {
-      await harness.limiter.check({ key, canWait: false });
-      await harness.limiter.check({ key, canWait: false });
+      await check();
+      await check();
     };
     const ask = (maxWaitMillis: number): Promise<Decision> =>
-      harness.limiter.check({ key, canWait: true, maxWaitMillis });
-    const wait = (maxWaitMillis?: number): Promise<WatchedCheck> =>
-      startWaiting(harness.limiter, key, { maxWaitMillis });
-    const inspect = (): Promise<InstanceState | undefined> => harness.limiter.inspect(key);
+      check({ canWait: true, maxWaitMillis });
+    const wait = (maxWaitMillis?: number): Promise<WatchedCheck> => subject.wait({ maxWaitMillis });
     /** HTTP does not carry the reason of a denial. */
     const denied = (reason: string): unknown =>
       expect.objectContaining(
@@ -76,7 +68,7 @@ export function describeLimitedWaits(
     test('end with a denial if the turn does not come, and delay no other waiter', async () => {
       await fill();
       const [first, second, third] = [await wait(), await wait(WINDOW), await wait()];
-      await harness.limiter.check({ key, canWait: false, maxRequests: 1 });
+      await check({ maxRequests: 1 });
 
       await harness.advance(WINDOW);
       expect(await first.decision).toMatchObject({ outcome: 'approved' });
@@ -90,9 +82,9 @@ export function describeLimitedWaits(
 
     test('end together, and leave room in the queue', async () => {
       await fill();
-      await harness.limiter.check({ key, canWait: false, maxRequestsInQueue: 3 });
+      await check({ maxRequestsInQueue: 3 });
       const waiting = [await wait(WINDOW), await wait(WINDOW), await wait(2 * WINDOW)];
-      await harness.limiter.check({ key, canWait: false, maxRequests: 1 });
+      await check({ maxRequests: 1 });
       await harness.advance(WINDOW);
       const [first, second] = await Promise.all(waiting.slice(0, 2).map((each) => each.decision));
       expect(first).toMatchObject({ outcome: 'approved' });
@@ -105,11 +97,10 @@ export function describeLimitedWaits(
     });
 
     test('end sooner if an approval is released', async () => {
-      const given = await harness.limiter.check({ key, canWait: false });
-      await harness.limiter.check({ key, canWait: false });
+      const given = await approve();
+      await check();
       const waiting = await wait(WINDOW);
-      if (given.outcome !== 'approved') throw new Error(given.outcome);
-      await harness.limiter.release(key, given.requestId);
+      await release(given);
       expect(await waiting.decision).toMatchObject({ outcome: 'approved' });
       // No timer is left that could end the wait again.
       await harness.advance(WINDOW);
@@ -117,16 +108,14 @@ export function describeLimitedWaits(
     });
 
     test('are denied for an estimate only where nothing was released in this window or the last', async () => {
-      await harness.limiter.check({ key, canWait: false });
-      const given = await harness.limiter.check({ key, canWait: false });
-      if (given.outcome !== 'approved') throw new Error(given.outcome);
+      await check();
+      const given = await approve();
       expect(await ask(WINDOW / 2)).toEqual(denied('turn_too_late'));
-      await harness.limiter.release(key, given.requestId);
-      const next = await harness.limiter.check({ key, canWait: false });
-      if (next.outcome !== 'approved') throw new Error(next.outcome);
+      await release(given);
+      const next = await approve();
 
       const served = await wait(WINDOW / 2);
-      await harness.limiter.release(key, next.requestId);
+      await release(next);
       expect(await served.decision).toMatchObject({ outcome: 'approved' });
       const unserved = await wait(WINDOW / 2);
       expect(await ask(0)).toEqual(denied('turn_too_late'));
@@ -156,12 +145,12 @@ export function describeLimitedWaits(
     if (reach === 'direct') {
       test('report a full queue rather than a late turn, and a late turn rather than a lack of places', async () => {
         await fill();
-        const check = { key, canWait: true, maxWaitMillis: 1 };
-        expect(await harness.limiter.check({ ...check, maxRequestsInQueue: 0 })).toMatchObject({
+        const late = { key, canWait: true, maxWaitMillis: 1 };
+        expect(await check({ ...late, maxRequestsInQueue: 0 })).toMatchObject({
           reason: 'queue_full',
         });
         const last = startCheck(harness.limiter, {
-          ...check,
+          ...late,
           noPlace: true,
           maxRequestsInQueue: 5,
         });

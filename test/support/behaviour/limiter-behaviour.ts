@@ -1,15 +1,10 @@
-import type {
-  CheckRequest,
-  Decision,
-  InstanceDetail,
-  InstanceState,
-  Limits,
-  Quota,
-} from '../../../src/limiter/limiter.js';
-import type { HarnessFactory, LimiterHarness } from '../limiter-harness.js';
+import type { Decision, InstanceDetail, Limits, Quota } from '../../../src/limiter/limiter.js';
+import type { HarnessFactory } from '../limiter-harness.js';
+import { requestIdOf } from '../request-id-of.js';
 import { uniqueKey } from '../unique-key.js';
 import { until } from '../until.js';
-import { startCheck, startWaiting, type WatchedCheck } from '../watched-check.js';
+import { startCheck, startWaiting } from '../watched-check.js';
+import { useKey } from './use-key.js';
 
 const WINDOW = 1000;
 const LIMITS: Limits = { windowMillis: WINDOW, maxRequests: 2, maxRequestsInQueue: 3 };
@@ -21,26 +16,9 @@ export function describeLimiter(
   reach: 'direct' | 'http',
 ): void {
   describe(name, () => {
-    let harness: LimiterHarness;
-    let key: string;
-    beforeEach(async () => {
-      harness = await createHarness(LIMITS);
-      key = uniqueKey();
-    });
-    afterEach(() => harness.close());
-
-    const check = (request: Partial<CheckRequest> = {}): Promise<Decision> =>
-      harness.limiter.check({ key, canWait: false, ...request });
-    const outcome = async (request: Partial<CheckRequest> = {}): Promise<string> =>
-      (await check(request)).outcome;
-    const approve = async (): Promise<string> => {
-      const decision = await check();
-      if (decision.outcome !== 'approved') throw new Error(decision.outcome);
-      return decision.requestId;
-    };
+    const subject = useKey(createHarness, LIMITS);
+    const { harness, key, check, outcome, approve, wait, release, inspect } = subject;
     const fill = async (): Promise<string[]> => [await approve(), await approve()];
-    const inspect = (): Promise<InstanceState | undefined> => harness.limiter.inspect(key);
-    const wait = (): Promise<WatchedCheck> => startWaiting(harness.limiter, key);
 
     describe('a key in detail', () => {
       const examine = (mostQueued = 10): Promise<InstanceDetail | undefined> =>
@@ -280,12 +258,12 @@ export function describeLimiter(
           const [first] = await fill();
           const waiter = await wait();
           const next = await wait();
-          const released = harness.limiter.release(key, first!);
+          const released = release(first!);
           waiter.disconnect();
           expect(await released).toBe(true);
           const decision = await waiter.decision;
           if (decision.outcome === 'approved') {
-            expect(await harness.limiter.release(key, decision.requestId)).toBe(true);
+            expect(await release(decision.requestId)).toBe(true);
           }
           expect(await next.decision).toMatchObject({ outcome: 'approved' });
           await harness.quiet();
@@ -304,16 +282,15 @@ export function describeLimiter(
         if (reach === 'direct') {
           await expect(check({ canWait: true })).rejects.toMatchObject({ reason: 'shutting_down' });
         }
-        harness = await createHarness(LIMITS);
       });
     });
 
     describe('release', () => {
       test('makes room once', async () => {
         const [first] = await fill();
-        expect(await harness.limiter.release(key, first!)).toBe(true);
+        expect(await release(first!)).toBe(true);
         expect(await inspect()).toMatchObject({ approved: 1 });
-        expect(await harness.limiter.release(key, first!)).toBe(false);
+        expect(await release(first!)).toBe(false);
         expect(await inspect()).toMatchObject({ approved: 1 });
         expect(await outcome()).toBe('approved');
         expect(await outcome()).toBe('denied');
@@ -322,7 +299,7 @@ export function describeLimiter(
       test('does not find unknown ids or keys', async () => {
         await approve();
         const unknown = 'ffffffff-ffff-4fff-bfff-ffffffffffff';
-        expect(await harness.limiter.release(key, unknown)).toBe(false);
+        expect(await release(unknown)).toBe(false);
         expect(await harness.limiter.release(uniqueKey(), unknown)).toBe(false);
         expect(await inspect()).toMatchObject({ approved: 1 });
       });
@@ -330,9 +307,9 @@ export function describeLimiter(
       test('does not find approvals of a window that has ended', async () => {
         const [first] = await fill();
         await harness.advance(WINDOW);
-        expect(await harness.limiter.release(key, first!)).toBe(false);
+        expect(await release(first!)).toBe(false);
         await fill();
-        expect(await harness.limiter.release(key, first!)).toBe(false);
+        expect(await release(first!)).toBe(false);
         expect(await inspect()).toMatchObject({ approved: 2 });
       });
 
@@ -340,7 +317,7 @@ export function describeLimiter(
         const [first] = await fill();
         const head = await wait();
         const second = await wait();
-        await harness.limiter.release(key, first!);
+        await release(first!);
         expect(await head.decision).toMatchObject({ outcome: 'approved' });
         expect(await outcome()).toBe('denied');
         expect(second.settled).toBeUndefined();
@@ -350,10 +327,8 @@ export function describeLimiter(
       test('also releases approvals from the queue', async () => {
         const [first] = await fill();
         const waiter = await wait();
-        await harness.limiter.release(key, first!);
-        const decision = await waiter.decision;
-        if (decision.outcome !== 'approved') throw new Error(decision.outcome);
-        expect(await harness.limiter.release(key, decision.requestId)).toBe(true);
+        await release(first!);
+        expect(await release(requestIdOf(await waiter.decision))).toBe(true);
         expect(await inspect()).toMatchObject({ approved: 1 });
       });
     });
@@ -386,7 +361,7 @@ export function describeLimiter(
         const [first] = await fill();
         expect(await outcome({ maxRequests: 1 })).toBe('denied');
         expect(await inspect()).toMatchObject({ approved: 2 });
-        await harness.limiter.release(key, first!);
+        await release(first!);
         expect(await outcome()).toBe('denied');
         await harness.advance(WINDOW);
         expect(await outcome()).toBe('approved');

@@ -1,12 +1,7 @@
-import type {
-  CheckRequest,
-  Decision,
-  InstanceState,
-  Limits,
-} from '../../../src/limiter/limiter.js';
-import type { HarnessFactory, LimiterHarness } from '../limiter-harness.js';
-import { uniqueKey } from '../unique-key.js';
+import type { Limits } from '../../../src/limiter/limiter.js';
+import type { HarnessFactory } from '../limiter-harness.js';
 import { startWaiting } from '../watched-check.js';
+import { useKey } from './use-key.js';
 
 const WINDOW = 1000;
 const LIMITS: Limits = { windowMillis: WINDOW, maxRequests: 2, maxRequestsInQueue: 5 };
@@ -14,18 +9,8 @@ const LIMITS: Limits = { windowMillis: WINDOW, maxRequests: 2, maxRequestsInQueu
 /** The behaviour of every limiter for pauses of a key. */
 export function describePauses(name: string, createHarness: HarnessFactory): void {
   describe(`a pause: ${name}`, () => {
-    let harness: LimiterHarness;
-    let key: string;
-    beforeEach(async () => {
-      harness = await createHarness(LIMITS);
-      key = uniqueKey();
-    });
-    afterEach(() => harness.close());
-
-    const check = (more: Partial<CheckRequest> = {}): Promise<Decision> =>
-      harness.limiter.check({ key, canWait: false, ...more });
+    const { harness, key, check, inspect } = useKey(createHarness, LIMITS);
     const pause = (millis: number): Promise<void> => harness.limiter.pause(key, millis);
-    const inspect = (): Promise<InstanceState | undefined> => harness.limiter.inspect(key);
 
     test('denies checks, with nothing left until it ends', async () => {
       await pause(2500);

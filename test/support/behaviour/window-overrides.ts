@@ -1,31 +1,17 @@
-import type {
-  CheckRequest,
-  Decision,
-  InstanceState,
-  KeyLimits,
-} from '../../../src/limiter/limiter.js';
-import type { HarnessFactory, LimiterHarness } from '../limiter-harness.js';
-import { uniqueKey } from '../unique-key.js';
-import { startWaiting } from '../watched-check.js';
+import type { KeyLimits } from '../../../src/limiter/limiter.js';
+import type { HarnessFactory } from '../limiter-harness.js';
+import { useKey } from './use-key.js';
 
 const LIMITS: KeyLimits = { windowMillis: 1000, maxRequests: 2, maxRequestsInQueue: 5 };
 
 /** The behaviour of every limiter for windows whose length requests set. */
 export function describeWindowOverrides(name: string, createHarness: HarnessFactory): void {
   describe(`a window's length that a request sets: ${name}`, () => {
-    let harness: LimiterHarness;
-    let key: string;
     let limits: KeyLimits;
-    beforeEach(async () => {
+    beforeEach(() => {
       limits = LIMITS;
-      harness = await createHarness(() => limits);
-      key = uniqueKey();
     });
-    afterEach(() => harness.close());
-
-    const check = (more: Partial<CheckRequest> = {}): Promise<Decision> =>
-      harness.limiter.check({ key, canWait: false, ...more });
-    const inspect = (): Promise<InstanceState | undefined> => harness.limiter.inspect(key);
+    const { harness, check, wait, inspect } = useKey(createHarness, () => limits);
     const lengthNow = async (): Promise<number | undefined> =>
       (await inspect())?.limits.windowMillis;
 
@@ -57,7 +43,7 @@ export function describeWindowOverrides(name: string, createHarness: HarnessFact
       await harness.advance(1000);
       await check();
       await check();
-      const waiter = await startWaiting(harness.limiter, key);
+      const waiter = await wait();
       await harness.advance(2999);
       expect(waiter.settled).toBeUndefined();
       await harness.advance(1);
