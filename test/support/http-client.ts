@@ -81,6 +81,11 @@ export function approvedId({ status, text, json }: Answer): string {
   return (json() as { request_id: string }).request_id;
 }
 
+/** The status of an answer, and its parsed body. */
+export function bodyOf({ status, json }: Answer): [number, unknown] {
+  return [status, json()];
+}
+
 /** Checks a key so many times, one after the other, whatever the answers are. */
 export async function checkTimes(
   url: string,

@@ -2,22 +2,13 @@ import { bothLimiters } from '../../support/both-limiters.js';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import { checkMany } from '../../support/bulk-client.js';
 import { debugState, untilWaiting } from '../../support/debug-state.js';
-import {
-  type Answer,
-  approve,
-  approvedId,
-  begin,
-  ratePath,
-  send,
-} from '../../support/http-client.js';
+import { approve, approvedId, begin, bodyOf, ratePath, send } from '../../support/http-client.js';
 import { useTemporaryFolder } from '../../support/temporary-folder.js';
 import { bearer, tokenFile } from '../../support/tokens.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { useRedis } from '../../support/use-redis.js';
 
 const UNKNOWN_ID = '3f3c9e5d-8a07-4a4e-9d62-111111111111';
-
-const bodyOf = ({ status, json }: Answer): [number, unknown] => [status, json()];
 
 const redis = useRedis();
 const folder = useTemporaryFolder();
@@ -48,8 +39,7 @@ describe.each(bothLimiters(redis))('hits (%s limiter)', (_name, settings) => {
   });
 
   test('above the maximum are a 400 that names both, and count nothing', async () => {
-    const { status, json } = await check('?hits=11');
-    expect([status, json()]).toEqual([
+    expect(bodyOf(await check('?hits=11'))).toEqual([
       400,
       { error: 'hits must be at most 10, the maximum of the key, not 11', key },
     ]);

@@ -10,6 +10,7 @@ import {
   approve,
   approvedId,
   begin,
+  bodyOf,
   ratePath,
   send,
 } from '../../support/http-client.js';
@@ -22,8 +23,6 @@ import { useRedis } from '../../support/use-redis.js';
 const UNKNOWN_ID = '3f3c9e5d-8a07-4a4e-9d62-111111111111';
 const OUT_OF_BOUNDS = 'holdMillis must be a whole number from 1000 to 86400000';
 const HOURS = { WINDOW_MILLIS: '3600000' };
-
-const bodyOf = ({ status, json }: Answer): [number, unknown] => [status, json()];
 
 /** The seconds until there may be room, as `RateLimit` says. */
 const secondsToRoom = ({ headers }: Answer): number =>

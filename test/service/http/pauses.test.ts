@@ -4,13 +4,11 @@ import { join } from 'node:path';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import { bothLimiters } from '../../support/both-limiters.js';
 import { debugState, untilWaiting } from '../../support/debug-state.js';
-import { type Answer, begin, ratePath, send } from '../../support/http-client.js';
+import { begin, bodyOf, ratePath, send } from '../../support/http-client.js';
 import { useTemporaryFolder } from '../../support/temporary-folder.js';
 import { bearer, tokenFile } from '../../support/tokens.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { useRedis } from '../../support/use-redis.js';
-
-const bodyOf = ({ status, json }: Answer): [number, unknown] => [status, json()];
 
 const redis = useRedis();
 const folder = useTemporaryFolder();
