@@ -16,12 +16,13 @@ export interface WaitElement extends CheckElement {
   readonly maxWaitMillis?: number | undefined;
 }
 
-/** What changes about an approval. In any case its hold is renewed, if it is held. */
+/** A pause of a key. */
 export interface PauseElement {
   readonly key: string;
   readonly pauseMillis: number;
 }
 
+/** What changes about an approval. In any case its hold is renewed, if it is held. */
 export interface AmendElement {
   readonly key: string;
   readonly requestId: string;

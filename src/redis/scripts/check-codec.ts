@@ -191,11 +191,12 @@ function encodeCeilings(ceilings: OverrideCeilings): string {
   return `${ceilings.maxRequests}:${ceilings.maxRequestsInQueue}:${ceilings.windowMillis}`;
 }
 
-/** Whether an approval takes more than one hit of its window. */
+/** Whether a check asks for terms other than those of a plain one: one hit, and no hold. */
 export function hasTerms(check: BatchedCheck): boolean {
   return hasHits(check) || isHeld(check);
 }
 
+/** Whether its approval takes more than one hit of its window. */
 function hasHits({ hits = 1 }: BatchedCheck): boolean {
   return hits > 1;
 }
