@@ -77,27 +77,26 @@ export class SluiceClient {
     const releases = new Batcher<ReleaseElement, ReleaseResult, boolean>(maxCalls, (body, millis) =>
       service.callMany('DELETE', body, millis),
     );
+    // Nothing has to be done about an answer that arrives after its caller has gone.
+    const changing = { late: () => undefined, timeoutMillis };
     this.#releases = {
+      ...changing,
       read: isReleased,
-      late: () => undefined,
       send: (request) => {
         releases.add(request);
       },
-      timeoutMillis,
     };
     this.#amendments = {
+      ...changing,
       read: (wasFound) => wasFound,
-      late: () => undefined,
       send: (request) =>
         void sendAlone(request, isFound, (signal) => service.amend(request.element, signal)),
-      timeoutMillis,
     };
     this.#pauses = {
+      ...changing,
       read: () => undefined,
-      late: () => undefined,
       send: (request) =>
         void sendAlone(request, demandSuccess, (signal) => service.pause(request.element, signal)),
-      timeoutMillis,
     };
   }
 

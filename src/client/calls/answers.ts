@@ -67,7 +67,7 @@ export function resultOf(answer: Answer): CheckResult {
     const { error, retryAfter = 1 } = errorAnswerOf(answer);
     return { status: 429, error, retryAfter };
   }
-  if (answer.status !== 200) throw errorOf(errorAnswerOf(answer));
+  demandSuccess(answer);
   const body = parsed(answer) as { readonly request_id?: string } | undefined;
   if (typeof body?.request_id !== 'string') throw notFromSluice(answer);
   const { 'x-sluice-shadow': shadow, 'x-sluice-outage-policy': outagePolicy } = answer.headers;
@@ -76,7 +76,7 @@ export function resultOf(answer: Answer): CheckResult {
 
 /** The results of a bulk request, in the order of its elements. @throws SluiceError for any other answer */
 export function resultsOf(answer: Answer, count: number): readonly unknown[] {
-  if (answer.status !== 200) throw errorOf(errorAnswerOf(answer));
+  demandSuccess(answer);
   const results = parsed(answer);
   if (!Array.isArray(results) || results.length !== count) throw notFromSluice(answer);
   return results as unknown[];
