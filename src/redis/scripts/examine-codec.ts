@@ -1,6 +1,6 @@
 import type { InstanceDetail, QueuedRequest, QueueingReplica } from '../../limiter/limiter.js';
 import type { KeyNames } from '../key-names.js';
-import { decodeInstance, type InspectedFields } from './inspect-codec.js';
+import { decodeInstance, INSPECTED_FIELDS, type InspectedFields } from './inspect-codec.js';
 
 /** What Redis says of a key, without its names, which are known. */
 export type ExaminedKey = Omit<InstanceDetail, 'key' | 'names'>;
@@ -20,9 +20,6 @@ type ExaminedFields = readonly [
 export type ExaminedReply =
   readonly [] | readonly [...inspected: InspectedFields, ...ExaminedFields];
 
-/** How many of its fields `lua/inspect.lua` also has. */
-const INSPECTED = 10;
-
 /** The KEYS of `lua/examine.lua`. */
 export function keysToExamine({ state, queue, waiting, replicas }: KeyNames): string[] {
   return [state, queue, waiting, replicas];
@@ -30,10 +27,10 @@ export function keysToExamine({ state, queue, waiting, replicas }: KeyNames): st
 
 /** @returns undefined if there is no such key */
 export function decodeExamined(reply: ExaminedReply): ExaminedKey | undefined {
-  const inspected = decodeInstance(reply.slice(0, INSPECTED) as InspectedFields);
+  const inspected = decodeInstance(reply.slice(0, INSPECTED_FIELDS) as InspectedFields);
   if (!inspected || reply.length === 0) return undefined;
   const [millisToWindowEnd, maxIsSet, queueMaxIsSet, windowIsSet, isHeld, queue, replicas] =
-    reply.slice(INSPECTED) as unknown as ExaminedFields;
+    reply.slice(INSPECTED_FIELDS) as unknown as ExaminedFields;
   return {
     ...inspected,
     millisToWindowEnd,

@@ -22,6 +22,8 @@ export function keysToInspect({ state, waiting, replicas }: KeyNames): string[] 
 /** How many numbers there are for a key that exists, and then how many texts. */
 const NUMBERS = 8;
 const TEXTS = 2;
+/** How many fields that is, which `lua/examine.lua` replies first. */
+export const INSPECTED_FIELDS = NUMBERS + TEXTS;
 
 /** What `lua/inspect.lua` replies. */
 export type InspectReplies = readonly (InspectedFields | Error)[];
@@ -43,7 +45,7 @@ export function decodeInstances(replies: InspectReplies): (InspectReply | undefi
 function isInstance(reply: unknown): reply is InspectedFields {
   if (!Array.isArray(reply)) return false;
   if (reply.length === 0) return true;
-  if (reply.length !== NUMBERS + TEXTS) return false;
+  if (reply.length !== INSPECTED_FIELDS) return false;
   return reply.every((field, i) => typeof field === (i < NUMBERS ? 'number' : 'string'));
 }
 
