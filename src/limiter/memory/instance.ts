@@ -109,8 +109,12 @@ export class Instance {
   check(now: number, requestId: string, request: CheckRequest): InstanceDecision {
     this.#roll(now);
     if (this.#takeMaxima(now)) this.#forgetOverridesAboveCeilings();
+    if (request.windowMillis !== undefined) {
+      this.#window.override(request.windowMillis);
+      // It may be the length that the window has already.
+      this.#takeMaxima(now);
+    }
     this.#expires = this.#idleAt;
-    if (request.windowMillis !== undefined) this.#window.override(request.windowMillis);
     this.#overriddenMax = request.maxRequests ?? this.#overriddenMax;
     this.#overriddenQueueMax = request.maxRequestsInQueue ?? this.#overriddenQueueMax;
     this.#serveQueue(now);
