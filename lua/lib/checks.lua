@@ -49,7 +49,7 @@ local function configure(keys, state, call, batch)
     local max_ceiling, queue_ceiling, longest = read_ceilings(of_window and batch.ceilings)
     configure_window(state, batch, longest)
     -- A request may have set the length that the window has already.
-    of_window = has_window_of_rules(state, call)
+    of_window = of_window or has_window_of_rules(state, call)
     max = max or (max_was_set and state.max <= max_ceiling and state.max)
     queue_max = queue_max or (queue_max_was_set and state.queue_max <= queue_ceiling and state.queue_max)
   end

@@ -1,3 +1,4 @@
+import type { FurtherLimit } from '../limiter/further-limits.js';
 import type { StoredName } from '../limiter/limiter.js';
 import type { Connections } from './connections/connections.js';
 
@@ -57,6 +58,11 @@ export class KeyNames {
     return [`${requests}:1`, `${requests}:2`, `${requests}:3`];
   }
 
+  /** What approvals take of a further limit. */
+  limit(name: string): string {
+    return `${this.state}:limit:${name}`;
+  }
+
   /** The pub/sub channel of wakes. */
   get wakeChannel(): string {
     return this.state + this.#wakeSuffix;
@@ -68,13 +74,23 @@ export class KeyNames {
   }
 }
 
-/** All names of a key and what each holds, for people who look into Redis. */
-export function storedNames(names: KeyNames): StoredName[] {
+/**
+ * All names of a key and what each holds, for people who look into Redis.
+ * @param further the further limits of the key
+ */
+export function storedNames(
+  names: KeyNames,
+  further: readonly Pick<FurtherLimit, 'name'>[] = [],
+): StoredName[] {
   return [
     { holds: 'state', name: names.state },
     { holds: 'approved request ids', name: names.requests },
     { holds: 'hits of approvals', name: names.hits },
     { holds: 'held approvals', name: names.holds },
+    ...further.map(({ name }) => ({
+      holds: `approvals in the limit ${name}`,
+      name: names.limit(name),
+    })),
     ...names.pastRequests.map((name) => ({ holds: 'ids of earlier windows', name })),
     { holds: 'queue', name: names.queue },
     { holds: 'waiters', name: names.waiting },

@@ -163,7 +163,7 @@ export class RedisLimiter implements StoreLimiter {
   async examine(key: string, mostQueued: number): Promise<InstanceDetail | undefined> {
     const names = this.#naming.namesOf(key);
     const reply = await this.#scripts.examine(names, mostQueued);
-    return reply && { key, ...reply, names: storedNames(names) };
+    return reply && { key, ...reply, names: storedNames(names, reply.further) };
   }
 
   list(): AsyncIterable<readonly InstanceState[]> {

@@ -105,6 +105,8 @@ export class MemoryLimiter<Policy extends WithLimits = WithLimits> implements Li
       requestId,
       request.canWait && !hasPlace ? { ...request, noPlace: true } : request,
     );
+    // A limit that the check sets, or that the rules have now, may make room earlier.
+    this.#settleWhenRoom(entry);
     if (decision === 'waiting') {
       request.trace?.queued();
       return this.#wait(entry, new Waiter(requestId, request), caller);

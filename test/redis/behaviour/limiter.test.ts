@@ -5,6 +5,7 @@ import {
   redisHarnessFactory,
 } from '../../support/limiter-harness.js';
 import { useRedis } from '../../support/use-redis.js';
+import { describeFurtherLimits } from '../../support/behaviour/further-limits.js';
 import { describeHits } from '../../support/behaviour/hits.js';
 import { describeHolds } from '../../support/behaviour/holds.js';
 import { describeLimitedWaits } from '../../support/behaviour/limited-waits.js';
@@ -26,7 +27,12 @@ for (const describeBehaviour of [describeLimiter, describeLimitedWaits, describe
 }
 
 // Over HTTP these have tests of their own.
-for (const describeBehaviour of [describeHits, describePauses, describeWindowOverrides]) {
+for (const describeBehaviour of [
+  describeHits,
+  describePauses,
+  describeWindowOverrides,
+  describeFurtherLimits,
+]) {
   describeBehaviour('the embedded limiter', createMemoryHarness);
   describeBehaviour('the Redis limiter', createRedisHarness);
 }

@@ -86,6 +86,16 @@ export function describeHolds(
         expect(await release(requestId)).toBe(true);
         expect([await outcome(), await outcome()]).toEqual(['approved', 'approved']);
       });
+
+      test('that no longer takes all, since the maximum was raised, lets waiters have the next window', async () => {
+        await outcome();
+        await hold(5 * WINDOW);
+        await outcome({ maxRequests: 1 });
+        const waiter = await wait();
+        await outcome({ maxRequests: 2 });
+        await harness.advance(WINDOW);
+        expect(await waiter.decision).toMatchObject({ outcome: 'approved' });
+      });
     });
 
     describe('a renewal', () => {

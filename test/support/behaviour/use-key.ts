@@ -5,7 +5,7 @@ import type {
   Limits,
   LimitsOf,
 } from '../../../src/limiter/limiter.js';
-import type { InstanceBounds } from '../../../src/limiter/memory/instance.js';
+import type { InstanceBounds } from '../../../src/limiter/memory/approvals.js';
 import type { HarnessFactory, LimiterHarness } from '../limiter-harness.js';
 import { requestIdOf } from '../request-id-of.js';
 import { uniqueKey } from '../unique-key.js';

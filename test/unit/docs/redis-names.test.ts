@@ -15,6 +15,7 @@ test('the page lists the names in Redis that the code builds', () => {
     requests,
     hits,
     holds,
+    names.limit('<name>'),
     firstTurn,
     queue,
     waiting,
