@@ -73,9 +73,13 @@ export class Approvals {
     return this.#holds?.firstLapse ?? Infinity;
   }
 
-  /** How many approvals of one hit a window with this maximum may have. */
+  /**
+   * How many hits a window with this maximum may have: no more than ids are kept. Where approvals have several hits or are
+   * held, the ids are counted apart.
+   */
   capacity(max: number): number {
-    return this.hasHolds ? max : Math.min(max, this.bounds.maxIdsPerKey);
+    const countsIdsApart = this.hasHolds || this.#ids.hasHits;
+    return countsIdsApart ? max : Math.min(max, this.bounds.maxIdsPerKey);
   }
 
   /** Whether no more of them are kept: of those that are held, or of those of a window. */

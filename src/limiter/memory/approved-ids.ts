@@ -31,6 +31,11 @@ export class ApprovedIds {
     return this.#size;
   }
 
+  /** Whether an id of the window has, or had, other hits than one. */
+  get hasHits(): boolean {
+    return this.#words > UUID_WORDS;
+  }
+
   /** The hits of all approvals that are not released. */
   get hits(): number {
     return this.#hits;

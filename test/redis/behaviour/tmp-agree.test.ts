@@ -1,0 +1,246 @@
+import fc from 'fast-check';
+
+import type { FurtherLimit } from '../../../src/limiter/further-limits.js';
+import type { Amendment, KeyLimits, LimitsOf } from '../../../src/limiter/limiter.js';
+import { extent } from '../../support/extent.js';
+import {
+  createMemoryHarness,
+  type HarnessFactory,
+  type LimiterHarness,
+  redisHarnessFactory,
+} from '../../support/limiter-harness.js';
+import { uniqueKey } from '../../support/unique-key.js';
+import { useRedis } from '../../support/use-redis.js';
+import { startCheck, type WatchedCheck } from '../../support/watched-check.js';
+
+const LIMITS: KeyLimits = { windowMillis: 100, maxRequests: 2, maxRequestsInQueue: 3 };
+const KEYS = 2;
+/** Lower than some maxima. */
+const BOUNDS = { maxIdsPerKey: 3, maxHoldsPerKey: 2 };
+
+type Step =
+  | {
+      readonly kind: 'check';
+      readonly key: number;
+      readonly canWait: boolean;
+      readonly noPlace: boolean;
+      readonly maxWaitMillis: number | undefined;
+      readonly hits: number | undefined;
+      readonly holdMillis: number | undefined;
+      readonly maxRequests: number | undefined;
+      readonly maxRequestsInQueue: number | undefined;
+      readonly windowMillis: number | undefined;
+    }
+  /** `which` counts back from the latest: approvals for a release, waiters for a disconnect. */
+  | { readonly kind: 'disconnect'; readonly which: number }
+  | { readonly kind: 'release'; readonly which: number }
+  | { readonly kind: 'amend'; readonly which: number; readonly amendment: Amendment }
+  | { readonly kind: 'pause'; readonly key: number; readonly millis: number }
+  | { readonly kind: 'advance'; readonly millis: number }
+  /** A key has other limits from now on. */
+  | { readonly kind: 'limit'; readonly key: number; readonly limits: KeyLimits };
+
+const furtherLimit = (name: string): fc.Arbitrary<FurtherLimit> =>
+  fc.record({
+    name: fc.constant(name),
+    windowMillis: fc.constantFrom(30, 100, 250, 700),
+    maximum: fc.integer({ min: 1, max: 5 }),
+    counts: fc.constantFrom('hits', 'requests'),
+    keepsReleased: fc.boolean(),
+  });
+
+const further = fc.oneof(
+  fc.constant(undefined),
+  fc.tuple(furtherLimit('a')),
+  fc.tuple(furtherLimit('b')),
+  fc.tuple(furtherLimit('a'), furtherLimit('b')),
+);
+
+const holdMillis = fc.constantFrom(undefined, undefined, undefined, 30, 100, 150, 450);
+
+const anyStep: fc.Arbitrary<Step> = fc.oneof(
+  {
+    weight: 5,
+    arbitrary: fc.record({
+      kind: fc.constant('check' as const),
+      key: fc.nat({ max: KEYS - 1 }),
+      canWait: fc.boolean(),
+      noPlace: fc.oneof({ weight: 4, arbitrary: fc.constant(false) }, fc.constant(true)),
+      maxWaitMillis: fc.option(
+        fc.oneof(fc.nat({ max: 450 }), fc.constantFrom(99, 100, 101, 200, 300)),
+        { nil: undefined },
+      ),
+      hits: fc.constantFrom(undefined, undefined, undefined, 2, 2, 3, 4, 6),
+      holdMillis,
+      maxRequests: fc.option(fc.integer({ min: 1, max: 5 }), { freq: 4, nil: undefined }),
+      maxRequestsInQueue: fc.option(fc.nat({ max: 5 }), { freq: 4, nil: undefined }),
+      windowMillis: fc.constantFrom(undefined, undefined, undefined, undefined, 30, 100, 250),
+    }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.oneof(
+      fc.record({ kind: fc.constant('disconnect' as const), which: fc.nat({ max: 4 }) }),
+      fc.record({
+        kind: fc.constant('release' as const),
+        which: fc.nat({ max: 4 }),
+      }),
+      fc.record({
+        kind: fc.constant('pause' as const),
+        key: fc.nat({ max: KEYS - 1 }),
+        millis: fc.constantFrom(0, 30, 100, 150, 450),
+      }),
+      fc.record({
+        kind: fc.constant('amend' as const),
+        which: fc.nat({ max: 4 }),
+        amendment: fc.record({
+          hits: fc.option(fc.nat({ max: 6 }), { freq: 2, nil: undefined }),
+          holdMillis,
+        }),
+      }),
+    ),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      kind: fc.constant('advance' as const),
+      millis: fc.oneof(
+        fc.integer({ min: 1, max: 500 }),
+        fc.constantFrom(99, 100, 101, 399, 400, 401),
+      ),
+    }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      kind: fc.constant('limit' as const),
+      key: fc.nat({ max: KEYS - 1 }),
+      limits: fc.record({
+        windowMillis: fc.constantFrom(30, 100, 150, 400),
+        maxRequests: fc.nat({ max: 4 }),
+        maxRequestsInQueue: fc.nat({ max: 4 }),
+        further,
+        ceilings: fc.option(
+          fc.record({
+            maxRequests: fc.integer({ min: -1, max: 5 }),
+            maxRequestsInQueue: fc.integer({ min: -1, max: 5 }),
+            windowMillis: fc.constantFrom(-1, 30, 100, 200, 1000),
+          }),
+          { nil: undefined },
+        ),
+      }),
+    }),
+  },
+);
+
+/** One limiter under a sequence of steps, and its visible state. */
+class Subject {
+  readonly #keys = Array.from({ length: KEYS }, uniqueKey);
+  readonly #limits = Array.from({ length: KEYS }, () => LIMITS);
+  readonly #checks: {
+    readonly key: string;
+    readonly check: WatchedCheck;
+  }[] = [];
+
+  private constructor(private readonly harness: LimiterHarness) {}
+
+  static async create(createHarness: HarnessFactory): Promise<Subject> {
+    const limitsOf: LimitsOf = (key) => subject.limitsOf(key);
+    const subject: Subject = new Subject(await createHarness(limitsOf, BOUNDS));
+    return subject;
+  }
+
+  limitsOf(key: string): KeyLimits {
+    return this.#limits[this.#keys.indexOf(key)]!;
+  }
+
+  close(): Promise<void> {
+    return this.harness.close();
+  }
+
+  async run(step: Step): Promise<unknown> {
+    const { limiter } = this.harness;
+    if (step.kind === 'advance') {
+      await this.harness.advance(step.millis);
+      return undefined;
+    }
+    if (step.kind === 'limit') {
+      this.#limits[step.key] = step.limits;
+      limiter.limitsChanged();
+      await this.harness.quiet();
+      return undefined;
+    }
+    if (step.kind === 'pause') {
+      await limiter.pause(this.#keys[step.key]!, step.millis);
+      await this.harness.quiet();
+      return undefined;
+    }
+    if (step.kind === 'check') {
+      const key = this.#keys[step.key]!;
+      this.#checks.push({ key, check: startCheck(limiter, { ...step, key }) });
+      await this.harness.quiet();
+      return undefined;
+    }
+    if (step.kind === 'disconnect') {
+      const undecided = this.#checks.filter(({ check }) => !check.settled && !check.failure);
+      const disconnecting = undecided.at(-1 - step.which);
+      disconnecting?.check.disconnect();
+      await this.harness.quiet();
+      return undefined;
+    }
+    const approved = this.#checks.flatMap(({ key, check: { settled } }) =>
+      settled?.outcome === 'approved' ? [{ key, requestId: settled.requestId }] : [],
+    );
+    const chosen = approved.at(-1 - step.which);
+    if (!chosen) return undefined;
+    const isFound =
+      step.kind === 'amend'
+        ? await limiter.amend(chosen.key, chosen.requestId, step.amendment)
+        : await limiter.release(chosen.key, chosen.requestId);
+    await this.harness.quiet();
+    return isFound;
+  }
+
+  /**
+   * The outcome of each check so far, without request ids, which differ between limiters. The quota after a wait is
+   * also left out, since it depends on when the waiter learns of its approval.
+   */
+  decisions(): unknown[] {
+    return this.#checks.map(({ check: { settled, failure } }) => {
+      if (failure) return failure.name;
+      if (!settled) return 'waiting';
+      return 'requestId' in settled
+        ? { ...settled, requestId: undefined, quota: settled.waited ? undefined : settled.quota }
+        : settled;
+    });
+  }
+
+  async states(): Promise<unknown[]> {
+    const states = await Promise.all(this.#keys.map((key) => this.harness.limiter.inspect(key)));
+    return states.map((state) => state && { ...state, key: undefined });
+  }
+}
+
+describe('the embedded and the Redis limiter', () => {
+  const redis = useRedis();
+  const createRedisHarness = redisHarnessFactory(redis);
+
+  test('agree on every decision and every state after any sequence of steps', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(anyStep, { maxLength: 40 }), async (steps) => {
+        const memory = await Subject.create(createMemoryHarness);
+        const inRedis = await Subject.create(createRedisHarness);
+        try {
+          for (const step of steps) {
+            expect(await inRedis.run(step)).toEqual(await memory.run(step));
+            expect(inRedis.decisions()).toEqual(memory.decisions());
+            expect(await inRedis.states()).toEqual(await memory.states());
+          }
+        } finally {
+          await Promise.all([memory.close(), inRedis.close()]);
+        }
+      }),
+      { numRuns: 6000 },
+    );
+  }, 900_000);
+});
