@@ -21,6 +21,7 @@ const SCENARIOS = {
   logged: ['logged-answers', 'loggedAnswers'],
   rules: ['rules', 'rules'],
   'raw-scripts': ['raw-scripts', 'rawScripts'],
+  terms: ['terms', 'terms'],
   cluster: ['cluster', 'cluster'],
   sizing: ['sizing', 'sizing'],
   starts: ['starts', 'starts'],

@@ -87,10 +87,10 @@ local function require_names(call, names, first_key, names_given)
   end
 end
 
--- Decides the batch whose key's names begin at names[first_key], and its ids at arguments[first_id]. Returns false if
--- new keys have to be decided first.
+-- Decides the batch whose key's names begin at names[first_key], and its ids at arguments[first_id]. `is_last`: no batch
+-- follows. Returns false if new keys have to be decided first.
 local function decide_in_order(
-  replies, call, names, first_key, names_given, arguments, first_id, size, limits, special
+  replies, call, names, first_key, names_given, arguments, first_id, size, limits, special, is_last
 )
   require_names(call, names, first_key, names_given)
   local values = read_values(names[first_key])
@@ -104,7 +104,7 @@ local function decide_in_order(
   end
   if names_given < KEYS_PER_INSTANCE then
     replies[#replies + 1] = false
-  elseif values[2] then
+  elseif values[2] and not is_last then
     return false
   else
     append(replies, decide(call, names, first_key, arguments, first_id, size, limits, special, values))
@@ -172,7 +172,8 @@ local function run(KEYS, ARGV)
     local succeeded, is_decided = not out_of_memory, not call.may_be_full
     if succeeded and is_decided then
       succeeded, is_decided = pcall(
-        decide_in_order, replies, call, names, first_key, names_given, ARGV, first_id, size, limits, special
+        decide_in_order, replies, call, names, first_key, names_given, ARGV, first_id, size, limits, special,
+        first_key + names_given > last_key
       )
     end
     if not succeeded then

@@ -17,6 +17,7 @@ export function report(results) {
     loggedSection(results.logged),
     rulesSection(results.rules),
     rawSection(results['raw-scripts']),
+    termsSection(results.terms),
     ...(results.cluster?.loads ?? []).map((load) => clusterSection(results.cluster, load)),
     ...sizingSections(results.sizing),
     startsSection(results.starts),
@@ -293,6 +294,20 @@ function rawSection(commands) {
     spread(decisionsPerSecond, count),
   ]);
   return section('Redis alone, by redis-benchmark', ['call', 'decisions/s'], rows);
+}
+
+function termsSection(cases) {
+  if (!cases) return undefined;
+  const rows = cases.map(({ name, redisMicros, bytesPerApproval }) => [
+    name,
+    spread(redisMicros, tenths),
+    count(bytesPerApproval),
+  ]);
+  return section(
+    'Hits, holds and several limits: one check a call',
+    ['key and checks', "Redis's µs for each check", 'bytes for each approval'],
+    rows,
+  );
 }
 
 const count = (value) => Math.round(value).toLocaleString('en-US');

@@ -40,6 +40,7 @@ function callerWith(limits) {
     replicaId: 'bench',
     leaseMillis: 5000,
     maxIdsPerKey: 1_000_000,
+    maxHoldsPerKey: 1_000_000,
     wakeArgument: naming.wakeArgument({ isCluster: false }),
     historyOf: () => '0:0:0',
   };
