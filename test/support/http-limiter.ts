@@ -111,6 +111,10 @@ export class HttpLimiter implements Limiter {
     yield Object.values(body.Instances).map(toInstance);
   }
 
+  limitsChanged(): void {
+    this.inner.limitsChanged();
+  }
+
   ping(): Promise<StoreCondition> {
     return this.inner.ping();
   }

@@ -26,6 +26,8 @@ export class StoreLimiterStub implements StoreLimiter {
   readonly #down = new Set<string>();
   readonly #listeners: (() => void)[] = [];
   isClosed = false;
+  /** How often it was told that limits may have changed. */
+  limitChanges = 0;
   pages: () => AsyncIterable<readonly InstanceState[]> = () => this.#noPages();
 
   get waiting(): number {
@@ -71,6 +73,10 @@ export class StoreLimiterStub implements StoreLimiter {
 
   ping(): Promise<StoreCondition> {
     return Promise.reject(new Error('pinged'));
+  }
+
+  limitsChanged(): void {
+    this.limitChanges += 1;
   }
 
   isAvailable(key: string): boolean {

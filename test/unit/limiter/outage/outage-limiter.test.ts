@@ -1,5 +1,5 @@
 import { StoreUnavailableError, UnavailableError } from '../../../../src/limiter/errors.js';
-import type { Decision, InstanceState } from '../../../../src/limiter/limiter.js';
+import type { Decision, InstanceState, Limits } from '../../../../src/limiter/limiter.js';
 import { MemoryLimiter } from '../../../../src/limiter/memory/memory-limiter.js';
 import { OutageLimiter } from '../../../../src/limiter/outage/outage-limiter.js';
 import { OutageLog } from '../../../../src/limiter/outage/outage-log.js';
@@ -20,6 +20,8 @@ let clock: ManualClock;
 let store: StoreLimiterStub;
 let local: MemoryLimiter;
 let log: RecordedLog;
+/** Those of each key, for the replica alone. */
+let limits: Limits;
 /** With the policies `allow` and `local`. */
 let allowing: OutageLimiter;
 let deciding: OutageLimiter;
@@ -27,7 +29,7 @@ beforeEach(() => {
   clock = new ManualClock(0);
   store = new StoreLimiterStub();
   log = recordLog();
-  const limits = { windowMillis: 1000, maxRequests: 1, maxRequestsInQueue: 1 };
+  limits = { windowMillis: 1000, maxRequests: 1, maxRequestsInQueue: 1 };
   local = new MemoryLimiter(
     policiesWith(() => limits),
     clock,
@@ -272,6 +274,16 @@ describe('the visible state', () => {
       yield item;
     }
   }
+});
+
+test('a change of the limits serves waiters of the replica, and reaches the store', async () => {
+  await approveLocally();
+  const waiting = startCheck(deciding, { key: 'key', canWait: true });
+  await new Promise(setImmediate);
+  limits = { ...limits, maxRequests: 2 };
+  deciding.limitsChanged();
+  expect(await waiting.decision).toMatchObject(APPROVED_LOCALLY);
+  expect(store.limitChanges).toBe(1);
 });
 
 describe('a limiter that is closed', () => {
