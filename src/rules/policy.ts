@@ -1,4 +1,5 @@
 import { BOUNDS } from '../limiter/bounds.js';
+import type { FurtherLimit } from '../limiter/further-limits.js';
 import type { KeyLimits, OverrideCeilings } from '../limiter/limiter.js';
 import { DEFAULT_NAME } from './rule.js';
 
@@ -30,7 +31,7 @@ export interface DeclaredPolicy {
 
 /** What applies to a key, with what follows from it: one object for all keys with the same policy. */
 export interface KeyPolicy extends DeclaredPolicy {
-  /** The value of `RateLimit-Policy` while no request has set another maximum. */
+  /** The value of `RateLimit-Policy` while the limits in force are those of the rules. */
   readonly item: string;
 }
 
@@ -42,22 +43,36 @@ export function completed(declared: DeclaredPolicy): KeyPolicy {
   return {
     ...declared,
     limits: { ...limits, ceilings: ceilingsOf(declared) },
-    item: policyItem(declared, limits.maxRequests),
+    item: policyItem(declared, limits),
   };
 }
 
+/** The limits in force for a key. */
+interface LimitsInForce {
+  readonly maxRequests: number;
+  /** Undefined: as the policy says. */
+  readonly windowMillis?: number | undefined;
+  readonly further?: readonly FurtherLimit[] | undefined;
+}
+
 /**
- * The policy as draft-ietf-httpapi-ratelimit-headers-11 writes it. The draft has only whole seconds for a window, so
- * any other length is omitted.
+ * The limits as draft-ietf-httpapi-ratelimit-headers-11 writes them: the key's own maximum, then the further limits.
+ * The draft has only whole seconds for a window, so any other length is omitted.
  * https://datatracker.ietf.org/doc/draft-ietf-httpapi-ratelimit-headers/11/
  */
 export function policyItem(
   policy: DeclaredPolicy,
-  maxRequests: number,
-  windowMillis = policy.limits.windowMillis,
+  { maxRequests, windowMillis = policy.limits.windowMillis, further }: LimitsInForce,
 ): string {
+  const own = limitItem(policyName(policy), maxRequests, windowMillis);
+  if (!further) return own;
+  const items = further.map((limit) => limitItem(limit.name, limit.maximum, limit.windowMillis));
+  return [own, ...items].join(', ');
+}
+
+function limitItem(name: string, maximum: number, windowMillis: number): string {
   const length = windowMillis % 1000 === 0 ? `;w=${windowMillis / 1000}` : '';
-  return `"${policyName(policy)}";q=${maxRequests}${length}`;
+  return `"${name}";q=${maximum}${length}`;
 }
 
 /** The name by which clients know a policy. */

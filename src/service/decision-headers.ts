@@ -1,6 +1,8 @@
 import type { Settings } from '../config/settings.js';
+import type { ExceededLimit, FurtherLimit } from '../limiter/further-limits.js';
 import type { Quota } from '../limiter/limiter.js';
 import { type KeyPolicy, policyItem, policyName } from '../rules/policy.js';
+import { shownLimit } from './denying-limit.js';
 
 /** Names the outage policy that decided, if the store could not be asked. */
 export const OUTAGE_POLICY_HEADER = 'X-Sluice-Outage-Policy';
@@ -13,11 +15,15 @@ export function retryAfterSeconds(millis: number): number {
   return Math.max(1, Math.ceil(millis / 1000));
 }
 
-/** Adds the headers that tell a client how much of its limit is left. */
+/**
+ * Adds the headers that tell a client how much of its limits is left.
+ * @param denying the limit that has denied the check of a key with further limits
+ */
 export type AddRateLimitHeaders = (
   headers: (string | number)[],
   quota: Quota,
   policy: KeyPolicy,
+  denying?: ExceededLimit,
 ) => void;
 
 /** The headers in the form that the settings name. */
@@ -40,25 +46,59 @@ function draft(): AddRateLimitHeaders {
     if (quota !== lastQuota || policy !== lastPolicy) quotaText = draftQuota(quota, policy);
     lastQuota = quota;
     lastPolicy = policy;
-    const { maxRequests, windowMillis } = quota;
-    const isAsDeclared = maxRequests === policy.limits.maxRequests && windowMillis === undefined;
-    const policyText = isAsDeclared ? policy.item : policyItem(policy, maxRequests, windowMillis);
+    const policyText = isAsDeclared(quota, policy) ? policy.item : policyItem(policy, quota);
     headers.push('RateLimit-Policy', policyText, 'RateLimit', quotaText);
   };
 }
 
-function draftQuota({ remaining, resetMillis }: Quota, policy: KeyPolicy): string {
-  return `"${policyName(policy)}";r=${remaining};t=${Math.ceil(resetMillis / 1000)}`;
+/** Whether the limits in force are those of the policy: no request has set others, and no older rules did. */
+function isAsDeclared(
+  { maxRequests, windowMillis, further }: Quota,
+  { limits }: KeyPolicy,
+): boolean {
+  return (
+    maxRequests === limits.maxRequests &&
+    windowMillis === undefined &&
+    (further === limits.further || areAlike(further, limits.further))
+  );
 }
 
-/** The headers that were common before the draft, with the seconds until there may be room. */
+function areAlike(some: readonly FurtherLimit[] = [], others: readonly FurtherLimit[] = []) {
+  return (
+    some.length === others.length &&
+    some.every(({ name, maximum, windowMillis }, i) => {
+      const other = others[i];
+      return (
+        name === other?.name && maximum === other.maximum && windowMillis === other.windowMillis
+      );
+    })
+  );
+}
+
+function draftQuota({ remaining, resetMillis, further }: Quota, policy: KeyPolicy): string {
+  const own = remainingItem(policyName(policy), remaining, resetMillis);
+  if (!further) return own;
+  const items = further.map((limit) =>
+    remainingItem(limit.name, limit.remaining, limit.resetMillis),
+  );
+  return [own, ...items].join(', ');
+}
+
+function remainingItem(name: string, remaining: number, resetMillis: number): string {
+  return `"${name}";r=${remaining};t=${Math.ceil(resetMillis / 1000)}`;
+}
+
+/** The headers that were common before the draft, with the seconds until there may be room. They show one limit. */
 function legacy(
   headers: (string | number)[],
-  { maxRequests, remaining, resetMillis }: Quota,
+  quota: Quota,
+  _policy: KeyPolicy,
+  denying?: ExceededLimit,
 ): void {
+  const { maximum, remaining, resetMillis } = shownLimit(quota, denying);
   headers.push(
     'X-RateLimit-Limit',
-    maxRequests,
+    maximum,
     'X-RateLimit-Remaining',
     remaining,
     'X-RateLimit-Reset',

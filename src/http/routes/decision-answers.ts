@@ -5,7 +5,6 @@ import type { Logger } from 'pino';
 
 import type { Settings } from '../../config/settings.js';
 import type { Decision, Limiter } from '../../limiter/limiter.js';
-import type { KeyPolicy } from '../../rules/policy.js';
 import {
   OUTAGE_POLICY_HEADER,
   rateLimitHeadersIn,
@@ -44,12 +43,12 @@ export function decisionAnswers({ limiter, settings, logger }: AnswerParts): Ans
 
   const headersFor = (
     decision: Approval | Denial,
-    policy: KeyPolicy,
+    { policy, limit }: Decided,
     preference: string | undefined,
   ): (string | number)[] => {
     // Keeps approvals out of caches, which would give them out twice.
     const headers: (string | number)[] = ['Cache-Control', 'no-store'];
-    if (decision.quota) addRateLimitHeaders(headers, decision.quota, policy);
+    if (decision.quota) addRateLimitHeaders(headers, decision.quota, policy, limit);
     if (decision.outagePolicy) headers.push(OUTAGE_POLICY_HEADER, decision.outagePolicy);
     if (preference !== undefined) headers.push('Preference-Applied', preference);
     return headers;
@@ -59,7 +58,7 @@ export function decisionAnswers({ limiter, settings, logger }: AnswerParts): Ans
     response: Response,
     key: string,
     denial: Denial,
-    policy: KeyPolicy,
+    { policy }: Decided,
     headers: (string | number)[],
   ): void => {
     if (policy.isShadow) {
@@ -78,7 +77,8 @@ export function decisionAnswers({ limiter, settings, logger }: AnswerParts): Ans
     send(response, DENIED_STATUS, JSON_TYPE, body, headers);
   };
 
-  return (response, key, { decision, policy }, preference) => {
+  return (response, key, decided, preference) => {
+    const { decision } = decided;
     switch (decision.outcome) {
       case 'approved': {
         const { requestId } = decision;
@@ -90,11 +90,11 @@ export function decisionAnswers({ limiter, settings, logger }: AnswerParts): Ans
           limiter.giveBack(key, requestId);
           return;
         }
-        sendApproval(response, requestId, headersFor(decision, policy, preference));
+        sendApproval(response, requestId, headersFor(decision, decided, preference));
         return;
       }
       case 'denied':
-        deny(response, key, decision, policy, headersFor(decision, policy, preference));
+        deny(response, key, decision, decided, headersFor(decision, decided, preference));
         return;
       case 'withdrawn':
         logOf(response.locals.context, logger).info(

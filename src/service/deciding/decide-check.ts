@@ -7,8 +7,10 @@ import {
   type Limiter,
 } from '../../limiter/limiter.js';
 import type { FailureReason, Metrics } from '../../metrics/metrics.js';
+import type { ExceededLimit } from '../../limiter/further-limits.js';
 import type { KeyPolicy } from '../../rules/policy.js';
 import type { Access } from '../callers/access.js';
+import { denyingLimit } from '../denying-limit.js';
 import type { ConnectedRequest } from '../request-context.js';
 import { ServiceError } from '../service-error.js';
 import { rejectForbiddenHold, rejectForbiddenOverrides } from './parameter-rights.js';
@@ -32,6 +34,8 @@ export interface DecideParts {
 export interface Decided {
   readonly decision: Decision;
   readonly policy: KeyPolicy;
+  /** The limit that has denied the check of a key with further limits. */
+  readonly limit?: ExceededLimit | undefined;
 }
 
 /**
@@ -83,13 +87,15 @@ export function checkDecider(parts: DecideParts): DecideCheck {
       return;
     }
     decision.then((decision) => {
+      let limit: ExceededLimit | undefined;
       try {
+        limit = denyingLimit(decision, check.hits);
         record(decision, policy, check, context);
       } catch (error) {
         fail(error);
         return;
       }
-      onDecided({ decision, policy });
+      onDecided({ decision, policy, limit });
     }, fail);
   };
 }
