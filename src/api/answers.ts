@@ -32,11 +32,15 @@ export const pause = z
   })
   .meta({ id: 'Pause' });
 
-/** The body of an error. `key` is missing if the request has none. */
+/** The body of an error. `key` is missing if the request has none. Only denials have `limit`. */
 export const errorBody = z
   .strictObject({
     error: z.string().meta({ description: 'The message. A denial has `rate limit exceeded`.' }),
     key: z.string().optional().meta({ description: 'The key of the request, if it has one.' }),
+    limit: z.string().optional().meta({
+      description:
+        'The name of the limit that denied the check, if the key has several limits: of the limit that has room last.',
+    }),
   })
   .meta({ id: 'Error' });
 

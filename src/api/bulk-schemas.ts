@@ -58,6 +58,8 @@ export const checkResult = z
       error: z.string(),
       /** In seconds, until the window ends or a hold lapses. */
       retryAfter: z.int().min(1),
+      /** The name of the limit that denied the check, if the key has several limits. */
+      limit: z.string().optional(),
       outagePolicy,
     }),
     error,

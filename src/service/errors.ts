@@ -30,8 +30,8 @@ export const ERRORS = {
   },
   TOO_MANY_HITS: {
     kind: 'reject',
-    message: 'hits must be at most {max}, the maximum of the key, not {hits}',
-    when: 'a check asks for more hits than the maximum of the key, so no window could approve it',
+    message: 'hits must be at most {max}, the maximum of {limit}, not {hits}',
+    when: 'a check asks for more hits than the maximum of the key or of one of its limits, so no window could approve it',
   },
   INVALID_KEY_LENGTH: {
     kind: 'reject',

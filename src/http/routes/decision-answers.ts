@@ -12,6 +12,7 @@ import {
   SHADOW_HEADER,
 } from '../../service/decision-headers.js';
 import type { Decided } from '../../service/deciding/decide-check.js';
+import { limitName, millisToRetry } from '../../service/denying-limit.js';
 import { ERRORS } from '../../service/errors.js';
 import { CLIENT_CLOSED_REQUEST, logOf, logShadowDenial } from '../../service/request-log.js';
 import { httpStatusOf } from '../replies/error-statuses.js';
@@ -58,7 +59,7 @@ export function decisionAnswers({ limiter, settings, logger }: AnswerParts): Ans
     response: Response,
     key: string,
     denial: Denial,
-    { policy }: Decided,
+    { policy, limit }: Decided,
     headers: (string | number)[],
   ): void => {
     if (policy.isShadow) {
@@ -71,9 +72,10 @@ export function decisionAnswers({ limiter, settings, logger }: AnswerParts): Ans
       return;
     }
     response.locals.errorCode = 'RATE_LIMIT_EXCEEDED';
-    const { quota, turnMillis = quota.resetMillis } = denial;
-    headers.push('Retry-After', retryAfterSeconds(turnMillis));
-    const body = `{"error":"${DENIAL_MESSAGE}","key":${JSON.stringify(key)}}`;
+    headers.push('Retry-After', retryAfterSeconds(millisToRetry(denial, limit)));
+    // The names of limits need no escaping.
+    const byLimit = limit ? `,"limit":"${limitName(limit, policy)}"` : '';
+    const body = `{"error":"${DENIAL_MESSAGE}","key":${JSON.stringify(key)}${byLimit}}`;
     send(response, DENIED_STATUS, JSON_TYPE, body, headers);
   };
 

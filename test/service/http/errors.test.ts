@@ -84,7 +84,7 @@ const PROVOCATIONS: { readonly [Code in ErrorCode]: Provocation<Code> } = {
   },
   TOO_MANY_HITS: {
     provoke: (app, key) => send(app.url, 'POST', `${ratePath(key)}?maxRequests=2&hits=3`),
-    values: () => ({ hits: 3, max: 2 }),
+    values: () => ({ hits: 3, max: 2, limit: 'the key' }),
   },
   INVALID_KEY_LENGTH: {
     provoke: (app, key) => send(app.url, 'POST', ratePath(key.padEnd(513, 'x'))),

@@ -7,6 +7,7 @@ import type { CheckOrder, Limiter } from '../../../limiter/limiter.js';
 import type { Access } from '../../../service/callers/access.js';
 import { retryAfterSeconds } from '../../../service/decision-headers.js';
 import type { Decided, DecideCheck } from '../../../service/deciding/decide-check.js';
+import { limitName, millisToRetry } from '../../../service/denying-limit.js';
 import { ERRORS } from '../../../service/errors.js';
 import { parseCheckElement } from '../../intake/elements.js';
 import { httpStatusOf } from '../../replies/error-statuses.js';
@@ -75,7 +76,7 @@ class CheckCall extends BulkCall {
     this.log.debug({ approvals: Object.keys(this.#requestIds).length }, 'approvals given back');
   }
 
-  #setResult({ decision, policy }: Decided, place: number): void {
+  #setResult({ decision, policy, limit }: Decided, place: number): void {
     if (decision.outcome === 'withdrawn') throw new Error('a check that may not wait has waited');
     const { outagePolicy } = decision;
     const byPolicy = outagePolicy ? `,"outagePolicy":"${outagePolicy}"` : '';
@@ -92,9 +93,11 @@ class CheckCall extends BulkCall {
     } else {
       this.noteError('RATE_LIMIT_EXCEEDED');
       const { message } = ERRORS.RATE_LIMIT_EXCEEDED;
-      const seconds = retryAfterSeconds(decision.quota.resetMillis);
+      const seconds = retryAfterSeconds(millisToRetry(decision, limit));
       const start = `{"status":${DENIED_STATUS},"error":"${message}","retryAfter":${seconds}`;
-      this.results[place] = `${start}${byPolicy}}`;
+      // The names of limits need no escaping.
+      const byLimit = limit ? `,"limit":"${limitName(limit, policy)}"` : '';
+      this.results[place] = `${start}${byLimit}${byPolicy}}`;
     }
   }
 }
