@@ -6,7 +6,8 @@ import {
   SHADOW_HEADER,
 } from '../service/decision-headers.js';
 import type { Decision } from '../limiter/limiter.js';
-import { policyName } from '../rules/policy.js';
+import type { KeyPolicy } from '../rules/policy.js';
+import { limitName, millisToRetry, type ShownLimit, shownLimit } from '../service/denying-limit.js';
 import type { Decided } from '../service/deciding/decide-check.js';
 import { passes } from '../service/deciding/decide-together.js';
 import { type DescriptorStatus, type RateLimitResponse, unitOf } from './messages.js';
@@ -37,21 +38,24 @@ export function repliesBy({
 
 function statusOf(decided: Decided | undefined): DescriptorStatus {
   if (!isTold(decided)) return { code: 'UNKNOWN' };
-  const { decision, policy } = decided;
+  const { decision, policy, limit } = decided;
   const { quota } = decision;
   return {
     code: passes(decided) ? 'OK' : 'OVER_LIMIT',
-    ...(quota
-      ? {
-          current_limit: {
-            requests_per_unit: quota.maxRequests,
-            unit: unitOf(policy.limits.windowMillis),
-            name: policyName(policy),
-          },
-          limit_remaining: quota.remaining,
-          duration_until_reset: durationOf(quota.resetMillis),
-        }
-      : {}),
+    ...(quota ? limitStatusOf(shownLimit(quota, limit), policy) : {}),
+  };
+}
+
+function limitStatusOf(limit: ShownLimit, policy: KeyPolicy): Omit<DescriptorStatus, 'code'> {
+  const { maximum, windowMillis = policy.limits.windowMillis, remaining, resetMillis } = limit;
+  return {
+    current_limit: {
+      requests_per_unit: maximum,
+      unit: unitOf(windowMillis),
+      name: limitName(limit, policy),
+    },
+    limit_remaining: remaining,
+    duration_until_reset: durationOf(resetMillis),
   };
 }
 
@@ -60,10 +64,10 @@ function headersOf(told: readonly Told[], showsLimit: boolean): Headers {
   const headers: (string | number)[] = [];
   const nearest = nearestLimit(denied.length > 0 ? denied : told);
   if (nearest?.decision.quota && showsLimit) {
-    addRateLimit(headers, nearest.decision.quota, nearest.policy);
+    addRateLimit(headers, nearest.decision.quota, nearest.policy, nearest.limit);
   }
-  const turns = denied.flatMap(({ decision }) =>
-    decision.outcome === 'denied' ? [decision.turnMillis ?? decision.quota.resetMillis] : [],
+  const turns = denied.flatMap(({ decision, limit }) =>
+    decision.outcome === 'denied' ? [millisToRetry(decision, limit)] : [],
   );
   if (turns.length > 0) headers.push('Retry-After', retryAfterSeconds(Math.max(...turns)));
   const outagePolicy = told.find(({ decision }) => decision.outagePolicy)?.decision.outagePolicy;
@@ -75,7 +79,8 @@ function headersOf(told: readonly Told[], showsLimit: boolean): Headers {
 
 /** The limit with the least left, which the client should see. A check that was not counted comes last. */
 function nearestLimit(told: readonly Told[]): Told | undefined {
-  const left = ({ decision }: Told): number => decision.quota?.remaining ?? Infinity;
+  const left = ({ decision: { quota }, limit }: Told): number =>
+    quota ? shownLimit(quota, limit).remaining : Infinity;
   return told.toSorted((a, b) => left(a) - left(b))[0];
 }
 

@@ -40,14 +40,14 @@ export function millisToRetry(
 /** One limit of a key, with what it has left. */
 export interface ShownLimit extends ExceededLimit {
   readonly remaining: number;
-  /** Undefined: as the key's policy says. */
-  readonly windowMillis: number | undefined;
+  /** Undefined of the key's own maximum. */
+  readonly windowMillis?: number | undefined;
 }
 
 /** The limit that a client sees if it can see only one: the one that denied, else the first with the least left. */
 export function shownLimit(quota: Quota, denying: ExceededLimit | undefined): ShownLimit {
-  const { maxRequests, remaining, resetMillis, windowMillis, further } = quota;
-  const own = { name: undefined, maximum: maxRequests, remaining, resetMillis, windowMillis };
+  const { maxRequests, remaining, resetMillis, further } = quota;
+  const own = { name: undefined, maximum: maxRequests, remaining, resetMillis };
   if (!further) return own;
   const limits: readonly ShownLimit[] = [own, ...further];
   if (denying) return limits.find(({ name }) => name === denying.name) ?? own;

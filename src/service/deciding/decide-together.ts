@@ -78,7 +78,13 @@ async function releaseAll(
 ): Promise<void> {
   await Promise.all(
     [...decided].map(async ([check, { decision }]) => {
-      if (decision.outcome === 'approved') await release(check, decision.requestId, together);
+      if (decision.outcome !== 'approved') return;
+      // A release gives nothing back to such a limit, and nobody has got the approval.
+      if (decision.quota?.further?.some(({ keepsReleased }) => keepsReleased)) {
+        together.limiter.giveBack(check.key, decision.requestId);
+        return;
+      }
+      await release(check, decision.requestId, together);
     }),
   );
 }
