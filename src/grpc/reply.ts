@@ -6,8 +6,7 @@ import {
   SHADOW_HEADER,
 } from '../service/decision-headers.js';
 import type { Decision } from '../limiter/limiter.js';
-import type { KeyPolicy } from '../rules/policy.js';
-import { limitName, millisToRetry, type ShownLimit, shownLimit } from '../service/denying-limit.js';
+import { millisToRetry, type ShownLimit, shownLimit } from '../service/denying-limit.js';
 import type { Decided } from '../service/deciding/decide-check.js';
 import { passes } from '../service/deciding/decide-together.js';
 import { type DescriptorStatus, type RateLimitResponse, unitOf } from './messages.js';
@@ -42,17 +41,17 @@ function statusOf(decided: Decided | undefined): DescriptorStatus {
   const { quota } = decision;
   return {
     code: passes(decided) ? 'OK' : 'OVER_LIMIT',
-    ...(quota ? limitStatusOf(shownLimit(quota, limit), policy) : {}),
+    ...(quota ? limitStatusOf(shownLimit(quota, policy, limit)) : {}),
   };
 }
 
-function limitStatusOf(limit: ShownLimit, policy: KeyPolicy): Omit<DescriptorStatus, 'code'> {
-  const { maximum, windowMillis = policy.limits.windowMillis, remaining, resetMillis } = limit;
+function limitStatusOf(limit: ShownLimit): Omit<DescriptorStatus, 'code'> {
+  const { name, maximum, windowMillis, remaining, resetMillis } = limit;
   return {
     current_limit: {
       requests_per_unit: maximum,
       unit: unitOf(windowMillis),
-      name: limitName(limit, policy),
+      name,
     },
     limit_remaining: remaining,
     duration_until_reset: durationOf(resetMillis),
@@ -79,8 +78,8 @@ function headersOf(told: readonly Told[], showsLimit: boolean): Headers {
 
 /** The limit with the least left, which the client should see. A check that was not counted comes last. */
 function nearestLimit(told: readonly Told[]): Told | undefined {
-  const left = ({ decision: { quota }, limit }: Told): number =>
-    quota ? shownLimit(quota, limit).remaining : Infinity;
+  const left = ({ decision: { quota }, policy, limit }: Told): number =>
+    quota ? shownLimit(quota, policy, limit).remaining : Infinity;
   return told.toSorted((a, b) => left(a) - left(b))[0];
 }
 

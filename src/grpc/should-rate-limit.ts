@@ -41,9 +41,9 @@ export function shouldRateLimit(
     const decided = await new Promise<Decided>((resolve, reject) => {
       service.decide(check, call, resolve, reject);
     });
-    const { decision, policy } = decided;
+    const { decision, policy, limit } = decided;
     if (policy.isShadow && decision.outcome === 'denied' && settings.LOG_4XX) {
-      logShadowDenial(log.of(call), check.key, decision.reason);
+      logShadowDenial(log.of(call), check.key, decision.reason, limit?.name);
     }
     return decided;
   };

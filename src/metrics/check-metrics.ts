@@ -8,6 +8,10 @@ const QUEUE_WAIT_BUCKETS_SECONDS = [
   0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600,
 ];
 
+/** The most names of limits that have series of their own. */
+const MAX_LIMIT_NAMES = 1000;
+const OTHER_LIMITS = 'other';
+
 /** Metrics of the checks and their outcomes. */
 export function checkMetrics(
   registry: Registry,
@@ -32,10 +36,12 @@ export function checkMetrics(
   const count = countInto(decisions);
   const failures = failureCounter(registers);
   const countForRule = ruleCounter(registers);
+  const countForLimit = limitCounter(registers);
   return {
-    decided: (decision, seconds, { isShadow, ruleName }) => {
+    decided: (decision, seconds, { isShadow, ruleName }, limit) => {
       count(decision, isShadow);
       if (ruleName !== undefined) countForRule(ruleName, decision, isShadow);
+      if (limit !== undefined) countForLimit(limit, isShadow);
       if (decision.outcome === 'approved' && decision.waited) queueWait.observe(seconds);
     },
     failed: countFailuresInto(failures),
@@ -115,6 +121,22 @@ function ruleCounter(
   });
   return (rule, { outcome }, isShadow) => {
     counter.inc({ rule, outcome: outcome === 'denied' && isShadow ? 'shadowed' : outcome });
+  };
+}
+
+/** The rules file may change any number of times, with other names each time. */
+function limitCounter(registers: Registry[]): (limit: string, isShadow: boolean) => void {
+  const counter = new Counter({
+    name: 'ratelimit_limit_denials_total',
+    help: 'Denials of checks whose keys have several limits, by the limit that denied.',
+    labelNames: ['limit', 'outcome'],
+    registers,
+  });
+  const names = new Set<string>();
+  return (name, isShadow) => {
+    if (names.size < MAX_LIMIT_NAMES) names.add(name);
+    const limit = names.has(name) ? name : OTHER_LIMITS;
+    counter.inc({ limit, outcome: isShadow ? 'shadowed' : 'denied' });
   };
 }
 

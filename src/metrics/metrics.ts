@@ -30,11 +30,13 @@ export interface Metrics {
    * One check was decided.
    * @param seconds from its arrival to its decision
    * @param policy of its key
+   * @param limit the name of the limit that denied it, if its key has further limits
    */
   decided(
     decision: Decision,
     seconds: number,
     policy: Pick<KeyPolicy, 'isShadow' | 'ruleName'>,
+    limit?: string,
   ): void;
   /** One check failed with a 503. */
   failed(reason: FailureReason): void;

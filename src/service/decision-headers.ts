@@ -1,8 +1,8 @@
 import type { Settings } from '../config/settings.js';
-import type { ExceededLimit, FurtherLimit } from '../limiter/further-limits.js';
+import type { FurtherLimit } from '../limiter/further-limits.js';
 import type { Quota } from '../limiter/limiter.js';
 import { type KeyPolicy, policyItem, policyName } from '../rules/policy.js';
-import { shownLimit } from './denying-limit.js';
+import { type DenyingLimit, shownLimit } from './denying-limit.js';
 
 /** Names the outage policy that decided, if the store could not be asked. */
 export const OUTAGE_POLICY_HEADER = 'X-Sluice-Outage-Policy';
@@ -23,7 +23,7 @@ export type AddRateLimitHeaders = (
   headers: (string | number)[],
   quota: Quota,
   policy: KeyPolicy,
-  denying?: ExceededLimit,
+  denying?: DenyingLimit,
 ) => void;
 
 /** The headers in the form that the settings name. */
@@ -92,10 +92,10 @@ function remainingItem(name: string, remaining: number, resetMillis: number): st
 function legacy(
   headers: (string | number)[],
   quota: Quota,
-  _policy: KeyPolicy,
-  denying?: ExceededLimit,
+  policy: KeyPolicy,
+  denying?: DenyingLimit,
 ): void {
-  const { maximum, remaining, resetMillis } = shownLimit(quota, denying);
+  const { maximum, remaining, resetMillis } = shownLimit(quota, policy, denying);
   headers.push(
     'X-RateLimit-Limit',
     maximum,

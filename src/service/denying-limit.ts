@@ -4,21 +4,40 @@ import { type KeyPolicy, policyName } from '../rules/policy.js';
 
 type Denial = Extract<Decision, { readonly outcome: 'denied' }>;
 
+/** A limit of a key with further limits. */
+interface NamedLimit {
+  /** As clients know it. It has no characters that JSON would escape. */
+  readonly name: string;
+  readonly maximum: number;
+  readonly resetMillis: number;
+}
+
+/** The limit that has denied a check of a key with further limits. */
+export interface DenyingLimit extends NamedLimit {
+  /** Whether it is the key's own maximum per window. */
+  readonly isOwn: boolean;
+}
+
 /**
- * The limit that has denied a check of a key with further limits.
  * @param hits those of the check
  * @returns undefined if the key has no further limits, or if no limit has too little left, as in a pause
  */
-export function denyingLimit(decision: Decision, hits?: number): ExceededLimit | undefined {
+export function denyingLimit(
+  decision: Decision,
+  policy: KeyPolicy,
+  hits?: number,
+): DenyingLimit | undefined {
   if (decision.outcome !== 'denied' || !decision.quota.further) return undefined;
-  const { quota, reason } = decision;
-  if (reason === 'paused') return undefined;
-  return reason === 'too_many_hits' ? limitBelow(quota, hits ?? 1) : exceededLimit(quota, hits);
+  const exceeded = exceededBy(decision, hits);
+  if (!exceeded) return undefined;
+  const { name, maximum, resetMillis } = exceeded;
+  const isOwn = name === undefined;
+  return { name: name ?? policyName(policy), isOwn, maximum, resetMillis };
 }
 
-/** The name by which clients know a limit of a key. */
-export function limitName({ name }: Pick<ExceededLimit, 'name'>, policy: KeyPolicy): string {
-  return name ?? policyName(policy);
+function exceededBy({ quota, reason }: Denial, hits = 1): ExceededLimit | undefined {
+  if (reason === 'paused') return undefined;
+  return reason === 'too_many_hits' ? limitBelow(quota, hits) : exceededLimit(quota, hits);
 }
 
 /**
@@ -27,7 +46,7 @@ export function limitName({ name }: Pick<ExceededLimit, 'name'>, policy: KeyPoli
  */
 export function millisToRetry(
   { reason, quota, turnMillis }: Denial,
-  limit: ExceededLimit | undefined,
+  limit: DenyingLimit | undefined,
 ): number {
   if (turnMillis !== undefined) return turnMillis;
   if (limit) return limit.resetMillis;
@@ -38,18 +57,24 @@ export function millisToRetry(
 }
 
 /** One limit of a key, with what it has left. */
-export interface ShownLimit extends ExceededLimit {
+export interface ShownLimit extends NamedLimit {
   readonly remaining: number;
-  /** Undefined of the key's own maximum. */
-  readonly windowMillis?: number | undefined;
+  readonly windowMillis: number;
 }
 
 /** The limit that a client sees if it can see only one: the one that denied, else the first with the least left. */
-export function shownLimit(quota: Quota, denying: ExceededLimit | undefined): ShownLimit {
-  const { maxRequests, remaining, resetMillis, further } = quota;
-  const own = { name: undefined, maximum: maxRequests, remaining, resetMillis };
-  if (!further) return own;
-  const limits: readonly ShownLimit[] = [own, ...further];
-  if (denying) return limits.find(({ name }) => name === denying.name) ?? own;
-  return limits.reduce((least, one) => (one.remaining < least.remaining ? one : least));
+export function shownLimit(
+  { maxRequests, remaining, resetMillis, further }: Quota,
+  policy: KeyPolicy,
+  denying: DenyingLimit | undefined,
+): ShownLimit {
+  const name = policyName(policy);
+  const { windowMillis } = policy.limits;
+  const own = { name, maximum: maxRequests, remaining, resetMillis, windowMillis };
+  if (!further || denying?.isOwn) return own;
+  if (denying) return further.find((limit) => limit.name === denying.name) ?? own;
+  return further.reduce<ShownLimit>(
+    (least, limit) => (limit.remaining < least.remaining ? limit : least),
+    own,
+  );
 }

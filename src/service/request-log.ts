@@ -29,7 +29,10 @@ export function levelOf(status: number, statuses: LoggedStatuses): Level {
   return status === 503 ? 'debug' : 'error';
 }
 
-/** Logs a denial that a shadow rule has let pass. Callers do so if they log denials. */
-export function logShadowDenial(log: Logger, key: string, reason: string): void {
-  log.info({ key, reason }, 'shadow rule would have denied this');
+/**
+ * Logs a denial that a shadow rule has let pass. Callers do so if they log denials.
+ * @param limit the name of the limit that would have denied, if the key has further limits
+ */
+export function logShadowDenial(log: Logger, key: string, reason: string, limit?: string): void {
+  log.info({ key, reason, limit }, 'shadow rule would have denied this');
 }

@@ -10,7 +10,12 @@ interface RequestSpan extends RequestTrace {
 }
 
 export interface CheckSpan extends RequestSpan {
-  decided(decision: Decision, policy: Pick<KeyPolicy, 'isShadow' | 'ruleName'>): void;
+  /** @param limit the name of the limit that denied, if the key has further limits */
+  decided(
+    decision: Decision,
+    policy: Pick<KeyPolicy, 'isShadow' | 'ruleName'>,
+    limit?: string,
+  ): void;
 }
 
 /** What changes an approval. */

@@ -41,6 +41,8 @@ declare global {
       context: ConnectedRequest;
       /** The error that the request is answered with. */
       errorCode?: ErrorCode;
+      /** The name of the limit that has denied the check, if its key has several. */
+      limit?: string;
     }
   }
 }

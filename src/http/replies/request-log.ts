@@ -109,6 +109,6 @@ function hideSecret(value: unknown, path: readonly string[]): unknown {
 }
 
 function subjectOf(request: Request, response: Response): object {
-  const { errorCode } = response.locals;
-  return { ...logSubject(response.locals.context), key: keyOf(request), errorCode };
+  const { context, errorCode, limit } = response.locals;
+  return { ...logSubject(context), key: keyOf(request), errorCode, limit };
 }

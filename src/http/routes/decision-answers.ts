@@ -12,7 +12,7 @@ import {
   SHADOW_HEADER,
 } from '../../service/decision-headers.js';
 import type { Decided } from '../../service/deciding/decide-check.js';
-import { limitName, millisToRetry } from '../../service/denying-limit.js';
+import { millisToRetry } from '../../service/denying-limit.js';
 import { ERRORS } from '../../service/errors.js';
 import { CLIENT_CLOSED_REQUEST, logOf, logShadowDenial } from '../../service/request-log.js';
 import { httpStatusOf } from '../replies/error-statuses.js';
@@ -64,7 +64,8 @@ export function decisionAnswers({ limiter, settings, logger }: AnswerParts): Ans
   ): void => {
     if (policy.isShadow) {
       if (settings.LOG_4XX) {
-        logShadowDenial(logOf(response.locals.context, logger), key, denial.reason);
+        const log = logOf(response.locals.context, logger);
+        logShadowDenial(log, key, denial.reason, limit?.name);
       }
       headers.push(SHADOW_HEADER, 'denied');
       // Nothing counts this approval, so that a release of it is a 404.
@@ -72,9 +73,9 @@ export function decisionAnswers({ limiter, settings, logger }: AnswerParts): Ans
       return;
     }
     response.locals.errorCode = 'RATE_LIMIT_EXCEEDED';
+    if (limit) response.locals.limit = limit.name;
     headers.push('Retry-After', retryAfterSeconds(millisToRetry(denial, limit)));
-    // The names of limits need no escaping.
-    const byLimit = limit ? `,"limit":"${limitName(limit, policy)}"` : '';
+    const byLimit = limit ? `,"limit":"${limit.name}"` : '';
     const body = `{"error":"${DENIAL_MESSAGE}","key":${JSON.stringify(key)}${byLimit}}`;
     send(response, DENIED_STATUS, JSON_TYPE, body, headers);
   };

@@ -12,10 +12,9 @@ export function rejectTooManyHits(
 ): void {
   if (decision.outcome !== 'denied' || decision.reason !== 'too_many_hits' || policy.isShadow)
     return;
-  const { maximum: max, name } = limit ?? { maximum: decision.quota.maxRequests };
   throw serviceError('TOO_MANY_HITS', {
     hits,
-    max,
-    limit: name === undefined ? 'the key' : `the limit ${name}`,
+    max: limit?.maximum ?? decision.quota.maxRequests,
+    limit: !limit || limit.isOwn ? 'the key' : `the limit ${limit.name}`,
   });
 }

@@ -7,10 +7,9 @@ import {
   type Limiter,
 } from '../../limiter/limiter.js';
 import type { FailureReason, Metrics } from '../../metrics/metrics.js';
-import type { ExceededLimit } from '../../limiter/further-limits.js';
 import type { KeyPolicy } from '../../rules/policy.js';
 import type { Access } from '../callers/access.js';
-import { denyingLimit } from '../denying-limit.js';
+import { type DenyingLimit, denyingLimit } from '../denying-limit.js';
 import type { ConnectedRequest } from '../request-context.js';
 import { ServiceError } from '../service-error.js';
 import { rejectForbiddenHold, rejectForbiddenOverrides } from './parameter-rights.js';
@@ -35,7 +34,7 @@ export interface Decided {
   readonly decision: Decision;
   readonly policy: KeyPolicy;
   /** The limit that has denied the check of a key with further limits. */
-  readonly limit?: ExceededLimit | undefined;
+  readonly limit?: DenyingLimit | undefined;
 }
 
 /**
@@ -62,14 +61,13 @@ export function checkDecider(parts: DecideParts): DecideCheck {
     return ask(parts, policy.isShadow ? { ...check, canWait: false } : check, context);
   };
   const record = (
-    decision: Decision,
-    policy: KeyPolicy,
+    { decision, policy, limit }: Decided,
     { key }: CheckRequest,
     { startedAt, caller }: ConnectedRequest,
   ): void => {
-    metrics.decided(decision, (performance.now() - startedAt) / 1000, policy);
+    metrics.decided(decision, (performance.now() - startedAt) / 1000, policy, limit?.name);
     if (decision.outcome === 'denied') {
-      recentDenials.record(key, decision.reason, policy, caller?.name);
+      recentDenials.record(key, decision.reason, policy, caller?.name, limit?.name);
     }
   };
   return (check, context, onDecided, onFailed) => {
@@ -87,15 +85,14 @@ export function checkDecider(parts: DecideParts): DecideCheck {
       return;
     }
     decision.then((decision) => {
-      let limit: ExceededLimit | undefined;
+      const decided = { decision, policy, limit: denyingLimit(decision, policy, check.hits) };
       try {
-        limit = denyingLimit(decision, check.hits);
-        record(decision, policy, check, context);
+        record(decided, check, context);
       } catch (error) {
         fail(error);
         return;
       }
-      onDecided({ decision, policy, limit });
+      onDecided(decided);
     }, fail);
   };
 }

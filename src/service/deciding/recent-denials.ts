@@ -4,7 +4,7 @@ import type { KeyPolicy } from '../../rules/policy.js';
 
 /** The most keys that are remembered in each of two generations. */
 const KEPT_KEYS = 1000;
-/** A run of denials is over after this long without one, or after a whole window, if that is longer. */
+/** A run of denials is over after this long without one, or after the longest window of its key, if that is longer. */
 const QUIET_MILLIS = 60_000;
 /** A denial counts half as much for the rate after this long. */
 const HALF_LIFE_MILLIS = 10_000;
@@ -21,6 +21,8 @@ export interface DeniedKey {
   readonly count: number;
   readonly byReason: Readonly<Record<Denial['reason'], number>>;
   readonly lastReason: Denial['reason'];
+  /** The limit that denied last, if the key has further limits. */
+  readonly lastLimit: string | undefined;
   /** Whether a shadow rule let the last denial pass. */
   readonly isShadow: boolean;
   /** The last caller that was denied, if there are tokens. */
@@ -35,6 +37,7 @@ interface Run {
   count: number;
   readonly byReason: Record<Denial['reason'], number>;
   lastReason: Denial['reason'];
+  lastLimit: string | undefined;
   isShadow: boolean;
   caller: string | undefined;
   since: number;
@@ -54,12 +57,16 @@ export class RecentDenials {
   /** @param now milliseconds of a clock that never goes back */
   constructor(private readonly now: () => number = () => performance.now()) {}
 
-  /** @param caller the name of the caller that was denied, if there are tokens */
+  /**
+   * @param caller the name of the caller that was denied, if there are tokens
+   * @param limit the name of the limit that denied, if the key has further limits
+   */
   record(
     key: string,
     reason: Denial['reason'],
     policy: KeyPolicy,
     caller: string | undefined,
+    limit?: string,
   ): void {
     const now = this.now();
     let run = this.#runs.get(key);
@@ -71,10 +78,16 @@ export class RecentDenials {
     run.count += 1;
     run.byReason[reason] += 1;
     run.lastReason = reason;
+    run.lastLimit = limit;
     run.isShadow = policy.isShadow;
     run.caller = caller;
     run.last = now;
-    run.quietMillis = Math.max(QUIET_MILLIS, policy.limits.windowMillis);
+    const { windowMillis, further = [] } = policy.limits;
+    run.quietMillis = Math.max(
+      QUIET_MILLIS,
+      windowMillis,
+      ...further.map((one) => one.windowMillis),
+    );
   }
 
   /** The current run of denials of a key, if there is one. */
@@ -90,8 +103,8 @@ export class RecentDenials {
   }
 
   #seen(run: Run, now: number): DeniedKey | undefined {
-    const { key, count, byReason, lastReason, isShadow, caller, since, last, quietMillis } = run;
-    if (now - last > quietMillis) return undefined;
+    const { key, count, byReason, lastReason, lastLimit, isShadow, caller, since, last } = run;
+    if (now - last > run.quietMillis) return undefined;
     const faded = run.level * Math.exp((last - now) * DECAY);
     // The share of its final level that a steady rate would have reached by now.
     const share = 1 - Math.exp(-Math.max(SHORTEST_MILLIS, now - since) * DECAY);
@@ -101,6 +114,7 @@ export class RecentDenials {
       count,
       byReason,
       lastReason,
+      lastLimit,
       isShadow,
       caller,
       sinceMillis: now - since,
@@ -122,6 +136,7 @@ function begin(key: string, now: number): Run {
       paused: 0,
     },
     lastReason: 'limit_reached',
+    lastLimit: undefined,
     isShadow: false,
     caller: undefined,
     since: now,

@@ -45,7 +45,7 @@ export function tracedDecider(decide: DecideCheck, tracer: Tracer): DecideCheck 
       { ...check, trace: span },
       context,
       (decided) => {
-        span.decided(decided.decision, decided.policy);
+        span.decided(decided.decision, decided.policy, decided.limit?.name);
         onDecided(decided);
       },
       (error) => {

@@ -50,9 +50,14 @@ export class RequestSpan implements CheckSpan, ChangeSpan {
     if (other) this.span.addLink({ context: other });
   }
 
-  decided(decision: Decision, policy: Pick<KeyPolicy, 'isShadow' | 'ruleName'>): void {
+  decided(
+    decision: Decision,
+    policy: Pick<KeyPolicy, 'isShadow' | 'ruleName'>,
+    limit?: string,
+  ): void {
     const attributes = attributesOf(decision, policy.isShadow);
     if (policy.ruleName !== undefined) attributes['sluice.rule'] = policy.ruleName;
+    if (limit !== undefined) attributes['sluice.limit'] = limit;
     this.end(attributes);
   }
 

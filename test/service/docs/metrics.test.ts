@@ -12,11 +12,16 @@ const folder = useTemporaryFolder();
 test('the table of metrics names each metric of Sluice, with its labels', async () => {
   const key = uniqueKey();
   const CONFIG_FILE = join(folder, 'rules.json');
-  // A named rule has series of its own once one of its keys was checked.
-  await writeFile(CONFIG_FILE, JSON.stringify({ keys: [{ key_pattern: key, name: 'one' }] }));
+  // A named rule has series of its own once one of its keys was checked, and a limit once it has denied.
+  const limits = [{ name: 'hour', max_requests_per_window: 1, window_millis: 3_600_000 }];
+  await writeFile(
+    CONFIG_FILE,
+    JSON.stringify({ keys: [{ key_pattern: key, name: 'one', limits }] }),
+  );
   const app = await startTestApp({ CONFIG_FILE });
   try {
     await approve(app.url, key);
+    await send(app.url, 'POST', `/rate/${key}`);
     const { text } = await send(app.url, 'GET', '/metrics');
     const served = [...text.matchAll(/^# TYPE (ratelimit_\w+)/gm)].map(([, name]) => name);
     const rows = tableRows('docs/operations.md', ['Metric', 'Labels', 'Meaning']);

@@ -1,3 +1,6 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
 import { PATIENT_STORE } from '../../support/both-limiters.js';
 import { checkMany, releaseMany } from '../../support/bulk-client.js';
 import { untilWaiting } from '../../support/debug-state.js';
@@ -5,12 +8,14 @@ import { approve, approvedId, begin, ratePath, send } from '../../support/http-c
 import { openConnection, requestText } from '../../support/raw-http.js';
 import { OPERATION } from '../../support/redis-user.js';
 import { killReplicas, type ReplicaProcess, startReplica } from '../../support/replica-process.js';
+import { useTemporaryFolder } from '../../support/temporary-folder.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { useRedis } from '../../support/use-redis.js';
 import { KIND, type ReceivedSpan, STATUS } from '../../support/tracing/otlp-json.js';
 import { tracedTo, useOtlpReceiver } from '../../support/tracing/otlp-receiver.js';
 import { type CallersSpan, callersSpan } from '../../support/tracing/trace-headers.js';
 
+const folder = useTemporaryFolder();
 const redis = useRedis();
 const receiver = useOtlpReceiver();
 afterEach(killReplicas);
@@ -87,6 +92,22 @@ describe('a check', () => {
     expect(await spanOf(caller, 'check')).toMatchObject({
       status: STATUS.unset,
       attributes: { 'sluice.outcome': 'denied', 'sluice.reason': 'limit_reached' },
+    });
+  });
+
+  test('that is denied by one of several limits has the name of the limit in its span', async () => {
+    const caller = callersSpan();
+    const key = uniqueKey();
+    const hour = { name: 'hour', max_requests_per_window: 1, window_millis: 3_600_000 };
+    const CONFIG_FILE = join(folder, uniqueKey());
+    await writeFile(CONFIG_FILE, JSON.stringify({ keys: [{ key_pattern: key, limits: [hour] }] }));
+    const replica = await startReplica({ CONFIG_FILE, ...tracedTo(receiver()) });
+    await approve(replica.url, key);
+    await send(replica.url, 'POST', ratePath(key), caller.headers);
+
+    expect((await spanOf(caller, 'check')).attributes).toMatchObject({
+      'sluice.reason': 'limit_reached',
+      'sluice.limit': 'hour',
     });
   });
 

@@ -147,6 +147,38 @@ test.each(['store_unavailable', 'shutting_down', 'too_many_waiters'] as const)(
   },
 );
 
+describe('denials by limit', () => {
+  const BY_LIMIT = 'ratelimit_limit_denials_total';
+  const series = (limit: string, outcome = 'denied') =>
+    `${BY_LIMIT}{limit="${limit}",outcome="${outcome}"}`;
+
+  test('are counted by the name of the limit and the outcome', async () => {
+    metrics.decided(DENIED, 1, NO_POLICY, 'hour');
+    metrics.decided(DENIED, 1, NO_POLICY, 'hour');
+    metrics.decided(DENIED, 1, { ...NO_POLICY, isShadow: true }, 'hour');
+    metrics.decided(DENIED, 1, NO_POLICY, 'tenants');
+    metrics.decided(DENIED, 1, NO_POLICY);
+    metrics.decided(APPROVED, 1, NO_POLICY);
+    expect(await counted(BY_LIMIT)).toEqual({
+      [series('hour')]: 2,
+      [series('hour', 'shadowed')]: 1,
+      [series('tenants')]: 1,
+    });
+  });
+
+  test('have at most a thousand names, and count later names together', async () => {
+    for (let i = 0; i < 1003; i += 1) metrics.decided(DENIED, 1, NO_POLICY, `limit-${i}`);
+    metrics.decided(DENIED, 1, NO_POLICY, 'limit-0');
+    const all = await counted(BY_LIMIT);
+    expect(Object.keys(all)).toHaveLength(1001);
+    expect(all).toMatchObject({
+      [series('limit-0')]: 2,
+      [series('limit-999')]: 1,
+      [series('other')]: 3,
+    });
+  });
+});
+
 test('the time in the queue counts only waiters that were approved', async () => {
   metrics.decided({ ...APPROVED, waited: true }, 0.004, NO_POLICY);
   metrics.decided({ ...APPROVED, waited: true }, 500, NO_POLICY);

@@ -7,7 +7,7 @@ import type { CheckOrder, Limiter } from '../../../limiter/limiter.js';
 import type { Access } from '../../../service/callers/access.js';
 import { retryAfterSeconds } from '../../../service/decision-headers.js';
 import type { Decided, DecideCheck } from '../../../service/deciding/decide-check.js';
-import { limitName, millisToRetry } from '../../../service/denying-limit.js';
+import { millisToRetry } from '../../../service/denying-limit.js';
 import { ERRORS } from '../../../service/errors.js';
 import { parseCheckElement } from '../../intake/elements.js';
 import { httpStatusOf } from '../../replies/error-statuses.js';
@@ -95,8 +95,7 @@ class CheckCall extends BulkCall {
       const { message } = ERRORS.RATE_LIMIT_EXCEEDED;
       const seconds = retryAfterSeconds(millisToRetry(decision, limit));
       const start = `{"status":${DENIED_STATUS},"error":"${message}","retryAfter":${seconds}`;
-      // The names of limits need no escaping.
-      const byLimit = limit ? `,"limit":"${limitName(limit, policy)}"` : '';
+      const byLimit = limit ? `,"limit":"${limit.name}"` : '';
       this.results[place] = `${start}${byLimit}${byPolicy}}`;
     }
   }

@@ -44,6 +44,14 @@ test('the caller that was denied last is known', () => {
   expect(denials.of('a')?.caller).toBe('second');
 });
 
+test('the limit that denied last is known, if the key has several', () => {
+  const policy = { isShadow: false, limits: { windowMillis: 1000 } } as KeyPolicy;
+  denials.record('a', 'limit_reached', policy, undefined, 'hour');
+  expect(denials.of('a')?.lastLimit).toBe('hour');
+  denials.record('a', 'paused', policy, undefined);
+  expect(denials.of('a')?.lastLimit).toBeUndefined();
+});
+
 test('denials are forgotten after a minute without one, and begin again with the next', () => {
   deny('a');
   now += MINUTE;
@@ -52,6 +60,17 @@ test('denials are forgotten after a minute without one, and begin again with the
   expect([denials.of('a'), denials.all()]).toEqual([undefined, []]);
   deny('a');
   expect(denials.of('a')).toMatchObject({ count: 1, sinceMillis: 0 });
+});
+
+test('denials of a key with a longer further limit are forgotten after a window of that', () => {
+  const further = [{ windowMillis: 2000 }, { windowMillis: 5 * MINUTE }];
+  const limits = { windowMillis: 1000, further } as unknown as KeyPolicy['limits'];
+  const policy = { isShadow: false, limits } as KeyPolicy;
+  denials.record('a', 'limit_reached', policy, undefined);
+  now += 5 * MINUTE;
+  expect(denials.of('a')).toMatchObject({ count: 1 });
+  now += 1;
+  expect(denials.of('a')).toBeUndefined();
 });
 
 test('denials of a key with a longer window are forgotten after a window', () => {
