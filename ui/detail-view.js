@@ -2,7 +2,7 @@
 
 import { copyButton } from './copy.js';
 import { byId, keepList, make, setBar, setText } from './dom.js';
-import { fillOf, noteRow, SPARKS, usageText } from './keys-view.js';
+import { limitFillOf, limitText, noteRow, ownFillOf, SPARKS, usageText } from './keys-view.js';
 import { drawSpark } from './spark.js';
 import { ago, count, duration, moment, plural, rate, reason } from './text.js';
 
@@ -76,14 +76,19 @@ function moveWindow({ millisToWindowEnd, limits: { windowMillis } }) {
 }
 
 function showGauges(detail) {
-  const { key, approved, waiting, denied, limits } = detail;
+  const { key, waiting, denied, limits, further = [] } = detail;
   const gauges = [
     {
       title: 'Approved',
       text: usageText(detail),
-      part: fillOf(approved, limits),
+      part: ownFillOf(detail),
       spark: SPARKS.fill(key),
     },
+    ...further.map((limit) => ({
+      title: `Limit ${limit.name}`,
+      text: `${limitText(limit)}; window ends in ${duration(limit.millisToWindowEnd)}`,
+      part: limitFillOf(limit),
+    })),
     {
       title: 'Queue',
       text: `${count(waiting)} of ${count(limits.maxRequestsInQueue)}`,
@@ -92,20 +97,20 @@ function showGauges(detail) {
     },
     { title: 'Denied', text: count(denied), spark: SPARKS.denied(key) },
   ];
-  keepList(byId('gauges'), gauges, ({ title }) => key + title, makeGauge, fillGauge);
+  keepList(byId('gauges'), gauges, ({ title }) => `${key} ${title}`, makeGauge, fillGauge);
 }
 
-function makeGauge({ title, part }) {
+function makeGauge({ title, part, spark: hasSpark }) {
   const bar = make('dd', { class: 'bar', 'aria-hidden': 'true' }, make('div', {}));
   const shown = part === undefined ? [] : [bar];
-  const spark = make('span', { class: 'spark' });
-  return make('div', {}, make('dt', {}, title), make('dd', {}), ...shown, make('dd', {}, spark));
+  const spark = hasSpark ? [make('dd', {}, make('span', { class: 'spark' }))] : [];
+  return make('div', {}, make('dt', {}, title), make('dd', {}), ...shown, ...spark);
 }
 
 function fillGauge(element, { text, part, spark }) {
   setText(element.children[1], text);
   if (part !== undefined) setBar(element.children[2], part);
-  drawSpark(element.lastElementChild.firstElementChild, spark);
+  if (spark) drawSpark(element.lastElementChild.firstElementChild, spark);
 }
 
 const LIMITS = [
@@ -114,9 +119,9 @@ const LIMITS = [
   ['maxRequestsInQueue', 'Places in the queue', count],
 ];
 
-function showLimits({ key, limits, explained }) {
+function showLimits({ key, limits, further, explained }) {
   const inForce = limits ?? explained.limits;
-  const rows = LIMITS.map(([field, title, format]) => ({
+  const own = LIMITS.map(([field, title, format]) => ({
     title,
     value: format(inForce[field]),
     why: whyText(explained.sources[field], {
@@ -126,9 +131,34 @@ function showLimits({ key, limits, explained }) {
       format,
     }),
   }));
-  keepList(byId('limits'), rows, ({ title }) => key + title, makeLimit, fillLimit);
+  const rows = [...own, ...furtherRows(limits ? further : explained.limits.further, explained)];
+  keepList(byId('limits'), rows, ({ title }) => `${key} ${title}`, makeLimit, fillLimit);
   setText(byId('overrides'), overridesText(explained));
   keepList(byId('matches'), explained.rules, (rule) => key + rule.number, makeMatch, fillMatch);
+}
+
+/** Further limits that are in force, or that apply from the next check or window on. */
+function furtherRows(inForce = [], { limits: { further: declared = [] }, sources }) {
+  const names = new Set([...inForce, ...declared].map(({ name }) => name));
+  const textOf = (limits, name) => {
+    const limit = limits.find((one) => one.name === name);
+    return limit ? ruleText(limit) : 'none';
+  };
+  return [...names].map((name) => ({
+    title: `Limit ${name}`,
+    value: textOf(inForce, name),
+    why: whyText(sources.further, {
+      field: 'further',
+      inForce: textOf(inForce, name),
+      declared: textOf(declared, name),
+      format: (text) => text,
+    }),
+  }));
+}
+
+function ruleText({ maximum, counts, windowMillis, keepsReleased }) {
+  const text = `${count(maximum)} ${counts} per ${duration(windowMillis)}`;
+  return keepsReleased ? `${text}; releases return nothing` : text;
 }
 
 function makeLimit({ title }) {
@@ -183,7 +213,10 @@ function fillMatch(element, rule) {
   const [name, pattern, effects] = element.children;
   setText(name, ruleName(rule));
   setText(pattern, rule.pattern);
-  const says = Object.entries(rule.effects).map(([field, value]) => `${field}: ${value}`);
+  const valueText = (value) => (typeof value === 'object' ? JSON.stringify(value) : value);
+  const says = Object.entries(rule.effects).map(
+    ([field, value]) => `${field}: ${valueText(value)}`,
+  );
   setText(effects, `${rule.isRegex ? '(expression) ' : ''}${says.join(', ')}`);
 }
 

@@ -17,22 +17,48 @@ export function showKeys({ keys, deniedNow, deniedKeys, matching }) {
 }
 
 /** Records a key's values for the sparklines, once per answer. */
-export function noteRow({ key, approved, waiting, limits, recentDenials }) {
+export function noteRow(row) {
+  const { key, waiting, recentDenials } = row;
   note(key, {
-    fill: fillOf(approved, limits),
+    fill: fillOf(row),
     waiting,
     denied: recentDenials?.perSecond ?? 0,
   });
 }
 
-export function fillOf(approved, { maxRequests }) {
+/** How full the fullest limit of a key is. */
+function fillOf(row) {
+  return Math.max(ownFillOf(row), ...(row.further ?? []).map(limitFillOf));
+}
+
+/** How full a key's own maximum is. */
+export function ownFillOf({ approved, limits: { maxRequests } }) {
   return maxRequests === 0 ? 1 : approved / maxRequests;
+}
+
+/** How full a further limit is. */
+export function limitFillOf({ approved, maximum }) {
+  return approved / maximum;
 }
 
 /** What counts of the maximum, and how much of that is held. */
 export function usageText({ approved, held, limits }) {
   const usage = `${count(approved)} of ${count(limits.maxRequests)}`;
   return held === 0 ? usage : `${usage}, ${count(held)} held`;
+}
+
+/** What counts of a further limit. */
+export function limitText({ approved, maximum }) {
+  return `${count(approved)} of ${count(maximum)}`;
+}
+
+/** The usage of the maximum, and of a further limit that is fuller. */
+function rowText(row) {
+  const [fullest] = (row.further ?? []).toSorted((a, b) => limitFillOf(b) - limitFillOf(a));
+  const usage = usageText(row);
+  return fullest && limitFillOf(fullest) > ownFillOf(row)
+    ? `${usage}; ${fullest.name}: ${limitText(fullest)}`
+    : usage;
 }
 
 /** A key's sparklines, by the value that they show. */
@@ -88,11 +114,11 @@ function fillDenied(element, row) {
 }
 
 function fillRow(element, row) {
-  const { key, approved, waiting, limits, denied, recentDenials: run } = row;
+  const { key, waiting, limits, denied, recentDenials: run } = row;
   const [head, fill, queue, denials] = element.children;
   linkTo(head.firstElementChild, key);
-  setBar(fill.children[0], fillOf(approved, limits));
-  setText(fill.children[1], usageText(row));
+  setBar(fill.children[0], fillOf(row));
+  setText(fill.children[1], rowText(row));
   drawSpark(fill.children[2], SPARKS.fill(key));
   setBar(queue.children[0], waiting / Math.max(1, limits.maxRequestsInQueue));
   setText(queue.children[1], `${count(waiting)} of ${count(limits.maxRequestsInQueue)}`);

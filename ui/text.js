@@ -58,9 +58,10 @@ const REASONS = {
 };
 
 /** Why a key is denied. */
-export function reason({ lastReason, byReason, isShadow }) {
+export function reason({ lastReason, lastLimit, byReason, isShadow }) {
   const [other] = Object.keys(REASONS).filter((one) => one !== lastReason && byReason[one] > 0);
-  const both = other ? `${REASONS[lastReason]}, and ${REASONS[other]}` : REASONS[lastReason];
+  const last = lastLimit ? `${REASONS[lastReason]} (${lastLimit})` : REASONS[lastReason];
+  const both = other ? `${last}, and ${REASONS[other]}` : last;
   return isShadow ? `${both}; passes: shadow mode` : both;
 }
 

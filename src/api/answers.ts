@@ -44,6 +44,17 @@ export const errorBody = z
   })
   .meta({ id: 'Error' });
 
+/** A further limit of a key. It has one of the two maxima. */
+const furtherLimit = z.strictObject({
+  Name: z.string(),
+  WindowMillis: count.meta({ description: 'The length of its windows.' }),
+  MaxRequestsPerWindow: count
+    .optional()
+    .meta({ description: 'The approvals per window, each of which counts as 1.' }),
+  MaxHitsPerWindow: count.optional().meta({ description: 'The hits per window.' }),
+  NumApprovedThisWindow: count.meta({ description: 'What the approvals take of the maximum.' }),
+});
+
 /** A key with an instance. */
 export const instance = z
   .strictObject({
@@ -66,6 +77,10 @@ export const instance = z
     NumHeld: count.optional().meta({
       description: 'The hits of held approvals, which are among the approvals. Left out if 0.',
     }),
+    Limits: z
+      .array(furtherLimit)
+      .optional()
+      .meta({ description: 'The further limits of the key. Left out if there are none.' }),
     Found: z.literal(true),
   })
   .meta({ id: 'Instance' });

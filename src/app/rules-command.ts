@@ -3,6 +3,7 @@ import { parseArgs } from 'node:util';
 import { readNamedFile } from '../config/named-file.js';
 import { SettingsError } from '../config/settings-error.js';
 import { type Settings } from '../config/settings.js';
+import type { FurtherLimit } from '../limiter/further-limits.js';
 import { measureMatching } from '../rules/matching-cost.js';
 import { parseRules } from '../rules/parse-rules.js';
 import { type Match, RuleSet } from '../rules/rule-set.js';
@@ -103,6 +104,7 @@ function describePolicy(policy: KeyPolicy): string[] {
   return [
     `  window: ${limits.windowMillis} ms; to be set ${window}`,
     `  approvals per window: ${limits.maxRequests}; to be set ${rate}`,
+    ...(limits.further ?? []).map(describeLimit),
     `  places in the queue: ${limits.maxRequestsInQueue}; to be set ${queue}`,
     `  holds of approvals: ${holds}`,
     ...(policy.requestsCanPause ? ['  pauses: without the scope configure'] : []),
@@ -111,4 +113,9 @@ function describePolicy(policy: KeyPolicy): string[] {
       : []),
     ...(policy.isShadow ? ['  shadow mode: checks are never denied'] : []),
   ];
+}
+
+function describeLimit({ name, maximum, counts, windowMillis, keepsReleased }: FurtherLimit) {
+  const releases = keepsReleased ? '; releases return nothing' : '';
+  return `  limit ${name}: ${maximum} ${counts} per ${windowMillis} ms${releases}`;
 }

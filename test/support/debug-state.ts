@@ -3,6 +3,15 @@ import type { OutgoingHttpHeaders } from 'node:http';
 import { send } from './http-client.js';
 import { until } from './until.js';
 
+/** A further limit in the body of `GET /debug/{key}`. */
+export interface DebugLimit {
+  readonly Name: string;
+  readonly WindowMillis: number;
+  readonly MaxRequestsPerWindow?: number;
+  readonly MaxHitsPerWindow?: number;
+  readonly NumApprovedThisWindow: number;
+}
+
 /** The body of `GET /debug/{key}`. */
 export interface DebugState {
   readonly Key: string;
@@ -17,6 +26,7 @@ export interface DebugState {
   readonly NumWaiting?: number;
   readonly NumHeld?: number;
   readonly PausedMillis?: number;
+  readonly Limits?: readonly DebugLimit[];
 }
 
 /** @param headers such as a token's */

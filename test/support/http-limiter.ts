@@ -124,9 +124,9 @@ export class HttpLimiter implements Limiter {
   }
 }
 
-/** The body leaves out the last two if they are 0. */
-type KnownState = Required<Omit<DebugState, 'NumHeld' | 'PausedMillis'>> &
-  Pick<DebugState, 'NumHeld' | 'PausedMillis'>;
+/** What the body leaves out if it is 0 or empty. */
+type LeftOut = 'NumHeld' | 'PausedMillis' | 'Limits';
+type KnownState = Required<Omit<DebugState, LeftOut>> & Pick<DebugState, LeftOut>;
 
 /** From `RateLimit-Policy: "default";q=5;w=1` and `RateLimit: "default";r=4;t=1`. */
 function quotaIn(headers: Answer['headers']): Quota {

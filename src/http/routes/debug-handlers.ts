@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { RequestHandler } from 'express';
 
 import { type Clock, systemClock } from '../../common/clock.js';
+import type { FurtherState } from '../../limiter/further-limits.js';
 import type { InstanceState, Limiter } from '../../limiter/limiter.js';
 import type { Rules } from '../../rules/rules.js';
 import type { Access } from '../../service/callers/access.js';
@@ -72,6 +73,7 @@ function toBody({
   denied,
   waiting,
   pausedMillis,
+  further,
 }: InstanceState): Instance {
   return {
     Key: key,
@@ -85,6 +87,16 @@ function toBody({
     NumWaiting: waiting,
     ...(held > 0 ? { NumHeld: held } : {}),
     ...(pausedMillis > 0 ? { PausedMillis: pausedMillis } : {}),
+    ...(further ? { Limits: further.map(toLimit) } : {}),
     Found: true,
+  };
+}
+
+function toLimit({ name, windowMillis, counts, maximum, approved }: FurtherState) {
+  return {
+    Name: name,
+    WindowMillis: windowMillis,
+    ...(counts === 'hits' ? { MaxHitsPerWindow: maximum } : { MaxRequestsPerWindow: maximum }),
+    NumApprovedThisWindow: approved,
   };
 }

@@ -142,6 +142,29 @@ describeInBrowser('a key in the dashboard', () => {
       expect(await debugState(app.url, 'no/such key')).toMatchObject({ Found: false });
     });
 
+    test('has the usage of its further limits, and what set each', async () => {
+      const CONFIG_FILE = join(folder, uniqueKey());
+      const hour = { name: 'hour', max_hits_per_window: 9, window_millis: 3_600_000 };
+      await writeFile(
+        CONFIG_FILE,
+        JSON.stringify({ keys: [{ key_pattern: 'job', limits: [hour] }] }),
+      );
+      const limited = await startTestApp({ CONFIG_FILE, WINDOW_MILLIS: '7200000' });
+      try {
+        const { page, complaints } = await open(addressOf(limited, 'job'));
+        await untilText(page, '#limits', 'Limit hour9 hits per 1 hrule 1');
+        await send(limited.url, 'POST', `${ratePath('job')}?hits=9`);
+        await send(limited.url, 'POST', ratePath('job'));
+        await untilText(page, '#gauges', /Limit hour9 of 9; window ends in \d+ min/);
+        await untilText(page, '#detail-state', 'limit reached (hour)');
+        await page.goto(`${limited.url}/ui`);
+        await untilText(page, '#keys', '9 of 100; hour: 9 of 9');
+        expect(complaints).toEqual([]);
+      } finally {
+        await limited.stop(0);
+      }
+    });
+
     test('can be checked, waited for and released by hand', async () => {
       const { page, complaints } = await open(addressOf(app, 'job'));
       const lines = page.locator('#tried li');

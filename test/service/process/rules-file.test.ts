@@ -249,6 +249,21 @@ describe('the command line', () => {
     expect(closed.join()).not.toContain('pauses');
   });
 
+  test('explains the further limits', async () => {
+    const path = await fileWith(
+      'keys:\n' +
+        '  - key_pattern: a\n' +
+        '    limits:\n' +
+        '      - { name: hour, max_hits_per_window: 9, window_millis: 3600000 }\n' +
+        '      - { name: day, max_requests_per_window: 5, window_millis: 86400000, releases_return: false }\n',
+    );
+    const { stdout } = await run('--check-config', path, '--explain', 'a');
+    expect(stdout.split('\n').filter((line) => line.startsWith('  limit'))).toEqual([
+      '  limit hour: 9 hits per 3600000 ms',
+      '  limit day: 5 requests per 86400000 ms; releases return nothing',
+    ]);
+  });
+
   test('explains how long the checks of gateways may wait, if they may', async () => {
     const path = await fileWith(
       'keys:\n  - { key_pattern: a, max_wait_millis: 1500 }\n  - { key_pattern: b, max_wait_millis: 0 }\n',

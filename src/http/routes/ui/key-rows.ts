@@ -6,7 +6,14 @@ import { Top } from './top.js';
 export const SORTS = ['denied', 'queue', 'fullest'] as const;
 export type Sort = (typeof SORTS)[number];
 
-const NOTHING_COUNTED = { approved: 0, held: 0, denied: 0, waiting: 0, pausedMillis: 0 };
+const NOTHING_COUNTED = {
+  approved: 0,
+  held: 0,
+  denied: 0,
+  waiting: 0,
+  pausedMillis: 0,
+  further: undefined,
+};
 
 /** A key in a list of the page. */
 export interface KeyRow {
@@ -19,6 +26,8 @@ export interface KeyRow {
   readonly waiting: number;
   /** Until the pause of the key ends; 0 if it is not paused. */
   readonly pausedMillis: number;
+  /** The further limits of the key, if it has any. */
+  readonly further?: InstanceState['further'];
   /** The current run of denials, as far as this replica knows. */
   readonly recentDenials: DeniedKey | undefined;
 }
@@ -109,9 +118,14 @@ const SCORES: Readonly<Record<Sort, ScoreOf>> = {
   denied: (state, recent) => denialsOf(state, recent) * 1000 + fillOf(state),
 };
 
-/** At most 1, also if the maximum was lowered in mid-window. */
-function fillOf({ approved, limits: { maxRequests } }: Parameters<ScoreOf>[0]): number {
-  return maxRequests === 0 ? 1 : Math.min(1, approved / maxRequests);
+/** Of the limit that is fullest: at most 1, also if its maximum was lowered in mid-window. */
+export function fillOf({
+  approved,
+  limits: { maxRequests },
+  further = [],
+}: Pick<InstanceState, 'approved' | 'limits' | 'further'>): number {
+  const own = maxRequests === 0 ? 1 : approved / maxRequests;
+  return Math.min(1, Math.max(own, ...further.map((limit) => limit.approved / limit.maximum)));
 }
 
 /** Denials per second: those of this replica, or those of all replicas in this window, which may have just begun. */

@@ -4,6 +4,7 @@ import type { Logger } from 'pino';
 
 import { ListingForbiddenError, UnavailableError } from '../../../limiter/errors.js';
 import type { InstanceState, Limiter, QueueingReplica } from '../../../limiter/limiter.js';
+import { fillOf } from './key-rows.js';
 import { Top } from './top.js';
 
 /** After this much work, a walk pauses, so that the event loop serves checks. */
@@ -175,8 +176,8 @@ class Walk {
   }
 }
 
-function isOfNote({ approved, limits, waiting, denied }: InstanceState): boolean {
-  return waiting > 0 || denied > 0 || approved >= limits.maxRequests;
+function isOfNote(state: InstanceState): boolean {
+  return state.waiting > 0 || state.denied > 0 || fillOf(state) >= 1;
 }
 
 /** The same replica in two queues. The longer lease counts, since it was renewed last. */

@@ -188,6 +188,42 @@ describe.each(bothLimiters(redis))('one key in detail (%s limiter)', (name, sett
   });
 });
 
+test('a key with further limits has their usage, and the rule that set them', async () => {
+  const CONFIG_FILE = join(folder, uniqueKey());
+  const hour = { name: 'hour', max_hits_per_window: 9, window_millis: 3_600_000 };
+  const rule = { key_pattern: 'job', name: 'jobs', limits: [hour] };
+  await writeFile(CONFIG_FILE, JSON.stringify({ keys: [rule] }));
+  const app = await startTestApp({ CONFIG_FILE });
+  const ask = async () =>
+    (await send(app.url, 'GET', keyPath('/ui/data/key', 'job'))).json() as {
+      further: { millisToWindowEnd: number }[];
+    };
+  const declared = { name: 'hour', counts: 'hits', maximum: 9, windowMillis: 3_600_000 };
+  try {
+    const explained = {
+      limits: { further: [declared] },
+      sources: { further: { by: 'rule', number: 1, name: 'jobs' } },
+    };
+    expect(await ask()).toMatchObject({ found: false, explained });
+    await send(app.url, 'POST', `${ratePath('job')}?hits=9`);
+    await send(app.url, 'POST', ratePath('job'));
+    const body = await ask();
+    expect(body).toMatchObject({
+      approved: 9,
+      further: [{ ...declared, approved: 9 }],
+      recentDenials: { lastReason: 'limit_reached', lastLimit: 'hour' },
+      explained,
+    });
+    expect(body.further[0]?.millisToWindowEnd).toBeGreaterThan(3_500_000);
+    // Of the key's own maximum, 9 of 100 are approved.
+    await send(app.url, 'POST', `${ratePath('fuller')}?hits=50`);
+    const { keys } = await overviewOf(app.url, { sort: 'fullest' });
+    expect(keys).toMatchObject([{ key: 'job', further: [{ approved: 9 }] }, { key: 'fuller' }]);
+  } finally {
+    await app.stop(0);
+  }
+});
+
 test('a key that the caller may not see is not shown', async () => {
   const TEAM = {
     name: 'team',
