@@ -202,7 +202,7 @@ export class SluiceClient {
   async #approval(key: string, { wait = true, ...options }: PermitOptions): Promise<Approval> {
     const decision = await (wait ? this.wait(key, options) : this.check(key, options));
     if (decision.approved) return decision;
-    throw new SluiceDeniedError(key, decision.retryAfterSeconds);
+    throw new SluiceDeniedError(key, decision.retryAfterSeconds, decision.limit);
   }
 
   #holdOf(key: string, requestId: string, holdMillis: number): Hold {

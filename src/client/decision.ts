@@ -13,8 +13,13 @@ export interface Approval {
 /** Sluice denies the check. */
 export interface Denial {
   readonly approved: false;
-  /** Until the key's window ends, or until the turn of a check whose wait would be too long. Rounded up. */
+  /**
+   * Until the window of the limit ends that has too little left, or until the turn of a check whose wait would be too
+   * long. Rounded up.
+   */
   readonly retryAfterSeconds: number;
+  /** The name of the limit that has too little left, if the key has several limits. */
+  readonly limit?: string;
 }
 
 /** The decision on a check. */

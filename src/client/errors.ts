@@ -18,13 +18,16 @@ export class SluiceError extends Error {
 export class SluiceDeniedError extends SluiceError {
   override readonly name: string = 'SluiceDeniedError';
   readonly key: string;
-  /** Until the key's window ends. */
+  /** Until the window of the limit ends that has too little left. */
   readonly retryAfterSeconds: number;
+  /** The name of the limit that has too little left, if the key has several limits. */
+  readonly limit: string | undefined;
 
-  constructor(key: string, retryAfterSeconds: number) {
+  constructor(key: string, retryAfterSeconds: number, limit?: string) {
     super('rate limit exceeded', { status: 429 });
     this.key = key;
     this.retryAfterSeconds = retryAfterSeconds;
+    this.limit = limit;
   }
 }
 

@@ -31,7 +31,10 @@ export function decisionOf(result: CheckResult): Decision {
       ? { approved: true, requestId }
       : { approved: true, requestId, uncounted: true };
   }
-  if (result.status === 429) return { approved: false, retryAfterSeconds: result.retryAfter };
+  if (result.status === 429) {
+    const { retryAfter: retryAfterSeconds, limit } = result;
+    return { approved: false, retryAfterSeconds, ...(limit === undefined ? {} : { limit }) };
+  }
   throw errorOf(result);
 }
 
@@ -65,7 +68,7 @@ export function demandSuccess(answer: Answer): void {
 export function resultOf(answer: Answer): CheckResult {
   if (answer.status === 429) {
     const { error, retryAfter = 1 } = errorAnswerOf(answer);
-    return { status: 429, error, retryAfter };
+    return { status: 429, error, retryAfter, limit: limitIn(answer) };
   }
   demandSuccess(answer);
   const body = parsed(answer) as { readonly request_id?: string } | undefined;
@@ -94,6 +97,12 @@ function errorAnswerOf(answer: Answer): ErrorAnswer {
   const error = typeof body?.error === 'string' ? body.error : `status ${status}`;
   const seconds = Number(headers['retry-after']);
   return { status, error, retryAfter: seconds > 0 ? seconds : undefined };
+}
+
+/** The limit that a denial names, if it names one. */
+function limitIn(answer: Answer): string | undefined {
+  const body = parsed(answer) as { readonly limit?: unknown } | null | undefined;
+  return typeof body?.limit === 'string' ? body.limit : undefined;
 }
 
 function parsed({ text }: Answer): unknown {
