@@ -1,4 +1,4 @@
-import { type ExceededLimit, exceededLimit, limitBelow } from '../limiter/further-limits.js';
+import { type ExceededLimit, exceededLimit, limitBelow } from '../limiter/exceeded-limit.js';
 import type { Decision, Quota } from '../limiter/limiter.js';
 import { type KeyPolicy, policyName } from '../rules/policy.js';
 

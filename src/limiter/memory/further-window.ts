@@ -94,7 +94,7 @@ export class FurtherWindow {
     return this.#ids.amend(id, takenOf(this.limit, hits));
   }
 
-  /** Other rules are in force. What was approved in the window counts on. */
+  /** Takes other rules. The approvals of the window stay in it. */
   change(now: number, limit: FurtherLimit): void {
     this.limit = limit;
     this.#window.change(limit.windowMillis);

@@ -85,8 +85,9 @@ export function checkDecider(parts: DecideParts): DecideCheck {
       return;
     }
     decision.then((decision) => {
-      const decided = { decision, policy, limit: denyingLimit(decision, policy, check.hits) };
+      let decided: Decided;
       try {
+        decided = { decision, policy, limit: denyingLimit(decision, policy, check.hits) };
         record(decided, check, context);
       } catch (error) {
         fail(error);

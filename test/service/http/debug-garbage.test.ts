@@ -13,7 +13,7 @@ afterEach(async () => {
 /** A service on a server that gives these replies to `SCAN` and to each script. */
 async function startOn(
   scan: () => string,
-  script = `*1\r\n*8\r\n${':1\r\n'.repeat(5)}:6\r\n:7\r\n:8\r\n`,
+  script = `*1\r\n*10\r\n${':1\r\n'.repeat(5)}:6\r\n:7\r\n:8\r\n${'$0\r\n\r\n'.repeat(2)}`,
 ) {
   fake = await startFakeRedis((command) => {
     if (command === 'SCAN') return scan();
@@ -56,7 +56,7 @@ test.each([
 test.each([
   ['nothing', '$-1\r\n'],
   ['a text', bulk('garbage')],
-  ['texts', `*1\r\n*8\r\n${bulk('a').repeat(8)}`],
+  ['texts', `*1\r\n*10\r\n${bulk('a').repeat(10)}`],
   ['too few numbers', `*1\r\n*7\r\n${':1\r\n'.repeat(7)}`],
 ])('a listing gets a 503 if the states are answered with %s', async (_what, script) => {
   await startOn(() => page('0', 'sluice:{a}'), script);

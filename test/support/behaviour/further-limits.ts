@@ -1,4 +1,5 @@
-import { exceededLimit, type FurtherLimit } from '../../../src/limiter/further-limits.js';
+import { exceededLimit } from '../../../src/limiter/exceeded-limit.js';
+import type { FurtherLimit } from '../../../src/limiter/further-limits.js';
 import type { Decision, KeyLimits } from '../../../src/limiter/limiter.js';
 import type { HarnessFactory } from '../limiter-harness.js';
 import { useKey } from './use-key.js';
@@ -36,7 +37,7 @@ export function describeFurtherLimits(name: string, createHarness: HarnessFactor
     const amend = (id: string, hits: number) => harness.limiter.amend(key, id, { hits });
     const approvedOf = async (limit: FurtherLimit): Promise<number | undefined> =>
       (await inspect())?.further?.find((one) => one.name === limit.name)?.approved;
-    /** Other rules, which the limiter hears of. */
+    /** Other rules, of which the limiter learns. */
     const setFurther = async (...further: FurtherLimit[]): Promise<void> => {
       limits = { ...OWN, further: further.length > 0 ? further : undefined };
       harness.limiter.limitsChanged();
