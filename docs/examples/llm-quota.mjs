@@ -4,10 +4,9 @@ const sluice = new SluiceClient(process.env.SLUICE_URL);
 
 const callModel = async (prompt) => ({ text: prompt.toUpperCase(), tokens: prompt.length });
 const ask = async (prompt) => {
-  await sluice.permit('llm-requests');
-  const requestId = await sluice.permit('llm-tokens', { hits: 500 });
+  const requestId = await sluice.permit('llm', { hits: 500 });
   const { text, tokens } = await callModel(prompt);
-  await sluice.correct('llm-tokens', requestId, tokens);
+  await sluice.correct('llm', requestId, tokens);
   return text;
 };
 console.log(await ask('hello'));
