@@ -342,7 +342,10 @@ function answer({ checks }: PendingBatch, reply: CheckBatchReply | Error | undef
 
 /** A quota as it was before so many approvals with so many hits. */
 function before(quota: Quota, hits: number, approvals: number): Quota {
+  const { maxRequests, resetMillis, windowMillis } = quota;
   const remaining = quota.remaining + hits;
+  // Nearly all quotas. A spread takes longer.
+  if (!quota.further && windowMillis === undefined) return { maxRequests, remaining, resetMillis };
   if (!quota.further) return { ...quota, remaining };
   const further = quota.further.map((limit) => ({
     ...limit,

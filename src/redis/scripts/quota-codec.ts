@@ -22,10 +22,10 @@ export interface LimitsReply {
 /** What the limits of a key have left, as a script says. */
 export function quotaIn({ millisToRoom, maxRequests, limits, approved }: LimitsReply): Quota {
   const windowMillis = limits === undefined ? undefined : overriddenWindowIn(limits);
-  const ofWindow = windowMillis === undefined ? undefined : { windowMillis };
   if (typeof approved === 'number') {
     const remaining = Math.max(0, maxRequests - approved);
-    return { maxRequests, remaining, resetMillis: millisToRoom, ...ofWindow };
+    const quota = { maxRequests, remaining, resetMillis: millisToRoom };
+    return windowMillis === undefined ? quota : { ...quota, windowMillis };
   }
   const [own = 0, micros = 0] = (approved.split(',')[0] ?? '').split(':').map(Number);
   return {
@@ -33,7 +33,7 @@ export function quotaIn({ millisToRoom, maxRequests, limits, approved }: LimitsR
     remaining: Math.max(0, maxRequests - own),
     resetMillis: micros / 1000,
     further: furtherQuotasIn(limits ?? '', approved),
-    ...ofWindow,
+    ...(windowMillis === undefined ? undefined : { windowMillis }),
   };
 }
 
