@@ -12,7 +12,8 @@
 -- Reply 1 microseconds until there may be room again: until the window ends, or sooner. 0: there is room
 --       now, and another call can serve more. -1: there is no such key
 --       2 the lowest ticket that may still be waiting, 3 how many wait, 4 the limits in force, 5 what is not left of
---       them: see `taken` in lib/instance
+--       them: see `taken` in lib/instance, 6 microseconds until the caller has to settle again, sooner than there may be
+--       room, because of a recovery hold; 0 if it has not
 --       then the ids approved by this call, and the ids asked about that were approved before
 --@include lib/instance
 
@@ -23,7 +24,7 @@ local function run(KEYS, ARGV)
   local call = read_call(ARGV)
   local keys = read_keys(KEYS, 1)
   local millis_left, known_limits = tonumber(ARGV[FIRST_OWN]), ARGV[FIRST_OWN + 1]
-  local reply = { NO_SUCH_KEY, 0, 0, '', 0 }
+  local reply = { NO_SUCH_KEY, 0, 0, '', 0, 0 }
 
   local ids, waiters = {}, {}
   for i = FIRST_WAITER, #ARGV, 2 do
@@ -85,5 +86,6 @@ local function run(KEYS, ARGV)
   reply[3] = count_waiting(state, read_queue(keys, state, call))
   reply[4] = format_limits(state)
   reply[5] = taken(state, call)
+  reply[6] = micros_to_look(state, call, reply[1])
   return reply
 end

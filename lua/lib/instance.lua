@@ -129,6 +129,7 @@ local function open_instance(keys, call, state)
   local had_holds = has_holds(state)
   -- Replicas with waiters know this time, or an earlier one. In other keys it can only become later.
   state.known_room_at = (had_holds or is_paused(state) or state.further) and room_at(state, call)
+  note_call_in_hold(state, call)
   end_hold(state, call.now_ms)
   end_pause(state, call.now_ms)
   end_lapsed_holds(keys, state, call)

@@ -8,13 +8,26 @@
 --   Redis was down for so long that leases ran out. Without a hold, living replicas would count as dead. Silent
 --   replicas alone do not show this: the caller's history may show that Redis was up.
 --
--- `born` is when Redis got the key. `hold_until` is when the hold ends; 0 means no hold. Both are in ms since 1970.
+-- A hold helps only while Redis is up. Redis may stall in it, or be down again, and its clock runs on. Only calls of the
+-- key show that Redis is up, so replicas with waiters also call before a hold ends. If nobody called for LONGEST_SILENCE,
+-- the hold begins again. But perhaps nobody calls because no replica with waiters is alive. So a hold begins again
+-- MOST_AGAIN times at most, and then ends with the first call after its time.
+--
+-- `born` is when Redis got the key. `hold_until` is when the hold ends; 0 means no hold. `hold_seen` is when a call last
+-- came in the hold. These are in ms since 1970. `hold_again` is how often the hold has begun again.
 --@include lib/history
 --@include lib/state
 --@include lib/wake
 
 -- A replica notices Redis's return in less time: src/redis/backoff.ts.
 local HOLD_MILLIS = 500
+-- A replica with waiters calls when a hold begins, LOOK_BEFORE_END ms before its end, and up to 100 ms after it. So the
+-- longest silence is 300 ms. The rest is for late calls.
+local LONGEST_SILENCE = 400
+local LOOK_BEFORE_END = 200
+local MOST_AGAIN = 3
+-- A call so soon after another shows no more than the other, so it is not noted, and no replica is asked for it.
+local SOON = 50
 -- A replica renews its lease when a third of it is over, so the freshest lease has two thirds left while Redis is up.
 -- If Redis was down until a lease ran out, even the freshest has at most a third left. This is a little more.
 local LEASE_PART_LEFT = 0.4
@@ -39,6 +52,7 @@ local function begin_hold(state, now_ms, hold_until)
     return false
   end
   set_more(state, 'hold_until', hold_until)
+  state.hold_seen = now_ms
   return true
 end
 
@@ -58,6 +72,7 @@ end
 -- their waiters back before the loss.
 local function hold_after_loss_of_queue(keys, state, call)
   set_more(state, 'hold_until', math.max(state.hold_until, call.now_ms + HOLD_MILLIS))
+  state.hold_seen = call.now_ms
   call_for_waiters(keys, call)
 end
 
@@ -92,6 +107,37 @@ local function hold_if_redis_was_down(state, queue, call)
   end
 end
 
+-- Takes note of a call in a hold. After a long silence the hold begins again, unless the caller knows that Redis was up
+-- for a lease in it, in which each living replica would have called.
+local function note_call_in_hold(state, call)
+  if not in_recovery_hold(state) then
+    return
+  end
+  local silent = call.now_ms - state.hold_seen
+  local is_long = silent > LONGEST_SILENCE and not (silent >= call.lease and was_up_since(call, state.hold_seen))
+  if is_long and state.hold_again < MOST_AGAIN then
+    set_more(state, 'hold_until', call.now_ms + HOLD_MILLIS)
+    state.hold_again = state.hold_again + 1
+  end
+  if silent >= SOON or silent < 0 then
+    set_more(state, 'hold_seen', call.now_ms)
+  end
+end
+
+-- Microseconds until a replica with waiters has to call again because of a hold; 0 if it calls in time anyway.
+-- `to_room`: when it calls anyway, from `micros_to_room`.
+local function micros_to_look(state, call, to_room)
+  if not in_recovery_hold(state) then
+    return 0
+  end
+  local to_end = state.hold_until * 1000 - call.now_us
+  local to_look = to_end - LOOK_BEFORE_END * 1000
+  if to_look >= SOON * 1000 then
+    return to_look
+  end
+  return to_room > to_end and to_end or 0
+end
+
 -- Ends a hold whose time is over, so that waiters may be served. A hold that begins in the future is from before the
 -- clock went back, and lasts its usual time from now on.
 local function end_hold(state, now_ms)
@@ -99,7 +145,7 @@ local function end_hold(state, now_ms)
     set_more(state, 'hold_until', now_ms + HOLD_MILLIS)
   elseif in_recovery_hold(state) and now_ms >= state.hold_until then
     state.ended_hold_began = state.hold_until - HOLD_MILLIS
-    state.hold_until = 0
+    state.hold_until, state.hold_seen, state.hold_again = 0, 0, 0
     state.changed = true
     state.made_room = true
   end

@@ -20,6 +20,8 @@ export interface StoredState {
   readonly ticket: number;
   /** 0 if the key is not held. */
   readonly holdUntil: number;
+  /** How often the recovery hold has begun again. */
+  readonly holdAgain: number;
   readonly isUnsorted: boolean;
   readonly isServing: boolean;
   /** The head of the queue needs more hits than are free. */
@@ -92,6 +94,7 @@ export function readStoredState(fields: Readonly<Record<string, string>>): Store
     expires: number('expires') || Math.max(start + WINDOWS_KEPT * limits.window, ...windowsEnd),
     ticket: number('ticket'),
     holdUntil: number('hold_until'),
+    holdAgain: number('hold_again'),
     isUnsorted: number('unsorted') === 1,
     isServing: number('serving') === 1,
     isBlocked: number('blocked') === 1,

@@ -24,6 +24,8 @@ export interface SettleReply {
    * waiters at once. Undefined: Redis knows no such key.
    */
   readonly millisToRoom: number | undefined;
+  /** Milliseconds until the caller has to settle again, if that is sooner than there may be room. */
+  readonly millisToLook: number | undefined;
   /** Every lower ticket is out of the queue; infinite if Redis knows no such key. */
   readonly waitingFrom: number;
   /** How many wait, on all replicas. */
@@ -47,17 +49,19 @@ export function encodeTickets(tickets: readonly Ticket[]): (string | number)[] {
 }
 
 export function decodeSettleReply(reply: unknown): SettleReply {
-  const [micros, waitingFrom, waiting, limits, approved, ...granted] = reply as [
+  const [micros, waitingFrom, waiting, limits, approved, microsToLook, ...granted] = reply as [
     number,
     number,
     number,
     string,
     TakenOfLimits,
+    number,
     ...string[],
   ];
   const isKnown = micros >= 0;
   return {
     millisToRoom: isKnown ? micros / 1000 : undefined,
+    millisToLook: microsToLook > 0 ? microsToLook / 1000 : undefined,
     waitingFrom: isKnown ? waitingFrom : Infinity,
     waiting,
     limits,

@@ -61,6 +61,8 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
   #lookFor: ThereWhileWaiting = 'state';
   /** When the last wake came, by the clock. */
   #wokenAt = -Infinity;
+  /** When a settle is due because the key is in a recovery hold, by the clock. */
+  #lookAt = Infinity;
   /** By Redis's last reply or message. While nobody waits on any replica, no window leader is needed. */
   #isQueueEmpty = false;
   /** The limits in force, as Redis wrote them last. After a loss of its memory, it gets them from here. */
@@ -296,6 +298,7 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
       return;
     }
     const isOutdated = this.#mayBeOutdated(sentAt, reply.millisToRoom);
+    this.#lookAt = this.parts.clock.now() + (reply.millisToLook ?? Infinity);
     this.#learn(reply);
     const quota = quotaOf(reply);
     // This call did not ask about the doubted ones, which came too late for it.
@@ -352,7 +355,7 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
   }
 
   #armForWindow(): void {
-    this.#timer.arm(this.#windowDueAt, () => {
+    this.#timer.arm(Math.min(this.#windowDueAt, this.#lookAt), () => {
       // No wake has come in time: the leader is dead, or there is none.
       if (this.parts.clock.now() >= this.#windowDueAt) this.#volunteer();
       this.#fire('due');

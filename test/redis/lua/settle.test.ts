@@ -294,6 +294,7 @@ describe('lost waiters', () => {
     await key.setTime(300);
     expect(await r1.settle({ e: 3, d: 2, c: 1 }, 700)).toEqual({
       millisToRoom: 700,
+      millisToLook: 300,
       waitingFrom: 1,
       waiting: 3,
       limits: '1000:2:3',

@@ -134,3 +134,133 @@ test('a hold takes no longer if the clock goes back', async () => {
   await silent.settle();
   expect((await key.stored()).state).toMatchObject({ holdUntil: 'no' });
 });
+
+describe('a hold in which no call came begins again, since Redis may have been down', () => {
+  const BEGUN = 6000;
+  const knowing = (history: { since?: number; until?: number }): TestReplica => other(history);
+  const holdUntil = async (): Promise<unknown> => (await key.stored()).state!.holdUntil;
+
+  /** Leases of two replicas with waiters ran out while Redis was down. One of them is back. */
+  async function comeBack(): Promise<{ silent: TestReplica; back: TestReplica }> {
+    const silent = await waitAt0();
+    await knowing({ since: 0 }).checkOrWait(['d']);
+    await key.setTime(BEGUN);
+    const back = knowing({ since: BEGUN });
+    expect(await back.settle()).toMatchObject({ granted: [], millisToRoom: 500 });
+    return { silent, back };
+  }
+
+  test.each([
+    ['last answered the caller when it began', { since: BEGUN, until: BEGUN + 3 }],
+    ['answers the caller again', { since: BEGUN }],
+    ['has answered the caller for less than a lease', { since: BEGUN - TEST_LEASE_MILLIS + 1 }],
+    ['may never have answered the caller', {}],
+  ])('if Redis %s', async (_what, history) => {
+    const { silent, back } = await comeBack();
+    await key.setTimeInSilence(BEGUN + 984);
+    expect(await knowing(history).settle()).toMatchObject({ granted: [], millisToRoom: 500 });
+    await key.setTimeInSilence(BEGUN + 1000);
+    await silent.settle();
+    await key.setTimeInSilence(BEGUN + 1284);
+    await back.settle();
+    await key.setTimeInSilence(BEGUN + 1484);
+    expect((await back.settle()).granted).toEqual(['b']);
+  });
+
+  test('before its time is over as well', async () => {
+    const { back } = await comeBack();
+    await key.setTimeInSilence(BEGUN + 401);
+    expect(await back.settle()).toMatchObject({ millisToRoom: 500 });
+  });
+
+  test('whoever calls', async () => {
+    const { back } = await comeBack();
+    await key.setTimeInSilence(BEGUN + 984);
+    expect(await key.replica('third', { limits: LIMITS }).check(['x'])).toEqual(['denied']);
+    expect(await holdUntil()).toBe(BEGUN + 1484);
+    expect(await back.settle()).toMatchObject({ granted: [], millisToRoom: 500 });
+  });
+
+  test('after a loss of memory', async () => {
+    const { back } = await comeBack();
+    const { state, requests, queue, waiting, replicas } = key.names;
+    await redis.client.del(state, requests, queue, waiting, replicas);
+    await back.settle({ d: 3 });
+    await key.setTimeInSilence(BEGUN + 984);
+    await back.settle();
+    expect(await holdUntil()).toBe(BEGUN + 1484);
+  });
+
+  test.each([
+    ['calls of others show that Redis is up', [200, 600]],
+    ['its replicas call before its end', [300, 600]],
+    ['its replicas call as late as they may', [400, 800]],
+  ])('but not if %s', async (_what, [first, second]) => {
+    const { back } = await comeBack();
+    await key.setTimeInSilence(BEGUN + first!);
+    await key.replica('third', { limits: LIMITS }).withdraw(['nobody']);
+    expect(await holdUntil()).toBe(BEGUN + 500);
+    await key.setTimeInSilence(BEGUN + second!);
+    expect((await back.settle()).granted).toEqual(['d']);
+  });
+
+  test('but not for a caller that knows that Redis was up for a lease in it', async () => {
+    await comeBack();
+    const later = BEGUN + TEST_LEASE_MILLIS;
+    await key.setTimeInSilence(later);
+    expect(await knowing({ since: BEGUN + 10 }).check(['x'])).toEqual(['denied']);
+    expect(await holdUntil()).toBe(later + 500);
+    await key.setTimeInSilence(later + TEST_LEASE_MILLIS);
+    expect(await knowing({ since: BEGUN + 10 }).check(['y'])).toEqual(['approved']);
+  });
+
+  test('three times at most, so that rare callers who know nothing are not denied for ever', async () => {
+    await comeBack();
+    const rare = key.replica('rare', { limits: LIMITS });
+    const verdicts: unknown[] = [];
+    for (let call = 1; call <= 5; call += 1) {
+      await key.setTimeInSilence(BEGUN + call * 10_000);
+      verdicts.push(...(await rare.check([`x${call}`])));
+    }
+    expect(verdicts).toEqual(['denied', 'denied', 'denied', 'approved', 'approved']);
+  });
+
+  test('three times at most in each hold', async () => {
+    const { back } = await comeBack();
+    for (let call = 1; call <= 4; call += 1) {
+      await key.setTimeInSilence(BEGUN + call * 1000);
+      await back.settle();
+    }
+    expect(await holdUntil()).toBe('no');
+  });
+});
+
+describe('a settle in a hold says when the next is due', () => {
+  test('in the middle of the hold, and then when there may be room', async () => {
+    const silent = await waitAt0();
+    await key.setTime(6000);
+    expect(await silent.settle()).toMatchObject({ millisToRoom: 500, millisToLook: 300 });
+    await key.setTime(6250);
+    expect(await silent.settle()).toMatchObject({ millisToRoom: 250, millisToLook: 50 });
+    await key.setTime(6300);
+    expect(await silent.settle()).toMatchObject({ millisToRoom: 200, millisToLook: undefined });
+  });
+
+  test('at its end as well, if there is no room yet', async () => {
+    const silent = await waitAt0();
+    await key.setTime(SILENT);
+    expect(await silent.settle()).toMatchObject({ millisToRoom: 6000 - SILENT, millisToLook: 300 });
+    await key.setTimeInSilence(SILENT + 300);
+    expect(await silent.settle()).toMatchObject({ millisToRoom: 5700 - SILENT, millisToLook: 200 });
+    await key.setTimeInSilence(SILENT + 500);
+    expect(await silent.settle()).toMatchObject({ millisToLook: undefined });
+    expect((await key.stored()).state).toMatchObject({ holdUntil: 'no' });
+    await key.setTimeInSilence(6000);
+    expect((await silent.settle()).granted).toEqual(['b']);
+  });
+
+  test('but not without a hold', async () => {
+    const silent = await waitAt0();
+    expect(await silent.settle()).toMatchObject({ millisToRoom: 6000, millisToLook: undefined });
+  });
+});

@@ -575,6 +575,7 @@ function isMadeAgain({ now }: ScriptRun, before: Snapshot, { state }: Snapshot):
   const isFresh = state !== undefined && state.expires > now;
   if (was.start === state?.start && !isFresh) return false;
   if (now < was.expires || was.holdUntil > now) return false;
+  if ((state?.holdAgain ?? 0) > was.holdAgain) return false;
   // Where somebody has removed the holds, the state still counts them.
   if ((was.holds?.firstLapse ?? 0) > now) return false;
   if ([...before.holds.values()].some(({ lapsesAt }) => lapsesAt > now)) return false;

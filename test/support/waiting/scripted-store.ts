@@ -28,6 +28,7 @@ export interface RenewCall {
 
 const NOTHING_NEW: SettleReply = {
   millisToRoom: 1000,
+  millisToLook: undefined,
   waitingFrom: 0,
   waiting: 0,
   limits: '1000:1:5',

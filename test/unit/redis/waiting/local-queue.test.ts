@@ -477,6 +477,22 @@ describe('a queue in a long window', () => {
   });
 });
 
+test('a queue settles when Redis says so because of a recovery hold, and then when there is room', async () => {
+  await h.waitAndListen({ a: 10 });
+  await h.advance(WINDOW_MILLIS);
+  await h.store.last.answer({ waiting: 1, millisToRoom: 500, millisToLook: 300 });
+  const calls = h.store.calls.length;
+  await h.advance(299);
+  expect([h.queue.mode, h.store.calls.length]).toEqual(['listening', calls]);
+  await h.advance(1);
+  expect([h.queue.mode, h.store.calls.length]).toEqual(['settling', calls + 1]);
+  await h.store.last.answer({ waiting: 1, millisToRoom: 200 });
+  await h.advance(199);
+  expect([h.queue.mode, h.store.calls.length]).toEqual(['listening', calls + 1]);
+  await h.advance(1);
+  expect([h.queue.mode, h.store.calls.length]).toEqual(['settling', calls + 2]);
+});
+
 test('a leader prolongs its term when the next window would end after it', async () => {
   await h.waitAndListen({ a: 10 });
   for (let window = 0; window < 9; window += 1) {
