@@ -4,6 +4,10 @@ import { LOSSES, type NewRules, type World } from './world.js';
 /** A recovery hold, and the time after which the first replica learns of Redis's return, with something to spare. */
 const LONGEST_RETURN_MILLIS = 1000;
 
+/** As lua/lib/recovery-hold.lua has it: a hold shows a longer absence of Redis, so often. */
+const LONGEST_SILENCE_MILLIS = 400;
+const MOST_AWAY_AGAIN = 3;
+
 /** What one step does, from its words. @returns whether there was anything to do */
 type Action = (
   world: World,
@@ -168,7 +172,10 @@ const WORLD_ACTIONS: Readonly<
     return true;
   },
   away: (world) => {
-    if (world.isRedisAway || (world.shape.isPrompt && isComingBack(world))) return false;
+    const isAgain = isComingBack(world);
+    const isTooOften = world.shape.isPrompt && isAgain && world.timesAwayAgain >= MOST_AWAY_AGAIN;
+    if (world.isRedisAway || isTooOften) return false;
+    world.timesAwayAgain = isAgain ? world.timesAwayAgain + 1 : 0;
     world.isRedisAway = true;
     world.wasRedisAway = true;
     world.awayAt = world.now;
@@ -180,6 +187,11 @@ const WORLD_ACTIONS: Readonly<
     world.isRedisAway = false;
     if (!is) return false;
     world.backAt = world.now;
+    const isTooShort = world.now - world.awayAt <= LONGEST_SILENCE_MILLIS;
+    // Replicas that were not back have less time than they need.
+    if (world.timesAwayAgain > 0 && isTooShort) {
+      for (const { name } of world.replicas) world.lateReplicas.add(name);
+    }
     for (const { life, history } of world.replicas) if (life !== 'frozen') history.regained();
     return true;
   },

@@ -84,14 +84,27 @@ export class Scheduler {
     }
     if (this.#changesRules) choices.push([0.5, `reload ${this.#rules()}`]);
     if (this.#has('away'))
-      choices.push(world.isRedisAway ? [this.#backWeight(), 'back'] : [0.4, 'away']);
+      choices.push(world.isRedisAway ? [this.#backWeight(), 'back'] : [this.#awayWeight(), 'away']);
     return choices;
+  }
+
+  /** Where nothing else is late, Redis often goes away again while a key is held for replicas that are not back. */
+  #awayWeight(): number {
+    const { shape, replicas } = this.world;
+    const isAwaited = replicas.some(({ connection }) => connection.isBroken);
+    return shape.isPrompt && this.#isHeld && isAwaited ? 4 : 0.4;
+  }
+
+  get #isHeld(): boolean {
+    const { stored, redisNow } = this.world;
+    return (stored.last.state?.holdUntil ?? 0) > redisNow;
   }
 
   /** Where nothing else is late, Redis is mostly away until leases have run out. */
   #backWeight(): number {
-    const { shape, awayAt, now } = this.world;
+    const { shape, awayAt, now, timesAwayAgain } = this.world;
     if (!shape.isPrompt) return 1.5;
+    if (timesAwayAgain > 0) return this.#isHeld ? 0.05 : 5;
     if (now - awayAt < shape.leaseMillis) return 0.05;
     return this.#untilWindowEnds < LONGEST_BACKOFF_MILLIS ? 5 : 0.5;
   }

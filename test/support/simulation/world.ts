@@ -65,6 +65,8 @@ export class World {
   wasRedisAway = false;
   /** When Redis went away last. */
   awayAt = -Infinity;
+  /** How often it went away again before all replicas were back. */
+  timesAwayAgain = 0;
   /** How long Redis took to start again. */
   restartMillis = 0;
   /** When Redis came back last. */
