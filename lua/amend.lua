@@ -15,7 +15,7 @@ local OF_WINDOW, NOT_FOUND = -1, -2
 local function run(KEYS, ARGV)
   local id, hits, hold = ARGV[FIRST_OWN], tonumber(ARGV[FIRST_OWN + 1]), tonumber(ARGV[FIRST_OWN + 2])
   return change_instance(KEYS, ARGV, NOT_FOUND, function(keys, state, call)
-    local millis_left = renew_hold(keys, state, call, id, hold, hits)
+    local millis_left = holds.renew(keys, state, call, id, hold, hits)
     if millis_left then
       return millis_left
     end

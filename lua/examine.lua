@@ -11,6 +11,7 @@
 --       16 the head of the queue: for each waiter its replica, and how many ms it has waited,
 --       17 for each replica with places: its id, its places, and how many ms its lease still runs
 --@include lib/look
+--@include lib/now
 
 -- Withdrawn entries may stand before those of waiters, so more entries are read than are named.
 local MOST_ENTRIES = 500

@@ -9,6 +9,7 @@
 --       A key that fails, such as one of a wrong type, has its error in the list's place.
 --@include lib/errors
 --@include lib/look
+--@include lib/now
 
 local NAMES_PER_KEY = 3
 

@@ -25,7 +25,7 @@ end
 -- While a slot of a cluster moves, Redis fails a command on a name that it does not find. This meets the names that are
 -- built here before anything is written.
 local function require_names_of_terms(keys, state)
-  redis.call('EXISTS', name_of_hits(keys), name_of_holds(keys), unpack(further.names(keys, state)))
+  redis.call('EXISTS', name_of_hits(keys), holds.name(keys), unpack(further.names(keys, state)))
 end
 
 -- Approves requests. An id that is approved already does not count again. `terms`: those of each, if any has more than one
@@ -39,7 +39,7 @@ local function approve_requests(keys, state, call, ids, terms)
   for i, id in ipairs(ids) do
     local hits, hold = terms[i].hits, terms[i].hold
     if hold then
-      add_hold(keys, state, call, id, hits, hold)
+      holds.add(keys, state, call, id, hits, hold)
     else
       add_request_with_hits(keys, state, call, id, hits)
     end
@@ -65,7 +65,7 @@ end
 
 -- Returns whether the id was approved, and how much was given back.
 local function release_request(keys, state, id, is_unused)
-  local hits = release_hold(keys, state, id)
+  local hits = holds.release(keys, state, id)
   if not hits and redis.call('SREM', keys.requests, id) == 1 then
     hits = read_hits(keys, state, id)
     forget_hits(keys, state, id)
@@ -134,8 +134,8 @@ local function find_approved(keys, ids, now_ms)
       end
     end
   end
-  for i, hold in ipairs(list_in_chunks('HMGET', name_of_holds(keys), ids)) do
-    if hold and parse_hold(hold) > now_ms then
+  for i, hold in ipairs(list_in_chunks('HMGET', holds.name(keys), ids)) do
+    if hold and holds.parse(hold) > now_ms then
       approved[ids[i]] = true
     end
   end

@@ -110,7 +110,7 @@ end
 
 -- Whether one more approval fits among those that are kept: the held ones, or those of the window.
 local function has_place(keys, state, call, hold)
-  local free = hold and free_holds(keys, state) or free_ids(keys, state, call)
+  local free = hold and holds.free(keys, state) or free_ids(keys, state, call)
   return free > 0 and further.has_place(keys, state, call, hold)
 end
 

@@ -14,102 +14,105 @@
 --@include lib/requests
 --@include lib/state
 
-local function name_of_holds(keys)
+-- A table, since Lua allows a script 200 local variables.
+local holds = {}
+
+function holds.name(keys)
   return keys.state .. ':holds'
 end
 
-local function set_lapses(state, lapses, held_until)
+function holds.set_lapses(state, lapses, held_until)
   state.lapses, state.held_until = lapses, held_until
   state.has_more, state.changed = true, true
 end
 
 -- So many hits of so many approvals are held from now on.
-local function set_held(state, held, held_ids)
+function holds.set_held(state, held, held_ids)
   state.approved = state.approved + held - state.held
   further.hold(state, held - state.held, held_ids - state.held_ids)
   state.held, state.held_ids = held, held_ids
 end
 
 -- How many more approvals may be held.
-local function free_holds(keys, state)
+function holds.free(keys, state)
   if state.max_holds == 0 then
     return math.huge
   end
-  return state.max_holds - (has_holds(state) and redis.call('HLEN', name_of_holds(keys)) or 0)
+  return state.max_holds - (has_holds(state) and redis.call('HLEN', holds.name(keys)) or 0)
 end
 
-local function format_hold(lapses, millis, hits)
+function holds.format(lapses, millis, hits)
   return digits(lapses) .. ':' .. digits(millis) .. (hits == ONE_HIT and '' or '*' .. digits(hits))
 end
 
 -- Returns when a hold lapses, its length in ms, and its hits.
-local function parse_hold(text)
+function holds.parse(text)
   local lapses, millis, hits = string.match(text, '^(%d+):(%d+)%*?(%d*)$')
   return tonumber(lapses), tonumber(millis), tonumber(hits) or ONE_HIT
 end
 
 -- Returns the same for an id; nil if it is not held.
-local function read_hold(keys, state, id)
-  local text = has_holds(state) and redis.call('HMGET', name_of_holds(keys), id)[1]
+function holds.read(keys, state, id)
+  local text = has_holds(state) and redis.call('HMGET', holds.name(keys), id)[1]
   if text then
-    return parse_hold(text)
+    return holds.parse(text)
   end
 end
 
-local function write_hold(keys, state, call, id, millis, hits)
+function holds.write(keys, state, call, id, millis, hits)
   local lapses = call.now_ms + millis
-  redis.call('HSET', name_of_holds(keys), id, format_hold(lapses, millis, hits))
+  redis.call('HSET', holds.name(keys), id, holds.format(lapses, millis, hits))
   local first = has_holds(state) and math.min(state.lapses, lapses) or lapses
-  set_lapses(state, first, math.max(state.held_until, lapses))
+  holds.set_lapses(state, first, math.max(state.held_until, lapses))
 end
 
 -- Holds an approval, unless it is held already.
-local function add_hold(keys, state, call, id, hits, millis)
+function holds.add(keys, state, call, id, hits, millis)
   if not has_holds(state) then
     -- It may be left from a state that Redis has lost. If there is none, an UNLINK would let a new key into a full memory
     -- (`decide_in_full_memory` in lib/instance).
-    if redis.call('EXISTS', name_of_holds(keys)) == 1 then
-      redis.call('UNLINK', name_of_holds(keys))
+    if redis.call('EXISTS', holds.name(keys)) == 1 then
+      redis.call('UNLINK', holds.name(keys))
     end
-  elseif read_hold(keys, state, id) then
+  elseif holds.read(keys, state, id) then
     return
   end
-  write_hold(keys, state, call, id, millis, hits)
-  set_held(state, state.held + hits, state.held_ids + 1)
+  holds.write(keys, state, call, id, millis, hits)
+  holds.set_held(state, state.held + hits, state.held_ids + 1)
   further.add(keys, state, id, hits, true)
 end
 
 -- So many hits and ids are held from now on. `first`: when the first hold lapses, or math.huge if there is none.
-local function keep_held(state, held, held_ids, first)
+function holds.keep(state, held, held_ids, first)
   if first == math.huge then
-    set_held(state, 0, 0)
-    set_lapses(state, 0, 0)
+    holds.set_held(state, 0, 0)
+    holds.set_lapses(state, 0, 0)
   else
-    set_held(state, held, held_ids)
-    set_lapses(state, first, state.held_until)
+    holds.set_held(state, held, held_ids)
+    holds.set_lapses(state, first, state.held_until)
   end
 end
 
 -- Ends the hold of an id. Returns its hits, or nil if the id is not held.
-local function release_hold(keys, state, id)
-  local _, _, hits = read_hold(keys, state, id)
+function holds.release(keys, state, id)
+  local _, _, hits = holds.read(keys, state, id)
   if hits then
-    redis.call('HDEL', name_of_holds(keys), id)
-    local is_last = redis.call('EXISTS', name_of_holds(keys)) == 0
-    keep_held(state, state.held - hits, state.held_ids - 1, is_last and math.huge or state.lapses)
+    redis.call('HDEL', holds.name(keys), id)
+    local is_last = redis.call('EXISTS', holds.name(keys)) == 0
+    holds.keep(state, state.held - hits, state.held_ids - 1, is_last and math.huge or state.lapses)
   end
   return hits
 end
 
 -- The ids of the holds that have lapsed, the hits of the others, their number, and when the first of these lapses;
 -- math.huge if there are none. The hash tells, since somebody may have removed it.
-local function find_lapsed(keys, now_ms)
+function holds.find_lapsed(keys, now_ms)
   local ids, held, held_ids, first = {}, 0, 0, math.huge
-  local holds = redis.call('HGETALL', name_of_holds(keys))
-  for i = 1, #holds, 2 do
-    local lapses, _, hits = parse_hold(holds[i + 1])
+  local stored = redis.call('HGETALL', holds.name(keys))
+  for i = 1, #stored, 2 do
+    local lapses, _, hits = holds.parse(stored[i + 1])
     if lapses <= now_ms then
-      ids[#ids + 1] = holds[i]
+      ids[#ids + 1] = stored[i]
     else
       held, held_ids, first = held + hits, held_ids + 1, math.min(first, lapses)
     end
@@ -119,42 +122,42 @@ end
 
 -- Ends the holds that have lapsed. Their ids are not remembered: whoever asks about one has not heard of the approval,
 -- and may be approved again.
-local function end_lapsed_holds(keys, state, call)
+function holds.end_lapsed(keys, state, call)
   if not has_holds(state) or call.now_ms < state.lapses then
     return
   end
-  local ids, held, held_ids, first = find_lapsed(keys, call.now_ms)
-  call_in_chunks('HDEL', name_of_holds(keys), ids)
+  local ids, held, held_ids, first = holds.find_lapsed(keys, call.now_ms)
+  call_in_chunks('HDEL', holds.name(keys), ids)
   if #ids > 0 or held < state.held then
     make_room(state, call)
   end
-  keep_held(state, held, held_ids, first)
+  holds.keep(state, held, held_ids, first)
 end
 
 -- After the clock has gone back, each hold lasts at most its length from now on.
-local function shorten_holds(keys, state, call)
+function holds.shorten(keys, state, call)
   if not has_holds(state) then
     return
   end
-  local holds = redis.call('HGETALL', name_of_holds(keys))
-  for i = 1, #holds, 2 do
-    local lapses, millis, hits = parse_hold(holds[i + 1])
+  local stored = redis.call('HGETALL', holds.name(keys))
+  for i = 1, #stored, 2 do
+    local lapses, millis, hits = holds.parse(stored[i + 1])
     if lapses > call.now_ms + millis then
-      write_hold(keys, state, call, holds[i], millis, hits)
+      holds.write(keys, state, call, stored[i], millis, hits)
     end
   end
 end
 
 -- Gives a held approval another length and other hits, and renews the hold. A length or hits of nil stay as they are.
 -- Returns the ms until it lapses, or nil if the id is not held.
-local function renew_hold(keys, state, call, id, millis, hits)
-  local _, millis_before, hits_before = read_hold(keys, state, id)
+function holds.renew(keys, state, call, id, millis, hits)
+  local _, millis_before, hits_before = holds.read(keys, state, id)
   if not hits_before then
     return nil
   end
   millis, hits = millis or millis_before, hits or hits_before
-  write_hold(keys, state, call, id, millis, hits)
-  set_held(state, state.held + hits - hits_before, state.held_ids)
+  holds.write(keys, state, call, id, millis, hits)
+  holds.set_held(state, state.held + hits - hits_before, state.held_ids)
   local _, more = further.amend(keys, state, id, hits)
   if hits < hits_before or more < 0 then
     make_room(state, call)

@@ -132,7 +132,7 @@ local function open_instance(keys, call, state)
   note_call_in_hold(state, call)
   end_hold(state, call.now_ms)
   end_pause(state, call.now_ms)
-  end_lapsed_holds(keys, state, call)
+  holds.end_lapsed(keys, state, call)
   if is_idle(keys, state, call) then
     born_at(keys, state)
     forget_all_hits(keys, state)
@@ -155,7 +155,7 @@ local function open_instance(keys, call, state)
   further.end_windows(keys, state, call.now_ms)
   if not is_in_window(state.start, state.window, call.now_ms) then
     if call.now_ms < state.start then
-      shorten_holds(keys, state, call)
+      holds.shorten(keys, state, call)
     end
     local ended = { start = state.start, window = state.window }
     -- An approval may have been corrected to no hits.
@@ -299,7 +299,7 @@ local function serve_queue(keys, state, call)
     local left = {
       hits = free,
       ids = ids_left,
-      holds = free_holds(keys, state),
+      holds = holds.free(keys, state),
       further = state.further and further.room(keys, state, call),
     }
     took, is_blocked = take_heads(keys, state, call.now_ms, left, most, approve)
@@ -414,7 +414,7 @@ local function write_expiry(keys, state, call)
   redis.call('PEXPIREAT', keys.state, expire_at)
   expire_requests(keys, state, call, expire_at)
   if has_holds(state) then
-    redis.call('PEXPIREAT', name_of_holds(keys), expire_at)
+    redis.call('PEXPIREAT', holds.name(keys), expire_at)
   end
 end
 

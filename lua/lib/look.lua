@@ -1,13 +1,20 @@
 -- A key as of now, for scripts that write nothing.
---@include lib/instance
+--@include lib/further
+--@include lib/holds
+--@include lib/pause
+--@include lib/queue
+--@include lib/recovery-hold
+--@include lib/rules
+--@include lib/state
+--@include lib/window
 
 -- Leaves out the holds that have lapsed.
 local function look_at_holds(keys, state, now_ms)
   if not has_holds(state) or now_ms < state.lapses then
     return
   end
-  local _, held, held_ids, first = find_lapsed(keys, now_ms)
-  keep_held(state, held, held_ids, first)
+  local _, held, held_ids, first = holds.find_lapsed(keys, now_ms)
+  holds.keep(state, held, held_ids, first)
 end
 
 -- How many ms the pause of a key still lasts; 0 if it is not paused.
