@@ -63,7 +63,7 @@ local function expects_release(keys, state)
   return released_at >= earliest
 end
 
--- Returns whether the id was approved, and how much was given back.
+-- Returns whether the id was approved.
 local function release_request(keys, state, id, is_unused)
   local hits = holds.release(keys, state, id)
   if not hits and redis.call('SREM', keys.requests, id) == 1 then
@@ -71,25 +71,23 @@ local function release_request(keys, state, id, is_unused)
     forget_hits(keys, state, id)
     state.approved = state.approved - hits
   end
-  local is_released, given_back = further.release(keys, state, id, is_unused)
-  return hits ~= nil or is_released, (hits or 0) + given_back
+  local is_released = further.release(keys, state, id, is_unused)
+  return hits ~= nil or is_released
 end
 
 -- Releases the ids among these that are approved, with all hits. `is_unused`: nobody has got the approvals. Returns how
 -- many there are.
 local function release_requests(keys, state, call, ids, is_unused)
-  local released, hits = 0, 0
+  local released, taken_before = 0, further.taken_of_all(state)
   if counts_ids_apart(state) or state.further then
     for _, id in ipairs(ids) do
-      local is_released, given_back = release_request(keys, state, id, is_unused)
-      released, hits = released + (is_released and 1 or 0), hits + given_back
+      released = released + (release_request(keys, state, id, is_unused) and 1 or 0)
     end
   else
     released = call_in_chunks('SREM', keys.requests, ids)
-    hits = released
-    state.approved = state.approved - hits
+    state.approved = state.approved - released
   end
-  if hits > 0 then
+  if further.taken_of_all(state) < taken_before then
     make_room(state, call)
   end
   return released

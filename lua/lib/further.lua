@@ -221,20 +221,29 @@ function further.read_taken(keys, limit, id)
   return taken and tonumber(taken)
 end
 
+-- What the approvals take of all limits of the key together.
+function further.taken_of_all(state)
+  local sum = state.approved
+  for _, limit in ipairs(state.further or {}) do
+    sum = sum + limit.taken
+  end
+  return sum
+end
+
 -- Gives back what an approval takes. `is_unused`: nobody has got it, so that limits which keep what is released also give
--- it back. Returns whether any limit had it, and how much was given back.
+-- it back. Returns whether any limit had it.
 function further.release(keys, state, id, is_unused)
-  local is_released, given_back = false, 0
+  local is_released = false
   for _, limit in ipairs(state.further or {}) do
     local taken = (is_unused or not limit.keeps) and further.read_taken(keys, limit, id)
     if taken then
       redis.call('HDEL', further.name_of(keys, limit), id)
       limit.taken = limit.taken - taken
       further.changed(state)
-      is_released, given_back = true, given_back + taken
+      is_released = true
     end
   end
-  return is_released, given_back
+  return is_released
 end
 
 -- Gives an approval other hits. Returns whether any limit has it, and how many hits more it takes of all together.

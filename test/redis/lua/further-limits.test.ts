@@ -188,6 +188,15 @@ describe('waiters', () => {
     expect(await idsOf(TEN)).toEqual({ w: '1' });
   });
 
+  test('get the request that a held approval without hits gives back', async () => {
+    await replica.checkHold('a', 60_000);
+    await replica.check(['b', 'c']);
+    await replica.amend('a', 0);
+    await replica.checkOrWait(['w']);
+    await replica.release('a');
+    expect(await idsOf(TEN)).toEqual({ b: '1', c: '1', w: '1' });
+  });
+
   test('keep the state for as long as others', async () => {
     await replica.check(['a', 'b', 'c']);
     await replica.checkOrWait(['w']);
