@@ -106,6 +106,8 @@ function further.take_rules(keys, state, limits, now_ms)
       limit.start, limit.taken = kept.start, kept.taken
       redis.call('PEXPIREAT', further.name_of(keys, limit), digits(idle_at(limit.start, limit.window)))
     else
+      -- Ids may be left from before the key was idle.
+      redis.call('UNLINK', further.name_of(keys, limit))
       limit.taken = further.held_of(state, limit)
     end
   end

@@ -240,6 +240,18 @@ describe('rules', () => {
     expect(await more.settle()).toMatchObject({ granted: ['w'], millisToRoom: 9900 });
   });
 
+  test('that bring a limit back do not bring back ids from before the key was idle', async () => {
+    await replica.check(['a']);
+    // Redis removes the state when it is idle, and the names of the limits later.
+    await redis.client.del(key.names.state);
+    await key.setTime(12_000);
+    await key.replica('r1', { limits: OWN }).check(['b']);
+    expect(await replica.check(['c'])).toEqual(['approved']);
+    expect(await idsOf(TEN)).toEqual({ c: '1' });
+    expect(await replica.release('a')).toBe(false);
+    expect(await used()).toEqual({ ten: [12_000, 1], tokens: [12_000, 1] });
+  });
+
   test('with a longer window move the expiry of its name', async () => {
     await replica.check(['a']);
     await withFurther([{ ...TEN, windowMillis: 50_000 }]).check(['b']);
