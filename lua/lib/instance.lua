@@ -140,14 +140,16 @@ local function open_instance(keys, call, state)
     redis.call('UNLINK', keys.requests, keys.queue, keys.waiting, keys.replicas)
     if keep_until(state, call) <= call.now_ms then
       redis.call('UNLINK', keys.state)
-    elseif state.stored_approved > 0 then
+    else
       -- After the clock has gone back, there must be no approvals without ids or holds.
-      redis.call('HSET', keys.state, 'approved', 0)
+      if state.stored_approved > 0 then
+        redis.call('HSET', keys.state, 'approved', 0)
+      end
       if had_holds then
         redis.call('HSET', keys.state, 'holds', 0)
       end
       if state.further then
-        redis.call('HSET', keys.state, 'further', 0)
+        redis.call('HSET', keys.state, 'further', further.format_unused(state))
       end
     end
     return nil, state

@@ -87,6 +87,14 @@ function further.format(state)
   return table.concat(texts, ',')
 end
 
+-- The same for limits that have no approvals any more. The windows stay, which tell when the key is removed.
+function further.format_unused(state)
+  for _, limit in ipairs(state.further) do
+    limit.taken = 0
+  end
+  return further.format(state)
+end
+
 -- When the key is removed if nobody checks it again: not before the last of its windows ends.
 local function idle_time(state)
   local at = idle_at(state.start, state.window)

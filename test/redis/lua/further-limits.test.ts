@@ -259,6 +259,34 @@ describe('rules', () => {
   });
 });
 
+describe('a key that has been idle for too long', () => {
+  // Three windows are shorter than this lease, so the state is kept for approvals that are remembered.
+  beforeEach(async () => {
+    await replica.check(['a']);
+    await key.setTime(2500);
+  });
+
+  test('stays removed while its state is kept', async () => {
+    await replica.check(['b']);
+    for (const now of [10_000, 10_500]) {
+      await key.setTime(now);
+      await replica.release('a');
+      expect((await key.stored()).state).toBeDefined();
+      expect(await replica.inspect()).toBeUndefined();
+    }
+  });
+
+  test('has no approvals without ids if the clock goes back', async () => {
+    await replica.release('nothing');
+    await key.setTime(10_000);
+    await replica.release('nothing');
+    await key.setTime(9000);
+    expect(await replica.release('a')).toBe(false);
+    expect(await idsOf(TEN)).toEqual({});
+    expect(await used()).toEqual({ ten: [0, 0], tokens: [0, 0] });
+  });
+});
+
 describe('names that somebody has removed alone', () => {
   test('the ids of a limit: they count until its window ends, and can be released elsewhere', async () => {
     await replica.check(['a', 'b', 'c']);
