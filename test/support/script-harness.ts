@@ -93,6 +93,8 @@ const LAST_TICKET = 1e12;
 export class ScriptHarness {
   readonly names: KeyNames = naming.namesOf(uniqueKey());
   readonly #time;
+  /** The names of all further limits that replicas had. */
+  readonly #limits = new Set<string>();
   #nowMillis = 0;
 
   private constructor(
@@ -136,6 +138,7 @@ export class ScriptHarness {
   }
 
   replica(replicaId: string, options: ReplicaOptions = {}): TestReplica {
+    for (const { name } of options.limits?.further ?? []) this.#limits.add(name);
     const client = scriptClientParts(options.client ?? this.client);
     const scripts = new Scripts(client, options.guard ?? unguarded, {
       limitsOf: () => ({ ...TEST_LIMITS, ...options.limits }),
@@ -182,7 +185,10 @@ export class ScriptHarness {
   async expiry(): Promise<Record<string, number>> {
     const expiry: Record<string, number> = {};
     const { state, requests, hits, holds, queue, waiting, replicas } = this.names;
-    const names = { state, requests, hits, holds, queue, waiting, replicas };
+    const limits = Object.fromEntries(
+      [...this.#limits].map((name) => [`limit:${name}`, this.names.limit(name)]),
+    );
+    const names = { state, requests, hits, holds, queue, waiting, replicas, ...limits };
     for (const [name, key] of Object.entries(names)) {
       const at = await this.#expiryOf(key);
       if (at !== undefined) expiry[name] = at;

@@ -34,6 +34,10 @@ export interface StoredState {
   readonly holds: StoredHolds | undefined;
   /** In the order of the rules. */
   readonly further: readonly StoredLimit[];
+  /** 0 if the key is not paused. */
+  readonly pausedUntil: number;
+  /** The length that a request has set for the next window; 0 if none has, or if the current window has it. */
+  readonly nextWindow: number;
 }
 
 /** A further limit of a key. */
@@ -102,6 +106,8 @@ export function readStoredState(fields: Readonly<Record<string, string>>): Store
     served: number('served'),
     holds: readHolds(fields.holds ?? '0'),
     further,
+    pausedUntil: number('paused_until'),
+    nextWindow: number('next_window'),
   };
 }
 

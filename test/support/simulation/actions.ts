@@ -1,4 +1,5 @@
 import type { SimulatedReplica } from './replica.js';
+import { parseFurther } from './shape.js';
 import { LOSSES, type NewRules, type World } from './world.js';
 
 /** A recovery hold, and the time after which the first replica learns of Redis's return, with something to spare. */
@@ -15,18 +16,26 @@ type Action = (
   words: readonly string[],
 ) => boolean | Promise<boolean>;
 
+const textOption = (words: readonly string[], name: string): string | undefined =>
+  words.find((each) => each.startsWith(`${name}=`))?.slice(name.length + 1);
+
 const option = (words: readonly string[], name: string): number | undefined => {
-  const word = words.find((each) => each.startsWith(`${name}=`));
-  return word === undefined ? undefined : Number(word.slice(name.length + 1));
+  const text = textOption(words, name);
+  return text === undefined ? undefined : Number(text);
 };
 
-/** Limits of a key; `most` is the greatest override that counts, -1 for none. A window left out stays as it is. */
+/**
+ * Limits of a key; `most` is the greatest override that counts, -1 for none. A window, or further limits, that are left
+ * out stay as they are.
+ */
 function rulesIn(words: readonly string[]): NewRules | undefined {
   const [max, queue, windowMillis, most] = ['max', 'queue', 'window', 'most'].map((name) =>
     option(words, name),
   );
   if (max === undefined || queue === undefined) return undefined;
+  const limits = textOption(words, 'limits');
   return {
+    ...(limits !== undefined && { further: parseFurther(limits) }),
     ...(windowMillis !== undefined && { windowMillis }),
     maxRequests: max,
     maxRequestsInQueue: queue,
@@ -49,12 +58,13 @@ function running(action: Action): Action {
 
 /** By the first word of a step; the second names a replica. */
 const ACTIONS: Readonly<Record<string, Action>> = {
-  /** ask A c1 [wait] [limit=N] [hits=N] [hold=N] [max=N] [queue=N]: `limit` is that of the wait */
+  /** ask A c1 [wait] [limit=N] [hits=N] [hold=N] [max=N] [queue=N] [window=N]: `limit` is that of the wait */
   ask: (world, replica, words) => {
     const [name = ''] = words;
     if (replica.life !== 'up' || world.clients.has(name)) return false;
     const maxRequests = option(words, 'max');
     const maxRequestsInQueue = option(words, 'queue');
+    const windowMillis = option(words, 'window');
     const maxWaitMillis = option(words, 'limit');
     const hits = option(words, 'hits');
     const holdMillis = option(words, 'hold');
@@ -65,10 +75,11 @@ const ACTIONS: Readonly<Record<string, Action>> = {
       ...(holdMillis !== undefined && { holdMillis }),
       ...(maxRequests !== undefined && { maxRequests }),
       ...(maxRequestsInQueue !== undefined && { maxRequestsInQueue }),
+      ...(windowMillis !== undefined && { windowMillis }),
     });
     return true;
   },
-  /** rules A max=N queue=N [window=N] [most=N]: as `rulesIn` has it, other rules of the key there */
+  /** rules A max=N queue=N [window=N] [most=N] [limits=...]: as `rulesIn` has it, other rules of the key there */
   rules: (world, replica, words) => {
     const rules = rulesIn(words);
     if (!replica.isAlive || !rules) return false;
@@ -82,6 +93,12 @@ const ACTIONS: Readonly<Record<string, Action>> = {
     client.presence.disconnect();
     return true;
   }),
+  /** pause A N: the key, for so many milliseconds; 0 ends the pause */
+  pause: (world, replica, [millis]) => {
+    if (replica.life !== 'up' || millis === undefined) return false;
+    world.pause(replica, Number(millis));
+    return true;
+  },
   /** release A c1: its approval */
   release: (world, replica, [name = '']) => {
     if (replica.life !== 'up' || world.clients.get(name)?.outcome !== 'approved') return false;
@@ -133,6 +150,8 @@ const ACTIONS: Readonly<Record<string, Action>> = {
     if (replica.life !== 'frozen') return false;
     replica.life = 'up';
     if (!world.isRedisAway) replica.history.regained();
+    replica.onceThawed?.();
+    replica.onceThawed = undefined;
     return true;
   },
   kill: (_world, replica) => {
@@ -158,7 +177,7 @@ const WORLD_ACTIONS: Readonly<
 > = {
   /** pass N: milliseconds */
   pass: (world, [millis]) => world.pass(Number(millis)),
-  /** reload max=N queue=N [window=N] [most=N]: as `rules`, for all replicas at once */
+  /** reload max=N queue=N [window=N] [most=N] [limits=...]: as `rules`, for all replicas at once */
   reload: (world, words) => {
     const rules = rulesIn(words);
     const alive = world.replicas.filter(({ isAlive }) => isAlive);

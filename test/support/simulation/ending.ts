@@ -17,10 +17,13 @@ const LEASES_KEPT = 22;
  */
 export async function bringToAnEnd(world: World): Promise<void> {
   await stopFaults(world);
-  const { longestWindow, longestHold } = world;
+  const { longestWindow, longestHold, longestPause } = world;
   const { leaseMillis } = world.shape;
   const patience =
-    (world.clients.size + 8) * (longestWindow + longestHold) + 3 * leaseMillis + OTHER_MILLIS;
+    (world.clients.size + 8) * (longestWindow + longestHold) +
+    longestPause +
+    3 * leaseMillis +
+    OTHER_MILLIS;
   await goOn(world, patience, 'nobody hangs', () =>
     names([...world.clients.values()].filter((client) => isHanging(world, client))),
   );
@@ -34,7 +37,7 @@ export async function bringToAnEnd(world: World): Promise<void> {
     names(world.replicas.filter(({ life }) => life === 'closing')),
   );
   checkApprovals(world);
-  world.now += 8 * longestWindow + longestHold + LEASES_KEPT * leaseMillis;
+  world.now += 8 * longestWindow + longestHold + longestPause + LEASES_KEPT * leaseMillis;
   await world.look();
   const { keys } = world.stored.last;
   if (keys > 0) throw new Violation('nothing stays in Redis', `${keys} keys`);

@@ -2,13 +2,15 @@ import { isDeepStrictEqual } from 'node:util';
 
 import { VERDICT } from '../../../src/redis/scripts/check-codec.js';
 import type { SimulatedClient } from './client.js';
-import { limitsDuring, limitsOf } from './limits-model.js';
+import { FurtherAccount, takes } from './further-account.js';
+import { areSameFurther, type KeptLimits, limitsDuring, limitsOf } from './limits-model.js';
 import type { ScriptRun } from './script-run.js';
 import type { RulesGiven } from './rules-given.js';
 import type { WorldShape } from './shape.js';
 import type { Snapshot } from './snapshot.js';
 import type { Change } from './stored-key.js';
 import { violate, Violation } from './violation.js';
+import type { StoredState } from '../stored-state.js';
 
 /** As lua/lib/recovery-hold.lua has it. */
 const HOLD_MILLIS = 500;
@@ -53,6 +55,17 @@ export class Judge {
   #isQueueTorn = false;
   /** Redis has lost everything, and a replica that waits has shown it so in time. */
   #isLossKnown = false;
+  /** Until when the key is paused; 0 if it is not. */
+  #pausedUntil = 0;
+  /** The approvals in the windows of further limits. */
+  readonly #further = new FurtherAccount(() => ({
+    hits: this.#heldHits,
+    approvals: this.#held.length,
+  }));
+  /** The limits of this call do not follow from the calls: those that a replica tells of a key that Redis has lost. */
+  #isFurtherUnknown = false;
+  /** The ids of which this call gives something back to further limits. */
+  #givenBack = new Set<string>();
 
   constructor(private readonly world: JudgedWorld) {}
 
@@ -73,6 +86,7 @@ export class Judge {
     }
     this.#isTorn = !isWhole;
     this.#isLossKnown = false;
+    this.#further.begin(0, []);
     if (isWhole) this.#window = { start: -1, highest: 0, approved: new Set() };
   }
 
@@ -90,16 +104,22 @@ export class Judge {
     this.#forget(run);
     this.#checkWindow(run, before, after);
     const heldBefore = new Set(this.#held.map(({ name }) => name));
-    this.#trackMaximum(run, before, after);
+    const during = this.#trackMaximum(run, before, after);
+    this.#trackPause(run, before, after);
+    this.#trackFurther(run, during, before, after);
     this.#given(run, before, after);
-    this.#amended(run, reply);
+    this.#amended(run, reply, after);
     const heldNow = this.#newlyHeld(run, after);
     const approved = [
       ...[...after.requests].filter((id) => isNewWindow || !before.requests.has(id)),
       ...heldNow,
     ];
     for (const id of approved) this.#approved(id, run, before, after);
-    if (opensKey(run) && !needsAllNames(reply)) this.#checkHeld(after);
+    if (opensKey(run) && !needsAllNames(reply)) {
+      this.#checkHeld(after);
+      this.#checkFurther(run, approved, after);
+      this.#checkPause(run, approved, after);
+    }
     this.#checkCount(approved, after);
     this.#checkOrder(run, approved, before, after);
     this.#checkReturn(run, approved, after);
@@ -206,9 +226,9 @@ export class Judge {
   }
 
   /** Limits are those that rules and requests give, and each counts from the call that brings it. */
-  #trackMaximum(run: ScriptRun, before: Snapshot, after: Snapshot): void {
+  #trackMaximum(run: ScriptRun, before: Snapshot, after: Snapshot): readonly KeptLimits[] {
     const { state } = after;
-    if (!state || run.script === 'inspect') return;
+    if (!state || run.script === 'inspect') return [];
     const during = limitsDuring(
       run,
       isMadeAgain(run, before, after) ? undefined : before.state,
@@ -217,14 +237,16 @@ export class Judge {
     const [is, expected] = [limitsOf(state), during.at(-1)].map((kept) => JSON.stringify(kept));
     // What is left of a torn queue does not tell whether the key was idle. A replica tells the limits of a lost key.
     const isKnown = before.isConsistent && run.lowestTicket >= state.born * 1000;
-    if (is !== expected && isKnown) {
+    this.#isFurtherUnknown = !isKnown;
+    if (is !== expected && isKnown && !isIdle(after, run.now)) {
       throw new Violation('limits follow the rules and the requests', `${is}, not ${expected}`);
     }
     if (!this.world.rules.windows.includes(state.window)) {
       throw new Violation('a window is as long as rules say', `${state.window} ms`);
     }
     const hasOwnMaximum = state.overridden.includes('max');
-    if (!hasOwnMaximum && !this.world.rules.hasUnit(state.window, state.max)) {
+    const isOfRules = !hasOwnMaximum && !this.world.rules.isOfRequest(state.window);
+    if (isOfRules && !this.world.rules.hasUnit(state.window, state.max)) {
       violate('a maximum comes with its window', `${state.max} in ${state.window} ms`);
     }
     // A state that was lost and made again in the same millisecond has another window.
@@ -238,15 +260,87 @@ export class Judge {
     if (isFromBefore && run.knownMaximum !== undefined) maxima.push(run.knownMaximum);
     this.#maximumOfCall = Math.max(...maxima);
     this.#window.highest = Math.max(this.#window.highest, this.#maximumOfCall);
+    return during;
+  }
+
+  #trackPause(run: ScriptRun, before: Snapshot, after: Snapshot): void {
+    const { state } = after;
+    if (!state || isMadeAgain(run, before, after)) this.#pausedUntil = 0;
+    if (this.#isTorn) this.#pausedUntil = state?.pausedUntil ?? 0;
+    const { pauseMillis, now } = run;
+    if (state && pauseMillis !== undefined) {
+      this.#pausedUntil = pauseMillis > 0 ? now + pauseMillis : 0;
+    }
+  }
+
+  /** Until it ends, a pause keeps everybody out. */
+  #checkPause({ now }: ScriptRun, approved: readonly string[], after: Snapshot): void {
+    const { state } = after;
+    if (!state || this.#isTorn || isIdle(after, now)) return;
+    const expected = this.#pausedUntil > now ? this.#pausedUntil : 0;
+    if (state.pausedUntil !== expected) {
+      throw new Violation('a pause is as long as asked for', `until ${state.pausedUntil}`);
+    }
+    if (expected > 0 && approved.length > 0) {
+      throw new Violation('nobody is approved in a pause', approved.join(' '));
+    }
+  }
+
+  /** Windows of further limits that are over begin again, and other rules come into force. */
+  #trackFurther(
+    run: ScriptRun,
+    during: readonly KeptLimits[],
+    before: Snapshot,
+    after: Snapshot,
+  ): void {
+    const { now } = run;
+    if (!opensKey(run) || this.#isTorn) return;
+    if (isIdle(after, now) || isMadeAgain(run, before, after)) {
+      const [forgotten] = this.#further.approvedAt(now);
+      if (forgotten !== undefined) {
+        throw new Violation('a key stays until the last of its windows ends', forgotten);
+      }
+      this.#further.begin(now, isIdle(after, now) ? [] : run.limits.further);
+    }
+    if (isIdle(after, now)) return;
+    this.#further.roll(now);
+    const limits = during.at(-1)?.further ?? [];
+    if (!areSameFurther(limits, this.#further.limits)) {
+      this.#further.take(now, limits);
+      // Some of its approvals may be from before the limits came.
+      if (!areSameFurther(limits, during[0]!.further)) this.#isFurtherUnknown = true;
+    }
+  }
+
+  /** Redis has stored of further limits what follows from the calls. */
+  #checkFurther({ now }: ScriptRun, approved: readonly string[], after: Snapshot): void {
+    const { state, limits } = after;
+    if (this.#isTorn) return;
+    const [stored, isGone] = [state?.further ?? [], isIdle(after, now)];
+    if (this.#isFurtherUnknown && !isGone) {
+      this.#further.adopt(stored, limits);
+      return;
+    }
+    this.#further.compareIds(limits, approved);
+    if (isGone) return;
+    this.#further.compareState(stored);
+    this.#further.checkMaxima(
+      approved.map((id) => ({ id, hits: this.world.clientOf(id)?.hits ?? 1 })),
+    );
   }
 
   /** Takes note of what was withdrawn or released. */
   #given(run: ScriptRun, before: Snapshot, after: Snapshot): void {
+    this.#givenBack = new Set();
     if (run.script !== 'withdraw' && run.script !== 'release') return;
     for (const id of run.requestIds) {
       const client = this.world.clientOf(id);
       if (!client) continue;
       client.withdrawnBy = this.#calls;
+      if (this.#further.release(id, run.script === 'withdraw')) {
+        this.#givenBack.add(id);
+        client.releasedBy = this.#calls;
+      }
       // A settle under way when its waiter is told, with a loss of memory in between, puts it back although
       // nobody needs it. The release is a 404 then, and may serve the place: docs/reliability.md.
       const isServedByRelease = run.script === 'release' && before.waiting.has(id);
@@ -271,15 +365,22 @@ export class Judge {
   }
 
   /** Takes note of corrected hits and of renewed holds: those that have not lapsed. */
-  #amended({ script, requestIds, hits, holdMillis, now }: ScriptRun, reply: unknown): void {
+  #amended(
+    { script, requestIds, hits, holdMillis, now }: ScriptRun,
+    reply: unknown,
+    { requests }: Snapshot,
+  ): void {
     if (script !== 'amend') return;
     const client = this.world.clientOf(requestIds[0] ?? '');
     if (!client) return;
     const millis = client.hold && (holdMillis ?? client.hold.millis);
-    const isFound =
-      millis === undefined ? reply === OF_WINDOW || reply === NOT_FOUND : reply === millis;
-    if (!isFound && !this.#isTorn) {
-      const found = `${client.name}: ${String(reply)}, not ${millis ?? 'found'}`;
+    const amendsHits =
+      hits !== undefined && (client.hold !== undefined || holdMillis === undefined);
+    const isOfFurther = amendsHits && this.#further.amend(client.name, hits);
+    const isOfWindow = isOfFurther || (amendsHits && requests.has(client.name));
+    const expected = millis ?? (isOfWindow ? OF_WINDOW : NOT_FOUND);
+    if (reply !== expected && !this.#isTorn) {
+      const found = `${client.name}: ${String(reply)}, not ${expected}`;
       throw new Violation('a renewal finds what is held', found);
     }
     if (reply === NOT_FOUND) return;
@@ -297,6 +398,7 @@ export class Judge {
     if (!client.hold) this.#window.approved.add(id);
     client.hits = client.askedHits;
     client.isAmended = false;
+    this.#further.approve(id, client.hits, client.hold !== undefined);
     if (approval && !approval.isForgotten && now < this.#rememberedUntil(approval.windowEnd)) {
       const released = client.releasedBy === undefined ? '' : ', and released,';
       throw new Violation('nobody is approved twice', `${id}${released} is approved again`);
@@ -432,7 +534,8 @@ export class Judge {
     const { state } = before;
     const isCurrent = state !== undefined && now < state.start + state.window && !isNewWindow;
     const released = requestIds.filter(
-      (id) => heldBefore.has(id) || (isCurrent && before.requests.has(id)),
+      (id) =>
+        heldBefore.has(id) || this.#givenBack.has(id) || (isCurrent && before.requests.has(id)),
     ).length;
     if (reply !== released && !this.#isTorn) {
       const [id = ''] = requestIds;
@@ -473,13 +576,13 @@ export class Judge {
       ([other, { replica }]) => other === id || (before.leases[replica] ?? 0) > now,
     );
     const ahead = living.length - (hasJoined ? 1 : 0);
-    // Each of those ahead needs one hit at least.
-    const needed = ahead + Math.min(client.hits, state.max);
-    const free = Math.max(0, state.max - state.approved);
-    const windowsBefore = Math.max(0, Math.ceil((needed - free) / state.max) - 1);
-    const turnMillis = state.start + state.window * (1 + windowsBefore) - now;
+    const turnMillis = this.#turnMillis(now, state, ahead, client.hits);
     const isHeld = this.#held.length > 0;
-    const wasReleased = state.released > 0 && state.released >= state.start - state.window;
+    const earliest = Math.min(
+      state.start - state.window,
+      ...this.#further.now.map(({ start, windowMillis }) => start - windowMillis),
+    );
+    const wasReleased = state.released > 0 && state.released >= earliest;
     const expectsRelease = client.maxWaitMillis > 0 && (isHeld || wasReleased);
     const isTooLate = turnMillis > client.maxWaitMillis && !expectsRelease;
     if (hasJoined === isTooLate) {
@@ -492,15 +595,42 @@ export class Judge {
     }
   }
 
-  /** Somebody waits only while the window has no room for the head. */
+  /** Until a check with so many hits has its turn behind so many others, each of which needs one hit at least. */
+  #turnMillis(now: number, state: StoredState, ahead: number, hits: number): number {
+    const { start, window, max, approved } = state;
+    const all = [
+      { end: start + window, window, max, taken: approved, takes: hits },
+      ...this.#further.now.map(({ end, taken, ...limit }) => ({
+        end,
+        window: limit.windowMillis,
+        max: limit.maximum,
+        taken,
+        takes: takes(limit, hits),
+      })),
+    ];
+    const turns = all.flatMap((limit) => {
+      const missing =
+        ahead + Math.min(limit.takes, limit.max) - Math.max(0, limit.max - limit.taken);
+      if (missing <= 0) return [];
+      return [limit.end + limit.window * (Math.ceil(missing / limit.max) - 1)];
+    });
+    const isPaused = now < this.#pausedUntil;
+    const roomAt = isPaused ? this.#pausedUntil : Math.min(...all.map(({ end }) => end));
+    if (turns.length === 0) return roomAt - now;
+    return Math.max(...turns, this.#pausedUntil) - now;
+  }
+
+  /** Somebody waits only while a limit has no room for the head. */
   #checkRoomIsUsed({ now, script }: ScriptRun, { state, waiting, leases }: Snapshot): void {
     if (!state || script === 'inspect' || this.#isTorn) return;
     if (state.approved >= state.max || now < state.holdUntil || state.isServing) return;
+    if (now < this.#pausedUntil || !this.#further.hasRoom) return;
     for (const [id, { replica }] of waiting) {
       if ((leases[replica] ?? 0) <= now) continue;
       const hits = this.world.clientOf(id)?.hits ?? 1;
-      const fits = state.approved + hits <= state.max || state.approved === 0;
-      if (fits) throw new Violation('room is given to those who wait', `${id} waits all the same`);
+      const fitsOwn = state.approved + hits <= state.max || state.approved === 0;
+      if (fitsOwn && this.#further.fitsHead(hits))
+        throw new Violation('room is given to those who wait', `${id} waits all the same`);
       return;
     }
   }
@@ -535,8 +665,10 @@ export class Judge {
     const [id = ''] = requestIds;
     if (script !== 'check' || requestIds.length !== 1 || this.#isTorn || !state) return;
     if (now < state.holdUntil || state.isServing || before.waiting.has(id)) return;
+    if (now < this.#pausedUntil) return;
     const hits = this.world.clientOf(id)?.hits ?? 1;
     if ((reply as number[])[3] === APPROVED || state.approved + hits > state.max) return;
+    if (!this.#further.fits(hits)) return;
     for (const [other, { replica }] of waiting) {
       if (other !== id && (leases[replica] ?? 0) > now) return;
     }
@@ -577,13 +709,21 @@ function isMadeAgain({ now }: ScriptRun, before: Snapshot, { state }: Snapshot):
   if (now < was.expires || was.holdUntil > now) return false;
   if ((state?.holdAgain ?? 0) > was.holdAgain) return false;
   // Where somebody has removed the holds, the state still counts them.
-  if ((was.holds?.firstLapse ?? 0) > now) return false;
+  if ((was.holds?.firstLapse ?? 0) > now || was.pausedUntil > now) return false;
   if ([...before.holds.values()].some(({ lapsesAt }) => lapsesAt > now)) return false;
   const isWaitedFor = [...before.waiting.values()].some(
     ({ replica }) => (before.leases[replica] ?? 0) > now,
   );
   const beginsHold = state !== undefined && state.holdUntil > now;
   return !isWaitedFor && !(beginsHold && before.waiting.size > 0);
+}
+
+/** Whether a call has found no key, or one that was idle for too long, and has made no other. */
+function isIdle({ state, holds, waiting, leases }: Snapshot, now: number): boolean {
+  if (!state) return true;
+  if (Math.max(state.expires, state.holdUntil, state.pausedUntil) > now) return false;
+  const isHeld = [...holds.values()].some(({ lapsesAt }) => lapsesAt > now);
+  return !isHeld && ![...waiting.values()].some(({ replica }) => (leases[replica] ?? 0) > now);
 }
 
 /** Whether the script brings the key up to date. */

@@ -1,9 +1,11 @@
 import { readFileSync } from 'node:fs';
 
+import type { FurtherLimit } from '../../../src/limiter/further-limits.js';
 import { ApprovalBatches } from '../../../src/limiter/approval-batches.js';
 import { Waiter } from '../../../src/limiter/waiter.js';
 import { Lease } from '../../../src/redis/waiting/lease.js';
 import { LocalQueue } from '../../../src/redis/waiting/local-queue.js';
+import { WaitingRoom } from '../../../src/redis/waiting/waiting-room.js';
 import { Places } from '../../../src/redis/waiting/places.js';
 import { WindowLeader } from '../../../src/redis/waiting/window-leader.js';
 import { WindowTiming } from '../../../src/redis/waiting/window-timing.js';
@@ -23,6 +25,13 @@ export interface PlantedFault {
   /** What it takes to find it, where many things have to come together. */
   readonly aim?: Aim;
 }
+
+const TWO_LIMITS: readonly FurtherLimit[] = [
+  { name: 'a', windowMillis: 200, maximum: 3, counts: 'hits', keepsReleased: false },
+  { name: 'b', windowMillis: 1000, maximum: 2, counts: 'requests', keepsReleased: true },
+];
+
+const TWO_RETURNING = TWO_LIMITS.map((limit) => ({ ...limit, keepsReleased: false }));
 
 interface ClassOf<Instance> {
   readonly prototype: Instance;
@@ -68,7 +77,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'an approval that crosses a leaving client is taken for a place in the queue',
-    scripts: edited('withdraw', 'release_requests(keys, state, call, ids)', '0'),
+    scripts: edited('withdraw', 'release_requests(keys, state, call, ids, true)', '0'),
   },
   {
     name: "a wake before the ticket's reply is lost",
@@ -176,8 +185,8 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
     aim: { fates: ['hits'] },
     scripts: edited(
       'lib/checks',
-      'state.approved + hits <= state.max\n',
-      'state.approved < state.max\n',
+      'state.approved + hits <= state.max and',
+      'state.approved < state.max and',
     ),
   },
   {
@@ -188,7 +197,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
     name: 'a head that needs more hits than are free is overtaken by a waiter',
     aim: { fates: ['hits'] },
-    scripts: edited('lib/queue', 'free = free - entry.hits', 'free = free - 1'),
+    scripts: edited('lib/queue', 'left.hits = left.hits - entry.hits', 'left.hits = left.hits - 1'),
   },
   {
     name: 'a release gives back one of several hits',
@@ -256,7 +265,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
     scripts: edited(
       'lib/holds',
       'if not hits_before then\n    return nil',
-      'if not hits_before then\n    if millis then\n      add_hold(keys, state, call, id, ONE_HIT, millis)\n    end\n    return millis',
+      'if not hits_before then\n    if millis then\n      holds.add(keys, state, call, id, ONE_HIT, millis)\n    end\n    return millis',
     ),
   },
   {
@@ -264,8 +273,8 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
     aim: { fates: ['hold'] },
     scripts: edited(
       'lib/holds',
-      '  write_hold(keys, state, call, id, millis, hits)\n  state.held = state.held + hits - hits_before',
-      '  state.held = state.held + hits - hits_before',
+      '  holds.write(keys, state, call, id, millis, hits)\n  holds.set_held(state, state.held + hits -',
+      '  holds.set_held(state, state.held + hits -',
     ),
   },
   {
@@ -273,14 +282,18 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
     aim: { fates: ['hold'] },
     scripts: edited(
       'lib/holds',
-      "redis.call('HDEL', name_of_holds(keys), id)\n    local is_last",
+      "redis.call('HDEL', holds.name(keys), id)\n    local is_last",
       'local is_last',
     ),
   },
   {
     name: 'a settle does not see held approvals',
     aim: { fates: ['hold', 'drop'] },
-    scripts: edited('lib/approvals', 'if hold and parse_hold(hold) > now_ms then', 'if false then'),
+    scripts: edited(
+      'lib/approvals',
+      'if hold and holds.parse(hold) > now_ms then',
+      'if false then',
+    ),
   },
   {
     name: 'a waiter that is put back is not held',
@@ -390,6 +403,175 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
     name: 'a torn queue is not held for those who come back',
     scripts: edited('lib/queue', 'hold_after_loss_of_queue(keys, state, call)', ''),
     aim: { fates: ['tear queue'], shape: { isPrompt: true } },
+  },
+  {
+    name: 'a check takes from one of several limits',
+    aim: { shape: { further: TWO_LIMITS } },
+    scripts: edited(
+      'lib/further',
+      'function further.add(keys, state, id, hits, is_held)\n  for _, limit in ipairs(state.further or {}) do',
+      'function further.add(keys, state, id, hits, is_held)\n  for _, limit in ipairs({ (state.further or {})[1] }) do',
+    ),
+  },
+  {
+    name: 'a check looks at the first of several limits',
+    aim: { fates: ['hits'], shape: { further: TWO_LIMITS.toReversed() } },
+    scripts: edited(
+      'lib/further',
+      'function further.fits(state, hits)\n  for _, limit in ipairs(state.further or {}) do',
+      'function further.fits(state, hits)\n  for _, limit in ipairs({ (state.further or {})[1] }) do',
+    ),
+  },
+  {
+    name: 'the queue is served without a look at further limits',
+    aim: { shape: { further: TWO_LIMITS } },
+    scripts: edited(
+      'lib/queue',
+      'elseif left.further and not further.take_room(state, left.further, entry.hits, entry.hold ~= nil) then',
+      'elseif false then',
+    ),
+  },
+  {
+    name: 'a limit of requests counts hits',
+    aim: { fates: ['hits'], shape: { further: TWO_LIMITS } },
+    scripts: edited(
+      'lib/further',
+      "return limit.counts == 'hits' and hits or ONE_HIT",
+      'return hits',
+    ),
+  },
+  {
+    name: 'the end of a further window makes no room',
+    aim: { shape: { further: TWO_LIMITS } },
+    scripts: edited(
+      'lib/further',
+      'further.changed(state)\n    state.made_room = true',
+      'further.changed(state)',
+    ),
+  },
+  {
+    name: 'the end of a further window is not timed',
+    aim: { shape: { isPrompt: true, windowMillis: 4000, further: TWO_LIMITS } },
+    scripts: edited(
+      'lib/instance',
+      'if not state.further then\n    return unless',
+      'if true then\n    return unless',
+    ),
+  },
+  {
+    name: 'those who wait for hits are woken when the last of several windows ends',
+    isRare: true,
+    aim: { fates: ['hits'], shape: { isPrompt: true, windowMillis: 4000, further: TWO_LIMITS } },
+    scripts: edited('lib/instance', 'is_full and math.max or math.min', 'math.max'),
+  },
+  {
+    name: 'a further window does not count held approvals when it begins',
+    aim: { fates: ['hold'], shape: { further: TWO_LIMITS } },
+    scripts: edited(
+      'lib/further',
+      'limit.taken = further.held_of(state, limit)\n      ended',
+      'limit.taken = 0\n      ended',
+    ),
+  },
+  {
+    name: 'a limit that keeps what is released counts what is held',
+    aim: { fates: ['hold'], shape: { further: TWO_LIMITS } },
+    scripts: edited(
+      'lib/further',
+      'if limit.keeps then\n    return 0',
+      'if false then\n    return 0',
+    ),
+  },
+  {
+    name: 'a release returns to the first of several limits',
+    aim: { fates: ['release'], shape: { further: TWO_RETURNING } },
+    scripts: edited(
+      'lib/further',
+      'is_released = false\n  for _, limit in ipairs(state.further or {}) do',
+      'is_released = false\n  for _, limit in ipairs({ (state.further or {})[1] }) do',
+    ),
+  },
+  {
+    name: 'a limit that keeps what is released gets it back',
+    aim: { fates: ['release'], shape: { further: TWO_LIMITS } },
+    scripts: edited('lib/further', '(is_unused or not limit.keeps) and', ''),
+  },
+  {
+    name: 'a limit that keeps what is released keeps what nobody got',
+    isRare: true,
+    aim: { fates: ['leave', 'slow ticks'], shape: { further: TWO_LIMITS } },
+    scripts: edited('lib/further', '(is_unused or not limit.keeps) and', 'not limit.keeps and'),
+  },
+  {
+    name: 'a correction leaves further limits as they are',
+    aim: { fates: ['amend', 'hits'], shape: { further: TWO_LIMITS } },
+    scripts: edited(
+      'lib/further',
+      'limit.taken = limit.taken + taken - before',
+      'limit.taken = limit.taken',
+    ),
+  },
+  {
+    name: 'those who wait for a limit that was removed wait on',
+    aim: { fates: ['limits'], shape: { isPrompt: true, further: TWO_LIMITS } },
+    scripts: edited('settle', '  take_rules_for_waiters(keys, state, call)\n', ''),
+  },
+  {
+    name: 'a replica does not tell Redis of new rules while its requests wait',
+    aim: { fates: ['limits'], shape: { isPrompt: true, windowMillis: 4000, further: TWO_LIMITS } },
+    plant: () => method(WaitingRoom, 'limitsChanged', () => () => undefined),
+  },
+  {
+    name: 'a limit that gets another maximum forgets its approvals',
+    aim: { fates: ['limits'], shape: { further: TWO_LIMITS } },
+    scripts: edited('lib/further', 'if kept and kept.counts', 'if false and kept.counts'),
+  },
+  {
+    name: 'a limit that comes back has approvals from before the key was idle',
+    isRare: true,
+    aim: { fates: ['limits', 'rules'], shape: { isPrompt: false, windowMillis: 5 } },
+    scripts: edited(
+      'lib/further',
+      "redis.call('UNLINK', further.name_of(keys, limit))\n      limit.taken",
+      'limit.taken',
+    ),
+  },
+  {
+    name: 'a key becomes idle before the last of its windows ends',
+    aim: { shape: { windowMillis: 5, further: TWO_LIMITS } },
+    scripts: edited('lib/state', 'at = math.max(at, limit.start + limit.window)', ''),
+  },
+  {
+    name: 'the queue is served in a pause',
+    aim: { fates: ['pause'] },
+    scripts: edited(
+      'lib/instance',
+      'if not is_paused(state) then\n      serve',
+      'if true then\n      serve',
+    ),
+  },
+  {
+    name: 'the end of a pause makes no room',
+    aim: { fates: ['pause'], shape: { windowMillis: 4000 } },
+    scripts: edited(
+      'lib/pause',
+      "set_more(state, 'paused_until', 0)\n    state.made_room = true",
+      "set_more(state, 'paused_until', 0)",
+    ),
+  },
+  {
+    name: 'a length that a request sets counts in the current window',
+    aim: { fates: ['window override'] },
+    scripts: edited(
+      'lib/checks',
+      "set_more(state, 'next_window', window ~= state.window and window or 0)",
+      'state.window = window',
+    ),
+  },
+  {
+    name: 'a length that a request has set lasts for one window',
+    aim: { fates: ['window override'], shape: { windowMillis: 20 } },
+    scripts: edited('lib/rules', 'state.window_is_set, state.limits_changed = true, true', ''),
   },
   {
     name: 'keys of a queue are given no expiry',

@@ -1,5 +1,6 @@
 import { LONGEST_BACKOFF_MILLIS } from '../../../src/redis/backoff.js';
 import type { SimulatedClient } from './client.js';
+import { areSameFurther, limitsOf } from './limits-model.js';
 import type { SimulatedReplica } from './replica.js';
 import type { World } from './world.js';
 import { violate, Violation } from './violation.js';
@@ -52,6 +53,21 @@ export function refusalFault(world: World, client: SimulatedClient): Violation |
   return undefined;
 }
 
+/** Before time goes on there, rules that may come into force in mid-window have reached the key of those who wait. */
+export function checkRulesAreTaken(world: World): void {
+  const { state, waiting } = world.stored.last;
+  if (!state || world.hasLostMemory) return;
+  const isSet = state.overridden.includes('window');
+  for (const [id, { replica }] of waiting) {
+    const { limits, history } = world.replica(replica)!;
+    const mayCome = isSet || limits.windowMillis === state.window;
+    // Of rules of the same millisecond, either may be in force.
+    if (!mayCome || history.loadedAt <= state.limitsSince || !world.isPunctual(replica)) continue;
+    if (areSameFurther(limitsOf(state).further, limits.further ?? [])) continue;
+    throw new Violation('new rules reach those who wait', `${id} waits by others`);
+  }
+}
+
 /** Before time goes on there, those who wait no more have no place. */
 export function checkNobodyWaitsForNothing(world: World): void {
   for (const [id, { replica }] of world.stored.last.waiting) {
@@ -63,8 +79,9 @@ export function checkNobodyWaitsForNothing(world: World): void {
 
 /**
  * When time has gone on there, everybody who waits does so for the end of a window that has not come, for a lapse, or for
- * the end of a recovery hold. While held approvals take all of the maximum, the end of a window makes no room. The judge
- * sees to it that only a replica that was late begins one, since it cannot tell whether Redis was down.
+ * the end of a recovery hold or a pause. While held approvals take all of a maximum, the end of its window makes no room.
+ * Of several limits that are full, the last that has room counts; if none is full, the first that has more. The judge
+ * sees to it that only a replica that was late begins a hold, since it cannot tell whether Redis was down.
  */
 export function checkWindowsEnd(world: World): void {
   const { state, holds, waiting, leases } = world.stored.last;
@@ -76,17 +93,43 @@ export function checkWindowsEnd(world: World): void {
     const { clock } = world.replica(replica)!;
     // A slow clock's timer was armed when the window began. A fast one asks too early, and learns what is left.
     const longest = (millis: number): number => Math.max(millis, clock.worldMillis(millis));
-    const windowEnd = state.start + longest(state.window);
     const lapses = [...holds.values()].map(
       ({ lapsesAt, millis }) => lapsesAt - millis + longest(millis),
     );
-    const isAllHeld = (state.holds?.held ?? 0) >= state.max;
-    const roomAt = Math.min(...lapses, isAllHeld ? Infinity : windowEnd);
+    const { held = 0 } = state.holds ?? {};
+    const limits = [
+      { ...state, taken: state.approved, held, isHeldInto: true },
+      ...state.further.map(({ start, windowMillis, maximum, taken, counts, keepsReleased }) => ({
+        ...{ start, window: windowMillis, max: maximum, taken },
+        held: counts === 'hits' ? held : holds.size,
+        isHeldInto: !keepsReleased,
+      })),
+    ].map(({ start, window, max, taken, held, isHeldInto }) => {
+      const windowEnd = start + longest(window);
+      const isAllHeld = isHeldInto && held >= max;
+      const ofHolds = isHeldInto ? lapses : [];
+      return {
+        isFull: taken >= max,
+        windowEnd,
+        roomAt: Math.min(...ofHolds, isAllHeld ? Infinity : windowEnd),
+      };
+    });
+    const full = limits.filter(({ isFull }) => isFull);
+    const roomAt =
+      full.length > 0
+        ? Math.max(...full.map((limit) => limit.roomAt))
+        : Math.min(...limits.map((limit) => limit.roomAt));
     const grace = clock.worldMillis(LONGEST_GRACE_MILLIS) + ROUNDED_MILLIS;
-    const over = world.redisNow - Math.max(roomAt, state.holdUntil) - grace;
+    const pausedUntil =
+      state.pausedUntil === 0
+        ? 0
+        : state.pausedUntil - world.longestPause + longest(world.longestPause);
+    const over = world.redisNow - Math.max(roomAt, state.holdUntil, pausedUntil) - grace;
     if (over > 0)
       throw new Violation(
-        roomAt === windowEnd ? 'the end of a window is seen' : 'a lapse is seen',
+        limits.some(({ windowEnd }) => windowEnd === roomAt)
+          ? 'the end of a window is seen'
+          : 'a lapse is seen',
         `${id} waits on for ${over} ms`,
       );
   }

@@ -59,6 +59,8 @@ export class SimulatedReplica {
   /** What its rules say of the key. */
   limits: KeyLimits;
   life: 'up' | 'frozen' | 'closing' | 'closed' | 'dead' = 'up';
+  /** What happens to it when it stands still no more. */
+  onceThawed: (() => void) | undefined;
   /** It has stopped and left withdrawals to the leases. */
   hasGivenUp = false;
   readonly #batcher: CheckBatcher;
@@ -68,7 +70,8 @@ export class SimulatedReplica {
   constructor(private readonly parts: ReplicaParts) {
     const { name, index, shape, naming, scripts, now, lock } = parts;
     this.name = name;
-    this.limits = shape;
+    const { windowMillis, maxRequests, maxRequestsInQueue, further } = shape;
+    this.limits = { windowMillis, maxRequests, maxRequestsInQueue, further };
     this.clock = new DriftingClock(now, shape.drift[index] ?? 0);
     this.connection = new Connection(now);
     this.history = new KnownHistory(parts.redisNow, shape.leaseMillis);
@@ -174,6 +177,10 @@ export class SimulatedReplica {
 
   amend(requestId: string, amendment: Amendment): Promise<Amended | undefined> {
     return this.#scripts.amend(this.parts.naming.namesOf(KEY), requestId, amendment);
+  }
+
+  pause(millis: number): Promise<void> {
+    return this.#scripts.pause(this.parts.naming.namesOf(KEY), millis);
   }
 
   release(requestId: string): Promise<boolean> {

@@ -1,18 +1,36 @@
 import type { Limits } from '../../../src/limiter/limiter.js';
 
-/** All limits that the rules of any replica have given so far. */
+/** All limits that the rules of any replica, or requests, have given so far. */
 export class RulesGiven {
   readonly #units = new Set<string>();
   readonly #windows = new Set<number>();
+  readonly #windowsOfRequests = new Set<number>();
+  readonly #furtherWindows = new Set<number>();
 
-  add({ windowMillis, maxRequests }: Limits): void {
+  add({ windowMillis, maxRequests, further = [] }: Limits): void {
     this.#units.add(unit(windowMillis, maxRequests));
     this.#windows.add(windowMillis);
+    for (const limit of further) this.#furtherWindows.add(limit.windowMillis);
   }
 
-  /** The lengths of windows. */
+  /** A request has asked for windows of this length. */
+  addWindowOfRequest(windowMillis: number): void {
+    this.#windowsOfRequests.add(windowMillis);
+  }
+
+  /** The lengths of windows, those that requests have set included. */
   get windows(): readonly number[] {
-    return [...this.#windows];
+    return [...new Set([...this.#windows, ...this.#windowsOfRequests])];
+  }
+
+  /** Those of further limits. */
+  get furtherWindows(): readonly number[] {
+    return [...this.#furtherWindows];
+  }
+
+  /** Whether a request has asked for windows of this length, with which a maximum of any rules can be in force. */
+  isOfRequest(windowMillis: number): boolean {
+    return this.#windowsOfRequests.has(windowMillis);
   }
 
   /** Whether any rules have this maximum for windows of this length. */

@@ -1,8 +1,16 @@
 import { LONGEST_BACKOFF_MILLIS } from '../../../src/redis/backoff.js';
+import type { FurtherLimit } from '../../../src/limiter/further-limits.js';
 import type { Random } from '../chaos/random.js';
 import { isQuiet, millisToNext } from './punctuality.js';
 import type { SimulatedReplica } from './replica.js';
-import { REPLICA_NAMES, WINDOWS } from './shape.js';
+import {
+  drawFurther,
+  drawLimit,
+  formatFurther,
+  LIMIT_NAMES,
+  REPLICA_NAMES,
+  WINDOWS,
+} from './shape.js';
 import { LOSSES, QUEUE_PARTS, type World } from './world.js';
 
 /** What may go wrong, or make things less simple. Each schedule has some of them. */
@@ -29,6 +37,9 @@ const FATES = [
   'lose memory',
   'slow ticks',
   'hold',
+  'limits',
+  'pause',
+  'window override',
 ] as const;
 export type Fate = (typeof SLOW_FATES)[number] | (typeof FATES)[number];
 
@@ -70,7 +81,7 @@ export class Scheduler {
   }
 
   get #changesRules(): boolean {
-    return this.#has('rules') || this.#has('windows');
+    return this.#has('rules') || this.#has('windows') || this.#has('limits');
   }
 
   #ofWorld(): Choice[] {
@@ -139,7 +150,8 @@ export class Scheduler {
     }
     const { isPrompt, leaseMillis } = world.shape;
     const others = isPrompt ? [leaseMillis, 2 * leaseMillis] : [];
-    const some = random.whole(1, random.pick([5, 50, ...world.rules.windows, ...others]));
+    const { windows, furtherWindows } = world.rules;
+    const some = random.whole(1, random.pick([5, 50, ...windows, ...furtherWindows, ...others]));
     const isTimerNext = untilDue < Infinity && random.chance(0.6);
     if (isPrompt) return Math.min(millisToNext(world), isTimerNext ? untilDue : some);
     if (random.chance(0.03)) return random.whole(leaseMillis, 3 * leaseMillis);
@@ -224,6 +236,7 @@ export class Scheduler {
         `release ${name} ${approved.at(-random.whole(1, Math.min(3, approved.length)))!.name}`,
       ]);
     }
+    if (this.#has('pause')) choices.push([0.4, `pause ${name} ${this.#pause()}`]);
     const held = approved.filter(({ askedHold }) => askedHold !== undefined);
     if (held.length > 0) {
       const { name: client } = random.pick(held.slice(-4));
@@ -248,14 +261,41 @@ export class Scheduler {
       const words = [`max=${random.whole(1, 4)}`, `queue=${random.whole(0, 5)}`];
       if (this.#has('windows')) words.push(`window=${random.pick(WINDOWS)}`);
       if (random.chance(0.5)) words.push(`most=${random.whole(-1, 3)}`);
+      if (this.#has('limits')) words.push(`limits=${formatFurther(this.#limits())}`);
       this.#lastRules = words.join(' ');
     }
     return this.#lastRules!;
   }
 
+  /** Mostly those of some replica with one change. */
+  #limits(): readonly FurtherLimit[] {
+    const { random, world } = this;
+    const { further = [] } = random.pick(world.replicas).limits;
+    if (further.length === 0) return drawFurther(random);
+    const changed = random.pick(further);
+    const others = further.filter((limit) => limit !== changed);
+    const newName = LIMIT_NAMES.find((name) => !further.some((limit) => limit.name === name));
+    return random.pick([
+      () => [],
+      () => others,
+      () => (newName ? [...further, drawLimit(random, newName)] : further),
+      () => [...others, drawLimit(random, changed.name)],
+      () => [...others, { ...changed, maximum: random.whole(1, 4) }],
+      () => [{ ...changed, windowMillis: random.pick(WINDOWS) }, ...others],
+    ])();
+  }
+
+  /** Of a key; 0 ends one. */
+  #pause(): number {
+    const { random, world } = this;
+    const windowMillis = random.pick(world.rules.windows);
+    return random.pick([0, random.whole(1, windowMillis), windowMillis, random.whole(1, 2000)]);
+  }
+
   /** Of a wait: up to some windows, often to the millisecond in which one may end. */
   #limit(): number {
-    const windowMillis = this.random.pick(this.world.rules.windows);
+    const { windows, furtherWindows } = this.world.rules;
+    const windowMillis = this.random.pick([...windows, ...furtherWindows]);
     return this.random.chance(0.3)
       ? windowMillis * this.random.whole(1, 2)
       : this.random.whole(0, 3 * windowMillis);
@@ -264,7 +304,7 @@ export class Scheduler {
   /** Of a hold: within a window, to the end of some, or beyond. */
   #hold(): number {
     const { random, world } = this;
-    const windowMillis = random.pick(world.rules.windows);
+    const windowMillis = random.pick([...world.rules.windows, ...world.rules.furtherWindows]);
     return random.pick([
       random.whole(1, windowMillis),
       windowMillis * random.whole(1, 3),
@@ -289,6 +329,9 @@ export class Scheduler {
     }
     if (this.#has('override') && random.chance(0.3)) words.push(`max=${random.whole(1, 4)}`);
     if (this.#has('override') && random.chance(0.2)) words.push(`queue=${random.whole(0, 4)}`);
+    if (this.#has('window override') && random.chance(0.2)) {
+      words.push(`window=${random.pick(WINDOWS)}`);
+    }
     return words.join(' ');
   }
 }

@@ -1,7 +1,12 @@
+import type { FurtherLimit } from '../../../src/limiter/further-limits.js';
+import { furtherIn } from '../../../src/redis/scripts/further-codec.js';
+import { readStoredLimits } from '../stored-state.js';
+
 const SHARED_ARGUMENTS = 6;
 
 /** Those that requests can set. */
 interface OverriddenLimits {
+  readonly window: number;
   readonly max: number;
   readonly queueMax: number;
 }
@@ -14,6 +19,8 @@ export interface ScriptRun {
   /** Of an amendment: the hits and the length of the hold from now on; undefined if they stay. */
   readonly hits: number | undefined;
   readonly holdMillis: number | undefined;
+  /** Of a pause: its length; 0 ends it. */
+  readonly pauseMillis: number | undefined;
   /** Those it is about, in its order. */
   readonly requestIds: readonly string[];
   /** Of those a settle call asks about. */
@@ -23,7 +30,7 @@ export interface ScriptRun {
   /** The maximum that a request had set before Redis lost the key, as far as the caller says. */
   readonly knownMaximum: number | undefined;
   /** What its caller goes by. */
-  readonly limits: OverriddenLimits & { readonly window: number };
+  readonly limits: OverriddenLimits & { readonly further: readonly FurtherLimit[] };
   /** When its caller loaded its rules. */
   readonly rulesLoadedAt: number;
   /** Those of a check call. */
@@ -45,8 +52,8 @@ export function readRun(
   args: readonly (string | number)[],
 ): ScriptRun {
   const [shared, own] = splitAt(args.slice(2 + Number(args[1])).map(String), SHARED_ARGUMENTS);
-  const [window, max, queueMax] = shared[2]!.split(':').map(Number);
-  const limits = { window: window!, max: max!, queueMax: queueMax! };
+  const { window, max, queueMax } = readStoredLimits(shared[2]!)!;
+  const limits = { window, max, queueMax, further: furtherIn(shared[2]!) };
   const tickets = new Map<string, number>();
   const rulesLoadedAt = Number(shared[5]!.split(':')[0]);
   const run = {
@@ -61,6 +68,7 @@ export function readRun(
     knownMaximum: undefined,
     hits: undefined,
     holdMillis: undefined,
+    pauseMillis: undefined,
   };
   if (script === 'check') return { ...run, ...readChecks(own) };
   if (script === 'settle') {
@@ -82,6 +90,7 @@ export function readRun(
       holdMillis: holdMillis === '' ? undefined : Number(holdMillis),
     };
   }
+  if (script === 'pause') return { ...run, requestIds: [], pauseMillis: Number(own[0]) };
   // Of the one key of a world, after how many there are.
   return { ...run, requestIds: script === 'withdraw' ? own.slice(1) : [] };
 }
@@ -94,9 +103,9 @@ function readChecks(
   let knownMaximum: number | undefined;
   const batches = (shapes === '' ? requestIds.map(() => '1') : shapes.split(' ')).map((shape) => {
     const [, special = ''] = shape.split('/');
-    const { ceilings, max, queue_max, ticket, known_limits } = namedValuesIn(special);
+    const { ceilings, max, queue_max, window, ticket, known_limits } = namedValuesIn(special);
     knownMaximum ??= overriddenMaximumIn(known_limits);
-    const [maxCeiling = Infinity, queueCeiling = Infinity] = ceilings
+    const [maxCeiling = Infinity, queueCeiling = Infinity, windowCeiling = Infinity] = ceilings
       ? ceilings.split(':').map(Number)
       : [];
     if (ticket) tickets.push(Number(ticket));
@@ -104,8 +113,9 @@ function readChecks(
       overrides: {
         ...(max && { max: Number(max) }),
         ...(queue_max && { queueMax: Number(queue_max) }),
+        ...(window && { window: Number(window) }),
       },
-      ceilings: { max: maxCeiling, queueMax: queueCeiling },
+      ceilings: { max: maxCeiling, queueMax: queueCeiling, window: windowCeiling },
     };
   });
   return { requestIds, batches, lowestTicket: Math.min(...tickets), knownMaximum };
@@ -113,7 +123,7 @@ function readChecks(
 
 /** The maximum in limits as Redis writes them, if a request has set it. */
 function overriddenMaximumIn(limits: string | undefined): number | undefined {
-  const maximum = /^\d+:(\d+)\*/.exec(limits ?? '')?.[1];
+  const maximum = /^\d+\*?:(\d+)\*/.exec(limits ?? '')?.[1];
   return maximum === undefined ? undefined : Number(maximum);
 }
 

@@ -1,3 +1,5 @@
+import type { FurtherLimit } from '../../../src/limiter/further-limits.js';
+import { encodeFurther, furtherIn } from '../../../src/redis/scripts/further-codec.js';
 import type { Random } from '../chaos/random.js';
 
 /** What a world is made of, before anything happens in it. */
@@ -7,6 +9,8 @@ export interface WorldShape {
   readonly leaseMillis: number;
   readonly maxRequests: number;
   readonly maxRequestsInQueue: number;
+  /** The further limits by the rules that all replicas begin with. */
+  readonly further: readonly FurtherLimit[];
   /** By how much the clock of each replica runs faster than Redis's, in thousandths: timers come early or late. */
   readonly drift: readonly number[];
   /**
@@ -21,6 +25,9 @@ export const WINDOWS = [5, 20, 60, 200, 500, 500, 1000, 4000] as const;
 
 export const REPLICA_NAMES = ['A', 'B', 'C', 'D'] as const;
 
+/** Of further limits. */
+export const LIMIT_NAMES = ['a', 'b', 'c'] as const;
+
 export function drawShape(random: Random): WorldShape {
   const replicas = random.whole(2, REPLICA_NAMES.length);
   const drifts = random.chance(0.5);
@@ -30,19 +37,46 @@ export function drawShape(random: Random): WorldShape {
     leaseMillis: random.pick([600, 1500, 3000]),
     maxRequests: random.pick([1, 1, 2, 3]),
     maxRequestsInQueue: random.pick([2, 5, 20]),
+    further: drawFurther(random.fork('further')),
     drift: Array.from({ length: replicas }, () => (drifts ? random.whole(-20, 20) : 0)),
     isPrompt: random.chance(0.4),
   };
 }
 
+/** Half of all keys have none. */
+export function drawFurther(random: Random): FurtherLimit[] {
+  if (random.chance(0.5)) return [];
+  return LIMIT_NAMES.filter(() => random.chance(0.5)).map((name) => drawLimit(random, name));
+}
+
+export function drawLimit(random: Random, name: string): FurtherLimit {
+  return {
+    name,
+    windowMillis: random.pick(WINDOWS),
+    maximum: random.whole(1, 4),
+    counts: random.pick(['hits', 'requests']),
+    keepsReleased: random.chance(0.3),
+  };
+}
+
+/** The limits as `<name>=<window>:<maximum>:<what it counts>[:kept]`, with a comma between two; `none` for none. */
+export function formatFurther(further: readonly FurtherLimit[]): string {
+  return further.length === 0 ? 'none' : encodeFurther(further).slice(1);
+}
+
+export function parseFurther(text: string): FurtherLimit[] {
+  return furtherIn(text);
+}
+
 const FORMAT =
-  /^(prompt|slow) world of (\d) replicas, drift ([-\d ]+), window (\d+), lease (\d+), max (\d+), queue (\d+)$/;
+  /^(prompt|slow) world of (\d) replicas, drift ([-\d ]+), window (\d+), lease (\d+), max (\d+), queue (\d+)(?:, limits (\S+))?$/;
 
 export function formatShape(shape: WorldShape): string {
   const { replicas, windowMillis, leaseMillis, maxRequests, maxRequestsInQueue, drift } = shape;
+  const further = shape.further.length === 0 ? '' : `, limits ${formatFurther(shape.further)}`;
   return (
     `${shape.isPrompt ? 'prompt' : 'slow'} world of ${replicas} replicas, drift ${drift.join(' ')}, ` +
-    `window ${windowMillis}, lease ${leaseMillis}, max ${maxRequests}, queue ${maxRequestsInQueue}`
+    `window ${windowMillis}, lease ${leaseMillis}, max ${maxRequests}, queue ${maxRequestsInQueue}${further}`
   );
 }
 
@@ -50,13 +84,14 @@ export function formatShape(shape: WorldShape): string {
 export function parseShape(text: string): WorldShape {
   const match = FORMAT.exec(text.trim());
   if (!match) throw new Error(`no shape of a world: ${text}`);
-  const [, kind, replicas, drift, windowMillis, leaseMillis, max, queue] = match;
+  const [, kind, replicas, drift, windowMillis, leaseMillis, max, queue, further = ''] = match;
   return {
     replicas: Number(replicas),
     windowMillis: Number(windowMillis),
     leaseMillis: Number(leaseMillis),
     maxRequests: Number(max),
     maxRequestsInQueue: Number(queue),
+    further: parseFurther(further),
     drift: drift!.split(' ').map(Number),
     isPrompt: kind === 'prompt',
   };

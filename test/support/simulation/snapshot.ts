@@ -1,5 +1,6 @@
 import { readQueue, type StoredQueue } from '../stored-queue.js';
 import { readStoredState, type StoredState } from '../stored-state.js';
+import { LIMIT_NAMES } from './shape.js';
 import { Violation } from './violation.js';
 
 /** What the snapshot script replies. */
@@ -12,6 +13,8 @@ export interface RawSnapshot {
   readonly waiting: readonly string[] | Record<string, never>;
   readonly replicas: readonly string[] | Record<string, never>;
   readonly past: readonly string[] | Record<string, never>;
+  /** Of each further limit, in the order of `LIMIT_NAMES`. */
+  readonly limits: readonly (readonly string[] | Record<string, never>)[];
   /** Of each key, in the order of KEYS. */
   readonly expiry: readonly number[];
   readonly sent: readonly string[] | Record<string, never>;
@@ -31,6 +34,8 @@ export interface Snapshot {
   readonly past: ReadonlySet<string>;
   /** The held approvals, also those that have lapsed since the last call. */
   readonly holds: ReadonlyMap<string, StoredHold>;
+  /** By the name of each further limit that has any: what approvals take of its window, by their ids. */
+  readonly limits: ReadonlyMap<string, ReadonlyMap<string, number>>;
   /** Ticket and replica of those who wait. */
   readonly waiting: ReadonlyMap<string, { readonly ticket: number; readonly replica: string }>;
   readonly leases: Readonly<Record<string, number>>;
@@ -44,6 +49,7 @@ export const NOTHING_STORED: Snapshot = {
   requests: new Set(),
   past: new Set(),
   holds: new Map(),
+  limits: new Map(),
   waiting: new Map(),
   leases: {},
   isConsistent: true,
@@ -72,6 +78,7 @@ export function readSnapshot(raw: RawSnapshot): Snapshot {
     past: new Set(list(raw.past)),
     // A hash may be left from a state that was lost.
     holds: state?.holds ? readHolds(toRecord(list(raw.holds))) : new Map(),
+    limits: readLimits(raw.limits),
     waiting,
     leases: queue?.leases ?? {},
     isConsistent: queue !== undefined,
@@ -98,6 +105,17 @@ function readHolds(texts: Readonly<Record<string, string>>): ReadonlyMap<string,
       return [id, { lapsesAt: Number(lapsesAt), millis: Number(millis), hits: Number(hits) }];
     }),
   );
+}
+
+function readLimits(hashes: RawSnapshot['limits']): Map<string, ReadonlyMap<string, number>> {
+  const limits = new Map<string, ReadonlyMap<string, number>>();
+  for (const [i, hash] of hashes.entries()) {
+    const taken = Object.entries(toRecord(list(hash))).map(
+      ([id, text]) => [id, Number(text)] as const,
+    );
+    if (taken.length > 0) limits.set(LIMIT_NAMES[i]!, new Map(taken));
+  }
+  return limits;
 }
 
 function list(value: readonly string[] | Record<string, never>): readonly string[] {

@@ -5,6 +5,7 @@ import type { Redis } from 'ioredis';
 import type { KeyNames } from '../../../src/redis/key-names.js';
 import { loadScript } from '../../../src/redis/scripts/script-loader.js';
 import { keysOf } from '../../../src/redis/scripts/shared-arguments.js';
+import { LIMIT_NAMES } from './shape.js';
 import {
   NOTHING_STORED,
   type RawSnapshot,
@@ -30,7 +31,10 @@ end`,
 end`,
 };
 
-const SCRIPTS = ['check', 'settle', 'renew', 'release', 'amend', 'withdraw', 'inspect'];
+const SCRIPTS = ['check', 'settle', 'renew', 'release', 'amend', 'pause', 'withdraw', 'inspect'];
+
+/** The number in KEYS of the first further limit. */
+const FIRST_LIMIT = 11;
 
 /**
  * The real scripts, with the fragments of a world, each put together once. They lack the call at the end, which is added
@@ -71,13 +75,17 @@ for i = 6, 8 do
     past[#past + 1] = id
   end
 end
+local limits = {}
+for i = ${FIRST_LIMIT}, #KEYS do
+  limits[#limits + 1] = redis.call('HGETALL', KEYS[i])
+end
 local sent = redis.call('LRANGE', KEYS[1] .. '${SENT}', 0, -1)
 redis.call('DEL', KEYS[1] .. '${SENT}')
 return cjson.encode({
   state = redis.call('HGETALL', KEYS[1]), requests = redis.call('SMEMBERS', KEYS[2]),
   holds = redis.call('HGETALL', KEYS[10]),
   queue = redis.call('LRANGE', KEYS[3], 0, -1), waiting = redis.call('HGETALL', KEYS[4]),
-  replicas = redis.call('HGETALL', KEYS[5]), past = past, expiry = expiry, sent = sent
+  replicas = redis.call('HGETALL', KEYS[5]), past = past, limits = limits, expiry = expiry, sent = sent
 })`);
 
 /** What a command has done to the key. */
@@ -97,7 +105,8 @@ export class StoredKey {
     private readonly redis: Redis,
     names: KeyNames,
   ) {
-    this.#keys = [...keysOf(names), names.hits, names.holds];
+    const limits = LIMIT_NAMES.map((name) => names.limit(name));
+    this.#keys = [...keysOf(names), names.hits, names.holds, ...limits];
   }
 
   /** What there was after the last command. */
@@ -151,8 +160,12 @@ function withoutExpired(snapshot: Snapshot, expired: readonly number[]): Snapsho
     expired.includes(n),
   );
   const hasNoQueue = queue! || waiting! || replicas!;
+  const limits = [...snapshot.limits].filter(
+    ([name]) => !expired.includes(FIRST_LIMIT + LIMIT_NAMES.findIndex((each) => each === name)),
+  );
   return {
     ...snapshot,
+    limits: new Map(limits),
     ...(state && { state: undefined }),
     ...(requests && { requests: new Set<string>() }),
     ...((state! || holds!) && { holds: new Map() }),

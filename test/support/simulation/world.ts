@@ -9,6 +9,7 @@ import { Judge } from './judge.js';
 import {
   checkEverybodyIsTold,
   checkNobodyWaitsForNothing,
+  checkRulesAreTaken,
   checkWaitsEnd,
   checkWindowsEnd,
   isQuiet,
@@ -34,7 +35,7 @@ export const QUEUE_PARTS = ['queue', 'waiting', 'replicas'] as const;
 
 /** The keys that can be lost alone, by their numbers in KEYS. */
 export const LOSSES: Readonly<Record<string, readonly number[]>> = {
-  everything: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10],
+  everything: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13],
   state: [1],
   requests: [2],
   queue: [3],
@@ -42,12 +43,13 @@ export const LOSSES: Readonly<Record<string, readonly number[]>> = {
   replicas: [5],
   past: [6, 7, 8],
   holds: [10],
+  limits: [11, 12, 13],
 };
 
 /** With these, Redis loses what it knows of holds. */
 const LOSSES_OF_HOLDS = ['everything', 'state', 'holds'];
 
-/** Rules of the key. A length of windows that is left out stays as it is. */
+/** Rules of the key. A length of windows, or further limits, that are left out stay as they are. */
 export type NewRules = Omit<KeyLimits, 'windowMillis'> & Partial<Pick<KeyLimits, 'windowMillis'>>;
 
 let worlds = 0;
@@ -77,6 +79,8 @@ export class World {
   hasLostMemory = false;
   /** The longest hold that was asked for; 0 if none was. */
   longestHold = 0;
+  /** The same for pauses. */
+  longestPause = 0;
   /** What was done, and what came of it. */
   readonly trace: string[] = [];
   readonly #judge: Judge;
@@ -134,15 +138,24 @@ export class World {
     return [...this.clients.values()].find((client) => client.ticket === ticket);
   }
 
+  /** A replica loads rules; one that stands still does so when it goes on. */
   giveRules(replica: SimulatedReplica, rules: NewRules): void {
-    replica.limits = { windowMillis: replica.limits.windowMillis, ...rules };
+    if (replica.life === 'frozen') {
+      replica.onceThawed = () => {
+        this.giveRules(replica, rules);
+      };
+      return;
+    }
+    const { windowMillis, further } = replica.limits;
+    replica.limits = { windowMillis, further, ...rules };
     this.rules.add(replica.limits);
     replica.history.loadedAt = this.redisNow;
+    replica.room.limitsChanged();
   }
 
   /** The longest windows that there have been. */
   get longestWindow(): number {
-    return Math.max(...this.rules.windows);
+    return Math.max(...this.rules.windows, ...this.rules.furtherWindows);
   }
 
   /** Somebody asks. */
@@ -156,9 +169,11 @@ export class World {
       readonly holdMillis?: number;
       readonly maxRequests?: number;
       readonly maxRequestsInQueue?: number;
+      readonly windowMillis?: number;
     },
   ): void {
-    const { canWait, maxWaitMillis, hits, holdMillis } = request;
+    const { canWait, maxWaitMillis, hits, holdMillis, windowMillis } = request;
+    if (windowMillis !== undefined) this.rules.addWindowOfRequest(windowMillis);
     const client = new SimulatedClient(
       name,
       replica.name,
@@ -193,6 +208,14 @@ export class World {
     );
   }
 
+  pause(replica: SimulatedReplica, millis: number): void {
+    this.longestPause = Math.max(this.longestPause, millis);
+    replica.pause(millis).then(
+      () => this.trace.push('  paused'),
+      () => this.trace.push('  paused: unknown'),
+    );
+  }
+
   release(replica: SimulatedReplica, name: string): void {
     replica.release(name).then(
       (released) => this.trace.push(`  ${name} released: ${released}`),
@@ -209,6 +232,7 @@ export class World {
     if (isPrompt && !(isQuiet(this) && millis <= millisToNext(this))) return false;
     if (isPrompt) {
       checkNobodyWaitsForNothing(this);
+      checkRulesAreTaken(this);
       checkEverybodyIsTold(this);
       checkWaitsEnd(this);
     }
