@@ -192,12 +192,13 @@ function further.take_room(state, room, hits, is_held)
   return true
 end
 
--- Adds an approval to all limits. `is_held`: `further.hold` adds it to those that count it while it is held.
+-- Adds an approval to all limits. `is_held`: `further.hold` adds it to those that count it while it is held. An id that
+-- the window of a limit has already does not count again: the key may have forgotten the approval.
 function further.add(keys, state, id, hits, is_held)
   for _, limit in ipairs(state.further or {}) do
     if limit.keeps or not is_held then
       local taken, name = further.taken_of(limit, hits), further.name_of(keys, limit)
-      limit.taken = limit.taken + taken
+      limit.taken = limit.taken + taken - (further.read_taken(keys, limit, id) or 0)
       redis.call('HSET', name, id, digits(taken))
       if redis.call('HLEN', name) == 1 then
         redis.call('PEXPIREAT', name, digits(idle_at(limit.start, limit.window)))

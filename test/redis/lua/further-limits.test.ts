@@ -83,6 +83,29 @@ describe('an approval', () => {
     expect(await used()).toEqual({ ten: [0, 0], tokens: [0, 0] });
   });
 
+  test('that is given again when Redis has forgotten it counts once in a longer window', async () => {
+    const limits = [{ ...TEN, maximum: 9 }, TOKENS];
+    const roomy = withFurther(limits, { leaseMillis: 2000 });
+    for (const [i, id] of ['a', 'b', 'c', 'd', 'e'].entries()) {
+      await key.setTime(i * 1000);
+      await roomy.check([id]);
+    }
+    await roomy.amend('a', 7);
+    expect(await used()).toEqual({ ten: [0, 5], tokens: [0, 11] });
+    await key.setTime(5000);
+    const again = withFurther(limits, { leaseMillis: 2000, guard: sentAgain });
+    expect(await again.check(['a'])).toEqual(['approved']);
+    expect(await used()).toEqual({ ten: [0, 5], tokens: [0, 5] });
+  });
+
+  test('that is held again after its hold has lapsed counts once in a limit that keeps it', async () => {
+    const keeping = withFurther([{ ...TEN, keepsReleased: true }]);
+    await keeping.checkHold('a', 100);
+    await key.setTime(500);
+    expect(await keeping.checkHold('a', 100)).toBe('approved');
+    expect(await used()).toEqual({ ten: [0, 1] });
+  });
+
   test('in a later window begins the limit again, and its names', async () => {
     await replica.check(['a']);
     await key.setTime(9000);
