@@ -4,10 +4,11 @@ import { join } from 'node:path';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import { bothLimiters } from '../../support/both-limiters.js';
 import { debugState } from '../../support/debug-state.js';
-import { begin, ratePath, send } from '../../support/http-client.js';
+import { begin, type PendingRequest, ratePath, send } from '../../support/http-client.js';
 import { scrape } from '../../support/prometheus-text.js';
 import { useTemporaryFolder } from '../../support/temporary-folder.js';
 import { uniqueKey } from '../../support/unique-key.js';
+import { until } from '../../support/until.js';
 import { useRedis } from '../../support/use-redis.js';
 
 const redis = useRedis();
@@ -173,6 +174,57 @@ describe.each(bothLimiters(redis))('rules (%s limiter)', (_name, settings) => {
     expect((await scrape(app.url)).valuesOf('ratelimit_rules')).toEqual({
       [`ratelimit_rules{digest="${Rules.Digest}"}`]: 2,
       ratelimit_rules_stale: 0,
+    });
+  });
+
+  describe('a limit that waiters wait for', () => {
+    const rule = (...limits: object[]): object => ({
+      key_pattern: prefix,
+      max_requests_per_window: 5,
+      limits,
+    });
+    const hour = (maximum: number): object => ({
+      name: 'hour',
+      max_requests_per_window: maximum,
+      window_millis: 3_600_000,
+    });
+    const startWaiting = async (waitingBefore = 0): Promise<PendingRequest> => {
+      const waiting = begin(app.url, 'POST', `${ratePath(prefix)}?canWait=true`);
+      await until(async () => {
+        const { NumWaiting } = (await debugState(app.url, prefix)) as { NumWaiting: number };
+        return NumWaiting === waitingBefore + 1;
+      });
+      return waiting;
+    };
+    const setRules = async (...rules: object[]): Promise<void> => {
+      await writeFile(rulesFile, JSON.stringify({ keys: rules }));
+      await app.reloadRules();
+    };
+
+    test('lets them go when the rules remove it, without another check', async () => {
+      await startWith([rule(hour(1))]);
+      expect(await statusOf(prefix)).toBe(200);
+      const waiting = await startWaiting();
+      await setRules(rule());
+      expect((await waiting.answer).status).toBe(200);
+    });
+
+    test('lets as many go as fit when the rules raise it or add another, and loses nobody', async () => {
+      await startWith([rule(hour(1))]);
+      expect(await statusOf(prefix)).toBe(200);
+      const first = await startWaiting();
+      const second = await startWaiting(1);
+      await setRules(rule(hour(2)));
+      expect((await first.answer).status).toBe(200);
+      await setRules(
+        rule(hour(9), { name: 'moment', max_requests_per_window: 1, window_millis: 60_000 }),
+      );
+      expect((await second.answer).status).toBe(200);
+      const denied = await send(app.url, 'POST', ratePath(prefix));
+      expect([denied.status, denied.json()]).toEqual([
+        429,
+        { error: 'rate limit exceeded', key: prefix, limit: 'moment' },
+      ]);
     });
   });
 
