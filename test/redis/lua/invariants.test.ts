@@ -1,75 +1,105 @@
 import fc from 'fast-check';
 
+import type { FurtherLimit } from '../../../src/limiter/further-limits.js';
+import type { Limits } from '../../../src/limiter/limiter.js';
 import { ScriptHarness, type TestReplica } from '../../support/script-harness.js';
 import { sentAgain, unguarded } from '../../support/unguarded.js';
 import { extent } from '../../support/extent.js';
+import { readStoredState, type StoredLimit } from '../../support/stored-state.js';
 import { useRedis } from '../../support/use-redis.js';
 
 const redis = useRedis();
 
-const requestId = fc.integer({ min: 1, max: 15 }).map((number) => `id${number}`);
 const hits = fc.integer({ min: 1, max: 5 });
 /** Some lapse within a window, some after several. */
 const holdMillis = fc.constantFrom(100, 600, 1000, 2500, 9000);
-const requestIds = fc.array(requestId, { minLength: 1, maxLength: 5 });
 const replicaId = fc.constantFrom('r1', 'r2', 'r3');
 
+const furtherLimit = (name: string): fc.Arbitrary<FurtherLimit> =>
+  fc.record({
+    name: fc.constant(name),
+    windowMillis: fc.constantFrom(250, 3000, 10_000, 30_000),
+    maximum: fc.constantFrom(1, 2, 4, 8),
+    counts: fc.constantFrom('hits', 'requests'),
+    keepsReleased: fc.boolean(),
+  });
+
+/** Rules of a key, of which calls have one or another. */
+const furtherRules = fc.array(
+  fc.oneof(
+    fc.constant([]),
+    fc.tuple(furtherLimit('a')),
+    fc.tuple(furtherLimit('a'), furtherLimit('b')),
+    fc.tuple(furtherLimit('b'), furtherLimit('c')),
+  ),
+  { minLength: 1, maxLength: 3 },
+);
+
 /** One call of a script by a replica, `millis` after the one before; the clock can go back. */
-const call = fc.record({
-  millis: fc.oneof(
-    { weight: 4, arbitrary: fc.integer({ min: 0, max: 400 }) },
-    { weight: 2, arbitrary: fc.integer({ min: 900, max: 6000 }) },
-    { weight: 1, arbitrary: fc.integer({ min: -3000, max: 0 }) },
-  ),
-  replicaId,
-  windowMillis: fc.constantFrom(1000, 1000, 1000, 250),
-  step: fc.oneof(
-    fc.record({
-      script: fc.constant('check' as const),
-      checks: fc.array(fc.record({ requestId, canWait: fc.boolean() }), {
-        minLength: 1,
-        maxLength: 6,
+const callAbout = (requestId: fc.Arbitrary<string>) =>
+  fc.record({
+    millis: fc.oneof(
+      { weight: 4, arbitrary: fc.integer({ min: 0, max: 400 }) },
+      { weight: 2, arbitrary: fc.integer({ min: 900, max: 6000 }) },
+      { weight: 1, arbitrary: fc.integer({ min: -3000, max: 0 }) },
+    ),
+    replicaId,
+    windowMillis: fc.constantFrom(1000, 1000, 1000, 250),
+    /** Those of the replica's rules. */
+    limits: fc.constant<Partial<Limits>>({}),
+    step: fc.oneof(
+      fc.record({
+        script: fc.constant('check' as const),
+        checks: fc.array(fc.record({ requestId, canWait: fc.boolean() }), {
+          minLength: 1,
+          maxLength: 6,
+        }),
+        overrides: fc.record(
+          {
+            maxRequests: fc.integer({ min: 1, max: 4 }),
+            maxRequestsInQueue: fc.integer({ min: 0, max: 4 }),
+          },
+          { requiredKeys: [] },
+        ),
       }),
-      overrides: fc.record(
-        {
-          maxRequests: fc.integer({ min: 1, max: 4 }),
-          maxRequestsInQueue: fc.integer({ min: 0, max: 4 }),
-        },
-        { requiredKeys: [] },
-      ),
-    }),
-    fc.record({
-      script: fc.constant('check with hits' as const),
-      requestId,
-      hits,
-      canWait: fc.boolean(),
-    }),
-    fc.record({
-      script: fc.constant('check with a hold' as const),
-      requestId,
-      hits,
-      holdMillis,
-      canWait: fc.boolean(),
-    }),
-    fc.record({
-      script: fc.constant('renew a hold' as const),
-      requestId,
-      amendment: fc.record({ hits: fc.nat({ max: 5 }), holdMillis }, { requiredKeys: [] }),
-    }),
-    fc.record({ script: fc.constant('release' as const), requestId }),
-    fc.record({ script: fc.constant('amend' as const), requestId, hits: fc.nat({ max: 5 }) }),
-    fc.record({
-      script: fc.constant('withdraw' as const),
-      requestIds,
-    }),
-    fc.record({
-      script: fc.constant('settle' as const),
-      tickets: fc.dictionary(requestId, fc.integer({ min: 1, max: 9_000_000 }), { maxKeys: 4 }),
-      holdMillis: fc.option(holdMillis, { nil: undefined }),
-    }),
-    fc.record({ script: fc.constant('inspect' as const) }),
-  ),
-});
+      fc.record({
+        script: fc.constant('check with hits' as const),
+        requestId,
+        hits,
+        canWait: fc.boolean(),
+      }),
+      fc.record({
+        script: fc.constant('check with a hold' as const),
+        requestId,
+        hits,
+        holdMillis,
+        canWait: fc.boolean(),
+      }),
+      fc.record({
+        script: fc.constant('renew a hold' as const),
+        requestId,
+        amendment: fc.record({ hits: fc.nat({ max: 5 }), holdMillis }, { requiredKeys: [] }),
+      }),
+      fc.record({ script: fc.constant('release' as const), requestId }),
+      fc.record({ script: fc.constant('amend' as const), requestId, hits: fc.nat({ max: 5 }) }),
+      fc.record({
+        script: fc.constant('withdraw' as const),
+        requestIds: fc.array(requestId, { minLength: 1, maxLength: 5 }),
+      }),
+      fc.record({
+        script: fc.constant('settle' as const),
+        tickets: fc.dictionary(requestId, fc.integer({ min: 1, max: 9_000_000 }), { maxKeys: 4 }),
+        holdMillis: fc.option(holdMillis, { nil: undefined }),
+      }),
+      fc.record({ script: fc.constant('inspect' as const) }),
+    ),
+  });
+
+/** One of so many ids. */
+const requestIdOf = (count: number): fc.Arbitrary<string> =>
+  fc.integer({ min: 1, max: count }).map((number) => `id${number}`);
+
+const call = callAbout(requestIdOf(15));
 
 type Call = typeof call extends fc.Arbitrary<infer T> ? T : never;
 
@@ -84,11 +114,11 @@ async function run(
   const key = await ScriptHarness.create(redis.client);
   const checked = new Set<string>();
   let now = 0;
-  for (const { millis, windowMillis, step, replicaId } of calls) {
+  for (const { millis, windowMillis, limits, step, replicaId } of calls) {
     now += millis;
     await key.setTime(now);
     const own = (id: string): string => `${replicaId}-${id}`;
-    const options = { limits: { windowMillis }, leaseMillis: 2000 };
+    const options = { limits: { windowMillis, ...limits }, leaseMillis: 2000 };
     const replica = key.replica(replicaId, options);
     const checking = (ids: readonly string[]): TestReplica => {
       const isSentAgain = ids.some((id) => checked.has(id));
@@ -305,6 +335,136 @@ describe('after any calls of the scripts, in any order', () => {
       ),
       { numRuns: extent(15, 60) },
     );
+  });
+});
+
+/** Calls about few ids by replicas whose rules have further limits, which change from call to call. */
+const callsWithLimits = fc
+  .tuple(
+    fc.array(callAbout(requestIdOf(3)), { minLength: 10, maxLength: 25 }),
+    furtherRules,
+    fc.array(fc.nat({ max: 20 }), { minLength: 25, maxLength: 25 }),
+  )
+  .map(([sequence, rules, choices]) =>
+    sequence.map((each, i): Call => {
+      // Most calls have the first rules.
+      const further = rules[Math.max(0, choices[i]! - 18)] ?? rules[0]!;
+      const step = each.step.script === 'settle' ? { ...each.step, tickets: {} } : each.step;
+      const replicaId = each.replicaId === 'r3' ? 'r1' : each.replicaId;
+      return { ...each, replicaId, limits: { maxRequests: 8, further }, step };
+    }),
+  );
+
+interface LimitNow extends StoredLimit {
+  /** By id, what each approval takes that is not counted as held. */
+  readonly ids: ReadonlyMap<string, number>;
+}
+
+/** What is stored of the further limits of a key; nothing if the key counts as removed. */
+async function storedLimits(key: ScriptHarness, now: number): Promise<LimitNow[]> {
+  const state = readStoredState(await redis.client.hgetall(key.names.state));
+  if (!state || (state.expires - key.startMillis <= now && !state.holds)) return [];
+  return Promise.all(
+    state.further.map(async (limit) => {
+      const ids = Object.entries(await redis.client.hgetall(key.names.limit(limit.name)));
+      return { ...limit, ids: new Map(ids.map(([id, taken]) => [id, Number(taken)])) };
+    }),
+  );
+}
+
+describe('after any calls of the scripts of a key with further limits', () => {
+  test('each limit counts what its approvals take, and what is held', async () => {
+    let seen = 0;
+    await fc.assert(
+      fc.asyncProperty(callsWithLimits, (sequence) =>
+        run(sequence, async (key, script, now) => {
+          const holds = [...(await storedHolds(key)).values()];
+          for (const { name, counts, keepsReleased, taken, ids } of await storedLimits(key, now)) {
+            seen += ids.size;
+            const ofHolds = holds.map(([hits]) => (counts === 'hits' ? hits : 1));
+            const sum = [...ids.values(), ...(keepsReleased ? [] : ofHolds)].reduce(
+              (all, each) => all + each,
+              0,
+            );
+            expect([script, name, taken]).toEqual([script, name, sum]);
+          }
+        }),
+      ),
+      { numRuns: extent(20, 80) },
+    );
+    expect(seen).toBeGreaterThan(0);
+  });
+
+  test('an id that is approved takes from all limits, and another from none', async () => {
+    let seen = 0;
+    await fc.assert(
+      fc.asyncProperty(callsWithLimits, async (sequence) => {
+        let approvedBefore = new Set<string>();
+        let limitsBefore: readonly LimitNow[] = [];
+        await run(sequence, async (key, _script, now) => {
+          const held = await storedHolds(key);
+          const { requests } = await key.stored();
+          const limits = await storedLimits(key, now);
+          const approved = [...requests, ...held.keys()].filter((id) => !approvedBefore.has(id));
+          const hadBefore = (id: string, name: string): boolean =>
+            limitsBefore.some((limit) => limit.name === name && limit.ids.has(id));
+          for (const { name, keepsReleased, maximum, taken, ids } of limits) {
+            for (const id of approved) {
+              seen += 1;
+              if (hadBefore(id, name)) continue;
+              expect([id, name, ids.has(id)]).toEqual([id, name, keepsReleased || !held.has(id)]);
+            }
+            const others = [...ids.keys()].filter((id) => !requests.includes(id) && !held.has(id));
+            expect(others.filter((id) => !hadBefore(id, name))).toEqual([]);
+            // A waiter that needs more than the maximum, which was lowered since, gets a window for itself.
+            if (approved.length > 1) expect(taken).toBeLessThanOrEqual(maximum);
+          }
+          approvedBefore = new Set([...requests, ...held.keys()]);
+          // Also those of a key that counts as removed, until the clock goes back.
+          limitsBefore = await storedLimits(key, -Infinity);
+        });
+      }),
+      { numRuns: extent(20, 80) },
+    );
+    expect(seen).toBeGreaterThan(0);
+  });
+
+  test('the ids of a limit expire, and not before its window ends', async () => {
+    let seen = 0;
+    await fc.assert(
+      fc.asyncProperty(callsWithLimits, (sequence) =>
+        run(sequence, async (key, _script, now) => {
+          const expiry = await key.expiry();
+          for (const { name, start, windowMillis, ids } of await storedLimits(key, now)) {
+            if (ids.size === 0) continue;
+            seen += 1;
+            const windowEnd = start + windowMillis - key.startMillis;
+            expect(expiry[`limit:${name}`]).toBeGreaterThanOrEqual(windowEnd);
+          }
+        }),
+      ),
+      { numRuns: extent(15, 60) },
+    );
+    expect(seen).toBeGreaterThan(0);
+  });
+
+  test('somebody waits only while a limit has no room for the head', async () => {
+    let seen = 0;
+    await fc.assert(
+      fc.asyncProperty(callsWithLimits, (sequence) =>
+        run(sequence, async (key, script) => {
+          if (script === 'inspect') return;
+          const stored = readStoredState(await redis.client.hgetall(key.names.state));
+          const { queue } = await key.stored();
+          if (!stored || queue.length === 0 || stored.holdUntil > 0 || stored.isBlocked) return;
+          seen += 1;
+          const isFull = stored.further.some(({ taken, maximum }) => taken >= maximum);
+          expect(isFull || stored.approved >= stored.max).toBe(true);
+        }),
+      ),
+      { numRuns: extent(15, 60) },
+    );
+    expect(seen).toBeGreaterThan(0);
   });
 });
 
