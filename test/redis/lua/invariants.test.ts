@@ -103,6 +103,35 @@ const call = callAbout(requestIdOf(15));
 
 type Call = typeof call extends fc.Arbitrary<infer T> ? T : never;
 
+/** A hold, an approval and a waiter. Random calls may have none of them, and then a property says nothing. */
+const holdAndQueue = (limits: Partial<Limits>): Call[] => {
+  const about = { millis: 0, replicaId: 'r1', windowMillis: 1000, limits } as const;
+  const [held, approved, waiting] = ['id1', 'id2', 'id3'] as const;
+  return [
+    {
+      ...about,
+      step: {
+        script: 'check with a hold',
+        requestId: held,
+        hits: 1,
+        holdMillis: 2500,
+        canWait: false,
+      },
+    },
+    {
+      ...about,
+      step: {
+        script: 'check',
+        checks: [
+          { requestId: approved, canWait: false },
+          { requestId: waiting, canWait: true },
+        ],
+        overrides: {},
+      },
+    },
+  ];
+};
+
 /**
  * Runs the calls on their own key, and `verify` after each. A request id belongs to the replica that made it. A
  * check of an id that was checked or asked about before is marked as sent again.
@@ -221,7 +250,7 @@ describe('after any calls of the scripts, in any order', () => {
           for (const at of Object.values(expiry)) expect(at).toBeGreaterThanOrEqual(from);
         }),
       ),
-      { numRuns: extent(12, 40) },
+      { numRuns: extent(12, 40), examples: [[holdAndQueue({})]] },
     );
     expect(keysSeen).toBeGreaterThan(0);
   });
@@ -251,7 +280,7 @@ describe('after any calls of the scripts, in any order', () => {
           );
         }),
       ),
-      { numRuns: extent(15, 60) },
+      { numRuns: extent(15, 60), examples: [[holdAndQueue({})]] },
     );
     expect(seen).toBeGreaterThan(0);
   });
@@ -277,7 +306,7 @@ describe('after any calls of the scripts, in any order', () => {
           expect(expiry.holds).toBeGreaterThanOrEqual(Math.max(...lapses));
         }),
       ),
-      { numRuns: extent(15, 60) },
+      { numRuns: extent(15, 60), examples: [[holdAndQueue({})]] },
     );
     expect(seen).toBeGreaterThan(0);
   });
@@ -299,7 +328,7 @@ describe('after any calls of the scripts, in any order', () => {
           }
         }),
       ),
-      { numRuns: extent(15, 60) },
+      { numRuns: extent(15, 60), examples: [[holdAndQueue({})]] },
     );
     expect(seen).toBeGreaterThan(0);
   });
@@ -319,7 +348,7 @@ describe('after any calls of the scripts, in any order', () => {
           expect(state!.approved).toBeGreaterThanOrEqual(Number(state!.max));
         }),
       ),
-      { numRuns: extent(15, 60) },
+      { numRuns: extent(15, 60), examples: [[holdAndQueue({})]] },
     );
     expect(queuesSeen).toBeGreaterThan(0);
   });
@@ -333,7 +362,7 @@ describe('after any calls of the scripts, in any order', () => {
           expect(requests.filter((id) => waiting.includes(id))).toEqual([]);
         }),
       ),
-      { numRuns: extent(15, 60) },
+      { numRuns: extent(15, 60), examples: [[holdAndQueue({})]] },
     );
   });
 });
@@ -354,6 +383,13 @@ const callsWithLimits = fc
       return { ...each, replicaId, limits: { maxRequests: 8, further }, step };
     }),
   );
+
+const HOLD_AND_QUEUE_WITH_LIMITS = holdAndQueue({
+  maxRequests: 8,
+  further: [
+    { name: 'a', windowMillis: 30_000, maximum: 2, counts: 'requests', keepsReleased: false },
+  ],
+});
 
 interface LimitNow extends StoredLimit {
   /** By id, what each approval takes that is not counted as held. */
@@ -390,7 +426,7 @@ describe('after any calls of the scripts of a key with further limits', () => {
           }
         }),
       ),
-      { numRuns: extent(20, 80) },
+      { numRuns: extent(20, 80), examples: [[HOLD_AND_QUEUE_WITH_LIMITS]] },
     );
     expect(seen).toBeGreaterThan(0);
   });
@@ -424,7 +460,7 @@ describe('after any calls of the scripts of a key with further limits', () => {
           limitsBefore = await storedLimits(key, -Infinity);
         });
       }),
-      { numRuns: extent(20, 80) },
+      { numRuns: extent(20, 80), examples: [[HOLD_AND_QUEUE_WITH_LIMITS]] },
     );
     expect(seen).toBeGreaterThan(0);
   });
@@ -443,7 +479,7 @@ describe('after any calls of the scripts of a key with further limits', () => {
           }
         }),
       ),
-      { numRuns: extent(15, 60) },
+      { numRuns: extent(15, 60), examples: [[HOLD_AND_QUEUE_WITH_LIMITS]] },
     );
     expect(seen).toBeGreaterThan(0);
   });
@@ -462,7 +498,7 @@ describe('after any calls of the scripts of a key with further limits', () => {
           expect(isFull || stored.approved >= stored.max).toBe(true);
         }),
       ),
-      { numRuns: extent(15, 60) },
+      { numRuns: extent(15, 60), examples: [[HOLD_AND_QUEUE_WITH_LIMITS]] },
     );
     expect(seen).toBeGreaterThan(0);
   });

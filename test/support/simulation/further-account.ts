@@ -111,7 +111,7 @@ export class FurtherAccount {
   approve(id: string, hits: number, isHeld: boolean): void {
     for (const { limit, taken } of this.#limits) {
       if (isHeld && !limit.keepsReleased) continue;
-      if (!taken.has(id)) taken.set(id, takes(limit, hits));
+      taken.set(id, takes(limit, hits));
     }
   }
 
