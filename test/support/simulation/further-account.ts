@@ -107,12 +107,17 @@ export class FurtherAccount {
     this.#roll(now);
   }
 
-  /** An id that a limit has already counts once. */
-  approve(id: string, hits: number, isHeld: boolean): void {
+  /**
+   * An id that a limit has already counts once.
+   * @returns whether a limit had it
+   */
+  approve(id: string, hits: number, isHeld: boolean): boolean {
+    const isKnown = this.#limits.some(({ taken }) => taken.has(id));
     for (const { limit, taken } of this.#limits) {
       if (isHeld && !limit.keepsReleased) continue;
       taken.set(id, takes(limit, hits));
     }
+    return isKnown;
   }
 
   /** @returns whether any limit got something back */

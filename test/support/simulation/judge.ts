@@ -64,6 +64,8 @@ export class Judge {
   }));
   /** The limits of this call do not follow from the calls: those that a replica tells of a key that Redis has lost. */
   #isFurtherUnknown = false;
+  /** This call has approved an id that a further limit had already. */
+  #isGivenAgain = false;
   /** The ids of which this call gives something back to further limits. */
   #givenBack = new Set<string>();
 
@@ -105,8 +107,11 @@ export class Judge {
     this.#checkWindow(run, before, after);
     const heldBefore = new Set(this.#held.map(({ name }) => name));
     const during = this.#trackMaximum(run, before, after);
-    this.#trackPause(run, before, after);
-    this.#trackFurther(run, during, before, after);
+    const isOpened = opensKey(run) && !needsAllNames(reply);
+    if (isOpened) {
+      this.#trackPause(run, before, after);
+      this.#trackFurther(run, during, before, after);
+    }
     this.#given(run, before, after);
     this.#amended(run, reply, after);
     const heldNow = this.#newlyHeld(run, after);
@@ -114,8 +119,9 @@ export class Judge {
       ...[...after.requests].filter((id) => isNewWindow || !before.requests.has(id)),
       ...heldNow,
     ];
+    this.#isGivenAgain = false;
     for (const id of approved) this.#approved(id, run, before, after);
-    if (opensKey(run) && !needsAllNames(reply)) {
+    if (isOpened) {
       this.#checkHeld(after);
       this.#checkFurther(run, approved, after);
       this.#checkPause(run, approved, after);
@@ -294,7 +300,7 @@ export class Judge {
     after: Snapshot,
   ): void {
     const { now } = run;
-    if (!opensKey(run) || this.#isTorn) return;
+    if (this.#isTorn) return;
     if (isIdle(after, now) || isMadeAgain(run, before, after)) {
       const [forgotten] = this.#further.approvedAt(now);
       if (forgotten !== undefined) {
@@ -398,7 +404,8 @@ export class Judge {
     if (!client.hold) this.#window.approved.add(id);
     client.hits = client.askedHits;
     client.isAmended = false;
-    this.#further.approve(id, client.hits, client.hold !== undefined);
+    if (this.#further.approve(id, client.hits, client.hold !== undefined))
+      this.#isGivenAgain = true;
     if (approval && !approval.isForgotten && now < this.#rememberedUntil(approval.windowEnd)) {
       const released = client.releasedBy === undefined ? '' : ', and released,';
       throw new Violation('nobody is approved twice', `${id}${released} is approved again`);
@@ -625,6 +632,8 @@ export class Judge {
     if (!state || script === 'inspect' || this.#isTorn) return;
     if (state.approved >= state.max || now < state.holdUntil || state.isServing) return;
     if (now < this.#pausedUntil || !this.#further.hasRoom) return;
+    // Such an approval takes room from those behind it, which they get with the next call.
+    if (this.#isGivenAgain && state.isBlocked) return;
     for (const [id, { replica }] of waiting) {
       if ((leases[replica] ?? 0) <= now) continue;
       const hits = this.world.clientOf(id)?.hits ?? 1;
