@@ -1,5 +1,8 @@
-/** The client of a `disconnect` also waits, but not for long. A `release` releases an approval. */
-export type RequestKind = 'check' | 'wait' | 'disconnect' | 'release';
+/** The client of a `disconnect` also waits, but not for long. A `release`, or an `amend`, is about an approval. */
+export type RequestKind = 'check' | 'wait' | 'disconnect' | 'release' | 'amend' | 'pause';
+
+/** Those that ask for an approval. */
+const CHECKS: readonly RequestKind[] = ['check', 'wait', 'disconnect'];
 
 /** `cut`: the connection broke, as when the replica died. `disconnected`: the client closed it. */
 export type Outcome = 'pending' | 'answered' | 'cut' | 'disconnected';
@@ -15,6 +18,11 @@ export interface Entry {
   readonly replica: number;
   /** The longest that it waits, where that has a limit. */
   readonly limitMillis?: number | undefined;
+  /** Of a check or an amendment. */
+  readonly hits?: number | undefined;
+  readonly holdMillis?: number | undefined;
+  /** Of a pause. */
+  readonly pauseMillis?: number | undefined;
   readonly sentAt: number;
   readonly outcome: Outcome;
   /** When it was answered or cut, or its client disconnected. */
@@ -69,9 +77,27 @@ export class Ledger {
     return new Set(releases.map(({ requestId }) => requestId!));
   }
 
+  /** The ids of approvals whose hits were corrected, or may have been. */
+  get corrected(): ReadonlySet<string> {
+    const corrections = this.#entries.filter(
+      ({ kind, hits, status }) => kind === 'amend' && hits !== undefined && status !== 404,
+    );
+    return new Set(corrections.map(({ requestId }) => requestId!));
+  }
+
   /** To be called right before a request is sent. @returns what to call when it has ended */
   sent(
-    request: Pick<Entry, 'kind' | 'key' | 'replica' | 'requestId' | 'limitMillis'>,
+    request: Pick<
+      Entry,
+      | 'kind'
+      | 'key'
+      | 'replica'
+      | 'requestId'
+      | 'limitMillis'
+      | 'hits'
+      | 'holdMillis'
+      | 'pauseMillis'
+    >,
   ): (ended: Ended) => void {
     const entry: Mutable<Entry> = {
       ...request,
@@ -96,6 +122,6 @@ export function describeEntry({ kind, key, replica, status, requestId, outcome }
   return `${kind} of ${key} at replica ${replica} (${requestId ?? 'no id'}, ${result})`;
 }
 
-function isApproval({ kind, status }: Entry): boolean {
-  return kind !== 'release' && status === 200;
+export function isApproval({ kind, status }: Entry): boolean {
+  return CHECKS.includes(kind) && status === 200;
 }

@@ -1,3 +1,5 @@
+import type { FurtherLimit } from '../../../src/limiter/further-limits.js';
+
 /** What the replicas of a round are set to. Times are in milliseconds. */
 export const WINDOW_MILLIS = 500;
 export const MAX_REQUESTS = 8;
@@ -33,6 +35,25 @@ export const KEYS = {
   queued: ['queued-1', 'queued-2', 'queued-3'],
   /** The same, and approvals that are released. */
   released: ['released-1', 'released-2'],
+  /** Checks with hits and holds, corrections, renewals and pauses, by rules with {@link FURTHER}. */
+  limited: ['limited-1', 'limited-2'],
 } as const;
+
+/** What is the same of a further limit in all rules. */
+export type FurtherKind = Omit<FurtherLimit, 'maximum'>;
+
+/** The further limits of limited keys. */
+export const FURTHER: readonly FurtherKind[] = [
+  { name: 'tokens', windowMillis: 900, counts: 'hits', keepsReleased: false },
+  { name: 'starts', windowMillis: 1500, counts: 'requests', keepsReleased: true },
+];
+
+/** The name of a further limit of a key, among the maxima of keys. */
+export function furtherOf(key: string, name: string): string {
+  return `${key}/${name}`;
+}
+
+/** No check asks for more: all maxima but 0 have room for it. */
+export const MOST_HITS = 3;
 
 export const ALL_KEYS: readonly string[] = Object.values(KEYS).flat();

@@ -3,12 +3,12 @@ import { setTimeout as delay } from 'node:timers/promises';
 
 import { begin, type PendingRequest, ratePath } from '../http-client.js';
 import type { Fleet } from './fleet.js';
-import type { Entry, Ledger, RequestKind } from './ledger.js';
-import { KEYS } from './limits.js';
+import type { Ended, Entry, Ledger } from './ledger.js';
+import { KEYS, MOST_HITS } from './limits.js';
 import type { Random } from './random.js';
 
 /** How many clients of each sort there are. Each has at most one request under way. */
-const CLIENTS = { checkers: 5, waiters: 40, disconnecters: 8, releasers: 6 };
+const CLIENTS = { checkers: 5, waiters: 40, disconnecters: 8, releasers: 6, users: 10, pausers: 1 };
 const WAITED_KEYS = [...KEYS.queued, ...KEYS.released];
 /** A client does not knock again at once where nobody opens. */
 const PAUSE_AFTER_CUT_MILLIS = 50;
@@ -21,11 +21,11 @@ interface LoadParts {
   readonly headers?: () => OutgoingHttpHeaders;
 }
 
-type Target = Pick<Entry, 'key' | 'replica' | 'limitMillis'>;
+type Target = Pick<Entry, 'key' | 'replica' | 'limitMillis' | 'hits' | 'holdMillis'>;
 
 /**
- * Clients that ask for permission, wait for it, disconnect, and release approvals. The seed alone decides
- * what each of them does. The speed of its answers decides when. Nothing is asked twice.
+ * Clients that ask for permission, wait for it, disconnect, release, correct and hold approvals, and pause keys. The
+ * seed alone decides what each of them does. The speed of its answers decides when. Nothing is asked twice.
  */
 export class Load {
   readonly #clients: Promise<void>[];
@@ -40,7 +40,9 @@ export class Load {
       ...several(CLIENTS.disconnecters, 'disconnecter', (random) =>
         this.#waitAndDisconnect(random),
       ),
-      ...several(CLIENTS.releasers, 'releaser', (random) => this.#holdAndRelease(random)),
+      ...several(CLIENTS.releasers, 'releaser', (random) => this.#useAndRelease(random)),
+      ...several(CLIENTS.users, 'user', (random) => this.#useLimited(random)),
+      ...several(CLIENTS.pausers, 'pauser', (random) => this.#pause(random)),
     ];
   }
 
@@ -74,7 +76,7 @@ export class Load {
     await this.#request('disconnect', target, stays);
   }
 
-  async #holdAndRelease(random: Random): Promise<void> {
+  async #useAndRelease(random: Random): Promise<void> {
     const target = this.#target(random, KEYS.released);
     const pause = random.whole(10, 80);
     const holds = random.whole(0, 150);
@@ -93,19 +95,66 @@ export class Load {
     ]);
   }
 
+  /** An approval with hits, or a hold, which is renewed, or both; it is corrected, released, or neither. */
+  async #useLimited(random: Random): Promise<void> {
+    const { places } = this.parts.fleet;
+    const target = {
+      ...this.#target(random, KEYS.limited),
+      hits: random.chance(0.5) ? random.whole(2, MOST_HITS) : undefined,
+      holdMillis: random.chance(0.4) ? random.whole(1000, 2500) : undefined,
+      limitMillis: random.chance(0.5) ? random.whole(50, 3000) : undefined,
+    };
+    const kind = random.pick(['check', 'wait', 'wait'] as const);
+    const [pause, uses] = [random.whole(0, 200), random.whole(0, 300)];
+    const changes = target.holdMillis === undefined ? random.whole(0, 1) : random.whole(0, 3);
+    const amendments = Array.from({ length: changes }, () => ({
+      replica: random.pick(places),
+      after: random.whole(0, 600),
+      hits:
+        target.holdMillis === undefined || random.chance(0.2)
+          ? random.whole(1, MOST_HITS + 1)
+          : undefined,
+    }));
+    const isReleased = random.chance(0.5);
+    const replica = random.pick(places);
+    await delay(pause);
+    const requestId = await this.#request(kind, {
+      ...target,
+      limitMillis: kind === 'check' ? undefined : target.limitMillis,
+    });
+    if (requestId === undefined) return;
+    await delay(uses);
+    const { key } = target;
+    for (const amendment of amendments) {
+      await delay(amendment.after);
+      await this.#amend({ key, ...amendment }, requestId);
+    }
+    if (isReleased) await this.#release({ key, replica }, requestId);
+  }
+
+  async #pause(random: Random): Promise<void> {
+    const { key, replica } = this.#target(random, KEYS.limited);
+    const pauseMillis = random.chance(0.2) ? 0 : random.whole(100, 800);
+    await delay(random.whole(500, 1500));
+    const request = { key, replica, pauseMillis };
+    const ended = this.parts.ledger.sent({ ...request, kind: 'pause', requestId: undefined });
+    const path = `${ratePath(key)}?pauseMillis=${pauseMillis}`;
+    await this.#change('PUT', replica, path, ended);
+  }
+
   #target(random: Random, keys: readonly string[]): Target {
     return { key: random.pick(keys), replica: random.pick(this.parts.fleet.places) };
   }
 
   /** @returns the id of the approval, if it was one */
   async #request(
-    kind: Exclude<RequestKind, 'release'>,
+    kind: 'check' | 'wait' | 'disconnect',
     target: Target,
     disconnectsAfterMillis?: number,
   ): Promise<string | undefined> {
-    const { limitMillis } = target;
-    const limit = limitMillis === undefined ? '' : `&maxWaitMillis=${limitMillis}`;
-    const query = kind === 'check' ? '' : `?canWait=true${limit}`;
+    const { limitMillis: maxWaitMillis, hits, holdMillis } = target;
+    const canWait = kind === 'check' ? undefined : true;
+    const query = queryOf({ canWait, maxWaitMillis, hits, holdMillis });
     const ended = this.parts.ledger.sent({ ...target, kind, requestId: undefined });
     const request = begin(
       this.parts.fleet.urlOf(target.replica),
@@ -133,11 +182,33 @@ export class Load {
 
   async #release(target: Target, requestId: string): Promise<void> {
     const ended = this.parts.ledger.sent({ ...target, kind: 'release', requestId });
-    const path = `${ratePath(target.key)}/${requestId}`;
-    const url = this.parts.fleet.urlOf(target.replica);
-    const answer = await answerTo(begin(url, 'DELETE', path, this.parts.headers?.()));
+    await this.#change('DELETE', target.replica, `${ratePath(target.key)}/${requestId}`, ended);
+  }
+
+  /** Corrects an approval, or renews its hold. */
+  async #amend(target: Target, requestId: string): Promise<void> {
+    const { key, replica, hits } = target;
+    const ended = this.parts.ledger.sent({ key, replica, hits, kind: 'amend', requestId });
+    const path = `${ratePath(key)}/${requestId}${queryOf({ hits })}`;
+    await this.#change('PUT', replica, path, ended);
+  }
+
+  async #change(
+    method: string,
+    replica: number,
+    path: string,
+    ended: (ended: Ended) => void,
+  ): Promise<void> {
+    const url = this.parts.fleet.urlOf(replica);
+    const answer = await answerTo(begin(url, method, path, this.parts.headers?.()));
     ended(answer ? { outcome: 'answered', ...answer } : { outcome: 'cut' });
   }
+}
+
+function queryOf(parameters: Readonly<Record<string, number | boolean | undefined>>): string {
+  const given = Object.entries(parameters).filter(([, value]) => value !== undefined);
+  if (given.length === 0) return '';
+  return `?${given.map(([name, value]) => `${name}=${String(value)}`).join('&')}`;
 }
 
 /** @returns nothing where the connection broke */

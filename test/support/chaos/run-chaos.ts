@@ -14,7 +14,13 @@ import { leftovers } from './checks/leftovers.js';
 import { answersByOtherRules, undeclaredLimits } from './checks/limits-given.js';
 import { notRecovered } from './checks/recovery.js';
 import { misbehaviour } from './checks/replicas.js';
-import { describeOverfull, judgeByRedis, judgeByTimes } from './checks/windows.js';
+import { approvedInPauses } from './checks/pauses.js';
+import {
+  describeOverfull,
+  judgeByRedis,
+  judgeByTimes,
+  judgeFurtherByRedis,
+} from './checks/windows.js';
 import { RulesFile } from './declared/rules-file.js';
 import { HIGHEST_MAXIMUM } from './declared/rules-text.js';
 import { TokensFile } from './declared/tokens-file.js';
@@ -209,11 +215,14 @@ function report(
 ): RoundReport {
   const byRedis = judgeByRedis(evidence);
   const byTimes = judgeByTimes(evidence);
-  const overfull = [...byRedis.overfull, ...byTimes.overfull];
+  const further = judgeFurtherByRedis(evidence);
+  const overfull = [...byRedis.overfull, ...further.overfull, ...byTimes.overfull];
   return summarize(round, evidence, reloads, {
-    windows: { byRedis: byRedis.windows, byTimes: byTimes.windows },
+    windows: { byRedis: byRedis.windows, further: further.windows, byTimes: byTimes.windows },
     observedApprovals: evidence.account.judged,
-    excess: byRedis.overfull.filter(({ forgotBy }) => forgotBy !== undefined),
+    excess: [...byRedis.overfull, ...further.overfull].filter(
+      ({ forgotBy }) => forgotBy !== undefined,
+    ),
     violations: [
       ...evidence.account.violations,
       ...undeclaredLimits(evidence),
@@ -224,6 +233,7 @@ function report(
       ...lateAnswers(evidence),
       ...lateNews(evidence),
       ...wrongAnswers(evidence),
+      ...approvedInPauses(evidence),
       ...unfoundedApprovals(evidence),
       ...atTheEnd,
     ],

@@ -10,11 +10,15 @@ function openAccount() {
   const violations: string[] = [];
   const approved: string[] = [];
   const limits: number[] = [];
+  const windows: (readonly [string, number])[][] = [];
   const account = new KeyAccount(
     names,
     { highestMaximum: 9, rememberedMillis: leastMemoryMillis },
     {
-      onApproved: ({ id }) => approved.push(id),
+      onApproved: ({ id, limits }) => {
+        approved.push(id);
+        windows.push([...limits]);
+      },
       onJoined: () => undefined,
       onWindow: () => undefined,
       onLimits: ({ maximum }) => limits.push(maximum),
@@ -28,7 +32,7 @@ function openAccount() {
     for (const [name, ...args] of commands) account.follow({ at, isOfScript: true, name, args });
     account.endOfScript();
   };
-  return { account, violations, approved, limits, follow };
+  return { account, violations, approved, limits, windows, follow };
 }
 
 const hasMaximum = (maximum: number): [string, ...string[]] => [
@@ -166,4 +170,38 @@ test('nothing is judged once another client has changed the key', () => {
   account.doubt();
   follow(2, ['sadd', names.requests, 'a', 'b', 'c']);
   expect(violations).toEqual([]);
+});
+
+describe('held approvals', () => {
+  const holds = (id: string): [string, ...string[]] => ['hset', names.holds, id, '9000:1000'];
+
+  test('count until they end, whatever window begins', () => {
+    const { violations, approved, follow } = openAccount();
+    follow(1, holds('a'), holds('b'));
+    follow(600, ['hset', names.state, 'start', '500'], holds('a'));
+    expect(approved).toEqual(['a', 'b']);
+    expect(violations).toEqual([]);
+    follow(601, ['sadd', names.requests, 'c']);
+    expect(violations).toEqual([expect.stringContaining('3 approved')]);
+    follow(602, ['hdel', names.holds, 'a'], ['hdel', names.holds, 'b']);
+    follow(603, holds('d'));
+    expect(violations).toHaveLength(1);
+  });
+});
+
+test('an approval is in the window of each further limit that its script leaves', () => {
+  const { windows, limits, follow } = openAccount();
+  const further = (text: string): [string, ...string[]] => ['hset', names.state, 'further', text];
+  follow(1, ['sadd', names.requests, 'a'], further('x=5:1,y=3:1'));
+  follow(2, ['hdel', names.state, 'more', 'further']);
+  follow(3, ['sadd', names.requests, 'b']);
+  expect(windows).toEqual([
+    [
+      ['x', 5],
+      ['y', 3],
+    ],
+    [],
+  ]);
+  follow(4, ['hset', names.state, 'limits', '500:2:0,x=1000:3:hits']);
+  expect(limits).toEqual([2]);
 });

@@ -1,4 +1,6 @@
+import type { FurtherLimit } from '../../../src/limiter/further-limits.js';
 import type { KeyNames } from '../../../src/redis/key-names.js';
+import { furtherIn, numbersByName } from '../../../src/redis/scripts/further-codec.js';
 import { readStoredLimits, type StoredLimits } from '../stored-state.js';
 import type { MonitoredCommand } from './server-monitor.js';
 
@@ -13,6 +15,8 @@ export interface ObservedApproval {
   readonly id: string;
   readonly at: number;
   readonly window: Window;
+  /** The first millisecond of the window of each further limit, by its name, as far as it is known. */
+  readonly limits: ReadonlyMap<string, number>;
   readonly isFromQueue: boolean;
 }
 
@@ -21,6 +25,7 @@ export interface ObservedLimits {
   readonly at: number;
   readonly maximum: number;
   readonly windowMillis: number;
+  readonly further: readonly FurtherLimit[];
   /** False if the key is made again with the limits that it had. */
   readonly areOther: boolean;
 }
@@ -29,7 +34,13 @@ export interface ObservedLimits {
 export interface Snapshot {
   readonly start: number | undefined;
   readonly limits: StoredLimits | undefined;
+  /** The further limits among them. */
+  readonly further?: readonly FurtherLimit[];
+  /** When the windows of further limits began. */
+  readonly furtherStarts?: ReadonlyMap<string, number>;
   readonly approved: readonly string[];
+  /** Approvals that are held. */
+  readonly held?: readonly string[];
   /** Remembered approvals of windows that have ended. */
   readonly approvedBefore: readonly string[];
   readonly queue: readonly { readonly id: string; readonly ticket: number }[];
@@ -72,6 +83,11 @@ export class KeyAccount {
   /** The maximum in force on this server, if it is known. */
   #maximum = Infinity;
   #windowMillis: number | undefined;
+  #further = '';
+  /** When the windows of further limits began. */
+  #limitStarts: ReadonlyMap<string, number> = new Map();
+  /** Approvals that are held, in whatever window they were given. */
+  #held = new Set<string>();
   /** Approvals of this window that have not been released. */
   #approved = new Set<string>();
   /** Until when an approval must be remembered: a second approval before that time is a violation. */
@@ -80,7 +96,11 @@ export class KeyAccount {
   #queueExpiresAt = Infinity;
   /** The approvals of the script under way, and the waiters before it began. */
   #script:
-    { readonly approved: { id: string; at: number }[]; readonly queued: Set<string> } | undefined;
+    | {
+        readonly approved: { id: string; at: number; isHeld: boolean }[];
+        readonly queued: Set<string>;
+      }
+    | undefined;
   #lastTicket = 0;
   #putsBack = false;
   readonly #tickets = new Map<string, number>();
@@ -106,13 +126,20 @@ export class KeyAccount {
     this.#isKnown = false;
     this.#maximum = Infinity;
     this.#window = { start: undefined };
+    this.#limitStarts = new Map();
+    this.#held.clear();
     this.#script = undefined;
     this.#rememberedUntil.clear();
   }
 
   /** Adopts the state on the server at this point of its commands. */
-  adopt({ start, limits, approved, approvedBefore, queue, queueExpiresAt }: Snapshot): void {
+  adopt(snapshot: Snapshot): void {
+    const { start, limits, further = [], approved, approvedBefore, queue } = snapshot;
+    const { queueExpiresAt, held = [], furtherStarts = new Map<string, number>() } = snapshot;
     this.#isKnown = true;
+    this.#further = JSON.stringify(further);
+    this.#limitStarts = furtherStarts;
+    this.#held = new Set(held);
     this.#maximum = limits?.max ?? Infinity;
     this.#windowMillis = limits?.window;
     if (start !== undefined && this.#window.start === undefined) {
@@ -133,8 +160,9 @@ export class KeyAccount {
   }
 
   isChangedBy({ name, args }: MonitoredCommand): boolean {
-    const { state, requests, queue, waiting } = this.names;
-    return WRITES.has(name) && args.some((arg) => [state, requests, queue, waiting].includes(arg));
+    const { state, requests, holds, queue, waiting } = this.names;
+    const names = [state, requests, holds, queue, waiting];
+    return WRITES.has(name) && args.some((arg) => names.includes(arg));
   }
 
   /** Follows a command of a script. The commands of a script come together. */
@@ -145,6 +173,9 @@ export class KeyAccount {
     this.#script ??= { approved: [], queued: new Set(this.#queue.map(({ id }) => id)) };
     if (name === 'unlink') this.#onUnlink(args);
     else if (key === this.names.state && name === 'hset') this.#onState(rest, at);
+    else if (key === this.names.state && name === 'hdel' && rest.includes('further'))
+      this.#limitStarts = new Map();
+    else if (key === this.names.holds) this.#onHolds(name, rest, at);
     else if (key === this.names.requests) this.#onRequests(name, rest, at);
     else if (key === this.names.waiting) this.#onWaiting(name, rest);
     // A script sends this command only right before it puts waiters back.
@@ -184,6 +215,7 @@ export class KeyAccount {
         id,
         at,
         window: this.#window,
+        limits: this.#limitStarts,
         isFromQueue: queued?.has(id) ?? false,
       });
     }
@@ -191,6 +223,8 @@ export class KeyAccount {
 
   #onUnlink(keys: readonly string[]): void {
     if (keys.includes(this.names.requests)) this.#approved.clear();
+    if (keys.includes(this.names.holds)) this.#held.clear();
+    if (keys.includes(this.names.state)) this.#limitStarts = new Map();
     if (keys.includes(this.names.waiting)) this.#forgetQueue();
   }
 
@@ -206,7 +240,11 @@ export class KeyAccount {
       return position === -1 ? undefined : fields[position + 1];
     };
     const [limits, start] = [readStoredLimits(value('limits') ?? ''), value('start')];
-    if (limits) this.#onLimits(limits, at, value('born') !== undefined);
+    const further = value('further');
+    if (further !== undefined) this.#limitStarts = startsIn(further);
+    if (limits) {
+      this.#onLimits(limits, furtherIn(value('limits') ?? ''), at, value('born') !== undefined);
+    }
     if (start === undefined || this.#window.start === Number(start)) return;
     if (this.#window.start !== undefined) this.#beginWindow();
     this.#window.start = Number(start);
@@ -216,21 +254,25 @@ export class KeyAccount {
   /** The approvals of the script under way belong to the window that it begins. */
   #beginWindow(): void {
     this.#window = { start: undefined };
-    this.#approved = new Set(this.#script?.approved.map(({ id }) => id));
+    const { approved = [] } = this.#script ?? {};
+    this.#approved = new Set(approved.filter(({ isHeld }) => !isHeld).map(({ id }) => id));
   }
 
   #onLimits(
     { max: maximum, window: windowMillis }: StoredLimits,
+    further: readonly FurtherLimit[],
     at: number,
     isNewKey: boolean,
   ): void {
     const hasOtherWindow = this.#windowMillis !== undefined && this.#windowMillis !== windowMillis;
-    const areOther = this.#maximum !== maximum || hasOtherWindow;
+    const hasOtherFurther = this.#further !== JSON.stringify(further);
+    const areOther = this.#maximum !== maximum || hasOtherWindow || hasOtherFurther;
+    this.#further = JSON.stringify(further);
     this.#maximum = maximum;
     this.#windowMillis = windowMillis;
     // The limits from before the state was known may be outdated.
     if ((areOther || isNewKey) && this.#isKnown) {
-      this.events.onLimits({ at, maximum, windowMillis, areOther });
+      this.events.onLimits({ at, maximum, windowMillis, further, areOther });
     }
   }
 
@@ -244,9 +286,18 @@ export class KeyAccount {
         if (this.#isKnown && isRemembered) this.#violates(`approved ${id} twice`, at);
         this.#approved.add(id);
         this.#rememberedUntil.set(id, at + this.#rememberedMillis);
-        this.#script?.approved.push({ id, at });
+        this.#script?.approved.push({ id, at, isHeld: false });
       }
     }
+  }
+
+  /** Where it is not known who is held, a renewal looks like an approval. */
+  #onHolds(name: string, args: readonly string[], at: number): void {
+    const [id = ''] = args;
+    if (name === 'hdel') for (const each of args) this.#held.delete(each);
+    if (name !== 'hset' || this.#held.has(id)) return;
+    this.#held.add(id);
+    this.#script?.approved.push({ id, at, isHeld: true });
   }
 
   #onWaiting(name: string, args: readonly string[]): void {
@@ -285,7 +336,7 @@ export class KeyAccount {
   }
 
   #expectRoom(when: string, maximum: number, at?: number): void {
-    const { size } = this.#approved;
+    const size = this.#approved.size + this.#held.size;
     if (!this.#isKnown || size <= maximum) return;
     this.#violates(`${size} approved in one window, and not ${maximum}, ${when}`, at);
   }
@@ -303,33 +354,38 @@ return {
   redis.call('SMEMBERS', KEYS[2]),
   redis.call('HGETALL', KEYS[3]),
   redis.call('PEXPIRETIME', KEYS[3]),
-  redis.call('SUNION', unpack(KEYS, 4)),
+  redis.call('SUNION', unpack(KEYS, 5)),
   redis.call('HGET', KEYS[1], 'limits') or '',
+  redis.call('HGET', KEYS[1], 'further') or '',
+  redis.call('HKEYS', KEYS[4]),
 }`;
 
 /** The KEYS of {@link SNAPSHOT_SCRIPT}. */
-export function keysOfSnapshot({ state, requests, waiting, pastRequests }: KeyNames): string[] {
-  return [state, requests, waiting, ...pastRequests];
+export function keysOfSnapshot(names: KeyNames): string[] {
+  const { state, requests, waiting, holds, pastRequests } = names;
+  return [state, requests, waiting, holds, ...pastRequests];
 }
 
 export function parseSnapshot(reply: unknown): Snapshot {
-  const [start, approved, waiting, queueExpiresAt, approvedBefore, limits] = reply as [
-    string,
-    string[],
-    string[],
-    number,
-    string[],
-    string,
-  ];
+  const [start, approved, waiting, queueExpiresAt, approvedBefore, limits, further, held] =
+    reply as [string, string[], string[], number, string[], string, string, string[]];
   const queue = waiting.flatMap((id, i) =>
     i % 2 === 0 ? [{ id, ticket: Number(waiting[i + 1]) }] : [],
   );
   return {
     start: start === '' ? undefined : Number(start),
     limits: readStoredLimits(limits),
+    further: furtherIn(limits),
+    furtherStarts: startsIn(further),
     approved,
+    held,
     approvedBefore,
     queue: queue.sort((a, b) => a.ticket - b.ticket),
     queueExpiresAt,
   };
+}
+
+/** When windows began, from the field `further` of a state. */
+function startsIn(further: string): ReadonlyMap<string, number> {
+  return new Map([...numbersByName(further)].map(([name, [start = 0]]) => [name, start]));
 }

@@ -1,8 +1,20 @@
-import { describeEntry, type Entry } from '../ledger.js';
+import { describeEntry, type Entry, isApproval, type RequestKind } from '../ledger.js';
+import { NAME_OF_RULES } from '../declared/rules-text.js';
+import { FURTHER, KEYS } from '../limits.js';
 import type { Evidence } from './evidence.js';
 
 const STATUSES_OF_CHECKS = [200, 429, 503];
 const STATUSES_OF_RELEASES = [200, 404, 503];
+const STATUSES: Readonly<Record<RequestKind, readonly number[]>> = {
+  check: STATUSES_OF_CHECKS,
+  wait: STATUSES_OF_CHECKS,
+  disconnect: STATUSES_OF_CHECKS,
+  release: STATUSES_OF_RELEASES,
+  amend: STATUSES_OF_RELEASES,
+  pause: [200, 503],
+};
+/** While a key is turned off, several hits are more than its maximum. */
+const TOO_MANY_HITS = 'hits must be at most 0, the maximum of ';
 
 /** Every answer is one that the contract knows; no approval is given, or taken back, twice. */
 export function wrongAnswers({ ledger }: Pick<Evidence, 'ledger'>): string[] {
@@ -16,15 +28,24 @@ export function wrongAnswers({ ledger }: Pick<Evidence, 'ledger'>): string[] {
 }
 
 function wrongIn(entry: Entry): string[] {
-  const { kind, status = 0, requestId, retryAfter, body } = entry;
+  const { kind, status = 0, requestId, retryAfter, body, hits = 1 } = entry;
   const wrong = (what: string): string[] => [`${describeEntry(entry)}: ${what}: ${body}`];
-  const known = kind === 'release' ? STATUSES_OF_RELEASES : STATUSES_OF_CHECKS;
-  if (!known.includes(status)) return wrong('unexpected status');
-  if (status === 200 && requestId === undefined) return wrong('an approval without an id');
+  if (status === 400 && hits > 1 && body.includes(TOO_MANY_HITS)) return [];
+  if (!STATUSES[kind].includes(status)) return wrong('unexpected status');
+  if (isApproval(entry) && requestId === undefined) return wrong('an approval without an id');
+  if (status === 429 && !isDeniedByOwnLimit(entry)) return wrong('denied by a limit of no rules');
   if ((status === 429 || status === 503) && !/^[1-9]\d*$/.test(retryAfter ?? '')) {
     return wrong(`Retry-After is ${String(retryAfter)}`);
   }
   return [];
+}
+
+/** Whether the limit that a denial names, if any, is one that rules may have given its key. */
+function isDeniedByOwnLimit({ key, body }: Entry): boolean {
+  const { limit } = JSON.parse(body || '{}') as { limit?: string };
+  if (limit === undefined) return true;
+  const isLimited = KEYS.limited.some((each) => each === key);
+  return isLimited && (NAME_OF_RULES.test(limit) || FURTHER.some(({ name }) => name === limit));
 }
 
 function givenTwice(entries: readonly Entry[]): Entry[] {

@@ -7,7 +7,7 @@ import type { Standstills } from '../standstills.js';
 /** What the checks judge a round by. */
 export interface Evidence {
   /** What the clients saw. */
-  readonly ledger: Pick<Ledger, 'entries' | 'pending' | 'approvals' | 'released'>;
+  readonly ledger: Pick<Ledger, 'entries' | 'pending' | 'approvals' | 'released' | 'corrected'>;
   /** What the servers did. */
   readonly account: Pick<
     RedisAccount,

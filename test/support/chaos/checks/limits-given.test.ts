@@ -13,7 +13,14 @@ test.each([
   ['what the rules gave', {}, 0],
   ['a maximum that the key had before', { maximum: 5, areOther: false }, 0],
 ])('of the limits of a script, %s is told apart', (_, other, found) => {
-  const declared = { key: 'key', at: 5, maximum: 4, windowMillis: WINDOW_MILLIS, areOther: true };
+  const declared = {
+    key: 'key',
+    at: 5,
+    maximum: 4,
+    windowMillis: WINDOW_MILLIS,
+    further: [],
+    areOther: true,
+  };
   const evidence = evidenceOf({ entries: [], limits: [{ ...declared, ...other }], maxima });
   expect(undeclaredLimits(evidence)).toHaveLength(found);
 });
@@ -50,6 +57,7 @@ describe('an answer', () => {
           at: changedAt + millis,
           maximum,
           windowMillis: WINDOW_MILLIS,
+          further: [],
           areOther: true,
         })),
       });

@@ -1,6 +1,9 @@
+import { isDeepStrictEqual } from 'node:util';
+
+import type { FurtherLimit } from '../../../../src/limiter/further-limits.js';
 import { type FaultRecord, overlaps } from '../faults/fault.js';
 import { describeEntry } from '../ledger.js';
-import { WINDOW_MILLIS } from '../limits.js';
+import { FURTHER, furtherOf, WINDOW_MILLIS } from '../limits.js';
 import type { Evidence } from './evidence.js';
 import { keptMaxima } from './kept-limits.js';
 
@@ -9,13 +12,24 @@ import { keptMaxima } from './kept-limits.js';
  * runs the calls that came to it before.
  */
 export function undeclaredLimits(evidence: Evidence): string[] {
-  return evidence.account.limits.flatMap(({ key, at, maximum, windowMillis, areOther }) => {
+  return evidence.account.limits.flatMap((limits) => {
+    const { key, at, maximum, windowMillis, further, areOther } = limits;
     if (!areOther) return [];
     const losses = lossesIn(evidence, at, at);
     const sentFrom = Math.min(at, ...losses.map(({ beganAt }) => beganAt));
-    return evidence.maxima.allows(key, maximum, sentFrom, at) && windowMillis === WINDOW_MILLIS
-      ? []
-      : [`${key} was given ${maximum} per ${windowMillis} ms at ${at}, as no rules had it then`];
+    const isAllowed = (name: string, most: number): boolean =>
+      evidence.maxima.allows(name, most, sentFrom, at);
+    const undeclared = further.filter(
+      (limit) => !isAllowed(furtherOf(key, limit.name), limit.maximum) || !isDeclared(limit),
+    );
+    return [
+      ...(isAllowed(key, maximum) && windowMillis === WINDOW_MILLIS
+        ? []
+        : [`${key} was given ${maximum} per ${windowMillis} ms at ${at}, as no rules had it then`]),
+      ...undeclared.map(
+        (limit) => `${key} was given ${JSON.stringify(limit)} at ${at}, as no rules had it then`,
+      ),
+    ];
   });
 }
 
@@ -34,6 +48,10 @@ export function answersByOtherRules(evidence: Evidence): string[] {
         `${maximum}, as no rules had it then`,
     ];
   });
+}
+
+function isDeclared({ maximum: _, ...limit }: FurtherLimit): boolean {
+  return FURTHER.some((kind) => isDeepStrictEqual(kind, limit));
 }
 
 function lossesIn({ faults }: Evidence, from: number, to: number): FaultRecord[] {

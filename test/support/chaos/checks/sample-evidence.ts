@@ -1,6 +1,6 @@
 import { type Maxima, MaximaInForce } from '../declared/maxima-in-force.js';
 import type { FaultRecord } from '../faults/fault.js';
-import type { Approval, Entry } from '../ledger.js';
+import { type Approval, type Entry, isApproval } from '../ledger.js';
 import { MAX_REQUESTS } from '../limits.js';
 import type { ObservedApproval } from '../../monitor/key-account.js';
 import type { Evidence } from './evidence.js';
@@ -32,9 +32,12 @@ export function fault(fields: Partial<FaultRecord> = {}): FaultRecord {
 export function observed(
   id: string,
   at: number,
-  { start = 0, isFromQueue = true } = {},
+  { start = 0, isFromQueue = true, limits = {} } = {},
 ): readonly [string, ObservedApproval[]] {
-  return [id, [{ id, at, window: { start }, isFromQueue }]];
+  return [
+    id,
+    [{ id, at, window: { start }, limits: new Map(Object.entries(limits)), isFromQueue }],
+  ];
 }
 
 interface Sample {
@@ -59,14 +62,14 @@ export function evidenceOf(sample: Sample): Evidence {
     maxima = { key: MAX_REQUESTS },
   } = sample;
   const released = entries.filter(({ kind, status }) => kind === 'release' && status === 200);
+  const corrected = entries.filter(({ kind, hits }) => kind === 'amend' && hits !== undefined);
   return {
     ledger: {
       entries,
       pending: entries.filter(({ outcome }) => outcome === 'pending'),
-      approvals: entries.filter(
-        ({ kind, status }) => kind !== 'release' && status === 200,
-      ) as Approval[],
+      approvals: entries.filter(isApproval) as Approval[],
       released: new Set(released.map(({ requestId }) => requestId!)),
+      corrected: new Set(corrected.map(({ requestId }) => requestId!)),
     },
     account: {
       violations: [],

@@ -1,6 +1,6 @@
 import { MAX_REQUESTS, WINDOW_MILLIS } from '../limits.js';
 import { entry, evidenceOf, fault, observed } from './sample-evidence.js';
-import { judgeByRedis, judgeByTimes } from './windows.js';
+import { describeOverfull, judgeByRedis, judgeByTimes, judgeFurtherByRedis } from './windows.js';
 
 const ids = Array.from({ length: MAX_REQUESTS + 1 }, (_, i) => `id-${i}`);
 const tooMany = ids.map((requestId, i) => entry({ requestId, sentAt: 10 + i, endedAt: 20 + i }));
@@ -51,4 +51,48 @@ test('windows that Redis has moved are not judged by times', () => {
 test('an answer that came in the next window is not judged by times', () => {
   const late = tooMany.map((approval) => ({ ...approval, endedAt: WINDOW_MILLIS }));
   expect(judgeByTimes(evidenceOf({ entries: late, windowStarts })).windows).toBe(0);
+});
+
+describe('windows of further limits', () => {
+  const maxima = { key: 20, 'key/tokens': 4, 'key/starts': 2 };
+  const limits = { tokens: 100, starts: 0 };
+  const two = ['a', 'b'].map((requestId) =>
+    entry({ requestId, hits: 2, sentAt: 150, endedAt: 160 }),
+  );
+  const approvals = ['a', 'b', 'c'].map((id) => observed(id, 155, { limits }));
+  const judged = (...others: Parameters<typeof entry>[0][]): string[] => {
+    const entries = [
+      ...two,
+      ...others.map((fields) => entry({ sentAt: 150, endedAt: 160, ...fields })),
+    ];
+    return judgeFurtherByRedis(evidenceOf({ entries, approvals, maxima })).overfull.map(
+      describeOverfull,
+    );
+  };
+  const ofTokens = 'key: 5 approved in the window of tokens from 100, and not 4';
+  const ofStarts = 'key: 3 approved in the window of starts from 0, and not 2';
+
+  test('may be full', () => {
+    expect(judged()).toEqual([]);
+  });
+
+  test('count hits or requests', () => {
+    expect(judged({ requestId: 'c' })).toEqual([ofTokens, ofStarts]);
+  });
+
+  test('have room after a release, unless they keep what is released', () => {
+    expect(judged({ requestId: 'c' }, { kind: 'release', requestId: 'b' })).toEqual([ofStarts]);
+  });
+
+  test('do not count hits that were corrected', () => {
+    const correction = { kind: 'amend', requestId: 'b', hits: 1 } as const;
+    expect(judged({ requestId: 'c' }, correction)).toEqual([ofStarts]);
+  });
+
+  test('count a hold that lasts until they end, from before them as well', () => {
+    const held = (holdMillis: number) =>
+      judged({ requestId: 'd', sentAt: 10, endedAt: 20, holdMillis });
+    expect(held(989)).toEqual([]);
+    expect(held(990)).toEqual([ofTokens]);
+  });
 });

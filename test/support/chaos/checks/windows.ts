@@ -1,12 +1,15 @@
 import { overlaps } from '../faults/fault.js';
 import type { Approval } from '../ledger.js';
-import { WINDOW_MILLIS } from '../limits.js';
+import { FURTHER, type FurtherKind, furtherOf, WINDOW_MILLIS } from '../limits.js';
+import type { ObservedApproval } from '../../monitor/key-account.js';
 import type { Evidence } from './evidence.js';
 import { keptMaxima } from './kept-limits.js';
 
 /** A window in which more was approved than may be. */
 export interface Overfull {
   readonly key: string;
+  /** The name of a further limit whose window it is. */
+  readonly limit?: string;
   readonly start: number;
   readonly approved: number;
   /** The greatest maximum that was in force in it. */
@@ -22,11 +25,26 @@ export interface Judgement {
 
 /** Judges every window by what clients were told, and by the window in which Redis had approved it. */
 export function judgeByRedis(evidence: Evidence): Judgement {
-  return judge(evidence, (approval) => {
-    const observed = evidence.account.approvals.get(approval.requestId);
-    // A request that was approved again was told of the last approval.
-    return observed?.findLast(({ at }) => at <= approval.endedAt)?.window.start;
-  });
+  return judge(evidence, OWN, (approval) => observedOf(evidence, approval)?.window.start);
+}
+
+/** The same for the windows of each further limit. */
+export function judgeFurtherByRedis(evidence: Evidence): Judgement {
+  const judgements = FURTHER.map((limit) =>
+    judge(evidence, limit, (approval) => observedOf(evidence, approval)?.limits.get(limit.name)),
+  );
+  return {
+    windows: judgements.reduce((sum, { windows }) => sum + windows, 0),
+    overfull: judgements.flatMap(({ overfull }) => overfull),
+  };
+}
+
+/** A request that was approved again was told of the last approval. */
+function observedOf(
+  { account }: Evidence,
+  { requestId, endedAt }: Approval,
+): ObservedApproval | undefined {
+  return account.approvals.get(requestId)?.findLast(({ at }) => at <= endedAt);
 }
 
 /**
@@ -34,7 +52,7 @@ export function judgeByRedis(evidence: Evidence): Judgement {
  * it needs to know only when windows began.
  */
 export function judgeByTimes(evidence: Evidence): Judgement {
-  return judge(evidence, ({ key, sentAt, endedAt }) => {
+  return judge(evidence, OWN, ({ key, sentAt, endedAt }) => {
     const starts = evidence.account.windowStarts.get(key) ?? [];
     const start = starts.findLast(({ at }) => at <= sentAt)?.start;
     if (start === undefined) return undefined;
@@ -49,41 +67,92 @@ export function judgeByTimes(evidence: Evidence): Judgement {
   });
 }
 
+/** The maximum per window of each key. */
+const OWN = {
+  name: undefined,
+  windowMillis: WINDOW_MILLIS,
+  counts: 'hits',
+  keepsReleased: false,
+} as const;
+
+interface JudgedWindow {
+  readonly key: string;
+  readonly start: number;
+  approved: number;
+}
+
+/** @param windowOf the start of the window of an approval */
 function judge(
   evidence: Evidence,
+  limit: FurtherKind | typeof OWN,
   windowOf: (approval: Approval) => number | undefined,
 ): Judgement {
-  const { approvals, released } = evidence.ledger;
-  const windows = new Map<string, { key: string; start: number; approved: number }>();
+  const { approvals } = evidence.ledger;
+  const { name, windowMillis } = limit;
+  const windows = new Map<string, JudgedWindow>();
   for (const approval of approvals) {
     const start = windowOf(approval);
     if (start === undefined) continue;
     const id = `${approval.key} ${start}`;
     const window = windows.get(id) ?? { key: approval.key, start, approved: 0 };
     windows.set(id, window);
-    // A release made room for another.
-    if (!released.has(approval.requestId)) window.approved += 1;
+    window.approved += takenOf(evidence, limit, approval, start + windowMillis);
   }
-  const judged = [...windows.values()].map((window) => ({
-    ...window,
-    maximum: Math.max(
-      evidence.maxima.highest(window.key, window.start, window.start + WINDOW_MILLIS),
-      ...keptMaxima(evidence, window.key, window.start, window.start + WINDOW_MILLIS),
-    ),
-  }));
+  const held = approvals.filter(({ holdMillis }) => holdMillis !== undefined);
+  const judged = [...windows.values()].map((window) => {
+    const { key, start, approved } = window;
+    const end = start + windowMillis;
+    const heldBefore = held.filter(
+      (approval) =>
+        approval.key === key &&
+        approval.endedAt < start &&
+        windowOf(approval) !== start &&
+        !limit.keepsReleased,
+    );
+    const before = heldBefore.map((approval) => takenOf(evidence, limit, approval, end));
+    const maximumOf = name === undefined ? key : furtherOf(key, name);
+    return {
+      key,
+      ...(name !== undefined && { limit: name }),
+      start,
+      // What is held may exceed a maximum that was lowered. Then nobody is approved.
+      approved: approved === 0 ? 0 : before.reduce((sum, taken) => sum + taken, approved),
+      maximum: Math.max(
+        evidence.maxima.highest(maximumOf, start, end),
+        ...keptMaxima(evidence, key, start, end, name),
+      ),
+      from: Math.min(start, ...heldBefore.map(({ sentAt }) => sentAt)),
+      end,
+    };
+  });
   const overfull = judged.filter(({ approved, maximum }) => approved > maximum);
   return {
     windows: windows.size,
-    overfull: overfull.map((window) => ({ ...window, forgotBy: lossIn(evidence, window.start) })),
+    overfull: overfull.map(({ from, end, ...window }) => ({
+      ...window,
+      forgotBy: lossIn(evidence, from, end),
+    })),
   };
 }
 
-function lossIn({ faults }: Evidence, start: number): string | undefined {
-  return faults.find(
-    (fault) => fault.loses !== undefined && overlaps(fault, start, start + WINDOW_MILLIS),
-  )?.name;
+/** What an approval takes of a window for as long as it lasts, at the least; 0 if it may make room for another. */
+function takenOf(
+  { ledger }: Evidence,
+  { counts, keepsReleased }: Pick<FurtherKind, 'counts' | 'keepsReleased'>,
+  { requestId, sentAt, hits = 1, holdMillis = Infinity }: Approval,
+  windowEnd: number,
+): number {
+  const isReturned = ledger.released.has(requestId) || sentAt + holdMillis < windowEnd;
+  if (isReturned && !keepsReleased) return 0;
+  if (counts === 'requests') return 1;
+  return ledger.corrected.has(requestId) ? 0 : hits;
 }
 
-export function describeOverfull({ key, start, approved, maximum }: Overfull): string {
-  return `${key}: ${approved} approved in the window from ${start}, and not ${maximum}`;
+function lossIn({ faults }: Evidence, from: number, to: number): string | undefined {
+  return faults.find((fault) => fault.loses !== undefined && overlaps(fault, from, to))?.name;
+}
+
+export function describeOverfull({ key, limit, start, approved, maximum }: Overfull): string {
+  const of = limit === undefined ? '' : ` of ${limit}`;
+  return `${key}: ${approved} approved in the window${of} from ${start}, and not ${maximum}`;
 }

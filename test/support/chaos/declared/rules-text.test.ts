@@ -2,7 +2,7 @@ import { defaultPolicy } from '../../../../src/rules/rules.js';
 import { parseRules } from '../../../../src/rules/parse-rules.js';
 import { RuleSet } from '../../../../src/rules/rule-set.js';
 import { DEFAULTS } from '../../settings.js';
-import { ALL_KEYS } from '../limits.js';
+import { ALL_KEYS, furtherOf } from '../limits.js';
 import { Random } from '../random.js';
 import { asJson, asYaml, broken, drawRules, drawRulesWithZero } from './rules-text.js';
 
@@ -16,9 +16,14 @@ test.each(SEEDS)('the maxima are those that the rules give (seed %d)', (seed) =>
   const declared = drawRulesWithZero(new Random(seed), 1);
   for (const text of [asJson(declared), asYaml(declared)]) {
     const rules = policies(text);
-    expect(
-      Object.fromEntries(ALL_KEYS.map((key) => [key, rules.policyOf(key).limits.maxRequests])),
-    ).toEqual(declared.maxima);
+    const maxima = ALL_KEYS.flatMap((key) => {
+      const { maxRequests, further = [] } = rules.policyOf(key).limits;
+      return [
+        [key, maxRequests] as const,
+        ...further.map(({ name, maximum }) => [furtherOf(key, name), maximum] as const),
+      ];
+    });
+    expect(Object.fromEntries(maxima)).toEqual(declared.maxima);
   }
 });
 

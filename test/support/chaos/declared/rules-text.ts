@@ -1,11 +1,15 @@
 import { stringify } from 'yaml';
 
-import { ALL_KEYS, KEYS, WINDOW_MILLIS } from '../limits.js';
+import { ALL_KEYS, FURTHER, furtherOf, KEYS, WINDOW_MILLIS } from '../limits.js';
+import type { FurtherLimit } from '../../../../src/limiter/further-limits.js';
 import type { Random } from '../random.js';
 import type { Maxima } from './maxima-in-force.js';
 
 /** A rule, as the file has it. */
-type Rule = Readonly<Record<string, string | number | boolean>>;
+type Rule = Readonly<Record<string, string | number | boolean | readonly LimitRule[]>>;
+
+/** A further limit, as the file has it. */
+type LimitRule = Readonly<Record<string, string | number | boolean>>;
 
 /** What a rules file declares. */
 export interface DeclaredRules {
@@ -14,11 +18,14 @@ export interface DeclaredRules {
   readonly maxima: Maxima;
 }
 
+/** The name of the key's own maximum by any rules. */
+export const NAME_OF_RULES = /^rules-\d+$/;
 /** The greatest maximum that is ever declared. */
 export const HIGHEST_MAXIMUM = 12;
 const LOWEST_MAXIMUM = 3;
 const SINGLE_KEY = 0.4;
 const TURNED_OFF = 0.2;
+const FURTHER_LIMIT = 0.8;
 
 /**
  * Rules for the keys of the load: one for all, one for each sort of key, and some for single keys, of which the last
@@ -50,7 +57,36 @@ export function drawRules(random: Random, number: number): DeclaredRules {
       if (isSingle) rules.push({ key_pattern: key, max_requests_per_window: maxima[key] });
     }
   }
+  const limits = FURTHER.filter(() => random.chance(FURTHER_LIMIT)).map((limit) => ({
+    ...limit,
+    maximum: draw(),
+  }));
+  for (const key of KEYS.limited) {
+    for (const { name, maximum } of limits) maxima[furtherOf(key, name)] = maximum;
+  }
+  rules.push({
+    key_pattern: 'limited-\\d',
+    key_pattern_is_regex: true,
+    requests_can_hold: true,
+    requests_can_pause: true,
+    limits: limits.map(limitRule),
+  });
   return { rules, maxima };
+}
+
+function limitRule({
+  name,
+  windowMillis,
+  counts,
+  keepsReleased,
+  maximum,
+}: FurtherLimit): LimitRule {
+  return {
+    name,
+    window_millis: windowMillis,
+    [`max_${counts}_per_window`]: maximum,
+    releases_return: !keepsReleased,
+  };
 }
 
 /** The same, but that now and then a key is turned off. */

@@ -62,7 +62,7 @@ export class TokensFile {
       name: 'clients',
       token,
       scopes: ['check', 'release'],
-      key_patterns: ['counted-\\d', '(queued|released)-\\d'],
+      key_patterns: ['counted-\\d', '(queued|released|limited)-\\d'],
     };
     return JSON.stringify([OBSERVER, client]);
   }

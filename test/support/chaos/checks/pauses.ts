@@ -1,0 +1,33 @@
+import { type FaultRecord, overlaps } from '../faults/fault.js';
+import { describeEntry, type Entry } from '../ledger.js';
+import type { Evidence } from './evidence.js';
+
+/** Who was approved in a pause that no other request may have ended. */
+export function approvedInPauses(evidence: Evidence): string[] {
+  const { entries, approvals } = evidence.ledger;
+  const pauses = entries.filter(({ kind }) => kind === 'pause');
+  return pauses.flatMap((pause) => {
+    const { key, sentAt, endedAt = Infinity, status, pauseMillis = 0 } = pause;
+    const to = sentAt + pauseMillis;
+    if (status !== 200 || endedAt >= to || mayBeForgotten(evidence, sentAt, to)) return [];
+    const isChanged = pauses.some((other) => other !== pause && mayChange(other, pause, to));
+    if (isChanged) return [];
+    return approvals.flatMap((approval) => {
+      if (approval.key !== key) return [];
+      const observed = evidence.account.approvals.get(approval.requestId) ?? [];
+      const inPause = observed.find(({ at }) => at > endedAt && at < to);
+      if (!inPause) return [];
+      return [`${describeEntry(approval)} was approved at ${inPause.at}, paused until ${to}`];
+    });
+  });
+}
+
+function mayChange(other: Entry, { key, sentAt }: Entry, to: number): boolean {
+  return other.key === key && other.sentAt <= to && (other.endedAt ?? Infinity) >= sentAt;
+}
+
+function mayBeForgotten({ faults }: Evidence, from: number, to: number): boolean {
+  return faults.some(
+    (fault: FaultRecord) => fault.loses !== undefined && overlaps(fault, from, to),
+  );
+}
