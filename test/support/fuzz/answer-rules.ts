@@ -1,8 +1,12 @@
+import { KNOWN, STARTS, TOKENS } from './declared.js';
 import type { RawResponse } from './response-reader.js';
 
 /** The statuses in docs/api.md, without 500. */
 const DOCUMENTED = new Set([200, 400, 401, 403, 404, 405, 408, 413, 414, 415, 417, 429, 431, 503]);
 const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/;
+
+/** The limits of keys that have several. */
+const LIMITS = [KNOWN, TOKENS.name, STARTS.name];
 
 /** Checks the rules for every answer to any request. @returns the flaws of this answer */
 export function flawsOf({ status, headers, body }: RawResponse, isHead = false): string[] {
@@ -38,7 +42,10 @@ function flawsOfJson(status: number, body: string): string[] {
   if (parsed === undefined) return ['a body that is not a JSON object'];
   if (status >= 400) {
     const others = Object.keys(parsed).filter((name) => name !== 'error' && name !== 'key');
-    if (others.length > 0) return [`an error with ${others.join()}`];
+    const { limit } = parsed;
+    const isDenial = status === 429 && typeof limit === 'string' && LIMITS.includes(limit);
+    const unknown = others.filter((name) => !(isDenial && name === 'limit'));
+    if (unknown.length > 0) return [`an error with ${unknown.join()}`];
     return typeof parsed.error === 'string' ? [] : ['an error without "error"'];
   }
   const { request_id: requestId } = parsed;

@@ -1,5 +1,16 @@
+import type { FurtherLimit } from '../../../src/limiter/further-limits.js';
+
 /** How rules treat a key. In a service with rules each key contains its sort as `~sort~`. */
-export const SORTS = ['open', 'fixed', 'capped', 'few', 'off', 'shadow', 'stranger'] as const;
+export const SORTS = [
+  'open',
+  'fixed',
+  'capped',
+  'few',
+  'off',
+  'shadow',
+  'limited',
+  'stranger',
+] as const;
 export type Sort = (typeof SORTS)[number];
 
 export const SCOPES = ['check', 'release', 'debug', 'configure'] as const;
@@ -37,7 +48,24 @@ export const TREATMENTS: Readonly<Record<Sort, Treatment>> = {
   few: { maximum: 2, canBePaused: true },
   off: { maximum: 0, canBeSet: false },
   shadow: { maximum: 1, isShadow: true },
+  limited: {},
   stranger: {},
+};
+
+/** The further limits of limited keys. The window of the first is the longest. */
+export const TOKENS: FurtherLimit = {
+  name: 'tokens',
+  windowMillis: 7_200_000,
+  maximum: 6,
+  counts: 'hits',
+  keepsReleased: false,
+};
+export const STARTS: FurtherLimit = {
+  name: 'starts',
+  windowMillis: 3_600_000,
+  maximum: 4,
+  counts: 'requests',
+  keepsReleased: true,
 };
 
 /** A caller with tokens. */
@@ -92,12 +120,15 @@ export function tokensText({ callers }: Pick<Declared, 'callers'>): string {
   );
 }
 
+/** The name of the rule for all sorts that have one. */
+export const KNOWN = 'known';
+
 /** The rules. The first applies to several sorts, and later ones override it. */
 export function rulesText(): string {
   const known = SORTS.filter((sort) => sort !== 'stranger');
   return JSON.stringify({
     keys: [
-      rule(`~(${known.join('|')})~`, { name: 'known', max_requests_per_window: 1000 }),
+      rule(`~(${known.join('|')})~`, { name: KNOWN, max_requests_per_window: 1000 }),
       rule('~(few|fixed)~', { max_requests_per_window: 2 }),
       rule('~(off|shadow)~', { max_requests_per_window: 1 }),
       rule('~(fixed|off)~', {
@@ -115,8 +146,18 @@ export function rulesText(): string {
       rule('~few~', { requests_can_pause: true }),
       rule('~shadow~', { name: 'tried', shadow: true }),
       rule('~off~', { max_requests_per_window: 0 }),
+      rule('~limited~', { limits: [TOKENS, STARTS].map(limitRule) }),
     ],
   });
+}
+
+function limitRule({ name, windowMillis, maximum, counts, keepsReleased }: FurtherLimit): object {
+  return {
+    name,
+    window_millis: windowMillis,
+    [`max_${counts}_per_window`]: maximum,
+    releases_return: !keepsReleased,
+  };
 }
 
 function rule(pattern: string, fields: object): object {

@@ -8,6 +8,8 @@ export interface Counts {
   readonly approved: number;
   /** Of those that are held. */
   readonly held: number;
+  /** By the name of each further limit: what approvals take of it. */
+  readonly limits: ReadonlyMap<string, number>;
 }
 
 /** The keys that may and that must exist in the end, by the answers. */
@@ -33,7 +35,12 @@ export class KeyAccount {
 
   /** Records that an approval was released. */
   released(key: string): void {
-    this.#approved.set(key, (this.#approved.get(key) ?? 0) - 1);
+    this.corrected(key, -1);
+  }
+
+  /** Records that an approval has so many more hits than one, or than before. */
+  corrected(key: string, more: number): void {
+    this.#approved.set(key, (this.#approved.get(key) ?? 0) + more);
   }
 
   /** Records bytes with an unknown outcome. */

@@ -15,7 +15,7 @@ import {
   queue,
   type Session,
 } from './scenarios.js';
-import { limits, trespass } from './declared-scenarios.js';
+import { furtherLimits, limits, trespass } from './declared-scenarios.js';
 import { flawsAtTheEnd, type Target, vitals } from './target.js';
 
 /** The numbers of a run, and its violations. */
@@ -38,7 +38,7 @@ const SCENARIOS = [
   manyChecks, manyChecks, noCall,
 ]; // prettier-ignore
 /** Additional scenarios for a service with rules and tokens. */
-const DECLARED_SCENARIOS = [...SCENARIOS, limits, trespass];
+const DECLARED_SCENARIOS = [...SCENARIOS, limits, furtherLimits, trespass];
 
 /** Sends requests that follow from the seed to the service for `seconds`, and checks the answers and the outcome. */
 export async function runFuzz(target: Target, seed: number, seconds: number): Promise<FuzzReport> {

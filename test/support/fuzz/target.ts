@@ -8,7 +8,7 @@ import { send } from '../http-client.js';
 import { parsePrometheusText } from '../prometheus-text.js';
 import type { ReplicaProcess } from '../replica-process.js';
 import type { Counts, KeyAccount } from './key-account.js';
-import type { Declared } from './declared.js';
+import { type Declared, STARTS, TOKENS } from './declared.js';
 
 const SETTLING_MILLIS = 60_000;
 /** A margin for timers and other short-lived handles. */
@@ -86,13 +86,19 @@ async function existingKeys(target: Target): Promise<Map<string, Counts>> {
   return new Map(
     Object.entries(instances).map(([key, state]) => [
       key,
-      { approved: state.NumApprovedThisWindow ?? 0, held: state.NumHeld ?? 0 },
+      {
+        approved: state.NumApprovedThisWindow ?? 0,
+        held: state.NumHeld ?? 0,
+        limits: new Map(
+          (state.Limits ?? []).map((limit) => [limit.Name, limit.NumApprovedThisWindow]),
+        ),
+      },
     ]),
   );
 }
 
 /**
- * Redis must have exactly the state of each key, its approvals if there are any, and for some keys the ids that were
+ * Redis must have exactly the state of each key, its approvals if there are any, those of its further limits, and for some keys the ids that were
  * released or withdrawn, which are kept for a while. A mutated request may take a short hold, which stays until the next
  * script looks at its key.
  */
@@ -104,14 +110,18 @@ async function flawsOfNames(
     state: `${prefix}{${key.replace(/[{}%]/g, encodeURIComponent)}}`,
     ...counts,
   }));
-  const expected = stored.flatMap(({ state, approved, held }) => [
+  const expected = stored.flatMap(({ state, approved, held, limits }) => [
     state,
     ...(approved > held ? [`${state}:requests`] : []),
     ...(held > 0 ? [`${state}:holds`] : []),
+    ...((limits.get(TOKENS.name) ?? 0) > held ? [`${state}:limit:${TOKENS.name}`] : []),
+    ...((limits.get(STARTS.name) ?? 0) > 0 ? [`${state}:limit:${STARTS.name}`] : []),
   ]);
   const remembered = new Set(
-    stored.flatMap(({ state, held }) => [
+    stored.flatMap(({ state, held, limits }) => [
       ...[1, 2, 3].map((turn) => `${state}:requests:${turn}`),
+      // Only keys with further limits have approvals with several hits.
+      ...(limits.size > 0 ? [`${state}:requests:hits`] : []),
       ...(held > 0 ? [] : [`${state}:holds`]),
     ]),
   );
