@@ -136,6 +136,74 @@ test.each([
   expect(error).toMatchObject({ line, column, problem });
 });
 
+describe('further limits', () => {
+  const HOUR = { name: 'hour', max_requests_per_window: 9, window_millis: 3_600_000 };
+  const parse = (limits: unknown) =>
+    parseRules(JSON.stringify({ keys: [{ key_pattern: 'a', limits }] }));
+
+  test('count requests or hits, and releases return unless the file says otherwise', () => {
+    const hits = { name: 'day.1_a-b', max_hits_per_window: 1, window_millis: 1 };
+    expect(parse([HOUR, { ...hits, releases_return: false }])).toEqual([
+      {
+        key_pattern: 'a',
+        key_pattern_is_regex: false,
+        limits: [
+          { ...HOUR, releases_return: true },
+          { ...hits, releases_return: false },
+        ],
+      },
+    ]);
+    expect(parse([])).toMatchObject([{ limits: [] }]);
+  });
+
+  test.each<[unknown, string]>([
+    [HOUR, '.limits must be a list'],
+    [[7], '.limits[0] must be an object with name, window_millis and a maximum'],
+    [
+      [{ ...HOUR, max_hits_per_window: 3 }],
+      '.limits[0] must have either max_requests_per_window or max_hits_per_window',
+    ],
+    [
+      [{ name: 'hour', window_millis: 1 }],
+      '.limits[0] must have either max_requests_per_window or max_hits_per_window',
+    ],
+    [
+      [1, 2, 3, 4, 5].map((i) => ({ ...HOUR, name: `hour-${i}` })),
+      '.limits must have at most 4 limits',
+    ],
+    [[HOUR, { ...HOUR, window_millis: 1 }], '.limits must have limits with different names'],
+    [
+      [{ ...HOUR, name: 'default' }],
+      ".limits[0].name must not be default, which is the name of the key's own maximum",
+    ],
+    [
+      [{ ...HOUR, name: 'a b' }],
+      '.limits[0].name must be 1 to 32 letters, digits, or any of _ . -',
+    ],
+    [
+      [{ ...HOUR, name: 'x'.repeat(33) }],
+      '.limits[0].name must be 1 to 32 letters, digits, or any of _ . -',
+    ],
+    [[{ ...HOUR, name: 7 }], '.limits[0].name must be a string'],
+    [[{ ...HOUR, max_requests: 7 }], '.limits[0] must not have the field max_requests'],
+    [
+      [{ ...HOUR, max_requests_per_window: 0 }],
+      '.limits[0].max_requests_per_window must be a whole number from 1 to 1000000000',
+    ],
+    [
+      [{ name: 'hour', window_millis: 1, max_hits_per_window: 1_000_000_001 }],
+      '.limits[0].max_hits_per_window must be a whole number from 1 to 1000000000',
+    ],
+    [
+      [{ ...HOUR, window_millis: undefined }],
+      '.limits[0].window_millis must be a whole number from 1 to 31622400000',
+    ],
+    [[{ ...HOUR, releases_return: 'no' }], '.limits[0].releases_return must be true or false'],
+  ])('of %j are rejected', (limits, problem) => {
+    expect(() => parse(limits)).toThrow(`keys[0]${problem}`);
+  });
+});
+
 test('aliases of aliases are rejected before they fill the memory', () => {
   const levels = 'abcdefghijk'.split('');
   const text = levels

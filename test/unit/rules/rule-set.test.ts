@@ -55,6 +55,32 @@ test('all matching rules apply, in the order of the file, field by field', () =>
   expect(rules.matching('ab').map(({ index }) => index)).toEqual([0, 1, 2]);
 });
 
+test('a later list of further limits replaces an earlier one as a whole, and an empty one removes it', () => {
+  const all = { key_pattern: '.*', key_pattern_is_regex: true };
+  const day = { name: 'day', max_hits_per_window: 9, window_millis: 86_400_000 };
+  const hour = { name: 'hour', max_requests_per_window: 3, window_millis: 3_600_000 };
+  const rules = ruleSet(
+    { ...all, limits: [day, { ...hour, releases_return: false }] },
+    { key_pattern: 'a', limits: [hour] },
+    { key_pattern: 'b', limits: [] },
+    { key_pattern: 'c', max_requests_per_window: 7 },
+  );
+  const furtherOf = (key: string) => rules.policyOf(key).limits.further;
+  const ofDay = { name: 'day', windowMillis: 86_400_000, maximum: 9, counts: 'hits' };
+  const ofHour = { name: 'hour', windowMillis: 3_600_000, maximum: 3, counts: 'requests' };
+  expect(furtherOf('a')).toEqual([{ ...ofHour, keepsReleased: false }]);
+  expect(furtherOf('b')).toBeUndefined();
+  expect(furtherOf('c')).toEqual([
+    { ...ofDay, keepsReleased: false },
+    { ...ofHour, keepsReleased: true },
+  ]);
+  expect(['a', 'b', 'c'].map((key) => rules.policyOf(key).item)).toEqual([
+    '"default";q=100;w=1, "hour";q=3;w=3600',
+    '"default";q=100;w=1',
+    '"default";q=7;w=1, "day";q=9;w=86400, "hour";q=3;w=3600',
+  ]);
+});
+
 test('a later rule overrides an earlier one, even for the same key', () => {
   const rules = ruleSet(
     { key_pattern: 'a', max_requests_per_window: 1, shadow: true },
