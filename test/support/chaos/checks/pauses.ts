@@ -2,7 +2,7 @@ import { type FaultRecord, overlaps } from '../faults/fault.js';
 import { describeEntry, type Entry } from '../ledger.js';
 import type { Evidence } from './evidence.js';
 
-/** Who was approved in a pause that no other request may have ended. */
+/** The approvals that were given in a pause which no other request may have ended. */
 export function approvedInPauses(evidence: Evidence): string[] {
   const { entries, approvals } = evidence.ledger;
   const pauses = entries.filter(({ kind }) => kind === 'pause');

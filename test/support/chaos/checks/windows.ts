@@ -115,7 +115,7 @@ function judge(
       key,
       ...(name !== undefined && { limit: name }),
       start,
-      // What is held may exceed a maximum that was lowered. Then nobody is approved.
+      // Held approvals may exceed a maximum that was lowered. Then nobody is approved.
       approved: approved === 0 ? 0 : before.reduce((sum, taken) => sum + taken, approved),
       maximum: Math.max(
         evidence.maxima.highest(maximumOf, start, end),
