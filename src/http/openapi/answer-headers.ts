@@ -36,22 +36,23 @@ export const HEADERS = {
   },
   'Retry-After': {
     description:
-      'Whole seconds. With a 429: until the window ends or a hold lapses, or until the turn of a request whose wait would be too long. With a 503: 1.',
+      'Whole seconds. With a 429: until the window of the limit that denied ends or a hold lapses, or until the turn of a request whose wait would be too long. With a 503: 1.',
     schema: { type: 'integer', minimum: 1 },
     required: true,
   },
   'RateLimit-Policy': {
     description:
-      'The limit by draft-ietf-httpapi-ratelimit-headers-11: the name of its rule, `q` approvals in a window of `w` seconds. Only if the check was counted.',
+      'The limits of the key by draft-ietf-httpapi-ratelimit-headers-11, its own maximum first: the name of the rule or of the limit, `q` approvals in a window of `w` seconds. Only if the check was counted.',
     schema: text,
   },
   RateLimit: {
     description:
-      'The rest of the limit: `r` approvals, and `t` seconds until the window ends or a hold lapses.',
+      'The rest of each limit: `r` approvals, and `t` seconds until the window ends or a hold lapses.',
     schema: text,
   },
   'X-RateLimit-Limit': {
-    description: 'The approvals per window. Only if the check was counted.',
+    description:
+      'The approvals per window: of several limits, of the one that denied, or that has the least left. Only if the check was counted.',
     schema: { type: 'integer', minimum: 0 },
   },
   'X-RateLimit-Remaining': {

@@ -141,9 +141,15 @@ export class MemoryLimiter<Policy extends WithLimits = WithLimits> implements Li
     return entry ? entry.policy.current : this.policies.current.policyOf(key);
   }
 
-  release(key: string, requestId: string): Promise<boolean> {
+  // eslint-disable-next-line @typescript-eslint/require-await -- as the interface has it
+  async release(key: string, requestId: string): Promise<boolean> {
     const now = this.#now();
-    return Promise.resolve(this.#find(key, now)?.instance.release(now, requestId) ?? false);
+    const entry = this.#find(key, now);
+    if (!entry) return false;
+    const isReleased = entry.instance.release(now, requestId);
+    // The limit that has room last may be another now.
+    this.#settleWhenRoom(entry);
+    return isReleased;
   }
 
   // eslint-disable-next-line @typescript-eslint/require-await -- as the interface has it
@@ -168,7 +174,8 @@ export class MemoryLimiter<Policy extends WithLimits = WithLimits> implements Li
 
   giveBack(key: string, requestId: string): void {
     const now = this.#now();
-    this.#find(key, now)?.instance.withdraw(now, requestId);
+    const entry = this.#find(key, now);
+    if (entry) this.#withdraw(entry, now, requestId);
   }
 
   inspect(key: string): Promise<InstanceState | undefined> {
@@ -283,7 +290,7 @@ export class MemoryLimiter<Policy extends WithLimits = WithLimits> implements Li
     this.#waiters.set(requestId, waiter);
     waiter.withdrawOnDisconnect(caller, () => {
       this.#waiters.delete(requestId);
-      entry.instance.withdraw(this.#now(), requestId);
+      this.#withdraw(entry, this.#now(), requestId);
     });
     waiter.onceExpired(this.clock, () => {
       this.#expire(entry, waiter);
@@ -292,14 +299,18 @@ export class MemoryLimiter<Policy extends WithLimits = WithLimits> implements Li
     return waiter.decision;
   }
 
+  #withdraw(entry: Entry<Policy>, now: number, requestId: string): void {
+    entry.instance.withdraw(now, requestId);
+    this.#settleWhenRoom(entry);
+  }
+
   /** Denies a request whose longest wait is over, unless its turn has come at this moment. */
-  #expire({ instance }: Entry<Policy>, waiter: Waiter): void {
+  #expire(entry: Entry<Policy>, waiter: Waiter): void {
     const now = this.#now();
-    const { requestId } = waiter;
-    instance.settle(now);
-    if (!this.#waiters.delete(requestId)) return;
-    instance.withdraw(now, requestId);
-    waiter.expire(instance.quota(now));
+    entry.instance.settle(now);
+    if (!this.#waiters.delete(waiter.requestId)) return;
+    this.#withdraw(entry, now, waiter.requestId);
+    waiter.expire(entry.instance.quota(now));
   }
 
   #approve(requestId: string, quota: Quota): void {

@@ -171,6 +171,19 @@ export function describeFurtherLimits(name: string, createHarness: HarnessFactor
         expect(await approvedOf(MINUTE)).toBe(3);
       });
 
+      test('of one that gives room in the limit that has it last lets waiters go with the others', async () => {
+        limits = { ...OWN, maxRequests: 1, further: [{ ...MINUTE, maximum: 2 }] };
+        const first = await approve();
+        await harness.advance(1000);
+        await approve();
+        const waiter = await wait();
+        expect(await release(first)).toBe(true);
+        await harness.advance(999);
+        expect(waiter.settled).toBeUndefined();
+        await harness.advance(1);
+        expect(await waiter.decision).toMatchObject({ outcome: 'approved', waited: true });
+      });
+
       test('gives nothing back to a limit that keeps what is released', async () => {
         await setFurther(STARTS);
         const first = await approve();
