@@ -33,12 +33,25 @@ export function parseRules(text: string): readonly Rule[] {
     throw errorIn(path as Path, message);
   }
   const { keys: rules } = result.data;
+  const clash = pathOfClash(rules);
+  if (clash)
+    throw errorIn(clash, 'must not be the name of a rule, by which clients know its maximum');
   if (rules.length > MAX_RULES) throw errorIn(['keys'], `must have at most ${MAX_RULES} rules`);
   for (const [i, { key_pattern: pattern, key_pattern_is_regex: isRegex }] of rules.entries()) {
     const problem = problemOfPattern({ pattern, isRegex });
     if (problem !== undefined) throw errorIn(['keys', i, 'key_pattern'], problem);
   }
   return rules;
+}
+
+/** Where a limit has the name of a rule. Headers, denials and metrics would not tell the two apart. */
+function pathOfClash(rules: readonly Rule[]): Path | undefined {
+  const names = new Set(rules.flatMap(({ name = [] }) => name));
+  for (const [i, { limits = [] }] of rules.entries()) {
+    const place = limits.findIndex(({ name }) => names.has(name));
+    if (place >= 0) return ['keys', i, 'limits', place, 'name'];
+  }
+  return undefined;
 }
 
 function toValue(document: Document, lines: LineCounter): unknown {

@@ -16,7 +16,8 @@ describe.each(bothLimiters(redis))('windowMillis (%s limiter)', (_name, settings
     app = await startTestApp({
       ...settings(),
       MAX_REQUESTS: '2',
-      WINDOW_MILLIS: '50',
+      // A key without a check for four windows is removed, and with it what requests have set.
+      WINDOW_MILLIS: '1000',
       WINDOW_MILLIS_CEILING: '3600000',
     });
   });
@@ -37,7 +38,7 @@ describe.each(bothLimiters(redis))('windowMillis (%s limiter)', (_name, settings
     await untilLength(3_600_000);
     const { headers } = await check();
     expect(headers['ratelimit-policy']).toBe('"default";q=2;w=3600');
-    expect(headers.ratelimit).toMatch(/;t=3600$/);
+    expect(headers.ratelimit).toMatch(/;t=3(600|59\d)$/);
   });
 
   test('can be given by an element of a bulk request', async () => {

@@ -204,6 +204,16 @@ describe('further limits', () => {
   });
 });
 
+test('a limit may not have the name of any rule', () => {
+  const limits = [{ name: 'minute', max_requests_per_window: 1, window_millis: 60_000 }];
+  const rules = [{ key_pattern: 'a', limits }, { key_pattern: 'b' }];
+  expect(parseRules(JSON.stringify({ keys: rules }))).toHaveLength(2);
+  const named = [rules[0], { ...rules[1], name: 'minute' }];
+  expect(() => parseRules(JSON.stringify({ keys: named }))).toThrow(
+    'keys[0].limits[0].name must not be the name of a rule',
+  );
+});
+
 test('aliases of aliases are rejected before they fill the memory', () => {
   const levels = 'abcdefghijk'.split('');
   const text = levels
