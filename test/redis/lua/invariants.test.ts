@@ -426,7 +426,7 @@ describe('after any calls of the scripts of a key with further limits', () => {
           }
         }),
       ),
-      { numRuns: extent(20, 80), examples: [[HOLD_AND_QUEUE_WITH_LIMITS]] },
+      { numRuns: extent(10, 20), examples: [[HOLD_AND_QUEUE_WITH_LIMITS]] },
     );
     expect(seen).toBeGreaterThan(0);
   });
@@ -460,7 +460,7 @@ describe('after any calls of the scripts of a key with further limits', () => {
           limitsBefore = await storedLimits(key, -Infinity);
         });
       }),
-      { numRuns: extent(20, 80), examples: [[HOLD_AND_QUEUE_WITH_LIMITS]] },
+      { numRuns: extent(10, 20), examples: [[HOLD_AND_QUEUE_WITH_LIMITS]] },
     );
     expect(seen).toBeGreaterThan(0);
   });
@@ -479,7 +479,7 @@ describe('after any calls of the scripts of a key with further limits', () => {
           }
         }),
       ),
-      { numRuns: extent(15, 60), examples: [[HOLD_AND_QUEUE_WITH_LIMITS]] },
+      { numRuns: extent(8, 15), examples: [[HOLD_AND_QUEUE_WITH_LIMITS]] },
     );
     expect(seen).toBeGreaterThan(0);
   });
@@ -498,7 +498,7 @@ describe('after any calls of the scripts of a key with further limits', () => {
           expect(isFull || stored.approved >= stored.max).toBe(true);
         }),
       ),
-      { numRuns: extent(15, 60), examples: [[HOLD_AND_QUEUE_WITH_LIMITS]] },
+      { numRuns: extent(8, 15), examples: [[HOLD_AND_QUEUE_WITH_LIMITS]] },
     );
     expect(seen).toBeGreaterThan(0);
   });
