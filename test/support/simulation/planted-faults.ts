@@ -375,12 +375,6 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
     scripts: edited('lib/recovery-hold', 'and not was_up_since(call, silent_since)', ''),
   },
   {
-    name: 'a recovery hold ends although Redis was down in it',
-    isRare: true,
-    aim: { fates: ['away'], shape: { isPrompt: true, leaseMillis: 600 } },
-    scripts: edited('lib/recovery-hold', 'if is_long and', 'if false and'),
-  },
-  {
     name: 'a key that idled out is taken for one that Redis has lost',
     isRare: true,
     scripts: edited('lib/checks', 'not state and not idle and', 'not state and'),
