@@ -41,10 +41,6 @@ function further.held_of(state, limit)
   return limit.counts == 'hits' and state.held or state.held_ids
 end
 
-function further.changed(state)
-  state.has_more, state.changed = true, true
-end
-
 -- Moves each limit to the window that holds `now_ms`. Returns the limits whose windows have ended.
 function further.roll(state, now_ms)
   local ended = {}
@@ -62,24 +58,21 @@ end
 function further.end_windows(keys, state, now_ms)
   for _, limit in ipairs(further.roll(state, now_ms)) do
     redis.call('UNLINK', further.name_of(keys, limit))
-    further.changed(state)
+    more_changed(state)
     state.made_room = true
   end
 end
 
--- Gives a new key its further limits. Approvals of a state that Redis has lost do not count. If there are none, an UNLINK
--- would let the key into a full memory (`decide_in_full_memory` in lib/instance).
+-- Gives a new key its further limits. Approvals of a state that Redis has lost do not count.
 function further.begin(keys, state, limits, start)
   if not limits.further then
     return
   end
   further.set(state, limits, start)
   for _, name in ipairs(further.names(keys, state)) do
-    if redis.call('EXISTS', name) == 1 then
-      redis.call('UNLINK', name)
-    end
+    remove_leftover(name)
   end
-  further.changed(state)
+  more_changed(state)
 end
 
 function further.forget(keys, state)
@@ -114,7 +107,7 @@ function further.take_rules(keys, state, limits, now_ms)
   for _, limit in pairs(before) do
     redis.call('UNLINK', further.name_of(keys, limit))
   end
-  further.changed(state)
+  more_changed(state)
   state.made_room = true
   further.end_windows(keys, state, now_ms)
 end
@@ -213,7 +206,7 @@ function further.hold(state, hits, ids)
   for _, limit in ipairs(state.further or {}) do
     if not limit.keeps then
       limit.taken = limit.taken + (limit.counts == 'hits' and hits or ids)
-      further.changed(state)
+      more_changed(state)
     end
   end
 end
@@ -242,7 +235,7 @@ function further.release(keys, state, id, is_unused)
     if taken then
       redis.call('HDEL', further.name_of(keys, limit), id)
       limit.taken = limit.taken - taken
-      further.changed(state)
+      more_changed(state)
       is_released = true
     end
   end
@@ -258,7 +251,7 @@ function further.amend(keys, state, id, hits)
       local taken = further.taken_of(limit, hits)
       redis.call('HSET', further.name_of(keys, limit), id, digits(taken))
       limit.taken = limit.taken + taken - before
-      further.changed(state)
+      more_changed(state)
       is_amended, more = true, more + taken - before
     end
   end
@@ -268,10 +261,7 @@ end
 -- When a limit has room again if it has none, in ms since 1970.
 function further.room_at(state, limit)
   local window_end = limit.start + limit.window
-  if limit.keeps or not has_holds(state) then
-    return window_end
-  end
-  return further.held_of(state, limit) < limit.max and math.min(window_end, state.lapses) or state.lapses
+  return limit.keeps and window_end or more_room_at(state, window_end, further.held_of(state, limit), limit.max)
 end
 
 -- The fewest microseconds until a check with so many hits would have its turn in each limit, after `places` others of one
@@ -280,11 +270,10 @@ function further.micros_to_turn(state, call, places, hits)
   local most = 0
   for _, limit in ipairs(state.further or {}) do
     local room = math.max(0, limit.max - limit.taken)
-    local needed = places + math.min(further.taken_of(limit, hits), limit.max)
-    if needed > room then
-      local windows_before = math.ceil((needed - room) / limit.max) - 1
-      local to_end = micros_to_window_end(limit.start, limit.window, call.now_us)
-      most = math.max(most, to_end + windows_before * limit.window * 1000)
+    local missing = places + math.min(further.taken_of(limit, hits), limit.max) - room
+    if missing > 0 then
+      local start, window = limit.start, limit.window
+      most = math.max(most, micros_to_missing(start, window, call.now_us, missing, limit.max, window))
     end
   end
   return most

@@ -23,7 +23,7 @@ end
 
 function holds.set_lapses(state, lapses, held_until)
   state.lapses, state.held_until = lapses, held_until
-  state.has_more, state.changed = true, true
+  more_changed(state)
 end
 
 -- So many hits of so many approvals are held from now on.
@@ -69,11 +69,7 @@ end
 -- Holds an approval, unless it is held already.
 function holds.add(keys, state, call, id, hits, millis)
   if not has_holds(state) then
-    -- It may be left from a state that Redis has lost. If there is none, an UNLINK would let a new key into a full memory
-    -- (`decide_in_full_memory` in lib/instance).
-    if redis.call('EXISTS', holds.name(keys)) == 1 then
-      redis.call('UNLINK', holds.name(keys))
-    end
+    remove_leftover(holds.name(keys))
   elseif holds.read(keys, state, id) then
     return
   end

@@ -76,26 +76,16 @@ local function has_room(state, call)
   return has_own_room(state, call) and further.has_room(state)
 end
 
--- When a pause or a recovery hold ends that keeps everybody out, in ms since 1970; 0 if there is none.
-local function closed_until(state)
-  return math.max(state.hold_until, state.paused_until)
-end
-
 -- A time at which there is room, but not before the end of a pause or a recovery hold. If there is room already, that
 -- end alone counts.
 local function unless_closed(state, time, has_room_now)
-  local closed = closed_until(state)
+  local closed = math.max(state.hold_until, state.paused_until)
   return closed > 0 and has_room_now and closed or math.max(time, closed)
 end
 
--- When the maximum has more room, in ms since 1970: at the window's end or when a hold lapses. While held approvals take
--- all of the maximum, the window's end makes no room.
+-- When the maximum has more room.
 local function own_room_at(state)
-  local window_end = state.start + state.window
-  if not has_holds(state) then
-    return window_end
-  end
-  return state.held < state.max and math.min(window_end, state.lapses) or state.lapses
+  return more_room_at(state, state.start + state.window, state.held, state.max)
 end
 
 -- When there may be room for waiters: when all limits that are full have room, or, if none is full, when any limit has
@@ -260,17 +250,15 @@ end
 local function micros_to_turn(keys, state, call, places, hits)
   local most = hits == ONE_HIT and capacity(state, call) or state.max
   local room, to_room = math.max(0, most - state.approved), micros_to_room(state, call)
-  local needed = places + math.min(hits, most)
+  local missing = places + math.min(hits, most) - room
   if state.further then
     to_room = math.max(to_room, further.micros_to_turn(state, call, places, hits))
   end
-  if needed <= room then
+  if missing <= 0 then
     return to_room
   end
-  local windows_before = math.ceil((needed - room) / most) - 1
   local next_window = length_of_next_window(state, limits_of_next_window(keys, state, call))
-  local to_window_end = micros_to_window_end(state.start, state.window, call.now_us)
-  return math.max(to_room, to_window_end + windows_before * next_window * 1000)
+  return math.max(to_room, micros_to_missing(state.start, state.window, call.now_us, missing, most, next_window))
 end
 
 -- Whether a newcomer may be approved. Waiters come first.
@@ -423,7 +411,7 @@ end
 -- Writes the changes, sets the expiry of every key, and wakes the replicas that have to learn of them.
 local function close_instance(keys, state, call)
   if state.stored_expires ~= expires_to_store(state) then
-    state.has_more, state.changed = true, true
+    more_changed(state)
   end
   local ends_later = state.rolled or state.changed
     or (counts_ids_apart(state) and state.approved ~= state.stored_approved)

@@ -235,7 +235,7 @@ local function join_queue(keys, state, call, waiters)
   renew_lease(queue, call)
   add_places(queue, call.replica, new, call.now_ms)
   compact_queue(keys, state, call.now_ms)
-  state.has_more, state.changed = true, true
+  more_changed(state)
 end
 
 -- The waiters among these that have no place in the queue, lowest ticket first. A waiter that belongs before the head

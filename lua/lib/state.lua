@@ -41,6 +41,15 @@ local function has_holds(state)
   return state.lapses > 0
 end
 
+-- When a limit has more room, in ms since 1970: when its window ends or a hold lapses. While held approvals take all of the
+-- maximum, the window's end makes no room.
+local function more_room_at(state, window_end, held, max)
+  if not has_holds(state) then
+    return window_end
+  end
+  return held < max and math.min(window_end, state.lapses) or state.lapses
+end
+
 local function format_holds(state)
   if not has_holds(state) and state.max_holds == 0 then
     return 0
@@ -218,10 +227,23 @@ local function write_more(state_key, state)
   )
 end
 
+-- A field of MORE has changed.
+local function more_changed(state)
+  state.has_more, state.changed = true, true
+end
+
 -- Sets a field of MORE.
 local function set_more(state, field, value)
   state[field] = value
-  state.has_more, state.changed = true, true
+  more_changed(state)
+end
+
+-- Removes a name that may be left from a state that Redis has lost. If there is none, an UNLINK would let a new key into a
+-- full memory (`decide_in_full_memory` in lib/instance).
+local function remove_leftover(name)
+  if redis.call('EXISTS', name) == 1 then
+    redis.call('UNLINK', name)
+  end
 end
 
 -- `state.changed`: more than the counters, the window and the limits changed.

@@ -9,6 +9,13 @@ local function micros_to_window_end(start, window, now_us)
   return (start + window) * 1000 - now_us
 end
 
+-- Microseconds until so many `missing` hits, which the window that begins at `start` has too few of, can be had. Later
+-- windows last `next_window`, and each has `max`.
+local function micros_to_missing(start, window, now_us, missing, max, next_window)
+  local windows_before = math.ceil(missing / max) - 1
+  return micros_to_window_end(start, window, now_us) + windows_before * next_window * 1000
+end
+
 -- When a key with this window is removed if nobody checks it again.
 local function idle_at(start, window)
   return start + window * WINDOWS_KEPT

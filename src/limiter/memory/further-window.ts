@@ -7,6 +7,7 @@ import {
 import { ApprovedIds } from './approved-ids.js';
 import type { Holds } from './holds.js';
 import type { MemoryRoom } from './memory-room.js';
+import { moreRoomAt, unlessPaused } from './room-at.js';
 import { Window } from './window.js';
 
 /**
@@ -28,10 +29,6 @@ export class FurtherWindow {
     this.#ids = new ApprovedIds(room);
   }
 
-  get name(): string {
-    return this.limit.name;
-  }
-
   get start(): number {
     return this.#window.start;
   }
@@ -51,9 +48,9 @@ export class FurtherWindow {
 
   /** When a full limit may have room next. */
   roomAt(holds: Holds | undefined): number {
-    const firstLapse = this.limit.keepsReleased ? Infinity : (holds?.firstLapse ?? Infinity);
-    const isAllHeld = firstLapse < Infinity && this.#held(holds) >= this.limit.maximum;
-    return isAllHeld ? firstLapse : Math.min(this.end, firstLapse);
+    const { keepsReleased, maximum } = this.limit;
+    const firstLapse = keepsReleased ? Infinity : (holds?.firstLapse ?? Infinity);
+    return moreRoomAt({ windowEnd: this.end, firstLapse, held: this.#held(holds), maximum });
   }
 
   /** Whether an approval with so many hits fits. */
@@ -128,20 +125,18 @@ export class FurtherWindow {
 
   /** @param pausedUntil -Infinity if the key is not paused */
   quota(now: number, holds: Holds | undefined, pausedUntil: number): FurtherQuota {
-    const isPaused = pausedUntil > -Infinity;
     const left = Math.max(0, this.limit.maximum - this.taken(holds));
-    const roomAt = isPaused && left > 0 ? pausedUntil : Math.max(this.roomAt(holds), pausedUntil);
-    return { ...this.limit, remaining: isPaused ? 0 : left, resetMillis: roomAt - now };
+    const roomAt = unlessPaused(this.roomAt(holds), left === 0, pausedUntil);
+    const remaining = pausedUntil > -Infinity ? 0 : left;
+    return { ...this.limit, remaining, resetMillis: roomAt - now };
   }
 
   /** The least time until a check with so many hits would have its turn after so many others, each of one hit. */
   millisToTurn(now: number, before: number, hits: number, holds: Holds | undefined): number {
     const { maximum } = this.limit;
     const room = Math.max(0, maximum - this.taken(holds));
-    const needed = before + Math.min(takenOf(this.limit, hits), maximum);
-    if (needed <= room) return 0;
-    const windowsBefore = Math.ceil((needed - room) / maximum) - 1;
-    return this.end - now + windowsBefore * this.millis;
+    const missing = before + Math.min(takenOf(this.limit, hits), maximum) - room;
+    return missing <= 0 ? 0 : this.#window.millisToMissing(now, missing, maximum, this.millis);
   }
 
   /** The others count while they are held. */

@@ -10,6 +10,7 @@ import type {
 } from '../limiter.js';
 import { Approvals, type InstanceBounds, type Terms } from './approvals.js';
 import type { MemoryRoom } from './memory-room.js';
+import { moreRoomAt, unlessPaused } from './room-at.js';
 import { Window } from './window.js';
 
 export type InstanceDecision =
@@ -76,29 +77,27 @@ export class Instance {
   get roomAt(): number {
     const own = this.#ownRoomAt;
     const { further, holds } = this.#approvals;
-    if (further.length === 0) return this.#unlessPaused(own, this.#isOwnFull);
+    if (further.length === 0) return unlessPaused(own, this.#isOwnFull, this.#pausedUntil);
     const full = further.filter((window) => !window.fits(1, holds));
     const isFull = full.length > 0 || this.#isOwnFull;
     const times = (isFull ? full : further).map((window) => window.roomAt(holds));
     if (!isFull || this.#isOwnFull) times.push(own);
-    return this.#unlessPaused(isFull ? Math.max(...times) : Math.min(...times), isFull);
+    return unlessPaused(
+      isFull ? Math.max(...times) : Math.min(...times),
+      isFull,
+      this.#pausedUntil,
+    );
   }
 
-  /** The same for the maximum per window: when the window ends or a hold lapses. */
+  /** The same for the maximum per window. */
   get #ownRoomAt(): number {
     const { firstLapse, held } = this.#approvals;
-    // While held approvals take all of the maximum, the window's end makes no room.
-    const isAllHeld = firstLapse < Infinity && held >= this.#maxRequests;
-    return isAllHeld ? firstLapse : Math.min(this.#window.end, firstLapse);
+    const { end: windowEnd } = this.#window;
+    return moreRoomAt({ windowEnd, firstLapse, held, maximum: this.#maxRequests });
   }
 
   get #isOwnFull(): boolean {
     return this.#approvals.hits >= this.#approvals.capacity(this.#maxRequests);
-  }
-
-  #unlessPaused(roomAt: number, isFull: boolean): number {
-    if (!this.#isPaused) return roomAt;
-    return isFull ? Math.max(roomAt, this.#pausedUntil) : this.#pausedUntil;
   }
 
   isIdle(now: number): boolean {
@@ -236,7 +235,7 @@ export class Instance {
     const quota = {
       maxRequests: this.#maxRequests,
       remaining: this.#isPaused ? 0 : Math.max(0, this.#maxRequests - hits),
-      resetMillis: this.#unlessPaused(this.#ownRoomAt, this.#isOwnFull) - now,
+      resetMillis: unlessPaused(this.#ownRoomAt, this.#isOwnFull, this.#pausedUntil) - now,
       ...(this.#window.isOverridden ? { windowMillis: this.#window.millis } : undefined),
     };
     if (further.length === 0) return quota;
@@ -253,13 +252,12 @@ export class Instance {
     const { further, holds } = this.#approvals;
     const most = hits === 1 ? this.#approvals.capacity(this.#maxRequests) : this.#maxRequests;
     const room = Math.max(0, most - this.#approvals.hits);
-    const needed = before + Math.min(hits, most);
+    const missing = before + Math.min(hits, most) - room;
     const turns = further.map((window) => window.millisToTurn(now, before, hits, holds));
     const toRoom = Math.max(this.roomAt - now, ...turns);
-    if (needed <= room) return toRoom;
-    const windowsBefore = Math.ceil((needed - room) / most) - 1;
-    const windowMillis = this.#window.nextMillis(this.policy.current.limits.windowMillis);
-    const toWindow = this.#window.end - now + windowsBefore * windowMillis;
+    if (missing <= 0) return toRoom;
+    const laterMillis = this.#window.nextMillis(this.policy.current.limits.windowMillis);
+    const toWindow = this.#window.millisToMissing(now, missing, most, laterMillis);
     return Math.max(toRoom, toWindow);
   }
 

@@ -21,6 +21,7 @@ import type {
 import { Waiter } from '../waiter.js';
 import { Instance } from './instance.js';
 import { KeptPolicy } from './kept-policy.js';
+import { type MemoryBounds, UNBOUNDED } from './memory-bounds.js';
 import { MemoryRoom } from './memory-room.js';
 
 /** How often idle keys and the ids of ended windows are freed. They stop counting on time also without this. */
@@ -36,27 +37,6 @@ const BYTES_PER_CHARACTER = 2;
 /** The number of keys in a page of a listing. */
 const PAGE_SIZE = 50;
 
-/** How much an embedded limiter keeps. */
-export interface MemoryBounds {
-  /** The most requests that may wait here at once, over all keys. */
-  readonly maxWaiters: number;
-  readonly maxKeys: number;
-  /** The most ids of approvals that are kept for one key's window. */
-  readonly maxIdsPerKey: number;
-  /** The most approvals of one key that are held. */
-  readonly maxHoldsPerKey: number;
-  /** The most memory that keys and the ids of approvals take together. */
-  readonly maxBytes: number;
-}
-
-const UNBOUNDED: MemoryBounds = {
-  maxWaiters: Infinity,
-  maxKeys: Infinity,
-  maxIdsPerKey: Infinity,
-  maxHoldsPerKey: Infinity,
-  maxBytes: Infinity,
-};
-
 interface Entry<Policy extends WithLimits> {
   readonly instance: Instance;
   readonly policy: KeptPolicy<Policy>;
@@ -64,10 +44,15 @@ interface Entry<Policy extends WithLimits> {
   timer?: { readonly dueAt: number; readonly cancel: () => void } | undefined;
 }
 
+interface Waiting<Policy extends WithLimits> {
+  readonly waiter: Waiter;
+  readonly entry: Entry<Policy>;
+}
+
 /** The embedded limiter. Its whole state is in the memory of this process. */
 export class MemoryLimiter<Policy extends WithLimits = WithLimits> implements Limiter {
   readonly #entries = new Map<string, Entry<Policy>>();
-  readonly #waiters = new Map<string, Waiter>();
+  readonly #waiters = new Map<string, Waiting<Policy>>();
   readonly #approvals = new ApprovalBatches(eventLoop);
   /** The last look-up. */
   #lastKey: string | undefined;
@@ -204,8 +189,9 @@ export class MemoryLimiter<Policy extends WithLimits = WithLimits> implements Li
 
   limitsChanged(): void {
     const now = this.#now();
-    for (const entry of this.#entries.values()) {
-      if (entry.instance.waiting === 0) continue;
+    // There may be far more keys than waiters.
+    const entries = new Set(Array.from(this.#waiters.values(), ({ entry }) => entry));
+    for (const entry of entries) {
       entry.instance.settle(now);
       this.#settleWhenRoom(entry);
     }
@@ -222,7 +208,9 @@ export class MemoryLimiter<Policy extends WithLimits = WithLimits> implements Li
     for (const entry of this.#entries.values()) entry.timer?.cancel();
     this.#entries.clear();
     this.#lastKey = undefined;
-    for (const waiter of this.#waiters.values()) waiter.fail(new UnavailableError('shutting_down'));
+    for (const { waiter } of this.#waiters.values()) {
+      waiter.fail(new UnavailableError('shutting_down'));
+    }
     this.#waiters.clear();
     return Promise.resolve();
   }
@@ -287,7 +275,7 @@ export class MemoryLimiter<Policy extends WithLimits = WithLimits> implements Li
     caller: CallerPresence | undefined,
   ): Promise<Decision> {
     const { requestId } = waiter;
-    this.#waiters.set(requestId, waiter);
+    this.#waiters.set(requestId, { waiter, entry });
     waiter.withdrawOnDisconnect(caller, () => {
       this.#waiters.delete(requestId);
       this.#withdraw(entry, this.#now(), requestId);
@@ -314,7 +302,7 @@ export class MemoryLimiter<Policy extends WithLimits = WithLimits> implements Li
   }
 
   #approve(requestId: string, quota: Quota): void {
-    const waiter = this.#waiters.get(requestId);
+    const waiter = this.#waiters.get(requestId)?.waiter;
     this.#waiters.delete(requestId);
     // If the caller disconnects before it is notified, #wait's callback releases the approval.
     if (waiter) this.#approvals.approve(waiter, () => undefined, quota);

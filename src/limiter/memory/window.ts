@@ -39,6 +39,14 @@ export class Window {
     return this.end + IDLE_WINDOWS * this.length;
   }
 
+  /**
+   * Until so many `missing` hits, which the window has too few of, can be had.
+   * @param maximum of each later window, which last `laterMillis`
+   */
+  millisToMissing(now: number, missing: number, maximum: number, laterMillis: number): number {
+    return this.end - now + (Math.ceil(missing / maximum) - 1) * laterMillis;
+  }
+
   /** Whether a request has set the length of the current window. */
   get isOverridden(): boolean {
     return this.#isOverridden;

@@ -218,7 +218,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
     name: 'a lapse is not timed',
     aim: { fates: ['hold'], shape: { isPrompt: true, windowMillis: 4000 } },
     scripts: edited(
-      'lib/instance',
+      'lib/state',
       'if not has_holds(state) then\n    return window_end',
       'if true then\n    return window_end',
     ),
@@ -350,7 +350,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'a turn is foretold without those who wait before',
-    scripts: edited('lib/instance', 'local needed = places + ', 'local needed = '),
+    scripts: edited('lib/instance', 'local missing = places + ', 'local missing = '),
   },
   {
     name: 'a wait is over too early',
@@ -439,8 +439,8 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
     aim: { shape: { further: TWO_LIMITS } },
     scripts: edited(
       'lib/further',
-      'further.changed(state)\n    state.made_room = true',
-      'further.changed(state)',
+      'more_changed(state)\n    state.made_room = true',
+      'more_changed(state)',
     ),
   },
   {

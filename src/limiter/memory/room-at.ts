@@ -1,0 +1,27 @@
+/** What decides when a limit has more room. Times are milliseconds of a clock. */
+export interface LimitInWindow {
+  readonly windowEnd: number;
+  /** When the first hold lapses that counts in the limit; Infinity if there is none. */
+  readonly firstLapse: number;
+  /** What the held approvals take. */
+  readonly held: number;
+  readonly maximum: number;
+}
+
+/**
+ * When a limit has more room: when its window ends or a hold lapses. While held approvals take all of the maximum, the
+ * window's end makes no room.
+ */
+export function moreRoomAt({ windowEnd, firstLapse, held, maximum }: LimitInWindow): number {
+  const isAllHeld = firstLapse < Infinity && held >= maximum;
+  return isAllHeld ? firstLapse : Math.min(windowEnd, firstLapse);
+}
+
+/**
+ * A time at which there is room, but not before the end of a pause. If there is room already, that end alone counts.
+ * @param pausedUntil -Infinity if there is no pause
+ */
+export function unlessPaused(roomAt: number, isFull: boolean, pausedUntil: number): number {
+  const isPaused = pausedUntil > -Infinity;
+  return isPaused && !isFull ? pausedUntil : Math.max(roomAt, pausedUntil);
+}
