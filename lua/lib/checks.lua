@@ -227,7 +227,7 @@ local function decide(call, names, first_key, arguments, first_id, size, limits,
   end
   state = state or new_instance(keys, call, idle)
   if batch.ticket and is_older_than_key(keys, state, batch.ticket) then
-    hold_after_loss(keys, state, call)
+    hold_after_loss(keys, state, call, not read_queue(keys, state, call).replicas[call.replica])
     restore_overrides(state, batch.known_limits)
   end
   if batch.is_special or state.limits ~= call.limits.text then

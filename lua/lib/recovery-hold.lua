@@ -3,7 +3,8 @@
 --
 -- Three losses begin a recovery hold:
 --   Redis lost the key with all its waiters. The first call creates the key again. A ticket from before shows the
---   loss, and begins a hold that ends when the key has a certain age.
+--   loss, and begins a hold that ends when the key has a certain age. If the caller has not put its waiters back, the
+--   hold lasts its usual time from now on, however old the key is.
 --   Somebody removed one of the three keys of the queue alone.
 --   Redis was down for so long that leases ran out. Without a hold, living replicas would count as dead. Silent
 --   replicas alone do not show this: the caller's history may show that Redis was up.
@@ -61,9 +62,10 @@ local function call_for_waiters(keys, call)
   publish(keys.state, call, '{"memoryLost":true}')
 end
 
--- Begins the hold of a lost key.
-local function hold_after_loss(keys, state, call)
-  if begin_hold(state, call.now_ms, born_at(keys, state) + HOLD_MILLIS) then
+-- Begins the hold of a lost key. `has_missing`: whether the caller had waiters that are not in the queue.
+local function hold_after_loss(keys, state, call, has_missing)
+  local since = has_missing and call.now_ms or born_at(keys, state)
+  if begin_hold(state, call.now_ms, since + HOLD_MILLIS) then
     call_for_waiters(keys, call)
   end
 end

@@ -659,17 +659,35 @@ describe('a check whose ticket shows that Redis has lost a queue', () => {
     });
   });
 
-  test('begins a recovery hold once, and only while the key is new', async () => {
+  test('begins a recovery hold once if the waiter comes back in it', async () => {
     await loseQueue();
     await key.replica('r2').check(['x']);
     const wakes = await recordWakes(key.names.wakeChannel);
     await checkKnowing('y', 1);
+    await replica.settle({ c: 1 });
     await key.setTime(799);
     await checkKnowing('y', 1);
     expect(await wakes.take()).toEqual(['{"memoryLost":true}']);
     await key.setTime(800);
-    expect(await checkKnowing('z', 1)).toEqual(['approved']);
-    expect(await key.stored()).toMatchObject({ state: { holdUntil: 'no' } });
+    expect(await checkKnowing('z', 1)).toEqual(['denied']);
+    expect(await key.stored()).toMatchObject({
+      state: { holdUntil: 'no' },
+      requests: ['c', 'x'],
+    });
+  });
+
+  test('begins a recovery hold also if the key is no longer new', async () => {
+    await loseQueue();
+    const other = key.replica('r2');
+    await other.check(['x']);
+    await key.setTime(5000);
+    const wakes = await recordWakes(key.names.wakeChannel);
+    expect(await checkKnowing('y', 1)).toEqual(['denied']);
+    expect(await wakes.take()).toEqual(['{"memoryLost":true}']);
+    expect(await other.check(['z'])).toEqual(['denied']);
+    await replica.settle({ c: 1 });
+    await key.setTime(5500);
+    expect((await replica.settle()).granted).toEqual(['c']);
   });
 
   test('restores the full window with the maximum of its override', async () => {

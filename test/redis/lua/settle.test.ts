@@ -341,14 +341,27 @@ describe('lost waiters', () => {
     await key.setTime(300);
     await r1.settle({ e: 3, c: 1 }, 700);
     expect(await r1.check(['x'])).toEqual(['denied']);
-    await key.setTime(999);
-    expect(await r2.settle({ d: 2 }, 1)).toMatchObject({ waiting: 3, granted: [] });
+    await key.setTime(799);
+    expect(await r2.settle({ d: 2 }, 201)).toMatchObject({ waiting: 3, granted: [] });
     await key.setTime(1000);
     expect((await r1.settle()).granted).toEqual(['c', 'd']);
     expect(await key.stored()).toMatchObject({
       state: { start: 1000, approved: 2 },
       requests: ['c', 'd'],
     });
+  });
+
+  test('hold the key also if they are put back when the hold is over', async () => {
+    await fill();
+    await loseEverything();
+    await key.setTime(300);
+    await r1.settle({ e: 3, c: 1 }, 700);
+    await key.setTime(1200);
+    // A third replica may be as late.
+    expect(await r2.settle({ d: 2 }, 1)).toMatchObject({ waiting: 3, granted: [] });
+    expect((await key.stored()).state).toMatchObject({ start: 1000, holdUntil: 1700 });
+    await key.setTime(1700);
+    expect((await r1.settle()).granted).toEqual(['c', 'd']);
   });
 
   test.each([
