@@ -81,7 +81,7 @@ local function run(KEYS, ARGV)
   for _, id in ipairs(state.granted or {}) do
     reply[#reply + 1] = id
   end
-  reply[1] = micros_to_room(state, call)
+  reply[1] = micros_to_room(keys, state, call)
   reply[2] = lowest_waiting_ticket(keys, state, call)
   reply[3] = count_waiting(state, read_queue(keys, state, call))
   reply[4] = format_limits(state)

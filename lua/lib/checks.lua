@@ -255,7 +255,7 @@ local function decide(call, names, first_key, arguments, first_id, size, limits,
     end
   end
   -- A hold that was just taken may be the first to lapse.
-  replies[1] = micros_to_room(state, call)
+  replies[1] = micros_to_room(keys, state, call)
   replies[HEAD] = taken(state, call)
   if state.window_is_set or state.further then
     replies[2] = format_limits(state)

@@ -238,18 +238,22 @@ local function free_ids(keys, state, call)
 end
 
 -- Microseconds until waiters may be served. 0: another call can serve some at once.
-local function micros_to_room(state, call)
+local function micros_to_room(keys, state, call)
   if state.serving == 1 and not in_recovery_hold(state) and not is_paused(state) then
     return 0
   end
-  return room_at(state, call) * 1000 - call.now_us
+  local time = room_at(state, call)
+  if state.further and awaits_boundary(keys, state, call) then
+    time = math.min(time, state.start + state.window)
+  end
+  return time * 1000 - call.now_us
 end
 
 -- The fewest microseconds until a check that joined the queue now would have its turn, if nobody left the queue and
 -- nothing was released before. `places`: how many wait, of which each needs one hit at least. `hits`: those of the check.
 local function micros_to_turn(keys, state, call, places, hits)
   local most = hits == ONE_HIT and capacity(state, call) or state.max
-  local room, to_room = math.max(0, most - state.approved), micros_to_room(state, call)
+  local room, to_room = math.max(0, most - state.approved), micros_to_room(keys, state, call)
   local missing = places + math.min(hits, most) - room
   if state.further then
     to_room = math.max(to_room, further.micros_to_turn(state, call, places, hits))
@@ -373,7 +377,7 @@ local function publish_wake(keys, state, call)
   local granted = state.granted
   publish(keys.state, call, string.format(
     '{"millisToRoom":%.14g,"waiting":%.0f,"waitingFrom":%.0f,"limits":"%s","max":%.0f,"approved":%s,"granted":[%s]}',
-    micros_to_room(state, call) / 1000,
+    micros_to_room(keys, state, call) / 1000,
     count_waiting(state, read_queue(keys, state, call)),
     lowest_waiting_ticket(keys, state, call),
     format_limits(state),

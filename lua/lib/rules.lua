@@ -56,6 +56,11 @@ local function length_of_next_window(state, rules)
   return (rules and not state.window_is_set and rules or state).window
 end
 
+-- Whether rules with another window wait for the boundary, and may make room for waiters there.
+local function awaits_boundary(keys, state, call)
+  return not has_window_of_rules(state, call) and may_change_limits(keys, state, call)
+end
+
 -- Takes the length that a request has set for the window that begins now.
 local function take_next_window(state)
   if state.next_window > 0 then

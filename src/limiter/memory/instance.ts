@@ -82,11 +82,10 @@ export class Instance {
     const isFull = full.length > 0 || this.#isOwnFull;
     const times = (isFull ? full : further).map((window) => window.roomAt(holds));
     if (!isFull || this.#isOwnFull) times.push(own);
-    return unlessPaused(
-      isFull ? Math.max(...times) : Math.min(...times),
-      isFull,
-      this.#pausedUntil,
-    );
+    const time = isFull ? Math.max(...times) : Math.min(...times);
+    const roomAt = unlessPaused(time, isFull, this.#pausedUntil);
+    // The rules that come into force at the boundary may have no such limit.
+    return this.#awaitsBoundary ? Math.min(roomAt, this.#window.end) : roomAt;
   }
 
   /** The same for the maximum per window. */
@@ -287,10 +286,15 @@ export class Instance {
    * @returns whether they are in force
    */
   #takeMaxima(now: number): boolean {
-    const { limits } = this.policy.current;
-    if (limits.windowMillis !== this.#window.millis && !this.#window.isOverridden) return false;
-    this.#takeLimits(now, limits);
+    if (this.#awaitsBoundary) return false;
+    this.#takeLimits(now, this.policy.current.limits);
     return true;
+  }
+
+  /** Whether the rules have another window, so that they come into force with the next one. */
+  get #awaitsBoundary(): boolean {
+    const { windowMillis } = this.policy.current.limits;
+    return windowMillis !== this.#window.millis && !this.#window.isOverridden;
   }
 
   #takeLimits(now: number, limits: KeyLimits): void {

@@ -391,6 +391,20 @@ export function describeFurtherLimits(name: string, createHarness: HarnessFactor
         await harness.advance(1000);
         expect(exceeded(await check())).toEqual(['minute', 59_000]);
       });
+
+      test('with another window of the key reach waiters at its boundary, though a limit is full', async () => {
+        await setFurther({ ...MINUTE, maximum: 1 });
+        await approve();
+        const waiter = await wait();
+        await harness.advance(300);
+        limits = { ...OWN, windowMillis: 500 };
+        harness.limiter.limitsChanged();
+        await harness.quiet();
+        await harness.advance(699);
+        expect(waiter.settled).toBeUndefined();
+        await harness.advance(1);
+        expect(await waiter.decision).toMatchObject({ outcome: 'approved', waited: true });
+      });
     });
 
     test('a pause leaves nothing of any of them', async () => {
