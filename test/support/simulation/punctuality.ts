@@ -86,8 +86,10 @@ export function checkNobodyWaitsForNothing(world: World): void {
 export function checkWindowsEnd(world: World): void {
   const { state, holds, waiting, leases } = world.stored.last;
   if (!state || world.hasLostMemory) return;
-  // A lost message may have told of room that comes sooner.
-  if (world.hasLostMessages && world.longestHold > 0) return;
+  // Room comes sooner if a hold or a pause ends early, or if a release leaves another limit as the last that has room. A
+  // lost message may have told of that.
+  const mayComeSooner = world.longestHold > 0 || world.longestPause > 0 || state.further.length > 0;
+  if (world.hasLostMessages && mayComeSooner) return;
   for (const [id, { replica }] of waiting) {
     if (!world.isPunctual(replica) || (leases[replica] ?? 0) <= world.redisNow) continue;
     const { clock } = world.replica(replica)!;
