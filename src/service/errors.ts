@@ -121,7 +121,7 @@ export const ERRORS = {
   REQUEST_NOT_FOUND: {
     kind: 'reject',
     message: 'request not found',
-    when: 'the request id is unknown, was released before, is from a window that has ended, or its hold has lapsed; or a renewal is for an approval that is not held',
+    when: 'the request id is unknown or counts no longer: it was released before, its windows have ended, or its hold has lapsed; or a renewal is for an approval that is not held',
   },
   PATH_NOT_FOUND: {
     kind: 'reject',

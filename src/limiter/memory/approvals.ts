@@ -150,17 +150,20 @@ export class Approvals {
     id: string,
     { hits, holdMillis }: Amendment,
   ): Amended | 'unknown' | 'store_full' {
+    // First, since a change is made as a whole or not at all.
+    if (hits !== undefined && !this.#makeRoom(id, hits)) return 'store_full';
     const lapsesIn = this.#holds?.renew(now, id, { hits, millis: holdMillis });
     const isHeld = lapsesIn !== undefined;
     if (isHeld && hits === undefined) return { holdMillis: lapsesIn };
     if (hits === undefined || (holdMillis !== undefined && !isHeld)) return 'unknown';
-    const amended = [
-      isHeld ? 'amended' : this.#ids.amend(id, hits),
-      ...this.#further.map((window) => window.amend(id, hits)),
-    ];
-    if (amended.includes('store_full')) return 'store_full';
-    if (!amended.includes('amended')) return 'unknown';
-    return isHeld ? { holdMillis: lapsesIn } : {};
+    const isOfWindow = this.#ids.amend(id, hits);
+    const amended = this.#further.filter((window) => window.amend(id, hits));
+    if (isHeld) return { holdMillis: lapsesIn };
+    return isOfWindow || amended.length > 0 ? {} : 'unknown';
+  }
+
+  #makeRoom(id: string, hits: number): boolean {
+    return [this.#ids, ...this.#further].every((ids) => ids.makeRoom(id, hits));
   }
 
   /**

@@ -65,29 +65,35 @@ export class ApprovedIds {
    * @returns whether it was there
    */
   release(id: string): boolean {
-    if (this.#size === 0 || !parseUuid(id, wanted)) return false;
-    const place = this.#placeOfWanted();
-    if (this.#isFree(place)) return false;
+    const place = this.#find(id);
+    if (place === undefined) return false;
     this.#hits -= this.#hitsAt(place);
     this.#remove(place);
     return true;
   }
 
   /**
-   * Gives an id other hits.
+   * Makes room for other hits of an id, if it is there.
    * @param id any text
-   * @returns `store_full` if there is no memory for them, so that nothing has changed
+   * @returns false if there is no memory for them, so that nothing has changed
    */
-  amend(id: string, hits: number): 'amended' | 'unknown' | 'store_full' {
-    if (this.#size === 0 || !parseUuid(id, wanted)) return 'unknown';
-    if (this.#isFree(this.#placeOfWanted())) return 'unknown';
+  makeRoom(id: string, hits: number): boolean {
     const words = hits === 1 ? this.#words : UUID_WORDS + HITS_WORDS;
-    if (words !== this.#words && !this.#rebuild(this.#capacity, words)) return 'store_full';
-    parseUuid(id, wanted);
-    const place = this.#placeOfWanted();
+    if (words === this.#words || this.#find(id) === undefined) return true;
+    return this.#rebuild(this.#capacity, words);
+  }
+
+  /**
+   * Gives an id other hits, for which `makeRoom` has made room.
+   * @param id any text
+   * @returns whether it is there
+   */
+  amend(id: string, hits: number): boolean {
+    const place = this.#find(id);
+    if (place === undefined) return false;
     this.#hits += hits - this.#hitsAt(place);
-    if (this.#words > UUID_WORDS) this.#places[place + UUID_WORDS] = hits;
-    return 'amended';
+    if (this.hasHits) this.#places[place + UUID_WORDS] = hits;
+    return true;
   }
 
   /** Removes all ids, and gives their memory back. */
@@ -122,6 +128,13 @@ export class ApprovedIds {
   #after(place: number): number {
     const next = place + this.#words;
     return next === this.#places.length ? 0 : next;
+  }
+
+  /** The place of an id, which may be any text; undefined if it is not there. */
+  #find(id: string): number | undefined {
+    if (this.#size === 0 || !parseUuid(id, wanted)) return undefined;
+    const place = this.#placeOfWanted();
+    return this.#isFree(place) ? undefined : place;
   }
 
   /** The place of the wanted id, or the free place that it would have. */

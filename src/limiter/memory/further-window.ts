@@ -87,7 +87,13 @@ export class FurtherWindow {
     return (isUnused || !this.limit.keepsReleased) && this.#ids.release(id);
   }
 
-  amend(id: string, hits: number): 'amended' | 'unknown' | 'store_full' {
+  /** @returns false if there is no memory for other hits of an approval */
+  makeRoom(id: string, hits: number): boolean {
+    return this.#ids.makeRoom(id, takenOf(this.limit, hits));
+  }
+
+  /** @returns whether the approval counts here, other than as a held one */
+  amend(id: string, hits: number): boolean {
     return this.#ids.amend(id, takenOf(this.limit, hits));
   }
 

@@ -24,6 +24,12 @@ test.each([1, 2, 3])('remembers the same ids as a map of texts, with seed %i', (
         expect(ids.add(id, hits)).toBe(true);
         model.set(id, hits);
         known.push(id);
+      } else if (random.chance(0.2)) {
+        const id = random.chance(0.1) || known.length === 0 ? randomUUID() : random.pick(known);
+        const hits = random.whole(0, mostHits);
+        expect(ids.makeRoom(id, hits)).toBe(true);
+        expect(ids.amend(id, hits)).toBe(model.has(id));
+        if (model.has(id)) model.set(id, hits);
       } else {
         const id = random.chance(0.1) || known.length === 0 ? randomUUID() : random.pick(known);
         expect(ids.release(id)).toBe(model.delete(id));
