@@ -58,7 +58,7 @@ local function run(KEYS, ARGV)
   local queue = read_queue(keys, state, call)
   local missing = without_place(keys, state, unheard)
   if was_lost or (#missing > 0 and is_older_than_key(keys, state, missing[1].ticket)) then
-    hold_after_loss(keys, state, call, true)
+    hold_after_loss(keys, state, call, not idle)
     restore_overrides(state, known_limits)
   end
   if queue.places > 0 then

@@ -227,7 +227,8 @@ local function decide(call, names, first_key, arguments, first_id, size, limits,
   end
   state = state or new_instance(keys, call, idle)
   if batch.ticket and is_older_than_key(keys, state, batch.ticket) then
-    hold_after_loss(keys, state, call, not read_queue(keys, state, call).replicas[call.replica])
+    local is_missing = not idle and not read_queue(keys, state, call).replicas[call.replica]
+    hold_after_loss(keys, state, call, is_missing)
     restore_overrides(state, batch.known_limits)
   end
   if batch.is_special or state.limits ~= call.limits.text then

@@ -62,9 +62,10 @@ local function call_for_waiters(keys, call)
   publish(keys.state, call, '{"memoryLost":true}')
 end
 
--- Begins the hold of a lost key. `has_missing`: whether the caller had waiters that are not in the queue.
-local function hold_after_loss(keys, state, call, has_missing)
-  local since = has_missing and call.now_ms or born_at(keys, state)
+-- Begins the hold of a lost key. `is_missing`: whether the caller's waiters were in the queue of the lost key, and are not
+-- in that of this one. If the key was idle meanwhile, they left its queue without a loss.
+local function hold_after_loss(keys, state, call, is_missing)
+  local since = is_missing and call.now_ms or born_at(keys, state)
   if begin_hold(state, call.now_ms, since + HOLD_MILLIS) then
     call_for_waiters(keys, call)
   end
