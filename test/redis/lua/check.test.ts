@@ -680,13 +680,13 @@ describe('a check whose ticket shows that Redis has lost a queue', () => {
     await loseQueue();
     const other = key.replica('r2');
     await other.check(['x']);
-    await key.setTime(5000);
+    await key.setTime(1500);
     const wakes = await recordWakes(key.names.wakeChannel);
     expect(await checkKnowing('y', 1)).toEqual(['denied']);
     expect(await wakes.take()).toEqual(['{"memoryLost":true}']);
     expect(await other.check(['z'])).toEqual(['denied']);
     await replica.settle({ c: 1 });
-    await key.setTime(5500);
+    await key.setTime(2000);
     expect((await replica.settle()).granted).toEqual(['c']);
   });
 
