@@ -11,7 +11,7 @@ import { groupingsIn, type Selector, selectorsIn } from './selectors.js';
 import { alerts, dashboard, panelQueries } from './shipped-queries.js';
 
 /** Labels of the target, which Prometheus or its operator adds. */
-const OF_THE_TARGET = ['namespace', 'job', 'pod'];
+const OF_THE_TARGET = ['namespace', 'job', 'pod', 'instance'];
 
 const folder = useTemporaryFolder();
 let series: readonly Series[];
@@ -24,10 +24,11 @@ beforeAll(async () => {
     name: 'one',
     max_requests_per_window: 1,
     window_millis: 3600000,
+    limits: [{ name: 'day', max_requests_per_window: 2, window_millis: 86400000 }],
   };
   await writeFile(CONFIG_FILE, JSON.stringify({ keys: [rule] }));
   const app = await startTestApp({ CONFIG_FILE });
-  // A named rule has series once one of its keys was checked.
+  // A named rule has series once one of its keys was checked, and a limit once it has denied a check.
   await approve(app.url, key);
   await send(app.url, 'POST', ratePath(key));
   ({ series } = await scrape(app.url));
