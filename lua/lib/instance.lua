@@ -116,7 +116,7 @@ local function open_instance(keys, call, state)
     return nil
   end
   decide_in_full_memory(keys.state, call)
-  local had_holds = has_holds(state)
+  local had_holds, was_in_hold = has_holds(state), in_recovery_hold(state)
   -- Replicas with waiters know this time, or an earlier one. In other keys it can only become later.
   state.known_room_at = (had_holds or is_paused(state) or state.further) and room_at(state, call)
   note_call_in_hold(state, call)
@@ -140,6 +140,10 @@ local function open_instance(keys, call, state)
       end
       if state.further then
         redis.call('HSET', keys.state, 'further', further.format_unused(state))
+      end
+      -- A caller that knows less of Redis would begin the recovery hold again, in a key that is removed.
+      if was_in_hold then
+        redis.call('HSET', keys.state, 'hold_until', 0)
       end
     end
     return nil, state

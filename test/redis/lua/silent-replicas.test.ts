@@ -87,6 +87,26 @@ describe('a key that has idled out is not held when it is made again', () => {
   });
 });
 
+test('a key that is removed after a hold is not held by a caller that knows less of Redis', async () => {
+  const limits = { windowMillis: 60, maxRequests: 1 };
+  const leaseMillis = 600;
+  const silent = key.replica('silent', { limits, leaseMillis, history: { since: -10 } });
+  await silent.check(['a']);
+  await silent.checkOrWait(['b']);
+  const unknowing = key.replica('unknowing', { limits, leaseMillis });
+  await key.setTime(450);
+  expect(await unknowing.check(['x'])).toEqual(['denied']);
+  expect((await key.stored()).state).toMatchObject({ holdUntil: 950 });
+
+  await key.setTime(1600);
+  const knowing = key.replica('knowing', { limits, leaseMillis, history: { since: -10 } });
+  expect(await knowing.release('a')).toBe(false);
+  expect(await unknowing.release('a')).toBe(false);
+  expect((await key.stored()).state).toMatchObject({ start: 420, holdUntil: 'no' });
+  expect(await unknowing.check(['y'])).toEqual(['approved']);
+  expect((await key.stored()).state).toMatchObject({ start: 1600, approved: 1, holdUntil: 'no' });
+});
+
 describe('joining the queue', () => {
   test('does not hide, by renewing the lease of the caller, that Redis was down', async () => {
     const silent = await waitAt0();
