@@ -8,7 +8,9 @@ import { findChromium } from './find-chromium.mjs';
 import { findDeployTools } from './find-deploy-tools.mjs';
 import { findDocker, removeBuiltImage } from './find-docker.mjs';
 import { findGateways } from './find-gateways.mjs';
+import { findGocc } from './find-gocc.mjs';
 import { findGrpcPython } from './find-grpc-python.mjs';
+import { findLanguages } from './find-languages.mjs';
 import { findNginx } from './find-nginx.mjs';
 import { findPrometheus } from './find-prometheus.mjs';
 import { findSchemathesis } from './find-schemathesis.mjs';
@@ -35,8 +37,10 @@ const environment = {
   ...findDeployTools({ get }),
   SLUICE_TEST_NGINX: nginx,
   SLUICE_TEST_SCHEMATHESIS: findSchemathesis({ get }),
+  SLUICE_TEST_GOCC: process.env.SLUICE_TEST_GOCC || findGocc(),
   SLUICE_TEST_GRPC_PYTHON: findGrpcPython({ get }),
   ...findGateways(nginx, { get }),
+  ...findLanguages(),
   ...findPrometheus({ get }),
   SLUICE_TEST_CHROMIUM: findChromium({ get }),
 };

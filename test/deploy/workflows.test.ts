@@ -104,7 +104,7 @@ describe('the continuous integration', () => {
       image: string;
       form?: 'script';
     }[];
-    expect(readText('README.md')).toContain('`redis-server` installed (6.2 or newer)');
+    expect(readText('docs/versions.md')).toContain('Redis 6.2 or newer');
     // Before 7.0 there are no functions.
     expect(included.map(({ image, form }) => (form ? `${image}, scripts` : image))).toEqual([
       'redis:6.2, scripts',

@@ -19,12 +19,15 @@ test('the pages with commands are known', () => {
     'docs/client.md',
     'docs/configuration.md',
     'docs/dashboard.md',
+    'docs/languages.md',
     'docs/operations.md',
     'docs/recipes.md',
     'docs/redis.md',
+    'docs/replicas.md',
     'docs/rules.md',
     'docs/security.md',
     'docs/tracing.md',
+    'docs/troubleshooting.md',
   ]);
 });
 

@@ -1,12 +1,17 @@
 import { readPage } from '../../support/docs/pages.js';
 import { tableRows } from '../../support/docs/tables.js';
 
-/** The programs of BENCHMARKS.md, in the order of the README's columns. */
-const PROGRAMS = ['sluice', 'gocc', 'limitador-redis', 'envoy-ratelimit', 'rate-limiter-flexible'];
-const COLUMNS = [
-  ...['', 'Sluice', 'GoCC', 'Limitador', 'Envoy ratelimit'],
-  'rate-limiter-flexible',
-];
+/** The program in BENCHMARKS.md of each column of the README. Not measured: undefined. */
+const PROGRAMS = {
+  Sluice: 'sluice',
+  GoCC: 'gocc',
+  'Envoy ratelimit': 'envoy-ratelimit',
+  Limitador: 'limitador-redis',
+  Gubernator: undefined,
+  'rate-limiter-flexible': 'rate-limiter-flexible',
+  Bottleneck: undefined,
+};
+const COLUMNS = ['', ...Object.keys(PROGRAMS)];
 
 /** The decisions per second of a program in a section of BENCHMARKS.md, in whole thousands. */
 function measured(section: string, program: string): string {
@@ -21,7 +26,19 @@ test.each([
 ])("the README's row of %s has the figures of the benchmarks", (label, section) => {
   const row = tableRows('README.md', COLUMNS).find(([first]) => first === label);
 
-  expect(row?.slice(1).map((cell) => cell.replace(' on Redis', ''))).toEqual(
-    PROGRAMS.map((program) => measured(section, program)),
+  expect(row?.slice(1)).toEqual(
+    Object.values(PROGRAMS).map((program) => (program ? measured(section, program) : '')),
   );
+});
+
+test("each row of the README's table has its sources, and each program is named there", () => {
+  const rows = tableRows('README.md', COLUMNS).map(([first = '']) => first);
+  const compared = rows.filter((row) => !row.startsWith('decisions/s'));
+  const [, ...sections] = readPage('docs/comparison.md').split(/^## /m);
+  const titles = sections.map((text) => text.slice(0, text.indexOf('\n')).toLowerCase());
+  expect(titles).toEqual(compared.map((row) => row.replace(/:.*| of a key/, '')));
+  for (const text of sections) {
+    const named = Object.keys(PROGRAMS).filter((program) => text.includes(`**${program}**`));
+    expect(named).toEqual(Object.keys(PROGRAMS));
+  }
 });
