@@ -1,4 +1,4 @@
-// `npm run ui:pictures`: takes docs/images/dashboard-*.png of the dashboard of two replicas that share a Redis, after
+// `npm run ui:pictures`: takes docs/images/dashboard-*.png of the dashboard of three replicas that share a Redis, after
 // 90 s of load. Needs a Chromium and a redis-server.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -36,7 +36,8 @@ const CONFIG_FILE = join(rules, 'rules.json');
 writeFileSync(CONFIG_FILE, JSON.stringify(RULES));
 const redis = await startRedis(findRedisServer());
 const environment = { REDIS_URL: redis.url, CONFIG_FILE, WINDOW_MILLIS: '2000' };
-const replicas = [await startReplica('a', environment), await startReplica('b', environment)];
+const replicas = [];
+for (const name of ['a', 'b', 'c']) replicas.push(await startReplica(name, environment));
 const stopLoad = startLoad(replicas.map(({ url }) => url));
 // A container does not allow root to create Chromium's sandbox.
 const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });

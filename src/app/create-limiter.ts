@@ -21,6 +21,8 @@ import type { KeyPolicy } from '../rules/policy.js';
 export interface CreatedLimiter {
   readonly limiter: Limiter;
   readonly policyOf: (key: string) => KeyPolicy;
+  /** Shares reports with the other replicas; undefined if there are none. */
+  readonly openReports: RedisLimiter['openReports'] | undefined;
 }
 
 /**
@@ -38,7 +40,7 @@ export async function createLimiter(
   const maxWaiters = settings.MAX_WAITERS;
   if (urls === undefined) {
     const limiter = new MemoryLimiter(rules, systemClock, { ...boundsOf(settings), maxWaiters });
-    return { limiter, policyOf: (key) => limiter.policyOf(key) };
+    return { limiter, policyOf: (key) => limiter.policyOf(key), openReports: undefined };
   }
 
   const name = `sluice:${replicaId}`;
@@ -64,7 +66,11 @@ export async function createLimiter(
     logger,
     observer,
   });
-  return { limiter: withPolicy(settings, limiter, rules, systemClock, logger), policyOf };
+  return {
+    limiter: withPolicy(settings, limiter, rules, systemClock, logger),
+    policyOf,
+    openReports: (report) => limiter.openReports(report),
+  };
 }
 
 /** @returns when the current rules came into use, as seen by the calls before and after the change */

@@ -10,6 +10,7 @@ import { warnOfOpenAccess } from '../service/callers/open-access-warning.js';
 import { RecentDenials } from '../service/deciding/recent-denials.js';
 import { Turns } from '../service/deciding/turns.js';
 import { UndecidedChecks } from '../service/deciding/undecided-checks.js';
+import { Fleet } from '../service/fleet/fleet.js';
 import { createService } from '../service/service.js';
 import { openSecurity } from './security.js';
 import { createMetrics } from '../metrics/prometheus-metrics.js';
@@ -60,7 +61,7 @@ export async function startApp(
     () => isReadySoon(readiness, systemClock),
   );
   const tracing = await openTracing({ environment, replicaId, clock: systemClock, logger });
-  const { limiter, policyOf }: CreatedLimiter = await createLimiter(
+  const { limiter, policyOf, openReports }: CreatedLimiter = await createLimiter(
     settings,
     rules,
     replicaId,
@@ -80,6 +81,18 @@ export async function startApp(
     eventLoop,
     readyDuringOutage: settings.READY_DURING_OUTAGE,
   });
+  const recentDenials = new RecentDenials();
+  const fleet = new Fleet(
+    async () => ({
+      replica: replicaId,
+      uptimeMillis: performance.now(),
+      decisions: await metrics.decisionTotals(),
+      waiting: limiter.waiting,
+      rules: rules.current.digest,
+      denied: recentDenials.all(),
+    }),
+    settings.DEBUG_ENDPOINTS ? openReports : undefined,
+  );
   const undecided = new UndecidedChecks(metrics, systemClock, logger);
   const ports = await openAllPorts(
     {
@@ -88,7 +101,8 @@ export async function startApp(
         policyOf,
         metrics,
         undecided,
-        recentDenials: new RecentDenials(),
+        recentDenials,
+        fleet,
         access: security.access,
         turns: new Turns(ticks),
         tracer: tracing?.tracer,

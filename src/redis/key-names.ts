@@ -131,6 +131,12 @@ export class KeyNaming {
     return `${isCluster ? 'SPUBLISH' : 'PUBLISH'} ${this.#wakeSuffix}`;
   }
 
+  /** The reports of replicas, and the channel of questions for them. No key of a limiter is empty, so these are the names of no key. */
+  get reports(): { readonly name: string; readonly channel: string } {
+    const tag = `${this.prefix}{}`;
+    return { name: `${tag}:reports`, channel: tag + this.#wakeSuffix };
+  }
+
   namesOf(key: string): KeyNames {
     const tag = key.replace(/[{}%]/g, encodeURIComponent);
     return new KeyNames(key, `${this.prefix}{${tag}}`, this.#wakeSuffix);

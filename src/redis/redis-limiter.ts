@@ -25,11 +25,13 @@ import { CheckBatcher, type CheckReply, denial } from './check-batcher.js';
 import type { Connections } from './connections/connections.js';
 import { KeyNaming, storedNames } from './key-names.js';
 import { Listing } from './listing.js';
+import { ReplicaReports } from './replica-reports.js';
 import { VERDICT } from './scripts/check-codec.js';
 import { Scripts } from './scripts/scripts.js';
 import type { StoreObserver } from './store-observer.js';
 import { redisMutexes } from './waiting/redis-mutex.js';
 import { WaitingRoom } from './waiting/waiting-room.js';
+import type { WakeMessages } from './waiting/wake-channel.js';
 
 export interface RedisLimiterOptions {
   readonly connections: Connections;
@@ -96,10 +98,7 @@ export class RedisLimiter implements StoreLimiter {
       ...options,
       checks: this.#checks,
       store: this.#scripts,
-      messages: {
-        subscriber: connections.subscriber,
-        publish: (channel, message) => this.#publish(channel, message),
-      },
+      messages: this.#messages,
       createMutex: redisMutexes(connections.commands, this.#guard),
       naming: this.#naming,
       slotOf: (name) => connections.slotOf(name),
@@ -115,6 +114,25 @@ export class RedisLimiter implements StoreLimiter {
 
   get waiting(): number {
     return this.#room.waiting;
+  }
+
+  get #messages(): WakeMessages {
+    return {
+      subscriber: this.options.connections.subscriber,
+      publish: (channel, message) => this.#publish(channel, message),
+    };
+  }
+
+  /** @param report what this replica reports when somebody reads the reports */
+  openReports(report: () => Promise<string>): ReplicaReports {
+    return new ReplicaReports({
+      ...this.options,
+      names: this.#naming.reports,
+      commands: this.options.connections.commands,
+      messages: this.#messages,
+      guard: this.#guard,
+      report,
+    });
   }
 
   isAvailable(key: string): boolean {

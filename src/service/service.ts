@@ -4,7 +4,6 @@ import type { Tracer } from '../tracing/tracer.js';
 import type { Access } from './callers/access.js';
 import { checkDecider, type DecideCheck, type DecideParts } from './deciding/decide-check.js';
 import { type Pause, pauseBy } from './deciding/pause-key.js';
-import type { RecentDenials } from './deciding/recent-denials.js';
 import {
   type Amend,
   amendBy,
@@ -15,11 +14,12 @@ import {
   tracedDecider,
 } from './deciding/traced-decisions.js';
 import type { Turns } from './deciding/turns.js';
+import type { Fleet } from './fleet/fleet.js';
 
 /** The parts that the service is made of. */
 export interface ServiceParts extends DecideParts {
   readonly limiter: Limiter;
-  readonly recentDenials: RecentDenials;
+  readonly fleet: Fleet;
   readonly access: Access;
   readonly turns: Turns;
   /** Undefined if requests are not traced. */
@@ -37,14 +37,14 @@ export interface Service {
   readonly limiter: Limiter;
   readonly policyOf: (key: string) => KeyPolicy;
   readonly access: Access;
-  readonly recentDenials: RecentDenials;
+  readonly fleet: Fleet;
   /** Shared by bulk requests and gRPC calls. */
   readonly turns: Turns;
 }
 
 /** Puts the service together. */
 export function createService(parts: ServiceParts): Service {
-  const { limiter, policyOf, access, recentDenials, turns, tracer } = parts;
+  const { limiter, policyOf, access, fleet, turns, tracer } = parts;
   const decide = checkDecider(parts);
   return {
     decide: tracer ? tracedDecider(decide, tracer) : decide,
@@ -55,7 +55,7 @@ export function createService(parts: ServiceParts): Service {
     limiter,
     policyOf,
     access,
-    recentDenials,
+    fleet,
     turns,
   };
 }

@@ -7,6 +7,7 @@ import type { Timeouts } from '../../src/net/timeouts.js';
 import { httpStatusOf } from '../../src/http/replies/error-statuses.js';
 import { createService } from '../../src/service/service.js';
 import { RecentDenials } from '../../src/service/deciding/recent-denials.js';
+import { fleetOf } from './fleet-of-one.js';
 import type { Limiter } from '../../src/limiter/limiter.js';
 import { createMetrics } from '../../src/metrics/prometheus-metrics.js';
 import { parseRules } from '../../src/rules/parse-rules.js';
@@ -46,12 +47,14 @@ export function useGrpcServices(): (limiter: Limiter, options?: Options) => Prom
     const keys = parseRules(JSON.stringify({ keys: options.rules ?? [] }));
     const rules = new RuleSet(keys, defaultPolicy(settings));
     const metrics = createMetrics(() => limiter.waiting, withoutRules(settings));
+    const recentDenials = new RecentDenials();
     const service = createService({
       limiter,
       policyOf: (key) => rules.policyOf(key),
       metrics,
       undecided: { record: (reason) => metrics.failed(reason) },
-      recentDenials: new RecentDenials(),
+      recentDenials,
+      fleet: fleetOf(metrics, limiter, recentDenials),
       access: openAccess(),
       turns: new Turns(eventLoop),
       settings,

@@ -13,6 +13,7 @@ import { createHttpApp, type HttpApp, type HttpParts } from '../../src/http/rout
 import { requestListener } from '../../src/http/server/server.js';
 import { createService, type ServiceParts } from '../../src/service/service.js';
 import { RecentDenials } from '../../src/service/deciding/recent-denials.js';
+import { fleetOf } from './fleet-of-one.js';
 import type { Limiter } from '../../src/limiter/limiter.js';
 import { withoutRules } from '../../src/rules/rules.js';
 import { createMetrics } from '../../src/metrics/prometheus-metrics.js';
@@ -29,12 +30,14 @@ export function httpAppOver(
   const settings = parts.settings ?? parseSettings({});
   const rules = withoutRules(settings);
   const metrics = createMetrics(() => limiter.waiting, rules);
+  const recentDenials = new RecentDenials();
   const service = createService({
     limiter,
     policyOf: policyOf ?? ((key) => rules.current.policyOf(key)),
     metrics: parts.metrics ?? metrics,
     undecided: { record: (reason) => metrics.failed(reason) },
-    recentDenials: new RecentDenials(),
+    recentDenials,
+    fleet: fleetOf(metrics, limiter, recentDenials),
     access: openAccess(),
     turns: new Turns(eventLoop),
     settings,

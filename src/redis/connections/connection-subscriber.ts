@@ -8,7 +8,7 @@ import type { Subscriber, SubscriberEvents } from './subscriber.js';
 export class ConnectionSubscriber implements Subscriber {
   readonly #channels = new Set<string>();
   readonly #heartbeat: Heartbeat;
-  #events: SubscriberEvents | undefined;
+  readonly #listeners: SubscriberEvents[] = [];
 
   constructor(
     private readonly client: Redis,
@@ -16,7 +16,7 @@ export class ConnectionSubscriber implements Subscriber {
     private readonly logger: Logger,
   ) {
     client.on('message', (channel: string, message: string) => {
-      this.#events?.onMessage(channel, message);
+      for (const listener of this.#listeners) listener.onMessage(channel, message);
     });
     client.on('ready', () => {
       void this.#subscribe([...this.#channels]);
@@ -26,7 +26,7 @@ export class ConnectionSubscriber implements Subscriber {
   }
 
   listen(events: SubscriberEvents): void {
-    this.#events = events;
+    this.#listeners.push(events);
   }
 
   subscribe(channel: string): void {
@@ -56,7 +56,8 @@ export class ConnectionSubscriber implements Subscriber {
       return;
     }
     for (const channel of channels) {
-      if (this.#channels.has(channel)) this.#events?.onSubscribed(channel);
+      if (!this.#channels.has(channel)) continue;
+      for (const listener of this.#listeners) listener.onSubscribed(channel);
     }
   }
 }

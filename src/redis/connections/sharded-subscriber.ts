@@ -33,7 +33,7 @@ export class ShardedSubscriber implements Subscriber {
   /** The shard on which each channel is or will be subscribed; undefined if no primary is known. */
   readonly #channels = new Map<string, string | undefined>();
   readonly #connections = new Map<string, Connection>();
-  #events: SubscriberEvents | undefined;
+  readonly #listeners: SubscriberEvents[] = [];
   #isClosed = false;
 
   constructor(
@@ -44,7 +44,7 @@ export class ShardedSubscriber implements Subscriber {
   ) {}
 
   listen(events: SubscriberEvents): void {
-    this.#events = events;
+    this.#listeners.push(events);
   }
 
   subscribe(channel: string): void {
@@ -101,7 +101,7 @@ export class ShardedSubscriber implements Subscriber {
     const heartbeat = new Heartbeat(client, this.timeoutMillis, () => true, this.logger);
     this.#connections.set(shard, { client, heartbeat });
     client.on('smessage', (channel: string, message: string) => {
-      this.#events?.onMessage(channel, message);
+      for (const listener of this.#listeners) listener.onMessage(channel, message);
     });
     client.on('ready', () => {
       for (const [channel, at] of this.#channels) {
@@ -141,7 +141,8 @@ export class ShardedSubscriber implements Subscriber {
       if (this.#channels.get(channel) === shard) this.#channels.set(channel, undefined);
       return;
     }
-    if (this.#channels.get(channel) === shard) this.#events?.onSubscribed(channel);
+    if (this.#channels.get(channel) !== shard) return;
+    for (const listener of this.#listeners) listener.onSubscribed(channel);
   }
 
   /** Places all channels of a shard again: it is not known which of them are still subscribed. */

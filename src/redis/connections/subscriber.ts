@@ -6,7 +6,7 @@ export interface SubscriberEvents {
 }
 
 /**
- * Subscriptions that are made again when their connection is. Messages are hints, and may be lost. One
+ * Subscriptions that are made again when their connection is. Messages are hints, and may be lost. Each
  * listener gets all events.
  */
 export interface Subscriber {

@@ -22,11 +22,11 @@ export interface DeniedKey {
   readonly byReason: Readonly<Record<Denial['reason'], number>>;
   readonly lastReason: Denial['reason'];
   /** The limit that denied last, if the key has further limits. */
-  readonly lastLimit: string | undefined;
+  readonly lastLimit?: string | undefined;
   /** Whether a shadow rule let the last denial pass. */
   readonly isShadow: boolean;
   /** The last caller that was denied, if there are tokens. */
-  readonly caller: string | undefined;
+  readonly caller?: string | undefined;
   /** How long ago the first and the last denial were. */
   readonly sinceMillis: number;
   readonly lastMillis: number;
@@ -88,12 +88,6 @@ export class RecentDenials {
       windowMillis,
       ...further.map((one) => one.windowMillis),
     );
-  }
-
-  /** The current run of denials of a key, if there is one. */
-  of(key: string): DeniedKey | undefined {
-    const run = this.#runs.get(key);
-    return run && this.#seen(run, this.now());
   }
 
   /** The current runs of all keys, in no order. */

@@ -67,7 +67,8 @@ describeInBrowser('a key in the dashboard', () => {
         expect.stringMatching(/: 1 place, lease ends in /),
         expect.stringMatching(/: 1 place, lease ends in /),
       ]);
-      await untilText(page, '#replicas', /also seen: .+\(1 waits there\)/);
+      await untilText(page, '#replica-count', '2 replicas');
+      await untilText(page, '#replicas', /1 waiting.*1 waiting/);
       expect(complaints).toEqual([]);
       for (const request of waiting) request.disconnect();
     });

@@ -99,11 +99,11 @@ describeInBrowser('the dashboard in a browser', () => {
         store: string;
         rules: { digest: string };
       };
-      await untilText(page, '#replica', replica);
+      await untilText(page, '#replicas', new RegExp(`^${replica}: .*answers this page$`));
       await untilText(page, '#store', store);
       expect(rules.digest).toMatch(/^[0-9a-f]{12}$/);
       await untilText(page, '#rules', 'none, only settings');
-      await untilText(page, '#rate-parts', '1 waiting here');
+      await untilText(page, '#rate-parts', '1 waiting');
     });
 
     test('sends requests only to the service', async () => {

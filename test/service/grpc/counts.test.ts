@@ -1,4 +1,4 @@
-import { overviewOf } from '../../support/dashboard/dashboard-page.js';
+import { decisionsOf, overviewOf } from '../../support/dashboard/dashboard-page.js';
 import { bothLimiters } from '../../support/both-limiters.js';
 import { untilWaiting } from '../../support/debug-state.js';
 import { type GrpcApp, rulesFile, useGrpcApps } from '../../support/grpc-app.js';
@@ -38,8 +38,8 @@ describe.each(bothLimiters(redis))('each descriptor (%s limiter)', (_name, setti
     call.cancel();
     await untilWaiting(app.url, patient, 0);
 
-    await until(async () => (await overviewOf(app.url)).decisions.withdrawn === 1);
-    expect((await overviewOf(app.url)).decisions).toEqual({
+    await until(async () => decisionsOf(await overviewOf(app.url)).withdrawn === 1);
+    expect(decisionsOf(await overviewOf(app.url))).toEqual({
       approved: 2,
       denied: 1,
       shadowed: 1,

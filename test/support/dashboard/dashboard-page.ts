@@ -3,10 +3,13 @@ import type { OutgoingHttpHeaders } from 'node:http';
 import type { KeyRow } from '../../../src/http/routes/ui/key-rows.js';
 import type { DescribedReplica } from '../../../src/http/routes/ui/describe-replica.js';
 import type { Survey } from '../../../src/http/routes/ui/key-survey.js';
+import type { DecisionTotals } from '../../../src/metrics/metrics.js';
+import type { FleetView } from '../../../src/service/fleet/fleet.js';
 import { send } from '../http-client.js';
 
 /** The body of `GET /ui/data`. */
 export interface Overview extends DescribedReplica {
+  readonly replicas: FleetView['replicas'];
   readonly survey: Omit<Survey, 'states'> & { readonly kept: number };
   readonly matching: number;
   readonly keys: readonly KeyRow[];
@@ -33,4 +36,9 @@ export function keysOf(rows: readonly KeyRow[]): string[] {
 /** The path of one key's detail, or of another request of the page about it. */
 export function keyPath(path: string, key: string, more: Record<string, string> = {}): string {
   return `${path}?${new URLSearchParams({ key, ...more }).toString()}`;
+}
+
+/** What the replica that answers has decided since its start. */
+export function decisionsOf({ replicas: [own] }: Overview): DecisionTotals {
+  return own!.decisions;
 }

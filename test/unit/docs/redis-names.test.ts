@@ -5,7 +5,8 @@ import { inBackticks, tableRows } from '../../support/docs/tables.js';
 const PAGE = 'docs/redis.md';
 
 test('the page lists the names in Redis that the code builds', () => {
-  const names = new KeyNaming('sluice:').namesOf('job');
+  const naming = new KeyNaming('sluice:');
+  const names = naming.namesOf('job');
   const { state, requests, hits, holds, queue, waiting, replicas } = names;
   const { leader, wakeChannel, pastRequests } = names;
   const onPage = tableRows(PAGE, ['Name', 'Type', 'Holds']).map(([name]) => inBackticks(name));
@@ -22,6 +23,8 @@ test('the page lists the names in Redis that the code builds', () => {
     replicas,
     `mutex:${leader}`,
     wakeChannel,
+    naming.reports.name,
+    naming.reports.channel,
   ]);
 });
 

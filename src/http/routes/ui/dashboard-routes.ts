@@ -1,6 +1,5 @@
 import type { RequestHandler } from 'express';
 
-import type { RecentDenials } from '../../../service/deciding/recent-denials.js';
 import type { Release } from '../../../service/deciding/traced-decisions.js';
 import type { Guards } from '../../auth/guards.js';
 import type { CheckRate } from '../check-rate.js';
@@ -14,7 +13,6 @@ import { parseText } from './ui-parameters.js';
 type Handlers = Readonly<Record<string, RequestHandler>>;
 
 interface DashboardParts extends OverviewParts {
-  readonly recentDenials: RecentDenials;
   readonly guards: Guards;
 }
 

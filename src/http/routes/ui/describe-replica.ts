@@ -1,13 +1,9 @@
 import type { Settings } from '../../../config/settings.js';
-import type { Limiter } from '../../../limiter/limiter.js';
-import type { DecisionTotals, Metrics } from '../../../metrics/metrics.js';
 import type { Readiness } from '../../../readiness/readiness.js';
 import type { Rules } from '../../../rules/rules.js';
 
 export interface ReplicaParts {
-  readonly limiter: Pick<Limiter, 'waiting'>;
   readonly rules: Pick<Rules, 'current' | 'isStale'>;
-  readonly metrics: Pick<Metrics, 'decisionTotals'>;
   readonly readiness: Pick<Readiness, 'assess'>;
   readonly settings: Pick<Settings, 'REDIS_URL' | 'REDIS_MODE'>;
   /** The name of this replica. */
@@ -25,19 +21,12 @@ export interface DescribedReplica {
     readonly digest: string;
     readonly isStale: boolean;
   };
-  /** Since its start. */
-  readonly decisions: DecisionTotals;
-  /** Requests that wait here. */
-  readonly waiting: number;
 }
 
 /** What the head of the page shows. */
 export async function describeReplica(parts: ReplicaParts): Promise<DescribedReplica> {
   const { rules, settings, replica } = parts;
-  const [{ reasons, remarks }, decisions] = await Promise.all([
-    parts.readiness.assess(),
-    parts.metrics.decisionTotals(),
-  ]);
+  const { reasons, remarks } = await parts.readiness.assess();
   return {
     replica,
     store: settings.REDIS_URL === undefined ? 'memory' : `redis ${settings.REDIS_MODE}`,
@@ -47,7 +36,5 @@ export async function describeReplica(parts: ReplicaParts): Promise<DescribedRep
       digest: rules.current.digest,
       isStale: rules.isStale,
     },
-    decisions,
-    waiting: parts.limiter.waiting,
   };
 }

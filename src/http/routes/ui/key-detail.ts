@@ -5,7 +5,7 @@ import type { Rules } from '../../../rules/rules.js';
 import { BROWSER_HEADERS } from '../../replies/headers.js';
 import { sendJson } from '../../replies/reply.js';
 import { explainKey } from './explain-key.js';
-import type { RecentDenials } from '../../../service/deciding/recent-denials.js';
+import type { Fleet } from '../../../service/fleet/fleet.js';
 import { parseKeyIn } from './ui-parameters.js';
 
 /** How many requests of the queue are shown one by one. */
@@ -16,22 +16,25 @@ const NOT_OVERRIDDEN = { maxRequests: false, maxRequestsInQueue: false, windowMi
 interface DetailParts {
   readonly limiter: Pick<Limiter, 'examine'>;
   readonly rules: Pick<Rules, 'current'>;
-  readonly recentDenials: Pick<RecentDenials, 'of'>;
+  readonly fleet: Pick<Fleet, 'look'>;
   readonly replica: string;
 }
 
 /** `GET /ui/data/key?key=`: everything about one key, and the sources of its limits, whether or not the key exists. */
-export function keyDetail({ limiter, rules, recentDenials, replica }: DetailParts): RequestHandler {
+export function keyDetail({ limiter, rules, fleet, replica }: DetailParts): RequestHandler {
   return async (request, response) => {
     const key = parseKeyIn(request.query);
-    const detail = await limiter.examine(key, MOST_QUEUED);
+    const [detail, { denied }] = await Promise.all([
+      limiter.examine(key, MOST_QUEUED),
+      fleet.look(),
+    ]);
     const explained = explainKey(key, rules.current, detail?.overridden ?? NOT_OVERRIDDEN);
     const body = {
       key,
       found: detail !== undefined,
       replica,
       ...(detail && named(detail, replica)),
-      recentDenials: recentDenials.of(key),
+      recentDenials: denied.find((one) => one.key === key),
       explained,
     };
     sendJson(response, 200, body, BROWSER_HEADERS);

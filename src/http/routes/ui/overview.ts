@@ -10,7 +10,7 @@ import { sendJson } from '../../replies/reply.js';
 import { describeReplica, type ReplicaParts } from './describe-replica.js';
 import { chooseDenied, chooseRows, refreshRows, type RowSources } from './key-rows.js';
 import { KeySurvey } from './key-survey.js';
-import type { RecentDenials } from '../../../service/deciding/recent-denials.js';
+import type { Fleet } from '../../../service/fleet/fleet.js';
 import { parseListQuery } from './ui-parameters.js';
 
 /** How often a page polls: less often if there are more keys to choose from. */
@@ -23,23 +23,24 @@ export interface OverviewParts extends ReplicaParts {
   readonly limiter: Limiter;
   readonly policyOf: (key: string) => KeyPolicy;
   readonly access: Pick<Access, 'mayUse'>;
-  readonly recentDenials: Pick<RecentDenials, 'all'>;
+  readonly fleet: Pick<Fleet, 'look'>;
   readonly logger: Logger;
 }
 
-/** `GET /ui/data`: this replica, and the first keys in the order that the page asks for. */
+/** `GET /ui/data`: the replicas, and the first keys in the order that the page asks for. */
 export function overview(parts: OverviewParts): RequestHandler {
   const { limiter, access } = parts;
   const keySurvey = new KeySurvey(limiter, parts.logger);
   return async (request, response) => {
     const { sort, limit, search } = parseListQuery(request.query);
-    const [{ states, ...survey }, replica] = await Promise.all([
+    const [{ states, ...survey }, replica, { replicas, denied: deniedKeys }] = await Promise.all([
       keySurvey.look(),
       describeReplica(parts),
+      parts.fleet.look(),
     ]);
     const sources: RowSources = {
       states,
-      recentDenials: parts.recentDenials.all(),
+      recentDenials: deniedKeys,
       limitsOf: (key) => parts.policyOf(key).limits,
       accepts: (key) => access.mayUse(key, response.locals.context),
     };
@@ -50,7 +51,7 @@ export function overview(parts: OverviewParts): RequestHandler {
       refreshRows(denied.rows, 'denied', limiter),
     ]);
     const { matching } = chosen;
-    const body = { ...replica, survey: { ...survey, kept: states.size }, matching, keys };
+    const body = { ...replica, replicas, survey: { ...survey, kept: states.size }, matching, keys };
     sendJson(
       response,
       200,

@@ -146,7 +146,7 @@ describe.each(bothLimiters(redis))('one key in detail (%s limiter)', (name, sett
       return;
     }
     expect(names).toContainEqual({ holds: 'state', name: `${prefix!}{job}` });
-    for (const stored of await redis.client.keys(`${prefix!}*`)) {
+    for (const stored of await redis.client.keys(`${prefix!}{job}*`)) {
       expect(names.map((one) => one.name)).toContain(stored);
     }
   });

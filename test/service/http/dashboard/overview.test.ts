@@ -10,7 +10,7 @@ import { useTemporaryFolder } from '../../../support/temporary-folder.js';
 import { bearer, tokenFile } from '../../../support/tokens.js';
 import { uniqueKey } from '../../../support/unique-key.js';
 import { useRedis } from '../../../support/use-redis.js';
-import { keysOf, overviewOf } from '../../../support/dashboard/dashboard-page.js';
+import { decisionsOf, keysOf, overviewOf } from '../../../support/dashboard/dashboard-page.js';
 
 const redis = useRedis();
 const folder = useTemporaryFolder();
@@ -37,8 +37,15 @@ describe.each(bothLimiters(redis))('the overview (%s limiter)', (name, settings)
         digest: expect.stringMatching(/^[0-9a-f]{12}$/) as unknown,
         isStale: false,
       },
-      decisions: { approved: 0, denied: 0, shadowed: 0, withdrawn: 0, failed: 0 },
-      waiting: 0,
+      replicas: [
+        {
+          replica: expect.stringMatching(/-[0-9a-f]{8}$/) as unknown,
+          uptimeMillis: expect.any(Number) as unknown,
+          decisions: { approved: 0, denied: 0, shadowed: 0, withdrawn: 0, failed: 0 },
+          waiting: 0,
+          rules: expect.stringMatching(/^[0-9a-f]{12}$/) as unknown,
+        },
+      ],
       survey: {
         keys: 0,
         kept: 0,
@@ -150,7 +157,7 @@ describe.each(bothLimiters(redis))('the overview (%s limiter)', (name, settings)
 
   test('counts the decisions of this replica', async () => {
     await checkTimes(app.url, 'key', 6);
-    expect((await overviewOf(app.url)).decisions).toMatchObject({ approved: 4, denied: 2 });
+    expect(decisionsOf(await overviewOf(app.url))).toMatchObject({ approved: 4, denied: 2 });
   });
 
   test('counts the denials of a bulk request', async () => {
@@ -226,12 +233,13 @@ test('a denial by a shadow rule is marked', async () => {
   await writeFile(CONFIG_FILE, JSON.stringify({ keys: [rule] }));
   const app = await startTestApp({ CONFIG_FILE });
   await checkTimes(app.url, 'tried', 2);
-  const { deniedNow, rules, decisions } = await overviewOf(app.url);
+  const overview = await overviewOf(app.url);
+  const { deniedNow, rules } = overview;
   await app.stop(0);
 
   expect(deniedNow).toMatchObject([{ key: 'tried', recentDenials: { isShadow: true, count: 1 } }]);
   expect(rules.count).toBe(1);
-  expect(decisions).toMatchObject({ shadowed: 1, denied: 0 });
+  expect(decisionsOf(overview)).toMatchObject({ shadowed: 1, denied: 0 });
 });
 
 describe('a store that is down', () => {

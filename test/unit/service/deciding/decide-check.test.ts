@@ -56,7 +56,9 @@ test('a denial is returned and counted, and is a recent denial of its caller', a
 
   expect(await decided).toMatchObject({ decision: denial });
   expect(counted).toEqual([denial]);
-  expect(recentDenials.of('a')).toMatchObject({ lastReason: 'queue_full', caller: 'the caller' });
+  expect(recentDenials.all()).toMatchObject([
+    { key: 'a', lastReason: 'queue_full', caller: 'the caller' },
+  ]);
 });
 
 test('a check that is not decided fails with its error, and is counted by its reason', async () => {

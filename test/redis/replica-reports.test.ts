@@ -1,0 +1,105 @@
+import { connectToPrimary } from '../../src/redis/connections/primary-connections.js';
+import type { Connections } from '../../src/redis/connections/connections.js';
+import { KeyNaming } from '../../src/redis/key-names.js';
+import { ReplicaReports } from '../../src/redis/replica-reports.js';
+import { ManualClock } from '../support/manual-clock.js';
+import { recordLog } from '../support/recorded-log.js';
+import { uniqueKey } from '../support/unique-key.js';
+import { until } from '../support/until.js';
+import { useRedis } from '../support/use-redis.js';
+
+const redis = useRedis();
+
+const clock = new ManualClock(1_000_000);
+let names: KeyNaming['reports'];
+let connected: Connections[];
+beforeEach(() => {
+  names = new KeyNaming(`${uniqueKey()}:`).reports;
+  connected = [];
+});
+afterEach(() => Promise.all(connected.map((connections) => connections.close())));
+
+interface Replica {
+  readonly reports: ReplicaReports;
+  /** How often it has reported. */
+  readonly written: () => number;
+  readonly end: () => Promise<void>;
+}
+
+/** A replica whose reports are its name and a number. */
+async function start(replicaId: string): Promise<Replica> {
+  const { logger } = recordLog();
+  const connections = connectToPrimary(
+    { mode: 'standalone', urls: [redis.url], database: 0, timeoutMillis: 10_000, name: 'test' },
+    logger,
+  );
+  connected.push(connections);
+  await until(() => connections.isReady);
+  let written = 0;
+  const reports = new ReplicaReports({
+    names,
+    replicaId,
+    commands: connections.commands,
+    messages: {
+      subscriber: connections.subscriber,
+      publish: (channel, message) => connections.publish(channel, message),
+    },
+    guard: { run: (call) => call.send(1, () => true) },
+    clock,
+    logger,
+    report: () => Promise.resolve(`${replicaId} ${(written += 1)}`),
+  });
+  const count = connected.length;
+  await until(async () => (await redis.client.pubsub('NUMSUB', names.channel))[1] === count);
+  return {
+    reports,
+    written: () => written,
+    end: async () => {
+      await connections.close();
+      connected.splice(connected.indexOf(connections), 1);
+      await until(
+        async () => (await redis.client.pubsub('NUMSUB', names.channel))[1] === count - 1,
+      );
+    },
+  };
+}
+
+/** Reads after a time, and lets the replicas report before. */
+async function readAfter(millis: number, { reports }: Replica): Promise<string[]> {
+  await clock.advance(millis);
+  const reading = reports.read();
+  const ended = reading.then(() => true);
+  // The first read waits for the answers to its question.
+  while (!(await Promise.race([ended, new Promise((resolve) => setImmediate(resolve, false))]))) {
+    await clock.advance(10);
+  }
+  return reading;
+}
+
+test('a reader gets the reports of the others', async () => {
+  const [a, b] = [await start('a'), await start('b')];
+  await start('c');
+  const read = await until(async () => {
+    const found = await readAfter(2000, a);
+    return found.length === 2 && found;
+  });
+  expect(read.map((text) => text[0]).sort()).toEqual(['b', 'c']);
+  expect(b.written()).toBeGreaterThan(0);
+});
+
+test('a replica reports once a second at most, however many ask', async () => {
+  const [a, b] = [await start('a'), await start('b')];
+  await Promise.all(Array.from({ length: 20 }, () => readAfter(0, a)));
+  await until(async () => (await redis.client.hlen(names.name)) === 2);
+  expect(b.written()).toBe(1);
+});
+
+test('the report of a replica that has ended is dropped after ten seconds, and removed', async () => {
+  const [a, b] = [await start('a'), await start('b')];
+  await until(async () => (await readAfter(2000, a)).length === 1);
+  await b.end();
+  expect(await readAfter(2000, a)).toEqual([`b ${b.written()}`]);
+  await readAfter(10_001, a);
+  expect(await readAfter(0, a)).toEqual([]);
+  expect(await redis.client.hkeys(names.name)).toEqual(['a']);
+});

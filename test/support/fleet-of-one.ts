@@ -1,0 +1,20 @@
+import type { Limiter } from '../../src/limiter/limiter.js';
+import type { Metrics } from '../../src/metrics/metrics.js';
+import type { RecentDenials } from '../../src/service/deciding/recent-denials.js';
+import { Fleet } from '../../src/service/fleet/fleet.js';
+
+/** The fleet of a single replica. */
+export function fleetOf(
+  metrics: Pick<Metrics, 'decisionTotals'>,
+  limiter: Pick<Limiter, 'waiting'>,
+  recentDenials: RecentDenials,
+): Fleet {
+  return new Fleet(async () => ({
+    replica: 'replica',
+    uptimeMillis: performance.now(),
+    decisions: await metrics.decisionTotals(),
+    waiting: limiter.waiting,
+    rules: 'none',
+    denied: recentDenials.all(),
+  }));
+}
