@@ -1,6 +1,6 @@
 import type { KubernetesObject } from './kubernetes-object.js';
 import { schemaErrors } from './schema-check.js';
-import { settingsErrors } from './settings-check.js';
+import { settingsErrors, unusedVolumes } from './settings-check.js';
 
 // The checks of the manifests must find faults of each kind.
 
@@ -150,4 +150,14 @@ describe('the check of settings', () => {
     const settings = configMap({ CONFIG_FILE: '/rules/rules.yaml' });
     expect(settingsErrors([withRules, settings, rules]).join('\n')).toMatch(message);
   });
+});
+
+test('the check of volumes finds one in which no setting names a file', () => {
+  const volumes = ['tokens', 'redis-ca'].map((name) => ({ name, secret: { secretName: name } }));
+  const volumeMounts = volumes.map(({ name }) => ({ name, mountPath: `/${name}` }));
+  const settings = configMap({ AUTH_TOKENS_FILE: '/tokens/tokens.json' });
+
+  expect(unusedVolumes([deployment({ volumeMounts }, {}, { volumes }), settings])).toEqual([
+    'redis-ca',
+  ]);
 });

@@ -1,7 +1,7 @@
 import { type KubernetesObject, theOne } from './kubernetes-object.js';
 import { describeWithDeployTools, renderOverlay } from './rendered-objects.js';
 import { schemaErrors } from './schema-check.js';
-import { settingsErrors, settingsIn } from './settings-check.js';
+import { settingsErrors, settingsIn, unusedVolumes } from './settings-check.js';
 
 interface PodSpec {
   readonly terminationGracePeriodSeconds: number;
@@ -38,6 +38,7 @@ describeWithDeployTools(['kustomize'], 'the overlay', () => {
 
     test('has valid settings', () => {
       expect(settingsErrors(objects)).toEqual([]);
+      expect(unusedVolumes(objects)).toEqual([]);
     });
 
     test('gives a replica enough time to stop', () => {

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { mkdtemp, realpath, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdtemp, readFile, realpath, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -8,6 +8,7 @@ import { parseAllDocuments } from 'yaml';
 
 import { provided } from '../support/provided.js';
 import type { KubernetesObject } from './kubernetes-object.js';
+import { type Replacements, withReplacements } from './replacements.js';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 /** The oldest version that the chart supports. A helm that was built with Go assumes a far older one. */
@@ -51,6 +52,24 @@ export function describeWithDeployTools(
 /** The objects that an overlay of `k8s/overlays` makes. */
 export function renderOverlay(overlay: string): Promise<KubernetesObject[]> {
   return kustomize(`${ROOT}k8s/overlays/${overlay}`);
+}
+
+/** The objects of an overlay whose files a user has changed. The files are named below `k8s/overlays`. */
+export async function renderChanged(
+  overlay: string,
+  changes: Readonly<Record<string, Replacements>>,
+): Promise<KubernetesObject[]> {
+  const folder = await mkdtemp(join(tmpdir(), 'sluice-k8s-'));
+  try {
+    await cp(`${ROOT}k8s`, folder, { recursive: true });
+    for (const [file, replacements] of Object.entries(changes)) {
+      const path = join(folder, 'overlays', file);
+      await writeFile(path, withReplacements(file, await readFile(path, 'utf8'), replacements));
+    }
+    return await kustomize(join(folder, 'overlays', overlay));
+  } finally {
+    await rm(folder, { recursive: true });
+  }
 }
 
 /** The objects of an overlay with components of `k8s/components`. */

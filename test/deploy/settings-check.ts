@@ -72,6 +72,18 @@ export function settingsErrors(objects: readonly KubernetesObject[]): string[] {
   ];
 }
 
+/** The volumes in which no setting names a file. Such a volume keeps a pod from starting if its Secret is missing. */
+export function unusedVolumes(objects: readonly KubernetesObject[]): string[] {
+  const files = Object.entries(settingsIn(objects)).filter(([name]) => name.endsWith('_FILE'));
+  const { volumeMounts = [] } = containerIn(objects);
+  const used = volumeMounts.filter(({ mountPath }) =>
+    files.some(([, path]) => path.startsWith(`${mountPath}/`)),
+  );
+  return volumesIn(objects)
+    .map(({ name }) => name)
+    .filter((name) => !used.some((mount) => mount.name === name));
+}
+
 /** Undefined if the objects do not include this ConfigMap. */
 function dataOf(objects: readonly KubernetesObject[], name: string): Data | undefined {
   const found = objects.find(

@@ -1,7 +1,7 @@
+import { type Replacements, withReplacements } from '../replacements.js';
 import { readText } from '../repository-files.js';
 
-/** Shipped texts, and their replacements in a test. */
-export type Replacements = readonly (readonly [shipped: string, here: string])[];
+export type { Replacements };
 
 /** A file of `deploy/gateways` as it ships. */
 export function shippedFile(name: string): string {
@@ -10,9 +10,5 @@ export function shippedFile(name: string): string {
 
 /** A shipped file with replacements. It must have each replaced text once. */
 export function fileHere(name: string, replacements: Replacements): string {
-  return replacements.reduce((text, [shipped, here]) => {
-    const parts = text.split(shipped);
-    if (parts.length !== 2) throw new Error(`${name} has ${shipped} ${parts.length - 1} times`);
-    return parts.join(here);
-  }, shippedFile(name));
+  return withReplacements(name, shippedFile(name), replacements);
 }
