@@ -1,5 +1,9 @@
 import { type KubernetesObject, theOne } from './kubernetes-object.js';
-import { describeWithDeployTools, renderOverlay } from './rendered-objects.js';
+import {
+  describeWithDeployTools,
+  renderOverlay,
+  renderWithComponents,
+} from './rendered-objects.js';
 import { readText } from './repository-files.js';
 import { settingsIn } from './settings-check.js';
 
@@ -72,6 +76,27 @@ describeWithDeployTools(['kustomize'], 'the overlay prod', () => {
     expect(objects.map(({ kind, metadata }) => `${kind} ${metadata.name}`)).toContain(
       'ConfigMap sluice-rules',
     );
+  });
+});
+
+describeWithDeployTools(['kustomize'], 'deploy/gateways/envoy.yaml', () => {
+  test('asks the headless Service of the component grpc', async () => {
+    const text = readText('deploy/gateways/envoy.yaml');
+    const [, name, port] = /address: (sluice\S*), port_value: (\d+)/.exec(text)!;
+    const objects = await renderWithComponents('prod', 'grpc');
+
+    expect(objects.filter(({ kind }) => kind === 'Service')).toContainEqual(
+      expect.objectContaining({
+        metadata: expect.objectContaining({ name }) as unknown,
+        spec: expect.objectContaining({
+          clusterIP: 'None',
+          ports: [{ name: 'grpc', port: Number(port), targetPort: 'grpc' }],
+        }) as unknown,
+      }),
+    );
+    for (const page of ['docs/deploy.md', 'docs/gateways.md']) {
+      expect(readText(page)).toContain(`\`${name}:${port}\``);
+    }
   });
 });
 

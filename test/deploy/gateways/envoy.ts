@@ -24,7 +24,10 @@ function replacements(place: Place): Replacements {
   return [
     [address('0.0.0.0:8080'), address(`127.0.0.1:${port}`)],
     [endpoint('app:8080'), endpoint(app)],
-    [endpoint('sluice:8081'), sluice.split(',').map(endpoint).join('\n              ')],
+    [
+      `- endpoint:\n                  { address: ${address('sluice-grpc:8082')} }`,
+      sluice.split(',').map(endpoint).join('\n              '),
+    ],
     ['&deny true', `&deny ${String(isOpen !== true)}`],
     [`# ${metadata}`, authorization ? metadata.replace('Bearer ...', authorization) : ''],
   ];
