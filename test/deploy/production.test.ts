@@ -100,6 +100,12 @@ describeWithDeployTools(['kustomize'], 'deploy/gateways/envoy.yaml', () => {
   });
 });
 
+test('no page applies what `kubectl create` has made, since kubectl warns of that', () => {
+  for (const page of ['docs/deploy.md', 'docs/security.md', 'docs/rules.md']) {
+    expect(readText(page)).not.toMatch(/kubectl apply (-f|--filename) -/);
+  }
+});
+
 describeWithDeployTools(['kustomize'], 'docs/deploy.md', () => {
   test('says how each Secret of production is made', async () => {
     const text = JSON.stringify(await renderOverlay('prod-monitored'));
