@@ -479,6 +479,18 @@ describeWithDeployTools(['helm'], 'the chart', () => {
     expect(stderr).toContain('terminationGracePeriodSeconds must be 5 s longer than');
   });
 
+  test.each([
+    [{ ADMIN_PORT: '8080' }, 'settings.PORT and settings.ADMIN_PORT are both 8080'],
+    [{ PORT: '9000', ADMIN_PORT: '9000' }, 'settings.PORT and settings.ADMIN_PORT are both 9000'],
+    [{ GRPC_PORT: '8080' }, 'settings.PORT and settings.GRPC_PORT are both 8080'],
+    [{ ADMIN_PORT: '1', GRPC_PORT: '1' }, 'settings.ADMIN_PORT and settings.GRPC_PORT are both 1'],
+  ])('rejects the ports of %j', async (settings, message) => {
+    const { code, stderr } = await templateChart({ settings });
+
+    expect(code).toBe(1);
+    expect(stderr).toContain(message);
+  });
+
   test('rejects rules from two sources', async () => {
     const { code, stderr } = await templateChart({
       rules: { text: 'keys: []', configMap: 'ours' },

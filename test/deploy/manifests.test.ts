@@ -50,6 +50,12 @@ describeWithDeployTools(['kustomize'], 'the overlay', () => {
       );
     });
 
+    test('says how its pods are replaced', () => {
+      expect(theOne(objects, 'Deployment').spec).toMatchObject({
+        strategy: { type: 'RollingUpdate', rollingUpdate: { maxSurge: 1, maxUnavailable: 0 } },
+      });
+    });
+
     test('runs every container without rights, on images with a version', () => {
       for (const spec of podSpecs()) {
         expect(spec).toMatchObject({

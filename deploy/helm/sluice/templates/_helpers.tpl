@@ -174,6 +174,15 @@ started; where none run yet, the fewest.
 {{- if and .Values.rules.text .Values.rules.configMap }}
 {{- fail "rules.text and rules.configMap exclude each other" }}
 {{- end }}
+{{- $ports := dict (default "8080" .Values.settings.PORT) "PORT" }}
+{{- range $name := list "ADMIN_PORT" "GRPC_PORT" }}
+{{- with get $.Values.settings $name }}
+{{- if hasKey $ports . }}
+{{- fail (printf "settings.%s and settings.%s are both %s; PORT is 8080 by default" (get $ports .) $name .) }}
+{{- end }}
+{{- $_ := set $ports . $name }}
+{{- end }}
+{{- end }}
 {{- $delay := int64 (default "0" .Values.settings.SHUTDOWN_DELAY_MILLIS) }}
 {{- $grace := int64 (default "10000" .Values.settings.SHUTDOWN_GRACE_MILLIS) }}
 {{- if lt (mul 1000 (int64 .Values.terminationGracePeriodSeconds)) (add $delay $grace 5000) }}
