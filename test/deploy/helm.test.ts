@@ -18,7 +18,7 @@ import {
   templateChart,
 } from './rendered-objects.js';
 import { schemaErrors } from './schema-check.js';
-import { settingsErrors, settingsIn } from './settings-check.js';
+import { settingsErrors, settingsIn, unusedVolumes } from './settings-check.js';
 
 interface Deployment {
   readonly metadata: { readonly name: string };
@@ -79,10 +79,17 @@ const FROM_SECRET = {
   valueFrom: { secretKeyRef: { name: 'our-sentinels', key: 'password' } },
 };
 
+const DIGEST = `sha256:${'0123456789abcdef'.repeat(4)}`;
+
 /** Every value that adds something, each different from its default. */
 const EVERYTHING = {
   fullnameOverride: 'limits',
-  image: { repository: 'registry.example/sluice', tag: '1.2.3', pullPolicy: 'Always' },
+  image: {
+    repository: 'registry.example/sluice',
+    tag: '1.2.3',
+    digest: DIGEST,
+    pullPolicy: 'Always',
+  },
   imagePullSecrets: [{ name: 'registry' }],
   settings: {
     PORT: '9000',
@@ -96,7 +103,16 @@ const EVERYTHING = {
   tokens: { secretName: 'our-tokens' },
   redis: { secretName: 'our-redis' },
   mountedSecrets: [{ name: 'redis-ca', secretName: 'our-ca', mountPath: '/etc/sluice/redis-ca' }],
+  mountedConfigMaps: [{ name: 'more', configMapName: 'our-files', mountPath: '/etc/sluice/more' }],
   extraEnv: [FROM_SECRET],
+  priorityClassName: 'urgent',
+  podSecurityContext: { runAsUser: null, runAsGroup: null, fsGroup: 7 },
+  securityContext: { runAsNonRoot: true },
+  lifecycle: { preStop: { exec: { command: ['true'] } } },
+  dnsConfig: { options: [{ name: 'ndots', value: '1' }] },
+  extraContainers: [{ name: 'beside', image: 'registry.example/beside:1' }],
+  extraVolumes: [{ name: 'extra', emptyDir: {} }],
+  extraVolumeMounts: [{ name: 'extra', mountPath: '/extra' }],
   podDisruptionBudget: { maxUnavailable: '25%' },
   networkPolicy: {
     ingressFrom: [],
@@ -211,16 +227,26 @@ describeWithDeployTools(['helm'], 'the chart', () => {
                 nodeSelector: EVERYTHING.nodeSelector,
                 tolerations: EVERYTHING.tolerations,
                 affinity: EVERYTHING.affinity,
+                priorityClassName: 'urgent',
+                // The user of the image is left to the cluster.
+                securityContext: {
+                  runAsNonRoot: true,
+                  fsGroup: 7,
+                  seccompProfile: { type: 'RuntimeDefault' },
+                },
+                dnsConfig: EVERYTHING.dnsConfig,
                 volumes: [
                   { name: 'rules', configMap: { name: 'our-rules' } },
                   { name: 'tls', secret: { secretName: 'our-tls' } },
                   { name: 'tokens', secret: { secretName: 'our-tokens' } },
                   { name: 'redis', secret: LOGIN },
                   { name: 'redis-ca', secret: { secretName: 'our-ca' } },
+                  { name: 'more', configMap: { name: 'our-files' } },
+                  { name: 'extra', emptyDir: {} },
                 ],
                 containers: [
                   expect.objectContaining({
-                    image: 'registry.example/sluice:1.2.3',
+                    image: `registry.example/sluice:1.2.3@${DIGEST}`,
                     imagePullPolicy: 'Always',
                     ports: [
                       { name: 'http', containerPort: 9000 },
@@ -228,7 +254,19 @@ describeWithDeployTools(['helm'], 'the chart', () => {
                       { name: 'grpc', containerPort: 9002 },
                     ],
                     env: [FROM_SECRET],
+                    securityContext: {
+                      allowPrivilegeEscalation: false,
+                      readOnlyRootFilesystem: true,
+                      capabilities: { drop: ['ALL'] },
+                      runAsNonRoot: true,
+                    },
+                    lifecycle: EVERYTHING.lifecycle,
+                    volumeMounts: expect.arrayContaining([
+                      { name: 'more', mountPath: '/etc/sluice/more', readOnly: true },
+                      { name: 'extra', mountPath: '/extra' },
+                    ]) as unknown,
                   }),
+                  EVERYTHING.extraContainers[0],
                 ],
               }) as unknown,
             },
@@ -500,7 +538,25 @@ describeWithDeployTools(['helm'], 'the chart', () => {
     expect(stderr).toContain('rules.text and rules.configMap exclude each other');
   });
 
-  test('warns of replicas without a Redis to share', async () => {
+  test('runs an image by its digest alone, if no tag is given', async () => {
+    const { spec } = await podTemplate({ image: { digest: DIGEST } });
+
+    expect(spec.containers).toMatchObject([{ image: `sluice@${DIGEST}` }]);
+  });
+
+  test('takes the authority of Redis from a ConfigMap', async () => {
+    const objects = await renderChart({
+      settings: { REDIS_URL: 'rediss://a', REDIS_TLS_CA_FILE: '/etc/sluice/redis-ca/ca.crt' },
+      mountedConfigMaps: [
+        { name: 'redis-ca', configMapName: 'our-ca', mountPath: '/etc/sluice/redis-ca' },
+      ],
+    });
+
+    expect(settingsErrors(objects)).toEqual([]);
+    expect(unusedVolumes(objects)).toEqual([]);
+  });
+
+  test('warns of replicas without a Redis, or with one that is shut out', async () => {
     // Helm shows its notes only with a cluster, so this test makes an object of them.
     const chart = join(folder, 'sluice');
     cpSync(CHART, chart, { recursive: true });
@@ -518,6 +574,16 @@ describeWithDeployTools(['helm'], 'the chart', () => {
     expect(await notesWith({})).toContain('WARNING: settings.REDIS_URL is not set');
     expect(await notesWith(LIKE_PROD)).not.toContain('WARNING');
     expect(await notesWith({ settings: { REDIS_URL_FILE: '/a' } })).not.toContain('WARNING');
+    const shutOut = (port: string) =>
+      `WARNING: the NetworkPolicy lets no pod reach port ${port} of`;
+    const REDIS_URL = 'redis://user:a:6379@a:6380/0,redis://[::1]:6379,redis://b,redis://c:7000';
+    expect(await notesWith({ settings: { REDIS_URL } })).toContain(shutOut('6380, 7000'));
+    expect(
+      await notesWith({ settings: { REDIS_URL }, networkPolicy: { egressPorts: [6380, 7000] } }),
+    ).toContain(shutOut('6379'));
+    expect(
+      await notesWith({ settings: { REDIS_URL }, networkPolicy: { enabled: false } }),
+    ).not.toContain('WARNING');
   });
 });
 

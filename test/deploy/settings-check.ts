@@ -8,6 +8,7 @@ import { parseRules } from '../../src/rules/parse-rules.js';
 import { type KubernetesObject, theOne } from './kubernetes-object.js';
 
 interface Container {
+  readonly name: string;
   readonly envFrom: readonly { readonly configMapRef: { readonly name: string } }[];
   readonly ports?: readonly { readonly name: string; readonly containerPort: number }[];
   readonly env?: readonly { readonly name: string; readonly value?: string }[];
@@ -102,8 +103,9 @@ function volumesIn(objects: readonly KubernetesObject[]): readonly Volume[] {
 
 function containerIn(objects: readonly KubernetesObject[]): Container {
   const { containers } = podSpecIn(objects);
-  if (containers.length !== 1) throw new Error(`${containers.length} containers`);
-  return containers[0]!;
+  const container = containers.find(({ name }) => name === 'sluice');
+  if (container === undefined) throw new Error('no container is sluice');
+  return container;
 }
 
 function refusals(settings: Data): string[] {

@@ -42,6 +42,11 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
 {{- end }}
 
+{{/* The labels of the pods with another component, so that no Service and no policy selects the check. */}}
+{{- define "sluice.checkLabels" -}}
+{{- mergeOverwrite (include "sluice.labels" . | fromYaml) (dict "app.kubernetes.io/component" "check-rules") | toYaml }}
+{{- end }}
+
 {{- define "sluice.serviceAccountName" -}}
 {{- if .Values.serviceAccount.create }}
 {{- default (include "sluice.fullname" .) .Values.serviceAccount.name }}
@@ -56,6 +61,61 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 
 {{- define "sluice.dashboardName" -}}
 {{- printf "%s-dashboard" (include "sluice.fullname" . | trunc 53 | trimSuffix "-") }}
+{{- end }}
+
+{{- define "sluice.image" -}}
+{{- if and .Values.image.digest (not .Values.image.tag) }}
+{{- printf "%s@%s" .Values.image.repository .Values.image.digest }}
+{{- else if .Values.image.digest }}
+{{- printf "%s:%s@%s" .Values.image.repository .Values.image.tag .Values.image.digest }}
+{{- else }}
+{{- printf "%s:%s" .Values.image.repository (default .Chart.AppVersion .Values.image.tag) }}
+{{- end }}
+{{- end }}
+
+{{/* Where pods run, and with which rights: for Sluice's pods and for the check of the rules. */}}
+{{- define "sluice.placement" -}}
+automountServiceAccountToken: false
+enableServiceLinks: false
+{{- with .Values.imagePullSecrets }}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.priorityClassName }}
+priorityClassName: {{ . | quote }}
+{{- end }}
+{{- with .Values.podSecurityContext }}
+securityContext:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.affinity }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{/* Image, resources and rights of a container. */}}
+{{- define "sluice.container" -}}
+image: {{ include "sluice.image" . | quote }}
+{{- with .Values.image.pullPolicy }}
+imagePullPolicy: {{ . }}
+{{- end }}
+{{- with .Values.resources }}
+resources:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.securityContext }}
+securityContext:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- end }}
 
 {{/* Rules and Secrets, as files. */}}
@@ -91,12 +151,17 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
   secret:
     secretName: {{ .secretName | quote }}
 {{- end }}
+{{- range .Values.mountedConfigMaps }}
+- name: {{ .name | quote }}
+  configMap:
+    name: {{ .configMapName | quote }}
+{{- end }}
 {{- end }}
 
 {{/* Never by subPath: a file that is mounted like that never changes. */}}
 {{- define "sluice.volumeMounts" -}}
 {{- $folders := dict "rules" "/etc/sluice/rules" "tls" "/etc/sluice/tls" "tokens" "/etc/sluice/tokens" "redis" "/etc/sluice/redis" }}
-{{- range .Values.mountedSecrets }}
+{{- range concat .Values.mountedSecrets .Values.mountedConfigMaps }}
 {{- $_ := set $folders .name .mountPath }}
 {{- end }}
 {{- range include "sluice.volumes" . | fromYamlArray }}
@@ -167,6 +232,24 @@ started; where none run yet, the fewest.
 {{- else }}
 {{- int .Values.autoscaling.minReplicas }}
 {{- end }}
+{{- end }}
+
+{{/* The ports in settings.REDIS_URL that the NetworkPolicy does not allow, separated by commas. */}}
+{{- define "sluice.shutOutPorts" -}}
+{{- $allowed := list }}
+{{- range .Values.networkPolicy.egressPorts }}
+{{- $allowed = append $allowed (toString (int .)) }}
+{{- end }}
+{{- $missing := list }}
+{{- if .Values.networkPolicy.enabled }}
+{{- range compact (splitList "," (default "" .Values.settings.REDIS_URL)) }}
+{{- $port := default ":6379" (regexFind ":[0-9]+$" (regexReplaceAll "^[a-z]*://([^/?]*@)?|[/?].*$" (trim .) "")) | trimPrefix ":" }}
+{{- if not (has $port $allowed) }}
+{{- $missing = append $missing $port }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- $missing | uniq | join ", " }}
 {{- end }}
 
 {{/* Rules for combinations of values, which the schema can't express. */}}
