@@ -1,4 +1,4 @@
-import { type Document, isNode, LineCounter, parseDocument } from 'yaml';
+import { type Document, isMap, isNode, isScalar, LineCounter, parseDocument } from 'yaml';
 
 import { pathText } from '../common/path-text.js';
 import { problemOfPattern } from './key-patterns.js';
@@ -24,13 +24,19 @@ export function parseRules(text: string): readonly Rule[] {
   });
   const [mistake] = [...document.errors, ...document.warnings];
   if (mistake) throw errorAt(lines, mistake.pos[0], firstSentence(mistake.message));
-  const errorIn = (path: Path, problem: string): RulesError =>
-    errorAt(lines, offsetOf(document, path), `${named(path)} ${problem}`);
+  const errorIn = (path: Path, problem: string, field?: string): RulesError => {
+    const offset = offsetOfField(document, path, field) ?? offsetOf(document, path);
+    return errorAt(lines, offset, `${named(path)} ${problem}`);
+  };
 
   const result = rulesSchema.safeParse(toValue(document, lines));
   if (!result.success) {
-    const { path = [], message = 'is wrong' } = result.error.issues[0] ?? {};
-    throw errorIn(path as Path, message);
+    const { issues } = result.error;
+    // A misspelt field can be why another is missing.
+    const unknown = issues.find((issue) => issue.code === 'unrecognized_keys');
+    const { path = [], message = 'is wrong' } = unknown ?? issues[0] ?? {};
+    const field = unknown?.keys[0];
+    throw errorIn(path as Path, message, field);
   }
   const { keys: rules } = result.data;
   const clash = pathOfClash(rules);
@@ -70,6 +76,14 @@ function offsetOf(document: Document, path: Path): number {
     if (isNode(node) && node.range) return node.range[0];
   }
   return document.contents?.range?.[0] ?? 0;
+}
+
+/** The offset of a field's name in the object at a path. */
+function offsetOfField(document: Document, path: Path, field?: string): number | undefined {
+  const node = path.length === 0 ? document.contents : document.getIn(path, true);
+  if (!isMap(node)) return undefined;
+  const names = node.items.map(({ key }) => key).filter((key) => isScalar(key));
+  return names.find(({ value }) => value === field)?.range?.[0];
 }
 
 function errorAt(lines: LineCounter, offset: number, problem: string): RulesError {

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 
+import { nearestName } from '../common/nearest-name.js';
 import {
   type Range,
   wholeNumber as wholeNumberOfJson,
@@ -17,21 +18,23 @@ const queue = wholeNumber(BOUNDS.maxRequestsInQueue);
 /** The most further limits of a key. */
 const MAX_FURTHER_LIMITS = 4;
 
-const furtherLimitSchema = z
-  .strictObject(
-    {
-      /** For denials, headers, metrics and Redis's names. */
-      name: z
-        .string('must be a string')
-        .regex(/^[\w.-]{1,32}$/, 'must be 1 to 32 letters, digits, or any of _ . -'),
-      max_requests_per_window: wholeNumber(BOUNDS.maxRequests).optional(),
-      max_hits_per_window: wholeNumber(BOUNDS.maxRequests).optional(),
-      window_millis: wholeNumber(BOUNDS.windowMillis),
-      /** Whether a released approval gives back what it took. */
-      releases_return: yesOrNo().default(true),
-    },
-    { error: fieldError('must be an object with name, window_millis and a maximum') },
-  )
+/** One letter in so many may be wrong in a field that an error takes for another. */
+const LETTERS_PER_MISTAKE = 3;
+
+const furtherLimitSchema = strictObject(
+  {
+    /** For denials, headers, metrics and Redis's names. */
+    name: z
+      .string('must be a string')
+      .regex(/^[\w.-]{1,32}$/, 'must be 1 to 32 letters, digits, or any of _ . -'),
+    max_requests_per_window: wholeNumber(BOUNDS.maxRequests).optional(),
+    max_hits_per_window: wholeNumber(BOUNDS.maxRequests).optional(),
+    window_millis: wholeNumber(BOUNDS.windowMillis),
+    /** Whether a released approval gives back what it took. */
+    releases_return: yesOrNo().default(true),
+  },
+  'must be an object with name, window_millis and a maximum',
+)
   .refine(
     ({ max_requests_per_window: requests, max_hits_per_window: hits }) =>
       (requests === undefined) !== (hits === undefined),
@@ -49,7 +52,7 @@ export type FurtherLimitRule = z.infer<typeof furtherLimitSchema>;
  * One rule of the rules file. The names of the first five fields are GoCC's, see
  * https://gigurra.github.io/gocc/guide/configuration/. A field that is omitted changes nothing.
  */
-export const ruleSchema = z.strictObject(
+export const ruleSchema = strictObject(
   {
     key_pattern: z.string('must be a string'),
     key_pattern_is_regex: yesOrNo().default(false),
@@ -84,23 +87,31 @@ export const ruleSchema = z.strictObject(
       .refine(haveDifferentNames, 'must have limits with different names')
       .optional(),
   },
-  { error: fieldError('must be an object with key_pattern') },
+  'must be an object with key_pattern',
 );
 
 /** A rule as the file has it. */
 export type Rule = z.infer<typeof ruleSchema>;
 
-export const rulesSchema = z.strictObject(
+export const rulesSchema = strictObject(
   { keys: z.array(ruleSchema, 'must be a list') },
-  { error: fieldError('must be an object with keys') },
+  'must be an object with keys',
 );
 
 /** @param otherwise the message if there is no unknown field */
-function fieldError(otherwise: string): z.core.$ZodErrorMap {
-  return (issue) =>
-    issue.code === 'unrecognized_keys'
-      ? `must not have the field ${issue.keys[0] ?? ''}`
-      : otherwise;
+function strictObject<Fields extends z.ZodRawShape>(fields: Fields, otherwise: string) {
+  return z.strictObject(fields, {
+    error: (issue) =>
+      issue.code === 'unrecognized_keys'
+        ? unknownField(issue.keys[0] ?? '', Object.keys(fields))
+        : otherwise,
+  });
+}
+
+function unknownField(name: string, fields: readonly string[]): string {
+  const nearest = nearestName(name, fields, Math.floor(name.length / LETTERS_PER_MISTAKE));
+  const hint = nearest === undefined ? '' : `; did you mean ${nearest}?`;
+  return `must not have the field ${name}${hint}`;
 }
 
 function haveDifferentNames(limits: readonly { readonly name: string }[]): boolean {

@@ -1,6 +1,6 @@
-import { closestMatch } from 'leven';
 import { z } from 'zod';
 
+import { nearestName } from '../../common/nearest-name.js';
 import { BOUNDS } from '../../limiter/bounds.js';
 import type { Amendment, CheckRequest } from '../../limiter/limiter.js';
 import { wholeNumber, yesOrNo } from '../../config/text-schemas.js';
@@ -91,7 +91,7 @@ function rejectUnknown(query: Query, known: readonly string[]): void {
   if (given === undefined) return;
   // `maxRequests[]` is how some clients write a list.
   const name = quoted(given).replace(/\[.*$/, '');
-  const parameter = closestMatch(name, known) ?? '';
+  const parameter = nearestName(name, known) ?? '';
   throw serviceError('UNKNOWN_PARAMETER', { parameter, given: quoted(given) });
 }
 

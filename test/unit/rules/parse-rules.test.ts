@@ -75,18 +75,32 @@ test('an explicit 0 is a maximum', () => {
 
 test.each([
   ['', 1, 1, 'the file must be an object with keys'],
-  ['rules: []', 1, 1, 'keys must be a list'],
-  ['keys: []\nrules: []', 1, 1, 'the file must not have the field rules'],
+  ['{}', 1, 1, 'keys must be a list'],
+  ['keys: []\nrules: []', 2, 1, 'the file must not have the field rules'],
+  ['key: []', 1, 1, 'the file must not have the field key; did you mean keys?'],
   ['keys: 7', 1, 7, 'keys must be a list'],
   ['keys:\n  - 7', 2, 5, 'keys[0] must be an object with key_pattern'],
   ['keys:\n  - name: a', 2, 5, 'keys[0].key_pattern must be a string'],
   ['keys:\n  - key_pattern: 7', 2, 18, 'keys[0].key_pattern must be a string'],
   [
-    'keys:\n  - key_pattern: a\n    max_request: 7',
-    2,
+    'keys:\n  - key_pattern: a\n    max_request_per_window: 7',
+    3,
     5,
-    'keys[0] must not have the field max_request',
+    'keys[0] must not have the field max_request_per_window; did you mean max_requests_per_window?',
   ],
+  [
+    'keys:\n  - name: a\n    keyPattern: a',
+    3,
+    5,
+    'keys[0] must not have the field keyPattern; did you mean key_pattern?',
+  ],
+  [
+    'keys:\n  - key_pattern: a\n    limits: [{ name: b, window_milis: 7 }]',
+    3,
+    25,
+    'keys[0].limits[0] must not have the field window_milis; did you mean window_millis?',
+  ],
+  ['keys:\n  - key_pattern: a\n    burst: 7', 3, 5, 'keys[0] must not have the field burst'],
   [
     'keys:\n  - key_pattern: a\n    window_millis: 0',
     3,
