@@ -1,20 +1,23 @@
-import { parseRulesCommand, runRulesCommand } from './app/rules-command.js';
+import { type Command, CommandLineError, parseCommandLine } from './app/command-line.js';
+import { helpText } from './app/help-text.js';
+import { runRulesCommand } from './app/rules-command.js';
 import { type App, startApp } from './app/start-app.js';
-import { parseSettings } from './config/settings.js';
 import { createLogger } from './common/logger.js';
+import { packageVersion } from './common/package-version.js';
 import { keepTickShape } from './common/ticks.js';
+import { parseSettings } from './config/settings.js';
 import { SettingsError } from './config/settings-error.js';
 
 /** The longest an open socket may keep the process alive after a stop. */
 const EXIT_TIMEOUT_MILLIS = 3000;
 
 async function main(): Promise<void> {
-  const command = parseRulesCommand(process.argv.slice(2));
-  const settings = parseSettings(process.env);
-  if (command) {
-    process.stdout.write(`${runRulesCommand(command, settings)}\n`);
+  const command = parseCommandLine(process.argv.slice(2));
+  if (command.name !== 'serve') {
+    process.stdout.write(`${answerTo(command)}\n`);
     return;
   }
+  const settings = parseSettings(process.env);
   const logger = createLogger(settings.LOG_LEVEL);
   void keepTickShape();
 
@@ -50,11 +53,21 @@ async function main(): Promise<void> {
   await started;
 }
 
+/** What a command prints that is not the service. Help needs no valid settings. */
+function answerTo(command: Exclude<Command, { name: 'serve' }>): string {
+  if (command.name === 'help') return helpText();
+  if (command.name === 'version') return packageVersion();
+  return runRulesCommand(command, parseSettings(process.env));
+}
+
 try {
   await main();
 } catch (error) {
   // An error of the settings or of the machine needs no stack; an error of the program does.
-  const needsNoStack = error instanceof SettingsError || (error as { syscall?: string }).syscall;
+  const needsNoStack =
+    error instanceof SettingsError ||
+    error instanceof CommandLineError ||
+    (error as { syscall?: string }).syscall;
   console.error(needsNoStack ? (error as Error).message : error);
   process.exit(1);
 }

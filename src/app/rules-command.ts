@@ -1,5 +1,3 @@
-import { parseArgs } from 'node:util';
-
 import { readNamedFile } from '../config/named-file.js';
 import { SettingsError } from '../config/settings-error.js';
 import { type Settings } from '../config/settings.js';
@@ -13,28 +11,11 @@ import { defaultPolicy } from '../rules/rules.js';
 /** At this cost a bulk request with 1000 new keys takes a second of CPU. */
 const MAX_MATCHING_MILLIS = 1;
 
-const USAGE = '--check-config FILE, --explain KEY, or both';
-
 /** A command about rules, which runs instead of the service. */
 export interface RulesCommand {
   /** The rules file; by default that of the settings. */
   readonly file: string | undefined;
   readonly key: string | undefined;
-}
-
-/**
- * @returns undefined if the service is to be started
- * @throws SettingsError for unknown arguments
- */
-export function parseRulesCommand(args: readonly string[]): RulesCommand | undefined {
-  if (args.length === 0) return undefined;
-  const options = { 'check-config': { type: 'string' }, explain: { type: 'string' } } as const;
-  try {
-    const { values } = parseArgs({ args: [...args], options });
-    return { file: values['check-config'], key: values.explain };
-  } catch {
-    throw new SettingsError('the command line', JSON.stringify(args.join(' ')), USAGE);
-  }
 }
 
 /**

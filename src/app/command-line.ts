@@ -1,0 +1,90 @@
+import { parseArgs } from 'node:util';
+
+import { nearestName } from '../common/nearest-name.js';
+import type { RulesCommand } from './rules-command.js';
+
+const OPTIONS = {
+  'check-config': { type: 'string' },
+  explain: { type: 'string' },
+  version: { type: 'boolean' },
+  help: { type: 'boolean', short: 'h' },
+} as const;
+
+/** The most letters of an option that may be wrong in a suggestion. */
+const MAX_MISTAKES = 2;
+
+export const USAGE = `Usage: node dist/main.js [options], npm start -- [options], or npx sluice [options]
+
+Without options the service starts.
+
+Options:
+  --check-config FILE  check a rules file; exit code 1 if it is invalid
+  --explain KEY        show which rules apply to a key, and the result;
+                       the rules are those of CONFIG_FILE, or of --check-config
+  --version            print the version
+  -h, --help           print this text`;
+
+/** What the command line asks for. */
+export type Command =
+  | { readonly name: 'serve' }
+  | { readonly name: 'help' }
+  | { readonly name: 'version' }
+  | ({ readonly name: 'rules' } & RulesCommand);
+
+/** A command line that names no command. */
+export class CommandLineError extends Error {
+  override readonly name = 'CommandLineError';
+
+  constructor(problem: string) {
+    super(`${problem}\n\n${USAGE}`);
+  }
+}
+
+/** @throws CommandLineError for an unknown option, or one without its value, and for any other argument */
+export function parseCommandLine(args: readonly string[]): Command {
+  const { values, tokens } = parseArgs({
+    args: [...args],
+    options: OPTIONS,
+    allowPositionals: true,
+    strict: false,
+    tokens: true,
+  });
+  for (const token of tokens) {
+    if (token.kind === 'positional') {
+      throw new CommandLineError(`unexpected argument ${JSON.stringify(token.value)}`);
+    }
+    if (token.kind === 'option') checkOption(token);
+  }
+  if (values.help === true) return { name: 'help' };
+  if (values.version === true) return { name: 'version' };
+  const [file, key] = [textOf(values['check-config']), textOf(values.explain)];
+  return file === undefined && key === undefined ? { name: 'serve' } : { name: 'rules', file, key };
+}
+
+interface OptionToken {
+  readonly name: string;
+  readonly rawName: string;
+  readonly value?: string | undefined;
+  readonly inlineValue?: boolean | undefined;
+}
+
+function checkOption({ name, rawName, value, inlineValue }: OptionToken): void {
+  if (!isOption(name)) {
+    const nearest = nearestName(name, Object.keys(OPTIONS), MAX_MISTAKES);
+    const hint = nearest === undefined ? '' : `; did you mean --${nearest}?`;
+    throw new CommandLineError(`unknown option ${rawName}${hint}`);
+  }
+  // After `=` a value may begin with `-`.
+  const isGiven = value !== undefined && (inlineValue === true || !value.startsWith('-'));
+  const takesValue = OPTIONS[name].type === 'string';
+  if (takesValue && !isGiven) throw new CommandLineError(`${rawName} needs a value`);
+  if (!takesValue && value !== undefined) throw new CommandLineError(`${rawName} takes no value`);
+}
+
+function isOption(name: string): name is keyof typeof OPTIONS {
+  return Object.hasOwn(OPTIONS, name);
+}
+
+function textOf(value: string | boolean | undefined): string | undefined {
+  return typeof value === 'string' ? value : undefined;
+}
