@@ -120,12 +120,22 @@ export async function startApp(
   readiness.startServing();
   await ports.startServing();
   const { port, adminPort, grpcPort } = ports;
+  const { WINDOW_MILLIS, MAX_REQUESTS, MAX_REQUESTS_IN_QUEUE } = settings;
   const kind =
     settings.REDIS_URL === undefined
-      ? { limiter: 'embedded' }
-      : { limiter: 'redis', replica: replicaId };
+      ? { limiter: 'embedded', store: 'memory' }
+      : { limiter: 'redis', store: 'redis', replica: replicaId };
+  const limits = {
+    windowMillis: WINDOW_MILLIS,
+    maxRequests: MAX_REQUESTS,
+    maxRequestsInQueue: MAX_REQUESTS_IN_QUEUE,
+    rules: rules.current.rules.length,
+  };
   const tls = security.keyPair ? { tls: true } : {};
-  logger.info({ host: settings.HOST, port, adminPort, grpcPort, ...tls, ...kind }, 'serving');
+  logger.info(
+    { host: settings.HOST, port, adminPort, grpcPort, ...tls, ...kind, ...limits },
+    'serving',
+  );
   warnOfOpenAccess(settings, logger);
   return {
     port,

@@ -1,9 +1,12 @@
 import { once } from 'node:events';
+import { writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer, type Server } from 'node:net';
+import { join } from 'node:path';
 
 import { PATIENT_STORE } from '../../support/both-limiters.js';
 import { send } from '../../support/http-client.js';
 import { killReplicas, startFailingReplica, startReplica } from '../../support/replica-process.js';
+import { useTemporaryFolder } from '../../support/temporary-folder.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { useRedis } from '../../support/use-redis.js';
 
@@ -65,20 +68,44 @@ describe('a replica that can not start', () => {
 
 describe('a replica that starts', () => {
   const redis = useRedis();
+  const folder = useTemporaryFolder();
 
   test.each([
-    ['embedded', () => ({})],
-    ['redis', () => ({ ...PATIENT_STORE, REDIS_URL: redis.url })],
-  ])('says where it serves and on which limiter (%s)', async (limiter, settings) => {
-    const replica = await startReplica(settings());
+    ['embedded', 'memory', () => ({})],
+    ['redis', 'redis', () => ({ ...PATIENT_STORE, REDIS_URL: redis.url })],
+  ])(
+    'says where it serves, on which limiter, and with which limits (%s)',
+    async (limiter, store, settings) => {
+      const file = join(folder, 'rules.json');
+      await writeFile(file, '{"keys": [{"key_pattern": "a"}, {"key_pattern": "b"}]}');
+      const limits = { MAX_REQUESTS: '7', MAX_REQUESTS_IN_QUEUE: '9', CONFIG_FILE: file };
+      const replica = await startReplica({ ...settings(), ...limits });
 
-    expect(await replica.logged(({ msg }) => msg === 'serving')).toMatchObject({
-      level: 'info',
-      host: '127.0.0.1',
-      port: Number(new URL(replica.url).port),
-      limiter,
+      expect(await replica.logged(({ msg }) => msg === 'serving')).toMatchObject({
+        level: 'info',
+        host: '127.0.0.1',
+        port: Number(new URL(replica.url).port),
+        limiter,
+        store,
+        windowMillis: 1000,
+        maxRequests: 7,
+        maxRequestsInQueue: 9,
+        rules: 2,
+      });
+      expect((await send(replica.url, 'POST', `/rate/${uniqueKey()}`)).status).toBe(200);
+    },
+  );
+
+  test('warns first of a variable that looks like a misspelt setting, without its value', async () => {
+    const replica = await startReplica({ MAX_REQUEST: 'secret', MAX_REQUESTS: '7' });
+
+    expect(replica.log[0]).toMatchObject({
+      level: 'warn',
+      variable: 'MAX_REQUEST',
+      setting: 'MAX_REQUESTS',
+      msg: 'MAX_REQUEST is not a setting; did you mean MAX_REQUESTS?',
     });
-    expect((await send(replica.url, 'POST', `/rate/${uniqueKey()}`)).status).toBe(200);
+    expect(JSON.stringify(replica.log)).not.toContain('secret');
   });
 
   test('is alive while Redis can not be reached, and answers checks with a 503', async () => {

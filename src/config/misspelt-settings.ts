@@ -1,0 +1,54 @@
+import type { Logger } from 'pino';
+
+import { nearestName } from '../common/nearest-name.js';
+import { SECRETS } from './secret-files.js';
+import { settingsSchema } from './settings.js';
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+const SETTINGS: readonly string[] = [
+  ...Object.keys(settingsSchema.shape),
+  ...SECRETS.map((name) => `${name}_FILE`),
+];
+/** Too many other variables have names like `PORT` and `HOST`. */
+const MIN_LETTERS = 5;
+const CANDIDATES = SETTINGS.filter((name) => name.length >= MIN_LETTERS);
+/** One letter in so many may be wrong. */
+const LETTERS_PER_MISTAKE = 5;
+/** Kubernetes sets such variables for a service: `sluice-admin` becomes `SLUICE_ADMIN_PORT=tcp://10.0.0.1:9090`. */
+const SERVICE_LINK = /^(tcp|udp|sctp):\/\//;
+
+/** Warns of each variable that seems to be a misspelt setting. Its value may be secret. */
+export function warnOfMisspeltSettings(environment: Environment, logger: Logger): void {
+  for (const { variable, setting } of misspeltSettings(environment)) {
+    const problem = `${variable} is not a setting; did you mean ${setting}?`;
+    logger.warn({ variable, setting }, problem);
+  }
+}
+
+/** A variable that is not a setting, and the setting that it seems to mean. */
+interface MisspeltSetting {
+  readonly variable: string;
+  readonly setting: string;
+}
+
+function misspeltSettings(environment: Environment): readonly MisspeltSetting[] {
+  return Object.entries(environment).flatMap(([variable, value = '']) => {
+    if (value === '' || SETTINGS.includes(variable) || SERVICE_LINK.test(value)) return [];
+    const setting = settingLike(variable.replace(/^SLUICE_/i, ''));
+    return setting === undefined ? [] : [{ variable, setting }];
+  });
+}
+
+function settingLike(name: string): string | undefined {
+  const mistakes = Math.floor(name.replaceAll('_', '').length / LETTERS_PER_MISTAKE);
+  return (
+    nearestName(name, CANDIDATES, mistakes) ??
+    CANDIDATES.find((candidate) => sorted(candidate) === sorted(name))
+  );
+}
+
+/** Equal for names in which letters have changed places. */
+function sorted(name: string): string {
+  return Array.from(name.toUpperCase()).sort().join('');
+}
