@@ -128,10 +128,20 @@ export const ERRORS = {
     message: 'no such path: {path}',
     when: 'the service has no such path',
   },
+  SLASH_IN_KEY: {
+    kind: 'reject',
+    message: 'no such path: {path}; send a / in a key as %2F',
+    when: 'the path has more parts than `/rate/{key}/{requestId}`, or an empty one',
+  },
   METHOD_NOT_ALLOWED: {
     kind: 'reject',
     message: '{method} is not allowed here',
     when: 'the path takes other methods; `HEAD /rate` is rejected since it would consume',
+  },
+  CHECK_HAS_REQUEST_ID: {
+    kind: 'reject',
+    message: '{method} takes no request id; send a / in a key as %2F',
+    when: 'a check (`POST` or `GET`) has a second part after its key, as in `/rate/tenant/7`',
   },
   REQUEST_TIMEOUT: {
     kind: 'reject',

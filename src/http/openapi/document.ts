@@ -21,8 +21,8 @@ const DESCRIPTION = `Exact limits by key, in fixed windows, and a fair queue for
 The body of an error has a message, and the key if the request has one. The examples list the messages by error code. Codes
 are in the log only.
 
-An unknown path gets a 404 (\`PATH_NOT_FOUND\`), a method that a path does not take gets a 405
-(\`METHOD_NOT_ALLOWED\`).`;
+An unknown path gets a 404 (\`PATH_NOT_FOUND\`, \`SLASH_IN_KEY\`), a method that a path does not take gets a 405
+(\`METHOD_NOT_ALLOWED\`, \`CHECK_HAS_REQUEST_ID\`).`;
 
 /**
  * The OpenAPI 3.1 document of the service with these settings. It is built from the schemas that validate requests, and

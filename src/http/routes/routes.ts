@@ -8,7 +8,7 @@ import type { Metrics } from '../../metrics/metrics.js';
 import type { Readiness } from '../../readiness/readiness.js';
 import type { Rules } from '../../rules/rules.js';
 import type { Service } from '../../service/service.js';
-import { serviceError } from '../../service/service-error.js';
+import { type ServiceError, serviceError } from '../../service/service-error.js';
 import { guardsOf } from '../auth/guards.js';
 import { BodyRoom } from '../intake/body-room.js';
 import { hostNameCheck } from '../intake/host-names.js';
@@ -59,6 +59,8 @@ export interface Surface {
   /** `/openapi.json` and `/docs` */
   readonly documents: boolean;
 }
+
+const SLASH_AFTER_KEY = /^\/rate\/[^/]*\//;
 
 const LOGGED_PARAMETERS: ReadonlySet<string> = new Set([...PARAMETERS, ...UI_PARAMETERS]);
 
@@ -114,7 +116,11 @@ export function createHttpApp(parts: HttpParts, surface: Surface): HttpApp {
     });
     const releaseOne = guards.guard('release', releaseRequest(service.release) as RequestHandler);
     const amendOne = guards.guard('check', amendRequest(service.amend) as RequestHandler);
-    route(app, '/rate/:key/:requestId', { DELETE: releaseOne, PUT: amendOne });
+    route(app, '/rate/:key/:requestId', { DELETE: releaseOne, PUT: amendOne }, (method) =>
+      method === 'POST' || method === 'GET'
+        ? serviceError('CHECK_HAS_REQUEST_ID', { method })
+        : notAllowed(method),
+    );
   }
   if (surface.debugging) {
     // The guard is for all paths below /debug: a key that can't be decoded is answered, but reaches no route.
@@ -140,8 +146,9 @@ export function createHttpApp(parts: HttpParts, surface: Surface): HttpApp {
   routeReads(app, '/healthz', healthz);
   routeReads(app, '/readyz', readyz(parts.readiness));
 
-  app.use((request: Request) => {
-    throw serviceError('PATH_NOT_FOUND', { path: request.path });
+  app.use(({ path }: Request) => {
+    const hasSlash = surface.limiting && SLASH_AFTER_KEY.test(path);
+    throw serviceError(hasSlash ? 'SLASH_IN_KEY' : 'PATH_NOT_FOUND', { path });
   });
   app.use(errorHandler);
   return { app, answerPlainCheck };
@@ -159,17 +166,23 @@ function routeReads(app: Express, path: string, handler: RequestHandler): void {
  * Routes the given methods, and answers every other method with a 405. Express would run HEAD as GET, which consumes on
  * `/rate`.
  * @param handlers by method
+ * @param refusalOf the error for another method
  */
 function route(
   app: Express,
   path: string,
   handlers: Readonly<Record<string, RequestHandler>>,
+  refusalOf: (method: string) => ServiceError = notAllowed,
 ): void {
   const allow = Object.keys(handlers).join(', ');
   app.all(path, (request, response, next) => {
     const handler = handlers[request.method];
     if (handler) return handler(request, response, next);
     response.setHeader('Allow', allow);
-    throw serviceError('METHOD_NOT_ALLOWED', { method: request.method });
+    throw refusalOf(request.method);
   });
+}
+
+function notAllowed(method: string): ServiceError {
+  return serviceError('METHOD_NOT_ALLOWED', { method });
 }

@@ -173,9 +173,17 @@ const PROVOCATIONS: { readonly [Code in ErrorCode]: Provocation<Code> } = {
     provoke: (app, key) => send(app.url, 'GET', `/${key}`),
     values: (key) => ({ path: `/${key}` }),
   },
+  SLASH_IN_KEY: {
+    provoke: (app, key) => send(app.url, 'POST', `${ratePath(key)}/b/c`),
+    values: (key) => ({ path: `${ratePath(key)}/b/c` }),
+  },
   METHOD_NOT_ALLOWED: {
     provoke: (app, key) => send(app.url, 'PATCH', ratePath(key)),
     values: () => ({ method: 'PATCH' }),
+  },
+  CHECK_HAS_REQUEST_ID: {
+    provoke: (app, key) => send(app.url, 'POST', `${ratePath(key)}/7`),
+    values: () => ({ method: 'POST' }),
   },
   REQUEST_TIMEOUT: {
     timeouts: { headMillis: 100, checkMillis: 20 },

@@ -86,8 +86,8 @@ describe('the document', () => {
         }),
       ),
     );
-    // An error of no operation: it answers unknown methods.
-    const all = new Set([...named, 'METHOD_NOT_ALLOWED']);
+    // Errors of no operation: they answer unknown methods and paths.
+    const all = new Set([...named, 'METHOD_NOT_ALLOWED', 'CHECK_HAS_REQUEST_ID', 'SLASH_IN_KEY']);
 
     expect([...all].sort()).toEqual(Object.keys(ERRORS).sort());
     for (const [code, { message }] of Object.entries(ERRORS)) {

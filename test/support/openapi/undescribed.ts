@@ -28,12 +28,12 @@ export const UNDESCRIBED: readonly Undescribed[] = [
   {
     why: 'the service has no such path',
     isFor: (_path, isPath) => !isPath,
-    codes: ['PATH_NOT_FOUND'],
+    codes: ['PATH_NOT_FOUND', 'SLASH_IN_KEY'],
   },
   {
     why: 'the path allows other methods',
     isFor: (_path, isPath) => isPath,
-    codes: ['METHOD_NOT_ALLOWED'],
+    codes: ['METHOD_NOT_ALLOWED', 'CHECK_HAS_REQUEST_ID'],
   },
   {
     why: 'one guard is in front of all paths and methods below /debug, known or not',
