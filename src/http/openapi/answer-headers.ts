@@ -75,6 +75,7 @@ export const HEADERS = {
     description: '`wait=N`, if the `Prefer` header of a request that may wait was followed.',
     schema: text,
   },
+  Location: { description: 'The path to go to.', schema: text, required: true },
   ETag: { description: 'The version of a file that a browser caches.', schema: text },
   'WWW-Authenticate': { description: 'Which token is required, by RFC 6750.', schema: text },
   Allow: { description: 'The methods that the path takes.', schema: text },

@@ -33,8 +33,9 @@ export interface Described {
   readonly scope?: Scope;
   readonly requestParams?: NonNullable<ZodOpenApiOperationObject['requestParams']>;
   readonly requestBody?: NonNullable<ZodOpenApiOperationObject['requestBody']>;
-  /** The answer with status 200. */
   readonly answer: {
+    /** 200 if it is left out. */
+    readonly status?: 302;
     readonly description: string;
     readonly headers: readonly HeaderName[];
     readonly content: ZodOpenApiContentObject;
@@ -69,6 +70,7 @@ export function operationMaker({
   const hasTokens = AUTH_TOKENS_FILE !== undefined;
   return ({ tags, scope, requestParams = ofRequest, answer, more, ...described }) => {
     const { errors = [], errorsWithTokens = [], isForAllPages = false, ...rest } = described;
+    const { status = 200, ...answered } = answer;
     const isGuarded = hasTokens && scope !== undefined;
     const ofTokens = isGuarded ? [...WITH_TOKENS, ...errorsWithTokens] : [];
     const ofPages = hasTokens || scope === undefined || isForAllPages ? [] : WITHOUT_TOKENS;
@@ -78,7 +80,7 @@ export function operationMaker({
       requestParams,
       ...(isGuarded && { security: [{ bearer: [scope] }] }),
       responses: {
-        200: { ...answer, headers: headersOf(answer.headers) },
+        [`${status}`]: { ...answered, headers: headersOf(answer.headers) },
         ...errorResponses([...errors, ...ofTokens, ...ofPages, ...OF_ANY]),
         ...more,
       },

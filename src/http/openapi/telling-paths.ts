@@ -50,6 +50,19 @@ export function debugPaths(settings: DescribedSettings): ZodOpenApiPathsObject {
         errorsWithTokens: ['KEY_NOT_ALLOWED'],
       }),
     ),
+    '/': read(
+      operation({
+        operationId: 'start',
+        tags: [INSTANCES],
+        summary: 'Leads to the dashboard',
+        answer: {
+          status: 302,
+          description: 'The dashboard is at `/ui`.',
+          headers: [...FOR_BROWSERS, 'Location'],
+          content: PLAIN_TEXT,
+        },
+      }),
+    ),
     '/ui': read(
       operation({
         operationId: 'dashboard',

@@ -4,6 +4,7 @@ import { CORRELATION_HEADER, type Headers } from './headers.js';
 import { logAnswer } from './request-log.js';
 
 export const JSON_TYPE = 'application/json';
+export const PLAIN_TEXT = 'text/plain; charset=utf-8';
 
 /** Makes every answer from now on ask its client to use another connection for the next request. */
 export function startDraining(app: Application): void {

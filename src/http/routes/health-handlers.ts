@@ -5,9 +5,7 @@ import type { Readiness } from '../../readiness/readiness.js';
 import { ERRORS, messageOf } from '../../service/errors.js';
 import { httpStatusOf } from '../replies/error-statuses.js';
 import { BROWSER_HEADERS } from '../replies/headers.js';
-import { send } from '../replies/reply.js';
-
-const PLAIN_TEXT = 'text/plain; charset=utf-8';
+import { PLAIN_TEXT, send } from '../replies/reply.js';
 
 /** `GET /healthz`. The answer says only that the process lives. */
 export const healthz: RequestHandler = (_request, response) => {

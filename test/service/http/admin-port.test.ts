@@ -61,6 +61,11 @@ describe.each(bothLimiters(redis))('with an admin port (%s limiter)', (_name, se
     expect(json()).toMatchObject({ Found: true, NumApprovedThisWindow: 1 });
   });
 
+  test('only the admin port leads to the dashboard', async () => {
+    expect((await send(app.url, 'GET', '/')).status).toBe(404);
+    expect((await send(app.adminUrl, 'GET', '/')).headers.location).toBe('ui');
+  });
+
   test('both ports answer health checks', async () => {
     for (const url of [app.url, app.adminUrl]) {
       expect(await statuses(url, ['/healthz', '/readyz'])).toEqual({
@@ -120,7 +125,7 @@ describe.each(bothLimiters(redis))('with an admin port (%s limiter)', (_name, se
 });
 
 describe('DEBUG_ENDPOINTS=false', () => {
-  const DEBUG_PATHS = ['/debug', '/debug/key', '/debug/%zz', '/debug/key/more'];
+  const DEBUG_PATHS = ['/', '/debug', '/debug/key', '/debug/%zz', '/debug/key/more'];
 
   test.each([
     ['without an admin port', {}],

@@ -32,8 +32,13 @@ describe.each(bothLimiters(redis))('routes (%s limiter)', (_name, settings) => {
     },
   );
 
+  test('GET / leads to the dashboard, also below the path of a proxy', async () => {
+    const answer = await send(app.url, 'GET', '/?a=b');
+
+    expect([answer.status, answer.headers.location, answer.text]).toEqual([302, 'ui', '']);
+  });
+
   test.each([
-    '/',
     '/rate/',
     '/rate//',
     '/rate//id',
@@ -70,6 +75,7 @@ describe.each(bothLimiters(redis))('routes (%s limiter)', (_name, settings) => {
     ['/debug', 'GET, HEAD', ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']],
     ['/healthz', 'GET, HEAD', ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']],
     ['/readyz', 'GET, HEAD', ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']],
+    ['/', 'GET, HEAD', ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']],
     ['/ui', 'GET, HEAD', ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']],
     ['/ui/data', 'GET, HEAD', ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']],
     ['/metrics', 'GET, HEAD', ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']],

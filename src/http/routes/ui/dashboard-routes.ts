@@ -2,6 +2,8 @@ import type { RequestHandler } from 'express';
 
 import type { Release } from '../../../service/deciding/traced-decisions.js';
 import type { Guards } from '../../auth/guards.js';
+import { BROWSER_HEADERS } from '../../replies/headers.js';
+import { PLAIN_TEXT, send } from '../../replies/reply.js';
 import type { CheckRate } from '../check-rate.js';
 import { answerRelease } from '../release-request.js';
 import { keyDetail } from './key-detail.js';
@@ -15,6 +17,11 @@ type Handlers = Readonly<Record<string, RequestHandler>>;
 interface DashboardParts extends OverviewParts {
   readonly guards: Guards;
 }
+
+/** Relative, since a proxy may serve Sluice below a path. */
+const toDashboard: RequestHandler = (_request, response) => {
+  send(response, 302, PLAIN_TEXT, '', ['Location', 'ui', ...BROWSER_HEADERS]);
+};
 
 /** The file that is served at `/ui` itself. */
 const PAGE = 'index.html';
@@ -46,6 +53,7 @@ export function dashboardRoutes(
     return answerRelease(release, parseText(query, 'key'), requestId, response);
   };
   return [
+    ['/', reads(toDashboard)],
     ...files,
     ['/ui/data', reads(guards.guard('debug', overview(parts)))],
     ['/ui/data/key', reads(guards.guard('debug', keyDetail(parts)))],
