@@ -24,6 +24,7 @@ const SLOWEST = [
   'test/service/process/demo.test.ts',
   'test/service/http/transport-limits.test.ts',
   'test/deploy/schemathesis.test.ts',
+  'test/deploy/generated-clients/generated-clients.test.ts',
   'test/deploy/gateways/gateways.test.ts',
   'test/deploy/gateways/envoy.test.ts',
   'test/deploy/installed-package.test.ts',

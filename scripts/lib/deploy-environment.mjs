@@ -12,6 +12,7 @@ import { findGocc } from './find-gocc.mjs';
 import { findGrpcPython } from './find-grpc-python.mjs';
 import { findLanguages } from './find-languages.mjs';
 import { findNginx } from './find-nginx.mjs';
+import { findOpenApiPython } from './find-openapi-python.mjs';
 import { findPrometheus } from './find-prometheus.mjs';
 import { findSchemathesis } from './find-schemathesis.mjs';
 import { endOwnDocker } from './own-docker.mjs';
@@ -39,6 +40,7 @@ const environment = {
   SLUICE_TEST_SCHEMATHESIS: findSchemathesis({ get }),
   SLUICE_TEST_GOCC: process.env.SLUICE_TEST_GOCC || findGocc(),
   SLUICE_TEST_GRPC_PYTHON: findGrpcPython({ get }),
+  SLUICE_TEST_OPENAPI_PYTHON: findOpenApiPython({ get }),
   ...findGateways(nginx, { get }),
   ...findLanguages(),
   ...findPrometheus({ get }),

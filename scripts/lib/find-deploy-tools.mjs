@@ -23,27 +23,37 @@ const ACTIONLINT = {
   module: 'github.com/rhysd/actionlint/cmd/actionlint',
   version: 'v1.7.12',
 };
+const OAPI_CODEGEN = {
+  name: 'oapi-codegen',
+  module: 'github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen',
+  version: 'v2.8.2',
+};
 
 /**
- * Finds the tools that render the chart and the manifests, and the one that checks workflows. Returns
- * environment variables for the tests: SLUICE_TEST_HELM and SLUICE_TEST_ACTIONLINT are the paths of a helm 3
- * and of actionlint, and SLUICE_TEST_KUSTOMIZE a JSON list of the words that render a folder. The variable of a
- * tool that is missing is empty.
+ * Finds the tools that render the chart and the manifests, the one that checks workflows, and the one that generates a
+ * client in Go. Returns environment variables for the tests: SLUICE_TEST_HELM, SLUICE_TEST_ACTIONLINT and
+ * SLUICE_TEST_OAPI_CODEGEN are the paths of a helm 3, of actionlint and of oapi-codegen, and SLUICE_TEST_KUSTOMIZE a
+ * JSON list of the words that render a folder. The variable of a tool that is missing is empty.
  * @param options.get whether one that is not on PATH is built with Go, into node_modules
  */
 export function findDeployTools({ get }) {
   const find = get ? findOrBuild : builtPath;
-  const command = !get && findProgram('go') ? GET_ALL : undefined;
+  const go = findProgram('go');
+  const command = !get && go ? GET_ALL : undefined;
   const helm = findHelm() ?? find(HELM) ?? '';
   if (!helm) skipping('helm 3', 'the chart', command);
   const kustomize = findKustomize() ?? renderingWith(find(KUSTOMIZE)) ?? '';
   if (!kustomize) skipping('kustomize or kubectl', 'the Kubernetes manifests', command);
   const actionlint = findProgram('actionlint') ?? find(ACTIONLINT) ?? '';
   if (!actionlint) skipping('actionlint', 'the workflows', command);
+  // The client is also compiled.
+  const oapiCodegen = go ? (find(OAPI_CODEGEN) ?? '') : '';
+  if (!oapiCodegen) skipping('oapi-codegen with Go', 'a generated client in Go', command);
   return {
     SLUICE_TEST_HELM: helm,
     SLUICE_TEST_KUSTOMIZE: kustomize ? JSON.stringify(kustomize) : '',
     SLUICE_TEST_ACTIONLINT: actionlint,
+    SLUICE_TEST_OAPI_CODEGEN: oapiCodegen,
   };
 }
 

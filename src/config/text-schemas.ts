@@ -36,11 +36,14 @@ export function listOf(isRight: (text: string) => boolean, what: string) {
     .refine((parts) => parts.every(isRight), `${what}, with commas between them`);
 }
 
-/** `true`, `false`, `1` or `0`, in any case. */
+/**
+ * `true`, `false`, `1` or `0`, in any case. The OpenAPI document has only a boolean: generators of clients fail on two
+ * types.
+ */
 export function yesOrNo() {
   const takes = 'true, false, 1 or 0';
   return z
     .string(takes)
     .pipe(z.stringbool({ truthy: ['true', '1'], falsy: ['false', '0'], error: takes }))
-    .meta({ override: { type: ['boolean', 'integer'], enum: [true, false, 1, 0] } });
+    .meta({ override: { type: 'boolean' } });
 }

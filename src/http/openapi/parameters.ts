@@ -8,7 +8,7 @@ const { min, max } = BOUNDS.keyBytes;
 /** A new parameter of a check does not compile until it is described here. */
 const CHECK_PARAMETERS: Record<keyof typeof querySchema.shape, string> = {
   canWait:
-    'Whether the request waits in the queue of the key if the limit is reached. Upper and lower case are the same.',
+    'Whether the request waits in the queue of the key if the limit is reached. `1` and `0` are also accepted; upper and lower case are the same.',
   maxRequests: "The key's approvals per window, for this check and all later checks of any caller.",
   maxRequestsInQueue:
     "The places in the key's queue, for this check and all later checks of any caller; 0 turns queueing off.",

@@ -124,7 +124,7 @@ describe('the document', () => {
 
     expect(inQuery.map(({ name }) => name)).toEqual(Object.keys(querySchema.shape));
     expect(inQuery.slice(0, 3)).toMatchObject([
-      { name: 'canWait', schema: { enum: [true, false, 1, 0] } },
+      { name: 'canWait', schema: { type: 'boolean' } },
       { name: 'maxRequests', schema: { type: 'integer', minimum: 1, maximum: 1_000_000_000 } },
       { name: 'maxRequestsInQueue', schema: { type: 'integer', minimum: 0, maximum: 100_000 } },
     ]);
