@@ -34,7 +34,7 @@ const NOT_FOR_WAYS_IN = ['**/redis/**', '**/app/**', '**/main.js', '**/client/**
 const ABOVE_HTTP = [...NOT_FOR_WAYS_IN, '**/grpc/**', '@grpc/**'];
 
 export default tseslint.config(
-  { ignores: ['dist/', 'node_modules/'] },
+  { ignores: ['**/dist/', '**/node_modules/'] },
   js.configs.recommended,
   {
     files: ['**/*.ts'],

@@ -10,6 +10,7 @@ import { ROOT } from './lib/run.mjs';
 const FOLDERS = [
   '.github',
   'bench',
+  'clients',
   'deploy',
   'docs',
   'k8s',

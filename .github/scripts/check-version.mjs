@@ -6,6 +6,7 @@ const read = (path) => readFileSync(new URL(`../../${path}`, import.meta.url), '
 const CHART = 'deploy/helm/sluice/Chart.yaml';
 const versions = {
   'package.json': JSON.parse(read('package.json')).version,
+  'clients/node/package.json': JSON.parse(read('clients/node/package.json')).version,
   'package-lock.json': JSON.parse(read('package-lock.json')).version,
   [`version of ${CHART}`]: /^version: (\S+)$/m.exec(read(CHART))?.[1],
   [`appVersion of ${CHART}`]: /^appVersion: '(\S+)'$/m.exec(read(CHART))?.[1],

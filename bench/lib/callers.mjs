@@ -31,7 +31,7 @@ async function callAgainAndAgain() {
 }
 
 async function byClient() {
-  const { SluiceClient } = await import('../../dist/client/index.js');
+  const { SluiceClient } = await import('../../clients/node/dist/index.js');
   const client = new SluiceClient(url);
   return async (key) => (await client.check(key)).approved;
 }

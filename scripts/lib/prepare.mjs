@@ -5,8 +5,11 @@ import { join } from 'node:path';
 import { ROOT, run } from './run.mjs';
 
 const COMPILER = 'scripts/compiler';
-const DECLARATIONS = join(COMPILER, 'client-declarations.json');
-const BUILT_STAMP = 'dist/.sluice-built';
+/** What is compiled: the settings, the folder with the sources, and the folder of the results. */
+const SERVICE = { settings: 'tsconfig.json', sources: 'src', built: 'dist' };
+const CLIENT = { settings: 'client.json', sources: 'src/client', built: 'clients/node/dist' };
+/** A file among the results, which says what they were compiled from. */
+const BUILT_STAMP = '.sluice-built';
 
 /** Installs the packages in the lock file, unless they are installed. */
 export function installDependencies() {
@@ -43,16 +46,19 @@ function lockedPackages(file) {
   return existsSync(path) ? JSON.parse(readFileSync(path, 'utf8')).packages : {};
 }
 
-/** Compiles `src` to `dist`, with the types of the client, unless `dist` is up to date. */
+/** Compiles the service to `dist`, and the client to its package in `clients/node`, unless they are up to date. */
 export function build() {
-  const settings = ['package-lock.json', 'tsconfig.json'].map((file) => join(COMPILER, file));
-  onChange(BUILT_STAMP, [...settings, DECLARATIONS, 'tsconfig.json', ...filesBelow('src')], () => {
+  for (const part of [SERVICE, CLIENT]) compile(part);
+}
+
+function compile({ settings, sources, built }) {
+  const project = join(COMPILER, settings);
+  const files = [join(COMPILER, 'package-lock.json'), join(COMPILER, 'tsconfig.json'), project];
+  onChange(join(built, BUILT_STAMP), [...files, 'tsconfig.json', ...filesBelow(sources)], () => {
     installIn(COMPILER);
-    rmSync(join(ROOT, 'dist'), { recursive: true, force: true });
+    rmSync(join(ROOT, built), { recursive: true, force: true });
     const compiler = join(COMPILER, 'node_modules/typescript/bin/tsc');
-    for (const project of [COMPILER, DECLARATIONS]) {
-      run(process.execPath, [compiler, '-p', project], { stdio: npmOutput() });
-    }
+    run(process.execPath, [compiler, '-p', project], { stdio: npmOutput() });
   });
 }
 

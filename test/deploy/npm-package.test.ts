@@ -35,11 +35,10 @@ describe('the npm package', () => {
     files = pack();
   });
 
-  test('has the built program, its scripts, messages and page, the types of its client, and nothing else', () => {
+  test('has the built program, its scripts, messages and page, and nothing else', () => {
     expect([...files].sort()).toEqual(
       [
         ...filesBelow('dist', '.js'),
-        ...filesBelow('dist/client', '.d.ts'),
         ...filesBelow('lua', '.lua'),
         ...filesBelow('proto', '.proto'),
         ...filesBelow('ui', ''),

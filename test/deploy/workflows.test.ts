@@ -146,8 +146,9 @@ describe('a release', () => {
     expect(parse(values)).toMatchObject({ image: { repository: 'ghcr.io/some/sluice', tag: '' } });
   });
 
-  test('publishes the npm package with its provenance', () => {
-    const { steps, permissions } = release.jobs.npm!;
+  test('publishes the npm packages of the service and of the client with their provenance', () => {
+    const { steps, permissions, strategy } = release.jobs.npm!;
+    expect(strategy?.matrix).toEqual({ folder: ['.', 'clients/node'] });
     const { run } = steps!.find((step) => step.run?.startsWith('npm publish '))!;
     expect(run).toContain(' --provenance ');
     // .npmrc disables scripts, but without prepack there is nothing to publish.
@@ -178,6 +179,7 @@ describe('a release', () => {
     expect(refused.stderr.trim().split('\n')).toEqual(
       [
         'package.json',
+        'clients/node/package.json',
         'package-lock.json',
         'version of deploy/helm/sluice/Chart.yaml',
         'appVersion of deploy/helm/sluice/Chart.yaml',

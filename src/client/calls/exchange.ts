@@ -39,7 +39,9 @@ export function exchangeByHttp(base: URL): Exchange {
   const begin = isSecure ? overHttps : overHttp;
   const options = { keepAlive: true, timeout: IDLE_MILLIS };
   const agent = isSecure ? new HttpsAgent(options) : new HttpAgent(options);
-  const address = urlToHttpOptions(base);
+  // Not all options: Node 20.0 takes an object with `href` for a URL, and ignores the others.
+  const { protocol, hostname, port, auth } = urlToHttpOptions(base);
+  const address = { protocol, hostname, port, auth };
   const prefix = withoutEndSlash(base.pathname);
   return ({ path, body, ...call }) =>
     new Promise((resolve, reject) => {

@@ -1,5 +1,5 @@
 /** The longest time of a timer in Node. A longer one would fire at once. */
-export const LONGEST_TIMER_MILLIS = 2 ** 31 - 1;
+export const LONGEST_TIMER_MILLIS: number = 2 ** 31 - 1;
 
 /** A timer for a time that may be infinite. */
 export function setTimer<T>(

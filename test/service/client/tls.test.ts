@@ -7,7 +7,7 @@ import { startTestApp, type TestApp } from '../../support/app.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { useTls } from '../../support/use-tls.js';
 
-const EXAMPLE = fileURLToPath(new URL('../../../docs/examples/check.mjs', import.meta.url));
+const EXAMPLE = fileURLToPath(new URL('../../../clients/node/examples/check.mjs', import.meta.url));
 
 const tls = useTls();
 let app: TestApp;

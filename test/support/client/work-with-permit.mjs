@@ -1,5 +1,5 @@
 // Works with a permit, in a process of its own: `node work-with-permit.mjs <url> <key> <work>`. Prints the id of the permit.
-import { SluiceClient } from 'sluice/client';
+import { SluiceClient } from '../../../clients/node/dist/index.js';
 
 const WORK = {
   'goes on for ever': () => new Promise(() => setInterval(() => undefined, 1000)),

@@ -3,17 +3,19 @@ import { join } from 'node:path';
 
 import { pages, readPage, ROOT } from '../../support/docs/pages.js';
 
-const FOLDER = 'docs/examples';
+const FOLDERS = ['clients/node/examples', 'docs/examples'];
 const FENCE = /^```(?:js|python|go)\n([\s\S]*?)^```$/gm;
 const PROGRAMS: Readonly<Record<string, string>> = { mjs: 'node', py: 'python3', go: 'go run' };
+
+const paths = FOLDERS.flatMap((folder) =>
+  readdirSync(join(ROOT, folder)).map((file) => `${folder}/${file}`),
+);
 
 test('each example is on one page, and no page has other examples', () => {
   const shown = pages().flatMap((page) =>
     [...readPage(page).matchAll(FENCE)].map(([, code]) => code),
   );
-  const files = readdirSync(join(ROOT, FOLDER));
-
-  const examples = files.map((file) => readFileSync(join(ROOT, FOLDER, file), 'utf8'));
+  const examples = paths.map((path) => readFileSync(join(ROOT, path), 'utf8'));
   expect(examples.length).toBeGreaterThan(0);
   expect([...shown].sort()).toEqual([...examples].sort());
 });
@@ -21,8 +23,8 @@ test('each example is on one page, and no page has other examples', () => {
 test('a page has the command that runs each example', () => {
   const commands = pages().map(readPage).join('\n');
 
-  for (const file of readdirSync(join(ROOT, FOLDER))) {
-    const program = PROGRAMS[file.split('.').at(-1)!];
-    expect(commands).toContain(`${program} ${FOLDER}/${file}`);
+  for (const path of paths) {
+    const program = PROGRAMS[path.split('.').at(-1)!];
+    expect(commands).toContain(`${program} ${path}`);
   }
 });

@@ -1,4 +1,4 @@
-import { SluiceClient } from 'sluice/client';
+import { SluiceClient } from 'sluice-client';
 
 const sluice = new SluiceClient(process.env.SLUICE_URL);
 

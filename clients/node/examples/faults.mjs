@@ -1,4 +1,4 @@
-import { SluiceClient, SluiceUnavailableError } from 'sluice/client';
+import { SluiceClient, SluiceUnavailableError } from 'sluice-client';
 
 // Nothing listens there.
 const sluice = new SluiceClient('http://localhost:9');

@@ -1,4 +1,4 @@
-import { limitedFetch, SluiceClient } from 'sluice/client';
+import { limitedFetch, SluiceClient } from 'sluice-client';
 
 const sluice = new SluiceClient(process.env.SLUICE_URL);
 

@@ -1,6 +1,6 @@
 import { createServer } from 'node:http';
 
-import { limitedFetch, SluiceClient } from 'sluice/client';
+import { limitedFetch, SluiceClient } from 'sluice-client';
 
 // In place of the vendor: it refuses the first call for a second.
 let calls = 0;

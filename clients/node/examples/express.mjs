@@ -1,5 +1,5 @@
 import express from 'express';
-import { rateLimit, SluiceClient } from 'sluice/client';
+import { rateLimit, SluiceClient } from 'sluice-client';
 
 const sluice = new SluiceClient(process.env.SLUICE_URL);
 const app = express();

@@ -1,0 +1,134 @@
+import { execFile, execFileSync } from 'node:child_process';
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+
+import { startTestApp, type TestApp } from '../support/app.js';
+import { provided } from '../support/provided.js';
+import { useTemporaryFolder } from '../support/temporary-folder.js';
+import { ROOT } from './repository-files.js';
+
+/** Of the version in the package's `engines`. */
+const OLDEST_NODE = provided('SLUICE_TEST_OLDEST_NODE');
+const MOST_BYTES = 200_000;
+
+const folder = useTemporaryFolder();
+const run = promisify(execFile);
+const installed = (path: string) => join(folder, 'node_modules', path);
+
+/** Packs the built client, and installs it in `folder`, offline. */
+function install(): void {
+  const source = join(ROOT, 'clients/node');
+  const packing = ['pack', source, '--json', '--ignore-scripts', '--pack-destination', folder];
+  const printed = execFileSync('npm', packing, { cwd: ROOT, encoding: 'utf8' });
+  const [{ filename }] = JSON.parse(printed) as [{ filename: string }];
+  writeFileSync(join(folder, 'package.json'), '{}');
+  const installing = ['install', '--offline', '--no-audit', '--no-fund', filename];
+  execFileSync('npm', installing, { cwd: folder, stdio: ['ignore', 'ignore', 'inherit'] });
+}
+
+const TYPED = `
+import {
+  limitedFetch,
+  rateLimit,
+  SluiceClient,
+  SluiceDeniedError,
+  SluicePermitLostError,
+} from 'sluice-client';
+
+const client = new SluiceClient({ url: 'http://localhost:8080', token: () => 'a', timeoutMillis: 1 });
+const decision = await client.check('a', { maxRequests: 1, signal: AbortSignal.timeout(1) });
+// @ts-expect-error: only an approval has an id
+decision.requestId;
+const id: string = decision.approved ? decision.requestId : String(decision.retryAfterSeconds);
+const released: boolean = await client.release('a', id);
+const seven: number = await client.withPermit('a', async () => 7, { wait: false });
+const renewed: boolean = await client.renew('a', id, { holdMillis: 60_000 });
+const cut: string = await client.withPermit(
+  'a',
+  (signal, requestId) => {
+    const { reason } = signal;
+    return reason instanceof SluicePermitLostError ? reason.requestId : requestId;
+  },
+  { hits: 2, holdMillis: false },
+);
+const answer: Response = await limitedFetch(client, { keyOf: ({ host }) => host })('http://a');
+export const middleware = rateLimit<{ ip: string }>(client, { keyOf: ({ ip }) => ip });
+export const all = [released, seven, renewed, cut, answer, new SluiceDeniedError('a', 1).status];
+// @ts-expect-error: there is no such option
+await client.wait('a', { canWait: true });
+`;
+
+describe('the package of the Node client in an empty folder', () => {
+  beforeAll(install);
+
+  let app: TestApp;
+  beforeEach(async () => {
+    app = await startTestApp({ WINDOW_MILLIS: '3600000' });
+  });
+  afterEach(() => app.stop(0));
+
+  test('has no dependencies, and is small', () => {
+    const packages = readdirSync(join(folder, 'node_modules')).filter(
+      (name) => !name.startsWith('.'),
+    );
+    const manifest = JSON.parse(
+      readFileSync(installed('sluice-client/package.json'), 'utf8'),
+    ) as Readonly<Record<string, unknown>>;
+    const bytes = readdirSync(installed('sluice-client'), { recursive: true, encoding: 'utf8' })
+      .map((path) => statSync(installed(join('sluice-client', path))))
+      .reduce((sum, file) => sum + (file.isFile() ? file.size : 0), 0);
+
+    expect(packages).toEqual(['sluice-client']);
+    expect(Object.keys(manifest).filter((name) => /dependencies/i.test(name))).toEqual([]);
+    expect(bytes).toBeLessThan(MOST_BYTES);
+  });
+
+  test('has the version and the licence of the service', () => {
+    const versionIn = (path: string) =>
+      (JSON.parse(readFileSync(path, 'utf8')) as { version: string }).version;
+
+    expect(versionIn(installed('sluice-client/package.json'))).toBe(
+      versionIn(join(ROOT, 'package.json')),
+    );
+    expect(readFileSync(installed('sluice-client/LICENSE'), 'utf8')).toBe(
+      readFileSync(join(ROOT, 'LICENSE'), 'utf8'),
+    );
+  });
+
+  test.each([
+    ['this Node', process.execPath],
+    ['the oldest Node', OLDEST_NODE],
+  ])('runs the example of its README, which checks, waits and releases, on %s', async (_, node) => {
+    // `npm test` says if the oldest Node is missing.
+    if (node === '') return;
+    const readme = readFileSync(installed('sluice-client/README.md'), 'utf8');
+    const [, example = ''] = /^```javascript\n([\s\S]*?)^```$/m.exec(readme) ?? [];
+    writeFileSync(join(folder, 'example.mjs'), example);
+
+    const { stdout } = await run(node, ['example.mjs'], {
+      cwd: folder,
+      env: { PATH: process.env.PATH, SLUICE_URL: app.url },
+    });
+
+    expect(stdout).toBe('approved: true\nafter a wait: true\nwork: done\n');
+  });
+
+  test.each([
+    ['of a browser', ['--lib', 'ES2023,DOM']],
+    [
+      'of Node',
+      ['--lib', 'ES2023', '--types', 'node', '--typeRoots', join(ROOT, 'node_modules/@types')],
+    ],
+  ])('has types that compile together with the types %s', async (_, types) => {
+    writeFileSync(join(folder, 'typed.mts'), TYPED);
+    const compiler = join(ROOT, 'node_modules/typescript/bin/tsc');
+    const options = ['--noEmit', '--strict', '--target', 'ES2023', '--module', 'NodeNext'];
+
+    const compiled = run(process.execPath, [compiler, ...options, ...types, 'typed.mts'], {
+      cwd: folder,
+    }).catch((error: unknown) => error);
+
+    expect(await compiled).toMatchObject({ stdout: '' });
+  });
+});
