@@ -4,7 +4,7 @@ import type {
   ReleaseElement,
   ReleaseResult,
 } from '../api/bulk-schemas.js';
-import { decisionOf, demandSuccess, isFound, isReleased, resultOf } from './calls/answers.js';
+import { decisionIn, decisionOf, demandSuccess, isFound, isReleased } from './calls/answers.js';
 import { Batcher } from './calls/batcher.js';
 import { type Handling, PendingRequest } from './calls/pending-request.js';
 import type { Answer } from './calls/exchange.js';
@@ -19,6 +19,7 @@ import {
 import type { Approval, Decision } from './decision.js';
 import { SluiceDeniedError } from './errors.js';
 import type {
+  AskOptions,
   CheckOptions,
   ClientOptions,
   PermitOptions,
@@ -33,24 +34,29 @@ const DEFAULT_TIMEOUT_MILLIS = 5000;
 const DEFAULT_MAX_CALLS = 8;
 /** Bridges the failover of a Redis, and does not block others for long after a crash. */
 const DEFAULT_HOLD_MILLIS = 30_000;
+const DEFAULT_RETRIES = 3;
 
 const NO_OPTIONS = {};
 
 /** Asks Sluice for permission. One client for each process is enough, for any number of callers. */
 export class SluiceClient {
   readonly #checks: Handling<CheckElement, CheckResult, Decision>;
-  readonly #waits: Handling<WaitElement, CheckResult, Decision>;
+  readonly #loneChecks: Handling<CheckElement, Decision, Decision>;
+  readonly #waits: Handling<WaitElement, Decision, Decision>;
   readonly #releases: Handling<ReleaseElement, ReleaseResult, boolean>;
   readonly #amendments: Handling<AmendElement, boolean, boolean>;
   readonly #pauses: Handling<PauseElement, void, void>;
 
-  /** @throws TypeError for an invalid address, RangeError for a number that is not above 0 */
+  /** @throws TypeError for an invalid address, RangeError for a number that is too small */
   constructor(options: string | URL | ClientOptions) {
     const given =
       typeof options === 'string' || options instanceof URL ? { url: options } : options;
     const { timeoutMillis = DEFAULT_TIMEOUT_MILLIS, maxCalls = DEFAULT_MAX_CALLS } = given;
     demandAboveZero({ timeoutMillis, maxCalls });
+    const { retries = DEFAULT_RETRIES } = given;
+    if (!(retries >= 0)) throw new RangeError(`retries must be at least 0, not ${retries}`);
     const service = new Service(given);
+    const retrying = { retries, addresses: service.addresses };
 
     const checks = new Batcher<CheckElement, CheckResult, Decision>(maxCalls, (body, millis) =>
       service.callMany('POST', body, millis),
@@ -59,26 +65,40 @@ export class SluiceClient {
     const giveBack = ({ key }: CheckElement, decision: Decision): void => {
       if (decision.approved) void this.#releaseUnnoticed(key, decision.requestId);
     };
-    const deciding = { read: decisionOf, late: giveBack };
+    const deciding = { late: giveBack, isRepeatable: () => false, retrying };
     this.#checks = {
       ...deciding,
+      read: decisionOf,
       send: (request) => {
         checks.add(request);
       },
       timeoutMillis,
     };
+    const read = (decision: Decision): Decision => decision;
+    this.#loneChecks = {
+      ...deciding,
+      read,
+      send: (request) => {
+        const { element, timeoutMillis: longest } = request;
+        void answerWith(request, decisionIn, service.checkOne(element, longest));
+      },
+      timeoutMillis,
+    };
     this.#waits = {
       ...deciding,
+      read,
       send: (request) =>
-        void sendAlone(request, resultOf, (signal) => service.wait(request.element, signal)),
+        void sendAlone(request, decisionIn, (signal) => service.wait(request.element, signal)),
       timeoutMillis: Infinity,
+      // If the one that was lost is approved, nobody renews its hold, so that the approval ends with it.
+      isRepeatable: ({ holdMillis }) => holdMillis !== undefined,
     };
 
     const releases = new Batcher<ReleaseElement, ReleaseResult, boolean>(maxCalls, (body, millis) =>
       service.callMany('DELETE', body, millis),
     );
     // Nothing has to be done about an answer that arrives after its caller has gone.
-    const changing = { late: () => undefined, timeoutMillis };
+    const changing = { late: () => undefined, timeoutMillis, isRepeatable: () => true, retrying };
     this.#releases = {
       ...changing,
       read: isReleased,
@@ -105,7 +125,10 @@ export class SluiceClient {
    * @throws SluiceError if Sluice rejects the check, SluiceUnavailableError if there is no decision
    */
   check(key: string, options: CheckOptions = NO_OPTIONS): Promise<Decision> {
-    return new PendingRequest(elementOf(key, options), this.#checks, options).value;
+    const element = elementOf(key, options);
+    return options.quota
+      ? new PendingRequest(element, this.#loneChecks, options).value
+      : new PendingRequest(element, this.#checks, options).value;
   }
 
   /**
@@ -114,7 +137,8 @@ export class SluiceClient {
    * @throws as `check`
    */
   wait(key: string, options: WaitOptions = NO_OPTIONS): Promise<Decision> {
-    const element = { ...elementOf(key, options), maxWaitMillis: options.maxWaitMillis };
+    const { maxWaitMillis } = options;
+    const element = { ...elementOf(key, options), maxWaitMillis };
     return new PendingRequest(element, this.#waits, options).value;
   }
 
@@ -229,12 +253,12 @@ function demandAboveZero(numbers: Readonly<Record<string, number>>): void {
 
 function elementOf(
   key: string,
-  { hits, holdMillis, maxRequests, maxRequestsInQueue, windowMillis }: CheckOptions,
+  { hits, holdMillis, maxRequests, maxRequestsInQueue, windowMillis }: AskOptions,
 ): CheckElement {
   return { key, hits, holdMillis, maxRequests, maxRequestsInQueue, windowMillis };
 }
 
-async function sendAlone<Element, Result, Value>(
+function sendAlone<Element, Result, Value>(
   request: PendingRequest<Element, Result, Value>,
   read: (answer: Answer) => Result,
   send: (signal: AbortSignal) => Promise<Answer>,
@@ -243,9 +267,17 @@ async function sendAlone<Element, Result, Value>(
   request.onGone = () => {
     connection.abort();
   };
+  return answerWith(request, read, send(connection.signal));
+}
+
+async function answerWith<Element, Result, Value>(
+  request: PendingRequest<Element, Result, Value>,
+  read: (answer: Answer) => Result,
+  answer: Promise<Answer>,
+): Promise<void> {
   request.isSent = true;
   try {
-    request.answered(read(await send(connection.signal)));
+    request.answered(read(await answer));
   } catch (error) {
     request.failed(error);
   }

@@ -1,3 +1,16 @@
+/** What is left of a limit, as of the decision. */
+export interface Quota {
+  /** The name of the rule or of the further limit; `default` without a rule. */
+  readonly name: string;
+  /** How much each window allows. */
+  readonly limit: number;
+  readonly remaining: number;
+  /** Until there may be room again. Rounded up. */
+  readonly resetSeconds: number;
+  /** The length of the windows, if it is a whole number of seconds. */
+  readonly windowSeconds?: number;
+}
+
 /** Sluice approves the check. */
 export interface Approval {
   readonly approved: true;
@@ -8,6 +21,11 @@ export interface Approval {
    * released, corrected or renewed.
    */
   readonly uncounted?: true;
+  /**
+   * What is left: of the key's own limit first, then of its further limits. Only waits, and checks with `quota: true`,
+   * have it.
+   */
+  readonly quota?: readonly Quota[];
 }
 
 /** Sluice denies the check. */
@@ -20,6 +38,8 @@ export interface Denial {
   readonly retryAfterSeconds: number;
   /** The name of the limit that has too little left, if the key has several limits. */
   readonly limit?: string;
+  /** As of an approval. */
+  readonly quota?: readonly Quota[];
 }
 
 /** The decision on a check. */

@@ -1,4 +1,4 @@
-export type { Approval, Decision, Denial } from './decision.js';
+export type { Approval, Decision, Denial, Quota } from './decision.js';
 export { SluiceClient } from './client.js';
 export {
   SluiceDeniedError,
@@ -9,6 +9,7 @@ export {
 } from './errors.js';
 export { limitedFetch, type LimitedFetchOptions } from './limited-fetch.js';
 export type {
+  AskOptions,
   CheckOptions,
   ClientOptions,
   PermitOptions,

@@ -1,3 +1,4 @@
+import { isNeverSent } from './calls/exchange.js';
 import type { SluiceClient } from './client.js';
 import type { PermitOptions } from './options.js';
 
@@ -18,7 +19,9 @@ export interface LimitedFetchOptions extends Omit<PermitOptions, 'signal'> {
 const LONGEST_PAUSE_MILLIS = 24 * 60 * 60 * 1000;
 
 /**
- * A `fetch` that waits for permission before it sends. The signal of a request also ends its wait.
+ * A `fetch` that waits for permission before it sends. The signal of a request also ends its wait. If there was no
+ * connection to send a request on, its approval is released; after any other failure the approval stays, since the
+ * request may have arrived.
  * @returns a drop-in `fetch`, which also throws as `permit` does
  */
 export function limitedFetch(client: SluiceClient, options: LimitedFetchOptions): typeof fetch {
@@ -28,8 +31,12 @@ export function limitedFetch(client: SluiceClient, options: LimitedFetchOptions)
     const key = keyOf(new URL(input instanceof Request ? input.url : input));
     if (key === undefined) return send(input, init);
     const signal = init?.signal ?? request?.signal;
-    await client.permit(key, { ...asking, signal });
-    const answer = await send(input, init);
+    const requestId = await client.permit(key, { ...asking, signal });
+    const answer = await send(input, init).catch(async (error: unknown) => {
+      // Nothing used the approval. After any other failure, the call may have reached its target.
+      if (isNeverSent(error)) await client.release(key, requestId).catch(() => undefined);
+      throw error;
+    });
     const millis = pausesKey ? millisToRetry(answer) : undefined;
     // Before the answer is returned, so that the caller's next request finds the pause.
     if (millis !== undefined) await pauseUnnoticed(client, key, millis);

@@ -1,7 +1,10 @@
 /** How a client reaches Sluice. */
 export interface ClientOptions {
-  /** The address, such as `http://localhost:8080`. A path in it is put before `/rate`. */
-  readonly url: string | URL;
+  /**
+   * The address, such as `http://localhost:8080`. A path in it is put before `/rate`. Of several addresses, the first is
+   * asked until it can't be reached or stops, then the next, and after the last the first again.
+   */
+  readonly url: string | URL | readonly (string | URL)[];
   /** The bearer token. A function is called before each request, so that the token can change. */
   readonly token?: string | (() => string | Promise<string>) | undefined;
   /** The longest time for a check, a release, a renewal or a correction, including retries. 5000 by default. */
@@ -10,6 +13,8 @@ export interface ClientOptions {
   readonly correlationId?: (() => string | undefined) | undefined;
   /** The most bulk requests in flight at a time. 8 by default. */
   readonly maxCalls?: number | undefined;
+  /** How often a request is sent again after a pause, if that is safe. 3 by default. */
+  readonly retries?: number | undefined;
   /** Replaces `node:http`. */
   readonly fetch?: typeof fetch | undefined;
 }
@@ -23,7 +28,7 @@ export interface RequestOptions {
 }
 
 /** How to ask for permission. */
-export interface CheckOptions extends RequestOptions {
+export interface AskOptions extends RequestOptions {
   /** How much of the maximum the check takes, all or nothing. 1 by default. */
   readonly hits?: number | undefined;
   /**
@@ -39,8 +44,14 @@ export interface CheckOptions extends RequestOptions {
   readonly windowMillis?: number | undefined;
 }
 
+/** How to ask for permission, and be answered at once. */
+export interface CheckOptions extends AskOptions {
+  /** Sends the check alone, so that the decision has its `quota`. `false` by default. */
+  readonly quota?: boolean | undefined;
+}
+
 /** How to ask for permission, and to wait for it. */
-export interface WaitOptions extends CheckOptions {
+export interface WaitOptions extends AskOptions {
   /**
    * The longest wait in the queue. The check is denied at once if its turn would come too late, and when the time is
    * over. No limit by default. `timeoutMillis` limits the whole request, and rejects.

@@ -1,3 +1,4 @@
+import { quotaHeaders } from './calls/quota.js';
 import type { SluiceClient } from './client.js';
 import { SluiceUnavailableError } from './errors.js';
 
@@ -11,6 +12,11 @@ export interface RateLimitOptions<Request> {
   readonly maxWaitMillis?: number | undefined;
   /** For requests without a decision: `deny` answers 503, `allow` lets them pass. `deny` by default. */
   readonly outagePolicy?: 'deny' | 'allow' | undefined;
+  /**
+   * Whether responses have `RateLimit-Policy` and `RateLimit`. `true` by default. With `false`, the checks of concurrent
+   * requests share a request to Sluice, which takes less time.
+   */
+  readonly quotaHeaders?: boolean | undefined;
 }
 
 /** The part of a response of Node or Express that the middleware needs. */
@@ -31,8 +37,10 @@ export type Middleware<Request> = (
 /** Lets requests pass that Sluice approves, and answers denied requests with a 429 and `Retry-After`. */
 export function rateLimit<Request>(
   client: SluiceClient,
-  { keyOf, wait = false, maxWaitMillis, outagePolicy = 'deny' }: RateLimitOptions<Request>,
+  options: RateLimitOptions<Request>,
 ): Middleware<Request> {
+  const { keyOf, wait = false, maxWaitMillis } = options;
+  const { outagePolicy = 'deny', quotaHeaders: hasQuota = true } = options;
   const limit = async (request: Request, response: LimitedResponse): Promise<boolean> => {
     const key = keyOf(request);
     if (key === undefined) return true;
@@ -44,7 +52,8 @@ export function rateLimit<Request>(
     try {
       const decision = await (wait
         ? client.wait(key, { signal, maxWaitMillis })
-        : client.check(key, { signal }));
+        : client.check(key, { signal, quota: hasQuota }));
+      if (hasQuota && decision.quota) addHeaders(response, quotaHeaders(decision.quota));
       if (!decision.approved) {
         answer(response, 429, 'rate limit exceeded', decision.retryAfterSeconds);
       }
@@ -69,6 +78,10 @@ export function rateLimit<Request>(
  */
 function faultOf(cause: unknown): Error {
   return new Error('Sluice rejected the check', { cause });
+}
+
+function addHeaders(response: LimitedResponse, headers: Readonly<Record<string, string>>): void {
+  for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
 }
 
 function answer(

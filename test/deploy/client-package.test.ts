@@ -41,6 +41,7 @@ const decision = await client.check('a', { maxRequests: 1, signal: AbortSignal.t
 // @ts-expect-error: only an approval has an id
 decision.requestId;
 const id: string = decision.approved ? decision.requestId : String(decision.retryAfterSeconds);
+const left: number | undefined = (await client.wait('a')).quota?.[0]?.remaining;
 const released: boolean = await client.release('a', id);
 const seven: number = await client.withPermit('a', async () => 7, { wait: false });
 const renewed: boolean = await client.renew('a', id, { holdMillis: 60_000 });
@@ -54,7 +55,7 @@ const cut: string = await client.withPermit(
 );
 const answer: Response = await limitedFetch(client, { keyOf: ({ host }) => host })('http://a');
 export const middleware = rateLimit<{ ip: string }>(client, { keyOf: ({ ip }) => ip });
-export const all = [released, seven, renewed, cut, answer, new SluiceDeniedError('a', 1).status];
+export const all = [left, released, seven, renewed, cut, answer, new SluiceDeniedError('a', 1).status];
 // @ts-expect-error: there is no such option
 await client.wait('a', { canWait: true });
 `;

@@ -3,6 +3,7 @@ import type { NotFoundMessage, UncountedMessage } from '../../api/errors.js';
 import type { Decision } from '../decision.js';
 import { SluiceError, SluiceUnavailableError } from '../errors.js';
 import type { Answer } from './exchange.js';
+import { quotaOf } from './quota.js';
 
 /** The messages of 503s that are certain to have counted nothing, so that a second request can't count twice. */
 const COUNTED_NOTHING: Readonly<Record<UncountedMessage, true>> = {
@@ -64,8 +65,15 @@ export function demandSuccess(answer: Answer): void {
   if (answer.status !== 200) throw errorOf(errorAnswerOf(answer));
 }
 
+/** The decision on a check that was sent alone. @throws SluiceError if it was not decided */
+export function decisionIn(answer: Answer): Decision {
+  const decision = decisionOf(resultOf(answer));
+  const quota = quotaOf(answer);
+  return quota === undefined ? decision : { ...decision, quota };
+}
+
 /** The answer to a single request, in the form of a bulk request's result. @throws SluiceError for an error */
-export function resultOf(answer: Answer): CheckResult {
+function resultOf(answer: Answer): CheckResult {
   if (answer.status === 429) {
     const { error, retryAfter = 1 } = errorAnswerOf(answer);
     return { status: 429, error, retryAfter, limit: limitIn(answer) };

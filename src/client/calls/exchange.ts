@@ -22,13 +22,15 @@ export interface Answer {
   readonly text: string;
 }
 
-/** Sends one request, on a connection that it does not share meanwhile. */
+/** Sends one request, on a connection that it does not share meanwhile. @throws SluiceUnavailableError if it is lost */
 export type Exchange = (call: Call) => Promise<Answer>;
 
 /**
  * Longer than the pauses between requests under load, shorter than the 75 s after which Sluice closes idle connections.
  */
 const IDLE_MILLIS = 60_000;
+/** A host that is gone does not refuse a connection. Long enough for a packet to be lost. */
+const CONNECT_MILLIS = 2000;
 
 /**
  * Sends by `node:http`, which takes a tenth of the CPU of `fetch` for a request, and waits for an answer as long as its
@@ -45,17 +47,35 @@ export function exchangeByHttp(base: URL): Exchange {
   const prefix = withoutEndSlash(base.pathname);
   return ({ path, body, ...call }) =>
     new Promise((resolve, reject) => {
+      let isConnected = false;
       const request = begin({ ...address, ...call, path: prefix + path, agent }, (response) => {
         let text = '';
         response.setEncoding('utf8');
         response.on('data', (chunk: string) => (text += chunk));
-        response.on('error', reject);
+        response.on('error', lost);
         response.on('end', () => {
           const { statusCode = 0, headers } = response;
           resolve({ status: statusCode, headers, text });
         });
       });
-      request.on('error', reject);
+      request.on('error', lost);
+      request.on('socket', (socket) => {
+        isConnected = !socket.connecting;
+        if (isConnected) return;
+        const timer = setTimeout(() => {
+          request.destroy(new Error(`no connection within ${CONNECT_MILLIS} ms`));
+        }, CONNECT_MILLIS);
+        socket.once('close', () => {
+          clearTimeout(timer);
+        });
+        socket.once(isSecure ? 'secureConnect' : 'connect', () => {
+          clearTimeout(timer);
+          isConnected = true;
+        });
+      });
+      function lost(cause: unknown): void {
+        reject(unanswered(cause, isConnected));
+      }
       // Without it, Node sends the body of a DELETE without a length, so that it is not read as a body.
       if (body !== undefined) request.setHeader('Content-Length', Buffer.byteLength(body));
       request.end(body);
@@ -65,20 +85,19 @@ export function exchangeByHttp(base: URL): Exchange {
 export function exchangeByFetch(base: URL, send: typeof fetch): Exchange {
   const prefix = withoutEndSlash(base.href);
   return async ({ path, ...call }) => {
-    const response = await send(prefix + path, { ...call, redirect: 'manual' });
-    const headers = Object.fromEntries(response.headers);
-    return { status: response.status, headers, text: await response.text() };
+    try {
+      const response = await send(prefix + path, { ...call, redirect: 'manual' });
+      const headers = Object.fromEntries(response.headers);
+      return { status: response.status, headers, text: await response.text() };
+    } catch (cause) {
+      throw unanswered(cause, !isNeverSent(cause));
+    }
   };
 }
 
-/** The error for a request without an answer. */
-export function unanswered(cause: unknown): SluiceUnavailableError {
-  return isNeverSent(cause)
-    ? new SluiceUnavailableError('Sluice is unreachable', { cause, mayHaveCounted: false })
-    : new SluiceUnavailableError('the answer from Sluice was lost', {
-        cause,
-        mayHaveCounted: true,
-      });
+function unanswered(cause: unknown, mayHaveCounted: boolean): SluiceUnavailableError {
+  const message = mayHaveCounted ? 'the answer from Sluice was lost' : 'Sluice is unreachable';
+  return new SluiceUnavailableError(message, { cause, mayHaveCounted });
 }
 
 interface Failure {
@@ -89,8 +108,8 @@ interface Failure {
   readonly cause?: unknown;
 }
 
-/** Whether there was no connection to send anything on. */
-function isNeverSent(error: unknown): boolean {
+/** Whether a `fetch` failed since there was no connection to send anything on. */
+export function isNeverSent(error: unknown): boolean {
   const { syscall, code, errors = [], cause } = (error ?? {}) as Failure;
   return (
     syscall === 'connect' ||

@@ -1,5 +1,7 @@
+import type { UncountedMessage } from '../../api/errors.js';
 import { SluiceTimeoutError, SluiceUnavailableError } from '../errors.js';
 import type { RequestOptions } from '../options.js';
+import { onAbort } from './on-abort.js';
 import { LONGEST_TIMER_MILLIS, setTimer } from './timers.js';
 
 /** How all requests of one kind are handled. */
@@ -12,16 +14,31 @@ export interface Handling<Element, Result, Value> {
   readonly late: (element: Element, value: Value) => void;
   /** The default time limit of a request; `Infinity` for none. */
   readonly timeoutMillis: number;
+  /** Whether a request may be sent again although the first may have taken effect. */
+  readonly isRepeatable: (element: Element) => boolean;
+  readonly retrying: Retrying;
 }
 
-/** The pause before an unreachable server is tried again. */
+/** What the retries of all requests of a client have in common. */
+export interface Retrying {
+  /** How often a request is sent again after a pause. */
+  readonly retries: number;
+  /** Each of these is tried before a pause. */
+  readonly addresses: number;
+}
+
+/** The first pause before an unreachable server is tried again. */
 const UNREACHABLE_PAUSE_MILLIS = 100;
+/** How much longer each further pause is: the default number of retries bridges a restart of a second. */
+const PAUSE_GROWTH = 3;
+/** A replica that stops answers so. Another may go on. */
+const STOPPING: UncountedMessage = 'shutting down';
 /** The part by which a pause may be longer, so that many clients do not retry at once. */
 const JITTER = 0.2;
 
 /**
- * A request of one caller until it is answered, out of time, or aborted. It is sent a second time, after the pause that
- * Sluice asks for, if that can't count twice.
+ * A request of one caller until it is answered, out of time, or aborted. It is sent again a few times if that can't take
+ * two approvals: at once if another address may answer, else after a pause.
  */
 export class PendingRequest<Element, Result, Value> {
   readonly value: Promise<Value>;
@@ -30,12 +47,14 @@ export class PendingRequest<Element, Result, Value> {
   isSent = false;
   /** Called when the caller is gone. */
   onGone: (() => void) | undefined;
-  readonly #signal: AbortSignal | undefined;
   readonly #startedAt = performance.now();
   #resolve!: (value: Value) => void;
   #reject!: (error: unknown) => void;
   #isOver = false;
-  #isSentAgain = false;
+  /** How many addresses have failed it since the last pause. */
+  #failures = 0;
+  #pauses = 0;
+  #endListening: (() => void) | undefined;
   #deadline: NodeJS.Timeout | undefined;
   #pause: NodeJS.Timeout | undefined;
 
@@ -45,16 +64,19 @@ export class PendingRequest<Element, Result, Value> {
     { signal, timeoutMillis = handling.timeoutMillis }: RequestOptions,
   ) {
     this.timeoutMillis = timeoutMillis;
-    this.#signal = signal;
     this.value = new Promise<Value>((resolve, reject) => {
       this.#resolve = resolve;
       this.#reject = reject;
     });
     if (signal?.aborted) {
-      this.handleEvent();
+      this.leave(signal.reason);
       return;
     }
-    signal?.addEventListener('abort', this);
+    if (signal) {
+      this.#endListening = onAbort(signal, () => {
+        this.leave(signal.reason);
+      });
+    }
     this.#deadline = setTimer<Late>(outOfTime, timeoutMillis, this);
     this.#send();
   }
@@ -82,14 +104,13 @@ export class PendingRequest<Element, Result, Value> {
 
   failed(error: unknown): void {
     if (this.#isOver) return;
-    const pauseMillis = this.#isSentAgain ? Infinity : pauseAfter(error);
+    const pauseMillis = this.#pauseAfter(error);
     const comesBackAfter = performance.now() - this.#startedAt + pauseMillis;
     if (comesBackAfter >= this.timeoutMillis) {
       this.#end();
       this.#reject(error);
       return;
     }
-    this.#isSentAgain = true;
     this.isSent = false;
     this.#pause = setTimeout(() => {
       this.#send();
@@ -103,11 +124,6 @@ export class PendingRequest<Element, Result, Value> {
     this.onGone?.();
   }
 
-  /** Called when the signal is aborted. A method, since creating a function for each request takes time. */
-  handleEvent(): void {
-    this.leave(this.#signal?.reason);
-  }
-
   #send(): void {
     try {
       this.handling.send(this);
@@ -116,11 +132,27 @@ export class PendingRequest<Element, Result, Value> {
     }
   }
 
+  /** How long to wait before it is sent again; for ever if it must not be. */
+  #pauseAfter(error: unknown): number {
+    if (!(error instanceof SluiceUnavailableError)) return Infinity;
+    const isLost = error.status === undefined;
+    const { isRepeatable, retrying } = this.handling;
+    if (error.mayHaveCounted && !(isLost && isRepeatable(this.element))) return Infinity;
+    this.#failures += 1;
+    const isOfAddress = isLost || error.message === STOPPING;
+    if (isOfAddress && this.#failures < retrying.addresses) return 0;
+    if (this.#pauses >= retrying.retries) return Infinity;
+    const growing = UNREACHABLE_PAUSE_MILLIS * PAUSE_GROWTH ** this.#pauses;
+    this.#failures = 0;
+    this.#pauses += 1;
+    return withJitter(error.retryAfterSeconds, growing);
+  }
+
   #end(): void {
     this.#isOver = true;
     clearTimeout(this.#deadline);
     clearTimeout(this.#pause);
-    this.#signal?.removeEventListener('abort', this);
+    this.#endListening?.();
   }
 }
 
@@ -132,12 +164,8 @@ function outOfTime(request: Late): void {
   request.leave(new SluiceTimeoutError(message, { mayHaveCounted: isSent }));
 }
 
-/** How long to wait before a request may be sent again; for ever if it may have counted. */
-function pauseAfter(error: unknown): number {
-  if (!(error instanceof SluiceUnavailableError) || error.mayHaveCounted) return Infinity;
-  const { retryAfterSeconds } = error;
-  const millis =
-    retryAfterSeconds === undefined ? UNREACHABLE_PAUSE_MILLIS : retryAfterSeconds * 1000;
+function withJitter(retryAfterSeconds: number | undefined, otherwiseMillis: number): number {
+  const millis = retryAfterSeconds === undefined ? otherwiseMillis : retryAfterSeconds * 1000;
   const pauseMillis = millis * (1 + JITTER * Math.random());
   return pauseMillis <= LONGEST_TIMER_MILLIS ? pauseMillis : Infinity;
 }

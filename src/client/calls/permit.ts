@@ -1,10 +1,12 @@
 import { SluicePermitLostError } from '../errors.js';
+import { onAbort } from './on-abort.js';
 import { type Hold, keepRenewed, renewalMillis, renewBefore } from './renewals.js';
 
 /** The permit of work that goes on. */
 export class Permit {
   readonly #work = new AbortController();
   readonly #end = new AbortController();
+  #endListening: (() => void) | undefined;
 
   /**
    * @param hold undefined if there is nothing to renew
@@ -28,15 +30,21 @@ export class Permit {
    */
   async begin(askedAt: number): Promise<AbortSignal> {
     const { hold, callers } = this;
+    const { signal } = this.#work;
+    if (callers) {
+      callers.throwIfAborted();
+      this.#endListening = onAbort(callers, () => {
+        this.#work.abort(callers.reason);
+      });
+    }
     if (hold) void this.#keep(hold, await this.#heldSince(hold, askedAt));
-    callers?.throwIfAborted();
-    const { signal } = this.#end;
-    callers?.addEventListener('abort', () => this.#work.abort(callers.reason), { signal });
-    return this.#work.signal;
+    signal.throwIfAborted();
+    return signal;
   }
 
   /** The signal of the work is not aborted: what the work has returned may still use it. */
   end(): void {
+    this.#endListening?.();
     this.#end.abort();
   }
 
@@ -45,7 +53,7 @@ export class Permit {
     const now = performance.now();
     if (now - askedAt < renewalMillis(hold)) return askedAt;
     // It has waited, and nothing says how long ago its turn came: the process may have been suspended since.
-    return renewBefore(now + hold.holdMillis, hold, this.callers);
+    return renewBefore(now + hold.holdMillis, hold, this.#work.signal);
   }
 
   async #keep(hold: Hold, heldSince: number): Promise<void> {

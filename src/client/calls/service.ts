@@ -7,7 +7,6 @@ import {
   type Exchange,
   exchangeByFetch,
   exchangeByHttp,
-  unanswered,
 } from './exchange.js';
 import { setTimer } from './timers.js';
 
@@ -30,24 +29,39 @@ export interface AmendElement {
   readonly holdMillis?: number | undefined;
 }
 
-/** The requests to Sluice. Each throws a SluiceError if there is no answer. */
+/**
+ * The requests to Sluice. Each throws a SluiceError if there is no answer. All of them go to one address, until that
+ * can't be reached or stops; then to the next.
+ */
 export class Service {
-  readonly #exchange: Exchange;
+  readonly #exchanges: readonly Exchange[];
+  #current = 0;
 
+  /** @throws TypeError for an invalid address, or without any */
   constructor(private readonly options: ClientOptions) {
-    const base = new URL(options.url);
-    this.#exchange = options.fetch ? exchangeByFetch(base, options.fetch) : exchangeByHttp(base);
+    const { url, fetch: send } = options;
+    const bases = (typeof url === 'string' || url instanceof URL ? [url] : url).map(
+      (one) => new URL(one),
+    );
+    if (bases.length === 0) throw new TypeError('url must have an address');
+    this.#exchanges = bases.map((base) =>
+      send ? exchangeByFetch(base, send) : exchangeByHttp(base),
+    );
+  }
+
+  /** How many addresses it has. */
+  get addresses(): number {
+    return this.#exchanges.length;
   }
 
   /** Sends a bulk request of checks or of releases. */
-  async callMany(method: 'POST' | 'DELETE', body: string, timeoutMillis: number): Promise<Answer> {
-    const deadline = new AbortController();
-    const timer = setTimer(abort, timeoutMillis, deadline);
-    try {
-      return await this.#call({ method, path: '/rate', body, signal: deadline.signal });
-    } finally {
-      clearTimeout(timer);
-    }
+  callMany(method: 'POST' | 'DELETE', body: string, timeoutMillis: number): Promise<Answer> {
+    return this.#callWithin(timeoutMillis, { method, path: '/rate', body });
+  }
+
+  /** Sends one check that does not wait. */
+  checkOne({ key, ...parameters }: CheckElement, timeoutMillis: number): Promise<Answer> {
+    return this.#callWithin(timeoutMillis, { method: 'POST', path: pathOf([key], parameters) });
   }
 
   /** Sends a check that waits. Aborting closes its connection, which withdraws the check. */
@@ -64,13 +78,38 @@ export class Service {
     return this.#call({ method: 'PUT', path: pathOf([key, requestId], changes), signal });
   }
 
+  async #callWithin(
+    timeoutMillis: number,
+    call: Omit<Call, 'headers' | 'signal'>,
+  ): Promise<Answer> {
+    const deadline = new AbortController();
+    const timer = setTimer(abort, timeoutMillis, deadline);
+    try {
+      return await this.#call({ ...call, signal: deadline.signal });
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
   async #call(call: Omit<Call, 'headers'>): Promise<Answer> {
     const headers = await this.#headers(call.body !== undefined);
+    const address = this.#current;
+    const exchange = this.#exchanges[address];
+    if (!exchange) throw new TypeError('url must have an address');
     try {
-      return await this.#exchange({ ...call, headers });
+      const answer = await exchange({ ...call, headers });
+      // A replica that stops asks for it with each answer.
+      if (answer.headers.connection === 'close') this.#leave(address);
+      return answer;
     } catch (error) {
-      throw unanswered(error);
+      if (!call.signal.aborted) this.#leave(address);
+      throw error;
     }
+  }
+
+  /** Of several requests that an address fails, only the first leads to the next address. */
+  #leave(address: number): void {
+    if (this.#current === address) this.#current = (address + 1) % this.addresses;
   }
 
   async #headers(hasBody: boolean): Promise<Record<string, string>> {

@@ -39,18 +39,22 @@ describe.each(ways)('a %s', (_, ask) => {
     expect(server.calls).toHaveLength(2);
   });
 
-  test('is not sent a third time', async () => {
+  test.each([
+    ['three times', undefined, 4],
+    ['as often as the client is told', 1, 2],
+    ['never, if the client is told so', 0, 1],
+  ])('is sent again %s', async (_, retries, sent) => {
     const server = await serve((call) => {
       call.fail(503, 'shutting down', 0.01);
     });
 
-    await expect(ask(new SluiceClient(server.url), 'a')).rejects.toMatchObject({
+    await expect(ask(new SluiceClient({ url: server.url, retries }), 'a')).rejects.toMatchObject({
       message: 'shutting down',
       status: 503,
       mayHaveCounted: false,
     });
 
-    expect(server.calls).toHaveLength(2);
+    expect(server.calls).toHaveLength(sent);
   });
 
   test.each([

@@ -6,6 +6,25 @@ const serve = useAppsByRules();
 const HOUR = 3_600_000;
 const HOURLY = { name: 'hour', max_requests_per_window: 1, window_millis: HOUR };
 
+const HOUR_LEFT = {
+  name: 'hour',
+  limit: 1,
+  remaining: 0,
+  resetSeconds: 3600,
+  windowSeconds: 3600,
+};
+
+/** The quota of the key, whose own window may have just ended. */
+function quotaWith(further: readonly object[]): unknown {
+  const own = {
+    name: 'default',
+    limit: 1,
+    remaining: expect.any(Number) as number,
+    resetSeconds: 1,
+  };
+  return [{ ...own, windowSeconds: 1 }, ...further];
+}
+
 /** A client, and a key that its limit of an hour denies. */
 async function clientOf(limits: readonly object[]): Promise<SluiceClient> {
   const app = await serve([
@@ -20,7 +39,7 @@ test('a denial names the limit that has too little left, alone and among others'
   const client = await clientOf([HOURLY]);
   const denial = { approved: false, retryAfterSeconds: 3600, limit: 'hour' };
   expect(await Promise.all([client.check('key'), client.check('key')])).toEqual([denial, denial]);
-  expect(await client.wait('key')).toEqual(denial);
+  expect(await client.wait('key')).toEqual({ ...denial, quota: quotaWith([HOUR_LEFT]) });
 });
 
 test('a denied permit throws an error that names the limit', async () => {
@@ -34,6 +53,6 @@ test('a denial of a key without further limits names none', async () => {
   const client = await clientOf([]);
   const denial = { approved: false, retryAfterSeconds: 1 };
   expect(await client.check('key')).toStrictEqual(denial);
-  expect(await client.wait('key')).toStrictEqual(denial);
+  expect(await client.wait('key')).toStrictEqual({ ...denial, quota: quotaWith([]) });
   await expect(client.permit('key')).rejects.toHaveProperty('limit', undefined);
 });

@@ -1,5 +1,8 @@
+import { getEventListeners } from 'node:events';
+
 import { SluiceClient, SluiceTimeoutError } from '../../../src/client/index.js';
 import { useRecordingServers } from '../../support/client/recording-server.js';
+import { until } from '../../support/until.js';
 
 const serve = useRecordingServers();
 
@@ -54,13 +57,38 @@ test('nothing is sent if the signal is already aborted', async () => {
   expect(server.calls.flatMap(({ elements }) => elements)).toEqual([{ key: 'b' }]);
 });
 
+test('many calls have one listener of their signal, since Node warns of many, and none once they end', async () => {
+  const server = await serve();
+  const client = new SluiceClient(server.url);
+  const { signal } = new AbortController();
+  const listeners = () => getEventListeners(signal, 'abort').length;
+  const ends: (() => void)[] = [];
+  const work = () => new Promise<void>((resolve) => ends.push(resolve));
+
+  const checks = [client.check('a', { signal }), client.check('a', { signal })];
+  (await server.call(0)).answer();
+  await Promise.all(checks);
+  const permits = [1, 2].map(() => client.withPermit('b', work, { signal }));
+  for (const index of [1, 2]) (await server.call(index)).succeed({ request_id: 'id' });
+  await until(() => ends.length === 2);
+  const waits = [client.wait('c', { signal }), client.wait('c', { signal })];
+  expect(listeners()).toBe(1);
+
+  for (const end of ends) end();
+  for (const index of [3, 4, 5]) {
+    const call = await server.call(index);
+    if (call.elements.length > 0) call.answer(() => ({ status: 200 }));
+    else call.succeed({ request_id: 'id' });
+  }
+  await Promise.all([...permits, ...waits]);
+  expect(listeners()).toBe(0);
+});
+
 test('one signal serves many checks', async () => {
   const server = await serve();
   const client = new SluiceClient(server.url);
   const leaving = new AbortController();
   const { signal } = leaving;
-  const warnings: Error[] = [];
-  process.on('warning', (warning) => warnings.push(warning));
 
   const checks = Array.from({ length: 100 }, () => client.check('a', { signal }));
   await server.call(0);
@@ -68,7 +96,7 @@ test('one signal serves many checks', async () => {
 
   const results = await Promise.allSettled(checks);
   expect(results.filter(({ status }) => status === 'rejected')).toHaveLength(100);
-  expect(warnings).toEqual([]);
+  expect(getEventListeners(signal, 'abort')).toEqual([]);
 });
 
 test('a check without an answer times out, and may have counted', async () => {

@@ -1,6 +1,7 @@
 import { limitedFetch, SluiceClient, SluiceDeniedError } from '../../../src/client/index.js';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import { debugState, untilWaiting } from '../../support/debug-state.js';
+import { freePort } from '../../support/free-port.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { useRecordingServers } from '../../support/client/recording-server.js';
 
@@ -91,6 +92,48 @@ test('requests use the fetch that is given', async () => {
   await limitedFetch(client, { keyOf, fetch: own })(url);
 
   expect(sent).toEqual([url]);
+});
+
+describe('if the request fails', () => {
+  const approved = async (key: string) => (await debugState(sluice.url, key)).NumApprovedThisWindow;
+
+  test('its approval is released if there was no connection', async () => {
+    const key = uniqueKey();
+    const call = limitedFetch(client, { keyOf });
+
+    await expect(call(`http://127.0.0.1:${await freePort()}/?key=${key}`)).rejects.toMatchObject({
+      cause: { code: 'ECONNREFUSED' },
+    });
+
+    expect(await approved(key)).toBe(0);
+  });
+
+  test('its approval stays if the answer is lost, since the request may have arrived', async () => {
+    const target = await serve((call) => {
+      call.lose();
+    });
+    const key = uniqueKey();
+
+    await expect(limitedFetch(client, { keyOf })(`${target.url}/?key=${key}`)).rejects.toThrow(
+      'fetch failed',
+    );
+
+    expect(await approved(key)).toBe(1);
+  });
+
+  test('its approval stays if it is aborted on its way', async () => {
+    const target = await serve();
+    const key = uniqueKey();
+    const leaving = new AbortController();
+    const { signal } = leaving;
+    const called = limitedFetch(client, { keyOf })(`${target.url}/?key=${key}`, { signal });
+    await target.call(0);
+
+    leaving.abort();
+
+    await expect(called).rejects.toMatchObject({ name: 'AbortError' });
+    expect(await approved(key)).toBe(1);
+  });
 });
 
 describe('an answer that asks to wait', () => {

@@ -38,7 +38,8 @@ async function limited(
   return { url: one.url, handled };
 }
 
-const unreachable = async () => new SluiceClient(`http://127.0.0.1:${await freePort()}`);
+const unreachable = async () =>
+  new SluiceClient({ url: `http://127.0.0.1:${await freePort()}`, retries: 0 });
 
 test('a request passes while there is room, and then gets a 429 that says when to come back', async () => {
   const { url, handled } = await limited();
@@ -54,6 +55,29 @@ test('a request passes while there is room, and then gets a 429 that says when t
     text: '{"error":"rate limit exceeded"}',
   });
   expect(handled).toEqual([path]);
+});
+
+test.each([[false], [true]])('a response has what is left, with wait: %s', async (wait) => {
+  const { url } = await limited({ wait, maxWaitMillis: wait ? 1000 : undefined });
+  const path = `/?key=${uniqueKey()}`;
+
+  const answers = [await send(url, 'GET', path), await send(url, 'GET', path)];
+
+  expect(answers.map(({ status }) => status)).toEqual([200, 429]);
+  for (const { headers } of answers) {
+    expect(headers).toMatchObject({
+      'ratelimit-policy': '"default";q=1;w=3600',
+      ratelimit: '"default";r=0;t=3600',
+    });
+  }
+});
+
+test('a response has nothing of the quota, if told so', async () => {
+  const { url } = await limited({ quotaHeaders: false });
+
+  const { status, headers } = await send(url, 'GET', `/?key=${uniqueKey()}`);
+  expect(status).toBe(200);
+  expect(headers).not.toHaveProperty('ratelimit');
 });
 
 test('a request without a key passes', async () => {

@@ -7,6 +7,9 @@ import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
 
 const ONE = { maxRequests: 1 };
+const NONE_LEFT = [
+  { name: 'default', limit: 1, remaining: 0, resetSeconds: 3600, windowSeconds: 3600 },
+];
 
 const folder = useTemporaryFolder();
 let app: TestApp;
@@ -33,6 +36,17 @@ describe('a check', () => {
 
     expect(first).toEqual({ approved: true, requestId: expect.any(String) as string });
     expect(second).toEqual({ approved: false, retryAfterSeconds: 3600 });
+  });
+
+  test('has what is left of its limit, if it asks for that', async () => {
+    const key = uniqueKey();
+    const asking = { maxRequests: 5, hits: 2, quota: true };
+
+    expect(await client.check(key, asking)).toEqual({
+      approved: true,
+      requestId: expect.any(String) as string,
+      quota: [{ ...NONE_LEFT[0], limit: 5, remaining: 3 }],
+    });
   });
 
   test('sets the maxima of the key', async () => {
@@ -108,21 +122,29 @@ describe('a wait', () => {
 
     await client.release(key, requestId);
 
-    expect(await waiting).toEqual({ approved: true, requestId: expect.any(String) as string });
+    expect(await waiting).toEqual({
+      approved: true,
+      requestId: expect.any(String) as string,
+      quota: NONE_LEFT,
+    });
   });
 
   test('is denied if the queue is full', async () => {
     const key = uniqueKey();
     await permit(key, { maxRequests: 1, maxRequestsInQueue: 0 });
 
-    expect(await client.wait(key)).toEqual({ approved: false, retryAfterSeconds: 3600 });
+    expect(await client.wait(key)).toEqual({
+      approved: false,
+      retryAfterSeconds: 3600,
+      quota: NONE_LEFT,
+    });
   });
 
   test('is denied if its turn comes too late, with the time to come back', async () => {
     const key = uniqueKey();
     await permit(key, { maxRequests: 1 });
 
-    const denied = { approved: false, retryAfterSeconds: 3600 };
+    const denied = { approved: false, retryAfterSeconds: 3600, quota: NONE_LEFT };
     expect(await client.wait(key, { maxWaitMillis: 1000 })).toEqual(denied);
     await expect(client.permit(key, { maxWaitMillis: 1000 })).rejects.toMatchObject({
       name: 'SluiceDeniedError',

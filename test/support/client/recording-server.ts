@@ -19,6 +19,10 @@ export interface RecordedCall {
   fail(status: number, error: string, retryAfter?: number): void;
   /** Sends a status with `Retry-After`, and no body. */
   refuse(status: number, retryAfter: string): void;
+  /** Closes the connection without an answer. */
+  lose(): void;
+  /** Makes the answer say that the server stops. */
+  stopping(): void;
 }
 
 /** A server in place of Sluice that records calls, and answers when the test says so. */
@@ -69,7 +73,7 @@ export function useRecordingServers(): (
 function answersOf(
   response: ServerResponse,
   elements: RecordedCall['elements'],
-): Pick<RecordedCall, 'answer' | 'succeed' | 'fail' | 'refuse'> {
+): Pick<RecordedCall, 'answer' | 'succeed' | 'fail' | 'refuse' | 'lose' | 'stopping'> {
   return {
     answer: (resultOf = approvalOf) => {
       response.end(JSON.stringify(elements.map(resultOf)));
@@ -84,6 +88,12 @@ function answersOf(
     },
     refuse: (status, retryAfter) => {
       response.writeHead(status, { 'Retry-After': retryAfter }).end();
+    },
+    lose: () => {
+      response.socket?.destroy();
+    },
+    stopping: () => {
+      response.setHeader('Connection', 'close');
     },
   };
 }
