@@ -10,6 +10,11 @@ import { BOUNDS } from '../limiter/bounds.js';
 /** The most elements of a bulk request. */
 export const MAX_ELEMENTS = 1000;
 
+/** Zod describes literals as any numbers. */
+function status<const Codes extends readonly [number, ...number[]]>(...codes: Codes) {
+  return z.literal(codes).meta({ override: { type: 'integer' } });
+}
+
 /** An element of `POST /rate`. The length of the key is checked elsewhere, as for a key in a path. */
 export const checkElement = z
   .strictObject(
@@ -33,7 +38,7 @@ export const releaseElement = z
 /** The result of an element that was rejected or failed, with the message that a single request would get. */
 const error = z
   .object({
-    status: z.union([z.literal(400), z.literal(403), z.literal(500), z.literal(503)]),
+    status: status(400, 403, 500, 503),
     error: z.string(),
     /** In seconds. */
     retryAfter: z.int().min(1).optional(),
@@ -47,14 +52,14 @@ const outagePolicy = z.enum(['allow', 'local']).optional();
 export const checkResult = z
   .union([
     z.object({
-      status: z.literal(200),
+      status: status(200),
       request_id: z.uuid(),
       outagePolicy,
       /** Set on an approval that a shadow rule would have denied. */
       shadow: z.literal('denied').optional(),
     }),
     z.object({
-      status: z.literal(429),
+      status: status(429),
       error: z.string(),
       /** In seconds, until the window ends or a hold lapses. */
       retryAfter: z.int().min(1),
@@ -69,8 +74,8 @@ export const checkResult = z
 /** An element of the answer to `DELETE /rate`. */
 export const releaseResult = z
   .union([
-    z.object({ status: z.literal(200) }),
-    z.object({ status: z.literal(404), error: z.string() }),
+    z.object({ status: status(200) }),
+    z.object({ status: status(404), error: z.string() }),
     error,
   ])
   .meta({ id: 'ReleaseResult' });
