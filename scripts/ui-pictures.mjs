@@ -15,7 +15,7 @@ const LOAD_MILLIS = 90_000;
 const KEY = 'vendor/geocoder';
 
 const WIDE = { width: 1180, height: 960 };
-const DESKTOP = { width: 1100, height: 660 };
+const DESKTOP = { width: 1280, height: 800 };
 const PHONE = { width: 390, height: 844 };
 
 const PICTURES = [

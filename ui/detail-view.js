@@ -54,9 +54,9 @@ function stateText({ found, recentDenials: run, isHeld, pausedMillis }) {
     found && pausedMillis > 0 && `Paused: no request is approved for ${duration(pausedMillis)}.`,
     run &&
       `Denied since ${moment(run.sinceMillis)} (${duration(run.sinceMillis)}): ${reason(run)}. ` +
-        `${plural(run.count, 'time', 'times')} by this replica, ${rate(run.perSecond)} per second` +
+        `${plural(run.count, 'time', 'times')}, ${rate(run.perSecond)} per second` +
         `${run.caller ? `, last asked by ${run.caller}` : ''}, last ${ago(run.lastMillis)}.`,
-    found && !run && 'This replica has not denied it recently.',
+    found && !run && 'No replica has denied it recently.',
   ];
   return parts.filter(Boolean).join(' ');
 }

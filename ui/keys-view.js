@@ -6,14 +6,51 @@ import { note } from './history.js';
 import { drawSpark } from './spark.js';
 import { ago, count, duration, moment, plural, rate, reason } from './text.js';
 
-/** @param data the answer of `ui/data` */
-export function showKeys({ keys, deniedNow, deniedKeys, matching }) {
+/** Idle keys are folded, unless somebody has unfolded them. */
+let showsIdle = false;
+let lastShown;
+
+/**
+ * @param data the answer of `ui/data`
+ * @param isSearch whether the keys are what somebody has searched for
+ */
+export function showKeys({ keys, deniedNow, deniedKeys, matching }, isSearch) {
   const rows = new Map([...keys, ...deniedNow].map((row) => [row.key, row]));
   for (const row of rows.values()) noteRow(row);
   showDenied(deniedNow, deniedKeys);
-  keepList(byId('keys'), inHeldOrder(keys), keyOf, () => fromTemplate('key-row'), fillRow);
+  lastShown = { keys, isSearch };
+  showList();
   byId('keys-none').hidden = keys.length > 0;
   byId('more').hidden = keys.length >= matching;
+}
+
+function showList() {
+  const { keys, isSearch } = lastShown;
+  const active = keys.filter((row) => !isIdle(row));
+  const idle = isSearch ? 0 : keys.length - active.length;
+  const listed = idle === 0 || showsIdle ? keys : active;
+  keepList(byId('keys'), inHeldOrder(listed), keyOf, () => fromTemplate('key-row'), fillRow);
+  const button = byId('idle');
+  button.hidden = idle === 0;
+  button.setAttribute('aria-expanded', String(showsIdle));
+  setText(button, `${showsIdle ? 'Hide' : 'Show'} ${plural(idle, 'idle key', 'idle keys')}`);
+}
+
+export function watchIdle() {
+  byId('idle').addEventListener('click', () => {
+    showsIdle = !showsIdle;
+    showList();
+  });
+}
+
+/** A key with shorter windows counts nothing at the begin of each, and does not stay for long when it is idle. */
+const SHORTEST_IDLE_MILLIS = 10_000;
+
+/** Whether nothing counts in a key, and nobody waits or was denied. */
+function isIdle({ approved, denied, waiting, pausedMillis, limits, recentDenials, further = [] }) {
+  const counts = approved + denied + waiting + pausedMillis > 0 || recentDenials !== undefined;
+  const isLong = limits.windowMillis >= SHORTEST_IDLE_MILLIS;
+  return isLong && !counts && further.every((limit) => limit.approved === 0);
 }
 
 /** Records a key's values for the sparklines, once per answer. */
@@ -115,7 +152,8 @@ function fillDenied(element, row) {
 
 function fillRow(element, row) {
   const { key, waiting, limits, denied, recentDenials: run } = row;
-  const [head, fill, queue, denials] = element.children;
+  const [head, ...cells] = element.children;
+  const [fill, queue, denials] = cells.map((cell) => cell.firstElementChild);
   linkTo(head.firstElementChild, key);
   setBar(fill.children[0], fillOf(row));
   setText(fill.children[1], rowText(row));

@@ -5,12 +5,13 @@ import { copyBy } from './copy.js';
 import { closeDetail, openDetail, showDetail } from './detail-view.js';
 import { byId, setText } from './dom.js';
 import { showHead } from './head-view.js';
-import { showKeys } from './keys-view.js';
+import { showKeys, watchIdle } from './keys-view.js';
 import { hasToken, read, AnswerError, useToken } from './service.js';
 import { duration, moment } from './text.js';
 import { forgetTried, watchTrying } from './try-view.js';
 
-const FIRST_LIMIT = 50;
+/** A phone shows fewer keys, so that its page is not too long. */
+const FIRST_LIMIT = globalThis.matchMedia('(max-width: 40rem)').matches ? 10 : 50;
 const MOST = 200;
 const DEFAULT_INTERVAL_MILLIS = 2000;
 const TYPING_MILLIS = 250;
@@ -74,7 +75,7 @@ function showPage(data) {
   byId('page').hidden = false;
   setText(byId('pulse'), `live, every ${duration(data.intervalMillis)}`);
   showHead(data);
-  showKeys(data);
+  showKeys(data, wanted.search !== '');
 }
 
 function showDetailAnswer(detail) {
@@ -180,6 +181,7 @@ function watchAddress() {
 
 watchToken();
 watchList();
+watchIdle();
 watchTrying(() => shownKey, refresh);
 document.addEventListener('visibilitychange', refresh);
 watchAddress();

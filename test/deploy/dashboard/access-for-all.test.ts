@@ -7,7 +7,7 @@ import { useTemporaryFolder } from '../../support/temporary-folder.js';
 import { tokenFile } from '../../support/tokens.js';
 import { until } from '../../support/until.js';
 import { violationsOf } from './axe.js';
-import { untilListed, untilText } from './seen.js';
+import { unfold, untilListed, untilText } from './seen.js';
 import { describeInBrowser, useBrowser } from './use-browser.js';
 
 const folder = useTemporaryFolder();
@@ -50,6 +50,7 @@ describeInBrowser('the accessibility of the dashboard', () => {
       test('a key in detail breaks no rule of accessibility, and fits', async () => {
         const { page } = await open(`${app.url}/ui#key=three`, { viewport, colorScheme });
         await untilText(page, '#waiting li', /on /);
+        for (const title of ['matching rules', 'Try it']) await unfold(page, title);
         await page.getByRole('button', { name: 'Check', exact: true }).click();
         await untilText(page, '#tried li', '429');
         expect(await violationsOf(page)).toEqual([]);
@@ -87,6 +88,8 @@ describeInBrowser('the accessibility of the dashboard', () => {
     await page.keyboard.press('Enter');
     await until(async () => (await focused()) === 'detail-title');
     await untilText(page, '#detail-state', /denied/i);
+    await tabTo('Try it');
+    await page.keyboard.press('Enter');
     await tabTo('Check');
     await page.keyboard.press('Enter');
     await untilText(page, '#tried li', '429');

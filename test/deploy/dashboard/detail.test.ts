@@ -9,7 +9,7 @@ import { useTemporaryFolder } from '../../support/temporary-folder.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
 import { useRedis } from '../../support/use-redis.js';
-import { untilText } from './seen.js';
+import { unfold, untilText } from './seen.js';
 import { describeInBrowser, useBrowser } from './use-browser.js';
 
 const redis = useRedis();
@@ -78,6 +78,7 @@ describeInBrowser('a key in the dashboard', () => {
       await send(first.url, 'POST', ratePath('job'));
       const permissions = ['clipboard-read', 'clipboard-write'];
       const { page } = await open(addressOf(first, 'job'), { permissions });
+      await unfold(page, 'Names in Redis');
       await page.getByRole('button', { name: 'Copy the name of: state' }).click();
       await untilText(page, '#names button', 'Copied');
 
@@ -122,6 +123,7 @@ describeInBrowser('a key in the dashboard', () => {
       await send(app.url, 'POST', `${ratePath('job')}?holdMillis=60000`);
       const { page } = await open(addressOf(app, 'job'));
       await untilText(page, '#gauges', '1 of 1, 1 held');
+      await unfold(page, 'matching rules');
       await untilText(page, '#overrides', 'They may hold approvals for up to 1 d without');
     });
 
@@ -168,6 +170,7 @@ describeInBrowser('a key in the dashboard', () => {
 
     test('can be checked, waited for and released by hand', async () => {
       const { page, complaints } = await open(addressOf(app, 'job'));
+      await unfold(page, 'Try it');
       const lines = page.locator('#tried li');
       await page.getByRole('button', { name: 'Check', exact: true }).click();
       await untilText(page, '#tried li', /Approved after .+; 0 left in this window/);

@@ -8,9 +8,10 @@ import {
   ratePath,
   send,
 } from '../../support/http-client.js';
+import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
 import { useRedis } from '../../support/use-redis.js';
-import { rowOf, untilListed, untilText } from './seen.js';
+import { listedKeys, rowOf, untilListed, untilText } from './seen.js';
 import { describeInBrowser, useBrowser } from './use-browser.js';
 
 const redis = useRedis();
@@ -89,6 +90,23 @@ describeInBrowser('the dashboard in a browser', () => {
       await untilText(page, '#survey', '1 of 3 keys');
       await page.getByLabel('Search for keys').fill('nobody');
       await untilText(page, '#keys-none', 'No keys.');
+    });
+
+    test('folds the keys that are idle', async () => {
+      const idle = `idle-${uniqueKey()}`;
+      const answer = await send(app.url, 'POST', ratePath(idle));
+      const { request_id: id } = answer.json() as { request_id: string };
+      await send(app.url, 'DELETE', `${ratePath(idle)}/${id}`);
+      const { page } = await open(`${app.url}/ui`);
+      const button = page.getByRole('button', { name: 'Show 1 idle key' });
+      await button.waitFor();
+      expect(await listedKeys(page)).not.toContain(idle);
+      await button.click();
+      expect(await listedKeys(page)).toContain(idle);
+      await page.getByRole('button', { name: 'Hide 1 idle key' }).click();
+      expect(await listedKeys(page)).not.toContain(idle);
+      await page.getByLabel('Search for keys').fill(idle);
+      await untilListed(page, [idle]);
     });
 
     test('names the replica, the store and the rules, and counts decisions', async () => {

@@ -48,3 +48,8 @@ async function stateOf(page: Page): Promise<string> {
     ),
   })`);
 }
+
+/** Opens a part of a key's detail that is folded. */
+export async function unfold(page: Page, title: string): Promise<void> {
+  await page.locator('summary', { hasText: title }).click();
+}

@@ -3,7 +3,7 @@ import { ratePath, send } from '../../support/http-client.js';
 import { useTemporaryFolder } from '../../support/temporary-folder.js';
 import { bearer, tokenFile } from '../../support/tokens.js';
 import { until } from '../../support/until.js';
-import { untilListed, untilText } from './seen.js';
+import { unfold, untilListed, untilText } from './seen.js';
 import { describeInBrowser, useBrowser } from './use-browser.js';
 
 const folder = useTemporaryFolder();
@@ -87,6 +87,7 @@ describeInBrowser('the dashboard behind tokens', () => {
     const { page } = await open(`${app.url}/ui#key=job`);
     await page.getByLabel('Bearer token').fill(SEER.token);
     await page.keyboard.press('Enter');
+    await unfold(page, 'Try it');
     await page.getByRole('button', { name: 'Check', exact: true }).click();
     await untilText(page, '#tried li', '403: the token lacks the scope check');
     await untilText(page, '#pulse', 'live');
