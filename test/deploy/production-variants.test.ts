@@ -1,5 +1,10 @@
+import { comparable } from './comparable-objects.js';
 import { type KubernetesObject, theOne } from './kubernetes-object.js';
-import { describeWithDeployTools, renderChanged } from './rendered-objects.js';
+import {
+  describeWithDeployTools,
+  renderChanged,
+  renderWithComponents,
+} from './rendered-objects.js';
 import type { Replacements } from './replacements.js';
 import { readText } from './repository-files.js';
 import { settingsErrors, settingsIn, unusedVolumes } from './settings-check.js';
@@ -136,6 +141,21 @@ describeWithDeployTools(['kustomize'], 'the overlay prod for', () => {
     for (const [name, value] of Object.entries(settings)) {
       expect([name, settingsIn(objects)[name]]).toEqual([name, value]);
     }
+  });
+
+  test('gRPC has its port in the NetworkPolicy, also if the component is listed with the others', async () => {
+    const last = '  - ../../components/tls\n';
+    const objects = await renderChanged('prod', {
+      [KUSTOMIZATION]: [[last, `${last}  - ../../components/grpc\n`]],
+    });
+
+    expect(settingsErrors(objects)).toEqual([]);
+    expect(comparable(objects)).toEqual(comparable(await renderWithComponents('prod', 'grpc')));
+    const { ingress } = theOne(objects, 'NetworkPolicy').spec as { ingress: readonly object[] };
+    expect(ingress).toMatchObject([
+      { ports: [{ port: 'http' }, { port: 'grpc' }] },
+      { ports: [{ port: 'admin' }] },
+    ]);
   });
 
   test('none of it all is valid, and needs no Secret', async () => {
