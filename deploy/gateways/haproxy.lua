@@ -1,9 +1,11 @@
 -- The action `ask_sluice` of haproxy.cfg. It sends a check of the key in txn.sluice_key, which is percent-encoded;
 -- the check may wait if txn.sluice_can_wait is set. Afterwards txn.sluice_status has the status of the answer, or 0 if
--- none came, and txn.sluice_retry_after its Retry-After.
+-- none came, txn.sluice_retry_after its Retry-After, and txn.sluice_ratelimit and others its headers about the limit.
 
 -- Over a socket: with core.httpclient, the check of a client that disconnects would keep waiting.
-local HOST, PORT = '127.0.0.1', 8081
+local HOST, PORT = '127.0.0.1', 8192
+-- The headers about the limit; txn.sluice_x_ratelimit_limit has the third.
+local QUOTA = { 'ratelimit', 'ratelimit-policy', 'x-ratelimit-limit', 'x-ratelimit-remaining', 'x-ratelimit-reset' }
 -- No time limit of its own; the limits of haproxy.cfg apply.
 local SECONDS = 86400
 -- If Sluice uses tokens: one with the scope `check`.
@@ -41,12 +43,15 @@ local function ask(txn)
   if socket:connect(HOST, PORT) and socket:send(request_text(txn)) then status, headers = read_head(socket) end
   socket:close()
   -- Sluice sends the id of the request with every answer. An answer without it is HAProxy's: Sluice was unreachable.
-  if not status or not headers['x-correlation-id'] then return 0 end
-  return status, headers['retry-after']
+  if not status or not headers['x-correlation-id'] then return 0, {} end
+  return status, headers
 end
 
 core.register_action('ask_sluice', { 'http-req' }, function(txn)
-  local status, retry_after = ask(txn)
+  local status, headers = ask(txn)
   txn:set_var('txn.sluice_status', status)
-  txn:set_var('txn.sluice_retry_after', retry_after or '1')
+  txn:set_var('txn.sluice_retry_after', headers['retry-after'] or '1')
+  for _, name in ipairs(QUOTA) do
+    if headers[name] then txn:set_var('txn.sluice_' .. name:gsub('-', '_'), headers[name]) end
+  end
 end)

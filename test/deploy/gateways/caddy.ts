@@ -8,9 +8,9 @@ export const caddy: Gateway = {
   configure: async (place) => {
     const { port, innerPort, sluice, app, isOpen, authorization } = place;
     const file = await writeFileHere(place, 'Caddyfile', [
-      ['http://:8080 {', `http://:${port} {\n\tbind 127.0.0.1`],
-      ['http://:8081 {', `http://:${innerPort} {`],
-      ['forward_auth sluice:8080 127.0.0.1:8081', `forward_auth ${sluice} 127.0.0.1:${innerPort}`],
+      ['http://:8183 {', `http://:${port} {\n\tbind 127.0.0.1`],
+      ['http://:8193 {', `http://:${innerPort} {`],
+      ['forward_auth sluice:8080 127.0.0.1:8193', `forward_auth ${sluice} 127.0.0.1:${innerPort}`],
       ['1h\n\t\treverse_proxy app:8080', `1h\n\t\treverse_proxy ${app}`],
       ['2s\n\t\treverse_proxy app:8080', `2s\n\t\treverse_proxy ${app}`],
       [

@@ -22,7 +22,7 @@ function replacements(place: Place): Replacements {
   const { port, sluice, app, isOpen, authorization } = place;
   const metadata = 'initial_metadata: [{ key: authorization, value: Bearer ... }]';
   return [
-    [address('0.0.0.0:8080'), address(`127.0.0.1:${port}`)],
+    [address('0.0.0.0:8185'), address(`127.0.0.1:${port}`)],
     [endpoint('app:8080'), endpoint(app)],
     [
       `- endpoint:\n                  { address: ${address('sluice-grpc:8082')} }`,

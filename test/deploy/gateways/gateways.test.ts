@@ -32,6 +32,8 @@ interface Case {
   readonly gateway: Gateway;
   /** The keys of requests that may wait and of plain ones, if the client sends no API key. */
   readonly keys: { readonly plain: string; readonly waiting: string };
+  /** Whether the gateway adds Sluice's headers about the limit to what the app answers. */
+  readonly showsQuota?: true;
   /** Whether the gateway learns only from periodic health checks that Sluice is down. */
   readonly asksHealth?: true;
 }
@@ -39,8 +41,8 @@ interface Case {
 const ADDRESS = 'address:127.0.0.1';
 const BY_ADDRESS = { plain: ADDRESS, waiting: ADDRESS };
 const CASES: readonly Case[] = [
-  { gateway: nginx(), keys: BY_ADDRESS },
-  { gateway: haproxy, keys: BY_ADDRESS },
+  { gateway: nginx(), keys: BY_ADDRESS, showsQuota: true },
+  { gateway: haproxy, keys: BY_ADDRESS, showsQuota: true },
   { gateway: caddy, keys: BY_ADDRESS },
   { gateway: traefik, keys: { plain: 'api', waiting: 'reports' }, asksHealth: true },
 ];
@@ -76,7 +78,7 @@ afterEach(async () => {
   app.stop();
 });
 
-for (const { gateway, keys, asksHealth } of CASES) {
+for (const { gateway, keys, showsQuota, asksHealth } of CASES) {
   // `npm test` says which programs are missing.
   const describeIfThere = gateway.program === '' ? describe.skip : describe;
 
@@ -118,6 +120,25 @@ for (const { gateway, keys, asksHealth } of CASES) {
       expect(refused.headers['retry-after']).toMatch(HOUR);
       expect(refused.json()).toMatchObject({ error: 'rate limit exceeded' });
       expect(app.served).toHaveLength(1);
+    });
+
+    test.each([
+      ['draft', ['ratelimit', 'ratelimit-policy']],
+      ['legacy', ['x-ratelimit-limit', 'x-ratelimit-remaining', 'x-ratelimit-reset']],
+    ])("passes on Sluice's headers about the limit in the form %s", async (form, names) => {
+      await killReplicas();
+      sluice = await startReplica({ ...SETTINGS, RATE_LIMIT_HEADERS: form });
+      const url = await start(gateway);
+      const passed = await send(url, 'GET', '/');
+      const refused = await send(url, 'GET', '/');
+
+      expect([passed.status, refused.status]).toEqual([200, 429]);
+      const headersOf = (answer: typeof passed) =>
+        Object.keys(answer.headers)
+          .filter((name) => name.includes('ratelimit'))
+          .sort();
+      expect(headersOf(refused)).toEqual(names);
+      expect(headersOf(passed)).toEqual(showsQuota ? names : []);
     });
 
     test('does not let a request set its own limit', async () => {

@@ -11,13 +11,13 @@ export const haproxy: Gateway = {
   configure: async (place) => {
     const { authorization } = place;
     const lua = await writeFileHere(place, 'haproxy.lua', [
-      ["'127.0.0.1', 8081", `'127.0.0.1', ${place.innerPort}`],
+      ["'127.0.0.1', 8192", `'127.0.0.1', ${place.innerPort}`],
       ['AUTHORIZATION = nil', `AUTHORIZATION = ${authorization ? `'${authorization}'` : 'nil'}`],
     ]);
     const file = await writeFileHere(place, 'haproxy.cfg', [
-      ['/usr/local/etc/haproxy/haproxy.lua', lua],
-      ['bind :8080', `bind 127.0.0.1:${place.port}`],
-      ['bind 127.0.0.1:8081', `bind 127.0.0.1:${place.innerPort}`],
+      ['/etc/haproxy/haproxy.lua', lua],
+      ['bind :8182', `bind 127.0.0.1:${place.port}`],
+      ['bind 127.0.0.1:8192', `bind 127.0.0.1:${place.innerPort}`],
       ['server sluice sluice:8080', `server sluice ${place.sluice}`],
       ['server app app:8080', `server app ${place.app}`],
       [SHUT_WHEN_AWAY, place.isOpen ? `# ${SHUT_WHEN_AWAY}` : SHUT_WHEN_AWAY],

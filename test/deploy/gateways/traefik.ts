@@ -9,8 +9,8 @@ export const traefik: Gateway = {
   configure: async (place) => {
     const { port, innerPort, sluice, app, isOpen, authorization } = place;
     const routes = await writeFileHere(place, 'traefik-routes.yml', [
-      ['127.0.0.1:8081/rate/api', `127.0.0.1:${innerPort}/rate/api`],
-      ['127.0.0.1:8081/rate/reports', `127.0.0.1:${innerPort}/rate/reports`],
+      ['127.0.0.1:8194/rate/api', `127.0.0.1:${innerPort}/rate/api`],
+      ['127.0.0.1:8194/rate/reports', `127.0.0.1:${innerPort}/rate/reports`],
       ['url: http://app:8080', `url: http://${app}`],
       ['url: http://sluice:8080', `url: http://${sluice}`],
       ['service: sluice\n      #', `service: ${isOpen ? 'sluice-or-pass' : 'sluice'}\n      #`],
@@ -21,8 +21,8 @@ export const traefik: Gateway = {
     ]);
     const file = await writeFileHere(place, 'traefik.yml', [
       ['/etc/traefik/traefik-routes.yml', routes],
-      ["':8080'", `'127.0.0.1:${port}'`],
-      ["'127.0.0.1:8081'", `'127.0.0.1:${innerPort}'`],
+      ["':8184'", `'127.0.0.1:${port}'`],
+      ["'127.0.0.1:8194'", `'127.0.0.1:${innerPort}'`],
     ]);
     return [`--configFile=${file}`];
   },
