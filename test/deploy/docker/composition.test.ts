@@ -1,5 +1,9 @@
+import { chmod, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
 import { describeWithDocker } from '../../support/docker.js';
 import { begin, ratePath, send } from '../../support/http-client.js';
+import { useTemporaryFolder } from '../../support/temporary-folder.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
 import { isExpected, Load } from '../load.js';
@@ -23,12 +27,20 @@ function countOf(statuses: readonly number[]): Record<number, number> {
 
 describeWithDocker('the composition', () => {
   let composition: Composition;
+  const folder = useTemporaryFolder();
+  const writeRules = (maximum: number) =>
+    writeFile(
+      join(folder, 'rules.yaml'),
+      `keys: [{ key_pattern: ruled, max_requests_per_window: ${maximum} }]`,
+    );
   beforeAll(async () => {
-    await buildImage();
+    // The replicas run as another user.
+    await Promise.all([buildImage(), writeRules(0), chmod(folder, 0o755)]);
     composition = await Composition.up({
       WINDOW_MILLIS: String(WINDOW_MILLIS),
       MAX_REQUESTS: String(MAX_REQUESTS),
       SHUTDOWN_GRACE_MILLIS: '2000',
+      SLUICE_RULES: folder,
     });
   }, START_TIMEOUT_MILLIS);
   // Where it did not come up it is down already, and there is none.
@@ -62,6 +74,22 @@ describeWithDocker('the composition', () => {
   test('publishes nothing but checks and health', async () => {
     expect(await statusesOf(composition.url, PUBLISHED)).toEqual(allWith(200, PUBLISHED));
     expect(await statusesOf(composition.url, NOT_PUBLISHED)).toEqual(allWith(404, NOT_PUBLISHED));
+  });
+
+  test('serves the dashboard to administrators, and no checks', async () => {
+    const INNER = ['/ui', '/debug', '/metrics', '/readyz'];
+    expect(await statusesOf(composition.adminUrl, INNER)).toEqual(allWith(200, INNER));
+    const { status } = await send(composition.adminUrl, 'POST', ratePath(uniqueKey()));
+    expect(status).toBe(404);
+  });
+
+  test('takes its rules from a folder, and changed ones without a restart', async () => {
+    expect((await send(composition.url, 'POST', ratePath('ruled'))).status).toBe(429);
+    await writeRules(1_000_000);
+
+    await until(
+      async () => (await send(composition.url, 'POST', ratePath('ruled'))).status === 200,
+    );
   });
 
   test(

@@ -12,15 +12,19 @@ export class Composition {
   private constructor(
     /** The load balancer's URL. */
     readonly url: string,
+    /** The load balancer's URL for administrators. */
+    readonly adminUrl: string,
     private readonly environment: Readonly<Record<string, string>>,
   ) {}
 
   /** `docker compose up`, with these settings in its environment. Resolves when all replicas are in service. */
   static async up(settings: Readonly<Record<string, string>>): Promise<Composition> {
-    const port = String(await freePort());
-    const composition = new Composition(`http://127.0.0.1:${port}`, {
+    const [port, adminPort] = [String(await freePort()), String(await freePort())];
+    const urls = [`http://127.0.0.1:${port}`, `http://127.0.0.1:${adminPort}`] as const;
+    const composition = new Composition(...urls, {
       COMPOSE_PROJECT_NAME: uniqueKey(),
       SLUICE_PORT: port,
+      SLUICE_ADMIN_PORT: adminPort,
       ...settings,
     });
     try {
@@ -54,7 +58,7 @@ export class Composition {
   /** Resolves when exactly `count` requests wait for the key. The balancer does not publish /debug; a replica has it. */
   async untilWaiting(key: string, count: number): Promise<void> {
     const [replica = ''] = await this.replicas();
-    const url = `http://localhost:8080/debug/${encodeURIComponent(key)}`;
+    const url = `http://localhost:8081/debug/${encodeURIComponent(key)}`;
     const script = `fetch('${url}').then((answer) => answer.text()).then(console.log)`;
     await until(async () => {
       const state = JSON.parse(await docker('exec', replica, 'node', '-e', script)) as DebugState;
