@@ -28,6 +28,8 @@ const SLOWEST = [
   'test/deploy/gateways/gateways.test.ts',
   'test/deploy/gateways/envoy.test.ts',
   'test/deploy/installed-package.test.ts',
+  'test/deploy/client-package.test.ts',
+  'test/deploy/python-client.test.ts',
   'test/service/grpc/stop.test.ts',
   'test/service/grpc/account.test.ts',
   'test/service/fuzz/http-surface.test.ts',

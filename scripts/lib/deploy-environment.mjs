@@ -5,6 +5,7 @@ import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 
 import { findChromium } from './find-chromium.mjs';
+import { findClientPython } from './find-client-python.mjs';
 import { findDeployTools } from './find-deploy-tools.mjs';
 import { findDocker, removeBuiltImage } from './find-docker.mjs';
 import { findGateways } from './find-gateways.mjs';
@@ -42,6 +43,7 @@ const environment = {
   SLUICE_TEST_GOCC: process.env.SLUICE_TEST_GOCC || findGocc(),
   SLUICE_TEST_GRPC_PYTHON: findGrpcPython({ get }),
   SLUICE_TEST_OPENAPI_PYTHON: findOpenApiPython({ get }),
+  SLUICE_TEST_CLIENT_PYTHON: findClientPython({ get }),
   SLUICE_TEST_OLDEST_NODE: findOldestNode({ get }),
   ...findGateways(nginx, { get }),
   ...findLanguages(),

@@ -18,7 +18,7 @@ const REASON_LINES = 5;
  * says so.
  * @param tool.name its name in that line
  * @param tool.version is part of the environment's name, so that a new version installs the tool again
- * @param tool.packages the names of its packages, all of this version
+ * @param tool.packages the names of its packages, of this version unless they have one, as in `httpx==0.28.1`
  * @param tool.program the program's name in the environment
  * @param tool.tests the tests that are skipped without it
  * @param options.get whether a missing one is installed, into a folder of node_modules
@@ -37,7 +37,7 @@ export function findFromPypi(tool, { get }) {
 
 function install(python, folder, { name, version, packages }) {
   console.error(`no ${name} found; installing ${version} from PyPI, which can take minutes ...`);
-  const pinned = packages.map((one) => `${one}==${version}`);
+  const pinned = packages.map((one) => (one.includes('==') ? one : `${one}==${version}`));
   const commands = [
     [python, '-m', 'venv', folder],
     [join(folder, 'bin', 'pip'), 'install', '--quiet', '--no-input', ...pinned],

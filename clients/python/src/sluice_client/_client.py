@@ -1,0 +1,99 @@
+import threading
+import time
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from typing import Concatenate, ParamSpec, Self, TypeVar, Unpack
+
+import httpx
+
+from ._core import Core
+from ._permit import Permit, Renewals
+from ._protocol import LIMITS, ClientOptions, PermitOptions
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class BlockingCore(Core):
+    """Blocks its thread where another would suspend."""
+
+    def __init__(self, http: httpx.Client, url: str, options: ClientOptions) -> None:
+        super().__init__(url, **options)
+        self.http = http
+
+    async def _request(self, method: str, url: str, headers: dict[str, str], timeout: httpx.Timeout) -> httpx.Response:
+        return self.http.request(method, url, headers=headers, timeout=timeout)
+
+    async def _sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+
+def run(work: Coroutine[object, None, T]) -> T:
+    """Runs a coroutine that never suspends."""
+    try:
+        work.send(None)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+    raise RuntimeError("the coroutine has suspended")
+
+
+def blocking(
+    method: Callable[Concatenate[Core, P], Coroutine[object, None, T]],
+) -> Callable[Concatenate["SluiceClient", P], T]:
+    """A method of the client that blocks until that of the core ends."""
+
+    @wraps(method)
+    def call(client: "SluiceClient", /, *args: P.args, **options: P.kwargs) -> T:
+        return run(method(client._core, *args, **options))
+
+    return call
+
+
+class SluiceClient:
+    """Asks Sluice for permission. One client is enough for a process and its threads.
+
+    `timeout`, in seconds and 5 by default, bounds each attempt of all calls but waits. `http` sends the requests.
+    """
+
+    def __init__(self, url: str, *, http: httpx.Client | None = None, **options: Unpack[ClientOptions]) -> None:
+        self._core = BlockingCore(http or httpx.Client(limits=LIMITS), url, options)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the connections."""
+        self._core.http.close()
+
+    check = blocking(Core.check)
+    wait = blocking(Core.wait)
+    release = blocking(Core.release)
+    correct = blocking(Core.correct)
+    renew = blocking(Core.renew)
+    pause = blocking(Core.pause)
+
+    @contextmanager
+    def permit(self, key: str, **options: Unpack[PermitOptions]) -> Iterator[Permit]:
+        """Waits for permission, holds it while the block runs, and releases it.
+
+        A thread renews the hold. If the permit is lost, the block goes on: it asks `is_lost` or `raise_if_lost`.
+        With `hold=False` the permit ends with its window. Raises SluiceDeniedError if it is denied.
+        """
+        permit, renewals = run(self._core._acquire(key, options))
+        ended = threading.Event()
+        if renewals:
+            threading.Thread(target=self._keep, args=(permit, renewals, ended), daemon=True).start()
+        try:
+            yield permit
+        finally:
+            ended.set()
+            run(self._core._give_back(permit))
+
+    def _keep(self, permit: Permit, renewals: Renewals, ended: threading.Event) -> None:
+        while not ended.wait(renewals.pause) and not permit.is_lost:
+            run(self._core._renew_once(permit, renewals))

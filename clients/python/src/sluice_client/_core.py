@@ -1,0 +1,124 @@
+import asyncio
+import random
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Unpack
+
+import httpx
+
+from ._errors import SluiceDeniedError, SluiceError, SluiceUnavailableError
+from ._permit import Permit, Renewals
+from ._protocol import Approval, Call, CheckOptions, Decision, PermitOptions, Token, WaitOptions
+from ._protocol import decision_in, error_in, is_found, unanswered
+
+FIRST_PAUSE_SECONDS = 0.1
+PAUSE_GROWTH = 3.0
+JITTER = 0.2
+
+
+class Core(ABC):
+    """What both clients do. The one for threads runs it without ever suspending it."""
+
+    def __init__(self, url: str, token: Token = None, timeout: float = 5.0, retries: int = 3) -> None:
+        self._url = url.rstrip("/")
+        self._token = token
+        self._timeout = timeout
+        self._retries = retries
+
+    @abstractmethod
+    async def _request(self, method: str, url: str, headers: dict[str, str], timeout: httpx.Timeout) -> httpx.Response:
+        """Sends one request."""
+
+    async def _sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    async def check(self, key: str, **options: Unpack[CheckOptions]) -> Decision:
+        """Asks for permission, and is approved or denied at once."""
+        return await self._decide(key, options, self._timeout)
+
+    async def wait(self, key: str, **options: Unpack[WaitOptions]) -> Decision:
+        """Asks for permission, and waits for it in the key's queue, without a limit unless one is given."""
+        timeout = options.pop("timeout", None)
+        return await self._decide(key, {**options, "can_wait": "true"}, timeout)
+
+    async def release(self, key: str, request_id: str) -> bool:
+        """Releases an approval. Returns False if it no longer exists."""
+        return is_found(await self._send(Call("DELETE", (key, request_id), {}, self._timeout)))
+
+    async def correct(self, key: str, request_id: str, hits: int) -> bool:
+        """Corrects the hits of an approval. Returns False if it no longer exists."""
+        return is_found(await self._send(Call("PUT", (key, request_id), {"hits": hits}, self._timeout)))
+
+    async def renew(self, key: str, request_id: str, hold_millis: int | None = None) -> bool:
+        """Renews the hold of an approval. Returns False if it no longer exists, or is not held."""
+        return is_found(await self._send(Call("PUT", (key, request_id), {"hold_millis": hold_millis}, self._timeout)))
+
+    async def pause(self, key: str, millis: int) -> None:
+        """Pauses a key for all callers. 0 ends the pause."""
+        is_found(await self._send(Call("PUT", (key,), {"pause_millis": millis}, self._timeout)))
+
+    async def _decide(self, key: str, parameters: Mapping[str, object], timeout: float | None) -> Decision:
+        return decision_in(await self._send(Call("POST", (key,), parameters, timeout)))
+
+    async def _acquire(self, key: str, options: PermitOptions) -> tuple[Permit, Renewals | None]:
+        wait, hold = options.pop("wait", True), options.pop("hold", True)
+        if hold:
+            options.setdefault("hold_millis", 30_000)
+        asked_at = time.monotonic()
+        timeout = options.pop("timeout", None if wait else self._timeout)
+        decision = await self._decide(key, {**options, "can_wait": "true" if wait else None}, timeout)
+        if not isinstance(decision, Approval):
+            raise SluiceDeniedError(key, decision.retry_after, decision.limit)
+        permit = Permit(key, decision.request_id)
+        if not hold or decision.uncounted:
+            return permit, None
+        renewals = Renewals(options["hold_millis"] / 1000, asked_at)
+        # After a wait, nothing says how long ago the turn came.
+        while renewals.has_to_begin and not await self._renew_once(permit, renewals):
+            permit.raise_if_lost()
+            await self._sleep(renewals.pause)
+        return permit, renewals
+
+    async def _renew_once(self, permit: Permit, renewals: Renewals) -> bool:
+        timeout, sent_at = renewals.timeout, time.monotonic()
+        if timeout <= 0:
+            return permit._lose(renewals.cause)
+        try:
+            if is_found(await self._send(Call("PUT", (permit.key, permit.request_id), {}, timeout), retries=0)):
+                return renewals.succeeded(sent_at)
+            return permit._lose(None)
+        except SluiceError as error:
+            return renewals.failed(error)
+
+    async def _give_back(self, permit: Permit) -> None:
+        """Releases a permit. A failure is ignored, since the permit ends with its hold or window."""
+        permit._is_over = True
+        with suppress(SluiceError):
+            if not permit.is_lost:
+                await self.release(permit.key, permit.request_id)
+
+    async def _send(self, call: Call, retries: int | None = None) -> httpx.Response:
+        """Sends a request, and sends it again only if it can't have counted."""
+        attempt = 0
+        while True:
+            try:
+                return await self._send_once(call)
+            except SluiceUnavailableError as error:
+                if error.may_have_counted or attempt >= (self._retries if retries is None else retries):
+                    raise
+                pause = error.retry_after or FIRST_PAUSE_SECONDS * PAUSE_GROWTH**attempt
+            attempt += 1
+            await self._sleep(pause * (1 + JITTER * random.random()))
+
+    async def _send_once(self, call: Call) -> httpx.Response:
+        token = self._token() if callable(self._token) else self._token
+        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        try:
+            response = await self._request(call.method, self._url + call.path, headers, call.timeouts)
+        except httpx.TransportError as error:
+            raise unanswered(error) from error
+        if response.status_code >= 500:
+            raise error_in(response)
+        return response

@@ -1,0 +1,189 @@
+"""Requests to Sluice and their answers, without the sending, which differs between the two clients."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal, TypedDict
+from urllib.parse import quote, urlencode
+
+import httpx
+
+from ._errors import SluiceError, SluiceTimeoutError, SluiceUnavailableError
+
+CONNECT_SECONDS = 2.0
+# Waits take a connection each. With a bound, a release could not be sent that a wait needs.
+LIMITS = httpx.Limits(max_connections=None, max_keepalive_connections=20)
+
+# The messages of the 503s that are certain to have counted nothing.
+COUNTED_NOTHING = (
+    "store full: no room for another key",
+    "too many approvals of the key",
+    "shutting down",
+    "too many waiters on this replica",
+    "too many waiters of this caller on this replica",
+)
+
+Token = str | Callable[[], str] | None
+
+
+class ClientOptions(TypedDict, total=False):
+    """How to ask: with a token, for at most so many seconds, and how often again if nothing can have counted."""
+
+    token: Token
+    timeout: float
+    retries: int
+
+
+class CheckOptions(TypedDict, total=False):
+    """How to ask for permission."""
+
+    hits: int
+    hold_millis: int
+    max_requests: int
+    max_requests_in_queue: int
+    window_millis: int
+
+
+class WaitOptions(CheckOptions, total=False):
+    """How to ask for permission, and to wait for it: `max_wait_millis` denies; `timeout`, in seconds, raises."""
+
+    max_wait_millis: int
+    timeout: float | None
+
+
+class PermitOptions(WaitOptions, total=False):
+    """How to get a permit: whether to wait, and whether to hold it. Both are True by default."""
+
+    wait: bool
+    hold: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """What is left of a limit, as of the decision."""
+
+    name: str
+    limit: int
+    remaining: int
+    reset_seconds: int
+    window_seconds: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """Sluice approves the check."""
+
+    request_id: str
+    uncounted: bool
+    """Whether nothing counts the approval: a shadow rule let it pass, or the outage policy `allow`."""
+    quota: tuple[Quota, ...]
+    approved: Literal[True] = True
+
+
+@dataclass(frozen=True, slots=True)
+class Denial:
+    """Sluice denies the check."""
+
+    retry_after: int
+    limit: str | None
+    quota: tuple[Quota, ...]
+    approved: Literal[False] = False
+
+
+Decision = Approval | Denial
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request, and the longest time for its answer in seconds. None is for ever."""
+
+    method: str
+    names: tuple[str, ...]
+    parameters: Mapping[str, object]
+    timeout: float | None
+
+    @property
+    def path(self) -> str:
+        # A name of dots would be part of the path.
+        names = (quote(name, safe="").replace(".", "%2E") for name in self.names)
+        given = {_camel(name): value for name, value in self.parameters.items() if value is not None}
+        return "/".join(["/rate", *names]) + (f"?{urlencode(given)}" if given else "")
+
+    @property
+    def timeouts(self) -> httpx.Timeout:
+        return httpx.Timeout(self.timeout, connect=min(CONNECT_SECONDS, self.timeout or CONNECT_SECONDS))
+
+
+def decision_in(response: httpx.Response) -> Decision:
+    body = _body(response)
+    if response.status_code == 200 and isinstance(body.get("request_id"), str):
+        policy = response.headers.get("x-sluice-outage-policy")
+        uncounted = "x-sluice-shadow" in response.headers or policy == "allow"
+        return Approval(body["request_id"], uncounted, _quota_in(response.headers))
+    if response.status_code == 429:
+        return Denial(_retry_after(response) or 1, body.get("limit"), _quota_in(response.headers))
+    raise error_in(response)
+
+
+def is_found(response: httpx.Response) -> bool:
+    """Whether there is the approval that the request is about."""
+    if response.status_code == 200:
+        return True
+    if response.status_code == 404 and _body(response).get("error") == "request not found":
+        return False
+    raise error_in(response)
+
+
+def unanswered(error: httpx.TransportError) -> SluiceUnavailableError:
+    """The error of a request without an answer."""
+    never_sent = isinstance(error, (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout))
+    if isinstance(error, httpx.TimeoutException) and not isinstance(error, httpx.ConnectTimeout):
+        return SluiceTimeoutError("no answer in time", not never_sent)
+    message = "Sluice is unreachable" if never_sent else "the answer from Sluice was lost"
+    return SluiceUnavailableError(message, not never_sent)
+
+
+def _camel(name: str) -> str:
+    return re.sub(r"_(\w)", lambda match: match[1].upper(), name)
+
+
+def error_in(response: httpx.Response) -> SluiceError:
+    status = response.status_code
+    message = "not an answer from Sluice" if status < 400 else _body(response).get("error", f"status {status}")
+    if 400 <= status < 500:
+        return SluiceError(message, status)
+    may_have_counted = status != 503 or message not in COUNTED_NOTHING
+    retry_after = _retry_after(response)
+    return SluiceUnavailableError(message, may_have_counted, status, retry_after)
+
+
+def _retry_after(response: httpx.Response) -> int | None:
+    text = response.headers.get("retry-after", "")
+    return int(text) if text.isdecimal() else None
+
+
+def _body(response: httpx.Response) -> dict[str, str]:
+    try:
+        body = response.json()
+    except ValueError:
+        return {}
+    return body if isinstance(body, dict) else {}
+
+
+_ITEM = re.compile(r'"((?:[^"\\]|\\.)*)"((?:;[a-z]+=\d+)*)')
+
+
+def _quota_in(headers: httpx.Headers) -> tuple[Quota, ...]:
+    left = _items(headers.get("ratelimit", ""))
+    return tuple(
+        Quota(name, policy["q"], left[name]["r"], left[name]["t"], policy.get("w"))
+        for name, policy in _items(headers.get("ratelimit-policy", "")).items()
+        if "q" in policy and left.get(name, {}).keys() >= {"r", "t"}
+    )
+
+
+def _items(header: str) -> dict[str, dict[str, int]]:
+    return {
+        re.sub(r"\\(.)", r"\1", name): {key: int(n) for key, n in re.findall(r";([a-z]+)=(\d+)", parameters)}
+        for name, parameters in _ITEM.findall(header)
+    }

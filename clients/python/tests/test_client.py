@@ -1,0 +1,214 @@
+import signal
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from sluice_client import (
+    Approval,
+    Denial,
+    Quota,
+    SluiceClient,
+    SluiceDeniedError,
+    SluiceError,
+    SluicePermitLostError,
+    SluiceTimeoutError,
+    SluiceUnavailableError,
+)
+
+from .conftest import Service
+
+
+@pytest.fixture
+def sluice(service: Service) -> Iterator[SluiceClient]:
+    with SluiceClient(service.url) as client:
+        yield client
+
+
+def approval(client: SluiceClient, key: str) -> str:
+    decision = client.check(key)
+    assert isinstance(decision, Approval)
+    return decision.request_id
+
+
+def test_a_check_is_approved_and_then_denied_with_what_is_left(sluice: SluiceClient, key: str) -> None:
+    first, second = sluice.check(key, max_requests=3, hits=2), sluice.check(key, hits=2)
+
+    left = Quota("default", limit=3, remaining=1, reset_seconds=3600, window_seconds=3600)
+    assert isinstance(first, Approval)
+    assert (first.uncounted, first.quota) == (False, (left,))
+    assert second == Denial(retry_after=3600, limit=None, quota=(left,))
+
+
+def test_a_wait_ends_with_a_release(service: Service, sluice: SluiceClient, key: str) -> None:
+    request_id = approval(sluice, key)
+    with ThreadPoolExecutor() as threads:
+        waiting = threads.submit(sluice.wait, key)
+        service.wait_for(key, "NumWaiting", 1)
+        assert sluice.release(key, request_id) is True
+
+        assert waiting.result().approved
+    assert sluice.release(key, request_id) is False
+
+
+def test_no_timeout_of_httpx_cuts_a_wait(service: Service, key: str) -> None:
+    # The timeout of the client is shorter than the wait, as those 5 s of httpx are.
+    with SluiceClient(service.url, timeout=0.3) as client, ThreadPoolExecutor() as threads:
+        request_id = approval(client, key)
+        waiting = threads.submit(client.wait, key)
+        service.wait_for(key, "NumWaiting", 1)
+        limited = client.wait(f"{key} full", max_requests=1)
+        assert limited.approved
+        assert not client.wait(f"{key} full", max_wait_millis=600).approved
+        with pytest.raises(SluiceTimeoutError):
+            client.wait(key, timeout=0.6)
+
+        assert not waiting.done()
+        client.release(key, request_id)
+        assert waiting.result().approved
+
+
+def test_a_wait_that_is_too_long_is_denied_or_times_out(service: Service, sluice: SluiceClient, key: str) -> None:
+    approval(sluice, key)
+
+    denied = sluice.wait(key, max_wait_millis=1000)
+    assert isinstance(denied, Denial)
+    assert denied.retry_after == 3600
+    with pytest.raises(SluiceTimeoutError) as raised:
+        sluice.wait(key, timeout=0.2)
+    assert raised.value.may_have_counted
+    service.wait_for(key, "NumWaiting", 0)
+
+
+def test_many_waits_leave_connections_for_a_release(service: Service, sluice: SluiceClient, key: str) -> None:
+    request_id = approval(sluice, key)
+    with ThreadPoolExecutor(max_workers=120) as threads:
+        waits = [threads.submit(sluice.wait, key) for _ in range(120)]
+        service.wait_for(key, "NumWaiting", 120)
+        sluice.check(key, max_requests=121)
+
+        sluice.release(key, request_id)
+        assert sum(wait.result().approved for wait in waits) == 120
+
+
+def test_hits_are_corrected_holds_renewed_and_keys_paused(service: Service, sluice: SluiceClient, key: str) -> None:
+    held = sluice.check(key, max_requests=10, hits=3, hold_millis=60_000)
+    assert isinstance(held, Approval)
+
+    assert sluice.correct(key, held.request_id, 7)
+    assert sluice.renew(key, held.request_id, hold_millis=30_000)
+    sluice.pause(key, 60_000)
+
+    state = service.state(key)
+    assert (state["NumHeld"], state["PausedMillis"] > 0) == (7, True)
+    assert not sluice.check(key).approved
+    sluice.pause(key, 0)
+    assert sluice.check(key).approved
+
+
+@pytest.mark.parametrize("name", ["a/b c?d#e", "ü %2F", "..", "."])
+def test_a_key_may_have_any_sign(sluice: SluiceClient, key: str, name: str) -> None:
+    whole = name if name.startswith(".") else f"{key} {name}"
+    request_id = approval(sluice, whole)
+
+    assert sluice.release(whole, request_id)
+
+
+def test_sluice_rejects_a_wrong_request(sluice: SluiceClient, key: str) -> None:
+    with pytest.raises(SluiceError, match="maxRequests must be") as raised:
+        sluice.check(key, max_requests=0)
+    assert raised.value.status == 400
+
+
+class TestPermit:
+    def test_it_is_held_while_its_block_runs_and_then_released(
+        self, service: Service, sluice: SluiceClient, key: str
+    ) -> None:
+        with pytest.raises(ZeroDivisionError):
+            with sluice.permit(key, max_requests=2, hits=2) as permit:
+                assert service.state(key)["NumHeld"] == 2
+                assert sluice.correct(key, permit.request_id, 1)
+                raise ZeroDivisionError
+
+        assert service.state(key)["NumApprovedThisWindow"] == 0
+
+    def test_without_a_hold_it_is_released(self, service: Service, sluice: SluiceClient, key: str) -> None:
+        with sluice.permit(key, hold=False):
+            state = service.state(key)
+            assert (state.get("NumHeld"), state["NumApprovedThisWindow"]) == (None, 1)
+
+        assert service.state(key)["NumApprovedThisWindow"] == 0
+
+    def test_its_hold_is_renewed(self, service: Service, sluice: SluiceClient, key: str) -> None:
+        with sluice.permit(key, hold_millis=1000) as permit, ThreadPoolExecutor() as threads:
+            # Two holds later, nobody else is approved.
+            assert not sluice.wait(key, max_wait_millis=2000).approved
+            assert not permit.is_lost
+            waiting = threads.submit(sluice.wait, key)
+            service.wait_for(key, "NumWaiting", 1)
+            sluice.release(key, permit.request_id)
+            assert waiting.result().approved
+
+    def test_a_lost_one_says_so(self, sluice: SluiceClient, key: str) -> None:
+        with sluice.permit(key, hold_millis=1000) as permit:
+            sluice.release(key, permit.request_id)
+            while not permit.is_lost:
+                pass
+            with pytest.raises(SluicePermitLostError):
+                permit.raise_if_lost()
+
+    def test_one_that_is_denied_raises(self, sluice: SluiceClient, key: str) -> None:
+        approval(sluice, key)
+
+        with pytest.raises(SluiceDeniedError) as raised, sluice.permit(key, wait=False):
+            pass
+        assert (raised.value.status, raised.value.retry_after) == (429, 3600)
+
+    def test_threads_share_a_client_one_at_a_time(self, sluice: SluiceClient, key: str) -> None:
+        running, most, lock = 0, 0, threading.Lock()
+
+        def work() -> None:
+            nonlocal running, most
+            with sluice.permit(key, max_requests=2):
+                with lock:
+                    running, most = running + 1, max(most, running + 1)
+                with lock:
+                    running -= 1
+
+        with ThreadPoolExecutor(max_workers=8) as threads:
+            for future in [threads.submit(work) for _ in range(24)]:
+                future.result()
+        assert most <= 2
+
+
+class TestWithoutSluice:
+    def test_an_unreachable_one_has_counted_nothing(self) -> None:
+        client = SluiceClient("http://127.0.0.1:1", retries=1)
+
+        with pytest.raises(SluiceUnavailableError, match="Sluice is unreachable") as raised:
+            client.check("a")
+        assert not raised.value.may_have_counted
+
+    def test_a_wait_at_one_that_is_killed_may_have_counted(self, ending_service: Service, key: str) -> None:
+        client = SluiceClient(ending_service.url)
+        approval(client, key)
+        with ThreadPoolExecutor() as threads:
+            waiting = threads.submit(client.wait, key)
+            ending_service.wait_for(key, "NumWaiting", 1)
+            ending_service.process.kill()
+
+            with pytest.raises(SluiceUnavailableError, match="the answer from Sluice was lost") as raised:
+                waiting.result()
+        assert raised.value.may_have_counted
+
+    def test_a_wait_at_one_that_stops_has_counted_nothing(self, ending_service: Service, key: str) -> None:
+        client = SluiceClient(ending_service.url, retries=0)
+        approval(client, key)
+        with ThreadPoolExecutor() as threads:
+            waiting = threads.submit(client.wait, key)
+            ending_service.wait_for(key, "NumWaiting", 1)
+            ending_service.process.send_signal(signal.SIGTERM)
+
+            with pytest.raises(SluiceUnavailableError, match="shutting down") as raised:
+                waiting.result()
+        assert (raised.value.may_have_counted, raised.value.retry_after) == (False, 1)

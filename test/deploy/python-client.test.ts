@@ -1,0 +1,99 @@
+import { execFile } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+
+import { ERRORS } from '../../src/service/errors.js';
+import { startTestApp } from '../support/app.js';
+import { provided } from '../support/provided.js';
+import { useTemporaryFolder } from '../support/temporary-folder.js';
+import { ROOT } from './repository-files.js';
+
+const CLIENT = join(ROOT, 'clients/python');
+const TIMEOUT_MILLIS = 120_000;
+
+const run = promisify(execFile);
+const python = provided('SLUICE_TEST_CLIENT_PYTHON');
+// `npm test` says if Python is missing.
+const testWithPython = python === '' ? test.skip : test;
+
+const readClient = (path: string) => readFileSync(join(CLIENT, path), 'utf8');
+
+describe('the Python client', () => {
+  const folder = useTemporaryFolder();
+  const environment = { PATH: process.env.PATH, PYTHONDONTWRITEBYTECODE: '1' };
+
+  /** Resolves with what a module of Python prints, and fails with all of it. */
+  async function runModule(...words: string[]): Promise<string> {
+    const options = { cwd: CLIENT, env: environment };
+    const { stdout } = await run(python, ['-m', ...words], options).catch((error: unknown) => {
+      const { stdout: out, stderr } = error as { stdout: string; stderr: string };
+      throw new Error(`${out}${stderr}`, { cause: error });
+    });
+    return stdout;
+  }
+
+  testWithPython(
+    'passes its tests against a service process',
+    async () => {
+      expect(await runModule('pytest', '--quiet')).toMatch(/^\d+ passed/m);
+    },
+    TIMEOUT_MILLIS,
+  );
+
+  testWithPython(
+    'passes mypy --strict, with its tests',
+    async () => {
+      expect(await runModule('mypy', '--strict', '--cache-dir', folder)).toContain(
+        'no issues found',
+      );
+    },
+    TIMEOUT_MILLIS,
+  );
+
+  testWithPython(
+    'is installed with its types, and runs the example of its README',
+    async () => {
+      const wheel = ['--no-build-isolation', '--no-deps', '--no-index', '--quiet'];
+      await runModule('pip', 'install', ...wheel, '--target', folder, CLIENT);
+      expect(readFileSync(join(folder, 'sluice_client/py.typed'), 'utf8')).toBe('');
+      const readme = readClient('README.md');
+      const [, example = '', printed] =
+        /^```python\n([\s\S]*?)^```\n\n```text\n([\s\S]*?)^```$/m.exec(readme) ?? [];
+      writeFileSync(join(folder, 'example.py'), example);
+      const app = await startTestApp({ WINDOW_MILLIS: '3600000' });
+      try {
+        const { stdout } = await run(python, ['example.py'], {
+          cwd: folder,
+          env: { ...environment, SLUICE_URL: app.url },
+        });
+        expect(stdout).toBe(printed);
+      } finally {
+        await app.stop(0);
+      }
+    },
+    TIMEOUT_MILLIS,
+  );
+
+  test('knows the errors that have counted nothing, as the Node client does', () => {
+    const [, list = ''] =
+      /^COUNTED_NOTHING = \(\n([\s\S]*?)^\)/m.exec(readClient('src/sluice_client/_protocol.py')) ??
+      [];
+    const codes = [
+      ...(['STORE_FULL', 'KEY_FULL', 'SHUTTING_DOWN'] as const),
+      ...(['TOO_MANY_WAITERS', 'TOO_MANY_WAITERS_OF_CALLER'] as const),
+    ];
+
+    expect([...list.matchAll(/"(.*)"/g)].map(([, message]) => message)).toEqual(
+      codes.map((code) => ERRORS[code].message),
+    );
+  });
+
+  test('has the version and the licence of the service', () => {
+    const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
+      version: string;
+    };
+    expect(readClient('pyproject.toml')).toContain(`\nversion = "${version}"\n`);
+    expect(readClient('LICENSE')).toBe(readFileSync(join(ROOT, 'LICENSE'), 'utf8'));
+  });
+});
