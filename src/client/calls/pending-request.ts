@@ -51,6 +51,8 @@ export class PendingRequest<Element, Result, Value> {
   #resolve!: (value: Value) => void;
   #reject!: (error: unknown) => void;
   #isOver = false;
+  /** Whether an answer was lost before it was sent again. */
+  #wasLost = false;
   /** How many addresses have failed it since the last pause. */
   #failures = 0;
   #pauses = 0;
@@ -81,6 +83,11 @@ export class PendingRequest<Element, Result, Value> {
     this.#send();
   }
 
+  /** Whether it is sent, or was sent before and may have taken effect. */
+  get mayHaveCounted(): boolean {
+    return this.isSent || this.#wasLost;
+  }
+
   /** Whether its caller has an answer, or waits no longer. */
   get isOver(): boolean {
     return this.#isOver;
@@ -108,10 +115,11 @@ export class PendingRequest<Element, Result, Value> {
     const comesBackAfter = performance.now() - this.#startedAt + pauseMillis;
     if (comesBackAfter >= this.timeoutMillis) {
       this.#end();
-      this.#reject(error);
+      this.#reject(this.#wasLost ? counted(error) : error);
       return;
     }
     this.isSent = false;
+    if (error instanceof SluiceUnavailableError) this.#wasLost ||= error.mayHaveCounted;
     this.#pause = setTimeout(() => {
       this.#send();
     }, pauseMillis);
@@ -156,12 +164,20 @@ export class PendingRequest<Element, Result, Value> {
   }
 }
 
-type Late = Pick<PendingRequest<never, never, never>, 'timeoutMillis' | 'isSent' | 'leave'>;
+type Late = Pick<PendingRequest<never, never, never>, 'timeoutMillis' | 'mayHaveCounted' | 'leave'>;
 
 function outOfTime(request: Late): void {
-  const { timeoutMillis, isSent } = request;
+  const { timeoutMillis, mayHaveCounted } = request;
   const message = `no answer within ${timeoutMillis} ms`;
-  request.leave(new SluiceTimeoutError(message, { mayHaveCounted: isSent }));
+  request.leave(new SluiceTimeoutError(message, { mayHaveCounted }));
+}
+
+/** The error of a request that was sent before, and may have counted then. */
+function counted(error: unknown): unknown {
+  if (!(error instanceof SluiceUnavailableError) || error.mayHaveCounted) return error;
+  const { message, status, retryAfterSeconds } = error;
+  const details = { cause: error, status, retryAfterSeconds, mayHaveCounted: true };
+  return new SluiceUnavailableError(message, details);
 }
 
 function withJitter(retryAfterSeconds: number | undefined, otherwiseMillis: number): number {

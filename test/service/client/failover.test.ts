@@ -124,6 +124,14 @@ describe('a lost answer', () => {
     expect([first.calls.length, second.calls.length]).toEqual([1, 1]);
   });
 
+  test('of a held wait may have counted, whatever comes after it', async () => {
+    const [first, second] = [await losing(), await serve(stop)];
+
+    const held = clientOf(first, second).wait('a', HELD);
+
+    await expect(held).rejects.toMatchObject({ message: 'shutting down', mayHaveCounted: true });
+  });
+
   test.each([
     ...ways,
     ['held check', ((client, key) => client.check(key, HELD)) satisfies Ask] as const,
