@@ -19,7 +19,7 @@ export interface ReplicaReport {
 }
 
 /** The most denied keys of a report, those with the highest rates. */
-const MOST_DENIED = 200;
+const MOST_DENIED = 64;
 
 const number = z.number().nonnegative();
 const REASONS = [
