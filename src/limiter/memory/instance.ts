@@ -348,6 +348,9 @@ export class Instance {
       this.#queue.delete(requestId);
       granted.push(requestId);
     }
-    if (granted.length > 0) this.onGrant(granted);
+    if (granted.length === 0) return;
+    // The limits that they count in may be newer than the last check.
+    this.#expires = Math.max(this.#expires, this.#idleAt);
+    this.onGrant(granted);
   }
 }

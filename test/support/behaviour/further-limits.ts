@@ -363,6 +363,17 @@ export function describeFurtherLimits(name: string, createHarness: HarnessFactor
         expect(await second.decision).toMatchObject({ outcome: 'approved' });
       });
 
+      test('keep the key until the window ends in which they approved a waiter', async () => {
+        await setFurther();
+        await harness.limiter.pause(key, 500);
+        const waiter = await wait();
+        await setFurther(MINUTE);
+        await harness.advance(500);
+        expect(await waiter.decision).toMatchObject({ outcome: 'approved' });
+        await harness.advance(20_000);
+        expect(await approvedOf(MINUTE)).toBe(1);
+      });
+
       test('that change its window keep what was approved while that goes on', async () => {
         await approve();
         await setFurther({ ...MINUTE, windowMillis: 5000 });

@@ -85,7 +85,7 @@ const WRONG_PAUSES = [
   '__proto__=1', 'a=%00',
 ]; // prettier-ignore
 const NO_PATHS = [
-  '/', '/rate/', '/rates', '/Rate/x', '//rate/x', '/rate//x', '/rate/x/y/z', '/../rate/x',
+  '/rate/', '/rates', '/Rate/x', '//rate/x', '/rate//x', '/rate/x/y/z', '/../rate/x',
   '/debugs', '/healthz/', '/HEALTHZ', '/readyz/x', '/metrics/', '/favicon.ico', '/%72ate/x', '/.env',
 ]; // prettier-ignore
 const UNREADABLE = [
@@ -279,8 +279,9 @@ export class RequestGenerator {
         return { ...ask, method: read, statuses: [200] };
       }
       case 8: {
-        const target = random.pick(['/healthz', '/healthz?x=%zz', '/readyz']);
-        if (method === 'GET' || method === 'HEAD') return { method, target, statuses: [200] };
+        const target = random.pick(['/healthz', '/healthz?x=%zz', '/readyz', '/', '/?x=%zz']);
+        const status = target.startsWith('/?') || target === '/' ? 302 : 200;
+        if (method === 'GET' || method === 'HEAD') return { method, target, statuses: [status] };
         return { method, target, statuses: [405] };
       }
       case 9:
