@@ -17,7 +17,10 @@ const TOKEN = bearer({ token: 'a-token-of-everybody' });
 const SCRAPED = { namespace: 'shop', job: 'sluice' };
 const PLACES = 2;
 const CONNECTIONS = 20;
-/** One approval in an hour, and one place to wait, for keys that begin with `tight`. */
+/**
+ * One approval in an hour, and one place to wait, for keys that begin with `tight`. The key `daily` has a further limit
+ * of one approval.
+ */
 const RULES = {
   keys: [
     {
@@ -27,6 +30,11 @@ const RULES = {
       window_millis: 3_600_000,
       max_requests_per_window: 1,
       max_requests_in_queue: 1,
+    },
+    {
+      name: 'daily',
+      key_pattern: 'daily',
+      limits: [{ name: 'day', max_requests_per_window: 1, window_millis: 86_400_000 }],
     },
   ],
 };
@@ -96,6 +104,7 @@ export class FaultyServices {
   async traffic(): Promise<void> {
     await this.#waits();
     await this.#failsWaiters();
+    await this.#exceedsFurtherLimit();
     await this.#holdsRequests();
     await this.#dropsConnections();
     await this.#meetsForeignKey();
@@ -131,6 +140,10 @@ export class FaultyServices {
     await this.#wait(late).answer;
     for (const request of waiting) request.disconnect();
     for (const key of keys) await untilWaiting(this.sound.url, key, 0);
+  }
+
+  async #exceedsFurtherLimit(): Promise<void> {
+    for (let i = 0; i < 2; i += 1) await send(this.sound.url, 'POST', ratePath('daily'));
   }
 
   /** Two requests at once on one connection that may have one in flight. */

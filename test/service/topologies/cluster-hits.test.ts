@@ -1,16 +1,11 @@
-import { pino } from 'pino';
-
-import { systemClock } from '../../../src/common/clock.js';
 import type { Decision } from '../../../src/limiter/limiter.js';
-import { connect, waitUntilReady } from '../../../src/redis/connections/connect.js';
-import { RedisLimiter } from '../../../src/redis/redis-limiter.js';
+import type { RedisLimiter } from '../../../src/redis/redis-limiter.js';
+import { limiterInCluster } from '../../support/cluster-limiter.js';
 import { describeWithRedisProgram } from '../../support/describe-with-redis-program.js';
 import { type RedisCluster, startRedisCluster } from '../../support/redis-cluster.js';
 import { requestIdOf } from '../../support/request-id-of.js';
-import { unobserved } from '../../support/unguarded.js';
 import { uniqueKey } from '../../support/unique-key.js';
 
-const TIMEOUT_MILLIS = 60_000;
 const KEYS = 20;
 
 describeWithRedisProgram('checks with hits in a Redis Cluster', () => {
@@ -18,33 +13,10 @@ describeWithRedisProgram('checks with hits in a Redis Cluster', () => {
   let limiter: RedisLimiter;
   beforeAll(async () => {
     cluster = await startRedisCluster({ primaries: 3, replicasPerPrimary: 0 });
-    const logger = pino({ level: 'silent' });
-    const connections = connect(
-      {
-        mode: 'cluster',
-        urls: cluster.settings.REDIS_URL.split(','),
-        database: 0,
-        timeoutMillis: TIMEOUT_MILLIS,
-        name: 'test',
-      },
-      logger,
-    );
-    await waitUntilReady(connections, TIMEOUT_MILLIS);
-    limiter = new RedisLimiter({
-      connections,
-      rulesLoadedAt: () => 0,
-      limitsOf: () => ({ windowMillis: 3_600_000, maxRequests: 5, maxRequestsInQueue: 5 }),
-      keyPrefix: 'sluice:',
-      replicaId: 'replica',
-      leaseMillis: 5_000,
-      database: 0,
-      timeoutMillis: TIMEOUT_MILLIS,
-      maxWaiters: Infinity,
-      maxIdsPerKey: 1_000_000,
-      maxHoldsPerKey: 100,
-      clock: systemClock,
-      logger,
-      observer: unobserved,
+    limiter = await limiterInCluster(cluster, {
+      windowMillis: 3_600_000,
+      maxRequests: 5,
+      maxRequestsInQueue: 5,
     });
   });
   afterAll(async () => {
