@@ -3,20 +3,20 @@ import { EventEmitter } from 'node:events';
 import { jest } from '@jest/globals';
 import type { Redis } from 'ioredis';
 
-import { ConnectionSubscriber } from '../../../../src/redis/connections/connection-subscriber.js';
-import type { Connections } from '../../../../src/redis/connections/connections.js';
-import { connectToPrimary } from '../../../../src/redis/connections/primary-connections.js';
-import { KeyNaming } from '../../../../src/redis/key-names.js';
-import { describeWithRedisProgram } from '../../../support/describe-with-redis-program.js';
-import { killSubscriberConnections } from '../../../support/kill-connections.js';
-import { recordLog } from '../../../support/recorded-log.js';
-import { asLimiterUser } from '../../../support/redis-user.js';
-import { startFaultProxy } from '../../../support/fault-proxy.js';
-import { startRedisProcess } from '../../../support/redis-process.js';
-import { SubscriptionRecorder } from '../../../support/subscription-recorder.js';
-import { uniqueKey } from '../../../support/unique-key.js';
-import { until } from '../../../support/until.js';
-import { useRedis } from '../../../support/use-redis.js';
+import { ConnectionSubscriber } from '../../../src/redis/connections/connection-subscriber.js';
+import type { Connections } from '../../../src/redis/connections/connections.js';
+import { connectToPrimary } from '../../../src/redis/connections/primary-connections.js';
+import { KeyNaming } from '../../../src/redis/key-names.js';
+import { describeWithRedisProgram } from '../../support/describe-with-redis-program.js';
+import { killSubscriberConnections } from '../../support/kill-connections.js';
+import { recordLog } from '../../support/recorded-log.js';
+import { asLimiterUser } from '../../support/redis-user.js';
+import { startFaultProxy } from '../../support/fault-proxy.js';
+import { startRedisProcess } from '../../support/redis-process.js';
+import { SubscriptionRecorder } from '../../support/subscription-recorder.js';
+import { uniqueKey } from '../../support/unique-key.js';
+import { until } from '../../support/until.js';
+import { useRedis } from '../../support/use-redis.js';
 
 const redis = useRedis();
 
