@@ -5,6 +5,7 @@ import { type App, startApp } from './app/start-app.js';
 import { createLogger } from './common/logger.js';
 import { packageVersion } from './common/package-version.js';
 import { keepTickShape } from './common/ticks.js';
+import { createObjectsYoung } from './common/young-objects.js';
 import { warnOfMisspeltSettings } from './config/misspelt-settings.js';
 import { parseSettings } from './config/settings.js';
 import { SettingsError } from './config/settings-error.js';
@@ -18,6 +19,7 @@ async function main(): Promise<void> {
     process.stdout.write(`${answerTo(command)}\n`);
     return;
   }
+  createObjectsYoung();
   const settings = parseSettings(process.env);
   const logger = createLogger(settings.LOG_LEVEL);
   warnOfMisspeltSettings(process.env, logger);
