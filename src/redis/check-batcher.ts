@@ -1,28 +1,22 @@
-import { StoreUnavailableError, UnavailableError } from '../limiter/errors.js';
+import { StoreUnavailableError } from '../limiter/errors.js';
 import {
   type CheckOrder,
   type CheckRequest,
-  type Decision,
-  type DenialReason,
   isOverride,
-  type Quota,
   type RequestTrace,
 } from '../limiter/limiter.js';
 import type { Clock } from '../common/clock.js';
 import type { Ticks } from '../common/ticks.js';
+import { answerBatch, type CheckReply, type PendingCheck } from './check-replies.js';
 import { groupBy } from './group-by.js';
 import type { KeyNaming } from './key-names.js';
 import { type AssumedKey, KnownWindows } from './known-windows.js';
 import {
-  type BatchedCheck,
   type CheckBatch,
-  type CheckBatchReply,
   hasTerms,
   type KeyAssumption,
   type KnownWaiting,
-  VERDICT,
 } from './scripts/check-codec.js';
-import { quotaIn } from './scripts/quota-codec.js';
 import type { Scripts } from './scripts/scripts.js';
 import type { StoreObserver } from './store-observer.js';
 
@@ -39,17 +33,6 @@ const MAX_HELD_PER_CALL = 500;
  */
 const MAX_KEYS_PER_CALL = 16;
 
-/** What Redis says of one check. */
-export interface CheckReply {
-  readonly quota: Quota;
-  /** Until waiters may have room. */
-  readonly millisToRoom: number;
-  /** One of `VERDICT`, or the ticket of the place in the queue. */
-  readonly verdict: number;
-  /** The limits in force, as Redis writes them, if the check has a place in the queue. */
-  readonly limits?: string | undefined;
-}
-
 export interface CheckBatcherParts {
   readonly scripts: Pick<Scripts, 'check'>;
   readonly naming: Pick<KeyNaming, 'namesOf'>;
@@ -60,12 +43,6 @@ export interface CheckBatcherParts {
   readonly shardOf: (name: string) => string;
   /** The waiters of a key on this replica, if there are any. */
   readonly waitingFor: (key: string) => KnownWaiting | undefined;
-}
-
-/** A check on its way to Redis. */
-interface PendingCheck extends BatchedCheck {
-  readonly onReply: (reply: CheckReply) => void;
-  readonly onFailed: (error: Error) => void;
 }
 
 /** A batch that may still grow. */
@@ -124,8 +101,17 @@ export class CheckBatcher {
     onFailed: (error: Error) => void,
   ): void {
     const { canWait, noPlace = false, maxWaitMillis, hits, holdMillis } = request;
-    const terms = { canWait, noPlace, maxWaitMillis, hits, holdMillis };
-    this.#add(request, { requestId, ...terms, onReply, onFailed });
+    // A spread takes longer.
+    this.#add(request, {
+      requestId,
+      canWait,
+      noPlace,
+      maxWaitMillis,
+      hits,
+      holdMillis,
+      onReply,
+      onFailed,
+    });
   }
 
   #add(request: CheckRequest, check: PendingCheck): void {
@@ -181,6 +167,7 @@ export class CheckBatcher {
       waiting: undefined,
       assumption: 'unknown',
       windowEndsAt: 0,
+      known: undefined,
       isPlain: !isOverride(request),
       orders: undefined,
       checks: [],
@@ -218,12 +205,12 @@ export class CheckBatcher {
           const { millisToRoom, neededAllNames = false } = reply;
           this.#windows.learn(batch, sentAt + millisToRoom, neededAllNames, now);
         }
-        answer(batch, reply);
+        answerBatch(batch.checks, reply);
         if (batch.orders) this.#isAnswered(batch.orders, batch.key);
       }
     } catch (error) {
       for (const batch of batches) {
-        answer(batch, error as Error);
+        answerBatch(batch.checks, error as Error);
         if (batch.orders) this.#isAnswered(batch.orders, batch.key, error);
       }
     }
@@ -252,7 +239,7 @@ export class CheckBatcher {
           error instanceof StoreUnavailableError
             ? new StoreUnavailableError({ cause: error })
             : error;
-        for (const batch of held) answer(batch, notAsked as Error);
+        for (const batch of held) answerBatch(batch.checks, notAsked as Error);
       }
       ordered.underWay -= 1;
       if (ordered.underWay > 0) continue;
@@ -307,70 +294,4 @@ function byAssumption(batches: readonly PendingBatch[]): readonly PendingBatch[]
     ...withAssumption('newWindow'),
     ...withAssumption('unknown'),
   ];
-}
-
-function answer({ checks }: PendingBatch, reply: CheckBatchReply | Error | undefined): void {
-  if (reply === undefined || reply instanceof Error) {
-    for (const check of checks) check.onFailed(reply ?? unanswered());
-    return;
-  }
-  const { millisToRoom, limits, verdicts } = reply;
-  const quotaAfter = quotaIn(reply);
-  let hitsLeft = 0;
-  let approvalsLeft = 0;
-  for (const [i, verdict] of verdicts.entries()) {
-    if (verdict !== VERDICT.approved) continue;
-    hitsLeft += checks[i]?.hits ?? 1;
-    approvalsLeft += 1;
-  }
-  // One object for all checks with the same quota, so that their headers are built once.
-  let quota = before(quotaAfter, hitsLeft, approvalsLeft);
-  for (let i = 0; i < checks.length; i += 1) {
-    const verdict = verdicts[i];
-    if (verdict === undefined) {
-      checks[i]?.onFailed(unanswered());
-      continue;
-    }
-    if (verdict === VERDICT.approved) {
-      hitsLeft -= checks[i]?.hits ?? 1;
-      approvalsLeft -= 1;
-      quota = before(quotaAfter, hitsLeft, approvalsLeft);
-    }
-    checks[i]?.onReply({ verdict, quota, millisToRoom, limits });
-  }
-}
-
-/** A quota as it was before so many approvals with so many hits. */
-function before(quota: Quota, hits: number, approvals: number): Quota {
-  const { maxRequests, resetMillis, windowMillis } = quota;
-  const remaining = quota.remaining + hits;
-  // Nearly all quotas. A spread takes longer.
-  if (!quota.further && windowMillis === undefined) return { maxRequests, remaining, resetMillis };
-  if (!quota.further) return { ...quota, remaining };
-  const further = quota.further.map((limit) => ({
-    ...limit,
-    remaining: limit.remaining + (limit.counts === 'hits' ? hits : approvals),
-  }));
-  return { ...quota, remaining, further };
-}
-
-function unanswered(): Error {
-  return new Error('check.lua left a check unanswered');
-}
-
-const REASONS: ReadonlyMap<number, DenialReason> = new Map([
-  [VERDICT.queueFull, 'queue_full'],
-  [VERDICT.tooManyHits, 'too_many_hits'],
-  [VERDICT.paused, 'paused'],
-]);
-
-/** The decision on a check that was neither approved nor queued; an error if it could neither be denied nor wait. */
-export function denial({ verdict, quota }: CheckReply): Decision | UnavailableError {
-  if (verdict === VERDICT.noPlace) return new UnavailableError('too_many_waiters');
-  if (verdict === VERDICT.keyFull) return new UnavailableError('key_full');
-  if (verdict <= VERDICT.turnTooLate) {
-    const turnMillis = (VERDICT.turnTooLate - verdict) / 1000;
-    return { outcome: 'denied', reason: 'turn_too_late', quota, turnMillis };
-  }
-  return { outcome: 'denied', reason: REASONS.get(verdict) ?? 'limit_reached', quota };
 }

@@ -6,6 +6,13 @@ const KEPT_KEYS = 10_000;
 /** A call takes so long to reach Redis if nothing is slow. */
 const LEAST_MARGIN_MILLIS = 3;
 
+/** The window of a key, as Redis said. */
+interface KeyWindow {
+  endsAt: number;
+  /** Not if too much was assumed of the key in this window. */
+  mayAssume: boolean;
+}
+
 /** A key, and what a call assumes of it. */
 export interface AssumedKey {
   readonly key: string;
@@ -13,6 +20,8 @@ export interface AssumedKey {
   assumption: KeyAssumption;
   /** When the key's window ends, or ended, as far as is known; 0 to begin with. */
   windowEndsAt: number;
+  /** Undefined to begin with. */
+  known: KeyWindow | undefined;
 }
 
 /**
@@ -20,8 +29,7 @@ export interface AssumedKey {
  * have changed the key meanwhile.
  */
 export class KnownWindows {
-  /** For a key of which too much was assumed, the negative of that time. */
-  readonly #ends = new RecentValues<number>(KEPT_KEYS);
+  readonly #windows = new RecentValues<KeyWindow>(KEPT_KEYS);
   #marginMillis = LEAST_MARGIN_MILLIS;
 
   /** Learns how long calls take at present. An assumption has to hold when the next call reaches Redis. */
@@ -31,12 +39,12 @@ export class KnownWindows {
 
   /** Assumes what it can of a key that is checked now. After a wrong assumption it waits for the next window. */
   assume(assumed: AssumedKey, now: number): void {
-    const end = this.#ends.get(assumed.key);
-    if (end === undefined) return;
-    assumed.windowEndsAt = Math.abs(end);
-    const goesOn = now + this.#marginMillis < assumed.windowEndsAt;
-    if (!goesOn) assumed.assumption = 'newWindow';
-    else if (end > 0) assumed.assumption = 'inWindow';
+    const known = this.#windows.get(assumed.key);
+    if (!known) return;
+    assumed.known = known;
+    assumed.windowEndsAt = known.endsAt;
+    if (now + this.#marginMillis >= known.endsAt) assumed.assumption = 'newWindow';
+    else if (known.mayAssume) assumed.assumption = 'inWindow';
   }
 
   /**
@@ -48,8 +56,12 @@ export class KnownWindows {
    */
   learn(assumed: Readonly<AssumedKey>, endsAt: number, neededAllNames: boolean, now: number): void {
     const { key } = assumed;
-    const mayAssume = held(assumed, neededAllNames, now) ?? (this.#ends.get(key) ?? 0) >= 0;
-    this.#ends.set(key, mayAssume ? endsAt : -endsAt);
+    const known = assumed.known ?? this.#windows.get(key);
+    const mayAssume = held(assumed, neededAllNames, now) ?? known?.mayAssume ?? true;
+    if (known) {
+      known.endsAt = endsAt;
+      known.mayAssume = mayAssume;
+    } else this.#windows.set(key, { endsAt, mayAssume });
   }
 }
 

@@ -21,7 +21,8 @@ import type {
 import { eventLoop } from '../common/ticks.js';
 import { CallGuard } from './availability/call-guard.js';
 import { CallerHistory } from './caller-history.js';
-import { CheckBatcher, type CheckReply, denial } from './check-batcher.js';
+import { CheckBatcher } from './check-batcher.js';
+import { type CheckReply, denial } from './check-replies.js';
 import type { Connections } from './connections/connections.js';
 import { KeyNaming, storedNames } from './key-names.js';
 import { Listing } from './listing.js';

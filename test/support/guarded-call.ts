@@ -20,7 +20,7 @@ export function callThat(
   const attempts: number[] = [];
   return {
     script: 'check',
-    operation: 'FCALL',
+    operation: () => 'FCALL',
     name: 'a:key',
     size: 1,
     isWrite: true,

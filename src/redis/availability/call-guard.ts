@@ -16,7 +16,9 @@ const MAX_UNDER_WAY = 20_000;
 const DEMOTED_INTERVAL_MILLIS = 250;
 
 /** A call to the store. */
-export interface Call<Reply> extends CallLoad {
+export interface Call<Reply> extends Omit<CallLoad, 'operation'> {
+  /** The command that ran the script in the last attempt. */
+  readonly operation?: (() => CallLoad['operation']) | undefined;
   /** The name of the script, for logs and metrics. */
   readonly script: string;
   /** A name in Redis that the call touches, which decides the shard. */
@@ -108,8 +110,10 @@ export class CallGuard {
   }
 
   #ended(call: Call<unknown>, startedAt: number, outcome: CallOutcome): void {
-    if (call.operation === undefined) return;
-    this.parts.observer.called(call.script, (performance.now() - startedAt) / 1000, outcome, call);
+    const { script, operation, size, traces } = call;
+    if (operation === undefined) return;
+    const seconds = (performance.now() - startedAt) / 1000;
+    this.parts.observer.called(script, seconds, outcome, { operation: operation(), size, traces });
   }
 
   #heal(name: string, failure: Failure, error: unknown): void {

@@ -1,6 +1,6 @@
 import { StoreFullError } from '../../limiter/errors.js';
 import type { RequestTrace } from '../../limiter/limiter.js';
-import type { CallGuard } from '../availability/call-guard.js';
+import type { Call, CallGuard } from '../availability/call-guard.js';
 import { classifyFailure } from '../availability/store-errors.js';
 import { groupBy } from '../group-by.js';
 import {
@@ -32,6 +32,8 @@ export interface CheckCallsParts {
   readonly connections: ScriptClientParts['connections'];
   readonly clock: ScriptClientParts['clock'];
   readonly settings: CallerSettings;
+  /** The command that runs scripts. */
+  readonly operation: Call<unknown>['operation'];
   readonly run: CallGuard['run'];
 }
 
@@ -107,6 +109,7 @@ export class CheckCalls {
     const size = batches.reduce((sum, { checks }) => sum + checks.length, 0);
     return this.parts.run({
       script: this.parts.script.name,
+      operation: this.parts.operation,
       name: batches[0]?.names.state ?? '',
       size,
       traces: tracesOf(batches),
@@ -138,6 +141,7 @@ export class CheckCalls {
       batches,
       (await client.sendAtOnce(call, isWanted)) as CheckReplies,
     );
+    if (decoded.every(isDecision)) return decoded;
     const replies = replyForEach<CheckBatchReply | typeof NEEDS_ALL_NAMES | typeof MOVED>(
       hasSeveralSlots ? decoded.map((reply) => (isMoving(reply) ? MOVED : reply)) : decoded,
     );
@@ -179,6 +183,12 @@ async function checkEach(
 
 function unanswered(): Error {
   return new Error('check.lua left a batch unanswered');
+}
+
+function isDecision(
+  reply: CheckBatchReply | Error | typeof NEEDS_ALL_NAMES,
+): reply is CheckBatchReply {
+  return reply !== NEEDS_ALL_NAMES && !(reply instanceof Error);
 }
 
 function isMoving(reply: unknown): boolean {

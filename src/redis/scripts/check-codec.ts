@@ -116,13 +116,14 @@ export function encodeChecks(
 ): { readonly keys: string[]; readonly args: (string | number)[] } {
   const needsAllNames = isSentAgain || mayBeFull;
   const keys: string[] = [];
+  const limits: KeyLimits[] = [];
   const counts = { inWindow: 0, newWindow: 0, unknown: 0 };
   for (const { names, assumption = 'unknown' } of batches) {
     const assumed = needsAllNames ? 'unknown' : assumption;
     counts[assumed] += 1;
     keys.push(...NAMES_FOR[assumed](names));
+    limits.push(settings.limitsOf(names.key));
   }
-  const limits = batches.map(({ names }) => settings.limitsOf(names.key));
   const [first] = limits;
   const [{ names } = {}] = batches;
   if (!first || !names) throw new Error('a call without a batch');
@@ -145,13 +146,16 @@ function encodeShapes(
   ofCall: KeyLimits,
   maxHoldsPerKey: number,
 ): string {
-  const shapes = batches.map((batch, i) => {
+  let shapes = '';
+  let areSingle = true;
+  for (const [i, batch] of batches.entries()) {
     const ofKey = limits[i] ?? ofCall;
     const special = encodeSpecial(batch, ofKey, maxHoldsPerKey);
     const ownLimits = ofKey === ofCall ? '' : `=${encodeLimits(ofKey)}`;
-    return `${batch.checks.length}${ownLimits}${special && `/${special}`}`;
-  });
-  return shapes.every((shape) => shape === '1') ? '' : shapes.join(' ');
+    areSingle &&= batch.checks.length === 1 && ownLimits === '' && special === '';
+    shapes += `${i === 0 ? '' : ' '}${batch.checks.length}${ownLimits}${special && `/${special}`}`;
+  }
+  return areSingle ? '' : shapes;
 }
 
 /** The text that `read_batch` in `lua/lib/checks.lua` reads; '' for a batch of plain checks. */
@@ -240,11 +244,11 @@ export function decodeCheckReplies(
       position += 1;
       return micros;
     }
-    const [max, approved, ...verdicts] = reply.slice(
-      position + 1,
-      position + 3 + checks.length,
-    ) as [number | string, TakenOfLimits, ...number[]];
-    position += 3 + checks.length;
+    const max = reply[position + 1] as number | string;
+    const approved = reply[position + 2] as TakenOfLimits;
+    const end = position + 3 + checks.length;
+    const verdicts = reply.slice(position + 3, end) as number[];
+    position = end;
     const millisToRoom = Number(micros) / 1000;
     if (typeof max === 'number') return { millisToRoom, maxRequests: max, approved, verdicts };
     return { millisToRoom, maxRequests: maximumIn(max), limits: max, approved, verdicts };

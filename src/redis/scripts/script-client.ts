@@ -37,6 +37,14 @@ const UNKNOWN_SCRIPT = /^NOSCRIPT\b/;
 /** A server before 7.0, one that hides the commands, or a user without the right to them. */
 const NO_FUNCTIONS = /^ERR unknown (sub)?command|^NOPERM .*'(fcall|function(\|load)?)' command/i;
 
+/** A command whose words are texts. ioredis would flatten and convert them, which takes as long as a check itself. */
+class ScriptCommand extends Command {
+  constructor(name: string, words: string[]) {
+    super(name, [], { replyEncoding: 'utf8' });
+    this.args = words;
+  }
+}
+
 /**
  * Runs scripts as functions of Redis (7.0 and later, Valkey), whose texts Redis parses once; on other servers by
  * EVALSHA. Gives Redis what it does not know yet, or has forgotten.
@@ -160,9 +168,9 @@ export class ScriptClient {
     const { connections } = this.parts;
     const client = shard === undefined ? connections.commands : connections.nodeAt(shard);
     if (!client) return Promise.reject(new NotConnectedError(`no connection to ${shard}`));
-    const words = [script, keys.length, ...keys, ...args];
-    const sent = new Command(command, words, { replyEncoding: 'utf8' });
-    return client.sendCommand(sent) as Promise<unknown>;
+    const words = [script, `${keys.length}`, ...keys];
+    for (const arg of args) words.push(`${arg}`);
+    return client.sendCommand(new ScriptCommand(command, words)) as Promise<unknown>;
   }
 
   #shardOf({ keys, shard }: ScriptCall): string {

@@ -1,4 +1,4 @@
-import type { Call, CallGuard } from '../availability/call-guard.js';
+import type { CallGuard } from '../availability/call-guard.js';
 import type { Amended, Amendment, RequestTrace } from '../../limiter/limiter.js';
 import { decodeAmended } from './amend-codec.js';
 import type { KeyNames } from '../key-names.js';
@@ -53,6 +53,7 @@ interface RunOptions {
  */
 export class Scripts {
   readonly #client: ScriptClient;
+  readonly #operation = () => this.#client.operation;
   readonly #checks: CheckCalls;
   readonly #settle: Script;
   readonly #renew: Script;
@@ -77,7 +78,8 @@ export class Scripts {
       connections: client.connections,
       clock: client.clock,
       settings,
-      run: (call) => this.#call(call),
+      operation: this.#operation,
+      run: (call) => this.guard.run(call),
     });
     this.#settle = load('settle');
     this.#renew = load('renew');
@@ -124,8 +126,9 @@ export class Scripts {
       keys: leased.flatMap(keysToRenew),
       args: [...shared, ...leased.flatMap(argumentsToRenew)],
     };
-    return this.#call({
+    return this.guard.run({
       script: this.#renew.name,
+      operation: this.#operation,
       name: first.names.state,
       size: leased.length,
       // It may have written nothing.
@@ -173,8 +176,9 @@ export class Scripts {
     if (!first) return Promise.resolve([]);
     const { keys, args } = encodeWithdrawals(this.settings, [first, ...others]);
     const call = { script: this.#withdraw, keys, args };
-    return this.#call({
+    return this.guard.run({
       script: this.#withdraw.name,
+      operation: this.#operation,
       name: first.names.state,
       size: withdrawals.length,
       isWrite: true,
@@ -190,8 +194,9 @@ export class Scripts {
    */
   inspect(keys: readonly KeyNames[]): Promise<(InspectReply | undefined | Error)[]> {
     const call = { script: this.#inspect, keys: keys.flatMap(keysToInspect), args: [] };
-    return this.#call({
+    return this.guard.run({
       script: this.#inspect.name,
+      operation: this.#operation,
       name: call.keys[0] ?? '',
       size: keys.length,
       isWrite: false,
@@ -204,25 +209,15 @@ export class Scripts {
   /** @returns nothing if there is no such key */
   examine(names: KeyNames, mostQueued: number): Promise<ExaminedKey | undefined> {
     const call = { script: this.#examine, keys: keysToExamine(names), args: [mostQueued] };
-    return this.#call({
+    return this.guard.run({
       script: this.#examine.name,
+      operation: this.#operation,
       name: names.state,
       size: 1,
       isWrite: false,
       isRepeatable: true,
       send: async (_attempt, isWanted) =>
         decodeExamined((await this.#client.sendWithOthers(call, isWanted)) as ExaminedReply),
-    });
-  }
-
-  #call<Reply>(call: Call<Reply>): Promise<Reply> {
-    const client = this.#client;
-    return this.guard.run({
-      ...call,
-      // That of its last attempt.
-      get operation() {
-        return client.operation;
-      },
     });
   }
 
@@ -234,8 +229,9 @@ export class Scripts {
   ): Promise<unknown> {
     const shared = sharedArguments(this.settings, names, this.settings.limitsOf(names.key));
     const call = { script, keys: keysOf(names), args: [...shared, ...ownArgs] };
-    return this.#call({
+    return this.guard.run({
       script: script.name,
+      operation: this.#operation,
       name: names.state,
       size: 1,
       traces,

@@ -10,7 +10,8 @@ import type {
   KeyLimits,
 } from '../../../src/limiter/limiter.js';
 import { UnavailableError } from '../../../src/limiter/errors.js';
-import { CheckBatcher, type CheckReply, denial } from '../../../src/redis/check-batcher.js';
+import { CheckBatcher } from '../../../src/redis/check-batcher.js';
+import { type CheckReply, denial } from '../../../src/redis/check-replies.js';
 import type { KeyNaming } from '../../../src/redis/key-names.js';
 import { VERDICT } from '../../../src/redis/scripts/check-codec.js';
 import { Scripts } from '../../../src/redis/scripts/scripts.js';

@@ -1,6 +1,7 @@
 import { StoreUnavailableError } from '../../../src/limiter/errors.js';
 import type { CheckOrder, CheckRequest } from '../../../src/limiter/limiter.js';
-import { CheckBatcher, type CheckReply } from '../../../src/redis/check-batcher.js';
+import { CheckBatcher } from '../../../src/redis/check-batcher.js';
+import type { CheckReply } from '../../../src/redis/check-replies.js';
 import { KeyNaming } from '../../../src/redis/key-names.js';
 import {
   type CheckBatch,

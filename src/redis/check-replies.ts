@@ -1,0 +1,93 @@
+import { UnavailableError } from '../limiter/errors.js';
+import type { Decision, DenialReason, Quota } from '../limiter/limiter.js';
+import { type BatchedCheck, type CheckBatchReply, VERDICT } from './scripts/check-codec.js';
+import { quotaIn } from './scripts/quota-codec.js';
+
+/** What Redis says of one check. */
+export interface CheckReply {
+  readonly quota: Quota;
+  /** Until waiters may have room. */
+  readonly millisToRoom: number;
+  /** One of `VERDICT`, or the ticket of the place in the queue. */
+  readonly verdict: number;
+  /** The limits in force, as Redis writes them, if the check has a place in the queue. */
+  readonly limits?: string | undefined;
+}
+
+/** A check on its way to Redis. */
+export interface PendingCheck extends BatchedCheck {
+  readonly onReply: (reply: CheckReply) => void;
+  readonly onFailed: (error: Error) => void;
+}
+
+/** Tells each check of a batch what Redis said. @param reply undefined if it said nothing */
+export function answerBatch(
+  checks: readonly PendingCheck[],
+  reply: CheckBatchReply | Error | undefined,
+): void {
+  if (reply === undefined || reply instanceof Error) {
+    for (const check of checks) check.onFailed(reply ?? unanswered());
+    return;
+  }
+  const { millisToRoom, limits, verdicts } = reply;
+  const quotaAfter = quotaIn(reply);
+  let hitsLeft = 0;
+  let approvalsLeft = 0;
+  for (let i = 0; i < checks.length; i += 1) {
+    if (verdicts[i] !== VERDICT.approved) continue;
+    hitsLeft += checks[i]?.hits ?? 1;
+    approvalsLeft += 1;
+  }
+  // One object for all checks with the same quota, so that their headers are built once.
+  let quota: Quota | undefined;
+  for (let i = 0; i < checks.length; i += 1) {
+    const verdict = verdicts[i];
+    if (verdict === undefined) {
+      checks[i]?.onFailed(unanswered());
+      continue;
+    }
+    if (verdict === VERDICT.approved) {
+      hitsLeft -= checks[i]?.hits ?? 1;
+      approvalsLeft -= 1;
+      quota = undefined;
+    }
+    quota ??= before(quotaAfter, hitsLeft, approvalsLeft);
+    checks[i]?.onReply({ verdict, quota, millisToRoom, limits });
+  }
+}
+
+/** A quota as it was before so many approvals with so many hits. */
+function before(quota: Quota, hits: number, approvals: number): Quota {
+  if (approvals === 0) return quota;
+  const { maxRequests, resetMillis, windowMillis } = quota;
+  const remaining = quota.remaining + hits;
+  // Nearly all quotas. A spread takes longer.
+  if (!quota.further && windowMillis === undefined) return { maxRequests, remaining, resetMillis };
+  if (!quota.further) return { ...quota, remaining };
+  const further = quota.further.map((limit) => ({
+    ...limit,
+    remaining: limit.remaining + (limit.counts === 'hits' ? hits : approvals),
+  }));
+  return { ...quota, remaining, further };
+}
+
+function unanswered(): Error {
+  return new Error('check.lua left a check unanswered');
+}
+
+const REASONS: ReadonlyMap<number, DenialReason> = new Map([
+  [VERDICT.queueFull, 'queue_full'],
+  [VERDICT.tooManyHits, 'too_many_hits'],
+  [VERDICT.paused, 'paused'],
+]);
+
+/** The decision on a check that was neither approved nor queued; an error if it could neither be denied nor wait. */
+export function denial({ verdict, quota }: CheckReply): Decision | UnavailableError {
+  if (verdict === VERDICT.noPlace) return new UnavailableError('too_many_waiters');
+  if (verdict === VERDICT.keyFull) return new UnavailableError('key_full');
+  if (verdict <= VERDICT.turnTooLate) {
+    const turnMillis = (VERDICT.turnTooLate - verdict) / 1000;
+    return { outcome: 'denied', reason: 'turn_too_late', quota, turnMillis };
+  }
+  return { outcome: 'denied', reason: REASONS.get(verdict) ?? 'limit_reached', quota };
+}
