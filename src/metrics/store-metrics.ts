@@ -18,6 +18,7 @@ const SCRIPTS = [
   'withdraw',
   'inspect',
   'examine',
+  'report',
 ];
 const CATCH_UP_KINDS = ['withdrawal', 'settle'] as const;
 const ERROR_KINDS = ['not_run', 'unknown', 'fault'] as const;

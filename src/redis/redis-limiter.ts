@@ -132,6 +132,7 @@ export class RedisLimiter implements StoreLimiter {
       commands: this.options.connections.commands,
       messages: this.#messages,
       guard: this.#guard,
+      scripts: this.#scripts,
       report,
     });
   }

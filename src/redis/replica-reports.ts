@@ -3,6 +3,7 @@ import type { Logger } from 'pino';
 
 import type { Clock } from '../common/clock.js';
 import type { CallGuard } from './availability/call-guard.js';
+import type { Scripts } from './scripts/scripts.js';
 import type { WakeMessages } from './waiting/wake-channel.js';
 
 /** The least time between two reports of a replica, however many replicas ask for them. */
@@ -22,6 +23,7 @@ interface ReportsParts {
   readonly commands: Redis | Cluster;
   readonly messages: WakeMessages;
   readonly guard: Pick<CallGuard, 'run'>;
+  readonly scripts: Pick<Scripts, 'report'>;
   readonly clock: Clock;
   readonly logger: Logger;
   /** What this replica reports. */
@@ -81,17 +83,11 @@ export class ReplicaReports {
   }
 
   async #write(): Promise<void> {
-    const { clock, commands, logger, names, replicaId } = this.parts;
+    const { clock, logger, names, scripts } = this.parts;
     if (clock.now() - this.#reportedAt < SHORTEST_MILLIS) return;
     this.#reportedAt = clock.now();
     try {
-      const text = await this.parts.report();
-      await this.#run(true, () =>
-        Promise.all([
-          commands.hset(names.name, replicaId, text),
-          commands.pexpire(names.name, KEPT_MILLIS),
-        ]),
-      );
+      await scripts.report(names.name, await this.parts.report(), KEPT_MILLIS);
     } catch (error) {
       logger.debug({ err: error }, 'no report written');
     }

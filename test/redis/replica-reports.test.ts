@@ -1,14 +1,29 @@
+import type { Redis } from 'ioredis';
+
+import { UNKNOWN_HISTORY } from '../../src/redis/caller-history.js';
 import { connectToPrimary } from '../../src/redis/connections/primary-connections.js';
 import type { Connections } from '../../src/redis/connections/connections.js';
 import { KeyNaming } from '../../src/redis/key-names.js';
 import { ReplicaReports } from '../../src/redis/replica-reports.js';
+import { Scripts } from '../../src/redis/scripts/scripts.js';
 import { ManualClock } from '../support/manual-clock.js';
 import { recordLog } from '../support/recorded-log.js';
+import { scriptClientParts } from '../support/script-client-parts.js';
+import { unguarded } from '../support/unguarded.js';
 import { uniqueKey } from '../support/unique-key.js';
 import { until } from '../support/until.js';
 import { useRedis } from '../support/use-redis.js';
 
 const redis = useRedis();
+
+const SETTINGS = {
+  limitsOf: () => ({ windowMillis: 1000, maxRequests: 1, maxRequestsInQueue: 1 }),
+  leaseMillis: 5000,
+  maxIdsPerKey: 1000,
+  maxHoldsPerKey: 100,
+  wakeArgument: 'PUBLISH :wake',
+  historyOf: () => UNKNOWN_HISTORY,
+};
 
 const clock = new ManualClock(1_000_000);
 let names: KeyNaming['reports'];
@@ -44,7 +59,11 @@ async function start(replicaId: string): Promise<Replica> {
       subscriber: connections.subscriber,
       publish: (channel, message) => connections.publish(channel, message),
     },
-    guard: { run: (call) => call.send(1, () => true) },
+    guard: unguarded,
+    scripts: new Scripts(scriptClientParts(connections.commands as Redis), unguarded, {
+      ...SETTINGS,
+      replicaId,
+    }),
     clock,
     logger,
     report: () => Promise.resolve(`${replicaId} ${(written += 1)}`),
@@ -92,6 +111,24 @@ test('a replica reports once a second at most, however many ask', async () => {
   await Promise.all(Array.from({ length: 20 }, () => readAfter(0, a)));
   await until(async () => (await redis.client.hlen(names.name)) === 2);
   expect(b.written()).toBe(1);
+});
+
+test('reports are written and get their expiry in one script, so that none stays for ever', async () => {
+  const [a, b] = [await start('a'), await start('b')];
+  const monitor = await redis.client.monitor();
+  const writers = new Set<string>();
+  const bothReported = new Promise<void>((resolve) => {
+    monitor.on('monitor', (_time, [command, name]: string[], source) => {
+      if (command?.toLowerCase() !== 'hset' || name !== names.name) return;
+      writers.add(source as string);
+      if (a.written() > 0 && b.written() > 0) resolve();
+    });
+  });
+  await readAfter(2000, a);
+  await bothReported;
+  monitor.disconnect();
+  expect([...writers]).toEqual(['lua']);
+  expect(await redis.client.pttl(names.name)).toBeGreaterThan(0);
 });
 
 test('the report of a replica that has ended is dropped after ten seconds, and removed', async () => {

@@ -63,6 +63,7 @@ export class Scripts {
   readonly #withdraw: Script;
   readonly #inspect: Script;
   readonly #examine: Script;
+  readonly #report: Script;
 
   constructor(
     client: ScriptClientParts,
@@ -89,6 +90,7 @@ export class Scripts {
     this.#withdraw = load('withdraw');
     this.#inspect = load('inspect', ['no-writes']);
     this.#examine = load('examine', ['no-writes']);
+    this.#report = load('report');
   }
 
   /**
@@ -218,6 +220,24 @@ export class Scripts {
       isRepeatable: true,
       send: async (_attempt, isWanted) =>
         decodeExamined((await this.#client.sendWithOthers(call, isWanted)) as ExaminedReply),
+    });
+  }
+
+  /**
+   * Keeps the report of this replica.
+   * @param name of the reports
+   */
+  async report(name: string, report: string, keptMillis: number): Promise<void> {
+    const args = [this.settings.replicaId, report, keptMillis];
+    const call = { script: this.#report, keys: [name], args };
+    await this.guard.run({
+      script: this.#report.name,
+      operation: this.#operation,
+      name,
+      size: 1,
+      isWrite: true,
+      isRepeatable: true,
+      send: (_attempt, isWanted) => this.#client.sendWithOthers(call, isWanted),
     });
   }
 

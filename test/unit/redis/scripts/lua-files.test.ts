@@ -29,6 +29,7 @@ test('there is one script for each operation', () => {
     'pause',
     'release',
     'renew',
+    'report',
     'settle',
     'withdraw',
   ];
