@@ -125,6 +125,19 @@ export class RedisSentinel {
     });
   }
 
+  /** Waits until each responsive server has what the primary has now, so that a failover loses none of it. */
+  async replicated(): Promise<void> {
+    await this.settled();
+    const primary = await this.primary();
+    const [, offset] = await roleOf(primary);
+    const replicas = responsive(this.servers).length - 1;
+    await until(async () => {
+      const [, , copies] = (await roleOf(primary)) as [string, number, readonly string[][]];
+      const caughtUp = copies.filter(([, , copied]) => Number(copied) >= Number(offset));
+      return caughtUp.length === replicas;
+    });
+  }
+
   /** Makes the Sentinels promote a replica, and resolves to it when all Sentinels know. */
   async failover(): Promise<RedisProcess> {
     const before = await this.primary();

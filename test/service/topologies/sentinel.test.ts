@@ -31,8 +31,12 @@ describeWithRedisProgram('with Sentinels and passwords', () => {
     await setup.stop();
   });
 
-  const fill = (key: string, count: number): Promise<WaitedKey> =>
-    waitFor([first, second], key, count);
+  /** In all servers, as a failover may lose what is only in one. */
+  const fill = async (key: string, count: number): Promise<WaitedKey> => {
+    const filled = await waitFor([first, second], key, count);
+    await setup.replicated();
+    return filled;
+  };
 
   test('the primary that the Sentinels name is used, and the password is not logged', async () => {
     const key = uniqueKey();
