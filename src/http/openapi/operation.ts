@@ -35,7 +35,7 @@ export interface Described {
   readonly requestBody?: NonNullable<ZodOpenApiOperationObject['requestBody']>;
   readonly answer: {
     /** 200 if it is left out. */
-    readonly status?: 302;
+    readonly status?: 303;
     readonly description: string;
     readonly headers: readonly HeaderName[];
     readonly content: ZodOpenApiContentObject;

@@ -56,7 +56,7 @@ export function debugPaths(settings: DescribedSettings): ZodOpenApiPathsObject {
         tags: [INSTANCES],
         summary: 'Leads to the dashboard',
         answer: {
-          status: 302,
+          status: 303,
           description: 'The dashboard is at `/ui`.',
           headers: [...FOR_BROWSERS, 'Location'],
           content: PLAIN_TEXT,

@@ -35,7 +35,7 @@ describe.each(bothLimiters(redis))('routes (%s limiter)', (_name, settings) => {
   test('GET / leads to the dashboard, also below the path of a proxy', async () => {
     const answer = await send(app.url, 'GET', '/?a=b');
 
-    expect([answer.status, answer.headers.location, answer.text]).toEqual([302, 'ui', '']);
+    expect([answer.status, answer.headers.location, answer.text]).toEqual([303, 'ui', '']);
   });
 
   test.each([

@@ -3,7 +3,7 @@ import type { RawResponse } from './response-reader.js';
 
 /** The statuses in docs/api.md, without 500. */
 const DOCUMENTED = new Set([
-  200, 302, 400, 401, 403, 404, 405, 408, 413, 414, 415, 417, 429, 431, 503,
+  200, 303, 400, 401, 403, 404, 405, 408, 413, 414, 415, 417, 429, 431, 503,
 ]);
 const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/;
 

@@ -280,7 +280,7 @@ export class RequestGenerator {
       }
       case 8: {
         const target = random.pick(['/healthz', '/healthz?x=%zz', '/readyz', '/', '/?x=%zz']);
-        const status = target.startsWith('/?') || target === '/' ? 302 : 200;
+        const status = target.startsWith('/?') || target === '/' ? 303 : 200;
         if (method === 'GET' || method === 'HEAD') return { method, target, statuses: [status] };
         return { method, target, statuses: [405] };
       }

@@ -20,7 +20,7 @@ interface DashboardParts extends OverviewParts {
 
 /** Relative, since a proxy may serve Sluice below a path. */
 const toDashboard: RequestHandler = (_request, response) => {
-  send(response, 302, PLAIN_TEXT, '', ['Location', 'ui', ...BROWSER_HEADERS]);
+  send(response, 303, PLAIN_TEXT, '', ['Location', 'ui', ...BROWSER_HEADERS]);
 };
 
 /** The file that is served at `/ui` itself. */
