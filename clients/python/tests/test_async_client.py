@@ -48,13 +48,14 @@ def test_blocks_with_permits_run_two_at_a_time(service: Service, key: str) -> No
     running = most = 0
 
     async def main() -> None:
+        both_at_work = asyncio.Barrier(2)
         async with AsyncSluiceClient(service.url) as sluice:
 
             async def work() -> None:
                 nonlocal running, most
                 async with sluice.permit(key, max_requests=2):
                     running, most = running + 1, max(most, running + 1)
-                    await asyncio.sleep(0)
+                    await both_at_work.wait()
                     running -= 1
 
             await asyncio.gather(*(work() for _ in range(20)))
