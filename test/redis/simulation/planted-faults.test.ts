@@ -22,18 +22,19 @@ jest.setTimeout(600_000);
 const redis = useRedis();
 beforeAll(() => loadHelpers(redis.client));
 
-/** Finds a fault from seed 1 on, and runs `then` while the fault is planted. */
+/** Finds a fault from its first seed on, and runs `then` while the fault is planted. */
 async function find(
-  { name, plant, scripts, aim }: PlantedFault,
+  { name, plant, scripts, aim, firstSeed = 1 }: PlantedFault,
   then: (failure: Failure, scripts: Scripts) => Promise<void> = () => Promise.resolve(),
 ): Promise<void> {
   const texts = scripts?.() ?? simulatedScripts();
   const takeOut = plant?.();
   try {
-    const { failure } = await runCampaign(redis.client, texts, 1, (n) => n < MOST_SCHEDULES, aim);
+    const goesOn = (schedules: number): boolean => schedules < MOST_SCHEDULES;
+    const { failure } = await runCampaign(redis.client, texts, firstSeed, goesOn, aim);
     expect(failure?.outcome.violation).toBeInstanceOf(Violation);
     const { seed, outcome } = failure!;
-    say(`simulation: ${name}: found by ${seed} schedules: ${outcome.violation!.message}`);
+    say(`simulation: ${name}: found by seed ${seed}: ${outcome.violation!.message}`);
     await then(failure!, texts);
   } finally {
     takeOut?.();

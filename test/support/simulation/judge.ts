@@ -723,8 +723,13 @@ function isMadeAgain({ now }: ScriptRun, before: Snapshot, { state }: Snapshot):
   const isWaitedFor = [...before.waiting.values()].some(
     ({ replica }) => (before.leases[replica] ?? 0) > now,
   );
+  if (isWaitedFor) return false;
+  // The first of two batches of a call can make the key again, and the second begin a hold: its replica knows of a waiter
+  // that was in the queue of the idle key.
+  const isNewWindow = state?.start === now && (now - was.start) % was.window !== 0;
+  if (isNewWindow && state.limitsSince === now) return true;
   const beginsHold = state !== undefined && state.holdUntil > now;
-  return !isWaitedFor && !(beginsHold && before.waiting.size > 0);
+  return !(beginsHold && before.waiting.size > 0);
 }
 
 /** Whether a call has found no key, or one that was idle for too long, and has made no other. */

@@ -24,6 +24,8 @@ export interface PlantedFault {
   readonly isRare?: boolean;
   /** What it takes to find it, where many things have to come together. */
   readonly aim?: Aim;
+  /** Shortly before a seed that shows it, if the search from 1 on would take minutes. */
+  readonly firstSeed?: number;
 }
 
 const TWO_LIMITS: readonly FurtherLimit[] = [
@@ -523,6 +525,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
     name: 'a limit that comes back has approvals from before the key was idle',
     isRare: true,
+    firstSeed: 1840,
     aim: { fates: ['limits', 'rules'], shape: { isPrompt: false, windowMillis: 5 } },
     scripts: edited(
       'lib/further',
