@@ -87,7 +87,9 @@ function judge(
   limit: FurtherKind | typeof OWN,
   windowOf: (approval: Approval) => number | undefined,
 ): Judgement {
-  const { approvals } = evidence.ledger;
+  // The ledger makes these lists from all requests, each time that it is asked.
+  const { approvals, released, corrected } = evidence.ledger;
+  const ended: EndedEarly = { released, corrected };
   const { name, windowMillis } = limit;
   const windows = new Map<string, JudgedWindow>();
   for (const approval of approvals) {
@@ -96,20 +98,22 @@ function judge(
     const id = `${approval.key} ${start}`;
     const window = windows.get(id) ?? { key: approval.key, start, approved: 0 };
     windows.set(id, window);
-    window.approved += takenOf(evidence, limit, approval, start + windowMillis);
+    window.approved += takenOf(ended, limit, approval, start + windowMillis);
   }
-  const held = approvals.filter(({ holdMillis }) => holdMillis !== undefined);
+  const heldOf = new Map<string, { approval: Approval; window: number | undefined }[]>();
+  for (const approval of approvals) {
+    if (approval.holdMillis === undefined || limit.keepsReleased) continue;
+    const others = heldOf.get(approval.key) ?? [];
+    heldOf.set(approval.key, others);
+    others.push({ approval, window: windowOf(approval) });
+  }
   const judged = [...windows.values()].map((window) => {
     const { key, start, approved } = window;
     const end = start + windowMillis;
-    const heldBefore = held.filter(
-      (approval) =>
-        approval.key === key &&
-        approval.endedAt < start &&
-        windowOf(approval) !== start &&
-        !limit.keepsReleased,
-    );
-    const before = heldBefore.map((approval) => takenOf(evidence, limit, approval, end));
+    const heldBefore = (heldOf.get(key) ?? [])
+      .filter(({ approval, window }) => approval.endedAt < start && window !== start)
+      .map(({ approval }) => approval);
+    const before = heldBefore.map((approval) => takenOf(ended, limit, approval, end));
     const maximumOf = name === undefined ? key : furtherOf(key, name);
     return {
       key,
@@ -135,17 +139,20 @@ function judge(
   };
 }
 
+/** The ids of approvals that were released, and of those whose hits were corrected. */
+type EndedEarly = Pick<Evidence['ledger'], 'released' | 'corrected'>;
+
 /** What an approval takes of a window for as long as it lasts, at the least; 0 if it may make room for another. */
 function takenOf(
-  { ledger }: Evidence,
+  { released, corrected }: EndedEarly,
   { counts, keepsReleased }: Pick<FurtherKind, 'counts' | 'keepsReleased'>,
   { requestId, sentAt, hits = 1, holdMillis = Infinity }: Approval,
   windowEnd: number,
 ): number {
-  const isReturned = ledger.released.has(requestId) || sentAt + holdMillis < windowEnd;
+  const isReturned = released.has(requestId) || sentAt + holdMillis < windowEnd;
   if (isReturned && !keepsReleased) return 0;
   if (counts === 'requests') return 1;
-  return ledger.corrected.has(requestId) ? 0 : hits;
+  return corrected.has(requestId) ? 0 : hits;
 }
 
 function lossIn({ faults }: Evidence, from: number, to: number): string | undefined {
