@@ -132,7 +132,7 @@ export class RedisSentinel {
     const [, offset] = await roleOf(primary);
     const replicas = responsive(this.servers).length - 1;
     await until(async () => {
-      const [, , copies] = (await roleOf(primary)) as [string, number, readonly string[][]];
+      const [, , copies = []] = (await roleOf(primary)) as [string?, number?, string[][]?];
       const caughtUp = copies.filter(([, , copied]) => Number(copied) >= Number(offset));
       return caughtUp.length === replicas;
     });
