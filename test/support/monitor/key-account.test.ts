@@ -11,12 +11,14 @@ function openAccount() {
   const approved: string[] = [];
   const limits: number[] = [];
   const windows: (readonly [string, number])[][] = [];
+  const unsure: string[] = [];
   const account = new KeyAccount(
     names,
     { highestMaximum: 9, rememberedMillis: leastMemoryMillis },
     {
-      onApproved: ({ id, limits }) => {
+      onApproved: ({ id, limits, mayBeRenewal }) => {
         approved.push(id);
+        if (mayBeRenewal) unsure.push(id);
         windows.push([...limits]);
       },
       onJoined: () => undefined,
@@ -32,7 +34,7 @@ function openAccount() {
     for (const [name, ...args] of commands) account.follow({ at, isOfScript: true, name, args });
     account.endOfScript();
   };
-  return { account, violations, approved, limits, windows, follow };
+  return { account, violations, approved, limits, windows, unsure, follow };
 }
 
 const hasMaximum = (maximum: number): [string, ...string[]] => [
@@ -186,6 +188,15 @@ describe('held approvals', () => {
     follow(602, ['hdel', names.holds, 'a'], ['hdel', names.holds, 'b']);
     follow(603, holds('d'));
     expect(violations).toHaveLength(1);
+  });
+
+  test('may be renewals where it is not known whose approvals are held', () => {
+    const { account, approved, unsure, follow } = openAccount();
+    follow(1, holds('a'));
+    account.doubt();
+    follow(2, holds('a'), ['sadd', names.requests, 'b']);
+    expect(approved).toEqual(['a', 'a', 'b']);
+    expect(unsure).toEqual(['a']);
   });
 });
 

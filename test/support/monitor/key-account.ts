@@ -18,6 +18,8 @@ export interface ObservedApproval {
   /** The first millisecond of the window of each further limit, by its name, as far as it is known. */
   readonly limits: ReadonlyMap<string, number>;
   readonly isFromQueue: boolean;
+  /** It may be a renewal: a script held it while it was not known whose approvals are held. */
+  readonly mayBeRenewal: boolean;
 }
 
 /** Limits that a script gave a key, from its caller. */
@@ -66,6 +68,13 @@ export interface KeyAccountBounds {
   readonly rememberedMillis: (windowMillis: number | undefined) => number;
 }
 
+interface ApprovalUnderWay {
+  readonly id: string;
+  readonly at: number;
+  readonly isHeld: boolean;
+  readonly mayBeRenewal: boolean;
+}
+
 /** Commands that change a key. */
 const WRITES = new Set([
   ...['sadd', 'srem', 'rename', 'rpush', 'ltrim', 'sort', 'hset', 'hdel', 'unlink', 'del'],
@@ -97,7 +106,7 @@ export class KeyAccount {
   /** The approvals of the script under way, and the waiters before it began. */
   #script:
     | {
-        readonly approved: { id: string; at: number; isHeld: boolean }[];
+        readonly approved: ApprovalUnderWay[];
         readonly queued: Set<string>;
       }
     | undefined;
@@ -210,10 +219,11 @@ export class KeyAccount {
 
   #tellApproved(): void {
     const { approved = [], queued } = this.#script ?? {};
-    for (const { id, at } of approved) {
+    for (const { id, at, mayBeRenewal } of approved) {
       this.events.onApproved({
         id,
         at,
+        mayBeRenewal,
         window: this.#window,
         limits: this.#limitStarts,
         isFromQueue: queued?.has(id) ?? false,
@@ -286,18 +296,17 @@ export class KeyAccount {
         if (this.#isKnown && isRemembered) this.#violates(`approved ${id} twice`, at);
         this.#approved.add(id);
         this.#rememberedUntil.set(id, at + this.#rememberedMillis);
-        this.#script?.approved.push({ id, at, isHeld: false });
+        this.#script?.approved.push({ id, at, isHeld: false, mayBeRenewal: false });
       }
     }
   }
 
-  /** Where it is not known who is held, a renewal looks like an approval. */
   #onHolds(name: string, args: readonly string[], at: number): void {
     const [id = ''] = args;
     if (name === 'hdel') for (const each of args) this.#held.delete(each);
     if (name !== 'hset' || this.#held.has(id)) return;
     this.#held.add(id);
-    this.#script?.approved.push({ id, at, isHeld: true });
+    this.#script?.approved.push({ id, at, isHeld: true, mayBeRenewal: !this.#isKnown });
   }
 
   #onWaiting(name: string, args: readonly string[]): void {

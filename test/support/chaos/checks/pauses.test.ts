@@ -20,6 +20,11 @@ test.each([
   expect(found(at)).toEqual([]);
 });
 
+test('a renewal in a pause is right', () => {
+  const approvals = [observed('a', 300, { mayBeRenewal: true })];
+  expect(approvedInPauses(evidenceOf({ entries: [pause, approval], approvals }))).toEqual([]);
+});
+
 test('a pause that another request may have ended is not judged', () => {
   const other = { kind: 'pause', sentAt: 200, endedAt: undefined, pauseMillis: 0 } as const;
   expect(found(300, [other])).toEqual([]);

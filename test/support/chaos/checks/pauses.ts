@@ -15,7 +15,9 @@ export function approvedInPauses(evidence: Evidence): string[] {
     return approvals.flatMap((approval) => {
       if (approval.key !== key) return [];
       const observed = evidence.account.approvals.get(approval.requestId) ?? [];
-      const inPause = observed.find(({ at }) => at > endedAt && at < to);
+      const inPause = observed.find(
+        ({ at, mayBeRenewal }) => !mayBeRenewal && at > endedAt && at < to,
+      );
       if (!inPause) return [];
       return [`${describeEntry(approval)} was approved at ${inPause.at}, paused until ${to}`];
     });

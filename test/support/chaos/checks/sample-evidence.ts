@@ -32,11 +32,16 @@ export function fault(fields: Partial<FaultRecord> = {}): FaultRecord {
 export function observed(
   id: string,
   at: number,
-  { start = 0, isFromQueue = true, limits = {} } = {},
+  { start = 0, isFromQueue = true, mayBeRenewal = false, limits = {} } = {},
 ): readonly [string, ObservedApproval[]] {
   return [
     id,
-    [{ id, at, window: { start }, limits: new Map(Object.entries(limits)), isFromQueue }],
+    [
+      {
+        ...{ id, at, isFromQueue, mayBeRenewal },
+        ...{ window: { start }, limits: new Map(Object.entries(limits)) },
+      },
+    ],
   ];
 }
 
