@@ -13,7 +13,7 @@ export interface Evidence {
     RedisAccount,
     'violations' | 'approvals' | 'tickets' | 'windowStarts' | 'wasWatched' | 'judged' | 'limits'
   >;
-  readonly maxima: Pick<MaximaInForce, 'highest' | 'allows' | 'isChangingAt'>;
+  readonly maxima: Pick<MaximaInForce, 'highest' | 'allows' | 'isChangingIn'>;
   readonly faults: readonly FaultRecord[];
   readonly standstills: Pick<Standstills, 'millisWithin'>;
 }

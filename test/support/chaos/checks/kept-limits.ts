@@ -1,3 +1,4 @@
+import { lossesIn, overlaps } from '../faults/fault.js';
 import type { Evidence } from './evidence.js';
 
 /**
@@ -7,11 +8,12 @@ import type { Evidence } from './evidence.js';
 const KEPT_MILLIS = 60_000;
 
 /**
- * The maxima that a key may have kept like that at any time of a span.
+ * The maxima that a key may have kept like that at any time of a span. A server that was silent runs the calls that came
+ * to it meanwhile, from replicas that had old rules then. What it forgets may be newer limits.
  * @param name of a further limit whose maxima they are; undefined: those of the key
  */
 export function keptMaxima(
-  { account, maxima }: Evidence,
+  { account, maxima, faults }: Evidence,
   key: string,
   from: number,
   to: number,
@@ -19,10 +21,13 @@ export function keptMaxima(
 ): number[] {
   const ofKey = account.limits.filter((limits) => limits.key === key);
   return ofKey.flatMap(({ at, maximum, further }, i) => {
-    const until = Math.min(ofKey[i + 1]?.at ?? Infinity, at + KEPT_MILLIS);
+    const sure = ofKey.slice(i + 1).find((later) => !lossesIn(faults, later.at, later.at).length);
+    const until = Math.min(sure?.at ?? Infinity, at + KEPT_MILLIS);
+    const silences = faults.filter((fault) => fault.silencesRedis && overlaps(fault, at, at));
+    const sentFrom = Math.min(at, ...silences.map(({ beganAt }) => beganAt));
     const limit =
       name === undefined ? maximum : further.find((each) => each.name === name)?.maximum;
-    const isKept = maxima.isChangingAt(at) && at <= to && until >= from;
+    const isKept = maxima.isChangingIn(sentFrom, at) && at <= to && until >= from;
     return isKept && limit !== undefined ? [limit] : [];
   });
 }

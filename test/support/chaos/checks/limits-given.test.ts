@@ -46,12 +46,21 @@ describe('an answer', () => {
   describe('by the maximum before a change', () => {
     const LATER = 5;
     let changedAt: number;
-    /** @param limits that the key was given, at these ms after the change */
-    const answersAfter = (...limits: [millis: number, maximum: number][]): string[] => {
+    /**
+     * @param silence from when to when after the change Redis was silent, and lost what it did then
+     * @param limits that the key was given, at these ms after the change
+     */
+    const answersAround = (
+      silence: readonly [from: number, to: number] | undefined,
+      ...limits: [millis: number, maximum: number][]
+    ): string[] => {
+      const [from = 0, to = 0] = silence?.map((millis) => changedAt + millis) ?? [];
+      const silent = { silencesRedis: true, loses: 'unreplicated' } as const;
       const sentAt = changedAt + LATER;
       const evidence = evidenceOf({
         entries: [entry({ maximum: 4, sentAt, endedAt: sentAt + 1 })],
         maxima,
+        faults: silence ? [fault({ ...silent, beganAt: from, endedAt: to })] : [],
         limits: limits.map(([millis, maximum]) => ({
           key: 'key',
           at: changedAt + millis,
@@ -67,6 +76,8 @@ describe('an answer', () => {
       isEverywhere();
       return answersByOtherRules(evidence);
     };
+    const answersAfter = (...limits: [millis: number, maximum: number][]): string[] =>
+      answersAround(undefined, ...limits);
     beforeEach(() => {
       changedAt = 1_000_000;
       jest.useFakeTimers();
@@ -86,6 +97,16 @@ describe('an answer', () => {
 
     test('is found if the key has the new one again', () => {
       expect(answersAfter([-1, 4], [1, 5])).toHaveLength(1);
+    });
+
+    test('is right if a server that was silent during the change gave it afterwards', () => {
+      expect(answersAround([-3, 3], [2, 4])).toEqual([]);
+      expect(answersAround([1, 3], [2, 4])).toHaveLength(1);
+    });
+
+    test('is right if the new one may be forgotten', () => {
+      expect(answersAround([0, 3], [-1, 4], [1, 5])).toEqual([]);
+      expect(answersAround([0, 3], [-1, 4], [1, 5], [4, 5])).toHaveLength(1);
     });
   });
 });

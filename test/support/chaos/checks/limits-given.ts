@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 
 import type { FurtherLimit } from '../../../../src/limiter/further-limits.js';
-import { type FaultRecord, overlaps } from '../faults/fault.js';
+import { lossesIn } from '../faults/fault.js';
 import { describeEntry } from '../ledger.js';
 import { FURTHER, furtherOf, WINDOW_MILLIS } from '../limits.js';
 import type { Evidence } from './evidence.js';
@@ -15,7 +15,7 @@ export function undeclaredLimits(evidence: Evidence): string[] {
   return evidence.account.limits.flatMap((limits) => {
     const { key, at, maximum, windowMillis, further, areOther } = limits;
     if (!areOther) return [];
-    const losses = lossesIn(evidence, at, at);
+    const losses = lossesIn(evidence.faults, at, at);
     const sentFrom = Math.min(at, ...losses.map(({ beganAt }) => beganAt));
     const isAllowed = (name: string, most: number): boolean =>
       evidence.maxima.allows(name, most, sentFrom, at);
@@ -41,7 +41,7 @@ export function answersByOtherRules(evidence: Evidence): string[] {
   return evidence.ledger.entries.flatMap((entry) => {
     const { key, maximum, sentAt, endedAt = Infinity } = entry;
     if (maximum === undefined || evidence.maxima.allows(key, maximum, sentAt, endedAt)) return [];
-    if (lossesIn(evidence, sentAt, endedAt).length > 0) return [];
+    if (lossesIn(evidence.faults, sentAt, endedAt).length > 0) return [];
     if (keptMaxima(evidence, key, sentAt, endedAt).includes(maximum)) return [];
     return [
       `${describeEntry(entry)}, sent at ${sentAt} and answered at ${endedAt}, has a maximum of ` +
@@ -52,8 +52,4 @@ export function answersByOtherRules(evidence: Evidence): string[] {
 
 function isDeclared({ maximum: _, ...limit }: FurtherLimit): boolean {
   return FURTHER.some((kind) => isDeepStrictEqual(kind, limit));
-}
-
-function lossesIn({ faults }: Evidence, from: number, to: number): FaultRecord[] {
-  return faults.filter((fault) => fault.loses !== undefined && overlaps(fault, from, to));
 }

@@ -1,4 +1,4 @@
-import { type FaultRecord, overlaps } from '../faults/fault.js';
+import { lossesIn } from '../faults/fault.js';
 import { describeEntry, type Entry } from '../ledger.js';
 import type { Evidence } from './evidence.js';
 
@@ -9,7 +9,8 @@ export function approvedInPauses(evidence: Evidence): string[] {
   return pauses.flatMap((pause) => {
     const { key, sentAt, endedAt = Infinity, status, pauseMillis = 0 } = pause;
     const to = sentAt + pauseMillis;
-    if (status !== 200 || endedAt >= to || mayBeForgotten(evidence, sentAt, to)) return [];
+    if (status !== 200 || endedAt >= to) return [];
+    if (lossesIn(evidence.faults, sentAt, to).length > 0) return [];
     const isChanged = pauses.some((other) => other !== pause && mayChange(other, pause, to));
     if (isChanged) return [];
     return approvals.flatMap((approval) => {
@@ -26,10 +27,4 @@ export function approvedInPauses(evidence: Evidence): string[] {
 
 function mayChange(other: Entry, { key, sentAt }: Entry, to: number): boolean {
   return other.key === key && other.sentAt <= to && (other.endedAt ?? Infinity) >= sentAt;
-}
-
-function mayBeForgotten({ faults }: Evidence, from: number, to: number): boolean {
-  return faults.some(
-    (fault: FaultRecord) => fault.loses !== undefined && overlaps(fault, from, to),
-  );
 }

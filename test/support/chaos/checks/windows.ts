@@ -1,4 +1,4 @@
-import { overlaps } from '../faults/fault.js';
+import { lossesIn } from '../faults/fault.js';
 import type { Approval } from '../ledger.js';
 import { FURTHER, type FurtherKind, furtherOf, WINDOW_MILLIS } from '../limits.js';
 import type { ObservedApproval } from '../../monitor/key-account.js';
@@ -134,7 +134,7 @@ function judge(
     windows: windows.size,
     overfull: overfull.map(({ from, end, ...window }) => ({
       ...window,
-      forgotBy: lossIn(evidence, from, end),
+      forgotBy: lossesIn(evidence.faults, from, end)[0]?.name,
     })),
   };
 }
@@ -153,10 +153,6 @@ function takenOf(
   if (isReturned && !keepsReleased) return 0;
   if (counts === 'requests') return 1;
   return corrected.has(requestId) ? 0 : hits;
-}
-
-function lossIn({ faults }: Evidence, from: number, to: number): string | undefined {
-  return faults.find((fault) => fault.loses !== undefined && overlaps(fault, from, to))?.name;
 }
 
 export function describeOverfull({ key, limit, start, approved, maximum }: Overfull): string {

@@ -18,15 +18,15 @@ test('before any change there is one maximum', () => {
 
 test('while a change is under way there are two, and afterwards the new one', () => {
   const maxima = new MaximaInForce({ key: 8 });
-  expect(maxima.isChangingAt(1500)).toBe(false);
+  expect(maxima.isChangingIn(1500, 1500)).toBe(false);
   const isEverywhere = maxima.change({ key: 3 });
-  expect(maxima.isChangingAt(1500)).toBe(true);
+  expect(maxima.isChangingIn(1500, 1500)).toBe(true);
   expect(maxima.highest('key', 1500, 2000)).toBe(8);
   jest.setSystemTime(2000);
   isEverywhere();
-  expect(maxima.isChangingAt(999)).toBe(false);
-  expect(maxima.isChangingAt(2000)).toBe(true);
-  expect(maxima.isChangingAt(2001)).toBe(false);
+  expect(maxima.isChangingIn(999, 999)).toBe(false);
+  expect(maxima.isChangingIn(2000, 2000)).toBe(true);
+  expect(maxima.isChangingIn(2001, 2001)).toBe(false);
   expect(maxima.highest('key', 500, 900)).toBe(8);
   expect(maxima.highest('key', 1999, 2499)).toBe(8);
   expect(maxima.highest('key', 2001, 2500)).toBe(3);

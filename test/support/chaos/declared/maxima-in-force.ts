@@ -39,16 +39,16 @@ export class MaximaInForce {
     return this.#of(key, from, to).includes(maximum);
   }
 
-  /** Whether some replicas may have gone by other rules than others at this time. */
-  isChangingAt(time: number): boolean {
-    return (
-      this.#generations.filter(({ since, until }) => since <= time && until >= time).length > 1
-    );
+  /** Whether some replicas may have gone by other rules than others at any time of a span. */
+  isChangingIn(from: number, to: number): boolean {
+    return this.#in(from, to).length > 1;
   }
 
   #of(key: string, from: number, to: number): number[] {
-    return this.#generations
-      .filter(({ since, until }) => since <= to && until >= from)
-      .map(({ maxima }) => maxima[key] ?? 0);
+    return this.#in(from, to).map(({ maxima }) => maxima[key] ?? 0);
+  }
+
+  #in(from: number, to: number): Generation[] {
+    return this.#generations.filter(({ since, until }) => since <= to && until >= from);
   }
 }

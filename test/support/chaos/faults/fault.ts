@@ -48,6 +48,15 @@ export function overlapMillis(fault: FaultRecord, from: number, to: number): num
   return Math.max(0, Math.min(to, fault.endedAt) - Math.max(from, fault.beganAt));
 }
 
+/** The faults in a span of time by which Redis may have forgotten something. */
+export function lossesIn(
+  faults: readonly FaultRecord[],
+  from: number,
+  to: number,
+): readonly FaultRecord[] {
+  return faults.filter((fault) => fault.loses !== undefined && overlaps(fault, from, to));
+}
+
 export function overlaps(fault: FaultRecord, from: number, to: number): boolean {
   return fault.beganAt <= to && fault.endedAt >= from;
 }
