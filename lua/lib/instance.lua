@@ -53,10 +53,15 @@ local function decide_in_full_memory(state_key, call)
   end
 end
 
+-- Until when a replica may come back from an outage that does not know yet that its waiter was served.
+local function outage_ends(state, call)
+  return state.served > 0 and state.served + LEASES_KEPT * call.lease or 0
+end
+
 local function keep_until(state, call)
-  local outage_ends = state.served > 0 and state.served + LEASES_KEPT * call.lease or 0
   return math.max(
-    state.expires, remembered_until(state, call), outage_ends, state.hold_until, state.held_until, state.paused_until
+    state.expires, remembered_until(state, call), outage_ends(state, call), state.hold_until, state.held_until,
+    state.paused_until
   )
 end
 
@@ -177,6 +182,9 @@ local function new_instance(keys, call, idle, start, limits)
   if idle then
     redis.call('UNLINK', keys.state)
     state.limits_changed_at = call.now_ms
+    if call.now_ms < outage_ends(idle, call) then
+      set_more(state, 'served', idle.served)
+    end
   end
   further.begin(keys, state, limits, call.now_ms)
   state.expires = idle_time(state)

@@ -190,15 +190,37 @@ describe('a settle that asks late about a released or withdrawn request puts no 
   });
 });
 
-test("an instance that follows an idle one keeps nothing of the old one's queue", async () => {
-  const replica = key.replica('r1', { limits: { windowMillis: 20, maxRequests: 1 } });
+test("an instance that follows an idle one keeps of the old one's queue when somebody was served, for six leases", async () => {
+  const [served, leaseMillis] = [20, 500];
+  const limits = { windowMillis: 20, maxRequests: 1 };
+  const replica = key.replica('r1', { limits, leaseMillis });
   await waitForB(replica);
-  await key.setTime(20);
+  await key.setTime(served);
   await replica.settle();
-  expect((await key.stored()).state).toMatchObject({ served: 20 });
-  await key.setTime(1000);
+  expect((await key.stored()).state).toMatchObject({ served });
+  const kept = served + 6 * leaseMillis;
+  await key.setTime(kept - 1);
   await replica.check(['c']);
-  expect((await key.stored()).state).toMatchObject({ start: 1000, served: 'never' });
+  expect((await key.stored()).state).toMatchObject({ start: kept - 1, served, isUnsorted: false });
+  await key.setTime(kept + 500);
+  await replica.check(['d']);
+  expect((await key.stored()).state).toMatchObject({ start: kept + 500, served: 'never' });
+});
+
+test('a key outlives an approval from the queue by six leases, whatever follows it', async () => {
+  const [served, leaseMillis] = [5, 3000];
+  const limits = { windowMillis: 5, maxRequests: 1 };
+  const replica = key.replica('r1', { limits, leaseMillis });
+  await waitForB(replica);
+  await key.setTime(served);
+  await replica.settle();
+  // The key is idle. A hold keeps it made again, and its next window is too long to share a set.
+  await key.setTime(96);
+  const held = { requestId: 'c', canWait: false, holdMillis: 900 };
+  await replica.checkBatch([held], { windowMillis: 1000 });
+  await key.setTime(145);
+  await replica.release('unknown');
+  expect((await key.stored()).expiry.state).toBe(served + 6 * leaseMillis);
 });
 
 test('a state that is kept for remembered approvals counts none of them', async () => {
