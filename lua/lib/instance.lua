@@ -60,8 +60,8 @@ end
 
 local function keep_until(state, call)
   return math.max(
-    state.expires, remembered_until(state, call), outage_ends(state, call), state.hold_until, state.held_until,
-    state.paused_until
+    state.expires, remembered_until(state, call), outage_ends(state, call),
+    state.hold_until, state.held_until, state.paused_until
   )
 end
 

@@ -24,7 +24,7 @@ export interface PlantedFault {
   readonly isRare?: boolean;
   /** What it takes to find it, where many things have to come together. */
   readonly aim?: Aim;
-  /** Shortly before a seed that shows it, if the search from 1 on would take minutes. */
+  /** Shortly before a seed that shows it, if the search from 1 on would take many schedules. */
   readonly firstSeed?: number;
 }
 
@@ -71,6 +71,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
     name: 'an approval that crosses a leaving client is kept',
     isRare: true,
+    firstSeed: 160,
     aim: { fates: ['leave', 'slow ticks'] },
     plant: () =>
       method(ApprovalBatches, 'approve', () => (waiter) => {
@@ -111,6 +112,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
     name: 'a wake that went missing is never asked for',
     isRare: true,
+    firstSeed: 80,
     aim: { fates: ['drop'] },
     plant: () => method(Places, 'doubtBelow', () => () => undefined),
   },
@@ -128,6 +130,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
     name: 'a lease is renewed where Redis has lost it',
     isRare: true,
+    firstSeed: 90,
     aim: { fates: ['tear queue'], shape: { isPrompt: true } },
     scripts: edited(
       'renew',
@@ -138,6 +141,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
     name: 'a lease is taken for renewed where it is not',
     isRare: true,
+    firstSeed: 80,
     plant: () => method(LocalQueue, 'leaseDoubted', () => () => undefined),
   },
   {
@@ -156,6 +160,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'a window leader that dies before it wakes anybody is awaited',
+    firstSeed: 60,
     aim: { fates: ['kill'], shape: { isPrompt: true } },
     plant: () =>
       method(WindowTiming, 'dueAt', (dueAt) => {
@@ -233,6 +238,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
     name: 'those who wait are not told of a lapse that comes sooner',
     isRare: true,
+    firstSeed: 410,
     aim: { fates: ['hold'], shape: { isPrompt: true, windowMillis: 4000 } },
     scripts: edited('lib/instance', 'return state.known_room_at and', 'return false and'),
   },
@@ -316,6 +322,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
     name: 'a late settle puts back who was released',
     isRare: true,
+    firstSeed: 140,
     aim: { fates: ['release', 'drop'] },
     scripts: edited(
       'lib/requests',
@@ -370,6 +377,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
     name: 'a dead replica is taken for a Redis that was down',
     isRare: true,
+    firstSeed: 270,
     aim: {
       fates: ['waits at one', 'freeze'],
       shape: { isPrompt: true, windowMillis: 1000, leaseMillis: 600 },
@@ -384,6 +392,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'approvals are forgotten when windows become shorter',
+    firstSeed: 80,
     aim: { fates: ['windows', 'lose'], shape: { isPrompt: false, windowMillis: 1000 } },
     scripts: edited(
       'lib/requests',
@@ -514,6 +523,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'a replica does not tell Redis of new rules while its requests wait',
+    firstSeed: 90,
     aim: { fates: ['limits'], shape: { isPrompt: true, windowMillis: 4000, further: TWO_LIMITS } },
     plant: () => method(WaitingRoom, 'limitsChanged', () => () => undefined),
   },
