@@ -60,7 +60,14 @@ describe('a check', () => {
     });
   });
 
-  test('a millisecond later makes the key again', async () => {
+  test('at the end of the third window without one makes the key again', async () => {
+    await replica.check(['a']);
+    await key.setTime(END_OF_THIRD_IDLE_WINDOW);
+    await replica.check(['b']);
+    expect((await key.stored()).state).toMatchObject({ start: 4000, limitsSince: 4000 });
+  });
+
+  test('half a window later makes the key again, with a window that begins then', async () => {
     await replica.check(['a'], { maxRequests: 7 });
     await key.setTime(END_OF_THIRD_IDLE_WINDOW + 500);
     await replica.check(['b']);

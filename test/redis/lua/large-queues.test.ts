@@ -110,9 +110,9 @@ test('waiters of replicas that die one after the other do not accumulate', async
   await key.setTime(10_000);
   const third = key.replica('r3', { limits });
   await third.checkOrWait(waiters.map((id) => `third ${id}`));
-  expect((await key.stored()).queue.map(([waiter]) => waiter)).toEqual(
-    waiters.map((id) => `third ${id}@r3`),
-  );
+  const { queue, replicas } = await key.stored();
+  expect(queue.map(([waiter]) => waiter)).toEqual(waiters.map((id) => `third ${id}@r3`));
+  expect(replicas).toEqual({ r3: 15_000 });
 });
 
 test('9000 waiters of a dead replica are passed over, in several calls', async () => {

@@ -27,9 +27,11 @@ let answer: (batch: CheckBatch) => CheckBatchReply | Error;
 let answerCall: (call: Call) => Promise<(CheckBatchReply | Error)[]>;
 let waiting: Map<string, KnownWaiting>;
 let clock: ManualClock;
+let batched: number[];
 let batcher: CheckBatcher;
 beforeEach(() => {
   calls = [];
+  batched = [];
   answer = ({ checks }) => ({
     millisToRoom: 7,
     maxRequests: 9,
@@ -57,7 +59,7 @@ beforeEach(() => {
   batcher = new CheckBatcher({
     scripts: { check },
     naming,
-    observer: unobserved,
+    observer: { ...unobserved, batched: (checks) => batched.push(checks) },
     ticks: eventLoop,
     clock,
     shardOf: () => 'primary',
@@ -81,6 +83,12 @@ const seen = (): string[][][] =>
   );
 
 const nextTick = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+test('the checks of each tick are counted', async () => {
+  await Promise.all([send('a', 'k'), send('b', 'k'), send('c', 'another')]);
+  await send('d', 'k');
+  expect(batched).toEqual([3, 1]);
+});
 
 test('checks of a key in one tick of the event loop share a batch', async () => {
   const replies = await Promise.all([

@@ -1,4 +1,5 @@
 import fc from 'fast-check';
+import type { Redis } from 'ioredis';
 
 import { type KeyNames, KeyNaming } from '../../../src/redis/key-names.js';
 
@@ -121,6 +122,26 @@ describe('keyOf', () => {
         expect(prefixed.keyOf(prefixed.namesOf(key).state)).toBe(key);
       }),
     );
+  });
+});
+
+describe('namesOnEachShard', () => {
+  const found = (shards: readonly string[]) => {
+    let asked = 0;
+    const primaries = () => new Map(shards.map((shard) => [shard, {} as Redis]));
+    const shardOf = (): string => shards[asked++ % shards.length] ?? 'unknown';
+    return { names: naming.namesOnEachShard({ primaries, shardOf }), asked };
+  };
+
+  test('finds a name on each shard, and then looks no further', () => {
+    const { names, asked } = found(['one', 'two', 'three']);
+    expect(names).toEqual(['0', '1', '2'].map((key) => naming.namesOf(key).state));
+    expect(asked).toBe(3);
+    expect(found(['one']).asked).toBe(1);
+  });
+
+  test('finds one name while no shard is known', () => {
+    expect(found([]).names).toHaveLength(1);
   });
 });
 

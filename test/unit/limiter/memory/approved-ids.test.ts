@@ -45,6 +45,18 @@ test.each([1, 2, 3])('remembers the same ids as a map of texts, with seed %i', (
   expect(room.taken).toBe(0);
 });
 
+test('has hits once an id has several, until the next window', () => {
+  const ids = new ApprovedIds(new MemoryRoom(Infinity));
+  ids.add(randomUUID(), 1);
+  expect(ids.hasHits).toBe(false);
+  ids.add(ID, 2);
+  expect(ids.hasHits).toBe(true);
+  ids.release(ID);
+  expect(ids.hasHits).toBe(true);
+  ids.clear();
+  expect(ids.hasHits).toBe(false);
+});
+
 test.each([
   ['in capital letters', ID.toUpperCase()],
   ['with one capital letter', ID.replace('f', 'F')],
