@@ -33,6 +33,15 @@ describe('a check with hits', () => {
     );
   });
 
+  test('leaves a plain key when its window has ended', async () => {
+    await replica.checkHits('a', 3);
+    expect(await redis.client.hget(key.names.state, 'hits')).toBe('1');
+    await key.setTime(1000);
+    await replica.check(['b']);
+    expect(await redis.client.hget(key.names.state, 'more')).toBe(null);
+    expect(await storedHits()).toEqual({});
+  });
+
   test('takes nothing if there is not room for all hits', async () => {
     await replica.check(['a', 'b', 'c']);
     expect(await replica.checkHits('d', 3)).toEqual('denied');

@@ -26,6 +26,7 @@ beforeEach(() => {
 });
 
 function create(timeoutMillis: number): CallGuard {
+  const createdAt = performance.now();
   return new CallGuard({
     connections: store.connections,
     timeoutMillis,
@@ -35,6 +36,7 @@ function create(timeoutMillis: number): CallGuard {
       ...unobserved,
       called: (script, seconds, outcome) => {
         expect(seconds).toBeGreaterThanOrEqual(0);
+        expect(seconds).toBeLessThanOrEqual((performance.now() - createdAt) / 1000);
         observed.push([script, outcome]);
       },
     },
