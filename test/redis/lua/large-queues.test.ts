@@ -115,6 +115,27 @@ test('waiters of replicas that die one after the other do not accumulate', async
   expect(replicas).toEqual({ r3: 15_000 });
 });
 
+test('waiters of replicas that die one after the other do not accumulate behind one that lives', async () => {
+  const most = { ...limits, maxRequestsInQueue: 101 };
+  const living = key.replica('living', { limits: most });
+  await living.check(['first']);
+  await living.checkOrWait(['patient']);
+  const hundred = (round: number): string[] => waiters.slice(0, 100).map((id) => `${id}-${round}`);
+  for (let round = 1; round <= 4; round += 1) {
+    await key.setTime(5000 * round - 2500);
+    await living.settle();
+    await key.setTime(5000 * round);
+    await living.settle();
+    await key.replica(`r${round}`, { limits: most }).checkOrWait(hundred(round));
+  }
+  const { queue, replicas } = await key.stored();
+  expect(queue.map(([waiter]) => waiter)).toEqual([
+    'patient@living',
+    ...hundred(4).map((id) => `${id}@r4`),
+  ]);
+  expect(replicas).toEqual({ living: 25_000, r4: 25_000 });
+});
+
 test('9000 waiters of a dead replica are passed over, in several calls', async () => {
   await fill();
   await key.setTime(4999);
