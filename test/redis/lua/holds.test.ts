@@ -523,6 +523,12 @@ describe('the most holds of a key', () => {
     expect(await replica.checkHold('c', 2500)).toBe('approved');
   });
 
+  test('leave a place for another as soon as one has lapsed', async () => {
+    await key.setTime(2500);
+    expect(await replica.checkHold('c', 2500)).toBe('approved');
+    expect(await replica.checkHold('d', 2500)).toBe('key full');
+  });
+
   test('let a check wait for a lapse, and nobody overtakes it', async () => {
     expect(await replica.checkHold('w', 2500, { canWait: true })).toBe(1);
     expect(await replica.check(['d'])).toEqual(['denied']);
