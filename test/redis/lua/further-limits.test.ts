@@ -98,6 +98,18 @@ describe('an approval', () => {
     expect(await used()).toEqual({ ten: [0, 5], tokens: [0, 5] });
   });
 
+  test('that is still held when another has lapsed counts once in each, and with its hits', async () => {
+    await replica.checkHold('a', 2500, { hits: 3 });
+    await replica.checkHold('b', 60_000, { hits: 5 });
+    expect(await used()).toEqual({ ten: [0, 2], tokens: [0, 8] });
+    await key.setTime(2500);
+    await replica.release('unknown');
+    expect(await used()).toEqual({ ten: [0, 1], tokens: [0, 5] });
+    await key.setTime(10_000);
+    await replica.check(['c']);
+    expect(await used()).toEqual({ ten: [10_000, 2], tokens: [10_000, 6] });
+  });
+
   test('that is held again after its hold has lapsed counts once in a limit that keeps it', async () => {
     const keeping = withFurther([{ ...TEN, keepsReleased: true }]);
     await keeping.checkHold('a', 100);
