@@ -42,6 +42,15 @@ test('a renewed connection to the primary is replaced at once', async () => {
   await connections.close();
 });
 
+test.each(['standalone', 'cluster'] as const)(
+  'a command fails at once while nothing is connected, %s',
+  async (mode) => {
+    const connections = connect(settingsFor(mode, 'redis://127.0.0.1:1'), logger);
+    await expect(connections.commands.ping()).rejects.toThrow('enableOfflineQueue');
+    await connections.close();
+  },
+);
+
 describeWithRedisProgram('in a cluster', () => {
   let cluster: RedisCluster;
   beforeAll(async () => {

@@ -387,6 +387,19 @@ describe('a bound on the memory', () => {
     expect(await fillWith(() => 'c')).toBeGreaterThan(first / 3);
   });
 
+  test('holds for the ids of further limits, until their own windows end', async () => {
+    const second = { name: 'second', windowMillis: 1000, maximum: MAX_REQUESTS };
+    const further = [{ ...second, counts: 'requests', keepsReleased: false } as const];
+    const policies = policiesWith(() => ({ ...limits, further }));
+    limiter = new MemoryLimiter(policies, clock, { maxBytes: MAX_BYTES });
+    await fillWith(() => 'a');
+    await fillWith((count) => `b-${count}`);
+    expect(await limiter.ping()).toBe('full');
+    // The sweep after the end of the short windows.
+    await clock.advance(2000);
+    expect(await limiter.ping()).toBe('ok');
+  });
+
   test('leaves room for a check after a release', async () => {
     const id = await approve('a');
     await fillWith(() => 'a');
