@@ -15,4 +15,11 @@ export const EQUIVALENT = [
     other: 'elseif state.approved >= state.stored_approved then',
     reason: 'if nothing was added, only a set that does not exist gets an expiry',
   },
+  {
+    file: 'src/redis/waiting/window-timing.ts',
+    line: 'if (roomAt < this.#roomAt || isOfLaterWindow || now >= this.#roomAt) this.#roomAt = roomAt;',
+    other:
+      'if (roomAt <= this.#roomAt || isOfLaterWindow || now >= this.#roomAt) this.#roomAt = roomAt;',
+    reason: 'it sets the time that is there',
+  },
 ];

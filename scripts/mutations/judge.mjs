@@ -23,6 +23,7 @@ const GROUPS = [
     tests: [
       ['test/unit/limiter', 'test/redis/behaviour'],
       ['test/service/http', 'test/service/grpc'],
+      ['test/unit'],
     ],
   },
   {
@@ -31,6 +32,7 @@ const GROUPS = [
       ['test/unit/redis'],
       ['test/redis/behaviour', 'test/redis/lua', 'test/redis/connections'],
       ['test/redis/simulation', 'test/service/http/.*outage', 'test/service/topologies'],
+      ['test/unit'],
     ],
   },
 ];
