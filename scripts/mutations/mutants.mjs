@@ -70,7 +70,7 @@ function linesOf(file) {
       changesBy(line, pattern, replacement),
     );
     if (STATEMENT[language].test(line)) changed.push('');
-    const mutants = changed.map((other) => mutantOf(file, i, line, other));
+    const mutants = changed.map((other) => mutantOf(file, lines, i, other));
     return mutants.length > 0 ? [mutants] : [];
   });
 }
@@ -87,9 +87,11 @@ function changesBy(line, pattern, replacement) {
   });
 }
 
-function mutantOf(file, index, line, other) {
+function mutantOf(file, lines, index, other) {
+  const line = lines[index];
   return {
     file,
+    before: lines[index - 1]?.trim(),
     line: line.trim(),
     other: other.trim(),
     text: `${file}:${index + 1}: ${line.trim()}  ->  ${other.trim() || '(nothing)'}`,
@@ -101,9 +103,13 @@ function mutantOf(file, index, line, other) {
   };
 }
 
-function isEquivalent({ file, line, other }) {
+function isEquivalent(mutant) {
   return EQUIVALENT.some(
-    (each) => each.file === file && each.line === line && each.other === other,
+    ({ file, line, other, before = mutant.before }) =>
+      mutant.file === file &&
+      mutant.line === line &&
+      mutant.other === other &&
+      mutant.before === before,
   );
 }
 
