@@ -1,5 +1,4 @@
 import fc from 'fast-check';
-import type { Redis } from 'ioredis';
 
 import { type KeyNames, KeyNaming } from '../../../src/redis/key-names.js';
 
@@ -126,9 +125,12 @@ describe('keyOf', () => {
 });
 
 describe('namesOnEachShard', () => {
+  /** Nobody asks the connections. */
+  const NONE = undefined as never;
   const found = (shards: readonly string[]) => {
     let asked = 0;
-    const primaries = () => new Map(shards.map((shard) => [shard, {} as Redis]));
+    const primaries = (): ReadonlyMap<string, never> =>
+      new Map(shards.map((shard) => [shard, NONE]));
     const shardOf = (): string => shards[asked++ % shards.length] ?? 'unknown';
     return { names: naming.namesOnEachShard({ primaries, shardOf }), asked };
   };
