@@ -53,7 +53,7 @@ local function decide_in_full_memory(state_key, call)
   end
 end
 
--- Until when a replica may come back from an outage that does not know yet that its waiter was served.
+-- Until when a replica may come back that was cut off, and does not know that its waiter was served.
 local function outage_ends(state, call)
   return state.served > 0 and state.served + LEASES_KEPT * call.lease or 0
 end
