@@ -20,7 +20,7 @@ export interface PlantedFault {
   readonly plant?: () => () => void;
   /** The scripts with it, where it is one of Lua. */
   readonly scripts?: () => Scripts;
-  /** It takes over 40 schedules to find it, so only full runs look for it. */
+  /** It takes over 40 schedules to find it from seed 1 on, so only full runs look for it. */
   readonly isRare?: boolean;
   /** What it takes to find it, where many things have to come together. */
   readonly aim?: Aim;

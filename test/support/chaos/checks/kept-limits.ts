@@ -21,13 +21,15 @@ export function keptMaxima(
 ): number[] {
   const ofKey = account.limits.filter((limits) => limits.key === key);
   return ofKey.flatMap(({ at, maximum, further }, i) => {
+    // Most limits are of other times. Their faults need not be looked at.
+    if (at > to || at + KEPT_MILLIS < from) return [];
     const sure = ofKey.slice(i + 1).find((later) => !lossesIn(faults, later.at, later.at).length);
     const until = Math.min(sure?.at ?? Infinity, at + KEPT_MILLIS);
+    if (until < from) return [];
     const silences = faults.filter((fault) => fault.silencesRedis && overlaps(fault, at, at));
     const sentFrom = Math.min(at, ...silences.map(({ beganAt }) => beganAt));
     const limit =
       name === undefined ? maximum : further.find((each) => each.name === name)?.maximum;
-    const isKept = maxima.isChangingIn(sentFrom, at) && at <= to && until >= from;
-    return isKept && limit !== undefined ? [limit] : [];
+    return limit !== undefined && maxima.isChangingIn(sentFrom, at) ? [limit] : [];
   });
 }
