@@ -1,6 +1,14 @@
 // `npm run test:mutations`: changes one line of the limiters at a time, in a copy of this folder, and checks whether
 // a test fails. It prints the changes that no test has noticed, and ends with code 1 if there are too many.
-import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -19,8 +27,8 @@ const HELP = `npm run test:mutations -- [options]
 `;
 /** The greatest fraction of changes that may stay unnoticed. */
 const MOST_UNNOTICED = 2 / 140;
-/** Everything that the tests need. Tests of processes run the build from before all changes, and notice none. */
-const COPIED = ['bench', 'deploy', 'dist', 'docs', 'jest.config.js', 'lua', 'package.json', 'proto', 'src', 'test', 'tsconfig.json', 'ui']; // prettier-ignore
+/** Everything else is copied, also pages: tests read them. Tests of processes run the build from before all changes. */
+const NOT_COPIED = ['.git', 'node_modules'];
 
 const { values } = parseArgs({
   options: {
@@ -41,7 +49,9 @@ const mutants = chooseMutants(Number(values.seed), Number(values.count), values.
 const folder = mkdtempSync(join(tmpdir(), 'sluice-mutations-'));
 process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
 for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exit(1));
-for (const name of COPIED) cpSync(join(ROOT, name), join(folder, name), { recursive: true });
+for (const name of readdirSync(ROOT).filter((name) => !NOT_COPIED.includes(name))) {
+  cpSync(join(ROOT, name), join(folder, name), { recursive: true });
+}
 symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
 
 const failing = await judgeUnchanged(folder, redis);
