@@ -1,7 +1,7 @@
-import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 
+import { installWithNpm } from './npm.mjs';
 import { ROOT } from './run.mjs';
 import { GET_ALL, skipping } from './skipping.mjs';
 
@@ -27,7 +27,7 @@ function install(one) {
   console.error(`no ${one} found; installing it from npm ...`);
   const options = ['--no-save', '--no-package-lock', '--no-audit', '--no-fund', '--ignore-scripts'];
   const words = ['install', '--prefix', INSTALLED, ...options, one];
-  const { status, stderr } = spawnSync('npm', words, { encoding: 'utf8' });
+  const { status, stderr } = installWithNpm(words, { encoding: 'utf8' });
   if (status !== 0) console.error(stderr);
   return status === 0;
 }

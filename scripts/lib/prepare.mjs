@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { ROOT, run } from './run.mjs';
+import { installWithNpm } from './npm.mjs';
+import { endIfFailed, ROOT, run } from './run.mjs';
 
 const COMPILER = 'scripts/compiler';
 /** What is compiled: the settings, the folder with the sources, and the folder of the results. */
@@ -34,10 +35,8 @@ function install(folder, option, isWanted) {
     .filter(([path, entry]) => path !== '' && !entry.optional && isWanted(entry))
     .every(([path, { integrity }]) => there[path]?.integrity === integrity);
   if (isThere) return;
-  run('npm', ['ci', option, '--no-audit', '--no-fund'], {
-    cwd: join(ROOT, folder),
-    stdio: npmOutput(),
-  });
+  const words = ['ci', option, '--no-audit', '--no-fund'];
+  endIfFailed('npm', installWithNpm(words, { cwd: join(ROOT, folder), stdio: npmOutput() }));
 }
 
 /** The packages in a lock file, by path. npm writes one into `node_modules` when everything is installed. */

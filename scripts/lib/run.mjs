@@ -6,7 +6,11 @@ export const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 
 /** Runs a command in the project's folder. If it fails, this process ends with its code. */
 export function run(command, args, options = {}) {
-  const result = spawnSync(command, args, { cwd: ROOT, stdio: 'inherit', ...options });
+  endIfFailed(command, spawnSync(command, args, { cwd: ROOT, stdio: 'inherit', ...options }));
+}
+
+/** Ends this process if a command failed, with the command's code. `result` is that of spawnSync. */
+export function endIfFailed(command, result) {
   if (result.error) stop(`${command} could not be started: ${result.error.message}`);
   if (result.status !== 0) process.exit(result.status ?? 1);
 }
