@@ -13,6 +13,8 @@ const SETTINGS: readonly string[] = [
 /** Too many other variables have names like `PORT` and `HOST`. */
 const MIN_LETTERS = 5;
 const CANDIDATES = SETTINGS.filter((name) => name.length >= MIN_LETTERS);
+/** Sorted once: a pod can have hundreds of variables. */
+const BY_SORTED_LETTERS = new Map(CANDIDATES.map((name) => [sorted(name), name]));
 /** One letter in so many may be wrong. */
 const LETTERS_PER_MISTAKE = 5;
 /** Kubernetes sets such variables for a service: `sluice-admin` becomes `SLUICE_ADMIN_PORT=tcp://10.0.0.1:9090`. */
@@ -42,10 +44,7 @@ function misspeltSettings(environment: Environment): readonly MisspeltSetting[] 
 
 function settingLike(name: string): string | undefined {
   const mistakes = Math.floor(name.replaceAll('_', '').length / LETTERS_PER_MISTAKE);
-  return (
-    nearestName(name, CANDIDATES, mistakes) ??
-    CANDIDATES.find((candidate) => sorted(candidate) === sorted(name))
-  );
+  return nearestName(name, CANDIDATES, mistakes) ?? BY_SORTED_LETTERS.get(sorted(name));
 }
 
 /** Equal for names in which letters have changed places. */
