@@ -30,4 +30,11 @@ export const EQUIVALENT = [
     before: '// Of those that are held now, one may be the first to lapse.',
     reason: 'whoever serves the queue sets the timer as well, or it is due at that moment',
   },
+  {
+    file: 'lua/lib/further.lua',
+    line: 'more_changed(state)',
+    other: '',
+    before: 'limit.taken = limit.taken - taken',
+    reason: 'a release is remembered, which writes the state of a key with limits in full',
+  },
 ];

@@ -374,6 +374,15 @@ describe('a queue with a waiter', () => {
   });
 });
 
+test('a ticket at the head asks no second time about waiters that a call has passed over', async () => {
+  await h.waitAndListen({ a: 10 });
+  h.ask('b');
+  h.wake({ waitingFrom: 15, waiting: 1 });
+  expect([h.queue.mode, h.store.last.ids]).toEqual(['settling', ['a']]);
+  h.queue.ticketed('b', 15, 500, LIMITS);
+  expect(h.queue.mode).toBe('settling');
+});
+
 describe('a queue in a long window', () => {
   const LONG_MILLIS = 3_600_000;
   beforeEach(async () => {

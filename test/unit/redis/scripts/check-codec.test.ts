@@ -1,0 +1,39 @@
+import type { KeyLimits } from '../../../../src/limiter/limiter.js';
+import { KeyNaming } from '../../../../src/redis/key-names.js';
+import { type CheckBatch, encodeChecks } from '../../../../src/redis/scripts/check-codec.js';
+
+const naming = new KeyNaming('p:');
+const USUAL: KeyLimits = { windowMillis: 1000, maxRequests: 2, maxRequestsInQueue: 3 };
+const OTHER: KeyLimits = { windowMillis: 5000, maxRequests: 7, maxRequestsInQueue: 0 };
+
+const batch = (key: string, checks = 1): CheckBatch => ({
+  names: naming.namesOf(key),
+  overrides: { maxRequests: undefined, maxRequestsInQueue: undefined },
+  waiting: undefined,
+  checks: Array.from({ length: checks }, (_, i) => ({ requestId: `${key} ${i}`, canWait: false })),
+});
+
+/** The argument before the ids of the requests. */
+function shapesOf(...batches: CheckBatch[]): unknown {
+  const settings = {
+    replicaId: 'r1',
+    leaseMillis: 5000,
+    limitsOf: (key: string) => (key.startsWith('other') ? OTHER : USUAL),
+    wakeArgument: 'PUBLISH :wake',
+    maxIdsPerKey: 1000,
+    maxHoldsPerKey: 100,
+    historyOf: () => '0:0:0',
+  };
+  const circumstances = { isSentAgain: false, mayBeFull: false, hasSeveralSlots: false };
+  const { args } = encodeChecks(settings, batches, circumstances);
+  return args.at(-1 - batches.reduce((sum, { checks }) => sum + checks.length, 0));
+}
+
+test('single plain checks of keys with the same limits need no text', () => {
+  expect(shapesOf(batch('a'), batch('b'), batch('c'))).toBe('');
+});
+
+test('a key with other limits than the first has them in its text', () => {
+  expect(shapesOf(batch('a'), batch('other'), batch('b'))).toBe('1 1=5000:7:0 1');
+  expect(shapesOf(batch('other'), batch('another'), batch('b', 2))).toBe('1 1=1000:2:3 2=1000:2:3');
+});
