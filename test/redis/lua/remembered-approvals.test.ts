@@ -105,6 +105,19 @@ test('the sets of a window and of an earlier one each expire three windows after
   expect(await key.pastExpiry()).toEqual({ 2: 4000, 3: 5000 });
 });
 
+test('the turn of a window whose set somebody has removed ends what was remembered in it', async () => {
+  const replica = key.replica('r1', { leaseMillis: 3000 });
+  for (const [window, id] of ['a', 'b', 'c', 'd'].entries()) {
+    await key.setTime(window * 1000);
+    await replica.check([id]);
+  }
+  expect(await key.stored()).toMatchObject({ requests: ['d'], pastRequests: ['a', 'b', 'c'] });
+  await redis.client.del(key.names.requests);
+  await key.setTime(4000);
+  await replica.check(['e']);
+  expect(await key.stored()).toMatchObject({ requests: ['e'], pastRequests: ['b', 'c'] });
+});
+
 test('a set that windows share expires two leases after the last window', async () => {
   const leaseMillis = 3000;
   const replica = key.replica('r1', { limits: { windowMillis: 100 }, leaseMillis });
