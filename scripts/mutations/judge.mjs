@@ -30,7 +30,7 @@ const GROUPS = [
     of: /^src\/redis\//,
     tests: [
       ['test/unit/redis'],
-      ['test/redis/behaviour', 'test/redis/lua', 'test/redis/connections'],
+      ['test/redis/behaviour', 'test/redis/lua', 'test/redis/connections', 'test/redis/replica-'],
       ['test/redis/simulation', 'test/service/http/.*outage', 'test/service/topologies'],
       ['test/unit'],
     ],

@@ -22,6 +22,11 @@ export class ManualClock implements Clock {
     return this.time;
   }
 
+  /** Whether anything waits for this clock. */
+  get isAwaited(): boolean {
+    return this.#timers.size > 0;
+  }
+
   after(delayMillis: number, callback: () => void): () => void {
     const timer = { dueAt: this.time + Math.max(0, delayMillis), callback };
     this.#timers.add(timer);
