@@ -259,6 +259,15 @@ export function describeHits(name: string, createHarness: HarnessFactory): void 
         const second = check(10, { canWait: true, maxWaitMillis: WINDOW });
         expect(await second).toMatchObject({ reason: 'turn_too_late', turnMillis: WINDOW * 2 });
       });
+
+      test('has its turn by hits, though fewer ids may be stored than a window has hits', async () => {
+        await restart(LIMITS, { maxIdsPerKey: 2 });
+        await approve(6);
+        for (let waiting = 0; waiting < 3; waiting += 1) await wait(5);
+        const check = await subject.wait({ hits: 1, maxWaitMillis: WINDOW });
+        expect(check.settled).toBeUndefined();
+        expect(await inspect()).toMatchObject({ waiting: 4 });
+      });
     });
   });
 }
