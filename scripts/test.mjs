@@ -15,8 +15,8 @@ import { startDeployEnvironment } from './lib/start-deploy-environment.mjs';
 const DEPLOY_TESTS = 'test/deploy/';
 const GET_TOOLS = '--get-tools';
 const FULL = '--full';
-/** One more than cores, since each worker waits for its Redis and its replicas half of the time. */
-const WORKERS = String(availableParallelism() + 1);
+/** More than cores, since each worker waits for its Redis and its replicas half of the time, and some for real time. */
+const WORKERS = String(availableParallelism() + 2);
 /** Coverage of the code in the tests' own processes, without a threshold. It takes time, so only CI measures it. */
 const COVERAGE = [
   '--coverage',

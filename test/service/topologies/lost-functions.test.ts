@@ -26,7 +26,7 @@ const MAXIMUM = 60;
 const WAITERS = 4;
 /** Checks that show that the load goes on. */
 const SOME = 100;
-const FLUSHES = extent(30, 200);
+const FLUSHES = extent(20, 60);
 const SETTINGS = {
   WINDOW_MILLIS: '3600000',
   MAX_REQUESTS: String(MAXIMUM),

@@ -85,6 +85,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
     name: "a wake before the ticket's reply is lost",
     isRare: true,
+    firstSeed: 10,
     aim: { shape: { isPrompt: true, windowMillis: 200 } },
     plant: () => {
       let isInWake = false;
@@ -124,6 +125,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
     name: 'a lease is renewed before the hold for other replicas that were cut off',
     isRare: true,
+    firstSeed: 10,
     aim: { fates: ['away'] },
     scripts: edited('renew', 'or not has_current_lease(replica, call)', ''),
   },
@@ -147,6 +149,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
     name: 'a lost key is not held for those who come back',
     isRare: true,
+    firstSeed: 20,
     aim: { fates: ['lose memory'], shape: { isPrompt: true } },
     scripts: edited('lib/recovery-hold', 'if in_recovery_hold(state) or', 'if true or'),
   },
@@ -176,6 +179,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
     name: 'who is put back stands behind those who came later',
     isRare: true,
+    firstSeed: 30,
     aim: { fates: ['lose memory', 'rules'] },
     scripts: edited(
       'lib/queue',
@@ -185,6 +189,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'a check that is sent again counts again',
+    firstSeed: 20,
     scripts: edited('lib/checks', 'call.is_sent_again and find_decided(keys, call, batch) or', ''),
   },
   {
@@ -198,6 +203,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'a head that needs more hits than are free is overtaken by a newcomer',
+    firstSeed: 10,
     aim: { fates: ['hits'] },
     scripts: edited('lib/instance', 'and state.blocked == 0 and', 'and'),
   },
@@ -213,11 +219,13 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'a correction that makes room does not serve the queue',
+    firstSeed: 10,
     aim: { fates: ['amend'] },
     scripts: edited('lib/approvals', 'if hits < before then', 'if false then'),
   },
   {
     name: 'a waiter that is put back needs one hit',
+    firstSeed: 40,
     aim: { fates: ['hits'] },
     scripts: edited('settle', 'hits = tonumber(hits) or ONE_HIT', 'hits = ONE_HIT'),
   },
@@ -264,6 +272,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
     name: 'a key with a hold expires before it',
     isRare: true,
+    firstSeed: 240,
     aim: { fates: ['hold'], shape: { windowMillis: 20, leaseMillis: 600 } },
     scripts: edited('lib/instance', 'state.held_until, state.paused_until', 'state.paused_until'),
   },
@@ -332,6 +341,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'the places of the dead are taken for those of the living',
+    firstSeed: 30,
     aim: { fates: ['freeze', 'kill'] },
     scripts: edited('lib/queue', 'return replica.lease_ends > now_ms', 'return true'),
   },
@@ -359,6 +369,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'a turn is foretold without those who wait before',
+    firstSeed: 30,
     scripts: edited('lib/instance', 'local missing = places + ', 'local missing = '),
   },
   {
@@ -387,6 +398,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
     name: 'a key that idled out is taken for one that Redis has lost',
     isRare: true,
+    firstSeed: 20,
     scripts: edited('lib/checks', 'not state and not idle and', 'not state and'),
     aim: { shape: { windowMillis: 20 } },
   },
@@ -402,10 +414,12 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'a maximum of other rules counts before their windows do',
+    firstSeed: 10,
     scripts: edited('lib/checks', 'of_window and may', 'may'),
   },
   {
     name: 'a torn queue is not held for those who come back',
+    firstSeed: 30,
     scripts: edited('lib/queue', 'hold_after_loss_of_queue(keys, state, call)', ''),
     aim: { fates: ['tear queue'], shape: { isPrompt: true } },
   },
@@ -420,6 +434,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   },
   {
     name: 'a check looks at the first of several limits',
+    firstSeed: 40,
     aim: { fates: ['hits'], shape: { further: TWO_LIMITS.toReversed() } },
     scripts: edited(
       'lib/further',
