@@ -16,7 +16,7 @@ import { controlledRedisTime, startOfControlledTime } from './redis-time.js';
 import { scriptClientParts } from './script-client-parts.js';
 import { storedQueue } from './stored-queue.js';
 import { readStoredState } from './stored-state.js';
-import { unguarded } from './unguarded.js';
+import { sentAgain, unguarded } from './unguarded.js';
 import { uniqueKey } from './unique-key.js';
 
 /** What the scripts of a test get where it does not say otherwise. */
@@ -89,12 +89,22 @@ const NOT_THERE = -2;
 /** Behind all that tests give out. */
 const LAST_TICKET = 1e12;
 
+/** Equal for replicas that are the same in everything; undefined where something of it has no text. */
+function idOf(replicaId: string, options: ReplicaOptions): string | undefined {
+  const { guard = unguarded, client, history, replacements, ...others } = options;
+  const guards = [unguarded, sentAgain];
+  if (client || history || replacements || !guards.includes(guard)) return undefined;
+  return JSON.stringify([replicaId, guards.indexOf(guard), others]);
+}
+
 /** One limiter key of its own in a real Redis, with Redis's clock under the test's control. */
 export class ScriptHarness {
   readonly names: KeyNames = naming.namesOf(uniqueKey());
   readonly #time;
   /** The names of all further limits that replicas had. */
   readonly #limits = new Set<string>();
+  /** Of the replicas so far. Reading all scripts takes ten times as long as a call. */
+  readonly #scripts = new Map<string, Scripts>();
   #nowMillis = 0;
 
   private constructor(
@@ -139,18 +149,28 @@ export class ScriptHarness {
 
   replica(replicaId: string, options: ReplicaOptions = {}): TestReplica {
     for (const { name } of options.limits?.further ?? []) this.#limits.add(name);
-    const client = scriptClientParts(options.client ?? this.client);
-    const scripts = new Scripts(client, options.guard ?? unguarded, {
-      limitsOf: () => ({ ...TEST_LIMITS, ...options.limits }),
-      replicaId,
-      leaseMillis: options.leaseMillis ?? TEST_LEASE_MILLIS,
-      wakeArgument: naming.wakeArgument({ isCluster: false }),
-      maxIdsPerKey: options.maxIdsPerKey ?? 1_000_000,
-      maxHoldsPerKey: options.maxHoldsPerKey ?? 100,
-      historyOf: () => this.#history(options.history),
-      replacements: { ...this.replacements, ...options.replacements },
-    });
+    const id = idOf(replicaId, options);
+    const known = id === undefined ? undefined : this.#scripts.get(id);
+    const scripts = known ?? this.#scriptsOf(replicaId, options);
+    if (id !== undefined) this.#scripts.set(id, scripts);
     return new TestReplica(this, scripts);
+  }
+
+  #scriptsOf(replicaId: string, options: ReplicaOptions): Scripts {
+    return new Scripts(
+      scriptClientParts(options.client ?? this.client),
+      options.guard ?? unguarded,
+      {
+        limitsOf: () => ({ ...TEST_LIMITS, ...options.limits }),
+        replicaId,
+        leaseMillis: options.leaseMillis ?? TEST_LEASE_MILLIS,
+        wakeArgument: naming.wakeArgument({ isCluster: false }),
+        maxIdsPerKey: options.maxIdsPerKey ?? 1_000_000,
+        maxHoldsPerKey: options.maxHoldsPerKey ?? 100,
+        historyOf: () => this.#history(options.history),
+        replacements: { ...this.replacements, ...options.replacements },
+      },
+    );
   }
 
   /** @throws Error where the three keys of the queue contradict each other */

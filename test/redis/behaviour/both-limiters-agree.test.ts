@@ -240,7 +240,7 @@ describe('the embedded and the Redis limiter', () => {
           await Promise.all([memory.close(), inRedis.close()]);
         }
       }),
-      { numRuns: extent(100, 250) },
+      { numRuns: extent(100, 500) },
     );
   }, 300_000);
 });

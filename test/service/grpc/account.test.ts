@@ -70,7 +70,7 @@ describe.each(bothLimiters(redis))(
         fc.asyncProperty(steps, async (all) => {
           await expectExact(app, gateway, all);
         }),
-        { numRuns: extent(60, 150) },
+        { numRuns: extent(60, 300) },
       );
     }, 300_000);
   },

@@ -24,6 +24,7 @@ import { KnownHistory } from './known-history.js';
 import { type LeaderLock, SimulatedMutex } from './leader-lock.js';
 import { Mailbox } from './mailbox.js';
 import type { WorldShape } from './shape.js';
+import { standInsFor } from './stand-in-scripts.js';
 
 /** The one limiter key of a world. */
 export const KEY = 'k';
@@ -47,6 +48,13 @@ export interface ReplicaParts {
     args: readonly (string | number)[],
   ) => Promise<unknown>;
   readonly publish: (text: string) => void;
+}
+
+/** EVALSHA or EVAL. */
+interface ScriptCall {
+  readonly name: string;
+  /** First the text of the script or its digest. */
+  readonly args: readonly [string, ...(string | number)[]];
 }
 
 /** The real waiting code of one replica, with everything around it in the hands of the world. */
@@ -102,7 +110,7 @@ export class SimulatedReplica {
       maxIdsPerKey: 1_000_000,
       maxHoldsPerKey: 100,
       historyOf: () => this.history.text,
-      replacements: scripts,
+      replacements: standInsFor(scripts).texts,
     });
     const ticks = { next: (callback: () => void) => void this.#ticks.push(callback) };
     this.#batcher = new CheckBatcher({
@@ -208,10 +216,11 @@ export class SimulatedReplica {
 
   /** What Scripts needs of a client of Redis. */
   #client(): Redis {
-    const { execute } = this.parts;
+    const { execute, scripts } = this.parts;
+    const { real } = standInsFor(scripts);
     const client = {
-      sendCommand: ({ name, args }: { name: string; args: (string | number)[] }) =>
-        execute(this.name, name, args),
+      sendCommand: ({ name, args: [script, ...args] }: ScriptCall) =>
+        execute(this.name, name, [real.get(script) ?? script, ...args]),
     };
     return client as unknown as Redis;
   }
