@@ -1,18 +1,15 @@
 import { loadScript } from '../../../src/redis/scripts/script-loader.js';
 import type { Scripts } from './schedule.js';
 
-/** Short texts with which a replica is made, and what Redis gets in their places. */
+/** Short texts that a replica loads as its scripts, and the real scripts, which Redis gets. */
 export interface StandIns {
   readonly texts: Scripts;
   /** By text and by digest. */
   readonly real: ReadonlyMap<unknown, string>;
 }
 
-/** All that a replica loads. */
-const NAMES = [
-  ...['check', 'settle', 'renew', 'release', 'amend', 'pause', 'withdraw', 'inspect'],
-  ...['examine', 'report'],
-];
+/** What a replica loads too, though no schedule calls it. */
+const NEVER_CALLED = ['examine', 'report'];
 
 const known = new WeakMap<Scripts, StandIns>();
 
@@ -20,7 +17,9 @@ const known = new WeakMap<Scripts, StandIns>();
 export function standInsFor(scripts: Scripts): StandIns {
   const before = known.get(scripts);
   if (before) return before;
-  const texts = Object.fromEntries(NAMES.map((name) => [name, `-- ${name}`]));
+  const texts = Object.fromEntries(
+    [...Object.keys(scripts), ...NEVER_CALLED].map((name) => [name, `-- ${name}`]),
+  );
   const real = new Map<unknown, string>();
   for (const name of Object.keys(scripts)) {
     const [from, to] = [loadScript(name, texts), loadScript(name, scripts)];
