@@ -13,7 +13,7 @@ export interface AllPorts extends Ports {
 
 /**
  * Serves on all ports that the settings name.
- * @throws the error of listen(2), such as EADDRINUSE
+ * @throws SettingsError if the port or the host can't be used
  */
 export async function openAllPorts(
   parts: HttpParts,

@@ -51,7 +51,7 @@ export interface GrpcPort extends StoppableServer {
 
 /**
  * Serves Envoy's rate limit service.
- * @throws the error of listen(2), such as EADDRINUSE
+ * @throws SettingsError if the port or the host can't be used
  */
 export async function openGrpcPort(
   parts: GrpcParts,
@@ -100,7 +100,7 @@ export async function openGrpcPort(
   });
   streams.apply(http2ServerOf(server));
   const listener = await listenForHttp2(
-    { port, host: settings.HOST, keyPair, bounds },
+    { setting: 'GRPC_PORT', port, host: settings.HOST, keyPair, bounds },
     (socket) => {
       injector.injectConnection(socket);
     },

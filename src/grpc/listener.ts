@@ -17,7 +17,7 @@ type Serve = (socket: Socket) => void;
 /**
  * Listens for connections that speak HTTP/2, with TLS if there is a key pair, and passes each to `serve`. grpc-js can
  * listen itself, but it does not bound connections, and keeps the first certificate.
- * @throws the error of listen(2), such as EADDRINUSE
+ * @throws SettingsError if the port or the host can't be used
  */
 export async function listenForHttp2(
   options: ListenerOptions,

@@ -1,9 +1,12 @@
 import type { AddressInfo, Server, Socket } from 'node:net';
 
+import { SettingsError } from '../config/settings-error.js';
 import type { ConnectionBounds } from './connection-bounds.js';
 
 /** Where a server listens, and the bounds of its connections. */
 export interface ListeningOptions {
+  /** The setting of the port, for errors. */
+  readonly setting: 'PORT' | 'ADMIN_PORT' | 'GRPC_PORT';
   /** 0 for any free port */
   readonly port: number;
   readonly host: string;
@@ -25,11 +28,11 @@ export interface StoppableServer extends Listening {
 
 /**
  * Makes a server listen, with bounds for its connections.
- * @throws the error of listen(2), such as EADDRINUSE
+ * @throws SettingsError if the port or the host can't be used
  */
 export async function startListening(
   server: Server,
-  { port, host, bounds }: ListeningOptions,
+  { setting, port, host, bounds }: ListeningOptions,
 ): Promise<Listening> {
   server.maxConnections = bounds.maxConnections;
   server.on('drop', () => {
@@ -37,9 +40,10 @@ export async function startListening(
   });
   const connections = connectionsOf(server);
   await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
+    const fail = (error: Error): void => reject(listenError(error, { setting, port, host }));
+    server.once('error', fail);
     server.listen(port, host, () => {
-      server.off('error', reject);
+      server.off('error', fail);
       resolve();
     });
   });
@@ -49,6 +53,27 @@ export async function startListening(
       for (const socket of connections) socket.destroy();
     },
   };
+}
+
+/** What a setting takes, by the error of listen(2) that its value leads to. */
+const TAKES: Readonly<Record<string, readonly ['port' | 'host', string]>> = {
+  EADDRINUSE: ['port', 'a port that no other process listens on'],
+  EACCES: ['port', 'a port that this process may listen on'],
+  EADDRNOTAVAIL: ['host', 'an address of this machine'],
+  ENOTFOUND: ['host', 'an address of this machine'],
+  EAI_AGAIN: ['host', 'an address of this machine'],
+};
+
+function listenError(
+  error: NodeJS.ErrnoException,
+  { setting, port, host }: Pick<ListeningOptions, 'setting' | 'port' | 'host'>,
+): Error {
+  const { code = '' } = error;
+  const [part, takes] = TAKES[code] ?? [];
+  if (takes === undefined) return error;
+  return part === 'port'
+    ? new SettingsError(setting, `${port} (${code})`, takes)
+    : new SettingsError('HOST', `${JSON.stringify(host)} (${code})`, takes);
 }
 
 /**

@@ -60,6 +60,7 @@ export function useHttpServices(): (options?: Options) => Promise<HttpService> {
     let held = 0;
     const drops: DropReason[] = [];
     const server = await listen(httpAppOver(limiter), {
+      setting: 'PORT',
       port: 0,
       host: '127.0.0.1',
       onUnreadable: (request) => unreadable.push(request),

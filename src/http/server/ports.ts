@@ -16,7 +16,7 @@ export interface Ports extends KeptAliveServer {
 
 /**
  * Serves on the ports that the settings name.
- * @throws the error of listen(2), such as EADDRINUSE
+ * @throws SettingsError if the port or the host can't be used
  */
 export async function openPorts(
   parts: HttpParts,
@@ -26,14 +26,15 @@ export async function openPorts(
   const { HOST, PORT, ADMIN_PORT, DEBUG_ENDPOINTS } = settings;
   const onUnreadable = logUnreadable(logger, settings);
   const bounds = connectionBounds(settings, parts.metrics, logger);
-  const open = async (port: number, surface: Surface) => {
+  const open = async (setting: 'PORT' | 'ADMIN_PORT', port: number, surface: Surface) => {
     const httpApp = createHttpApp(parts, surface);
-    const server = await listen(httpApp, { port, host: HOST, keyPair, onUnreadable, bounds });
+    const options = { setting, port, host: HOST, keyPair, onUnreadable, bounds };
+    const server = await listen(httpApp, options);
     return { app: httpApp.app, server };
   };
 
   const isShared = ADMIN_PORT === undefined;
-  const service = await open(PORT, {
+  const service = await open('PORT', PORT, {
     limiting: true,
     debugging: isShared && DEBUG_ENDPOINTS,
     metrics: isShared,
@@ -42,7 +43,7 @@ export async function openPorts(
   const ports = [service];
   if (!isShared) {
     const admin = { limiting: false, debugging: DEBUG_ENDPOINTS, metrics: true, documents: true };
-    ports.push(await open(ADMIN_PORT, admin));
+    ports.push(await open('ADMIN_PORT', ADMIN_PORT, admin));
   }
   return {
     port: service.server.port,

@@ -59,7 +59,7 @@ export function requestListener({
 
 /**
  * Serves `httpApp` on a port.
- * @throws the error of listen(2), such as EADDRINUSE
+ * @throws SettingsError if the port or the host can't be used
  */
 export async function listen(httpApp: HttpApp, options: ListenOptions): Promise<KeptAliveServer> {
   const { keyPair, onUnreadable, bounds, timeouts = TIMEOUTS } = options;

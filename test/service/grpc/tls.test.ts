@@ -127,6 +127,7 @@ describe('a listener', () => {
     const served: Socket[] = [];
     const listener = await listenForHttp2(
       {
+        setting: 'GRPC_PORT',
         port: 0,
         host: '127.0.0.1',
         keyPair,
