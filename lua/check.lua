@@ -18,6 +18,7 @@
 --         queue_max      override of the queue's maximum
 --         window         override of the window's length in ms, from the next window on
 --         ticket         the lowest ticket of the caller's waiters for the key
+--         waiter         with `ticket`: the request id of the waiter that has it
 --         millis_left    with `ticket`: ms until the window ends, below 0 if it has ended, as far as the caller knows
 --         known_limits   with `ticket`: the limits in force, as far as the caller knows, or ''
 --         waits          a digit for each check: 1 if it can wait, 2 if it can but has no place left to wait in, else 0

@@ -210,6 +210,8 @@ local function read_batch(arguments, first_id, size, special)
     batch.holds, batch.max_holds = said.holds and read_numbers(said.holds), tonumber(said.max_holds)
     batch.max, batch.queue_max, batch.window = tonumber(said.max), tonumber(said.queue_max), tonumber(said.window)
     batch.ticket, batch.millis_left = tonumber(said.ticket), tonumber(said.millis_left)
+    -- Earlier versions do not send it.
+    batch.waiter = said.waiter or ''
   end
   return batch
 end
@@ -227,8 +229,11 @@ local function decide(call, names, first_key, arguments, first_id, size, limits,
   end
   state = state or new_instance(keys, call, idle)
   if batch.ticket and is_older_than_key(keys, state, batch.ticket) then
-    local is_missing = not idle and not read_queue(keys, state, call).replicas[call.replica]
-    hold_after_loss(keys, state, call, is_missing)
+    local has_places = read_queue(keys, state, call).replicas[call.replica] ~= nil
+    -- The caller may not have heard yet that its waiter was approved.
+    if has_places or not find_approved(keys, { batch.waiter }, call.now_ms)[batch.waiter] then
+      hold_after_loss(keys, state, call, not idle and not has_places)
+    end
     restore_overrides(state, batch.known_limits)
   end
   if batch.is_special or state.limits ~= call.limits.text then

@@ -329,7 +329,7 @@ export class TestReplica {
   async checkBatch(
     checks: readonly BatchedCheck[],
     overrides?: Overrides,
-    waiting?: Omit<KnownWaiting, 'limits'> & Partial<KnownWaiting>,
+    waiting?: Omit<KnownWaiting, 'limits' | 'requestId'> & Partial<KnownWaiting>,
   ): Promise<Verdict[]> {
     const [reply] = await this.scripts.check([
       {
@@ -341,6 +341,7 @@ export class TestReplica {
         },
         waiting: waiting && {
           limits: '',
+          requestId: 'unknown',
           ...waiting,
           lowestTicket: this.harness.absoluteTicket(waiting.lowestTicket),
         },

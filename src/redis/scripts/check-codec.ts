@@ -48,6 +48,8 @@ export interface Overrides {
 /** What a replica knows of a key for which its requests wait. */
 export interface KnownWaiting {
   readonly lowestTicket: number;
+  /** The id of the request with the lowest ticket. */
+  readonly requestId: string;
   readonly millisToWindowEnd: number;
   /** The limits in force, as Redis writes them; '' if it has not said. */
   readonly limits: string;
@@ -176,6 +178,7 @@ function encodeSpecial(
   if (windowMillis !== undefined) say('window', windowMillis);
   if (waiting) {
     say('ticket', waiting.lowestTicket);
+    say('waiter', waiting.requestId);
     say('millis_left', waiting.millisToWindowEnd);
     say('known_limits', waiting.limits);
   }

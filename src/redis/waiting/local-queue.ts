@@ -97,7 +97,7 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
 
   /** 0 if nobody has a ticket. */
   get lowestTicket(): number {
-    return this.#places.lowestTicket ?? 0;
+    return this.#places.first?.ticket ?? 0;
   }
 
   /** Infinite while a settle call is under way or due, since that renews the lease. */
@@ -120,10 +120,11 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
 
   /** The waiters here that have a ticket, if there are any. */
   get known(): KnownWaiting | undefined {
-    const { lowestTicket } = this.#places;
-    if (lowestTicket === undefined) return undefined;
+    const { first } = this.#places;
+    if (!first) return undefined;
+    const { requestId } = first.waiter;
     const { millisLeft, limits } = this.#knownWindow;
-    return { lowestTicket, millisToWindowEnd: millisLeft, limits };
+    return { lowestTicket: first.ticket, requestId, millisToWindowEnd: millisLeft, limits };
   }
 
   /** To be called before Redis is asked: a grant can overtake the answer. */
@@ -332,7 +333,7 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
     const now = this.parts.clock.now();
     if (news.millisToRoom !== undefined) this.#timing.learn(now, news.millisToRoom);
     // While anybody has a ticket, the timing of the lost window is needed to create the key again.
-    else if (this.#places.lowestTicket === undefined) this.#timing.forget(now);
+    else if (!this.#places.first) this.#timing.forget(now);
     if (this.#leader.needsTime(this.#timing.roomAt)) this.#volunteer();
     this.#waitingFrom = news.waitingFrom;
     this.#isQueueEmpty = news.waiting === 0;

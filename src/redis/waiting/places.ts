@@ -33,10 +33,10 @@ export class Places {
     return this.#ticketed.size;
   }
 
-  /** Undefined if nobody has a ticket. */
-  get lowestTicket(): number | undefined {
+  /** The place with the lowest ticket. Undefined if nobody has a ticket. */
+  get first(): { readonly ticket: number; readonly waiter: Waiter } | undefined {
     const [first] = this.#ticketed.values();
-    return first?.ticket;
+    return first;
   }
 
   /** Whether any place with a ticket is doubted. */

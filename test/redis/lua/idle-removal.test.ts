@@ -178,3 +178,20 @@ test('a replica that missed an approval does not take a removed idle key for los
   expect(await late.checkBatch([check], undefined, known)).toEqual(['approved']);
   expect((await key.stored()).state).toMatchObject({ start: 30, holdUntil: 'no' });
 });
+
+test('a replica that has not heard of an approval in a key made again does not take it for lost', async () => {
+  const limits = { windowMillis: 5, maxRequests: 1 };
+  const late = key.replica('r1', { limits, leaseMillis: 3000 });
+  await late.check(['a']);
+  const [lowestTicket] = (await late.checkOrWait(['b'])) as number[];
+  // As Redis does when the key has expired.
+  const { state, requests, queue, waiting, replicas } = key.names;
+  await redis.client.del(state, requests, queue, waiting, replicas);
+  await key.setTime(10_000);
+  await key.replica('r2', { limits, leaseMillis: 3000 }).check(['c']);
+  await key.setTime(10_600);
+  expect(await late.settle({ b: lowestTicket! })).toMatchObject({ granted: ['b'] });
+  const known = { lowestTicket: lowestTicket!, requestId: 'b', millisToWindowEnd: 0 };
+  await late.checkBatch([{ requestId: 'd', canWait: false }], undefined, known);
+  expect((await key.stored()).state).toMatchObject({ born: 10_000, holdUntil: 'no' });
+});

@@ -119,7 +119,7 @@ test('checks of a key in one tick of the event loop share a batch', async () => 
 });
 
 test('a batch tells Redis about the waiters of its key on this replica', async () => {
-  const known = { lowestTicket: 42, millisToWindowEnd: 7, limits: '1000:9:5' };
+  const known = { lowestTicket: 42, requestId: 'w', millisToWindowEnd: 7, limits: '1000:9:5' };
   waiting.set('k', known);
   await Promise.all([send('a', 'k'), send('b', 'l')]);
   expect(calls[0]!.map((batch) => batch.waiting)).toEqual([known, undefined]);
@@ -151,7 +151,7 @@ test('no window is assumed for special checks, or for keys with waiters', async 
     verdicts: checks.map(() => 1),
   });
   await Promise.all([send('a', 'k'), send('b', 'l'), send('c', 'm')]);
-  waiting.set('m', { lowestTicket: 42, millisToWindowEnd: 7, limits: '1000:9:5' });
+  waiting.set('m', { lowestTicket: 42, requestId: 'w', millisToWindowEnd: 7, limits: '1000:9:5' });
   calls = [];
   await Promise.all([
     send('d', 'k', { canWait: true }),

@@ -360,6 +360,7 @@ describe('a queue with a waiter', () => {
     await h.advance(250);
     expect(h.queue.known).toEqual({
       lowestTicket: 10,
+      requestId: 'a',
       millisToWindowEnd: 750,
       limits: LIMITS,
     });

@@ -23,13 +23,13 @@ const takeIds = (most = 100): string[] => places.takeDoubted(most).map((t) => t.
 test('a place asks first, then has a ticket, then is gone', () => {
   ask('a');
   expect(places.asking('a')).toMatchObject({ askedAt: 5, isDoubted: false });
-  expect([places.size, places.hasTicket('a'), places.lowestTicket]).toEqual([1, false, undefined]);
+  expect([places.size, places.hasTicket('a'), places.first?.ticket]).toEqual([1, false, undefined]);
   places.giveTicket('a', 7);
   expect(places.asking('a')).toBeUndefined();
-  expect([places.size, places.hasTicket('a'), places.lowestTicket]).toEqual([1, true, 7]);
+  expect([places.size, places.hasTicket('a'), places.first?.ticket]).toEqual([1, true, 7]);
   expect(places.remove('a')?.waiter.requestId).toBe('a');
   expect(places.remove('a')).toBeUndefined();
-  expect([places.size, places.hasTicket('a'), places.lowestTicket]).toEqual([0, false, undefined]);
+  expect([places.size, places.hasTicket('a'), places.first?.ticket]).toEqual([0, false, undefined]);
 });
 
 test('a removed place gets no ticket', () => {
@@ -48,9 +48,9 @@ test('the waiters include all places, and the ids only places with a ticket', ()
 
 test('the lowest ticket is known, in whatever order tickets come', () => {
   waiting({ b: 20, c: 30, a: 10, d: 25 });
-  expect(places.lowestTicket).toBe(10);
+  expect(places.first?.ticket).toBe(10);
   places.remove('a');
-  expect(places.lowestTicket).toBe(20);
+  expect(places.first?.ticket).toBe(20);
 });
 
 test('lower tickets are possible when none is left, since a new primary may count from less', () => {
