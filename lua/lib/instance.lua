@@ -315,7 +315,9 @@ local function serve_queue(keys, state, call)
   if queue.living == 0 and queue.places > 0 then
     drop_queue(keys, queue)
   end
-  local goes_on = free > 0 and further.has_room(state) and (ids_left > 0 or may_hold) and queue.living > 0
+  -- Without a place among the ids the head waits for one, also if a newcomer whose approval is held would need none.
+  is_blocked = is_blocked or (ids_left <= 0 and not may_hold)
+  local goes_on = free > 0 and further.has_room(state) and queue.living > 0
   set_more(state, 'serving', (goes_on and not is_blocked) and 1 or 0)
   set_more(state, 'blocked', (goes_on and is_blocked) and 1 or 0)
   state.granted = granted

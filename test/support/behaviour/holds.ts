@@ -278,5 +278,22 @@ export function describeHolds(
       for (const { decision } of waiters)
         expect(await decision).toMatchObject({ outcome: 'approved' });
     });
+
+    test('a waiter without a place among the ids is not overtaken by the first check that asks for a hold', async () => {
+      await restart({ ...LIMITS, maxRequests: 9 }, { maxIdsPerKey: 2 });
+      // With several hits, the set of ids is full before the maximum is reached.
+      await approve({ hits: 2 });
+      const requestId = await approve({ hits: 2 });
+      const waiters = [await wait(), await wait({ holdMillis: HOLD })];
+      for (let check = 0; check < 3; check += 1) {
+        expect(await outcome({ holdMillis: HOLD })).toBe('denied');
+      }
+      expect(await settled(waiters)).toEqual([false, false]);
+      expect(await inspect()).toMatchObject({ approved: 4, held: 0, waiting: 2 });
+      await release(requestId);
+      for (const { decision } of waiters)
+        expect(await decision).toMatchObject({ outcome: 'approved' });
+      expect(await outcome({ holdMillis: HOLD })).toBe('approved');
+    });
   });
 }
