@@ -82,7 +82,8 @@ function further.forget(keys, state)
 end
 
 -- The limits of rules come into force. A limit that the key had before keeps the start of its window and what was
--- approved in it.
+-- approved in it. If its window is over by a shorter length, all of that counts in the window that is current by that
+-- length: ids have no times, and some were approved in it.
 function further.take_rules(keys, state, limits, now_ms)
   if state.further_text == limits.further_text then
     return
@@ -97,6 +98,9 @@ function further.take_rules(keys, state, limits, now_ms)
     if kept and kept.counts == limit.counts and kept.keeps == limit.keeps then
       before[limit.name] = nil
       limit.start, limit.taken = kept.start, kept.taken
+      if not is_in_window(limit.start, limit.window, now_ms) then
+        limit.start = start_of_window(limit.start, limit.window, now_ms)
+      end
       redis.call('PEXPIREAT', further.name_of(keys, limit), digits(idle_at(limit.start, limit.window)))
     else
       -- Ids may be left from before the key was idle.
@@ -109,7 +113,6 @@ function further.take_rules(keys, state, limits, now_ms)
   end
   more_changed(state)
   state.made_room = true
-  further.end_windows(keys, state, now_ms)
 end
 
 -- Whether each limit has room for one hit.

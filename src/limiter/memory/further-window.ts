@@ -97,11 +97,13 @@ export class FurtherWindow {
     return this.#ids.amend(id, takenOf(this.limit, hits));
   }
 
-  /** Takes other rules. The approvals of the window stay in it. */
+  /**
+   * Takes other rules. The approvals of the window stay in it. If it is over by a shorter length, they count in the window
+   * that is current by that length: ids have no times, and some were approved in it.
+   */
   change(now: number, limit: FurtherLimit): void {
     this.limit = limit;
-    this.#window.change(limit.windowMillis);
-    this.roll(now);
+    this.#window.change(now, limit.windowMillis);
   }
 
   /** Whether other rules change its maximum or its window at most. */

@@ -57,9 +57,10 @@ export class Window {
     return this.#isOverridden || this.#nextOverride !== undefined;
   }
 
-  /** Gives the current window another length. Its start stays. */
-  change(millis: number): void {
+  /** Gives the current window another length. Its start stays, unless it is over by that length. */
+  change(now: number, millis: number): void {
     this.length = millis;
+    this.rollTo(now, millis);
   }
 
   /** Sets the length of the windows from the next one on. */

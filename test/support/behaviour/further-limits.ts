@@ -377,8 +377,9 @@ export function describeFurtherLimits(name: string, createHarness: HarnessFactor
       test('that change its window keep what was approved while that goes on', async () => {
         await approve();
         await setFurther({ ...MINUTE, windowMillis: 5000 });
+        await check();
         await harness.advance(4999);
-        expect(await approvedOf(MINUTE)).toBe(1);
+        expect(await approvedOf(MINUTE)).toBe(2);
         await harness.advance(1);
         await check();
         expect(await approvedOf(MINUTE)).toBe(1);
@@ -386,6 +387,24 @@ export function describeFurtherLimits(name: string, createHarness: HarnessFactor
         await check();
         await harness.advance(29_999);
         expect(await approvedOf(MINUTE)).toBe(2);
+      });
+
+      test('that make its window so short that it is over count what was approved in the current one', async () => {
+        const first = await approve();
+        await harness.advance(8000);
+        await approve();
+        await approve();
+        // The windows of 3.5 s are those at 7 and at 10.5 s. The approval at 0 s counts as well: ids have no times.
+        await setFurther({ ...MINUTE, windowMillis: 3500, maximum: 4 });
+        expect([await outcome(), await outcome()]).toEqual(['approved', 'denied']);
+        expect(await approvedOf(MINUTE)).toBe(4);
+        expect(await release(first)).toBe(true);
+        await harness.advance(2499);
+        expect(await approvedOf(MINUTE)).toBe(3);
+        await harness.advance(1);
+        expect(await approvedOf(MINUTE)).toBe(0);
+        await approve();
+        expect(await approvedOf(MINUTE)).toBe(1);
       });
 
       test('that change what it counts begin it again', async () => {

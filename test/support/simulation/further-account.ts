@@ -79,20 +79,19 @@ export class FurtherAccount {
   /** Windows that are over by now begin again. */
   roll(now: number): void {
     this.#removed = [];
-    this.#roll(now);
-  }
-
-  #roll(now: number): void {
     for (const each of this.#limits) {
-      const { windowMillis } = each.limit;
-      if (now < each.start + windowMillis) continue;
-      each.start += Math.floor((now - each.start) / windowMillis) * windowMillis;
+      const start = startOfWindow(each.start, each.limit.windowMillis, now);
+      if (start === each.start) continue;
+      each.start = start;
       each.unknown = 0;
       each.taken.clear();
     }
   }
 
-  /** Other rules come into force: a limit whose length or maximum changes keeps what was approved. */
+  /**
+   * Other rules come into force: a limit whose length or maximum changes keeps what was approved, also if its window is
+   * over by its new length.
+   */
   take(now: number, limits: readonly FurtherLimit[]): void {
     this.#removed = this.#limits.flatMap(({ limit: { name } }) =>
       limits.some((limit) => limit.name === name) ? [] : [name],
@@ -102,9 +101,9 @@ export class FurtherAccount {
         ({ limit: { name, counts, keepsReleased } }) =>
           name === limit.name && counts === limit.counts && keepsReleased === limit.keepsReleased,
       );
-      return before ? { ...before, limit } : newLimit(now, limit);
+      if (!before) return newLimit(now, limit);
+      return { ...before, limit, start: startOfWindow(before.start, limit.windowMillis, now) };
     });
-    this.#roll(now);
   }
 
   /**
@@ -225,6 +224,11 @@ export class FurtherAccount {
 /** What an approval with so many hits takes. */
 export function takes({ counts }: FurtherLimit, hits: number): number {
   return counts === 'hits' ? hits : 1;
+}
+
+/** The start of the window that holds `now`, of windows of which one begins at `start`. */
+function startOfWindow(start: number, windowMillis: number, now: number): number {
+  return start + Math.max(0, Math.floor((now - start) / windowMillis)) * windowMillis;
 }
 
 function newLimit(now: number, limit: FurtherLimit): AccountedLimit {

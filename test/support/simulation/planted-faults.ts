@@ -548,6 +548,16 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
     scripts: edited('lib/further', 'if kept and kept.counts', 'if false and kept.counts'),
   },
   {
+    name: 'a limit whose window becomes so short that it is over forgets its approvals',
+    aim: { fates: ['limits'], shape: { further: TWO_LIMITS } },
+    scripts: edited(
+      'lib/further',
+      'limit.start = start_of_window(limit.start, limit.window, now_ms)\n      end\n',
+      'limit.start, limit.taken = start_of_window(limit.start, limit.window, now_ms), 0\n' +
+        "        redis.call('UNLINK', further.name_of(keys, limit))\n      end\n",
+    ),
+  },
+  {
     name: 'a limit that comes back has approvals from before the key was idle',
     isRare: true,
     firstSeed: 1840,
