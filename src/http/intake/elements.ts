@@ -4,6 +4,7 @@ import type { CheckOrder, CheckRequest } from '../../limiter/limiter.js';
 import { parseKey } from '../../service/keys.js';
 import { type ServiceError, serviceError } from '../../service/service-error.js';
 import { checkElement, type ReleaseElement, releaseElement } from '../../api/bulk-schemas.js';
+import { MAX_ELEMENT_BYTES, TOO_LONG } from './array-elements.js';
 import { quoted } from './parameters.js';
 
 /** Half of a surrogate pair. UTF-8 can't encode it, so that keys with different halves would become one key. */
@@ -50,6 +51,9 @@ function parseElementKey(key: string): string {
 }
 
 function parse<Schema extends z.ZodType>(schema: Schema, element: unknown): z.infer<Schema> {
+  if (element === TOO_LONG) {
+    throw invalid('an element', `be at most ${MAX_ELEMENT_BYTES} bytes of JSON`);
+  }
   const result = schema.safeParse(element);
   if (result.success) return result.data;
   const [issue] = result.error.issues;

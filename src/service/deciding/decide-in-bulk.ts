@@ -1,7 +1,8 @@
-import type { Turns } from './turns.js';
+import type { Turns, TurnTaker } from './turns.js';
 
 /** What is done with the elements of a bulk request. */
 export interface BulkWork {
+  readonly taker: TurnTaker;
   readonly turns: Pick<Turns, 'next'>;
   /** Deals with the element at a place. Throws, or calls one of the callbacks, once. */
   deal(place: number, onDone: () => void, onFailed: (error: unknown) => void): void;
@@ -38,7 +39,7 @@ export function inBulk(count: number, work: BulkWork): Promise<void> {
     };
     const begin = async (): Promise<void> => {
       for (let begun = 0; begun < count && work.mayBegin;) {
-        const end = begun + (await work.turns.next(work, count - begun));
+        const end = begun + (await work.turns.next(work.taker, count - begun));
         pending += end - begun;
         for (; begun < end; begun += 1) deal(begun);
       }

@@ -29,6 +29,7 @@ const WRONG: [kind: string, element: unknown, error: string][] = [
   ['an empty key', { key: '' }, 'key must be 1 to 512 bytes of UTF-8, not 0'],
   ['a long key', { key: 'k'.repeat(513) }, 'key must be 1 to 512 bytes of UTF-8, not 513'],
   ['a key long in bytes', { key: 'é'.repeat(257) }, 'key must be 1 to 512 bytes of UTF-8, not 514'],
+  ['over 4 KiB', { key: 'k'.repeat(5000) }, 'an element must be at most 4096 bytes of JSON'],
   ['half a character', { key: 'k\ud83d' }, 'key must be text that UTF-8 can encode'],
   ['canWait', { key: 'k', canWait: true }, `canWait must be left out: ${MISSING}`],
   ['canWait that is false', { key: 'k', canWait: false }, `canWait must be left out: ${MISSING}`],

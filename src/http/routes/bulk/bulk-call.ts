@@ -2,21 +2,20 @@ import type { Request, RequestHandler, Response } from 'express';
 import type { Logger } from 'pino';
 
 import type { Settings } from '../../../config/settings.js';
-import { type BulkWork, inBulk } from '../../../service/deciding/decide-in-bulk.js';
+import { inBulk } from '../../../service/deciding/decide-in-bulk.js';
 import type { BulkName, RunBulk } from '../../../service/deciding/traced-decisions.js';
+import type { TurnTaker } from '../../../service/deciding/turns.js';
 import { errorRow, type ErrorCode } from '../../../service/errors.js';
 import { logOf } from '../../../service/request-log.js';
 import { serviceErrorFor } from '../../../service/store-failures.js';
-import type { BodyRoom } from '../../intake/body-room.js';
-import { withJsonArray } from '../../intake/json-array.js';
+import { type ArrayParts, withJsonArray } from '../../intake/json-array.js';
 import { rejectParameters } from '../../intake/parameters.js';
 import { httpStatusOf } from '../../replies/error-statuses.js';
 import type { Headers } from '../../replies/headers.js';
 import { JSON_TYPE, send } from '../../replies/reply.js';
 
-export interface BulkParts extends Pick<BulkWork, 'turns'> {
+export interface BulkParts extends ArrayParts {
   readonly runBulk: RunBulk;
-  readonly room: BodyRoom;
   readonly settings: Pick<Settings, 'LOG_4XX' | 'LOG_5XX'>;
   readonly logger: Logger;
 }
@@ -24,14 +23,14 @@ export interface BulkParts extends Pick<BulkWork, 'turns'> {
 /** @returns what answers bulk requests, each with what `callOf` makes of it */
 export function answerMany(
   name: BulkName,
-  { room, runBulk }: BulkParts,
+  parts: BulkParts,
   callOf: (elements: readonly unknown[], request: Request, response: Response) => BulkCall,
 ): RequestHandler {
   return (request, response) =>
-    runBulk(name, response.locals.context, async () => {
+    parts.runBulk(name, response.locals.context, async () => {
       rejectParameters(request.query);
-      await withJsonArray(request, response, room, (elements) =>
-        callOf(elements, request, response).run(),
+      await withJsonArray(request, response, parts, (elements, taker) =>
+        callOf(elements, request, response).run(taker),
       );
     });
 }
@@ -70,10 +69,11 @@ export abstract class BulkCall {
   protected abstract giveBack(): void;
 
   /** Deals with all elements, and answers. */
-  async run(): Promise<void> {
+  async run(taker: TurnTaker): Promise<void> {
     const { elements } = this;
     const mayBegin = (): boolean => this.continuesAfterDisconnect || !this.isDisconnected;
     await inBulk(elements.length, {
+      taker,
       turns: this.parts.turns,
       deal: (place, onDone, onFailed) => {
         this.deal(elements[place], place, onDone, onFailed);

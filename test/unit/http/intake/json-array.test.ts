@@ -1,25 +1,40 @@
+import { jest } from '@jest/globals';
 import { Readable } from 'node:stream';
 
 import type { Request, Response } from 'express';
 
 import { BODY_BYTES, type BodyPlace, BodyRoom } from '../../../../src/http/intake/body-room.js';
+import { MAX_ELEMENT_BYTES, TOO_LONG } from '../../../../src/http/intake/array-elements.js';
 import { withJsonArray } from '../../../../src/http/intake/json-array.js';
 
-/** The elements of a text, and how many bytes of room its caller takes while they are in use. */
-async function elementsOf(text: string): Promise<{ elements: readonly unknown[]; taken: number }> {
+interface Found {
+  readonly elements: readonly unknown[];
+  /** How many bytes of room the caller takes while the elements are in use. */
+  readonly taken: number;
+  /** How many turns reading them took. */
+  readonly turns: number;
+}
+
+/** What is found in a text. */
+async function elementsOf(text: string): Promise<Found> {
   const room = new BodyRoom();
   const body = Buffer.from(text);
   const request = Object.assign(Readable.from([body]), {
     headers: { 'content-type': 'application/json', 'content-length': String(body.length) },
     socket: { remoteAddress: 'here' },
   }) as unknown as Request;
-  const found: { elements: readonly unknown[]; taken: number }[] = [];
+  const found: Found[] = [];
+  let turns = 0;
+  const next = (_taker: unknown, wanted: number): Promise<number> => {
+    turns += 1;
+    return Promise.resolve(wanted);
+  };
   await withJsonArray(
     request,
     { locals: { context: {} } } as unknown as Response,
-    room,
+    { room, turns: { next } },
     (elements) => {
-      found.push({ elements, taken: BODY_BYTES.caller - roomLeft(room) });
+      found.push({ elements, taken: BODY_BYTES.caller - roomLeft(room), turns });
       return Promise.resolve();
     },
   );
@@ -54,14 +69,101 @@ test('objects of a few plain values are kept as elements unchanged', async () =>
 });
 
 test('nested values of other elements are dropped, and fields beyond those of any valid element', async () => {
-  const many = Object.fromEntries(Array.from({ length: 10_000 }, (_, i) => [`f${i}`, i]));
-  const nested = `[${'{},'.repeat(10_000)}{}]`;
+  const many = Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`f${i}`, i]));
+  const nested = `[${'{},'.repeat(1000)}{}]`;
   const { elements } = await elementsOf(
     `[${nested},{"key":${nested}},{"key":{"a":1},"maxRequests":2},${JSON.stringify(many)}]`,
   );
 
   expect(elements.slice(0, 3)).toEqual([null, { key: null }, { key: null, maxRequests: 2 }]);
   expect(Object.keys(elements[3] as object)).toHaveLength(8);
+});
+
+test('an element of more bytes than any valid one is not parsed, and the others are', async () => {
+  const longest = JSON.stringify('x'.repeat(MAX_ELEMENT_BYTES - 2));
+  const longer = JSON.stringify('x'.repeat(MAX_ELEMENT_BYTES - 1));
+  const spaces = ' \n'.repeat(MAX_ELEMENT_BYTES);
+  const text = `[1,${longest},${longer},{"key":"a"}${spaces},${spaces}2]`;
+
+  expect((await elementsOf(text)).elements).toEqual([
+    ...[1, JSON.parse(longest) as string, TOO_LONG],
+    ...[{ key: 'a' }, 2],
+  ]);
+});
+
+test('a typical body takes one turn, and a large one a turn for each few KiB', async () => {
+  const keys = (count: number) => JSON.stringify(Array(count).fill({ key: 'x'.repeat(512) }));
+  const [few, many] = [await elementsOf(keys(7)), await elementsOf(keys(1000))];
+
+  expect(few.turns).toBe(1);
+  expect(many.turns).toBeGreaterThan(keys(1000).length / MAX_ELEMENT_BYTES);
+  expect(many.elements).toHaveLength(1000);
+});
+
+const BODY = 1024 * 1024;
+const fill = (part: (index: number) => string, length = BODY): string => {
+  let text = '';
+  for (let index = 0; text.length < length; index += 1) text += `${part(index)},`;
+  return text.slice(0, -1);
+};
+
+test.each([
+  ['names of an element', `[{${fill((i) => `"${i}":1`)}}]`],
+  ['names of many elements', `[${fill((i) => `{${fill((j) => `"${i}.${j}":1`, 1000)}}`)}]`],
+  ['the same name', `[{${fill(() => '"key":{}')}}]`],
+  ['nested arrays', '['.repeat(BODY)],
+  ['closed nested arrays', '['.repeat(BODY / 2) + ']'.repeat(BODY / 2)],
+  [
+    'nested objects of many elements',
+    `[${fill(() => `${'{"":'.repeat(200)}1${'}'.repeat(200)}`)}]`,
+  ],
+  ['empty objects', `[${fill(() => '{}')}]`],
+  ['empty objects of an element', `[[${fill(() => '{}')}]]`],
+  ['a text of escapes', `["${'\\u0101'.repeat(BODY / 6)}"]`],
+  ['digits', `[${'1'.repeat(BODY)}]`],
+  ['white space', `[${' '.repeat(BODY)}]`],
+])('a body of %s is parsed by a few KiB at a time', async (_what, text) => {
+  const parse = jest.spyOn(JSON, 'parse');
+  try {
+    await elementsOf(text).catch(() => undefined);
+    const lengths = parse.mock.calls.map(([part]) => part.length);
+
+    expect(Math.max(0, ...lengths)).toBeLessThanOrEqual(MAX_ELEMENT_BYTES + '[]'.length);
+  } finally {
+    parse.mockRestore();
+  }
+});
+
+const PARTS = [',', ',', '[', ']', '{', '}', '"', '\\', ':', '1', ' ', 'null', '"a"', '{"a":1}'];
+
+test('a text is read as JSON.parse reads it, however its parts are combined', async () => {
+  let seed = 7;
+  const random = (below: number): number => {
+    seed = (seed * 48271) % 2147483647;
+    return seed % below;
+  };
+  let valid = 0;
+  for (let count = 0; count < 5000; count += 1) {
+    const parts = Array.from({ length: random(9) }, () => PARTS[random(PARTS.length)]!);
+    const padding = ' '.repeat(random(2) * MAX_ELEMENT_BYTES);
+    const text = `[${parts.join('').replaceAll(',', `,${padding}`)}]`;
+    const read = await elementsOf(text).then(
+      ({ elements }) => elements,
+      (error: unknown) => (error as Error).message,
+    );
+    let parsed: unknown[] | undefined;
+    try {
+      parsed = JSON.parse(text) as unknown[];
+    } catch {
+      // An element that is too long is rejected alone, whatever is in it.
+      if (Array.isArray(read) && read.includes(TOO_LONG)) continue;
+      expect([text, read]).toEqual([text, 'the body must be a JSON array']);
+      continue;
+    }
+    valid += 1;
+    expect(read).toHaveLength(parsed.length);
+  }
+  expect(valid).toBeGreaterThan(100);
 });
 
 test('elements take room in addition to their text, and give it back', async () => {

@@ -7,8 +7,8 @@ function manualTurns(millisPerElement = 1 / 256) {
   const turns = new Turns({ next: (callback) => void due.push(callback) }, () => now);
   let dealt: string[] = [];
   /** Begins a call with so many elements, which takes every turn that it gets. */
-  const begin = async (name: string, elements: number): Promise<void> => {
-    const request = {};
+  const begin = async (name: string, elements: number, owner = name): Promise<void> => {
+    const request = { owner };
     for (let left = elements; left > 0;) {
       const granted = await turns.next(request, left);
       dealt.push(...Array<string>(granted).fill(name));
@@ -75,4 +75,14 @@ test('a new call waits behind the calls that already wait', async () => {
   const first: (string | undefined)[] = [];
   for (let tick = 0; tick < 4; tick += 1) first.push((await endTick())[0]);
   expect(first).toEqual(['a', 'b', 'a', 'c']);
+});
+
+test('callers take turns, however many requests one of them has', async () => {
+  const { begin, endTick } = manualTurns(20);
+  for (const name of ['a1', 'a2', 'a3']) void begin(name, 8, 'a');
+  void begin('b', 8);
+
+  const first: (string | undefined)[] = [];
+  for (let tick = 0; tick < 7; tick += 1) first.push((await endTick())[0]);
+  expect(first).toEqual(['a1', 'b', 'a3', 'b', 'a1', 'a2', 'a3']);
 });
