@@ -9,6 +9,7 @@ import { createObjectsYoung } from './common/young-objects.js';
 import { warnOfMisspeltSettings } from './config/misspelt-settings.js';
 import { parseSettings } from './config/settings.js';
 import { SettingsError } from './config/settings-error.js';
+import { RulesError } from './rules/rules-error.js';
 
 /** The longest an open socket may keep the process alive after a stop. */
 const EXIT_TIMEOUT_MILLIS = 3000;
@@ -70,6 +71,7 @@ try {
   // An error of the settings or of the machine needs no stack; an error of the program does.
   const needsNoStack =
     error instanceof SettingsError ||
+    error instanceof RulesError ||
     error instanceof CommandLineError ||
     (error as { syscall?: string }).syscall;
   console.error(needsNoStack ? (error as Error).message : error);

@@ -2,6 +2,7 @@ import { readNamedFile } from '../config/named-file.js';
 import { SettingsError } from '../config/settings-error.js';
 import { type Settings } from '../config/settings.js';
 import type { FurtherLimit } from '../limiter/further-limits.js';
+import { doubtsAbout, NAMING, titleOf } from '../rules/doubtful-rules.js';
 import { measureMatching } from '../rules/matching-cost.js';
 import { parseRules } from '../rules/parse-rules.js';
 import { type Match, RuleSet } from '../rules/rule-set.js';
@@ -21,22 +22,18 @@ export interface RulesCommand {
 /**
  * Checks a rules file, and explains what applies to a key.
  * @returns the text to print
- * @throws SettingsError for a file that can't be read, or is invalid
+ * @throws SettingsError for a file that can't be read, RulesError for one that is invalid
  */
 export function runRulesCommand({ file, key }: RulesCommand, settings: Settings): string {
   const path = file ?? settings.CONFIG_FILE;
   if (path === undefined) {
     throw new SettingsError('CONFIG_FILE', 'nothing', 'the rules file to explain');
   }
-  const text = readNamedFile('CONFIG_FILE', path);
-  let rules: RuleSet;
-  try {
-    rules = new RuleSet(parseRules(text), defaultPolicy(settings));
-  } catch (error) {
-    throw new SettingsError(path, (error as Error).message, 'rules in JSON or YAML');
-  }
+  const text = readNamedFile(file === undefined ? 'CONFIG_FILE' : '--check-config', path);
+  const rules = new RuleSet(parseRules(text, path), defaultPolicy(settings));
   return [
-    `${path}: ${rules.rules.length} rules, digest ${rules.digest}`,
+    `${path}: ${counted(rules.rules.length)}, digest ${rules.digest}`,
+    ...doubtsAbout(rules).map((doubt) => `warning: ${doubt}`),
     ...(file === undefined ? [] : warnOfCost(rules)),
     ...(key === undefined ? [] : explain(rules, key)),
   ].join('\n');
@@ -48,28 +45,28 @@ function warnOfCost({ rules, patterns }: RuleSet): string[] {
   if (!cost || cost.millis <= MAX_MATCHING_MILLIS) return [];
   const rule = rules[cost.place];
   if (!rule) return [];
-  const { name, key_pattern: pattern } = rule;
-  const most = `rule ${cost.place + 1}${name === undefined ? '' : ` ${name}`}`;
   return [
     `warning: a new key takes up to ${cost.millis.toFixed(1)} ms to match, more than ${MAX_MATCHING_MILLIS} ms; ` +
-      `the most costly is ${most}, expression ${JSON.stringify(pattern)}`,
+      `the most costly is ${titleOf(rule, cost.place)}`,
   ];
 }
 
 function explain(rules: RuleSet, key: string): string[] {
   const matches = rules.matching(key);
   return [
-    `the key ${JSON.stringify(key)}: ${matches.length} rules apply, in this order`,
+    `the key ${JSON.stringify(key)}: ${counted(matches.length)} ${matches.length === 1 ? 'applies' : 'apply, in this order'}`,
     ...matches.map(describeMatch),
     ...describePolicy(rules.policyOf(key)),
   ];
 }
 
 function describeMatch({ index, rule }: Match): string {
-  const { key_pattern: pattern, key_pattern_is_regex: isRegex, name, ...effects } = rule;
-  const title = name === undefined ? '' : ` ${name}`;
-  const kind = isRegex ? 'expression' : 'key';
-  return `  rule ${index + 1}${title}, ${kind} ${JSON.stringify(pattern)}: ${JSON.stringify(effects)}`;
+  const effects = Object.entries(rule).filter(([field]) => !NAMING.has(field));
+  return `  ${titleOf(rule, index)}: ${JSON.stringify(Object.fromEntries(effects))}`;
+}
+
+function counted(rules: number): string {
+  return rules === 1 ? '1 rule' : `${rules} rules`;
 }
 
 function describePolicy(policy: KeyPolicy): string[] {

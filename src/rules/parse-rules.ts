@@ -13,30 +13,43 @@ type Path = readonly (string | number)[];
 
 /**
  * The rules in a text of YAML, which includes JSON.
+ * @param file names the text in errors
  * @throws RulesError for the first error
  */
-export function parseRules(text: string): readonly Rule[] {
+export function parseRules(text: string, file = 'rules'): readonly Rule[] {
   const lines = new LineCounter();
+  const errorAt = (offset: number, problem: string): RulesError => {
+    const { line, col } = lines.linePos(offset);
+    return new RulesError(file, Math.max(1, line), Math.max(1, col), problem);
+  };
   const document = parseDocument(text, {
     lineCounter: lines,
     prettyErrors: false,
     uniqueKeys: true,
   });
   const [mistake] = [...document.errors, ...document.warnings];
-  if (mistake) throw errorAt(lines, mistake.pos[0], firstSentence(mistake.message));
-  const errorIn = (path: Path, problem: string, field?: string): RulesError => {
-    const offset = offsetOfField(document, path, field) ?? offsetOf(document, path);
-    return errorAt(lines, offset, `${named(path)} ${problem}`);
-  };
+  if (mistake) throw errorAt(mistake.pos[0], firstSentence(mistake.message));
+  const errorIn = (path: Path, problem: string): RulesError =>
+    errorAt(offsetOf(document, path), `${pathText(path) || 'the file'} ${problem}`);
 
-  const result = rulesSchema.safeParse(toValue(document, lines));
+  let value: unknown;
+  try {
+    value = document.toJS({ maxAliasCount: MAX_ALIASES });
+  } catch (error) {
+    // An alias without an anchor, or too many aliases.
+    throw errorAt(0, (error as Error).message);
+  }
+  const result = rulesSchema.safeParse(value);
   if (!result.success) {
     const { issues } = result.error;
     // A misspelt field can be why another is missing.
     const unknown = issues.find((issue) => issue.code === 'unrecognized_keys');
-    const { path = [], message = 'is wrong' } = unknown ?? issues[0] ?? {};
-    const field = unknown?.keys[0];
-    throw errorIn(path as Path, message, field);
+    if (unknown) {
+      const offset = offsetOfField(document, unknown.path as Path, unknown.keys[0]);
+      throw errorAt(offset, unknown.message);
+    }
+    const { path = [], message = 'is wrong' } = issues[0] ?? {};
+    throw errorIn(path as Path, message);
   }
   const { keys: rules } = result.data;
   const clash = pathOfClash(rules);
@@ -60,15 +73,6 @@ function pathOfClash(rules: readonly Rule[]): Path | undefined {
   return undefined;
 }
 
-function toValue(document: Document, lines: LineCounter): unknown {
-  try {
-    return document.toJS({ maxAliasCount: MAX_ALIASES });
-  } catch (error) {
-    // An alias without an anchor, or too many aliases.
-    throw errorAt(lines, 0, (error as Error).message);
-  }
-}
-
 /** The offset of the node at a path, or of its nearest existing parent. */
 function offsetOf(document: Document, path: Path): number {
   for (let length = path.length; length > 0; length -= 1) {
@@ -78,21 +82,12 @@ function offsetOf(document: Document, path: Path): number {
   return document.contents?.range?.[0] ?? 0;
 }
 
-/** The offset of a field's name in the object at a path. */
-function offsetOfField(document: Document, path: Path, field?: string): number | undefined {
+/** The offset of a field's name in the object at a path, or else of the object. */
+function offsetOfField(document: Document, path: Path, field?: string): number {
   const node = path.length === 0 ? document.contents : document.getIn(path, true);
-  if (!isMap(node)) return undefined;
-  const names = node.items.map(({ key }) => key).filter((key) => isScalar(key));
-  return names.find(({ value }) => value === field)?.range?.[0];
-}
-
-function errorAt(lines: LineCounter, offset: number, problem: string): RulesError {
-  const { line, col } = lines.linePos(offset);
-  return new RulesError(Math.max(1, line), Math.max(1, col), problem);
-}
-
-function named(path: Path): string {
-  return pathText(path) || 'the file';
+  const items = isMap(node) ? node.items : [];
+  const names = items.map(({ key }) => key).filter((key) => isScalar(key));
+  return names.find(({ value }) => value === field)?.range?.[0] ?? offsetOf(document, path);
 }
 
 function firstSentence(message: string): string {

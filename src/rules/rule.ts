@@ -103,15 +103,27 @@ function strictObject<Fields extends z.ZodRawShape>(fields: Fields, otherwise: s
   return z.strictObject(fields, {
     error: (issue) =>
       issue.code === 'unrecognized_keys'
-        ? unknownField(issue.keys[0] ?? '', Object.keys(fields))
+        ? unknownField(issue.keys[0] ?? '', issue.input, Object.keys(fields))
         : otherwise,
   });
 }
 
-function unknownField(name: string, fields: readonly string[]): string {
-  const nearest = nearestName(name, fields, Math.floor(name.length / LETTERS_PER_MISTAKE));
-  const hint = nearest === undefined ? '' : `; did you mean ${nearest}?`;
-  return `must not have the field ${name}${hint}`;
+function unknownField(name: string, object: unknown, fields: readonly string[]): string {
+  const meant =
+    nearestName(name, fields, Math.floor(name.length / LETTERS_PER_MISTAKE)) ??
+    missingList(object as Readonly<Record<string, unknown>>, name, fields);
+  const hint = meant === undefined ? '' : `; did you mean ${meant}?`;
+  return `unknown field ${name}${hint}`;
+}
+
+/** The only field that there could be, if a list has another name. */
+function missingList(
+  object: Readonly<Record<string, unknown>>,
+  name: string,
+  [only, ...others]: readonly string[],
+): string | undefined {
+  if (only === undefined || others.length > 0 || only in object) return undefined;
+  return Array.isArray(object[name]) ? only : undefined;
 }
 
 function haveDifferentNames(limits: readonly { readonly name: string }[]): boolean {

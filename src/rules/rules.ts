@@ -1,13 +1,11 @@
 import type { Logger } from 'pino';
 
 import type { Settings } from '../config/settings.js';
-import { SettingsError } from '../config/settings-error.js';
 import { WatchedFiles } from '../config/watched-files.js';
+import { doubtsAbout } from './doubtful-rules.js';
 import { parseRules } from './parse-rules.js';
 import { completed, type KeyPolicy } from './policy.js';
 import { RuleSet } from './rule-set.js';
-
-const VARIABLE = 'CONFIG_FILE';
 
 /** The rules in force, which change with their file. */
 export type Rules = Pick<
@@ -68,7 +66,7 @@ export function withoutRules(settings: RulesSettings): Rules {
 
 /**
  * The rules of the file that the settings name, kept up to date. The settings are the defaults.
- * @throws SettingsError if the file can't be read, or is invalid
+ * @throws SettingsError if the file can't be read, RulesError if it is invalid
  */
 export async function openRules(settings: RulesSettings, logger: Logger): Promise<Rules> {
   const path = settings.CONFIG_FILE;
@@ -78,21 +76,17 @@ export async function openRules(settings: RulesSettings, logger: Logger): Promis
   const file = await WatchedFiles.open(
     {
       what: 'rules',
-      files: [{ variable: VARIABLE, path }],
-      parse: ([content]) => new RuleSet(parseFile(path, String(content)), defaults),
+      files: [{ variable: 'CONFIG_FILE', path }],
+      parse: ([content]) => new RuleSet(parseRules(String(content), path), defaults),
       describe,
     },
     logger,
   );
   logger.info({ file: path, ...describe(file.current) }, 'rules read');
+  const warn = (rules: RuleSet): void => {
+    for (const doubt of doubtsAbout(rules)) logger.warn({ file: path }, doubt);
+  };
+  warn(file.current);
+  file.onReload(warn);
   return file;
-}
-
-function parseFile(path: string, text: string): ReturnType<typeof parseRules> {
-  try {
-    return parseRules(text);
-  } catch (error) {
-    const got = `${JSON.stringify(path)} (${(error as Error).message})`;
-    throw new SettingsError(VARIABLE, got, 'rules in JSON or YAML');
-  }
 }

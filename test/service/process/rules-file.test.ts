@@ -26,6 +26,9 @@ const redis = useRedis();
 const folder = useTemporaryFolder();
 afterEach(killReplicas);
 
+const DOUBTFUL =
+  'rule 1, key "tenant-.*", matches no other key than that text; did you mean key_pattern_is_regex: true?';
+
 const rulesWith = (max: number, key = '.*'): string =>
   JSON.stringify({
     keys: [{ key_pattern: key, key_pattern_is_regex: true, max_requests_per_window: max }],
@@ -132,7 +135,7 @@ describe('a rules file that is changed', () => {
     );
     expect([level, reason]).toEqual([
       'error',
-      `CONFIG_FILE: got ${JSON.stringify(path)} (line 3, column 5: keys[0] must not have the field window_milis; did you mean window_millis?), takes rules in JSON or YAML`,
+      `${path}:3:5: unknown field window_milis; did you mean window_millis?`,
     ]);
     expect(await digestOf(replica)).toBe(digest);
     expect(await stale()).toEqual({ ratelimit_rules_stale: 1 });
@@ -142,6 +145,20 @@ describe('a rules file that is changed', () => {
     await replica.logged(isReload);
     expect(await stale()).toEqual({ ratelimit_rules_stale: 0 });
   });
+});
+
+test('doubtful rules are logged as warnings, at the start and at each reload', async () => {
+  const doubtful = '  - { key_pattern: tenant-.* }\n';
+  const path = await fileWith(`keys:\n${doubtful}`);
+  const replica = await start(path);
+  await replica.logged(
+    ({ level, msg, file }) => level === 'warn' && msg === DOUBTFUL && file === path,
+  );
+  await writeFile(path, `keys:\n  - { key_pattern: a }\n${doubtful}`);
+  replica.signal('SIGHUP');
+  await replica.logged(
+    ({ level, msg }) => level === 'warn' && msg === DOUBTFUL.replace('rule 1', 'rule 2'),
+  );
 });
 
 test('SIGHUP ends the process if there is no rules file', async () => {
@@ -155,8 +172,8 @@ test('an invalid file at the start ends the process with one line', async () => 
     code: 1,
     stdout: '',
     stderr:
-      `CONFIG_FILE: got ${JSON.stringify(path)} (line 2, column 18: keys[0].key_pattern must be a regular ` +
-      'expression of RE2: error parsing regexp: missing closing ): `(`), takes rules in JSON or YAML\n',
+      `${path}:2:18: keys[0].key_pattern must be a regular expression of RE2: ` +
+      'error parsing regexp: missing closing ): `(`\n',
   });
 });
 
@@ -173,7 +190,9 @@ describe('a command about rules', () => {
     const path = await fileWith(rulesWith(5));
     const { code, stdout } = await run('--check-config', path);
     expect(code).toBe(0);
-    expect(stdout).toMatch(/^\S+: 1 rules, digest [0-9a-f]{12}\n$/);
+    expect(stdout).toMatch(/^\S+: 1 rule, digest [0-9a-f]{12}\n$/);
+    const explained = await run('--check-config', path, '--explain', 'a');
+    expect(explained.stdout).toContain('\nthe key "a": 1 rule applies\n');
   });
 
   test('warns of rules that take long for a new key, and names the slowest rule', async () => {
@@ -198,8 +217,25 @@ describe('a command about rules', () => {
     expect(await run('--check-config', path)).toMatchObject({
       code: 1,
       stdout: '',
-      stderr: `${path}: got line 1, column 7: keys must be a list, takes rules in JSON or YAML\n`,
+      stderr: `${path}:1:7: keys must be a list\n`,
     });
+  });
+
+  test('names the option or the setting whose file it can not read', async () => {
+    const path = join(folder, 'nofile.yaml');
+    const problem = `got ${JSON.stringify(path)} (ENOENT), takes a file to read\n`;
+    const { stderr } = await run('--check-config', path);
+    expect(stderr).toBe(`--check-config: ${problem}`);
+    await expect(
+      execute(process.execPath, [ENTRY, '--explain', 'a'], { env: { CONFIG_FILE: path } }),
+    ).rejects.toMatchObject({ stderr: `CONFIG_FILE: ${problem}` });
+  });
+
+  test('warns of doubtful rules', async () => {
+    const path = await fileWith('keys:\n  - { key_pattern: tenant-.* }\n');
+    const { code, stdout } = await run('--check-config', path);
+    expect(code).toBe(0);
+    expect(stdout.split('\n').slice(1)).toEqual([`warning: ${DOUBTFUL}`, '']);
   });
 
   test('explains which rules apply to a key, their order and the result', async () => {
