@@ -107,6 +107,10 @@ function further.take_rules(keys, state, limits, now_ms)
       redis.call('UNLINK', further.name_of(keys, limit))
       limit.taken = further.held_of(state, limit)
     end
+    -- A longer window may end after the key would be removed.
+    if limit.taken > 0 then
+      state.expires = math.max(state.expires, limit.start + limit.window)
+    end
   end
   for _, limit in pairs(before) do
     redis.call('UNLINK', further.name_of(keys, limit))

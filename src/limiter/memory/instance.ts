@@ -300,7 +300,13 @@ export class Instance {
   #takeLimits(now: number, limits: KeyLimits): void {
     const { further } = this.#limits;
     this.#limits = limits;
-    if (limits.further !== further) this.#approvals.takeFurther(now, limits.further);
+    if (limits.further === further) return;
+    this.#approvals.takeFurther(now, limits.further);
+    // A longer window may end after the key would be removed.
+    const used = this.#approvals.further.filter(
+      (window) => !window.isUnused(this.#approvals.holds),
+    );
+    this.#expires = Math.max(this.#expires, ...used.map(({ end }) => end));
   }
 
   /** When the key is removed if nobody checks it again: not before the last of its windows ends. */

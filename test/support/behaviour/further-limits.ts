@@ -1,3 +1,5 @@
+import { randomUUID } from 'node:crypto';
+
 import { exceededLimit } from '../../../src/limiter/exceeded-limit.js';
 import type { FurtherLimit } from '../../../src/limiter/further-limits.js';
 import type { Decision, KeyLimits } from '../../../src/limiter/limiter.js';
@@ -404,6 +406,17 @@ export function describeFurtherLimits(name: string, createHarness: HarnessFactor
         await harness.advance(1);
         expect(await approvedOf(MINUTE)).toBe(0);
         await approve();
+        expect(await approvedOf(MINUTE)).toBe(1);
+      });
+
+      test('that make its window longer keep the key until the end of that window', async () => {
+        await setFurther({ ...MINUTE, windowMillis: 5000 });
+        await approve();
+        await setFurther({ ...MINUTE, windowMillis: 30_000 });
+        await harness.advance(1000);
+        // A call that keeps no key brings the rules.
+        expect(await release(randomUUID())).toBe(false);
+        await harness.advance(28_999);
         expect(await approvedOf(MINUTE)).toBe(1);
       });
 
