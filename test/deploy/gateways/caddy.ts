@@ -7,16 +7,15 @@ export const caddy: Gateway = {
   program: provided('SLUICE_TEST_CADDY'),
   configure: async (place) => {
     const { port, innerPort, sluice, app, isOpen, authorization } = place;
+    const header = 'header_up Authorization';
     const file = await writeFileHere(place, 'Caddyfile', [
       ['http://:8183 {', `http://:${port} {\n\tbind 127.0.0.1`],
       ['http://:8193 {', `http://:${innerPort} {`],
-      ['forward_auth sluice:8080 127.0.0.1:8193', `forward_auth ${sluice} 127.0.0.1:${innerPort}`],
-      ['1h\n\t\treverse_proxy app:8080', `1h\n\t\treverse_proxy ${app}`],
-      ['2s\n\t\treverse_proxy app:8080', `2s\n\t\treverse_proxy ${app}`],
-      [
-        'header_up -Authorization\n',
-        `header_up ${authorization ? `Authorization "${authorization}"` : '-Authorization'}\n`,
-      ],
+      ['forward_auth 127.0.0.1:8193', `forward_auth 127.0.0.1:${innerPort}`],
+      ['sluice:8080 {', `${sluice} {`],
+      ['sluice true\n\t\treverse_proxy app:8080', `sluice true\n\t\treverse_proxy ${app}`],
+      ['sluice false\n\t\treverse_proxy app:8080', `sluice false\n\t\treverse_proxy ${app}`],
+      [`# ${header} "Bearer ..."`, authorization ? `${header} "${authorization}"` : ''],
       ['respond 503', isOpen ? 'respond 204' : 'respond 503'],
     ]);
     return ['run', '--adapter', 'caddyfile', '--config', file];

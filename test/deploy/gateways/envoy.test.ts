@@ -15,6 +15,7 @@ import { useTls } from '../../support/use-tls.js';
 import { grpcHost } from '../grpc/grpc-host.js';
 import { ROOT } from '../repository-files.js';
 import { type AppBehind, startAppBehind } from './app-behind.js';
+import { OF_BROWSER } from './browser-headers.js';
 import { envoy } from './envoy.js';
 import { type Gateway, startGateway, type Surroundings } from './gateway.js';
 import { killGateways } from './gateway-process.js';
@@ -138,6 +139,16 @@ describeWithEnvoy('Envoy as a gateway', () => {
       },
     ]);
   });
+
+  test.each(['/orders/1', '/reports/1'])(
+    "passes a browser's request for %s that comes from a link on another site",
+    async (path) => {
+      const url = await start(envoy());
+      const { status, text } = await send(url, 'GET', path, OF_BROWSER);
+
+      expect([status, text]).toEqual([200, 'served']);
+    },
+  );
 
   test('tells a denied client when to come back, and does not ask the app', async () => {
     const url = await start(envoy());

@@ -8,6 +8,7 @@ import { bearer, tokenFile } from '../../support/tokens.js';
 import { until } from '../../support/until.js';
 import { ROOT } from '../repository-files.js';
 import { type AppBehind, startAppBehind } from './app-behind.js';
+import { OF_BROWSER } from './browser-headers.js';
 import { caddy } from './caddy.js';
 import { type Gateway, startGateway, type Surroundings } from './gateway.js';
 import { killGateways } from './gateway-process.js';
@@ -22,8 +23,8 @@ const SETTINGS = {
   MAX_REQUESTS: '1',
   LOG_2XX: 'true',
   LOG_4XX: 'true',
-  // Some gateways pass on the Host header of their clients.
-  ALLOWED_HOSTS: '*',
+  // Its name in the gateways' files. A client's `Host` must not arrive.
+  ALLOWED_HOSTS: 'sluice',
 };
 const HOUR = /^3[56]\d\d$/;
 const MANY = 40;
@@ -109,6 +110,31 @@ for (const { gateway, keys, showsQuota, asksHealth } of CASES) {
         expect(check.headers).not.toHaveProperty(name);
       }
       expect(check.headers['content-length'] ?? '0').toBe('0');
+    });
+
+    test.each([
+      ['at once', '/'],
+      ['that may wait', '/reports/1'],
+    ])("keeps a browser's headers from Sluice for a request %s", async (_, path) => {
+      const url = await start(gateway);
+      const answer = await send(url, 'GET', path, OF_BROWSER);
+
+      expect([answer.status, answer.text]).toEqual([200, 'served']);
+      const check = await until(() => checks()[0]);
+      const arrived = Object.entries(OF_BROWSER).filter(
+        ([name, value]) => check.headers[name.toLowerCase()] === value,
+      );
+      expect(arrived).toEqual([]);
+    });
+
+    test('does not let a request choose how long it waits', async () => {
+      const url = await start(gateway);
+      await send(sluice.url, 'POST', ratePath(keys.waiting));
+      const waiting = begin(url, 'GET', '/reports/1', { Prefer: 'wait=0' });
+      await untilWaiting(sluice.url, keys.waiting, 1);
+      waiting.disconnect();
+
+      expect(app.served).toEqual([]);
     });
 
     test('tells a denied client when to come back, and does not ask the app', async () => {
