@@ -1,7 +1,9 @@
 import { Agent } from 'node:http';
 
 import { parseSettings } from '../../../src/config/settings.js';
+import { MAX_BODY_BYTES } from '../../../src/http/intake/body-buffer.js';
 import { ApprovalLedger } from '../../support/monitor/approval-ledger.js';
+import { releaseMany, sendBody } from '../../support/bulk-client.js';
 import { untilWaiting } from '../../support/debug-state.js';
 import { describeWithNginx } from '../../support/describe-with-nginx.js';
 import { approve, begin, ratePath, send } from '../../support/http-client.js';
@@ -34,8 +36,8 @@ const SORTS: readonly Sort[] = [
 /** Clients on kept connections that ask again at once, so that one is always about to ask when a connection ends. */
 const KEPT: Sort = { key: uniqueKey(), maxRequests: 1_000_000, canWait: false, clients: 30 };
 
-/** The balancer sends the name of its upstream as Host. */
-const BEHIND = { ALLOWED_HOSTS: '*' };
+/** The name that some clients here use for the service. The balancer passes it on. */
+const BEHIND = { ALLOWED_HOSTS: 'sluice' };
 
 const folder = useTemporaryFolder();
 const redis = useRedis();
@@ -223,6 +225,19 @@ describeWithNginx('nginx with deploy/nginx.conf', () => {
     );
     expect(await statusesOf(balancer.url, PUBLISHED)).toEqual(allWith(200, PUBLISHED));
     expect(await statusesOf(balancer.url, NOT_PUBLISHED)).toEqual(allWith(404, NOT_PUBLISHED));
+  });
+
+  test('passes on bulk requests with the largest body that a replica accepts', async () => {
+    const replica = await startReplica(BEHIND);
+    const balancer = await Balancer.start(folder, [replica.url]);
+    const key = uniqueKey();
+    const body = JSON.stringify([{ key }]).padEnd(MAX_BODY_BYTES);
+    const checked = await sendBody(balancer.url, 'POST', body);
+
+    expect(checked.status).toBe(200);
+    const [{ request_id: id }] = checked.json() as [{ request_id: string }];
+    const released = await releaseMany(balancer.url, [{ key, request_id: id }]);
+    expect(released).toMatchObject([{ status: 200 }]);
   });
 });
 
