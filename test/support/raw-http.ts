@@ -14,6 +14,8 @@ export interface RawConnection {
   write(text: string): void;
   /** Resolves when the received text matches. */
   receives(pattern: RegExp): Promise<void>;
+  /** Ends the sending side of the connection, which can still receive. */
+  end(): void;
   disconnect(): void;
 }
 
@@ -45,6 +47,7 @@ export async function openConnection(url: string, from?: string): Promise<RawCon
         return false;
       });
     },
+    end: () => void socket.end(),
     disconnect: () => void socket.destroy(),
   };
 }

@@ -28,6 +28,14 @@ export function isHeldUp(socket: Duplex): boolean {
   return paused.has(socket) || (socket as Duplex & { _paused?: boolean })._paused === true;
 }
 
+/**
+ * Whether the client of a connection has disconnected, so that no answer can be written. Node ends a connection when its
+ * client ends the sending side, and destroys it a few turns later: what is written in between is lost.
+ */
+export function hasDisconnected(socket: Duplex): boolean {
+  return !socket.writable;
+}
+
 /** The first answer on this connection that has not gone out. Node has no public name for it. */
 export function firstPendingResponse(socket: Duplex): ServerResponse | null | undefined {
   return (socket as Duplex & { _httpMessage?: ServerResponse | null })._httpMessage;

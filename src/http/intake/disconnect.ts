@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 
 import { CallerPresence } from '../../limiter/caller-presence.js';
-import { isHeldUp } from './connection-state.js';
+import { hasDisconnected, isHeldUp } from './connection-state.js';
 
 /** Longer than earlier answers take to go out. A connection is also held up until they are out. */
 const HELD_UP_MILLIS = 100;
@@ -18,7 +18,7 @@ export async function untilDisconnect<T>(
   work: (client: CallerPresence) => Promise<T>,
 ): Promise<T> {
   const client = new CallerPresence();
-  if (socket.destroyed) client.disconnect();
+  if (hasDisconnected(socket)) client.disconnect();
   let clients = clientsOf.get(socket);
   if (!clients) {
     clients = new WaitingClients(socket);

@@ -15,6 +15,7 @@ import type { Decided } from '../../service/deciding/decide-check.js';
 import { millisToRetry } from '../../service/denying-limit.js';
 import { ERRORS } from '../../service/errors.js';
 import { CLIENT_CLOSED_REQUEST, logOf, logShadowDenial } from '../../service/request-log.js';
+import { hasDisconnected } from '../intake/connection-state.js';
 import { httpStatusOf } from '../replies/error-statuses.js';
 import { JSON_TYPE, send } from '../replies/reply.js';
 
@@ -85,7 +86,7 @@ export function decisionAnswers({ limiter, settings, logger }: AnswerParts): Ans
     switch (decision.outcome) {
       case 'approved': {
         const { requestId } = decision;
-        if (response.req.socket.destroyed) {
+        if (hasDisconnected(response.req.socket)) {
           logOf(response.locals.context, logger).debug(
             { key, requestId },
             'approval given back, since the client has disconnected',

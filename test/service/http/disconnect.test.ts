@@ -1,10 +1,12 @@
 import { type TestApp, startTestApp } from '../../support/app.js';
+import { callText } from '../../support/bulk-client.js';
 import { bothLimiters } from '../../support/both-limiters.js';
 import { debugState, untilWaiting } from '../../support/debug-state.js';
 import { approve, begin, ratePath, send } from '../../support/http-client.js';
 import { openConnection, requestText } from '../../support/raw-http.js';
 import type { LogLine } from '../../support/replica-process.js';
 import { uniqueKey } from '../../support/unique-key.js';
+import { until } from '../../support/until.js';
 import { useRedis } from '../../support/use-redis.js';
 
 const redis = useRedis();
@@ -147,6 +149,39 @@ describe.each(bothLimiters(redis))(
 
       const lines = await linesOf(`of-${key}`);
       expect(lines.map(({ res }) => res)).toMatchObject([{ statusCode: 200 }]);
+    });
+  },
+);
+
+describe.each(bothLimiters(redis))(
+  'a client that ends its sending side after its request (%s limiter)',
+  (_name, settings) => {
+    test.each([
+      ['check', (key: string) => requestText('POST', `/rate/${key}`)],
+      ['wait', (key: string) => requestText('POST', `/rate/${key}?canWait=true`)],
+      ['bulk request', (key: string) => callText('POST', [{ key }])],
+    ])('receives each approval that counts: %s', async (_way, textOf) => {
+      const app = await startTestApp({
+        ...settings(),
+        MAX_REQUESTS: '1000',
+        WINDOW_MILLIS: '3600000',
+      });
+      const key = uniqueKey();
+      let counted = 0;
+      const ask = async () => {
+        const connection = await openConnection(app.url);
+        connection.write(textOf(key));
+        connection.end();
+        await connection.closed;
+        return connection.received.includes('request_id');
+      };
+      for (let round = 0; round < 10; round += 1) {
+        const asked = await Promise.all(Array.from({ length: 20 }, ask));
+        const received = asked.filter(Boolean).length;
+        counted += received;
+        await until(async () => (await debugState(app.url, key)).NumApprovedThisWindow === counted);
+      }
+      await app.stop(0);
     });
   },
 );

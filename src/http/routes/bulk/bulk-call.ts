@@ -8,6 +8,7 @@ import type { TurnTaker } from '../../../service/deciding/turns.js';
 import { errorRow, type ErrorCode } from '../../../service/errors.js';
 import { logOf } from '../../../service/request-log.js';
 import { serviceErrorFor } from '../../../service/store-failures.js';
+import { hasDisconnected } from '../../intake/connection-state.js';
 import { type ArrayParts, withJsonArray } from '../../intake/json-array.js';
 import { rejectParameters } from '../../intake/parameters.js';
 import { httpStatusOf } from '../../replies/error-statuses.js';
@@ -91,7 +92,7 @@ export abstract class BulkCall {
   }
 
   protected get isDisconnected(): boolean {
-    return this.request.socket.destroyed;
+    return hasDisconnected(this.request.socket);
   }
 
   protected get log(): Logger {
