@@ -58,8 +58,8 @@ export class SluiceClient {
     const service = new Service(given);
     const retrying = { retries, addresses: service.addresses };
 
-    const checks = new Batcher<CheckElement, CheckResult, Decision>(maxCalls, (body, millis) =>
-      service.callMany('POST', body, millis),
+    const checks = new Batcher<CheckElement, CheckResult, Decision>(maxCalls, (...call) =>
+      service.callMany('POST', ...call),
     );
     // An approval that arrives after its caller has gone is released.
     const giveBack = ({ key }: CheckElement, decision: Decision): void => {
@@ -80,7 +80,10 @@ export class SluiceClient {
       read,
       send: (request) => {
         const { element, timeoutMillis: longest } = request;
-        void answerWith(request, decisionIn, service.checkOne(element, longest));
+        const onLate = (answer: Answer): void => {
+          answered(request, decisionIn, answer);
+        };
+        void answerWith(request, decisionIn, service.checkOne(element, longest, onLate));
       },
       timeoutMillis,
     };
@@ -277,7 +280,19 @@ async function answerWith<Element, Result, Value>(
 ): Promise<void> {
   request.isSent = true;
   try {
-    request.answered(read(await answer));
+    answered(request, read, await answer);
+  } catch (error) {
+    request.failed(error);
+  }
+}
+
+function answered<Element, Result, Value>(
+  request: PendingRequest<Element, Result, Value>,
+  read: (answer: Answer) => Result,
+  answer: Answer,
+): void {
+  try {
+    request.answered(read(answer));
   } catch (error) {
     request.failed(error);
   }

@@ -23,10 +23,17 @@ export class Batcher<Element, Result, Value> {
   #underWay = 0;
   #departureIsDue = false;
 
-  /** @param call sends a body, with a time limit. It throws a SluiceError if there is no answer */
+  /**
+   * @param call sends a body, with a time limit. It throws a SluiceError if there is no answer by then, and passes a late
+   *     one to `onLate`
+   */
   constructor(
     private readonly maxCalls: number,
-    private readonly call: (body: string, timeoutMillis: number) => Promise<Answer>,
+    private readonly call: (
+      body: string,
+      timeoutMillis: number,
+      onLate: (answer: Answer) => void,
+    ) => Promise<Answer>,
   ) {}
 
   add(request: PendingRequest<Element, Result, Value>): void {
@@ -62,13 +69,22 @@ export class Batcher<Element, Result, Value> {
       request.isSent = true;
       timeoutMillis = Math.max(timeoutMillis, request.timeoutMillis);
     }
+    const failed = (error: unknown): void => {
+      for (const { request } of passengers) request.failed(error);
+    };
+    const answered = (answer: Answer): void => {
+      try {
+        const results = resultsOf(answer, passengers.length) as readonly Result[];
+        for (const [i, result] of results.entries()) passengers[i]?.request.answered(result);
+      } catch (error) {
+        failed(error);
+      }
+    };
     try {
       const body = `[${passengers.map(({ text }) => text).join()}]`;
-      const answer = await this.call(body, timeoutMillis);
-      const results = resultsOf(answer, passengers.length) as readonly Result[];
-      for (const [i, result] of results.entries()) passengers[i]?.request.answered(result);
+      answered(await this.call(body, timeoutMillis, answered));
     } catch (error) {
-      for (const { request } of passengers) request.failed(error);
+      failed(error);
     } finally {
       this.#underWay -= 1;
       this.#departSoon();

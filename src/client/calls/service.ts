@@ -1,5 +1,5 @@
 import type { CheckElement } from '../../api/bulk-schemas.js';
-import { SluiceError } from '../errors.js';
+import { SluiceError, SluiceTimeoutError } from '../errors.js';
 import type { ClientOptions } from '../options.js';
 import {
   type Answer,
@@ -7,6 +7,7 @@ import {
   type Exchange,
   exchangeByFetch,
   exchangeByHttp,
+  LATE_MILLIS,
 } from './exchange.js';
 import { setTimer } from './timers.js';
 
@@ -54,20 +55,33 @@ export class Service {
     return this.#exchanges.length;
   }
 
-  /** Sends a bulk request of checks or of releases. */
-  callMany(method: 'POST' | 'DELETE', body: string, timeoutMillis: number): Promise<Answer> {
-    return this.#callWithin(timeoutMillis, { method, path: '/rate', body });
+  /**
+   * Sends a bulk request of checks or of releases.
+   * @param onLate gets an answer that comes a little after the time limit
+   */
+  callMany(
+    method: 'POST' | 'DELETE',
+    body: string,
+    timeoutMillis: number,
+    onLate?: (answer: Answer) => void,
+  ): Promise<Answer> {
+    return this.#callWithin(timeoutMillis, { method, path: '/rate', body }, onLate);
   }
 
-  /** Sends one check that does not wait. */
-  checkOne({ key, ...parameters }: CheckElement, timeoutMillis: number): Promise<Answer> {
-    return this.#callWithin(timeoutMillis, { method: 'POST', path: pathOf([key], parameters) });
+  /** Sends one check that does not wait. @param onLate as of `callMany` */
+  checkOne(
+    { key, ...parameters }: CheckElement,
+    timeoutMillis: number,
+    onLate: (answer: Answer) => void,
+  ): Promise<Answer> {
+    const call = { method: 'POST', path: pathOf([key], parameters) } as const;
+    return this.#callWithin(timeoutMillis, call, onLate);
   }
 
-  /** Sends a check that waits. Aborting closes its connection, which withdraws the check. */
+  /** Sends a check that waits. Aborting withdraws it. An approval that was on its way by then is still an answer. */
   wait({ key, ...parameters }: WaitElement, signal: AbortSignal): Promise<Answer> {
     const path = pathOf([key], { canWait: true, ...parameters });
-    return this.#call({ method: 'POST', path, signal });
+    return this.#call({ method: 'POST', path, signal, isWithdrawn: true });
   }
 
   pause({ key, pauseMillis }: PauseElement, signal: AbortSignal): Promise<Answer> {
@@ -78,17 +92,29 @@ export class Service {
     return this.#call({ method: 'PUT', path: pathOf([key, requestId], changes), signal });
   }
 
-  async #callWithin(
+  #callWithin(
     timeoutMillis: number,
     call: Omit<Call, 'headers' | 'signal'>,
+    onLate?: (answer: Answer) => void,
   ): Promise<Answer> {
-    const deadline = new AbortController();
-    const timer = setTimer(abort, timeoutMillis, deadline);
-    try {
-      return await this.#call({ ...call, signal: deadline.signal });
-    } finally {
-      clearTimeout(timer);
-    }
+    const connection = new AbortController();
+    const answer = this.#call({ ...call, signal: connection.signal });
+    return new Promise((resolve, reject) => {
+      const outOfTime = (): void => {
+        if (!onLate) {
+          connection.abort();
+          return;
+        }
+        const message = `no answer within ${timeoutMillis} ms`;
+        reject(new SluiceTimeoutError(message, { mayHaveCounted: true }));
+        answer.then(onLate, () => undefined);
+        timer = setTimer(abort, LATE_MILLIS, connection);
+      };
+      let timer = setTimer(outOfTime, timeoutMillis, undefined);
+      void answer.then(resolve, reject).finally(() => {
+        clearTimeout(timer);
+      });
+    });
   }
 
   async #call(call: Omit<Call, 'headers'>): Promise<Answer> {

@@ -109,6 +109,30 @@ test('a check without an answer times out, and may have counted', async () => {
   expect(error).toMatchObject({ message: 'no answer within 50 ms', mayHaveCounted: true });
 });
 
+test.each([
+  ['with others', {}],
+  ['alone', { quota: true }],
+])(
+  'an approval is released that arrives after its check, sent %s, has timed out',
+  async (_, options) => {
+    const server = await serve();
+    const client = new SluiceClient(server.url);
+    const check = client.check('a', { timeoutMillis: 50, ...options });
+    const call = await server.call(0);
+    await expect(check).rejects.toThrow(SluiceTimeoutError);
+
+    if (call.elements.length > 0) call.answer(() => ({ status: 200, request_id: 'late' }));
+    else call.succeed({ request_id: 'late' });
+
+    const release = await server.call(1);
+    release.answer(() => ({ status: 200 }));
+    expect(release).toMatchObject({
+      method: 'DELETE',
+      elements: [{ key: 'a', request_id: 'late' }],
+    });
+  },
+);
+
 test('a check that times out before it is sent has not counted', async () => {
   const server = await serve();
   const client = new SluiceClient({ url: server.url, maxCalls: 1 });
