@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { pages, readPage, ROOT } from '../../support/docs/pages.js';
 
 const FOLDERS = ['clients/node/examples', 'docs/examples'];
-const FENCE = /^```(?:js|python|go)\n([\s\S]*?)^```$/gm;
-const PROGRAMS: Readonly<Record<string, string>> = { mjs: 'node', py: 'python3', go: 'go run' };
+const FENCE = /^```(?:js|python|go|bash)\n([\s\S]*?)^```$/gm;
+const PROGRAMS: Readonly<Record<string, string>> = { mjs: 'node', py: 'python3', go: 'go run', sh: 'sh' };
 
 const paths = FOLDERS.flatMap((folder) =>
   readdirSync(join(ROOT, folder)).map((file) => `${folder}/${file}`),
