@@ -1,7 +1,11 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
 import { redisProgram } from '../../support/redis-process.js';
 import { useTemporaryFolder } from '../../support/temporary-folder.js';
 import { pages } from '../../support/docs/pages.js';
-import { type ShellBlock, shellBlocks } from '../../support/docs/shell-blocks.js';
+import { portsSetBy, type ShellBlock, shellBlocks } from '../../support/docs/shell-blocks.js';
 import { redisPrograms, ShellSession } from '../../support/docs/shell-session.js';
 
 /** Their commands need Docker or Helm: test/deploy/commands.test.ts runs them. */
@@ -29,6 +33,56 @@ test('the pages with commands are known', () => {
     'docs/tracing.md',
     'docs/troubleshooting.md',
   ]);
+});
+
+test('each page starts its programs on ports of its own, none of which is a usual one', () => {
+  const ports = commands.flatMap(({ blocks }) => [...new Set(portsSetBy(blocks))]);
+  expect(ports.filter((port, i) => ports.indexOf(port) !== i)).toEqual([]);
+  expect(ports.filter((port) => ['8080', '8081', '9090', '6379'].includes(port))).toEqual([]);
+});
+
+/** A service in the background, and the line below it. */
+const START = /^( *)(.*)node dist\/main\.js > (\S+) &\n *(.*)$/gm;
+
+test('each service of a page has a port, and its page waits until it serves or has ended', () => {
+  const starts = commands
+    .flatMap(({ blocks }) => blocks.flatMap(({ code }) => [...code.matchAll(START)]))
+    .map(([, , settings, log, wait]) => ({ settings, wait, log: log! }));
+  expect(starts.length).toBeGreaterThan(10);
+  for (const { settings, wait, log } of starts) {
+    expect(settings).toMatch(/^PORT=(\d+|\$port) /);
+    expect(wait).toBe(`until sleep 0.2; grep -q '"serving"' ${log}; do kill -0 $! || break; done`);
+  }
+});
+
+describe('a page whose port another program has taken', () => {
+  const folder = useTemporaryFolder();
+  // Answers whoever looks whether anything answers.
+  const other = createServer((_, response) => response.end('another program'));
+  const page = 'docs/troubleshooting.md';
+  const [block] = shellBlocks(page).filter(({ notRun }) => notRun === undefined);
+  let session: ShellSession;
+  let port: string;
+  beforeAll(async () => {
+    other.listen(0, '127.0.0.1');
+    await once(other, 'listening');
+    port = String((other.address() as AddressInfo).port);
+    const replaced = Object.fromEntries(portsSetBy([block!]).map((set) => [set, port]));
+    session = await ShellSession.start({ folder, replaced });
+  });
+  afterAll(async () => {
+    await session.end();
+    other.close();
+  });
+
+  test('says that its service has not started, and why', async () => {
+    const code = `{ ${block!.code}\n} 2>&1 | sed -E 's/.*kill: .* - //'`;
+    const prints =
+      `PORT: got ${port} (EADDRINUSE), takes a port that no other process listens on\n` +
+      'No such process\nanother program';
+    const { printed, expected } = await session.run({ ...block!, code, prints });
+    expect(printed).toBe(expected);
+  });
 });
 
 describe.each(commands)('the commands of $page', ({ page, blocks }) => {

@@ -13,6 +13,16 @@ export interface ShellBlock {
   readonly notRun: string | undefined;
 }
 
+/** The ports on which commands start programs: `PORT=8101`, `--port 6391`, and `for port in 8121 8122`. */
+export function portsSetBy(blocks: readonly ShellBlock[]): string[] {
+  return blocks
+    .filter(({ notRun }) => notRun === undefined)
+    .flatMap(({ code }) => [
+      ...code.matchAll(/\b(?:PORT=|--port |for port in )(\d{4}(?: \d{4})*)/g),
+    ])
+    .flatMap(([, ports]) => ports!.split(' '));
+}
+
 interface Fence {
   readonly line: number;
   readonly language: string;

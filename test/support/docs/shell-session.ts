@@ -5,12 +5,13 @@ import { dirname, join } from 'node:path';
 
 import { freePort } from '../free-port.js';
 import { until } from '../until.js';
-import { ROOT } from './pages.js';
+import { pages, ROOT } from './pages.js';
 import { idsIn, withoutVarying } from './printed.js';
-import type { ShellBlock } from './shell-blocks.js';
+import { portsSetBy, type ShellBlock, shellBlocks } from './shell-blocks.js';
 
-/** The ports that the pages use. A test replaces each with a free port. */
-const PORTS = ['8080', '8081', '8082', '8083', '8443', '6379'];
+/** The ports of README and docs/deploy.md, and those that other pages set. A test replaces each with a free port. */
+const README_PORTS = ['8080', '8081'];
+const PORTS = [...README_PORTS, ...pages().flatMap((page) => portsSetBy(shellBlocks(page)))];
 /** Times that a test shortens: the README's long window only leaves time to read. */
 const SHORTENED: Readonly<Record<string, string>> = { '20000': '5000' };
 /** How long a test waits for the output of background jobs. */
@@ -21,7 +22,7 @@ export interface SessionOptions {
   readonly folder: string;
   /** Whether commands run in the project's own folder. Otherwise they run in `folder`, which has links to its files. */
   readonly inProject?: boolean;
-  /** Programs in front of PATH: a name and a script for sh. `PORT_6379` is the port that replaces 6379. */
+  /** Programs in front of PATH: a name and a script for sh. */
   readonly programs?: Readonly<Record<string, string>>;
   readonly environment?: Readonly<Record<string, string>>;
   /** Replacements for words of the pages. */
@@ -49,7 +50,7 @@ export class ShellSession {
       for (const name of await readdir(ROOT)) await symlink(join(ROOT, name), join(folder, name));
     }
     const ports: Record<string, string> = {};
-    for (const port of PORTS) ports[port] = String(await freePort());
+    for (const port of new Set(PORTS)) ports[port] = String(await freePort());
     const bash = spawn('bash', ['--noprofile', '--norc'], {
       cwd: inProject ? ROOT : folder,
       // A group of its own, so that all its children end with it.
@@ -58,7 +59,6 @@ export class ShellSession {
         ...process.env,
         PATH: `${await addPrograms(folder, programs)}:${process.env.PATH}`,
         PORT: ports['8080'],
-        PORT_6379: ports['6379'],
         SLUICE_PORT: ports['8080'],
         HOST: '127.0.0.1',
         MAX_EVENT_LOOP_DELAY_MILLIS: '60000',
@@ -143,8 +143,8 @@ export function redisPrograms(redisServer: string): Readonly<Record<string, stri
   const cli = join(dirname(redisServer), 'redis-cli');
   return {
     'redis-server': `exec '${redisServer}' "$@"`,
-    // redis-cli has no variable for the port, and formats its output only for a terminal.
-    'redis-cli': `exec '${cli}' -p "$PORT_6379" --no-raw "$@"`,
+    // redis-cli formats its output only for a terminal.
+    'redis-cli': `exec '${cli}' --no-raw "$@"`,
   };
 }
 
