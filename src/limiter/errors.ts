@@ -28,19 +28,23 @@ export class UnavailableError extends Error {
 interface StoreFailure extends ErrorOptions {
   /** The store may still have fulfilled the request, or may do so later. */
   readonly mayHaveRun?: boolean;
+  /** Settles when the store will not fulfil the request later than it has, as far as can be known. */
+  readonly ended?: Promise<unknown> | undefined;
 }
 
 /** The store is unreachable, or did not answer in time. */
 export class StoreUnavailableError extends UnavailableError {
   override readonly name: string = 'StoreUnavailableError';
   readonly mayHaveRun: boolean;
+  readonly ended: Promise<unknown> | undefined;
 
   constructor(
-    { mayHaveRun = false, ...options }: StoreFailure = {},
+    { mayHaveRun = false, ended, ...options }: StoreFailure = {},
     reason: 'store_unavailable' | 'store_full' = 'store_unavailable',
   ) {
     super(reason, options);
     this.mayHaveRun = mayHaveRun;
+    this.ended = ended;
   }
 }
 

@@ -12,6 +12,8 @@ import { classifyFailure, explained, type Failure, isDemoted } from './store-err
 const FIRST_RETRY_MILLIS = 10;
 /** The most work under way for one shard, which can't answer more in time. More would only take memory. */
 const MAX_UNDER_WAY = 20_000;
+/** A call whose connection broke may arrive this long after it, if the network still had it. */
+const LOST_CALL_MILLIS = 1000;
 /** The least time between two reconnects to a shard after its server was demoted. */
 const DEMOTED_INTERVAL_MILLIS = 250;
 
@@ -74,7 +76,7 @@ export class CallGuard {
       if (call.isWrite) breaker.succeeded();
       return reply;
     } catch (error) {
-      throw this.#failed(call, breaker, attempts, error, startedAt);
+      throw this.#failed(call, breaker, attempts, running, error, startedAt);
     } finally {
       attempts.end();
     }
@@ -89,6 +91,7 @@ export class CallGuard {
     call: Call<unknown>,
     breaker: Breaker,
     attempts: Attempts<unknown>,
+    running: Promise<unknown>,
     error: unknown,
     startedAt: number,
   ): unknown {
@@ -103,10 +106,11 @@ export class CallGuard {
     const reason = explained(cause, this.parts.connections.lastError());
     this.#lastReason = reason;
     this.#failures.note(call.script);
-    if (failure === 'full') return new StoreFullError({ cause, mayHaveRun });
+    const ended = mayHaveRun ? hasEnded(running, attempts) : undefined;
+    if (failure === 'full') return new StoreFullError({ cause, mayHaveRun, ended });
     // A moving slot says nothing about the rest of its shard.
     if (failure !== 'moving') breaker.failed(call.name, reason);
-    return new StoreUnavailableError({ cause, mayHaveRun });
+    return new StoreUnavailableError({ cause, mayHaveRun, ended });
   }
 
   #ended(call: Call<unknown>, startedAt: number, outcome: CallOutcome): void {
@@ -147,6 +151,11 @@ class Attempts<Reply> {
     return this.#mayHaveRun || this.#isSent;
   }
 
+  /** Whether the reply to an attempt is lost, so that nothing will say whether or when it has run. */
+  get hasLostReply(): boolean {
+    return this.#mayHaveRun;
+  }
+
   async run(): Promise<Reply> {
     const isWanted = (): boolean => !this.#isOver;
     for (let attempt = 1; ; attempt += 1) {
@@ -180,6 +189,15 @@ class Attempts<Reply> {
     if (failure === 'unknown') return this.call.isRepeatable;
     return failure === 'passing' || failure === 'moving';
   }
+}
+
+/**
+ * Settles when no attempt can run any more. After a reply that is certain: what was sent on its connection has run. A
+ * call whose connection broke may still be on its way.
+ */
+async function hasEnded(running: Promise<unknown>, attempts: Attempts<unknown>): Promise<void> {
+  await running.catch(() => undefined);
+  if (attempts.hasLostReply) await delay(LOST_CALL_MILLIS, undefined, { ref: false });
 }
 
 function notAsked(why: string): StoreUnavailableError {

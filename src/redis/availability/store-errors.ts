@@ -26,6 +26,15 @@ export class NotConnectedError extends Error {
   override readonly name = 'NotConnectedError';
 }
 
+/** Nobody waits for the call any more, so it was not sent, or not sent again. */
+export class NotWantedError extends Error {
+  override readonly name = 'NotWantedError';
+
+  constructor() {
+    super('nobody waits for the reply any more');
+  }
+}
+
 /** Messages of ioredis without a connection. The call was not sent. */
 const NOT_SENT = /^(Stream isn't writeable|Cluster isn't ready)/;
 /** Messages of ioredis for calls whose connection broke. */
@@ -37,7 +46,7 @@ const PLACE_IN_SCRIPT =
 
 export function classifyFailure(error: unknown): Failure {
   if (!(error instanceof Error)) return 'fault';
-  if (error instanceof NotConnectedError) return 'passing';
+  if (error instanceof NotConnectedError || error instanceof NotWantedError) return 'passing';
   const isGivenUp = GAVE_UP.test(error.message);
   if (error.name === 'ReplyError' || isGivenUp) {
     const said = error.message.replace(GAVE_UP, '').replace(PLACE_IN_SCRIPT, '');

@@ -3,7 +3,11 @@ import type { Logger } from 'pino';
 
 import type { Clock } from '../../common/clock.js';
 import type { Ticks } from '../../common/ticks.js';
-import { classifyFailure, NotConnectedError } from '../availability/store-errors.js';
+import {
+  classifyFailure,
+  NotConnectedError,
+  NotWantedError,
+} from '../availability/store-errors.js';
 import type { Connections } from '../connections/connections.js';
 import { LibraryLoader } from './library-loader.js';
 import type { Script } from './script-loader.js';
@@ -96,16 +100,15 @@ export class ScriptClient {
   async #callFunction(call: ScriptCall, isWanted: () => boolean): Promise<unknown> {
     for (;;) {
       try {
-        const reply = await this.#send('fcall', call.script.library.name, call);
+        const reply = await this.#send('fcall', call.script.library.name, call, isWanted);
         if (!this.#isAnnounced) this.#announce('Redis runs the scripts as functions');
         return reply;
       } catch (error) {
-        // A call for which nobody waits any more has not run, and must not run.
         if (!isWanted()) throw error;
         const isUnknown = isReplyLike(error, UNKNOWN_FUNCTION);
         const failure = isUnknown ? await this.#load(call) : (error as Error);
         if (failure === undefined) continue;
-        if (!isWanted() || !this.#turnsToScripts(call, failure, isUnknown)) throw failure;
+        if (!this.#turnsToScripts(call, failure, isUnknown)) throw failure;
         return await this.#runScript(call, isWanted);
       }
     }
@@ -143,28 +146,33 @@ export class ScriptClient {
     const { script } = call;
     for (;;) {
       try {
-        return await this.#send('evalsha', script.sha1, call);
+        return await this.#send('evalsha', script.sha1, call, isWanted);
       } catch (error) {
         if (!isReplyLike(error, UNKNOWN_SCRIPT) || !isWanted()) throw error;
         const place = `${script.sha1} ${this.#shardOf(call)}`;
         const evaluating = this.#evaluating.get(place);
         if (!evaluating) {
-          const evaluated = this.#send('eval', script.text, call);
+          const evaluated = this.#send('eval', script.text, call, isWanted);
           this.#evaluating.set(place, evaluated);
           return await evaluated.finally(() => this.#evaluating.delete(place));
         }
         // Its own caller handles its error.
         await evaluating.catch(() => undefined);
-        if (!isWanted()) throw error;
       }
     }
   }
 
+  /**
+   * The only way to Redis. A call for which nobody waits any more must not run, however often it was sent before: its
+   * withdrawal may be on its way already, or may have run.
+   */
   #send(
     command: 'fcall' | 'evalsha' | 'eval',
     script: string,
     { keys, args, shard }: ScriptCall,
+    isWanted: () => boolean,
   ): Promise<unknown> {
+    if (!isWanted()) return Promise.reject(new NotWantedError());
     const { connections } = this.parts;
     const client = shard === undefined ? connections.commands : connections.nodeAt(shard);
     if (!client) return Promise.reject(new NotConnectedError(`no connection to ${shard}`));

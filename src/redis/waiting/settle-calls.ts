@@ -31,6 +31,8 @@ export class SettleCalls {
   #failure: unknown;
   #underWay: Promise<SettleReply | undefined> | undefined;
   #withdrawAfterwards: string[] = [];
+  /** Settles when the last failed call has ended; undefined if it has. */
+  #ending: Promise<unknown> | undefined;
 
   constructor(
     private readonly places: Places,
@@ -57,11 +59,20 @@ export class SettleCalls {
     return this.#underWay;
   }
 
-  /** Withdraws at once, or after the call under way, which may put back the waiters it asks about. */
+  /**
+   * Withdraws at once, or after the call under way, which may put back the waiters it asks about. A call that has failed
+   * may do so until it has ended.
+   */
   withdraw(requestIds: readonly string[]): void {
     if (requestIds.length === 0) return;
-    if (this.#underWay) this.#withdrawAfterwards.push(...requestIds);
-    else this.parts.withdraw(requestIds);
+    if (this.#underWay) {
+      this.#withdrawAfterwards.push(...requestIds);
+      return;
+    }
+    this.parts.withdraw(requestIds);
+    void this.#ending?.then(() => {
+      this.parts.withdraw(requestIds);
+    });
   }
 
   async #settle(known: KnownWindow): Promise<SettleReply | undefined> {
@@ -89,10 +100,18 @@ export class SettleCalls {
       return reply;
     } catch (error) {
       this.#failure = error;
+      this.#awaitEnd(error);
       if (!this.#hasFailed) this.#log(error);
       this.#hasFailed = true;
       return undefined;
     }
+  }
+
+  #awaitEnd(error: unknown): void {
+    if (!(error instanceof StoreUnavailableError) || !error.ended) return;
+    const ending = (this.#ending = error.ended.then(() => {
+      if (this.#ending === ending) this.#ending = undefined;
+    }));
   }
 
   #log(error: unknown): void {

@@ -127,9 +127,16 @@ export class WaitingRoom {
     return waiter.decision;
   }
 
-  /** Withdraws a check whose call failed and may have run, since nobody waits for it any more. */
+  /**
+   * Withdraws a check whose call failed and may have run, since nobody waits for it any more. Where it runs later than
+   * this withdrawal, as after a slot has moved, the second one finds it.
+   */
   checkFailed(key: string, requestId: string, error: unknown): void {
-    if (error instanceof StoreUnavailableError && error.mayHaveRun) this.giveBack(key, requestId);
+    if (!(error instanceof StoreUnavailableError) || !error.mayHaveRun) return;
+    this.giveBack(key, requestId);
+    void error.ended?.then(() => {
+      this.giveBack(key, requestId);
+    });
   }
 
   /** Withdraws an approval that nobody uses. */

@@ -1,3 +1,6 @@
+import type { Redis } from 'ioredis';
+
+import { KeyNaming } from '../../../src/redis/key-names.js';
 import { checkMany, releaseMany } from '../../support/bulk-client.js';
 import { debugState } from '../../support/debug-state.js';
 import { describeWithRedisProgram } from '../../support/describe-with-redis-program.js';
@@ -15,6 +18,7 @@ import { killReplicas, type ReplicaProcess, startReplica } from '../../support/r
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
 
+const naming = new KeyNaming('sluice:');
 const ONE_HOUR = '3600000';
 const IN_A_ROW = 20;
 /** More keys than are settled at a time. */
@@ -81,6 +85,80 @@ describeWithRedisProgram('a replica', () => {
       keys.map(async ([key]) => (await debugState(replica.url, key!)).NumApprovedThisWindow ?? 0),
     );
     expect(approved).toEqual(keys.map(() => 0));
+  });
+
+  describe('sends no check again for which nobody waits any more', () => {
+    const WINDOW_MILLIS = 5000;
+    const CHECKS = 12;
+    let client: Redis;
+    beforeEach(() => {
+      client = redis.connect();
+    });
+    afterEach(() => {
+      client.disconnect();
+    });
+
+    /** All in one call: after several failed calls, withdrawals would wait until Redis is known to be up again. */
+    const expectUnanswered = async (replica: ReplicaProcess, element: object): Promise<void> => {
+      const elements = Array.from({ length: CHECKS }, () => element);
+      const statuses = (await checkMany(replica.url, elements)).map(({ status }) => status);
+      expect(statuses).toEqual(elements.map(() => 503));
+    };
+
+    /** A waiter whose disconnect gives Redis the script that withdraws. */
+    async function waitElsewhere(replica: ReplicaProcess): Promise<() => Promise<void>> {
+      const key = uniqueKey();
+      const waiter = requestRate(replica.url, key, 'maxRequests=1');
+      await waiter.answer;
+      const waiting = requestRate(replica.url, key, 'canWait=true');
+      await until(async () => (await waitingCount(replica.url, key)) === 1);
+      return async () => {
+        waiting.disconnect();
+        await until(async () => (await waitingCount(replica.url, key)) === 0);
+        await hasCaughtUp(replica);
+      };
+    }
+
+    test('after a stall over the end of a window', async () => {
+      const replica = await start({ WINDOW_MILLIS: `${WINDOW_MILLIS}`, MAX_REQUESTS: '3' });
+      await (
+        await waitElsewhere(replica)
+      )();
+      const key = uniqueKey();
+      const { state, requests } = naming.namesOf(key);
+      // The replica learns when the window ends. So it sends no more names than a check in mid-window needs.
+      for (let i = 0; i < 2; i += 1) await requestRate(replica.url, key).answer;
+      const end = Number(await client.hget(state, 'start')) + WINDOW_MILLIS;
+      await until(() => Date.now() >= end - 60);
+      redis.signal('SIGSTOP');
+      await expectUnanswered(replica, { key });
+      await until(() => Date.now() >= end);
+      redis.signal('SIGCONT');
+
+      await answersAgain(replica);
+      await hasCaughtUp(replica);
+      const { requestId } = await requestRate(replica.url, key).answer;
+      expect(await client.smembers(requests)).toEqual([requestId]);
+    });
+
+    test('when Redis has got the scripts that it had forgotten', async () => {
+      const link = (proxy = await startFaultProxy(redis.port));
+      const replica = await start({ REDIS_URL: asLimiterUser(link.url) });
+      const key = uniqueKey();
+      await answersAgain(replica);
+      const withdraw = await waitElsewhere(replica);
+      await forgetScripts(redis);
+      await withdraw();
+      // The check reaches Redis in time, and again with its script when it is too late.
+      for (const direction of [link.toServer, link.toClient]) direction.delay(200);
+      await expectUnanswered(replica, { key, holdMillis: 86_400_000 });
+      for (const direction of [link.toServer, link.toClient]) direction.pass();
+
+      await answersAgain(replica);
+      await hasCaughtUp(replica);
+      const { requestId } = await requestRate(replica.url, key, 'holdMillis=1000').answer;
+      expect(await client.hkeys(naming.namesOf(key).holds)).toEqual([requestId]);
+    });
   });
 
   test('settles the waiters of many keys after a stall, and all of them go on waiting', async () => {

@@ -81,6 +81,20 @@ test('a call without an answer in time fails', async () => {
   expect((error as Error).cause).toBeInstanceOf(TimeoutError);
 });
 
+test('a call without an answer in time says when it has ended, which is when its late answer comes', async () => {
+  guard = create(5);
+  let answerLate!: (reply: string) => void;
+  const late = new Promise<string>((resolve) => (answerLate = resolve));
+  const error = await failureOf(callThat([], { send: () => late }));
+  let hasEnded = false;
+  const { ended } = error as StoreUnavailableError;
+  void ended!.then(() => (hasEnded = true));
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(hasEnded).toBe(false);
+  answerLate('reply');
+  await ended;
+});
+
 test('the error of an earlier attempt is not the cause if the last attempt is not answered', async () => {
   // Long enough for a second attempt.
   guard = create(60);

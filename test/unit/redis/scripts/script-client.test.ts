@@ -1,6 +1,7 @@
 import { type Command, type Redis, ReplyError } from 'ioredis';
 
 import { eventLoop } from '../../../../src/common/ticks.js';
+import { NotWantedError } from '../../../../src/redis/availability/store-errors.js';
 import { ScriptClient } from '../../../../src/redis/scripts/script-client.js';
 import { type Script } from '../../../../src/redis/scripts/script-loader.js';
 import { ManualClock } from '../../../support/manual-clock.js';
@@ -174,6 +175,19 @@ describe('functions', () => {
     expect(nodeAt('b').by(LOAD)).toHaveLength(2);
   });
 
+  test('are loaded for a call that nobody waits for any more, and the call is not sent again', async () => {
+    let isWanted = true;
+    const failed = call('a0', () => isWanted).catch((error: unknown) => error);
+    await new Promise((resolve) => setImmediate(resolve));
+    for (const answer of nodeAt('a').answers.splice(0)) answer();
+    await new Promise((resolve) => setImmediate(resolve));
+    isWanted = false;
+    await answerAll();
+    expect(await failed).toBeInstanceOf(NotWantedError);
+    expect(nodeAt('a').by('fcall')).toEqual(['a0']);
+    expect(nodeAt('a').known).toContain(CHECK.library.name);
+  });
+
   test('are loaded on the node that a slot moves to', async () => {
     nodeAt('a').known.add(CHECK.library.name);
     redirected = 'b';
@@ -328,7 +342,7 @@ describe('scripts', () => {
     isWanted = false;
     await answerAll();
     await first;
-    expect(await second).toMatchObject({ message: expect.stringMatching(/^NOSCRIPT/) as string });
+    expect(await second).toBeInstanceOf(NotWantedError);
     expect(nodeAt('a').by('evalsha')).toEqual(['a0', 'a1']);
   });
 });

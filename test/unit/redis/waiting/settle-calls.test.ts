@@ -164,6 +164,22 @@ describe('withdrawals', () => {
   );
 });
 
+test('withdrawals after a failed call go once more when it has ended, since it may put a waiter back later', async () => {
+  let end!: (value?: unknown) => void;
+  const ended = new Promise((resolve) => (end = resolve));
+  void calls.settle(KNOWN);
+  calls.withdraw(['a']);
+  await store.last.fail(new StoreUnavailableError({ mayHaveRun: true, ended }));
+  calls.withdraw(['b']);
+  expect(withdrawn).toEqual([['a'], ['b']]);
+  end();
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(withdrawn.slice(2)).toEqual([['a'], ['b']]);
+  calls.withdraw(['c']);
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(withdrawn.slice(4)).toEqual([['c']]);
+});
+
 test('a renewal asks for a settle some time after the last successful one', async () => {
   const renewUntil = async (end: number): Promise<boolean> => {
     while (clock.now() + LEASE / 3 < end) {

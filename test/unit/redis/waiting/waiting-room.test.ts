@@ -137,6 +137,20 @@ describe('a check', () => {
     },
   );
 
+  test('whose call may still run after it has failed is withdrawn again when it has ended', async () => {
+    let end!: (value?: unknown) => void;
+    const ended = new Promise((resolve) => (end = resolve));
+    const decided = check();
+    await sent[0]!.fail(new StoreUnavailableError({ mayHaveRun: true, ended }));
+    await expect(decided).rejects.toBeInstanceOf(StoreUnavailableError);
+    await quiet();
+    expect(store.withdrawn).toEqual([['id 0']]);
+    end();
+    await ended;
+    await quiet();
+    expect(store.withdrawn).toEqual([['id 0'], ['id 0']]);
+  });
+
   test('whose caller disconnects is withdrawn after any answer but a denial', async () => {
     for (const end of [
       (one: SentCheck) => one.answer(APPROVED),
