@@ -1,3 +1,5 @@
+import { runningTime } from './running-time.js';
+
 /** The work did not end in time. It may still end later. */
 export class TimeoutError extends Error {
   override readonly name = 'TimeoutError';
@@ -8,21 +10,14 @@ export class TimeoutError extends Error {
 }
 
 /**
- * Resolves or rejects as `work` does within `millis`.
- *
- * After a stall, Node runs the timers that are due before it reads the data that has arrived. So when the time is up,
- * that data is read first.
+ * Resolves or rejects as `work` does within `millis` of running time.
  * @throws TimeoutError
  */
 export function withinDeadline<T>(work: Promise<T>, millis: number): Promise<T> {
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => {
-      setImmediate(() => {
-        reject(new TimeoutError(millis));
-      });
-    }, millis);
-    work.then(resolve, reject).finally(() => {
-      clearTimeout(timer);
+    const cancel = runningTime(millis, () => {
+      reject(new TimeoutError(millis));
     });
+    work.then(resolve, reject).finally(cancel);
   });
 }

@@ -1,8 +1,9 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 
 import type { Redis } from 'ioredis';
 
 import { withinDeadline } from '../availability/deadline.js';
+import { runningTime } from '../availability/running-time.js';
 
 /**
  * Whether a connection is useless: nothing arrives on it although commands are under way, while another connection to
@@ -19,8 +20,10 @@ export async function isDead(client: Redis, timeoutMillis: number): Promise<bool
   try {
     await withinDeadline(other.connect(), 2 * timeoutMillis);
     // Replies that are late on their way arrive in this time.
-    await delay(2 * timeoutMillis);
+    await new Promise<void>((resolve) => runningTime(2 * timeoutMillis, resolve));
     await withinDeadline(other.ping(), timeoutMillis);
+    // Replies that arrived together with this one may be read after it.
+    await nextTurn();
   } catch {
     return false;
   } finally {
@@ -34,18 +37,21 @@ export async function isDead(client: Redis, timeoutMillis: number): Promise<bool
  * and a reply is awaited as long as its connection exists.
  */
 export function limitHandshake<Client extends Redis>(client: Client, millis: number): Client {
-  let timer: NodeJS.Timeout | undefined;
+  let cancel: (() => void) | undefined;
   const stop = (): void => {
-    clearTimeout(timer);
+    cancel?.();
+    cancel = undefined;
+  };
+  const watch = (seen: number): void => {
+    cancel = runningTime(millis, () => {
+      const { bytesRead } = client.stream;
+      if (bytesRead === seen && client.status === 'connect') client.disconnect(true);
+      else watch(bytesRead);
+    });
   };
   client.on('connect', () => {
     stop();
-    let seen = client.stream.bytesRead;
-    timer = setInterval(() => {
-      const { bytesRead } = client.stream;
-      if (bytesRead === seen && client.status === 'connect') client.disconnect(true);
-      seen = bytesRead;
-    }, millis);
+    watch(client.stream.bytesRead);
   });
   for (const event of ['ready', 'close', 'end']) client.on(event, stop);
   return client;

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 
 import { TimeoutError, withinDeadline } from '../../../../src/redis/availability/deadline.js';
 import { holdEventLoop } from '../../../support/hold-event-loop.js';
@@ -33,6 +34,27 @@ test('work that is not done in time fails', async () => {
   const never = new Promise(() => undefined);
   await expect(withinDeadline(never, 1)).rejects.toThrow(TimeoutError);
   await expect(withinDeadline(never, 1)).rejects.toThrow('no answer within 1 ms');
+});
+
+/** Resolves after so many turns of the event loop, as a call that needs them to be sent and to be answered. */
+async function turns(count: number): Promise<void> {
+  for (let turn = 0; turn < count; turn += 1) await nextTurn();
+}
+
+async function standStill(millis: number): Promise<void> {
+  await nextTurn();
+  holdEventLoop(millis);
+}
+
+test('a process that stands still before it has sent a call leaves the call time for its answer', async () => {
+  const sent = standStill(1200);
+
+  await expect(
+    withinDeadline(
+      sent.then(() => turns(3)),
+      1000,
+    ),
+  ).resolves.toBeUndefined();
 });
 
 describe('a process that stood still', () => {
