@@ -38,6 +38,7 @@ export async function openAllPorts(
     },
     // stopAccepting asks connections of gRPC to end. Their clients send again any request that crosses it.
     endIdle: (millis, hurry) => http.endIdle(millis, hurry),
+    endUnowed: () => http.endUnowed(),
     stopAccepting: async () => {
       await Promise.all([http.stopAccepting(), grpc.stopAccepting()]);
     },

@@ -45,6 +45,8 @@ export async function stopInOrder(
   if (limiter.waiting === 0) {
     await Promise.race([everyoneGone, delay(LINGER_MILLIS, undefined, { ref: false })]);
   }
+  // A request that arrives now would be answered 503, and only waiters are.
+  await ports.endUnowed();
   await limiter.close();
   await Promise.race([everyoneGone, delay(LINGER_MILLIS, undefined, { ref: false })]);
   ports.cutConnections();

@@ -22,7 +22,7 @@ export interface HttpService {
   readonly held: number;
   /** Why connections were dropped, so far. */
   readonly drops: readonly DropReason[];
-  readonly endIdle: KeptAliveServer['endIdle'];
+  readonly server: KeptAliveServer;
   /** Stops it before its test ends. Resolves when its last connection has ended. */
   stop(): Promise<void>;
 }
@@ -91,7 +91,7 @@ export function useHttpServices(): (options?: Options) => Promise<HttpService> {
         return held;
       },
       drops,
-      endIdle: (millis, hurry) => server.endIdle(millis, hurry),
+      server,
       stop,
     };
   };

@@ -20,15 +20,33 @@ export async function endIdle(
   millis: number,
   hurry?: AbortSignal,
 ): Promise<void> {
+  await endThose(connections, isIdle, millis, hurry);
+}
+
+/**
+ * Ends the connections that are owed no answer: no request that has arrived on them in full is unanswered. Unlike
+ * `endIdle`, it ends connections that have sent nothing yet, or a part of a request. A request that is on the way
+ * fails, as on a connection that was idle.
+ */
+export async function endUnowed(connections: ReadonlySet<Socket>): Promise<void> {
+  await endThose(connections, isOwedNothing);
+}
+
+async function endThose(
+  connections: ReadonlySet<Socket>,
+  mayEnd: (socket: Socket) => boolean,
+  millis = 0,
+  hurry?: AbortSignal,
+): Promise<void> {
   const startedAt = performance.now();
   await fullTurn();
-  const idle = [...connections].filter(isIdle);
+  const idle = [...connections].filter(mayEnd);
   for (let i = 0; i < idle.length; i += ENDED_PER_TURN) {
     const early = startedAt + (millis * i) / idle.length - performance.now();
     if (early > 0) await pause(early, hurry);
     // The event loop reads before it gets there.
     await nextTurn();
-    for (const socket of idle.slice(i, i + ENDED_PER_TURN)) if (isIdle(socket)) socket.destroy();
+    for (const socket of idle.slice(i, i + ENDED_PER_TURN)) if (mayEnd(socket)) socket.destroy();
   }
 }
 
@@ -71,4 +89,8 @@ async function fullTurn(): Promise<void> {
 function isIdle(socket: Socket): boolean {
   const { parser } = socket as Socket & { parser?: { duration(): number } | null };
   return parser?.duration() === 0 && !firstPendingResponse(socket);
+}
+
+function isOwedNothing(socket: Socket): boolean {
+  return firstPendingResponse(socket)?.req.complete !== true;
 }

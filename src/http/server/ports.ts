@@ -54,6 +54,9 @@ export async function openPorts(
     endIdle: async (millis, hurry) => {
       await Promise.all(ports.map(({ server }) => server.endIdle(millis, hurry)));
     },
+    endUnowed: async () => {
+      await Promise.all(ports.map(({ server }) => server.endUnowed()));
+    },
     stopAccepting: async () => {
       await Promise.all(ports.map(({ server }) => server.stopAccepting()));
     },

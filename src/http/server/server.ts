@@ -6,11 +6,12 @@ import {
   type ServerResponse,
 } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
+import type { Socket } from 'node:net';
 
 import type { WatchedFiles } from '../../config/watched-files.js';
 import { toOriginForm } from '../intake/intake.js';
 import type { HttpApp } from '../routes/routes.js';
-import { endIdle, stopAccepting } from './connections.js';
+import { endIdle, endUnowed, stopAccepting } from './connections.js';
 import type { ConnectionBounds } from '../../net/connection-bounds.js';
 import {
   connectionsOf,
@@ -34,6 +35,8 @@ export interface KeptAliveServer extends StoppableServer {
    * @param hurry ends the rest at once when it is aborted
    */
   endIdle(millis: number, hurry?: AbortSignal): Promise<void>;
+  /** Ends the connections that are owed no answer. Nothing that arrives later is answered. */
+  endUnowed(): Promise<void>;
 }
 
 export interface ListenOptions extends ListeningOptions {
@@ -76,7 +79,8 @@ export async function listen(httpApp: HttpApp, options: ListenOptions): Promise<
   const server = keyPair
     ? createHttpsServer(httpOptions, keyPair, timeouts.headMillis)
     : createServer(httpOptions);
-  const connections = connectionsOf(server, keyPair ? 'secureConnection' : 'connection');
+  const event = keyPair ? 'secureConnection' : 'connection';
+  const connections = connectionsOf(server, event);
   answerUnreadable(server, onUnreadable);
   const serve = endAtUpgrades(
     boundPipelines(requestListener(httpApp), { ...bounds, stallMillis: timeouts.requestMillis }),
@@ -88,6 +92,11 @@ export async function listen(httpApp: HttpApp, options: ListenOptions): Promise<
   return {
     ...listening,
     endIdle: (millis, hurry) => endIdle(connections, millis, hurry),
+    endUnowed: () => {
+      // A TLS handshake may still end.
+      server.on(event, (socket: Socket) => socket.destroy());
+      return endUnowed(connections);
+    },
     stopAccepting: () => stopAccepting(server, connections),
   };
 }

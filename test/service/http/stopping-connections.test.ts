@@ -1,6 +1,12 @@
+import { stopInOrder } from '../../../src/app/stop-in-order.js';
 import { startTestApp } from '../../support/app.js';
 import { ratePath } from '../../support/http-client.js';
-import { fullKey, untilWaiting, useHttpServices } from '../../support/http-service.js';
+import {
+  fullKey,
+  smallLimiter,
+  untilWaiting,
+  useHttpServices,
+} from '../../support/http-service.js';
 import { openConnection, type RawConnection, requestText } from '../../support/raw-http.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
@@ -49,6 +55,8 @@ describe.each([
 });
 
 const ONE_HOUR = 3_600_000;
+/** What a stop does not use. */
+const UNUSED_PARTS = { adminPort: undefined, startDraining: () => undefined };
 
 test('idle connections are closed gradually, and at once in a hurry', async () => {
   const service = await start();
@@ -56,7 +64,7 @@ test('idle connections are closed gradually, and at once in a hurry', async () =
   let closed = 0;
   for (const connection of connections) void connection.closed.then(() => (closed += 1));
   const hurry = new AbortController();
-  const ended = service.endIdle(ONE_HOUR, hurry.signal);
+  const ended = service.server.endIdle(ONE_HOUR, hurry.signal);
   await until(() => closed > 0);
 
   const last = connections.at(-1)!;
@@ -77,7 +85,7 @@ test('only idle connections are closed', async () => {
   halfSent!.write('GET /healthz HTTP/1.1\r\nHost:');
   waiting!.write(requestText('POST', `/rate/${key}?canWait=true`));
   await untilWaiting(service, 1);
-  await service.endIdle(0);
+  await service.server.endIdle(0);
   await idle!.closed;
 
   halfSent!.write(' test\r\n\r\n');
@@ -85,4 +93,27 @@ test('only idle connections are closed', async () => {
   silent.write(requestText('GET', '/healthz'));
   await silent.receives(/OK$/);
   expect(service.limiter.waiting).toBe(1);
+});
+
+test('only waiters get a 503 from a replica that stops: other connections are closed before', async () => {
+  const limiter = smallLimiter();
+  const service = await start({ limiter });
+  const { key } = await fullKey(service);
+  const [waiting, halfSent] = await keepAlive(service, 2);
+  const silent = await openConnection(service.url);
+  halfSent!.write('POST /rate/half-sent HTTP/1.1\r\nHost:');
+  waiting!.write(requestText('POST', `/rate/${key}?canWait=true`));
+  await untilWaiting(service, 1);
+  const close = limiter.close.bind(limiter);
+  limiter.close = async () => {
+    silent.write(requestText('POST', ratePath(uniqueKey())));
+    halfSent!.write(' test\r\n\r\n');
+    await close();
+  };
+  await stopInOrder({ ...service.server, ...UNUSED_PARTS }, limiter, 0, undefined);
+  await Promise.all([waiting, halfSent, silent].map((connection) => connection!.closed));
+
+  expect(lastAnswer(waiting!)).toMatch(/^HTTP\/1\.1 503 /);
+  expect(lastAnswer(halfSent!)).toMatch(/^HTTP\/1\.1 200 /);
+  expect(silent.received).toBe('');
 });
