@@ -19,3 +19,10 @@ export const TIMEOUTS: Timeouts = {
   idleMillis: 75_000,
   checkMillis: 1000,
 };
+
+/**
+ * After this silence on a connection, TCP asks whether the host of the client is still there. Node lets it ask ten times,
+ * a second apart, before the connection ends. So a host that has vanished leaves its places within a minute, and a
+ * network may fail for ten seconds.
+ */
+export const SILENCE_MILLIS = 45_000;

@@ -21,7 +21,7 @@ import {
 } from '../../net/listening.js';
 import { type MessageClasses, messageClassesFor } from './message-classes.js';
 import { boundPipelines } from './pipelines.js';
-import { type Timeouts, TIMEOUTS } from '../../net/timeouts.js';
+import { SILENCE_MILLIS, type Timeouts, TIMEOUTS } from '../../net/timeouts.js';
 import { type KeyPair, secureWith } from '../../net/key-pair.js';
 import { answerUnreadable, type UnreadableRequest } from './unreadable-requests.js';
 import { endAtUpgrades } from './upgrades.js';
@@ -73,6 +73,8 @@ export async function listen(httpApp: HttpApp, options: ListenOptions): Promise<
     requestTimeout: timeouts.requestMillis,
     keepAliveTimeout: timeouts.idleMillis,
     connectionsCheckingInterval: timeouts.checkMillis,
+    keepAlive: true,
+    keepAliveInitialDelay: SILENCE_MILLIS,
     // By default Node answers a request without a Host header itself, with a 400 that has no body.
     requireHostHeader: false,
   };
