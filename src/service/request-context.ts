@@ -4,6 +4,7 @@ import type { CallerPresence } from '../limiter/caller-presence.js';
 import type { TraceIds } from '../tracing/trace-ids.js';
 import type { CallSpan, TraceHeaders } from '../tracing/tracer.js';
 import type { Caller } from './callers/caller.js';
+import type { TurnTaker } from './deciding/turns.js';
 
 /** The headers of a request over HTTP, or the metadata of a call over gRPC, by names in lower case. */
 export interface RequestHeaders extends TraceHeaders {
@@ -27,7 +28,9 @@ export interface RequestContext {
 }
 
 /** A request whose client may disconnect while a check of it waits. */
-export interface ConnectedRequest extends RequestContext {
+export interface ConnectedRequest extends RequestContext, TurnTaker {
+  /** The name of its caller; without tokens its address over HTTP, and its connection over gRPC. */
+  readonly owner: string;
   /** Runs `work` with a presence that ends when the client disconnects. */
   whilePresent<T>(work: (client: CallerPresence) => Promise<T>): Promise<T>;
 }

@@ -28,6 +28,10 @@ export class HttpRequest implements ConnectedRequest {
     this.#socket = socket;
   }
 
+  get owner(): string {
+    return this.caller?.name ?? this.#socket.remoteAddress ?? '';
+  }
+
   whilePresent<T>(work: (client: CallerPresence) => Promise<T>): Promise<T> {
     return untilDisconnect(this.#socket, work);
   }

@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 
 import type { Request, Response } from 'express';
 
-import type { Turns, TurnTaker } from '../../service/deciding/turns.js';
+import type { Turns } from '../../service/deciding/turns.js';
 import { serviceError } from '../../service/service-error.js';
 import { elementsIn } from './array-elements.js';
 import { BodyBuffer, MAX_BODY_BYTES, tooLarge } from './body-buffer.js';
@@ -28,29 +28,28 @@ export async function withJsonArray(
   request: Request,
   response: Response,
   { room, turns }: ArrayParts,
-  work: (elements: readonly unknown[], taker: TurnTaker) => Promise<void>,
+  work: (elements: readonly unknown[]) => Promise<void>,
 ): Promise<void> {
   const { headers, socket } = request;
   rejectOtherTypes(headers);
   // The length of a chunked body is known only at its end.
   const announced = Number(headers['content-length'] ?? MAX_BODY_BYTES);
   if (announced > MAX_BODY_BYTES) throw tooLarge();
-  const owner = response.locals.context.caller?.name ?? socket.remoteAddress ?? '';
-  const taker: TurnTaker = { owner };
-  const place = room.enter({ caller: owner, connection: socket });
+  const { context } = response.locals;
+  const place = room.enter({ caller: context.owner, connection: socket });
   try {
     const body = await readBody(request, announced, place);
     if (!body) return;
     const reading = elementsIn(body);
     let step;
     do {
-      await turns.next(taker, 1);
+      await turns.next(context, 1);
       step = reading.next();
     } while (!step.done);
     const elements = step.value;
     place.take(elements.length * BYTES_OF_ELEMENT);
     // Called at once, so that the turn goes on.
-    await work(elements, taker);
+    await work(elements);
   } finally {
     place.leave();
   }

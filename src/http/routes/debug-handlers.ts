@@ -7,12 +7,14 @@ import type { FurtherState } from '../../limiter/further-limits.js';
 import type { InstanceState, Limiter } from '../../limiter/limiter.js';
 import type { Rules } from '../../rules/rules.js';
 import type { Access } from '../../service/callers/access.js';
+import { inSlices } from '../../service/deciding/in-slices.js';
+import type { Turns } from '../../service/deciding/turns.js';
 import type { Instance, MissingInstance } from '../../api/answers.js';
 import { BROWSER_HEADERS } from '../replies/headers.js';
 import { sendJson, writeHead } from '../replies/reply.js';
 import { waitForDrain } from './wait-for-drain.js';
 
-/** The pause after each page of a listing, in which the event loop serves checks. */
+/** The pause after each page of a listing, in which the event loop serves checks. Patterns are matched in turns. */
 const PAGE_PAUSE_MILLIS = 1;
 
 /**
@@ -23,9 +25,11 @@ export function debugAll(
   limiter: Limiter,
   rules: Pick<Rules, 'current'>,
   access: Pick<Access, 'mayUse'>,
+  turns: Pick<Turns, 'next'>,
   clock: Clock = systemClock,
 ): RequestHandler {
   return async (_request, response) => {
+    const { context } = response.locals;
     const pages = limiter.list()[Symbol.asyncIterator]();
     // The first page is read before the status goes out, so that an unreachable store gives a 503.
     let next = await pages.next();
@@ -33,14 +37,17 @@ export function debugAll(
     // As bytes: Node would write the head in the encoding of a text.
     response.write(Buffer.from('{"Instances":{'));
     for (let separator = ''; !next.done && !response.closed; next = await pages.next()) {
-      const entries = next.value
-        .filter(({ key }) => access.mayUse(key, response.locals.context))
-        .map((instance) => `${JSON.stringify(instance.key)}:${JSON.stringify(toBody(instance))}`);
+      const entries: string[] = [];
+      await inSlices(next.value, turns, context, (instance) => {
+        if (!access.mayUse(instance.key, context)) return;
+        entries.push(`${JSON.stringify(instance.key)}:${JSON.stringify(toBody(instance))}`);
+      });
+      // Also after a page without a key that the caller may see: the next one may be found in the same tick.
+      await delay(PAGE_PAUSE_MILLIS);
       if (entries.length === 0) continue;
       if (!response.write(separator + entries.join()) && !(await waitForDrain(response, clock)))
         return;
       separator = ',';
-      await delay(PAGE_PAUSE_MILLIS);
     }
     response.end(`}${rulesPart(rules.current)}}`);
   };

@@ -125,7 +125,7 @@ export function createHttpApp(parts: HttpParts, surface: Surface): HttpApp {
   if (surface.debugging) {
     // The guard is for all paths below /debug: a key that can't be decoded is answered, but reaches no route.
     app.use('/debug', guards.guard('debug', passOn));
-    routeReads(app, '/debug', debugAll(limiter, parts.rules, access));
+    routeReads(app, '/debug', debugAll(limiter, parts.rules, access, service.turns));
     routeReads(app, '/debug/:key', debugOne(limiter) as RequestHandler);
     for (const [path, handlers] of dashboardRoutes(
       { ...parts, ...service, guards },

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 
 import type { Clock } from '../../common/clock.js';
+import { inTicks } from '../../common/in-ticks.js';
 import { endOfTick, eventLoop } from '../../common/ticks.js';
 import { ApprovalBatches } from '../approval-batches.js';
 import type { CallerPresence } from '../caller-presence.js';
@@ -188,13 +189,10 @@ export class MemoryLimiter<Policy extends WithLimits = WithLimits> implements Li
   }
 
   limitsChanged(): void {
-    const now = this.#now();
     // There may be far more keys than waiters.
-    const entries = new Set(Array.from(this.#waiters.values(), ({ entry }) => entry));
-    for (const entry of entries) {
-      entry.instance.settle(now);
-      this.#settleWhenRoom(entry);
-    }
+    inTicks(new Set(Array.from(this.#waiters.values(), ({ entry }) => entry)), (entry) => {
+      this.#settle(entry);
+    });
   }
 
   ping(): Promise<StoreCondition> {
@@ -316,12 +314,16 @@ export class MemoryLimiter<Policy extends WithLimits = WithLimits> implements Li
     entry.timer?.cancel();
     const cancel = this.clock.after(dueAt - this.clock.now(), () => {
       entry.timer = undefined;
-      // Without waiters, the window ends with the next operation.
-      if (entry.instance.waiting === 0) return;
-      entry.instance.settle(this.#now());
-      this.#settleWhenRoom(entry);
+      this.#settle(entry);
     });
     entry.timer = { dueAt, cancel };
+  }
+
+  #settle(entry: Entry<Policy>): void {
+    // Without waiters, the window ends with the next operation.
+    if (entry.instance.waiting === 0 || this.#isClosed) return;
+    entry.instance.settle(this.#now());
+    this.#settleWhenRoom(entry);
   }
 
   #sweepAfter(millis: number): void {

@@ -16,6 +16,8 @@ export interface Access {
   demandKey(key: string, context: RequestContext): void;
   /** Whether the caller may see a key. */
   mayUse(key: string, context: RequestContext): boolean;
+  /** Whether the caller may see all keys, and so their number. */
+  mayUseAll(context: RequestContext): boolean;
   /**
    * Has `work` wait in one of the caller's places.
    * @param work gets `true` if the caller has no place left
@@ -32,6 +34,7 @@ export function openAccess(): Access {
     demand: () => undefined,
     demandKey: () => undefined,
     mayUse: () => true,
+    mayUseAll: () => true,
     withPlace: (_context, work) => work(false),
   };
 }

@@ -60,6 +60,7 @@ export function bearerAccess(
       throw rejection('key_not_allowed', 'KEY_NOT_ALLOWED', {});
     },
     mayUse: (key, { caller }) => caller?.mayUse(key) ?? false,
+    mayUseAll: ({ caller }) => caller?.mayUseAll ?? false,
     withPlace: async ({ caller }, work) => {
       if (!caller || !places.take(caller)) return withoutPlace(work);
       try {

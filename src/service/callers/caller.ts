@@ -11,4 +11,6 @@ export interface Caller {
   readonly waitingShare: number | undefined;
   /** Whether it may touch a key. */
   readonly mayUse: (key: string) => boolean;
+  /** Whether no pattern restricts its keys. */
+  readonly mayUseAll: boolean;
 }

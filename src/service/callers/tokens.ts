@@ -28,7 +28,7 @@ export class Tokens {
     );
     for (const { name, token, scopes, key_patterns: patterns, waiting_share: share } of entries) {
       const mayUse = patterns ? (key: string) => rights.allows(name, key) : anyKey;
-      const caller = { name, scopes, waitingShare: share, mayUse };
+      const caller = { name, scopes, waitingShare: share, mayUse, mayUseAll: !patterns };
       for (const text of token) this.#callers.set(hashOf(text), caller);
     }
   }

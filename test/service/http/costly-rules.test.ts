@@ -20,6 +20,12 @@ const TEAM = {
   scopes: ['check'],
   key_patterns: COSTLY,
 };
+const WATCHER = {
+  name: 'watcher',
+  token: 'token-for-the-numbers-of-the-team',
+  scopes: ['debug'],
+  key_patterns: COSTLY,
+};
 /** Fewest single checks that are answered, one after the other, while 1000 new keys are matched. */
 const ANSWERED_MEANWHILE = 20;
 
@@ -31,7 +37,7 @@ beforeAll(async () => {
   await writeFile(rules, JSON.stringify({ keys }));
   app = await startTestApp({
     CONFIG_FILE: rules,
-    AUTH_TOKENS_FILE: await tokenFile(folder, OWNER, TEAM),
+    AUTH_TOKENS_FILE: await tokenFile(folder, OWNER, TEAM, WATCHER),
     MAX_REQUESTS: '100000',
   });
 });
@@ -49,19 +55,35 @@ test.each([
   ['decided by costly rules', OWNER, 200],
   ["rejected by the costly key patterns of the caller's token", TEAM, 403],
 ])('single checks are answered while a bulk request is %s', async (_how, caller, status) => {
+  const results = await amongChecks(() => checkMany(app.url, newElements(), { ...bearer(caller) }));
+
+  expect(new Set(results.map((result) => result.status))).toEqual(new Set([status]));
+});
+
+test.each(['/debug', '/ui/data'])(
+  "single checks are answered while %s matches all keys with the key patterns of the caller's token",
+  async (path) => {
+    await checkMany(app.url, newElements(), { ...bearer(OWNER) });
+    const answer = await amongChecks(() => send(app.url, 'GET', path, bearer(WATCHER)));
+
+    expect(answer.status).toBe(200);
+  },
+);
+
+/** The result of a call, during which single checks have to be answered. */
+async function amongChecks<T>(call: () => Promise<T>): Promise<T> {
   const key = uniqueKey();
   const progress = { isAnswered: false, answeredMeanwhile: 0 };
-  const call = checkMany(app.url, newElements(), { ...bearer(caller) }).finally(() => {
+  const result = call().finally(() => {
     progress.isAnswered = true;
   });
   while (!progress.isAnswered) {
     expect((await send(app.url, 'POST', ratePath(key), bearer(OWNER))).status).toBe(200);
     progress.answeredMeanwhile += 1;
   }
-
-  expect(new Set((await call).map((result) => result.status))).toEqual(new Set([status]));
   expect(progress.answeredMeanwhile).toBeGreaterThan(ANSWERED_MEANWHILE);
-});
+  return result;
+}
 
 test('rules are not matched for a key that the caller may not use', async () => {
   const matching = jest.spyOn(RuleSet.prototype, 'matching');

@@ -5,6 +5,8 @@ import express, { type Response } from 'express';
 import { pino } from 'pino';
 
 import { parseSettings } from '../../../src/config/settings.js';
+import { eventLoop } from '../../../src/common/ticks.js';
+import { Turns } from '../../../src/service/deciding/turns.js';
 import { openAccess } from '../../../src/service/callers/access.js';
 import { HttpRequest } from '../../../src/http/intake/http-request.js';
 import { debugAll } from '../../../src/http/routes/debug-handlers.js';
@@ -67,7 +69,13 @@ beforeEach(async () => {
   });
   server.get(
     '/debug',
-    debugAll(limiter as Partial<Limiter> as Limiter, NO_RULES, openAccess(), clock),
+    debugAll(
+      limiter as Partial<Limiter> as Limiter,
+      NO_RULES,
+      openAccess(),
+      new Turns(eventLoop),
+      clock,
+    ),
   );
   app = await serve(server);
   client = connect(Number(new URL(app.url).port), '127.0.0.1');

@@ -4,7 +4,6 @@ import type { Logger } from 'pino';
 import type { Settings } from '../../../config/settings.js';
 import { inBulk } from '../../../service/deciding/decide-in-bulk.js';
 import type { BulkName, RunBulk } from '../../../service/deciding/traced-decisions.js';
-import type { TurnTaker } from '../../../service/deciding/turns.js';
 import { errorRow, type ErrorCode } from '../../../service/errors.js';
 import { logOf } from '../../../service/request-log.js';
 import { serviceErrorFor } from '../../../service/store-failures.js';
@@ -30,8 +29,8 @@ export function answerMany(
   return (request, response) =>
     parts.runBulk(name, response.locals.context, async () => {
       rejectParameters(request.query);
-      await withJsonArray(request, response, parts, (elements, taker) =>
-        callOf(elements, request, response).run(taker),
+      await withJsonArray(request, response, parts, (elements) =>
+        callOf(elements, request, response).run(),
       );
     });
 }
@@ -70,11 +69,11 @@ export abstract class BulkCall {
   protected abstract giveBack(): void;
 
   /** Deals with all elements, and answers. */
-  async run(taker: TurnTaker): Promise<void> {
+  async run(): Promise<void> {
     const { elements } = this;
     const mayBegin = (): boolean => this.continuesAfterDisconnect || !this.isDisconnected;
     await inBulk(elements.length, {
-      taker,
+      taker: this.response.locals.context,
       turns: this.parts.turns,
       deal: (place, onDone, onFailed) => {
         this.deal(elements[place], place, onDone, onFailed);

@@ -1,6 +1,8 @@
 import type { InstanceState, Limiter, Limits } from '../../../limiter/limiter.js';
 import { UnavailableError } from '../../../limiter/errors.js';
 import type { DeniedKey } from '../../../service/deciding/recent-denials.js';
+import { inSlices } from '../../../service/deciding/in-slices.js';
+import type { Turns, TurnTaker } from '../../../service/deciding/turns.js';
 import { Top } from './top.js';
 
 export const SORTS = ['denied', 'queue', 'fullest'] as const;
@@ -35,10 +37,14 @@ export interface KeyRow {
 /** The data of rows: the keys as they were surveyed, and the keys that were denied since. */
 export interface RowSources {
   readonly states: ReadonlyMap<string, InstanceState>;
+  /** A key that is not among them. */
+  readonly unsurveyed?: InstanceState | undefined;
   readonly recentDenials: readonly DeniedKey[];
   readonly limitsOf: (key: string) => Limits;
   /** Whether a key is to be listed. */
   readonly accepts: (key: string) => boolean;
+  readonly turns: Pick<Turns, 'next'>;
+  readonly taker: TurnTaker;
 }
 
 export interface ChosenRows {
@@ -47,31 +53,40 @@ export interface ChosenRows {
   readonly matching: number;
 }
 
-/** Chooses the first rows in an order. A key that is newer than the survey is among them if it was denied. */
-export function chooseRows(sources: RowSources, sort: Sort, most: number): ChosenRows {
-  const { states, recentDenials, accepts } = sources;
+/**
+ * Chooses the first rows in an order. A key that is newer than the survey is among them if it was denied. Patterns are
+ * matched with each key, so that this is done in turns.
+ */
+export async function chooseRows(
+  sources: RowSources,
+  sort: Sort,
+  most: number,
+): Promise<ChosenRows> {
+  const { states, unsurveyed, recentDenials, accepts, turns, taker } = sources;
   const deniedByKey = new Map(recentDenials.map((one) => [one.key, one]));
   const scoreOf = SCORES[sort];
   const top = new Top<KeyRow | InstanceState>(most);
   let matching = 0;
   // Rows are made only of keys that are chosen: there may be many thousands of keys.
-  for (const state of states.values()) {
-    if (!accepts(state.key)) continue;
+  const offer = (state: InstanceState): void => {
+    if (!accepts(state.key)) return;
     matching += 1;
     top.offer(state, scoreOf(state, deniedByKey.get(state.key)));
-  }
-  for (const one of recentDenials) {
-    if (states.has(one.key) || !accepts(one.key)) continue;
+  };
+  await inSlices(states.values(), turns, taker, offer);
+  if (unsurveyed) offer(unsurveyed);
+  await inSlices(recentDenials, turns, taker, (one) => {
+    if (states.has(one.key) || unsurveyed?.key === one.key || !accepts(one.key)) return;
     matching += 1;
     const row = unseenRow(one, sources);
     top.offer(row, scoreOf(row, one));
-  }
+  });
   const rows = top.items.map((item) => ({ ...item, recentDenials: deniedByKey.get(item.key) }));
   return { rows, matching };
 }
 
 /** The keys that are denied now, those with the most denials first. */
-export function chooseDenied(sources: RowSources, most: number): ChosenRows {
+export function chooseDenied(sources: RowSources, most: number): Promise<ChosenRows> {
   return chooseRows({ ...sources, states: new Map() }, 'denied', most);
 }
 

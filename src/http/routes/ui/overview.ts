@@ -5,6 +5,7 @@ import { UnavailableError } from '../../../limiter/errors.js';
 import type { InstanceState, Limiter } from '../../../limiter/limiter.js';
 import type { KeyPolicy } from '../../../rules/policy.js';
 import type { Access } from '../../../service/callers/access.js';
+import type { Turns } from '../../../service/deciding/turns.js';
 import { BROWSER_HEADERS } from '../../replies/headers.js';
 import { sendJson } from '../../replies/reply.js';
 import { describeReplica, type ReplicaParts } from './describe-replica.js';
@@ -22,8 +23,9 @@ const DENIED_SHOWN = 8;
 export interface OverviewParts extends ReplicaParts {
   readonly limiter: Limiter;
   readonly policyOf: (key: string) => KeyPolicy;
-  readonly access: Pick<Access, 'mayUse'>;
+  readonly access: Pick<Access, 'mayUse' | 'mayUseAll'>;
   readonly fleet: Pick<Fleet, 'look'>;
+  readonly turns: Pick<Turns, 'next'>;
   readonly logger: Logger;
 }
 
@@ -33,6 +35,7 @@ export function overview(parts: OverviewParts): RequestHandler {
   const keySurvey = new KeySurvey(limiter, parts.logger);
   return async (request, response) => {
     const { sort, limit, search } = parseListQuery(request.query);
+    const { context } = response.locals;
     const [{ states, ...survey }, replica, { replicas, denied: deniedKeys }] = await Promise.all([
       keySurvey.look(),
       describeReplica(parts),
@@ -42,16 +45,26 @@ export function overview(parts: OverviewParts): RequestHandler {
       states,
       recentDenials: deniedKeys,
       limitsOf: (key) => parts.policyOf(key).limits,
-      accepts: (key) => access.mayUse(key, response.locals.context),
+      accepts: (key) => access.mayUse(key, context),
+      turns: parts.turns,
+      taker: context,
     };
-    const chosen = chooseRows(await searched(sources, search, limiter), sort, limit);
-    const denied = chooseDenied(sources, DENIED_SHOWN);
+    const chosen = await chooseRows(await searched(sources, search, limiter), sort, limit);
+    const denied = await chooseDenied(sources, DENIED_SHOWN);
     const [keys, deniedNow] = await Promise.all([
       refreshRows(chosen.rows, sort, limiter),
       refreshRows(denied.rows, 'denied', limiter),
     ]);
     const { matching } = chosen;
-    const body = { ...replica, replicas, survey: { ...survey, kept: states.size }, matching, keys };
+    // The number of all keys is none of the business of a caller that may see some of them only.
+    const [found, kept] = access.mayUseAll(context)
+      ? [survey.keys, states.size]
+      : [matching, matching];
+    const body = {
+      ...replica,
+      ...{ replicas, matching, keys },
+      survey: { ...survey, keys: found, kept },
+    };
     sendJson(
       response,
       200,
@@ -59,7 +72,7 @@ export function overview(parts: OverviewParts): RequestHandler {
         ...body,
         deniedNow,
         deniedKeys: denied.matching,
-        intervalMillis: Math.max(SHORTEST_INTERVAL_MILLIS, states.size * INTERVAL_PER_KEY_MILLIS),
+        intervalMillis: Math.max(SHORTEST_INTERVAL_MILLIS, kept * INTERVAL_PER_KEY_MILLIS),
       },
       BROWSER_HEADERS,
     );
@@ -78,8 +91,7 @@ async function searched(
     key.toLowerCase().includes(wanted) && sources.accepts(key);
   if (sources.states.has(text)) return { ...sources, accepts };
   const state = await unlessUnavailable(limiter.inspect(text));
-  const states = state ? new Map([...sources.states, [text, state]]) : sources.states;
-  return { ...sources, states, accepts };
+  return { ...sources, unsurveyed: state, accepts };
 }
 
 async function unlessUnavailable(

@@ -5,6 +5,8 @@ import { type TestApp, startTestApp } from '../../../support/app.js';
 import { bothLimiters, PATIENT_STORE } from '../../../support/both-limiters.js';
 import { begin, checkTimes, ratePath, send } from '../../../support/http-client.js';
 import { untilWaiting } from '../../../support/debug-state.js';
+import { checkMany } from '../../../support/bulk-client.js';
+import { until } from '../../../support/until.js';
 import { startRedisServer } from '../../../support/redis-server.js';
 import { useTemporaryFolder } from '../../../support/temporary-folder.js';
 import { bearer, tokenFile } from '../../../support/tokens.js';
@@ -208,6 +210,23 @@ describe('with tokens', () => {
     }
   });
 
+  test('a caller does not learn how many keys there are besides its own', async () => {
+    const others = Array.from({ length: 8000 }, (_, i) => ({ key: `other:${i}` }));
+    for (let from = 0; from < others.length; from += 1000) {
+      await checkMany(app.url, others.slice(from, from + 1000), { ...bearer(OWNER) });
+    }
+    await send(app.url, 'POST', ratePath('team:a'), bearer(OWNER));
+    await until(async () => (await overviewOf(app.url, {}, bearer(OWNER))).survey.isComplete);
+    const [all, own] = [
+      await overviewOf(app.url, {}, bearer(OWNER)),
+      await overviewOf(app.url, {}, bearer(TEAM)),
+    ];
+
+    expect([all.survey.keys, all.survey.kept]).toEqual([8001, 8001]);
+    expect(all.intervalMillis).toBeGreaterThan(2400);
+    expect([own.survey.keys, own.survey.kept, own.intervalMillis]).toEqual([1, 1, 2000]);
+  });
+
   test('a caller sees only its own keys, also among the denied ones', async () => {
     for (const key of ['team:a', 'other:b']) {
       for (let i = 0; i < 3; i += 1) await send(app.url, 'POST', ratePath(key), bearer(OWNER));
@@ -223,6 +242,7 @@ describe('with tokens', () => {
     expect(search.keys).toEqual([]);
     const all = await overviewOf(app.url, {}, bearer(OWNER));
     expect(keysOf(all.keys)).toHaveLength(2);
+    expect(all.survey).toMatchObject({ keys: 2, kept: 2 });
     expect(all.deniedNow[0]?.recentDenials).toMatchObject({ caller: 'owner', count: 2 });
   });
 });

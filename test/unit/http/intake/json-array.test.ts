@@ -31,7 +31,7 @@ async function elementsOf(text: string): Promise<Found> {
   };
   await withJsonArray(
     request,
-    { locals: { context: {} } } as unknown as Response,
+    { locals: { context: { owner: 'here' } } } as unknown as Response,
     { room, turns: { next } },
     (elements) => {
       found.push({ elements, taken: BODY_BYTES.caller - roomLeft(room), turns });

@@ -2,6 +2,7 @@ import { CallerPresence } from '../../../../src/limiter/caller-presence.js';
 import { StoreFullError, UnavailableError } from '../../../../src/limiter/errors.js';
 import type { CheckRequest, Decision, InstanceState } from '../../../../src/limiter/limiter.js';
 import { MemoryLimiter } from '../../../../src/limiter/memory/memory-limiter.js';
+import { holdEventLoop } from '../../../support/hold-event-loop.js';
 import { ManualClock } from '../../../support/manual-clock.js';
 import { policiesWith } from '../../../support/policies.js';
 import { requestIdOf } from '../../../support/request-id-of.js';
@@ -428,4 +429,26 @@ describe('a bound on the memory', () => {
     await asked.settled;
     expect(asked.decision).toMatchObject({ outcome: 'approved' });
   });
+});
+
+test('rules that change are matched with the keys of waiters in several ticks', async () => {
+  const keys = ['a', 'b', 'c', 'd'];
+  let isSlow = false;
+  let matched = 0;
+  const policies = policiesWith(() => {
+    matched += 1;
+    if (isSlow) holdEventLoop(2);
+    return { ...LIMITS, maxRequests: isSlow ? 2 : 1 };
+  });
+  limiter = new MemoryLimiter(policies, clock);
+  for (const key of keys) await check(key);
+  const asked = keys.map((key) => checkOrWait(key));
+  isSlow = true;
+  matched = 0;
+  limiter.limitsChanged();
+  const matchedAtOnce = matched;
+  await Promise.all(asked.map(({ settled }) => settled));
+
+  expect(asked.map(({ decision }) => decision?.outcome)).toEqual(Array(4).fill('approved'));
+  expect(matched).toBeGreaterThanOrEqual(4 * matchedAtOnce);
 });

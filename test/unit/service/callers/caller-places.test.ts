@@ -2,7 +2,7 @@ import { CallerPlaces } from '../../../../src/service/callers/caller-places.js';
 import type { Caller } from '../../../../src/service/callers/caller.js';
 
 function caller(name: string, waitingShare?: number): Caller {
-  return { name, scopes: ['check'], waitingShare, mayUse: () => true };
+  return { name, scopes: ['check'], waitingShare, mayUse: () => true, mayUseAll: true };
 }
 
 /** The number of places that a caller can take in a row. */

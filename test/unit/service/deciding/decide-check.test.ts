@@ -11,9 +11,16 @@ const CHECK: CheckRequest = { key: 'a', canWait: false };
 const QUOTA = { maxRequests: 1, remaining: 0, resetMillis: 1 };
 const CONTEXT: ConnectedRequest = {
   correlationId: 'id',
+  owner: 'the caller',
   startedAt: 0,
   headers: {},
-  caller: { name: 'the caller', scopes: ['check'], waitingShare: undefined, mayUse: () => true },
+  caller: {
+    name: 'the caller',
+    scopes: ['check'],
+    waitingShare: undefined,
+    mayUse: () => true,
+    mayUseAll: true,
+  },
   whilePresent: () => Promise.reject(new Error('waits')),
 };
 
