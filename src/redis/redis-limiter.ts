@@ -219,7 +219,7 @@ export class RedisLimiter implements StoreLimiter {
         else resolve(decision);
       };
       this.#checks.check(request, requestId, onReply, (error) => {
-        this.#room.checkFailed(request.key, requestId, error);
+        this.#room.checkFailed(request, requestId, error);
         reject(error);
       });
     });

@@ -67,6 +67,7 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
   #isQueueEmpty = false;
   /** The limits in force, as Redis wrote them last. After a loss of its memory, it gets them from here. */
   #limits = '';
+  #longestHoldMillis = 0;
 
   constructor(private readonly parts: LocalQueueParts) {
     this.#timing = new WindowTiming(
@@ -127,9 +128,15 @@ export class LocalQueue implements WakeListener, LeasedQueue, Unsettled {
     return { lowestTicket: first.ticket, requestId, millisToWindowEnd: millisLeft, limits };
   }
 
+  /** The longest hold that anybody here has asked for. */
+  get longestHoldMillis(): number {
+    return this.#longestHoldMillis;
+  }
+
   /** To be called before Redis is asked: a grant can overtake the answer. */
   ask(waiter: Waiter): void {
     this.#fire('asked');
+    this.#longestHoldMillis = Math.max(this.#longestHoldMillis, waiter.holdMillis ?? 0);
     this.#places.ask(waiter, this.parts.clock.now());
     this.parts.onSizeChange(1);
   }

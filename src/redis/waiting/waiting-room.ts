@@ -121,7 +121,7 @@ export class WaitingRoom {
       (error) => {
         if (!queue.answered(requestId)) return;
         waiter.fail(error);
-        this.checkFailed(key, requestId, error);
+        this.checkFailed(request, requestId, error);
       },
     );
     return waiter.decision;
@@ -131,12 +131,13 @@ export class WaitingRoom {
    * Withdraws a check whose call failed and may have run, since nobody waits for it any more. Where it runs later than
    * this withdrawal, as after a slot has moved, the second one finds it.
    */
-  checkFailed(key: string, requestId: string, error: unknown): void {
+  checkFailed({ key, holdMillis = 0 }: CheckRequest, requestId: string, error: unknown): void {
     if (!(error instanceof StoreUnavailableError) || !error.mayHaveRun) return;
-    this.giveBack(key, requestId);
-    void error.ended?.then(() => {
-      this.giveBack(key, requestId);
-    });
+    const withdraw = (): void => {
+      this.#withdrawals.add(key, [requestId], holdMillis);
+    };
+    withdraw();
+    void error.ended?.then(withdraw);
   }
 
   /** Withdraws an approval that nobody uses. */
@@ -181,7 +182,9 @@ export class WaitingRoom {
     }
     if (!queue.answered(requestId)) return;
     if (reply.verdict === VERDICT.approved) {
-      if (!waiter.approve(reply.quota)) this.#withdrawals.add(key, [requestId]);
+      if (!waiter.approve(reply.quota)) {
+        this.#withdrawals.add(key, [requestId], waiter.holdMillis ?? 0);
+      }
       return;
     }
     const decision = denial(reply);
@@ -217,7 +220,7 @@ export class WaitingRoom {
         });
       },
       withdraw: (requestIds) => {
-        this.#withdrawals.add(key, requestIds);
+        this.#withdrawals.add(key, requestIds, queue.longestHoldMillis);
       },
       onSizeChange: (by) => {
         this.#waiting += by;

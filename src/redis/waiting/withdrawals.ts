@@ -16,6 +16,8 @@ const MAX_IDS_PER_CALL = 1000;
 /** The most keys whose calls are under way at a time. In a cluster most calls are for one key. */
 const MAX_KEYS_AT_A_TIME = 100;
 const FIRST_RETRY_MILLIS = 50;
+/** How long an approval may be held whose hold is not known. */
+const LONGEST_HOLD_MILLIS = 86_400_000;
 
 export interface WithdrawalsParts {
   readonly store: Pick<WaitingStore, 'withdraw'>;
@@ -41,6 +43,8 @@ interface Pending {
   ids: Set<string>;
   /** By the clock, when the last id was added. */
   addedAt: number;
+  /** The longest hold that one of their approvals may have. */
+  holdMillis: number;
   /** All of them were part of a call that failed. */
   hasFailed: boolean;
 }
@@ -71,16 +75,18 @@ export class Withdrawals {
 
   constructor(private readonly parts: WithdrawalsParts) {}
 
-  add(key: string, requestIds: readonly string[]): void {
+  /** @param holdMillis how long an approval of theirs is held at most */
+  add(key: string, requestIds: readonly string[], holdMillis = LONGEST_HOLD_MILLIS): void {
     if (this.#isClosed) return;
     let pending = this.#pending.get(key);
     if (!pending) {
-      const { naming } = this.parts;
-      pending = { key, names: naming.namesOf(key), ids: new Set(), addedAt: 0, hasFailed: false };
+      const names = this.parts.naming.namesOf(key);
+      pending = { key, names, ids: new Set(), addedAt: 0, holdMillis: 0, hasFailed: false };
       this.#pending.set(key, pending);
       this.#due.add(pending);
     }
     pending.addedAt = this.parts.clock.now();
+    pending.holdMillis = Math.max(pending.holdMillis, holdMillis);
     pending.hasFailed = false;
     this.#keep(pending, requestIds);
     this.#runSoon();
@@ -171,15 +177,17 @@ export class Withdrawals {
 
   /**
    * Whether a withdrawal can still change anything. One that was never sent always can: after a stall of the event loop
-   * it may be old while its check has just run. An approval counts until its window ends, and a place until the lease
-   * ends, which waiters of the same key renew. Calls from before the last outage may have run at its end, so these
+   * it may be old while its check has just run. An approval counts until its windows end, or its hold lapses, and a place
+   * until the lease ends, which waiters of the same key renew. Calls from before the last outage may have run at its end, so these
    * times count from the moment when Redis was up again.
    */
-  #matters({ key, addedAt, hasFailed }: Pending): boolean {
+  #matters({ key, addedAt, holdMillis, hasFailed }: Pending): boolean {
     if (!hasFailed || this.#answeringSince === undefined || this.parts.isWaitedFor(key))
       return true;
     const { limitsOf, leaseMillis, clock } = this.parts;
-    const longest = Math.max(limitsOf(key).windowMillis, leaseMillis);
+    const { windowMillis, further = [] } = limitsOf(key);
+    const windows = further.map((limit) => limit.windowMillis);
+    const longest = Math.max(windowMillis, ...windows, leaseMillis, holdMillis);
     return clock.now() < Math.max(addedAt, this.#answeringSince) + longest;
   }
 

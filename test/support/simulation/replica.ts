@@ -178,7 +178,7 @@ export class SimulatedReplica {
         else resolve(decision);
       };
       this.#batcher.check({ key: KEY, ...request }, requestId, onReply, (error) => {
-        this.room.checkFailed(KEY, requestId, error);
+        this.room.checkFailed({ key: KEY, ...request }, requestId, error);
         reject(error);
       });
     });

@@ -1,3 +1,4 @@
+import type { FurtherLimit } from '../../../../src/limiter/further-limits.js';
 import { KeyNaming } from '../../../../src/redis/key-names.js';
 import { Withdrawals } from '../../../../src/redis/waiting/withdrawals.js';
 import { eventLoop } from '../../../../src/common/ticks.js';
@@ -28,6 +29,8 @@ let notOurs: Set<string>;
 /** The names of the states that can't be asked about. */
 let unavailable: Set<string>;
 let waitedFor: Set<string>;
+/** The further limits of all keys. */
+let further: readonly FurtherLimit[] | undefined;
 /** The numbers of withdrawals left to do, as reported. */
 let undone: number[];
 let slotOf: (name: string) => number;
@@ -42,6 +45,7 @@ beforeEach(() => {
   notOurs = new Set();
   unavailable = new Set();
   waitedFor = new Set();
+  further = undefined;
   undone = [];
   slotOf = () => 0;
   log = recordLog();
@@ -61,7 +65,7 @@ beforeEach(() => {
     },
     naming: new KeyNaming(''),
     slotOf: (name) => slotOf(name),
-    limitsOf: () => ({ windowMillis: WINDOW, maxRequests: 1, maxRequestsInQueue: 1 }),
+    limitsOf: () => ({ windowMillis: WINDOW, maxRequests: 1, maxRequestsInQueue: 1, further }),
     leaseMillis: LEASE,
     isAvailable: (name) => !unavailable.has(name),
     isWaitedFor: (key) => waitedFor.has(key),
@@ -215,7 +219,7 @@ describe('a withdrawal without success', () => {
   });
 
   test('is dropped after Redis was up for a window and a lease', async () => {
-    withdrawals.add('k', ['a']);
+    withdrawals.add('k', ['a'], 0);
     await quiet();
     await advance(LEASE - 1);
     expect(undone.at(-1)).toBe(1);
@@ -226,9 +230,30 @@ describe('a withdrawal without success', () => {
     expect(calls.length - length).toBeLessThan(2);
   });
 
+  test.each([
+    ['a hold', 50_000, WINDOW],
+    ['the window of a further limit', 0, 50_000],
+  ])('is kept for as long as %s makes its approval count', async (_, holdMillis, windowMillis) => {
+    further = [{ name: 'a', windowMillis, maximum: 1, counts: 'hits', keepsReleased: false }];
+    withdrawals.add('k', ['a'], holdMillis);
+    withdrawals.add('k', ['b'], 0);
+    await quiet();
+    await advance(49_999);
+    expect(undone.at(-1)).toBe(2);
+    await advance(300);
+    expect(undone.at(-1)).toBe(0);
+  });
+
+  test('is kept for a day if it is unknown whether its approval is held', async () => {
+    withdrawals.add('k', ['a']);
+    await quiet();
+    await advance(100_000);
+    expect(undone.at(-1)).toBe(1);
+  });
+
   test('is kept while others wait for the key on this replica', async () => {
     waitedFor.add('k');
-    withdrawals.add('k', ['a']);
+    withdrawals.add('k', ['a'], 0);
     await quiet();
     await advance(100_000);
     expect(undone.at(-1)).toBe(1);
