@@ -13,6 +13,7 @@ import { OutageLog } from '../limiter/outage/outage-log.js';
 import { allowAll, decideLocally } from '../limiter/outage/substitute.js';
 import { connect, waitUntilReady } from '../redis/connections/connect.js';
 import { connectionSettingsFrom } from '../redis/connections/from-settings.js';
+import { EvictionWatch } from '../redis/eviction-watch.js';
 import { RedisLimiter } from '../redis/redis-limiter.js';
 import type { StoreObserver } from '../redis/store-observer.js';
 import type { KeyPolicy } from '../rules/policy.js';
@@ -23,6 +24,8 @@ export interface CreatedLimiter {
   readonly policyOf: (key: string) => KeyPolicy;
   /** Shares reports with the other replicas; undefined if there are none. */
   readonly openReports: RedisLimiter['openReports'] | undefined;
+  /** The policy by which Redis may evict keys; undefined if it evicts none. */
+  readonly evictionPolicy: () => string | undefined;
 }
 
 /**
@@ -40,7 +43,12 @@ export async function createLimiter(
   const maxWaiters = settings.MAX_WAITERS;
   if (urls === undefined) {
     const limiter = new MemoryLimiter(rules, systemClock, { ...boundsOf(settings), maxWaiters });
-    return { limiter, policyOf: (key) => limiter.policyOf(key), openReports: undefined };
+    return {
+      limiter,
+      policyOf: (key) => limiter.policyOf(key),
+      openReports: undefined,
+      evictionPolicy: () => undefined,
+    };
   }
 
   const name = `sluice:${replicaId}`;
@@ -48,6 +56,13 @@ export async function createLimiter(
   const connections = connect(connectionSettings, logger);
   // Before its first connection to Redis a replica would fail checks without need.
   await waitUntilReady(connections, settings.STORE_TIMEOUT_MILLIS);
+  const eviction = new EvictionWatch({
+    connections,
+    timeoutMillis: settings.STORE_TIMEOUT_MILLIS,
+    clock: systemClock,
+    logger,
+  });
+  if (connections.isReady) await eviction.look();
   const policyOf = (key: string): KeyPolicy => rules.current.policyOf(key);
   const limiter = new RedisLimiter({
     connections,
@@ -70,6 +85,7 @@ export async function createLimiter(
     limiter: withPolicy(settings, limiter, rules, systemClock, logger),
     policyOf,
     openReports: (report) => limiter.openReports(report),
+    evictionPolicy: () => eviction.policy,
   };
 }
 

@@ -61,7 +61,7 @@ export async function startApp(
     () => isReadySoon(readiness, systemClock),
   );
   const tracing = await openTracing({ environment, replicaId, clock: systemClock, logger });
-  const { limiter, policyOf, openReports }: CreatedLimiter = await createLimiter(
+  const { limiter, policyOf, openReports, evictionPolicy }: CreatedLimiter = await createLimiter(
     settings,
     rules,
     replicaId,
@@ -79,6 +79,7 @@ export async function startApp(
   const readiness = new ServiceReadiness({
     limiter,
     eventLoop,
+    evictionPolicy,
     readyDuringOutage: settings.READY_DURING_OUTAGE,
   });
   const recentDenials = new RecentDenials();

@@ -6,6 +6,8 @@ import type { Assessment, Readiness } from './readiness.js';
 interface ReadinessParts {
   readonly limiter: Pick<Limiter, 'ping'>;
   readonly eventLoop: Pick<EventLoopWatch, 'reason'>;
+  /** The policy by which the store may evict keys; undefined if it evicts none. */
+  readonly evictionPolicy: () => string | undefined;
   /** Whether this replica is ready although the store is down. */
   readonly readyDuringOutage: boolean;
 }
@@ -30,7 +32,7 @@ export class ServiceReadiness implements Readiness {
 
   async assess(): Promise<Assessment> {
     if (this.#phase) return { reasons: [this.#phase], remarks: [] };
-    const { eventLoop, readyDuringOutage } = this.parts;
+    const { eventLoop, evictionPolicy, readyDuringOutage } = this.parts;
     const reasons: string[] = [];
     const remarks: string[] = [];
     if (eventLoop.reason !== undefined) reasons.push(eventLoop.reason);
@@ -38,6 +40,10 @@ export class ServiceReadiness implements Readiness {
       const store = await this.#askStore();
       if (store === 'unavailable') reasons.push('store unavailable');
       if (store === 'full') remarks.push('store full: checks of new keys fail');
+    }
+    const policy = evictionPolicy();
+    if (policy !== undefined) {
+      remarks.push(`store may evict keys by ${policy}, and limits with them: set noeviction`);
     }
     return { reasons, remarks };
   }

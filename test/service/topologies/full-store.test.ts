@@ -76,3 +76,28 @@ describeWithRedisProgram('a service whose Redis has no memory left', () => {
     );
   });
 });
+
+describeWithRedisProgram('a service whose Redis may evict keys', () => {
+  test('is ready, and warns in the log and at /readyz until Redis may not', async () => {
+    const redis = await startRedisProcess({
+      configure: () => Promise.resolve(['maxmemory-policy volatile-lru']),
+    });
+    const app = await startTestApp({ REDIS_URL: redis.url });
+    const readiness = async (): Promise<string> => (await send(app.url, 'GET', '/readyz')).text;
+
+    expect(await readiness()).toBe(
+      'OK\nstore may evict keys by volatile-lru, and limits with them: set noeviction',
+    );
+    const warnings = app.log.filter(({ msg }) => String(msg).startsWith('Redis may evict keys'));
+    expect(warnings).toMatchObject([{ level: 'warn', policy: 'volatile-lru' }]);
+
+    await redis.command('CONFIG', 'SET', 'maxmemory-policy', 'noeviction');
+    // Sluice looks again when it connects again, as after a failover.
+    await redis.command('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+    await app.logged(({ msg }) => msg === 'Redis evicts no keys any more');
+    expect(await readiness()).toBe('OK');
+
+    await app.stop(0);
+    await redis.stop();
+  });
+});

@@ -18,13 +18,20 @@ class StoreStub {
 
 let limiter: StoreStub;
 let eventLoop: { reason: string | undefined };
+let evictionPolicy: string | undefined;
 beforeEach(() => {
   limiter = new StoreStub();
   eventLoop = { reason: undefined };
+  evictionPolicy = undefined;
 });
 
 function create(readyDuringOutage = false): ServiceReadiness {
-  const readiness = new ServiceReadiness({ limiter, eventLoop, readyDuringOutage });
+  const readiness = new ServiceReadiness({
+    limiter,
+    eventLoop,
+    evictionPolicy: () => evictionPolicy,
+    readyDuringOutage,
+  });
   readiness.startServing();
   return readiness;
 }
@@ -51,6 +58,14 @@ test('a full store is a remark, not a reason', async () => {
   expect(await assessment).toEqual({
     reasons: [],
     remarks: ['store full: checks of new keys fail'],
+  });
+});
+
+test('a store that may evict keys is a remark, not a reason, also if an outage is none', async () => {
+  evictionPolicy = 'allkeys-lru';
+  expect(await create(true).assess()).toEqual({
+    reasons: [],
+    remarks: ['store may evict keys by allkeys-lru, and limits with them: set noeviction'],
   });
 });
 
@@ -94,7 +109,12 @@ test('readyDuringOutage does not ask the store', async () => {
 });
 
 test('a service that does not listen on all ports yet is starting, and does not ask the store', async () => {
-  const readiness = new ServiceReadiness({ limiter, eventLoop, readyDuringOutage: false });
+  const readiness = new ServiceReadiness({
+    limiter,
+    eventLoop,
+    evictionPolicy: () => undefined,
+    readyDuringOutage: false,
+  });
 
   expect((await readiness.assess()).reasons).toEqual(['starting']);
   expect(limiter.pings).toEqual([]);

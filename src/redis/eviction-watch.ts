@@ -1,0 +1,61 @@
+import type { Redis } from 'ioredis';
+import type { Logger } from 'pino';
+
+import type { Clock } from '../common/clock.js';
+import { withinDeadline } from './availability/deadline.js';
+import type { Connections } from './connections/connections.js';
+
+/** How old an answer may be. An operator who has changed the policy looks again. */
+const MAX_AGE_MILLIS = 10_000;
+const HARMLESS = 'noeviction';
+
+interface EvictionWatchParts {
+  readonly connections: Pick<Connections, 'primaries' | 'onReady'>;
+  readonly timeoutMillis: number;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** Whether Redis may evict keys when it is full. An evicted key is a forgotten limit or a forgotten queue. */
+export class EvictionWatch {
+  #policy: string | undefined;
+  #lookedAt = -Infinity;
+
+  constructor(private readonly parts: EvictionWatchParts) {
+    // After a failover another server may have another policy.
+    parts.connections.onReady(() => void this.look());
+  }
+
+  /** The `maxmemory-policy` by which a primary may evict keys, as of the last look; undefined if none may. */
+  get policy(): string | undefined {
+    if (this.parts.clock.now() - this.#lookedAt > MAX_AGE_MILLIS) void this.look();
+    return this.#policy;
+  }
+
+  /** Asks all primaries. The last answer stays if one does not answer, which others report. */
+  async look(): Promise<void> {
+    const { connections, clock } = this.parts;
+    this.#lookedAt = clock.now();
+    const primaries = [...connections.primaries().values()];
+    try {
+      const policies = await Promise.all(primaries.map((primary) => this.#policyOf(primary)));
+      this.#set(policies.find((policy) => policy !== undefined && policy !== HARMLESS));
+    } catch {
+      return;
+    }
+  }
+
+  /** Undefined if the server does not say. */
+  async #policyOf(primary: Redis): Promise<string | undefined> {
+    const text = await withinDeadline(primary.info('memory'), this.parts.timeoutMillis);
+    return /^maxmemory_policy:(\S+)/m.exec(text)?.[1];
+  }
+
+  #set(policy: string | undefined): void {
+    if (policy === this.#policy) return;
+    this.#policy = policy;
+    const { logger } = this.parts;
+    if (policy === undefined) logger.info('Redis evicts no keys any more');
+    else logger.warn({ policy }, 'Redis may evict keys, and limits with them; set noeviction');
+  }
+}
