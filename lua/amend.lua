@@ -5,21 +5,47 @@
 -- ARGV  1 to 6 as every call has them: 1 replica id, 2 lease of a waiting replica in ms, 3 limits,
 --       4 how wakes are sent, 5 the most ids in a set, 6 the caller's history
 --       7 request id, 8 its hits from now on, or '', 9 the length of its hold in ms from now on, or ''
+--       10 the most hits that it may get, or '' for ten times the maximum; it may keep what it has
+--       11 the longest hold that is renewed, in ms. A longer one lapses when it would have, also if its hits are corrected
 -- Reply the ms until the hold lapses, or -1 if the approval counts in its window only, or -2: the id is unknown, was
 --       released, was approved in a window that has ended, or its hold has lapsed; or the call is about its hold alone,
---       and the approval is not held
+--       and the approval is not held; -3: the call is about the hold alone, and that is too long; -4 less the most hits
+--       that the approval may get: it would get more. Nothing is changed then
 --@include lib/change
 
-local OF_WINDOW, NOT_FOUND = -1, -2
+local REPLY = { of_window = -1, not_found = -2, hold_too_long = -3, too_many_hits = -4 }
+-- More is no estimate that was too low, and would close the key for everybody.
+local MOST_TIMES_MAXIMUM = 10
+
+-- The hits of an approval that counts, as far as they are known; nil if it does not count.
+local function hits_of_approval(keys, state, id)
+  local _, _, hits = holds.read(keys, state, id)
+  if not hits and redis.call('SMISMEMBER', keys.requests, id)[1] == 1 then
+    hits = read_hits(keys, state, id)
+  end
+  for _, limit in ipairs(state.further or {}) do
+    local taken = not hits and further.read_taken(keys, limit, id)
+    hits = taken or hits
+  end
+  return hits
+end
 
 local function run(KEYS, ARGV)
   local id, hits, hold = ARGV[FIRST_OWN], tonumber(ARGV[FIRST_OWN + 1]), tonumber(ARGV[FIRST_OWN + 2])
-  return change_instance(KEYS, ARGV, NOT_FOUND, function(keys, state, call)
-    local millis_left = holds.renew(keys, state, call, id, hold, hits)
-    if millis_left then
-      return millis_left
+  local most_hits, longest_hold = tonumber(ARGV[FIRST_OWN + 3]), tonumber(ARGV[FIRST_OWN + 4])
+  return change_instance(KEYS, ARGV, REPLY.not_found, function(keys, state, call)
+    local most = most_hits or MOST_TIMES_MAXIMUM * state.max
+    if hits and hits > most then
+      local before = hits_of_approval(keys, state, id)
+      if before and hits > before then
+        return REPLY.too_many_hits - math.max(most, before)
+      end
+    end
+    local millis_left = holds.renew(keys, state, call, id, hold, hits, longest_hold)
+    if millis_left ~= nil then
+      return millis_left or REPLY.hold_too_long
     end
     local is_amended = hits and not hold and amend_hits(keys, state, call, id, hits)
-    return is_amended and OF_WINDOW or NOT_FOUND
+    return is_amended and REPLY.of_window or REPLY.not_found
   end)
 end

@@ -59,8 +59,7 @@ function holds.read(keys, state, id)
   end
 end
 
-function holds.write(keys, state, call, id, millis, hits)
-  local lapses = call.now_ms + millis
+function holds.write(keys, state, id, lapses, millis, hits)
   redis.call('HSET', holds.name(keys), id, holds.format(lapses, millis, hits))
   local first = has_holds(state) and math.min(state.lapses, lapses) or lapses
   holds.set_lapses(state, first, math.max(state.held_until, lapses))
@@ -73,7 +72,7 @@ function holds.add(keys, state, call, id, hits, millis)
   elseif holds.read(keys, state, id) then
     return
   end
-  holds.write(keys, state, call, id, millis, hits)
+  holds.write(keys, state, id, call.now_ms + millis, millis, hits)
   holds.set_held(state, state.held + hits, state.held_ids + 1)
   further.add(keys, state, id, hits, true)
 end
@@ -139,24 +138,31 @@ function holds.shorten(keys, state, call)
   for i = 1, #stored, 2 do
     local lapses, millis, hits = holds.parse(stored[i + 1])
     if lapses > call.now_ms + millis then
-      holds.write(keys, state, call, stored[i], millis, hits)
+      holds.write(keys, state, stored[i], call.now_ms + millis, millis, hits)
     end
   end
 end
 
--- Gives a held approval another length and other hits, and renews the hold. A length or hits of nil stay as they are.
--- Returns the ms until it lapses, or nil if the id is not held.
-function holds.renew(keys, state, call, id, millis, hits)
-  local _, millis_before, hits_before = holds.read(keys, state, id)
+-- Gives a held approval another length and other hits, and renews the hold. A length or hits of nil stay as they are. A
+-- hold that is longer than `longest` is not renewed, and only its hits change.
+-- Returns the ms until it lapses; nil if the id is not held; false if there is nothing to change.
+function holds.renew(keys, state, call, id, millis, hits, longest)
+  local lapses, millis_before, hits_before = holds.read(keys, state, id)
   if not hits_before then
     return nil
   end
-  millis, hits = millis or millis_before, hits or hits_before
-  holds.write(keys, state, call, id, millis, hits)
+  millis = millis or millis_before
+  if millis <= longest then
+    lapses = call.now_ms + millis
+  elseif not hits then
+    return false
+  end
+  hits = hits or hits_before
+  holds.write(keys, state, id, lapses, millis, hits)
   holds.set_held(state, state.held + hits - hits_before, state.held_ids)
   local _, more = further.amend(keys, state, id, hits)
   if hits < hits_before or more < 0 then
     make_room(state, call)
   end
-  return millis
+  return lapses - call.now_ms
 end

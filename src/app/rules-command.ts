@@ -78,6 +78,7 @@ function describePolicy(policy: KeyPolicy): string[] {
   const window = policy.requestsCanSetWindow
     ? `up to ${policy.windowMillisCeiling}`
     : 'not by requests';
+  const corrections = policy.maxCorrectedHits ?? 'ten times the approvals per window';
   const holds = policy.requestsCanHold ? `up to ${policy.maxHoldMillis} ms` : 'none';
   return [
     `  window: ${limits.windowMillis} ms; to be set ${window}`,
@@ -85,6 +86,7 @@ function describePolicy(policy: KeyPolicy): string[] {
     ...(limits.further ?? []).map(describeLimit),
     `  places in the queue: ${limits.maxRequestsInQueue}; to be set ${queue}`,
     `  holds of approvals: ${holds}`,
+    `  corrections of hits: up to ${corrections}`,
     ...(policy.requestsCanPause ? ['  pauses: without the scope configure'] : []),
     ...(policy.maxWaitMillis > 0
       ? [`  checks of gateways wait for up to ${policy.maxWaitMillis} ms`]

@@ -97,12 +97,16 @@ export function isOverride({
 /** While the store is down, `allow` approves everything, and with `local` this replica decides alone. */
 export type OutagePolicy = 'allow' | 'local';
 
-/** What changes about an approval. In any case its hold is renewed, if it is held. */
+/** What changes about an approval. In any case its hold is renewed, if it is held and not too long. */
 export interface Amendment {
   /** 0 or more. Undefined: as before. */
   readonly hits?: number | undefined;
   /** The length of its hold from now on. Undefined: as before. */
   readonly holdMillis?: number | undefined;
+  /** The most hits that it may get. It may keep what it has. Undefined: ten times the key's maximum. */
+  readonly maxHits?: number | undefined;
+  /** A longer hold is not renewed: it lapses when it would have. Undefined: every hold is renewed. */
+  readonly maxHoldMillis?: number | undefined;
 }
 
 /** An approval that still counts. */
@@ -110,6 +114,10 @@ export interface Amended {
   /** Milliseconds until its hold lapses; undefined if it is not held. */
   readonly holdMillis?: number | undefined;
 }
+
+/** Why nothing has changed: the approval would get too many hits, or its hold alone was to be renewed and is too long. */
+export type RejectedAmendment =
+  { readonly rejected: 'hits'; readonly maxHits: number } | { readonly rejected: 'hold' };
 
 /** What a key's window has left after a decision. */
 export interface Quota {
@@ -250,7 +258,7 @@ export interface Limiter {
     requestId: string,
     amendment: Amendment,
     trace?: RequestTrace,
-  ): Promise<Amended | undefined>;
+  ): Promise<Amended | RejectedAmendment | undefined>;
 
   /**
    * Pauses a key: nobody is approved until the pause ends, and waiters keep their places.

@@ -14,6 +14,7 @@ import type {
   InstanceDetail,
   InstanceState,
   LimitsOf,
+  RejectedAmendment,
   RequestTrace,
   StoreCondition,
   StoreLimiter,
@@ -162,7 +163,7 @@ export class RedisLimiter implements StoreLimiter {
     requestId: string,
     amendment: Amendment,
     trace?: RequestTrace,
-  ): Promise<Amended | undefined> {
+  ): Promise<Amended | RejectedAmendment | undefined> {
     return this.#scripts.amend(this.#naming.namesOf(key), requestId, amendment, trace);
   }
 

@@ -19,6 +19,8 @@ export interface DeclaredPolicy {
   readonly requestsCanHold: boolean;
   /** The longest hold that requests may set. */
   readonly maxHoldMillis: number;
+  /** The most hits that a correction may set; undefined: ten times the maximum in force. */
+  readonly maxCorrectedHits: number | undefined;
   /** How long checks of Envoy's protocol may wait, which can't ask for it themselves; 0 if they may not wait. */
   readonly maxWaitMillis: number;
   /** In shadow mode: checks are decided and counted, but never denied. */

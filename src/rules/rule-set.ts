@@ -87,6 +87,7 @@ function apply(before: DeclaredPolicy, rule: Rule): DeclaredPolicy {
     requestsCanPause: rule.requests_can_pause ?? before.requestsCanPause,
     requestsCanHold: rule.requests_can_hold ?? before.requestsCanHold,
     maxHoldMillis: rule.max_hold_millis ?? before.maxHoldMillis,
+    maxCorrectedHits: rule.max_corrected_hits ?? before.maxCorrectedHits,
     maxWaitMillis: rule.max_wait_millis ?? before.maxWaitMillis,
     isShadow: rule.shadow ?? before.isShadow,
     isKnown: true,

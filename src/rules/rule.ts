@@ -76,6 +76,8 @@ export const ruleSchema = strictObject(
     /** Whether requests may hold approvals, and for how many milliseconds at most. */
     requests_can_hold: yesOrNo().optional(),
     max_hold_millis: wholeNumber(BOUNDS.holdMillis).optional(),
+    /** The most hits that a correction may set. */
+    max_corrected_hits: wholeNumber(BOUNDS.hits).optional(),
     /** How long checks of Envoy's protocol may wait, in milliseconds. */
     max_wait_millis: wholeNumber(BOUNDS.maxWaitMillis).optional(),
     /** Decides and counts, but never denies. */

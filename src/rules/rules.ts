@@ -46,6 +46,7 @@ export function defaultPolicy(settings: RulesSettings): KeyPolicy {
     requestsCanPause: false,
     requestsCanHold: settings.REQUESTS_CAN_HOLD,
     maxHoldMillis: settings.MAX_HOLD_MILLIS,
+    maxCorrectedHits: undefined,
     maxWaitMillis: 0,
     isShadow: false,
     isKnown: false,

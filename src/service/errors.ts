@@ -81,7 +81,7 @@ export const ERRORS = {
   SCOPE_MISSING: {
     kind: 'reject',
     message: 'the token lacks the scope {scope}',
-    when: 'the token lacks the scope of the request; an override also needs the scope `configure`, and so does a pause if `requests_can_pause` does not allow it',
+    when: 'the token lacks the scope of the request; an override also needs the scope `configure`, and so does a pause if `requests_can_pause` does not allow it; a correction to 0 hits also needs the scope `release`',
   },
   HOST_NOT_ALLOWED: {
     kind: 'reject',
@@ -106,12 +106,17 @@ export const ERRORS = {
   OVERRIDE_TOO_LARGE: {
     kind: 'reject',
     message: '{parameter} must be at most {max} for this key',
-    when: 'an override is above the ceiling of the key, see `max_requests_ceiling` and `MAX_REQUESTS_CEILING`; or `holdMillis` is above `MAX_HOLD_MILLIS` or `max_hold_millis`',
+    when: 'an override is above the ceiling of the key, see `max_requests_ceiling` and `MAX_REQUESTS_CEILING`; or `holdMillis`, or the length of a hold to be renewed, is above `MAX_HOLD_MILLIS` or `max_hold_millis`',
+  },
+  CORRECTION_TOO_LARGE: {
+    kind: 'reject',
+    message: 'hits must be at most {max} in a correction for this key, not {hits}',
+    when: 'a correction sets more hits than `max_corrected_hits`, or without that field than ten times the maximum of the key, and more than the approval has',
   },
   HOLD_FORBIDDEN: {
     kind: 'reject',
     message: 'holding approvals is disabled for this key',
-    when: 'a request has `holdMillis`, and `REQUESTS_CAN_HOLD` or `requests_can_hold` forbids holds',
+    when: 'a request has `holdMillis` or renews a hold, and `REQUESTS_CAN_HOLD` or `requests_can_hold` forbids holds',
   },
   KEY_UNKNOWN: {
     kind: 'reject',

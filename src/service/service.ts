@@ -49,7 +49,7 @@ export function createService(parts: ServiceParts): Service {
   return {
     decide: tracer ? tracedDecider(decide, tracer) : decide,
     release: releaseBy(limiter, tracer),
-    amend: amendBy(limiter, policyOf, tracer),
+    amend: amendBy(limiter, policyOf, access, tracer),
     pause: pauseBy(parts),
     runBulk: tracer ? tracedBulk(tracer) : (_name, _context, work) => work(),
     limiter,

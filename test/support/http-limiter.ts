@@ -9,6 +9,7 @@ import type {
   InstanceState,
   Limiter,
   Quota,
+  RejectedAmendment,
   StoreCondition,
 } from '../../src/limiter/limiter.js';
 import { type DebugState, debugState } from './debug-state.js';
@@ -83,7 +84,11 @@ export class HttpLimiter implements Limiter {
     return status === 200;
   }
 
-  async amend(key: string, requestId: string, amendment: Amendment): Promise<Amended | undefined> {
+  async amend(
+    key: string,
+    requestId: string,
+    amendment: Amendment,
+  ): Promise<Amended | RejectedAmendment | undefined> {
     const { hits, holdMillis: asked } = amendment;
     const query = [
       hits === undefined ? '' : `hits=${hits}`,
@@ -91,6 +96,10 @@ export class HttpLimiter implements Limiter {
     ].join('&');
     const answer = await send(this.url, 'PUT', `${ratePath(key)}/${requestId}?${query}`);
     if (answer.status === 404) return undefined;
+    const mostHits = /hits must be at most (\d+) in a correction/.exec(answer.text)?.[1];
+    if (answer.status === 403 && mostHits !== undefined) {
+      return { rejected: 'hits', maxHits: Number(mostHits) };
+    }
     if (answer.status !== 200) throw new Error(`status ${answer.status}`);
     const { holdMillis } = answer.json() as Amended;
     return holdMillis === undefined ? {} : { holdMillis };

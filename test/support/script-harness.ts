@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis';
 
-import type { Amended, Amendment, Limits } from '../../src/limiter/limiter.js';
+import type { Amended, Amendment, Limits, RejectedAmendment } from '../../src/limiter/limiter.js';
 import { type KeyNames, KeyNaming } from '../../src/redis/key-names.js';
 import {
   type BatchedCheck,
@@ -406,7 +406,10 @@ export class TestReplica {
     return (await this.renewHold(requestId, { hits })) !== undefined;
   }
 
-  async renewHold(requestId: string, amendment: Amendment = {}): Promise<Amended | undefined> {
+  async renewHold(
+    requestId: string,
+    amendment: Amendment = {},
+  ): Promise<Amended | RejectedAmendment | undefined> {
     const amended = await this.scripts.amend(this.harness.names, requestId, amendment);
     await this.harness.expiry();
     return amended;

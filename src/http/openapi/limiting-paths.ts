@@ -50,6 +50,7 @@ const OF_AMENDMENT: readonly ErrorCode[] = [
   'UNKNOWN_PARAMETER',
   'HOLD_FORBIDDEN',
   'OVERRIDE_TOO_LARGE',
+  'CORRECTION_TOO_LARGE',
 ];
 const OF_MANY: readonly ErrorCode[] = [
   'INVALID_PARAMETER',
@@ -134,7 +135,7 @@ export function limitingPaths(settings: DescribedSettings): ZodOpenApiPathsObjec
         tags: [CHECKS],
         summary: 'Correct the hits of an approval that still counts, or renew its hold',
         description:
-          'Without parameters it renews the hold of the approval. Fewer hits make room, which the queue gets. More hits may exceed the maximum: then nobody is approved until there is room again.',
+          'Without parameters it renews the hold of the approval. Fewer hits make room, which the queue gets. More hits may exceed the maximum: then nobody is approved until there is room again. A correction to 0 hits also needs the scope `release`.',
         scope: 'check',
         requestParams: ofAmendment,
         answer: {

@@ -30,6 +30,7 @@ export const HTTP_ERRORS = {
   OVERRIDE_FORBIDDEN: { status: 403 },
   HOLD_FORBIDDEN: { status: 403 },
   OVERRIDE_TOO_LARGE: { status: 403 },
+  CORRECTION_TOO_LARGE: { status: 403 },
   KEY_UNKNOWN: { status: 403 },
   REQUEST_NOT_FOUND: { status: 404 },
   PATH_NOT_FOUND: { status: 404, body: 'without key' },

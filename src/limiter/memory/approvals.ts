@@ -1,5 +1,5 @@
 import type { FurtherLimit } from '../further-limits.js';
-import type { Amended, Amendment, CheckRequest } from '../limiter.js';
+import type { Amended, Amendment, CheckRequest, RejectedAmendment } from '../limiter.js';
 import { ApprovedIds } from './approved-ids.js';
 import { FurtherWindow } from './further-window.js';
 import { Holds } from './holds.js';
@@ -15,6 +15,9 @@ export interface InstanceBounds {
   /** The most approvals that are held. */
   readonly maxHoldsPerKey: number;
 }
+
+/** What became of an amendment. */
+export type AmendOutcome = Amended | RejectedAmendment | 'unknown' | 'store_full';
 
 const NO_FURTHER: readonly FurtherWindow[] = [];
 
@@ -141,18 +144,25 @@ export class Approvals {
     });
   }
 
-  amend(now: number, id: string, amendment: Amendment): Amended | 'unknown' | 'store_full' {
+  amend(now: number, id: string, amendment: Amendment): AmendOutcome {
     return this.#change(now, () => this.#amend(now, id, amendment));
   }
 
   #amend(
     now: number,
     id: string,
-    { hits, holdMillis }: Amendment,
-  ): Amended | 'unknown' | 'store_full' {
+    { hits, holdMillis, maxHits = Infinity, maxHoldMillis }: Amendment,
+  ): AmendOutcome {
     // First, since a change is made as a whole or not at all.
+    if (hits !== undefined && hits > maxHits) {
+      const before = this.#hitsOf(id);
+      if (before === undefined) return 'unknown';
+      if (hits > before) return { rejected: 'hits', maxHits: Math.max(maxHits, before) };
+    }
     if (hits !== undefined && !this.#makeRoom(id, hits)) return 'store_full';
-    const lapsesIn = this.#holds?.renew(now, id, { hits, millis: holdMillis });
+    const changes = { hits, millis: holdMillis, maxMillis: maxHoldMillis };
+    const lapsesIn = this.#holds?.renew(now, id, changes);
+    if (lapsesIn === 'too_long') return { rejected: 'hold' };
     const isHeld = lapsesIn !== undefined;
     if (isHeld && hits === undefined) return { holdMillis: lapsesIn };
     if (hits === undefined || (holdMillis !== undefined && !isHeld)) return 'unknown';
@@ -160,6 +170,13 @@ export class Approvals {
     const amended = this.#further.filter((window) => window.amend(id, hits));
     if (isHeld) return { holdMillis: lapsesIn };
     return isOfWindow || amended.length > 0 ? {} : 'unknown';
+  }
+
+  /** The hits of an approval that counts, as far as they are known; undefined if it does not count. */
+  #hitsOf(id: string): number | undefined {
+    const ofFurther = (): number | undefined =>
+      this.#further.map((window) => window.takenBy(id)).find((hits) => hits !== undefined);
+    return this.#holds?.hitsOf(id) ?? this.#ids.hitsOf(id) ?? ofFurther();
   }
 
   #makeRoom(id: string, hits: number): boolean {

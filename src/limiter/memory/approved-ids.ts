@@ -72,6 +72,12 @@ export class ApprovedIds {
     return true;
   }
 
+  /** @returns the hits of an id, which may be any text; undefined if it is not there */
+  hitsOf(id: string): number | undefined {
+    const place = this.#find(id);
+    return place === undefined ? undefined : this.#hitsAt(place);
+  }
+
   /**
    * Makes room for other hits of an id, if it is there.
    * @param id any text

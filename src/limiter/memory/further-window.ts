@@ -87,6 +87,11 @@ export class FurtherWindow {
     return (isUnused || !this.limit.keepsReleased) && this.#ids.release(id);
   }
 
+  /** @returns what an approval takes as one of the window; undefined if it is not among them */
+  takenBy(id: string): number | undefined {
+    return this.#ids.hitsOf(id);
+  }
+
   /** @returns false if there is no memory for other hits of an approval */
   makeRoom(id: string, hits: number): boolean {
     return this.#ids.makeRoom(id, takenOf(this.limit, hits));

@@ -10,6 +10,14 @@ interface Hold {
   readonly lapsesAt: number;
 }
 
+/** The changes of a hold. An undefined one changes nothing. */
+interface HoldChanges {
+  readonly hits?: number | undefined;
+  readonly millis?: number | undefined;
+  /** The longest hold that is renewed. */
+  readonly maxMillis?: number | undefined;
+}
+
 /** The approvals of a key that are held. `lua/lib/holds.lua` has the same rules. Times are milliseconds of a clock. */
 export class Holds {
   readonly #holds = new Map<string, Hold>();
@@ -43,7 +51,7 @@ export class Holds {
   /** @returns false if there is no memory for it, so that nothing has changed */
   add(now: number, id: string, hits: number, millis: number): boolean {
     if (!this.room.take(BYTES_PER_HOLD)) return false;
-    this.#put(now, id, { hits, millis });
+    this.#put(id, { hits, millis, lapsesAt: now + millis });
     return true;
   }
 
@@ -54,18 +62,25 @@ export class Holds {
     return true;
   }
 
-  /** Changes a hold, and renews it. @returns its length, or undefined if there is no such hold */
-  renew(
-    now: number,
-    id: string,
-    changes: { hits?: number | undefined; millis?: number | undefined },
-  ): number | undefined {
+  /** The hits of a hold; undefined if there is no such hold. */
+  hitsOf(id: string): number | undefined {
+    return this.#holds.get(id)?.hits;
+  }
+
+  /**
+   * Changes a hold, and renews it. If it is longer than `maxMillis`, it is not renewed, and only its hits change.
+   * @returns until it lapses; undefined if there is no such hold; `too_long` if there is nothing to change
+   */
+  renew(now: number, id: string, changes: HoldChanges): number | 'too_long' | undefined {
     const hold = this.#holds.get(id);
     if (!hold) return undefined;
-    const { hits = hold.hits, millis = hold.millis } = changes;
+    const { hits = hold.hits, millis = hold.millis, maxMillis = Infinity } = changes;
+    const isRenewed = millis <= maxMillis;
+    if (!isRenewed && changes.hits === undefined) return 'too_long';
+    const lapsesAt = isRenewed ? now + millis : hold.lapsesAt;
     this.#hits -= hold.hits;
-    this.#put(now, id, { hits, millis });
-    return millis;
+    this.#put(id, { hits, millis, lapsesAt });
+    return lapsesAt - now;
   }
 
   /** Ends the holds that have lapsed. */
@@ -90,11 +105,10 @@ export class Holds {
     for (const [id, hold] of this.#holds) this.#remove(id, hold);
   }
 
-  #put(now: number, id: string, { hits, millis }: Pick<Hold, 'hits' | 'millis'>): void {
-    const lapsesAt = now + millis;
-    this.#holds.set(id, { hits, millis, lapsesAt });
-    this.#hits += hits;
-    this.#firstLapse = Math.min(this.#firstLapse, lapsesAt);
+  #put(id: string, hold: Hold): void {
+    this.#holds.set(id, hold);
+    this.#hits += hold.hits;
+    this.#firstLapse = Math.min(this.#firstLapse, hold.lapsesAt);
   }
 
   #remove(id: string, { hits }: Hold): void {

@@ -1,5 +1,4 @@
 import type {
-  Amended,
   Amendment,
   CheckRequest,
   InstanceDetail,
@@ -8,7 +7,7 @@ import type {
   Quota,
   WithLimits,
 } from '../limiter.js';
-import { Approvals, type InstanceBounds, type Terms } from './approvals.js';
+import { type AmendOutcome, Approvals, type InstanceBounds, type Terms } from './approvals.js';
 import type { MemoryRoom } from './memory-room.js';
 import { moreRoomAt, unlessPaused } from './room-at.js';
 import { Window } from './window.js';
@@ -24,6 +23,9 @@ export type InstanceDecision =
   | 'key_full'
   | 'store_full'
   | 'waiting';
+
+/** More is no estimate that was too low, and would close the key for everybody. */
+const MOST_TIMES_MAXIMUM = 10;
 
 interface Queued extends Terms {
   readonly arrival: number;
@@ -163,9 +165,10 @@ export class Instance {
   }
 
   /** Changes an approval that still counts, and renews its hold. */
-  amend(now: number, requestId: string, amendment: Amendment): Amended | 'unknown' | 'store_full' {
+  amend(now: number, requestId: string, amendment: Amendment): AmendOutcome {
     this.#roll(now);
-    const amended = this.#approvals.amend(now, requestId, amendment);
+    const { maxHits = MOST_TIMES_MAXIMUM * this.#maxRequests } = amendment;
+    const amended = this.#approvals.amend(now, requestId, { ...amendment, maxHits });
     this.#serveQueue(now);
     return amended;
   }

@@ -16,6 +16,7 @@ import type {
   Limiter,
   Policies,
   Quota,
+  RejectedAmendment,
   StoreCondition,
   WithLimits,
 } from '../limiter.js';
@@ -139,7 +140,11 @@ export class MemoryLimiter<Policy extends WithLimits = WithLimits> implements Li
   }
 
   // eslint-disable-next-line @typescript-eslint/require-await -- as the interface has it
-  async amend(key: string, requestId: string, amendment: Amendment): Promise<Amended | undefined> {
+  async amend(
+    key: string,
+    requestId: string,
+    amendment: Amendment,
+  ): Promise<Amended | RejectedAmendment | undefined> {
     const now = this.#now();
     const entry = this.#find(key, now);
     const amended = entry?.instance.amend(now, requestId, amendment) ?? 'unknown';

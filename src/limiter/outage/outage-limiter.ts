@@ -9,6 +9,7 @@ import type {
   InstanceDetail,
   InstanceState,
   Limiter,
+  RejectedAmendment,
   RequestTrace,
   StoreCondition,
   StoreLimiter,
@@ -93,7 +94,7 @@ export class OutageLimiter implements Limiter {
     requestId: string,
     amendment: Amendment,
     trace?: RequestTrace,
-  ): Promise<Amended | undefined> {
+  ): Promise<Amended | RejectedAmendment | undefined> {
     return (
       (await this.substitute.amend(key, requestId, amendment)) ??
       this.primary.amend(key, requestId, amendment, trace)

@@ -1,7 +1,14 @@
 import { randomUUID } from 'node:crypto';
 
 import type { CallerPresence } from '../caller-presence.js';
-import type { Amended, Amendment, CheckRequest, Decision, Limiter } from '../limiter.js';
+import type {
+  Amended,
+  Amendment,
+  CheckRequest,
+  Decision,
+  Limiter,
+  RejectedAmendment,
+} from '../limiter.js';
 
 /** Decides while the store is down. */
 export interface Substitute {
@@ -12,7 +19,11 @@ export interface Substitute {
   /** @returns false if the substitute gave no such approval, or does not remember it */
   release(key: string, requestId: string): Promise<boolean>;
   /** @returns undefined where `release` returns false */
-  amend(key: string, requestId: string, amendment: Amendment): Promise<Amended | undefined>;
+  amend(
+    key: string,
+    requestId: string,
+    amendment: Amendment,
+  ): Promise<Amended | RejectedAmendment | undefined>;
   close(): Promise<void>;
 }
 

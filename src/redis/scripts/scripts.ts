@@ -1,6 +1,6 @@
 import type { CallGuard } from '../availability/call-guard.js';
-import type { Amended, Amendment, RequestTrace } from '../../limiter/limiter.js';
-import { decodeAmended } from './amend-codec.js';
+import type { Amended, Amendment, RejectedAmendment, RequestTrace } from '../../limiter/limiter.js';
+import { decodeAmended, encodeAmendment } from './amend-codec.js';
 import type { KeyNames } from '../key-names.js';
 import { CheckCalls } from './check-calls.js';
 import type { CheckBatch, CheckBatchReply } from './check-codec.js';
@@ -154,15 +154,12 @@ export class Scripts {
   async amend(
     names: KeyNames,
     requestId: string,
-    { hits, holdMillis }: Amendment,
+    amendment: Amendment,
     trace?: RequestTrace,
-  ): Promise<Amended | undefined> {
+  ): Promise<Amended | RejectedAmendment | undefined> {
     const traces = trace && [trace];
-    return decodeAmended(
-      await this.#run(this.#amend, names, [requestId, hits ?? '', holdMillis ?? ''], {
-        traces,
-      }),
-    );
+    const args = encodeAmendment(requestId, amendment);
+    return decodeAmended(await this.#run(this.#amend, names, args, { traces }));
   }
 
   async pause(names: KeyNames, millis: number): Promise<void> {

@@ -1,6 +1,6 @@
-import type { CheckRequest } from '../../limiter/limiter.js';
+import type { Amendment, CheckRequest, RejectedAmendment } from '../../limiter/limiter.js';
 import type { KeyPolicy } from '../../rules/policy.js';
-import { serviceError } from '../service-error.js';
+import { type ServiceError, serviceError } from '../service-error.js';
 
 /** @throws ServiceError OVERRIDE_FORBIDDEN or OVERRIDE_TOO_LARGE if the policy forbids an override of the check */
 export function rejectForbiddenOverrides(check: CheckRequest, policy: KeyPolicy): void {
@@ -30,6 +30,27 @@ export function rejectForbiddenHold(
   if (holdMillis === undefined) return;
   if (!requestsCanHold) throw serviceError('HOLD_FORBIDDEN', {});
   rejectAbove('holdMillis', holdMillis, maxHoldMillis);
+}
+
+/**
+ * @throws ServiceError HOLD_FORBIDDEN or OVERRIDE_TOO_LARGE if the policy forbids the hold that an amendment sets, or, for
+ *   one that does nothing but renew, any hold
+ */
+export function rejectForbiddenRenewal(amendment: Amendment, policy: KeyPolicy): void {
+  const renewsAlone = amendment.hits === undefined && amendment.holdMillis === undefined;
+  if (renewsAlone && !policy.requestsCanHold) throw serviceError('HOLD_FORBIDDEN', {});
+  rejectForbiddenHold(amendment, policy);
+}
+
+/** The error for an amendment that the limiter has rejected, by the bounds of the policy. */
+export function rejectionOf(
+  rejection: RejectedAmendment,
+  { hits = 0 }: Amendment,
+  { maxHoldMillis }: KeyPolicy,
+): ServiceError {
+  return rejection.rejected === 'hits'
+    ? serviceError('CORRECTION_TOO_LARGE', { max: rejection.maxHits, hits })
+    : serviceError('OVERRIDE_TOO_LARGE', { parameter: 'holdMillis', max: maxHoldMillis });
 }
 
 function rejectForbidden(parameter: string, isAllowed: boolean, value: number, max: number): void {

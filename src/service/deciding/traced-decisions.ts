@@ -1,19 +1,20 @@
 import type { Amended, Amendment, Limiter, RequestTrace } from '../../limiter/limiter.js';
 import type { KeyPolicy } from '../../rules/policy.js';
 import type { CallSpan, ChangeName, ChangeSpan, SpanParent, Tracer } from '../../tracing/tracer.js';
+import type { Access } from '../callers/access.js';
 import { ERRORS } from '../errors.js';
 import type { RequestContext } from '../request-context.js';
 import { serviceErrorFor } from '../store-failures.js';
 import type { DecideCheck } from './decide-check.js';
-import { rejectForbiddenHold } from './parameter-rights.js';
+import { rejectForbiddenRenewal, rejectionOf } from './parameter-rights.js';
 
 /** Releases an approval, of a release alone or of a bulk request. @returns as `Limiter.release` */
 export type Release = (key: string, requestId: string, context: RequestContext) => Promise<boolean>;
 
 /**
- * Changes an approval, and renews its hold.
- * @returns as `Limiter.amend`
- * @throws ServiceError if the key's policy forbids the hold
+ * Changes an approval, and renews its hold if the key's policy still allows it.
+ * @returns undefined as `Limiter.amend`
+ * @throws ServiceError if the key's policy forbids the hits or the hold, SCOPE_MISSING if the caller may not release
  */
 export type Amend = (
   key: string,
@@ -66,12 +67,22 @@ export function releaseBy(limiter: Pick<Limiter, 'release'>, tracer: Tracer | un
 export function amendBy(
   limiter: Pick<Limiter, 'amend'>,
   policyOf: (key: string) => KeyPolicy,
+  access: Pick<Access, 'demand'>,
   tracer: Tracer | undefined,
 ): Amend {
   return (key, requestId, amendment, context) =>
     inSpan('amend', tracer, context, async (trace) => {
-      rejectForbiddenHold(amendment, policyOf(key));
-      return limiter.amend(key, requestId, amendment, trace);
+      const policy = policyOf(key);
+      // It gives back everything, as a release does.
+      if (amendment.hits === 0) access.demand('release', context);
+      rejectForbiddenRenewal(amendment, policy);
+      const bounds = {
+        maxHits: policy.maxCorrectedHits,
+        maxHoldMillis: policy.requestsCanHold ? policy.maxHoldMillis : 0,
+      };
+      const amended = await limiter.amend(key, requestId, { ...amendment, ...bounds }, trace);
+      if (amended && 'rejected' in amended) throw rejectionOf(amended, amendment, policy);
+      return amended;
     });
 }
 

@@ -96,6 +96,8 @@ const anyStep: fc.Arbitrary<Step> = fc.oneof(
         amendment: fc.record({
           hits: fc.option(fc.nat({ max: 6 }), { freq: 2, nil: undefined }),
           holdMillis,
+          maxHits: fc.option(fc.integer({ min: 1, max: 5 }), { freq: 2, nil: undefined }),
+          maxHoldMillis: fc.constantFrom(undefined, undefined, 0, 100, 350),
         }),
       }),
     ),

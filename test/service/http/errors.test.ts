@@ -155,6 +155,13 @@ const PROVOCATIONS: { readonly [Code in ErrorCode]: Provocation<Code> } = {
     provoke: (app, key) => send(app.url, 'POST', `${ratePath(key)}?maxRequests=6`),
     values: () => ({ parameter: 'maxRequests', max: 5 }),
   },
+  CORRECTION_TOO_LARGE: {
+    provoke: async (app, key) => {
+      const id = await approve(app.url, key, '?maxRequests=5');
+      return send(app.url, 'PUT', `${ratePath(key)}/${id}?hits=51`);
+    },
+    values: () => ({ max: 50, hits: 51 }),
+  },
   HOLD_FORBIDDEN: {
     environment: () => ({ REQUESTS_CAN_HOLD: 'false' }),
     provoke: (app, key) => send(app.url, 'POST', `${ratePath(key)}?holdMillis=1000`),

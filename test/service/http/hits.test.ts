@@ -1,3 +1,6 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
 import { bothLimiters } from '../../support/both-limiters.js';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import { checkMany } from '../../support/bulk-client.js';
@@ -115,15 +118,46 @@ describe.each(bothLimiters(redis))('hits (%s limiter)', (_name, settings) => {
   });
 });
 
-test('a correction takes the scope check', async () => {
+test('a correction takes the scope check, and also the scope release if it gives everything back', async () => {
   const asks = { name: 'asks', token: 'a'.repeat(40), scopes: ['check'] };
   const givesBack = { name: 'gives-back', token: 'b'.repeat(40), scopes: ['release'] };
-  const app = await startTestApp({ AUTH_TOKENS_FILE: await tokenFile(folder, asks, givesBack) });
+  const both = { name: 'both', token: 'c'.repeat(40), scopes: ['check', 'release'] };
+  const file = await tokenFile(folder, asks, givesBack, both);
+  const app = await startTestApp({ AUTH_TOKENS_FILE: file });
   const key = uniqueKey();
   const id = approvedId(await send(app.url, 'POST', ratePath(key), bearer(asks)));
-  const path = `${ratePath(key)}/${id}?hits=2`;
-  expect((await send(app.url, 'PUT', path, bearer(givesBack))).status).toBe(403);
-  expect((await send(app.url, 'PUT', path, bearer(asks))).status).toBe(200);
+  const correct = async (hits: number, caller: typeof asks): Promise<unknown[]> =>
+    bodyOf(await send(app.url, 'PUT', `${ratePath(key)}/${id}?hits=${hits}`, bearer(caller)));
+  const lacks = (scope: string) => [403, { error: `the token lacks the scope ${scope}`, key }];
+  expect(await correct(2, givesBack)).toEqual(lacks('check'));
+  expect(await correct(2, asks)).toEqual([200, { request_id: id, hits: 2 }]);
+  expect(await correct(0, asks)).toEqual(lacks('release'));
+  expect(await correct(0, both)).toEqual([200, { request_id: id, hits: 0 }]);
+  await app.stop(0);
+});
+
+test('rules say how many hits a correction may set', async () => {
+  const CONFIG_FILE = join(folder, uniqueKey());
+  const rule = { key_pattern: 'bounded', max_requests_per_window: 5, max_corrected_hits: 7 };
+  await writeFile(CONFIG_FILE, JSON.stringify({ keys: [rule] }));
+  const app = await startTestApp({ CONFIG_FILE, WINDOW_MILLIS: '3600000', MAX_REQUESTS: '1' });
+  const correct = async (key: string, ...hits: number[]): Promise<unknown[]> => {
+    const id = await approve(app.url, key);
+    const answers: unknown[] = [];
+    for (const each of hits) {
+      const [status, body] = bodyOf(
+        await send(app.url, 'PUT', `${ratePath(key)}/${id}?hits=${each}`),
+      );
+      answers.push(status === 200 ? status : [status, body]);
+    }
+    return answers;
+  };
+  const rejected = (key: string, max: number, hits: number): unknown => {
+    const error = `hits must be at most ${max} in a correction for this key, not ${hits}`;
+    return [403, { error, key }];
+  };
+  expect(await correct('bounded', 8, 7)).toEqual([rejected('bounded', 7, 8), 200]);
+  expect(await correct('other', 11, 10)).toEqual([rejected('other', 10, 11), 200]);
   await app.stop(0);
 });
 

@@ -298,6 +298,34 @@ describe('holds may be forbidden, or bounded,', () => {
   });
 });
 
+describe.each(bothLimiters(redis))('rules that change (%s limiter)', (_name, settings) => {
+  test.each([
+    ['forbid holds', { requests_can_hold: false }, 'holding approvals is disabled for this key'],
+    ['shorten them', { max_hold_millis: 5000 }, 'holdMillis must be at most 5000 for this key'],
+  ])('and %s apply to renewals, and corrections do not renew', async (_what, change, error) => {
+    const CONFIG_FILE = join(folder, uniqueKey());
+    const write = (rule: object) =>
+      writeFile(CONFIG_FILE, JSON.stringify({ keys: [{ key_pattern: 'held', ...rule }] }));
+    await write({});
+    const app = await startTestApp({ ...settings(), ...HOURS, CONFIG_FILE });
+    const id = await approve(app.url, 'held', '?holdMillis=600000&hits=2');
+    const put = (query: string) => send(app.url, 'PUT', `${ratePath('held')}/${id}${query}`);
+    const leftAfter = async (query: string): Promise<number> =>
+      ((await put(query)).json() as { holdMillis: number }).holdMillis;
+    expect(await leftAfter('')).toBe(600_000);
+    await write(change);
+    await until(async () => (await put('')).status === 403);
+    expect(bodyOf(await put(''))).toEqual([403, { error, key: 'held' }]);
+    expect(bodyOf(await put('?holdMillis=600000'))).toEqual([403, { error, key: 'held' }]);
+    // A renewal would give it all of its time again.
+    await until(async () => (await leftAfter('?hits=3')) < 600_000);
+    expect(await debugState(app.url, 'held')).toMatchObject({ NumHeld: 3 });
+    const isShorter = 'max_hold_millis' in change;
+    expect((await put('?holdMillis=5000')).status).toBe(isShorter ? 200 : 403);
+    await app.stop(0);
+  });
+});
+
 test('a shadow rule holds what it approves, and not what it would deny', async () => {
   const CONFIG_FILE = join(folder, uniqueKey());
   const rule = { key_pattern: 'tried', max_requests_per_window: 1, shadow: true };

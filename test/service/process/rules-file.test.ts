@@ -255,19 +255,21 @@ describe('a command about rules', () => {
       '  approvals per window: 7; to be set not by requests',
       '  places in the queue: 400; to be set up to 100000',
       '  holds of approvals: up to 86400000 ms',
+      '  corrections of hits: up to ten times the approvals per window',
       '  shadow mode: checks are never denied',
       '',
     ]);
   });
 
-  test('explains whether requests may hold approvals, and how long', async () => {
+  test('explains whether requests may hold approvals, how long, and how many hits a correction may set', async () => {
     const path = await fileWith(
-      'keys:\n  - { key_pattern: a, max_hold_millis: 5000 }\n  - { key_pattern: b, requests_can_hold: false }\n',
+      'keys:\n  - { key_pattern: a, max_hold_millis: 5000, max_corrected_hits: 70 }\n  - { key_pattern: b, requests_can_hold: false }\n',
     );
     const explained = async (key: string): Promise<string[]> =>
       (await run('--check-config', path, '--explain', key)).stdout.split('\n');
 
     expect(await explained('a')).toContain('  holds of approvals: up to 5000 ms');
+    expect(await explained('a')).toContain('  corrections of hits: up to 70');
     expect(await explained('b')).toContain('  holds of approvals: none');
   });
 

@@ -186,6 +186,25 @@ export function describeHits(name: string, createHarness: HarnessFactory): void 
         expect(await inspect()).toMatchObject({ approved: 10 });
       });
 
+      test('gives an approval ten times the maximum at most, and leaves it what it has', async () => {
+        const [one, four] = [await approve(1), await approve(4)];
+        const correct = (requestId: string, hits: number) =>
+          harness.limiter.amend(key, requestId, { hits });
+        const rejected = { rejected: 'hits', maxHits: 100 };
+        expect(await correct(four, 101)).toEqual(rejected);
+        expect(await inspect()).toMatchObject({ approved: 5 });
+        expect(await correct(four, 100)).toEqual({});
+        // It can not be raised step by step.
+        expect(await correct(four, 101)).toEqual(rejected);
+        await check(1, { maxRequests: 5 });
+        expect(await correct(four, 101)).toEqual(rejected);
+        expect(await correct(one, 51)).toEqual({ ...rejected, maxHits: 50 });
+        expect([await correct(four, 100), await correct(four, 99)]).toEqual([{}, {}]);
+        expect(await correct(four, 100)).toEqual({ ...rejected, maxHits: 99 });
+        expect(await correct('of nothing', 1000)).toBeUndefined();
+        expect(await inspect()).toMatchObject({ approved: 100 });
+      });
+
       test('to no hits leaves an approval that can be released', async () => {
         const requestId = await approve(4);
         expect(await amend(requestId, 0)).toBe(true);

@@ -1,4 +1,10 @@
-import type { Amended, Amendment, CheckRequest, Limits } from '../../../src/limiter/limiter.js';
+import type {
+  Amended,
+  Amendment,
+  CheckRequest,
+  Limits,
+  RejectedAmendment,
+} from '../../../src/limiter/limiter.js';
 import type { HarnessFactory } from '../limiter-harness.js';
 import { requestIdOf } from '../request-id-of.js';
 import type { WatchedCheck } from '../watched-check.js';
@@ -20,7 +26,10 @@ export function describeHolds(
     const { harness, key, restart, check, outcome, approve, wait, release, inspect } = subject;
     const hold = (holdMillis = HOLD, more: Partial<CheckRequest> = {}): Promise<string> =>
       approve({ holdMillis, ...more });
-    const renew = (requestId: string, amendment: Amendment = {}): Promise<Amended | undefined> =>
+    const renew = (
+      requestId: string,
+      amendment: Amendment = {},
+    ): Promise<Amended | RejectedAmendment | undefined> =>
       harness.limiter.amend(key, requestId, amendment);
     const settled = async (checks: readonly WatchedCheck[]): Promise<boolean[]> => {
       await harness.quiet();

@@ -62,9 +62,13 @@ function isRefused(
     return !canConfigure && !(sort && TREATMENTS[sort].canBePaused);
   }
   if (setsLimit(given) && !canConfigure) return true;
+  const hits = new URLSearchParams(query).get('hits');
+  if (isAmendment && hits === '0' && !caller.scopes.includes('release')) return true;
   if (sort === undefined) return false;
   if (sort === 'stranger' && declared.refusesStrangers && !isAmendment) return true;
   const { canBeSet, ceilings } = TREATMENTS[sort];
+  const renewsAlone = isAmendment && hits === null && !given.has('holdMillis');
+  if (renewsAlone && canBeSet === false) return true;
   return RULED.some((name) => {
     const value = given.get(name);
     return value !== undefined && (canBeSet === false || value > (ceilings?.[name] ?? Infinity));

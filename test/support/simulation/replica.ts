@@ -1,6 +1,7 @@
 import type { Redis } from 'ioredis';
 import type { Logger } from 'pino';
 
+import { BOUNDS } from '../../../src/limiter/bounds.js';
 import type { CallerPresence } from '../../../src/limiter/caller-presence.js';
 import type {
   Amended,
@@ -8,6 +9,7 @@ import type {
   CheckRequest,
   Decision,
   KeyLimits,
+  RejectedAmendment,
 } from '../../../src/limiter/limiter.js';
 import { UnavailableError } from '../../../src/limiter/errors.js';
 import { CheckBatcher } from '../../../src/redis/check-batcher.js';
@@ -184,8 +186,10 @@ export class SimulatedReplica {
     });
   }
 
-  amend(requestId: string, amendment: Amendment): Promise<Amended | undefined> {
-    return this.#scripts.amend(this.parts.naming.namesOf(KEY), requestId, amendment);
+  /** Corrections have no bound here: the rules of a key that decide it are tested elsewhere. */
+  amend(requestId: string, amendment: Amendment): Promise<Amended | RejectedAmendment | undefined> {
+    const unbounded = { ...amendment, maxHits: BOUNDS.amendedHits.max };
+    return this.#scripts.amend(this.parts.naming.namesOf(KEY), requestId, unbounded);
   }
 
   pause(millis: number): Promise<void> {

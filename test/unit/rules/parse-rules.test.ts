@@ -123,6 +123,12 @@ test.each([
     'keys[0].max_wait_millis must be a whole number from 0 to 31622400000',
   ],
   [
+    'keys:\n  - key_pattern: a\n    max_corrected_hits: 0',
+    3,
+    25,
+    'keys[0].max_corrected_hits must be a whole number from 1 to 1000000000',
+  ],
+  [
     'keys:\n  - key_pattern: a\n    max_wait_millis: 2s',
     3,
     22,

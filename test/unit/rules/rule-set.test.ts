@@ -13,6 +13,7 @@ const DEFAULTS: KeyPolicy = {
   requestsCanPause: false,
   requestsCanHold: true,
   maxHoldMillis: 86_400_000,
+  maxCorrectedHits: undefined,
   maxWaitMillis: 0,
   isShadow: false,
   isKnown: false,
