@@ -33,9 +33,17 @@ function redisUrls() {
     .string()
     .transform((text) => text.split(','))
     .refine(
-      (urls) => urls.every((url) => /^rediss?:\/\/\S+$/.test(url) && URL.canParse(url)),
-      'a URL that starts with redis:// or rediss://, or several with commas between them',
+      (urls) => urls.every(isRedisUrl),
+      'a URL that starts with redis:// or rediss://, or several with commas between them; ' +
+        'in a user or a password, percent-encode special characters, such as # / ? , as %23 %2F %3F %2C',
     );
+}
+
+function isRedisUrl(text: string): boolean {
+  if (!/^rediss?:\/\/\S+$/.test(text) || !URL.canParse(text)) return false;
+  const { pathname, search, hash } = new URL(text);
+  // After the host, an @ shows that a raw character has ended the host too early.
+  return !(pathname + search + hash).includes('@');
 }
 
 /** As a browser sends it. */

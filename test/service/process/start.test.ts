@@ -22,7 +22,7 @@ describe('a replica that can not start', () => {
     [
       'REDIS_URL',
       'http://:secret@localhost',
-      'REDIS_URL: got a value that is not shown, takes a URL that starts with redis:// or rediss://, or several with commas between them',
+      'REDIS_URL: got a value that is not shown, takes a URL that starts with redis:// or rediss://, or several with commas between them; in a user or a password, percent-encode special characters, such as # / ? , as %23 %2F %3F %2C',
     ],
   ])(
     'because of a wrong %s says so in one line and ends with code 1',

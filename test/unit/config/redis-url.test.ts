@@ -12,6 +12,8 @@ describe('REDIS_URL', () => {
     'rediss://user:secret@redis.example:6380',
     'redis://:secret@127.0.0.1:6379',
     'redis://user:s%2Ce%25c%40ret@localhost',
+    'redis://user:1%232%2F3%3F4@localhost',
+    'redis://user:1@2@localhost',
     'redis://[::1]:6379',
   ])('takes %s', (value) => {
     expect(parseSettings({ REDIS_URL: value }).REDIS_URL).toEqual([value]);
@@ -42,13 +44,19 @@ describe('REDIS_URL', () => {
     'redis://user:secret@localhost redis://other',
     'redis://user:secret@localhost;http://other,secret',
     'redis://user:sec,ret@localhost',
+    'redis://user:sec#ret@localhost',
+    'redis://user:12#secret@localhost',
+    'redis://user:12?secret@localhost',
+    'redis://user:12/secret@localhost',
+    'redis://user:12/3@secret',
   ])('does not take %j, and does not show it', (value) => {
     const environment = { REDIS_URL: value, REDIS_MODE: 'cluster' };
 
     expect(refusal(environment)).toBe(
-      `${HIDDEN}, takes a URL that starts with redis:// or rediss://, or several with commas between them`,
+      `${HIDDEN}, takes a URL that starts with redis:// or rediss://, or several with commas between them; ` +
+        'in a user or a password, percent-encode special characters, such as # / ? , as %23 %2F %3F %2C',
     );
-    expect(refusalAsLogged(environment)).not.toMatch(/secret|sec,ret/);
+    expect(refusalAsLogged(environment)).not.toMatch(/secret|sec[,#]ret/);
   });
 
   test.each([
