@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util';
 
+import { inOneLine } from '../common/in-one-line.js';
 import { nearestName } from '../common/nearest-name.js';
 import type { RulesCommand } from './rules-command.js';
 
@@ -36,7 +37,7 @@ export class CommandLineError extends Error {
   override readonly name = 'CommandLineError';
 
   constructor(problem: string) {
-    super(`${problem}\n\n${USAGE}`);
+    super(`${inOneLine(problem)}\n\n${USAGE}`);
   }
 }
 

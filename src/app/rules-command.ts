@@ -1,3 +1,4 @@
+import { inOneLine } from '../common/in-one-line.js';
 import { readNamedFile } from '../config/named-file.js';
 import { SettingsError } from '../config/settings-error.js';
 import { type Settings } from '../config/settings.js';
@@ -36,7 +37,9 @@ export function runRulesCommand({ file, key }: RulesCommand, settings: Settings)
     ...doubtsAbout(rules).map((doubt) => `warning: ${doubt}`),
     ...(file === undefined ? [] : warnOfCost(rules)),
     ...(key === undefined ? [] : explain(rules, key)),
-  ].join('\n');
+  ]
+    .map(inOneLine)
+    .join('\n');
 }
 
 /** A warning if rules are so costly that a request with many new keys delays all others. */

@@ -1,3 +1,5 @@
+import { inOneLine } from '../common/in-one-line.js';
+
 /** A setting with an invalid value. The message names the variable, its value, and the values it takes. */
 export class SettingsError extends Error {
   override readonly name = 'SettingsError';
@@ -7,6 +9,6 @@ export class SettingsError extends Error {
    * @param takes the values that the variable takes, for the end of a sentence
    */
   constructor(variable: string, got: string, takes: string) {
-    super(`${variable}: got ${got}, takes ${takes}`);
+    super(inOneLine(`${variable}: got ${got}, takes ${takes}`));
   }
 }

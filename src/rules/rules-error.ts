@@ -1,5 +1,4 @@
-/** They could break the line of the message, or change the terminal. */
-const CONTROL_CHARACTERS = /\p{Cc}/gu;
+import { inOneLine } from '../common/in-one-line.js';
 
 /** An error in a rules file. The message says where it is, as compilers do, and what was expected. */
 export class RulesError extends Error {
@@ -17,12 +16,7 @@ export class RulesError extends Error {
     readonly column: number,
     problem: string,
   ) {
-    const inOneLine = problem.replace(CONTROL_CHARACTERS, escaped);
-    super(`${file}:${line}:${column}: ${inOneLine}`);
-    this.problem = inOneLine;
+    super(inOneLine(`${file}:${line}:${column}: ${problem}`));
+    this.problem = inOneLine(problem);
   }
-}
-
-function escaped(character: string): string {
-  return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
 }

@@ -261,6 +261,23 @@ describe('a command about rules', () => {
     ]);
   });
 
+  test('shows control characters and changes of direction in keys, rules and options as escapes', async () => {
+    const hidden = '\u001b[2J\u009b1m\u202e\u2028';
+    const escapes = '\\u001b[2J\\u009b1m\\u202e\\u2028';
+    const path = await fileWith(JSON.stringify({ keys: [{ key_pattern: hidden }] }));
+    const { code, stdout } = await run('--check-config', path, '--explain', hidden);
+    expect(code).toBe(0);
+    expect(stdout.split('\n').slice(1, 3)).toEqual([
+      `the key "${escapes}": 1 rule applies`,
+      `  rule 1, key "${escapes}": {}`,
+    ]);
+    const wrong = [await run(`--${hidden}`), await run('--check-config', hidden)];
+    expect(wrong.map(({ stderr }) => stderr.split('\n')[0])).toEqual([
+      `unknown option --${escapes}`,
+      `--check-config: got "${escapes}" (ENOENT), takes a file to read`,
+    ]);
+  });
+
   test('explains whether requests may hold approvals, how long, and how many hits a correction may set', async () => {
     const path = await fileWith(
       'keys:\n  - { key_pattern: a, max_hold_millis: 5000, max_corrected_hits: 70 }\n  - { key_pattern: b, requests_can_hold: false }\n',
