@@ -5,6 +5,8 @@ import { readData, ROOT } from './repository-files.js';
 type Permissions = Readonly<Record<string, string>>;
 
 export interface Step {
+  readonly id?: string;
+  readonly env?: Readonly<Record<string, string>>;
   readonly name?: string;
   readonly uses?: string;
   readonly run?: string;
@@ -15,6 +17,9 @@ export interface Job {
   readonly needs?: string | readonly string[];
   readonly uses?: string;
   readonly permissions?: Permissions;
+  /** It has secrets of its own, and rules for who may use it. */
+  readonly environment?: string;
+  readonly outputs?: Readonly<Record<string, string>>;
   readonly 'timeout-minutes'?: number;
   readonly strategy?: { readonly matrix: Readonly<Record<string, unknown>> };
   readonly steps?: readonly Step[];
