@@ -2,6 +2,14 @@ import { readFileSync } from 'node:fs';
 
 import { SettingsError } from './settings-error.js';
 
+/** A file, and the setting that names it. */
+export interface NamedFile {
+  readonly variable: string;
+  readonly path: string;
+  /** Whether a warning says that every user of the machine may read it. */
+  readonly isSecret?: true;
+}
+
 /**
  * The content of the file that a setting names, as text.
  * @throws SettingsError if it can't be read

@@ -1,6 +1,5 @@
-import { readNamedFile } from './named-file.js';
+import { type NamedFile, readNamedFile } from './named-file.js';
 import { SettingsError } from './settings-error.js';
-import type { NamedFile } from './watched-files.js';
 
 /** The settings that may hold a secret. They are never shown. Each may come from a file instead. */
 export const SECRETS: readonly string[] = [

@@ -3,16 +3,11 @@ import { readFile } from 'node:fs/promises';
 
 import type { Logger } from 'pino';
 
-import { unreadable } from './named-file.js';
+import { type NamedFile, unreadable } from './named-file.js';
+import { warnOfReadableSecrets } from './readable-secrets.js';
 import { SettingsError } from './settings-error.js';
 
 const POLL_MILLIS = 1000;
-
-/** A file, and the setting that names it. */
-export interface NamedFile {
-  readonly variable: string;
-  readonly path: string;
-}
 
 /** The format of one or more files that belong together. */
 export interface FileFormat<T> {
@@ -66,6 +61,7 @@ export class WatchedFiles<T> {
     const contents = await readAll(format);
     const value = parse(format, contents);
     const watched = new WatchedFiles(format, logger, value, fingerprintOf(contents));
+    await warnOfReadableSecrets(format.files, logger);
     watched.#schedule(pollMillis);
     return watched;
   }
@@ -104,6 +100,7 @@ export class WatchedFiles<T> {
     if (fingerprint === this.fingerprint) return;
     this.fingerprint = fingerprint;
     this.#reload(contents);
+    await warnOfReadableSecrets(this.format.files, this.logger);
   }
 
   #lookForGone(contents: readonly Reading[]): void {

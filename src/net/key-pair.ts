@@ -34,7 +34,7 @@ export function watchKeyPair(
       what: 'certificate and key',
       files: [
         { variable: CERTIFICATE, path: certificatePath },
-        { variable: KEY, path: keyPath },
+        { variable: KEY, path: keyPath, isSecret: true },
       ],
       parse: ([cert = Buffer.of(), key = Buffer.of()]) => {
         checkPair({ cert, key }, certificatePath, keyPath);

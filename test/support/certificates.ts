@@ -80,7 +80,7 @@ export async function createAuthority(name = 'Sluice test authority'): Promise<A
     const key = pems.private;
     const certFile = join(folder, `${issued}.crt`);
     const keyFile = join(folder, `${issued}.key`);
-    await Promise.all([writeFile(certFile, cert), writeFile(keyFile, key)]);
+    await Promise.all([writeFile(certFile, cert), writeFile(keyFile, key, { mode: 0o600 })]);
     return { cert, key, certFile, keyFile };
   };
   return {

@@ -12,7 +12,8 @@ export function bearer({ token }: { token: string | readonly string[] }): {
 
 /** Replaces the tokens in the file, all at once. A text is written unchanged. */
 export async function writeTokens(file: string, content: unknown): Promise<void> {
-  await writeFile(`${file}.new`, typeof content === 'string' ? content : JSON.stringify(content));
+  const text = typeof content === 'string' ? content : JSON.stringify(content);
+  await writeFile(`${file}.new`, text, { mode: 0o600 });
   await rename(`${file}.new`, file);
 }
 

@@ -5,7 +5,8 @@ import type { Logger } from 'pino';
 
 import type { Settings } from '../../config/settings.js';
 import { SettingsError } from '../../config/settings-error.js';
-import { type NamedFile, WatchedFiles } from '../../config/watched-files.js';
+import type { NamedFile } from '../../config/named-file.js';
+import { WatchedFiles } from '../../config/watched-files.js';
 import type { TlsSettings } from './connection-settings.js';
 
 const CA = 'REDIS_TLS_CA_FILE';

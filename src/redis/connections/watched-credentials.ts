@@ -2,7 +2,8 @@ import type { Logger } from 'pino';
 
 import { secretIn } from '../../config/secret-files.js';
 import type { Settings } from '../../config/settings.js';
-import { type NamedFile, WatchedFiles } from '../../config/watched-files.js';
+import type { NamedFile } from '../../config/named-file.js';
+import { WatchedFiles } from '../../config/watched-files.js';
 import { LiveText } from './live-text.js';
 
 const NAMES = [
@@ -34,6 +35,7 @@ export async function watchCredentials(
   const files = fromFiles.map((name): NamedFile => ({
     variable: `${name}_FILE`,
     path: settings.secretFiles[name] ?? '',
+    ...(name.endsWith('PASSWORD') && { isSecret: true }),
   }));
   const watched = await WatchedFiles.open(
     {

@@ -19,7 +19,7 @@ export function watchTokenFile(
   return WatchedFiles.open(
     {
       what: 'tokens',
-      files: [{ variable: VARIABLE, path }],
+      files: [{ variable: VARIABLE, path, isSecret: true }],
       parse: ([content]) => parse(path, String(content)),
       describe: ({ names }) => ({ names, count: names.length }),
       whenGone: (last) => last.whileGone(),

@@ -1,4 +1,4 @@
-import { rm, writeFile } from 'node:fs/promises';
+import { chmod, rename, rm, writeFile } from 'node:fs/promises';
 
 import { type TestApp, startTestApp } from '../../support/app.js';
 import { untilWaiting } from '../../support/debug-state.js';
@@ -98,6 +98,26 @@ test.each(
 
   expect([await statusWith(NEW), await statusWith(OLD)]).toEqual([200, 401]);
   expect(await stale()).toBe(0);
+});
+
+test('a file that every user of the machine can read is a warning, at the start and at each reload', async () => {
+  const warnings = () => app.log.filter(({ level }) => level === 'warn');
+  const warning = {
+    variable: 'AUTH_TOKENS_FILE',
+    path: file,
+    mode: '0644',
+    msg: 'every user of this machine can read the file of AUTH_TOKENS_FILE: remove that right, as by chmod o-r',
+  };
+  await change(NEW);
+  expect(warnings()).toEqual([]);
+  await writeFile(`${file}.open`, JSON.stringify([OLD]));
+  await chmod(`${file}.open`, 0o644);
+  await rename(`${file}.open`, file);
+  await app.logged(({ msg }) => msg === warning.msg);
+  await app.stop(0);
+  app = await startTestApp({ AUTH_TOKENS_FILE: file });
+
+  expect(warnings()).toEqual([expect.objectContaining(warning)]);
 });
 
 test.each([
