@@ -25,7 +25,9 @@ end
 -- While a slot of a cluster moves, Redis fails a command on a name that it does not find. This meets the names that are
 -- built here before anything is written.
 local function require_names_of_terms(keys, state)
-  redis.call('EXISTS', name_of_hits(keys), holds.name(keys), unpack(further.names(keys, state)))
+  redis.call(
+    'EXISTS', name_of_hits(keys), holds.name(keys), holds.order_name(keys), unpack(further.names(keys, state))
+  )
 end
 
 -- Approves requests. An id that is approved already does not count again. `terms`: those of each, if any has more than one

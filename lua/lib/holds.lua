@@ -2,6 +2,11 @@
 -- them: id -> `<when the hold lapses, in ms since 1970>:<its length in ms>`, with `*<hits>` after it
 -- if the approval has not exactly one hit. Held ids are in no other set until their holds end.
 --
+-- A key with more than FEW holds also has their order, so that a call reads no holds but those that have lapsed: a sorted
+-- set of ids, with `*<hits>` after an id as above, by the time when the hold lapses. The hash alone is the truth. The
+-- state's field `more` is 2 while the order follows it. A replica of an earlier version writes 1 with each change of
+-- a hold. Then the holds are read whole when the next one lapses, and their order begins again.
+--
 -- The state's field `holds` sums them up, so that other keys need no look at the hash:
 --   held        the hits of all held approvals; `approved` includes them, as do further limits (lib/further)
 --   held_ids    how many they are
@@ -15,10 +20,45 @@
 --@include lib/state
 
 -- A table, since Lua allows a script 200 local variables.
-local holds = {}
+local holds = { FEW = 50 }
 
 function holds.name(keys)
   return keys.state .. ':holds'
+end
+
+function holds.order_name(keys)
+  return holds.name(keys) .. ':order'
+end
+
+function holds.member(id, hits)
+  return hits == ONE_HIT and id or id .. '*' .. digits(hits)
+end
+
+-- Calls Redis with the order. Returns nil if the user may not, by the rules of an earlier version, or if the order is not
+-- kept. Then the holds have none from now on.
+function holds.call_order(keys, state, command, ...)
+  if not state.orders_holds then
+    return nil
+  end
+  local reply = redis.pcall(command, holds.order_name(keys), ...)
+  if type(reply) == 'table' and reply.err then
+    if not string.find(reply.err, "can't run this command", 1, true) then
+      return redis.call(command, holds.order_name(keys), ...)
+    end
+    state.orders_holds = false
+    more_changed(state)
+    return nil
+  end
+  return reply
+end
+
+-- Begins the order again. `order`: a list with the time and the member of each hold in turn.
+function holds.begin_order(keys, state, order)
+  redis.call('UNLINK', holds.order_name(keys))
+  state.orders_holds = #order > 2 * holds.FEW
+  for first = 1, #order, CHUNK do
+    holds.call_order(keys, state, 'ZADD', unpack(order, first, math.min(first + CHUNK - 1, #order)))
+  end
 end
 
 function holds.set_lapses(state, lapses, held_until)
@@ -59,7 +99,12 @@ function holds.read(keys, state, id)
   end
 end
 
-function holds.write(keys, state, id, lapses, millis, hits)
+-- `hits_before`: of the same hold, if it is held already.
+function holds.write(keys, state, id, lapses, millis, hits, hits_before)
+  if hits_before and hits_before ~= hits then
+    holds.call_order(keys, state, 'ZREM', holds.member(id, hits_before))
+  end
+  holds.call_order(keys, state, 'ZADD', digits(lapses), holds.member(id, hits))
   redis.call('HSET', holds.name(keys), id, holds.format(lapses, millis, hits))
   local first = has_holds(state) and math.min(state.lapses, lapses) or lapses
   holds.set_lapses(state, first, math.max(state.held_until, lapses))
@@ -69,10 +114,16 @@ end
 function holds.add(keys, state, call, id, hits, millis)
   if not has_holds(state) then
     remove_leftover(holds.name(keys))
+    remove_leftover(holds.order_name(keys))
+    state.orders_holds = false
   elseif holds.read(keys, state, id) then
     return
   end
   holds.write(keys, state, id, call.now_ms + millis, millis, hits)
+  if state.held_ids == holds.FEW and not state.orders_holds then
+    local _, _, _, _, order = holds.read_all(keys, 0)
+    holds.begin_order(keys, state, order)
+  end
   holds.set_held(state, state.held + hits, state.held_ids + 1)
   further.add(keys, state, id, hits, true)
 end
@@ -80,6 +131,7 @@ end
 -- So many hits and ids are held from now on. `first`: when the first hold lapses, or math.huge if there is none.
 function holds.keep(state, held, held_ids, first)
   if first == math.huge then
+    state.orders_holds = false
     holds.set_held(state, 0, 0)
     holds.set_lapses(state, 0, 0)
   else
@@ -92,6 +144,7 @@ end
 function holds.release(keys, state, id)
   local _, _, hits = holds.read(keys, state, id)
   if hits then
+    holds.call_order(keys, state, 'ZREM', holds.member(id, hits))
     redis.call('HDEL', holds.name(keys), id)
     local is_last = redis.call('EXISTS', holds.name(keys)) == 0
     holds.keep(state, state.held - hits, state.held_ids - 1, is_last and math.huge or state.lapses)
@@ -99,10 +152,9 @@ function holds.release(keys, state, id)
   return hits
 end
 
--- The ids of the holds that have lapsed, the hits of the others, their number, and when the first of these lapses;
--- math.huge if there are none. The hash tells, since somebody may have removed it.
-function holds.find_lapsed(keys, now_ms)
-  local ids, held, held_ids, first = {}, 0, 0, math.huge
+-- Reads all holds. Returns what `find_lapsed` returns, and the order of those that have not lapsed.
+function holds.read_all(keys, now_ms)
+  local ids, held, held_ids, first, order = {}, 0, 0, math.huge, {}
   local stored = redis.call('HGETALL', holds.name(keys))
   for i = 1, #stored, 2 do
     local lapses, _, hits = holds.parse(stored[i + 1])
@@ -110,9 +162,31 @@ function holds.find_lapsed(keys, now_ms)
       ids[#ids + 1] = stored[i]
     else
       held, held_ids, first = held + hits, held_ids + 1, math.min(first, lapses)
+      order[#order + 1] = digits(lapses)
+      order[#order + 1] = holds.member(stored[i], hits)
     end
   end
-  return ids, held, held_ids, first
+  return ids, held, held_ids, first, order
+end
+
+-- The ids of the holds that have lapsed, the hits of the others, their number, and when the first of these lapses;
+-- math.huge, and no ids, if there are none. The fifth value is the order of these if all holds had to be read: there are
+-- few, there is no order, or somebody has removed the hash or the order.
+function holds.find_lapsed(keys, state, now_ms)
+  if now_ms >= state.held_until then
+    return {}, 0, 0, math.huge
+  end
+  local count = holds.call_order(keys, state, 'ZCARD')
+  if count ~= state.held_ids or count ~= redis.call('HLEN', holds.name(keys)) then
+    return holds.read_all(keys, now_ms)
+  end
+  local now, ids, held, first = digits(now_ms), {}, state.held, math.huge
+  for i, member in ipairs(holds.call_order(keys, state, 'ZRANGE', '-inf', now, 'BYSCORE')) do
+    local id, hits = string.match(member, '^([^*]*)%*?(%d*)$')
+    ids[i], held = id, held - (tonumber(hits) or ONE_HIT)
+  end
+  local next_hold = holds.call_order(keys, state, 'ZRANGE', #ids, #ids, 'WITHSCORES')
+  return ids, held, count - #ids, tonumber(next_hold[2]) or math.huge
 end
 
 -- Ends the holds that have lapsed. Their ids are not remembered: whoever asks about one has not heard of the approval,
@@ -121,9 +195,16 @@ function holds.end_lapsed(keys, state, call)
   if not has_holds(state) or call.now_ms < state.lapses then
     return
   end
-  local ids, held, held_ids, first = holds.find_lapsed(keys, call.now_ms)
+  local ids, held, held_ids, first, order = holds.find_lapsed(keys, state, call.now_ms)
+  if first == math.huge then
+    redis.call('UNLINK', holds.name(keys), holds.order_name(keys))
+  elseif order then
+    holds.begin_order(keys, state, order)
+  elseif #ids > 0 then
+    holds.call_order(keys, state, 'ZREMRANGEBYSCORE', '-inf', digits(call.now_ms))
+  end
   call_in_chunks('HDEL', holds.name(keys), ids)
-  if #ids > 0 or held < state.held then
+  if #ids > 0 or held_ids < state.held_ids then
     make_room(state, call)
   end
   holds.keep(state, held, held_ids, first)
@@ -138,7 +219,7 @@ function holds.shorten(keys, state, call)
   for i = 1, #stored, 2 do
     local lapses, millis, hits = holds.parse(stored[i + 1])
     if lapses > call.now_ms + millis then
-      holds.write(keys, state, stored[i], call.now_ms + millis, millis, hits)
+      holds.write(keys, state, stored[i], call.now_ms + millis, millis, hits, hits)
     end
   end
 end
@@ -158,7 +239,7 @@ function holds.renew(keys, state, call, id, millis, hits, longest)
     return false
   end
   hits = hits or hits_before
-  holds.write(keys, state, id, lapses, millis, hits)
+  holds.write(keys, state, id, lapses, millis, hits, hits_before)
   holds.set_held(state, state.held + hits - hits_before, state.held_ids)
   local _, more = further.amend(keys, state, id, hits)
   if hits < hits_before or more < 0 then

@@ -423,6 +423,9 @@ local function write_expiry(keys, state, call)
   expire_requests(keys, state, call, expire_at)
   if has_holds(state) then
     redis.call('PEXPIREAT', holds.name(keys), expire_at)
+    if state.orders_holds then
+      holds.call_order(keys, state, 'PEXPIREAT', expire_at)
+    end
   end
 end
 

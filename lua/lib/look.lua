@@ -13,7 +13,7 @@ local function look_at_holds(keys, state, now_ms)
   if not has_holds(state) or now_ms < state.lapses then
     return
   end
-  local _, held, held_ids, first = holds.find_lapsed(keys, now_ms)
+  local _, held, held_ids, first = holds.find_lapsed(keys, state, now_ms)
   holds.keep(state, held, held_ids, first)
 end
 

@@ -25,7 +25,7 @@ local MORE = { 'expires', 'ticket', 'hold_until', 'unsorted', 'serving', 'served
 local NO_MORE = {
   __index = {
     stored_expires = 0, ticket = 0, hold_until = 0, unsorted = 0, serving = 0, served = 0, blocked = 0, hits = 0,
-    held = 0, held_ids = 0, lapses = 0, held_until = 0, max_holds = 0, paused_until = 0, next_window = 0,
+    held = 0, held_ids = 0, lapses = 0, held_until = 0, max_holds = 0, orders_holds = false, paused_until = 0, next_window = 0,
     hold_seen = 0, hold_again = 0,
   },
 }
@@ -161,6 +161,7 @@ local function state_of(state_key, values)
   }, NO_MORE)
   further.set(state, limits, state.start)
   if values[6] then
+    state.orders_holds = values[6] == '2'
     read_more(state_key, state)
   end
   state.expires = state.stored_expires > 0 and state.stored_expires or idle_time(state)
@@ -219,7 +220,7 @@ local function write_more(state_key, state)
     return
   end
   redis.call(
-    'HSET', state_key, 'more', 1, 'expires', expires_to_store(state), 'ticket', state.ticket,
+    'HSET', state_key, 'more', state.orders_holds and 2 or 1, 'expires', expires_to_store(state), 'ticket', state.ticket,
     'hold_until', state.hold_until, 'unsorted', state.unsorted, 'serving', state.serving, 'served', state.served,
     'blocked', state.blocked, 'hits', state.hits, 'holds', format_holds(state),
     'paused_until', state.paused_until, 'next_window', state.next_window, 'further', further.format(state),

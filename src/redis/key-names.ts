@@ -37,6 +37,11 @@ export class KeyNames {
     return `${this.state}:holds`;
   }
 
+  /** Which of the held approvals lapse first, if there are many. */
+  get holdsByLapse(): string {
+    return `${this.holds}:order`;
+  }
+
   /** The waiters, in the order of their arrival. */
   get queue(): string {
     return `${this.state}:queue`;
@@ -87,6 +92,7 @@ export function storedNames(
     { holds: 'approved request ids', name: names.requests },
     { holds: 'hits of approvals', name: names.hits },
     { holds: 'held approvals', name: names.holds },
+    { holds: 'held approvals by the time of their lapse', name: names.holdsByLapse },
     ...further.map(({ name }) => ({
       holds: `approvals in the limit ${name}`,
       name: names.limit(name),

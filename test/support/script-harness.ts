@@ -204,11 +204,14 @@ export class ScriptHarness {
    */
   async expiry(): Promise<Record<string, number>> {
     const expiry: Record<string, number> = {};
-    const { state, requests, hits, holds, queue, waiting, replicas } = this.names;
+    const { state, requests, hits, holds, holdsByLapse, queue, waiting, replicas } = this.names;
     const limits = Object.fromEntries(
       [...this.#limits].map((name) => [`limit:${name}`, this.names.limit(name)]),
     );
-    const names = { state, requests, hits, holds, queue, waiting, replicas, ...limits };
+    const names = {
+      ...{ state, requests, hits, holds, holdsByLapse, queue, waiting, replicas },
+      ...limits,
+    };
     for (const [name, key] of Object.entries(names)) {
       const at = await this.#expiryOf(key);
       if (at !== undefined) expiry[name] = at;

@@ -1,7 +1,10 @@
 import type { MemoryRoom } from './memory-room.js';
+import { Moments } from './moments.js';
 
 /** What a hold takes, measured. */
-const BYTES_PER_HOLD = 300;
+const BYTES_PER_HOLD = 400;
+/** How many moments of holds that were released or renewed may be left, besides one for each hold. */
+const MOST_OUTDATED = 100;
 
 interface Hold {
   readonly hits: number;
@@ -21,6 +24,8 @@ interface HoldChanges {
 /** The approvals of a key that are held. `lua/lib/holds.lua` has the same rules. Times are milliseconds of a clock. */
 export class Holds {
   readonly #holds = new Map<string, Hold>();
+  /** Has a moment for each time that a hold was taken or renewed, so that few holds are looked at to find the next. */
+  readonly #order = new Moments();
   #hits = 0;
   #firstLapse = Infinity;
 
@@ -86,18 +91,27 @@ export class Holds {
   /** Ends the holds that have lapsed. */
   endLapsed(now: number): void {
     if (now < this.#firstLapse) return;
-    this.#firstLapse = Infinity;
-    for (const [id, hold] of this.#holds) {
-      if (hold.lapsesAt <= now) this.#remove(id, hold);
-      else this.#firstLapse = Math.min(this.#firstLapse, hold.lapsesAt);
+    for (let next = this.#order.first; next && next.at <= now; next = this.#order.first) {
+      this.#order.removeFirst();
+      const hold = this.#holds.get(next.id);
+      if (hold?.lapsesAt === next.at) this.#remove(next.id, hold);
     }
+    this.#firstLapse = this.#firstOfOrder();
   }
 
   /** The holds that have not lapsed; undefined if there are none. */
   heldAt(now: number): { readonly hits: number; readonly size: number } | undefined {
-    const live = [...this.#holds.values()].filter(({ lapsesAt }) => lapsesAt > now);
-    if (live.length === 0) return undefined;
-    return { hits: live.reduce((sum, { hits }) => sum + hits, 0), size: live.length };
+    let hits = this.#hits;
+    let size = this.#holds.size;
+    const lapsed = new Set<Hold>();
+    this.#order.visitUntil(now, ({ id, at }) => {
+      const hold = this.#holds.get(id);
+      if (hold?.lapsesAt !== at || lapsed.has(hold)) return;
+      lapsed.add(hold);
+      hits -= hold.hits;
+      size -= 1;
+    });
+    return size === 0 ? undefined : { hits, size };
   }
 
   /** Removes all, and gives their memory back. */
@@ -109,12 +123,28 @@ export class Holds {
     this.#holds.set(id, hold);
     this.#hits += hold.hits;
     this.#firstLapse = Math.min(this.#firstLapse, hold.lapsesAt);
+    this.#order.add({ id, at: hold.lapsesAt });
+    if (this.#order.size > MOST_OUTDATED + 2 * this.#holds.size) {
+      this.#order.clear();
+      for (const [each, { lapsesAt: at }] of this.#holds) this.#order.add({ id: each, at });
+    }
+  }
+
+  /** When the first hold lapses. Passes over what the order has of holds that were released or renewed. */
+  #firstOfOrder(): number {
+    for (let next = this.#order.first; next; next = this.#order.first) {
+      if (this.#holds.get(next.id)?.lapsesAt === next.at) return next.at;
+      this.#order.removeFirst();
+    }
+    return Infinity;
   }
 
   #remove(id: string, { hits }: Hold): void {
     this.#holds.delete(id);
     this.#hits -= hits;
     this.room.giveBack(BYTES_PER_HOLD);
-    if (this.#holds.size === 0) this.#firstLapse = Infinity;
+    if (this.#holds.size > 0) return;
+    this.#firstLapse = Infinity;
+    this.#order.clear();
   }
 }

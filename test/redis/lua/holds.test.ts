@@ -6,6 +6,10 @@ import {
   TEST_LEASE_MILLIS,
   type TestReplica,
 } from '../../support/script-harness.js';
+import { beforeOrder } from '../../support/before-order.js';
+import { elementsRead } from '../../support/elements-read.js';
+import { limiterRules } from '../../support/redis-user.js';
+import { uniqueKey } from '../../support/unique-key.js';
 import { sentAgain } from '../../support/unguarded.js';
 import { useRedis } from '../../support/use-redis.js';
 import { useWakeRecorder } from '../../support/wake-recorder.js';
@@ -752,4 +756,136 @@ test('the hold of a waiter outlives the lease of its replica', async () => {
   await replica.settle();
   await key.setTime(TEST_LEASE_MILLIS * 10);
   expect(await key.replica('r2', { limits }).check(['c', 'd'])).toEqual(['approved', 'denied']);
+});
+
+describe('a key with more holds than are read whole', () => {
+  const MANY = 300;
+  const many = { limits: { maxRequests: MANY + 10 }, maxHoldsPerKey: MANY + 10 };
+  let many1: TestReplica;
+
+  const hold = (id: string, holdMillis: number, hits = 1): Promise<unknown> =>
+    many1.checkHold(id, holdMillis, { hits });
+
+  /** All but the first three lapse after a minute or later. */
+  beforeEach(async () => {
+    many1 = key.replica('r1', many);
+    await hold('first', 100);
+    await hold('second', 200, 2);
+    await hold('third', 300);
+    await many1.checkBatch(
+      Array.from({ length: MANY - 3 }, (_, i) => ({
+        requestId: `h${i}`,
+        canWait: false,
+        holdMillis: 60_000 + i,
+      })),
+    );
+  });
+
+  test('is looked at without a look at those that have not lapsed', async () => {
+    await key.setTime(250);
+    const work = async (): Promise<void> => {
+      expect(await many1.inspect()).toMatchObject({ approved: MANY - 2, held: MANY - 2 });
+      expect(await many1.examine()).toMatchObject({ held: MANY - 2 });
+    };
+    // The one that is the next to lapse is read as well.
+    expect(await elementsRead(redis.client, key.names.holds, work)).toBe(2 * (2 + 1));
+  });
+
+  test('ends those that have lapsed without a look at the others', async () => {
+    await key.setTime(250);
+    // Those that have lapsed are gone when the reads are counted.
+    const work = (): Promise<unknown> => many1.checkHold('new', 60_000);
+    expect(await elementsRead(redis.client, key.names.holds, work)).toBeLessThanOrEqual(3);
+    expect(await counted()).toEqual({ approved: MANY - 1, held: MANY - 1 });
+    expect(Object.keys(await storedHolds())).not.toContain('second');
+    expect((await key.stored()).state).toMatchObject({ lapses: [300, 60_000 + MANY - 4] });
+  });
+
+  test('ends a hold at its time after renewals, corrections and releases', async () => {
+    await many1.renewHold('first', { holdMillis: 5000, hits: 3 });
+    await many1.renewHold('third', { hits: 1 });
+    await many1.release('second');
+    await key.setTime(299);
+    expect(await many1.inspect()).toMatchObject({ held: MANY + 1 });
+    await key.setTime(300);
+    expect(await many1.inspect()).toMatchObject({ held: MANY });
+    await many1.renewHold('h0');
+    expect((await key.stored()).state).toMatchObject({ held: MANY, lapses: [5000, 60_300] });
+    await key.setTime(5000);
+    await many1.renewHold('h0');
+    expect(await counted()).toEqual({ approved: MANY - 3, held: MANY - 3 });
+  });
+
+  test('keeps the order of its holds for as long as the holds', async () => {
+    const { holds, holdsByLapse } = key.names;
+    expect(await redis.client.zcard(holdsByLapse)).toBe(MANY);
+    expect((await key.stored()).expiry).toMatchObject({
+      holds: await redis.client.pexpiretime(holds).then((at) => at - key.startMillis),
+      holdsByLapse: await redis.client.pexpiretime(holds).then((at) => at - key.startMillis),
+    });
+    await key.setTime(120_000);
+    await many1.check(['x']);
+    expect(await redis.client.exists(holds, holdsByLapse)).toBe(0);
+  });
+
+  test.each(['holds', 'holdsByLapse'] as const)(
+    'is exact when Redis has lost %s alone',
+    async (name) => {
+      await redis.client.del(key.names[name]);
+      await key.setTime(250);
+      const held = name === 'holds' ? 0 : MANY - 2;
+      expect(await many1.inspect()).toMatchObject({ held });
+      await many1.check(['x']);
+      expect(await counted()).toEqual({ approved: held + 1, held });
+      await key.setTime(350);
+      await many1.check(['y']);
+      expect(await counted()).toEqual({
+        approved: Math.max(0, held - 1) + 2,
+        held: Math.max(0, held - 1),
+      });
+    },
+  );
+
+  test('is exact beside a replica that does not know of the order', async () => {
+    const before = key.replica('r2', { ...many, replacements: beforeOrder() });
+    // As many holds as before, others than the order has.
+    await before.renewHold('first', { holdMillis: 30_000 });
+    await before.renewHold('h7', { holdMillis: 150 });
+    await before.release('third');
+    await before.checkHold('other', 170);
+    const heldAt = async (millis: number): Promise<unknown> => {
+      await key.setTime(millis);
+      return (await many1.inspect())?.held;
+    };
+    expect(await heldAt(149)).toBe(MANY + 1);
+    expect(await heldAt(150)).toBe(MANY);
+    await many1.renewHold('h0');
+    expect(await heldAt(170)).toBe(MANY - 1);
+    await many1.renewHold('h0');
+    expect(await heldAt(200)).toBe(MANY - 3);
+    await many1.renewHold('h0');
+    // The order follows the holds again.
+    const work = (): Promise<unknown> => heldAt(30_000);
+    expect(await elementsRead(redis.client, key.names.holds, work)).toBe(2);
+  });
+
+  test('works as before for a user whose rules do not allow the order', async () => {
+    const user = uniqueKey();
+    const rules = limiterRules().filter((rule) => !rule.startsWith('+z'));
+    await redis.client.call('ACL', 'SETUSER', user, 'on', 'nopass', ...rules);
+    const client = redis.client.duplicate({ username: user, password: 'any' });
+    try {
+      const replica2 = key.replica('r2', { ...many, client });
+      await replica2.release('first');
+      await replica2.checkHold('other', 150);
+      await key.setTime(200);
+      expect(await replica2.inspect()).toMatchObject({ held: MANY - 2 });
+      await replica2.check(['x']);
+      expect(await counted()).toEqual({ approved: MANY - 1, held: MANY - 2 });
+    } finally {
+      client.disconnect();
+      await redis.client.call('ACL', 'DELUSER', user);
+      await redis.client.call('ACL', 'LOG', 'RESET');
+    }
+  });
 });

@@ -2,7 +2,12 @@ import fc from 'fast-check';
 
 import type { FurtherLimit } from '../../../src/limiter/further-limits.js';
 import type { Limits } from '../../../src/limiter/limiter.js';
-import { ScriptHarness, type TestReplica } from '../../support/script-harness.js';
+import { beforeOrder, orderOfFew } from '../../support/before-order.js';
+import {
+  type ReplicaOptions,
+  ScriptHarness,
+  type TestReplica,
+} from '../../support/script-harness.js';
 import { sentAgain, unguarded } from '../../support/unguarded.js';
 import { extent } from '../../support/extent.js';
 import { readStoredState, type StoredLimit } from '../../support/stored-state.js';
@@ -14,6 +19,12 @@ const hits = fc.integer({ min: 1, max: 5 });
 /** Some lapse within a window, some after several. */
 const holdMillis = fc.constantFrom(100, 600, 1000, 2500, 9000);
 const replicaId = fc.constantFrom('r1', 'r2', 'r3');
+/** Two keep the order of two holds. The third has a version that knows of none. */
+const ORDERS: Readonly<Record<string, Pick<ReplicaOptions, 'replacements'>>> = {
+  r1: { replacements: orderOfFew() },
+  r2: { replacements: orderOfFew() },
+  r3: { replacements: beforeOrder() },
+};
 
 const furtherLimit = (name: string): fc.Arbitrary<FurtherLimit> =>
   fc.record({
@@ -147,7 +158,11 @@ async function run(
     now += millis;
     await key.setTime(now);
     const own = (id: string): string => `${replicaId}-${id}`;
-    const options = { limits: { windowMillis, ...limits }, leaseMillis: 2000 };
+    const options = {
+      limits: { windowMillis, ...limits },
+      leaseMillis: 2000,
+      ...ORDERS[replicaId],
+    };
     const replica = key.replica(replicaId, options);
     const checking = (ids: readonly string[]): TestReplica => {
       const isSentAgain = ids.some((id) => checked.has(id));

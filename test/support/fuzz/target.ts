@@ -122,6 +122,8 @@ async function flawsOfNames(
       ...[1, 2, 3].map((turn) => `${state}:requests:${turn}`),
       // Only keys with further limits have approvals with several hits.
       ...(limits.size > 0 ? [`${state}:requests:hits`] : []),
+      // Of more than 50 holds.
+      `${state}:holds:order`,
       ...(held > 0 ? [] : [`${state}:holds`]),
     ]),
   );

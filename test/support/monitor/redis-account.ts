@@ -21,7 +21,9 @@ const COMMANDS_KEPT = 1_500_000;
 const CHARACTERS_KEPT = 300;
 /** These change nothing, and are most of all commands. */
 const READS = new Set(
-  'time hmget hgetall hvals hlen lrange lindex llen smismember sismember scard exists'.split(' '),
+  'time hmget hgetall hvals hlen lrange lindex llen smismember sismember scard exists zcard zrange'.split(
+    ' ',
+  ),
 );
 
 /** The start of a key's window on a server, in milliseconds since 1970. */

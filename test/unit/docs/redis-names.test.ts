@@ -7,7 +7,7 @@ const PAGE = 'docs/redis.md';
 test('the page lists the names in Redis that the code builds', () => {
   const naming = new KeyNaming('sluice:');
   const names = naming.namesOf('job');
-  const { state, requests, hits, holds, queue, waiting, replicas } = names;
+  const { state, requests, hits, holds, holdsByLapse, queue, waiting, replicas } = names;
   const { leader, wakeChannel, pastRequests } = names;
   const onPage = tableRows(PAGE, ['Name', 'Type', 'Holds']).map(([name]) => inBackticks(name));
   const [firstTurn] = pastRequests;
@@ -16,6 +16,7 @@ test('the page lists the names in Redis that the code builds', () => {
     requests,
     hits,
     holds,
+    holdsByLapse,
     names.limit('<name>'),
     firstTurn,
     queue,
