@@ -1,8 +1,17 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+
 import { bothLimiters } from '../../support/both-limiters.js';
 import { untilWaiting } from '../../support/debug-state.js';
 import { approve, begin, ratePath, send } from '../../support/http-client.js';
 import { openConnection, requestText } from '../../support/raw-http.js';
-import { killReplicas, type ReplicaProcess, startReplica } from '../../support/replica-process.js';
+import {
+  killReplicas,
+  type ReplicaProcess,
+  startReplica,
+  TEST_SETTINGS,
+} from '../../support/replica-process.js';
 import { uniqueKey } from '../../support/unique-key.js';
 import { until } from '../../support/until.js';
 import { useRedis } from '../../support/use-redis.js';
@@ -190,5 +199,42 @@ describe('the port of a replica that stops', () => {
 
     expect(await replica.kill('SIGTERM')).toBe(0);
     await connection.closed;
+  });
+});
+
+describe('npm start', () => {
+  let npm: ChildProcess;
+  // Its group, with a service that npm has left.
+  afterEach(() => {
+    try {
+      process.kill(-npm.pid!, 'SIGKILL');
+    } catch (error) {
+      expect(error).toMatchObject({ code: 'ESRCH' });
+    }
+  });
+
+  test('stops the service when npm gets SIGTERM', async () => {
+    npm = spawn('npm', ['start'], {
+      detached: true,
+      env: { PATH: process.env.PATH, HOME: process.env.HOME, ...TEST_SETTINGS },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    let log = '';
+    npm.stdout!.on('data', (data: Buffer) => (log += data.toString()));
+    await until(() => log.includes('"msg":"serving"'));
+    npm.kill('SIGTERM');
+
+    const [code] = (await once(npm, 'exit')) as [number | null];
+    expect(code).toBe(0);
+    expect(log).toContain('"msg":"stopped"');
+  });
+
+  test('is not the only script without a shell between npm and its program', () => {
+    const { scripts } = JSON.parse(readFileSync('package.json', 'utf8')) as {
+      scripts: Readonly<Record<string, string>>;
+    };
+    // A shell between the two does not pass signals on.
+    const behindShell = Object.entries(scripts).filter(([, script]) => /^node [^&]*$/.test(script));
+    expect(behindShell).toEqual([]);
   });
 });
