@@ -44,7 +44,7 @@ const SOUND: Values = {
 
 /** By alert: the series that differ if it fires. */
 const FAULTS: Readonly<Record<string, Values>> = {
-  SluiceGone: { ratelimit_waiting: '_x40' },
+  SluiceGone: { ratelimit_ready: '1x10 _x30' },
   SluiceStoreDown: { ratelimit_store_breakers_open: '1x40' },
   SluiceStoreFull: { 'ratelimit_failed_checks_total{reason="store_full"}': '0+1x40' },
   SluiceStoreFaults: { 'ratelimit_store_errors_total{kind="fault"}': '0+1x40' },
@@ -79,38 +79,88 @@ const FAULTS: Readonly<Record<string, Values>> = {
   },
 };
 
+/** Alerts about all replicas of an installation. The others name the replica. */
+const OF_INSTALLATION = [
+  'SluiceGone',
+  'SluiceChecksFail',
+  'SluiceRulesDiffer',
+  'SluiceKeyFull',
+  'SluiceTokensRejected',
+  'SluiceQueueFull',
+  'SluiceRuleAtItsLimit',
+];
+const INSTALLATION = 'job="sluice",namespace="shop"';
+const REPLICA = `${INSTALLATION},pod="sluice-1",instance="10.0.0.1:8080"`;
+/** Installations without faults: another release in the namespace, and the same release in another namespace. */
+const NEIGHBOURS = [
+  'job="other-sluice",namespace="shop",pod="other-sluice-1",instance="10.0.0.2:8080"',
+  'job="sluice",namespace="bank",pod="sluice-1",instance="10.0.0.3:8080"',
+];
+/** Its rules are others. */
+const OF_NEIGHBOUR: Values = {
+  ...without(SOUND, 'ratelimit_rules{digest="a"}'),
+  'ratelimit_rules{digest="other"}': '3x40',
+};
+/** A program of Node that is not Sluice. */
+const FOREIGN = 'nodejs_eventloop_lag_p99_seconds{job="app",namespace="shop",pod="app-1"}';
+
 const folder = useTemporaryFolder();
 
-/** Series in promtool's form, all of one namespace and pod. */
-function asInput(values: Values): object[] {
+function without(values: Values, name: string): Values {
+  return Object.fromEntries(Object.entries(values).filter(([series]) => series !== name));
+}
+
+/** Series in promtool's form, all of the target with these labels. */
+function asInput(values: Values, target: string): object[] {
   return Object.entries(values).map(([series, amounts]) => {
     const [, name = '', labels = ''] = /^(\w+)(?:\{(.*)\})?$/.exec(series)!;
-    const all = [labels, 'namespace="shop"', 'pod="sluice-1"'].filter(Boolean);
-    return { series: `${name}{${all.join(',')}}`, values: amounts };
+    return { series: `${name}{${[labels, target].filter(Boolean).join(',')}}`, values: amounts };
   });
 }
 
-/** Checks with promtool that exactly these alerts fire after half an hour. */
-function expectFiring(values: Values, names: readonly string[]): void {
+/** The labels of an alert that fires for the replica with faults. */
+function labelsOf(alert: string): string {
+  const name = `alertname="${alert}"`;
+  if (OF_INSTALLATION.includes(alert)) return `{${name},${INSTALLATION}}`;
+  return `{${name},${REPLICA}}`;
+}
+
+/** Checks with promtool that exactly the alerts with these labels fire after half an hour. */
+function expectFiring(series: readonly object[], labels: readonly string[]): void {
   const file = join(folder, 'test.yml');
   const firing = {
-    expr: 'group by (alertname) (ALERTS{alertstate="firing"})',
+    expr: 'group by (alertname, namespace, job, pod, instance) (ALERTS{alertstate="firing"})',
     eval_time: '30m',
-    exp_samples: names.map((name) => ({ labels: `{alertname="${name}"}`, value: 1 })),
+    exp_samples: labels.map((one) => ({ labels: one, value: 1 })),
   };
-  const test = { interval: '1m', input_series: asInput(values), promql_expr_test: [firing] };
+  const test = { interval: '1m', input_series: series, promql_expr_test: [firing] };
   writeFileSync(file, stringify({ rule_files: [join(ROOT, RULES_FILE)], tests: [test] }));
   // promtool fails and says why if other alerts fire.
   execFileSync(provided('SLUICE_TEST_PROMTOOL'), ['test', 'rules', file], { stdio: 'pipe' });
 }
 
-describeWithPrometheus('an alert', () => {
+describeWithPrometheus('beside other installations, an alert', () => {
+  const neighbours = [
+    ...NEIGHBOURS.flatMap((target) => asInput(OF_NEIGHBOUR, target)),
+    { series: FOREIGN, values: '5x40' },
+  ];
+
   test('is silent while nothing is wrong', () => {
-    expectFiring(SOUND, []);
+    expectFiring([...asInput(SOUND, REPLICA), ...neighbours], []);
   });
 
-  test.each(alerts.map(({ alert }) => alert))('fires, and no other: %s', (alert) => {
-    expect(FAULTS).toHaveProperty(alert);
-    expectFiring({ ...SOUND, ...FAULTS[alert] }, [alert]);
+  test.each(alerts.map(({ alert }) => alert))(
+    'fires for the installation with the fault, and no other: %s',
+    (alert) => {
+      expect(FAULTS).toHaveProperty(alert);
+      const values = { ...SOUND, ...FAULTS[alert] };
+      expectFiring([...asInput(values, REPLICA), ...neighbours], [labelsOf(alert)]);
+    },
+  );
+});
+
+describeWithPrometheus('without any installation', () => {
+  test('SluiceGone fires', () => {
+    expectFiring([{ series: FOREIGN, values: '0x40' }], ['{alertname="SluiceGone"}']);
   });
 });
