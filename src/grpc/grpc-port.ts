@@ -2,7 +2,7 @@ import { Server, ServerCredentials } from '@grpc/grpc-js';
 import { ReflectionService } from '@grpc/reflection';
 import type { Logger } from 'pino';
 
-import { systemClock } from '../common/clock.js';
+import { type Clock, systemClock } from '../common/clock.js';
 import { FrequentLog } from '../common/frequent-log.js';
 import type { Settings } from '../config/settings.js';
 import type { WatchedFiles } from '../config/watched-files.js';
@@ -58,6 +58,7 @@ export async function openGrpcPort(
   keyPair: WatchedFiles<KeyPair> | undefined,
   port: number,
   timeouts: Timeouts = TIMEOUTS,
+  clock: Clock = systemClock,
 ): Promise<GrpcPort> {
   const { service, settings, logger, readiness } = parts;
   const bounds = connectionBounds(settings, parts.metrics, logger);
@@ -92,17 +93,21 @@ export async function openGrpcPort(
     watchPath: WATCH_PATH,
     maxWaiters: settings.MAX_WAITERS,
     timeouts,
-    clock: systemClock,
+    clock,
     onDropped: (reason) => {
       parts.metrics.streamDropped(reason);
       dropLog.note(reason);
+    },
+    onConnectionDropped: () => {
+      bounds.onDropped('too_many_resets');
     },
   });
   streams.apply(http2ServerOf(server));
   const listener = await listenForHttp2(
     { setting: 'GRPC_PORT', port, host: settings.HOST, keyPair, bounds },
     (socket) => {
-      injector.injectConnection(socket);
+      if (streams.admits(socket)) injector.injectConnection(socket);
+      else socket.destroy();
     },
   );
   return {

@@ -6,6 +6,7 @@ import {
   type OutgoingHttpHeaders,
   type ServerHttp2Stream,
 } from 'node:http2';
+import type { Socket } from 'node:net';
 
 import { status } from '@grpc/grpc-js';
 
@@ -13,6 +14,8 @@ import type { Clock } from '../common/clock.js';
 import type { Timeouts } from '../net/timeouts.js';
 import type { StreamDropReason } from '../metrics/metrics.js';
 import { Awaited, type EndReason } from './awaited.js';
+import { EndedSessions } from './ended-sessions.js';
+import { type CountedConnection, ResetBounds } from './reset-bounds.js';
 
 /** As counted over HTTP/2, with 32 bytes more for each header. Gateways send about 1 KiB. */
 const MAX_HEADER_LIST_BYTES = 8 * 1024;
@@ -50,6 +53,8 @@ export interface StreamBoundsOptions {
   readonly clock: Clock;
   /** Called for each stream that is dropped. */
   readonly onDropped: (reason: StreamDropReason) => void;
+  /** Called for each connection that is dropped since its client resets too many streams. */
+  readonly onConnectionDropped: () => void;
 }
 
 type OnStream = (
@@ -68,6 +73,13 @@ export class StreamBounds {
   readonly #coming: Awaited<ServerHttp2Stream>;
   readonly #answered: Awaited<ServerHttp2Stream>;
   readonly #others = new WeakMap<Http2Session, number>();
+  readonly #ended: EndedSessions;
+  readonly #resets: ResetBounds;
+  /** The session of the stream that is being taken, which a stream that is over does not have. */
+  #session: Http2Session | undefined;
+  #connection: CountedConnection | undefined;
+  /** The streams that were reset here. */
+  readonly #resetHere = new WeakSet<ServerHttp2Stream>();
 
   constructor(private readonly options: StreamBoundsOptions) {
     const { clock, maxWaiters, timeouts } = options;
@@ -82,6 +94,15 @@ export class StreamBounds {
     const streams = { millis: timeouts.requestMillis, clock, end: this.#drop };
     this.#coming = new Awaited({ ...streams, max: MAX_COMING, maxBytes: MAX_COMING_BYTES });
     this.#answered = new Awaited({ ...streams, max: maxWaiters + MAX_COMING });
+    this.#ended = new EndedSessions(clock);
+    this.#resets = new ResetBounds(clock);
+  }
+
+  /** Whether a connection may begin. Those of an address that resets too many streams are dropped. */
+  admits({ remoteAddress = '' }: Socket): boolean {
+    if (this.#resets.admits(remoteAddress)) return true;
+    this.options.onConnectionDropped();
+    return false;
   }
 
   /** Applies the bounds to `server`. */
@@ -93,6 +114,12 @@ export class StreamBounds {
       };
       this.#beginning.add(session);
       session.once('localSettings', hasBegun).once('close', hasBegun);
+      this.#ended.add(session);
+      const connection = this.#resets.connection(session.socket.remoteAddress ?? '');
+      session.prependListener('stream', () => {
+        this.#session = session;
+        this.#connection = connection;
+      });
     });
     const listeners = server.listeners('stream') as OnStream[];
     server.removeAllListeners('stream');
@@ -104,12 +131,19 @@ export class StreamBounds {
   }
 
   close(): void {
-    for (const awaited of [this.#beginning, this.#coming, this.#answered]) awaited.close();
+    for (const one of [this.#beginning, this.#coming, this.#answered, this.#ended]) one.close();
   }
 
   #take([stream, headers, , rawHeaders]: Parameters<OnStream>, serve: () => void): void {
     // A dropped stream emits an error.
     stream.on('error', () => undefined);
+    const [session, connection] = [this.#session, this.#connection];
+    const isOver: boolean = stream.closed;
+    if (isOver) {
+      // Its client has reset it in the same piece of data.
+      this.#noteReset(session, connection);
+      return;
+    }
     if (sizeOf(rawHeaders) > MAX_HEADER_LIST_BYTES) {
       this.#reset(stream, 'headers_too_large', constants.NGHTTP2_ENHANCE_YOUR_CALM);
       return;
@@ -125,6 +159,8 @@ export class StreamBounds {
     stream.once('close', () => {
       this.#coming.delete(stream);
       this.#answered.delete(stream);
+      const isReset = stream.aborted && !stream.headersSent && !this.#resetHere.has(stream);
+      if (isReset) this.#noteReset(session, connection);
     });
     serve();
     if (stream.closed) return;
@@ -135,6 +171,19 @@ export class StreamBounds {
     stream.once('end', () => {
       this.#coming.delete(stream);
       if (stream.headersSent && path !== watchPath) this.#answered.add(stream);
+    });
+  }
+
+  /** Notes that a client has reset a stream before its answer. */
+  #noteReset(session: Http2Session | undefined, connection: CountedConnection | undefined): void {
+    if (!session || !connection || connection.isEnding || this.#resets.allows(connection)) return;
+    connection.isEnding = true;
+    this.options.onConnectionDropped();
+    // Not while nghttp2 reads the piece of data: https://github.com/nodejs/node/issues/38964
+    setImmediate(() => {
+      if (session.destroyed) return;
+      session.goaway(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+      session.destroy();
     });
   }
 
@@ -180,6 +229,7 @@ export class StreamBounds {
 
   #reset(stream: ServerHttp2Stream, reason: StreamDropReason, code: number): void {
     this.options.onDropped(reason);
+    this.#resetHere.add(stream);
     stream.close(code);
   }
 }

@@ -6,6 +6,7 @@ const DROP_REASONS: readonly DropReason[] = [
   'too_many_connections',
   'too_many_held',
   'slow_reader',
+  'too_many_resets',
 ];
 
 const STREAM_DROP_REASONS: readonly StreamDropReason[] = [

@@ -4,9 +4,10 @@ import type { Decision } from '../limiter/limiter.js';
 
 /**
  * Why a connection was dropped: its port had as many connections as it may have, its port held as many requests as it
- * may hold, or its client read no answers.
+ * may hold, its client read no answers, or its client reset too many gRPC streams.
  */
-export type DropReason = 'too_many_connections' | 'too_many_held' | 'slow_reader';
+export type DropReason =
+  'too_many_connections' | 'too_many_held' | 'slow_reader' | 'too_many_resets';
 
 /** Why a gRPC stream was dropped: too large headers, too many streams on its port, or a client that is too slow. */
 export type StreamDropReason = 'headers_too_large' | 'too_many' | 'too_late';

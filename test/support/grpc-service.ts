@@ -1,3 +1,4 @@
+import type { Clock } from '../../src/common/clock.js';
 import { eventLoop } from '../../src/common/ticks.js';
 import { parseSettings } from '../../src/config/settings.js';
 import { openGrpcPort } from '../../src/grpc/grpc-port.js';
@@ -28,6 +29,7 @@ interface Options {
   /** Rules in the form of a rules file. */
   readonly rules?: readonly object[];
   readonly timeouts?: Timeouts;
+  readonly clock?: Clock;
 }
 
 /** Services of one file's tests, each of which ends with its test. */
@@ -71,6 +73,7 @@ export function useGrpcServices(): (limiter: Limiter, options?: Options) => Prom
       undefined,
       0,
       options.timeouts,
+      options.clock,
     );
     await port.startServing();
     stops.push(async () => {

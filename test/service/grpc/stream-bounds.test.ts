@@ -12,6 +12,7 @@ import {
   useFrameConnections,
 } from '../../support/http2-frames.js';
 import { smallLimiter } from '../../support/http-service.js';
+import { ManualClock } from '../../support/manual-clock.js';
 import { scrape } from '../../support/prometheus-text.js';
 import { killReplicas, startReplica } from '../../support/replica-process.js';
 import { useTemporaryFolder } from '../../support/temporary-folder.js';
@@ -100,6 +101,78 @@ describe('a connection', () => {
 
     await expectServed(gatewayOf(app));
   });
+});
+
+describe('a client that resets its streams before they are answered', () => {
+  /** Opens and resets streams on connection after connection, until told to stop. */
+  async function attack(app: GrpcApp, goesOn: () => boolean): Promise<void> {
+    while (goesOn()) {
+      const connection = await connect(app);
+      connection.begin();
+      for (let i = 0; i < 1200; i += 1) connection.reset(connection.openStream());
+      await connection.closed;
+    }
+  }
+
+  test('loses its connection at once, also if it connects again, and calls on other connections are answered', async () => {
+    const app = await start();
+    const gateway = gatewayOf(app);
+    await expectServed(gateway);
+    const attackers = { goOn: true };
+    const attacks = Array.from({ length: 4 }, () => attack(app, () => attackers.goOn));
+    const drops = (): Promise<number> =>
+      scrape(app.url).then((metrics) =>
+        metrics.value('ratelimit_dropped_connections_total', { reason: 'too_many_resets' }),
+      );
+    // After the first few connections most are closed before they begin.
+    await until(async () => {
+      await expectServed(gateway);
+      return (await drops()) > 50;
+    });
+    attackers.goOn = false;
+    await Promise.all(attacks);
+
+    await expectServed(gateway);
+  });
+});
+
+describe('a connection that has got a GOAWAY', () => {
+  test.each<[what: string, breakProtocol: (connection: FrameConnection) => void]>([
+    [
+      'a header that it must not repeat',
+      (connection) => void connection.openStream({ repeated: { header: LARGE, times: 2 } }),
+    ],
+    ['bytes that are no frame', (connection) => connection.write(Buffer.alloc(1000, 7))],
+  ])('for %s ends within 10 s', async (_what, breakProtocol) => {
+    const clock = new ManualClock(0);
+    const service = await startService(smallLimiter(), { clock });
+    const [connection, other] = [await begun(service), await begun(service)];
+    breakProtocol(connection);
+    await until(() => connection.received.some(({ type }) => type === FRAME.goAway));
+    for (let second = 0; second < 10; second += 1) {
+      await clock.advance(1000);
+      await other.settle();
+    }
+
+    await connection.closed;
+    expect(other.isClosed).toBe(false);
+  });
+});
+
+test('a connection that is idle, or waits for an answer, gets one ping and stays', async () => {
+  const clock = new ManualClock(0);
+  const limiter = smallLimiter();
+  limiter.check = () => new Promise(() => undefined);
+  const service = await startService(limiter, { clock });
+  const [idle, waits] = [await begun(service), await begun(service)];
+  waits.send(waits.openStream(), MESSAGE, { isLast: true });
+  for (let second = 0; second < 60; second += 1) {
+    await clock.advance(1000);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  await Promise.all([idle.settle(), waits.settle()]);
+
+  expect([idle.isClosed, waits.isClosed]).toEqual([false, false]);
 });
 
 describe('a call without a message', () => {
