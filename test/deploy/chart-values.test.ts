@@ -1,8 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
+import { z } from 'zod';
 import { isMap, isScalar, parse, parseDocument, type YAMLMap } from 'yaml';
 
+import { settingsSchema } from '../../src/config/settings.js';
 import { CHART, describeWithDeployTools, templateChart } from './rendered-objects.js';
 
 interface Schema {
@@ -10,6 +12,7 @@ interface Schema {
   readonly additionalProperties?: boolean | Schema;
   readonly required?: readonly string[];
   readonly items?: Schema;
+  readonly enum?: readonly string[];
 }
 
 interface Value {
@@ -24,6 +27,14 @@ const SCHEMA = JSON.parse(read('values.schema.json')) as Schema;
 
 /** Helm passes this value to each chart that another one includes. */
 const GIVEN_BY_HELM = 'global';
+
+/** The settings that take one of some words. */
+const CHOICES = Object.entries(
+  z.toJSONSchema(settingsSchema, { io: 'input', unrepresentable: 'any' }).properties!,
+).flatMap(([name, schema]) => {
+  const { enum: values } = schema as Schema;
+  return values === undefined || values.includes('true') ? [] : [[name, values] as const];
+});
 
 /** The paths of the maps with fixed names. Other maps may hold any names. */
 function groupsIn(schema: Schema, path: readonly string[] = []): (readonly string[])[] {
@@ -114,6 +125,18 @@ describeWithDeployTools(['helm'], "the schema of the chart's values", () => {
     },
   );
 
+  test.each(CHOICES)(
+    'takes the values of the setting %s, and rejects others',
+    async (name, values) => {
+      const { properties } = SCHEMA.properties!.settings!;
+      expect(properties![name]!.enum).toEqual(['', ...values]);
+      const { code, stderr } = await templateChart({ settings: { [name]: 'nonsense' } });
+
+      expect(code).toBe(1);
+      expect(stderr).toContain(`at '/settings/${name}': value must be one of`);
+    },
+  );
+
   test.each([
     [
       { settings: { WINDOW_MILLIS: 2000 } },
@@ -150,6 +173,11 @@ describeWithDeployTools(['helm'], "the schema of the chart's values", () => {
     [
       { mountedConfigMaps: [{ name: 'a', secretName: 'a', mountPath: '/a' }] },
       "missing property 'configMapName'",
+    ],
+    [{ extraVolumes: [{ name: 'tls', emptyDir: {} }] }, "at '/extraVolumes/0/name': 'not' failed"],
+    [
+      { lifecycle: { preStop: { sleep: 5 } } },
+      "at '/lifecycle/preStop/sleep': got number, want object",
     ],
     [{ image: { digest: 'sha256:abc' } }, "at '/image/digest': 'sha256:abc' does not match"],
     [{ lifecycle: { preStart: {} } }, "additional properties 'preStart' not allowed"],

@@ -43,27 +43,8 @@ const LIKE_DEV = {
   replicas: 3,
 };
 
-const LIKE_PROD = {
-  settings: {
-    REDIS_MODE: 'cluster',
-    REDIS_URL: [0, 1, 2].map((i) => `rediss://redis-${i}.example.internal:6379`).join(','),
-    REDIS_TLS_CA_FILE: '/etc/sluice/redis-ca/ca.crt',
-    ADMIN_PORT: '8081',
-    REQUESTS_CAN_SET_RATE: 'false',
-    REQUESTS_CAN_MOD_QUEUE: 'false',
-    REQUESTS_CAN_SET_WINDOW: 'false',
-  },
-  rules: { text: readText('k8s/overlays/prod/rules.yaml') },
-  tls: { secretName: 'sluice-tls' },
-  tokens: { secretName: 'sluice-tokens' },
-  redis: { secretName: 'sluice-redis' },
-  mountedSecrets: [
-    { name: 'redis-ca', secretName: 'sluice-redis-ca', mountPath: '/etc/sluice/redis-ca' },
-  ],
-  networkPolicy: {
-    ingressFrom: [{ namespaceSelector: { matchLabels: { 'sluice-clients': 'true' } } }],
-  },
-};
+/** The values on the chart's page that match the overlay prod. */
+const LIKE_PROD = valuesOfPage();
 
 const LIKE_PROD_MONITORED = {
   ...LIKE_PROD,
@@ -110,6 +91,10 @@ const EVERYTHING = {
   securityContext: { runAsNonRoot: true },
   lifecycle: { preStop: { exec: { command: ['true'] } } },
   dnsConfig: { options: [{ name: 'ndots', value: '1' }] },
+  minReadySeconds: 7,
+  revisionHistoryLimit: 3,
+  initContainers: [{ name: 'before', image: 'registry.example/before:1' }],
+  test: { key: 'tenant-test', secretName: 'test-token', secretKey: 'of-it' },
   extraContainers: [{ name: 'beside', image: 'registry.example/beside:1' }],
   extraVolumes: [{ name: 'extra', emptyDir: {} }],
   extraVolumeMounts: [{ name: 'extra', mountPath: '/extra' }],
@@ -145,9 +130,12 @@ const EVERYTHING = {
   podLabels: { team: 'limits', 'app.kubernetes.io/name': 'another' },
 };
 
+/** Mode 0440. */
+const GROUP_READS = 288;
 /** Only these two keys of the Secret. */
 const LOGIN = {
   secretName: 'our-redis',
+  defaultMode: GROUP_READS,
   items: ['username', 'password'].map((key) => ({ key, path: key })),
 };
 
@@ -165,7 +153,7 @@ describeWithDeployTools(['helm', 'kustomize'], 'the objects of the chart', () =>
     expect(comparable(await renderChart(LIKE_DEV))).toEqual(Object.fromEntries(withoutRedis));
   });
 
-  test('match the overlay prod', async () => {
+  test("match the overlay prod with the values of the chart's page", async () => {
     const inOverlay = await renderOverlay('prod');
 
     expect(comparable(await renderChart(LIKE_PROD))).toEqual(comparable(inOverlay));
@@ -193,7 +181,7 @@ describeWithDeployTools(['helm'], 'the chart', () => {
     ['its defaults', {}],
     ['every value that adds something', EVERYTHING],
     ['the values of a production', LIKE_PROD_MONITORED],
-    ['the values of its page', valuesOfPage()],
+    ['the values of its page', LIKE_PROD],
   ])('makes valid objects and settings with %s', async (_, values) => {
     const objects = await renderChart(values);
 
@@ -202,7 +190,7 @@ describeWithDeployTools(['helm'], 'the chart', () => {
   });
 
   test('uses every value', async () => {
-    const made = Object.values(comparable(await renderChart(EVERYTHING)));
+    const made = Object.values(comparable(await renderChart(EVERYTHING, { withTests: true })));
 
     expect(made).toEqual(
       expect.arrayContaining([
@@ -210,6 +198,8 @@ describeWithDeployTools(['helm'], 'the chart', () => {
           kind: 'Deployment',
           metadata: expect.objectContaining({ name: 'limits' }) as unknown,
           spec: expect.objectContaining({
+            minReadySeconds: 7,
+            revisionHistoryLimit: 3,
             template: {
               metadata: {
                 // The selector's labels can not be replaced.
@@ -235,12 +225,16 @@ describeWithDeployTools(['helm'], 'the chart', () => {
                   seccompProfile: { type: 'RuntimeDefault' },
                 },
                 dnsConfig: EVERYTHING.dnsConfig,
+                initContainers: EVERYTHING.initContainers,
                 volumes: [
                   { name: 'rules', configMap: { name: 'our-rules' } },
-                  { name: 'tls', secret: { secretName: 'our-tls' } },
-                  { name: 'tokens', secret: { secretName: 'our-tokens' } },
+                  { name: 'tls', secret: { secretName: 'our-tls', defaultMode: GROUP_READS } },
+                  {
+                    name: 'tokens',
+                    secret: { secretName: 'our-tokens', defaultMode: GROUP_READS },
+                  },
                   { name: 'redis', secret: LOGIN },
-                  { name: 'redis-ca', secret: { secretName: 'our-ca' } },
+                  { name: 'redis-ca', secret: { secretName: 'our-ca', defaultMode: GROUP_READS } },
                   { name: 'more', configMap: { name: 'our-files' } },
                   { name: 'extra', emptyDir: {} },
                 ],
@@ -270,6 +264,26 @@ describeWithDeployTools(['helm'], 'the chart', () => {
                 ],
               }) as unknown,
             },
+          }) as unknown,
+        }),
+        expect.objectContaining({
+          kind: 'Pod',
+          metadata: expect.objectContaining({ name: 'limits-test' }) as unknown,
+          spec: expect.objectContaining({
+            nodeSelector: EVERYTHING.nodeSelector,
+            containers: [
+              expect.objectContaining({
+                image: `registry.example/sluice:1.2.3@${DIGEST}`,
+                env: [
+                  { name: 'SLUICE_URL', value: 'https://limits.x.svc:443' },
+                  { name: 'SLUICE_KEY', value: 'tenant-test' },
+                  {
+                    name: 'SLUICE_TOKEN',
+                    valueFrom: { secretKeyRef: { name: 'test-token', key: 'of-it' } },
+                  },
+                ],
+              }),
+            ],
           }) as unknown,
         }),
         expect.objectContaining({
@@ -500,6 +514,10 @@ describeWithDeployTools(['helm'], 'the chart', () => {
     expect(theOne(objects, 'ConfigMap').data).toEqual({
       WINDOW_MILLIS: '1000',
       MAX_REQUESTS_IN_QUEUE: '400',
+      MAX_REQUESTS_CEILING: '100000',
+      MAX_REQUESTS_IN_QUEUE_CEILING: '10000',
+      WINDOW_MILLIS_CEILING: '86400000',
+      MAX_HOLD_MILLIS: '300000',
       MAX_CONNECTIONS: '10000',
       SHUTDOWN_DELAY_MILLIS: '5000',
       SHUTDOWN_GRACE_MILLIS: '10000',
@@ -510,6 +528,12 @@ describeWithDeployTools(['helm'], 'the chart', () => {
     ['a grace', { settings: { SHUTDOWN_GRACE_MILLIS: '20001' } }],
     ['a delay', { settings: { SHUTDOWN_DELAY_MILLIS: '15001' } }],
     ['a termination', { terminationGracePeriodSeconds: 19 }],
+    ['a sleep', { lifecycle: { preStop: { sleep: { seconds: 11 } } } }],
+    ['a command that sleeps', { lifecycle: { preStop: { exec: { command: ['sleep', '11'] } } } }],
+    [
+      'a script that sleeps',
+      { lifecycle: { preStop: { exec: { command: ['sh', '-c', 'sleep 11; true'] } } } },
+    ],
   ])('rejects %s with which pods would be killed', async (_, values) => {
     const { code, stderr } = await templateChart(values);
 
@@ -527,6 +551,47 @@ describeWithDeployTools(['helm'], 'the chart', () => {
 
     expect(code).toBe(1);
     expect(stderr).toContain(message);
+  });
+
+  test('takes a sleep before the stop that leaves a pod enough time', async () => {
+    const lifecycle = { preStop: { sleep: { seconds: 10 } } };
+
+    expect(await podTemplate({ lifecycle })).toMatchObject({
+      spec: { containers: [{ lifecycle }] },
+    });
+  });
+
+  const volume = { name: 'a', secretName: 'a', mountPath: '/a' };
+  test.each([
+    [
+      { settings: { REDIS_MODE: 'sentinel', REDIS_URL: 'redis://a' } },
+      'settings.REDIS_MODE is sentinel, so settings.REDIS_SENTINEL_MASTER must be set',
+    ],
+    [{ settings: { REDIS_MODE: 'cluster' } }, 'settings.REDIS_URL must be set'],
+    [{ settings: { UNKNOWN_KEYS: 'deny' } }, 'rules.text or rules.configMap must be set'],
+    [{ autoscaling: { minReplicas: 11 } }, 'autoscaling.minReplicas must be at most'],
+    [
+      { mountedSecrets: [volume], extraVolumes: [{ name: 'a', emptyDir: {} }] },
+      'extraVolumes: another volume has the name a',
+    ],
+    [
+      { mountedSecrets: [volume, { ...volume, name: 'b' }] },
+      'mountedSecrets: another volume is mounted at /a',
+    ],
+  ])('rejects %j, with which pods would not start', async (values, message) => {
+    const { code, stderr } = await templateChart(values);
+
+    expect(code).toBe(1);
+    expect(stderr).toContain(message);
+  });
+
+  test('takes settings that others need from extraEnv', async () => {
+    const objects = await renderChart({
+      settings: { REDIS_MODE: 'sentinel', REDIS_URL: 'redis://a' },
+      extraEnv: [{ name: 'REDIS_SENTINEL_MASTER', value: 'mymaster' }],
+    });
+
+    expect(settingsErrors(objects)).toEqual([]);
   });
 
   test('rejects rules from two sources', async () => {
@@ -556,41 +621,57 @@ describeWithDeployTools(['helm'], 'the chart', () => {
     expect(unusedVolumes(objects)).toEqual([]);
   });
 
-  test('warns of replicas without a Redis, or with one that is shut out', async () => {
+  describe('the notes', () => {
     // Helm shows its notes only with a cluster, so this test makes an object of them.
-    const chart = join(folder, 'sluice');
-    cpSync(CHART, chart, { recursive: true });
-    const notes = readFileSync(join(chart, 'templates/NOTES.txt'), 'utf8');
-    rmSync(join(chart, 'templates'), { recursive: true });
-    cpSync(join(CHART, 'templates/_helpers.tpl'), join(chart, 'templates/_helpers.tpl'));
-    writeFileSync(
-      join(chart, 'templates/notes.yaml'),
-      `kind: Notes\nmetadata: { name: notes }\ntext: {{ include "notes" . | quote }}\n` +
-        `{{- define "notes" }}${notes}{{ end }}`,
-    );
-    const notesWith = async (values: object) =>
-      theOne(await renderChart(values, { chart }), 'Notes').text as string;
+    const notesWith = async (values: object): Promise<string> => {
+      const chart = join(folder, 'sluice');
+      rmSync(chart, { recursive: true, force: true });
+      cpSync(CHART, chart, { recursive: true });
+      const notes = readFileSync(join(chart, 'templates/NOTES.txt'), 'utf8');
+      rmSync(join(chart, 'templates'), { recursive: true });
+      cpSync(join(CHART, 'templates/_helpers.tpl'), join(chart, 'templates/_helpers.tpl'));
+      writeFileSync(
+        join(chart, 'templates/notes.yaml'),
+        `kind: Notes\nmetadata: { name: notes }\ntext: {{ include "notes" . | quote }}\n` +
+          `{{- define "notes" }}${notes}{{ end }}`,
+      );
+      return theOne(await renderChart(values, { chart }), 'Notes').text as string;
+    };
 
-    expect(await notesWith({})).toContain('WARNING: settings.REDIS_URL is not set');
-    expect(await notesWith(LIKE_PROD)).not.toContain('WARNING');
-    expect(await notesWith({ settings: { REDIS_URL_FILE: '/a' } })).not.toContain('WARNING');
-    const shutOut = (port: string) =>
-      `WARNING: the NetworkPolicy lets no pod reach port ${port} of`;
-    const REDIS_URL = 'redis://user:a:6379@a:6380/0,redis://[::1]:6379,redis://b,redis://c:7000';
-    expect(await notesWith({ settings: { REDIS_URL } })).toContain(shutOut('6380, 7000'));
-    expect(
-      await notesWith({ settings: { REDIS_URL }, networkPolicy: { egressPorts: [6380, 7000] } }),
-    ).toContain(shutOut('6379'));
-    expect(
-      await notesWith({ settings: { REDIS_URL }, networkPolicy: { enabled: false } }),
-    ).not.toContain('WARNING');
+    test('warn of replicas without a Redis, or with one that is shut out', async () => {
+      expect(await notesWith({})).toContain('WARNING: settings.REDIS_URL is not set');
+      expect(await notesWith(LIKE_PROD)).not.toContain('WARNING');
+      expect(await notesWith({ settings: { REDIS_URL_FILE: '/a' } })).not.toContain('WARNING');
+      const shutOut = (port: string) =>
+        `WARNING: the NetworkPolicy lets no pod reach port ${port} of`;
+      const REDIS_URL = 'redis://user:a:6379@a:6380/0,redis://[::1]:6379,redis://b,redis://c:7000';
+      expect(await notesWith({ settings: { REDIS_URL } })).toContain(shutOut('6380, 7000'));
+      expect(
+        await notesWith({ settings: { REDIS_URL }, networkPolicy: { egressPorts: [6380, 7000] } }),
+      ).toContain(shutOut('6379'));
+      expect(
+        await notesWith({ settings: { REDIS_URL }, networkPolicy: { enabled: false } }),
+      ).not.toContain('WARNING');
+    });
+
+    test('have a command with a token if there are tokens, for a key that is allowed', async () => {
+      const header = '--header "Authorization: Bearer $TOKEN" ';
+      const curl = (scheme: string, options: string, key: string) =>
+        `curl ${options}--request POST ${scheme}://localhost:8080/rate/${key}\n`;
+
+      expect(await notesWith({})).toContain(curl('http', '', 'helm-test'));
+      expect(await notesWith(LIKE_PROD)).toContain(
+        curl('https', `--insecure ${header}`, 'tenant-test'),
+      );
+      expect(await notesWith(LIKE_PROD)).toContain('Secret sluice-tokens, with the scope');
+    });
   });
 });
 
 /** The values that the chart's README shows. */
-function valuesOfPage(): object {
+function valuesOfPage(): { readonly settings: Readonly<Record<string, string>> } {
   const [, values = ''] = /^```yaml\n([^]*?)^```$/m.exec(readText('deploy/helm/sluice/README.md'))!;
-  return parse(values) as object;
+  return parse(values) as ReturnType<typeof valuesOfPage>;
 }
 
 /** Every set of labels that an object selects other objects by. */

@@ -41,6 +41,37 @@ describeWithDeployTools(['kustomize'], 'the overlay prod', () => {
     });
   });
 
+  test('bounds what one caller can do to a key, or with many keys', () => {
+    const {
+      MAX_HOLD_MILLIS: hold,
+      WINDOW_MILLIS_CEILING: window,
+      ...settings
+    } = settingsIn(objects);
+
+    // The longest of the program is a day for holds, and a year for windows.
+    expect(Number(hold)).toBeLessThanOrEqual(10 * 60_000);
+    expect(Number(window)).toBeLessThanOrEqual(86_400_000);
+    expect(settings).toMatchObject({
+      UNKNOWN_KEYS: 'deny',
+      MAX_REQUESTS_CEILING: '100000',
+      MAX_REQUESTS_IN_QUEUE_CEILING: '10000',
+    });
+  });
+
+  test('lets only the group of the pods read Secrets', () => {
+    const { securityContext, volumes } = (
+      theOne(objects, 'Deployment').spec as {
+        template: {
+          spec: { securityContext: object; volumes: { secret?: { defaultMode: number } }[] };
+        };
+      }
+    ).template.spec;
+    const modes = volumes.flatMap(({ secret }) => (secret ? [secret.defaultMode] : []));
+
+    expect(securityContext).toMatchObject({ fsGroup: 1000 });
+    expect(modes).toEqual([0o440, 0o440, 0o440, 0o440]);
+  });
+
   test('lets clients reach the checks, and other pods the admin port', () => {
     const { ingress } = theOne(objects, 'NetworkPolicy').spec as { ingress: readonly Ingress[] };
 

@@ -34,6 +34,8 @@ export interface ChartOptions {
   readonly chart?: string;
   /** The URL of a Kubernetes API that the chart may ask about running objects. */
   readonly cluster?: string;
+  /** Whether the objects of `helm test` are included. */
+  readonly withTests?: boolean;
 }
 
 /**
@@ -103,9 +105,10 @@ export async function renderChart(
 /** Helm's output for these values: the objects as text, or its error. */
 export function templateChart(
   values: object,
-  { release = 'sluice', chart = CHART, cluster }: ChartOptions = {},
+  { release = 'sluice', chart = CHART, cluster, withTests = false }: ChartOptions = {},
 ): Promise<Ended> {
   const args = ['template', release, chart, '--namespace', 'x', '--values', '-'];
+  if (!withTests) args.push('--skip-tests');
   const looking = ['--dry-run=server', '--kubeconfig', '/dev/null', '--kube-apiserver'];
   return helm(
     [...args, '--kube-version', KUBERNETES_VERSION, ...(cluster ? [...looking, cluster] : [])],

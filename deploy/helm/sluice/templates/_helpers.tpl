@@ -42,9 +42,13 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
 {{- end }}
 
-{{/* The labels of the pods with another component, so that no Service and no policy selects the check. */}}
-{{- define "sluice.checkLabels" -}}
-{{- mergeOverwrite (include "sluice.labels" . | fromYaml) (dict "app.kubernetes.io/component" "check-rules") | toYaml }}
+{{/* The labels of the pods with another component, so that no Service and no policy selects it: `root`, `component`. */}}
+{{- define "sluice.labelsOf" -}}
+{{- mergeOverwrite (include "sluice.labels" .root | fromYaml) (dict "app.kubernetes.io/component" .component) | toYaml }}
+{{- end }}
+
+{{- define "sluice.testName" -}}
+{{- printf "%s-test" (include "sluice.fullname" . | trunc 58 | trimSuffix "-") }}
 {{- end }}
 
 {{- define "sluice.serviceAccountName" -}}
@@ -73,7 +77,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- end }}
 {{- end }}
 
-{{/* Where pods run, and with which rights: for Sluice's pods and for the check of the rules. */}}
+{{/* Where pods run, and with which rights: for Sluice's pods, the check of the rules, and the test. */}}
 {{- define "sluice.placement" -}}
 automountServiceAccountToken: false
 enableServiceLinks: false
@@ -118,7 +122,7 @@ securityContext:
 {{- end }}
 {{- end }}
 
-{{/* Rules and Secrets, as files. */}}
+{{/* Rules and Secrets, as files. 288 is 0440: only the group of the pods reads a Secret. */}}
 {{- define "sluice.volumes" -}}
 {{- with include "sluice.rulesName" . }}
 - name: rules
@@ -129,16 +133,19 @@ securityContext:
 - name: tls
   secret:
     secretName: {{ . | quote }}
+    defaultMode: 288
 {{- end }}
 {{- with .Values.tokens.secretName }}
 - name: tokens
   secret:
     secretName: {{ . | quote }}
+    defaultMode: 288
 {{- end }}
 {{- with .Values.redis.secretName }}
 - name: redis
   secret:
     secretName: {{ . | quote }}
+    defaultMode: 288
     # No other key, where the Secret has more.
     items:
       - key: username
@@ -150,6 +157,7 @@ securityContext:
 - name: {{ .name | quote }}
   secret:
     secretName: {{ .secretName | quote }}
+    defaultMode: 288
 {{- end }}
 {{- range .Values.mountedConfigMaps }}
 - name: {{ .name | quote }}
@@ -266,9 +274,54 @@ started; where none run yet, the fewest.
 {{- $_ := set $ports . $name }}
 {{- end }}
 {{- end }}
+{{- $settings := include "sluice.settings" . | fromYaml }}
+{{- $env := dict }}
+{{- range .Values.extraEnv }}
+{{- $_ := set $env .name true }}
+{{- end }}
+{{- if and (eq (default "" $settings.REDIS_MODE) "sentinel") (not (or $settings.REDIS_SENTINEL_MASTER $env.REDIS_SENTINEL_MASTER)) }}
+{{- fail "settings.REDIS_MODE is sentinel, so settings.REDIS_SENTINEL_MASTER must be set" }}
+{{- end }}
+{{- if and (eq (default "" $settings.REDIS_MODE) "cluster") (not (or $settings.REDIS_URL $settings.REDIS_URL_FILE $env.REDIS_URL)) }}
+{{- fail "settings.REDIS_MODE is cluster, so settings.REDIS_URL must be set" }}
+{{- end }}
+{{- if and (eq (default "" $settings.UNKNOWN_KEYS) "deny") (not (or $settings.CONFIG_FILE $env.CONFIG_FILE)) }}
+{{- fail "settings.UNKNOWN_KEYS is deny, so rules.text or rules.configMap must be set: no key would be allowed" }}
+{{- end }}
+{{- if and .Values.autoscaling.enabled (gt (int .Values.autoscaling.minReplicas) (int .Values.autoscaling.maxReplicas)) }}
+{{- fail "autoscaling.minReplicas must be at most autoscaling.maxReplicas" }}
+{{- end }}
+{{- $volumes := dict }}
+{{- $folders := dict }}
+{{- range $list := list "mountedSecrets" "mountedConfigMaps" "extraVolumes" }}
+{{- range get $.Values $list }}
+{{- if hasKey $volumes .name }}
+{{- fail (printf "%s: another volume has the name %s" $list .name) }}
+{{- end }}
+{{- $_ := set $volumes .name true }}
+{{- with .mountPath }}
+{{- if hasKey $folders . }}
+{{- fail (printf "%s: another volume is mounted at %s" $list .) }}
+{{- end }}
+{{- $_ := set $folders . true }}
+{{- end }}
+{{- end }}
+{{- end }}
 {{- $delay := int64 (default "0" .Values.settings.SHUTDOWN_DELAY_MILLIS) }}
 {{- $grace := int64 (default "10000" .Values.settings.SHUTDOWN_GRACE_MILLIS) }}
-{{- if lt (mul 1000 (int64 .Values.terminationGracePeriodSeconds)) (add $delay $grace 5000) }}
-{{- fail "terminationGracePeriodSeconds must be 5 s longer than settings.SHUTDOWN_DELAY_MILLIS and settings.SHUTDOWN_GRACE_MILLIS together" }}
+{{- $sleep := mul 1000 (include "sluice.preStopSeconds" . | int64) }}
+{{- if lt (mul 1000 (int64 .Values.terminationGracePeriodSeconds)) (add $sleep $delay $grace 5000) }}
+{{- fail "terminationGracePeriodSeconds must be 5 s longer than settings.SHUTDOWN_DELAY_MILLIS, settings.SHUTDOWN_GRACE_MILLIS and the sleep of lifecycle.preStop together" }}
+{{- end }}
+{{- end }}
+
+{{/* How long lifecycle.preStop sleeps: its `sleep`, or a command that is only that. It is part of a pod's time to end. */}}
+{{- define "sluice.preStopSeconds" -}}
+{{- with .Values.lifecycle.preStop }}
+{{- if .sleep }}
+{{- .sleep.seconds }}
+{{- else if .exec }}
+{{- regexFind "\\bsleep [0-9]+" (join " " .exec.command) | trimPrefix "sleep " | default "0" }}
+{{- end }}
 {{- end }}
 {{- end }}
