@@ -2,8 +2,12 @@
 
 import json
 import os
+import socket
 import subprocess
+import threading
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
@@ -33,7 +37,8 @@ class Service:
         for line in self.process.stdout:
             logged = json.loads(line)
             if logged["msg"] == "serving":
-                self.url = f"http://127.0.0.1:{logged['port']}"
+                self.port: int = logged["port"]
+                self.url = f"http://127.0.0.1:{self.port}"
                 return
         raise RuntimeError("the service has ended")
 
@@ -41,7 +46,7 @@ class Service:
         state: dict[str, int] = self.http.get(f"{self.url}/debug/{key}").json()
         return state
 
-    def wait_for(self, key: str, field: str, value: int) -> None:
+    def wait_for(self, key: str, field: str, value: int | None) -> None:
         """Returns once a field of the key's state has a value."""
         while self.state(key).get(field) != value:
             pass
@@ -50,6 +55,65 @@ class Service:
         self.process.kill()
         self.process.communicate()
         self.http.close()
+
+
+def keepalive_by_port(server: int) -> dict[int, bool]:
+    """Whether each connection to a server asks the other side for signs of life, by its own port."""
+    found = {}
+    for name in os.listdir("/dev/fd"):
+        with suppress(OSError), socket.socket(fileno=os.dup(int(name))) as one:
+            if one.getpeername()[1:] == (server,):
+                found[one.getsockname()[1]] = one.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) != 0
+    return found
+
+
+class Proxy:
+    """Passes bytes on to a service, each direction late by `latency` seconds, and holds answers back while it is told so."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self.latency = 0.0
+        self.answers = threading.Event()
+        self.answers.set()
+        # Whether a client has ended its sending side.
+        self.left = threading.Event()
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        self._sockets = [self._listener]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = self._listener.accept()
+                server = socket.create_connection(("127.0.0.1", self._port))
+                self._sockets += [client, server]
+                for source, target, is_answer in ((client, server, False), (server, client, True)):
+                    threading.Thread(target=self._pass_on, args=(source, target, is_answer), daemon=True).start()
+
+    def _pass_on(self, source: socket.socket, target: socket.socket, is_answer: bool) -> None:
+        with suppress(OSError):
+            while data := source.recv(65536):
+                if is_answer:
+                    self.answers.wait()
+                time.sleep(self.latency)
+                target.sendall(data)
+            time.sleep(self.latency)
+            target.shutdown(socket.SHUT_WR)
+            if not is_answer:
+                self.left.set()
+
+    def end(self) -> None:
+        self.answers.set()
+        for one in self._sockets:
+            one.close()
+
+
+@pytest.fixture
+def proxy(service: Service) -> Iterator[Proxy]:
+    one = Proxy(service.port)
+    yield one
+    one.end()
 
 
 @pytest.fixture(scope="session")

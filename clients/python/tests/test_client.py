@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from sluice_client import (
     Approval,
+    AsyncSluiceClient,
     Denial,
     Quota,
     SluiceClient,
@@ -118,6 +119,25 @@ def test_sluice_rejects_a_wrong_request(sluice: SluiceClient, key: str) -> None:
     with pytest.raises(SluiceError, match="maxRequests must be") as raised:
         sluice.check(key, max_requests=0)
     assert raised.value.status == 400
+
+
+@pytest.mark.parametrize("url", ["localhost:8080", "", "http://", "ftp://localhost"])
+@pytest.mark.parametrize("client", [SluiceClient, AsyncSluiceClient])
+def test_an_address_without_http_is_named(client: type[SluiceClient | AsyncSluiceClient], url: str) -> None:
+    with pytest.raises(ValueError, match="url must begin with http:// or https://.*, not") as raised:
+        client(url)
+    assert repr(url) in str(raised.value)
+
+
+@pytest.mark.parametrize("url", [["http://a", "http://b"], None])
+def test_an_address_that_is_no_text_is_named(url: str) -> None:
+    with pytest.raises(TypeError, match="url must be one address as a str"):
+        SluiceClient(url)
+
+
+def test_a_key_that_is_not_unicode_is_named(sluice: SluiceClient) -> None:
+    with pytest.raises(ValueError, match=r"'\\ud800' is not valid Unicode"):
+        sluice.wait("\ud800")
 
 
 class TestPermit:

@@ -36,8 +36,8 @@ export type Exchange = (call: Call) => Promise<Answer>;
 const IDLE_MILLIS = 60_000;
 /** A host that is gone does not refuse a connection. Long enough for a packet to be lost. */
 const CONNECT_MILLIS = 2000;
-/** How long an answer that was on its way when its caller left is still read. It can take a round trip. */
-export const LATE_MILLIS = 2000;
+/** How long an answer that was on its way when its caller left is still read. Nobody waits for it. */
+export const LATE_MILLIS = 5000;
 
 /**
  * Sends by `node:http`, which takes a tenth of the CPU of `fetch` for a request, and waits for an answer as long as its

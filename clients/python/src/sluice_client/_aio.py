@@ -1,13 +1,22 @@
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import time
+from collections.abc import AsyncIterator, Coroutine, Iterable
+from contextlib import asynccontextmanager, suppress
 from typing import Self, Unpack
 
+import anyio
 import httpx
 
+from ._connections import Connections
 from ._core import Core
+from ._leaving import Line, current, watch_async
 from ._permit import Permit, Renewals
-from ._protocol import LIMITS, ClientOptions, PermitOptions
+from ._protocol import LIMITS, Call, ClientOptions, PermitOptions
+
+# How long a caller that is cancelled waits for its release. After that, the release goes on without it.
+GIVE_BACK_SECONDS = 2.0
+# How long the answer to a cancelled request is still read. Nobody waits for it.
+LATE_SECONDS = 5.0
 
 
 class AsyncSluiceClient(Core):
@@ -18,7 +27,9 @@ class AsyncSluiceClient(Core):
 
     def __init__(self, url: str, *, http: httpx.AsyncClient | None = None, **options: Unpack[ClientOptions]) -> None:
         super().__init__(url, **options)
-        self._http = http or httpx.AsyncClient(limits=LIMITS)
+        self._connections = Connections(http, lambda: httpx.AsyncClient(limits=LIMITS))
+        # What is given back although nobody waits for it. An event loop keeps no task alive.
+        self._returns: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
         return self
@@ -27,8 +38,11 @@ class AsyncSluiceClient(Core):
         await self.close()
 
     async def close(self) -> None:
-        """Closes the connections."""
-        await self._http.aclose()
+        """Closes the connections, once all that is given back is given back."""
+        await self._until_done(self._returns)
+        http = self._connections.to_close
+        if http is not None:
+            await http.aclose()
 
     @asynccontextmanager
     async def permit(self, key: str, **options: Unpack[PermitOptions]) -> AsyncIterator[Permit]:
@@ -37,9 +51,9 @@ class AsyncSluiceClient(Core):
         A task renews the hold. If the permit is lost, the block is cancelled, and raises SluicePermitLostError.
         With `hold=False` the permit ends with its window. Raises SluiceDeniedError if it is denied.
         """
-        permit, renewals = await self._acquire(key, options)
         block = asyncio.current_task()
         assert block is not None
+        permit, renewals = await self._acquire(key, options)
         cancelling = block.cancelling()
         keeper = asyncio.create_task(self._keep(permit, renewals, block)) if renewals else None
         try:
@@ -56,8 +70,63 @@ class AsyncSluiceClient(Core):
     async def _keep(self, permit: Permit, renewals: Renewals, block: asyncio.Task[object]) -> None:
         while not permit.is_lost:
             await asyncio.sleep(renewals.pause)
-            await self._renew_once(permit, renewals)
+            if not permit._is_inherited:
+                await self._renew_once(permit, renewals)
         block.cancel()
 
-    async def _request(self, method: str, url: str, headers: dict[str, str], timeout: httpx.Timeout) -> httpx.Response:
-        return await self._http.request(method, url, headers=headers, timeout=timeout)
+    async def _give_back(self, permit: Permit) -> None:
+        await self._until_done([self._return(super()._give_back(permit))])
+
+    def _return(self, work: Coroutine[object, None, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
+        self._returns.add(task)
+        task.add_done_callback(self._returns.discard)
+        return task
+
+    async def _until_done(self, tasks: Iterable[asyncio.Task[None]]) -> None:
+        """Waits for a bounded time, also in a cancelled scope, and if the caller is cancelled again meanwhile."""
+        pending, ends_at = set(tasks), time.monotonic() + GIVE_BACK_SECONDS
+        cancelled: asyncio.CancelledError | None = None
+        with anyio.CancelScope(shield=True):
+            while pending and (left := ends_at - time.monotonic()) > 0:
+                try:
+                    _, pending = await asyncio.wait(pending, timeout=left)
+                except asyncio.CancelledError as error:
+                    cancelled = error
+        if cancelled:
+            raise cancelled
+
+    async def _request(self, call: Call, url: str, headers: dict[str, str]) -> httpx.Response:
+        if not call.is_check:
+            return await self._send_on(None, call, url, headers)
+        line = Line(call.waits)
+        # A task of its own, since cancelling it would close the connection.
+        sent = asyncio.create_task(self._send_on(line, call, url, headers))
+        try:
+            await asyncio.wait([sent])
+        except asyncio.CancelledError as error:
+            line.leave(error)
+            if not line.is_used:
+                sent.cancel()
+            self._return(self._take_late(call, sent))
+            raise
+        return sent.result()
+
+    async def _send_on(self, line: Line | None, call: Call, url: str, headers: dict[str, str]) -> httpx.Response:
+        token = current.set(line)
+        try:
+            return await self._connections.http.request(
+                call.method, url, headers=headers, timeout=call.timeouts, extensions={"trace": watch_async}
+            )
+        except httpx.TransportError:
+            if line is not None and line.is_out_of_time:
+                line.raise_left()
+            raise
+        finally:
+            current.reset(token)
+
+    async def _take_late(self, call: Call, sent: asyncio.Task[httpx.Response]) -> None:
+        with suppress(httpx.TransportError, TimeoutError, asyncio.CancelledError):
+            async with asyncio.timeout(LATE_SECONDS):
+                response = await sent
+            await self._release_late(call, response)

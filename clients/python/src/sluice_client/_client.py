@@ -7,9 +7,11 @@ from typing import Concatenate, ParamSpec, Self, TypeVar, Unpack
 
 import httpx
 
+from ._connections import Connections
 from ._core import Core
+from ._leaving import Line, current, watch
 from ._permit import Permit, Renewals
-from ._protocol import LIMITS, ClientOptions, PermitOptions
+from ._protocol import LIMITS, Call, ClientOptions, PermitOptions
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -18,12 +20,27 @@ T = TypeVar("T")
 class BlockingCore(Core):
     """Blocks its thread where another would suspend."""
 
-    def __init__(self, http: httpx.Client, url: str, options: ClientOptions) -> None:
+    def __init__(self, http: httpx.Client | None, url: str, options: ClientOptions) -> None:
         super().__init__(url, **options)
-        self.http = http
+        self.connections = Connections(http, lambda: httpx.Client(limits=LIMITS))
 
-    async def _request(self, method: str, url: str, headers: dict[str, str], timeout: httpx.Timeout) -> httpx.Response:
-        return self.http.request(method, url, headers=headers, timeout=timeout)
+    async def _request(self, call: Call, url: str, headers: dict[str, str]) -> httpx.Response:
+        line = Line(call.waits) if call.is_check else None
+        token = current.set(line)
+        try:
+            response = self.connections.http.request(
+                call.method, url, headers=headers, timeout=call.timeouts, extensions={"trace": watch}
+            )
+        except httpx.TransportError:
+            if line is None or line.left is None:
+                raise
+            line.raise_left()
+        finally:
+            current.reset(token)
+        if line is not None and line.left is not None and not line.is_out_of_time:
+            await self._release_late(call, response)
+            line.raise_left()
+        return response
 
     async def _sleep(self, seconds: float) -> None:
         time.sleep(seconds)
@@ -58,7 +75,7 @@ class SluiceClient:
     """
 
     def __init__(self, url: str, *, http: httpx.Client | None = None, **options: Unpack[ClientOptions]) -> None:
-        self._core = BlockingCore(http or httpx.Client(limits=LIMITS), url, options)
+        self._core = BlockingCore(http, url, options)
 
     def __enter__(self) -> Self:
         return self
@@ -68,7 +85,9 @@ class SluiceClient:
 
     def close(self) -> None:
         """Closes the connections."""
-        self._core.http.close()
+        http = self._core.connections.to_close
+        if http is not None:
+            http.close()
 
     check = blocking(Core.check)
     wait = blocking(Core.wait)
@@ -86,9 +105,9 @@ class SluiceClient:
         """
         permit, renewals = run(self._core._acquire(key, options))
         ended = threading.Event()
-        if renewals:
-            threading.Thread(target=self._keep, args=(permit, renewals, ended), daemon=True).start()
         try:
+            if renewals:
+                threading.Thread(target=self._keep, args=(permit, renewals, ended), daemon=True).start()
             yield permit
         finally:
             ended.set()

@@ -11,7 +11,7 @@ import httpx
 from ._errors import SluiceDeniedError, SluiceError, SluiceUnavailableError
 from ._permit import Permit, Renewals
 from ._protocol import Approval, Call, CheckOptions, Decision, PermitOptions, Token, WaitOptions
-from ._protocol import decision_in, error_in, is_found, unanswered
+from ._protocol import base_in, decision_in, error_in, is_found, unanswered
 
 FIRST_PAUSE_SECONDS = 0.1
 PAUSE_GROWTH = 3.0
@@ -22,14 +22,14 @@ class Core(ABC):
     """What both clients do. The one for threads runs it without ever suspending it."""
 
     def __init__(self, url: str, token: Token = None, timeout: float = 5.0, retries: int = 3) -> None:
-        self._url = url.rstrip("/")
+        self._url = base_in(url)
         self._token = token
         self._timeout = timeout
         self._retries = retries
 
     @abstractmethod
-    async def _request(self, method: str, url: str, headers: dict[str, str], timeout: httpx.Timeout) -> httpx.Response:
-        """Sends one request."""
+    async def _request(self, call: Call, url: str, headers: dict[str, str]) -> httpx.Response:
+        """Sends one request. If its caller leaves, an approval that still arrives is released."""
 
     async def _sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
@@ -75,10 +75,14 @@ class Core(ABC):
         if not hold or decision.uncounted:
             return permit, None
         renewals = Renewals(options["hold_millis"] / 1000, asked_at)
-        # After a wait, nothing says how long ago the turn came.
-        while renewals.has_to_begin and not await self._renew_once(permit, renewals):
-            permit.raise_if_lost()
-            await self._sleep(renewals.pause)
+        try:
+            # After a wait, nothing says how long ago the turn came.
+            while renewals.has_to_begin and not await self._renew_once(permit, renewals):
+                permit.raise_if_lost()
+                await self._sleep(renewals.pause)
+        except BaseException:
+            await self._give_back(permit)
+            raise
         return permit, renewals
 
     async def _renew_once(self, permit: Permit, renewals: Renewals) -> bool:
@@ -95,9 +99,19 @@ class Core(ABC):
     async def _give_back(self, permit: Permit) -> None:
         """Releases a permit. A failure is ignored, since the permit ends with its hold or window."""
         permit._is_over = True
+        if not permit.is_lost and not permit._is_inherited:
+            await self._release_unnoticed(permit.key, permit.request_id)
+
+    async def _release_late(self, call: Call, response: httpx.Response) -> None:
+        """Releases the approval in an answer whose caller has left."""
         with suppress(SluiceError):
-            if not permit.is_lost:
-                await self.release(permit.key, permit.request_id)
+            decision = decision_in(response)
+            if isinstance(decision, Approval):
+                await self._release_unnoticed(call.names[0], decision.request_id)
+
+    async def _release_unnoticed(self, key: str, request_id: str) -> None:
+        with suppress(SluiceError):
+            await self.release(key, request_id)
 
     async def _send(self, call: Call, retries: int | None = None) -> httpx.Response:
         """Sends a request, and sends it again only if it can't have counted."""
@@ -116,7 +130,7 @@ class Core(ABC):
         token = self._token() if callable(self._token) else self._token
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         try:
-            response = await self._request(call.method, self._url + call.path, headers, call.timeouts)
+            response = await self._request(call, self._url + call.path, headers)
         except httpx.TransportError as error:
             raise unanswered(error) from error
         if response.status_code >= 500:

@@ -1,5 +1,6 @@
 """The permit of a block, and when it is renewed."""
 
+import os
 from time import monotonic
 from typing import Literal
 
@@ -19,6 +20,12 @@ class Permit:
         self.request_id = request_id
         self._lost: SluicePermitLostError | None = None
         self._is_over = False
+        self._pid = os.getpid()
+
+    @property
+    def _is_inherited(self) -> bool:
+        """Whether it is the permit of the parent process, which alone renews and releases it."""
+        return self._pid != os.getpid()
 
     @property
     def is_lost(self) -> bool:

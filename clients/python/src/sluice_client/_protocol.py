@@ -10,6 +10,7 @@ import httpx
 
 from ._errors import SluiceError, SluiceTimeoutError, SluiceUnavailableError
 
+ADDRESS = re.compile(r"https?://[^/]", re.IGNORECASE)
 CONNECT_SECONDS = 2.0
 # Waits take a connection each. With a bound, a release could not be sent that a wait needs.
 LIMITS = httpx.Limits(max_connections=None, max_keepalive_connections=20)
@@ -103,15 +104,33 @@ class Call:
     timeout: float | None
 
     @property
+    def is_check(self) -> bool:
+        """Whether the answer may be an approval."""
+        return self.method == "POST"
+
+    @property
+    def waits(self) -> bool:
+        return self.parameters.get("can_wait") is not None
+
+    @property
     def path(self) -> str:
         # A name of dots would be part of the path.
-        names = (quote(name, safe="").replace(".", "%2E") for name in self.names)
+        names = (_quoted(name).replace(".", "%2E") for name in self.names)
         given = {_camel(name): value for name, value in self.parameters.items() if value is not None}
         return "/".join(["/rate", *names]) + (f"?{urlencode(given)}" if given else "")
 
     @property
     def timeouts(self) -> httpx.Timeout:
         return httpx.Timeout(self.timeout, connect=min(CONNECT_SECONDS, self.timeout or CONNECT_SECONDS))
+
+
+def base_in(url: str) -> str:
+    """The address, to which paths are added."""
+    if not isinstance(url, str):
+        raise TypeError(f"url must be one address as a str, such as 'http://localhost:8080', not {url!r}")
+    if not ADDRESS.match(url):
+        raise ValueError(f"url must begin with http:// or https://, such as 'http://localhost:8080', not {url!r}")
+    return url.rstrip("/")
 
 
 def decision_in(response: httpx.Response) -> Decision:
@@ -141,6 +160,13 @@ def unanswered(error: httpx.TransportError) -> SluiceUnavailableError:
         return SluiceTimeoutError("no answer in time", not never_sent)
     message = "Sluice is unreachable" if never_sent else "the answer from Sluice was lost"
     return SluiceUnavailableError(message, not never_sent)
+
+
+def _quoted(name: str) -> str:
+    try:
+        return quote(name, safe="")
+    except UnicodeEncodeError:
+        raise ValueError(f"{name!a} is not valid Unicode: it has half of a surrogate pair") from None
 
 
 def _camel(name: str) -> str:
