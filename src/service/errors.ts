@@ -68,6 +68,11 @@ export const ERRORS = {
     message: 'the body must be {what}',
     when: 'the body of a bulk request is not a JSON array, or has over 1000 elements',
   },
+  PARAMETERS_IN_BODY: {
+    kind: 'reject',
+    message: 'parameters go in the URL, not in the body',
+    when: 'the body of a check is a form, or JSON other than `{}`, `[]` and `null`',
+  },
   TOKEN_REQUIRED: {
     kind: 'reject',
     message: 'a bearer token is required',

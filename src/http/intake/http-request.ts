@@ -43,6 +43,8 @@ declare global {
     /** What `response.locals` has of a request until its answer is out. */
     interface Locals {
       context: ConnectedRequest;
+      /** Whether there are parameters in the body; undefined without a body that may have some. */
+      hasBodyParameters?: Promise<boolean> | undefined;
       /** The error that the request is answered with. */
       errorCode?: ErrorCode;
       /** The name of the limit that has denied the check, if its key has several. */

@@ -4,6 +4,7 @@ import type { Duplex } from 'node:stream';
 import type { Request, Response } from 'express';
 
 import { type ServiceError, serviceError } from '../../service/service-error.js';
+import { hasParameters, mayHaveParameters } from './body-parameters.js';
 import { HttpRequest } from './http-request.js';
 
 /** More than any good request needs, and than the 8000 that RFC 9110, section 4.1, recommends to take. */
@@ -14,6 +15,8 @@ const AMBIGUOUS = /[#\\]/;
 
 /** Targets of requests whose bodies a route reads, and some that have no route. */
 const READ_BODY = /\/rate(?:\?|$)/;
+/** Targets of checks, and some of other requests. */
+const OF_CHECK = '/rate/';
 
 /** The last request with a body on each connection. */
 const lastWithBody = new WeakMap<Duplex, IncomingMessage>();
@@ -37,7 +40,7 @@ export function toOriginForm(request: IncomingMessage): void {
  */
 export function takeIn(request: Request, response: Response): void {
   response.locals.context = new HttpRequest(request);
-  discardBody(request);
+  if (hasBody(request)) response.locals.hasBodyParameters = discardBody(request);
   checkUrl(request);
   checkHost(request);
 }
@@ -50,11 +53,15 @@ export function isReceivingBody(socket: Duplex): boolean {
 /**
  * Reads the body of a request, and discards it if nothing listens to it by the end of this tick. Without reading, the
  * service would not see that a client disconnects, and a request that has not arrived in full would time out.
+ * @returns whether there are parameters in the body; undefined if its request can not have them there
  */
-export function discardBody(request: IncomingMessage): void {
-  if (!hasBody(request)) return;
+export function discardBody(request: IncomingMessage): Promise<boolean> | undefined {
+  if (!hasBody(request)) return undefined;
   lastWithBody.set(request.socket, request);
+  if (request.url?.includes(OF_CHECK) === true && mayHaveParameters(request))
+    return hasParameters(request);
   request.resume();
+  return undefined;
 }
 
 /** Whether a request has a body that a route reads, which must not be read before the request is served. */

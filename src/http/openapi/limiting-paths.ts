@@ -14,6 +14,7 @@ export const MANY = 'Bulk requests';
 const OF_CHECK: readonly ErrorCode[] = [
   'INVALID_PARAMETER',
   'UNKNOWN_PARAMETER',
+  'PARAMETERS_IN_BODY',
   'TOO_MANY_HITS',
   'INVALID_KEY_LENGTH',
   'INVALID_ENCODING',

@@ -21,6 +21,7 @@ export const HTTP_ERRORS = {
   HOST_REPEATED: { status: 400 },
   MALFORMED_REQUEST: { status: 400, header: 'Connection', body: 'without key' },
   INVALID_BODY: { status: 400, body: 'without key' },
+  PARAMETERS_IN_BODY: { status: 400 },
   TOKEN_REQUIRED: { status: 401, header: 'WWW-Authenticate' },
   TOKEN_UNKNOWN: { status: 401, header: 'WWW-Authenticate' },
   SCOPE_MISSING: { status: 403, header: 'WWW-Authenticate' },

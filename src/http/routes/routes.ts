@@ -99,7 +99,18 @@ export function createHttpApp(parts: HttpParts, surface: Surface): HttpApp {
   if (surface.limiting) {
     const checkWith = (queryOf: (request: Request) => Query): RequestHandler =>
       guards.guard('check', (request, response, next) => {
-        check(request.params.key as string, queryOf(request), response, next);
+        const key = request.params.key as string;
+        const { hasBodyParameters } = response.locals;
+        if (!hasBodyParameters) {
+          check(key, queryOf(request), response, next);
+          return;
+        }
+        hasBodyParameters
+          .then((isMistaken) => {
+            if (isMistaken) throw serviceError('PARAMETERS_IN_BODY', {});
+            check(key, queryOf(request), response, next);
+          })
+          .catch(next);
       });
     const routedCheck = checkWith(({ query }) => query);
     const bulk = { ...service, settings, logger, room: new BodyRoom() };

@@ -112,7 +112,7 @@ class Pipeline {
     this.port.onHeld();
     const isBodyKept = keepsBody(request);
     // A body that nobody reads would stop the reading of the connection.
-    if (!isBodyKept) discardBody(request);
+    if (!isBodyKept) void discardBody(request);
     this.#held.push([request, response]);
     this.port.held += 1;
     // Holding many bodies would take much memory.

@@ -12,7 +12,7 @@ import {
 } from '../../../src/service/errors.js';
 import { type Timeouts, TIMEOUTS } from '../../../src/net/timeouts.js';
 import { startTestApp, type TestApp } from '../../support/app.js';
-import { sendBody } from '../../support/bulk-client.js';
+import { JSON_HEADERS, sendBody } from '../../support/bulk-client.js';
 import { PATIENT_STORE } from '../../support/both-limiters.js';
 import { untilWaiting } from '../../support/debug-state.js';
 import { type Answer, approve, begin, ratePath, send } from '../../support/http-client.js';
@@ -113,6 +113,18 @@ const PROVOCATIONS: { readonly [Code in ErrorCode]: Provocation<Code> } = {
   INVALID_BODY: {
     provoke: (app) => sendBody(app.url, 'POST', '{}'),
     values: () => ({ what: 'a JSON array' }),
+  },
+  PARAMETERS_IN_BODY: {
+    provoke: (app, key) =>
+      sendText(
+        app,
+        requestText('POST', ratePath(key), {
+          ...JSON_HEADERS,
+          'Content-Length': '10',
+          Connection: 'close',
+        }) + '{"hits":5}',
+      ),
+    values: nothing,
   },
   TOKEN_REQUIRED: {
     environment: () => withTokens(),
