@@ -1,4 +1,6 @@
 import { execFileSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 
 import { type ShellBlock, shellBlocks } from '../support/docs/shell-blocks.js';
 import { ShellSession } from '../support/docs/shell-session.js';
@@ -6,6 +8,7 @@ import { compose } from '../support/docker.js';
 import { IMAGE } from './docker/build-image.js';
 import { provided } from '../support/provided.js';
 import { useTemporaryFolder } from '../support/temporary-folder.js';
+import { KUBERNETES_VERSION } from './rendered-objects.js';
 import { uniqueKey } from '../support/unique-key.js';
 
 const START_TIMEOUT_MILLIS = 300_000;
@@ -15,11 +18,19 @@ const helm = provided('SLUICE_TEST_HELM');
 const kustomize = words('SLUICE_TEST_KUSTOMIZE');
 const project = uniqueKey();
 
+/** Appends a command that fails to a file in the session's folder. */
+const OR_FAILED = '> /dev/null || echo "$0 $*" >> "$CURL_HOME/failed"';
+
 /** There is no cluster, so objects are only rendered, not installed or applied. */
 const PROGRAMS: Readonly<Record<string, string>> = {
   ...(host !== '' && { docker: dockerScript() }),
-  ...(helm !== '' && { helm: `shift; exec '${helm}' template "$@" > /dev/null` }),
-  ...(kustomize !== '' && { kubectl: `shift 2; exec ${kustomize} "$@" > /dev/null` }),
+  ...(helm !== '' && {
+    helm: [
+      'shift; if [ "$1" = --install ]; then shift; fi',
+      `'${helm}' template --kube-version ${KUBERNETES_VERSION} "$@" ${OR_FAILED}`,
+    ].join('\n'),
+  }),
+  ...(kustomize !== '' && { kubectl: `shift 2; ${kustomize} "$@" ${OR_FAILED}` }),
 };
 
 /** A variable that holds a JSON list of words. */
@@ -71,6 +82,8 @@ describe.each(['docs/deploy.md', 'deploy/helm/sluice/README.md'])('the commands 
       async () => {
         const { printed, expected } = await session.run(block);
         expect(printed).toBe(expected);
+        const failed = join(folder, 'failed');
+        expect(existsSync(failed) ? readFileSync(failed, 'utf8') : '').toBe('');
       },
       START_TIMEOUT_MILLIS,
     );

@@ -91,6 +91,17 @@ const EVERYTHING = {
   securityContext: { runAsNonRoot: true },
   lifecycle: { preStop: { exec: { command: ['true'] } } },
   dnsConfig: { options: [{ name: 'ndots', value: '1' }] },
+  autoscaling: {
+    metrics: [
+      {
+        type: 'Pods',
+        pods: {
+          metric: { name: 'ratelimit_waiting' },
+          target: { type: 'AverageValue', averageValue: '5k' },
+        },
+      },
+    ],
+  },
   minReadySeconds: 7,
   revisionHistoryLimit: 3,
   initContainers: [{ name: 'before', image: 'registry.example/before:1' }],
@@ -167,7 +178,7 @@ describeWithDeployTools(['helm', 'kustomize'], 'the objects of the chart', () =>
   });
 });
 
-describeWithDeployTools(['helm'], 'the chart', () => {
+describeWithDeployTools(['helm', 'kustomize'], 'the chart', () => {
   const folder = useTemporaryFolder();
 
   test('passes helm lint', async () => {
@@ -283,6 +294,15 @@ describeWithDeployTools(['helm'], 'the chart', () => {
                   },
                 ],
               }),
+            ],
+          }) as unknown,
+        }),
+        expect.objectContaining({
+          kind: 'HorizontalPodAutoscaler',
+          spec: expect.objectContaining({
+            metrics: [
+              expect.objectContaining({ type: 'Resource' }),
+              ...EVERYTHING.autoscaling.metrics,
             ],
           }) as unknown,
         }),
@@ -424,6 +444,30 @@ describeWithDeployTools(['helm'], 'the chart', () => {
     expect(deployment(objects).spec.template.metadata.labels).toMatchObject(own);
     const selectors = objects.flatMap((object) => selectorsIn(object));
     expect(selectors).toEqual(Array.from({ length: 7 }, () => own));
+  });
+
+  test('is not selected by the objects of an overlay, if it has another name', async () => {
+    const { labels } = await podTemplate({ nameOverride: 'limits' }).then(
+      ({ metadata }) => metadata,
+    );
+    const selectors = (await renderOverlay('prod')).flatMap(selectorsIn) as Labels[];
+
+    expect(selectors.length).toBeGreaterThan(0);
+    for (const selector of selectors) expect(labels).not.toMatchObject(selector);
+    const named = await renderChart({ nameOverride: 'limits' }, { release: 'limits' });
+    expect(theOne(named, 'Service').metadata.name).toBe('limits');
+  });
+
+  test('scales by the metrics on docs/deploy.md', async () => {
+    const [, text = ''] = /^```yaml\n(- type: Pods\n[^]*?)^```$/m.exec(readText('docs/deploy.md'))!;
+    const metrics = parse(text) as readonly unknown[];
+    const objects = await renderChart({ autoscaling: { metrics } });
+
+    expect(metrics).toHaveLength(2);
+    expect(schemaErrors(objects)).toEqual([]);
+    expect(theOne(objects, 'HorizontalPodAutoscaler').spec).toMatchObject({
+      metrics: [{ type: 'Resource' }, ...metrics],
+    });
   });
 
   test('keeps its selectors when it is upgraded', async () => {

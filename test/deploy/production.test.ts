@@ -1,3 +1,5 @@
+import { parse } from 'yaml';
+
 import { type KubernetesObject, theOne } from './kubernetes-object.js';
 import {
   describeWithDeployTools,
@@ -5,6 +7,7 @@ import {
   renderWithComponents,
 } from './rendered-objects.js';
 import { readText } from './repository-files.js';
+import { schemaErrors } from './schema-check.js';
 import { settingsIn } from './settings-check.js';
 
 interface Ingress {
@@ -138,6 +141,44 @@ test('no page applies what `kubectl create` has made, since kubectl warns of tha
 });
 
 describeWithDeployTools(['kustomize'], 'docs/deploy.md', () => {
+  test('has the bounds of what a caller can set', async () => {
+    const rows = readText('docs/deploy.md').matchAll(/^\| `([A-Z_]+)` +\| `(\w+)` +\|/gm);
+    const listed = Object.fromEntries([...rows].map(([, name, value]) => [name!, value!]));
+
+    expect(Object.keys(listed)).toHaveLength(5);
+    expect(settingsIn(await renderOverlay('prod'))).toMatchObject(listed);
+  });
+
+  test('has examples that fit the overlay prod', async () => {
+    const blocks = readText('docs/deploy.md').matchAll(/^```yaml\n(apiVersion: [^]*?)^```$/gm);
+    const examples = [...blocks].map(([, text]) => parse(text!) as KubernetesObject);
+    const objects = await renderOverlay('prod');
+    const ingress = theOne(examples, 'Ingress');
+    const service = objects.find(
+      ({ kind, metadata }) => kind === 'Service' && metadata.name === 'sluice',
+    )!;
+
+    expect(examples.map(({ kind }) => kind)).toEqual([
+      'Ingress',
+      'HTTPRoute',
+      'Certificate',
+      'ExternalSecret',
+    ]);
+    expect(schemaErrors([ingress])).toEqual([]);
+    expect(service.spec).toMatchObject({ ports: [{ name: 'http', port: 8080 }] });
+    expect(JSON.stringify(ingress)).toContain('{"name":"sluice","port":{"name":"http"}}');
+    expect(JSON.stringify(theOne(examples, 'HTTPRoute'))).toContain(
+      '{"name":"sluice","port":8080}',
+    );
+    const mounted = JSON.stringify(theOne(objects, 'Deployment'));
+    const secrets = [
+      (theOne(examples, 'Certificate').spec as { secretName: string }).secretName,
+      (theOne(examples, 'ExternalSecret').spec as { target: { name: string } }).target.name,
+    ];
+    for (const name of secrets) expect(mounted).toContain(`"secretName":"${name}"`);
+    expect(settingsIn(objects).AUTH_TOKENS_FILE).toMatch(/\/tokens\.json$/);
+  });
+
   test('says how each Secret of production is made', async () => {
     const text = JSON.stringify(await renderOverlay('prod-monitored'));
     const named = text.matchAll(

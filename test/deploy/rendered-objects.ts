@@ -12,7 +12,7 @@ import { type Replacements, withReplacements } from './replacements.js';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 /** The oldest version that the chart supports. A helm that was built with Go assumes a far older one. */
-const KUBERNETES_VERSION = '1.30.0';
+export const KUBERNETES_VERSION = '1.30.0';
 
 export const CHART = `${ROOT}deploy/helm/sluice`;
 
