@@ -26,9 +26,13 @@ import { StreamBounds } from './stream-bounds.js';
 
 /** More than 100 descriptors with long values need. */
 const MAX_MESSAGE_BYTES = 256 * 1024;
-/** A gateway that has vanished is noticed after the sum of both. */
-const KEEPALIVE_MILLIS = 60_000;
-const KEEPALIVE_TIMEOUT_MILLIS = 20_000;
+/** How often a connection gets a ping, and how long it may take to answer. A vanished gateway is noticed after both. */
+const PINGS: Pings = { everyMillis: 60_000, answerMillis: 20_000 };
+
+export interface Pings {
+  readonly everyMillis: number;
+  readonly answerMillis: number;
+}
 
 /** The parts of the service that gRPC uses. */
 export interface GrpcParts {
@@ -59,6 +63,7 @@ export async function openGrpcPort(
   port: number,
   timeouts: Timeouts = TIMEOUTS,
   clock: Clock = systemClock,
+  pings = PINGS,
 ): Promise<GrpcPort> {
   const { service, settings, logger, readiness } = parts;
   const bounds = connectionBounds(settings, parts.metrics, logger);
@@ -73,8 +78,8 @@ export async function openGrpcPort(
     'grpc.enable_channelz': 0,
     'grpc.max_receive_message_length': MAX_MESSAGE_BYTES,
     'grpc.max_concurrent_streams': settings.MAX_IN_FLIGHT_PER_CONNECTION,
-    'grpc.keepalive_time_ms': KEEPALIVE_MILLIS,
-    'grpc.keepalive_timeout_ms': KEEPALIVE_TIMEOUT_MILLIS,
+    'grpc.keepalive_time_ms': pings.everyMillis,
+    'grpc.keepalive_timeout_ms': pings.answerMillis,
   });
   server.addService(definition, {
     ShouldRateLimit: shouldRateLimit({ service, heads, settings, log }),

@@ -1,7 +1,7 @@
 import type { Clock } from '../../src/common/clock.js';
 import { eventLoop } from '../../src/common/ticks.js';
 import { parseSettings } from '../../src/config/settings.js';
-import { openGrpcPort } from '../../src/grpc/grpc-port.js';
+import { openGrpcPort, type Pings } from '../../src/grpc/grpc-port.js';
 import { openAccess } from '../../src/service/callers/access.js';
 import { Turns } from '../../src/service/deciding/turns.js';
 import type { Timeouts } from '../../src/net/timeouts.js';
@@ -30,6 +30,7 @@ interface Options {
   readonly rules?: readonly object[];
   readonly timeouts?: Timeouts;
   readonly clock?: Clock;
+  readonly pings?: Pings;
 }
 
 /** Services of one file's tests, each of which ends with its test. */
@@ -74,6 +75,7 @@ export function useGrpcServices(): (limiter: Limiter, options?: Options) => Prom
       0,
       options.timeouts,
       options.clock,
+      options.pings,
     );
     await port.startServing();
     stops.push(async () => {

@@ -103,6 +103,27 @@ describe('a connection', () => {
   });
 });
 
+test('a connection that answers no ping is closed, and one that answers stays', async () => {
+  const limiter = smallLimiter();
+  const decide = limiter.check.bind(limiter);
+  let unblock!: () => void;
+  const unblocked = new Promise<void>((resolve) => (unblock = resolve));
+  let asked = 0;
+  limiter.check = async (...args) => {
+    asked += 1;
+    await unblocked;
+    return decide(...args);
+  };
+  const service = await startService(limiter, { pings: { everyMillis: 100, answerMillis: 1000 } });
+  const call = gatewayOf(service).askFor(uniqueKey());
+  await until(() => asked === 1);
+  const silent = await begun(service);
+  await silent.closed;
+  unblock();
+
+  expect((await call).overall_code).toBe('OK');
+});
+
 describe('a client that resets its streams before they are answered', () => {
   /** Opens and resets streams on connection after connection, until told to stop. */
   async function attack(app: GrpcApp, goesOn: () => boolean): Promise<void> {

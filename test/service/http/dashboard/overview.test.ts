@@ -227,6 +227,29 @@ describe('with tokens', () => {
     expect([own.survey.keys, own.survey.kept, own.intervalMillis]).toEqual([1, 1, 2000]);
   });
 
+  test('no answer has a request id, a token, or the name of a key of others', async () => {
+    const ids: string[] = [];
+    for (const key of ['team:a', 'other:b', 'other:c']) {
+      const answer = await send(app.url, 'POST', ratePath(key), bearer(OWNER));
+      ids.push((answer.json() as { request_id: string }).request_id);
+      await send(app.url, 'POST', ratePath(key), bearer(OWNER));
+    }
+    const paths = ['/debug', '/debug/team:a', '/ui/data', '/ui/data/key?key=team:a', '/metrics'];
+    const answers = await Promise.all(
+      paths.map((path) => send(app.url, 'GET', path, bearer(TEAM))),
+    );
+    const text = answers.map((answer) => answer.text).join();
+
+    expect(answers.map(({ status }) => status)).toEqual(paths.map(() => 200));
+    expect(text).toContain('team:a');
+    for (const secret of [...ids, TEAM.token, OWNER.token, 'other:']) {
+      expect(text).not.toContain(secret);
+    }
+    for (const path of ['/debug/other:b', '/ui/data/key?key=other:b']) {
+      expect((await send(app.url, 'GET', path, bearer(TEAM))).status).toBe(403);
+    }
+  });
+
   test('a caller sees only its own keys, also among the denied ones', async () => {
     for (const key of ['team:a', 'other:b']) {
       for (let i = 0; i < 3; i += 1) await send(app.url, 'POST', ratePath(key), bearer(OWNER));

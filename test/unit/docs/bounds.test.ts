@@ -1,0 +1,233 @@
+import { readFileSync } from 'node:fs';
+
+import { MAX_BODY_BYTES } from '../../../src/http/intake/body-buffer.js';
+import { BODY_BYTES } from '../../../src/http/intake/body-room.js';
+import { MAX_HELD_IN_ALL, MAX_HELD_WHILE_READ } from '../../../src/http/server/pipelines.js';
+import { MAX_HEADER_BYTES } from '../../../src/http/server/server.js';
+import { BOUNDS } from '../../../src/limiter/bounds.js';
+import { TIMEOUTS } from '../../../src/net/timeouts.js';
+import { readPage } from '../../support/docs/pages.js';
+import { tableRows } from '../../support/docs/tables.js';
+import { parseSettings } from '../../../src/config/settings.js';
+
+/** Where a bound is attacked: a file below `test`, and the title of a test in it, or a part of one. */
+type Attack = readonly [file: string, title: string];
+
+const HTTP = 'service/http';
+const GRPC = 'service/grpc';
+const BEHAVIOUR = 'support/behaviour';
+
+const OF_SECURITY: Readonly<Record<string, readonly Attack[]>> = {
+  connections: [[`${HTTP}/max-connections`, 'drops a third connection, counts it, and goes on']],
+  'requests in flight on a connection': [
+    [`${HTTP}/pipelining`, "take at most the connection's share of places"],
+  ],
+  'requests held for that': [
+    [`${HTTP}/pipelining`, 'leave places for others if there are 10,001 of them'],
+    [`${HTTP}/pipelining`, 'are held up to a common bound for all connections'],
+  ],
+  'the head of a request, its URL, its body': [
+    [`${HTTP}/transport-limits`, 'in its headers gets a 431'],
+    [`${HTTP}/transport-limits`, 'in its URL gets a 414, and nothing is counted'],
+    [`${HTTP}/transport-limits`, 'is read and discarded while its check waits'],
+  ],
+  'bodies of bulk requests': [
+    [`${HTTP}/body-room`, 'all bodies together take at most the room of the port'],
+    [`${HTTP}/body-room`, 'one caller takes at most its share'],
+    [`${HTTP}/body-room`, 'one connection takes at most its share'],
+    ['unit/http/intake/json-array', 'is parsed by a few KiB at a time'],
+  ],
+  'the time to send a request': [
+    [`${HTTP}/transport-limits`, 'and %s is cut with a 408'],
+    [`${HTTP}/bulk-bodies`, 'a body that does not come is cut in time'],
+  ],
+  'the length of a key': [[`${HTTP}/keys`, '%s of %i bytes is rejected']],
+  'keys, embedded': [[`${HTTP}/bulk-policies`, 'a key without room in the store harms no other']],
+  'keys in Redis': [
+    ['service/topologies/full-store', 'fails checks of new keys, and decides on known keys'],
+  ],
+  "request ids of a key's window": [
+    [`${BEHAVIOUR}/hits`, 'a check takes one of the ids that may be stored, whatever its hits'],
+  ],
+  'held approvals of a key': [
+    [`${BEHAVIOUR}/holds`, 'fail a check that does not wait, and leave others alone'],
+  ],
+  'the length of a hold': [[`${HTTP}/holds`, 'by the setting of the longest one']],
+  'the hits of a correction': [[`${HTTP}/errors`, 'CORRECTION_TOO_LARGE']],
+  'the length of a pause': [[`${HTTP}/pauses`, 'with "%s" is a 400, and changes nothing']],
+  'request ids of earlier windows': [
+    ['redis/lua/remembered-approvals', 'is answered for three windows, and for two leases'],
+  ],
+  "places in a key's queue": [
+    [`${BEHAVIOUR}/limiter-behaviour`, 'a full queue denies a check, and does not count it'],
+  ],
+  'waiters of a replica': [
+    [`${HTTP}/waiter-cap`, 'holds two waiters of any keys, and fails a third'],
+  ],
+  'waiters of a caller on a replica': [
+    [`${HTTP}/auth-waiting-share`, 'a caller may take half of them, and the others stay free'],
+  ],
+  'limits that requests set': [
+    [`${HTTP}/auth-configure`, 'an override that %s is forbidden to a token with only the scope'],
+    [`${HTTP}/window-override`, 'above the ceiling is a 403'],
+    [`${HTTP}/errors`, 'OVERRIDE_TOO_LARGE'],
+  ],
+  'checks on their way to Redis': [['unit/redis/availability/call-guard', 'is at most 20,000']],
+  'keys whose rules are remembered': [
+    ['unit/common/recent-answers', 'keys that are not asked for are forgotten after two more'],
+  ],
+  'log lines about rejected tokens': [
+    [`${HTTP}/auth-rejections`, 'a burst of rejections has one log line at once and one a second'],
+  ],
+  'series of metrics': [
+    ['service/metrics/metrics-over-http', 'has no keys, whatever they look like, and no series'],
+  ],
+};
+
+const OF_GRPC: Readonly<Record<string, readonly Attack[]>> = {
+  connections: [[`${GRPC}/connections`, 'drops a connection above it, counts it, and goes on']],
+  'connections that have not begun': [
+    [`${GRPC}/stream-bounds`, 'that has not begun is closed for a later one if a port has 1000'],
+    [`${GRPC}/stream-bounds`, 'that %s is closed after the time limit of a head'],
+  ],
+  'headers of a stream': [
+    [`${GRPC}/stream-bounds`, 'of over 8 KiB are rejected if the client %s'],
+    [`${GRPC}/stream-bounds`, 'can not be repeated from a table'],
+  ],
+  'streams that the client resets before their answer': [
+    [`${GRPC}/stream-bounds`, 'loses its connection at once, also if it connects again'],
+    [
+      'unit/grpc/reset-bounds',
+      'an address that is beyond its bound gets four connections a second',
+    ],
+    ['unit/grpc/reset-bounds', 'a second without resets makes room for 500 more'],
+  ],
+  'streams of health and reflection': [
+    [`${GRPC}/stream-bounds`, 'are at most three on a connection, and other connections are'],
+  ],
+  calls: [
+    [`${GRPC}/connections`, 'MAX_IN_FLIGHT_PER_CONNECTION calls wait on a connection'],
+    [`${GRPC}/stream-bounds`, 'is rejected at once without a token, and with a wrong one'],
+  ],
+  'streams whose message has not come': [
+    [`${GRPC}/stream-bounds`, 'is dropped for a later one if a port has 2000'],
+    [`${GRPC}/stream-bounds`, 'exceeds its deadline after the time limit of a request'],
+    ['unit/grpc/awaited', 'bytes beyond the maximum end as many of the first items as necessary'],
+  ],
+  'answers that are not read': [
+    [`${GRPC}/stream-bounds`, 'an answer that is not read within the time limit of a request'],
+    ['unit/grpc/awaited', 'an item beyond the maximum ends the first'],
+  ],
+  'a message': [
+    [`${GRPC}/errors`, 'get RESOURCE_EXHAUSTED if they are too many'],
+    [`${GRPC}/errors`, 'are an invalid argument if they have too many fields'],
+    [`${GRPC}/errors`, 'with 101 descriptors'],
+  ],
+  'messages of calls that wait for their turn': [
+    ['unit/grpc/call-room', 'a caller has 16 MiB, with 16 KiB for each call besides its message'],
+    ['unit/grpc/call-room', 'all callers have 64 MiB together'],
+  ],
+  'checks of calls with several descriptors': [
+    [`${GRPC}/shares`, 'at most 1000 checks of a connection are under way'],
+    [`${GRPC}/shares`, 'at most 4000 checks of all are under way'],
+  ],
+};
+
+/** The rows of "What one caller can take at most" that have no setting; test/unit/docs/one-caller.test.ts has the others. */
+const OF_CALLER: Readonly<Record<string, readonly Attack[]>> = {
+  'Parsing: event loop for bodies of bulk requests': [
+    ['unit/http/intake/json-array', 'is parsed by a few KiB at a time'],
+    ['unit/service/deciding/turns', 'at %f ms for each element a tick handles %i'],
+  ],
+  'Key matching: event loop for the keys of bulk requests and gRPC calls': [
+    [`${HTTP}/costly-rules`, 'single checks are answered while a bulk request is %s'],
+    [`${GRPC}/shares`, 'a check of another connection is answered before the last of 20 large'],
+    ['unit/service/deciding/turns', 'at %f ms for each element a tick handles %i'],
+  ],
+  'Key matching: event loop for the key of one check': [
+    ['service/process/rules-file', 'warns of rules that take long for a new key'],
+  ],
+  'Embedded limiter: memory for keys and approvals': [
+    ['service/process/memory-bound', 'a service with a small heap survives checks of new keys'],
+    ['service/process/memory-bound', 'a process with a small heap survives any number of checks'],
+  ],
+};
+
+/** Prose with a figure, and where it is attacked. */
+const OF_PROSE: Readonly<Record<string, readonly Attack[]>> = {
+  'may be idle for 75 s': [[`${HTTP}/transport-limits`, 'an idle connection is kept longer than']],
+  'over 1 MiB is a 413': [[`${HTTP}/bulk-bodies`, 'that becomes too large gets a 413']],
+  '100 are served at a time': [[`${HTTP}/pipelining`, "take at most the connection's share"]],
+  'a ping once a minute, and is closed if it does not answer within 20 s': [
+    [`${GRPC}/stream-bounds`, 'a connection that answers no ping is closed, and one that'],
+  ],
+  'gets a GOAWAY, and ends within 10 s': [[`${GRPC}/stream-bounds`, 'for %s ends within 10 s']],
+  '16 or more visible ASCII characters': [['unit/service/callers/token-list', 'a short token']],
+};
+
+/** The row about answers that are not read is attacked by test/service/http/slow-reader.test.ts and pipelining.test.ts. */
+const isElsewhere = (name: string): boolean => name.startsWith('answers that a client');
+
+function sourceOf(file: string): string {
+  const path = file.startsWith('support/') ? `test/${file}.ts` : `test/${file}.test.ts`;
+  return readFileSync(path, 'utf8').replaceAll(/\\(?=')/g, '');
+}
+
+const LISTS = [OF_SECURITY, OF_GRPC, OF_CALLER, OF_PROSE];
+
+test.each(LISTS.flatMap((list) => Object.entries(list)))(
+  'the bound of %s is attacked by tests',
+  (_what, attacks) => {
+    const missing = attacks.filter(([file, title]) => !sourceOf(file).includes(title));
+
+    expect(missing).toEqual([]);
+  },
+);
+
+test('each row of the bounds is attacked', () => {
+  const security = tableRows('SECURITY.md', ['What', 'Bound', 'Default', 'Beyond it', 'Metric']);
+  const grpc = tableRows('docs/security.md', [
+    ...['What', 'Without a token', 'One connection', 'One caller', 'All together', 'Beyond it'],
+  ]);
+  const caller = tableRows('docs/security.md', [
+    ...['Resource', 'One connection', 'One caller', 'Without a token', 'Bound by'],
+  ]);
+  const names = (rows: string[][]): string[] => rows.map(([name]) => name ?? '').sort();
+  const listed = (list: object): string[] => Object.keys(list).sort();
+
+  expect(names(security).filter((name) => !isElsewhere(name))).toEqual(listed(OF_SECURITY));
+  expect(names(grpc)).toEqual(listed(OF_GRPC));
+  expect(names(caller).filter((name) => !name.startsWith('HTTP: '))).toEqual(listed(OF_CALLER));
+  const page = readPage('docs/security.md').replaceAll(/\s+/g, ' ');
+  expect(listed(OF_PROSE).filter((text) => !page.includes(text))).toEqual([]);
+});
+
+test('the figures of the bounds are those of the code', () => {
+  const settings = parseSettings({});
+  const mib = (bytes: number): string => `${bytes / 1024 / 1024} MiB`;
+  const kib = (bytes: number): string => `${bytes / 1024} KiB`;
+  const seconds = (millis: number): string => `${millis / 1000} s`;
+  const grouped = (count: number): string => count.toLocaleString('en');
+  const figures: Readonly<Record<string, readonly string[]>> = {
+    connections: [grouped(settings.MAX_CONNECTIONS)],
+    'requests in flight on a connection': [String(settings.MAX_IN_FLIGHT_PER_CONNECTION)],
+    'requests held for that': [String(MAX_HELD_WHILE_READ), grouped(MAX_HELD_IN_ALL)],
+    'the head of a request, its URL, its body': [kib(MAX_HEADER_BYTES)],
+    'bodies of bulk requests': [BODY_BYTES.all, BODY_BYTES.caller, BODY_BYTES.connection].map(mib),
+    'the time to send a request': [TIMEOUTS.headMillis, TIMEOUTS.requestMillis].map(seconds),
+    'the length of a key': [String(BOUNDS.keyBytes.max)],
+    'keys, embedded': [grouped(settings.MAX_KEYS)],
+    "request ids of a key's window": [grouped(settings.MAX_IDS_PER_KEY)],
+    'held approvals of a key': [String(settings.MAX_HOLDS_PER_KEY)],
+    "places in a key's queue": [String(settings.MAX_REQUESTS_IN_QUEUE)],
+    'waiters of a replica': [grouped(settings.MAX_WAITERS)],
+  };
+  const rows = tableRows('SECURITY.md', ['What', 'Bound', 'Default', 'Beyond it', 'Metric']);
+  const wrong = Object.entries(figures).filter(([what, texts]) => {
+    const row = rows.find(([name]) => name === what)?.join(' ') ?? '';
+    return texts.some((text) => !row.includes(text));
+  });
+
+  expect(wrong).toEqual([]);
+  expect(readPage('docs/security.md')).toContain(`over ${mib(MAX_BODY_BYTES)} is a 413`);
+});
