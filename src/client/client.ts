@@ -1,3 +1,5 @@
+import { performance } from 'node:perf_hooks';
+
 import type {
   CheckElement,
   CheckResult,
@@ -8,10 +10,21 @@ import { decisionIn, decisionOf, demandSuccess, isFound, isReleased } from './ca
 import { Batcher } from './calls/batcher.js';
 import { type Handling, PendingRequest } from './calls/pending-request.js';
 import type { Answer } from './calls/exchange.js';
+import {
+  CHECK_OPTIONS,
+  CLIENT_OPTIONS,
+  demandKnown,
+  PERMIT_OPTIONS,
+  RENEW_OPTIONS,
+  REQUEST_OPTIONS,
+  unknownOption,
+  WAIT_OPTIONS,
+} from './calls/known-options.js';
 import { Permit } from './calls/permit.js';
 import type { Hold } from './calls/renewals.js';
 import {
   type AmendElement,
+  isAddress,
   type PauseElement,
   Service,
   type WaitElement,
@@ -37,6 +50,8 @@ const DEFAULT_HOLD_MILLIS = 30_000;
 const DEFAULT_RETRIES = 3;
 
 const NO_OPTIONS = {};
+/** Half of a character: it has no UTF-8. */
+const LONE_SURROGATE = /\p{Surrogate}/u;
 
 /** Asks Sluice for permission. One client for each process is enough, for any number of callers. */
 export class SluiceClient {
@@ -47,10 +62,9 @@ export class SluiceClient {
   readonly #amendments: Handling<AmendElement, boolean, boolean>;
   readonly #pauses: Handling<PauseElement, void, void>;
 
-  /** @throws TypeError for an invalid address, RangeError for a number that is too small */
-  constructor(options: string | URL | ClientOptions) {
-    const given =
-      typeof options === 'string' || options instanceof URL ? { url: options } : options;
+  /** @throws TypeError for an invalid address or an unknown option, RangeError for a number that is too small */
+  constructor(options: ClientOptions['url'] | ClientOptions) {
+    const given = givenOptions(options);
     const { timeoutMillis = DEFAULT_TIMEOUT_MILLIS, maxCalls = DEFAULT_MAX_CALLS } = given;
     demandAboveZero({ timeoutMillis, maxCalls });
     const { retries = DEFAULT_RETRIES } = given;
@@ -125,9 +139,12 @@ export class SluiceClient {
 
   /**
    * Asks for permission, and is approved or denied at once. The checks of one tick of the event loop share a request.
-   * @throws SluiceError if Sluice rejects the check, SluiceUnavailableError if there is no decision
+   * @throws TypeError for an unknown option, SluiceError if Sluice rejects the check, SluiceUnavailableError if there is
+   *     no decision
    */
   check(key: string, options: CheckOptions = NO_OPTIONS): Promise<Decision> {
+    const wrong = faultIn(CHECK_OPTIONS, options, key);
+    if (wrong) return Promise.reject(wrong);
     const element = elementOf(key, options);
     return options.quota
       ? new PendingRequest(element, this.#loneChecks, options).value
@@ -140,6 +157,8 @@ export class SluiceClient {
    * @throws as `check`
    */
   wait(key: string, options: WaitOptions = NO_OPTIONS): Promise<Decision> {
+    const wrong = faultIn(WAIT_OPTIONS, options, key);
+    if (wrong) return Promise.reject(wrong);
     const { maxWaitMillis } = options;
     const element = { ...elementOf(key, options), maxWaitMillis };
     return new PendingRequest(element, this.#waits, options).value;
@@ -151,6 +170,8 @@ export class SluiceClient {
    * @throws as `check`
    */
   release(key: string, requestId: string, options: RequestOptions = NO_OPTIONS): Promise<boolean> {
+    const wrong = faultIn(REQUEST_OPTIONS, options, key, requestId);
+    if (wrong) return Promise.reject(wrong);
     return new PendingRequest({ key, request_id: requestId }, this.#releases, options).value;
   }
 
@@ -167,6 +188,8 @@ export class SluiceClient {
     hits: number,
     options: RequestOptions = NO_OPTIONS,
   ): Promise<boolean> {
+    const wrong = faultIn(REQUEST_OPTIONS, options, key, requestId);
+    if (wrong) return Promise.reject(wrong);
     return new PendingRequest({ key, requestId, hits }, this.#amendments, options).value;
   }
 
@@ -176,6 +199,8 @@ export class SluiceClient {
    * @throws as `check`
    */
   renew(key: string, requestId: string, options: RenewOptions = NO_OPTIONS): Promise<boolean> {
+    const wrong = faultIn(RENEW_OPTIONS, options, key, requestId);
+    if (wrong) return Promise.reject(wrong);
     const { holdMillis } = options;
     return new PendingRequest({ key, requestId, holdMillis }, this.#amendments, options).value;
   }
@@ -186,6 +211,8 @@ export class SluiceClient {
    * @throws as `check`
    */
   pause(key: string, millis: number, options: RequestOptions = NO_OPTIONS): Promise<void> {
+    const wrong = faultIn(REQUEST_OPTIONS, options, key);
+    if (wrong) return Promise.reject(wrong);
     return new PendingRequest({ key, pauseMillis: millis }, this.#pauses, options).value;
   }
 
@@ -226,8 +253,12 @@ export class SluiceClient {
   }
 
   /** @throws as `permit` */
-  async #approval(key: string, { wait = true, ...options }: PermitOptions): Promise<Approval> {
-    const decision = await (wait ? this.wait(key, options) : this.check(key, options));
+  async #approval(key: string, options: PermitOptions): Promise<Approval> {
+    demandKnown(options, PERMIT_OPTIONS);
+    const { wait = true, maxWaitMillis, ...asking } = options;
+    const decision = await (wait
+      ? this.wait(key, { ...asking, maxWaitMillis })
+      : this.check(key, asking));
     if (decision.approved) return decision;
     throw new SluiceDeniedError(key, decision.retryAfterSeconds, decision.limit);
   }
@@ -246,6 +277,42 @@ export class SluiceClient {
   async #releaseUnnoticed(key: string, requestId: string): Promise<void> {
     await this.release(key, requestId).catch(() => undefined);
   }
+}
+
+function givenOptions(options: ClientOptions['url'] | ClientOptions): ClientOptions {
+  if (isAddress(options) || isList(options)) return { url: options };
+  // A caller in JavaScript may have forgotten it.
+  const { url } = (options as Partial<ClientOptions> | undefined) ?? {};
+  if (!isAddress(url) && !isList(url)) {
+    throw new TypeError(`url must be an address such as http://localhost:8080, not ${String(url)}`);
+  }
+  demandKnown(options, CLIENT_OPTIONS);
+  return options;
+}
+
+/** Unlike `Array.isArray`, for lists that are read only as well. */
+function isList(value: unknown): value is readonly (string | URL)[] {
+  return Array.isArray(value);
+}
+
+/** What is wrong with a call: an unknown option, or a text that can't be sent. */
+function faultIn(
+  names: Readonly<Record<string, true>>,
+  options: object,
+  key: string,
+  requestId = '',
+): TypeError | undefined {
+  return (
+    (options === NO_OPTIONS ? undefined : unknownOption(options, names)) ??
+    notUnicode('key', key) ??
+    notUnicode('requestId', requestId)
+  );
+}
+
+function notUnicode(name: string, text: string): TypeError | undefined {
+  if (!LONE_SURROGATE.test(text)) return undefined;
+  const shown = JSON.stringify(text);
+  return new TypeError(`${name} is not valid Unicode: ${shown} has half of a surrogate pair`);
 }
 
 function demandAboveZero(numbers: Readonly<Record<string, number>>): void {

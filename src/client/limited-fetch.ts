@@ -1,4 +1,5 @@
 import { isNeverSent } from './calls/exchange.js';
+import { ASKING_OPTIONS, demandKnown } from './calls/known-options.js';
 import type { SluiceClient } from './client.js';
 import type { PermitOptions } from './options.js';
 
@@ -15,6 +16,14 @@ export interface LimitedFetchOptions extends Omit<PermitOptions, 'signal'> {
   readonly fetch?: typeof fetch | undefined;
 }
 
+const KNOWN_OPTIONS: Readonly<Record<keyof LimitedFetchOptions, true>> = {
+  ...ASKING_OPTIONS,
+  maxWaitMillis: true,
+  wait: true,
+  keyOf: true,
+  pausesKey: true,
+  fetch: true,
+};
 /** The longest pause that Sluice takes. */
 const LONGEST_PAUSE_MILLIS = 24 * 60 * 60 * 1000;
 
@@ -23,8 +32,10 @@ const LONGEST_PAUSE_MILLIS = 24 * 60 * 60 * 1000;
  * connection to send a request on, its approval is released; after any other failure the approval stays, since the
  * request may have arrived.
  * @returns a drop-in `fetch`, which also throws as `permit` does
+ * @throws TypeError for an unknown option
  */
 export function limitedFetch(client: SluiceClient, options: LimitedFetchOptions): typeof fetch {
+  demandKnown(options, KNOWN_OPTIONS);
   const { keyOf, pausesKey = false, fetch: send = fetch, ...asking } = options;
   return async (input, init) => {
     const request = input instanceof Request ? input : undefined;

@@ -1,3 +1,4 @@
+import { demandKnown } from './calls/known-options.js';
 import { quotaHeaders } from './calls/quota.js';
 import type { SluiceClient } from './client.js';
 import { SluiceUnavailableError } from './errors.js';
@@ -34,11 +35,23 @@ export type Middleware<Request> = (
   next: (error?: unknown) => void,
 ) => void;
 
-/** Lets requests pass that Sluice approves, and answers denied requests with a 429 and `Retry-After`. */
+const KNOWN_OPTIONS: Readonly<Record<keyof RateLimitOptions<never>, true>> = {
+  keyOf: true,
+  wait: true,
+  maxWaitMillis: true,
+  outagePolicy: true,
+  quotaHeaders: true,
+};
+
+/**
+ * Lets requests pass that Sluice approves, and answers denied requests with a 429 and `Retry-After`.
+ * @throws TypeError for an unknown option
+ */
 export function rateLimit<Request>(
   client: SluiceClient,
   options: RateLimitOptions<Request>,
 ): Middleware<Request> {
+  demandKnown(options, KNOWN_OPTIONS);
   const { keyOf, wait = false, maxWaitMillis } = options;
   const { outagePolicy = 'deny', quotaHeaders: hasQuota = true } = options;
   const limit = async (request: Request, response: LimitedResponse): Promise<boolean> => {

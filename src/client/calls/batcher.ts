@@ -1,3 +1,5 @@
+import { setImmediate } from 'node:timers';
+
 import { resultsOf } from './answers.js';
 import type { Answer } from './exchange.js';
 import type { PendingRequest } from './pending-request.js';

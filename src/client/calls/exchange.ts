@@ -1,5 +1,6 @@
 import { Agent as HttpAgent, request as overHttp } from 'node:http';
 import { Agent as HttpsAgent, request as overHttps } from 'node:https';
+import { clearTimeout, setTimeout } from 'node:timers';
 import { urlToHttpOptions } from 'node:url';
 
 import { SluiceUnavailableError } from '../errors.js';

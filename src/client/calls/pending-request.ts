@@ -1,3 +1,6 @@
+import { performance } from 'node:perf_hooks';
+import { clearTimeout, setTimeout } from 'node:timers';
+
 import type { UncountedMessage } from '../../api/errors.js';
 import { SluiceTimeoutError, SluiceUnavailableError } from '../errors.js';
 import type { RequestOptions } from '../options.js';

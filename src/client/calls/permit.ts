@@ -1,3 +1,5 @@
+import { performance } from 'node:perf_hooks';
+
 import { SluicePermitLostError } from '../errors.js';
 import { onAbort } from './on-abort.js';
 import { type Hold, keepRenewed, renewalMillis, renewBefore } from './renewals.js';

@@ -1,3 +1,5 @@
+import { clearTimeout } from 'node:timers';
+
 import type { CheckElement } from '../../api/bulk-schemas.js';
 import { SluiceError, SluiceTimeoutError } from '../errors.js';
 import type { ClientOptions } from '../options.js';
@@ -10,6 +12,8 @@ import {
   LATE_MILLIS,
 } from './exchange.js';
 import { setTimer } from './timers.js';
+
+const SUCH_AS = 'such as http://localhost:8080';
 
 /** A check that waits. */
 export interface WaitElement extends CheckElement {
@@ -41,10 +45,8 @@ export class Service {
   /** @throws TypeError for an invalid address, or without any */
   constructor(private readonly options: ClientOptions) {
     const { url, fetch: send } = options;
-    const bases = (typeof url === 'string' || url instanceof URL ? [url] : url).map(
-      (one) => new URL(one),
-    );
-    if (bases.length === 0) throw new TypeError('url must have an address');
+    const bases = (isAddress(url) ? [url] : url).map(baseOf);
+    if (bases.length === 0) throw new TypeError(`url must have an address, ${SUCH_AS}`);
     this.#exchanges = bases.map((base) =>
       send ? exchangeByFetch(base, send) : exchangeByHttp(base),
     );
@@ -121,7 +123,7 @@ export class Service {
     const headers = await this.#headers(call.body !== undefined);
     const address = this.#current;
     const exchange = this.#exchanges[address];
-    if (!exchange) throw new TypeError('url must have an address');
+    if (!exchange) throw new TypeError(`url must have an address, ${SUCH_AS}`);
     try {
       const answer = await exchange({ ...call, headers });
       // A replica that stops asks for it with each answer.
@@ -148,6 +150,19 @@ export class Service {
     headers.Authorization = `Bearer ${typeof token === 'string' ? token : await tokenFrom(token)}`;
     return headers;
   }
+}
+
+/** Whether a value is one address, as it is given. */
+export function isAddress(value: unknown): value is string | URL {
+  return typeof value === 'string' || value instanceof URL;
+}
+
+/** @throws TypeError for an invalid address */
+function baseOf(address: string | URL): URL {
+  const base = isAddress(address) && URL.canParse(String(address)) ? new URL(address) : undefined;
+  // `localhost:8080` is an address as well, whose protocol is `localhost`.
+  if (base?.protocol === 'http:' || base?.protocol === 'https:') return base;
+  throw new TypeError(`url must be an address ${SUCH_AS}, not ${String(address)}`);
 }
 
 type Parameters = Readonly<Record<string, string | number | boolean | undefined>>;

@@ -1,0 +1,88 @@
+import type {
+  CheckOptions,
+  ClientOptions,
+  PermitOptions,
+  RenewOptions,
+  RequestOptions,
+  WaitOptions,
+  WithPermitOptions,
+} from '../options.js';
+
+/** The names of the options that exist. A type of options that gets a new one does not compile until it is here. */
+type Names<Options> = Readonly<Record<keyof Options, true>>;
+
+export const REQUEST_OPTIONS: Names<RequestOptions> = { signal: true, timeoutMillis: true };
+export const RENEW_OPTIONS: Names<RenewOptions> = { ...REQUEST_OPTIONS, holdMillis: true };
+/** The options of checks and waits without their signal. */
+export const ASKING_OPTIONS = {
+  timeoutMillis: true,
+  holdMillis: true,
+  hits: true,
+  maxRequests: true,
+  maxRequestsInQueue: true,
+  windowMillis: true,
+} as const;
+export const CHECK_OPTIONS: Names<CheckOptions> = { ...ASKING_OPTIONS, signal: true, quota: true };
+export const WAIT_OPTIONS: Names<WaitOptions> = {
+  ...ASKING_OPTIONS,
+  signal: true,
+  maxWaitMillis: true,
+};
+export const PERMIT_OPTIONS: Names<PermitOptions & WithPermitOptions> = {
+  ...WAIT_OPTIONS,
+  wait: true,
+};
+export const CLIENT_OPTIONS: Names<ClientOptions> = {
+  url: true,
+  token: true,
+  timeoutMillis: true,
+  correlationId: true,
+  maxCalls: true,
+  retries: true,
+  fetch: true,
+};
+
+/**
+ * Finds an option that does not exist. A misspelt limit must not be ignored.
+ * @returns an error that names the option, and the one that is most like it
+ */
+export function unknownOption(
+  options: object,
+  names: Readonly<Record<string, true>>,
+): TypeError | undefined {
+  const unknown = Object.keys(options).find((name) => !Object.hasOwn(names, name));
+  if (unknown === undefined) return undefined;
+  return new TypeError(`unknown option ${unknown}; did you mean ${nearest(unknown, names)}?`);
+}
+
+/** @throws TypeError as `unknownOption` returns it */
+export function demandKnown(options: object, names: Readonly<Record<string, true>>): void {
+  const error = unknownOption(options, names);
+  if (error) throw error;
+}
+
+/** `timeout` is most like `timeoutMillis`, although fewer letters make it `signal`. */
+function nearest(given: string, names: object): string {
+  const text = given.toLowerCase();
+  const [first] = Object.keys(names)
+    .map((name) => {
+      const known = name.toLowerCase();
+      return { name, difference: known.startsWith(text) ? 0 : distance(text, known) };
+    })
+    .sort((one, other) => one.difference - other.difference);
+  return first?.name ?? '';
+}
+
+/** How many letters differ, by Levenshtein. */
+function distance(one: string, other: string): number {
+  let row = Array.from({ length: other.length + 1 }, (_, i) => i);
+  for (let i = 0; i < one.length; i += 1) {
+    const next = [i + 1];
+    for (let j = 0; j < other.length; j += 1) {
+      const replaced = (row[j] ?? 0) + (one[i] === other[j] ? 0 : 1);
+      next.push(Math.min(replaced, (row[j + 1] ?? 0) + 1, (next[j] ?? 0) + 1));
+    }
+    row = next;
+  }
+  return row.at(-1) ?? 0;
+}
