@@ -1,4 +1,4 @@
-// `npm run test:unit`: the unit tests, which take seconds, and need no Redis and no build.
+// `npm run test:unit`: the unit tests, which take about a minute, and need no Redis and no build.
 // Arguments go to jest.
 import { jestCommand, jestEnvironment } from './lib/jest.mjs';
 import { installDependencies } from './lib/prepare.mjs';
