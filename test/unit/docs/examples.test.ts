@@ -5,7 +5,12 @@ import { pages, readPage, ROOT } from '../../support/docs/pages.js';
 
 const FOLDERS = ['clients/node/examples', 'docs/examples'];
 const FENCE = /^```(?:js|python|go|bash)\n([\s\S]*?)^```$/gm;
-const PROGRAMS: Readonly<Record<string, string>> = { mjs: 'node', py: 'python3', go: 'go run', sh: 'sh' };
+const PROGRAMS: Readonly<Record<string, string>> = {
+  mjs: 'node',
+  py: 'python3',
+  go: 'go run',
+  sh: 'sh',
+};
 
 const paths = FOLDERS.flatMap((folder) =>
   readdirSync(join(ROOT, folder)).map((file) => `${folder}/${file}`),
