@@ -241,7 +241,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
     name: 'a lapse makes room that nobody gets',
     aim: { fates: ['hold'] },
-    scripts: edited('lib/holds', 'if #ids > 0 or held < state.held then', 'if false then'),
+    scripts: edited('lib/holds', 'if #ids > 0 or held_ids < state.held_ids then', 'if false then'),
   },
   {
     name: 'those who wait are not told of a lapse that comes sooner',
@@ -288,11 +288,7 @@ export const PLANTED_FAULTS: readonly PlantedFault[] = [
   {
     name: 'a renewal leaves the lapse where it was',
     aim: { fates: ['hold'] },
-    scripts: edited(
-      'lib/holds',
-      '  holds.write(keys, state, call, id, millis, hits)\n  holds.set_held(state, state.held + hits -',
-      '  holds.set_held(state, state.held + hits -',
-    ),
+    scripts: edited('lib/holds', '    lapses = call.now_ms + millis\n  elseif', '  elseif'),
   },
   {
     name: 'a release leaves the hold',
