@@ -91,9 +91,9 @@ const LAST_TICKET = 1e12;
 
 /** Equal for replicas that are the same in everything; undefined where something of it has no text. */
 function idOf(replicaId: string, options: ReplicaOptions): string | undefined {
-  const { guard = unguarded, client, history, replacements, ...others } = options;
+  const { guard = unguarded, client, history, ...others } = options;
   const guards = [unguarded, sentAgain];
-  if (client || history || replacements || !guards.includes(guard)) return undefined;
+  if (client || history || !guards.includes(guard)) return undefined;
   return JSON.stringify([replicaId, guards.indexOf(guard), others]);
 }
 

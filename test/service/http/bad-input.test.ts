@@ -184,16 +184,4 @@ describe.each(bothLimiters(redis))('bad input (%s limiter)', (_name, settings) =
 
     expect(await debugState(app.url, key)).toStrictEqual(before);
   });
-
-  test('parameters are not read from a body', async () => {
-    const key = uniqueKey();
-    const response = await fetch(`${app.url}/rate/${key}`, {
-      method: 'POST',
-      headers: { 'Content-Type': 'application/x-www-form-urlencoded' },
-      body: 'maxRequests=1',
-    });
-
-    expect(response.status).toBe(200);
-    expect((await debugState(app.url, key)).Config).toHaveProperty('MaxRequestsPerWindow', 3);
-  });
 });
