@@ -1,5 +1,6 @@
 import { Random } from '../chaos/random.js';
 import { within } from '../chaos/within.js';
+import { bodyParameters, costlyBodies } from './body-scenarios.js';
 import { manyChecks, noCall } from './bulk-scenarios.js';
 import { RawClient } from './raw-client.js';
 import { RequestGenerator } from './request-generator.js';
@@ -35,7 +36,7 @@ const SHOWN_BYTES = 2000;
 /** A scenario that is here more often runs more often. */
 const SCENARIOS = [
   pipeline, pipeline, pipeline, pipeline, mutation, mutation, mutation, queue, hold, pause, pileUp, abandoned, oddTarget,
-  manyChecks, manyChecks, noCall,
+  manyChecks, manyChecks, noCall, bodyParameters, costlyBodies,
 ]; // prettier-ignore
 /** Additional scenarios for a service with rules and tokens. */
 const DECLARED_SCENARIOS = [...SCENARIOS, limits, furtherLimits, trespass];

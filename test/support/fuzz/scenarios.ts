@@ -260,7 +260,7 @@ async function expectAnswers(
   if (client.reader.problem) session.violated(client.reader.problem, client.sent);
 }
 
-function expectStatus(
+export function expectStatus(
   session: Session,
   client: RawClient,
   request: Pick<ModelledRequest, 'statuses' | 'checkOf' | 'pauseOf' | 'isHead' | 'correlationId'>,

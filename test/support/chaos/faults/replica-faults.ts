@@ -1,3 +1,6 @@
+import type { OutgoingHttpHeaders } from 'node:http';
+
+import { type Flood, floodWithBodies } from '../../costly-bodies.js';
 import type { Fleet } from '../fleet.js';
 import { REPLICA_LEASE_MILLIS } from '../limits.js';
 import type { FaultKind } from './fault.js';
@@ -41,6 +44,29 @@ export function replicaStandsStill(fleet: Fleet): FaultKind {
         end: () => {
           fleet.signal(place, 'SIGCONT');
         },
+      };
+    },
+  };
+}
+
+/** A client sends a replica the most costly bodies, which must harm nobody. */
+export function replicaGetsCostlyBodies(
+  fleet: Fleet,
+  headers: () => OutgoingHttpHeaders,
+): FaultKind {
+  return {
+    name: 'costly bodies to a replica',
+    draw: (random) => {
+      const place = random.pick(fleet.places);
+      let flood: Flood | undefined;
+      return {
+        target: `replica ${place}`,
+        scope: `replica ${place}`,
+        millis: random.whole(500, 1500),
+        begin: () => {
+          flood = floodWithBodies(fleet.urlOf(place), headers, 4);
+        },
+        end: () => flood?.stop(),
       };
     },
   };

@@ -4,6 +4,7 @@ import { Readable } from 'node:stream';
 import type { Request, Response } from 'express';
 
 import { BODY_BYTES, type BodyPlace, BodyRoom } from '../../../../src/http/intake/body-room.js';
+import { COSTLY_BODIES } from '../../../support/costly-bodies.js';
 import { MAX_ELEMENT_BYTES, TOO_LONG } from '../../../../src/http/intake/array-elements.js';
 import { withJsonArray } from '../../../../src/http/intake/json-array.js';
 
@@ -100,39 +101,20 @@ test('a typical body takes one turn, and a large one a turn for each few KiB', a
   expect(many.elements).toHaveLength(1000);
 });
 
-const BODY = 1024 * 1024;
-const fill = (part: (index: number) => string, length = BODY): string => {
-  let text = '';
-  for (let index = 0; text.length < length; index += 1) text += `${part(index)},`;
-  return text.slice(0, -1);
-};
+test.each(Object.entries(COSTLY_BODIES))(
+  'a body of %s is parsed by a few KiB at a time',
+  async (_what, text) => {
+    const parse = jest.spyOn(JSON, 'parse');
+    try {
+      await elementsOf(text).catch(() => undefined);
+      const lengths = parse.mock.calls.map(([part]) => part.length);
 
-test.each([
-  ['names of an element', `[{${fill((i) => `"${i}":1`)}}]`],
-  ['names of many elements', `[${fill((i) => `{${fill((j) => `"${i}.${j}":1`, 1000)}}`)}]`],
-  ['the same name', `[{${fill(() => '"key":{}')}}]`],
-  ['nested arrays', '['.repeat(BODY)],
-  ['closed nested arrays', '['.repeat(BODY / 2) + ']'.repeat(BODY / 2)],
-  [
-    'nested objects of many elements',
-    `[${fill(() => `${'{"":'.repeat(200)}1${'}'.repeat(200)}`)}]`,
-  ],
-  ['empty objects', `[${fill(() => '{}')}]`],
-  ['empty objects of an element', `[[${fill(() => '{}')}]]`],
-  ['a text of escapes', `["${'\\u0101'.repeat(BODY / 6)}"]`],
-  ['digits', `[${'1'.repeat(BODY)}]`],
-  ['white space', `[${' '.repeat(BODY)}]`],
-])('a body of %s is parsed by a few KiB at a time', async (_what, text) => {
-  const parse = jest.spyOn(JSON, 'parse');
-  try {
-    await elementsOf(text).catch(() => undefined);
-    const lengths = parse.mock.calls.map(([part]) => part.length);
-
-    expect(Math.max(0, ...lengths)).toBeLessThanOrEqual(MAX_ELEMENT_BYTES + '[]'.length);
-  } finally {
-    parse.mockRestore();
-  }
-});
+      expect(Math.max(0, ...lengths)).toBeLessThanOrEqual(MAX_ELEMENT_BYTES + '[]'.length);
+    } finally {
+      parse.mockRestore();
+    }
+  },
+);
 
 const PARTS = [',', ',', '[', ']', '{', '}', '"', '\\', ':', '1', ' ', 'null', '"a"', '{"a":1}'];
 

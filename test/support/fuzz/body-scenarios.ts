@@ -1,0 +1,78 @@
+import { COSTLY_BODIES } from '../costly-bodies.js';
+import { flawsOf } from './answer-rules.js';
+import { expectStatus, type Session } from './scenarios.js';
+import { mightyHeaders } from './target.js';
+
+const TYPES = ['application/json', 'application/x-www-form-urlencoded', 'APPLICATION/JSON;x=y'];
+const WITHOUT_PARAMETERS = ['', '{}', ' { }\r\n', '[]', 'null'];
+const WITH_PARAMETERS = [
+  '{"hits":5}', 'hits=5', '{', '[{}]', '\0', '\xff', ' '.repeat(5000), '{}'.repeat(5000),
+]; // prettier-ignore
+
+/** A body whose parsing costs more than others of its size, with fewest answers to other requests meanwhile. */
+const SLOWEST = 'names of many elements';
+const ANSWERED_MEANWHILE = 20;
+
+/** A check whose body may have parameters in it, perhaps with a request before it. */
+export async function bodyParameters(session: Session): Promise<void> {
+  const { random, requests, target } = session;
+  const isMistaken = random.chance(0.5);
+  const body = random.pick(isMistaken ? WITH_PARAMETERS : WITHOUT_PARAMETERS);
+  const key = requests.freshKey();
+  const { Authorization: token } = mightyHeaders(target);
+  const client = await session.open();
+  const before = random.chance(0.5) ? 'GET /healthz HTTP/1.1\r\nHost: t\r\n\r\n' : '';
+  const lines = [
+    `${random.pick(['GET', 'POST'])} /rate/${encodeURIComponent(key)} HTTP/1.1`,
+    'Host: t',
+    `Content-Type: ${random.pick(TYPES)}`,
+    ...(token ? [`Authorization: ${token}`] : []),
+    `Content-Length: ${body.length}`,
+  ];
+  await client.send(`${before}${lines.join('\r\n')}\r\n\r\n${body}`, random);
+  const place = before === '' ? 0 : 1;
+  await client.answers(place + 1);
+  const statuses = isMistaken ? [400] : [200];
+  expectStatus(session, client, { statuses, checkOf: key, isHead: false }, place);
+  await client.part(random.pick(['half-close', 'reset', 'destroy']));
+}
+
+/** Bodies that cost much, on several connections. Requests on another connection are answered meanwhile. */
+export async function costlyBodies(session: Session): Promise<void> {
+  const { random, target } = session;
+  const what = random.pick([SLOWEST, ...Object.keys(COSTLY_BODIES)]);
+  const body = COSTLY_BODIES[what]!;
+  const headers = Object.entries(mightyHeaders(target)).map(
+    ([name, text]) => `${name}: ${text}\r\n`,
+  );
+  const bytes =
+    `POST /rate HTTP/1.1\r\nHost: t\r\nContent-Type: application/json\r\n${headers.join('')}` +
+    `Content-Length: ${body.length}\r\n\r\n${body}`;
+  const progress = { isAnswered: false, answeredMeanwhile: 0 };
+  const answered = Promise.all(
+    Array.from({ length: 3 }, async () => {
+      const client = await session.open();
+      client.sendWhole(bytes);
+      if (!(await client.answers(1))) session.violated(`no answer to ${what}`, '');
+      await client.part('destroy');
+      for (const response of client.reader.responses) {
+        session.saw(response.status);
+        for (const flaw of flawsOf(response)) session.violated(flaw, what, response);
+        if (![200, 400, 503].includes(response.status)) session.violated('not 200 or 400', what);
+      }
+    }),
+  ).finally(() => {
+    progress.isAnswered = true;
+  });
+  const other = await session.open();
+  while (!progress.isAnswered) {
+    other.sendWhole('GET /healthz HTTP/1.1\r\nHost: t\r\n\r\n');
+    if (!(await other.answers(progress.answeredMeanwhile + 1))) break;
+    progress.answeredMeanwhile += 1;
+  }
+  await answered;
+  await other.part('destroy');
+  if (what === SLOWEST && progress.answeredMeanwhile < ANSWERED_MEANWHILE) {
+    session.violated(`only ${progress.answeredMeanwhile} requests answered meanwhile`, what);
+  }
+}
