@@ -154,24 +154,37 @@ end
 
 -- Reads all holds. Returns what `find_lapsed` returns, and the order of those that have not lapsed.
 function holds.read_all(keys, now_ms)
-  local ids, held, held_ids, first, order = {}, 0, 0, math.huge, {}
+  local ids, held, held_ids, first, order, last_lapsed = {}, 0, 0, math.huge, {}, 0
   local stored = redis.call('HGETALL', holds.name(keys))
   for i = 1, #stored, 2 do
     local lapses, _, hits = holds.parse(stored[i + 1])
     if lapses <= now_ms then
       ids[#ids + 1] = stored[i]
+      last_lapsed = math.max(last_lapsed, lapses)
     else
       held, held_ids, first = held + hits, held_ids + 1, math.min(first, lapses)
       order[#order + 1] = digits(lapses)
       order[#order + 1] = holds.member(stored[i], hits)
     end
   end
-  return ids, held, held_ids, first, order
+  return ids, held, held_ids, first, order, last_lapsed
+end
+
+-- When the last of the holds lapses; of many without an order, when it lapses at the latest.
+function holds.last_lapse(keys, state)
+  local last = tonumber((holds.call_order(keys, state, 'ZRANGE', -1, -1, 'WITHSCORES') or {})[2] or 0)
+  if last == 0 and state.held_ids <= 2 * holds.FEW then
+    for _, text in ipairs(redis.call('HVALS', holds.name(keys))) do
+      last = math.max(last, (holds.parse(text)))
+    end
+  end
+  return last > 0 and last or state.held_until
 end
 
 -- The ids of the holds that have lapsed, the hits of the others, their number, and when the first of these lapses;
 -- math.huge, and no ids, if there are none. The fifth value is the order of these if all holds had to be read: there are
--- few, there is no order, or somebody has removed the hash or the order.
+-- few, there is no order, or somebody has removed the hash or the order. The sixth value is when the last of the lapsed
+-- ones lapsed, if there are ids.
 function holds.find_lapsed(keys, state, now_ms)
   if now_ms >= state.held_until then
     return {}, 0, 0, math.huge
@@ -181,12 +194,13 @@ function holds.find_lapsed(keys, state, now_ms)
     return holds.read_all(keys, now_ms)
   end
   local now, ids, held, first = digits(now_ms), {}, state.held, math.huge
-  for i, member in ipairs(holds.call_order(keys, state, 'ZRANGE', '-inf', now, 'BYSCORE')) do
-    local id, hits = string.match(member, '^([^*]*)%*?(%d*)$')
-    ids[i], held = id, held - (tonumber(hits) or ONE_HIT)
+  local lapsed = holds.call_order(keys, state, 'ZRANGE', '-inf', now, 'BYSCORE', 'WITHSCORES')
+  for i = 1, #lapsed, 2 do
+    local id, hits = string.match(lapsed[i], '^([^*]*)%*?(%d*)$')
+    ids[#ids + 1], held = id, held - (tonumber(hits) or ONE_HIT)
   end
   local next_hold = holds.call_order(keys, state, 'ZRANGE', #ids, #ids, 'WITHSCORES')
-  return ids, held, count - #ids, tonumber(next_hold[2]) or math.huge
+  return ids, held, count - #ids, tonumber(next_hold[2]) or math.huge, nil, tonumber(lapsed[#lapsed] or 0)
 end
 
 -- Ends the holds that have lapsed. Their ids are not remembered: whoever asks about one has not heard of the approval,
@@ -195,8 +209,9 @@ function holds.end_lapsed(keys, state, call)
   if not has_holds(state) or call.now_ms < state.lapses then
     return
   end
-  local ids, held, held_ids, first, order = holds.find_lapsed(keys, state, call.now_ms)
+  local ids, held, held_ids, first, order, last_lapsed = holds.find_lapsed(keys, state, call.now_ms)
   if first == math.huge then
+    last_lapsed = #ids > 0 and last_lapsed or holds.last_lapse(keys, state)
     redis.call('UNLINK', holds.name(keys), holds.order_name(keys))
   elseif order then
     holds.begin_order(keys, state, order)
@@ -206,6 +221,8 @@ function holds.end_lapsed(keys, state, call)
   call_in_chunks('HDEL', holds.name(keys), ids)
   if #ids > 0 or held_ids < state.held_ids then
     make_room(state, call)
+    -- A lapse may be noticed late.
+    state.released_at = last_lapsed > 0 and math.min(last_lapsed, call.now_ms) or call.now_ms
   end
   holds.keep(state, held, held_ids, first)
 end

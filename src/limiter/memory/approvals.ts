@@ -32,7 +32,7 @@ export class Approvals {
   #holds: Holds | undefined;
   /** Of the further limits, in the order of the rules. */
   #further = NO_FURTHER;
-  /** When an approval was last released, or got fewer hits. */
+  /** When an approval was last released or got fewer hits, or a hold lapsed. */
   #releasedAt = -Infinity;
 
   constructor(
@@ -197,12 +197,8 @@ export class Approvals {
 
   /** Ends the holds that have lapsed, and the windows of further limits that are over. */
   roll(now: number): void {
-    const holds = this.#holds;
-    if (holds) {
-      this.#change(now, () => {
-        holds.endLapsed(now);
-      });
-    }
+    // A lapse may be noticed late.
+    this.#releasedAt = this.#holds?.endLapsed(now) ?? this.#releasedAt;
     for (const window of this.#further) window.roll(now);
   }
 

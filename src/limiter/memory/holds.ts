@@ -88,15 +88,19 @@ export class Holds {
     return lapsesAt - now;
   }
 
-  /** Ends the holds that have lapsed. */
-  endLapsed(now: number): void {
-    if (now < this.#firstLapse) return;
+  /** Ends the holds that have lapsed. @returns when the last of these lapsed; undefined if there is none */
+  endLapsed(now: number): number | undefined {
+    if (now < this.#firstLapse) return undefined;
+    let last: number | undefined;
     for (let next = this.#order.first; next && next.at <= now; next = this.#order.first) {
       this.#order.removeFirst();
       const hold = this.#holds.get(next.id);
-      if (hold?.lapsesAt === next.at) this.#remove(next.id, hold);
+      if (hold?.lapsesAt !== next.at) continue;
+      this.#remove(next.id, hold);
+      last = next.at;
     }
     this.#firstLapse = this.#firstOfOrder();
+    return last;
   }
 
   /** The holds that have not lapsed; undefined if there are none. */

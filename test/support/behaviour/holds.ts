@@ -230,6 +230,23 @@ export function describeHolds(
         expect(await inTime.decision).toMatchObject({ outcome: 'approved' });
       });
 
+      test('are denied at once if the last lapse was two windows ago, whenever it is noticed', async () => {
+        await hold(HOLD);
+        await harness.advance(2 * WINDOW);
+        await approve();
+        await harness.advance(3 * WINDOW);
+        expect([await outcome(), await outcome()]).toEqual(['approved', 'approved']);
+        expect(await outcome({ canWait: true, maxWaitMillis: WINDOW - 1 })).toBe('denied');
+        await harness.advance(WINDOW);
+        const [lapsing] = [await hold(HOLD), await approve()];
+        await harness.advance(HOLD + WINDOW);
+        expect([await outcome(), await outcome()]).toEqual(['approved', 'approved']);
+        // It lapsed in the window before.
+        const waiter = await wait({ maxWaitMillis: WINDOW / 4 });
+        expect(await settled([waiter])).toEqual([false]);
+        expect(await release(lapsing)).toBe(false);
+      });
+
       test('for no time at all are denied, and told of the first lapse', async () => {
         await hold(4000, { hits: 2 });
         expect(await check({ canWait: true, maxWaitMillis: 0 })).toMatchObject({
