@@ -50,13 +50,16 @@ end
 
 -- Whether to expect that the queue gets room before the window ends: an approval is held now, or something was given back
 -- in this window or the last.
-local function expects_release(keys, state)
+local function expects_release(keys, state, call)
   if has_holds(state) then
     return true
   end
   local released_at = state.released_at or tonumber(redis.call('HMGET', keys.state, 'released')[1])
   if not released_at then
     return false
+  elseif released_at > call.now_ms then
+    -- The clock has gone back.
+    released_at, state.released_at = call.now_ms, call.now_ms
   end
   local earliest = state.start - state.window
   for _, limit in ipairs(state.further or {}) do

@@ -102,7 +102,7 @@ end
 -- a release can be expected, the check waits until its time is over.
 local function reply_too_late(keys, state, call, before, hits, longest_wait)
   local micros = longest_wait and micros_to_turn(keys, state, call, before, hits)
-  if not micros or micros <= longest_wait * 1000 or (longest_wait > 0 and expects_release(keys, state)) then
+  if not micros or micros <= longest_wait * 1000 or (longest_wait > 0 and expects_release(keys, state, call)) then
     return nil
   end
   return TURN_TOO_LATE - micros

@@ -100,7 +100,7 @@ function holds.read(keys, state, id)
 end
 
 -- `hits_before`: of the same hold, if it is held already.
-function holds.write(keys, state, id, lapses, millis, hits, hits_before)
+function holds.write(keys, state, call, id, lapses, millis, hits, hits_before)
   if hits_before and hits_before ~= hits then
     holds.call_order(keys, state, 'ZREM', holds.member(id, hits_before))
   end
@@ -108,6 +108,7 @@ function holds.write(keys, state, id, lapses, millis, hits, hits_before)
   redis.call('HSET', holds.name(keys), id, holds.format(lapses, millis, hits))
   local first = has_holds(state) and math.min(state.lapses, lapses) or lapses
   holds.set_lapses(state, first, math.max(state.held_until, lapses))
+  state.set_at = call.now_ms
 end
 
 -- Holds an approval, unless it is held already.
@@ -119,7 +120,7 @@ function holds.add(keys, state, call, id, hits, millis)
   elseif holds.read(keys, state, id) then
     return
   end
-  holds.write(keys, state, id, call.now_ms + millis, millis, hits)
+  holds.write(keys, state, call, id, call.now_ms + millis, millis, hits)
   if state.held_ids == holds.FEW and not state.orders_holds then
     local _, _, _, _, order = holds.read_all(keys, 0)
     holds.begin_order(keys, state, order)
@@ -233,10 +234,13 @@ function holds.shorten(keys, state, call)
     return
   end
   local stored = redis.call('HGETALL', holds.name(keys))
+  state.held_until = 0
   for i = 1, #stored, 2 do
     local lapses, millis, hits = holds.parse(stored[i + 1])
     if lapses > call.now_ms + millis then
-      holds.write(keys, state, stored[i], call.now_ms + millis, millis, hits, hits)
+      holds.write(keys, state, call, stored[i], call.now_ms + millis, millis, hits, hits)
+    else
+      state.held_until = math.max(state.held_until, lapses)
     end
   end
 end
@@ -256,7 +260,7 @@ function holds.renew(keys, state, call, id, millis, hits, longest)
     return false
   end
   hits = hits or hits_before
-  holds.write(keys, state, id, lapses, millis, hits, hits_before)
+  holds.write(keys, state, call, id, lapses, millis, hits, hits_before)
   holds.set_held(state, state.held + hits - hits_before, state.held_ids)
   local _, more = further.amend(keys, state, id, hits)
   if hits < hits_before or more < 0 then

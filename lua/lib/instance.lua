@@ -123,7 +123,14 @@ local function open_instance(keys, call, state)
   decide_in_full_memory(keys.state, call)
   local had_holds, was_in_hold = has_holds(state), in_recovery_hold(state)
   -- Replicas with waiters know this time, or an earlier one. In other keys it can only become later.
-  state.known_room_at = (had_holds or is_paused(state) or state.further) and room_at(state, call)
+  local may_come_sooner = had_holds or is_paused(state) or state.further or state.start > call.now_ms
+  state.known_room_at = may_come_sooner and room_at(state, call)
+  if begin_by_now(state, call.now_ms) then
+    state.clock_went_back = true
+    holds.shorten(keys, state, call)
+    -- Rules stay from now on at most.
+    may_change_limits(keys, state, call)
+  end
   note_call_in_hold(state, call)
   end_hold(state, call.now_ms)
   end_pause(state, call.now_ms)
@@ -155,9 +162,6 @@ local function open_instance(keys, call, state)
   end
   further.end_windows(keys, state, call.now_ms)
   if not is_in_window(state.start, state.window, call.now_ms) then
-    if call.now_ms < state.start then
-      holds.shorten(keys, state, call)
-    end
     local ended = { start = state.start, window = state.window }
     -- An approval may have been corrected to no hits.
     local has_requests = state.stored_approved > 0 or state.hits == 1

@@ -39,6 +39,7 @@ local function look_at(keys, now_ms)
   if not state then
     return nil
   end
+  begin_by_now(state, now_ms)
   end_hold(state, now_ms)
   end_pause(state, now_ms)
   look_at_holds(keys, state, now_ms)

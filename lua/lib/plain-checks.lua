@@ -76,7 +76,7 @@ local function decide_plainly(call, limits, values, names, first_key, names_give
   local start, window, now_ms = tonumber(values[1]), limits.window, call.now_ms
   if is_in_window(start, window, now_ms) then
     return decide_in_window(limits, start, values, names, first_key, arguments, first_id, checks)
-  elseif now_ms < idle_at(start, window) and names_given > NAMES_IN_WINDOW then
+  elseif now_ms >= start and now_ms < idle_at(start, window) and names_given > NAMES_IN_WINDOW then
     start = start_of_window(start, window, now_ms)
     return decide_in_new_window(limits, start, values, names, first_key, names_given, arguments, first_id, checks)
   end

@@ -143,7 +143,8 @@ end
 
 -- Reads how many waiters each replica has: `places` counts all waiters, `living` those of living replicas.
 -- Returns the queue, and whether the two hashes agree. A queue that becomes empty is removed as a whole.
-local function load_queue(keys, now_ms)
+-- `lease`: given if the clock has gone back. Then no lease lasts longer than this from now on.
+local function load_queue(keys, now_ms, lease)
   local queue = new_queue()
   queue.places = redis.call('HLEN', keys.waiting)
   if queue.places == 0 then
@@ -154,6 +155,9 @@ local function load_queue(keys, now_ms)
   for i = 1, #replicas, 2 do
     local replica = read_replica(replicas[i + 1])
     queue.replicas[replicas[i]] = replica
+    if lease and replica.lease_ends > now_ms + lease then
+      replica.lease_ends, replica.is_changed = now_ms + lease, true
+    end
     counted = counted + replica.places
     if is_alive(replica, now_ms) then
       queue.living = queue.living + replica.places
@@ -173,7 +177,10 @@ end
 local function read_queue(keys, state, call)
   if not state.queue then
     local hashes_agree
-    state.queue, hashes_agree = load_queue(keys, call.now_ms)
+    -- Tickets are times, a little later than now if many join at once. A lease that is longer than the caller's shows
+    -- nothing: while replicas restart, they may have different settings.
+    local went_back = state.clock_went_back or state.ticket > call.now_us + 1000000
+    state.queue, hashes_agree = load_queue(keys, call.now_ms, went_back and call.lease)
     if not hashes_agree or is_list_torn(keys, state.queue.places) then
       recount(keys, state.queue, call.now_ms)
       hold_after_loss_of_queue(keys, state, call)

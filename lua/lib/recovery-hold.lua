@@ -65,7 +65,8 @@ end
 -- Begins the hold of a lost key. `is_missing`: whether the caller's waiters were in the queue of the lost key, and are not
 -- in that of this one. If the key was idle meanwhile, they left its queue without a loss.
 local function hold_after_loss(keys, state, call, is_missing)
-  local since = is_missing and call.now_ms or born_at(keys, state)
+  -- After the clock has gone back, the key may be from the future.
+  local since = is_missing and call.now_ms or math.min(born_at(keys, state), call.now_ms)
   if begin_hold(state, call.now_ms, since + HOLD_MILLIS) then
     call_for_waiters(keys, call)
   end

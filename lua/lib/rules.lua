@@ -38,6 +38,10 @@ local function may_change_limits(keys, state, call)
   if not since then
     local born, changed = unpack(redis.call('HMGET', keys.state, 'born', 'changed'))
     since = tonumber(changed or born)
+    if since > call.now_ms then
+      -- The clock has gone back.
+      since, state.limits_changed_at = call.now_ms, call.now_ms
+    end
   end
   return read_history(call) >= since or call.now_ms >= since + RULES_STAY_MILLIS
 end

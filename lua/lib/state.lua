@@ -20,13 +20,13 @@ local FIRST_TURN = 1
 local further = {}
 
 local MORE = { 'expires', 'ticket', 'hold_until', 'unsorted', 'serving', 'served', 'blocked', 'hits', 'holds',
-  'paused_until', 'next_window', 'further', 'hold_seen', 'hold_again' }
+  'paused_until', 'next_window', 'further', 'hold_seen', 'hold_again', 'set_at' }
 -- Their values in a key without them.
 local NO_MORE = {
   __index = {
     stored_expires = 0, ticket = 0, hold_until = 0, unsorted = 0, serving = 0, served = 0, blocked = 0, hits = 0,
     held = 0, held_ids = 0, lapses = 0, held_until = 0, max_holds = 0, orders_holds = false, paused_until = 0, next_window = 0,
-    hold_seen = 0, hold_again = 0,
+    hold_seen = 0, hold_again = 0, set_at = 0,
   },
 }
 
@@ -132,6 +132,7 @@ local function read_more(state_key, state)
   state.next_window = tonumber(values[11] or 0)
   state.hold_seen = tonumber(values[13] or 0)
   state.hold_again = tonumber(values[14] or 0)
+  state.set_at = tonumber(values[15] or 0)
   if state.further then
     further.read(state, values[12])
   end
@@ -224,7 +225,7 @@ local function write_more(state_key, state)
     'hold_until', state.hold_until, 'unsorted', state.unsorted, 'serving', state.serving, 'served', state.served,
     'blocked', state.blocked, 'hits', state.hits, 'holds', format_holds(state),
     'paused_until', state.paused_until, 'next_window', state.next_window, 'further', further.format(state),
-    'hold_seen', state.hold_seen, 'hold_again', state.hold_again
+    'hold_seen', state.hold_seen, 'hold_again', state.hold_again, 'set_at', state.set_at
   )
 end
 

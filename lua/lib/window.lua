@@ -21,18 +21,16 @@ local function idle_at(start, window)
   return start + window * WINDOWS_KEPT
 end
 
--- The start of the window that holds `now_ms`, for a key with an earlier window. If the clock went back to before
--- that window, another begins now.
+-- The start of the window that holds `now_ms`, for a key with an earlier window.
 local function start_of_window(earlier_start, window, now_ms)
-  local age = now_ms - earlier_start
-  return age < 0 and now_ms or now_ms - age % window
+  return now_ms - (now_ms - earlier_start) % window
 end
 
--- Whether the window that begins at `start` goes on. A clock may go back by more than a window, as in a failover to a
--- host with another time. Then the window is over, since the key would stand still until the clock has caught up.
+-- Whether the window that begins at `start` goes on. One that begins in the future is from before the clock went back:
+-- `begin_by_now` in lib/pause.
 local function is_in_window(start, window, now_ms)
   local age = now_ms - start
-  return age >= -window and age < window
+  return age >= 0 and age < window
 end
 
 -- Moves `state` to the window that holds `now_ms`, in which held approvals count first. A changed window length counts

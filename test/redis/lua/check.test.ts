@@ -561,27 +561,58 @@ describe('a clock that goes back', () => {
     await replica.checkOrWait(['c']);
   });
 
-  test.each([-1, -999, -1000])('to %d, not more than a window, changes no window', async (now) => {
-    const before = await key.stored();
-    await key.setTime(now);
-    expect(await replica.check(['d'])).toEqual(['denied']);
-    expect((await key.stored()).state).toEqual({ ...before.state, denied: 1 });
-    expect((await replica.settle()).millisToRoom).toBe(1000 - now);
-    await key.setTime(1000);
-    expect(await replica.check(['e'])).toEqual(['approved']);
-    expect((await key.stored()).requests).toEqual(['c', 'e']);
+  test.each([-1, -1001, -50_000])(
+    'to %d: the window begins then, as full as it is',
+    async (now) => {
+      const before = await key.stored();
+      await key.setTime(now);
+      expect(await replica.check(['d'])).toEqual(['denied']);
+      expect(await key.stored()).toMatchObject({
+        state: { ...before.state, start: now, denied: 1, expires: now + 4000 },
+        requests: before.requests,
+        replicas: { r1: now + TEST_LEASE_MILLIS },
+      });
+      expect((await replica.settle()).millisToRoom).toBe(1000);
+      await key.setTime(now + 999);
+      expect(await replica.check(['e'])).toEqual(['denied']);
+      await key.setTime(now + 1000);
+      expect(await replica.check(['e', 'f'])).toEqual(['approved', 'denied']);
+      expect((await key.stored()).requests).toEqual(['c', 'e']);
+    },
+  );
+
+  test('lets the waiters of a dead replica keep their places for a lease at most', async () => {
+    await key.replica('dead').checkOrWait(['first']);
+    await replica.pause(60_000);
+    const waitingAfter = async (millis: number): Promise<number> => {
+      await key.setTime(-3_600_000 + millis);
+      return (await replica.settle()).waiting;
+    };
+    expect(await waitingAfter(0)).toBe(2);
+    // Replicas that live renew their leases.
+    expect(await waitingAfter(TEST_LEASE_MILLIS / 2)).toBe(2);
+    expect(await waitingAfter(TEST_LEASE_MILLIS - 1)).toBe(2);
+    expect(await waitingAfter(TEST_LEASE_MILLIS)).toBe(1);
   });
 
-  test.each([-1001, -50_000])('to %d, more than a window, starts a window then', async (now) => {
-    await key.setTime(now);
-    expect(await replica.check(['d', 'e'])).toEqual(['approved', 'denied']);
-    expect(await key.stored()).toMatchObject({
-      state: { start: now, approved: 2, denied: 1, expires: now + 4000 },
-      requests: ['c', 'd'],
-      queue: [],
-      expiry: { state: now + 30_000, requests: now + 30_000 },
-    });
+  test('shortens leases also within a window, as tickets of the future show', async () => {
+    await key.setTime(900);
+    await replica.check(['d'], { windowMillis: 3_600_000 });
+    await key.setTime(1000);
+    await replica.check(['e', 'f']);
+    await key.setTime(3_000_000);
+    await key.replica('dead').checkOrWait(['first']);
+    await key.setTime(2000);
+    await replica.settle();
+    expect((await key.stored()).replicas).toEqual({ dead: 2000 + TEST_LEASE_MILLIS });
   });
+});
+
+test('a lease is as long as its replica has it, while others have shorter ones', async () => {
+  await fillWindow();
+  await key.replica('long', { leaseMillis: 60_000 }).checkOrWait(['c']);
+  await replica.checkOrWait(['d']);
+  expect((await key.stored()).replicas).toEqual({ long: 60_000, r1: TEST_LEASE_MILLIS });
 });
 
 describe('the rest of a key whose state was lost', () => {

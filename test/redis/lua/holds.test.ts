@@ -737,15 +737,48 @@ describe('when the clock goes back', () => {
     expect(await replica.check(['c', 'd', 'e'])).toEqual(['approved', 'approved', 'denied']);
   });
 
-  test('by more than a window, a hold lasts no longer than its length from then on', async () => {
+  test('to before it was set, a hold lasts no longer than its length from then on', async () => {
     await key.setTime(0);
-    expect(await replica.check(['c', 'd'])).toEqual(['approved', 'denied']);
+    expect(await replica.check(['c'])).toEqual(['denied']);
     expect(await counted()).toEqual({ approved: 2, held: 1 });
     await key.setTime(2499);
     expect(await replica.check(['e', 'f'])).toEqual(['approved', 'denied']);
     await key.setTime(2500);
     expect(await replica.check(['g'])).toEqual(['approved']);
     expect(await counted()).toEqual({ approved: 2, held: 0 });
+  });
+
+  test('within a long window, holds and pauses last no longer than their lengths from then on', async () => {
+    const long = key.replica('r1', { limits: { windowMillis: 3_600_000, maxRequests: 3 } });
+    await key.setTime(100_000);
+    await redis.client.del(key.names.state);
+    await long.check(['first']);
+    await key.setTime(200_000);
+    await long.checkHold('held', 1000);
+    await long.checkHold('longer', 60_000);
+    await long.pause(2000);
+    await key.setTime(170_000);
+    expect(await long.check(['c'])).toEqual(['paused']);
+    await key.setTime(170_999);
+    expect(await long.check(['d'])).toEqual(['paused']);
+    expect(await counted()).toEqual({ approved: 3, held: 2 });
+    await key.setTime(171_999);
+    expect(await long.check(['d'])).toEqual(['paused']);
+    expect(await counted()).toEqual({ approved: 2, held: 1 });
+    await key.setTime(172_000);
+    expect(await long.check(['e', 'f'])).toEqual(['approved', 'denied']);
+    await key.setTime(230_000);
+    expect(await long.check(['g', 'h'])).toEqual(['approved', 'denied']);
+    expect((await key.stored()).state).toMatchObject({ start: 100_000 });
+  });
+
+  test('a pause that has gone on for some time lasts no longer than what was left of it at the last hold', async () => {
+    await replica.pause(60_000);
+    await key.setTime(12_000);
+    await replica.renewHold('a');
+    await key.setTime(5000);
+    await replica.check(['c']);
+    expect((await replica.inspect())?.pausedMillis).toBe(58_000);
   });
 });
 

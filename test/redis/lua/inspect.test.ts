@@ -47,19 +47,17 @@ test('reports a window that has ended as empty, with its waiters', async () => {
   });
 });
 
-test('reports a new window once the clock has gone back by more than one', async () => {
-  await fill();
-  await key.setTime(-1000);
-  expect(await replica.inspect()).toMatchObject({ approved: 2, held: 0, denied: 1 });
-  await key.setTime(-1001);
-  expect(await replica.inspect()).toMatchObject({
-    approved: 0,
-    held: 0,
-    denied: 0,
-    waiting: 2,
-    pausedMillis: 0,
-  });
-});
+test.each([-1, -50_000])(
+  'reports a window that begins now after the clock has gone back to %d, and a pause of its length',
+  async (now) => {
+    await fill();
+    await replica.pause(400);
+    await key.setTime(now);
+    const expected = { approved: 2, held: 0, denied: 1, waiting: 2, pausedMillis: 400 };
+    expect(await replica.inspect()).toMatchObject(expected);
+    expect(await replica.examine()).toMatchObject({ ...expected, millisToWindowEnd: 1000 });
+  },
+);
 
 test('reports the limits that the last check left', async () => {
   await replica.check(['a'], { maxRequests: 7 });

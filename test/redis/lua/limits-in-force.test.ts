@@ -115,6 +115,20 @@ describe('while replicas have different rules', () => {
   });
 });
 
+test('limits of a replica that may be gone stay for a minute after the clock has gone back', async () => {
+  const [gone, living] = [replica('gone', SHORT, 0), replica('living', LONG, -4_000_000)];
+  const begin = -3_600_000;
+  await gone.check(['a']);
+  for (let at = 0; at < 60_000; at += 900) {
+    await key.setTime(begin + at);
+    await living.check([`b${at}`]);
+    expect(await limits()).toBe('300:3');
+  }
+  await key.setTime(begin + 60_000);
+  await living.check(['c']);
+  expect(await limits()).toBe('1000:10');
+});
+
 describe('after Redis has lost a key', () => {
   const DEFAULTS = { windowMillis: 60_000, maxRequests: 100 };
 

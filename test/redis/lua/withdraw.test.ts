@@ -225,9 +225,9 @@ describe('several keys in one call', () => {
 
   test('each key has its own limits', async () => {
     limits.set(names[2]!.key, { ...SMALL, windowMillis: 60_000 });
-    // This is the state after a clock that has gone back, so another window begins.
-    const later = Date.now() + 36_000_000;
-    for (const { state } of names) await redis.client.hset(state, 'start', later);
+    // So another window begins.
+    const earlier = Date.now() - 3_600_000;
+    for (const { state } of names) await redis.client.hset(state, 'start', earlier);
     await scripts.withdraw(names.map((of) => ({ names: of, requestIds: ['unknown'] })));
     const stored = await Promise.all(names.map(({ state }) => redis.client.hget(state, 'limits')));
     expect(stored).toEqual(['3600000:1:1', '3600000:1:1', '60000:1:1']);
