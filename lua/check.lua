@@ -35,7 +35,8 @@
 --       then per check, in their order: 1 approved, 0 denied, -1 denied because the queue is full,
 --       -2 failed for lack of a place to wait in, -3 failed because the set of ids is full,
 --       -4 denied because its hits are more than the maximum, -5 denied because the key is paused,
---       -6 less the microseconds until its turn: denied because that is later than it can wait,
+--       -6 failed because Redis is full, -7 less the microseconds until its turn: denied because that is later than it
+--       can wait,
 --       else its ticket in the queue
 --       A batch that fails, such as one with a key of a wrong type, has its error in place of all that. A batch
 --       that needs more names has false. The other batches are still decided.
@@ -113,11 +114,27 @@ local function decide_in_order(
   return true
 end
 
+-- Whether Redis has more than its maxmemory by so much that approvals and places in the queue must take no more. Denials
+-- and releases pass. Replicas' buffers do not count, as for Redis itself. A user who may not ask is not bounded.
+local MOST_OF_MAXMEMORY = 1.1
+local function is_over_full()
+  local info = redis.pcall('INFO', 'memory')
+  if type(info) ~= 'string' then
+    return false
+  end
+  local function read(name)
+    return tonumber(string.match(info, '\n' .. name .. ':(%d+)') or 0)
+  end
+  local most = read('maxmemory') * MOST_OF_MAXMEMORY
+  return most > 0 and read('used_memory') - read('mem_not_counted_for_evict') > most
+end
+
 -- Decides the batches from that of names[first_key] on, those of new keys first, as a full memory requires
 -- (`decide_in_full_memory` in lib/instance).
 local function decide_new_first(
   replies, call, names, first_key, last_key, arguments, first_id, size, limits, special, next_text
 )
+  call.is_over_full = is_over_full()
   local batches = {}
   for key = first_key, last_key, KEYS_PER_INSTANCE do
     batches[#batches + 1] = { key, first_id, size, limits, special }

@@ -20,6 +20,7 @@ local function call_with_limits(call, limits)
     history = call.history,
     is_sent_again = call.is_sent_again,
     may_be_full = call.may_be_full,
+    is_over_full = call.is_over_full,
     now_us = call.now_us,
     now_ms = call.now_ms,
   }

@@ -2,7 +2,7 @@
 --@include lib/instance
 --@include lib/replies
 
-local QUEUE_FULL, NO_PLACE, SET_FULL, TOO_MANY_HITS, PAUSED, TURN_TOO_LATE = -1, -2, -3, -4, -5, -6
+local QUEUE_FULL, NO_PLACE, SET_FULL, TOO_MANY_HITS, PAUSED, STORE_FULL, TURN_TOO_LATE = -1, -2, -3, -4, -5, -6, -7
 local WAITS_NOT, WAITS_WITHOUT_PLACE = '0', '2'
 
 -- The greatest overrides of the maximum, of the queue's maximum and of the window's length that count.
@@ -87,8 +87,8 @@ local function approve(keys, state, call, batch, decided, replies)
     local room = math.min(most - state.approved, CHUNK)
     while i <= batch.size and #ids < room do
       local id = batch.ids[i]
-      replies[i + HEAD] = decided[id] or APPROVED
-      if not decided[id] then
+      replies[i + HEAD] = decided[id] or (call.is_over_full and STORE_FULL) or APPROVED
+      if replies[i + HEAD] == APPROVED and not decided[id] then
         ids[#ids + 1] = id
       end
       i = i + 1
@@ -147,6 +147,7 @@ local function deny_or_queue(keys, state, call, batch, first, last, decided, rep
       reply = before >= places and QUEUE_FULL
         or reply_too_late(keys, state, call, before, hits, longest_wait)
         or waits == WAITS_WITHOUT_PLACE and NO_PLACE
+        or call.is_over_full and STORE_FULL
         or next_ticket(keys, state, call)
       if reply > APPROVED then
         joining[#joining + 1] = { request_id = id, ticket = reply, hits = hits, hold = hold }
@@ -169,7 +170,9 @@ local function decide_one_by_one(keys, state, call, batch, decided, replies)
   for i = 1, batch.size do
     local id, hits, hold = batch.ids[i], hits_of_list(batch.hits, i), batch.holds and batch.holds[i]
     local is_next = admits_newcomers(state, call) and fits(state, hits) and has_place(keys, state, call, hold)
-    if is_next and not decided[id] then
+    if is_next and not decided[id] and call.is_over_full then
+      replies[i + HEAD] = STORE_FULL
+    elseif is_next and not decided[id] then
       approve_requests(keys, state, call, { id }, { { hits = hits, hold = hold } })
       replies[i + HEAD] = APPROVED
     else
@@ -224,6 +227,9 @@ local function decide(call, names, first_key, arguments, first_id, size, limits,
   local keys, batch = read_keys(names, first_key), read_batch(arguments, first_id, size, special)
   call = call_with_limits(call, limits)
   local state, idle = open_instance(keys, call, state_of(keys.state, values))
+  if not state and not idle and call.is_over_full then
+    return redis.error_reply('OOM used memory is above maxmemory by more than a tenth')
+  end
   if not state and not idle and batch.ticket then
     state = restore_instance(keys, call, batch.known_limits, batch.millis_left)
   end

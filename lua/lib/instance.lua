@@ -46,10 +46,24 @@ end
 -- If its memory is full, Redis refuses a script at its first write that takes memory. After a write that takes none,
 -- all later writes pass. So existing keys are decided, and only new keys fail. A script has to decide new keys
 -- first.
-local function decide_in_full_memory(state_key, call)
+--
+-- A call of checks does that only after Redis has refused one (`may_be_full`), and knows then whether approvals may still
+-- take memory (`is_over_full`). Before that, its first write has to take memory, so that Redis refuses it. What has ended
+-- would be removed first. So something is written as it is before. `state`: absent if nothing is removed first.
+local function decide_in_full_memory(state_key, call, state)
   if call.may_be_full then
     call.may_be_full = false
     redis.call('HDEL', state_key, '')
+    return
+  end
+  local ends = state and (
+    not is_in_window(state.start, state.window, call.now_ms) or (has_holds(state) and call.now_ms >= state.lapses)
+  )
+  for _, limit in ipairs(state and state.further or {}) do
+    ends = ends or not is_in_window(limit.start, limit.window, call.now_ms)
+  end
+  if ends then
+    redis.call('HSET', state_key, 'turn', digits(state.turn))
   end
 end
 
@@ -120,7 +134,7 @@ local function open_instance(keys, call, state)
   if not state then
     return nil
   end
-  decide_in_full_memory(keys.state, call)
+  decide_in_full_memory(keys.state, call, state)
   local had_holds, was_in_hold = has_holds(state), in_recovery_hold(state)
   -- Replicas with waiters know this time, or an earlier one. In other keys it can only become later.
   local may_come_sooner = had_holds or is_paused(state) or state.further or state.start > call.now_ms

@@ -1,4 +1,4 @@
-import { UnavailableError } from '../limiter/errors.js';
+import { StoreFullError, UnavailableError } from '../limiter/errors.js';
 import type { Decision, DenialReason, Quota } from '../limiter/limiter.js';
 import { type BatchedCheck, type CheckBatchReply, VERDICT } from './scripts/check-codec.js';
 import { quotaIn } from './scripts/quota-codec.js';
@@ -44,6 +44,10 @@ export function answerBatch(
     const verdict = verdicts[i];
     if (verdict === undefined) {
       checks[i]?.onFailed(unanswered());
+      continue;
+    }
+    if (verdict === VERDICT.storeFull) {
+      checks[i]?.onFailed(new StoreFullError());
       continue;
     }
     if (verdict === VERDICT.approved) {

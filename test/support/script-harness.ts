@@ -37,6 +37,7 @@ export type Verdict =
   | 'denied'
   | 'queue full'
   | 'key full'
+  | 'store full'
   | 'too many hits'
   | 'paused'
   | `turn in ${number} ms`
@@ -447,6 +448,7 @@ export class TestReplica {
     if (verdict === VERDICT.denied) return 'denied';
     if (verdict === VERDICT.queueFull) return 'queue full';
     if (verdict === VERDICT.keyFull) return 'key full';
+    if (verdict === VERDICT.storeFull) return 'store full';
     if (verdict === VERDICT.tooManyHits) return 'too many hits';
     if (verdict === VERDICT.paused) return 'paused';
     if (verdict <= VERDICT.turnTooLate) {

@@ -50,7 +50,8 @@ interface CallOptions {
  * has moved, or that moves, concerns its own keys only. These get calls of their own, which follow the slot.
  */
 export class CheckCalls {
-  #mayBeFullUntil = -Infinity;
+  /** The shards that may have no memory left, until when that is assumed. */
+  readonly #mayBeFullUntil = new Map<string, number>();
   /** Until when calls to a shard have one slot each. */
   readonly #bySlotUntil = new Map<string, number>();
 
@@ -122,31 +123,53 @@ export class CheckCalls {
     });
   }
 
+  #shardOf([first]: readonly CheckBatch[]): string {
+    return this.parts.connections.shardOf(first?.names.state ?? '');
+  }
+
+  #noteFull(batches: readonly CheckBatch[]): void {
+    this.#mayBeFullUntil.set(this.#shardOf(batches), this.parts.clock.now() + FULL_MILLIS);
+  }
+
+  #mayBeFull(batches: readonly CheckBatch[]): boolean {
+    if (this.#mayBeFullUntil.size === 0) return false;
+    const shard = this.#shardOf(batches);
+    if (this.parts.clock.now() < (this.#mayBeFullUntil.get(shard) ?? 0)) return true;
+    this.#mayBeFullUntil.delete(shard);
+    return false;
+  }
+
   /** Sends batches again that need all names, or that a full Redis has refused, so that it refuses only new keys. */
   async #send(
     batches: readonly CheckBatch[],
     options: CallOptions,
     isWanted: () => boolean,
   ): Promise<(BatchReply | typeof MOVED)[]> {
-    const { client, connections, script, settings } = this.parts;
-    const mayBeFull = this.parts.clock.now() < this.#mayBeFullUntil;
+    const { client, script, settings } = this.parts;
+    const mayBeFull = this.#mayBeFull(batches);
     const hasSeveralSlots = options.isOfShard && batches.length > 1;
     const circumstances = { isSentAgain: options.wasSent, mayBeFull, hasSeveralSlots };
     const call = {
       script,
       ...encodeChecks(settings, batches, circumstances),
-      shard: hasSeveralSlots ? connections.shardOf(batches[0]?.names.state ?? '') : undefined,
+      shard: hasSeveralSlots ? this.#shardOf(batches) : undefined,
+      failsWhenFull: !mayBeFull,
     };
-    const decoded = decodeCheckReplies(
-      batches,
-      (await client.sendAtOnce(call, isWanted)) as CheckReplies,
-    );
+    let reply: unknown;
+    try {
+      reply = await client.sendAtOnce(call, isWanted);
+    } catch (error) {
+      if (mayBeFull || classifyFailure(error) !== 'full') throw error;
+      this.#noteFull(batches);
+      return this.#send(batches, options, isWanted);
+    }
+    const decoded = decodeCheckReplies(batches, reply as CheckReplies);
     if (decoded.every(isDecision)) return decoded;
     const replies = replyForEach<CheckBatchReply | typeof NEEDS_ALL_NAMES | typeof MOVED>(
       hasSeveralSlots ? decoded.map((reply) => (isMoving(reply) ? MOVED : reply)) : decoded,
     );
     if (replies.some((reply) => reply instanceof StoreFullError)) {
-      this.#mayBeFullUntil = this.parts.clock.now() + FULL_MILLIS;
+      this.#noteFull(batches);
     }
     const needsAnotherCall = (reply: unknown): boolean =>
       reply === NEEDS_ALL_NAMES || (reply instanceof StoreFullError && !mayBeFull);

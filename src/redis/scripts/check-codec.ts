@@ -23,7 +23,8 @@ export const VERDICT = {
   keyFull: -3,
   tooManyHits: -4,
   paused: -5,
-  turnTooLate: -6,
+  storeFull: -6,
+  turnTooLate: -7,
 } as const;
 
 export interface BatchedCheck {

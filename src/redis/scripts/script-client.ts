@@ -19,6 +19,8 @@ export interface ScriptCall {
   readonly args: readonly (string | number)[];
   /** The shard that a call without keys is for. */
   readonly shard?: string | undefined;
+  /** The call fails if Redis has no memory to run it as a function. By default the script runs then. */
+  readonly failsWhenFull?: boolean;
 }
 
 export interface ScriptClientParts {
@@ -130,7 +132,7 @@ export class ScriptClient {
     if (failure === 'full') {
       // Redis runs no function without memory. It runs a script up to its first write that takes memory.
       this.#fullUntil.set(this.#shardOf(call), this.parts.clock.now() + FULL_MILLIS);
-      return true;
+      return call.failsWhenFull !== true;
     }
     if (!isReplyLike(error, NO_FUNCTIONS) && !(isOfLoad && failure === 'fault')) return false;
     this.#callsFunctions = false;

@@ -16,7 +16,7 @@ import { useRedis } from '../../support/use-redis.js';
 import { whileFull } from '../../support/while-full.js';
 
 const redis = useRedis();
-const { approved, denied } = VERDICT;
+const { approved, denied, storeFull } = VERDICT;
 const SETTINGS = {
   limitsOf: () => ({ windowMillis: 3_600_000, maxRequests: 2, maxRequestsInQueue: 3 }),
   replicaId: 'r1',
@@ -178,5 +178,72 @@ describe('a full Redis', () => {
     ]);
     expect([first, second]).toEqual([expect.any(StoreFullError), expect.any(StoreFullError)]);
     expect(await redis.client.exists(naming.namesOf('new').state)).toBe(0);
+  });
+
+  describe('that is above its maxmemory by more than a tenth', () => {
+    const FAR_ABOVE = 1.2;
+    const whileFarAbove = <T>(work: () => Promise<T>): Promise<T> =>
+      whileFull(redis.client, work, FAR_ABOVE);
+
+    test('fails checks that it would approve or let wait, and denies the others', async () => {
+      await decide(batch('k', ['a']), batch('full', ['b', 'c']));
+      const waiting = { ...batch('full', ['w']), checks: [{ requestId: 'w', canWait: true }] };
+      const verdicts = await whileFarAbove(() =>
+        decide(batch('k', ['d', 'e', 'f']), batch('full', ['g']), waiting, batch('new', ['h'])),
+      );
+      expect(verdicts).toEqual([
+        [storeFull, storeFull, storeFull],
+        [denied],
+        [storeFull],
+        expect.any(StoreFullError),
+      ]);
+      expect(await approvedIn(naming.namesOf('k'))).toEqual(['a']);
+      expect(await redis.client.exists(naming.namesOf('full').queue)).toBe(0);
+    });
+
+    test('fails checks with several hits or a hold that fit, and denies those that do not', async () => {
+      await decide(batch('k', ['a']));
+      const terms = {
+        ...batch('k', []),
+        checks: [
+          { requestId: 'b', canWait: false, hits: 2 },
+          { requestId: 'c', canWait: false, holdMillis: 1000 },
+        ],
+      };
+      expect(await whileFarAbove(() => decide(terms))).toEqual([[denied, storeFull]]);
+    });
+
+    test('approves again what it has approved before, and releases', async () => {
+      await decide(batch('k', ['a', 'b']));
+      const again = new Scripts(scriptClientParts(redis.client), sentAgain, SETTINGS);
+      await whileFarAbove(async () => {
+        expect(await again.check([batch('k', ['a'])])).toMatchObject([{ verdicts: [approved] }]);
+        expect(await again.release(naming.namesOf('k'), 'a')).toBe(true);
+      });
+      expect(await approvedIn(naming.namesOf('k'))).toEqual(['b']);
+    });
+
+    test.each(['function', 'script'])(
+      'approves nothing after it has removed what has ended, by a %s',
+      async (form) => {
+        const parts = { ...scriptClientParts(redis.client), onlyScripts: form === 'script' };
+        const held = (requestId: string): CheckBatch => ({
+          ...batch('k', []),
+          checks: [{ requestId, canWait: false, holdMillis: 60_000 }],
+        });
+        await decide(held('a'));
+        const { state, holds } = naming.namesOf('k');
+        // The hold and the window have ended.
+        const [summary = ''] = await redis.client.hmget(state, 'holds');
+        await redis.client.hset(state, 'holds', summary!.replace(/\d{13}/g, '1000'));
+        await redis.client.hset(holds, 'a', '1000:60000');
+        await redis.client.hincrby(state, 'start', -3_600_000);
+        const [reply] = await whileFarAbove(() =>
+          new Scripts(parts, unguarded, SETTINGS).check([held('b')]),
+        );
+        expect(reply).toMatchObject({ verdicts: [storeFull] });
+        expect(await redis.client.exists(holds)).toBe(0);
+      },
+    );
   });
 });

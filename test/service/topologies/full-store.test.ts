@@ -1,10 +1,24 @@
 import { startTestApp, type TestApp } from '../../support/app.js';
+import { checkMany } from '../../support/bulk-client.js';
 import { debugState, untilWaiting } from '../../support/debug-state.js';
 import { describeWithRedisProgram } from '../../support/describe-with-redis-program.js';
 import { approve, begin, ratePath, send } from '../../support/http-client.js';
 import { scrape } from '../../support/prometheus-text.js';
 import { type RedisProcess, startRedisProcess } from '../../support/redis-process.js';
 import { uniqueKey } from '../../support/unique-key.js';
+import { usedMemoryIn } from '../../support/while-full.js';
+
+/** Redis has no memory left from now on. Most of it is ballast, so that buffers matter little. @returns its maxmemory */
+async function fill(redis: RedisProcess): Promise<number> {
+  await redis.command('SETRANGE', 'ballast', '10000000', '0');
+  const maxmemory = Math.floor((await usedMemory(redis)) / 1.01);
+  await redis.command('CONFIG', 'SET', 'maxmemory', String(maxmemory));
+  return maxmemory;
+}
+
+async function usedMemory(redis: RedisProcess): Promise<number> {
+  return usedMemoryIn((await redis.command('INFO', 'memory')) as string);
+}
 
 describeWithRedisProgram('a service whose Redis has no memory left', () => {
   let redis: RedisProcess;
@@ -23,7 +37,7 @@ describeWithRedisProgram('a service whose Redis has no memory left', () => {
     });
     key = uniqueKey();
     approved = await approve(app.url, key);
-    await redis.command('CONFIG', 'SET', 'maxmemory', '1');
+    await fill(redis);
   });
   afterEach(async () => {
     await app.stop(0);
@@ -55,6 +69,29 @@ describeWithRedisProgram('a service whose Redis has no memory left', () => {
     await untilWaiting(app.url, key, 1);
     expect((await send(app.url, 'DELETE', `${ratePath(key)}/${approved}`)).status).toBe(200);
     expect((await waiter.answer).status).toBe(200);
+  });
+
+  test('approves for known keys until Redis is above its maxmemory by a tenth', async () => {
+    const keys = Array.from({ length: 20 }, uniqueKey);
+    const many = { maxRequests: 1_000_000 };
+    await redis.command('CONFIG', 'SET', 'maxmemory', '0');
+    for (const known of keys) await approve(app.url, known);
+    const maxmemory = await fill(redis);
+    const elements = Array.from({ length: 500 }, (_, i) => ({ key: keys[i % 20]!, ...many }));
+    let approvals = 0;
+    let mostUsed = 0;
+    let failed = false;
+    while (!failed && approvals < 100_000) {
+      const results = await checkMany(app.url, elements);
+      approvals += results.filter(({ status }) => status === 200).length;
+      failed = results.every(({ status }) => status === 503);
+      mostUsed = Math.max(mostUsed, await usedMemory(redis));
+    }
+    expect(failed).toBe(true);
+    // Buffers of connections come and go.
+    expect(mostUsed).toBeLessThan(maxmemory * 1.2);
+    expect((await send(app.url, 'POST', ratePath(key))).status).toBe(429);
+    expect((await send(app.url, 'DELETE', `${ratePath(key)}/${approved}`)).status).toBe(200);
   });
 
   test('is ready with a warning, and accepts new keys when there is memory again', async () => {
