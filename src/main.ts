@@ -2,6 +2,7 @@ import { type Command, CommandLineError, parseCommandLine } from './app/command-
 import { helpText } from './app/help-text.js';
 import { runRulesCommand } from './app/rules-command.js';
 import { type App, startApp } from './app/start-app.js';
+import { openLogOutput } from './common/log-output.js';
 import { createLogger } from './common/logger.js';
 import { packageVersion } from './common/package-version.js';
 import { keepTickShape } from './common/ticks.js';
@@ -13,6 +14,8 @@ import { RulesError } from './rules/rules-error.js';
 
 /** The longest an open socket may keep the process alive after a stop. */
 const EXIT_TIMEOUT_MILLIS = 3000;
+/** The longest that the last lines of the log may take. */
+const FLUSH_MILLIS = 1000;
 
 async function main(): Promise<void> {
   const command = parseCommandLine(process.argv.slice(2));
@@ -22,7 +25,13 @@ async function main(): Promise<void> {
   }
   createObjectsYoung();
   const settings = parseSettings(process.env);
-  const logger = createLogger(settings.LOG_LEVEL);
+  // Without a listener, the signal at the limit of `ulimit -f` ends the process.
+  process.on('SIGXFSZ', () => undefined);
+  const output = openLogOutput();
+  const logger = createLogger(settings.LOG_LEVEL, output);
+  output.onRecovery = (lines) => {
+    logger.warn({ lines }, 'log lines were dropped, since they could not be written');
+  };
   warnOfMisspeltSettings(process.env, logger);
   void keepTickShape();
 
@@ -36,7 +45,8 @@ async function main(): Promise<void> {
       logger.error({ err: error }, 'stopped with an error');
       process.exitCode = 1;
     }
-    // The process ends by itself, once the last lines of the log are out.
+    if (!(await output.flush(FLUSH_MILLIS))) process.exit();
+    // The process ends by itself, unless a socket is still open.
     setTimeout(() => process.exit(), EXIT_TIMEOUT_MILLIS).unref();
   };
   let stopping: Promise<void> | undefined;
@@ -54,7 +64,7 @@ async function main(): Promise<void> {
     });
   }
 
-  const started: Promise<App> = startApp(settings, logger, process.env);
+  const started: Promise<App> = startApp(settings, logger, process.env, output);
   await started;
 }
 

@@ -13,6 +13,7 @@ import { UndecidedChecks } from '../service/deciding/undecided-checks.js';
 import { Fleet } from '../service/fleet/fleet.js';
 import { createService } from '../service/service.js';
 import { openSecurity } from './security.js';
+import type { LogState } from '../metrics/log-metrics.js';
 import { createMetrics } from '../metrics/prometheus-metrics.js';
 import { EventLoopWatch } from '../readiness/event-loop-watch.js';
 import { isReadySoon } from '../readiness/ready-soon.js';
@@ -44,12 +45,14 @@ export interface App {
 /**
  * Puts the parts together and serves.
  * @param environment the variables of OpenTelemetry
+ * @param log what is known of the log's output
  * @throws SettingsError for a file in the settings that can't be used
  */
 export async function startApp(
   settings: Settings,
   logger: Logger,
   environment: Environment = {},
+  log: LogState = { dropped: 0 },
 ): Promise<App> {
   const security = await openSecurity(settings, logger);
   const replicaId = `${hostname()}-${randomBytes(4).toString('hex')}`;
@@ -59,6 +62,7 @@ export async function startApp(
     rules,
     security.auth,
     () => isReadySoon(readiness, systemClock),
+    log,
   );
   const tracing = await openTracing({ environment, replicaId, clock: systemClock, logger });
   const { limiter, policyOf, openReports, evictionPolicy }: CreatedLimiter = await createLimiter(

@@ -4,6 +4,7 @@ import type { StoreObserver } from '../redis/store-observer.js';
 import { authMetrics, type AuthState } from './auth-metrics.js';
 import { checkMetrics } from './check-metrics.js';
 import { connectionMetrics } from './connection-metrics.js';
+import { type LogState, logMetrics } from './log-metrics.js';
 import type { Metrics } from './metrics.js';
 import { readinessMetrics } from './readiness-metrics.js';
 import { ruleMetrics, type RulesInForce } from './rule-metrics.js';
@@ -20,12 +21,14 @@ export function createMetrics(
   rules: RulesInForce,
   auth: AuthState = { isStale: false, isGone: false, rejections: {} },
   isReady: () => Promise<boolean> = () => Promise.resolve(true),
+  log: LogState = { dropped: 0 },
 ): Metrics & StoreObserver {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   ruleMetrics(registry, rules);
   authMetrics(registry, auth);
   readinessMetrics(registry, isReady);
+  logMetrics(registry, log);
   return {
     ...checkMetrics(registry, waiting),
     ...connectionMetrics(registry),

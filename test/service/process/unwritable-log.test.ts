@@ -1,0 +1,122 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, openSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import type { Readable } from 'node:stream';
+
+import { freePort } from '../../support/free-port.js';
+import { approve, send } from '../../support/http-client.js';
+import { scrape } from '../../support/prometheus-text.js';
+import { openConnection, requestText } from '../../support/raw-http.js';
+import { TEST_SETTINGS } from '../../support/replica-process.js';
+import { uniqueKey } from '../../support/unique-key.js';
+import { until } from '../../support/until.js';
+
+const MAIN = 'dist/main.js';
+/** In the log twice of its bytes, and more than a replica keeps of lines that wait, with what a pipe holds. */
+const LOGGED_REQUESTS = 2000;
+const LONG_KEY = '%C3%A9'.repeat(250);
+
+let folder: string;
+let child: ChildProcess | undefined;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'sluice-log-'));
+});
+afterEach(async () => {
+  if (child?.exitCode !== null || child.signalCode !== null) return;
+  child.kill('SIGKILL');
+  await once(child, 'exit');
+});
+afterAll(() => rm(folder, { recursive: true }));
+
+/** @param shell how a shell starts the program, if one does */
+async function start(stdout: 'pipe' | number, shell?: string): Promise<string> {
+  const port = String(await freePort());
+  const env = { PATH: process.env.PATH, ...TEST_SETTINGS, PORT: port, LOG_2XX: 'true' };
+  const [program, ...words] =
+    shell === undefined
+      ? [process.execPath, MAIN]
+      : ['/bin/sh', '-c', shell, process.execPath, MAIN, join(folder, 'log')];
+  child = spawn(program, words, { env, stdio: ['ignore', stdout, 'inherit'] });
+  const url = `http://127.0.0.1:${port}`;
+  await until(() => send(url, 'GET', '/healthz').catch(() => undefined));
+  return url;
+}
+
+async function logMuch(url: string): Promise<void> {
+  const connection = await openConnection(url);
+  const request = requestText('GET', `/rate/${LONG_KEY}?maxRequests=1000000`);
+  for (let answered = 0; answered < LOGGED_REQUESTS; answered += 50) {
+    connection.write(request.repeat(50));
+    await until(() => connection.received.split('HTTP/1.1 200').length - 1 >= answered + 50);
+  }
+  connection.disconnect();
+}
+
+const droppedLines = async (url: string): Promise<number> =>
+  (await scrape(url)).value('ratelimit_dropped_log_lines_total');
+
+async function stop(): Promise<number | NodeJS.Signals | null> {
+  child!.kill('SIGTERM');
+  await once(child!, 'exit');
+  return child!.exitCode ?? child!.signalCode;
+}
+
+async function startWithFullDisk(): Promise<string> {
+  const device = openSync('/dev/full', 'w');
+  try {
+    return await start(device);
+  } finally {
+    closeSync(device);
+  }
+}
+
+test.each([
+  ['goes to a full disk', startWithFullDisk],
+  [
+    'has reached the largest size of a file',
+    () => start('pipe', 'ulimit -f 8; exec "$0" "$1" > "$2"'),
+  ],
+  [
+    'goes to a pipe that its reader has closed',
+    async () => {
+      const url = await start('pipe');
+      child!.stdout!.destroy();
+      return url;
+    },
+  ],
+  ['goes to a pipe that is not read', () => start('pipe', 'exec "$0" "$1"')],
+])('a replica whose log %s decides, counts the dropped lines, and stops', async (_what, begin) => {
+  const url = await begin();
+  child!.stdout?.pause();
+  await logMuch(url);
+  expect((await send(url, 'GET', '/healthz')).status).toBe(200);
+  await approve(url, uniqueKey());
+  expect(await droppedLines(url)).toBeGreaterThan(0);
+  expect(await stop()).toBe(0);
+});
+
+test('a replica whose standard output is closed decides and stops', async () => {
+  const url = await start('pipe', 'exec "$0" "$1" >&-');
+  await logMuch(url);
+  await approve(url, uniqueKey());
+  expect(await stop()).toBe(0);
+});
+
+test('a replica says how many lines it has dropped when its log is read again', async () => {
+  const url = await start('pipe');
+  await logMuch(url);
+  const dropped = await droppedLines(url);
+  expect(dropped).toBeGreaterThan(0);
+  const lines: Record<string, unknown>[] = [];
+  createInterface({ input: child!.stdout! }).on('line', (line) => {
+    lines.push(JSON.parse(line) as Record<string, unknown>);
+  });
+  const said = await until(() => lines.find(({ msg }) => String(msg).startsWith('log lines')));
+  expect(said).toMatchObject({ level: 'warn', lines: dropped });
+  await approve(url, uniqueKey());
+  expect(await stop()).toBe(0);
+});
